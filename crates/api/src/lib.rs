@@ -1,1 +1,16 @@
-//! To be filled.
+//! The `PerfValidation` resource: what a user writes and what the operator answers.
+//!
+//! The types here are the single source of the CRD, its defaults, its CEL rules and its documentation.
+//! Nothing in this crate talks to a cluster.
+
+mod metric;
+mod reason;
+mod spec;
+mod status;
+
+pub mod meta;
+
+pub use metric::{Metric, Statistic};
+pub use reason::Reason;
+pub use spec::*;
+pub use status::*;

@@ -1,0 +1,14 @@
+//! Names in metadata that other software may rely on.
+
+/// API group of the resource, and the domain of its labels and annotations.
+pub const GROUP: &str = "perfvalidation.dev";
+/// Annotation: `"true"` keeps every object of a run for a post-mortem; removing it later cleans up.
+pub const NO_CLEANUP: &str = "perfvalidation.dev/no-cleanup";
+/// Annotation: any token not handled yet starts a new run.
+pub const RERUN: &str = "perfvalidation.dev/rerun";
+/// Finalizer on the resource and on the children whose removal the operator confirms.
+pub const FINALIZER: &str = "perfvalidation.dev/cleanup";
+/// Label on everything a run creates: the name of its `PerfValidation`.
+pub const NAME_LABEL: &str = "perfvalidation.dev/name";
+/// Label on everything a run creates: the id of the run (8 hex digits).
+pub const RUN_LABEL: &str = "perfvalidation.dev/run";

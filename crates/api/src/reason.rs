@@ -1,0 +1,167 @@
+/// Declares the reasons with their explanation, so that the enum, its words and its documentation are one list.
+macro_rules! reasons {
+    ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
+        /// Why something is as it is: the `reason` of status, conditions and events. Never reworded once released.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Reason { $($(#[doc = $doc])+ $name,)+ }
+
+        impl Reason {
+            /// Every reason, in the order of the documentation.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)+];
+
+            /// The word in status, conditions and events.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$name => stringify!($name),)+ }
+            }
+
+            /// What it means and what to do, as the documentation prints it.
+            pub fn explanation(self) -> &'static str {
+                match self { $(Self::$name => concat!($($doc,)+).trim_ascii(),)+ }
+            }
+        }
+    };
+}
+
+reasons! {
+    // ── verdict Passed ──
+    /// Every enforced gate was met as often as the trial rule asks.
+    GatesMet,
+    // ── verdict Failed ──
+    /// An enforced gate was missed as often as the trial rule asks.
+    GatesMissed,
+    /// More requests failed than `maxErrorPercent` allows.
+    RequestErrors,
+    // ── verdict Inconclusive ──
+    /// Trials passed and missed, and `trials.max` was reached before the rule could decide.
+    TrialsDisagree,
+    /// The load generator could not keep the asked concurrency in flight: give it CPUs or lower `concurrencyPerGPU`.
+    GeneratorStarved,
+    /// A worker restarted during a trial.
+    WorkerRestarted,
+    /// A worker held another GPU at the end of a trial than at its start.
+    GpuChanged,
+    /// A worker served no request during a trial.
+    UnevenService,
+    // ── verdict Skipped ──
+    /// No gates: there is nothing to judge.
+    NothingToJudge,
+    // ── verdict Error: prerequisites ──
+    /// The DynamoGraphDeployment API is not served: install Dynamo's operator, or set `onMissingDynamo: Skip`.
+    DynamoNotInstalled,
+    /// The DynamoGraphDeployment API cannot be read, so nothing is known about it.
+    DynamoUnreadable,
+    /// The namespace is too long for the labels of the deployment (63 characters): use one of at most 51.
+    NamespaceTooLong,
+    /// The versions of the image and of the installed Dynamo operator do not fit: use images of the operator's minor version.
+    VersionSkew,
+    /// The router mode is not known to the Dynamo version of the image.
+    RouterModeUnsupported,
+    /// No AIPerf image: set `benchmark.image` or the operator's `--aiperf-image`.
+    AiperfImageMissing,
+    /// `model.cache.size` needs a StorageClass: name one or make one the default.
+    StorageClassMissing,
+    /// The prerequisites are met.
+    PrerequisitesMet,
+    // ── verdict Error: sizing ──
+    /// Waiting for two equal readings of the free GPUs.
+    Settling,
+    /// GPUs were chosen.
+    GpusChosen,
+    /// No eligible node has enough free GPUs: free some, lower `minGPUs`, or raise `timeouts.sizing`.
+    Saturated,
+    /// No node is eligible: see the reason per node.
+    NoCandidateNode,
+    /// A driver is still publishing its devices.
+    PoolUnsettled,
+    /// GPUs of one node are given out by DRA and by a device plugin at once: turn one of them off.
+    MixedAllocation,
+    /// The DeviceClass does not exist: install the GPU driver's DRA resources or correct `deviceClassName`.
+    DeviceClassMissing,
+    /// A device selector cannot be evaluated, so free GPUs cannot be counted.
+    SelectorNotEvaluable,
+    /// GPUs cannot be counted because a read failed.
+    InventoryUnreadable,
+    /// The GPU driver published no devices although the node says it has GPUs: restart its DRA plugin after the driver.
+    NoDevicesPublished,
+    /// Another run holds the node.
+    NodeBusy,
+    /// GPUs that were free at sizing were taken before the workers got them.
+    LostRace,
+    // ── verdict Error: deploying and starting ──
+    /// The API server refused the DynamoGraphDeployment.
+    DeploymentRejected,
+    /// Dynamo's operator reports the deployment as failed, and it did not heal.
+    DeploymentFailed,
+    /// An object of the same name belongs to somebody else.
+    NameTaken,
+    /// The model cache was not filled in time.
+    ModelCacheFailed,
+    /// Components are starting.
+    Starting,
+    /// Every component is ready.
+    AllReady,
+    /// Not every component became ready in time.
+    WorkloadNotReady,
+    /// A pod's image cannot be pulled.
+    ImagePullBackOff,
+    /// A pod cannot be scheduled.
+    Unschedulable,
+    /// A claim could not be prepared on the node.
+    ClaimPrepareFailed,
+    /// The DRA kubelet plugin holds stale device nodes: restart the driver pod, then the DRA plugin pod of the node.
+    StaleDraPlugin,
+    /// The DRA kubelet plugin is not registered with the kubelet: start it or restart the kubelet.
+    DraPluginMissing,
+    /// The node gave one GPU to two claims.
+    DoubleAllocated,
+    /// A container keeps crashing.
+    CrashLoopBackOff,
+    /// A container was killed for its memory use.
+    OomKilled,
+    /// A container cannot be created from its configuration.
+    ContainerConfigError,
+    /// The pods are not where or what the plan says: wrong node, shared or missing GPU.
+    PlacementBroken,
+    /// Probing the endpoint.
+    Probing,
+    /// A real completion came back.
+    CompletionReceived,
+    /// No completion came back in time.
+    EndpointNotReady,
+    // ── verdict Error: measuring ──
+    /// AIPerf left no usable result.
+    BenchmarkFailed,
+    /// AIPerf's result was incomplete.
+    ResultIncomplete,
+    /// A gated metric was not reported.
+    MetricMissing,
+    /// The trial did not end in time.
+    BenchmarkTimeout,
+    // ── the run itself ──
+    /// The run is going on.
+    Running,
+    /// The run is over.
+    RunOver,
+    /// `spec.suspend` is set.
+    Suspended,
+    /// The spec changed; a new run follows.
+    SpecChanged,
+    /// A rerun was asked for; a new run follows.
+    RerunRequested,
+    /// The object is being deleted.
+    Deleted,
+    // ── cleanup ──
+    /// Objects, pods and claims are being removed.
+    Removing,
+    /// Objects, pods and claims are confirmed gone.
+    Removed,
+    /// The no-cleanup annotation keeps everything.
+    NoCleanupRequested,
+    /// Something was still there, or could not be read, when `timeouts.cleanup` passed.
+    TeardownUnconfirmed,
+    // ── not yet known ──
+    /// The run has not come this far.
+    NotReached,
+    /// The object cannot be parsed by this operator version.
+    SpecUnreadable,
+}
