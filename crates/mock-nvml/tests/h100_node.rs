@@ -152,6 +152,7 @@ fn found_again_by_uuid_and_by_bus_id() {
     let pci_info: extern "C" fn(Device, *mut PciInfo) -> c_uint = *symbol(&library, "nvmlDeviceGetPciInfo_v3");
     // SAFETY: a plain struct of numbers.
     let mut pci: PciInfo = unsafe { std::mem::zeroed() };
+    pci.bus_id = [c_char::MAX; 32];
     assert_eq!(pci_info(wanted, &raw mut pci), 0);
     assert_eq!((pci.domain, pci.bus, pci.device), (0, 6, 0));
     assert_eq!(pci.pci_device_id & 0xffff, 0x10de, "vendor");
@@ -160,6 +161,7 @@ fn found_again_by_uuid_and_by_bus_id() {
         (0x2330, 0x10de)
     );
     assert_eq!(c_text(&pci.bus_id), "00000000:06:00.0");
+    assert_eq!(pci.bus_id[16..], [0; 16], "filled up to the struct's end");
     assert_eq!(c_text(&pci.bus_id_legacy), "0000:06:00.0");
 
     let uuid = text(&library, "nvmlDeviceGetUUID", wanted);
