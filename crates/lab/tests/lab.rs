@@ -1,0 +1,1 @@
+//! The lab itself, on the real thing: needs root and runs in sequence.
