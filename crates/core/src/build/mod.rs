@@ -1,0 +1,1 @@
+//! The objects a run creates, one file a kind.

@@ -1,0 +1,104 @@
+//! What a pass ends in: a status to record, effects to carry out, notices to publish.
+
+use std::time::Duration;
+
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Service};
+use k8s_openapi::api::resource::v1::ResourceClaimTemplate;
+use kube::core::DynamicObject;
+use perfval_api::{PerfValidationStatus, Reason};
+
+use crate::observed::ChildRef;
+
+/// The outcome of one pass. The status is recorded first; only then do the effects happen, so a crash in between
+/// repeats an idempotent step and never skips one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// Status to record; equal to the current one when nothing changed (then nothing is written).
+    pub status: PerfValidationStatus,
+    /// What to do, in this order.
+    pub effects: Vec<Effect>,
+    /// Events to publish once the status is recorded.
+    pub notices: Vec<Notice>,
+    /// When to look again if nothing happens before.
+    pub recheck: Option<Duration>,
+}
+
+/// Something to do in the cluster. Every effect may be repeated.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Put our finalizer on the object.
+    EnsureFinalizer,
+    /// Take our finalizer off the object; a missing object is success.
+    ReleaseFinalizer,
+    /// Create the claim template of the workers.
+    CreateClaimTemplate(Box<ResourceClaimTemplate>),
+    /// Create the volume claim of the model cache.
+    CreateCacheClaim(Box<PersistentVolumeClaim>),
+    /// Create the Job that fills the model cache.
+    CreateCacheJob(Box<Job>),
+    /// Create the headless Service over the workers' metrics port.
+    CreateWorkersService(Box<Service>),
+    /// Create the DynamoGraphDeployment.
+    CreateDeployment(Box<DynamicObject>),
+    /// Create the AIPerf Job of a trial.
+    CreateTrialJob(Box<Job>),
+    /// Send one chat completion in the background; its answer is observed by a later pass.
+    Probe(ProbeRequest),
+    /// Write the results ConfigMap (applied: it is ours alone).
+    SaveResults(Box<ConfigMap>),
+    /// Delete a child, with its uid as precondition and background propagation.
+    Delete(ChildRef),
+    /// Delete the object itself (`ttlSecondsAfterFinished`).
+    DeleteSelf,
+}
+
+/// One chat completion to ask of the frontend.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ProbeRequest {
+    /// Namespace of the frontend's Service.
+    pub namespace: String,
+    /// Frontend's Service.
+    pub service: String,
+    /// Its port.
+    pub port: u16,
+    /// Model id to ask for.
+    pub model: String,
+    /// Deadline of the request.
+    pub timeout: Duration,
+}
+
+/// An Event to publish on the object. One reason per cause: the API server drops the text of a repeated reason.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Notice {
+    /// Whether it is a Warning.
+    pub warning: bool,
+    /// Reason of the Event (PascalCase).
+    pub reason: String,
+    /// What the operator did or is doing (PascalCase).
+    pub action: &'static str,
+    /// Text for people, cut to 1,024 bytes when published.
+    pub note: String,
+}
+
+impl Notice {
+    /// A Normal event.
+    pub fn normal(reason: Reason, action: &'static str, note: impl Into<String>) -> Self {
+        Self {
+            warning: false,
+            reason: reason.as_str().into(),
+            action,
+            note: note.into(),
+        }
+    }
+
+    /// A Warning event.
+    pub fn warning(reason: Reason, action: &'static str, note: impl Into<String>) -> Self {
+        Self {
+            warning: true,
+            reason: reason.as_str().into(),
+            action,
+            note: note.into(),
+        }
+    }
+}

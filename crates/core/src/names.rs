@@ -1,0 +1,66 @@
+//! Names of everything a run creates: derived, so that a restarted operator finds its own objects again.
+
+use sha2::{Digest, Sha256};
+
+/// Component of the deployment that takes requests.
+pub const FRONTEND: &str = "frontend";
+/// Component of the deployment that holds the GPUs.
+pub const WORKER: &str = "worker";
+/// Port of the frontend's Service.
+pub const FRONTEND_PORT: u16 = 8000;
+/// Port of a worker's metrics.
+pub const WORKER_METRICS_PORT: u16 = 9090;
+
+/// Id of a run: 8 hex digits from the object's uid and the run's number.
+pub fn run_id(uid: &str, number: i64) -> String {
+    hex8(&[uid, &number.to_string()])
+}
+
+/// Name of the deployment, its claim template and the prefix of all other children.
+pub fn deployment(run_id: &str) -> String {
+    format!("pv-{run_id}")
+}
+
+/// Service that Dynamo's operator makes for the frontend.
+pub fn frontend_service(run_id: &str) -> String {
+    format!("{}-{FRONTEND}", deployment(run_id))
+}
+
+/// Headless Service over the workers' metrics port.
+pub fn workers_service(run_id: &str) -> String {
+    format!("{}-workers", deployment(run_id))
+}
+
+/// AIPerf Job of a trial.
+pub fn trial_job(run_id: &str, trial: i64) -> String {
+    format!("{}-t{trial}", deployment(run_id))
+}
+
+/// Job that fills the model cache.
+pub fn cache_job(run_id: &str) -> String {
+    format!("{}-cache", deployment(run_id))
+}
+
+/// Volume claim of the model cache; outlives runs.
+pub fn cache_claim(object: &str) -> String {
+    format!("{object}-weights")
+}
+
+/// Results ConfigMap; outlives the cleanup.
+pub fn results(object: &str, run_id: &str) -> String {
+    format!("{object}-{run_id}")
+}
+
+/// Nonce that frames the result of a trial: not to be guessed by a model's output, and the same after a restart.
+pub fn nonce(uid: &str, run_id: &str, trial: i64) -> String {
+    hex8(&[uid, run_id, "nonce", &trial.to_string()])
+}
+
+fn hex8(parts: &[&str]) -> String {
+    use std::fmt::Write as _;
+    let digest = Sha256::digest(parts.join("/"));
+    digest.iter().take(4).fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}

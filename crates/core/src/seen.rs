@@ -1,0 +1,40 @@
+//! What a read can tell.
+
+/// The answer of a read. Only a NotFound of the API server is [`Seen::Absent`]; a refusal, a time-out or a server
+/// error is [`Seen::Unknown`], and nothing is ever concluded from it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Seen<T> {
+    /// It is there.
+    Present(T),
+    /// The API server says that it is not there.
+    Absent,
+    /// Nothing is known, and why ("not asked for" until a read was made).
+    #[default]
+    NotAsked,
+    /// The read failed; the text names the call and the answer.
+    Unknown(String),
+}
+
+impl<T> Seen<T> {
+    /// The value, if it is known to be there.
+    pub fn present(&self) -> Option<&T> {
+        match self {
+            Self::Present(value) => Some(value),
+            Self::Absent | Self::NotAsked | Self::Unknown(_) => None,
+        }
+    }
+
+    /// Whether the API server said that it is not there.
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Self::Absent)
+    }
+
+    /// Why nothing is known, if nothing is.
+    pub fn unknown(&self) -> Option<&str> {
+        match self {
+            Self::Unknown(why) => Some(why),
+            Self::NotAsked => Some("not read in this pass"),
+            Self::Present(_) | Self::Absent => None,
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Which node, and which of its GPUs, are free for a run.
