@@ -64,14 +64,21 @@ pub async fn run(ctx: Context) {
     let ctx = Arc::new(ctx);
     let graphs = Api::<DynamicObject>::all_with(ctx.client.clone(), &ctx.resource);
     let faults = Api::<ConfigMap>::namespaced(ctx.client.clone(), faults::NAMESPACE);
-    let faults_changed = watcher(faults, watcher::Config::default().fields(&format!("metadata.name={}", faults::CONFIG_MAP)))
-        .default_backoff()
-        .touched_objects()
-        .filter_map(|event| async move { event.is_ok().then_some(()) });
+    let faults_changed = watcher(
+        faults,
+        watcher::Config::default().fields(&format!("metadata.name={}", faults::CONFIG_MAP)),
+    )
+    .default_backoff()
+    .touched_objects()
+    .filter_map(|event| async move { event.is_ok().then_some(()) });
     Controller::new_with(graphs, watcher::Config::default(), ctx.resource.clone())
         .owns(Api::<Deployment>::all(ctx.client.clone()), watcher::Config::default())
         .reconcile_all_on(faults_changed)
-        .with_config(kube::runtime::controller::Config::default().concurrency(4).debounce(Duration::from_millis(100)))
+        .with_config(
+            kube::runtime::controller::Config::default()
+                .concurrency(4)
+                .debounce(Duration::from_millis(100)),
+        )
         .run(reconcile, |_, _, _| Action::requeue(RETRY), ctx)
         .for_each(|outcome| async move {
             if let Err(error) = outcome {
@@ -85,7 +92,10 @@ async fn reconcile(dgd: Arc<DynamicObject>, ctx: Arc<Context>) -> Result<Action,
     let object = format!("{}/{}", dgd.namespace().unwrap_or_default(), dgd.name_any());
     tokio::time::timeout(PASS_LIMIT, pass(&dgd, &ctx))
         .await
-        .map_err(|_| Error::Timeout { object, seconds: PASS_LIMIT.as_secs() })?
+        .map_err(|_| Error::Timeout {
+            object,
+            seconds: PASS_LIMIT.as_secs(),
+        })?
 }
 
 async fn pass(dgd: &DynamicObject, ctx: &Context) -> Result<Action, Error> {
@@ -129,7 +139,10 @@ async fn pass(dgd: &DynamicObject, ctx: &Context) -> Result<Action, Error> {
 
 async fn read_faults(ctx: &Context, namespace: &str) -> Result<Faults, Error> {
     let config_maps = Api::<ConfigMap>::namespaced(ctx.client.clone(), faults::NAMESPACE);
-    let found = config_maps.get_opt(faults::CONFIG_MAP).await.map_err(Error::api("get ConfigMap", faults::CONFIG_MAP))?;
+    let found = config_maps
+        .get_opt(faults::CONFIG_MAP)
+        .await
+        .map_err(Error::api("get ConfigMap", faults::CONFIG_MAP))?;
     let data = found.and_then(|config_map| config_map.data).unwrap_or_default();
     let (faults, unknown) = Faults::read(&data, namespace);
     if !unknown.is_empty() {
@@ -161,7 +174,9 @@ async fn adopt(ctx: &Context, dgd: &DynamicObject) -> Result<(), Error> {
 }
 
 async fn apply_children(ctx: &Context, dgd: &DynamicObject, graph: &Graph, faults: &Faults) -> Result<(), Error> {
-    let Some(owner) = dgd.controller_owner_ref(&ctx.resource) else { return Ok(()) };
+    let Some(owner) = dgd.controller_owner_ref(&ctx.resource) else {
+        return Ok(());
+    };
     let (account, role, binding) = discovery::build(graph, &owner);
     apply(ctx, graph, &account).await?;
     apply(ctx, graph, &role).await?;
@@ -181,8 +196,14 @@ async fn apply_children(ctx: &Context, dgd: &DynamicObject, graph: &Graph, fault
 async fn deployments(ctx: &Context, graph: &Graph) -> Result<BTreeMap<String, Deployment>, Error> {
     let api: Api<Deployment> = Api::namespaced(ctx.client.clone(), &graph.namespace);
     let of_graph = kube::api::ListParams::default().labels(&format!("{}={}", deployment::GRAPH_LABEL, graph.name));
-    let found = api.list(&of_graph).await.map_err(Error::api("list Deployments of", &graph.name))?;
-    Ok(found.into_iter().map(|deployment| (deployment.name_any(), deployment)).collect())
+    let found = api
+        .list(&of_graph)
+        .await
+        .map_err(Error::api("list Deployments of", &graph.name))?;
+    Ok(found
+        .into_iter()
+        .map(|deployment| (deployment.name_any(), deployment))
+        .collect())
 }
 
 async fn apply<K>(ctx: &Context, graph: &Graph, child: &K) -> Result<(), Error>
@@ -198,5 +219,8 @@ where
 }
 
 fn merge_params() -> PatchParams {
-    PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
+    PatchParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    }
 }

@@ -42,25 +42,38 @@ pub enum Served {
 pub async fn install(client: &Client, served: Served, dynamo_version: &str) -> Result<(), Error> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let params = PatchParams::apply(FIELD_MANAGER).force();
-    let metadata: Value = serde_saphyr::from_str(WORKER_METADATA)
-        .map_err(|error| Error::Manifest { file: "dynamoworkermetadatas.yaml", what: error.to_string() })?;
+    let metadata: Value = serde_saphyr::from_str(WORKER_METADATA).map_err(|error| Error::Manifest {
+        file: "dynamoworkermetadatas.yaml",
+        what: error.to_string(),
+    })?;
     let name = "dynamoworkermetadatas.nvidia.com";
-    api.patch(name, &params, &Patch::Apply(&metadata)).await.map_err(Error::api("apply CustomResourceDefinition", name))?;
+    api.patch(name, &params, &Patch::Apply(&metadata))
+        .await
+        .map_err(Error::api("apply CustomResourceDefinition", name))?;
     let graph = graph_deployments(served, dynamo_version);
-    api.patch(NAME, &params, &Patch::Apply(&graph)).await.map_err(Error::api("apply CustomResourceDefinition", NAME))?;
+    api.patch(NAME, &params, &Patch::Apply(&graph))
+        .await
+        .map_err(Error::api("apply CustomResourceDefinition", NAME))?;
     Ok(())
 }
 
 /// The definition of DynamoGraphDeployment.
 pub fn graph_deployments(served: Served, dynamo_version: &str) -> Value {
     let mut crd = v1beta1::DynamoGraphDeployment::crd();
-    crd.spec.versions.extend(v1alpha1::DynamoGraphDeployment::crd().spec.versions);
+    crd.spec
+        .versions
+        .extend(v1alpha1::DynamoGraphDeployment::crd().spec.versions);
     for version in &mut crd.spec.versions {
         version.storage = (version.name == "v1alpha1") == (served == Served::V1alpha1);
         version.served = version.storage || served == Served::Both;
     }
-    crd.metadata.annotations =
-        Some([("dynamo.nvidia.com/operator-version".to_owned(), dynamo_version.to_owned())].into());
+    crd.metadata.annotations = Some(
+        [(
+            "dynamo.nvidia.com/operator-version".to_owned(),
+            dynamo_version.to_owned(),
+        )]
+        .into(),
+    );
     let mut crd = serde_json::to_value(crd).unwrap_or_default();
     drop_descriptions(&mut crd);
     crd
@@ -82,7 +95,9 @@ fn drop_descriptions(schema: &mut Value) {
 /// The version to work with, if the definition is established: the newest that is served.
 pub fn served_version(crd: &CustomResourceDefinition) -> Option<String> {
     let conditions = crd.status.as_ref()?.conditions.as_ref()?;
-    let established = conditions.iter().any(|known| known.type_ == "Established" && known.status == "True");
+    let established = conditions
+        .iter()
+        .any(|known| known.type_ == "Established" && known.status == "True");
     let served = crd.spec.versions.iter().filter(|version| version.served);
     established.then(|| served.map(|version| version.name.clone()).max())?
 }
@@ -93,12 +108,21 @@ mod tests {
 
     fn versions(served: Served) -> Vec<(String, bool, bool)> {
         let crd: CustomResourceDefinition = serde_json::from_value(graph_deployments(served, "1.4.2")).unwrap();
-        crd.spec.versions.into_iter().map(|version| (version.name, version.served, version.storage)).collect()
+        crd.spec
+            .versions
+            .into_iter()
+            .map(|version| (version.name, version.served, version.storage))
+            .collect()
     }
 
     #[test]
     fn one_version_stores_whatever_is_served() {
-        let of = |beta, alpha| vec![("v1beta1".to_owned(), beta, beta), ("v1alpha1".to_owned(), alpha, alpha)];
+        let of = |beta, alpha| {
+            vec![
+                ("v1beta1".to_owned(), beta, beta),
+                ("v1alpha1".to_owned(), alpha, alpha),
+            ]
+        };
         assert_eq!(versions(Served::V1beta1), of(true, false));
         assert_eq!(versions(Served::V1alpha1), of(false, true));
         assert_eq!(
@@ -111,7 +135,13 @@ mod tests {
     fn nothing_of_a_pod_is_left_unknown() {
         let crd = graph_deployments(Served::Both, "1.4.2");
         let keeps_unknown = crd.to_string().matches("x-kubernetes-preserve-unknown-fields").count();
-        assert_eq!(keeps_unknown, 1, "only services of v1beta1 may keep what the schema does not name");
-        assert_eq!(crd["metadata"]["annotations"]["dynamo.nvidia.com/operator-version"], "1.4.2");
+        assert_eq!(
+            keeps_unknown, 1,
+            "only services of v1beta1 may keep what the schema does not name"
+        );
+        assert_eq!(
+            crd["metadata"]["annotations"]["dynamo.nvidia.com/operator-version"],
+            "1.4.2"
+        );
     }
 }

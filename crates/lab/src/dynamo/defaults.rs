@@ -21,7 +21,11 @@ const PROBE_PERIOD_SECONDS: i32 = 2;
 
 /// The container as the operator would make it if the user said nothing.
 pub fn container(graph: &Graph, component: &Component, worker_hash: &str, gpu_speed: Option<&str>) -> Container {
-    let mut container = Container { name: MAIN.to_owned(), env: Some(common_env(graph, component)), ..Default::default() };
+    let mut container = Container {
+        name: MAIN.to_owned(),
+        env: Some(common_env(graph, component)),
+        ..Default::default()
+    };
     let env = container.env.get_or_insert_default();
     if component.is_frontend() {
         env.extend([
@@ -96,12 +100,26 @@ fn common_env(graph: &Graph, component: &Component) -> Vec<EnvVar> {
 }
 
 fn var(name: &str, value: impl Into<String>) -> EnvVar {
-    EnvVar { name: name.to_owned(), value: Some(value.into()), ..EnvVar::default() }
+    EnvVar {
+        name: name.to_owned(),
+        value: Some(value.into()),
+        ..EnvVar::default()
+    }
 }
 
 fn field(name: &str, path: &str) -> EnvVar {
-    let field_ref = Some(ObjectFieldSelector { field_path: path.to_owned(), ..ObjectFieldSelector::default() });
-    EnvVar { name: name.to_owned(), value_from: Some(EnvVarSource { field_ref, ..Default::default() }), value: None }
+    let field_ref = Some(ObjectFieldSelector {
+        field_path: path.to_owned(),
+        ..ObjectFieldSelector::default()
+    });
+    EnvVar {
+        name: name.to_owned(),
+        value_from: Some(EnvVarSource {
+            field_ref,
+            ..Default::default()
+        }),
+        value: None,
+    }
 }
 
 fn port((number, name): (i32, &str)) -> ContainerPort {

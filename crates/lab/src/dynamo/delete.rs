@@ -31,16 +31,41 @@ pub async fn step(ctx: &Context, dgd: &DynamicObject, delay: Duration) -> Result
         .map_err(Error::api("delete Deployments of", &name))?;
 
     let pods: Api<Pod> = Api::namespaced(ctx.client.clone(), &namespace);
-    let left = pods.list(&of_graph).await.map_err(Error::api("list Pods of", &name))?.items.len();
-    if left > 0 || dgd.metadata.deletion_timestamp.as_ref().is_some_and(|deleted| seconds_since(deleted) < delay.as_secs()) {
+    let left = pods
+        .list(&of_graph)
+        .await
+        .map_err(Error::api("list Pods of", &name))?
+        .items
+        .len();
+    if left > 0
+        || dgd
+            .metadata
+            .deletion_timestamp
+            .as_ref()
+            .is_some_and(|deleted| seconds_since(deleted) < delay.as_secs())
+    {
         tracing::debug!(name, left, "deletion waits");
         return Ok(Action::requeue(LOOK_AGAIN));
     }
 
-    let finalizers: Vec<_> = dgd.finalizers().iter().filter(|finalizer| *finalizer != FINALIZER).collect();
+    let finalizers: Vec<_> = dgd
+        .finalizers()
+        .iter()
+        .filter(|finalizer| *finalizer != FINALIZER)
+        .collect();
     let patch = json!({ "metadata": { "resourceVersion": dgd.resource_version(), "finalizers": finalizers } });
     let api = ctx.graphs(&namespace);
-    match api.patch(&name, &PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() }, &Patch::Merge(&patch)).await {
+    match api
+        .patch(
+            &name,
+            &PatchParams {
+                field_manager: Some(FIELD_MANAGER.to_owned()),
+                ..Default::default()
+            },
+            &Patch::Merge(&patch),
+        )
+        .await
+    {
         Ok(_) => tracing::info!(name, namespace, "graph is gone"),
         Err(kube::Error::Api(status)) if status.is_not_found() => {}
         Err(error) => return Err(Error::api("release DynamoGraphDeployment", &name)(error)),

@@ -34,7 +34,10 @@ pub fn build(graph: &Graph, component: &Component, owner: OwnerReference, gpu_sp
         },
         spec: Some(DeploymentSpec {
             replicas: Some(component.replicas),
-            selector: LabelSelector { match_labels: Some(selector.clone()), ..LabelSelector::default() },
+            selector: LabelSelector {
+                match_labels: Some(selector.clone()),
+                ..LabelSelector::default()
+            },
             template: PodTemplateSpec {
                 metadata: Some(ObjectMeta {
                     labels: Some(pod_labels(graph, component, &hash, selector)),
@@ -64,7 +67,10 @@ pub fn child_labels(graph: &Graph, component: &Component) -> BTreeMap<String, St
 
 /// What Kubernetes discovery looks for, on pods and on Services.
 pub fn discovery_labels() -> BTreeMap<String, String> {
-    labels([("nvidia.com/dynamo-discovery-backend", "kubernetes"), ("nvidia.com/dynamo-discovery-enabled", "true")])
+    labels([
+        ("nvidia.com/dynamo-discovery-backend", "kubernetes"),
+        ("nvidia.com/dynamo-discovery-enabled", "true"),
+    ])
 }
 
 /// The speeds a Deployment's workers were made with: a fault set later must not restart running workers.
@@ -101,7 +107,10 @@ fn pod(graph: &Graph, component: &Component, hash: &str, gpu_speed: Option<&str>
     }
     pod.service_account_name.get_or_insert_with(|| graph.service_account());
     pod.termination_grace_period_seconds.get_or_insert(60);
-    pod.security_context.get_or_insert_with(|| PodSecurityContext { fs_group: Some(1000), ..Default::default() });
+    pod.security_context.get_or_insert_with(|| PodSecurityContext {
+        fs_group: Some(1000),
+        ..Default::default()
+    });
     pod
 }
 
@@ -112,10 +121,17 @@ fn mount_shared_memory(pod: &mut PodSpec, size: &Quantity) {
         return;
     }
     let name = "shared-memory".to_owned();
-    mounts.push(VolumeMount { name: name.clone(), mount_path: "/dev/shm".to_owned(), ..VolumeMount::default() });
+    mounts.push(VolumeMount {
+        name: name.clone(),
+        mount_path: "/dev/shm".to_owned(),
+        ..VolumeMount::default()
+    });
     pod.volumes.get_or_insert_default().push(Volume {
         name,
-        empty_dir: Some(EmptyDirVolumeSource { medium: Some("Memory".to_owned()), size_limit: Some(size.clone()) }),
+        empty_dir: Some(EmptyDirVolumeSource {
+            medium: Some("Memory".to_owned()),
+            size_limit: Some(size.clone()),
+        }),
         ..Volume::default()
     });
 }
@@ -128,11 +144,17 @@ fn worker_hash(graph: &Graph) -> String {
         digest.update(serde_json::to_vec(&component.pod).unwrap_or_default());
         digest.update(serde_json::to_vec(&graph.env).unwrap_or_default());
     }
-    digest.finalize()[..4].iter().map(|byte| format!("{byte:02x}")).collect()
+    digest.finalize()[..4]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 fn labels<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<String, String> {
-    pairs.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+    pairs
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
 }
 
 fn over(below: &BTreeMap<String, String>, above: &BTreeMap<String, String>) -> BTreeMap<String, String> {

@@ -15,7 +15,10 @@ pub fn build(graph: &Graph, owner: &OwnerReference) -> (ServiceAccount, Role, Ro
         owner_references: Some(vec![owner.clone()]),
         ..ObjectMeta::default()
     };
-    let account = ServiceAccount { metadata: metadata.clone(), ..ServiceAccount::default() };
+    let account = ServiceAccount {
+        metadata: metadata.clone(),
+        ..ServiceAccount::default()
+    };
     let read = ["get", "list", "watch"];
     let write = ["get", "list", "watch", "create", "update", "patch", "delete"];
     let role = Role {

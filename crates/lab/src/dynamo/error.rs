@@ -46,6 +46,10 @@ impl Error {
     /// Names the call in an API error.
     pub fn api(call: &'static str, object: &str) -> impl FnOnce(kube::Error) -> Self {
         let object = object.to_owned();
-        move |source| Self::Api { call, object, source: Box::new(source) }
+        move |source| Self::Api {
+            call,
+            object,
+            source: Box::new(source),
+        }
     }
 }

@@ -32,9 +32,17 @@ pub struct Faults {
 impl Faults {
     /// The faults that hold in a namespace. Words it does not know come back second.
     pub fn read(data: &BTreeMap<String, String>, namespace: &str) -> (Self, Vec<String>) {
-        let mut faults = Self { gpu_speed: data.get("gpuSpeed").filter(|speed| !speed.is_empty()).cloned(), ..Self::default() };
+        let mut faults = Self {
+            gpu_speed: data.get("gpuSpeed").filter(|speed| !speed.is_empty()).cloned(),
+            ..Self::default()
+        };
         let mut unknown = Vec::new();
-        for fault in data.get("dgd").into_iter().flat_map(|list| list.split(',')).map(str::trim) {
+        for fault in data
+            .get("dgd")
+            .into_iter()
+            .flat_map(|list| list.split(','))
+            .map(str::trim)
+        {
             let (what, only) = fault.split_once('@').unwrap_or((fault, namespace));
             if only != namespace {
                 continue;
@@ -69,16 +77,50 @@ mod tests {
     fn a_list_of_faults_is_read_for_one_namespace() {
         let cases = [
             ("", Faults::default()),
-            ("never-ready", Faults { never_ready: true, ..Faults::default() }),
-            ("never-ready@perf", Faults { never_ready: true, ..Faults::default() }),
+            (
+                "never-ready",
+                Faults {
+                    never_ready: true,
+                    ..Faults::default()
+                },
+            ),
+            (
+                "never-ready@perf",
+                Faults {
+                    never_ready: true,
+                    ..Faults::default()
+                },
+            ),
             ("never-ready@other", Faults::default()),
-            ("failed-then-heals", Faults { failed_seconds: Some(30), ..Faults::default() }),
-            ("failed-then-heals=7@perf", Faults { failed_seconds: Some(7), ..Faults::default() }),
+            (
+                "failed-then-heals",
+                Faults {
+                    failed_seconds: Some(30),
+                    ..Faults::default()
+                },
+            ),
+            (
+                "failed-then-heals=7@perf",
+                Faults {
+                    failed_seconds: Some(7),
+                    ..Faults::default()
+                },
+            ),
             (
                 "slow-delete=90, stale-status",
-                Faults { delete_seconds: Some(90), stale_status: true, ..Faults::default() },
+                Faults {
+                    delete_seconds: Some(90),
+                    stale_status: true,
+                    ..Faults::default()
+                },
             ),
-            ("ready-below-spec,never-ready@other", Faults { ready_below_spec: true, ..Faults::default() }),
+            (
+                "ready-below-spec,never-ready@other",
+                Faults {
+                    ready_below_spec: true,
+                    ..Faults::default()
+                },
+            ),
         ];
         for (dgd, faults) in cases {
             assert_eq!(read(dgd), (faults, vec![]), "{dgd}");

@@ -25,6 +25,8 @@ mod faults;
 mod service;
 mod shape;
 mod status;
+#[cfg(test)]
+mod tests;
 mod v1alpha1;
 mod v1beta1;
 
@@ -114,9 +116,13 @@ fn context(client: &Client, args: &Args, version: &str) -> controller::Context {
 }
 
 async fn connect() -> Result<Client, Error> {
-    let mut config = Config::infer().await.map_err(|error| Error::Client(error.to_string()))?;
+    let mut config = Config::infer()
+        .await
+        .map_err(|error| Error::Client(error.to_string()))?;
     config.default_retry = false;
     // The audit log tells its writes from everybody else's by this name.
-    config.headers.push((http::header::USER_AGENT, http::HeaderValue::from_static(FIELD_MANAGER)));
+    config
+        .headers
+        .push((http::header::USER_AGENT, http::HeaderValue::from_static(FIELD_MANAGER)));
     Client::try_from(config).map_err(|error| Error::Client(error.to_string()))
 }

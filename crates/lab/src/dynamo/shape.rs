@@ -71,7 +71,10 @@ impl Graph {
     pub fn read(object: &DynamicObject) -> Result<Self, Error> {
         let name = object.name_any();
         let namespace = object.namespace().unwrap_or_default();
-        let fail = |what: String| Error::Spec { object: format!("{namespace}/{name}"), what };
+        let fail = |what: String| Error::Spec {
+            object: format!("{namespace}/{name}"),
+            what,
+        };
         let spec = object.data.get("spec").cloned().unwrap_or_default();
         if spec.get("services").is_some() {
             let spec: v1alpha1::DynamoGraphDeploymentSpec = parse(spec).map_err(fail)?;
@@ -80,7 +83,12 @@ impl Graph {
                 labels: spec.labels.unwrap_or_default(),
                 annotations: spec.annotations.unwrap_or_default(),
                 env: spec.envs.unwrap_or_default(),
-                components: spec.services.unwrap_or_default().into_iter().map(from_service).collect(),
+                components: spec
+                    .services
+                    .unwrap_or_default()
+                    .into_iter()
+                    .map(from_service)
+                    .collect(),
                 name,
                 namespace,
             });
@@ -91,7 +99,12 @@ impl Graph {
             labels: spec.labels.unwrap_or_default(),
             annotations: spec.annotations.unwrap_or_default(),
             env: spec.env.unwrap_or_default(),
-            components: spec.components.unwrap_or_default().into_iter().map(from_component).collect(),
+            components: spec
+                .components
+                .unwrap_or_default()
+                .into_iter()
+                .map(from_component)
+                .collect(),
             name,
             namespace,
         })
@@ -150,13 +163,22 @@ fn from_service((name, service): (String, v1alpha1::Service)) -> Component {
     let mut main = extra.main_container.unwrap_or_default();
     MAIN.clone_into(&mut main.name);
 
-    main.resources = Some(resources(service.resources.unwrap_or_default(), main.resources.unwrap_or_default()));
+    main.resources = Some(resources(
+        service.resources.unwrap_or_default(),
+        main.resources.unwrap_or_default(),
+    ));
     main.liveness_probe = main.liveness_probe.or(service.liveness_probe);
     main.readiness_probe = main.readiness_probe.or(service.readiness_probe);
     main.env = Some([service.envs.unwrap_or_default(), main.env.unwrap_or_default()].concat());
     if let Some(secret) = service.env_from_secret {
-        let secret_ref = Some(SecretEnvSource { name: secret, ..SecretEnvSource::default() });
-        main.env_from.get_or_insert_default().push(EnvFromSource { secret_ref, ..EnvFromSource::default() });
+        let secret_ref = Some(SecretEnvSource {
+            name: secret,
+            ..SecretEnvSource::default()
+        });
+        main.env_from.get_or_insert_default().push(EnvFromSource {
+            secret_ref,
+            ..EnvFromSource::default()
+        });
     }
     for mount in service.volume_mounts.unwrap_or_default() {
         pod.volumes.get_or_insert_default().push(Volume {
@@ -175,8 +197,9 @@ fn from_service((name, service): (String, v1alpha1::Service)) -> Component {
     }
     pod.containers.insert(0, main);
 
-    let (disabled, size) =
-        service.shared_memory.map_or((false, None), |memory| (memory.disabled.unwrap_or(false), memory.size));
+    let (disabled, size) = service
+        .shared_memory
+        .map_or((false, None), |memory| (memory.disabled.unwrap_or(false), memory.size));
     Component {
         name,
         kind: service.component_type.unwrap_or_default(),
@@ -197,7 +220,13 @@ fn shared_memory(disabled: bool, size: Option<Quantity>) -> Option<Quantity> {
 fn main_first(mut pod: PodSpec) -> PodSpec {
     match pod.containers.iter().position(|container| container.name == MAIN) {
         Some(index) => pod.containers.swap(0, index),
-        None => pod.containers.insert(0, Container { name: MAIN.to_owned(), ..Container::default() }),
+        None => pod.containers.insert(
+            0,
+            Container {
+                name: MAIN.to_owned(),
+                ..Container::default()
+            },
+        ),
     }
     pod
 }
@@ -218,10 +247,14 @@ fn resources(service: v1alpha1::Resources, main: ResourceRequirements) -> Resour
 
 fn amounts(item: ResourceItem) -> BTreeMap<String, Quantity> {
     let gpu_type = item.gpu_type.unwrap_or_else(|| "nvidia.com/gpu".to_owned());
-    [("cpu".to_owned(), item.cpu), ("memory".to_owned(), item.memory), (gpu_type, item.gpu)]
-        .into_iter()
-        .filter_map(|(name, amount)| amount.map(|amount| (name, amount)))
-        .chain(item.custom.unwrap_or_default())
-        .map(|(name, amount)| (name, Quantity(amount)))
-        .collect()
+    [
+        ("cpu".to_owned(), item.cpu),
+        ("memory".to_owned(), item.memory),
+        (gpu_type, item.gpu),
+    ]
+    .into_iter()
+    .filter_map(|(name, amount)| amount.map(|amount| (name, amount)))
+    .chain(item.custom.unwrap_or_default())
+    .map(|(name, amount)| (name, Quantity(amount)))
+    .collect()
 }

@@ -79,7 +79,11 @@ impl Pass<'_> {
         };
         let stale = self.faults.stale_status;
         GraphStatus {
-            observed_generation: if stale { self.previous.observed_generation.or(Some(self.generation - 1)) } else { Some(self.generation) },
+            observed_generation: if stale {
+                self.previous.observed_generation.or(Some(self.generation - 1))
+            } else {
+                Some(self.generation)
+            },
             state: Some(state.to_owned()),
             conditions: Some(vec![self.ready_condition(state == "successful", reason, message)]),
             components,
@@ -91,7 +95,9 @@ impl Pass<'_> {
         let mut all = BTreeMap::new();
         for component in &self.graph.components {
             let name = self.graph.child_name(component);
-            let Some(deployment) = self.deployments.get(&name) else { continue };
+            let Some(deployment) = self.deployments.get(&name) else {
+                continue;
+            };
             let status = deployment.status.clone().unwrap_or_default();
             let most = if self.faults.never_ready {
                 0
@@ -118,12 +124,24 @@ impl Pass<'_> {
         if let Some(failure) = &self.failure {
             return ("failed", "failed_to_reconcile_the_resources", failure.clone());
         }
-        if self.faults.failed_seconds.is_some_and(|seconds| self.age_seconds < seconds) {
-            return ("failed", "failed_to_reconcile_the_resources", "fault failed-then-heals is on".to_owned());
+        if self
+            .faults
+            .failed_seconds
+            .is_some_and(|seconds| self.age_seconds < seconds)
+        {
+            return (
+                "failed",
+                "failed_to_reconcile_the_resources",
+                "fault failed-then-heals is on".to_owned(),
+            );
         }
         let waiting = self.waiting(replicas);
         if waiting.is_empty() || self.faults.ready_below_spec {
-            return ("successful", "all_resources_are_ready", "All resources are ready".to_owned());
+            return (
+                "successful",
+                "all_resources_are_ready",
+                "All resources are ready".to_owned(),
+            );
         }
         let state = if replicas.is_empty() { "initializing" } else { "pending" };
         let message = format!("Resources not ready: {}: {}", self.graph.name, waiting.join("; "));
@@ -137,8 +155,15 @@ impl Pass<'_> {
             let current = self.deployments.get(&name).is_some_and(is_current);
             let seen = replicas.get(&component.name).cloned().unwrap_or_default();
             let wanted = component.replicas;
-            if !current || seen.updated_replicas < wanted || seen.ready_replicas < wanted || seen.available_replicas < wanted {
-                waiting.push(format!("deployment/{name}: desired={wanted}, ready={}", seen.ready_replicas));
+            if !current
+                || seen.updated_replicas < wanted
+                || seen.ready_replicas < wanted
+                || seen.available_replicas < wanted
+            {
+                waiting.push(format!(
+                    "deployment/{name}: desired={wanted}, ready={}",
+                    seen.ready_replicas
+                ));
             }
         }
         waiting
@@ -146,7 +171,12 @@ impl Pass<'_> {
 
     fn ready_condition(&self, ready: bool, reason: &str, message: String) -> Condition {
         let status = if ready { "True" } else { "False" };
-        let before = self.previous.conditions.iter().flatten().find(|known| known.type_ == "Ready");
+        let before = self
+            .previous
+            .conditions
+            .iter()
+            .flatten()
+            .find(|known| known.type_ == "Ready");
         Condition {
             type_: "Ready".to_owned(),
             status: status.to_owned(),
