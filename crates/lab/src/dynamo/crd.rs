@@ -12,7 +12,9 @@
 //! version does not know. So with both served v1beta1 keeps `services` as it was written, an object stays in the shape it was made
 //! in, and a v1beta1 object looks empty when read at v1alpha1.
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceColumnDefinition, CustomResourceDefinition,
+};
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, CustomResourceExt};
 use serde_json::Value;
@@ -66,6 +68,7 @@ pub fn graph_deployments(served: Served, dynamo_version: &str) -> Value {
     for version in &mut crd.spec.versions {
         version.storage = (version.name == "v1alpha1") == (served == Served::V1alpha1);
         version.served = version.storage || served == Served::Both;
+        version.additional_printer_columns = Some(columns());
     }
     crd.metadata.annotations = Some(
         [(
@@ -77,6 +80,22 @@ pub fn graph_deployments(served: Served, dynamo_version: &str) -> Value {
     let mut crd = serde_json::to_value(crd).unwrap_or_default();
     drop_descriptions(&mut crd);
     crd
+}
+
+fn columns() -> Vec<CustomResourceColumnDefinition> {
+    [
+        ("State", "string", ".status.state"),
+        ("Ready", "string", r#".status.conditions[?(@.type=="Ready")].status"#),
+        ("Backend", "string", ".spec.backendFramework"),
+        ("Age", "date", ".metadata.creationTimestamp"),
+    ]
+    .map(|(name, type_, json_path)| CustomResourceColumnDefinition {
+        name: name.to_owned(),
+        type_: type_.to_owned(),
+        json_path: json_path.to_owned(),
+        ..CustomResourceColumnDefinition::default()
+    })
+    .into()
 }
 
 /// Two whole pod schemas with their prose are over 1 MB, the API server's limit for one object.

@@ -144,10 +144,8 @@ fn worker_hash(graph: &Graph) -> String {
         digest.update(serde_json::to_vec(&component.pod).unwrap_or_default());
         digest.update(serde_json::to_vec(&graph.env).unwrap_or_default());
     }
-    digest.finalize()[..4]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    let [a, b, c, d, ..]: [u8; 32] = digest.finalize().into();
+    format!("{:08x}", u32::from_be_bytes([a, b, c, d]))
 }
 
 fn labels<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<String, String> {

@@ -1,4 +1,4 @@
-//! A component's Service: the frontend's address, or the EndpointSlices in which discovery sees workers.
+//! A component's Service: the frontend's address, or the `EndpointSlice`s in which discovery sees workers.
 
 use std::collections::BTreeMap;
 

@@ -146,7 +146,7 @@ fn from_component(component: v1beta1::Component) -> Component {
     let template = component.pod_template.unwrap_or_default();
     let metadata = template.metadata.unwrap_or_default();
     Component {
-        kind: component.component_type.unwrap_or_default(),
+        kind: component.kind.unwrap_or_default(),
         replicas: component.replicas.unwrap_or(1),
         shared_memory: shared_memory(false, component.shared_memory_size),
         labels: metadata.labels.unwrap_or_default(),

@@ -77,9 +77,8 @@ impl Pass<'_> {
             Shape::V1beta1 => (Some(replicas), None),
             Shape::V1alpha1 => (None, Some(replicas)),
         };
-        let stale = self.faults.stale_status;
         GraphStatus {
-            observed_generation: if stale {
+            observed_generation: if self.faults.stale_status {
                 self.previous.observed_generation.or(Some(self.generation - 1))
             } else {
                 Some(self.generation)

@@ -15,7 +15,7 @@ use super::shape::{Component, Graph, Shape};
 use super::status::{GraphStatus, Pass};
 use super::{deployment, service};
 
-fn graph(version: &str, spec: Value) -> Graph {
+fn graph(version: &str, spec: &Value) -> Graph {
     let mut object = DynamicObject::new("pv-3f9a1c07", &resource(version)).within("perf");
     object.data = json!({ "spec": spec });
     Graph::read(&object).unwrap()
@@ -25,7 +25,7 @@ fn graph(version: &str, spec: Value) -> Graph {
 fn v1beta1() -> Graph {
     graph(
         "v1beta1",
-        json!({
+        &json!({
             "backendFramework": "vllm",
             "labels": {"perfvalidation.dev/run": "r"},
             "env": [{"name": "EVERYWHERE", "value": "1"}],
@@ -49,7 +49,7 @@ fn v1beta1() -> Graph {
 fn v1alpha1() -> Graph {
     graph(
         "v1alpha1",
-        json!({
+        &json!({
             "labels": {"perfvalidation.dev/run": "r"},
             "envs": [{"name": "EVERYWHERE", "value": "1"}],
             "pvcs": [{"create": false, "name": "weights"}],
@@ -215,7 +215,7 @@ fn command_and_args_replace_the_defaults_each_as_a_whole() {
         main.as_object_mut().unwrap().extend(words.as_object().unwrap().clone());
         let component =
             json!({"name": "frontend", "type": "frontend", "podTemplate": {"spec": {"containers": [main]}}});
-        let frontend = made(&graph("v1beta1", json!({"components": [component]})), "frontend");
+        let frontend = made(&graph("v1beta1", &json!({"components": [component]})), "frontend");
         let main = &pod(&frontend).containers[0];
         assert_eq!(
             [main.command.clone().unwrap(), main.args.clone().unwrap()].concat(),
@@ -233,7 +233,7 @@ fn shared_memory_is_8gi_unless_told_otherwise() {
         (json!(0), None),
     ] {
         let spec = json!({"components": [{"name": "worker", "type": "worker", "sharedMemorySize": said}]});
-        let graph = graph("v1beta1", spec);
+        let graph = graph("v1beta1", &spec);
         let worker = made(&graph, "worker");
         let shm = pod(&worker)
             .volumes

@@ -22,15 +22,7 @@ use super::v1beta1::PodMetadata;
     plural = "dynamographdeployments",
     shortname = "dgd",
     namespaced,
-    status = "GraphStatus",
-    printcolumn(name = "State", type_ = "string", json_path = ".status.state"),
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = ".status.conditions[?(@.type==\"Ready\")].status"
-    ),
-    printcolumn(name = "Backend", type_ = "string", json_path = ".spec.backendFramework"),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    status = "GraphStatus"
 )]
 #[serde(rename_all = "camelCase")]
 pub struct DynamoGraphDeploymentSpec {
@@ -93,7 +85,7 @@ pub struct ExtraPodSpec {
     pub pod: PodSpec,
 }
 
-/// A PersistentVolumeClaim of the namespace. The real operator can also create one; a run never asks for it.
+/// A `PersistentVolumeClaim` of the namespace. The real operator can also create one; a run never asks for it.
 #[derive(JsonSchema, Clone, Debug, Deserialize, Serialize)]
 pub struct ExistingClaim {
     /// Must be false.

@@ -21,15 +21,7 @@ use super::status::GraphStatus;
     plural = "dynamographdeployments",
     shortname = "dgd",
     namespaced,
-    status = "GraphStatus",
-    printcolumn(name = "State", type_ = "string", json_path = ".status.state"),
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = ".status.conditions[?(@.type==\"Ready\")].status"
-    ),
-    printcolumn(name = "Backend", type_ = "string", json_path = ".spec.backendFramework"),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    status = "GraphStatus"
 )]
 // `services` is only there to store what was written at v1alpha1, see `crd`.
 #[x_kube(validation = Rule::new("!has(self.services)").message("services is a field of v1alpha1; use components").field_path(".services"))]
@@ -65,7 +57,7 @@ pub struct Component {
     /// Decides on ports, probes, environment and the default command.
     #[serde(rename = "type")]
     #[schemars(extend("enum" = ["frontend", "worker", "prefill", "decode", "planner", "epp", null]))]
-    pub component_type: Option<String>,
+    pub kind: Option<String>,
     /// Number of pods.
     #[schemars(range(min = 0))]
     pub replicas: Option<i32>,
