@@ -93,6 +93,12 @@ pub enum Error {
         /// What was wrong.
         source: serde_json::Error,
     },
+    /// The asynchronous runtime could not be started.
+    #[error("cannot start the runtime: {0}")]
+    Runtime(io::Error),
+    /// The stand-in for Dynamo's operator gave up.
+    #[error("dynamo-operator: {0}")]
+    Dynamo(#[from] crate::dynamo::Error),
     /// A command line names something that does not exist.
     #[error("{0}")]
     Usage(String),
@@ -106,6 +112,10 @@ pub trait FileResult<T> {
 
 impl<T> FileResult<T> for io::Result<T> {
     fn file(self, doing: &'static str, path: impl Into<PathBuf>) -> Result<T, Error> {
-        self.map_err(|source| Error::File { doing, path: path.into(), source })
+        self.map_err(|source| Error::File {
+            doing,
+            path: path.into(),
+            source,
+        })
     }
 }

@@ -4,6 +4,6 @@
 //! `lab down` ends it without a trace. Nothing that ships depends on this crate.
 
 pub mod cli;
-pub mod dynamo;
 pub mod driver_root;
+pub mod dynamo;
 pub mod error;

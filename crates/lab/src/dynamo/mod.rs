@@ -63,6 +63,10 @@ pub struct Args {
 
 /// Installs the definitions, then reconciles until it is told to stop. The definition may go and come back at any time.
 pub async fn run(args: Args) -> Result<(), Error> {
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .init();
     let client = connect().await?;
     crd::install(&client, args.served, &args.dynamo_version).await?;
     if args.install_only {
