@@ -206,6 +206,9 @@ pub struct PlacementStatus {
     /// Devices that were free at sizing; replaced by those in use once the workers hold them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DeviceStatus>,
+    /// When this plan was first read; a second equal reading confirms it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen_at: Option<DateTime<Utc>>,
     /// Tolerations the pods carry.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tolerations: Vec<k8s_openapi::api::core::v1::Toleration>,
@@ -242,6 +245,9 @@ pub struct WorkloadStatus {
     /// Where requests go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
+    /// Since when Dynamo's operator reports the deployment as failed; it often heals itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_since: Option<DateTime<Utc>>,
     /// The workers as they were when the current trial began; a change voids the trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<WorkerStatus>,

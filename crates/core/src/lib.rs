@@ -13,7 +13,7 @@ pub mod settings;
 pub mod sizing;
 
 pub use decision::{Decision, Effect, Notice};
-pub use observed::Observed;
+pub use observed::{Needs, Observed};
 pub use run::Run;
 pub use seen::Seen;
 pub use settings::Settings;

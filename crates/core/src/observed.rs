@@ -1,6 +1,6 @@
 //! What a pass saw of the cluster. `machine::needs` says which parts a phase reads; all others stay `NotAsked`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::api::batch::v1::Job;
@@ -36,6 +36,21 @@ pub enum Need {
     Trial,
     /// The framed output of every finished trial, and the results ConfigMap.
     Results,
+    /// Job that fills the model cache.
+    CacheJob,
+}
+
+/// Everything a pass has to read before it can decide.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Needs {
+    /// The parts.
+    pub parts: BTreeSet<Need>,
+    /// Body of the dry run ([`Need::DryRun`]).
+    pub dry_run: Option<Box<DynamicObject>>,
+    /// Number of the open trial ([`Need::Trial`]).
+    pub trial: Option<i64>,
+    /// Numbers of the finished trials ([`Need::Results`]).
+    pub finished_trials: Vec<i64>,
 }
 
 /// What a pass saw.
