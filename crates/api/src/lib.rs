@@ -3,13 +3,16 @@
 //! The types here are the single source of the CRD, its defaults, its CEL rules and its documentation.
 //! Nothing in this crate talks to a cluster.
 
+mod crd;
 mod metric;
 mod reason;
+mod rules;
 mod spec;
 mod status;
 
 pub mod meta;
 
+pub use crd::{crd, crd_yaml};
 pub use metric::{Metric, Statistic};
 pub use reason::Reason;
 pub use spec::*;

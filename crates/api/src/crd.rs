@@ -1,0 +1,96 @@
+//! The CustomResourceDefinition: what the types derive, and what the derive cannot say.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
+use kube::CustomResourceExt;
+use serde_json::json;
+
+use crate::PerfValidation;
+
+/// Longest string, list and map of the spec whose field does not say otherwise (parts of Kubernetes' own types).
+/// Without a bound the API server assumes the worst and refuses the CEL rules beside it as too costly.
+const STRING: i64 = 4096;
+const LIST: i64 = 64;
+const MAP: i64 = 64;
+
+/// Kubernetes' quantity grammar, as controller-gen writes it for every built-in type.
+const QUANTITY: &str =
+    r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
+
+/// The CustomResourceDefinition of `PerfValidation`, as it is to be applied.
+pub fn crd() -> CustomResourceDefinition {
+    let mut crd = PerfValidation::crd();
+    for version in &mut crd.spec.versions {
+        let root = version.schema.as_mut().and_then(|s| s.open_api_v3_schema.as_mut());
+        for (name, schema) in root.and_then(|r| r.properties.as_mut()).into_iter().flatten() {
+            visit(schema, &mut drop_nullable);
+            if name == "spec" {
+                visit(schema, &mut bound);
+                visit(schema, &mut tell_default);
+            } else {
+                // A default inside the status would answer for an operator that has not looked yet, and without
+                // this one kstatus reads an object without status as done.
+                visit(schema, &mut |s| s.default = None);
+                schema.default = Some(JSON(json!({"observedGeneration": -1})));
+            }
+        }
+    }
+    crd
+}
+
+/// The CustomResourceDefinition as a YAML document.
+///
+/// # Errors
+/// Only if a value of the definition has no YAML form.
+pub fn crd_yaml() -> Result<String, serde_saphyr::ser::Error> {
+    let body = serde_saphyr::to_string(&crd())?;
+    Ok(format!("# Generated from crates/api: run `just generate`.\n{body}"))
+}
+
+fn visit(schema: &mut JSONSchemaProps, change: &mut dyn FnMut(&mut JSONSchemaProps)) {
+    change(schema);
+    for property in schema.properties.iter_mut().flat_map(|p| p.values_mut()) {
+        visit(property, change);
+    }
+    if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut schema.items {
+        visit(items, change);
+    }
+    if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
+        visit(values, change);
+    }
+}
+
+/// An absent field is the one way to say nothing; the API server then prunes an explicit null.
+fn drop_nullable(schema: &mut JSONSchemaProps) {
+    schema.nullable = None;
+}
+
+fn bound(schema: &mut JSONSchemaProps) {
+    if schema.x_kubernetes_int_or_string == Some(true) {
+        schema.pattern.get_or_insert_with(|| QUANTITY.to_owned());
+        schema.max_length.get_or_insert(64);
+    }
+    match schema.type_.as_deref() {
+        Some("string") if schema.enum_.is_none() => _ = schema.max_length.get_or_insert(STRING),
+        Some("array") => _ = schema.max_items.get_or_insert(LIST),
+        Some("object") if schema.additional_properties.is_some() => _ = schema.max_properties.get_or_insert(MAP),
+        Some("integer") => {
+            schema.minimum.get_or_insert(0.0);
+            schema.maximum.get_or_insert(9_007_199_254_740_991.0); // 2^53 - 1, the largest a JSON number keeps
+        }
+        _ => {}
+    }
+}
+
+/// `kubectl explain` prints descriptions but no defaults.
+fn tell_default(schema: &mut JSONSchemaProps) {
+    let Some(JSON(value)) = &schema.default else { return };
+    let shown = match value {
+        serde_json::Value::String(text) if !text.is_empty() => text.clone(),
+        serde_json::Value::Number(_) | serde_json::Value::Bool(_) => value.to_string(),
+        _ => return,
+    };
+    let description = schema.description.get_or_insert_default();
+    *description = format!("{} Default: {shown}.", description.trim_end());
+}

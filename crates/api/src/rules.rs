@@ -1,0 +1,49 @@
+//! CEL rules that several fields share. Every message says what to write instead.
+
+use kube::core::Rule;
+
+/// A wait of a run: a Go duration above zero.
+pub fn duration() -> Rule {
+    Rule::new(
+        r"self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') && duration(self) > duration('0s') && duration(self) <= duration('24h')",
+    )
+    .message("write a Go duration above 0s and up to 24h, such as 90s or 1h5m")
+}
+
+/// A wait that may be left out.
+pub fn duration_or_zero() -> Rule {
+    Rule::new(r"self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') && duration(self) <= duration('24h')")
+        .message("write a Go duration from 0s to 24h, such as 0s, 90s or 1h5m")
+}
+
+/// A threshold: the upper bound keeps it inside every integer that a quantity is converted to.
+pub fn threshold() -> Rule {
+    Rule::new(
+        "isQuantity(self) && quantity(self).isGreaterThan(quantity('0')) && quantity(self).compareTo(quantity('1G')) <= 0",
+    )
+    .message(r#"write a quantity above 0 and up to 1G in the metric's unit, such as "2000", "0.5" or "50k""#)
+}
+
+/// Size of a volume.
+pub fn volume_size() -> Rule {
+    Rule::new("isQuantity(self) && quantity(self).isGreaterThan(quantity('0'))")
+        .message("write a quantity of bytes above 0, such as 100Gi")
+}
+
+/// Name of another object.
+pub fn object_name() -> Rule {
+    Rule::new("self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')")
+        .message("write the name of an object: lower-case letters, digits, '-' and '.'; leave the field out for none")
+}
+
+/// Image reference.
+pub fn image() -> Rule {
+    Rule::new("self.matches('^[A-Za-z0-9][^ \\t\\n]*$')")
+        .message("write an image reference such as nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.6.1")
+}
+
+/// Image reference, or empty for the default.
+pub fn image_or_empty() -> Rule {
+    Rule::new("self == '' || self.matches('^[A-Za-z0-9][^ \\t\\n]*$')")
+        .message("write an image reference, or leave the field out for its default")
+}

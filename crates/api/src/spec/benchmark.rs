@@ -1,0 +1,186 @@
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::ResourceRequirements;
+use kube::KubeSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Metric, PodPlacement, rules};
+
+/// The load of one trial: a fixed number of streamed chat requests at a fixed concurrency.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct Benchmark {
+    /// Image that holds `aiperf`. Empty: the operator's `--aiperf-image`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 1024))]
+    #[x_kube(validation = rules::image_or_empty())]
+    pub image: String,
+    /// Requests in flight per GPU (1 to 4096). The default is below the knee of an H100, which is at 256.
+    #[serde(default = "default_concurrency_per_gpu", rename = "concurrencyPerGPU")]
+    #[schemars(range(min = 1, max = 4096))]
+    pub concurrency_per_gpu: i32,
+    /// Tokens per prompt (1 to 1000000); the model's chat template adds some.
+    #[serde(default = "default_tokens")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub input_tokens: i32,
+    /// Tokens asked for per answer (1 to 1000000).
+    #[serde(default = "default_tokens")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub output_tokens: i32,
+    /// Requests per slot of concurrency (1 to 1000); a trial sends this × concurrency requests, or `minRequests` if that is more.
+    #[serde(default = "default_requests_per_concurrency")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub requests_per_concurrency: i32,
+    /// Fewest requests of a trial (1 to 1000000).
+    #[serde(default = "default_min_requests")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub min_requests: i32,
+    /// Warm-up requests per slot of concurrency (1 to 100), not measured. AIPerf refuses to run without any.
+    #[serde(default = "default_warmup_per_concurrency")]
+    #[schemars(range(min = 1, max = 100))]
+    pub warmup_per_concurrency: i32,
+    /// Seed of the synthetic prompts (0 to 4294967295): equal seeds give equal prompts.
+    #[serde(default = "default_random_seed")]
+    #[schemars(range(min = 0, max = 4_294_967_295_i64))]
+    pub random_seed: i64,
+    /// Distinct prompts (1 to 100000); they are used in turn, so a small number raises the prefix cache's hit rate.
+    #[serde(default = "default_dataset_entries")]
+    #[schemars(range(min = 1, max = 100_000))]
+    pub dataset_entries: i32,
+    /// Extra fields of every request. Without `ignore_eos` the output length is only an upper bound.
+    #[serde(default = "default_extra_inputs")]
+    #[schemars(extend("maxProperties" = 32))]
+    #[x_kube(
+        validation = Rule::new("!['model', 'messages', 'stream', 'max_tokens', 'max_completion_tokens'].exists(k, k in self)")
+            .message("leave model, messages, stream and max_tokens out: write model.name and benchmark.outputTokens"),
+        validation = Rule::new("self.all(k, !self[k].contains(','))")
+            .message("write one value without a comma per field: AIPerf splits at commas"),
+    )]
+    pub extra_inputs: BTreeMap<String, String>,
+    /// Service-level objectives that make a request count as good; needed by a Goodput gate. Metrics are unique.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 4), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["metric"]))]
+    pub goodput: Vec<Objective>,
+    /// Deadline of one request (Go duration, above 0s and up to 24h); AIPerf's own default is 6 h.
+    #[serde(default = "default_request_timeout")]
+    #[schemars(length(max = 32))]
+    #[x_kube(validation = rules::duration())]
+    pub request_timeout: String,
+    /// Tokenizer id. Empty: the model's name. Air-gapped: an id present in the Hugging Face cache on `model.cache`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 253))]
+    #[x_kube(validation = Rule::new("self == '' || self.matches('^[A-Za-z0-9/][A-Za-z0-9._/-]*$')")
+        .message("write a tokenizer id or path of letters, digits, '.', '_', '-' and '/', such as Qwen/Qwen3-8B, or leave it out"))]
+    pub tokenizer: String,
+    /// Appended to AIPerf's command line, one word per element. Flags that the operator sets are refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), inner(length(max = 1024)))]
+    #[x_kube(
+        validation = Rule::new(format!("!self.exists(a, a.matches('^({OWNED_FLAGS})(=.*)?$'))"))
+            .message("the operator sets this flag of AIPerf: write the field of spec.benchmark, spec.model or spec.timeouts instead, such as concurrencyPerGPU for --concurrency"),
+        validation = Rule::new(format!("!self.exists(a, a.matches('^({MANY_RUN_FLAGS})(=.*)?$'))"))
+            .message("a trial is one run of AIPerf: write spec.trials for repetitions, and one PerfValidation per operating point instead of a sweep or search"),
+        validation = Rule::new("!self.exists(a, a.matches('^(--[a-z-]+=)? *[0-9.]+ *(, *[0-9.]+ *)+$'))")
+            .message("a comma list starts a sweep, which has no single result: write one number, and one PerfValidation per operating point"),
+    )]
+    pub extra_args: Vec<String>,
+    /// Resources of the load generator. It needs about a CPU per 100 requests in flight to keep up.
+    #[serde(default)]
+    #[x_kube(validation = Rule::new("!has(self.claims) || size(self.claims) == 0")
+        .message("leave claims out: the load generator needs CPU and memory only"))]
+    pub resources: ResourceRequirements,
+    /// Where the load generator runs.
+    #[serde(default = "default_placement")]
+    pub placement: PodPlacement,
+}
+
+/// Flags of AIPerf 0.13 that the Job sets, with their aliases.
+const OWNED_FLAGS: &str = "--model|--model-names|-m|--url|-u|--endpoint|--custom-endpoint|--endpoint-type|--streaming\
+|--concurrency|--request-count|--num-requests|--benchmark-duration|--warmup-request-count|--num-warmup-requests|--warmup-duration\
+|--(prompt-input-tokens|synthetic-input-tokens|prompt-output-tokens|output-tokens)-(mean|stddev)|--isl|--isl-stddev|--osl|--osl-stddev\
+|--num-dataset-entries|--num-prompts|--random-seed|--extra-inputs|--goodput|--request-timeout-seconds|--tokenizer\
+|--use-server-token-count|--ui|--ui-type|--gpu-telemetry|--no-gpu-telemetry|--output-artifact-dir|--artifact-dir\
+|--profile-export-prefix|--profile-export-file|--export-level|--profile-export-level|--config|-f|--api-key";
+
+/// Flags of AIPerf 0.13 that turn one run into several, whose results are no longer one file.
+const MANY_RUN_FLAGS: &str = "--num-profile-runs|--(search|convergence|parameter-sweep|sweep)-[a-z-]+|--variant|--isl-osl-pairs\
+|--(isl|osl|concurrency)-(min|max|steps)";
+
+/// An upper bound on a latency metric that a good request keeps.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct Objective {
+    /// Latency of one request, or of its tokens (ms).
+    #[x_kube(validation = Rule::new("self in ['TimeToFirstToken', 'TimeToSecondToken', 'InterTokenLatency', 'RequestLatency']")
+        .message("an objective bounds a latency: write TimeToFirstToken, TimeToSecondToken, InterTokenLatency or RequestLatency"))]
+    pub metric: Metric,
+    /// Largest good value (quantity, ms).
+    #[schemars(length(max = 32))]
+    #[x_kube(validation = rules::threshold())]
+    pub max: String,
+}
+
+impl Default for Benchmark {
+    fn default() -> Self {
+        Self {
+            image: String::new(),
+            concurrency_per_gpu: default_concurrency_per_gpu(),
+            input_tokens: default_tokens(),
+            output_tokens: default_tokens(),
+            requests_per_concurrency: default_requests_per_concurrency(),
+            min_requests: default_min_requests(),
+            warmup_per_concurrency: default_warmup_per_concurrency(),
+            random_seed: default_random_seed(),
+            dataset_entries: default_dataset_entries(),
+            extra_inputs: default_extra_inputs(),
+            goodput: Vec::new(),
+            request_timeout: default_request_timeout(),
+            tokenizer: String::new(),
+            extra_args: Vec::new(),
+            resources: ResourceRequirements::default(),
+            placement: default_placement(),
+        }
+    }
+}
+
+fn default_concurrency_per_gpu() -> i32 {
+    128
+}
+
+fn default_tokens() -> i32 {
+    128
+}
+
+fn default_requests_per_concurrency() -> i32 {
+    8
+}
+
+fn default_min_requests() -> i32 {
+    1000
+}
+
+fn default_warmup_per_concurrency() -> i32 {
+    1
+}
+
+fn default_random_seed() -> i64 {
+    100
+}
+
+fn default_dataset_entries() -> i32 {
+    100
+}
+
+fn default_extra_inputs() -> BTreeMap<String, String> {
+    [("temperature", "0"), ("ignore_eos", "true")]
+        .map(|(k, v)| (k.to_owned(), v.to_owned()))
+        .into()
+}
+
+fn default_request_timeout() -> String {
+    "5m".into()
+}
+
+fn default_placement() -> PodPlacement {
+    PodPlacement::Anywhere
+}

@@ -1,0 +1,92 @@
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Metric, Statistic, rules};
+
+/// One requirement on one statistic of one metric.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("!(self.metric in ['OutputTokenThroughput', 'RequestThroughput', 'Goodput']) || self.statistic == 'Avg'")
+        .message("a rate of the whole trial has an average only: write statistic Avg, or a metric of single requests"),
+    validation = Rule::new("!(self.metric in ['OutputTokenThroughput', 'OutputTokenThroughputPerUser', 'RequestThroughput', 'Goodput']) || self.operator == '>='")
+        .message("more of this metric is better: write operator \">=\""),
+    validation = Rule::new("!(self.metric in ['TimeToFirstToken', 'TimeToSecondToken', 'InterTokenLatency', 'RequestLatency']) || self.operator == '<='")
+        .message("less of this metric is better: write operator \"<=\""),
+    validation = Rule::new("self.metric in ['OutputTokenThroughput', 'RequestThroughput', 'Goodput'] || self.scaling == 'None'")
+        .message("only OutputTokenThroughput, RequestThroughput and Goodput grow with the number of GPUs: write scaling None"),
+)]
+pub struct Gate {
+    /// Unique name, as status and messages show it.
+    #[schemars(length(max = 63))]
+    #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')")
+        .message("write a name of lower-case letters, digits and '-', such as ttft-p99"))]
+    pub name: String,
+    /// What is judged. Throughputs are in tokens/s or requests/s, times and latencies in ms, OutputSequenceLength in tokens.
+    pub metric: Metric,
+    /// Which statistic of it; OutputTokenThroughput, RequestThroughput and Goodput have `Avg` only.
+    #[serde(default)]
+    pub statistic: Statistic,
+    /// Side of the threshold that is good; the threshold itself is good.
+    pub operator: GateOperator,
+    /// Threshold (quantity, in the metric's unit), compared exactly.
+    #[schemars(length(max = 32))]
+    #[x_kube(validation = rules::threshold())]
+    pub threshold: String,
+    /// Widens the threshold to the lenient side (percent, 0 to 50).
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 50))]
+    pub tolerance_percent: i32,
+    /// How the threshold follows the number of GPUs: None as written, ByGPUShare × GPUs in use / GPUs of the node, PerGPU × GPUs in use.
+    #[serde(default)]
+    pub scaling: Scaling,
+    /// Enforce: a miss makes the trial a miss. Warn: a miss is reported only.
+    #[serde(default)]
+    pub mode: GateMode,
+}
+
+/// Side of the threshold that is good; inclusive.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GateOperator {
+    /// Observed ≥ effective threshold.
+    #[serde(rename = ">=")]
+    AtLeast,
+    /// Observed ≤ effective threshold.
+    #[serde(rename = "<=")]
+    AtMost,
+}
+
+impl GateOperator {
+    /// The sign, as messages print it.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Self::AtLeast => "≥",
+            Self::AtMost => "≤",
+        }
+    }
+}
+
+/// How a threshold follows the number of GPUs in use.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scaling {
+    /// The threshold is used as written.
+    #[default]
+    None,
+    /// × GPUs in use / GPUs of the node.
+    #[serde(rename = "ByGPUShare")]
+    ByGpuShare,
+    /// × GPUs in use: the threshold is per GPU.
+    #[serde(rename = "PerGPU")]
+    PerGpu,
+}
+
+/// Whether a missed gate counts.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GateMode {
+    /// A miss makes the trial a miss.
+    #[default]
+    Enforce,
+    /// A miss is reported only.
+    Warn,
+}

@@ -1,0 +1,132 @@
+mod benchmark;
+mod gates;
+mod model;
+mod placement;
+mod timeouts;
+mod trials;
+mod workload;
+
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::PerfValidationStatus;
+
+pub use benchmark::{Benchmark, Objective};
+pub use gates::{Gate, GateMode, GateOperator, Scaling};
+pub use model::{Model, ModelCache};
+pub use placement::{AllocationMode, PlacementSpec, PodPlacement};
+pub use timeouts::Timeouts;
+pub use trials::{TrialRule, TrialsSpec};
+pub use workload::{ImagePullPolicy, RouterMode, Workload};
+
+/// What to serve, how to load it, and what is good enough. A change while a run is active ends that run and starts a new one.
+#[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[kube(
+    group = "perfvalidation.dev",
+    version = "v1alpha1",
+    kind = "PerfValidation",
+    plural = "perfvalidations",
+    namespaced,
+    status = "PerfValidationStatus",
+    derive = "PartialEq",
+    doc = "A performance validation of one node's GPUs: it deploys Dynamo, measures it with AIPerf, gives a verdict and cleans up.",
+    shortname = "perfval",
+    category = "perf",
+    selectable = ".status.phase",
+    selectable = ".status.verdict",
+    printcolumn(name = "PHASE", type_ = "string", json_path = ".status.phase"),
+    printcolumn(name = "VERDICT", type_ = "string", json_path = ".status.verdict"),
+    printcolumn(
+        name = "TOK/S",
+        type_ = "string",
+        json_path = ".status.metrics.outputTokenThroughput",
+        description = "Output tokens per second of the whole deployment, in the deciding trial"
+    ),
+    printcolumn(
+        name = "TTFT-P99",
+        type_ = "string",
+        json_path = ".status.metrics.ttftP99Ms",
+        description = "Time to first token, 99th percentile, in the deciding trial (ms)"
+    ),
+    printcolumn(name = "GPUS", type_ = "integer", json_path = ".status.placement.gpus"),
+    printcolumn(
+        name = "TRIALS",
+        type_ = "integer",
+        json_path = ".status.trials[-1:].number",
+        description = "Number of the run's latest trial"
+    ),
+    printcolumn(name = "AGE", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "MODEL", type_ = "string", json_path = ".spec.model.name", priority = 1),
+    printcolumn(name = "NODE", type_ = "string", json_path = ".status.placement.node", priority = 1),
+    printcolumn(name = "REASON", type_ = "string", json_path = ".status.reason", priority = 1),
+    printcolumn(name = "MESSAGE", type_ = "string", json_path = ".status.message", priority = 1),
+    validation = Rule::new("size(self.metadata.name) <= 40")
+        .message("metadata.name: write at most 40 characters, because the names of a run's objects are made from it")
+)]
+#[x_kube(
+    validation = Rule::new("!self.gates.exists(g, g.metric == 'Goodput') || (has(self.benchmark.goodput) && size(self.benchmark.goodput) > 0)")
+        .message("a gate on Goodput needs objectives: write benchmark.goodput, such as [{metric: TimeToFirstToken, max: \"500\"}]"),
+    validation = Rule::new("duration(self.benchmark.requestTimeout) <= duration(self.timeouts.benchmark)")
+        .message("benchmark.requestTimeout outlives the trial: write one of at most timeouts.benchmark"),
+    validation = Rule::new("!has(self.workload.resources.limits) || !(self.placement.resourceName in self.workload.resources.limits)")
+        .message("leave the GPU out of workload.resources.limits: every worker gets one; write placement.minGPUs and maxGPUs for their number"),
+    validation = Rule::new("!has(self.workload.resources.requests) || !(self.placement.resourceName in self.workload.resources.requests)")
+        .message("leave the GPU out of workload.resources.requests: every worker gets one; write placement.minGPUs and maxGPUs for their number"),
+    validation = Rule::new("!has(self.model.tokenSecretRef) || !has(self.workload.env) || !self.workload.env.exists(e, e.name == 'HF_TOKEN')")
+        .message("the token is given twice: write either model.tokenSecretRef or HF_TOKEN in workload.env"),
+    validation = Rule::new("!has(self.model.cache) || !has(self.workload.env) || !self.workload.env.exists(e, e.name == 'HF_HOME')")
+        .message("HF_HOME is the mount of model.cache: leave it out of workload.env, or leave model.cache out"),
+)]
+#[serde(rename_all = "camelCase")]
+pub struct PerfValidationSpec {
+    /// true: never starts; set while running: stops, frees the GPUs, and the verdict stays unset.
+    #[serde(default)]
+    pub suspend: bool,
+    /// The model to serve.
+    pub model: Model,
+    /// What serves the model: the DynamoGraphDeployment's images, command and router.
+    pub workload: Workload,
+    /// Where the model is served, and on how many GPUs.
+    #[serde(default)]
+    pub placement: PlacementSpec,
+    /// The load of one trial.
+    #[serde(default)]
+    pub benchmark: Benchmark,
+    /// How many trials make a verdict.
+    #[serde(default)]
+    pub trials: TrialsSpec,
+    /// What is good enough; names are unique. None: nothing to judge, the run is Skipped and no GPU is touched.
+    #[serde(default)]
+    #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub gates: Vec<Gate>,
+    /// Requests that may fail in a trial before it counts as a miss (percent, 0 to 100).
+    #[serde(default = "default_max_error_percent")]
+    #[schemars(range(min = 0, max = 100))]
+    pub max_error_percent: i32,
+    /// Verdict when the DynamoGraphDeployment API is still not served after `timeouts.prerequisites`:
+    /// Fail gives Error, Skip gives Skipped.
+    #[serde(default)]
+    pub on_missing_dynamo: OnMissingDynamo,
+    /// Deadline of every wait of a run (Go durations, above 0s and up to 24h).
+    #[serde(default)]
+    pub timeouts: Timeouts,
+    /// Seconds after the end of the run at which the object deletes itself (0 to one year); absent: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 31_536_000))]
+    pub ttl_seconds_after_finished: Option<i64>,
+}
+
+/// Outcome when Dynamo is not installed.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnMissingDynamo {
+    /// Verdict Error.
+    #[default]
+    Fail,
+    /// Verdict Skipped.
+    Skip,
+}
+
+fn default_max_error_percent() -> i32 {
+    1
+}

@@ -1,0 +1,103 @@
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Toleration;
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::rules;
+
+/// Where the model is served.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("!has(self.maxGPUs) || self.minGPUs <= self.maxGPUs")
+    .message("write a minGPUs of at most maxGPUs"))]
+pub struct PlacementSpec {
+    /// Labels a node must carry. None: every node with GPUs is eligible.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub node_selector: BTreeMap<String, String>,
+    /// Tolerations of the pods. None: the chosen node's own taints, except `node.kubernetes.io/*`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    #[x_kube(validation = Rule::new("self.all(t, (!has(t.operator) || t.operator in ['Exists', 'Equal']) && (!has(t.effect) || t.effect in ['NoSchedule', 'PreferNoSchedule', 'NoExecute']))")
+        .message("write operator Exists or Equal, and effect NoSchedule, PreferNoSchedule or NoExecute, or leave them out"))]
+    pub tolerations: Vec<Toleration>,
+    /// How GPUs are asked for: by ResourceClaims (DRA), as extended resource (DevicePlugin), or as the node offers them (Auto).
+    #[serde(default)]
+    pub allocation: AllocationMode,
+    /// DeviceClass of the claims (Dynamic Resource Allocation).
+    #[serde(default = "default_device_class_name")]
+    #[schemars(length(max = 253))]
+    #[x_kube(validation = rules::object_name())]
+    pub device_class_name: String,
+    /// Extended resource of the device plugin.
+    #[serde(default = "default_resource_name")]
+    #[schemars(length(max = 253))]
+    #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')")
+        .message("write an extended resource as domain/name, such as nvidia.com/gpu"))]
+    pub resource_name: String,
+    /// Where the frontend runs: on the node under test, or Anywhere, where a second node has to pull its image first.
+    #[serde(default = "default_frontend")]
+    pub frontend: PodPlacement,
+    /// Fewest GPUs that make a run worth while (1 to 64); waits for them up to `timeouts.sizing`.
+    #[serde(default = "default_min_gpus", rename = "minGPUs")]
+    #[schemars(range(min = 1, max = 64))]
+    pub min_gpus: i32,
+    /// Most GPUs to use (1 to 64); absent: all free ones of the node.
+    #[serde(default, rename = "maxGPUs", skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 64))]
+    pub max_gpus: Option<i32>,
+}
+
+/// How GPUs are asked for.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AllocationMode {
+    /// DRA where the node has usable DRA devices, the device plugin where it has none.
+    #[default]
+    Auto,
+    /// ResourceClaims (Dynamic Resource Allocation).
+    #[serde(rename = "DRA")]
+    Dra,
+    /// Extended resources of a device plugin.
+    DevicePlugin,
+}
+
+/// Where a pod beside the workers may run.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PodPlacement {
+    /// On the node under test.
+    WorkloadNode,
+    /// Wherever the scheduler likes.
+    Anywhere,
+}
+
+impl Default for PlacementSpec {
+    fn default() -> Self {
+        Self {
+            node_selector: BTreeMap::new(),
+            tolerations: Vec::new(),
+            allocation: AllocationMode::default(),
+            device_class_name: default_device_class_name(),
+            resource_name: default_resource_name(),
+            frontend: default_frontend(),
+            min_gpus: default_min_gpus(),
+            max_gpus: None,
+        }
+    }
+}
+
+fn default_device_class_name() -> String {
+    "gpu.nvidia.com".into()
+}
+
+fn default_resource_name() -> String {
+    "nvidia.com/gpu".into()
+}
+
+fn default_frontend() -> PodPlacement {
+    PodPlacement::WorkloadNode
+}
+
+fn default_min_gpus() -> i32 {
+    1
+}

@@ -1,0 +1,122 @@
+use k8s_openapi::api::core::v1::{EnvVar, LocalObjectReference, ResourceRequirements};
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::rules;
+
+/// What the DynamoGraphDeployment runs.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("(has(self.command) && size(self.command) > 0) || !has(self.args) || !self.args.exists(a, a.matches('^--(model|model-path|served-model-name)(=.*)?$'))")
+        .message("the default command sets the model: write model.name instead of --model, --model-path or --served-model-name in args, or write your own command"),
+)]
+pub struct Workload {
+    /// Image of frontend and workers; they always share one Dynamo version.
+    #[schemars(length(max = 1024))]
+    #[x_kube(validation = rules::image())]
+    pub image: String,
+    /// Image of the frontend, when it differs; must carry the same Dynamo version. Empty: `image`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 1024))]
+    #[x_kube(validation = rules::image_or_empty())]
+    pub frontend_image: String,
+    /// Pull secrets of both components. None: those of the namespace's default service account.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    #[x_kube(validation = Rule::new("self.all(s, size(s.name) > 0)")
+        .message("write the name of a pull secret in this namespace, such as {name: ngc}"))]
+    pub image_pull_secrets: Vec<LocalObjectReference>,
+    /// When the kubelet pulls the images.
+    #[serde(default)]
+    pub image_pull_policy: ImagePullPolicy,
+    /// How the frontend picks a worker for a request. LeastLoaded, PowerOfTwo and DeviceAwareWeighted need Dynamo 1.1.
+    #[serde(default)]
+    pub router_mode: RouterMode,
+    /// Worker command; empty: `python3 -m dynamo.vllm --model <model>`. Never interpreted by a shell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    #[x_kube(validation = Rule::new("size(self) == 0 || size(self[0]) > 0")
+        .message("write the program first, one word per element, or leave command out for dynamo.vllm"))]
+    pub command: Vec<String>,
+    /// Appended to the worker command, one word per element.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), inner(length(max = 1024)))]
+    pub args: Vec<String>,
+    /// Appended to the frontend's own arguments, one word per element.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), inner(length(max = 1024)))]
+    #[x_kube(validation = Rule::new("!self.exists(a, a.matches('^--router-mode(=.*)?$'))")
+        .message("write workload.routerMode instead of --router-mode"))]
+    pub frontend_args: Vec<String>,
+    /// Environment of both components; names are unique.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    #[x_kube(
+        validation = Rule::new("self.all(e, e.name.matches('^[A-Za-z_.-][A-Za-z0-9_.-]*$'))")
+            .message("write environment names of letters, digits, '_', '.' and '-' that do not begin with a digit, such as VLLM_USE_V1"),
+        validation = Rule::new("!self.exists(e, e.name == 'DYN_ROUTER_MODE')")
+            .message("write workload.routerMode instead of the variable DYN_ROUTER_MODE"),
+    )]
+    pub env: Vec<EnvVar>,
+    /// Resources of the worker container, beside its one GPU, which is added.
+    #[serde(default)]
+    #[x_kube(validation = Rule::new("!has(self.claims) || size(self.claims) == 0")
+        .message("leave claims out: the claim of a worker's GPU is made for it; write placement.deviceClassName"))]
+    pub resources: ResourceRequirements,
+}
+
+/// When an image is pulled.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)] // Kubernetes' own values
+pub enum ImagePullPolicy {
+    Always,
+    #[default]
+    IfNotPresent,
+    Never,
+}
+
+impl ImagePullPolicy {
+    /// The value in a pod.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Always => "Always",
+            Self::IfNotPresent => "IfNotPresent",
+            Self::Never => "Never",
+        }
+    }
+}
+
+/// Routing mode of Dynamo's frontend. `direct` is left out: it needs a worker id in every request.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RouterMode {
+    /// The worker with the fewest requests in flight (Dynamo 1.1 and later).
+    #[default]
+    LeastLoaded,
+    /// One after the other.
+    RoundRobin,
+    /// Any.
+    Random,
+    /// The less loaded of two random ones (Dynamo 1.1 and later).
+    PowerOfTwo,
+    /// The one with the longest cached prefix, weighed with load.
+    #[serde(rename = "KV")]
+    Kv,
+    /// Weighted by the device's capability (Dynamo 1.1 and later).
+    DeviceAwareWeighted,
+}
+
+impl RouterMode {
+    /// The value of `--router-mode` and `DYN_ROUTER_MODE`.
+    pub fn flag(self) -> &'static str {
+        match self {
+            Self::LeastLoaded => "least-loaded",
+            Self::RoundRobin => "round-robin",
+            Self::Random => "random",
+            Self::PowerOfTwo => "power-of-two",
+            Self::Kv => "kv",
+            Self::DeviceAwareWeighted => "device-aware-weighted",
+        }
+    }
+}
