@@ -1,0 +1,199 @@
+//! AIPerf's `profile_export_aiperf.json` (0.11 to 0.13, schema 1.x), reduced to what is judged.
+//!
+//! What is absent stays absent and what is wrong is an error that names its path; no number is ever made up.
+
+mod export;
+mod failures;
+mod object;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use perfval_api::{Metric, Statistic};
+use rust_decimal::Decimal;
+use serde::de::IntoDeserializer;
+use serde::de::value::Error as NameError;
+use serde::{Deserialize, Serialize};
+
+pub use export::parse;
+pub use failures::FailedRequests;
+
+/// Error kinds that a report keeps, the most frequent first.
+pub const ERROR_KINDS: usize = 5;
+
+/// Achieved over asked concurrency below which the load generator may have been too weak.
+const FULL_CONCURRENCY: Decimal = Decimal::from_parts(90, 0, 0, false, 2);
+
+/// Wait in the generator over request latency, both p50, above which it was: healthy runs show 0.005 to 0.06, a
+/// starved one 3.33.
+const HEALTHY_WAIT: Decimal = Decimal::from_parts(10, 0, 0, false, 2);
+
+/// Why an export cannot be judged.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReportError {
+    /// Not JSON, cut off, or a key twice.
+    #[error("AIPerf's export is not valid JSON: {0}")]
+    Json(String),
+    /// A field that every version writes is not there.
+    #[error("AIPerf's export has no `{path}`")]
+    Missing {
+        /// Where it should be.
+        path: String,
+    },
+    /// A field has another type, or a value that cannot be.
+    #[error("`{path}` in AIPerf's export is {found}, expected {wanted}")]
+    Wrong {
+        /// Where it is.
+        path: String,
+        /// What belongs there.
+        wanted: &'static str,
+        /// The beginning of what is there.
+        found: String,
+    },
+    /// Two fields exclude each other.
+    #[error("AIPerf's export contradicts itself: {0}")]
+    Contradiction(String),
+}
+
+/// What one run of AIPerf reported. Latencies are of successful requests only.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// Version of AIPerf that wrote the export.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aiperf_version: Option<String>,
+    /// Requests asked for, warm-up not counted.
+    pub requested: i64,
+    /// Requests in flight asked for.
+    pub concurrency: i64,
+    /// Requests that AIPerf counts as successful, truncated ones included.
+    pub succeeded: i64,
+    /// Requests that failed.
+    pub failed: i64,
+    /// Successes whose stream ended before the server's token count came. Only `--use-server-token-count` shows them;
+    /// 0 without it.
+    pub truncated: i64,
+    /// AIPerf was interrupted or gave up.
+    pub cancelled: bool,
+    /// AIPerf's words for why it is not complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incomplete_reason: Option<String>,
+    /// Ran to its end, and every asked request has an outcome.
+    pub complete: bool,
+    /// Length of the measured phase (s).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_seconds: Option<Decimal>,
+    /// How the load generator itself did.
+    #[serde(default)]
+    pub generator: Generator,
+    /// Every statistic of every [`Metric`] that was reported, in AIPerf's units. Gates read it with [`Report::value`].
+    #[serde(default)]
+    pub metrics: BTreeMap<Metric, BTreeMap<Statistic, Decimal>>,
+    /// The most frequent errors, at most [`ERROR_KINDS`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<ErrorKind>,
+}
+
+/// How the load generator itself did; absent before AIPerf 0.12.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct Generator {
+    /// Requests in flight, median over time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effective_concurrency_p50: Option<Decimal>,
+    /// Wait from being due to being sent, median (ms).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credit_to_start_p50_ms: Option<Decimal>,
+    /// Latency of a request, median (ms).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_latency_p50_ms: Option<Decimal>,
+}
+
+/// One kind of error and how often it came.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ErrorKind {
+    /// HTTP status; absent if no answer came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<i64>,
+    /// AIPerf's name for it, for example `ClientConnectorError`.
+    pub kind: String,
+    /// Body or client error, cut to 200 bytes.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// Requests that ended so.
+    pub count: i64,
+}
+
+impl Report {
+    /// Requests that failed or came back short, of all (percent).
+    pub fn error_percent(&self) -> Decimal {
+        let bad = Decimal::from(self.failed) + Decimal::from(self.truncated);
+        let all = Decimal::from(self.failed) + Decimal::from(self.succeeded);
+        // Without a single request nothing worked.
+        (bad * Decimal::ONE_HUNDRED)
+            .checked_div(all)
+            .unwrap_or(Decimal::ONE_HUNDRED)
+    }
+
+    /// A value that can be judged: reported and > 0. Zero is no measurement of any metric.
+    pub fn value(&self, metric: Metric, statistic: Statistic) -> Option<Decimal> {
+        let value = self.metrics.get(&metric)?.get(&statistic)?;
+        Some(*value).filter(|v| *v > Decimal::ZERO)
+    }
+
+    /// Whether the load generator, not the server, was too slow. Low concurrency alone does not tell: a dead worker
+    /// lowered it to 75 % while the generator was idle. False where AIPerf did not report it.
+    pub fn starved(&self) -> bool {
+        let generator = &self.generator;
+        let (Some(achieved), Some(wait), Some(latency)) = (
+            generator.effective_concurrency_p50,
+            generator.credit_to_start_p50_ms,
+            generator.request_latency_p50_ms,
+        ) else {
+            return false;
+        };
+        achieved < FULL_CONCURRENCY * Decimal::from(self.concurrency) && wait > HEALTHY_WAIT * latency
+    }
+}
+
+/// A statistic of a metric, written `TimeToFirstToken/P99`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Measure {
+    /// Of what.
+    pub metric: Metric,
+    /// Which one.
+    pub statistic: Statistic,
+}
+
+impl fmt::Display for Measure {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        // The variants are not renamed, so Debug prints what a manifest holds.
+        write!(f, "{:?}/{:?}", self.metric, self.statistic)
+    }
+}
+
+impl FromStr for Measure {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = |e: NameError| format!("`{text}` is not Metric/Statistic, for example TimeToFirstToken/P99: {e}");
+        let (metric, statistic) = text.split_once('/').unwrap_or((text, ""));
+        Ok(Self {
+            metric: Metric::deserialize(metric.into_deserializer()).map_err(wrong)?,
+            statistic: Statistic::deserialize(statistic.into_deserializer()).map_err(wrong)?,
+        })
+    }
+}
+
+/// At most `bytes` bytes of a text, cut between characters.
+pub(crate) fn bounded(text: &str, bytes: usize) -> String {
+    text[..text.floor_char_boundary(bytes)].to_owned()
+}
+
+/// The most frequent kinds; equal counts in order of their text, so that equal input gives equal output.
+fn most_frequent(mut kinds: Vec<ErrorKind>) -> Vec<ErrorKind> {
+    kinds.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.cmp(b)));
+    kinds.truncate(ERROR_KINDS);
+    kinds
+}

@@ -1,0 +1,183 @@
+use std::collections::BTreeMap;
+
+use perfval_api::{Metric, Statistic};
+use rust_decimal::Decimal;
+
+use super::object::Object;
+use super::{ErrorKind, Generator, Report, ReportError, bounded, most_frequent};
+
+/// Reads `profile_export_aiperf.json`.
+///
+/// Only fields that 0.11 already wrote are required; newer ones are used where they are.
+pub fn parse(export: &[u8]) -> Result<Report, ReportError> {
+    let json = str::from_utf8(export).map_err(|e| ReportError::Json(e.to_string()))?;
+    let export = Object::document(json)?;
+    check_schema(&export)?;
+
+    let (requested, concurrency) = asked(&export)?;
+    let failed = total(&export, "error_request_count")?.unwrap_or(0);
+    let succeeded = succeeded(&export, failed)?;
+    let cancelled = export.required("was_cancelled", export.flag("was_cancelled")?)?;
+    let ended = !cancelled && export.flag("is_complete")?.unwrap_or(true);
+
+    Ok(Report {
+        aiperf_version: export.text("aiperf_version")?.map(|v| bounded(&v, 40)),
+        requested,
+        concurrency,
+        succeeded,
+        failed,
+        truncated: truncated(&export, succeeded)?,
+        cancelled,
+        incomplete_reason: export.text("incomplete_reason")?.map(|r| bounded(&r, 200)),
+        complete: ended && succeeded + failed == requested,
+        duration_seconds: statistic(&export, "benchmark_duration", Statistic::Avg)?,
+        generator: Generator {
+            effective_concurrency_p50: statistic(&export, "effective_concurrency", Statistic::P50)?,
+            credit_to_start_p50_ms: statistic(&export, "credit_to_start_latency", Statistic::P50)?,
+            request_latency_p50_ms: statistic(&export, "request_latency", Statistic::P50)?,
+        },
+        metrics: metrics(&export)?,
+        errors: errors(&export)?,
+    })
+}
+
+/// 1.1 to 1.5 are known; another major number may mean other things by the same names.
+fn check_schema(export: &Object) -> Result<(), ReportError> {
+    let version = export.required("schema_version", export.text("schema_version")?)?;
+    if version == "1" || version.starts_with("1.") {
+        return Ok(());
+    }
+    Err(ReportError::Wrong {
+        path: export.path("schema_version"),
+        wanted: "1.x",
+        found: bounded(&version, 40),
+    })
+}
+
+/// Requests and concurrency that were asked for, from the one phase that is measured.
+fn asked(export: &Object) -> Result<(i64, i64), ReportError> {
+    let config = export.required("input_config", export.object("input_config")?)?;
+    let mut measured = Vec::new();
+    for phase in config.objects("phases")? {
+        if phase.text("name")?.as_deref() == Some("profiling") {
+            measured.push(phase);
+        }
+    }
+    match measured.as_slice() {
+        [phase] => Ok((
+            phase.required("requests", phase.count("requests")?)?,
+            phase.required("concurrency", phase.count("concurrency")?)?,
+        )),
+        [] => Err(ReportError::Missing {
+            path: "input_config.phases[name=profiling]".to_owned(),
+        }),
+        _ => Err(ReportError::Contradiction(format!(
+            "{} phases are named profiling",
+            measured.len()
+        ))),
+    }
+}
+
+fn succeeded(export: &Object, failed: i64) -> Result<i64, ReportError> {
+    let succeeded = export.required("request_count", total(export, "request_count")?)?;
+    // 0.13 counts both kinds once more.
+    if let Some(all) = total(export, "completed_request_count")?
+        && all != succeeded + failed
+    {
+        let text = format!("{succeeded} requests succeeded and {failed} failed, but {all} ended");
+        return Err(ReportError::Contradiction(text));
+    }
+    if succeeded + failed == 0 {
+        return Err(ReportError::Contradiction(
+            "no request succeeded and none failed".to_owned(),
+        ));
+    }
+    Ok(succeeded)
+}
+
+/// A stream cut by a dying worker counts as a success, but the server's token count, its last chunk, never came.
+fn truncated(export: &Object, succeeded: i64) -> Result<i64, ReportError> {
+    let config = export.required("input_config", export.object("input_config")?)?;
+    let by_server = match config.object("endpoint")? {
+        Some(endpoint) => endpoint.flag("use_server_token_count")?.unwrap_or(false),
+        None => false,
+    };
+    if !by_server || succeeded == 0 {
+        return Ok(0);
+    }
+    let lengths = export.required("output_sequence_length", export.object("output_sequence_length")?)?;
+    let counted = lengths.required("count", lengths.count("count")?)?;
+    if counted > succeeded {
+        let text = format!("{counted} answers have a length, but {succeeded} requests succeeded");
+        return Err(ReportError::Contradiction(text));
+    }
+    Ok(succeeded - counted)
+}
+
+/// A count over the whole run; `None` if AIPerf left it out. An object without its number is an error, not a zero.
+fn total(export: &Object, tag: &str) -> Result<Option<i64>, ReportError> {
+    let Some(metric) = export.object(tag)? else {
+        return Ok(None);
+    };
+    metric.required("avg", metric.count("avg")?).map(Some)
+}
+
+fn statistic(export: &Object, tag: &str, statistic: Statistic) -> Result<Option<Decimal>, ReportError> {
+    match export.object(tag)? {
+        Some(metric) => measured(&metric, statistic),
+        None => Ok(None),
+    }
+}
+
+fn metrics(export: &Object) -> Result<BTreeMap<Metric, BTreeMap<Statistic, Decimal>>, ReportError> {
+    let mut metrics = BTreeMap::new();
+    for metric in Metric::ALL {
+        let Some(found) = export.object(metric.aiperf_tag())? else {
+            continue;
+        };
+        let mut statistics = BTreeMap::new();
+        for statistic in Statistic::ALL {
+            if metric.is_rate() && statistic != Statistic::Avg {
+                continue;
+            }
+            if let Some(value) = measured(&found, statistic)? {
+                statistics.insert(statistic, value);
+            }
+        }
+        metrics.insert(metric, statistics);
+    }
+    Ok(metrics)
+}
+
+/// No quantity that is judged can be negative.
+fn measured(metric: &Object, statistic: Statistic) -> Result<Option<Decimal>, ReportError> {
+    let key = statistic.aiperf_key();
+    match metric.number(key)? {
+        Some(value) if value.is_sign_negative() && !value.is_zero() => Err(ReportError::Wrong {
+            path: metric.path(key),
+            wanted: "a number ≥ 0",
+            found: value.to_string(),
+        }),
+        value => Ok(value),
+    }
+}
+
+fn errors(export: &Object) -> Result<Vec<ErrorKind>, ReportError> {
+    let mut kinds = Vec::new();
+    for entry in export.objects("error_summary")? {
+        let count = entry.required("count", entry.count("count")?)?;
+        let details = entry.required("error_details", entry.object("error_details")?)?;
+        kinds.push(error_kind(&details, count)?);
+    }
+    Ok(most_frequent(kinds))
+}
+
+/// One error as `error_summary` and `profile_export.jsonl` write it.
+pub(super) fn error_kind(details: &Object, count: i64) -> Result<ErrorKind, ReportError> {
+    Ok(ErrorKind {
+        code: details.count("code")?,
+        kind: bounded(&details.text("type")?.unwrap_or_default(), 60),
+        message: bounded(&details.text("message")?.unwrap_or_default(), 200),
+        count,
+    })
+}

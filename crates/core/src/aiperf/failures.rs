@@ -1,0 +1,50 @@
+use std::collections::BTreeMap;
+
+use super::export::error_kind;
+use super::object::Object;
+use super::{ErrorKind, ReportError, most_frequent};
+
+/// Distinct errors that are told apart while counting: messages may carry ports and ids.
+const DISTINCT: usize = 500;
+
+/// What `profile_export.jsonl` says about failed requests. It is the only account of a run in which all failed: then
+/// AIPerf exits 1 and writes no export.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FailedRequests {
+    /// Measured requests that ended well.
+    pub succeeded: i64,
+    /// Measured requests that failed.
+    pub failed: i64,
+    kinds: BTreeMap<ErrorKind, i64>,
+}
+
+impl FailedRequests {
+    /// Adds one line of the file; warm-up requests are passed over.
+    pub fn add(&mut self, line: &str) -> Result<(), ReportError> {
+        let record = Object::document(line)?;
+        let metadata = record.required("metadata", record.object("metadata")?)?;
+        let phase = metadata.required("benchmark_phase", metadata.text("benchmark_phase")?)?;
+        if phase != "profiling" {
+            return Ok(());
+        }
+        let Some(error) = record.object("error")? else {
+            self.succeeded += 1;
+            return Ok(());
+        };
+        self.failed += 1;
+        let kind = error_kind(&error, 0)?;
+        if self.kinds.len() < DISTINCT || self.kinds.contains_key(&kind) {
+            *self.kinds.entry(kind).or_default() += 1;
+        }
+        Ok(())
+    }
+
+    /// The most frequent errors, at most [`super::ERROR_KINDS`].
+    pub fn errors(&self) -> Vec<ErrorKind> {
+        let counted = |(kind, count): (&ErrorKind, &i64)| ErrorKind {
+            count: *count,
+            ..kind.clone()
+        };
+        most_frequent(self.kinds.iter().map(counted).collect())
+    }
+}

@@ -1,0 +1,130 @@
+//! How the result of a trial travels from the runner to the operator: both ends are here.
+//!
+//! A [`TrialRecord`] goes twice: as the container's termination message, which survives log rotation but holds 4,096
+//! bytes, and with AIPerf's whole export and the workers' samples between two lines at the end of the log.
+
+mod abridge;
+mod log;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::aiperf::{ErrorKind, Report};
+use crate::workers::WorkerSummary;
+
+pub use abridge::{MESSAGE_BYTES, find_message, message};
+pub use log::{Payload, find, frame};
+
+/// What the runner hands over.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct TrialRecord {
+    /// The trial's own word; a record with another one belongs to another trial.
+    pub nonce: String,
+    /// Exit code of the runner: AIPerf's own, 128 + n after signal n, 1 without an export, 2 for wrong arguments, 124
+    /// after `--timeout`, 127 if `aiperf` cannot be executed. Not a verdict.
+    pub exit_code: i32,
+    /// What came of the run.
+    pub outcome: Outcome,
+    /// What the workers did, in order of their address.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<WorkerSummary>,
+    /// Why scrapes of workers failed, and how often.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub scrape_errors: BTreeMap<String, i64>,
+    /// What was left out to fit into a termination message; empty in the log. What is left out is not absent.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub abridged: BTreeSet<Part>,
+}
+
+/// What came of a run.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub enum Outcome {
+    /// AIPerf wrote an export; it may still be incomplete.
+    Report(Box<Report>),
+    /// There is nothing to judge.
+    Failure(Failure),
+}
+
+/// Why there is nothing to judge.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+#[serde(tag = "kind", rename_all_fields = "camelCase")]
+pub enum Failure {
+    /// The runner's own arguments or paths are wrong.
+    Misconfigured {
+        /// What to correct.
+        message: String,
+    },
+    /// `aiperf` is not in the image, or not executable.
+    NotExecutable {
+        /// The command and the error.
+        message: String,
+    },
+    /// Every request failed: AIPerf exits 1 and writes no export.
+    AllFailed {
+        /// Requests that failed.
+        failed: i64,
+        /// The most frequent errors.
+        errors: Vec<ErrorKind>,
+    },
+    /// AIPerf exited with an error of its own.
+    Exited {
+        /// The end of its output.
+        tail: String,
+    },
+    /// AIPerf exited 0 and left no export.
+    NoExport {
+        /// The end of its output.
+        tail: String,
+    },
+    /// The export cannot be judged.
+    Malformed {
+        /// The parser's words.
+        message: String,
+    },
+    /// A signal from outside ended AIPerf.
+    Killed {
+        /// Its number; 9 is mostly the memory limit.
+        signal: i32,
+    },
+    /// The runner was asked to stop.
+    Cancelled {
+        /// The signal that asked.
+        signal: i32,
+    },
+    /// AIPerf was still running at the runner's `--timeout`.
+    TimedOut {
+        /// The limit.
+        seconds: u64,
+    },
+}
+
+/// What can be left out of a termination message, in the order in which it goes.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// Statistics that are neither gated nor shown in the status.
+    Statistics,
+    /// Texts of errors, and all but the most frequent error.
+    ErrorTexts,
+    /// The workers.
+    Workers,
+    /// Statistics that are shown but not gated.
+    Headline,
+    /// The record did not fit at all.
+    Everything,
+}
+
+/// What was found of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Framed<T> {
+    /// All of it.
+    Complete(T),
+    /// Only its beginning or its end: worth reading again, the log may have been cut or rotated.
+    Truncated,
+    /// Nothing of this trial.
+    Missing,
+    /// All of it, but it cannot be read.
+    Malformed(String),
+}

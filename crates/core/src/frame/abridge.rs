@@ -1,0 +1,110 @@
+use perfval_api::{Metric, Statistic};
+use serde_json::error::Category;
+
+use super::{Failure, Framed, Outcome, Part, TrialRecord};
+use crate::aiperf::{ErrorKind, Measure};
+
+/// Kubernetes cuts a termination message after this many bytes.
+pub const MESSAGE_BYTES: usize = 4096;
+
+/// What the status shows of every trial, gated or not.
+const HEADLINE: [(Metric, Statistic); 7] = [
+    (Metric::OutputTokenThroughput, Statistic::Avg),
+    (Metric::RequestThroughput, Statistic::Avg),
+    (Metric::TimeToFirstToken, Statistic::P50),
+    (Metric::TimeToFirstToken, Statistic::P90),
+    (Metric::TimeToFirstToken, Statistic::P99),
+    (Metric::TimeToFirstToken, Statistic::Max),
+    (Metric::InterTokenLatency, Statistic::P99),
+];
+
+/// The termination message: the record as JSON, parts left out in the order of [`Part`] until it fits. What is gated
+/// stays.
+pub fn message(record: &TrialRecord, gated: &[Measure]) -> String {
+    let mut record = record.clone();
+    for part in [
+        Part::Statistics,
+        Part::ErrorTexts,
+        Part::Workers,
+        Part::Headline,
+        Part::Everything,
+    ] {
+        let json = json(&record);
+        if json.len() <= MESSAGE_BYTES {
+            return json;
+        }
+        leave_out(&mut record, part, gated);
+        record.abridged.insert(part);
+    }
+    json(&record)
+}
+
+/// Reads a termination message of this trial.
+pub fn find_message(message: &str, nonce: &str) -> Framed<TrialRecord> {
+    if message.trim().is_empty() {
+        return Framed::Missing;
+    }
+    match serde_json::from_str::<TrialRecord>(message) {
+        Ok(record) if record.nonce == nonce => Framed::Complete(record),
+        Ok(_) => Framed::Missing,
+        Err(e) if e.classify() == Category::Eof => Framed::Truncated,
+        Err(e) => Framed::Malformed(e.to_string()),
+    }
+}
+
+fn leave_out(record: &mut TrialRecord, part: Part, gated: &[Measure]) {
+    let is_gated = |metric, statistic| gated.contains(&Measure { metric, statistic });
+    match part {
+        Part::Statistics => retain(record, |m, s| is_gated(m, s) || HEADLINE.contains(&(m, s))),
+        Part::ErrorTexts => leave_out_texts(record),
+        Part::Workers => record.workers.clear(),
+        Part::Headline => retain(record, is_gated),
+        Part::Everything => {
+            record.nonce = crate::aiperf::bounded(&record.nonce, 200);
+            record.outcome = Outcome::Failure(Failure::Malformed {
+                message: "the record does not fit into a termination message".to_owned(),
+            });
+        }
+    }
+}
+
+fn retain(record: &mut TrialRecord, keep: impl Fn(Metric, Statistic) -> bool) {
+    if let Outcome::Report(report) = &mut record.outcome {
+        for (metric, statistics) in &mut report.metrics {
+            statistics.retain(|statistic, _| keep(*metric, *statistic));
+        }
+        report.metrics.retain(|_, statistics| !statistics.is_empty());
+    }
+}
+
+fn leave_out_texts(record: &mut TrialRecord) {
+    record.scrape_errors.clear();
+    match &mut record.outcome {
+        Outcome::Report(report) => {
+            report.incomplete_reason = None;
+            shorten(&mut report.errors);
+        }
+        Outcome::Failure(Failure::AllFailed { errors, .. }) => shorten(errors),
+        Outcome::Failure(
+            Failure::Misconfigured { message: text }
+            | Failure::NotExecutable { message: text }
+            | Failure::Malformed { message: text }
+            | Failure::Exited { tail: text }
+            | Failure::NoExport { tail: text },
+        ) => *text = crate::aiperf::bounded(text, 200),
+        Outcome::Failure(Failure::Killed { .. } | Failure::Cancelled { .. } | Failure::TimedOut { .. }) => {}
+    }
+}
+
+/// The most frequent error's code and kind are enough to name the cause.
+fn shorten(errors: &mut Vec<ErrorKind>) {
+    errors.truncate(1);
+    for error in errors {
+        error.message.clear();
+    }
+}
+
+fn json(record: &TrialRecord) -> String {
+    // Only a map with keys that are not text could fail, and there is none.
+    serde_json::to_string(record).unwrap_or_default()
+}

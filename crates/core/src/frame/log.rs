@@ -1,0 +1,90 @@
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::{Framed, Outcome, TrialRecord};
+use crate::workers::WorkerSeries;
+
+/// What the log holds between its two lines.
+#[derive(Serialize, Deserialize, Clone, Debug)]
+pub struct Payload {
+    /// The record, whole.
+    pub record: TrialRecord,
+    /// AIPerf's export as it was written, on one line; only with a report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aiperf: Option<Box<RawValue>>,
+    /// The workers' samples.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<WorkerSeries>,
+}
+
+impl Payload {
+    /// Takes the export over unchanged but for line breaks, which JSON has only between values.
+    pub fn with_export(mut self, export: &str) -> Result<Self, serde_json::Error> {
+        let line: String = export.lines().map(str::trim).collect();
+        self.aiperf = Some(RawValue::from_string(line)?);
+        Ok(self)
+    }
+}
+
+/// The end of the runner's log. A run without a report has its own lines: nothing that looks for a result finds one.
+pub fn frame(payload: &Payload) -> Result<String, serde_json::Error> {
+    let (kind, nonce) = (kind(&payload.record), &payload.record.nonce);
+    let json = serde_json::to_string(payload)?;
+    Ok(format!("{}\n{json}\n{}\n", begin(kind, nonce), end(kind, nonce)))
+}
+
+/// Looks for the record of this trial in a log: the last complete pair of lines counts.
+pub fn find(log: &str, nonce: &str) -> Framed<Payload> {
+    let lines: Vec<&str> = log.lines().map(str::trim_end).collect();
+    let found = KINDS.iter().filter_map(|kind| last_pair(&lines, kind, nonce));
+    let Some((at, kind, inside)) = found.max_by_key(|(at, ..)| *at) else {
+        let ours = |kind: &&str| lines.iter().any(|l| *l == begin(kind, nonce) || *l == end(kind, nonce));
+        return if KINDS.iter().any(ours) {
+            Framed::Truncated
+        } else {
+            Framed::Missing
+        };
+    };
+    let [payload] = inside else {
+        return Framed::Malformed(format!("{} lines instead of one before line {at}", inside.len()));
+    };
+    match serde_json::from_str::<Payload>(payload) {
+        Ok(payload) if payload.record.nonce != nonce => Framed::Malformed("the record has another nonce".to_owned()),
+        Ok(payload) if self::kind(&payload.record) != kind => {
+            Framed::Malformed(format!("the record between {kind} lines is of another kind"))
+        }
+        Ok(payload) => Framed::Complete(payload),
+        Err(e) => Framed::Malformed(e.to_string()),
+    }
+}
+
+const RESULT: &str = "RESULT";
+const FAILURE: &str = "FAILURE";
+const KINDS: [&str; 2] = [RESULT, FAILURE];
+
+fn kind(record: &TrialRecord) -> &'static str {
+    match record.outcome {
+        Outcome::Report(_) => RESULT,
+        Outcome::Failure(_) => FAILURE,
+    }
+}
+
+fn begin(kind: &str, nonce: &str) -> String {
+    format!("=====PERFVAL-{kind}-BEGIN {nonce}=====")
+}
+
+fn end(kind: &str, nonce: &str) -> String {
+    format!("=====PERFVAL-{kind}-END {nonce}=====")
+}
+
+/// Where the last pair of a kind ends, and the lines inside it.
+fn last_pair<'a>(
+    lines: &'a [&'a str],
+    kind: &'static str,
+    nonce: &str,
+) -> Option<(usize, &'static str, &'a [&'a str])> {
+    let (begin, end) = (begin(kind, nonce), end(kind, nonce));
+    let to = lines.iter().rposition(|line| *line == end)?;
+    let from = lines[..to].iter().rposition(|line| *line == begin)?;
+    Some((to + 1, kind, &lines[from + 1..to]))
+}
