@@ -63,9 +63,9 @@ pub enum Error {
         /// What was asked for.
         wanted: String,
     },
-    /// The rest of a lab whose supervisor is gone.
-    #[error("the lab's supervisor is gone but its folder {} is still there: run `lab down`", .0.display())]
-    Leftovers(PathBuf),
+    /// A command is about the node of a lab that has none.
+    #[error("this lab has no node: run `lab down`, then `lab up` without --control-plane")]
+    NoNode,
     /// The supervisor gave up.
     #[error("the lab did not come up: {0}\nlogs: `lab logs NAME`; clean up: `lab down`")]
     DidNotComeUp(String),

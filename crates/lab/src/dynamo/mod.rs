@@ -40,6 +40,7 @@ use kube::{Api, Client, Config};
 
 pub use crd::Served;
 pub use error::Error;
+pub use faults::{CONFIG_MAP, NAMESPACE};
 
 /// Field manager and user agent of the stand-in.
 pub const FIELD_MANAGER: &str = "dynamo-operator-stand-in";

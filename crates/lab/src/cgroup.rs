@@ -1,0 +1,164 @@
+//! One cgroup folder holds every pod of the lab, under cgroup v1 (one folder per hierarchy) and v2 (one folder).
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use crate::error::{Error, FileResult as _};
+
+/// The lab's folder in each hierarchy; the kubelet's `cgroupRoot`.
+pub const ROOT: &str = "perfval-lab";
+
+const MOUNT: &str = "/sys/fs/cgroup";
+/// What the kubelet wants to be able to limit.
+const CONTROLLERS: &[&str] = &["cpuset", "cpu", "io", "memory", "pids"];
+/// Long enough for the kernel to let go of killed processes.
+const REMOVAL_DEADLINE: Duration = Duration::from_secs(20);
+
+/// Which cgroup API this machine has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// One hierarchy per controller, as the kubelet calls it deprecated.
+    V1,
+    /// The unified hierarchy.
+    V2,
+}
+
+/// Looks at what is mounted: the unified hierarchy has its controller list at the mount point.
+pub fn version() -> Version {
+    if Path::new(MOUNT).join("cgroup.controllers").is_file() {
+        Version::V2
+    } else {
+        Version::V1
+    }
+}
+
+/// The lab's folder in every hierarchy of this machine, whether it exists or not.
+pub fn folders() -> Result<Vec<PathBuf>, Error> {
+    let mount = Path::new(MOUNT);
+    if version() == Version::V2 {
+        return Ok(vec![mount.join(ROOT)]);
+    }
+    let hierarchies = fs::read_dir(mount)
+        .file("list", mount)?
+        .filter_map(Result::ok)
+        .map(|entry| entry.path());
+    Ok(hierarchies
+        .filter(|folder| folder.join("cgroup.procs").is_file())
+        .map(|folder| folder.join(ROOT))
+        .collect())
+}
+
+/// Makes the lab's folder everywhere, ready to have children.
+pub fn create() -> Result<(), Error> {
+    for folder in folders()? {
+        if version() == Version::V2 {
+            enable_controllers(Path::new(MOUNT))?;
+        }
+        fs::create_dir_all(&folder).file("create", &folder)?;
+        if version() == Version::V2 {
+            enable_controllers(&folder)?;
+        }
+        inherit_cpuset(&folder)?;
+    }
+    Ok(())
+}
+
+fn enable_controllers(folder: &Path) -> Result<(), Error> {
+    let available = folder.join("cgroup.controllers");
+    let available = fs::read_to_string(&available).file("read", &available)?;
+    let control = folder.join("cgroup.subtree_control");
+    for controller in available.split_whitespace().filter(|name| CONTROLLERS.contains(name)) {
+        fs::write(&control, format!("+{controller}")).file("enable the controllers of", &control)?;
+    }
+    Ok(())
+}
+
+/// A v1 cpuset takes no process before it has processors and memory nodes.
+fn inherit_cpuset(folder: &Path) -> Result<(), Error> {
+    for name in ["cpuset.cpus", "cpuset.mems"] {
+        let (own, parent) = (folder.join(name), folder.with_file_name(name));
+        if version() == Version::V1 && own.is_file() {
+            let value = fs::read_to_string(&parent).file("read", &parent)?;
+            fs::write(&own, value).file("write", &own)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes the lab's folders depth first. Their processes are dead or dying by now.
+pub fn remove() -> Result<(), Error> {
+    let started = Instant::now();
+    loop {
+        let left: Vec<PathBuf> = folders()?.into_iter().filter(|folder| folder.exists()).collect();
+        let Some(first) = left.first() else { return Ok(()) };
+        if started.elapsed() > REMOVAL_DEADLINE {
+            let detail = first.display().to_string();
+            return Err(Error::StillThere {
+                what: "a cgroup",
+                seconds: REMOVAL_DEADLINE.as_secs(),
+                detail,
+            });
+        }
+        left.iter().for_each(|folder| remove_tree(folder));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Best effort: a folder that is still busy is tried again by the caller.
+fn remove_tree(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok) {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove_tree(&entry.path());
+        }
+    }
+    let _ = fs::remove_dir(folder);
+}
+
+/// The processes of one container of a pod, as this process numbers them.
+///
+/// `container` is the id without its `containerd://`. The pause process lives in another folder and is not among them.
+pub fn container_processes(container: &str) -> Result<Vec<i32>, Error> {
+    for folder in folders()? {
+        if let Some(found) = find(&folder, container) {
+            let mut processes = Vec::new();
+            collect_processes(&found, &mut processes)?;
+            return Ok(processes);
+        }
+    }
+    Ok(Vec::new())
+}
+
+fn find(folder: &Path, name: &str) -> Option<PathBuf> {
+    let children = fs::read_dir(folder)
+        .ok()?
+        .filter_map(Result::ok)
+        .map(|entry| entry.path());
+    children.filter(|child| child.is_dir()).find_map(|child| {
+        if child
+            .file_name()
+            .is_some_and(|found| found.to_string_lossy().contains(name))
+        {
+            return Some(child);
+        }
+        find(&child, name)
+    })
+}
+
+fn collect_processes(folder: &Path, processes: &mut Vec<i32>) -> Result<(), Error> {
+    let list = folder.join("cgroup.procs");
+    let text = fs::read_to_string(&list).file("read", &list)?;
+    processes.extend(
+        text.lines()
+            .filter_map(|line| line.parse::<i32>().ok())
+            .filter(|process| *process > 0),
+    );
+    for entry in fs::read_dir(folder).file("list", folder)?.filter_map(Result::ok) {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            collect_processes(&entry.path(), processes)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,26 @@
+//! `lab down`: ends a lab, running, broken or dead, and removes every trace but the cache.
+
+use std::{fs, io};
+
+use crate::{
+    cgroup,
+    error::{Error, FileResult as _},
+    namespace,
+    paths::StateDir,
+};
+
+/// Ends the lab of a state folder. Without one there is nothing to do.
+pub fn down(state: &StateDir) -> Result<(), Error> {
+    if !nix::unistd::geteuid().is_root() {
+        return Err(Error::NotRoot);
+    }
+    if let Some(init) = namespace::find(state) {
+        init.kill()?;
+    }
+    cgroup::remove()?;
+    namespace::remove_mount_points(state);
+    match fs::remove_dir_all(state.root()) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error).file("remove", state.root()),
+        _ => Ok(()),
+    }
+}

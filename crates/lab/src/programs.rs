@@ -1,0 +1,333 @@
+//! The cluster's programs, built from source by wrapper modules.
+//!
+//! `go install` cannot build Kubernetes (its `replace` lines and `v0.0.0` requirements), so each program family has a
+//! module of ours in `programs/<name>` that pins it and, with `go.sum`, every dependency. A build is kept in the cache
+//! under a key of the wrapper's content and the build's arguments: nothing is built twice.
+
+use std::{
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::{
+    command,
+    error::{Error, FileResult as _},
+    packages, paths,
+};
+
+/// The version of every `k8s.io` program.
+pub const KUBERNETES: &str = "1.36.4";
+
+/// How often a long build says that it is alive.
+const PROGRESS_EVERY: Duration = Duration::from_secs(10);
+
+/// A family of programs built from one wrapper module.
+#[derive(Debug, Clone, Copy)]
+pub struct Family {
+    /// The folder under `programs/`.
+    pub name: &'static str,
+    /// The wrapper's `go.mod`.
+    pub go_mod: &'static str,
+    /// The wrapper's `go.sum`.
+    pub go_sum: &'static str,
+    /// What to build.
+    pub packages: &'static [&'static str],
+    /// The programs that come out.
+    pub binaries: &'static [&'static str],
+    /// Go build tags, comma separated.
+    pub tags: &'static str,
+    /// Whether it links against C.
+    pub cgo: bool,
+}
+
+macro_rules! wrapper {
+    ($name:literal, $file:literal) => {
+        include_str!(concat!("../programs/", $name, "/", $file))
+    };
+}
+
+/// kube-apiserver, -controller-manager, -scheduler, kubelet, kube-proxy, kubectl.
+pub const KUBERNETES_PROGRAMS: Family = Family {
+    name: "kubernetes",
+    go_mod: wrapper!("kubernetes", "go.mod"),
+    go_sum: wrapper!("kubernetes", "go.sum"),
+    packages: &[
+        "k8s.io/kubernetes/cmd/kube-apiserver",
+        "k8s.io/kubernetes/cmd/kube-controller-manager",
+        "k8s.io/kubernetes/cmd/kube-scheduler",
+        "k8s.io/kubernetes/cmd/kubelet",
+        "k8s.io/kubernetes/cmd/kube-proxy",
+        "k8s.io/kubernetes/cmd/kubectl",
+    ],
+    binaries: &[
+        "kube-apiserver",
+        "kube-controller-manager",
+        "kube-scheduler",
+        "kubelet",
+        "kube-proxy",
+        "kubectl",
+    ],
+    tags: "",
+    cgo: false,
+};
+
+/// etcd 3.6: older ones have no watch progress, and the API server then refuses streaming lists.
+pub const ETCD: Family = Family {
+    name: "etcd",
+    go_mod: wrapper!("etcd", "go.mod"),
+    go_sum: wrapper!("etcd", "go.sum"),
+    packages: &["go.etcd.io/etcd/server/v3"],
+    binaries: &["etcd"],
+    tags: "",
+    cgo: false,
+};
+
+/// kwok: simulated nodes by the hundred.
+pub const KWOK: Family = Family {
+    name: "kwok",
+    go_mod: wrapper!("kwok", "go.mod"),
+    go_sum: wrapper!("kwok", "go.sum"),
+    packages: &["sigs.k8s.io/kwok/cmd/kwok"],
+    binaries: &["kwok"],
+    tags: "",
+    cgo: false,
+};
+
+/// containerd, its shim for runc, and `ctr`.
+pub const CONTAINERD: Family = Family {
+    name: "containerd",
+    go_mod: wrapper!("containerd", "go.mod"),
+    go_sum: wrapper!("containerd", "go.sum"),
+    packages: &[
+        "github.com/containerd/containerd/v2/cmd/containerd",
+        "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2",
+        "github.com/containerd/containerd/v2/cmd/ctr",
+    ],
+    binaries: &["containerd", "containerd-shim-runc-v2", "ctr"],
+    tags: "no_btrfs,no_devmapper,no_zfs",
+    cgo: false,
+};
+
+/// NVIDIA's DRA kubelet plugin. It opens NVML with dlopen, hence C.
+pub const NVIDIA_DRA: Family = Family {
+    name: "nvidia-dra",
+    go_mod: wrapper!("nvidia-dra", "go.mod"),
+    go_sum: wrapper!("nvidia-dra", "go.sum"),
+    packages: &["sigs.k8s.io/dra-driver-nvidia-gpu/cmd/gpu-kubelet-plugin"],
+    binaries: &["gpu-kubelet-plugin"],
+    tags: "",
+    cgo: true,
+};
+
+/// The cluster's DNS.
+pub const COREDNS: Family = Family {
+    name: "coredns",
+    go_mod: wrapper!("coredns", "go.mod"),
+    go_sum: wrapper!("coredns", "go.sum"),
+    packages: &["github.com/coredns/coredns"],
+    binaries: &["coredns"],
+    tags: "",
+    cgo: false,
+};
+
+/// What a control plane needs.
+pub const CONTROL_PLANE_FAMILIES: &[Family] = &[KUBERNETES_PROGRAMS, ETCD, KWOK];
+/// What a node needs besides.
+pub const NODE_FAMILIES: &[Family] = &[CONTAINERD, NVIDIA_DRA, COREDNS];
+
+impl Family {
+    /// Names this exact build: changes with the wrapper's content and with the build's arguments.
+    pub fn key(&self) -> String {
+        let mut hash = Sha256::new();
+        for part in [
+            self.go_mod,
+            self.go_sum,
+            &self.arguments().join("\n"),
+            if self.cgo { "cgo" } else { "static" },
+        ] {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        format!("{:x}", hash.finalize())[..16].to_owned()
+    }
+
+    /// The folder of this build in the cache.
+    pub fn folder(&self) -> PathBuf {
+        paths::cache()
+            .join("programs")
+            .join(format!("{}-{}", self.name, self.key()))
+    }
+
+    fn arguments(&self) -> Vec<String> {
+        let mut arguments = vec!["-ldflags".to_owned(), linker_flags()];
+        if !self.tags.is_empty() {
+            arguments.extend(["-tags".to_owned(), self.tags.to_owned()]);
+        }
+        arguments.extend(self.packages.iter().map(ToString::to_string));
+        arguments
+    }
+}
+
+/// Stamps the Kubernetes version: NVIDIA's driver and Helm's `kubeVersion` read it. Go ignores it in other programs.
+fn linker_flags() -> String {
+    let (major, rest) = KUBERNETES.split_once('.').unwrap_or((KUBERNETES, ""));
+    let minor = rest.split('.').next().unwrap_or_default();
+    let mut flags = "-s -w".to_owned();
+    for package in ["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"] {
+        for (name, value) in [
+            ("gitVersion", format!("v{KUBERNETES}").as_str()),
+            ("gitMajor", major),
+            ("gitMinor", minor),
+            ("gitTreeState", "clean"),
+            ("gitCommit", "unknown"),
+            ("buildDate", "1970-01-01T00:00:00Z"),
+        ] {
+            flags.push_str(&format!(" -X {package}.{name}={value}"));
+        }
+    }
+    flags
+}
+
+/// Builds a family unless the cache has it, and returns the folder with its programs.
+pub fn build(family: &Family, say: &mut dyn FnMut(&str)) -> Result<PathBuf, Error> {
+    let folder = family.folder();
+    if family.binaries.iter().all(|binary| folder.join(binary).is_file()) {
+        return Ok(folder);
+    }
+    if packages::find("go").is_none() {
+        return Err(Error::MissingPrograms {
+            missing: "go (1.26 or newer)".to_owned(),
+            install: "the archive of https://go.dev/dl unpacked to /usr/local, with /usr/local/go/bin in PATH"
+                .to_owned(),
+        });
+    }
+    say(&format!(
+        "building {} from source (once; minutes on a small machine)",
+        family.name
+    ));
+    let work = folder.with_extension("building");
+    if work.exists() {
+        std::fs::remove_dir_all(&work).file("remove", &work)?;
+    }
+    let out = work.join("bin");
+    std::fs::create_dir_all(&out).file("create", &out)?;
+    for (name, content) in [("go.mod", family.go_mod), ("go.sum", family.go_sum)] {
+        let file = work.join(name);
+        std::fs::write(&file, content).file("write", &file)?;
+    }
+    let started = Instant::now();
+    compile(family, &work, &out, say)?;
+    // Renamed last: an interrupted build never looks like a finished one.
+    std::fs::rename(&out, &folder).file("move into place", &folder)?;
+    std::fs::remove_dir_all(&work).file("remove", &work)?;
+    say(&format!("built {} in {} s", family.name, started.elapsed().as_secs()));
+    Ok(folder)
+}
+
+fn compile(family: &Family, work: &Path, out: &Path, say: &mut dyn FnMut(&str)) -> Result<(), Error> {
+    // One program gets its name (etcd's package would be called `server`), several keep theirs.
+    let target = if let [binary] = family.binaries {
+        out.join(binary)
+    } else {
+        out.join("")
+    };
+    let mut command = Command::new("go");
+    command
+        .current_dir(work)
+        .args(["build", "-v", "-mod=readonly", "-trimpath", "-buildvcs=false", "-o"])
+        .arg(target)
+        .args(family.arguments())
+        .env("CGO_ENABLED", if family.cgo { "1" } else { "0" })
+        // The wrapper decides versions; a different toolchain is never downloaded.
+        .env("GOTOOLCHAIN", "local")
+        .env_remove("GOFLAGS")
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped());
+    let start_error = |source| Error::Start {
+        program: "go".to_owned(),
+        source,
+    };
+    let mut child = command.spawn().map_err(start_error)?;
+    let (started, mut last_said) = (Instant::now(), Instant::now());
+    let (mut compiled, mut said) = (0_u32, String::new());
+    for line in child
+        .stderr
+        .take()
+        .map(BufReader::new)
+        .into_iter()
+        .flat_map(BufRead::lines)
+        .map_while(Result::ok)
+    {
+        compiled += 1;
+        said.push_str(&line);
+        said.push('\n');
+        if last_said.elapsed() >= PROGRESS_EVERY {
+            last_said = Instant::now();
+            say(&format!(
+                "  {}: {compiled} packages, {} s",
+                family.name,
+                started.elapsed().as_secs()
+            ));
+        }
+    }
+    let status = child.wait().map_err(start_error)?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(Error::Command {
+        command: format!("go build {}", family.packages.join(" ")),
+        status,
+        output: command::tail(&said, 4000).to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_follows_every_input_of_the_build() {
+        let same = Family { ..ETCD };
+        assert_eq!(ETCD.key(), same.key());
+        let changes = [
+            Family {
+                go_mod: "module lab/other",
+                ..ETCD
+            },
+            Family { go_sum: "", ..ETCD },
+            Family { tags: "netgo", ..ETCD },
+            Family { cgo: true, ..ETCD },
+            Family {
+                packages: &["go.etcd.io/etcd/etcdctl/v3"],
+                ..ETCD
+            },
+        ];
+        for change in changes {
+            assert_ne!(ETCD.key(), change.key(), "{change:?}");
+        }
+    }
+
+    #[test]
+    fn every_wrapper_pins_what_it_builds() {
+        for family in CONTROL_PLANE_FAMILIES.iter().chain(NODE_FAMILIES) {
+            for package in family.packages {
+                assert!(
+                    family.go_mod.contains(package),
+                    "{} is no tool of {}",
+                    package,
+                    family.name
+                );
+            }
+            assert!(!family.go_sum.is_empty(), "{}", family.name);
+        }
+        assert!(
+            KUBERNETES_PROGRAMS
+                .go_mod
+                .contains(&format!("k8s.io/kubernetes v{KUBERNETES}"))
+        );
+    }
+}
