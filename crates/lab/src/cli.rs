@@ -13,6 +13,7 @@ use crate::{
     command, down, dynamo, enter,
     error::{Error, FileResult as _},
     fault::{self, Fault},
+    images::{self, Image},
     namespace, node,
     paths::StateDir,
     supervisor::{self, Report, client},
@@ -45,6 +46,9 @@ enum Command {
     Kubeconfig,
     /// Print the path of the API server's audit log.
     AuditLog,
+    /// Make a container image, unless the cache has it, and print the path of its archive.
+    #[command(subcommand)]
+    Image(Image),
     /// Import an image archive into the node.
     LoadImage {
         /// A docker-archive or OCI tar file.
@@ -84,6 +88,10 @@ pub fn run(cli: Cli) -> Result<ExitCode, Error> {
         Command::Exec { command } => return Err(replace_with(enter::command(&state, &command)?)),
         Command::Kubeconfig => println!("{}", state.kubeconfig("admin").display()),
         Command::AuditLog => println!("{}", state.audit_log().display()),
+        Command::Image(image) => {
+            let archive = images::build(&image, &mut |text| eprintln!("{text}"))?;
+            println!("{}", archive.display());
+        }
         Command::LoadImage { file } => load_image(&state, file)?,
         Command::Logs { name } => print_log(&state, &name)?,
         Command::Fault(fault) => fault::apply(&state, &fault)?,

@@ -13,6 +13,7 @@
 //! | what is private to the lab | `namespace`, `cgroup` |
 //! | faults on demand | `fault` |
 //! | simulated driver | `driver_root` and the crate mock-nvml |
+//! | container images | `images` and the folder `images/` |
 //! | stand-in for Dynamo's operator | `dynamo` |
 
 pub mod cgroup;
@@ -25,6 +26,7 @@ pub mod dynamo;
 pub mod enter;
 pub mod error;
 pub mod fault;
+pub mod images;
 pub mod namespace;
 pub mod node;
 pub mod packages;
