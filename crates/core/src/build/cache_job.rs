@@ -1,0 +1,91 @@
+use k8s_openapi::api::batch::v1::{Job, JobSpec};
+use k8s_openapi::api::core::v1::{Container, PodSecurityContext, PodSpec, PodTemplateSpec, ResourceRequirements};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use kube::core::ObjectMeta;
+
+use super::meta::{labels, metadata};
+use super::model::{CACHE_PATH, cache_mount, cache_volume, token_env};
+use super::pod::{mount, non_empty, pin, restricted_container, restricted_pod, scratch, var};
+use crate::{Run, names, time};
+
+/// User of Dynamo's runtime images; also the group that its pods give their volumes.
+const DYNAMO_USER: i64 = 1000;
+
+/// Constant: the model id is an argument, never part of the program.
+const FILL: &str = "import sys; from huggingface_hub import snapshot_download; snapshot_download(sys.argv[1])";
+
+/// The Job that fills the model cache, on the node under test, where its volume has to be.
+pub fn cache_job(run: &Run<'_>) -> Job {
+    let deadline = time::duration(&run.spec().timeouts.model_cache).as_secs();
+    Job {
+        metadata: metadata(run, names::cache_job(&run.id()), "model-cache"),
+        spec: Some(JobSpec {
+            // A retry would begin the download anew.
+            backoff_limit: Some(0),
+            active_deadline_seconds: Some(i64::try_from(deadline).unwrap_or(i64::MAX).max(1)),
+            template: PodTemplateSpec {
+                metadata: Some(ObjectMeta {
+                    labels: Some(labels(run, "model-cache")),
+                    ..ObjectMeta::default()
+                }),
+                spec: Some(pod(run)),
+            },
+            ..JobSpec::default()
+        }),
+        status: None,
+    }
+}
+
+fn pod(run: &Run<'_>) -> PodSpec {
+    let placement = run.placement().cloned().unwrap_or_default();
+    PodSpec {
+        restart_policy: Some("Never".to_owned()),
+        automount_service_account_token: Some(false),
+        enable_service_links: Some(false),
+        affinity: Some(pin(&placement.node)),
+        tolerations: non_empty(placement.tolerations),
+        image_pull_secrets: non_empty(run.spec().workload.image_pull_secrets.clone()),
+        security_context: Some(PodSecurityContext {
+            fs_group: Some(DYNAMO_USER),
+            ..restricted_pod(DYNAMO_USER)
+        }),
+        containers: vec![container(run)],
+        volumes: Some(
+            [cache_volume(run), Some(scratch("tmp"))]
+                .into_iter()
+                .flatten()
+                .collect(),
+        ),
+        ..PodSpec::default()
+    }
+}
+
+fn container(run: &Run<'_>) -> Container {
+    let workload = &run.spec().workload;
+    let env = [var("HF_HOME", CACHE_PATH), var("HOME", "/tmp")];
+    Container {
+        name: "fill".to_owned(),
+        image: Some(workload.image.clone()),
+        image_pull_policy: Some(workload.image_pull_policy.as_str().to_owned()),
+        command: Some(["python3", "-c", FILL].map(str::to_owned).into()),
+        args: Some(vec![run.spec().model.name.clone()]),
+        env: Some(env.into_iter().chain(token_env(run)).collect()),
+        // No memory limit: the page cache of what is written counts and would kill large downloads.
+        resources: Some(ResourceRequirements {
+            requests: Some(
+                [("cpu", "100m"), ("memory", "512Mi")]
+                    .map(|(k, v)| (k.to_owned(), Quantity(v.to_owned())))
+                    .into(),
+            ),
+            ..ResourceRequirements::default()
+        }),
+        security_context: Some(restricted_container()),
+        volume_mounts: Some(
+            [cache_mount(run, false), Some(mount("tmp", "/tmp"))]
+                .into_iter()
+                .flatten()
+                .collect(),
+        ),
+        ..Container::default()
+    }
+}

@@ -1,0 +1,40 @@
+use k8s_openapi::api::resource::v1::{
+    DeviceClaim, DeviceRequest, ExactDeviceRequest, ResourceClaimSpec, ResourceClaimTemplate, ResourceClaimTemplateSpec,
+};
+use kube::core::ObjectMeta;
+
+use super::meta::{labels, metadata};
+use crate::{Run, names};
+
+/// Name of the one request in a worker's claim, and of the claim in its pod.
+pub const GPU: &str = "gpu";
+
+/// The claim template of the workers: one whole device of the class each. The labels are on the claims too, so that
+/// cleanup can wait for them.
+pub fn claim_template(run: &Run<'_>) -> ResourceClaimTemplate {
+    let request = DeviceRequest {
+        name: GPU.to_owned(),
+        exactly: Some(ExactDeviceRequest {
+            device_class_name: run.spec().placement.device_class_name.clone(),
+            allocation_mode: Some("ExactCount".to_owned()),
+            count: Some(1),
+            ..ExactDeviceRequest::default()
+        }),
+        first_available: None,
+    };
+    ResourceClaimTemplate {
+        metadata: metadata(run, names::deployment(&run.id()), names::WORKER),
+        spec: ResourceClaimTemplateSpec {
+            metadata: Some(ObjectMeta {
+                labels: Some(labels(run, names::WORKER)),
+                ..ObjectMeta::default()
+            }),
+            spec: ResourceClaimSpec {
+                devices: Some(DeviceClaim {
+                    requests: Some(vec![request]),
+                    ..DeviceClaim::default()
+                }),
+            },
+        },
+    }
+}

@@ -1,0 +1,56 @@
+//! The DynamoGraphDeployment: one frontend, and one worker per GPU.
+
+mod component;
+mod v1alpha1;
+mod v1beta1;
+
+use kube::core::{DynamicObject, TypeMeta};
+use serde_json::json;
+
+use self::component::Component;
+use super::meta::metadata;
+use crate::{Run, names};
+
+const KIND: &str = "DynamoGraphDeployment";
+const V1ALPHA1: &str = "nvidia.com/v1alpha1";
+
+/// The DynamoGraphDeployment of a run, in the shape of the recorded apiVersion.
+pub fn deployment(run: &Run<'_>) -> DynamicObject {
+    let api_version = run
+        .status()
+        .workload
+        .as_ref()
+        .map_or("nvidia.com/v1beta1", |workload| &workload.api_version);
+    let components = [Component::frontend(run), Component::worker(run)];
+    let mut spec = if api_version == V1ALPHA1 {
+        v1alpha1::spec(components)
+    } else {
+        v1beta1::spec(components)
+    };
+    spec["backendFramework"] = json!(backend(run));
+
+    let mut metadata = metadata(run, names::deployment(&run.id()), "deployment");
+    // Plain Deployments on every cluster: with Grove the pods would need its scheduler's queue to exist, and a gang
+    // says nothing here, where every worker is bound to one node by name and counted by the operator itself.
+    metadata.annotations = Some([("nvidia.com/enable-grove".to_owned(), "false".to_owned())].into());
+    DynamicObject {
+        types: Some(TypeMeta {
+            api_version: api_version.to_owned(),
+            kind: KIND.to_owned(),
+        }),
+        metadata,
+        data: json!({ "spec": spec }),
+    }
+}
+
+/// The engine, which must match the workers' command; vLLM is the default one.
+fn backend(run: &Run<'_>) -> &'static str {
+    let runs = |module: &str| run.spec().workload.command.iter().any(|word| word == module);
+    if runs("dynamo.sglang") {
+        "sglang"
+    } else if runs("dynamo.trtllm") {
+        "trtllm"
+    } else {
+        "vllm"
+    }
+}

@@ -1,0 +1,79 @@
+//! Whom an object belongs to: name, owner and labels.
+
+use std::collections::BTreeMap;
+
+use kube::core::ObjectMeta;
+use perfval_api::meta::{NAME_LABEL, RUN_LABEL};
+
+use crate::Run;
+
+/// Label: which part of a run an object or pod is.
+pub const COMPONENT_LABEL: &str = "perfvalidation.dev/component";
+
+/// Longest label value that the API server takes.
+const LABEL_VALUE_MAX: usize = 63;
+
+/// Metadata of a child: its name, the object's namespace and ownership, all labels.
+pub fn metadata(run: &Run<'_>, name: String, component: &str) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(name),
+        namespace: Some(run.namespace().to_owned()),
+        labels: Some(labels(run, component)),
+        owner_references: run.owner().map(|owner| vec![owner]),
+        ..ObjectMeta::default()
+    }
+}
+
+/// All labels of a child.
+pub fn labels(run: &Run<'_>, component: &str) -> BTreeMap<String, String> {
+    let mut labels = own_labels(run, component);
+    labels.extend(
+        [
+            ("name", "perfvalidation".to_owned()),
+            ("instance", run.name().to_owned()),
+            ("version", label_value(&run.settings.version)),
+            ("component", component.to_owned()),
+            ("part-of", "perfvalidation".to_owned()),
+            ("managed-by", "perfvalidation-operator".to_owned()),
+        ]
+        .map(|(key, value)| (format!("app.kubernetes.io/{key}"), value)),
+    );
+    labels
+}
+
+/// Our own labels alone, for pods that somebody else's operator makes: Grove selects its pods by
+/// `app.kubernetes.io/managed-by` and `part-of`, so those stay its own.
+pub fn own_labels(run: &Run<'_>, component: &str) -> BTreeMap<String, String> {
+    [
+        (NAME_LABEL, run.name().to_owned()),
+        (RUN_LABEL, run.id()),
+        (COMPONENT_LABEL, component.to_owned()),
+    ]
+    .map(|(key, value)| (key.to_owned(), value))
+    .into()
+}
+
+/// A version as a label value; `1.2.0+build` would be refused.
+fn label_value(text: &str) -> String {
+    let allowed = |c: char| {
+        if c.is_ascii_alphanumeric() || "-_.".contains(c) {
+            c
+        } else {
+            '-'
+        }
+    };
+    let value: String = text.chars().map(allowed).take(LABEL_VALUE_MAX).collect();
+    value.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::label_value;
+
+    #[test]
+    fn any_version_becomes_a_valid_label_value() {
+        assert_eq!(label_value("1.2.0-rc.1+abc/def"), "1.2.0-rc.1-abc-def");
+        assert_eq!(label_value("v1+"), "v1");
+        assert_eq!(label_value(&"9".repeat(80)).len(), 63);
+    }
+}

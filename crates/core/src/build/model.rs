@@ -1,0 +1,76 @@
+//! How pods reach the model: the token by reference, the weights by volume.
+
+use k8s_openapi::api::core::v1::{
+    EnvVar, EnvVarSource, PersistentVolumeClaimVolumeSource, SecretKeySelector, Volume, VolumeMount,
+};
+use perfval_api::ModelCache;
+
+use super::pod::var;
+use crate::{Run, names};
+
+/// Where the weights are mounted; also `HF_HOME`.
+pub const CACHE_PATH: &str = "/model-cache";
+
+const CACHE_VOLUME: &str = "model-cache";
+
+/// The volume claim with the weights, if there is one.
+pub fn cache_claim_name(run: &Run<'_>) -> Option<String> {
+    let cache: &ModelCache = run.spec().model.cache.as_ref()?;
+    Some(
+        cache
+            .claim_name
+            .clone()
+            .unwrap_or_else(|| names::cache_claim(run.name())),
+    )
+}
+
+/// The volume with the weights, if there is one.
+pub fn cache_volume(run: &Run<'_>) -> Option<Volume> {
+    let claim_name = cache_claim_name(run)?;
+    Some(Volume {
+        name: CACHE_VOLUME.to_owned(),
+        persistent_volume_claim: Some(PersistentVolumeClaimVolumeSource {
+            claim_name,
+            ..PersistentVolumeClaimVolumeSource::default()
+        }),
+        ..Volume::default()
+    })
+}
+
+/// The mount of the weights, if there are any.
+pub fn cache_mount(run: &Run<'_>, read_only: bool) -> Option<VolumeMount> {
+    run.spec().model.cache.as_ref().map(|_| VolumeMount {
+        name: CACHE_VOLUME.to_owned(),
+        mount_path: CACHE_PATH.to_owned(),
+        read_only: read_only.then_some(true),
+        ..VolumeMount::default()
+    })
+}
+
+/// Variables for a reader of the model: the token, and the mounted weights instead of the Hub. Offline, so that an
+/// incomplete cache is an error and not a download.
+pub fn reader_env(run: &Run<'_>) -> Vec<EnvVar> {
+    let offline = run
+        .spec()
+        .model
+        .cache
+        .as_ref()
+        .map(|_| [var("HF_HOME", CACHE_PATH), var("HF_HUB_OFFLINE", "1")]);
+    token_env(run)
+        .into_iter()
+        .chain(offline.into_iter().flatten())
+        .collect()
+}
+
+/// The Hugging Face token, by reference: the operator never reads it.
+pub fn token_env(run: &Run<'_>) -> Option<EnvVar> {
+    let secret: &SecretKeySelector = run.spec().model.token_secret_ref.as_ref()?;
+    Some(EnvVar {
+        name: "HF_TOKEN".to_owned(),
+        value_from: Some(EnvVarSource {
+            secret_key_ref: Some(secret.clone()),
+            ..EnvVarSource::default()
+        }),
+        value: None,
+    })
+}
