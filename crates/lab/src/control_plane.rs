@@ -19,8 +19,6 @@ const OBJECTS: &[(&str, &str)] = &[
 ];
 const KWOK_STAGES: &str = include_str!("../manifests/cluster/kwok-stages.yaml");
 const AUDIT_POLICY: &str = include_str!("../manifests/cluster/audit-policy.yaml");
-/// The stand-in for Dynamo's operator under the supervisor.
-pub const DYNAMO_OPERATOR: &str = "dynamo-operator";
 /// The API server under the supervisor.
 pub const API_SERVER_PROCESS: &str = "kube-apiserver";
 
@@ -39,8 +37,8 @@ pub fn write_files(state: &StateDir) -> Result<(), Error> {
     Ok(())
 }
 
-/// From nothing to an API server that schedules.
-pub fn steps(state: &StateDir) -> Vec<Step> {
+/// From nothing to an API server that schedules, and the stand-in for Dynamo's operator.
+pub fn steps(state: &StateDir, dynamo_version: &str) -> Vec<Step> {
     vec![
         Step::Start(etcd(state)),
         Step::Start(api_server(state)),
@@ -52,31 +50,23 @@ pub fn steps(state: &StateDir) -> Vec<Step> {
         Step::Start(controller_manager(state)),
         Step::Start(scheduler(state)),
         Step::Start(kwok(state)),
+        Step::Start(dynamo_operator(state, dynamo_version)),
         Step::Run {
             what: "applying the lab's objects".to_owned(),
             command: kubectl(state, ["apply", "--server-side", "-f", &text(&state.join("objects"))]),
         },
+    ]
+}
+
+/// What takes seconds by itself: waited for when everything has been started.
+pub fn last_steps(state: &StateDir) -> Vec<Step> {
+    let kind = "crd/dynamographdeployments.nvidia.com";
+    vec![
         Step::Await {
             what: "waiting for the controllers".to_owned(),
             command: kubectl(state, ["get", "serviceaccount", "default", "--namespace=default"]),
             deadline_seconds: 60,
         },
-    ]
-}
-
-/// The stand-in for Dynamo's operator, and the wait for what it serves.
-pub fn dynamo_steps(state: &StateDir, version: &str) -> Vec<Step> {
-    let command = Invocation::new(
-        state.bin().join("lab"),
-        ["dynamo-operator", "--dynamo-version", version],
-    )
-    .env("KUBECONFIG", text(&state.kubeconfig("lab")));
-    let kind = "crd/dynamographdeployments.nvidia.com";
-    vec![
-        Step::Start(Process {
-            name: DYNAMO_OPERATOR.to_owned(),
-            command,
-        }),
         Step::Await {
             what: "waiting for DynamoGraphDeployment to be served".to_owned(),
             command: kubectl(state, ["wait", "--for=condition=Established", "--timeout=5s", kind]),
@@ -175,4 +165,16 @@ fn kwok(state: &StateDir) -> Process {
         "--cidr=10.200.0.0/16".to_owned(),
     ];
     built_program(state, "kwok", arguments.into())
+}
+
+fn dynamo_operator(state: &StateDir, version: &str) -> Process {
+    let command = Invocation::new(
+        state.bin().join("lab"),
+        ["dynamo-operator", "--dynamo-version", version],
+    )
+    .env("KUBECONFIG", text(&state.kubeconfig("lab")));
+    Process {
+        name: "dynamo-operator".to_owned(),
+        command,
+    }
 }

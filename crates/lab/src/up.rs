@@ -8,9 +8,10 @@ use std::{
 };
 
 use crate::{
-    cgroup, control_plane,
+    control_plane,
     driver_root::Gpus,
     error::{Error, FileResult as _},
+    images::{self, DynamoVersion, Image},
     namespace, node, packages, paths,
     paths::StateDir,
     pki,
@@ -25,8 +26,8 @@ pub struct Options {
     #[arg(long)]
     pub control_plane: bool,
     /// Dynamo version of the image on the node and of the stand-in.
-    #[arg(long = "dynamo", value_name = "VERSION", default_value = "1.4.2")]
-    pub dynamo: String,
+    #[arg(long, value_enum, default_value_t)]
+    pub dynamo: DynamoVersion,
     /// Number of simulated GPUs of the node.
     #[arg(long, default_value_t = 8)]
     pub gpus: u32,
@@ -139,17 +140,27 @@ fn prepare(state: &StateDir, options: &Options, say: &mut dyn FnMut(&str)) -> Re
     if options.control_plane {
         return Ok(Vec::new());
     }
+    let wanted = [
+        Image::Pause,
+        Image::Busybox,
+        Image::Dynamo {
+            version: options.dynamo,
+        },
+    ];
+    let archives = wanted
+        .iter()
+        .map(|image| images::build(image, say))
+        .collect::<Result<_, _>>()?;
     node::write_files(state, &options.gpus())?;
-    cgroup::create()?;
-    Ok(Vec::new())
+    Ok(archives)
 }
 
 fn write_plan(state: &StateDir, options: &Options, images: &[PathBuf]) -> Result<(), Error> {
-    let mut steps = control_plane::steps(state);
-    steps.extend(control_plane::dynamo_steps(state, &options.dynamo));
+    let mut steps = control_plane::steps(state, &options.dynamo.to_string());
     if !options.control_plane {
         steps.extend(node::steps(state, &options.gpus(), images));
     }
+    steps.extend(control_plane::last_steps(state));
     let plan = Plan {
         title: options.title(),
         steps,

@@ -45,7 +45,6 @@ pub fn steps(state: &StateDir, gpus: &Gpus, images: &[PathBuf]) -> Vec<Step> {
         Step::Start(kubelet(state)),
         Step::Start(kube_proxy(state)),
         Step::Start(core_dns(state)),
-        Step::Start(gpu_plugin(state, gpus)),
     ];
     // The kubelet registers meanwhile: it needs no image to become ready.
     steps.extend(images.iter().map(|archive| Step::Run {
@@ -69,7 +68,8 @@ pub fn steps(state: &StateDir, gpus: &Gpus, images: &[PathBuf]) -> Vec<Step> {
         deadline_seconds: 120,
     });
     if gpus.count > 0 {
-        steps.push(await_slice(state));
+        // Not earlier: it listens in a folder the kubelet makes.
+        steps.extend([Step::Start(gpu_plugin(state, gpus)), await_slice(state)]);
     }
     steps
 }
