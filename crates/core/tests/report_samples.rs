@@ -43,17 +43,17 @@ const ROWS: [Row; 12] = [
 
 fn fixture(name: &str) -> String {
     let path = format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"));
-    std::fs::read_to_string(path).unwrap()
+    std::fs::read_to_string(path).expect("a fixture")
 }
 
 fn report(name: &str) -> Report {
-    parse(fixture(&format!("aiperf-{name}.json")).as_bytes()).unwrap()
+    parse(fixture(&format!("aiperf-{name}.json")).as_bytes()).expect("a report")
 }
 
 /// Compares at the precision of the table.
 #[track_caller]
 fn assert_rounds_to(found: Option<Decimal>, expected: &str, what: &str) {
-    let expected: Decimal = expected.parse().unwrap();
+    let expected: Decimal = expected.parse().expect("a number");
     let found = found.unwrap_or_else(|| panic!("{what} is absent"));
     let rounded = found.round_dp_with_strategy(expected.scale(), rust_decimal::RoundingStrategy::MidpointAwayFromZero);
     assert_eq!(rounded, expected, "{what}: {found}");

@@ -15,7 +15,8 @@ use super::service_host;
 use crate::{Run, names, time};
 
 /// The container that measures; its log and termination message carry the result.
-const CONTAINER: &str = "aiperf";
+/// Name of the container that runs AIPerf; its termination message and log hold the result.
+pub const AIPERF_CONTAINER: &str = "aiperf";
 const COMPONENT: &str = "benchmark";
 /// A user that no image knows and that may do nothing.
 const NOBODY: i64 = 65532;
@@ -95,7 +96,7 @@ fn container(run: &Run<'_>, trial: i64) -> Container {
         .filter(|image| !image.is_empty())
         .or_else(|| run.settings.aiperf_image.clone());
     Container {
-        name: CONTAINER.to_owned(),
+        name: AIPERF_CONTAINER.to_owned(),
         image,
         command: Some(vec![format!("{RUNNER_PATH}/perfval-runner")]),
         args: Some(arguments(run, trial)),

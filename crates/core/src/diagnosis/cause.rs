@@ -1,0 +1,100 @@
+//! What explains a trial: the stable names of status, each with its weight and its remedy.
+
+use perfval_api::{Finding, Severity};
+
+/// What explains a trial's outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cause {
+    /// AIPerf left nothing to judge.
+    BenchmarkFailed,
+    /// AIPerf's result was cut short.
+    ResultIncomplete,
+    /// The trial did not end in time.
+    BenchmarkTimeout,
+    /// A gated metric was not reported.
+    MetricMissing,
+    /// More requests failed or came back short than allowed.
+    RequestErrors,
+    /// A worker died, and the router fed it: it refuses at once, so it always looks idle (Dynamo 1.1–1.4).
+    DeadWorkerBlackHole,
+    /// A worker restarted or was replaced.
+    WorkerRestarted,
+    /// A worker holds another GPU than at the start.
+    GpuChanged,
+    /// A worker served nothing.
+    UnevenService,
+    /// The load generator could not keep up.
+    GeneratorStarved,
+    /// One worker is much slower than its peers.
+    WorkerStall,
+    /// All workers are equally slow.
+    BalancedDegradation,
+    /// A gate was missed by half or more, with balanced workers: no repetition changes that.
+    FarBelowGate,
+    /// The workers' metrics could not be read, so nothing is known of their balance.
+    WorkersNotSampled,
+}
+
+impl Cause {
+    /// The word in status.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::BenchmarkFailed => "BenchmarkFailed",
+            Self::ResultIncomplete => "ResultIncomplete",
+            Self::BenchmarkTimeout => "BenchmarkTimeout",
+            Self::MetricMissing => "MetricMissing",
+            Self::RequestErrors => "RequestErrors",
+            Self::DeadWorkerBlackHole => "DeadWorkerBlackHole",
+            Self::WorkerRestarted => "WorkerRestarted",
+            Self::GpuChanged => "GpuChanged",
+            Self::UnevenService => "UnevenService",
+            Self::GeneratorStarved => "GeneratorStarved",
+            Self::WorkerStall => "WorkerStall",
+            Self::BalancedDegradation => "BalancedDegradation",
+            Self::FarBelowGate => "FarBelowGate",
+            Self::WorkersNotSampled => "WorkersNotSampled",
+        }
+    }
+
+    fn severity(self) -> Severity {
+        match self {
+            Self::WorkersNotSampled => Severity::Info,
+            Self::BenchmarkFailed | Self::ResultIncomplete | Self::BenchmarkTimeout | Self::MetricMissing => {
+                Severity::Error
+            }
+            _ => Severity::Warning,
+        }
+    }
+
+    /// What to do about it.
+    pub fn remedy(self) -> &'static str {
+        match self {
+            Self::BenchmarkFailed => {
+                "see the log of the trial's pod in the results ConfigMap; check image, model and tokenizer"
+            }
+            Self::ResultIncomplete => "see why AIPerf stopped early in its log",
+            Self::BenchmarkTimeout => "raise timeouts.benchmark or ask for fewer requests",
+            Self::MetricMissing => "gate a metric that this benchmark reports; Goodput needs benchmark.goodput",
+            Self::RequestErrors => "read the errors; see the logs of frontend and workers",
+            Self::DeadWorkerBlackHole => "see why the worker died; Dynamo 1.5 and later route around a dead worker",
+            Self::WorkerRestarted => "see the worker's previous log (kubectl logs --previous)",
+            Self::GpuChanged => "something replaced the worker during the trial: look for evictions and device taints",
+            Self::UnevenService => "see whether the worker is registered with the frontend; raise warmupPerConcurrency",
+            Self::GeneratorStarved => "give the load generator CPUs (benchmark.resources) or lower concurrencyPerGPU",
+            Self::WorkerStall => "check the GPU of this worker: clocks, temperature, XID errors, neighbours",
+            Self::BalancedDegradation => "look for what all workers share: image, flags, power limit, driver, network",
+            Self::FarBelowGate => "check the gate's threshold against this GPU model, then what all workers share",
+            Self::WorkersNotSampled => "let the benchmark pod reach port 9090 of the workers (network policy)",
+        }
+    }
+
+    /// The finding that status shows.
+    pub fn finding(self, evidence: impl Into<String>) -> Finding {
+        Finding {
+            cause: self.as_str().into(),
+            severity: self.severity(),
+            evidence: crate::status::bounded(&evidence.into()),
+            remedy: self.remedy().into(),
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Benchmarking: one AIPerf Job per trial, until the trial rule has decided.
+
+use std::time::Duration;
+
+use k8s_openapi::api::batch::v1::Job;
+use perfval_api::{Finding, Phase, Reason, TrialOutcome, TrialStatus, WorkerStatus};
+
+use crate::decision::{Effect, Notice};
+use crate::diagnosis::cause::Cause;
+use crate::diagnosis::pods::trouble;
+use crate::frame::{self, Framed, TrialRecord};
+use crate::gate::Share;
+use crate::observed::TrialSeen;
+use crate::pass::{Pass, Step};
+use crate::readiness::{self, Pods};
+use crate::seen::Seen;
+use crate::status::Why;
+use crate::trial::{self, Evidence};
+use crate::trials::{self, Finished, Ruling};
+use crate::{build, job, names, time};
+
+/// Jobs and pods are watched; graces are not.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// The kubelet may serve the end of a log a moment after the Job is over; this long a missing record is read again.
+const LOG_GRACE: Duration = Duration::from_secs(15);
+/// Findings that status keeps.
+const FINDINGS: usize = 16;
+
+pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
+    pass.look_again_in(LOOK_AGAIN);
+    let (Some(all_pods), Some(claims)) = (pass.seen.pods.present(), pass.seen.claims.present()) else {
+        let why = pass
+            .seen
+            .pods
+            .unknown()
+            .or(pass.seen.claims.unknown())
+            .unwrap_or("no answer");
+        return Step::wait(Reason::Running, format!("pods and claims: {why}"));
+    };
+    let pods = Pods::of(all_pods, &pass.run.id());
+    let workers = readiness::workers(&pods, claims);
+    match pass
+        .status
+        .trials
+        .last()
+        .filter(|trial| trial.outcome.is_none())
+        .map(|trial| trial.number)
+    {
+        None => open(pass, &pods, workers),
+        Some(number) => follow(pass, number, &workers),
+    }
+}
+
+/// Opens the next trial once every worker is ready.
+fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, workers: Vec<WorkerStatus>) -> Step {
+    let wanted = pass.run.placement().map_or(0, |plan| plan.gpus);
+    let ready = pods.ready_workers();
+    if ready < wanted || !pods.frontend_ready() {
+        let events = pass.seen.pod_events.present().map_or(&[][..], Vec::as_slice);
+        return match trouble(pods.all(), events, pass.now) {
+            Some(trouble) => Step::error(trouble.reason, trouble.message),
+            None => Step::wait(
+                Reason::WorkloadNotReady,
+                "not every component is ready any more; waiting for it",
+            ),
+        };
+    }
+    let number = pass.status.trials.last().map_or(1, |trial| trial.number + 1);
+    pass.status.trials.push(TrialStatus {
+        number,
+        started_at: pass.now,
+        ..TrialStatus::default()
+    });
+    if let Some(workload) = &mut pass.status.workload {
+        workload.workers_ready = ready;
+        workload.workers = workers;
+    }
+    Step::work(Reason::Running, format!("trial {number} is running"))
+}
+
+/// Follows the open trial to its end.
+fn follow(pass: &mut Pass<'_>, number: i64, workers: &[WorkerStatus]) -> Step {
+    let message = format!("trial {number} is running");
+    let trial = match &pass.seen.trial {
+        Seen::Present(trial) => trial,
+        unread => {
+            let why = unread.unknown().unwrap_or("no answer");
+            return Step::wait(Reason::Running, format!("trial {number}: {why}"));
+        }
+    };
+    let Some(found) = &trial.job else {
+        pass.act(Effect::CreateTrialJob(Box::new(build::trial_job(pass.run, number))));
+        return Step::wait(Reason::Running, message);
+    };
+    if !job::is_over(found) {
+        let events = pass.seen.pod_events.present().map_or(&[][..], Vec::as_slice);
+        return match trouble(trial.pod.as_ref(), events, pass.now) {
+            Some(trouble) => Step::error(trouble.reason, format!("load generator: {}", trouble.message)),
+            None => Step::wait(Reason::Running, message),
+        };
+    }
+    match read(pass, number, trial, found) {
+        Some(verdict) => close(pass, number, &verdict(workers)),
+        None => {
+            pass.look_again_in(Duration::from_secs(1));
+            Step::wait(Reason::Running, format!("reading the result of trial {number}"))
+        }
+    }
+}
+
+type Judge<'a> = Box<dyn Fn(&[WorkerStatus]) -> trial::Verdict + 'a>;
+
+/// Reads the record of a finished Job: the termination message, or the log where that says less. `None`: not yet.
+fn read<'a>(pass: &Pass<'a>, number: i64, trial: &TrialSeen, found: &Job) -> Option<Judge<'a>> {
+    let nonce = names::nonce(pass.run.uid(), &pass.run.id(), number);
+    let record = match record(trial, &nonce) {
+        Ok(record) => record,
+        Err(missing) => {
+            let over = found.status.as_ref().and_then(|status| {
+                let conditions = status.conditions.as_ref()?;
+                conditions
+                    .iter()
+                    .find_map(|condition| condition.last_transition_time.as_ref())
+            });
+            let since = over.map_or(pass.now, time::from_kubernetes);
+            let timed_out = job::has(found, job::FAILED) && job::failure(found).starts_with("DeadlineExceeded");
+            if pass.now < time::after(since, LOG_GRACE) && !timed_out {
+                return None;
+            }
+            let cause = if timed_out {
+                Cause::BenchmarkTimeout
+            } else {
+                Cause::BenchmarkFailed
+            };
+            let evidence = format!("{missing}; the Job ended with {}", job::failure(found));
+            return Some(Box::new(move |_| trial::Verdict::unmeasured(cause, evidence.clone())));
+        }
+    };
+    let spec = pass.run.spec();
+    let plan = pass.run.placement();
+    let share = Share {
+        gpus: plan.map_or(1, |plan| plan.gpus),
+        node_gpus: plan.map_or(1, |plan| plan.node_gpus),
+    };
+    let before = pass
+        .run
+        .status()
+        .workload
+        .as_ref()
+        .map_or(&[][..], |workload| workload.workers.as_slice());
+    Some(Box::new(move |after| {
+        trial::judge(
+            Evidence {
+                record: &record,
+                before,
+                after,
+                share,
+            },
+            spec,
+        )
+    }))
+}
+
+/// The record of a trial, or what is missing of it.
+fn record(trial: &TrialSeen, nonce: &str) -> Result<TrialRecord, String> {
+    let message = termination_message(trial).map_or(Framed::Missing, |message| frame::find_message(message, nonce));
+    let log = trial
+        .log
+        .present()
+        .map_or(Framed::Missing, |log| frame::find(log, nonce));
+    match (message, log) {
+        (Framed::Complete(record), _) if record.abridged.iter().all(|part| *part == frame::Part::Statistics) => {
+            Ok(record)
+        }
+        (_, Framed::Complete(payload)) => Ok(payload.record),
+        (Framed::Complete(record), _) => Ok(record),
+        (message, log) => Err(format!(
+            "no result: termination message {}, log {}",
+            state(&message),
+            trial
+                .log
+                .unknown()
+                .map_or_else(|| state(&log), |why| format!("unreadable ({why})"))
+        )),
+    }
+}
+
+fn state<T>(framed: &Framed<T>) -> String {
+    match framed {
+        Framed::Complete(_) => "complete".into(),
+        Framed::Truncated => "truncated".into(),
+        Framed::Missing => "without a result".into(),
+        Framed::Malformed(why) => format!("malformed ({why})"),
+    }
+}
+
+fn termination_message(trial: &TrialSeen) -> Option<&str> {
+    let statuses = trial.pod.as_ref()?.status.as_ref()?.container_statuses.as_ref()?;
+    let aiperf = statuses.iter().find(|status| status.name == build::AIPERF_CONTAINER)?;
+    aiperf.state.as_ref()?.terminated.as_ref()?.message.as_deref()
+}
+
+/// Writes the trial down, and asks the rule whether another one is needed.
+fn close(pass: &mut Pass<'_>, number: i64, verdict: &trial::Verdict) -> Step {
+    let causes: Vec<String> = verdict
+        .findings
+        .iter()
+        .map(|(cause, _)| cause.as_str().to_owned())
+        .collect();
+    let now = pass.now;
+    if let Some(open) = pass.status.trials.iter_mut().find(|trial| trial.number == number) {
+        open.outcome = Some(verdict.outcome);
+        open.throughput.clone_from(&verdict.metrics.output_token_throughput);
+        open.ttft_p99_ms.clone_from(&verdict.metrics.ttft_p99_ms);
+        open.errors = verdict.requests.map(|(errors, _)| errors);
+        open.requests = verdict.requests.map(|(_, all)| all);
+        open.completed_at = Some(now);
+        open.causes = causes;
+    }
+    if verdict.outcome != TrialOutcome::Invalid {
+        pass.status.metrics = Some(verdict.metrics.clone());
+        pass.status.gates.clone_from(&verdict.gates);
+    }
+    note_findings(
+        &mut pass.status.diagnosis,
+        verdict.findings.iter().map(|(_, finding)| finding),
+    );
+    tell(pass, number, verdict);
+    match trials::rule(&pass.run.spec().trials, &finished(&pass.status.trials)) {
+        Ruling::Continue => Step::work(Reason::Running, format!("trial {number} is over; opening the next")),
+        Ruling::Pass | Ruling::Fail | Ruling::Undecided | Ruling::Unmeasurable => Step::Go(
+            Phase::Evaluating,
+            Why::new(Reason::Running, "the trials decide; saving the results"),
+        ),
+    }
+}
+
+fn tell(pass: &mut Pass<'_>, number: i64, verdict: &trial::Verdict) {
+    let numbers = match (&verdict.metrics.output_token_throughput, &verdict.metrics.ttft_p99_ms) {
+        (Some(throughput), Some(ttft)) => format!("{throughput} tok/s, TTFT p99 {ttft} ms"),
+        _ => "no numbers".into(),
+    };
+    let cause = verdict.findings.first().map_or(String::new(), |(_, finding)| {
+        format!("; {}: {}", finding.cause, finding.evidence)
+    });
+    pass.note(Notice {
+        warning: verdict.outcome != TrialOutcome::Pass,
+        reason: format!("Trial{number}{:?}", verdict.outcome),
+        action: "Benchmark",
+        note: format!("trial {number}: {:?}, {numbers}{cause}", verdict.outcome),
+    });
+}
+
+/// Keeps one finding per cause, the newest evidence of it.
+fn note_findings<'f>(diagnosis: &mut Vec<Finding>, findings: impl Iterator<Item = &'f Finding>) {
+    for finding in findings {
+        match diagnosis.iter().position(|known| known.cause == finding.cause) {
+            Some(known) => diagnosis[known] = finding.clone(),
+            None if diagnosis.len() < FINDINGS => diagnosis.push(finding.clone()),
+            None => {}
+        }
+    }
+}
+
+/// The finished trials, as the rule sees them.
+pub(crate) fn finished(trials: &[TrialStatus]) -> Vec<Finished> {
+    trials
+        .iter()
+        .filter_map(|trial| {
+            let far = trial.causes.iter().any(|cause| cause == Cause::FarBelowGate.as_str());
+            Some(Finished {
+                outcome: trial.outcome?,
+                far,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,121 @@
+//! Deploying: the model cache is filled, the API server is asked whether it would take the deployment, then the claim
+//! template, the workers' Service and the deployment are created.
+
+use std::time::Duration;
+
+use k8s_openapi::api::batch::v1::Job;
+use kube::core::{DynamicObject, ResourceExt as _};
+use perfval_api::{Phase, Reason};
+
+use crate::decision::Effect;
+use crate::observed::Admission;
+use crate::pass::{Pass, Step};
+use crate::run::Run;
+use crate::seen::Seen;
+use crate::status::{Why, condition};
+use crate::{build, job, sizing};
+
+/// The deployment is watched; this is for a read that failed.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
+/// Whether this run fills a model cache of the operator's own.
+pub(crate) fn fills_cache(run: &Run<'_>) -> bool {
+    run.spec()
+        .model
+        .cache
+        .as_ref()
+        .is_some_and(|cache| cache.size.is_some())
+}
+
+pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
+    pass.look_again_in(LOOK_AGAIN);
+    if fills_cache(pass.run)
+        && let Some(step) = fill_cache(pass)
+    {
+        return step;
+    }
+    match &pass.seen.deployment {
+        Seen::Present(deployment) => created(pass, deployment),
+        Seen::Absent => create(pass),
+        unread => Step::wait(
+            Reason::Starting,
+            format!("deployment: {}", unread.unknown().unwrap_or_default()),
+        ),
+    }
+}
+
+fn created(pass: &Pass<'_>, deployment: &DynamicObject) -> Step {
+    let ours = deployment
+        .owner_references()
+        .iter()
+        .any(|owner| owner.uid == pass.run.uid());
+    if !ours {
+        return Step::error(
+            Reason::NameTaken,
+            format!(
+                "DynamoGraphDeployment {} belongs to somebody else: remove it",
+                deployment.name_any()
+            ),
+        );
+    }
+    Step::go(
+        Phase::WaitingForReady,
+        Reason::Starting,
+        "the deployment is created; its components are starting",
+    )
+}
+
+fn create(pass: &mut Pass<'_>) -> Step {
+    match &pass.seen.dry_run {
+        Seen::Present(Admission::Accepted) => {}
+        Seen::Present(Admission::Rejected(words)) => {
+            let why = Why::new(
+                Reason::DeploymentRejected,
+                format!("the API server refuses the deployment: {words}"),
+            );
+            pass.condition(condition::WORKLOAD_READY, false, &why);
+            return Step::End(perfval_api::Verdict::Error, why);
+        }
+        unread => {
+            return Step::wait(
+                Reason::DeploymentRejected,
+                format!("dry run: {}", unread.unknown().unwrap_or("no answer")),
+            );
+        }
+    }
+    if pass.run.placement().is_some_and(|plan| plan.allocation == sizing::DRA) {
+        pass.act(Effect::CreateClaimTemplate(Box::new(build::claim_template(pass.run))));
+    }
+    pass.act(Effect::CreateWorkersService(Box::new(build::workers_service(pass.run))));
+    pass.act(Effect::CreateDeployment(Box::new(build::deployment(pass.run))));
+    Step::work(Reason::Starting, "creating the deployment")
+}
+
+/// Fills the cache; `None` once it is full.
+fn fill_cache(pass: &mut Pass<'_>) -> Option<Step> {
+    match &pass.seen.cache_job {
+        Seen::Absent => {
+            pass.act(Effect::CreateCacheClaim(Box::new(build::cache_claim(pass.run))));
+            pass.act(Effect::CreateCacheJob(Box::new(build::cache_job(pass.run))));
+            Some(Step::wait(Reason::ModelCacheFailed, "filling the model cache"))
+        }
+        Seen::Present(fill) if job::has(fill, job::COMPLETE) => None,
+        Seen::Present(fill) if job::has(fill, job::FAILED) => Some(cache_failed(fill)),
+        Seen::Present(_) => Some(Step::wait(Reason::ModelCacheFailed, "filling the model cache")),
+        unread => Some(Step::wait(
+            Reason::ModelCacheFailed,
+            format!("model cache: {}", unread.unknown().unwrap_or_default()),
+        )),
+    }
+}
+
+fn cache_failed(fill: &Job) -> Step {
+    Step::error(
+        Reason::ModelCacheFailed,
+        format!(
+            "Job {} could not fill the model cache ({}): check model.name, its token and the network",
+            fill.name_any(),
+            job::failure(fill)
+        ),
+    )
+}

@@ -1,0 +1,105 @@
+//! Sizing: a node and its free GPUs are chosen, and written down before anything is created.
+
+use std::time::Duration;
+
+use perfval_api::{Phase, PlacementStatus, Reason};
+
+use crate::pass::{Pass, Step};
+use crate::sizing::{self, Sizing};
+use crate::status::{Truth, Why, condition};
+use crate::{sweep, time};
+
+/// Two equal readings this far apart: the scheduler's decisions reach the API only in PreBind, and a driver publishes
+/// its slices one by one.
+const SETTLE: Duration = Duration::from_secs(2);
+/// How often a saturated cluster is counted again.
+const COUNT_AGAIN: Duration = Duration::from_secs(5);
+
+pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
+    // A run that comes back from a lost race, or follows one that was kept, first removes what is left.
+    match sweep::sweep(pass) {
+        sweep::Swept::Gone => {}
+        sweep::Swept::Removing(what) | sweep::Swept::Unknown(what) => {
+            pass.look_again_in(SETTLE);
+            return Step::work(Reason::Removing, what);
+        }
+    }
+    let busy = match pass.seen.other_runs.present() {
+        Some(others) => others,
+        None => return unreadable(pass, pass.seen.other_runs.unknown().unwrap_or("other runs: no answer")),
+    };
+    let inventory = match pass.seen.inventory.present() {
+        Some(inventory) => inventory,
+        None => return unreadable(pass, pass.seen.inventory.unknown().unwrap_or("inventory: no answer")),
+    };
+    match sizing::choose(inventory, pass.run.spec(), busy) {
+        Sizing::Chosen(plan) => settle(pass, plan),
+        Sizing::Wait { reason, message } => wait(pass, Why::new(reason, message)),
+        Sizing::Refuse { reason, message } => {
+            pass.status.placement = None;
+            let why = Why::new(reason, message);
+            pass.condition(condition::PLACED, false, &why);
+            Step::End(perfval_api::Verdict::Error, why)
+        }
+    }
+}
+
+fn unreadable(pass: &mut Pass<'_>, what: &str) -> Step {
+    let why = Why::new(
+        Reason::InventoryUnreadable,
+        format!("free GPUs cannot be counted: {what}"),
+    );
+    pass.condition(condition::PLACED, Truth::Unknown, &why);
+    pass.look_again_in(COUNT_AGAIN);
+    Step::Wait(why)
+}
+
+/// A plan that is not to be had now is given back, so that no other run waits for it.
+fn wait(pass: &mut Pass<'_>, why: Why) -> Step {
+    pass.status.placement = None;
+    pass.condition(condition::PLACED, false, &why);
+    pass.look_again_in(COUNT_AGAIN);
+    Step::Wait(why)
+}
+
+fn settle(pass: &mut Pass<'_>, plan: PlacementStatus) -> Step {
+    let read_before = pass.status.placement.as_ref();
+    let unchanged = read_before.is_some_and(|before| {
+        let chosen_at = plan.chosen_at;
+        PlacementStatus {
+            chosen_at,
+            ..before.clone()
+        } == plan
+    });
+    let since = read_before.and_then(|before| before.chosen_at).filter(|_| unchanged);
+    let Some(since) = since else {
+        let why = Why::new(
+            Reason::Settling,
+            format!("{} GPUs are free on {}; reading once more", plan.gpus, plan.node),
+        );
+        pass.status.placement = Some(PlacementStatus {
+            chosen_at: Some(pass.now),
+            ..plan
+        });
+        pass.condition(condition::PLACED, Truth::Unknown, &why);
+        pass.look_again_in(SETTLE);
+        return Step::Work(why);
+    };
+    let settled = time::after(since, SETTLE);
+    if pass.now < settled {
+        pass.look_again_in(time::until(settled, pass.now));
+        return Step::work(Reason::Settling, pass.status.message.clone().unwrap_or_default());
+    }
+    let why = Why::new(
+        Reason::GpusChosen,
+        format!(
+            "{} of {} GPUs on {} ({})",
+            plan.gpus, plan.node_gpus, plan.node, plan.allocation
+        ),
+    );
+    if let Some(environment) = &mut pass.status.environment {
+        environment.gpu_driver = plan.driver_version;
+    }
+    pass.condition(condition::PLACED, true, &why);
+    Step::Go(Phase::Deploying, why)
+}

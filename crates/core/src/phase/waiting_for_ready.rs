@@ -1,0 +1,211 @@
+//! WaitingForReady: every component ready with its own GPU, then a real completion.
+
+use std::time::Duration;
+
+use perfval_api::{Phase, Reason};
+
+use crate::decision::{Effect, ProbeRequest};
+use crate::diagnosis::pods::{Response, Trouble, trouble};
+use crate::observed::{Probe, ProbeAnswer};
+use crate::pass::{Pass, Step};
+use crate::readiness::{self, Pods};
+use crate::seen::Seen;
+use crate::status::{self, Truth, Why, condition};
+use crate::{build, names, sizing, time};
+
+/// A DGD's `failed` is set by any reconcile error and cleared by the next good pass; this long it may heal.
+const FAILED_GRACE: Duration = Duration::from_secs(120);
+/// Lost races after which a node is too contested to measure on.
+const RESIZES: i64 = 3;
+/// Pause between two probes.
+const PROBE_AGAIN: Duration = Duration::from_secs(2);
+/// Pods and the deployment are watched; ages and graces are not.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
+    pass.look_again_in(LOOK_AGAIN);
+    let reported = match &pass.seen.deployment {
+        Seen::Present(deployment) => readiness::reported(deployment),
+        Seen::Absent => return Step::error(Reason::DeploymentFailed, "the deployment was deleted by somebody else"),
+        unread => return unreadable("deployment", unread.unknown()),
+    };
+    let (Some(all_pods), Some(claims)) = (pass.seen.pods.present(), pass.seen.claims.present()) else {
+        return unreadable(
+            "pods and claims",
+            pass.seen.pods.unknown().or(pass.seen.claims.unknown()),
+        );
+    };
+    let pods = Pods::of(all_pods, &pass.run.id());
+    let events = pass.seen.pod_events.present().map_or(&[][..], Vec::as_slice);
+    if let Some(trouble) = trouble(pods.all(), events, pass.now) {
+        return in_trouble(pass, trouble);
+    }
+    if let Some(step) = failed_for_long(pass, reported.failed, &reported.message) {
+        return step;
+    }
+    let Some(plan) = pass.run.placement() else {
+        return Step::error(Reason::PlacementBroken, "the plan is gone from the status: rerun");
+    };
+    let ready = pods.ready_workers();
+    let all_ready = reported.current
+        && !reported.failed
+        && reported.ready.get(names::WORKER).copied().unwrap_or(0) >= plan.gpus
+        && reported.ready.get(names::FRONTEND).copied().unwrap_or(0) >= 1
+        && ready >= plan.gpus
+        && pods.frontend_ready();
+    if !all_ready {
+        return starting(pass, ready, plan.gpus);
+    }
+    let by_claim = plan.allocation == sizing::DRA;
+    if let Some(wrong) = readiness::misplaced(&pods, claims, &plan.node, by_claim) {
+        let why = Why::new(Reason::PlacementBroken, wrong);
+        pass.condition(condition::WORKLOAD_READY, false, &why);
+        return Step::End(perfval_api::Verdict::Error, why);
+    }
+    record_ready(pass, &pods, claims, by_claim);
+    probe(pass)
+}
+
+fn unreadable(what: &str, why: Option<&str>) -> Step {
+    Step::wait(Reason::Starting, format!("{what}: {}", why.unwrap_or("no answer")))
+}
+
+fn in_trouble(pass: &mut Pass<'_>, trouble: Trouble) -> Step {
+    let why = Why::new(trouble.reason, trouble.message);
+    pass.condition(condition::WORKLOAD_READY, false, &why);
+    let Some(run) = pass
+        .status
+        .run
+        .as_mut()
+        .filter(|run| trouble.response == Response::SizeAgain && run.resizes < RESIZES)
+    else {
+        return Step::End(perfval_api::Verdict::Error, why);
+    };
+    run.resizes += 1;
+    pass.status.placement = None;
+    Step::go(
+        Phase::Sizing,
+        Reason::LostRace,
+        format!("sizing again: {}", why.message),
+    )
+}
+
+/// `failed` is an error only if it stays.
+fn failed_for_long(pass: &mut Pass<'_>, failed: bool, message: &str) -> Option<Step> {
+    let workload = pass.status.workload.as_mut()?;
+    if !failed {
+        workload.failed_since = None;
+        return None;
+    }
+    let since = *workload.failed_since.get_or_insert(pass.now);
+    let why = Why::new(
+        Reason::DeploymentFailed,
+        format!("Dynamo's operator reports: {message}"),
+    );
+    pass.condition(condition::WORKLOAD_READY, false, &why);
+    let over = pass.now >= time::after(since, FAILED_GRACE);
+    Some(if over {
+        Step::End(perfval_api::Verdict::Error, why)
+    } else {
+        Step::Wait(why)
+    })
+}
+
+fn starting(pass: &mut Pass<'_>, ready: i64, wanted: i64) -> Step {
+    // The count goes into the status only once in a while: each worker would be a write.
+    let why = Why::new(
+        Reason::WorkloadNotReady,
+        format!("waiting for {wanted} workers and the frontend"),
+    );
+    if ready == 0 || ready >= wanted {
+        set_workers_ready(pass, ready);
+    }
+    pass.condition(condition::WORKLOAD_READY, false, &why);
+    Step::Wait(why)
+}
+
+fn set_workers_ready(pass: &mut Pass<'_>, ready: i64) {
+    if let Some(workload) = &mut pass.status.workload {
+        workload.workers_ready = ready;
+    }
+}
+
+fn record_ready(
+    pass: &mut Pass<'_>,
+    pods: &Pods<'_>,
+    claims: &[k8s_openapi::api::resource::v1::ResourceClaim],
+    by_claim: bool,
+) {
+    let ready = pods.ready_workers();
+    set_workers_ready(pass, ready);
+    if let Some(workload) = &mut pass.status.workload {
+        workload.endpoint = Some(build::endpoint(pass.run));
+    }
+    if by_claim && let Some(plan) = &mut pass.status.placement {
+        plan.devices = readiness::held(pods, claims, &plan.devices);
+    }
+    if let Some(environment) = &mut pass.status.environment {
+        environment.image_digest = pods.workers.first().and_then(|pod| image_digest(pod));
+    }
+    if !status::is_true(&pass.status, condition::WORKLOAD_READY) {
+        let why = Why::new(Reason::AllReady, format!("the frontend and {ready} workers are ready"));
+        pass.condition(condition::WORKLOAD_READY, true, &why);
+    }
+}
+
+fn image_digest(pod: &k8s_openapi::api::core::v1::Pod) -> Option<String> {
+    let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
+    let main = statuses.iter().find(|status| status.name == "main")?;
+    (!main.image_id.is_empty()).then(|| main.image_id.clone())
+}
+
+fn probe(pass: &mut Pass<'_>) -> Step {
+    let request = ProbeRequest {
+        namespace: pass.run.namespace().to_owned(),
+        service: names::frontend_service(&pass.run.id()),
+        port: names::FRONTEND_PORT,
+        model: pass.run.spec().model.name.clone(),
+        timeout: time::duration(&pass.run.spec().timeouts.endpoint_probe),
+    };
+    let refused = match &pass.seen.probe {
+        Probe::Answered(ProbeAnswer::Completion(text)) => {
+            let why = Why::new(
+                Reason::CompletionReceived,
+                format!("a completion came back: {}", quoted(text)),
+            );
+            pass.condition(condition::ENDPOINT_READY, true, &why);
+            return Step::go(
+                Phase::Benchmarking,
+                Reason::CompletionReceived,
+                "the endpoint serves; benchmarking",
+            );
+        }
+        Probe::Answered(ProbeAnswer::Empty) => Some("the completion was empty".to_owned()),
+        Probe::Answered(ProbeAnswer::Refused(code, body)) => Some(format!("HTTP {code}: {}", quoted(body))),
+        Probe::Answered(ProbeAnswer::Failed(error)) => Some(error.clone()),
+        Probe::InFlight => None,
+        Probe::Idle => {
+            pass.act(Effect::Probe(request));
+            None
+        }
+    };
+    match refused {
+        Some(answer) => {
+            let why = Why::new(Reason::EndpointNotReady, format!("last probe: {answer}"));
+            pass.condition(condition::ENDPOINT_READY, Truth::False, &why);
+            pass.look_again_in(PROBE_AGAIN);
+            Step::Wait(why)
+        }
+        None => {
+            let told = status::find_condition(&pass.status, condition::ENDPOINT_READY).filter(|c| c.status == "False");
+            let message = told.map_or("probing the endpoint".to_owned(), |condition| condition.message.clone());
+            Step::wait(Reason::EndpointNotReady, message)
+        }
+    }
+}
+
+/// A text of somebody else's, cut short.
+fn quoted(text: &str) -> String {
+    let short: String = text.chars().take(80).collect();
+    format!("{short:?}")
+}

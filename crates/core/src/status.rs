@@ -1,0 +1,284 @@
+//! Status as a state: entering phases, beginning runs, conditions.
+
+use chrono::{DateTime, Utc};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use perfval_api::{HistoryEntry, PerfValidationStatus, Phase, Reason, RunStatus, TimelineEntry, Trigger, Verdict};
+
+use crate::{names, run::Run, time};
+
+/// Earlier runs that status keeps.
+const HISTORY: usize = 10;
+/// Longest message; keeps the whole status far under 32 KiB.
+const MESSAGE: usize = 1024;
+
+/// Condition types.
+pub mod condition {
+    /// DGD and GPU APIs are served and versions fit.
+    pub const PREREQUISITES_MET: &str = "PrerequisitesMet";
+    /// Node and GPUs are chosen.
+    pub const PLACED: &str = "Placed";
+    /// Every component is ready.
+    pub const WORKLOAD_READY: &str = "WorkloadReady";
+    /// A real completion came back.
+    pub const ENDPOINT_READY: &str = "EndpointReady";
+    /// The verdict is Passed.
+    pub const PASSED: &str = "Passed";
+    /// Objects, pods and claims are confirmed gone.
+    pub const CLEANED_UP: &str = "CleanedUp";
+    /// The run is over, with any verdict.
+    pub const COMPLETE: &str = "Complete";
+    /// kstatus: over and good.
+    pub const READY: &str = "Ready";
+    /// kstatus: under way.
+    pub const RECONCILING: &str = "Reconciling";
+    /// kstatus: over and not good.
+    pub const STALLED: &str = "Stalled";
+}
+
+/// The three values of a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Truth {
+    /// `True`
+    True,
+    /// `False`
+    False,
+    /// `Unknown`
+    Unknown,
+}
+
+impl Truth {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
+impl From<bool> for Truth {
+    fn from(value: bool) -> Self {
+        if value { Self::True } else { Self::False }
+    }
+}
+
+/// Why something is as it is: a stable word and a text for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Why {
+    /// Stable word.
+    pub reason: Reason,
+    /// Text for people.
+    pub message: String,
+}
+
+impl Why {
+    /// A reason with its text.
+    pub fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self {
+            reason,
+            message: message.into(),
+        }
+    }
+}
+
+/// Begins the next run: everything of the last one moves to the history or is cleared.
+pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfValidationStatus {
+    let last = run.status();
+    let number = last.run.as_ref().map_or(1, |run| run.number + 1);
+    let mut status = PerfValidationStatus {
+        observed_generation: run.generation(),
+        history: history(last, now),
+        conditions: last.conditions.clone(),
+        run: Some(RunStatus {
+            number,
+            id: names::run_id(run.uid(), number),
+            trigger,
+            generation: run.generation(),
+            rerun_token: run.rerun_token().map(str::to_owned),
+            started_at: now,
+            completed_at: None,
+            resizes: 0,
+        }),
+        ..PerfValidationStatus::default()
+    };
+    let unknown = Why::new(Reason::NotReached, "the run has not come this far");
+    for name in [
+        condition::PREREQUISITES_MET,
+        condition::PLACED,
+        condition::WORKLOAD_READY,
+        condition::ENDPOINT_READY,
+        condition::CLEANED_UP,
+    ] {
+        set_condition(&mut status, name, Truth::Unknown, &unknown, now);
+    }
+    enter(&mut status, Phase::Pending, now);
+    status
+}
+
+fn history(last: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<HistoryEntry> {
+    let entry = last.run.as_ref().map(|run| HistoryEntry {
+        run: run.number,
+        verdict: last.verdict,
+        reason: last
+            .reason
+            .clone()
+            .unwrap_or_else(|| Reason::NotReached.as_str().into()),
+        throughput: last
+            .metrics
+            .as_ref()
+            .and_then(|metrics| metrics.output_token_throughput.clone()),
+        ttft_p99_ms: last.metrics.as_ref().and_then(|metrics| metrics.ttft_p99_ms.clone()),
+        completed_at: run.completed_at.unwrap_or(now),
+    });
+    entry
+        .into_iter()
+        .chain(last.history.iter().cloned())
+        .take(HISTORY)
+        .collect()
+}
+
+/// Enters a phase: ends the current entry of the timeline and begins the next.
+pub fn enter(status: &mut PerfValidationStatus, phase: Phase, now: DateTime<Utc>) {
+    if let Some(current) = status.timeline.last_mut() {
+        current.completed_at.get_or_insert(now);
+    }
+    status.phase = Some(phase);
+    match phase {
+        // The timeline is that of a run; a finished run ends it.
+        Phase::Completed | Phase::Suspended => {}
+        _ => status.timeline.push(TimelineEntry {
+            phase,
+            started_at: now,
+            completed_at: None,
+        }),
+    }
+    bound_timeline(status);
+}
+
+/// A run sent back to Sizing again and again must not grow its status without bound.
+fn bound_timeline(status: &mut PerfValidationStatus) {
+    const ENTRIES: usize = 32;
+    let surplus = status.timeline.len().saturating_sub(ENTRIES);
+    status.timeline.drain(..surplus);
+}
+
+/// When the current phase began.
+pub fn phase_started_at(status: &PerfValidationStatus) -> Option<DateTime<Utc>> {
+    status
+        .timeline
+        .last()
+        .filter(|entry| Some(entry.phase) == status.phase)
+        .map(|entry| entry.started_at)
+}
+
+/// Records why the run is where it is.
+pub fn explain(status: &mut PerfValidationStatus, why: &Why) {
+    status.reason = Some(why.reason.as_str().into());
+    status.message = Some(bounded(&why.message));
+}
+
+/// Sets a condition. Its transition time moves only when its value does.
+pub fn set_condition(status: &mut PerfValidationStatus, name: &str, truth: Truth, why: &Why, now: DateTime<Utc>) {
+    let fresh = Condition {
+        type_: name.into(),
+        status: truth.as_str().into(),
+        reason: why.reason.as_str().into(),
+        message: bounded(&why.message),
+        observed_generation: Some(status.observed_generation),
+        last_transition_time: time::to_kubernetes(now),
+    };
+    match status.conditions.iter_mut().find(|condition| condition.type_ == name) {
+        None => status.conditions.push(fresh),
+        Some(old) if old.status == fresh.status => {
+            *old = Condition {
+                last_transition_time: old.last_transition_time.clone(),
+                ..fresh
+            };
+        }
+        Some(old) => *old = fresh,
+    }
+}
+
+/// A condition, if it is set.
+pub fn find_condition<'a>(status: &'a PerfValidationStatus, name: &str) -> Option<&'a Condition> {
+    status.conditions.iter().find(|condition| condition.type_ == name)
+}
+
+/// Whether a condition is True.
+pub fn is_true(status: &PerfValidationStatus, name: &str) -> bool {
+    find_condition(status, name).is_some_and(|condition| condition.status == "True")
+}
+
+/// Since when a condition is True.
+pub fn true_since(status: &PerfValidationStatus, name: &str) -> Option<DateTime<Utc>> {
+    find_condition(status, name)
+        .filter(|condition| condition.status == "True")
+        .map(|condition| time::from_kubernetes(&condition.last_transition_time))
+}
+
+/// Whether a condition carries this reason.
+pub fn has_reason(status: &PerfValidationStatus, name: &str, reason: Reason) -> bool {
+    find_condition(status, name).is_some_and(|condition| condition.reason == reason.as_str())
+}
+
+/// Sets the conditions that follow from phase and verdict: Complete, Passed, and kstatus' Ready, Reconciling, Stalled.
+pub fn summarize(status: &mut PerfValidationStatus, now: DateTime<Utc>) {
+    let phase = status.phase.unwrap_or(Phase::Pending);
+    let over = phase == Phase::Completed;
+    let reconciling = !over && phase != Phase::Suspended;
+    let verdict = status.verdict;
+    let good = matches!(verdict, Some(Verdict::Passed | Verdict::Skipped));
+    let told = Why {
+        reason: known_reason(status.reason.as_deref()),
+        message: status.message.clone().unwrap_or_default(),
+    };
+    let running = Why::new(Reason::Running, format!("{}: {}", phase.as_str(), told.message));
+    let progress = if reconciling { &running } else { &told };
+
+    let passed = match verdict {
+        Some(Verdict::Passed) => Truth::True,
+        Some(Verdict::Failed | Verdict::Error) => Truth::False,
+        Some(Verdict::Inconclusive | Verdict::Skipped) | None => Truth::Unknown,
+    };
+    let ready = match (over, verdict) {
+        (true, Some(Verdict::Inconclusive)) => Truth::Unknown,
+        (true, _) => Truth::from(good),
+        (false, _) => Truth::False,
+    };
+    let complete = if over {
+        Why::new(Reason::RunOver, told.message.clone())
+    } else {
+        progress.clone()
+    };
+    set_condition(
+        status,
+        condition::PASSED,
+        passed,
+        if verdict.is_some() { &told } else { progress },
+        now,
+    );
+    set_condition(status, condition::COMPLETE, Truth::from(over), &complete, now);
+    set_condition(status, condition::READY, ready, progress, now);
+    set_condition(status, condition::RECONCILING, Truth::from(reconciling), progress, now);
+    set_condition(status, condition::STALLED, Truth::from(over && !good), progress, now);
+}
+
+fn known_reason(word: Option<&str>) -> Reason {
+    Reason::ALL
+        .iter()
+        .copied()
+        .find(|reason| Some(reason.as_str()) == word)
+        .unwrap_or(Reason::NotReached)
+}
+
+/// Cuts a text at a character's edge.
+pub fn bounded(text: &str) -> String {
+    if text.len() <= MESSAGE {
+        return text.to_owned();
+    }
+    let end = (0..=MESSAGE - '…'.len_utf8())
+        .rev()
+        .find(|&end| text.is_char_boundary(end))
+        .unwrap_or(0);
+    format!("{}…", &text[..end])
+}

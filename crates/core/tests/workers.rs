@@ -1,0 +1,192 @@
+//! Workers' metrics as Dynamo writes them, and what a series of them says.
+
+use perfval_core::workers::{
+    ExpositionError, Reading, Sample, Scrape, Silence, WorkerSeries, WorkerSummary, read, summarize,
+};
+use proptest::prelude::*;
+
+fn fixture(name: &str) -> String {
+    let path = format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(path).expect("a fixture")
+}
+
+fn reading(in_flight: i64, finished: i64) -> Reading {
+    Reading {
+        in_flight,
+        started: finished + in_flight,
+        finished,
+        tokens: None,
+    }
+}
+
+/// One sample per second; `None` is a time-out.
+fn series(address: &str, readings: impl IntoIterator<Item = Option<Reading>>) -> WorkerSeries {
+    let sample = |(second, reading): (usize, Option<Reading>)| {
+        let scrape = reading.map_or(Scrape::Nothing(Silence::TimedOut), Scrape::Reading);
+        Sample(i64::try_from(second).expect("few seconds"), scrape)
+    };
+    WorkerSeries {
+        address: address.to_owned(),
+        worker_id: None,
+        samples: readings.into_iter().enumerate().map(sample).collect(),
+    }
+}
+
+fn only(series: WorkerSeries) -> WorkerSummary {
+    summarize(&[series]).remove(0)
+}
+
+#[test]
+fn both_dumps_are_read_for_the_generate_endpoint_alone() {
+    let old = read(&fixture("dynamo-worker-metrics.txt")).unwrap();
+    assert_eq!(
+        old.reading,
+        Reading {
+            in_flight: 15,
+            started: 295,
+            finished: 280,
+            tokens: None
+        }
+    );
+    assert_eq!(old.worker_id.as_deref(), Some("1d7ba7fec842bbf2"));
+
+    let new = read(&fixture("dynamo-worker-metrics-1.6.1.txt")).unwrap();
+    assert_eq!(
+        new.reading,
+        Reading {
+            in_flight: 0,
+            started: 105,
+            finished: 105,
+            tokens: Some(6615)
+        }
+    );
+    assert_eq!(new.worker_id.as_deref(), Some("df08b7fd81039b92"));
+}
+
+#[test]
+fn another_endpoint_is_never_taken_for_generate() {
+    let text = fixture("dynamo-worker-metrics.txt");
+    let renamed = text.replace("dynamo_endpoint=\"generate\"", "dynamo_endpoint=\"generate_more\"");
+    assert!(matches!(read(&renamed), Err(ExpositionError::Missing(_))));
+    let hidden = text.replace("dynamo_endpoint=\"generate\"", "x=\"dynamo_endpoint=generate\"");
+    assert!(matches!(read(&hidden), Err(ExpositionError::Missing(_))));
+    assert!(matches!(read(""), Err(ExpositionError::Missing(_))));
+}
+
+#[test]
+fn counters_that_are_none_are_errors() {
+    let text = fixture("dynamo-worker-metrics.txt");
+    for value in ["NaN", "+Inf", "-1", "1e30", "many", "0x1f"] {
+        let wrong = text.replace("bbf2\"} 295", &format!("bbf2\"}} {value}"));
+        assert_ne!(wrong, text);
+        assert!(matches!(read(&wrong), Err(ExpositionError::Number { .. })), "{value}");
+    }
+    let other_form = text.replace("bbf2\"} 295", "bbf2\"} 2.95e2 1795166231988");
+    assert_eq!(read(&other_form).unwrap().reading.started, 295);
+}
+
+#[test]
+fn a_slow_worker_shows_in_its_rate_where_the_queue_is_equal() {
+    // Least-loaded routing equalises the queue: 32 in flight on each, one of them ten times slower.
+    let fast = series("10.0.0.1", (0..=10).map(|s| Some(reading(32, s * 20))));
+    let slow = series("10.0.0.2", (0..=10).map(|s| Some(reading(32, s * 2))));
+    let summaries = summarize(&[slow, fast]);
+    assert_eq!(summaries[0].address, "10.0.0.1");
+    let numbers: Vec<_> = summaries
+        .iter()
+        .map(|w| (w.peak_in_flight, w.served, w.rate_per_second.to_string()))
+        .collect();
+    assert_eq!(numbers, [(32, 200, "20".to_owned()), (32, 20, "2".to_owned())]);
+}
+
+#[test]
+fn rates_are_over_the_span_in_which_any_worker_was_busy() {
+    let idle_at_both_ends = |s: i64| reading(if (6..16).contains(&s) { 8 } else { 0 }, (s - 6).clamp(0, 10) * 5);
+    let worker = only(series("10.0.0.1", (0..30).map(|s| Some(idle_at_both_ends(s)))));
+    assert_eq!((worker.samples, worker.served), (30, 50));
+    assert_eq!(worker.rate_per_second.to_string(), "5");
+    assert_eq!(
+        worker.mean_in_flight.round_dp(1).to_string(),
+        "7.3",
+        "80 over the eleven busy seconds"
+    );
+}
+
+#[test]
+fn a_freeze_is_a_span_without_progress_under_load() {
+    let frozen = |s: i64| reading(16, s.min(5) * 4 + (s - 12).max(0) * 4);
+    assert_eq!(only(series("a", (0..20).map(|s| Some(frozen(s))))).zero_rate_seconds, 7);
+    // A frozen process does not answer; its counters before and after tell how long.
+    let silent = |s: i64| (!(6..12).contains(&s)).then(|| frozen(s));
+    let worker = only(series("a", (0..20).map(silent)));
+    assert_eq!((worker.zero_rate_seconds, worker.timeouts, worker.samples), (7, 6, 14));
+    // Idle is not frozen.
+    assert_eq!(
+        only(series("a", (0..20).map(|_| Some(reading(0, 7))))).zero_rate_seconds,
+        0
+    );
+}
+
+#[test]
+fn tokens_tell_a_long_answer_from_a_freeze() {
+    let long = |s: i64| Reading {
+        tokens: Some(s * 100),
+        ..reading(4, 0)
+    };
+    let worker = only(series("a", (0..20).map(|s| Some(long(s)))));
+    assert_eq!((worker.zero_rate_seconds, worker.counts_tokens), (0, true));
+    let worker = only(series("a", (0..20).map(|_| Some(reading(4, 0)))));
+    assert_eq!((worker.zero_rate_seconds, worker.counts_tokens), (19, false));
+}
+
+#[test]
+fn a_restart_is_counted_and_loses_no_requests() {
+    let readings = [(4, 100), (4, 110), (0, 0), (4, 6)];
+    let worker = only(series(
+        "a",
+        readings.map(|(in_flight, finished)| Some(reading(in_flight, finished))),
+    ));
+    assert_eq!((worker.resets, worker.served), (1, 16));
+}
+
+#[test]
+fn a_worker_that_never_answered_served_an_unknown_number() {
+    let worker = only(series("a", [None, None, None]));
+    assert_eq!((worker.samples, worker.timeouts, worker.served), (0, 3, 0));
+    assert!(summarize(&[]).is_empty());
+}
+
+#[test]
+fn samples_are_short_in_the_log() {
+    let json = serde_json::to_string(&series("a", [Some(reading(3, 9)), None]).samples).unwrap();
+    assert_eq!(json, r#"[[0,[3,12,9,null]],[1,"TimedOut"]]"#);
+    assert_eq!(serde_json::from_str::<Vec<Sample>>(&json).unwrap().len(), 2);
+}
+
+proptest! {
+    #[test]
+    fn thinning_keeps_the_peak_the_end_and_silences(
+        readings in proptest::collection::vec(proptest::option::weighted(0.98, (0..200_i64, 0..9_i64)), 1..3000),
+        limit in 1..400_usize,
+    ) {
+        let mut finished = 0;
+        let whole = series("a", readings.into_iter().map(|r| r.map(|(in_flight, more)| {
+            finished += more;
+            reading(in_flight, finished)
+        })));
+        let mut thin = whole.clone();
+        thin.thin(limit);
+        prop_assert!(thin.samples.len() <= limit);
+        let silent = |s: &WorkerSeries| s.samples.iter().any(|s| matches!(s.1, Scrape::Nothing(_)));
+        prop_assert_eq!(silent(&thin), silent(&whole));
+        if !silent(&whole) {
+            prop_assert_eq!(only(thin.clone()).peak_in_flight, only(whole.clone()).peak_in_flight);
+            prop_assert_eq!(thin.samples.last().map(|s| s.0), whole.samples.last().map(|s| s.0));
+        }
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(text in "[a-z_{}=\"., 0-9\n#:+-]{0,300}") {
+        prop_assert!(read(&text).is_err());
+    }
+}
