@@ -27,7 +27,7 @@ use super::v1beta1::PodMetadata;
 #[serde(rename_all = "camelCase")]
 pub struct DynamoGraphDeploymentSpec {
     /// Engine of the workers.
-    #[schemars(extend("enum" = ["sglang", "vllm", "trtllm", null]))]
+    #[schemars(extend("enum" = ["sglang", "vllm", "trtllm"]))]
     pub backend_framework: Option<String>,
     /// Copied to every child.
     pub labels: Option<BTreeMap<String, String>>,
@@ -70,6 +70,7 @@ pub struct Service {
     /// Labels and annotations of the pods.
     pub extra_pod_metadata: Option<PodMetadata>,
     /// The pod.
+    #[serde(default)]
     #[schemars(schema_with = "extra_pod_spec")]
     pub extra_pod_spec: Option<ExtraPodSpec>,
 }
@@ -89,7 +90,7 @@ pub struct ExtraPodSpec {
 #[derive(JsonSchema, Clone, Debug, Deserialize, Serialize)]
 pub struct ExistingClaim {
     /// Must be false.
-    #[schemars(extend("enum" = [false, null]))]
+    #[schemars(extend("enum" = [false]))]
     pub create: Option<bool>,
     /// Name of the claim and of its volume.
     pub name: String,

@@ -24,11 +24,13 @@ use super::status::GraphStatus;
     status = "GraphStatus"
 )]
 // `services` is only there to store what was written at v1alpha1, see `crd`.
-#[x_kube(validation = Rule::new("!has(self.services)").message("services is a field of v1alpha1; use components").field_path(".services"))]
+#[x_kube(validation = Rule::new(
+    "!has(self.services) || (oldSelf.hasValue() && has(oldSelf.value().services))"
+).optional_old_self(true).message("services is a field of v1alpha1; use components").field_path(".services"))]
 #[serde(rename_all = "camelCase")]
 pub struct DynamoGraphDeploymentSpec {
     /// Engine of the workers.
-    #[schemars(extend("enum" = ["sglang", "vllm", "trtllm", null]))]
+    #[schemars(extend("enum" = ["sglang", "vllm", "trtllm"]))]
     pub backend_framework: Option<String>,
     /// Copied to every child.
     pub labels: Option<BTreeMap<String, String>>,
@@ -40,6 +42,7 @@ pub struct DynamoGraphDeploymentSpec {
     #[schemars(length(max = 25), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub components: Option<Vec<Component>>,
     /// The v1alpha1 shape, kept as it was written.
+    #[serde(default)]
     #[schemars(schema_with = "anything")]
     pub services: Option<serde_json::Value>,
 }
@@ -56,7 +59,7 @@ pub struct Component {
     pub name: String,
     /// Decides on ports, probes, environment and the default command.
     #[serde(rename = "type")]
-    #[schemars(extend("enum" = ["frontend", "worker", "prefill", "decode", "planner", "epp", null]))]
+    #[schemars(extend("enum" = ["frontend", "worker", "prefill", "decode", "planner", "epp"]))]
     pub kind: Option<String>,
     /// Number of pods.
     #[schemars(range(min = 0))]
@@ -76,6 +79,7 @@ pub struct PodTemplate {
     /// Labels and annotations of the pods.
     pub metadata: Option<PodMetadata>,
     /// The pods.
+    #[serde(default)]
     #[schemars(schema_with = "pod_spec")]
     pub spec: Option<PodSpec>,
 }
