@@ -3,7 +3,7 @@
 
 use std::{
     env, fs, io,
-    os::unix::fs::PermissionsExt as _,
+    os::unix::fs::{PermissionsExt as _, symlink},
     path::{Path, PathBuf},
 };
 
@@ -14,6 +14,8 @@ use crate::error::{Error, FileResult as _};
 
 /// The variable that tells the simulated library where its configuration is.
 const CONFIG_ENV: &str = "MOCK_NVML_CONFIG";
+/// Named as of the driver version that mock-nvml reports by default.
+const LIBRARY: &str = "libnvidia-ml.so.580.82.07";
 const NVIDIA_MAJOR: u64 = 195;
 const NVIDIACTL_MINOR: u64 = 255;
 const UVM_MAJOR: u64 = 510;
@@ -60,8 +62,11 @@ impl DriverRoot {
             fs::create_dir_all(path.join(folder)).file("make", path.join(folder))?;
         }
 
-        let library = path.join("usr/lib64/libnvidia-ml.so.1");
-        fs::copy(built_library()?, &library).file("copy the simulated NVML to", library)?;
+        // The plugin looks for the library by the driver's version, everybody else by its soname.
+        let library = path.join("usr/lib64").join(LIBRARY);
+        fs::copy(built_library()?, &library).file("copy the simulated NVML to", &library)?;
+        let soname = library.with_file_name("libnvidia-ml.so.1");
+        symlink(LIBRARY, &soname).file("link", soname)?;
 
         // The plugin looks it up and runs it for what is not simulated; it must be there and succeed.
         let nvidia_smi = path.join("usr/bin/nvidia-smi");
