@@ -15,8 +15,7 @@ const LIST: i64 = 64;
 const MAP: i64 = 64;
 
 /// Kubernetes' quantity grammar, as controller-gen writes it for every built-in type.
-const QUANTITY: &str =
-    r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
+const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
 
 /// The CustomResourceDefinition of `PerfValidation`, as it is to be applied.
 pub fn crd() -> CustomResourceDefinition {

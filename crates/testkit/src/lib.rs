@@ -1,1 +1,3 @@
-//! To be filled.
+//! Builders and test equipment without a cluster: for tests only.
+
+pub mod admission;

@@ -75,8 +75,8 @@ pub use workload::{ImagePullPolicy, RouterMode, Workload};
         .message("leave the GPU out of workload.resources.requests: every worker gets one; write placement.minGPUs and maxGPUs for their number"),
     validation = Rule::new("!has(self.model.tokenSecretRef) || !has(self.workload.env) || !self.workload.env.exists(e, e.name == 'HF_TOKEN')")
         .message("the token is given twice: write either model.tokenSecretRef or HF_TOKEN in workload.env"),
-    validation = Rule::new("!has(self.model.cache) || !has(self.workload.env) || !self.workload.env.exists(e, e.name == 'HF_HOME')")
-        .message("HF_HOME is the mount of model.cache: leave it out of workload.env, or leave model.cache out"),
+    validation = Rule::new("!has(self.model.cache) || !has(self.workload.env) || !self.workload.env.exists(e, e.name in ['HF_HOME', 'HF_HUB_OFFLINE'])")
+        .message("model.cache sets HF_HOME and HF_HUB_OFFLINE: leave them out of workload.env, or leave model.cache out"),
 )]
 #[serde(rename_all = "camelCase")]
 pub struct PerfValidationSpec {
