@@ -1,0 +1,157 @@
+# The one vocabulary of this project. `just` alone lists it.
+
+set shell := ["bash", "-euo", "pipefail", "-c"]
+
+cache := env("XDG_CACHE_HOME", home_directory() / ".cache") / "perfvalidation"
+export CARGO_TARGET_DIR := env("CARGO_TARGET_DIR", cache / "target")
+export CARGO_BUILD_JOBS := env("CARGO_BUILD_JOBS", "2")
+export PATH := env("PATH") + ":" + cache / "tools" / "bin" + ":" + cache / "deny" / "bin"
+
+# Where a static binary comes out: an explicit target keeps build scripts dynamic.
+triple := "x86_64-unknown-linux-gnu"
+release := CARGO_TARGET_DIR / triple / "release"
+lab := CARGO_TARGET_DIR / "debug" / "lab"
+stage := justfile_directory() / ".ci" / "stage"
+deny_version := "0.20.2"
+
+# List the recipes.
+default:
+    @just --list --unsorted
+
+# Show a whole run on a real cluster on this machine, ending in a printed verdict. `just demo --keep` leaves it up.
+demo *FLAGS: setup build-lab image
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cargo build --quiet -p perfval-e2e --features lab --bin demo
+    began=$(date +%s)
+    {{lab}} up
+    {{lab}} load-image "$({{lab}} image operator {{release}}/perfvalidation-operator {{release}}/perfval-runner)"
+    code=0
+    {{lab}} exec -- "$CARGO_TARGET_DIR/debug/demo" --lab {{lab}} --config "$PWD/config" {{FLAGS}} || code=$?
+    case " {{FLAGS}} " in *" --keep "*) ;; *) {{lab}} down ;; esac
+    echo "total: $(( $(date +%s) - began )) s"
+    exit $code
+
+# Pass every test: the quick checks, then the real cluster.
+test: setup
+    @{{stage}} check just check
+    @{{stage}} fuzz just fuzz
+    @{{stage}} image just build-lab image
+    @{{stage}} lab just lab-test
+    @{{stage}} admission just admission
+    @{{stage}} e2e just e2e
+
+# Format, lints, dependency rules, generated files, unit tests: under two minutes once built.
+check: fmt-check lint deny drift unit
+
+# Unit tests of every crate; no cluster, no root.
+unit *ARGS:
+    cargo test --quiet --workspace {{ARGS}}
+
+# Feed broken results to the parsers for PERFVAL_FUZZ_SECONDS (default: a few seconds).
+fuzz:
+    cargo test --quiet -p perfval-core --test fuzz_result -- --nocapture
+
+# Format the code.
+fmt:
+    cargo fmt --all
+
+[private]
+fmt-check:
+    cargo fmt --all --check
+
+# Lint everything, warnings denied.
+lint:
+    cargo clippy --quiet --workspace --all-targets --all-features -- -D warnings
+
+# Licences, bans, sources and duplicates of all dependencies; advisories where their database can be reached.
+deny:
+    @command -v cargo-deny >/dev/null || cargo install --quiet --locked --root {{cache}}/deny cargo-deny@{{deny_version}}
+    cargo deny --log-level error check bans licenses sources
+    @cargo deny --log-level off check advisories >/dev/null 2>&1 && echo "advisories: ok" || echo "advisories: not checked or findings (cargo deny check advisories)"
+
+# Write the generated files: CRD, RBAC, reference pages.
+generate:
+    cargo run --quiet -p perfval-operator -- crd > config/crd/perfvalidations.perfvalidation.dev.yaml
+    cargo run --quiet -p perfval-operator -- rbac --directory config/rbac
+    cargo run --quiet -p perfval-operator -- docs > docs/reference.md
+
+# Fail if a generated file differs from what `just generate` writes.
+drift:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cargo build --quiet -p perfval-operator
+    operator=$CARGO_TARGET_DIR/debug/perfvalidation-operator
+    fresh=$(mktemp -d); trap 'rm -rf "$fresh"' EXIT
+    $operator crd > "$fresh/crd.yaml"; $operator docs > "$fresh/reference.md"; $operator rbac --directory "$fresh/rbac"
+    diff -u config/crd/perfvalidations.perfvalidation.dev.yaml "$fresh/crd.yaml" \
+      && diff -u docs/reference.md "$fresh/reference.md" && diff -ru config/rbac "$fresh/rbac" \
+      || { echo "generated files are stale: run 'just generate'" >&2; exit 1; }
+
+# Build the operator's and the runner's static release binaries.
+image:
+    RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --target {{triple}} -p perfval-operator -p perfval-runner
+
+# Build the lab.
+build-lab:
+    cargo build --quiet -p mock-nvml -p perfval-lab
+
+# Bring the lab's cluster up and load the operator's image; `just lab-up --control-plane` for the control plane only.
+lab-up *FLAGS: setup build-lab image
+    {{lab}} up {{FLAGS}}
+    {{lab}} load-image "$({{lab}} image operator {{release}}/perfvalidation-operator {{release}}/perfval-runner)"
+
+# End the lab and remove every trace of it.
+lab-down: build-lab
+    {{lab}} down
+
+# Tests of the lab itself: it comes up, reports deaths, and leaves nothing behind.
+lab-test: build-lab
+    cargo test --quiet -p perfval-lab --features lab --test lab -- --test-threads 1
+
+# The CRD against a real API server.
+admission: build-lab
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cargo test --quiet -p perfval-e2e --features lab --test admission --no-run
+    {{lab}} up --control-plane
+    trap '{{lab}} down' EXIT
+    {{lab}} exec -- env CARGO_MANIFEST_DIR="$PWD/tests" "$(just test-binary admission)"
+
+# Whole runs on the real cluster; `just e2e NAME` runs the tests whose name holds NAME.
+e2e *ARGS: build-lab image
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cargo build --quiet -p perfval-e2e --features lab --bin demo
+    cargo test --quiet -p perfval-e2e --features lab --no-run
+    {{lab}} up
+    trap '{{lab}} down' EXIT
+    {{lab}} load-image "$({{lab}} image operator {{release}}/perfvalidation-operator {{release}}/perfval-runner)"
+    export LAB={{lab}} PERFVAL_CONFIG="$PWD/config" PERFVAL_OPERATOR={{release}}/perfvalidation-operator
+    {{lab}} exec -- env "$(just test-binary e2e)" --test-threads 1 {{ARGS}}
+
+[private]
+test-binary NAME:
+    @cargo test --quiet -p perfval-e2e --features lab --test {{NAME}} --no-run --message-format json 2>/dev/null | python3 -c 'import json,sys; print([m["executable"] for m in map(json.loads, sys.stdin) if m.get("executable") and m["target"]["name"] == "{{NAME}}"][-1])'
+
+# Install what is missing: Debian's packages (as root, or it prints the command) and uv.
+setup:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    packages="build-essential ca-certificates git iproute2 iptables conntrack ethtool socat kmod runc containernetworking-plugins debootstrap busybox-static"
+    missing=$(for package in $packages; do dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || echo "$package"; done)
+    if [ -n "$missing" ]; then
+      if [ "$(id -u)" -eq 0 ]; then
+        echo "installing: $(echo $missing)"
+        apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
+      else
+        echo "missing Debian packages; run: sudo apt-get install $(echo $missing)" >&2; exit 1
+      fi
+    fi
+    for program in cargo go python3; do
+      command -v $program >/dev/null || { echo "$program is missing: install Rust (rustup), Go 1.26 and Python 3.11 first" >&2; exit 1; }
+    done
+    if ! command -v uv >/dev/null; then
+      [ -x {{cache}}/tools/bin/pip ] || python3 -m venv {{cache}}/tools
+      {{cache}}/tools/bin/pip install --quiet uv
+    fi
