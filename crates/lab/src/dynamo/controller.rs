@@ -5,14 +5,14 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures::{Stream, StreamExt};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
-use kube::runtime::controller::Action;
-use kube::runtime::{Controller, WatchStreamExt, watcher};
+use kube::runtime::controller::{self, Action};
+use kube::runtime::{Controller, WatchStreamExt, reflector, watcher};
 use kube::{Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -31,6 +31,7 @@ pub const ORIGIN_VERSION: &str = "nvidia.com/dynamo-operator-origin-version";
 
 const PASS_LIMIT: Duration = Duration::from_secs(30);
 const RETRY: Duration = Duration::from_secs(5);
+const DEBOUNCE: Duration = Duration::from_millis(100);
 
 /// What every pass needs.
 pub struct Context {
@@ -62,30 +63,38 @@ pub fn resource(version: &str) -> ApiResource {
 /// Reconciles until it is dropped.
 pub async fn run(ctx: Context) {
     let ctx = Arc::new(ctx);
+    let writer = reflector::store::Writer::new(ctx.resource.clone());
+    let store = writer.as_reader();
     let graphs = Api::<DynamicObject>::all_with(ctx.client.clone(), &ctx.resource);
+    let graphs = watcher(graphs, watcher::Config::default())
+        .default_backoff()
+        .reflect(writer)
+        .applied_objects();
+    let deployments = Api::<Deployment>::all(ctx.client.clone());
+    let deployments = watcher(deployments, watcher::Config::default())
+        .default_backoff()
+        .touched_objects();
     let faults = Api::<ConfigMap>::namespaced(ctx.client.clone(), faults::NAMESPACE);
-    let faults_changed = watcher(
-        faults,
-        watcher::Config::default().fields(&format!("metadata.name={}", faults::CONFIG_MAP)),
-    )
-    .default_backoff()
-    .touched_objects()
-    .filter_map(|event| async move { event.is_ok().then_some(()) });
-    Controller::new_with(graphs, watcher::Config::default(), ctx.resource.clone())
-        .owns(Api::<Deployment>::all(ctx.client.clone()), watcher::Config::default())
-        .reconcile_all_on(faults_changed)
-        .with_config(
-            kube::runtime::controller::Config::default()
-                .concurrency(4)
-                .debounce(Duration::from_millis(100)),
-        )
+    let only = watcher::Config::default().fields(&format!("metadata.name={}", faults::CONFIG_MAP));
+    let faults = watcher(faults, only).default_backoff().touched_objects();
+    Controller::for_stream_with(drop_errors(graphs).map(Ok), store, ctx.resource.clone())
+        .owns_stream(drop_errors(deployments).map(Ok))
+        .reconcile_all_on(drop_errors(faults).map(drop))
+        .with_config(controller::Config::default().concurrency(4).debounce(DEBOUNCE))
         .run(reconcile, |_, _, _| Action::requeue(RETRY), ctx)
         .for_each(|outcome| async move {
-            if let Err(error) = outcome {
-                tracing::warn!(%error, "pass failed");
+            match outcome {
+                // Its Deployments go after the graph.
+                Ok(_) | Err(controller::Error::ObjectNotFound(_)) => {}
+                Err(error) => tracing::warn!(%error, "pass failed"),
             }
         })
         .await;
+}
+
+/// A `Controller` slows down all its triggers for an error in one: after a restart of the API server that was 30 s of silence.
+fn drop_errors<K>(events: impl Stream<Item = Result<K, watcher::Error>>) -> impl Stream<Item = K> {
+    events.filter_map(|event| async move { event.inspect_err(|error| tracing::warn!(%error, "watch failed")).ok() })
 }
 
 async fn reconcile(dgd: Arc<DynamicObject>, ctx: Arc<Context>) -> Result<Action, Error> {
