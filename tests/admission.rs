@@ -221,5 +221,5 @@ async fn columns_and_field_selectors_show_the_status() {
         "--field-selector=status.verdict=Failed",
     ];
     assert_eq!(kubectl(&none, "").await.0, "");
-    kubectl(&["delete", "namespace", "columns", "--wait=false"], "").await;
+    kubectl(&["delete", "perfval", &name, "--namespace=columns"], "").await;
 }

@@ -38,7 +38,7 @@ pub fn cases() -> Vec<Case> {
 
 /// The smallest manifest that is accepted, changed by a JSON merge patch of its `spec`.
 pub fn with_spec(patch: Value) -> Value {
-    with(json!({ "spec": patch }))
+    with(Value::from_iter([("spec", patch)]))
 }
 
 /// The smallest manifest that is accepted, changed by a JSON merge patch (RFC 7396).
@@ -66,7 +66,7 @@ fn merge(target: &mut Value, patch: Value) {
     }
     for (key, value) in patch {
         if value.is_null() {
-            target.as_object_mut().map(|o| o.remove(&key));
+            target.as_object_mut().map(|object| object.remove(&key));
         } else {
             merge(&mut target[key], value);
         }

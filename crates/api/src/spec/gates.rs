@@ -23,9 +23,9 @@ pub struct Gate {
     #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')")
         .message("write a name of lower-case letters, digits and '-', such as ttft-p99"))]
     pub name: String,
-    /// What is judged. Throughputs are in tokens/s or requests/s, times and latencies in ms, OutputSequenceLength in tokens.
+    /// What is judged. Throughputs are in tokens/s or requests/s, times and latencies in ms, `OutputSequenceLength` in tokens.
     pub metric: Metric,
-    /// Which statistic of it; OutputTokenThroughput, RequestThroughput and Goodput have `Avg` only.
+    /// Which statistic of it; `OutputTokenThroughput`, `RequestThroughput` and `Goodput` have `Avg` only.
     #[serde(default)]
     pub statistic: Statistic,
     /// Side of the threshold that is good; the threshold itself is good.
@@ -38,10 +38,10 @@ pub struct Gate {
     #[serde(default)]
     #[schemars(range(min = 0, max = 50))]
     pub tolerance_percent: i32,
-    /// How the threshold follows the number of GPUs: None as written, ByGPUShare × GPUs in use / GPUs of the node, PerGPU × GPUs in use.
+    /// How the threshold follows the number of GPUs: `None` as written, `ByGPUShare` × GPUs in use / GPUs of the node, `PerGPU` × GPUs in use.
     #[serde(default)]
     pub scaling: Scaling,
-    /// Enforce: a miss makes the trial a miss. Warn: a miss is reported only.
+    /// `Enforce`: a miss makes the trial a miss. `Warn`: a miss is reported only.
     #[serde(default)]
     pub mode: GateMode,
 }

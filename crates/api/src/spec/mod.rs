@@ -105,7 +105,7 @@ pub struct PerfValidationSpec {
     #[schemars(range(min = 0, max = 100))]
     pub max_error_percent: i32,
     /// Verdict when the DynamoGraphDeployment API is still not served after `timeouts.prerequisites`:
-    /// Fail gives Error, Skip gives Skipped.
+    /// `Fail` gives Error, `Skip` gives Skipped.
     #[serde(default)]
     pub on_missing_dynamo: OnMissingDynamo,
     /// Deadline of every wait of a run (Go durations, above 0s and up to 24h).

@@ -22,7 +22,7 @@ pub struct PlacementSpec {
     #[x_kube(validation = Rule::new("self.all(t, (!has(t.operator) || t.operator in ['Exists', 'Equal']) && (!has(t.effect) || t.effect in ['NoSchedule', 'PreferNoSchedule', 'NoExecute']))")
         .message("write operator Exists or Equal, and effect NoSchedule, PreferNoSchedule or NoExecute, or leave them out"))]
     pub tolerations: Vec<Toleration>,
-    /// How GPUs are asked for: by ResourceClaims (DRA), as extended resource (DevicePlugin), or as the node offers them (Auto).
+    /// How GPUs are asked for: `DRA` by ResourceClaims, `DevicePlugin` as an extended resource, `Auto` as the node offers them.
     #[serde(default)]
     pub allocation: AllocationMode,
     /// DeviceClass of the claims (Dynamic Resource Allocation).
@@ -36,7 +36,7 @@ pub struct PlacementSpec {
     #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')")
         .message("write an extended resource as domain/name, such as nvidia.com/gpu"))]
     pub resource_name: String,
-    /// Where the frontend runs: on the node under test, or Anywhere, where a second node has to pull its image first.
+    /// Where the frontend runs: on the node under test, or `Anywhere`, where a second node has to pull its image first.
     #[serde(default = "default_frontend")]
     pub frontend: PodPlacement,
     /// Fewest GPUs that make a run worth while (1 to 64); waits for them up to `timeouts.sizing`.

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 #[x_kube(validation = Rule::new("self.rule != 'Sequential' || self.max >= (self.errorPercent >= 16 ? 2 : self.errorPercent >= 7 ? 3 : self.errorPercent >= 4 ? 4 : self.errorPercent >= 2 ? 5 : 6)")
     .message("so few trials could not fail a deployment that misses its gates narrowly: with rule Sequential write a max of at least 6 for errorPercent 1, 5 for 2 and 3, 4 from 4, 3 from 7, 2 from 16; or write rule All or Single"))]
 pub struct TrialsSpec {
-    /// Rule that turns trials into a verdict. Sequential: repeats until the error bounds are kept. All: `max` passes
-    /// needed, the first miss fails. Single: one trial decides, `max` and `errorPercent` are ignored.
+    /// Rule that turns trials into a verdict. `Sequential`: repeats until the error bounds are kept. `All`: `max` passes
+    /// needed, the first miss fails. `Single`: one trial decides, `max` and `errorPercent` are ignored.
     #[serde(default)]
     pub rule: TrialRule,
     /// Bound on wrong passes and on wrong fails (percent, 1 to 20; Sequential only).

@@ -31,7 +31,7 @@ pub struct Workload {
     /// When the kubelet pulls the images.
     #[serde(default)]
     pub image_pull_policy: ImagePullPolicy,
-    /// How the frontend picks a worker for a request. LeastLoaded, PowerOfTwo and DeviceAwareWeighted need Dynamo 1.1.
+    /// How the frontend picks a worker for a request. `LeastLoaded`, `PowerOfTwo` and `DeviceAwareWeighted` need Dynamo 1.1.
     #[serde(default)]
     pub router_mode: RouterMode,
     /// Worker command; empty: `python3 -m dynamo.vllm --model <model>`. Never interpreted by a shell.

@@ -1,0 +1,113 @@
+//! Rules on `spec.benchmark`.
+
+use serde_json::{Value, json};
+
+use crate::admission::{Case, accepted, refused};
+
+pub fn cases() -> Vec<Case> {
+    let benchmark = |patch: Value| json!({"benchmark": patch});
+    let extra = |words: &[&str]| json!({"benchmark": {"extraArgs": words}});
+    let mut cases = vec![
+        accepted(
+            "own AIPerf image",
+            benchmark(json!({"image": "localhost/aiperf:0.13.0"})),
+        ),
+        refused(
+            "AIPerf image with a blank",
+            benchmark(json!({"image": " "})),
+            "write an image reference, or",
+        ),
+        accepted("extra inputs", benchmark(json!({"extraInputs": {"top_p": "0.9"}}))),
+        refused(
+            "output length among the extra inputs",
+            benchmark(json!({"extraInputs": {"max_tokens": "7"}})),
+            "benchmark.outputTokens",
+        ),
+        refused(
+            "extra input with a comma",
+            benchmark(json!({"extraInputs": {"stop": "a,b"}})),
+            "AIPerf splits at commas",
+        ),
+        accepted(
+            "objective",
+            benchmark(json!({"goodput": [{"metric": "TimeToFirstToken", "max": "500"}]})),
+        ),
+        refused(
+            "objective on a rate",
+            benchmark(json!({"goodput": [{"metric": "RequestThroughput", "max": "5"}]})),
+            "an objective bounds a latency",
+        ),
+        refused(
+            "objective of zero",
+            benchmark(json!({"goodput": [{"metric": "RequestLatency", "max": "0"}]})),
+            "write a quantity above 0",
+        ),
+        accepted("own tokenizer", benchmark(json!({"tokenizer": "/models/tiny"}))),
+        refused(
+            "tokenizer that looks like a flag",
+            benchmark(json!({"tokenizer": "--x"})),
+            "write a tokenizer id or path",
+        ),
+        refused(
+            "claim of the load generator",
+            benchmark(json!({"resources": {"claims": [{"name": "gpu"}]}})),
+            "CPU and memory only",
+        ),
+        accepted(
+            "a request as long as a trial",
+            benchmark(json!({"requestTimeout": "15m"})),
+        ),
+        refused(
+            "a request longer than a trial",
+            benchmark(json!({"requestTimeout": "16m"})),
+            "outlives the trial",
+        ),
+        accepted(
+            "extra arguments",
+            extra(&[
+                "--workers-max",
+                "4",
+                "--header",
+                "A: b, c",
+                "--slice-duration=1.5",
+                "--request-rate",
+                "50",
+            ]),
+        ),
+    ];
+    for word in [
+        "--concurrency",
+        "--url=http://x",
+        "-u",
+        "--output-artifact-dir",
+        "--isl",
+        "--ui",
+        "--prompt-input-tokens-mean",
+    ] {
+        cases.push(refused(
+            format!("extra argument {word}"),
+            extra(&[word]),
+            "the operator sets this flag",
+        ));
+    }
+    for word in [
+        "--num-profile-runs",
+        "--search-recipe=x",
+        "--sweep-variant",
+        "--isl-osl-pairs",
+    ] {
+        cases.push(refused(
+            format!("extra argument {word}"),
+            extra(&[word]),
+            "a trial is one run of AIPerf",
+        ));
+    }
+    for word in ["10,20", "--request-rate=0.5,1", "1, 2"] {
+        cases.push(refused(
+            format!("extra argument {word}"),
+            extra(&["--request-rate", word]),
+            "a comma list starts a sweep",
+        ));
+    }
+    cases
+}

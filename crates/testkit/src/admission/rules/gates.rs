@@ -1,0 +1,98 @@
+//! Rules on `spec.gates`.
+
+use serde_json::{Value, json};
+
+use crate::admission::{Case, accepted, merge, refused};
+
+pub fn cases() -> Vec<Case> {
+    let gate = |name: &str, metric: &str, operator: &str, patch: Value| {
+        let mut gate = json!({"name": name, "metric": metric, "operator": operator, "threshold": "1"});
+        merge(&mut gate, patch);
+        gate
+    };
+    let gates = |gates: &[Value]| json!({"gates": gates});
+    let throughput = |patch: Value| gates(&[gate("throughput", "OutputTokenThroughput", ">=", patch)]);
+    let ttft = |patch: Value| gates(&[gate("ttft", "TimeToFirstToken", "<=", patch)]);
+    let mut cases = vec![
+        accepted(
+            "gates of one metric",
+            gates(&[
+                gate("ttft-p50", "TimeToFirstToken", "<=", json!({"statistic": "P50"})),
+                gate("ttft-p99", "TimeToFirstToken", "<=", json!({"statistic": "P99"})),
+            ]),
+        ),
+        refused(
+            "gate in capitals",
+            gates(&[gate("TTFT", "TimeToFirstToken", "<=", json!({}))]),
+            "such as ttft-p99",
+        ),
+        refused(
+            "percentile of a rate",
+            throughput(json!({"statistic": "P99"})),
+            "an average only",
+        ),
+        accepted(
+            "percentile of a rate that each request has",
+            gates(&[gate(
+                "tps",
+                "OutputTokenThroughputPerUser",
+                ">=",
+                json!({"statistic": "P1"}),
+            )]),
+        ),
+        refused(
+            "upper bound on throughput",
+            throughput(json!({"operator": "<="})),
+            "more of this metric is better",
+        ),
+        refused(
+            "lower bound on a latency",
+            ttft(json!({"operator": ">="})),
+            "less of this metric is better",
+        ),
+        accepted(
+            "bounds on the output length",
+            gates(&[
+                gate("osl-min", "OutputSequenceLength", ">=", json!({})),
+                gate("osl-max", "OutputSequenceLength", "<=", json!({})),
+            ]),
+        ),
+        accepted("throughput per GPU", throughput(json!({"scaling": "PerGPU"}))),
+        refused(
+            "latency per GPU",
+            ttft(json!({"scaling": "PerGPU"})),
+            "write scaling None",
+        ),
+        refused(
+            "latency by share",
+            ttft(json!({"scaling": "ByGPUShare"})),
+            "write scaling None",
+        ),
+        refused(
+            "goodput without objectives",
+            gates(&[gate("good", "Goodput", ">=", json!({}))]),
+            "a gate on Goodput needs objectives",
+        ),
+        accepted(
+            "goodput",
+            json!({
+                "benchmark": {"goodput": [{"metric": "RequestLatency", "max": "2k"}]},
+                "gates": [gate("good", "Goodput", ">=", json!({}))],
+            }),
+        ),
+    ];
+    for threshold in ["1n", "100m", "0.5", "50000", "50k", "1Ki", "2e3", "1G"] {
+        cases.push(accepted(
+            format!("threshold {threshold}"),
+            ttft(json!({"threshold": threshold})),
+        ));
+    }
+    for threshold in ["", "0", "-1", "2001M", "fast", "5 k", "1,000", "NaN"] {
+        cases.push(refused(
+            format!("threshold {threshold:?}"),
+            ttft(json!({"threshold": threshold})),
+            "write a quantity above 0",
+        ));
+    }
+    cases
+}

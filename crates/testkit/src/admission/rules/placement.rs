@@ -1,0 +1,54 @@
+//! Rules on `spec.placement`.
+
+use serde_json::{Value, json};
+
+use crate::admission::{Case, accepted, refused};
+
+pub fn cases() -> Vec<Case> {
+    let placement = |patch: Value| json!({"placement": patch});
+    vec![
+        accepted(
+            "as many GPUs at least as at most",
+            placement(json!({"minGPUs": 4, "maxGPUs": 4})),
+        ),
+        refused(
+            "more GPUs at least than at most",
+            placement(json!({"minGPUs": 5, "maxGPUs": 4})),
+            "a minGPUs of at most maxGPUs",
+        ),
+        accepted(
+            "toleration",
+            placement(json!({"tolerations": [
+                {"operator": "Exists"}, {"key": "gpu", "value": "x", "effect": "NoExecute", "tolerationSeconds": 60},
+            ]})),
+        ),
+        refused(
+            "toleration of an unknown effect",
+            placement(json!({"tolerations": [{"effect": "Never"}]})),
+            "write operator Exists or Equal",
+        ),
+        refused(
+            "toleration by an unknown operator",
+            placement(json!({"tolerations": [{"operator": "In"}]})),
+            "write operator Exists or Equal",
+        ),
+        accepted(
+            "own device class",
+            placement(json!({"deviceClassName": "gpu-h100.example.com"})),
+        ),
+        refused(
+            "device class of no name",
+            placement(json!({"deviceClassName": ""})),
+            "write the name of an object",
+        ),
+        accepted(
+            "own resource",
+            placement(json!({"resourceName": "nvidia.com/gpu.shared"})),
+        ),
+        refused(
+            "resource without a domain",
+            placement(json!({"resourceName": "gpu"})),
+            "write an extended resource as domain/name",
+        ),
+    ]
+}

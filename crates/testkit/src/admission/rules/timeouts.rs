@@ -1,0 +1,66 @@
+//! Rules on every wait.
+
+use serde_json::json;
+
+use crate::admission::{Case, accepted, merge, refused};
+
+pub fn cases() -> Vec<Case> {
+    let mut cases = vec![
+        accepted("no wait for GPUs", json!({"timeouts": {"sizing": "0s"}})),
+        accepted(
+            "a probe as long as its wait",
+            json!({"timeouts": {"endpointProbe": "5m"}}),
+        ),
+        refused(
+            "a probe longer than its wait",
+            json!({"timeouts": {"endpointProbe": "6m"}}),
+            "one probe outlives",
+        ),
+    ];
+    let waits = [
+        "prerequisites",
+        "sizing",
+        "modelCache",
+        "workloadReady",
+        "endpointReady",
+        "endpointProbe",
+        "benchmark",
+        "cleanup",
+    ];
+    let fields = waits
+        .map(|name| ("timeouts", name))
+        .into_iter()
+        .chain([("benchmark", "requestTimeout")]);
+    for (group, field) in fields {
+        // Beside longest waits, so that no rule between two fields answers.
+        let set = |value: &str| {
+            let mut spec = json!({"timeouts": {"benchmark": "24h", "endpointReady": "24h"}});
+            merge(&mut spec, json!({group: {field: value}}));
+            if field == "endpointReady" {
+                merge(&mut spec, json!({"timeouts": {"endpointProbe": "500ms"}}));
+            }
+            if (group, field) == ("timeouts", "benchmark") {
+                merge(&mut spec, json!({"benchmark": {"requestTimeout": "500ms"}}));
+            }
+            spec
+        };
+        for value in ["500ms", "1h5m", "1.5h", "24h"] {
+            cases.push(accepted(format!("{group}.{field} {value}"), set(value)));
+        }
+        for value in ["", "5", "5 m", "-5m", "1d", "24h1s"] {
+            cases.push(refused(
+                format!("{group}.{field} {value:?}"),
+                set(value),
+                "write a Go duration",
+            ));
+        }
+        if field != "sizing" {
+            cases.push(refused(
+                format!("{group}.{field} of nothing"),
+                set("0s"),
+                "write a Go duration above 0s",
+            ));
+        }
+    }
+    cases
+}

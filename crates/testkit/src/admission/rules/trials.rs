@@ -1,0 +1,36 @@
+//! Rules on `spec.trials`.
+
+use serde_json::json;
+
+use crate::admission::{Case, accepted, refused};
+
+pub fn cases() -> Vec<Case> {
+    let trials = |rule: &str, error: u8, max: u8| json!({"trials": {"rule": rule, "errorPercent": error, "max": max}});
+    let mut cases = vec![
+        accepted("one trial for All", trials("All", 5, 1)),
+        accepted("one trial for Single", trials("Single", 5, 1)),
+    ];
+    for (error, fewest) in [
+        (1, 6),
+        (2, 5),
+        (3, 5),
+        (4, 4),
+        (5, 4),
+        (6, 4),
+        (7, 3),
+        (15, 3),
+        (16, 2),
+        (20, 2),
+    ] {
+        cases.push(accepted(
+            format!("{fewest} trials at {error} %"),
+            trials("Sequential", error, fewest),
+        ));
+        cases.push(refused(
+            format!("fewer than {fewest} trials at {error} %"),
+            trials("Sequential", error, fewest - 1),
+            "so few trials",
+        ));
+    }
+    cases
+}
