@@ -6,10 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::error::{Error, FileResult as _};
-
-/// The lab's folder in each hierarchy; the kubelet's `cgroupRoot`.
-pub const ROOT: &str = "perfval-lab";
+use crate::{
+    error::{Error, FileResult as _},
+    paths::StateDir,
+};
 
 const MOUNT: &str = "/sys/fs/cgroup";
 /// What the kubelet wants to be able to limit.
@@ -35,11 +35,21 @@ pub fn version() -> Version {
     }
 }
 
+/// The lab's folder in each hierarchy, named like its state folder; the kubelet's `cgroupRoot`.
+pub fn name(state: &StateDir) -> String {
+    state
+        .root()
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
 /// The lab's folder in every hierarchy of this machine, whether it exists or not.
-pub fn folders() -> Result<Vec<PathBuf>, Error> {
+pub fn folders(state: &StateDir) -> Result<Vec<PathBuf>, Error> {
     let mount = Path::new(MOUNT);
     if version() == Version::V2 {
-        return Ok(vec![mount.join(ROOT)]);
+        return Ok(vec![mount.join(name(state))]);
     }
     let hierarchies = fs::read_dir(mount)
         .file("list", mount)?
@@ -47,13 +57,13 @@ pub fn folders() -> Result<Vec<PathBuf>, Error> {
         .map(|entry| entry.path());
     Ok(hierarchies
         .filter(|folder| folder.join("cgroup.procs").is_file())
-        .map(|folder| folder.join(ROOT))
+        .map(|folder| folder.join(name(state)))
         .collect())
 }
 
 /// Makes the lab's folder everywhere, ready to have children.
-pub fn create() -> Result<(), Error> {
-    for folder in folders()? {
+pub fn create(state: &StateDir) -> Result<(), Error> {
+    for folder in folders(state)? {
         if version() == Version::V2 {
             enable_controllers(Path::new(MOUNT))?;
         }
@@ -89,10 +99,10 @@ fn inherit_cpuset(folder: &Path) -> Result<(), Error> {
 }
 
 /// Removes the lab's folders depth first. Their processes are dead or dying by now.
-pub fn remove() -> Result<(), Error> {
+pub fn remove(state: &StateDir) -> Result<(), Error> {
     let started = Instant::now();
     loop {
-        let left: Vec<PathBuf> = folders()?.into_iter().filter(|folder| folder.exists()).collect();
+        let left: Vec<PathBuf> = folders(state)?.into_iter().filter(|folder| folder.exists()).collect();
         let Some(first) = left.first() else { return Ok(()) };
         if started.elapsed() > REMOVAL_DEADLINE {
             let detail = first.display().to_string();
@@ -120,8 +130,8 @@ fn remove_tree(folder: &Path) {
 /// The processes of one container of a pod, as this process numbers them.
 ///
 /// `container` is the id without its `containerd://`. The pause process lives in another folder and is not among them.
-pub fn container_processes(container: &str) -> Result<Vec<i32>, Error> {
-    for folder in folders()? {
+pub fn container_processes(state: &StateDir, container: &str) -> Result<Vec<i32>, Error> {
+    for folder in folders(state)? {
         if let Some(found) = find(&folder, container) {
             let mut processes = Vec::new();
             collect_processes(&found, &mut processes)?;

@@ -17,8 +17,7 @@ pub fn down(state: &StateDir) -> Result<(), Error> {
     if let Some(init) = namespace::find(state) {
         init.kill()?;
     }
-    cgroup::remove()?;
-    namespace::remove_mount_points(state);
+    cgroup::remove(state)?;
     match fs::remove_dir_all(state.root()) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error).file("remove", state.root()),
         _ => Ok(()),

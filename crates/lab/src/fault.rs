@@ -105,7 +105,7 @@ pub fn apply(state: &StateDir, fault: &Fault) -> Result<(), Error> {
 fn signal(state: &StateDir, name: &PodName, signal: Signal) -> Result<(), Error> {
     let containers = running_containers(state, name)?;
     for (container, id) in &containers {
-        for process in cgroup::container_processes(id)? {
+        for process in cgroup::container_processes(state, id)? {
             match kill(Pid::from_raw(process), signal) {
                 Ok(()) | Err(nix::Error::ESRCH) => {}
                 Err(source) => {

@@ -196,7 +196,11 @@ impl Init {
 /// Makes the namespace this process is the first in fit for a cluster.
 fn prepare(state: &StateDir) -> Result<(), Error> {
     let resolver = private_run()?;
+    private_var_lib(state)?;
     for (own, seen) in BINDS {
+        for folder in [&state.join(own), Path::new(seen)] {
+            fs::create_dir_all(folder).file("create", folder)?;
+        }
         bind(&state.join(own), Path::new(seen))?;
     }
     private_sysctls(state)?;
@@ -231,6 +235,32 @@ fn private_run() -> Result<PathBuf, Error> {
         source,
     })?;
     Ok(resolver)
+}
+
+/// What is made in `/var/lib` stays in the namespace; only the state folder is the machine's.
+fn private_var_lib(state: &StateDir) -> Result<(), Error> {
+    let [own, upper, work] = ["state", "upper", "work"].map(|name| Path::new("/run/perfval-lab").join(name));
+    for folder in [&own, &upper, &work] {
+        fs::create_dir_all(folder).file("create", folder)?;
+    }
+    bind(state.root(), &own)?;
+    let layers = format!(
+        "lowerdir=/var/lib,upperdir={},workdir={}",
+        upper.display(),
+        work.display()
+    );
+    mount(
+        Some("overlay"),
+        "/var/lib",
+        Some("overlay"),
+        MsFlags::empty(),
+        Some(layers.as_str()),
+    )
+    .map_err(|source| Error::System {
+        doing: "mount a private /var/lib".to_owned(),
+        source,
+    })?;
+    bind(&own, state.root())
 }
 
 /// Everything inside resolves names by the cluster's DNS.
@@ -287,28 +317,4 @@ fn network() -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-/// Makes the folders the namespace binds over. Returns those that were not there, for [`remove_mount_points`].
-pub fn create_mount_points(state: &StateDir) -> Result<(), Error> {
-    let mut made = Vec::new();
-    for (own, seen) in BINDS {
-        let own = state.join(own);
-        fs::create_dir_all(&own).file("create", &own)?;
-        if !Path::new(seen).exists() {
-            fs::create_dir_all(seen).file("create", *seen)?;
-            made.push(*seen);
-        }
-    }
-    let list = state.join("mount-points");
-    fs::write(&list, made.join("\n")).file("write", &list)
-}
-
-/// Removes the empty folders that [`create_mount_points`] had to make.
-pub fn remove_mount_points(state: &StateDir) {
-    let list = fs::read_to_string(state.join("mount-points")).unwrap_or_default();
-    for folder in list.lines() {
-        // Not empty means somebody else uses it by now.
-        let _ = fs::remove_dir(folder);
-    }
 }

@@ -136,7 +136,6 @@ fn prepare(state: &StateDir, options: &Options, say: &mut dyn FnMut(&str)) -> Re
     fs::copy("/proc/self/exe", &own).file("copy this program to", own)?;
     pki::write(state)?;
     control_plane::write_files(state)?;
-    namespace::create_mount_points(state)?;
     if options.control_plane {
         return Ok(Vec::new());
     }

@@ -21,7 +21,7 @@ pub fn write(state: &StateDir) -> Result<(), Error> {
     for (file, content) in [
         (cni.join("10-lab.conflist"), cni_network()),
         (state.join("containerd.toml"), containerd(state, &cni)),
-        (state.join("kubelet.yaml"), kubelet()),
+        (state.join("kubelet.yaml"), kubelet(state)),
         (state.join("Corefile"), corefile(state)),
     ] {
         fs::write(&file, content).file("write", &file)?;
@@ -84,7 +84,7 @@ fn cni_network() -> String {
     )
 }
 
-fn kubelet() -> String {
+fn kubelet(state: &StateDir) -> String {
     // The kubelet refuses cgroup v1 unless told that it is known.
     let v1 = if cgroup::version() == cgroup::Version::V1 {
         "failCgroupV1: false\n"
@@ -110,7 +110,7 @@ volumePluginDir: /var/lib/kubelet/volume-plugins
 evictionHard: {{memory.available: 100Mi, nodefs.available: 1%, imagefs.available: 1%}}
 imageGCHighThresholdPercent: 100
 ",
-        cgroup::ROOT
+        cgroup::name(state)
     )
 }
 

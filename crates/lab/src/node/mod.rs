@@ -25,7 +25,7 @@ const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
 pub fn write_files(state: &StateDir, gpus: &Gpus) -> Result<(), Error> {
     configuration::write(state)?;
     DriverRoot::make(&driver_root_path(state), gpus)?;
-    cgroup::create()
+    cgroup::create(state)
 }
 
 /// Where the simulated driver is installed.

@@ -4,6 +4,8 @@ mod control;
 mod plan;
 mod process;
 mod report;
+#[cfg(test)]
+mod tests;
 
 pub mod client;
 
