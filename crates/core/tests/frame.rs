@@ -107,8 +107,10 @@ fn a_small_record_travels_whole() {
 #[test]
 fn what_is_gated_stays_and_what_goes_is_told() {
     for (workers, gone) in [
-        (4, vec![Part::Statistics]),
-        (16, vec![Part::Statistics, Part::ErrorTexts, Part::Workers]),
+        (4, vec![]),
+        (8, vec![Part::Statistics]),
+        (12, vec![Part::Statistics, Part::ErrorTexts]),
+        (64, vec![Part::Statistics, Part::ErrorTexts, Part::Workers]),
     ] {
         let whole = record(workers);
         let text = message(&whole, &[P99]);

@@ -162,7 +162,7 @@ impl Tally {
         match parse(input) {
             Ok(report) => {
                 self.reports += 1;
-                keeps_its_promises(report);
+                keeps_its_promises(&report);
             }
             Err(error) => {
                 self.refused += 1;
@@ -190,7 +190,7 @@ impl Tally {
     }
 }
 
-fn keeps_its_promises(report: Report) {
+fn keeps_its_promises(report: &Report) {
     assert!(report.succeeded >= 0 && report.failed >= 0 && report.succeeded + report.failed > 0);
     assert!((0..=report.succeeded).contains(&report.truncated), "{report:?}");
     assert!(

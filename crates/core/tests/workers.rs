@@ -13,7 +13,7 @@ fn fixture(name: &str) -> String {
 fn reading(in_flight: i64, finished: i64) -> Reading {
     Reading {
         in_flight,
-        started: finished + in_flight,
+        started: finished + 200,
         finished,
         tokens: None,
     }
@@ -159,7 +159,7 @@ fn a_worker_that_never_answered_served_an_unknown_number() {
 #[test]
 fn samples_are_short_in_the_log() {
     let json = serde_json::to_string(&series("a", [Some(reading(3, 9)), None]).samples).unwrap();
-    assert_eq!(json, r#"[[0,[3,12,9,null]],[1,"TimedOut"]]"#);
+    assert_eq!(json, r#"[[0,[3,209,9,null]],[1,"TimedOut"]]"#);
     assert_eq!(serde_json::from_str::<Vec<Sample>>(&json).unwrap().len(), 2);
 }
 

@@ -1,2 +1,64 @@
-//! To be filled.
-fn main() {}
+//! `perfval-runner`: the command of the benchmark container.
+//!
+//! It runs `aiperf` as it is told, samples the workers meanwhile, and hands one record to the operator: as termination
+//! message, and at the very end of the log. It writes to the artifact directory, the install directory and the
+//! termination log, nowhere else.
+
+mod aiperf;
+mod error;
+mod forward;
+mod outcome;
+mod process;
+mod run;
+mod sampler;
+mod scrape;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use error::Error;
+
+/// Runs AIPerf inside the benchmark Job.
+#[derive(Parser)]
+#[command(version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Copies this program into a directory, so that any image can run it.
+    Install {
+        /// An existing directory.
+        dir: PathBuf,
+    },
+    /// Runs AIPerf and hands over what came of it.
+    Run(run::Options),
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Install { dir } => install(&dir).map(|()| 0),
+        Command::Run(options) => run::run(&options),
+    };
+    match done {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("perfval-runner: {error}");
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn install(dir: &Path) -> Result<(), Error> {
+    let to = dir.join("perfval-runner");
+    // /proc/self/exe is this program even in an image without a shell or a PATH.
+    match fs::copy("/proc/self/exe", &to) {
+        Ok(_) => Ok(()),
+        Err(source) => Err(Error::Install { to, source }),
+    }
+}

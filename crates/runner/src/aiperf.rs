@@ -1,0 +1,174 @@
+use std::io;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use nix::sys::signal::{Signal, kill, killpg};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::error::Error;
+use crate::forward::{Forwarded, Stream, forward};
+use crate::process::{self, pid_of};
+
+/// How long a killed process may take to vanish before the runner goes without it.
+const AFTER_KILL: Duration = Duration::from_secs(5);
+
+/// Bounds on the run of AIPerf.
+#[derive(Args)]
+pub struct Limits {
+    /// Seconds AIPerf may run; set it below the Job's deadline, which takes the record along. 0: no limit.
+    #[arg(long, default_value_t = 0, value_name = "SECONDS")]
+    timeout: u64,
+    /// Seconds AIPerf may take to end after it was interrupted; the pod's grace period must be longer.
+    #[arg(long, default_value_t = 20, value_name = "SECONDS")]
+    stop_grace: u64,
+    /// KiB of AIPerf's output that reach the log from its beginning, and again from its end, per stream.
+    #[arg(long, default_value_t = 256, value_name = "KIB")]
+    log_limit: usize,
+}
+
+/// How AIPerf ended.
+pub struct Ended {
+    pub how: How,
+    /// The last lines of its output.
+    pub tail: String,
+}
+
+pub enum How {
+    /// By itself.
+    Exited(i32),
+    /// By a signal that did not come from the runner.
+    Killed(i32),
+    /// Because the runner was sent this signal.
+    Cancelled(i32),
+    /// Because it took longer than this (s).
+    TimedOut(u64),
+}
+
+enum Event {
+    Asked(i32),
+    Ended,
+}
+
+/// Runs the command to its end; afterwards none of its processes is left.
+pub fn run(command: &[String], limits: &Limits) -> Result<Ended, Error> {
+    process::adopt_orphans()?;
+    let (sender, events) = channel();
+    listen(sender.clone())?;
+
+    let mut child = spawn(command)?;
+    let out = forward(child.stdout.take(), Stream::Out, limits.log_limit * 1024);
+    let err = forward(child.stderr.take(), Stream::Err, limits.log_limit * 1024);
+    announce_end(&child, sender);
+
+    let stopped = supervise(&child, &events, limits);
+    let how = bury(child, stopped)?;
+    Ok(Ended {
+        how,
+        tail: tail(out, err),
+    })
+}
+
+/// Its own process group: its helpers can be killed with it, and a terminal's Ctrl-C reaches the runner alone.
+fn spawn(command: &[String]) -> Result<Child, Error> {
+    use std::os::unix::process::CommandExt;
+    let (program, arguments) = command.split_first().map_or(("", &[][..]), |(p, a)| (p.as_str(), a));
+    Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .map_err(|source| Error::NotExecutable {
+            program: program.to_owned(),
+            source,
+        })
+}
+
+/// As PID 1 an unhandled SIGTERM is ignored; here every one becomes an event.
+fn listen(events: Sender<Event>) -> Result<(), Error> {
+    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(|source| Error::Process {
+        what: "listen for signals",
+        source,
+    })?;
+    thread::spawn(move || {
+        signals
+            .forever()
+            .all(|signal| events.send(Event::Asked(signal)).is_ok())
+    });
+    Ok(())
+}
+
+fn announce_end(child: &Child, events: Sender<Event>) {
+    let pid = pid_of(child);
+    thread::spawn(move || {
+        process::wait_without_reaping(pid);
+        let _ = events.send(Event::Ended); // nobody listens once the runner went without it
+    });
+}
+
+/// Waits for the end and brings it about when asked to; answers why it did.
+fn supervise(child: &Child, events: &Receiver<Event>, limits: &Limits) -> Option<How> {
+    let pid = pid_of(child);
+    let started = Instant::now();
+    let mut deadline = (limits.timeout > 0).then(|| started + Duration::from_secs(limits.timeout));
+    let mut stopped = None;
+    let mut killed = false;
+    loop {
+        let event = match deadline {
+            Some(at) => events.recv_timeout(at.saturating_duration_since(Instant::now())),
+            None => events.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        let reason = match event {
+            Ok(Event::Ended) | Err(RecvTimeoutError::Disconnected) => return stopped,
+            // A second interrupt would make AIPerf kill itself without an export.
+            Ok(Event::Asked(_)) if stopped.is_some() => continue,
+            Ok(Event::Asked(signal)) => How::Cancelled(signal),
+            Err(RecvTimeoutError::Timeout) if killed => return stopped,
+            Err(RecvTimeoutError::Timeout) if stopped.is_some() => {
+                // An interrupt while it configures itself hangs AIPerf for ever.
+                eprintln!(
+                    "perfval-runner: AIPerf did not end within {} s, killing it",
+                    limits.stop_grace
+                );
+                let _ = killpg(pid, Signal::SIGKILL); // it may just have ended
+                killed = true;
+                deadline = Some(Instant::now() + AFTER_KILL);
+                continue;
+            }
+            Err(RecvTimeoutError::Timeout) => How::TimedOut(limits.timeout),
+        };
+        // AIPerf writes its export on SIGINT; SIGTERM would end it without one.
+        let _ = kill(pid, Signal::SIGINT); // it may just have ended
+        stopped = Some(reason);
+        deadline = Some(Instant::now() + Duration::from_secs(limits.stop_grace));
+    }
+}
+
+/// Kills what is left of the group and reaps everything.
+fn bury(mut child: Child, stopped: Option<How>) -> Result<How, Error> {
+    use std::os::unix::process::ExitStatusExt;
+    // The leader is not reaped yet, so the group's number cannot have passed to anyone else.
+    let _ = killpg(pid_of(&child), Signal::SIGKILL);
+    let status = child.wait().map_err(|source: io::Error| Error::Process {
+        what: "wait for AIPerf",
+        source,
+    })?;
+    process::reap_orphans(AFTER_KILL);
+    Ok(stopped.unwrap_or_else(|| match (status.code(), status.signal()) {
+        (Some(code), _) => How::Exited(code),
+        (None, signal) => How::Killed(signal.unwrap_or_default()),
+    }))
+}
+
+fn tail(out: Forwarded, err: Forwarded) -> String {
+    let (out, err) = (out.finish(), err.finish());
+    match (out.is_empty(), err.is_empty()) {
+        (false, false) => format!("{out} | stderr: {err}"),
+        _ => out + &err,
+    }
+}

@@ -1,0 +1,53 @@
+use std::io;
+use std::path::PathBuf;
+
+/// What keeps the runner itself from working.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The copy for the main container could not be made.
+    #[error("cannot copy this program to {}: {source}; mount a writable volume there", to.display())]
+    Install {
+        /// Target of the copy.
+        to: PathBuf,
+        /// What the file system said.
+        source: io::Error,
+    },
+    /// Nothing could be cleared or written there.
+    #[error("artifact directory {} cannot be used: {source}; mount a writable volume there", dir.display())]
+    ArtifactDir {
+        /// As given.
+        dir: PathBuf,
+        /// What the file system said.
+        source: io::Error,
+    },
+    /// Signals, pipes or processes of the container are not to be had.
+    #[error("cannot {what}: {source}")]
+    Process {
+        /// What was tried.
+        what: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// `aiperf` could not be started.
+    #[error("cannot execute `{program}`: {source}; use an image that holds AIPerf")]
+    NotExecutable {
+        /// First word of the command.
+        program: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The record could not be written to the log.
+    #[error("cannot write the result: {0}")]
+    Frame(io::Error),
+}
+
+impl Error {
+    /// The shell's convention for a command that cannot be run, 2 for what the runner was given wrong.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::NotExecutable { .. } => 127,
+            Self::ArtifactDir { .. } | Self::Install { .. } => 2,
+            Self::Process { .. } | Self::Frame(_) => 1,
+        }
+    }
+}

@@ -1,0 +1,93 @@
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use perfval_core::aiperf::{FailedRequests, parse};
+use perfval_core::frame::{Failure, Outcome};
+
+use crate::aiperf::{Ended, How};
+
+/// AIPerf's export in its artifact directory.
+pub const EXPORT: &str = "profile_export_aiperf.json";
+
+/// One line per request; the only account of a run in which all failed.
+const RECORDS: &str = "profile_export.jsonl";
+
+/// A hundred times the size of a real export.
+const EXPORT_BYTES: u64 = 4 << 20;
+
+/// What a run came to.
+pub struct Judged {
+    pub exit_code: i32,
+    pub outcome: Outcome,
+    /// Only with a report.
+    pub export: Option<String>,
+}
+
+/// Judges how AIPerf ended and what it left.
+pub fn of(ended: &Ended, artifact_dir: &Path) -> Judged {
+    let code = match ended.how {
+        How::Exited(code) => code,
+        How::Killed(signal) => return failure(128 + signal, Failure::Killed { signal }),
+        How::Cancelled(signal) => return failure(128 + signal, Failure::Cancelled { signal }),
+        How::TimedOut(seconds) => return failure(124, Failure::TimedOut { seconds }),
+    };
+    let tail = || ended.tail.clone();
+    match read(&artifact_dir.join(EXPORT)) {
+        Ok(export) if code == 0 => report(export),
+        Ok(_) => failure(code, Failure::Exited { tail: tail() }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let nothing = if code == 0 {
+                Failure::NoExport { tail: tail() }
+            } else {
+                Failure::Exited { tail: tail() }
+            };
+            failure(code.max(1), all_failed(&artifact_dir.join(RECORDS)).unwrap_or(nothing))
+        }
+        Err(error) => malformed(code, format!("{EXPORT}: {error}")),
+    }
+}
+
+fn report(export: String) -> Judged {
+    match parse(export.as_bytes()) {
+        Ok(report) => Judged {
+            exit_code: 0,
+            outcome: Outcome::Report(Box::new(report)),
+            export: Some(export),
+        },
+        Err(error) => malformed(0, error.to_string()),
+    }
+}
+
+fn malformed(code: i32, message: String) -> Judged {
+    failure(code.max(1), Failure::Malformed { message })
+}
+
+fn failure(exit_code: i32, failure: Failure) -> Judged {
+    Judged {
+        exit_code,
+        outcome: Outcome::Failure(failure),
+        export: None,
+    }
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    let mut export = Vec::new();
+    File::open(path)?.take(EXPORT_BYTES + 1).read_to_end(&mut export)?;
+    if export.len() as u64 > EXPORT_BYTES {
+        return Err(io::Error::other(format!("larger than {EXPORT_BYTES} bytes")));
+    }
+    String::from_utf8(export).map_err(io::Error::other)
+}
+
+/// Whether requests were measured and every one of them failed, as far as the records can be read.
+fn all_failed(records: &Path) -> Option<Failure> {
+    let mut requests = FailedRequests::default();
+    for line in BufReader::new(File::open(records).ok()?).lines() {
+        requests.add(&line.ok()?).ok()?;
+    }
+    (requests.failed > 0 && requests.succeeded == 0).then(|| Failure::AllFailed {
+        failed: requests.failed,
+        errors: requests.errors(),
+    })
+}

@@ -1,0 +1,308 @@
+//! The runner against a scripted `aiperf`: whatever that does, one record arrives, and it tells what happened.
+
+mod rig;
+
+use std::fs;
+
+use perfval_api::{Metric, Statistic};
+use perfval_core::frame::{Failure, Outcome, Part};
+use rig::{Rig, fixture};
+
+#[test]
+fn a_success_is_reported_last_and_twice() {
+    let ended = Rig::new("cp \"$EXPORT\" \"$DIR\"/profile_export_aiperf.json; echo working; echo warned >&2").run(&[]);
+    assert_eq!(ended.code, 0);
+    let payload = ended.payload();
+    let Outcome::Report(report) = &payload.record.outcome else {
+        panic!("{:?}", payload.record)
+    };
+    assert_eq!(report.succeeded, 768);
+    assert_eq!(payload.record, ended.message(), "a small record is the same in both");
+    let original: serde_json::Value = serde_json::from_str(&fixture("aiperf-success.json")).unwrap();
+    let carried: serde_json::Value = serde_json::from_str(payload.aiperf.unwrap().get()).unwrap();
+    assert_eq!(carried, original);
+    assert!(
+        ended.out.starts_with("working\n=====PERFVAL-RESULT-BEGIN"),
+        "{}",
+        &ended.out[..80]
+    );
+    assert!(
+        ended.out.trim_end().ends_with("====="),
+        "the frame is the last thing in the log"
+    );
+    assert!(ended.err.contains("warned"));
+}
+
+#[test]
+fn every_argument_reaches_aiperf_as_it_is() {
+    let rig = Rig::new("for word in \"$@\"; do echo \"<$word>\"; done");
+    let ended = rig.run(&["profile", "--extra-inputs", "a b:$HOME", "", "; exit 9", "--nonce", "*"]);
+    assert!(
+        ended
+            .out
+            .starts_with("<profile>\n<--extra-inputs>\n<a b:$HOME>\n<>\n<; exit 9>\n<--nonce>\n<*>\n"),
+        "{}",
+        ended.out
+    );
+}
+
+#[test]
+fn what_is_gated_is_in_the_termination_message() {
+    let rig = Rig::new("cp \"$EXPORT\" \"$DIR\"/profile_export_aiperf.json").gated("RequestLatency/P25");
+    let workers: Vec<_> = (1..=40).map(|n| format!("127.0.7.{n}")).collect();
+    let ended = rig.workers(&workers, 1).run(&[]);
+    let record = ended.message();
+    assert!(record.abridged.contains(&Part::Workers), "40 workers do not fit");
+    let Outcome::Report(report) = &record.outcome else {
+        panic!("{record:?}")
+    };
+    assert!(report.value(Metric::RequestLatency, Statistic::P25).is_some());
+    assert_eq!(ended.payload().record.workers.len(), 40, "the log holds all");
+}
+
+#[test]
+fn an_export_of_an_earlier_run_is_not_taken() {
+    let rig = Rig::new("exit 0");
+    fs::write(
+        rig.dir().join("profile_export_aiperf.json"),
+        fixture("aiperf-success.json"),
+    )
+    .unwrap();
+    let ended = rig.run(&[]);
+    assert_eq!(ended.code, 1);
+    assert!(matches!(ended.failure(), Failure::NoExport { .. }));
+}
+
+#[test]
+fn exit_0_without_an_export_is_a_failure() {
+    let ended = Rig::new("echo '╭─ Exit ─╮'; echo '│ nothing to export │'").run(&[]);
+    assert_eq!(ended.code, 1);
+    assert_eq!(
+        ended.failure(),
+        Failure::NoExport {
+            tail: "Exit / nothing to export".to_owned()
+        }
+    );
+}
+
+#[test]
+fn a_cut_export_is_malformed() {
+    let ended = Rig::new("head -c 20000 \"$EXPORT\" > \"$DIR\"/profile_export_aiperf.json").run(&[]);
+    assert_eq!(ended.code, 1);
+    assert!(matches!(ended.failure(), Failure::Malformed { message } if message.contains("EOF")));
+}
+
+#[test]
+fn an_export_of_an_absurd_size_is_malformed() {
+    let ended = Rig::new("head -c 9000000 /dev/zero > \"$DIR\"/profile_export_aiperf.json").run(&[]);
+    assert!(matches!(ended.failure(), Failure::Malformed { message } if message.contains("larger")));
+}
+
+#[test]
+fn an_export_beside_an_error_is_not_believed() {
+    let ended = Rig::new("cp \"$EXPORT\" \"$DIR\"/profile_export_aiperf.json; echo 'disk full'; exit 1").run(&[]);
+    assert_eq!(ended.code, 1);
+    assert_eq!(
+        ended.failure(),
+        Failure::Exited {
+            tail: "disk full".to_owned()
+        }
+    );
+}
+
+#[test]
+fn a_run_in_which_all_failed_names_the_errors() {
+    let rig = Rig::new(
+        "cat > \"$DIR\"/profile_export.jsonl <<'END'\n{\"metadata\":{\"benchmark_phase\":\"warmup\"},\"metrics\":{}}\n{\"metadata\":{\"benchmark_phase\":\"profiling\"},\"error\":{\"code\":404,\"type\":\"Not Found\",\"message\":\"Model not found\"}}\n{\"metadata\":{\"benchmark_phase\":\"profiling\"},\"error\":{\"code\":404,\"type\":\"Not Found\",\"message\":\"Model not found\"}}\nEND\nexit 1",
+    );
+    let ended = rig.run(&[]);
+    assert_eq!(ended.code, 1);
+    let Failure::AllFailed { failed, errors } = ended.failure() else {
+        panic!("{:?}", ended.failure())
+    };
+    assert_eq!((failed, errors[0].code, errors[0].count), (2, Some(404), 2));
+}
+
+#[test]
+fn an_exit_code_is_passed_through() {
+    let ended = Rig::new("echo 'tokenizer not loadable' >&2; exit 7").run(&[]);
+    assert_eq!(ended.code, 7);
+    assert_eq!(
+        ended.failure(),
+        Failure::Exited {
+            tail: "tokenizer not loadable".to_owned()
+        }
+    );
+}
+
+#[test]
+fn a_crash_is_128_and_the_signal() {
+    let ended = Rig::new("kill -9 $$").run(&[]);
+    assert_eq!(ended.code, 137);
+    assert_eq!(ended.failure(), Failure::Killed { signal: 9 });
+}
+
+#[test]
+fn a_command_that_is_not_there_is_127() {
+    let rig = Rig::new("").command("no-such-aiperf");
+    let ended = rig.run(&[]);
+    assert_eq!(ended.code, 127);
+    assert!(matches!(ended.failure(), Failure::NotExecutable { message } if message.contains("no-such-aiperf")));
+}
+
+#[test]
+fn an_artifact_directory_that_cannot_be_is_2() {
+    let rig = Rig::new("");
+    let file = rig.dir().join("file");
+    fs::write(&file, "").unwrap();
+    let ended = rig.artifacts(&file.join("below")).run(&[]);
+    assert_eq!(ended.code, 2);
+    assert!(matches!(ended.failure(), Failure::Misconfigured { message } if message.contains("below")));
+}
+
+#[test]
+fn an_unwritable_termination_log_leaves_the_frame() {
+    let rig = Rig::new("cp \"$EXPORT\" \"$DIR\"/profile_export_aiperf.json");
+    fs::create_dir(rig.dir().join("termination")).unwrap();
+    let ended = rig.run(&[]);
+    assert_eq!(ended.code, 0);
+    assert!(matches!(ended.payload().record.outcome, Outcome::Report(_)));
+    assert!(ended.err.contains("cannot write"));
+}
+
+#[test]
+fn a_huge_log_is_cut_in_the_middle() {
+    let line = "09:17:12.127 ERROR    Request failed: Connection refused";
+    let script = format!(
+        "echo first; yes '{line}' | head -c 50000000; echo; echo last; cp \"$EXPORT\" \"$DIR\"/profile_export_aiperf.json"
+    );
+    let ended = Rig::new(&script).run(&[]);
+    assert_eq!(ended.code, 0);
+    assert!(ended.out.len() < 1_000_000, "{} bytes", ended.out.len());
+    assert!(ended.out.starts_with("first\n") && ended.out.contains("\nlast\n"));
+    assert!(ended.out.contains("bytes of AIPerf's output are left out"));
+    assert!(matches!(ended.payload().record.outcome, Outcome::Report(_)));
+}
+
+#[test]
+fn output_without_a_line_end_does_not_hide_the_result() {
+    let ended = Rig::new("cp \"$EXPORT\" \"$DIR\"/profile_export_aiperf.json; printf unfinished").run(&[]);
+    assert!(matches!(ended.payload().record.outcome, Outcome::Report(_)));
+}
+
+#[test]
+fn sigterm_becomes_an_interrupt_and_a_cancelled_run() {
+    // What AIPerf does under load: it ends with 0 and leaves an export, which is no result of a whole run.
+    let rig = Rig::new(
+        "trap 'cp \"$EXPORT\" \"$DIR\"/profile_export_aiperf.json; exit 0' INT; touch \"$DIR\"/up; while :; do sleep 0.05; done",
+    );
+    let running = rig.start(&[]);
+    running.wait_for("up");
+    running.signal("TERM");
+    let ended = running.end();
+    assert_eq!(ended.code, 143);
+    assert_eq!(ended.failure(), Failure::Cancelled { signal: 15 });
+    assert!(!ended.out.contains("PERFVAL-RESULT"));
+}
+
+#[test]
+fn what_hangs_on_an_interrupt_is_killed_with_all_its_processes() {
+    // One helper in the group, one in a session of its own; both ignore what can be ignored.
+    let rig = Rig::new(
+        "trap '' INT TERM; sleep 3001 & echo $! > \"$DIR\"/helper; setsid sleep 3002 & echo $! > \"$DIR\"/escaped; touch \"$DIR\"/up; while :; do sleep 0.05; done",
+    );
+    let rig = rig.option("--stop-grace", "1");
+    let running = rig.start(&[]);
+    running.wait_for("up");
+    running.signal("TERM");
+    running.signal("TERM"); // a second one changes nothing
+    let ended = running.end();
+    assert_eq!(ended.code, 143);
+    assert!(ended.err.contains("killing it"));
+    for helper in ["helper", "escaped"] {
+        let pid = fs::read_to_string(rig.dir().join(helper)).unwrap();
+        assert!(
+            !fs::exists(format!("/proc/{}", pid.trim())).unwrap(),
+            "{helper} outlived the runner"
+        );
+    }
+}
+
+#[test]
+fn helpers_that_are_left_behind_are_killed() {
+    let rig = Rig::new("cp \"$EXPORT\" \"$DIR\"/profile_export_aiperf.json; sleep 3003 & echo $! > \"$DIR\"/helper");
+    let ended = rig.run(&[]);
+    assert_eq!(ended.code, 0);
+    let pid = fs::read_to_string(rig.dir().join("helper")).unwrap();
+    assert!(!fs::exists(format!("/proc/{}", pid.trim())).unwrap());
+}
+
+#[test]
+fn a_run_beyond_its_timeout_is_124() {
+    let rig = Rig::new("trap 'exit 0' INT; while :; do sleep 0.05; done").option("--timeout", "1");
+    let ended = rig.run(&[]);
+    assert_eq!(ended.code, 124);
+    assert_eq!(ended.failure(), Failure::TimedOut { seconds: 1 });
+}
+
+#[test]
+fn wrong_arguments_are_2() {
+    let ended = Rig::new("").gated("TimeToFirstToken/P42").run(&[]);
+    assert_eq!(ended.code, 2);
+    assert!(ended.err.contains("P42"), "{}", ended.err);
+}
+
+#[test]
+fn workers_are_sampled_and_silence_is_counted() {
+    // Ends once the rig's workers were asked often enough.
+    let rig = Rig::new(
+        "while ! test -e \"$DIR\"/enough; do sleep 0.05; done; cp \"$EXPORT\" \"$DIR\"/profile_export_aiperf.json",
+    );
+    let workers = rig::Workers::start();
+    let hosts = ["127.0.8.1", "127.0.8.2", "127.0.8.3"].map(str::to_owned);
+    let rig = rig
+        .workers(&hosts, workers.port())
+        .option("--workers-host", "no-such-host.invalid");
+    let running = rig.start(&[]);
+    workers.wait_until_asked(4);
+    fs::write(rig.dir().join("enough"), "").unwrap();
+    let ended = running.end();
+
+    let record = ended.message();
+    let [healthy, hanging, gone] = &record.workers[..] else {
+        panic!("{record:?}")
+    };
+    assert_eq!(healthy.address, "127.0.8.1");
+    assert_eq!(healthy.worker_id.as_deref(), Some("1d7ba7fec842bbf2"));
+    assert!(healthy.samples >= 4 && healthy.timeouts == 0, "{healthy:?}");
+    assert_eq!(healthy.served, (healthy.samples - 1) * 10, "ten more at every look");
+    assert_eq!(healthy.peak_in_flight, 15);
+    assert!(hanging.timeouts >= 1 && hanging.samples == 0, "{hanging:?}");
+    assert!(gone.failures >= 4 && gone.timeouts == 0, "{gone:?}");
+    assert!(
+        record.scrape_errors.keys().any(|e| e.contains("no-such-host")),
+        "{:?}",
+        record.scrape_errors
+    );
+    let logged = ended.payload().workers;
+    assert_eq!(logged.len(), 3);
+    assert!(logged[0].samples.len() >= 4);
+}
+
+#[test]
+fn install_gives_a_program_that_runs() {
+    let rig = Rig::new("");
+    let done = rig::runner().args(["install"]).arg(rig.dir()).output().unwrap();
+    assert!(done.status.success());
+    let copy = std::process::Command::new(rig.dir().join("perfval-runner"))
+        .arg("--version")
+        .output()
+        .unwrap();
+    assert!(String::from_utf8(copy.stdout).unwrap().starts_with("perfval-runner "));
+
+    let done = rig::runner()
+        .args(["install", "/proc/no-such-directory"])
+        .output()
+        .unwrap();
+    assert_eq!(done.status.code(), Some(2));
+}
