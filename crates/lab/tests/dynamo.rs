@@ -1,0 +1,190 @@
+//! The stand-in for Dynamo's operator on the real lab: both shapes serve a completion, and leave nothing when deleted.
+
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const DEADLINE: Duration = Duration::from_secs(120);
+const NAMESPACE: &str = "dynamo-stand-in";
+const V1BETA1: &str = include_str!("dynamo/v1beta1.yaml");
+const V1ALPHA1: &str = include_str!("dynamo/v1alpha1.yaml");
+
+#[test]
+fn both_shapes_serve_and_leave_nothing() {
+    expect(lab(&["up"], ""));
+    kubectl(&["delete", "namespace", NAMESPACE, "--ignore-not-found"], "");
+    expect(kubectl(&["create", "namespace", NAMESPACE], ""));
+
+    serve_versions("v1alpha1");
+    run_graph("v1alpha1", V1ALPHA1);
+    serve_versions("both");
+    run_graph("v1beta1", V1BETA1);
+    // Written at the version that does not store.
+    run_graph("v1alpha1", V1ALPHA1);
+    refuses_what_the_schema_does_not_know();
+    shows_faults();
+
+    expect(kubectl(&["delete", "namespace", NAMESPACE], ""));
+}
+
+fn run_graph(version: &str, manifest: &str) {
+    expect(kubectl(&["apply", "-f", "-"], manifest));
+    wait_for_state(version, "successful");
+    // Pods are Ready before the frontend has found the workers.
+    let body = r#"{"model": "lab/tiny-qwen3", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 4}"#;
+    let proxy = format!("/api/v1/namespaces/{NAMESPACE}/services/http:graph-frontend:8000/proxy/v1/chat/completions");
+    until("a completion", || {
+        let answer = kubectl(&["create", "--raw", &proxy, "-f", "-"], body);
+        stdout(&answer).contains(r#""completion_tokens":4"#)
+    });
+    let claims = expect(kubectl(
+        &[
+            "get",
+            "resourceclaims",
+            "-o",
+            "jsonpath={.items[*].status.allocation.devices.results[*].device}",
+        ],
+        "",
+    ));
+    let mut gpus: Vec<_> = claims.split_whitespace().collect();
+    gpus.sort_unstable();
+    gpus.dedup();
+    assert_eq!(gpus.len(), 2, "two workers, two GPUs: {claims}");
+
+    expect(kubectl(&["delete", &resource(version), "graph"], ""));
+    let kinds = "pods,deployments,services,roles,rolebindings,dynamoworkermetadatas,resourceclaims";
+    until("nothing to be left", || {
+        expect(kubectl(&["get", kinds, "-o", "name"], "")).is_empty()
+    });
+}
+
+fn refuses_what_the_schema_does_not_know() {
+    let cases = [
+        (
+            V1BETA1.replace("sharedMemorySize", "sharedMemory"),
+            "components[1].sharedMemory",
+        ),
+        (V1BETA1.replace("image:", "picture:"), "containers[0].picture"),
+        (
+            V1BETA1.replace("name: main", "name: other"),
+            "a container named main with an image is required",
+        ),
+        (
+            V1BETA1.replace("  components:", "  services: {}\n  components:"),
+            "services is a field of v1alpha1",
+        ),
+        (V1ALPHA1.replace("componentType", "type"), "services.frontend.type"),
+        (V1ALPHA1.replace("vllm", "none"), "Unsupported value"),
+    ];
+    for (manifest, complaint) in cases {
+        let answer = kubectl(
+            &["apply", "--validate=strict", "--dry-run=server", "-f", "-"],
+            &manifest,
+        );
+        let words = String::from_utf8_lossy(&answer.stderr).into_owned();
+        assert!(
+            !answer.status.success() && words.contains(complaint),
+            "expected {complaint}: {words}"
+        );
+    }
+}
+
+/// No pod has to run for these: the frontend alone, with an image that is not there.
+fn shows_faults() {
+    let faults = [
+        ("ready-below-spec", "successful"),
+        ("failed-then-heals=3600", "failed"),
+        ("never-ready", "pending"),
+    ];
+    let manifest = V1BETA1.replace("localhost/dynamo-lab:1.4.2", "localhost/absent:lab");
+    expect(kubectl(&["apply", "-f", "-"], &manifest));
+    for (fault, state) in faults {
+        expect(lab(&["fault", "dgd", &format!("{fault}@{NAMESPACE}")], ""));
+        wait_for_state("v1beta1", state);
+    }
+    expect(lab(&["fault", "clear"], ""));
+    wait_for_state("v1beta1", "pending");
+    expect(kubectl(&["delete", &resource("v1beta1"), "graph"], ""));
+}
+
+fn serve_versions(served: &str) {
+    let lab_binary = env!("CARGO_BIN_EXE_lab");
+    expect(lab(
+        &[
+            "exec",
+            "--",
+            lab_binary,
+            "dynamo-operator",
+            "--install-only",
+            "--served",
+            served,
+        ],
+        "",
+    ));
+    let version = if served == "both" { "v1beta1" } else { served };
+    until("the version to be served", || {
+        kubectl(&["get", &resource(version)], "").status.success()
+    });
+}
+
+fn wait_for_state(version: &str, state: &str) {
+    until(&format!("state {state}"), || {
+        stdout(&kubectl(
+            &["get", &resource(version), "graph", "-o", "jsonpath={.status.state}"],
+            "",
+        )) == state
+    });
+}
+
+fn resource(version: &str) -> String {
+    format!("dynamographdeployments.{version}.nvidia.com")
+}
+
+fn until(what: &str, mut reached: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !reached() {
+        assert!(start.elapsed() < DEADLINE, "waited {} s for {what}", DEADLINE.as_secs());
+        thread::sleep(Duration::from_millis(500));
+    }
+}
+
+fn kubectl(arguments: &[&str], input: &str) -> Output {
+    lab(
+        &[
+            &[
+                "exec",
+                "--",
+                "kubectl",
+                "--namespace",
+                NAMESPACE,
+                "--request-timeout=60s",
+            ],
+            arguments,
+        ]
+        .concat(),
+        input,
+    )
+}
+
+fn lab(arguments: &[&str], input: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_lab"))
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A command that does not read may be gone already.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+fn expect(output: Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    stdout(&output)
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
