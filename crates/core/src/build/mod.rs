@@ -22,6 +22,7 @@ pub use dynamo::deployment;
 pub use meta::COMPONENT_LABEL;
 pub use pod::{frontend_is_pinned, trial_is_pinned};
 pub use results::{results, results_sha256};
+pub(crate) use trial_job::installer_resources;
 pub use trial_job::{AIPERF_CONTAINER, trial_job};
 pub use workers_service::workers_service;
 

@@ -70,23 +70,28 @@ fn pod(run: &Run<'_>, trial: i64) -> PodSpec {
 
 /// Copies the runner to where the measuring container finds it.
 fn installer(run: &Run<'_>) -> Container {
-    let small = |cpu: &str, memory: &str| {
-        [("cpu", cpu), ("memory", memory)]
-            .map(|(name, amount)| (name.to_owned(), Quantity(amount.to_owned())))
-            .into()
-    };
     Container {
         name: "install-runner".to_owned(),
         image: Some(run.settings.runner_image.clone()),
         command: Some([RUNNER_IN_IMAGE, "install", RUNNER_PATH].map(str::to_owned).into()),
-        resources: Some(ResourceRequirements {
-            requests: Some(small("10m", "16Mi")),
-            limits: Some(small("500m", "64Mi")),
-            claims: None,
-        }),
+        resources: Some(installer_resources()),
         security_context: Some(restricted_container()),
         volume_mounts: Some(vec![mount("runner", RUNNER_PATH)]),
         ..Container::default()
+    }
+}
+
+/// What the copying asks of a node; sizing counts it where the Job is pinned.
+pub fn installer_resources() -> ResourceRequirements {
+    let amounts = |cpu: &str, memory: &str| {
+        [("cpu", cpu), ("memory", memory)]
+            .map(|(name, amount)| (name.to_owned(), Quantity(amount.to_owned())))
+            .into()
+    };
+    ResourceRequirements {
+        requests: Some(amounts("10m", "16Mi")),
+        limits: Some(amounts("500m", "64Mi")),
+        claims: None,
     }
 }
 

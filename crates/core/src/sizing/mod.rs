@@ -1,39 +1,50 @@
 //! How many GPUs of which node are really free.
+//!
+//! [`choose`] answers with a whole plan or with the reason of every node. Reads that failed never become numbers: with
+//! one part unknown there is no plan. What a scheduler has decided but not written yet nobody can see, so a plan is a
+//! forecast, confirmed once the workers hold their devices.
+
+mod busy_devices;
+mod choose;
+mod counters;
+mod devices;
+mod dra;
+mod node;
+mod node_selector;
+mod plugin;
+mod pods;
+mod pools;
+mod room;
+mod selector;
+mod taints;
+
+use perfval_api::{PlacementStatus, Reason};
+
+pub use busy_devices::warnings;
+pub use choose::choose;
 
 /// `placement.allocation` of a run that asks for GPUs by `ResourceClaim`s.
 pub const DRA: &str = "DRA";
 /// `placement.allocation` of a run that asks for a device plugin's extended resource.
 pub const DEVICE_PLUGIN: &str = "DevicePlugin";
 
-use perfval_api::{PerfValidationSpec, PlacementStatus, Reason};
-
-use crate::observed::{Inventory, OtherRun};
-
-/// The answer of a count.
+/// What sizing found.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sizing {
-    /// The whole plan.
+    /// The plan.
     Chosen(PlacementStatus),
-    /// Waiting may help.
+    /// None now; waiting may help.
     Wait {
-        /// Stable word.
+        /// Why.
         reason: Reason,
-        /// Each node's reason.
+        /// Why, node by node.
         message: String,
     },
-    /// Waiting cannot help.
+    /// None, and waiting does not change that.
     Refuse {
-        /// Stable word.
+        /// Why.
         reason: Reason,
-        /// Each node's reason.
+        /// Why, node by node.
         message: String,
     },
-}
-
-/// Chooses a node and its free GPUs.
-pub fn choose(_inventory: &Inventory, _spec: &PerfValidationSpec, _busy: &[OtherRun]) -> Sizing {
-    Sizing::Wait {
-        reason: Reason::InventoryUnreadable,
-        message: String::new(),
-    }
 }

@@ -1,0 +1,232 @@
+//! Device selectors of a `DeviceClass`: CEL over one device.
+
+use std::collections::HashMap;
+
+use k8s_openapi::api::resource::v1::{Device, DeviceAttribute, DeviceClass};
+use kube_cel::KubeCelExt;
+use kube_cel::cel::{Context, Program, Value};
+
+/// Why a selector has no answer here. Never taken for "no": the scheduler may well have one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotEvaluable(pub String);
+
+/// The selectors of a class; all of them must hold.
+pub struct Selectors {
+    programs: Vec<(String, Program)>,
+    functions: Context<'static>,
+    quantity: Program,
+    semver: Program,
+}
+
+impl Selectors {
+    /// Compiles the selectors of a class. Optional syntax (`.?`) is refused: the evaluator reads a missing key
+    /// otherwise than Kubernetes does.
+    pub fn compile(class: &DeviceClass) -> Result<Self, NotEvaluable> {
+        let programs = class.spec.selectors.iter().flatten().map(|selector| {
+            let Some(cel) = &selector.cel else {
+                return Err(NotEvaluable("a selector of the DeviceClass is not CEL".to_owned()));
+            };
+            Ok((cel.expression.clone(), compile(&cel.expression)?))
+        });
+        Ok(Self {
+            programs: programs.collect::<Result<_, _>>()?,
+            functions: Context::default().with_all(),
+            quantity: compile("quantity(text)")?,
+            semver: compile("semver(text)")?,
+        })
+    }
+
+    /// Whether a device is of the class.
+    pub fn match_device(&self, driver: &str, device: &Device) -> Result<bool, NotEvaluable> {
+        let mut context = self.functions.new_inner_scope();
+        context.add_variable_from_value("device", self.device(driver, device)?);
+        for (expression, program) in &self.programs {
+            match program.execute(&context) {
+                Ok(Value::Bool(true)) => {}
+                Ok(Value::Bool(false)) => return Ok(false),
+                Ok(other) => {
+                    return Err(NotEvaluable(format!(
+                        "{expression:?} is {:?} for {}, not a bool",
+                        other.type_of(),
+                        device.name
+                    )));
+                }
+                Err(error) => return Err(NotEvaluable(format!("{expression:?} for {}: {error}", device.name))),
+            }
+        }
+        Ok(true)
+    }
+
+    /// A device as CEL sees it: attributes and capacities by domain, then by name.
+    fn device(&self, driver: &str, device: &Device) -> Result<Value, NotEvaluable> {
+        let mut attributes = Domains::new(driver);
+        for (name, attribute) in device.attributes.iter().flatten() {
+            if let Some(value) = self.attribute(attribute)? {
+                attributes.insert(name, value);
+            }
+        }
+        let mut capacity = Domains::new(driver);
+        for (name, amount) in device.capacity.iter().flatten() {
+            capacity.insert(name, self.call(&self.quantity, &amount.value.0)?);
+        }
+        Ok(HashMap::from([
+            ("driver", Value::from(driver)),
+            ("attributes", attributes.into()),
+            ("capacity", capacity.into()),
+            (
+                "allowMultipleAllocations",
+                Value::Bool(device.allow_multiple_allocations == Some(true)),
+            ),
+        ])
+        .into())
+    }
+
+    /// The value of an attribute; none for a kind that is not known here, so that only selectors that use it fail.
+    fn attribute(&self, attribute: &DeviceAttribute) -> Result<Option<Value>, NotEvaluable> {
+        let DeviceAttribute {
+            bool,
+            int,
+            string,
+            version,
+        } = attribute;
+        if let Some(version) = version {
+            return self.call(&self.semver, version).map(Some);
+        }
+        let string = string.as_deref().map(Value::from);
+        Ok(string.or(int.map(Value::Int)).or(bool.map(Value::Bool)))
+    }
+
+    fn call(&self, function: &Program, text: &str) -> Result<Value, NotEvaluable> {
+        let mut context = self.functions.new_inner_scope();
+        context.add_variable_from_value("text", text);
+        function
+            .execute(&context)
+            .map_err(|error| NotEvaluable(format!("{text:?}: {error}")))
+    }
+}
+
+/// Names by domain. An unqualified one belongs to the driver's own; that domain is there even without any name.
+struct Domains<'a> {
+    driver: &'a str,
+    names: HashMap<&'a str, HashMap<&'a str, Value>>,
+}
+
+impl<'a> Domains<'a> {
+    fn new(driver: &'a str) -> Self {
+        let names = HashMap::from([(driver, HashMap::new())]);
+        Self { driver, names }
+    }
+
+    fn insert(&mut self, name: &'a str, value: Value) {
+        let (domain, name) = name.split_once('/').unwrap_or((self.driver, name));
+        self.names.entry(domain).or_default().insert(name, value);
+    }
+}
+
+impl From<Domains<'_>> for Value {
+    fn from(domains: Domains<'_>) -> Self {
+        let names: HashMap<&str, Value> = domains
+            .names
+            .into_iter()
+            .map(|(domain, names)| (domain, names.into()))
+            .collect();
+        names.into()
+    }
+}
+
+fn compile(expression: &str) -> Result<Program, NotEvaluable> {
+    Program::compile(expression).map_err(|error| NotEvaluable(format!("{expression:?}: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{from_value, json};
+
+    use super::*;
+
+    fn answer(expression: &str) -> Result<bool, NotEvaluable> {
+        let class: DeviceClass = from_value(json!({
+            "metadata": { "name": "c" }, "spec": { "selectors": [{ "cel": { "expression": expression } }] },
+        }))
+        .expect("a class");
+        let device = from_value(json!({
+            "name": "gpu-0",
+            "attributes": {
+                "type": { "string": "gpu" }, "index": { "int": 3 }, "ok": { "bool": true },
+                "driverVersion": { "version": "550.163.1" },
+                "resource.kubernetes.io/pciBusID": { "string": "0000:1a:00.0" },
+                "list": { "strings": ["a"] },
+            },
+            "capacity": { "memory": { "value": "80Gi" } },
+            "allowMultipleAllocations": true,
+        }))
+        .expect("a device");
+        Selectors::compile(&class)?.match_device("gpu.nvidia.com", &device)
+    }
+
+    #[test]
+    fn expressions_of_shipped_classes_are_evaluated() {
+        let cases = [
+            (
+                "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'",
+                true,
+            ),
+            (
+                "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'mig'",
+                false,
+            ),
+            // The scheduler stops at the first false, so a foreign device needs no attribute.
+            (
+                "device.driver == 'other.example' && device.attributes['other.example'].type == 'gpu'",
+                false,
+            ),
+            (
+                "device.attributes['resource.kubernetes.io'].pciBusID == '0000:1a:00.0'",
+                true,
+            ),
+            ("device.attributes['gpu.nvidia.com'].type in ['gpu', 'mig']", true),
+            (
+                "device.attributes['gpu.nvidia.com'].index >= 3 && device.attributes['gpu.nvidia.com'].ok",
+                true,
+            ),
+            (
+                "device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('40Gi')) >= 0",
+                true,
+            ),
+            (
+                "device.capacity['gpu.nvidia.com'].memory.isGreaterThan(quantity('80Gi'))",
+                false,
+            ),
+            (
+                "device.attributes['gpu.nvidia.com'].driverVersion.compareTo(semver('550.0.0')) > 0",
+                true,
+            ),
+            ("!device.allowMultipleAllocations", false),
+            ("has(device.attributes['gpu.nvidia.com'].absent)", false),
+            ("'type' in device.attributes['gpu.nvidia.com']", true),
+        ];
+        for (expression, expected) in cases {
+            assert_eq!(answer(expression), Ok(expected), "{expression}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_evaluated_is_not_no() {
+        let expressions = [
+            "device.driver ==",
+            "device.driver",
+            "device.attributes['gpu.nvidia.com'].absent == 'x'",
+            "device.attributes['gpu.nvidia.com'].list.size() == 1",
+            "device.attributes['gpu.nvidia.com'].?type.orValue('') == 'gpu'",
+            "device.attributes[?'gpu.nvidia.com'].?type.orValue('') == 'gpu'",
+            "device.attributes['gpu.nvidia.com'].type.newFunction()",
+            "device.newField == 1",
+            "",
+            "((((((((",
+            "'\u{0}\u{ffff}",
+        ];
+        for expression in expressions {
+            assert!(answer(expression).is_err(), "{expression}: {:?}", answer(expression));
+        }
+    }
+}
