@@ -48,16 +48,20 @@ fn every_argument_reaches_aiperf_as_it_is() {
 
 #[test]
 fn what_is_gated_is_in_the_termination_message() {
-    let rig = Rig::new("cp \"$EXPORT\" \"$DIR\"/profile_export_aiperf.json").gated("RequestLatency/P25");
-    let workers: Vec<_> = (1..=40).map(|n| format!("127.0.7.{n}")).collect();
-    let ended = rig.workers(&workers, 1).run(&[]);
+    let rig = Rig::new("cp \"$DIR\"/large \"$DIR\"/profile_export_aiperf.json").gated("RequestLatency/P25");
+    let mut export: serde_json::Value = serde_json::from_str(&fixture("aiperf-success.json")).unwrap();
+    let error = |n| serde_json::json!({"error_details": {"type": n, "message": "\"".repeat(200)}, "count": 1});
+    export["error_summary"] = ["a", "b", "c", "d", "e"].map(error).to_vec().into();
+    fs::write(rig.dir().join("large"), export.to_string()).unwrap();
+    let ended = rig.run(&[]);
     let record = ended.message();
-    assert!(record.abridged.contains(&Part::Workers), "40 workers do not fit");
+    assert!(record.abridged.contains(&Part::Statistics), "{record:?}");
     let Outcome::Report(report) = &record.outcome else {
         panic!("{record:?}")
     };
     assert!(report.value(Metric::RequestLatency, Statistic::P25).is_some());
-    assert_eq!(ended.payload().record.workers.len(), 40, "the log holds all");
+    assert!(report.value(Metric::RequestLatency, Statistic::P75).is_none());
+    assert!(ended.payload().record.abridged.is_empty(), "the log holds all");
 }
 
 #[test]
