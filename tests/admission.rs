@@ -17,7 +17,7 @@ static INSTALLED: OnceCell<()> = OnceCell::const_new();
 async fn cluster() -> Client {
     INSTALLED
         .get_or_init(|| async {
-            let crd = perfval_api::crd_yaml().unwrap();
+            let crd = perfval_api::crd_yaml().expect("a YAML form");
             let apply = [
                 "apply",
                 "--server-side",
@@ -51,16 +51,21 @@ async fn kubectl(args: &[&str], input: &str) -> (String, String) {
         .stderr(Stdio::piped())
         .spawn()
         .expect("kubectl is in PATH");
-    child.stdin.take().unwrap().write_all(input.as_bytes()).await.unwrap();
-    let output = child.wait_with_output().await.unwrap();
-    let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    let mut stdin = child.stdin.take().expect("a pipe");
+    stdin
+        .write_all(input.as_bytes())
+        .await
+        .expect("kubectl reads its input");
+    drop(stdin);
+    let output = child.wait_with_output().await.expect("kubectl ends");
+    let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     assert!(output.status.success(), "kubectl {args:?}: {err}");
     (out, err)
 }
 
 /// Creates without storing: what is stored if it were, or the words of the refusal.
 async fn dry_run(client: &Client, manifest: &Value) -> Result<Value, String> {
-    let object: DynamicObject = serde_json::from_value(manifest.clone()).unwrap();
+    let object: DynamicObject = serde_json::from_value(manifest.clone()).expect("an object");
     let resource = kube::core::ApiResource::erase::<PerfValidation>(&());
     let api = Api::<DynamicObject>::namespaced_with(client.clone(), "default", &resource);
     let params = PostParams {
@@ -68,7 +73,7 @@ async fn dry_run(client: &Client, manifest: &Value) -> Result<Value, String> {
         field_manager: None,
     };
     match api.create(&params, &object).await {
-        Ok(object) => Ok(serde_json::to_value(object).unwrap()),
+        Ok(object) => Ok(serde_json::to_value(object).expect("JSON")),
         Err(kube::Error::Api(status)) if status.code == 422 || status.code == 400 => Err(status.message),
         Err(other) => panic!("the API server did not judge {manifest}: {other}"),
     }
@@ -88,7 +93,7 @@ async fn every_case_is_answered_as_the_table_says() {
             (None, answer) => assert!(answer.is_ok(), "{name}: {answer:?}"),
             (Some(expected), Ok(_)) => panic!("{name} is accepted, not refused by {expected:?}"),
             (Some(Rejected::Rule(words)), Err(said)) => {
-                assert!(said.contains(&words), "{name}: no {words:?} in {said}")
+                assert!(said.contains(&words), "{name}: no {words:?} in {said}");
             }
             (Some(Rejected::Schema(field)), Err(said)) => {
                 assert!(said.contains(&format!("{field}: ")), "{name}: not for {field}: {said}");

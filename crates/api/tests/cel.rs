@@ -31,10 +31,10 @@ struct Admission {
 impl Admission {
     fn new() -> Self {
         let crd = perfval_api::crd();
-        let schema = crd.spec.versions[0].schema.as_ref().unwrap();
-        let schema = serde_json::to_value(schema.open_api_v3_schema.as_ref().unwrap()).unwrap();
+        let schema = crd.spec.versions[0].schema.as_ref().expect("a schema");
+        let schema = serde_json::to_value(&schema.open_api_v3_schema).expect("a JSON form");
         Self {
-            bounds: jsonschema::validator_for(&schema).unwrap(),
+            bounds: jsonschema::validator_for(&schema).expect("a JSON schema"),
             schema,
         }
     }
@@ -55,7 +55,7 @@ impl Admission {
         let refusal = |error: jsonschema::ValidationError<'_>| {
             let mut path = error.instance_path().to_string();
             if let ValidationErrorKind::Required { property } = error.kind() {
-                path = format!("{path}/{}", property.as_str().unwrap());
+                path = format!("{path}/{}", property.as_str().unwrap_or_default());
             }
             Refusal {
                 path: dotted(&path),
