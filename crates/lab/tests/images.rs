@@ -93,6 +93,9 @@ fn busybox_has_its_tools_and_the_same_bytes_each_time() {
     assert_eq!(said.stdout, b"42\n");
     assert_eq!(fs::metadata(root.join("tmp")).unwrap().mode() & 0o7777, 0o1777);
 
+    let folder_two = two.join("perfval-lab/images");
+    fs::create_dir_all(folder_two.join("unfinished-folder/bin")).unwrap();
+    fs::write(folder_two.join("unfinished-file"), "").unwrap();
     let made = fs::metadata(&archive_one).unwrap().ino();
     assert_eq!(archive(&one, &["busybox"]), archive_one);
     assert_eq!(
@@ -100,7 +103,33 @@ fn busybox_has_its_tools_and_the_same_bytes_each_time() {
         made,
         "the second call makes nothing"
     );
-    assert_eq!(bytes(&archive_one), bytes(&archive(&two, &["busybox"])));
+    let archive_two = archive(&two, &["busybox"]);
+    assert_eq!(bytes(&archive_one), bytes(&archive_two));
+    let left = fs::read_dir(folder_two)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    let unfinished = left
+        .filter(|name| name.to_string_lossy().starts_with("unfinished-"))
+        .count();
+    assert_eq!(unfinished, 0, "what an interrupted run left is gone");
+}
+
+#[test]
+fn a_missing_program_is_named_with_the_command_that_installs_it() {
+    let cache = tempfile::tempdir().unwrap();
+    let mut lab = Command::new(env!("CARGO_BIN_EXE_lab"));
+    let output = lab
+        .args(["image", "busybox"])
+        .env("PATH", "")
+        .env("XDG_CACHE_HOME", cache.path())
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("apt-get install --no-install-recommends busybox-static"),
+        "{said}"
+    );
 }
 
 #[test]

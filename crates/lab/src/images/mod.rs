@@ -3,6 +3,7 @@
 //! Each is a docker-archive in the cache, named by the hash of everything it is made of: the second call costs nothing.
 
 mod archive;
+mod cache;
 mod dynamo;
 mod operator;
 mod small;
@@ -14,16 +15,15 @@ use std::{
 };
 
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
 pub use dynamo::DynamoVersion;
 
 use crate::{
     error::{Error, FileResult as _},
-    packages, paths,
+    packages,
 };
 
-/// The user of every image but busybox and pause: no name, no rights.
+/// The user of every image but busybox: no name, no rights.
 const NOBODY: &str = "65532:65532";
 
 /// An image the lab can make.
@@ -90,91 +90,50 @@ pub fn build(image: &Image, say: &mut dyn FnMut(&str)) -> Result<PathBuf, Error>
     let reference = format!("localhost/{repository}:{tag}");
     let config = archive::config(&config);
     let keys = layers.iter().map(Layer::key).collect::<Vec<_>>();
-    let key = key([reference.as_bytes(), config.to_string().as_bytes(), archive::SOURCE]
-        .into_iter()
-        .chain(keys.iter().map(String::as_bytes)));
-    let target = cached(&format!("{repository}-{tag}"), &key);
+    let key = cache::key(
+        [reference.as_bytes(), config.to_string().as_bytes(), archive::SOURCE]
+            .into_iter()
+            .chain(keys.iter().map(String::as_bytes)),
+    );
+    let target = cache::cached(&format!("{repository}-{tag}"), &key);
     if target.exists() {
         return Ok(target);
     }
 
+    let _lock = cache::lock(say)?;
+    if target.exists() {
+        return Ok(target);
+    }
     say(&format!("making image {reference}"));
     let layers = layers
         .into_iter()
         .map(|layer| layer.build(say))
         .collect::<Result<Vec<_>, _>>()?;
-    replace(&target, |part| archive::write(part, &reference, config, &layers))?;
+    cache::replace(&target, |part| archive::write(part, &reference, config, &layers))?;
     Ok(target)
 }
 
 impl Layer {
     fn key(&self) -> String {
-        key(self.inputs.iter().map(Vec::as_slice).chain([archive::SOURCE]))
+        cache::key(self.inputs.iter().map(Vec::as_slice).chain([archive::SOURCE]))
     }
 
     fn build(self, say: &mut dyn FnMut(&str)) -> Result<PathBuf, Error> {
-        let target = cached(&format!("layer-{}", self.name), &self.key());
+        let target = cache::cached(&format!("layer-{}", self.name), &self.key());
         if !target.exists() {
-            let folder = target.parent().unwrap_or(Path::new("/"));
-            fs::create_dir_all(folder).file("make", folder)?;
+            let folder = cache::folder();
             let root = tempfile::Builder::new()
-                .prefix("root-")
-                .tempdir_in(folder)
-                .file("make a folder in", folder)?;
+                .prefix(cache::UNFINISHED)
+                .tempdir_in(&folder)
+                .file("make a folder in", &folder)?;
             // The image's user must be able to enter `/`.
             fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755))
                 .file("open to everyone", root.path())?;
             (self.fill)(root.path(), say)?;
-            replace(&target, |part| archive::write_layer(part, root.path()))?;
+            cache::replace(&target, |part| archive::write_layer(part, root.path()))?;
         }
         Ok(target)
     }
-}
-
-/// Writes `target` beside itself first, so that it is whole or absent, then removes what it supersedes.
-fn replace(target: &Path, write: impl FnOnce(&Path) -> Result<(), Error>) -> Result<(), Error> {
-    let folder = target.parent().unwrap_or(Path::new("/"));
-    fs::create_dir_all(folder).file("make", folder)?;
-    let part = tempfile::Builder::new()
-        .suffix(".part")
-        .tempfile_in(folder)
-        .file("make a file in", folder)?
-        .into_temp_path();
-    write(&part)?;
-    part.persist(target)
-        .map_err(|error| error.error)
-        .file("move into place", target)?;
-
-    let same_name = |path: &Path| {
-        name_and_key(path)
-            .zip(name_and_key(target))
-            .is_some_and(|(a, b)| a.0 == b.0)
-    };
-    for entry in fs::read_dir(folder).file("list", folder)? {
-        let path = entry.file("list", folder)?.path();
-        if path != target && same_name(&path) {
-            fs::remove_file(&path).file("remove the superseded", path)?;
-        }
-    }
-    Ok(())
-}
-
-fn cached(name: &str, key: &str) -> PathBuf {
-    paths::cache().join("images").join(format!("{name}@{key}.tar"))
-}
-
-fn name_and_key(path: &Path) -> Option<(&str, &str)> {
-    path.file_name()?.to_str()?.split_once('@')
-}
-
-/// The hash of several inputs, each with its length, so that none runs into the next.
-fn key<'a>(inputs: impl IntoIterator<Item = &'a [u8]>) -> String {
-    let mut hash = Sha256::new();
-    for input in inputs {
-        hash.update(input.len().to_le_bytes());
-        hash.update(input);
-    }
-    format!("{:x}", hash.finalize())[..16].to_owned()
 }
 
 /// A program of the distribution, or the command that installs it.
