@@ -140,10 +140,11 @@ fn names(folder: &str) -> BTreeSet<String> {
 /// What a lab could leave on the machine, apart from processes.
 fn traces() -> BTreeSet<String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
-    let cgroups = names("/sys/fs/cgroup")
+    let hierarchies = names("/sys/fs/cgroup");
+    let cgroups = hierarchies
         .iter()
         .flat_map(|hierarchy| names(hierarchy))
-        .chain(names("/sys/fs/cgroup"));
+        .chain(hierarchies.iter().cloned());
     let ours = cgroups.filter(|path| path.contains("perfval-lab-test") || path.contains("kubepods"));
     let sysctls = [
         "vm/overcommit_memory",
