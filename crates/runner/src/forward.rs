@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use anstream::adapter::strip_str;
+
 /// Bytes of the last lines that a failure record quotes, per stream.
 const QUOTED: usize = 600;
 
@@ -95,7 +97,7 @@ impl Capped {
         if held.last().is_some_and(|byte| *byte != b'\n') {
             self.send(b"\n");
         }
-        last_lines(&String::from_utf8_lossy(&held))
+        last_lines(&strip_str(&String::from_utf8_lossy(&held)).to_string())
     }
 
     fn send(&self, bytes: &[u8]) {
@@ -107,7 +109,7 @@ impl Capped {
     }
 }
 
-/// The last lines that say something, without AIPerf's frames around them.
+/// The last lines that say something, without the frames that AIPerf draws around them.
 fn last_lines(text: &str) -> String {
     let mut quoted = String::new();
     let plain = |line: &str| {

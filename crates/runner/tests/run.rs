@@ -79,7 +79,7 @@ fn an_export_of_an_earlier_run_is_not_taken() {
 
 #[test]
 fn exit_0_without_an_export_is_a_failure() {
-    let ended = Rig::new("echo '╭─ Exit ─╮'; echo '│ nothing to export │'").run(&[]);
+    let ended = Rig::new("printf '\\033[33m╭─ Exit ─╮\\033[0m\\n│ nothing to export │\\n'").run(&[]);
     assert_eq!(ended.code, 1);
     assert_eq!(
         ended.failure(),
