@@ -1,0 +1,153 @@
+mod results;
+mod run;
+mod workload;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use results::{Finding, GateResult, GateStatus, Metrics, ResultsRef, Severity, TrialOutcome, TrialStatus};
+pub use run::{HistoryEntry, RunStatus, TimelineEntry, Trigger};
+pub use workload::{DeviceStatus, Environment, PlacementStatus, WorkerStatus, WorkloadStatus};
+
+/// What the operator answers. Everything a restarted operator needs to go on is here.
+///
+/// Numbers are decimal strings: the Kubernetes API knows no exact fractions.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PerfValidationStatus {
+    /// Generation of the spec that this status speaks of; -1 until the operator has looked.
+    pub observed_generation: i64,
+    /// Where the run is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+    /// What the run found; absent until known, never changes within a run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+    /// Why, as a stable word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Why, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The current or last run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunStatus>,
+    /// The node and GPUs of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub placement: Option<PlacementStatus>,
+    /// The deployment under test.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workload: Option<WorkloadStatus>,
+    /// What must match before two runs may be compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub environment: Option<Environment>,
+    /// Headline numbers of the deciding trial.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<Metrics>,
+    /// Each gate, judged on the deciding trial.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub gates: Vec<GateStatus>,
+    /// Every trial of the run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["number"]))]
+    pub trials: Vec<TrialStatus>,
+    /// What was found beside the numbers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub diagnosis: Vec<Finding>,
+    /// When each phase of the run began and ended.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub timeline: Vec<TimelineEntry>,
+    /// ConfigMap with the full AIPerf export and worker samples of each trial.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub results_ref: Option<ResultsRef>,
+    /// Earlier runs, newest first, at most ten.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<HistoryEntry>,
+    /// Conditions; `Ready`, `Reconciling` and `Stalled` follow kstatus.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+}
+
+/// Where a run is.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Phase {
+    /// Prerequisites are checked.
+    Pending,
+    /// Free GPUs are counted and chosen.
+    Sizing,
+    /// The deployment is being created.
+    Deploying,
+    /// The deployment is starting.
+    WaitingForReady,
+    /// AIPerf runs, one Job per trial.
+    Benchmarking,
+    /// The verdict is saved.
+    Evaluating,
+    /// Everything is being removed.
+    CleaningUp,
+    /// The run is over.
+    Completed,
+    /// `spec.suspend` holds the next run back.
+    Suspended,
+}
+
+impl Phase {
+    /// Every phase, in the order of a run.
+    pub const ALL: [Self; 9] = [
+        Self::Pending,
+        Self::Sizing,
+        Self::Deploying,
+        Self::WaitingForReady,
+        Self::Benchmarking,
+        Self::Evaluating,
+        Self::CleaningUp,
+        Self::Completed,
+        Self::Suspended,
+    ];
+
+    /// The word in status, events and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "Pending",
+            Self::Sizing => "Sizing",
+            Self::Deploying => "Deploying",
+            Self::WaitingForReady => "WaitingForReady",
+            Self::Benchmarking => "Benchmarking",
+            Self::Evaluating => "Evaluating",
+            Self::CleaningUp => "CleaningUp",
+            Self::Completed => "Completed",
+            Self::Suspended => "Suspended",
+        }
+    }
+}
+
+/// What a run found.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verdict {
+    /// Measured, and every enforced gate was met.
+    Passed,
+    /// Measured, and below a gate.
+    Failed,
+    /// Measured, but not to be trusted.
+    Inconclusive,
+    /// Nothing to judge.
+    Skipped,
+    /// Could not be measured.
+    Error,
+}
+
+impl Verdict {
+    /// The word in status, events and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Passed => "Passed",
+            Self::Failed => "Failed",
+            Self::Inconclusive => "Inconclusive",
+            Self::Skipped => "Skipped",
+            Self::Error => "Error",
+        }
+    }
+}

@@ -1,0 +1,83 @@
+use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Phase, Verdict};
+
+/// Why a run began.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Trigger {
+    /// The object is new.
+    #[default]
+    Created,
+    /// The spec changed.
+    SpecChanged,
+    /// The rerun annotation carries a new token.
+    Rerun,
+    /// `spec.suspend` was taken back.
+    Resumed,
+}
+
+/// The current or last run.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct RunStatus {
+    /// Counts from 1.
+    pub number: i64,
+    /// 8 hex digits, from the object's uid and the number; part of every child's name.
+    pub id: String,
+    /// Why it began.
+    pub trigger: Trigger,
+    /// Generation of the spec it judges.
+    pub generation: i64,
+    /// The rerun token in force when it began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rerun_token: Option<String>,
+    /// When it began.
+    pub started_at: DateTime<Utc>,
+    /// When it was over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed_at: Option<DateTime<Utc>>,
+    /// How often a lost race for a GPU sent it back to Sizing.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub resizes: i64,
+}
+
+/// When a phase began and ended.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct TimelineEntry {
+    /// The phase.
+    pub phase: Phase,
+    /// When it began.
+    pub started_at: DateTime<Utc>,
+    /// When it ended; absent for the current one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed_at: Option<DateTime<Utc>>,
+}
+
+/// An earlier run.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct HistoryEntry {
+    /// Its number.
+    pub run: i64,
+    /// What it found; absent if it was interrupted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+    /// Why.
+    pub reason: String,
+    /// Output tokens per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput: Option<String>,
+    /// Time to first token, 99th percentile (ms).
+    #[serde(default, rename = "ttftP99Ms", skip_serializing_if = "Option::is_none")]
+    pub ttft_p99_ms: Option<String>,
+    /// When it was over.
+    pub completed_at: DateTime<Utc>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
+fn is_zero(n: &i64) -> bool {
+    *n == 0
+}

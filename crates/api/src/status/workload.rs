@@ -1,0 +1,112 @@
+use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The node and GPUs of a run.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct PlacementStatus {
+    /// Node under test.
+    pub node: String,
+    /// How GPUs are asked for: `DRA` or `DevicePlugin`.
+    pub allocation: String,
+    /// GPUs in use, one worker each.
+    pub gpus: i64,
+    /// GPUs of the node, free or not.
+    #[serde(rename = "nodeGPUs")]
+    pub node_gpus: i64,
+    /// Product name of the GPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub product: Option<String>,
+    /// Driver version of the GPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver_version: Option<String>,
+    /// Devices that were free at sizing; replaced by those in use once the workers hold them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<DeviceStatus>,
+    /// When this plan was first read; a second equal reading confirms it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen_at: Option<DateTime<Utc>>,
+    /// Tolerations the pods carry.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tolerations: Vec<k8s_openapi::api::core::v1::Toleration>,
+}
+
+/// One GPU.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(rename_all = "camelCase")]
+pub struct DeviceStatus {
+    /// Pool of the driver.
+    pub pool: String,
+    /// Name in the ResourceSlice.
+    pub name: String,
+    /// UUID, where the driver publishes one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uuid: Option<String>,
+}
+
+/// The deployment under test.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkloadStatus {
+    /// Name of the DynamoGraphDeployment.
+    pub name: String,
+    /// Its apiVersion.
+    pub api_version: String,
+    /// Version of the installed Dynamo operator, where it can be known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dynamo_version: Option<String>,
+    /// Router mode in force.
+    pub router_mode: String,
+    /// Workers ready.
+    pub workers_ready: i64,
+    /// Where requests go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
+    /// Since when Dynamo's operator reports the deployment as failed; it often heals itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_since: Option<DateTime<Utc>>,
+    /// The workers as they were when the current trial began; a change voids the trial.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<WorkerStatus>,
+}
+
+/// One worker.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkerStatus {
+    /// Pod name.
+    pub pod: String,
+    /// Pod uid.
+    pub uid: String,
+    /// Restarts of its containers.
+    pub restarts: i64,
+    /// GPU that its claim holds, as `pool/device`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+}
+
+/// What must match before two runs may be compared.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Environment {
+    /// Model id.
+    pub model: String,
+    /// Workload image.
+    pub image: String,
+    /// Digest of the workload image, as the node resolved it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image_digest: Option<String>,
+    /// AIPerf version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aiperf: Option<String>,
+    /// Version of the installed Dynamo operator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dynamo: Option<String>,
+    /// Kubernetes version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kubernetes: Option<String>,
+    /// GPU driver version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu_driver: Option<String>,
+}
