@@ -93,6 +93,9 @@ fn busybox_has_its_tools_and_the_same_bytes_each_time() {
     assert_eq!(said.stdout, b"42\n");
     assert_eq!(fs::metadata(root.join("tmp")).unwrap().mode() & 0o7777, 0o1777);
 
+    // Of 2006, the same for every file: the bytes must not depend on when the image is made.
+    assert_eq!(fs::metadata(root.join("bin/busybox")).unwrap().mtime(), 1_153_704_088);
+
     let folder_two = two.join("perfval-lab/images");
     fs::create_dir_all(folder_two.join("unfinished-folder/bin")).unwrap();
     fs::write(folder_two.join("unfinished-file"), "").unwrap();
