@@ -1,3 +1,4 @@
 //! Builders and test equipment without a cluster: for tests only.
 
 pub mod admission;
+pub mod inventory;

@@ -53,7 +53,8 @@ pub fn warnings(inventory: &Inventory) -> Vec<String> {
     let pools = pools(slices);
     let published: BTreeSet<DeviceId<'_>> = pools.iter().flat_map(|pool| pool.devices().map(|(id, _)| id)).collect();
     let mut warnings = Vec::new();
-    for (id, holders) in BusyDevices::of(claims).whole {
+    for (id, mut holders) in BusyDevices::of(claims).whole {
+        holders.sort();
         let device = format!("{}/{}/{}", id.driver, id.pool, id.device);
         if !published.contains(&id) {
             warnings.push(format!(

@@ -58,6 +58,12 @@ impl NodeDevices<'_> {
         self.free.len() + self.rejected.len()
     }
 
+    /// Devices that no waiting makes a worker's.
+    pub fn never_free(&self) -> usize {
+        let never = |rejection: &Rejection| matches!(rejection, Rejection::Shareable | Rejection::BindsLater);
+        self.rejected.iter().filter(|(_, rejection)| never(rejection)).count()
+    }
+
     /// `6 in use, 1 tainted (gpu.nvidia.com/xid)`.
     pub fn rejections(&self) -> String {
         let mut counts: BTreeMap<&Rejection, usize> = BTreeMap::new();

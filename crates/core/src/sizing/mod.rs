@@ -9,6 +9,7 @@ mod choose;
 mod counters;
 mod devices;
 mod dra;
+mod examine;
 mod node;
 mod node_selector;
 mod plugin;

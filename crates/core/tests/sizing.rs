@@ -1,0 +1,697 @@
+//! How many GPUs are free: the cases that naive counting gets wrong, one row each.
+
+use perfval_api::{PerfValidationSpec, PlacementStatus, Reason};
+use perfval_core::observed::OtherRun;
+use perfval_core::sizing::{self, Sizing, choose};
+use perfval_testkit::inventory::{ClaimBuilder, Cluster, GPU_DRIVER, NodeBuilder, PodBuilder, SliceBuilder, gpu};
+use serde_json::{Value, json};
+
+fn spec(fields: &Value) -> PerfValidationSpec {
+    let mut spec = json!({ "model": { "name": "m" }, "workload": { "image": "i:1" } });
+    for (key, value) in fields.as_object().into_iter().flatten() {
+        spec[key] = value.clone();
+    }
+    spec["workload"]["image"] = json!("i:1");
+    serde_json::from_value(spec).expect("a spec")
+}
+
+fn any() -> PerfValidationSpec {
+    spec(&json!({}))
+}
+
+fn sized(cluster: &Cluster, spec: &PerfValidationSpec) -> Sizing {
+    choose(&cluster.inventory(), spec, &[])
+}
+
+#[track_caller]
+fn chosen(cluster: &Cluster, spec: &PerfValidationSpec) -> PlacementStatus {
+    match sized(cluster, spec) {
+        Sizing::Chosen(plan) => plan,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The reason why there is no plan, with what its message must say. Waiting is `Ok`, refusing `Err`.
+#[track_caller]
+fn not_chosen(cluster: &Cluster, spec: &PerfValidationSpec, says: &str) -> Result<Reason, Reason> {
+    let (answer, message) = match sized(cluster, spec) {
+        Sizing::Wait { reason, message } => (Ok(reason), message),
+        Sizing::Refuse { reason, message } => (Err(reason), message),
+        Sizing::Chosen(plan) => panic!("{plan:?}"),
+    };
+    assert!(message.contains(says), "{message:?} does not say {says:?}");
+    answer
+}
+
+fn eight() -> Cluster {
+    Cluster::of_gpus(8)
+}
+
+/// Eight GPUs, the first of them another one.
+fn eight_with(first: perfval_testkit::inventory::DeviceBuilder) -> Cluster {
+    let slice = (1..8).fold(SliceBuilder::of("n1").device(first), |slice, index| {
+        slice.device(gpu(index))
+    });
+    eight().without_slices().slice(slice)
+}
+
+#[test]
+fn free_gpus_are_counted() {
+    let claim = || ClaimBuilder::named("c");
+    let four = (0..4).fold(claim(), |claim, index| claim.holds("n1", &format!("gpu-{index}")));
+    let admin = |device: &str| json!({ "driver": GPU_DRIVER, "pool": "n1", "device": device, "adminAccess": true });
+    let compute_domain = json!({ "driver": "compute-domain.nvidia.com", "pool": "n1", "device": "gpu-0" });
+    let counters = (0..8).fold(
+        SliceBuilder::of("n1").named("counters").generation(1, 9),
+        |slice, index| slice.counter_set(&format!("set-{index}"), "memory", "80Gi"),
+    );
+    let by_counters = (0..8).fold(eight().without_slices().slice(counters), |cluster, index| {
+        let device = gpu(index).consumes(&format!("set-{index}"), "memory", "80Gi");
+        cluster.slice(
+            SliceBuilder::of("n1")
+                .named(&format!("devices-{index}"))
+                .generation(1, 9)
+                .device(device),
+        )
+    });
+    let rule = |selector: &Value, effect: &str| json!({ "deviceSelector": selector, "taint": { "key": "k", "effect": effect } });
+
+    let rows: Vec<(&str, Cluster, i64)> = vec![
+        ("1 nothing used", eight(), 8),
+        (
+            "2 allocated and reserved",
+            eight().claim(claim().holds("n1", "gpu-3").reserved()),
+            7,
+        ),
+        (
+            "3 allocated, not reserved",
+            eight().claim(claim().holds("n1", "gpu-3")),
+            7,
+        ),
+        (
+            "4 allocated, being deleted",
+            eight().claim(claim().holds("n1", "gpu-3").deleting()),
+            7,
+        ),
+        (
+            "5 admin access takes nothing",
+            eight().claim(
+                ["gpu-0", "gpu-1", "gpu-2"]
+                    .iter()
+                    .fold(claim(), |claim, device| claim.result(&admin(device))),
+            ),
+            8,
+        ),
+        ("6 one claim, four devices", eight().claim(four), 4),
+        ("6b a pending claim takes nothing", eight().claim(claim()), 8),
+        (
+            "7 only the newest generation",
+            eight().slice(SliceBuilder::of("n1").named("b").generation(2, 1).gpus(4)),
+            4,
+        ),
+        ("9 a slice of counters", by_counters, 8),
+        (
+            "11 a tainted device",
+            eight_with(gpu(0).taint("gpu.nvidia.com/xid", "NoSchedule")),
+            7,
+        ),
+        (
+            "11 evicting taint",
+            eight_with(gpu(0).taint("gpu.nvidia.com/gpu-lost", "NoExecute")),
+            7,
+        ),
+        (
+            "11 a taint of no effect",
+            eight_with(gpu(0).taint("gpu.nvidia.com/unmonitored", "None")),
+            8,
+        ),
+        (
+            "12b a rule for one device",
+            eight().taint_rule(&rule(&json!({ "device": "gpu-3" }), "NoSchedule")),
+            7,
+        ),
+        (
+            "12c a rule for another driver",
+            eight().taint_rule(&rule(&json!({ "driver": "x" }), "NoSchedule")),
+            8,
+        ),
+        (
+            "12d a rule without selector",
+            eight().taint_rule(&rule(&Value::Null, "NoSchedule")),
+            8,
+        ),
+        (
+            "12e a rule of no effect",
+            eight().taint_rule(&rule(&json!({}), "None")),
+            8,
+        ),
+        (
+            "13 a claim on a device that is gone",
+            eight().claim(claim().holds("n1", "gpu-9")),
+            8,
+        ),
+        (
+            "14 another driver in the pool's name",
+            eight().claim(claim().result(&compute_domain)),
+            8,
+        ),
+        (
+            "16 an extended resource served by a claim",
+            eight().claim(claim().holds("n1", "gpu-0")).pod(
+                PodBuilder::on("n1", "p")
+                    .requests("nvidia.com/gpu", "1")
+                    .served_by_claim("c", "nvidia.com/gpu"),
+            ),
+            7,
+        ),
+        (
+            "17 a pod that is over",
+            eight().pod(PodBuilder::on("n1", "p").requests("cpu", "256").phase("Succeeded")),
+            8,
+        ),
+        ("27 a device given out in shares", eight_with(gpu(0).shareable()), 7),
+        (
+            "27b a share in use",
+            eight_with(gpu(0).shareable()).claim(claim().result(&share("gpu-0"))),
+            7,
+        ),
+        (
+            "a device that is attached late",
+            eight_with(gpu(0).field("bindingConditions", json!(["c"]))),
+            7,
+        ),
+        (
+            "a device of another kind",
+            eight_with(gpu(0).attribute("type", "mig")),
+            7,
+        ),
+        (
+            "the same device of another pool",
+            eight().claim(claim().holds("n2", "gpu-0")),
+            8,
+        ),
+        (
+            "two claims on one device",
+            eight()
+                .claim(claim().holds("n1", "gpu-0"))
+                .claim(claim().holds("n1", "gpu-0")),
+            7,
+        ),
+    ];
+    for (name, cluster, expected) in rows {
+        let plan = chosen(&cluster, &any());
+        assert_eq!(
+            (plan.gpus, plan.allocation.as_str()),
+            (expected, "DRA"),
+            "{name}: {plan:?}"
+        );
+        assert_eq!(plan.devices.len(), usize::try_from(expected).unwrap(), "{name}");
+    }
+}
+
+fn share(device: &str) -> Value {
+    json!({ "driver": GPU_DRIVER, "pool": "n1", "device": device, "shareID": "0b8f6f0e-5d3c-4f3a-9d60-2f6a3a0d9f11", "consumedCapacity": { "memory": "40Gi" } })
+}
+
+#[test]
+fn every_device_tainted_is_saturated_and_says_why() {
+    let by_pool = json!({
+        "deviceSelector": { "driver": GPU_DRIVER, "pool": "n1" }, "taint": { "key": "k", "effect": "NoSchedule" },
+    });
+    let cluster = eight().taint_rule(&by_pool);
+    let says = "n1: 0 of 8 GPUs free (8 tainted (DeviceTaintRule rule-0))";
+    assert_eq!(not_chosen(&cluster, &any(), says), Ok(Reason::Saturated), "12");
+    let newer = json!({
+        "deviceSelector": { "deviceClassName": "other" }, "taint": { "key": "k", "effect": "NoSchedule" },
+    });
+    let cluster = eight().taint_rule(&newer);
+    assert_eq!(
+        not_chosen(&cluster, &any(), "0 of 8"),
+        Ok(Reason::Saturated),
+        "an unknown selector never counts more"
+    );
+}
+
+#[test]
+fn shares_everywhere_name_the_driver_s_setting() {
+    let slice = (0..8).fold(SliceBuilder::of("n1"), |slice, index| {
+        slice.device(gpu(index).shareable())
+    });
+    let cluster = eight().without_slices().slice(slice);
+    assert_eq!(
+        not_chosen(
+            &cluster,
+            &any(),
+            "only 0 of 8 GPUs can be had whole (8 given out in shares"
+        ),
+        Ok(Reason::NoCandidateNode)
+    );
+}
+
+#[test]
+fn a_pool_in_motion_is_waited_for() {
+    let half = eight()
+        .without_slices()
+        .slice(SliceBuilder::of("n1").gpus(4).generation(1, 2));
+    assert_eq!(
+        not_chosen(&half, &any(), "pool n1 has 1 of 2 slices"),
+        Ok(Reason::PoolUnsettled),
+        "8"
+    );
+
+    let moving = eight().slice(SliceBuilder::of("n1").named("b").generation(2, 2).gpus(4));
+    assert_eq!(
+        not_chosen(&moving, &any(), "1 of 2"),
+        Ok(Reason::PoolUnsettled),
+        "never the old generation either"
+    );
+
+    // The new generation's first slice is for another node: only an outdated one still names n1.
+    let elsewhere = eight().slice(SliceBuilder::of("n1").named("b").generation(2, 2).target(&json!({
+        "nodeSelector": { "nodeSelectorTerms": [{ "matchFields": [{ "key": "metadata.name", "operator": "In", "values": ["n2"] }] }] },
+    })));
+    assert_eq!(not_chosen(&elsewhere, &any(), "1 of 2"), Ok(Reason::PoolUnsettled));
+
+    let twice = eight().without_slices().slice(SliceBuilder::of("n1").gpus(4).gpus(4));
+    assert_eq!(
+        not_chosen(&twice, &any(), "two devices are called gpu-0"),
+        Ok(Reason::PoolUnsettled)
+    );
+
+    let dangling = eight_with(gpu(0).consumes("no-such-set", "memory", "1"));
+    assert_eq!(
+        not_chosen(&dangling, &any(), "no-such-set/memory"),
+        Ok(Reason::PoolUnsettled)
+    );
+}
+
+#[test]
+fn a_foreign_driver_in_motion_is_no_obstacle() {
+    let cluster = eight().slice(
+        SliceBuilder::of("n1")
+            .named("nic")
+            .driver("nic.example")
+            .generation(1, 2)
+            .device(gpu(0)),
+    );
+    assert_eq!(chosen(&cluster, &any()).gpus, 8);
+}
+
+#[test]
+fn partitions_and_their_card_block_each_other() {
+    // gpu-0 as a whole and in two halves, tied by a counter set.
+    let half = |index: usize| {
+        gpu(0)
+            .named(&format!("gpu-0-mig-{index}"))
+            .attribute("type", "mig")
+            .attribute("parentUUID", "GPU-0")
+            .attribute("uuid", &format!("MIG-{index}"))
+            .consumes("set-0", "memory", "40Gi")
+    };
+    let cluster = Cluster::of_gpus(0)
+        .without_slices()
+        .slice(
+            SliceBuilder::of("n1")
+                .named("a")
+                .generation(1, 2)
+                .counter_set("set-0", "memory", "80Gi"),
+        )
+        .slice(
+            SliceBuilder::of("n1")
+                .named("b")
+                .generation(1, 2)
+                .device(gpu(0).consumes("set-0", "memory", "80Gi"))
+                .device(half(0))
+                .device(half(1))
+                .device(gpu(1)),
+        );
+    assert_eq!(chosen(&cluster, &any()).gpus, 2);
+    let with_child = cluster
+        .clone()
+        .claim(ClaimBuilder::named("c").holds("n1", "gpu-0-mig-0"));
+    assert_eq!(names(&chosen(&with_child, &any())), ["gpu-1"], "10: its child holds it");
+
+    let mig = "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'mig'";
+    let partitions = cluster.class(mig);
+    assert_eq!(names(&chosen(&partitions, &any())), ["gpu-0-mig-0", "gpu-0-mig-1"]);
+    let sibling = partitions
+        .clone()
+        .claim(ClaimBuilder::named("c").holds("n1", "gpu-0-mig-0"));
+    assert_eq!(
+        names(&chosen(&sibling, &any())),
+        ["gpu-0-mig-1"],
+        "partitions get along"
+    );
+    let card = partitions.claim(ClaimBuilder::named("c").holds("n1", "gpu-0"));
+    assert_eq!(
+        not_chosen(&card, &any(), "0 of 2"),
+        Ok(Reason::Saturated),
+        "10: the whole card is gone"
+    );
+}
+
+#[test]
+fn a_passthrough_twin_holds_its_gpu() {
+    let cluster = eight()
+        .without_slices()
+        .slice(
+            SliceBuilder::of("n1")
+                .gpus(2)
+                .device(gpu(0).named("gpu-vfio-0").attribute("type", "vfio")),
+        )
+        .claim(ClaimBuilder::named("c").holds("n1", "gpu-vfio-0"));
+    assert_eq!(names(&chosen(&cluster, &any())), ["gpu-1"]);
+}
+
+fn names(plan: &PlacementStatus) -> Vec<&str> {
+    plan.devices.iter().map(|device| device.name.as_str()).collect()
+}
+
+#[test]
+fn both_ways_at_once_are_refused() {
+    let dual = eight().node(NodeBuilder::named("n1").offers("nvidia.com/gpu", "8"));
+    let with_pod = dual
+        .clone()
+        .pod(PodBuilder::on("n1", "p").requests("nvidia.com/gpu", "2"));
+    let all_held = (0..8).fold(ClaimBuilder::named("c"), |claim, index| {
+        claim.holds("n1", &format!("gpu-{index}"))
+    });
+    for cluster in [dual.clone(), with_pod, dual.claim(all_held)] {
+        for allocation in ["Auto", "DRA", "DevicePlugin"] {
+            let spec = spec(&json!({ "placement": { "allocation": allocation } }));
+            assert_eq!(
+                not_chosen(&cluster, &spec, "turn one of them off"),
+                Err(Reason::MixedAllocation),
+                "15 {allocation}"
+            );
+        }
+    }
+}
+
+#[test]
+fn nodes_that_our_pods_may_not_use_are_not_chosen() {
+    let tolerant = spec(&json!({ "placement": { "tolerations": [{ "key": "other", "operator": "Exists" }] } }));
+    let selective = spec(&json!({ "placement": { "nodeSelector": { "pool": "h100" } } }));
+    let n1 = || NodeBuilder::named("n1");
+    let rows = [
+        ("18 cordoned", n1().cordoned(), any(), "is cordoned"),
+        ("18 NotReady", n1().not_ready(), any(), "is not Ready"),
+        (
+            "18 not tolerated",
+            n1().taint("dedicated", "NoSchedule"),
+            tolerant,
+            "dedicated:NoSchedule",
+        ),
+        (
+            "never mirrored",
+            n1().taint("node.kubernetes.io/disk-pressure", "NoSchedule"),
+            any(),
+            "disk-pressure",
+        ),
+        ("wrong label", n1().label("pool", "a100"), selective, "pool=h100"),
+    ];
+    for (name, node, spec, says) in rows {
+        assert_eq!(
+            not_chosen(&eight().node(node), &spec, says),
+            Ok(Reason::NoCandidateNode),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn tolerations_are_those_of_the_spec_or_the_node_s_own_taints() {
+    let cluster = eight().node(
+        NodeBuilder::named("n1")
+            .taint("nvidia.com/gpu", "NoSchedule")
+            .taint("soft", "PreferNoSchedule"),
+    );
+    let plan = chosen(&cluster, &any());
+    assert_eq!(
+        json!(plan.tolerations),
+        json!([{ "key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule" }])
+    );
+    let everything = json!([{ "operator": "Exists" }]);
+    let spec = spec(&json!({ "placement": { "tolerations": everything } }));
+    assert_eq!(json!(chosen(&cluster, &spec).tolerations), everything);
+}
+
+#[test]
+fn workers_fit_beside_everything_else() {
+    let worker = |resources: Value| json!({ "workload": { "image": "i:1", "resources": resources } });
+    let eight_cpus = || worker(json!({ "requests": { "cpu": "8" } }));
+    let busy_node = eight().pod(PodBuilder::on("n1", "p").requests("cpu", "230"));
+    assert_eq!(chosen(&busy_node, &spec(&eight_cpus())).gpus, 3, "19: 26 cpus left");
+
+    let mut with_trial = eight_cpus();
+    with_trial["benchmark"] = json!({ "placement": "WorkloadNode", "resources": { "limits": { "cpu": "16" } } });
+    assert_eq!(
+        chosen(&busy_node, &spec(&with_trial)).gpus,
+        1,
+        "19: 16 of them are the load generator's"
+    );
+
+    let slots = eight().node(NodeBuilder::named("n1").offers("pods", "4"));
+    assert_eq!(chosen(&slots, &any()).gpus, 3, "one slot is the frontend's");
+    let elsewhere = spec(&json!({ "placement": { "frontend": "Anywhere" } }));
+    assert_eq!(chosen(&slots, &elsewhere).gpus, 4);
+
+    let too_big = spec(&worker(json!({ "limits": { "memory": "3Ti" } })));
+    assert_eq!(
+        not_chosen(&eight(), &too_big, "memory for only 0 workers"),
+        Ok(Reason::Saturated)
+    );
+    // What a spec says about the GPU itself is not counted again.
+    let gpus_too = spec(&worker(json!({ "limits": { "nvidia.com/gpu": "4" } })));
+    assert_eq!(chosen(&eight(), &gpus_too).gpus, 8);
+}
+
+#[test]
+fn a_half_installed_driver_is_waited_for_and_a_missing_one_is_not() {
+    assert_eq!(
+        not_chosen(&eight().without_class(), &any(), "half installed"),
+        Ok(Reason::DeviceClassMissing),
+        "23"
+    );
+    let dra = spec(&json!({ "placement": { "allocation": "DRA" } }));
+    let bare = Cluster::empty().node(NodeBuilder::named("n1"));
+    assert_eq!(
+        not_chosen(&bare.clone().without_class(), &dra, "no GPU driver"),
+        Err(Reason::DeviceClassMissing)
+    );
+    let mut inventory = bare.inventory();
+    inventory.slices = perfval_core::Seen::Absent;
+    let Sizing::Refuse { reason, message } = choose(&inventory, &dra, &[]) else {
+        panic!()
+    };
+    assert_eq!(reason, Reason::DeviceClassMissing);
+    assert!(message.contains("is not served"), "{message}");
+    assert_eq!(
+        not_chosen(&bare, &any(), "none of 1 nodes has a GPU"),
+        Ok(Reason::NoCandidateNode)
+    );
+}
+
+#[test]
+fn an_empty_slice_on_a_node_with_gpus_is_suspicious() {
+    let cluster = Cluster::of_gpus(0).node(NodeBuilder::named("n1").label("nvidia.com/gpu.present", "true"));
+    assert_eq!(
+        not_chosen(&cluster, &any(), "restart the plugin's pod"),
+        Ok(Reason::NoDevicesPublished),
+        "24"
+    );
+}
+
+#[test]
+fn a_selector_that_cannot_be_evaluated_is_refused() {
+    for expression in [
+        "device.driver == 'gpu.nvidia.com' &&",
+        "device.attributes['gpu.nvidia.com'].futureField.f()",
+    ] {
+        let cluster = eight().class(expression);
+        assert_eq!(
+            not_chosen(&cluster, &any(), "cannot be evaluated"),
+            Err(Reason::SelectorNotEvaluable),
+            "26"
+        );
+    }
+    let foreign = eight_with(gpu(0).without("type"));
+    assert_eq!(
+        not_chosen(&foreign, &any(), "gpu-0"),
+        Err(Reason::SelectorNotEvaluable),
+        "the scheduler fails as well"
+    );
+}
+
+#[test]
+fn warnings_change_no_number() {
+    let cluster = eight()
+        .claim(ClaimBuilder::named("stale").holds("n1", "gpu-9"))
+        .claim(ClaimBuilder::named("b").holds("n1", "gpu-0"))
+        .claim(ClaimBuilder::named("a").holds("n1", "gpu-0"));
+    let warnings = sizing::warnings(&cluster.inventory());
+    assert_eq!(
+        warnings,
+        [
+            "gpu.nvidia.com/n1/gpu-0 is held twice: by other/a, other/b",
+            "gpu.nvidia.com/n1/gpu-9 is held by other/stale, but no ResourceSlice has it",
+        ],
+        "13"
+    );
+    assert_eq!(chosen(&cluster, &any()).gpus, 7);
+}
+
+fn plugin_node(name: &str, gpus: &str) -> NodeBuilder {
+    NodeBuilder::named(name)
+        .offers("nvidia.com/gpu", gpus)
+        .label("nvidia.com/gpu.product", "NVIDIA-H100")
+}
+
+#[test]
+fn a_device_plugin_s_gpus_are_counted() {
+    let gpu_pod = |name: &str, gpus: &str| PodBuilder::on("n1", name).requests("nvidia.com/gpu", gpus);
+    let cluster = Cluster::empty().without_class().node(plugin_node("n1", "8"));
+    let busy = cluster
+        .clone()
+        .pod(gpu_pod("a", "2"))
+        .pod(gpu_pod("b", "1"))
+        .pod(gpu_pod("over", "4").phase("Failed"))
+        .pod(gpu_pod("mapped", "1").served_by_claim("c", "nvidia.com/gpu"))
+        .pod(PodBuilder::on("n2", "elsewhere").requests("nvidia.com/gpu", "4"));
+    for allocation in ["Auto", "DevicePlugin"] {
+        let spec = spec(&json!({ "placement": { "allocation": allocation } }));
+        assert_eq!(chosen(&cluster, &spec).gpus, 8);
+        let plan = chosen(&busy, &spec);
+        assert_eq!(
+            (plan.gpus, plan.node_gpus, plan.allocation.as_str()),
+            (5, 8, "DevicePlugin")
+        );
+        assert_eq!(plan.product.as_deref(), Some("NVIDIA-H100"));
+        assert!(plan.devices.is_empty(), "which ones is not known before binding");
+    }
+    let dra = spec(&json!({ "placement": { "allocation": "DRA" } }));
+    assert_eq!(
+        not_chosen(&cluster.clone().class("true"), &dra, "as nvidia.com/gpu only"),
+        Ok(Reason::NoCandidateNode)
+    );
+    let over = cluster.pod(gpu_pod("a", "9"));
+    assert_eq!(
+        not_chosen(&over, &any(), "0 of 8"),
+        Ok(Reason::Saturated),
+        "never below zero"
+    );
+    let plugin = spec(&json!({ "placement": { "allocation": "DevicePlugin" } }));
+    assert_eq!(
+        not_chosen(&eight(), &plugin, "by DRA only"),
+        Ok(Reason::NoCandidateNode)
+    );
+}
+
+#[test]
+fn a_slice_of_compute_domains_leaves_the_plugin_alone() {
+    let channel = gpu(0).named("channel-0").attribute("type", "channel");
+    let cluster = Cluster::empty().node(plugin_node("n1", "4")).slice(
+        SliceBuilder::of("n1")
+            .driver("compute-domain.nvidia.com")
+            .device(channel),
+    );
+    let plan = chosen(&cluster, &any());
+    assert_eq!((plan.gpus, plan.allocation.as_str()), (4, "DevicePlugin"));
+}
+
+#[test]
+fn the_plan_is_the_whole_answer() {
+    let cluster = eight().claim(ClaimBuilder::named("c").holds("n1", "gpu-0"));
+    let plan = chosen(&cluster, &spec(&json!({ "placement": { "maxGPUs": 2 } })));
+    assert_eq!(
+        json!(plan),
+        json!({
+            "node": "n1", "allocation": "DRA", "gpus": 2, "nodeGPUs": 8,
+            "product": "NVIDIA H100 80GB HBM3", "driverVersion": "550.163.1",
+            "devices": [
+                { "pool": "n1", "name": "gpu-1", "uuid": "GPU-1" },
+                { "pool": "n1", "name": "gpu-2", "uuid": "GPU-2" },
+            ],
+        })
+    );
+}
+
+#[test]
+fn the_emptiest_node_wins_and_ties_go_by_name() {
+    let node = |cluster: Cluster, name: &str, gpus: usize| {
+        cluster
+            .node(NodeBuilder::named(name))
+            .slice(SliceBuilder::of(name).gpus(gpus))
+    };
+    let cluster = ["n2", "n3"]
+        .iter()
+        .fold(Cluster::of_gpus(4), |cluster, name| node(cluster, name, 8));
+    assert_eq!(chosen(&cluster, &any()).node, "n2");
+    let capped = spec(&json!({ "placement": { "maxGPUs": 4 } }));
+    assert_eq!(chosen(&cluster, &capped).node, "n2", "even where fewer would do");
+
+    let busy = |node: &str| OtherRun {
+        name: format!("perf/on-{node}"),
+        node: node.to_owned(),
+    };
+    let Sizing::Chosen(plan) = choose(&cluster.inventory(), &any(), &[busy("n2")]) else {
+        panic!()
+    };
+    assert_eq!(plan.node, "n3");
+    let Sizing::Wait { reason, message } = choose(&cluster.inventory(), &any(), &[busy("n1"), busy("n2"), busy("n3")])
+    else {
+        panic!()
+    };
+    assert_eq!(reason, Reason::NodeBusy);
+    assert!(message.contains("n3: is held by the run of perf/on-n3"), "{message}");
+}
+
+#[test]
+fn too_few_gpus_are_never_a_plan() {
+    let at_least = |min: i32| spec(&json!({ "placement": { "minGPUs": min } }));
+    let cluster = eight().claim(ClaimBuilder::named("c").holds("n1", "gpu-0"));
+    assert_eq!(chosen(&cluster, &at_least(7)).gpus, 7);
+    let says = "no node for 8 GPUs or more: n1: 7 of 8 GPUs free (1 in use)";
+    assert_eq!(not_chosen(&cluster, &at_least(8), says), Ok(Reason::Saturated));
+    assert_eq!(
+        not_chosen(&cluster, &at_least(9), "has 8 GPUs in all"),
+        Ok(Reason::NoCandidateNode)
+    );
+}
+
+#[test]
+fn a_message_names_ten_nodes() {
+    let cluster = (0..14).fold(Cluster::empty(), |cluster, index| {
+        let name = format!("n{index:02}");
+        cluster
+            .node(NodeBuilder::named(&name).cordoned())
+            .slice(SliceBuilder::of(&name).gpus(1))
+    });
+    assert_eq!(
+        not_chosen(&cluster, &any(), "n09: is cordoned; and 4 more"),
+        Ok(Reason::NoCandidateNode)
+    );
+}
+
+#[test]
+fn devices_belong_to_the_nodes_that_their_slice_names() {
+    let two = Cluster::empty()
+        .node(NodeBuilder::named("n1").label("rack", "a"))
+        .node(NodeBuilder::named("n2"));
+    let by_label = json!({ "nodeSelector": { "nodeSelectorTerms": [{ "matchExpressions": [{ "key": "rack", "operator": "In", "values": ["a"] }] }] } });
+    let slice = |target: &Value| SliceBuilder::of("rack-a").gpus(3).target(target);
+    let plan = chosen(&two.clone().slice(slice(&by_label)), &any());
+    assert_eq!((plan.node.as_str(), plan.gpus), ("n1", 3));
+    let unknown_target = two.clone().slice(slice(&json!({})));
+    assert_eq!(
+        not_chosen(&unknown_target, &any(), "none of 2 nodes"),
+        Ok(Reason::NoCandidateNode)
+    );
+    let per_device = SliceBuilder::of("rack-a")
+        .target(&json!({ "perDeviceNodeSelection": true }))
+        .device(gpu(0).field("nodeName", json!("n1")))
+        .device(gpu(1).field("nodeName", json!("n2")))
+        .device(gpu(2).field("nodeName", json!("n2")));
+    let plan = chosen(&two.slice(per_device), &any());
+    assert_eq!((plan.node.as_str(), names(&plan)), ("n2", vec!["gpu-1", "gpu-2"]));
+}
