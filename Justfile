@@ -27,7 +27,7 @@ demo *FLAGS: setup build-lab image
     {{lab}} up
     {{lab}} load-image "$({{lab}} image operator {{release}}/perfvalidation-operator {{release}}/perfval-runner)"
     code=0
-    {{lab}} exec -- "$CARGO_TARGET_DIR/debug/demo" --lab {{lab}} --config "$PWD/config" {{FLAGS}} || code=$?
+    {{lab}} exec --network-only -- "$CARGO_TARGET_DIR/debug/demo" --lab {{lab}} --config "$PWD/config" {{FLAGS}} || code=$?
     case " {{FLAGS}} " in *" --keep "*) ;; *) {{lab}} down ;; esac
     echo "total: $(( $(date +%s) - began )) s"
     exit $code
@@ -128,7 +128,7 @@ e2e *ARGS: build-lab image
     trap '{{lab}} down' EXIT
     {{lab}} load-image "$({{lab}} image operator {{release}}/perfvalidation-operator {{release}}/perfval-runner)"
     export LAB={{lab}} PERFVAL_CONFIG="$PWD/config" PERFVAL_OPERATOR={{release}}/perfvalidation-operator
-    {{lab}} exec -- env "$(just test-binary e2e)" --test-threads 1 {{ARGS}}
+    {{lab}} exec --network-only -- "$(just test-binary e2e)" --test-threads 1 {{ARGS}}
 
 [private]
 test-binary NAME:
@@ -155,3 +155,7 @@ setup:
       [ -x {{cache}}/tools/bin/pip ] || python3 -m venv {{cache}}/tools
       {{cache}}/tools/bin/pip install --quiet uv
     fi
+
+# Run a command inside the lab: `just lab-exec kubectl get pods -A`.
+lab-exec +COMMAND:
+    @{{lab}} exec -- {{COMMAND}}

@@ -228,10 +228,9 @@ fn close(pass: &mut Pass<'_>, number: i64, verdict: &trial::Verdict) -> Step {
     tell(pass, number, verdict);
     match trials::rule(&pass.run.spec().trials, &finished(&pass.status.trials)) {
         Ruling::Continue => Step::work(Reason::Running, format!("trial {number} is over; opening the next")),
-        Ruling::Pass | Ruling::Fail | Ruling::Undecided | Ruling::Unmeasurable => Step::Go(
-            Phase::Evaluating,
-            Why::new(Reason::Running, "the trials decide; saving the results"),
-        ),
+        Ruling::Pass | Ruling::Fail | Ruling::Undecided | Ruling::Unmeasurable => {
+            Step::Go(Phase::Evaluating, Why::new(Reason::Running, super::evaluating::SAVING))
+        }
     }
 }
 

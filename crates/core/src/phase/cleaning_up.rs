@@ -80,7 +80,9 @@ pub(crate) fn give_up(pass: &mut Pass<'_>, why: &Why) -> Step {
         ));
     }
     pass.condition(condition::CLEANED_UP, Truth::False, &report);
-    if pass.run.is_deleting() {
+    // A finished run keeps sweeping from Completed. One without a verdict has nowhere to rest but here: the finalizer,
+    // a suspension and the next run all promise that nothing is left.
+    if pass.run.is_deleting() || pass.status.verdict.is_none() {
         pass.look_again_in(LOOK_AGAIN);
         return Step::Wait(report);
     }

@@ -16,6 +16,8 @@ use crate::{build, names};
 
 /// The ConfigMap is not watched: it is looked for right after it was written.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
+/// One text from the first pass to the last: the saved summary holds the status, and must not differ between passes.
+pub(crate) const SAVING: &str = "the trials decide; saving the results";
 
 pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
     pass.look_again_in(LOOK_AGAIN);
@@ -36,7 +38,7 @@ pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
         }
         Seen::Present(_) | Seen::Absent => {
             pass.act(Effect::SaveResults(Box::new(results)));
-            Step::work(Reason::Running, "saving the results")
+            Step::work(Reason::Running, SAVING)
         }
         unread => Step::wait(
             Reason::Running,

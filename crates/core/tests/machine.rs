@@ -1,0 +1,7 @@
+//! The life of a run, played without a cluster: every arrow of the transition table, and the laws that hold on all.
+
+mod machine {
+    pub mod arrows;
+    pub mod laws;
+    pub mod story;
+}

@@ -1,0 +1,853 @@
+//! The transition table: one row a way through an arrow, and the proof that no arrow is without a row.
+
+use std::collections::BTreeSet;
+
+use perfval_api::{Phase, Verdict, meta};
+use perfval_core::observed::{OtherRun, ProbeAnswer};
+use perfval_core::{Effect, Seen};
+use serde_json::json;
+
+use super::story::{Showing, Story};
+use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Evaluating, Pending, Sizing, Suspended, WaitingForReady};
+use Verdict::{Error, Failed, Inconclusive, Passed, Skipped};
+
+/// Every arrow of the machine; `None` is an object that was never looked at.
+const ARROWS: [(Option<Phase>, Phase); 20] = [
+    (None, Pending),
+    (None, Suspended),
+    (Some(Pending), Sizing),
+    (Some(Pending), CleaningUp),
+    (Some(Sizing), Deploying),
+    (Some(Sizing), CleaningUp),
+    (Some(Deploying), WaitingForReady),
+    (Some(Deploying), CleaningUp),
+    (Some(WaitingForReady), Benchmarking),
+    (Some(WaitingForReady), Sizing),
+    (Some(WaitingForReady), CleaningUp),
+    (Some(Benchmarking), Evaluating),
+    (Some(Benchmarking), CleaningUp),
+    (Some(Evaluating), CleaningUp),
+    (Some(CleaningUp), Completed),
+    (Some(CleaningUp), Suspended),
+    (Some(CleaningUp), Pending),
+    (Some(Completed), Pending),
+    (Some(Completed), CleaningUp),
+    (Some(Suspended), Pending),
+];
+
+struct Row {
+    name: &'static str,
+    from: Option<Phase>,
+    /// Takes the story to the last moment before the arrow.
+    given: fn() -> Story,
+    to: Phase,
+    verdict: Option<Verdict>,
+    reason: &'static str,
+}
+
+fn at(phase: Phase) -> Story {
+    let mut story = Story::new();
+    story.until(phase);
+    story
+}
+
+fn changed(mut story: Story, change: impl Fn(&mut Story)) -> Story {
+    change(&mut story);
+    story
+}
+
+fn rows() -> Vec<Row> {
+    let row = |name, from, given: fn() -> Story, to, verdict, reason| Row {
+        name,
+        from,
+        given,
+        to,
+        verdict,
+        reason,
+    };
+    vec![
+        row(
+            "a new object begins its first run",
+            None,
+            Story::new,
+            Pending,
+            None,
+            "Running",
+        ),
+        row(
+            "a suspended new object waits",
+            None,
+            || Story::with(json!({"suspend": true})),
+            Suspended,
+            None,
+            "Suspended",
+        ),
+        row(
+            "prerequisites are met",
+            Some(Pending),
+            || settled(Pending),
+            Sizing,
+            None,
+            "PrerequisitesMet",
+        ),
+        row(
+            "no gates: nothing to judge",
+            Some(Pending),
+            || begun(json!({"gates": []})),
+            CleaningUp,
+            Some(Skipped),
+            "NothingToJudge",
+        ),
+        row(
+            "no Dynamo within the limit, Fail",
+            Some(Pending),
+            || no_dynamo("Fail"),
+            CleaningUp,
+            Some(Error),
+            "DynamoNotInstalled",
+        ),
+        row(
+            "no Dynamo within the limit, Skip",
+            Some(Pending),
+            || no_dynamo("Skip"),
+            CleaningUp,
+            Some(Skipped),
+            "DynamoNotInstalled",
+        ),
+        row(
+            "Dynamo unreadable within the limit, even with Skip",
+            Some(Pending),
+            dynamo_unreadable,
+            CleaningUp,
+            Some(Error),
+            "DynamoUnreadable",
+        ),
+        row(
+            "namespace too long",
+            Some(Pending),
+            || changed(settled(Pending), |s| s.object.metadata.namespace = Some("n".repeat(52))),
+            CleaningUp,
+            Some(Error),
+            "NamespaceTooLong",
+        ),
+        row(
+            "image and operator of two versions",
+            Some(Pending),
+            || begun(json!({"workload": {"image": "v:1.6.1"}})),
+            CleaningUp,
+            Some(Error),
+            "VersionSkew",
+        ),
+        row(
+            "frontend image of another version",
+            Some(Pending),
+            || begun(json!({"workload": {"frontendImage": "v:1.5.1"}})),
+            CleaningUp,
+            Some(Error),
+            "VersionSkew",
+        ),
+        row(
+            "router mode unknown to the version",
+            Some(Pending),
+            old_dynamo,
+            CleaningUp,
+            Some(Error),
+            "RouterModeUnsupported",
+        ),
+        row(
+            "no AIPerf image",
+            Some(Pending),
+            || begun(json!({"benchmark": {"image": ""}})),
+            CleaningUp,
+            Some(Error),
+            "AiperfImageMissing",
+        ),
+        row(
+            "no default StorageClass",
+            Some(Pending),
+            || begun(json!({"model": {"cache": {"size": "1Gi"}}})),
+            CleaningUp,
+            Some(Error),
+            "StorageClassMissing",
+        ),
+        row(
+            "deleted while pending",
+            Some(Pending),
+            || {
+                changed(at(Pending), |s| {
+                    s.delete();
+                })
+            },
+            CleaningUp,
+            None,
+            "Deleted",
+        ),
+        row(
+            "two equal readings of free GPUs",
+            Some(Sizing),
+            || settled(Sizing),
+            Deploying,
+            None,
+            "GpusChosen",
+        ),
+        row(
+            "saturated past the limit",
+            Some(Sizing),
+            saturated,
+            CleaningUp,
+            Some(Error),
+            "Saturated",
+        ),
+        row(
+            "inventory unreadable past the limit",
+            Some(Sizing),
+            || {
+                changed(at(Sizing), |s| {
+                    s.unreadable = true;
+                    s.wait(4000);
+                })
+            },
+            CleaningUp,
+            Some(Error),
+            "Removing",
+        ),
+        row(
+            "another run holds the only node past the limit",
+            Some(Sizing),
+            busy,
+            CleaningUp,
+            Some(Error),
+            "NodeBusy",
+        ),
+        row(
+            "suspended while sizing",
+            Some(Sizing),
+            || {
+                changed(at(Sizing), |s| {
+                    s.spec(json!({"suspend": true}));
+                })
+            },
+            CleaningUp,
+            None,
+            "Suspended",
+        ),
+        row(
+            "the deployment exists",
+            Some(Deploying),
+            || settled(Deploying),
+            WaitingForReady,
+            None,
+            "Starting",
+        ),
+        row(
+            "the deployment is refused",
+            Some(Deploying),
+            || changed(at(Deploying), |s| s.refused = Some("webhook says no".into())),
+            CleaningUp,
+            Some(Error),
+            "DeploymentRejected",
+        ),
+        row(
+            "the model cache cannot be filled",
+            Some(Deploying),
+            cache_fails,
+            CleaningUp,
+            Some(Error),
+            "ModelCacheFailed",
+        ),
+        row(
+            "spec changed while deploying",
+            Some(Deploying),
+            || {
+                changed(at(Deploying), |s| {
+                    s.spec(json!({"placement": {"maxGPUs": 1}}));
+                })
+            },
+            CleaningUp,
+            None,
+            "SpecChanged",
+        ),
+        row(
+            "ready, and a completion came back",
+            Some(WaitingForReady),
+            || settled(WaitingForReady),
+            Benchmarking,
+            None,
+            "CompletionReceived",
+        ),
+        row(
+            "a worker lost its GPU to somebody else",
+            Some(WaitingForReady),
+            || changed(at(WaitingForReady), |s| s.unschedulable = true),
+            Sizing,
+            None,
+            "LostRace",
+        ),
+        row(
+            "a worker is unschedulable for the fourth time",
+            Some(WaitingForReady),
+            || {
+                changed(at(WaitingForReady), |s| {
+                    s.unschedulable = true;
+                    resized(s, 3);
+                })
+            },
+            CleaningUp,
+            Some(Error),
+            "Unschedulable",
+        ),
+        row(
+            "image cannot be pulled",
+            Some(WaitingForReady),
+            || waiting_on("ImagePullBackOff"),
+            CleaningUp,
+            Some(Error),
+            "ImagePullBackOff",
+        ),
+        row(
+            "crash loop",
+            Some(WaitingForReady),
+            || waiting_on("CrashLoopBackOff"),
+            CleaningUp,
+            Some(Error),
+            "CrashLoopBackOff",
+        ),
+        row(
+            "container cannot be configured",
+            Some(WaitingForReady),
+            || waiting_on("CreateContainerConfigError"),
+            CleaningUp,
+            Some(Error),
+            "ContainerConfigError",
+        ),
+        row(
+            "stale DRA plugin",
+            Some(WaitingForReady),
+            || prepare_fails("invalid CDI Spec: invalid device, empty device edits"),
+            CleaningUp,
+            Some(Error),
+            "StaleDraPlugin",
+        ),
+        row(
+            "DRA plugin missing",
+            Some(WaitingForReady),
+            || prepare_fails("DRA driver gpu.nvidia.com is not registered"),
+            CleaningUp,
+            Some(Error),
+            "DraPluginMissing",
+        ),
+        row(
+            "claim cannot be prepared",
+            Some(WaitingForReady),
+            || prepare_fails("something else"),
+            CleaningUp,
+            Some(Error),
+            "ClaimPrepareFailed",
+        ),
+        row(
+            "one GPU given to two claims",
+            Some(WaitingForReady),
+            || prepare_fails("requested device gpu-1 is already allocated to different claim x"),
+            Sizing,
+            None,
+            "LostRace",
+        ),
+        row(
+            "deployment stays failed",
+            Some(WaitingForReady),
+            failed_for_long,
+            CleaningUp,
+            Some(Error),
+            "DeploymentFailed",
+        ),
+        row(
+            "deployment deleted by somebody",
+            Some(WaitingForReady),
+            || changed(at(WaitingForReady), |s| s.deployed = false),
+            CleaningUp,
+            Some(Error),
+            "DeploymentFailed",
+        ),
+        row(
+            "workers on the wrong node",
+            Some(WaitingForReady),
+            || changed(at(WaitingForReady), |s| s.wrong_node = true),
+            CleaningUp,
+            Some(Error),
+            "PlacementBroken",
+        ),
+        row(
+            "not ready within the limit",
+            Some(WaitingForReady),
+            || {
+                changed(at(WaitingForReady), |s| {
+                    s.workers_ready = false;
+                    s.step();
+                    s.wait(4000);
+                })
+            },
+            CleaningUp,
+            Some(Error),
+            "WorkloadNotReady",
+        ),
+        row(
+            "no completion within the limit",
+            Some(WaitingForReady),
+            no_completion,
+            CleaningUp,
+            Some(Error),
+            "EndpointNotReady",
+        ),
+        row(
+            "rerun asked for while waiting",
+            Some(WaitingForReady),
+            || {
+                changed(at(WaitingForReady), |s| {
+                    s.annotate(meta::RERUN, Some("x"));
+                })
+            },
+            CleaningUp,
+            None,
+            "RerunRequested",
+        ),
+        row(
+            "the trial decides",
+            Some(Benchmarking),
+            || settled(Benchmarking),
+            Evaluating,
+            None,
+            "Running",
+        ),
+        row(
+            "deleted while benchmarking",
+            Some(Benchmarking),
+            || {
+                changed(at(Benchmarking), |s| {
+                    s.step();
+                    s.delete();
+                })
+            },
+            CleaningUp,
+            None,
+            "Deleted",
+        ),
+        row(
+            "the Job never ends",
+            Some(Benchmarking),
+            || {
+                changed(at(Benchmarking), |s| {
+                    s.showing = Showing::Hang;
+                    s.step();
+                    s.step();
+                    s.wait(4000);
+                })
+            },
+            CleaningUp,
+            Some(Error),
+            "Running",
+        ),
+        row(
+            "a fast deployment passes",
+            Some(Evaluating),
+            || settled(Evaluating),
+            CleaningUp,
+            Some(Passed),
+            "GatesMet",
+        ),
+        row(
+            "a slow deployment fails",
+            Some(Evaluating),
+            || showing(Showing::Slow),
+            CleaningUp,
+            Some(Failed),
+            "GatesMissed",
+        ),
+        row(
+            "a starved generator proves nothing",
+            Some(Evaluating),
+            || showing(Showing::Starved),
+            CleaningUp,
+            Some(Inconclusive),
+            "GeneratorStarved",
+        ),
+        row(
+            "a crashing generator measures nothing",
+            Some(Evaluating),
+            || showing(Showing::Crash),
+            CleaningUp,
+            Some(Error),
+            "BenchmarkFailed",
+        ),
+        row(
+            "results cannot be saved: the verdict stands",
+            Some(Evaluating),
+            || {
+                changed(at(Evaluating), |s| {
+                    s.saving_fails = true;
+                    s.step();
+                    s.wait(200);
+                })
+            },
+            CleaningUp,
+            Some(Passed),
+            "GatesMet",
+        ),
+        row(
+            "suspension lets an evaluation finish",
+            Some(Evaluating),
+            || {
+                changed(settled(Evaluating), |s| {
+                    s.spec(json!({"suspend": true}));
+                })
+            },
+            CleaningUp,
+            Some(Passed),
+            "GatesMet",
+        ),
+        row(
+            "everything is gone",
+            Some(CleaningUp),
+            || settled(CleaningUp),
+            Completed,
+            Some(Passed),
+            "GatesMet",
+        ),
+        row(
+            "kept on request",
+            Some(CleaningUp),
+            || {
+                changed(at(CleaningUp), |s| {
+                    s.annotate(meta::NO_CLEANUP, Some("true"));
+                })
+            },
+            Completed,
+            Some(Passed),
+            "GatesMet",
+        ),
+        row(
+            "not gone within the limit",
+            Some(CleaningUp),
+            || {
+                changed(at(CleaningUp), |s| {
+                    s.stuck = true;
+                    s.step();
+                    s.wait(4000);
+                })
+            },
+            Completed,
+            Some(Passed),
+            "GatesMet",
+        ),
+        row(
+            "suspended run is cleaned up",
+            Some(CleaningUp),
+            || {
+                interrupted(|s| {
+                    s.spec(json!({"suspend": true}));
+                })
+            },
+            Suspended,
+            None,
+            "Suspended",
+        ),
+        row(
+            "changed run is followed by the next",
+            Some(CleaningUp),
+            || {
+                interrupted(|s| {
+                    s.spec(json!({"placement": {"maxGPUs": 1}}));
+                })
+            },
+            Pending,
+            None,
+            "Running",
+        ),
+        row(
+            "rerun is followed by the next",
+            Some(CleaningUp),
+            || {
+                interrupted(|s| {
+                    s.annotate(meta::RERUN, Some("x"));
+                })
+            },
+            Pending,
+            None,
+            "Running",
+        ),
+        row(
+            "spec change after a run",
+            Some(Completed),
+            || {
+                changed(at(Completed), |s| {
+                    s.spec(json!({"placement": {"maxGPUs": 1}}));
+                })
+            },
+            Pending,
+            None,
+            "Running",
+        ),
+        row(
+            "rerun after a run",
+            Some(Completed),
+            || {
+                changed(at(Completed), |s| {
+                    s.annotate(meta::RERUN, Some("x"));
+                })
+            },
+            Pending,
+            None,
+            "Running",
+        ),
+        row(
+            "no longer kept",
+            Some(Completed),
+            kept_no_longer,
+            CleaningUp,
+            Some(Passed),
+            "GatesMet",
+        ),
+        row(
+            "deleted after a run",
+            Some(Completed),
+            || {
+                changed(at(Completed), |s| {
+                    s.delete();
+                })
+            },
+            CleaningUp,
+            Some(Passed),
+            "GatesMet",
+        ),
+        row(
+            "resumed",
+            Some(Suspended),
+            || {
+                changed(suspended(), |s| {
+                    s.spec(json!({"suspend": false}));
+                })
+            },
+            Pending,
+            None,
+            "Running",
+        ),
+    ]
+}
+
+/// A run whose spec is special from the start, at Pending with its finalizer.
+fn begun(spec: serde_json::Value) -> Story {
+    let mut story = Story::with(spec);
+    story.until(Pending).step();
+    story
+}
+
+/// The phase's own work is done; the next step takes the arrow.
+fn settled(phase: Phase) -> Story {
+    let mut story = at(phase);
+    for _ in 0..40 {
+        story.wait(1);
+        let next = story.decide().status.phase;
+        story.wait(-1);
+        if next != Some(phase) {
+            return story;
+        }
+        story.step();
+    }
+    panic!("{phase:?} does not end: {}", story.reason());
+}
+
+fn no_dynamo(on_missing: &str) -> Story {
+    let mut story = begun(json!({"onMissingDynamo": on_missing}));
+    story.until(Pending);
+    let mut story = changed(Story::with(json!({"onMissingDynamo": on_missing})), |s| {
+        s.dynamo = Seen::Absent
+    });
+    story.until(Pending).step();
+    story.wait(4000);
+    story
+}
+
+fn dynamo_unreadable() -> Story {
+    let mut story = Story::with(json!({"onMissingDynamo": "Skip"}));
+    story.dynamo = Seen::Unknown("GET customresourcedefinitions: 403".into());
+    story.until(Pending).step();
+    story.wait(4000);
+    story
+}
+
+fn old_dynamo() -> Story {
+    let mut story = begun(json!({"workload": {"image": "v:1.0.2"}}));
+    if let Seen::Present(api) = &mut story.dynamo {
+        api.operator_version = Some("1.0.2".into());
+    }
+    story
+}
+
+fn saturated() -> Story {
+    changed(at(Sizing), |s| {
+        s.free = 0;
+        s.step();
+        s.wait(4000);
+    })
+}
+
+fn busy() -> Story {
+    changed(at(Sizing), |s| {
+        s.others = vec![OtherRun {
+            name: "other/run".into(),
+            node: "n1".into(),
+        }];
+        s.step();
+        s.wait(4000);
+    })
+}
+
+fn cache_fails() -> Story {
+    let mut story = Story::with(json!({"model": {"cache": {"size": "1Gi", "storageClassName": "fast"}}}));
+    story.cache_job = Some("Failed");
+    story.until(Deploying);
+    story
+}
+
+fn resized(story: &mut Story, times: i64) {
+    story.object.status.as_mut().unwrap().run.as_mut().unwrap().resizes = times;
+}
+
+fn waiting_on(reason: &'static str) -> Story {
+    changed(at(WaitingForReady), |s| {
+        s.workers_ready = false;
+        s.pod_waiting = Some(reason);
+    })
+}
+
+fn prepare_fails(message: &'static str) -> Story {
+    changed(at(WaitingForReady), |s| {
+        s.workers_ready = false;
+        s.prepare_error = Some(message);
+    })
+}
+
+fn failed_for_long() -> Story {
+    changed(at(WaitingForReady), |s| {
+        s.deployment_failed = true;
+        s.step();
+        s.wait(200);
+    })
+}
+
+fn no_completion() -> Story {
+    changed(at(WaitingForReady), |s| {
+        s.answer = ProbeAnswer::Empty;
+        s.step();
+        s.step();
+        s.wait(4000);
+    })
+}
+
+fn showing(showing: Showing) -> Story {
+    let mut story = Story::new();
+    story.showing = showing;
+    story.until(Evaluating);
+    story.step();
+    story
+}
+
+fn interrupted(by: impl Fn(&mut Story)) -> Story {
+    let mut story = at(WaitingForReady);
+    by(&mut story);
+    story.until(CleaningUp);
+    story.step();
+    story
+}
+
+fn suspended() -> Story {
+    let mut story = interrupted(|s| {
+        s.spec(json!({"suspend": true}));
+    });
+    story.until(Suspended);
+    story
+}
+
+fn kept_no_longer() -> Story {
+    let mut story = at(CleaningUp);
+    story.annotate(meta::NO_CLEANUP, Some("true"));
+    story.until(Completed);
+    story.annotate(meta::NO_CLEANUP, None);
+    story
+}
+
+#[test]
+fn every_row_takes_its_arrow() {
+    let mut wrong = Vec::new();
+    for row in rows() {
+        let mut story = (row.given)();
+        assert_eq!(
+            story.phase(),
+            row.from,
+            "{}: the row starts elsewhere ({})",
+            row.name,
+            story.reason()
+        );
+        story.step();
+        let found = (story.phase(), story.verdict(), story.reason());
+        if found != (Some(row.to), row.verdict, row.reason.to_owned()) {
+            wrong.push(format!(
+                "{}: {found:?}, expected {:?} {:?} {}",
+                row.name, row.to, row.verdict, row.reason
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_arrow_has_a_row() {
+    let taken: BTreeSet<(Option<Phase>, Phase)> = rows().iter().map(|row| (row.from, row.to)).collect();
+    assert_eq!(taken, BTreeSet::from(ARROWS));
+}
+
+#[test]
+fn a_deleted_object_is_released_once_everything_is_gone() {
+    let mut story = at(Benchmarking);
+    story.step();
+    story.delete();
+    story.stuck = true;
+    for _ in 0..10 {
+        story.step();
+    }
+    story.wait(4000).step();
+    assert!(!story.gone, "the finalizer holds while something may exist");
+    assert!(story.log.iter().any(|decision| {
+        decision
+            .notices
+            .iter()
+            .any(|notice| notice.reason == "TeardownUnconfirmed")
+    }));
+    story.stuck = false;
+    for _ in 0..5 {
+        story.step();
+    }
+    assert!(story.gone);
+}
+
+#[test]
+fn an_unknown_read_moves_no_phase() {
+    for phase in [Sizing, WaitingForReady, Benchmarking, CleaningUp] {
+        let mut story = at(phase);
+        story.unreadable = true;
+        if phase == CleaningUp {
+            story.object.status.as_mut().unwrap().verdict = None;
+        }
+        for _ in 0..5 {
+            story.step();
+        }
+        assert_eq!(story.phase(), Some(phase), "{}", story.reason());
+    }
+}
+
+#[test]
+fn a_finished_object_deletes_itself_after_its_time() {
+    let mut story = Story::with(json!({"ttlSecondsAfterFinished": 60}));
+    story.until(Completed);
+    assert!(!story.step().effects.contains(&Effect::DeleteSelf));
+    assert!(story.wait(60).step().effects.contains(&Effect::DeleteSelf));
+}

@@ -1,0 +1,22 @@
+//! Whole runs on the real cluster, one after the other: each file of `e2e/` is one topic.
+
+mod e2e {
+    pub mod cleanup;
+    pub mod dynamo_missing;
+    pub mod faults;
+    pub mod interrupted;
+    pub mod restart;
+    pub mod saturation;
+    pub mod verdicts;
+}
+
+use perfval_e2e::{Lab, Operator};
+
+/// The lab with the operator installed in the cluster and without a fault.
+async fn ready() -> (Lab, Operator) {
+    let lab = Lab::connect().await;
+    lab.run(&["fault", "clear"]).await;
+    let config = std::env::var("PERFVAL_CONFIG").expect("PERFVAL_CONFIG names the config folder");
+    let operator = Operator::install(&lab, &config).await;
+    (lab, operator)
+}

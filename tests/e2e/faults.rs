@@ -1,0 +1,80 @@
+//! What is broken in the cluster is named, never taken for a slow GPU.
+
+use perfval_api::Verdict;
+use perfval_e2e::{Validation, quick};
+use serde_json::json;
+
+use crate::ready;
+
+#[tokio::test]
+async fn a_stale_dra_plugin_is_named_with_its_remedy() {
+    let (lab, _operator) = ready().await;
+    let namespace = lab.namespace("e2e-stale").await;
+    lab.run(&["fault", "stale-dra"]).await;
+    let run = Validation::create(&lab, quick("stale", &namespace)).await;
+    let status = run.ends(Verdict::Error).await;
+    lab.run(&["fault", "heal-dra"]).await;
+    assert_eq!(status.reason.as_deref(), Some("StaleDraPlugin"));
+    let message = status.message.clone().unwrap_or_default();
+    assert!(message.contains("DRA kubelet plugin"), "no remedy in: {message}");
+    run.delete().await;
+}
+
+#[tokio::test]
+async fn a_missing_image_ends_the_run_early() {
+    let (lab, _operator) = ready().await;
+    let namespace = lab.namespace("e2e-image").await;
+    let mut manifest = quick("image", &namespace);
+    manifest["spec"]["workload"]["image"] = json!("localhost/no-such-image:1.4.9");
+    let run = Validation::create(&lab, manifest).await;
+    let status = run.ends(Verdict::Error).await;
+    assert_eq!(
+        status.reason.as_deref(),
+        Some("ImagePullBackOff"),
+        "{:?}",
+        status.message
+    );
+    run.delete().await;
+}
+
+#[tokio::test]
+async fn a_deployment_that_heals_from_failed_still_passes() {
+    let (lab, _operator) = ready().await;
+    let namespace = lab.namespace("e2e-heals").await;
+    lab.run(&["fault", "dgd", &format!("failed-then-heals=20@{namespace}")])
+        .await;
+    let run = Validation::create(&lab, quick("heals", &namespace)).await;
+    run.ends(Verdict::Passed).await;
+    lab.run(&["fault", "clear"]).await;
+    run.delete().await;
+}
+
+#[tokio::test]
+async fn a_deployment_that_never_gets_ready_ends_at_its_limit() {
+    let (lab, _operator) = ready().await;
+    let namespace = lab.namespace("e2e-never").await;
+    lab.run(&["fault", "dgd", &format!("never-ready@{namespace}")]).await;
+    let mut manifest = quick("never", &namespace);
+    manifest["spec"]["timeouts"]["workloadReady"] = json!("25s");
+    let run = Validation::create(&lab, manifest).await;
+    let status = run.ends(Verdict::Error).await;
+    assert_eq!(
+        status.reason.as_deref(),
+        Some("WorkloadNotReady"),
+        "{:?}",
+        status.message
+    );
+    lab.run(&["fault", "clear"]).await;
+    run.delete().await;
+}
+
+#[tokio::test]
+async fn a_restarted_api_server_does_not_change_the_verdict() {
+    let (lab, _operator) = ready().await;
+    let namespace = lab.namespace("e2e-apiserver").await;
+    let run = Validation::create(&lab, quick("apiserver", &namespace)).await;
+    run.phase(perfval_api::Phase::WaitingForReady).await;
+    lab.run(&["fault", "restart-apiserver"]).await;
+    run.ends(Verdict::Passed).await;
+    run.delete().await;
+}

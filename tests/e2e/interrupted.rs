@@ -1,0 +1,43 @@
+//! A run that the user stops ends at once, frees its GPUs, and says nothing it does not know.
+
+use perfval_api::{Phase, Verdict};
+use perfval_e2e::{Gpus, Validation, quick};
+use serde_json::json;
+
+use crate::ready;
+
+#[tokio::test]
+async fn a_suspended_run_frees_its_gpus_and_a_resumed_one_starts_again() {
+    let (lab, _operator) = ready().await;
+    let namespace = lab.namespace("e2e-suspend").await;
+    let run = Validation::create(&lab, quick("pause", &namespace)).await;
+    run.phase(Phase::WaitingForReady).await;
+    run.patch(json!({"spec": {"suspend": true}})).await;
+    let status = run.phase(Phase::Suspended).await;
+    assert_eq!(status.verdict, None);
+    run.left_nothing().await;
+    assert_eq!(Gpus::count(&lab).await.free(), 8);
+
+    run.patch(json!({"spec": {"suspend": false}})).await;
+    let status = run.ends(Verdict::Passed).await;
+    assert_eq!(status.run.as_ref().map(|run| run.number), Some(2));
+    run.delete().await;
+}
+
+#[tokio::test]
+async fn a_changed_spec_ends_the_run_and_starts_a_new_one() {
+    let (lab, _operator) = ready().await;
+    let namespace = lab.namespace("e2e-change").await;
+    let run = Validation::create(&lab, quick("change", &namespace)).await;
+    run.phase(Phase::WaitingForReady).await;
+    run.patch(json!({"spec": {"placement": {"maxGPUs": 1}}})).await;
+    let status = run
+        .until("run 2 is over", |status| {
+            status.phase == Some(Phase::Completed) && status.run.as_ref().is_some_and(|run| run.number == 2)
+        })
+        .await;
+    assert_eq!(status.verdict, Some(Verdict::Passed), "{:?}", status.message);
+    assert_eq!(status.placement.map(|plan| plan.gpus), Some(1));
+    assert_eq!(status.history.first().and_then(|run| run.verdict), None);
+    run.delete().await;
+}

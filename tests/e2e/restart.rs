@@ -1,0 +1,50 @@
+//! An operator that is killed at any moment goes on where it was. It runs beside the cluster here, with a kubeconfig.
+
+use std::time::Duration;
+
+use perfval_api::{Phase, Verdict};
+use perfval_e2e::{OutOfCluster, Validation, eventually, quick};
+
+use crate::ready;
+
+#[tokio::test]
+async fn an_operator_killed_in_every_phase_comes_to_the_same_verdict() {
+    let (lab, installed) = ready().await;
+    installed.scale(0).await;
+    let namespace = lab.namespace("e2e-kill").await;
+    let mut operator = OutOfCluster::start("e2e-kill");
+    let run = Validation::create(&lab, quick("killed", &namespace)).await;
+    let mut killed_in = Vec::new();
+    loop {
+        // The next phase that no operator was killed in yet, or the end of the run.
+        let phase = eventually("the next phase", Duration::from_secs(240), || async {
+            match run.status().await?.phase {
+                Some(phase) if !killed_in.contains(&phase) => Ok(phase),
+                other => Err(format!("{other:?}")),
+            }
+        })
+        .await;
+        if phase == Phase::Completed {
+            break;
+        }
+        operator.kill().await;
+        killed_in.push(phase);
+        operator = OutOfCluster::start("e2e-kill");
+    }
+    let status = run.ends(Verdict::Passed).await;
+    assert_eq!(
+        status.run.as_ref().map(|run| run.number),
+        Some(1),
+        "the same run goes on"
+    );
+    assert_eq!(status.trials.len(), 1, "no trial is repeated: {:?}", status.trials);
+    assert!(
+        killed_in.contains(&Phase::Benchmarking) && killed_in.contains(&Phase::CleaningUp),
+        "{killed_in:?}"
+    );
+    println!("killed in {killed_in:?}");
+    run.left_nothing().await;
+    run.delete().await;
+    operator.kill().await;
+    installed.scale(1).await;
+}

@@ -1,0 +1,93 @@
+//! GPUs that are in use are waited for, never shared.
+
+use perfval_api::{Phase, TimelineEntry, Verdict};
+use perfval_e2e::{Lab, Validation, quick};
+use serde_json::json;
+
+use crate::ready;
+
+/// Holds all eight GPUs of the node with one pod.
+async fn hold_all(lab: &Lab, namespace: &str) {
+    let manifest = json!({"apiVersion": "v1", "kind": "List", "items": [
+        {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
+         "metadata": {"name": "all", "namespace": namespace},
+         "spec": {"devices": {"requests": [{"name": "gpus",
+             "exactly": {"deviceClassName": "gpu.nvidia.com", "allocationMode": "ExactCount", "count": 8}}]}}},
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "holder", "namespace": namespace},
+         "spec": {"terminationGracePeriodSeconds": 0, "resourceClaims": [{"name": "gpus", "resourceClaimName": "all"}],
+             "containers": [{"name": "hold", "image": "localhost/pause:lab", "imagePullPolicy": "Never",
+                 "resources": {"claims": [{"name": "gpus"}]}}]}},
+    ]});
+    let file = std::env::temp_dir().join(format!("{namespace}.json"));
+    std::fs::write(&file, manifest.to_string()).expect("write the manifest");
+    lab.kubectl(&["apply", "-f", &file.to_string_lossy()]).await;
+    lab.kubectl(&[
+        "wait",
+        "-n",
+        namespace,
+        "pod/holder",
+        "--for=condition=Ready",
+        "--timeout=120s",
+    ])
+    .await;
+    std::fs::remove_file(&file).expect("remove the manifest");
+}
+
+#[tokio::test]
+async fn a_saturated_node_is_waited_for_and_then_reported() {
+    let (lab, _operator) = ready().await;
+    let namespace = lab.namespace("e2e-saturated").await;
+    hold_all(&lab, &namespace).await;
+
+    let mut at_once = quick("at-once", &namespace);
+    at_once["spec"]["timeouts"]["sizing"] = json!("0s");
+    let run = Validation::create(&lab, at_once).await;
+    let status = run.ends(Verdict::Error).await;
+    assert_eq!(status.reason.as_deref(), Some("Saturated"));
+    let message = status.message.clone().unwrap_or_default();
+    assert!(message.contains("gpu-node-1"), "the node's reason is named: {message}");
+    run.delete().await;
+
+    let run = Validation::create(&lab, quick("waits", &namespace)).await;
+    run.until("waiting for GPUs", |status| {
+        status.phase == Some(Phase::Sizing) && status.reason.as_deref() == Some("Saturated")
+    })
+    .await;
+    lab.kubectl(&[
+        "delete",
+        "-n",
+        &namespace,
+        "pod/holder",
+        "resourceclaim/all",
+        "--timeout=60s",
+    ])
+    .await;
+    run.ends(Verdict::Passed).await;
+    run.delete().await;
+}
+
+#[tokio::test]
+async fn two_runs_at_once_never_share_a_gpu() {
+    let (lab, _operator) = ready().await;
+    let first = lab.namespace("e2e-two-a").await;
+    let second = lab.namespace("e2e-two-b").await;
+    let one = Validation::create(&lab, quick("one", &first)).await;
+    let two = Validation::create(&lab, quick("two", &second)).await;
+    let (one_status, two_status) = tokio::join!(one.ends(Verdict::Passed), two.ends(Verdict::Passed));
+
+    let held = |timeline: &[TimelineEntry]| {
+        let deploying = timeline
+            .iter()
+            .find(|entry| entry.phase == Phase::Deploying)
+            .expect("deployed");
+        let cleaning = timeline
+            .iter()
+            .find(|entry| entry.phase == Phase::CleaningUp)
+            .expect("cleaned up");
+        (deploying.started_at, cleaning.completed_at.expect("over"))
+    };
+    let (a, b) = (held(&one_status.timeline), held(&two_status.timeline));
+    assert!(a.1 <= b.0 || b.1 <= a.0, "both held the node at once: {a:?} and {b:?}");
+    one.delete().await;
+    two.delete().await;
+}

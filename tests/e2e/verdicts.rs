@@ -1,0 +1,164 @@
+//! Healthy deployments pass, degraded ones fail, and both say why.
+
+use perfval_api::{Phase, TrialOutcome, Verdict};
+use perfval_e2e::{Gpus, Validation, quick};
+use serde_json::json;
+
+use crate::ready;
+
+#[tokio::test]
+async fn a_healthy_node_passes_and_shows_its_numbers() {
+    let (lab, _operator) = ready().await;
+    let namespace = lab.namespace("e2e-pass").await;
+    let run = Validation::create(&lab, quick("healthy", &namespace)).await;
+    let status = run.ends(Verdict::Passed).await;
+
+    assert_eq!(status.reason.as_deref(), Some("GatesMet"));
+    let metrics = status.metrics.as_ref().expect("metrics");
+    assert!(
+        metrics.output_token_throughput.is_some() && metrics.ttft_p99_ms.is_some(),
+        "{metrics:?}"
+    );
+    assert_eq!(status.trials.len(), 1);
+    assert_eq!(status.trials[0].errors, Some(0));
+    let placement = status.placement.as_ref().expect("placement");
+    assert_eq!((placement.gpus, placement.node_gpus), (2, 8));
+    assert!(
+        placement.devices.iter().all(|device| device.uuid.is_some()),
+        "{placement:?}"
+    );
+
+    let phases: Vec<Phase> = status.timeline.iter().map(|entry| entry.phase).collect();
+    assert_eq!(
+        phases,
+        [
+            Phase::Pending,
+            Phase::Sizing,
+            Phase::Deploying,
+            Phase::WaitingForReady,
+            Phase::Benchmarking,
+            Phase::Evaluating,
+            Phase::CleaningUp
+        ]
+    );
+    for (condition, value) in [
+        ("Ready", "True"),
+        ("Reconciling", "False"),
+        ("Stalled", "False"),
+        ("CleanedUp", "True"),
+    ] {
+        let found = status
+            .conditions
+            .iter()
+            .find(|c| c.type_ == condition)
+            .expect(condition);
+        assert_eq!(found.status, value, "{found:?}");
+    }
+    let results = status.results_ref.as_ref().expect("results");
+    let saved = lab
+        .kubectl(&["get", "configmap", &results.name, "-n", &namespace, "-o", "json"])
+        .await;
+    assert!(saved.contains("trial-1.json.gz"), "{saved}");
+    run.left_nothing().await;
+    assert_eq!(Gpus::count(&lab).await.free(), 8);
+
+    let table = lab.kubectl(&["get", "perfvalidations", "-n", &namespace]).await;
+    assert!(
+        table.contains("PHASE") && table.contains("Completed") && table.contains("Passed"),
+        "{table}"
+    );
+    let events = lab
+        .kubectl(&["get", "events", "-n", &namespace, "-o", "jsonpath={.items[*].reason}"])
+        .await;
+    for reason in [
+        "Sizing",
+        "Deploying",
+        "WaitingForReady",
+        "Benchmarking",
+        "Evaluating",
+        "CleaningUp",
+        "GatesMet",
+    ] {
+        assert!(events.contains(reason), "no event {reason} in {events}");
+    }
+
+    // The same object runs again when it is asked to.
+    run.annotate("perfvalidation.dev/rerun", Some("again")).await;
+    let rerun = run.until("run 2 is over", |status| {
+        status.phase == Some(Phase::Completed) && status.run.as_ref().is_some_and(|run| run.number == 2)
+    });
+    let status = rerun.await;
+    assert_eq!(status.verdict, Some(Verdict::Passed), "{:?}", status.message);
+    assert_eq!(
+        status.run.as_ref().and_then(|run| run.rerun_token.as_deref()),
+        Some("again")
+    );
+    assert_eq!((status.history.len(), status.history[0].run), (1, 1));
+    run.delete().await;
+}
+
+#[tokio::test]
+async fn one_slow_gpu_under_round_robin_fails_and_is_named() {
+    let (lab, _operator) = ready().await;
+    let namespace = lab.namespace("e2e-slow").await;
+    let first = Gpus::count(&lab).await.first;
+    lab.run(&["fault", "slow-gpu", first.trim_start_matches("gpu-"), "0.1"])
+        .await;
+    let mut manifest = quick("slow", &namespace);
+    manifest["spec"]["placement"]["maxGPUs"] = json!(3);
+    manifest["spec"]["workload"]["routerMode"] = json!("RoundRobin");
+    manifest["spec"]["benchmark"]["outputTokens"] = json!(48);
+    manifest["spec"]["gates"] = json!([{"name": "latency", "metric": "RequestLatency", "statistic": "P99", "operator": "<=", "threshold": "2000"}]);
+    let run = Validation::create(&lab, manifest).await;
+    let status = run.ends(Verdict::Failed).await;
+
+    assert_eq!(status.reason.as_deref(), Some("GatesMissed"));
+    assert_eq!(status.trials[0].outcome, Some(TrialOutcome::Miss));
+    assert!(
+        status.trials[0].causes.contains(&"WorkerStall".to_owned()),
+        "{:?}",
+        status.diagnosis
+    );
+    run.left_nothing().await;
+    lab.run(&["fault", "clear"]).await;
+    run.delete().await;
+}
+
+#[tokio::test]
+async fn an_impossible_throughput_gate_fails_early() {
+    let (lab, _operator) = ready().await;
+    let namespace = lab.namespace("e2e-impossible").await;
+    let mut manifest = quick("impossible", &namespace);
+    manifest["spec"]["trials"] = json!({"rule": "Sequential", "max": 8});
+    manifest["spec"]["gates"] = json!([
+        {"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "100M"},
+    ]);
+    let run = Validation::create(&lab, manifest).await;
+    let status = run.ends(Verdict::Failed).await;
+    assert_eq!(status.reason.as_deref(), Some("GatesMissed"));
+    assert_eq!(
+        status.trials.len(),
+        2,
+        "two trials that miss by half are enough: {:?}",
+        status.trials
+    );
+    assert!(
+        status.diagnosis.iter().any(|finding| finding.cause == "FarBelowGate"),
+        "{:?}",
+        status.diagnosis
+    );
+    run.delete().await;
+}
+
+#[tokio::test]
+async fn without_gates_nothing_is_touched() {
+    let (lab, _operator) = ready().await;
+    let namespace = lab.namespace("e2e-skip").await;
+    let mut manifest = quick("skip", &namespace);
+    manifest["spec"]["gates"] = json!([]);
+    let run = Validation::create(&lab, manifest).await;
+    let status = run.ends(Verdict::Skipped).await;
+    assert_eq!(status.reason.as_deref(), Some("NothingToJudge"));
+    assert!(status.placement.is_none(), "{:?}", status.placement);
+    run.delete().await;
+}

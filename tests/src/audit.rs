@@ -1,0 +1,114 @@
+//! The API server's audit log: what the operator wrote, and how fast it reacted.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::Deserialize;
+
+/// Writes of the operator in one namespace, and the events before them.
+#[derive(Debug, Default)]
+pub struct Audit {
+    /// Writes by resource, lease renewals aside.
+    pub writes: BTreeMap<String, usize>,
+    /// Time from the last relevant event to each write.
+    pub reactions: Reactions,
+}
+
+/// Times from an event to the operator's next write.
+#[derive(Debug, Default)]
+pub struct Reactions(Vec<TimeDelta>);
+
+impl Reactions {
+    /// The median (s).
+    pub fn median_seconds(&self) -> Option<f64> {
+        let mut sorted = self.0.clone();
+        sorted.sort();
+        let milliseconds = sorted.get(sorted.len() / 2)?.num_milliseconds();
+        Some(std::time::Duration::from_millis(milliseconds.unsigned_abs()).as_secs_f64())
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    verb: String,
+    stage: String,
+    user: User,
+    #[serde(default)]
+    object_ref: Option<ObjectRef>,
+    stage_timestamp: DateTime<Utc>,
+    request_received_timestamp: DateTime<Utc>,
+}
+
+#[derive(Deserialize)]
+struct User {
+    username: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct ObjectRef {
+    resource: String,
+    namespace: String,
+    subresource: String,
+}
+
+/// What the operator watches: a write of these by anybody is an event for it.
+const WATCHED: [&str; 5] = [
+    "perfvalidations",
+    "dynamographdeployments",
+    "jobs",
+    "pods",
+    "resourceclaims",
+];
+
+impl Audit {
+    /// Reads the log: writes of `user` in `namespace` since `since`.
+    ///
+    /// # Panics
+    /// If the log cannot be read.
+    pub fn read(log: &Path, user: &str, namespace: &str, since: DateTime<Utc>) -> Self {
+        let text = std::fs::read_to_string(log).unwrap_or_else(|error| panic!("{}: {error}", log.display()));
+        let mut audit = Self::default();
+        let mut last_event: Option<DateTime<Utc>> = None;
+        for entry in text.lines().filter_map(|line| serde_json::from_str::<Entry>(line).ok()) {
+            let Some(object) = &entry.object_ref else { continue };
+            let is_write = matches!(entry.verb.as_str(), "create" | "update" | "patch" | "delete");
+            if entry.stage != "ResponseComplete"
+                || !is_write
+                || object.namespace != namespace
+                || entry.stage_timestamp < since
+            {
+                continue;
+            }
+            let by_operator = entry.user.username == user;
+            if by_operator && object.resource != "leases" {
+                *audit.writes.entry(object.name()).or_default() += 1;
+                // Only the first write after an event reacts to it.
+                if let Some(event) = last_event.take() {
+                    audit.reactions.0.push(entry.request_received_timestamp - event);
+                }
+            }
+            if WATCHED.contains(&object.resource.as_str()) {
+                last_event = Some(entry.stage_timestamp);
+            }
+        }
+        audit
+    }
+
+    /// All writes.
+    pub fn total(&self) -> usize {
+        self.writes.values().sum()
+    }
+}
+
+impl ObjectRef {
+    fn name(&self) -> String {
+        if self.subresource.is_empty() {
+            self.resource.clone()
+        } else {
+            format!("{}/{}", self.resource, self.subresource)
+        }
+    }
+}

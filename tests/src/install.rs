@@ -1,0 +1,102 @@
+//! The operator, installed in the cluster or running beside it.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use tokio::process::{Child, Command};
+
+use crate::lab::Lab;
+
+const NAMESPACE: &str = "perfvalidation-system";
+const DEPLOYMENT: &str = "deployment/perfvalidation-operator";
+
+/// The operator as a Deployment, installed from `config/`.
+pub struct Operator {
+    lab: Lab,
+}
+
+impl Operator {
+    /// Installs it and waits until it is ready.
+    ///
+    /// # Panics
+    /// If it does not become ready.
+    pub async fn install(lab: &Lab, config: &str) -> Self {
+        let overlay = format!("{config}/lab");
+        lab.kubectl(&["apply", "--server-side", "--force-conflicts", "-k", &overlay])
+            .await;
+        let operator = Self { lab: lab.clone() };
+        operator.scale(1).await;
+        operator
+    }
+
+    /// Sets its replicas and waits until they are there, or gone.
+    ///
+    /// # Panics
+    /// If that does not happen.
+    pub async fn scale(&self, replicas: u32) {
+        let replicas = format!("--replicas={replicas}");
+        self.lab
+            .kubectl(&["scale", "-n", NAMESPACE, DEPLOYMENT, &replicas])
+            .await;
+        self.lab
+            .kubectl(&["rollout", "status", "-n", NAMESPACE, DEPLOYMENT, "--timeout=120s"])
+            .await;
+        if replicas == "--replicas=0" {
+            let selector = "app.kubernetes.io/name=perfvalidation-operator";
+            self.lab
+                .kubectl(&[
+                    "wait",
+                    "-n",
+                    NAMESPACE,
+                    "pod",
+                    "-l",
+                    selector,
+                    "--for=delete",
+                    "--timeout=60s",
+                ])
+                .await;
+        }
+    }
+}
+
+/// The operator as a process beside the cluster, which a test may kill.
+pub struct OutOfCluster {
+    process: Child,
+}
+
+impl OutOfCluster {
+    /// Starts it with the cluster's kubeconfig; `PERFVAL_OPERATOR` names the program.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub fn start(lease: &str) -> Self {
+        let program: PathBuf = std::env::var_os("PERFVAL_OPERATOR")
+            .expect("PERFVAL_OPERATOR names the operator")
+            .into();
+        let process = Command::new(program)
+            .args([
+                "run",
+                "--metrics-addr=127.0.0.1:0",
+                "--endpoint-access=service-proxy",
+                "--log-format=text",
+            ])
+            .args([
+                "--runner-image=localhost/perfvalidation-operator:lab",
+                "--leader-elect-namespace=default",
+            ])
+            .arg(format!("--leader-elect-name={lease}"))
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the operator starts");
+        Self { process }
+    }
+
+    /// SIGKILL: no time to finish anything.
+    ///
+    /// # Panics
+    /// If the process cannot be ended.
+    pub async fn kill(mut self) {
+        self.process.kill().await.expect("kill the operator");
+    }
+}

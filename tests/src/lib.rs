@@ -1,0 +1,16 @@
+//! What the end-to-end tests and the demo share: the lab, an installed operator, one validation, the proof that nothing
+//! is left, and the audit log.
+
+mod audit;
+mod install;
+mod lab;
+mod leftovers;
+mod spec;
+mod validation;
+
+pub use audit::{Audit, Reactions};
+pub use install::{Operator, OutOfCluster};
+pub use lab::{Lab, eventually};
+pub use leftovers::{Gpus, leftovers};
+pub use spec::quick;
+pub use validation::Validation;

@@ -1,0 +1,38 @@
+//! A run that two cores finish in under a minute.
+
+use serde_json::{Value, json};
+
+/// A manifest of a small run: two GPUs, one trial, gates that a healthy deployment meets by far. Tests change what they
+/// are about.
+pub fn quick(name: &str, namespace: &str) -> Value {
+    json!({
+        "apiVersion": "perfvalidation.dev/v1alpha1",
+        "kind": "PerfValidation",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "model": {"name": "lab/tiny-qwen3"},
+            "workload": {
+                "image": "localhost/dynamo-lab:1.4.2",
+                "imagePullPolicy": "Never",
+                "command": ["lab-worker"],
+                "args": ["--max-num-seqs", "32"],
+            },
+            "placement": {"maxGPUs": 2},
+            "benchmark": {
+                "image": "localhost/dynamo-lab:1.4.2",
+                "concurrencyPerGPU": 8,
+                "inputTokens": 64,
+                "outputTokens": 16,
+                "requestsPerConcurrency": 4,
+                "minRequests": 64,
+                "placement": "WorkloadNode",
+            },
+            "trials": {"rule": "Single", "max": 1},
+            "gates": [
+                {"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "5"},
+                {"name": "ttft-p99", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=", "threshold": "20000"},
+            ],
+            "timeouts": {"cleanup": "3m"},
+        },
+    })
+}
