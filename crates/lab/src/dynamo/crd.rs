@@ -79,6 +79,11 @@ pub fn graph_deployments(served: Served, dynamo_version: &str) -> Value {
     );
     let mut crd = serde_json::to_value(crd).unwrap_or_default();
     drop_descriptions(&mut crd);
+    if older_than(dynamo_version, (1, 4)) {
+        let fields = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/components/items/properties";
+        let fields = crd.pointer_mut(fields).and_then(Value::as_object_mut);
+        fields.map(|fields| fields.remove("runtimeVersionOverride"));
+    }
     crd
 }
 
@@ -109,6 +114,11 @@ fn drop_descriptions(schema: &mut Value) {
         Value::Array(items) => items.iter_mut().for_each(drop_descriptions),
         _ => {}
     }
+}
+
+fn older_than(version: &str, bound: (u32, u32)) -> bool {
+    let mut numbers = version.split('.').map_while(|number| number.parse().ok());
+    matches!((numbers.next(), numbers.next()), (Some(major), Some(minor)) if (major, minor) < bound)
 }
 
 /// The version to work with, if the definition is established: the newest that is served.
@@ -148,6 +158,20 @@ mod tests {
             versions(Served::Both),
             [("v1beta1".to_owned(), true, true), ("v1alpha1".to_owned(), true, false)]
         );
+    }
+
+    #[test]
+    fn a_runtime_version_may_be_given_from_1_4_on() {
+        for (version, known) in [
+            ("1.2.1", false),
+            ("1.3.1", false),
+            ("1.4.2", true),
+            ("1.10.0", true),
+            ("2.0.0", true),
+        ] {
+            let crd = graph_deployments(Served::Both, version).to_string();
+            assert_eq!(crd.contains("runtimeVersionOverride"), known, "{version}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::apps::v1::DeploymentStatus;
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 
@@ -11,26 +11,32 @@ use super::super::shape::{Graph, Shape};
 use super::super::status::{GraphStatus, Pass};
 use super::{made, v1alpha1, v1beta1};
 
+/// The graph's Deployments when so many pods are ready.
+fn deployments(graph: &Graph, frontends: i32, workers: i32) -> BTreeMap<String, Deployment> {
+    [("Frontend", frontends, 1), ("worker", workers, 8)]
+        .map(|(name, ready, wanted)| {
+            let mut deployment = made(graph, name);
+            deployment.metadata.generation = Some(1);
+            deployment.status = Some(DeploymentStatus {
+                observed_generation: Some(1),
+                replicas: Some(wanted),
+                updated_replicas: Some(wanted),
+                ready_replicas: Some(ready),
+                available_replicas: Some(ready),
+                ..DeploymentStatus::default()
+            });
+            (deployment.metadata.name.clone().unwrap(), deployment)
+        })
+        .into()
+}
+
 /// The status of the graph when so many pods are ready.
 fn status(graph: &Graph, frontends: i32, workers: i32, faults: &Faults, failure: Option<&str>) -> GraphStatus {
-    let deployments = [("Frontend", frontends, 1), ("worker", workers, 8)].map(|(name, ready, wanted)| {
-        let mut deployment = made(graph, name);
-        deployment.metadata.generation = Some(1);
-        deployment.status = Some(DeploymentStatus {
-            observed_generation: Some(1),
-            replicas: Some(wanted),
-            updated_replicas: Some(wanted),
-            ready_replicas: Some(ready),
-            available_replicas: Some(ready),
-            ..DeploymentStatus::default()
-        });
-        (deployment.metadata.name.clone().unwrap(), deployment)
-    });
     Pass {
         graph,
         generation: 2,
         age_seconds: 10,
-        deployments: &BTreeMap::from(deployments),
+        deployments: &deployments(graph, frontends, workers),
         faults,
         failure: failure.map(ToOwned::to_owned),
         previous: &GraphStatus::default(),
@@ -121,4 +127,28 @@ fn a_graph_without_deployments_is_initializing() {
     .status();
     assert_eq!(status.state.as_deref(), Some("initializing"));
     assert_eq!(status.components, Some(BTreeMap::new()));
+}
+
+#[test]
+fn the_time_of_a_condition_changes_with_its_status_only() {
+    let graph = v1beta1();
+    let then = Time(Timestamp::from_second(1_000).unwrap());
+    let mut previous = status(&graph, 1, 7, &Faults::default(), None);
+    previous.conditions.as_mut().unwrap()[0].last_transition_time = then.clone();
+    for (workers, changes) in [(6, false), (8, true)] {
+        let deployments = deployments(&graph, 1, workers);
+        let now = Time(Timestamp::from_second(2_000).unwrap());
+        let expected = if changes { now.clone() } else { then.clone() };
+        let pass = Pass {
+            graph: &graph,
+            generation: 2,
+            age_seconds: 10,
+            deployments: &deployments,
+            faults: &Faults::default(),
+            failure: None,
+            previous: &previous,
+            now,
+        };
+        assert_eq!(pass.status().conditions.unwrap()[0].last_transition_time, expected);
+    }
 }
