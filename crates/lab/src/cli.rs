@@ -38,6 +38,9 @@ enum Command {
     Status,
     /// Run a command inside the lab, e.g. `lab exec -- kubectl get pods -A`.
     Exec {
+        /// Enter the lab's network only: files, processes and the `lab` command stay those of the machine.
+        #[arg(long)]
+        network_only: bool,
         /// The command and its arguments.
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
         command: Vec<String>,
@@ -85,7 +88,10 @@ pub fn run(cli: Cli) -> Result<ExitCode, Error> {
         Command::Up(options) => up::up(&state, &options)?,
         Command::Down => down::down(&state)?,
         Command::Status => return status(&state),
-        Command::Exec { command } => return Err(replace_with(enter::command(&state, &command)?)),
+        Command::Exec { network_only, command } => {
+            let enter = if network_only { enter::network } else { enter::command };
+            return Err(replace_with(enter(&state, &command)?));
+        }
         Command::Kubeconfig => println!("{}", state.kubeconfig("admin").display()),
         Command::AuditLog => println!("{}", state.audit_log().display()),
         Command::Image(image) => {

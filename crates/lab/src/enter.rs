@@ -15,22 +15,22 @@ use crate::{
 /// A program that will run inside, with the caller's working directory, the lab's programs first in `PATH` and
 /// `KUBECONFIG` set to the admin's. It gets SIGTERM when the caller dies.
 pub fn command<A: AsRef<OsStr>>(state: &StateDir, program: &[A]) -> Result<Command, Error> {
+    entering(state, &["--mount", "--net", "--pid"], program)
+}
+
+/// The same in the lab's network alone, for a test that also calls `lab` from outside.
+pub fn network<A: AsRef<OsStr>>(state: &StateDir, program: &[A]) -> Result<Command, Error> {
+    entering(state, &["--net"], program)
+}
+
+fn entering<A: AsRef<OsStr>>(state: &StateDir, namespaces: &[&str], program: &[A]) -> Result<Command, Error> {
     let init = namespace::find(state).ok_or(Error::NotUp)?;
     let folder = std::env::current_dir().file("find", ".")?;
     let mut command = Command::new("nsenter");
     command
         .arg(format!("--target={}", init.pid))
-        .args([
-            "--mount",
-            "--net",
-            "--pid",
-            "--",
-            "setpriv",
-            "--pdeathsig",
-            "TERM",
-            "--",
-            "env",
-        ])
+        .args(namespaces)
+        .args(["--", "setpriv", "--pdeathsig", "TERM", "--", "env"])
         // nsenter does not keep the working directory.
         .arg(assignment("--chdir", folder))
         .arg(assignment("KUBECONFIG", state.kubeconfig("admin")))
