@@ -112,7 +112,9 @@ pub fn remove(state: &StateDir) -> Result<(), Error> {
                 detail,
             });
         }
-        left.iter().for_each(|folder| remove_tree(folder));
+        for folder in &left {
+            remove_tree(folder);
+        }
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -4,18 +4,11 @@ use std::path::{Path, PathBuf};
 
 /// Built programs and image archives, keyed by what they are made of: `${XDG_CACHE_HOME:-$HOME/.cache}/perfval-lab`.
 pub fn cache() -> PathBuf {
-    let base = std::env::var_os("XDG_CACHE_HOME")
-        .filter(|value| !value.is_empty())
-        .map(PathBuf::from)
-        .unwrap_or_else(|| {
-            PathBuf::from(
-                std::env::var_os("HOME")
-                    .filter(|value| !value.is_empty())
-                    .unwrap_or_else(|| "/root".into()),
-            )
-            .join(".cache")
-        });
-    base.join("perfval-lab")
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let home = || PathBuf::from(set("HOME").unwrap_or_else(|| "/root".into()));
+    set("XDG_CACHE_HOME")
+        .map_or_else(|| home().join(".cache"), PathBuf::from)
+        .join("perfval-lab")
 }
 
 /// Everything one running lab owns. The folder exists from `up` to `down`.

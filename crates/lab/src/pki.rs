@@ -42,7 +42,7 @@ pub fn write(state: &StateDir) -> Result<(), Error> {
     secret(&state.join("pki/service-account.key"), &signing_key.serialize_pem())?;
     secret(&state.join("pki/service-account.pub"), &signing_key.public_key_pem())?;
 
-    let mut tokens = String::new();
+    let mut tokens = Vec::new();
     let node = ("node", format!("system:node:{NODE_NAME}"), "system:nodes");
     let users = USERS
         .iter()
@@ -50,10 +50,10 @@ pub fn write(state: &StateDir) -> Result<(), Error> {
         .chain([node]);
     for (name, user, groups) in users {
         let token = random_token()?;
-        tokens.push_str(&format!("{token},{user},{name},\"{groups}\"\n"));
+        tokens.push(format!("{token},{user},{name},\"{groups}\""));
         secret(&state.kubeconfig(name), &kubeconfig(state, &user, &token))?;
     }
-    secret(&state.join("pki/tokens.csv"), &tokens)
+    secret(&state.join("pki/tokens.csv"), &tokens.join("\n"))
 }
 
 fn authority() -> Result<CertifiedIssuer<'static, KeyPair>, Error> {
@@ -108,7 +108,7 @@ fn random_token() -> Result<String, Error> {
     fs::File::open("/dev/urandom")
         .and_then(|mut file| file.read_exact(&mut bytes))
         .file("read", "/dev/urandom")?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
 }
 
 fn secret(path: &Path, content: &str) -> Result<(), Error> {

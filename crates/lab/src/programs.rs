@@ -176,7 +176,7 @@ impl Family {
 fn linker_flags() -> String {
     let (major, rest) = KUBERNETES.split_once('.').unwrap_or((KUBERNETES, ""));
     let minor = rest.split('.').next().unwrap_or_default();
-    let mut flags = "-s -w".to_owned();
+    let mut flags = vec!["-s -w".to_owned()];
     for package in ["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"] {
         for (name, value) in [
             ("gitVersion", format!("v{KUBERNETES}").as_str()),
@@ -186,10 +186,10 @@ fn linker_flags() -> String {
             ("gitCommit", "unknown"),
             ("buildDate", "1970-01-01T00:00:00Z"),
         ] {
-            flags.push_str(&format!(" -X {package}.{name}={value}"));
+            flags.push(format!("-X {package}.{name}={value}"));
         }
     }
-    flags
+    flags.join(" ")
 }
 
 /// Builds a family unless the cache has it, and returns the folder with its programs.
