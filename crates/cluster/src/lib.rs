@@ -1,1 +1,98 @@
-//! To be filled.
+//! What the operator does: every Kubernetes and HTTP call, and no decision.
+//!
+//! [`Cluster::observe`] reads what a pass asks for, [`Cluster::record`] writes the status, [`Cluster::act`] carries out
+//! effects, [`Cluster::publish`] tells people. Every call has a deadline of its own: the client retries a 503 for minutes.
+
+mod act;
+mod call;
+mod error;
+mod events;
+mod observe;
+mod probe;
+mod rbac;
+mod record;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures::channel::mpsc::UnboundedReceiver;
+use kube::Client;
+use kube::runtime::events::{Recorder, Reporter};
+use kube::runtime::reflector::ObjectRef;
+use perfval_api::PerfValidation;
+use tokio::sync::OnceCell;
+
+pub use error::{Class, Error, Failure};
+pub use probe::EndpointAccess;
+pub use rbac::{PERMISSIONS, Permission, Scope};
+pub use record::Recorded;
+
+use probe::Probes;
+
+/// Field manager of everything the operator applies, and reporting controller of its events.
+pub const FIELD_MANAGER: &str = "perfvalidation-operator";
+
+/// Objects whose probe was answered: each deserves a pass.
+pub type Wakeups = UnboundedReceiver<ObjectRef<PerfValidation>>;
+
+/// The cluster, as the operator reads and changes it. Cheap to clone; made once, because it remembers probes and events.
+#[derive(Clone)]
+pub struct Cluster {
+    client: Client,
+    recorder: Recorder,
+    probes: Probes,
+    version: Arc<OnceCell<String>>,
+    counters: Arc<Counters>,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    timeouts: AtomicU64,
+    lost_events: AtomicU64,
+}
+
+/// What went wrong without ending a pass, since the process began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// API calls that did not answer in time.
+    pub timeouts: u64,
+    /// Events that could not be published.
+    pub lost_events: u64,
+}
+
+impl Cluster {
+    /// `client` may retry; `impatient` must not (`Config::default_retry = false`): a frontend that is not ready yet answers
+    /// 503 through the API server, and a patient client would turn that into a hang. `instance` names this process in events.
+    pub fn new(client: Client, impatient: Client, access: EndpointAccess, instance: String) -> (Self, Wakeups) {
+        let (wake, wakeups) = futures::channel::mpsc::unbounded();
+        let reporter = Reporter {
+            controller: FIELD_MANAGER.to_owned(),
+            instance: Some(instance),
+        };
+        let cluster = Self {
+            recorder: Recorder::new(client.clone(), reporter),
+            client,
+            probes: Probes::new(access, impatient, wake),
+            version: Arc::default(),
+            counters: Arc::default(),
+        };
+        (cluster, wakeups)
+    }
+
+    /// Version of the API server, such as `v1.36.4`; asked for once.
+    pub async fn version(&self) -> Result<String, Failure> {
+        let ask = || async {
+            let info = self.bounded(self.client.apiserver_version()).await?;
+            Ok(info.git_version)
+        };
+        self.version.get_or_try_init(ask).await.cloned()
+    }
+
+    /// What went wrong without ending a pass.
+    pub fn counts(&self) -> Counts {
+        Counts {
+            timeouts: self.counters.timeouts.load(Ordering::Relaxed),
+            lost_events: self.counters.lost_events.load(Ordering::Relaxed),
+        }
+    }
+}

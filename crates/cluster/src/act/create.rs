@@ -1,0 +1,71 @@
+use std::fmt::Debug;
+
+use k8s_openapi::NamespaceResourceScope;
+use kube::api::{Api, PostParams};
+use kube::core::{DynamicObject, Resource, ResourceExt as _};
+use perfval_core::Run;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::in_namespace;
+use crate::observe::{deployments_at, is_ours};
+use crate::{Cluster, Error, FIELD_MANAGER, Failure};
+
+impl Cluster {
+    /// Creates an object of a built-in kind.
+    pub(super) async fn create<K>(&self, run: &Run<'_>, object: &K) -> Result<(), Error>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
+    {
+        let api: Api<K> = Api::namespaced(self.client.clone(), run.namespace());
+        self.create_in(run, &api, &K::kind(&()), object).await
+    }
+
+    /// Creates the DynamoGraphDeployment, at the version in which its body is written.
+    pub(super) async fn create_deployment(&self, run: &Run<'_>, object: &DynamicObject) -> Result<(), Error> {
+        let resource = deployments_at(object.types.as_ref().map_or("", |types| types.api_version.as_str()));
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), run.namespace(), &resource);
+        self.create_in(run, &api, &resource.kind, object).await
+    }
+
+    /// Creates, never applies: an apply would silently take over a stranger's object. One that exists and is ours is the
+    /// one that an earlier pass created.
+    async fn create_in<K>(&self, run: &Run<'_>, api: &Api<K>, kind: &str, object: &K) -> Result<(), Error>
+    where
+        K: Resource + Clone + Debug + Serialize + DeserializeOwned,
+    {
+        let params = PostParams {
+            field_manager: Some(FIELD_MANAGER.into()),
+            ..PostParams::default()
+        };
+        let Err(failure) = self.bounded(api.create(&params, object)).await else {
+            return Ok(());
+        };
+        let name = object.name_any();
+        let failed = |failure| Error::Create {
+            kind: kind.to_owned(),
+            name: in_namespace(run, &name),
+            failure,
+        };
+        if !already_exists(&failure) {
+            return Err(failed(failure));
+        }
+        let found = match self.bounded(api.get_metadata(&name)).await {
+            Ok(found) => found,
+            // It went away in between.
+            Err(gone) if gone.is_not_found() => return Err(failed(failure)),
+            Err(unread) => return Err(failed(unread)),
+        };
+        if is_ours(run, &found) {
+            return Ok(());
+        }
+        Err(Error::NameTaken {
+            kind: kind.to_owned(),
+            name: in_namespace(run, &name),
+        })
+    }
+}
+
+fn already_exists(failure: &Failure) -> bool {
+    matches!(failure, Failure::Call(kube::Error::Api(status)) if status.is_already_exists())
+}

@@ -1,0 +1,69 @@
+use kube::api::{Api, Patch, PatchParams};
+use perfval_api::PerfValidation;
+use perfval_api::meta::FINALIZER;
+use perfval_core::Run;
+use serde_json::{Value, json};
+
+use super::in_namespace;
+use crate::{Cluster, Error, FIELD_MANAGER, Failure};
+
+impl Cluster {
+    pub(super) async fn ensure_finalizer(&self, run: &Run<'_>) -> Result<(), Error> {
+        if run.has_finalizer() {
+            return Ok(());
+        }
+        // Each operation holds only on the list that was seen: others add and remove finalizers too.
+        let operations = match run.object.metadata.finalizers.as_deref() {
+            None | Some([]) => json!([
+                {"op": "test", "path": "/metadata/finalizers", "value": null},
+                {"op": "add", "path": "/metadata/finalizers", "value": [FINALIZER]},
+            ]),
+            Some(seen) => json!([
+                {"op": "test", "path": "/metadata/finalizers", "value": seen},
+                {"op": "add", "path": "/metadata/finalizers/-", "value": FINALIZER},
+            ]),
+        };
+        self.patch_finalizers(run, operations)
+            .await
+            .map_err(|failure| Error::Finalizer {
+                name: in_namespace(run, run.name()),
+                failure,
+            })
+    }
+
+    pub(super) async fn release_finalizer(&self, run: &Run<'_>) -> Result<(), Error> {
+        let seen = run.object.metadata.finalizers.as_deref().unwrap_or_default();
+        let Some(at) = seen.iter().position(|finalizer| finalizer == FINALIZER) else {
+            return Ok(());
+        };
+        let path = format!("/metadata/finalizers/{at}");
+        let operations = json!([
+            {"op": "test", "path": path, "value": FINALIZER},
+            {"op": "remove", "path": path},
+        ]);
+        match self.patch_finalizers(run, operations).await {
+            Err(failure) if !failure.is_not_found() => Err(Error::Finalizer {
+                name: in_namespace(run, run.name()),
+                failure,
+            }),
+            // A missing object is a released one.
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    async fn patch_finalizers(&self, run: &Run<'_>, mut operations: Value) -> Result<(), Failure> {
+        if let Some(all) = operations.as_array_mut() {
+            all.insert(0, json!({"op": "test", "path": "/metadata/uid", "value": run.uid()}));
+        }
+        let patch =
+            serde_json::from_value(operations).map_err(|error| Failure::Call(kube::Error::SerdeError(error)))?;
+        let params = PatchParams {
+            field_manager: Some(FIELD_MANAGER.into()),
+            ..PatchParams::default()
+        };
+        let api: Api<PerfValidation> = Api::namespaced(self.client.clone(), run.namespace());
+        let patch: Patch<()> = Patch::Json(patch);
+        self.bounded(api.patch_metadata(run.name(), &params, &patch)).await?;
+        Ok(())
+    }
+}

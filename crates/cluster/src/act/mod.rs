@@ -1,0 +1,44 @@
+//! Changes: what each [`Effect`] stands for. Every one may be repeated, because a crash or a time-out repeats it.
+
+mod create;
+mod delete;
+mod finalizer;
+mod results;
+
+use perfval_core::{Effect, Run};
+
+use crate::{Cluster, Error};
+
+impl Cluster {
+    /// Carries out effects in their order; the first that fails ends it.
+    pub async fn act(&self, run: &Run<'_>, effects: &[Effect]) -> Result<(), Error> {
+        for effect in effects {
+            self.carry_out(run, effect).await?;
+        }
+        Ok(())
+    }
+
+    async fn carry_out(&self, run: &Run<'_>, effect: &Effect) -> Result<(), Error> {
+        match effect {
+            Effect::EnsureFinalizer => self.ensure_finalizer(run).await,
+            Effect::ReleaseFinalizer => self.release_finalizer(run).await,
+            Effect::CreateClaimTemplate(template) => self.create(run, template.as_ref()).await,
+            Effect::CreateCacheClaim(claim) => self.create(run, claim.as_ref()).await,
+            Effect::CreateCacheJob(job) | Effect::CreateTrialJob(job) => self.create(run, job.as_ref()).await,
+            Effect::CreateWorkersService(service) => self.create(run, service.as_ref()).await,
+            Effect::CreateDeployment(deployment) => self.create_deployment(run, deployment).await,
+            Effect::Probe(request) => {
+                self.probes.send(run, request);
+                Ok(())
+            }
+            Effect::SaveResults(results) => self.save_results(run, results).await,
+            Effect::Delete(child) => self.delete_child(run, child).await,
+            Effect::DeleteSelf => self.delete_self(run).await,
+        }
+    }
+}
+
+/// How errors name an object of the run's namespace.
+fn in_namespace(run: &Run<'_>, name: &str) -> String {
+    format!("{}/{name}", run.namespace())
+}

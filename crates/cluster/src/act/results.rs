@@ -1,0 +1,36 @@
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, Patch, PatchParams};
+use kube::core::ResourceExt as _;
+use perfval_core::Run;
+
+use super::in_namespace;
+use crate::observe::is_ours;
+use crate::{Cluster, Error, FIELD_MANAGER};
+
+impl Cluster {
+    /// Applies the results: unlike everything else they may be written again with more in them.
+    pub(super) async fn save_results(&self, run: &Run<'_>, results: &ConfigMap) -> Result<(), Error> {
+        let name = results.name_any();
+        let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), run.namespace());
+        let failed = |failure| Error::SaveResults {
+            name: in_namespace(run, &name),
+            failure,
+        };
+        match self.bounded(api.get_metadata(&name)).await {
+            Ok(found) if !is_ours(run, &found) => {
+                return Err(Error::NameTaken {
+                    kind: "ConfigMap".into(),
+                    name: in_namespace(run, &name),
+                });
+            }
+            Ok(_) => {}
+            Err(failure) if failure.is_not_found() => {}
+            Err(failure) => return Err(failed(failure)),
+        }
+        let params = PatchParams::apply(FIELD_MANAGER).force();
+        match self.bounded(api.patch(&name, &params, &Patch::Apply(results))).await {
+            Ok(_) => Ok(()),
+            Err(failure) => Err(failed(failure)),
+        }
+    }
+}

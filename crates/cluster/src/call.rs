@@ -1,0 +1,108 @@
+//! One call: its deadline, and what its failure tells.
+
+use std::fmt::Debug;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use kube::api::{Api, ListParams};
+use kube::core::Resource;
+use perfval_core::Seen;
+use serde::de::DeserializeOwned;
+
+use crate::{Cluster, Failure};
+
+/// How long a call may take. The default client retries 429, 503 and 504 for minutes and has no read timeout.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Logs come from a kubelet, and a result may have megabytes.
+pub(crate) const LOG_PATIENCE: Duration = Duration::from_secs(30);
+/// Objects per page of a list.
+const PAGE: u32 = 500;
+/// A paged list is one snapshot; when it expires in between, the whole list is read again this often.
+const RESTARTS: u32 = 3;
+
+impl Cluster {
+    /// A call with the ordinary deadline.
+    pub(crate) async fn bounded<T>(&self, call: impl Future<Output = kube::Result<T>>) -> Result<T, Failure> {
+        self.bounded_by(PATIENCE, call).await
+    }
+
+    /// A call with a deadline.
+    pub(crate) async fn bounded_by<T>(
+        &self,
+        limit: Duration,
+        call: impl Future<Output = kube::Result<T>>,
+    ) -> Result<T, Failure> {
+        match tokio::time::timeout(limit, call).await {
+            Ok(answer) => answer.map_err(Failure::Call),
+            Err(_) => {
+                self.counters.timeouts.fetch_add(1, Ordering::Relaxed);
+                Err(Failure::TimedOut { after: limit })
+            }
+        }
+    }
+
+    /// A consistent list: all pages, of one snapshot, never from a cache that may be behind.
+    pub(crate) async fn list<K>(&self, api: &Api<K>, params: ListParams) -> Result<Vec<K>, Failure>
+    where
+        K: Resource + Clone + DeserializeOwned + Debug,
+    {
+        let mut restarts = 0;
+        loop {
+            match self.pages(api, params.clone()).await {
+                Err(expired) if expired.code() == Some(410) && restarts < RESTARTS => restarts += 1,
+                done => return done,
+            }
+        }
+    }
+
+    async fn pages<K>(&self, api: &Api<K>, params: ListParams) -> Result<Vec<K>, Failure>
+    where
+        K: Resource + Clone + DeserializeOwned + Debug,
+    {
+        let mut params = params.limit(PAGE);
+        let mut all = Vec::new();
+        loop {
+            let mut page = self.bounded(api.list(&params)).await?;
+            // Half of an object's bytes, and nobody reads them.
+            for object in &mut page.items {
+                object.meta_mut().managed_fields = None;
+            }
+            all.append(&mut page.items);
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => params = params.continue_token(&token),
+                None => return Ok(all),
+            }
+        }
+    }
+}
+
+/// What a read gave, inside this crate: `?` hands a failed one on.
+pub(crate) type Read<T> = Result<T, Unread>;
+
+/// Why a read gave nothing.
+pub(crate) enum Unread {
+    /// The API server says that it is not there.
+    Absent,
+    /// Nobody knows; the text names the call and the answer.
+    Unknown(String),
+}
+
+/// Names a call and reads its answer: only a 404 means "not there".
+pub(crate) fn read<T>(call: &str, answer: Result<T, Failure>) -> Read<T> {
+    answer.map_err(|failure| {
+        if failure.is_not_found() {
+            Unread::Absent
+        } else {
+            Unread::Unknown(format!("{call}: {failure}"))
+        }
+    })
+}
+
+/// A read, as decisions see it.
+pub(crate) fn seen<T>(read: Read<T>) -> Seen<T> {
+    match read {
+        Ok(value) => Seen::Present(value),
+        Err(Unread::Absent) => Seen::Absent,
+        Err(Unread::Unknown(why)) => Seen::Unknown(why),
+    }
+}

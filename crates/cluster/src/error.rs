@@ -1,0 +1,227 @@
+use std::error::Error as _;
+use std::fmt;
+use std::time::Duration;
+
+/// A change that could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An object could not be created.
+    #[error("create {kind} {name}: {failure}; {}", failure.advice())]
+    Create {
+        /// Its kind.
+        kind: String,
+        /// Its `namespace/name`.
+        name: String,
+        /// The answer.
+        failure: Failure,
+    },
+    /// An object of the same name belongs to somebody else.
+    #[error("create {kind} {name}: it exists and belongs to somebody else; remove or rename it, then rerun")]
+    NameTaken {
+        /// Its kind.
+        kind: String,
+        /// Its `namespace/name`.
+        name: String,
+    },
+    /// An object could not be deleted.
+    #[error("delete {kind} {name}: {failure}; {}", failure.advice())]
+    Delete {
+        /// Its kind.
+        kind: String,
+        /// Its `namespace/name`.
+        name: String,
+        /// The answer.
+        failure: Failure,
+    },
+    /// The finalizer could not be put on or taken off the object.
+    #[error("patch the finalizers of PerfValidation {name}: {failure}; {}", failure.advice())]
+    Finalizer {
+        /// The object's `namespace/name`.
+        name: String,
+        /// The answer.
+        failure: Failure,
+    },
+    /// The results ConfigMap could not be written.
+    #[error("apply ConfigMap {name} with the results: {failure}; {}", failure.advice())]
+    SaveResults {
+        /// Its `namespace/name`.
+        name: String,
+        /// The answer.
+        failure: Failure,
+    },
+    /// The status could not be written.
+    #[error("patch the status of PerfValidation {name}: {failure}; {}", failure.advice())]
+    RecordStatus {
+        /// The object's `namespace/name`.
+        name: String,
+        /// The answer.
+        failure: Failure,
+    },
+}
+
+/// What a failed change asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Trying again may help.
+    Transient,
+    /// Somebody else moved on: read again, then decide again.
+    Conflict,
+    /// Somebody has to correct something first.
+    Permanent,
+}
+
+impl Error {
+    /// A stable word for conditions, events and metric labels: the variant's name.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Create { .. } => "Create",
+            Self::NameTaken { .. } => "NameTaken",
+            Self::Delete { .. } => "Delete",
+            Self::Finalizer { .. } => "Finalizer",
+            Self::SaveResults { .. } => "SaveResults",
+            Self::RecordStatus { .. } => "RecordStatus",
+        }
+    }
+
+    /// What it asks for.
+    pub fn class(&self) -> Class {
+        match self {
+            Self::NameTaken { .. } => Class::Permanent,
+            // 422 is how the API server says that a JSON patch's `test` did not hold.
+            Self::Finalizer { failure, .. } if failure.code() == Some(422) => Class::Conflict,
+            Self::Create { failure, .. }
+            | Self::Delete { failure, .. }
+            | Self::Finalizer { failure, .. }
+            | Self::SaveResults { failure, .. }
+            | Self::RecordStatus { failure, .. } => failure.class(),
+        }
+    }
+}
+
+/// Why a call gave nothing.
+#[derive(Debug)]
+pub enum Failure {
+    /// No answer in time; a write may have happened nevertheless.
+    TimedOut {
+        /// The limit.
+        after: Duration,
+    },
+    /// The API server's refusal, or a broken connection.
+    Call(kube::Error),
+}
+
+impl Failure {
+    /// HTTP status of the API server's answer.
+    pub fn code(&self) -> Option<u16> {
+        match self {
+            Self::Call(kube::Error::Api(status)) => Some(status.code),
+            Self::Call(_) | Self::TimedOut { .. } => None,
+        }
+    }
+
+    /// Whether the API server says that there is no such object, or no such kind.
+    pub fn is_not_found(&self) -> bool {
+        self.code() == Some(404)
+    }
+
+    /// What it asks for.
+    pub fn class(&self) -> Class {
+        match (self, self.code()) {
+            (_, Some(409)) => Class::Conflict,
+            // 401: a token may be between two rotations.
+            (_, Some(401 | 408 | 429 | 500..)) | (Self::TimedOut { .. }, _) => Class::Transient,
+            (_, Some(_)) => Class::Permanent,
+            (Self::Call(kube::Error::SerdeError(_) | kube::Error::BuildRequest(_) | kube::Error::HttpError(_)), _) => {
+                Class::Permanent
+            }
+            (Self::Call(_), None) => Class::Transient,
+        }
+    }
+
+    fn advice(&self) -> &'static str {
+        match (self.class(), self.code()) {
+            (Class::Transient, _) => "it is tried again",
+            (Class::Conflict, _) => "it is read and decided again",
+            (Class::Permanent, Some(403)) => {
+                "give the operator this right (config/rbac), or lift the quota or policy that refuses"
+            }
+            (Class::Permanent, Some(404)) => "check that the namespace exists and the kind is served",
+            (Class::Permanent, _) => "correct what the answer names, then rerun",
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TimedOut { after } => write!(f, "no answer within {} s", after.as_secs()),
+            Self::Call(kube::Error::Api(status)) => write!(f, "{} {}: {}", status.code, status.reason, status.message),
+            Self::Call(error) => {
+                write!(f, "{error}")?;
+                let mut cause = error.source();
+                while let Some(inner) = cause {
+                    write!(f, ": {inner}")?;
+                    cause = inner.source();
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    fn answer(code: u16) -> Failure {
+        Failure::Call(kube::Error::Api(
+            Status::failure("no", "Because").with_code(code).boxed(),
+        ))
+    }
+
+    #[test]
+    fn answers_fall_into_classes() {
+        let classes = [
+            (400, Class::Permanent),
+            (401, Class::Transient),
+            (403, Class::Permanent),
+            (404, Class::Permanent),
+            (409, Class::Conflict),
+            (413, Class::Permanent),
+            (422, Class::Permanent),
+            (429, Class::Transient),
+            (500, Class::Transient),
+            (503, Class::Transient),
+        ];
+        for (code, class) in classes {
+            assert_eq!(answer(code).class(), class, "{code}");
+        }
+        let after = Duration::from_secs(10);
+        assert_eq!(Failure::TimedOut { after }.class(), Class::Transient);
+    }
+
+    #[test]
+    fn a_failed_test_of_a_json_patch_is_a_conflict() {
+        let error = Error::Finalizer {
+            name: "perf/demo".into(),
+            failure: answer(422),
+        };
+        assert_eq!(error.class(), Class::Conflict);
+    }
+
+    #[test]
+    fn the_text_names_the_call_the_answer_and_the_next_step() {
+        let error = Error::Create {
+            kind: "Job".into(),
+            name: "perf/pv-1-t1".into(),
+            failure: answer(403),
+        };
+        let text = error.to_string();
+        for part in ["create Job perf/pv-1-t1", "403 Because: no", "config/rbac"] {
+            assert!(text.contains(part), "{part:?} is not in {text:?}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+use std::sync::atomic::Ordering;
+
+use kube::core::Resource;
+use kube::runtime::events::{Event, EventType};
+use perfval_core::{Notice, Run};
+
+use crate::Cluster;
+
+/// The API server refuses a longer note.
+const NOTE_BYTES: usize = 1024;
+/// The API server refuses a longer reason or action.
+const WORD_BYTES: usize = 128;
+
+impl Cluster {
+    /// Publishes Events on the object. A lost one is logged and counted, and never fails a pass. Within six minutes an Event
+    /// of the same type, action and reason only raises a count: its note is lost.
+    pub async fn publish(&self, run: &Run<'_>, notices: &[Notice]) {
+        let object = run.object.object_ref(&());
+        for notice in notices {
+            let event = Event {
+                type_: if notice.warning {
+                    EventType::Warning
+                } else {
+                    EventType::Normal
+                },
+                reason: cut(&notice.reason, WORD_BYTES),
+                note: Some(cut(&notice.note, NOTE_BYTES)),
+                action: cut(notice.action, WORD_BYTES),
+                secondary: None,
+            };
+            if let Err(failure) = self.bounded(self.recorder.publish(&event, &object)).await {
+                self.counters.lost_events.fetch_add(1, Ordering::Relaxed);
+                tracing::warn!(reason = event.reason, %failure, "an event is lost");
+            }
+        }
+    }
+}
+
+/// The beginning of a text, at most so many bytes; an ellipsis shows that there was more.
+fn cut(text: &str, bytes: usize) -> String {
+    const ELLIPSIS: &str = "…";
+    if text.len() <= bytes {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(bytes.saturating_sub(ELLIPSIS.len()));
+    format!("{}{ELLIPSIS}", &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_note_keeps_its_beginning_within_the_limit() {
+        assert_eq!(cut("short", 5), "short");
+        let note = "ä".repeat(600); // 1,200 bytes
+        let kept = cut(&note, NOTE_BYTES);
+        assert!(
+            kept.len() <= NOTE_BYTES && kept.len() > NOTE_BYTES - 4,
+            "{}",
+            kept.len()
+        );
+        assert!(kept.ends_with("ä…"));
+    }
+}

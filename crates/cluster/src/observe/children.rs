@@ -1,0 +1,89 @@
+//! Everything that carries the object's label, of any run.
+
+use std::fmt::Debug;
+
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::resource::v1::ResourceClaimTemplate;
+use kube::api::{Api, ListParams};
+use kube::core::{Resource, ResourceExt as _};
+use perfval_api::meta::{NAME_LABEL, RUN_LABEL};
+use perfval_core::Run;
+use perfval_core::observed::{Child, ChildKind, ChildRef};
+use serde::de::DeserializeOwned;
+
+use crate::Cluster;
+use crate::call::{Read, Unread, read};
+
+/// Selects what carries the object's name.
+pub(super) fn of_object(run: &Run<'_>) -> ListParams {
+    ListParams::default().labels(&format!("{NAME_LABEL}={}", run.name()))
+}
+
+impl Cluster {
+    /// The kinds that a run removes; the cache's volume claim and the results outlive it.
+    pub(super) async fn children(&self, run: &Run<'_>) -> Read<Vec<Child>> {
+        let client = || self.client.clone();
+        let jobs: Api<Job> = Api::namespaced(client(), run.namespace());
+        let services: Api<Service> = Api::namespaced(client(), run.namespace());
+        let templates: Api<ResourceClaimTemplate> = Api::namespaced(client(), run.namespace());
+        let (jobs, deployments, services, templates) = futures::join!(
+            self.children_of(run, ChildKind::Job, &jobs),
+            self.child_deployments(run),
+            self.children_of(run, ChildKind::Service, &services),
+            self.children_of(run, ChildKind::ClaimTemplate, &templates),
+        );
+        let mut all = Vec::new();
+        for part in [jobs, deployments, services, templates] {
+            match part {
+                Ok(mut children) => all.append(&mut children),
+                // The kind is not served: there are none of it.
+                Err(Unread::Absent) => {}
+                Err(unknown) => return Err(unknown),
+            }
+        }
+        Ok(all)
+    }
+
+    async fn child_deployments(&self, run: &Run<'_>) -> Read<Vec<Child>> {
+        let api = self.deployments(run).await?;
+        match self.children_of(run, ChildKind::Deployment, &api).await {
+            // The recorded version is not served any more; the deployments may live on under another one.
+            Err(Unread::Absent) => {
+                let api = self.served_deployments(run).await?;
+                self.children_of(run, ChildKind::Deployment, &api).await
+            }
+            known => known,
+        }
+    }
+
+    async fn children_of<K>(&self, run: &Run<'_>, kind: ChildKind, api: &Api<K>) -> Read<Vec<Child>>
+    where
+        K: Resource + Clone + DeserializeOwned + Debug,
+    {
+        let call = format!("list {kind:?}s of {}/{}", run.namespace(), run.name());
+        let found = read(&call, self.list(api, of_object(run)).await)?;
+        Ok(found.iter().map(|object| child(run, kind, object)).collect())
+    }
+}
+
+fn child(run: &Run<'_>, kind: ChildKind, object: &impl Resource) -> Child {
+    Child {
+        id: ChildRef {
+            kind,
+            name: object.name_any(),
+            uid: object.uid().unwrap_or_default(),
+        },
+        deleting: object.meta().deletion_timestamp.is_some(),
+        run: object.labels().get(RUN_LABEL).cloned().unwrap_or_default(),
+        ours: is_ours(run, object),
+    }
+}
+
+/// Whether an object's controller is this very `PerfValidation`; a name or a label proves nothing.
+pub(crate) fn is_ours(run: &Run<'_>, object: &impl Resource) -> bool {
+    let owners = object.owner_references();
+    owners
+        .iter()
+        .any(|owner| owner.controller == Some(true) && owner.uid == run.uid())
+}

@@ -1,0 +1,137 @@
+//! Whether and how Dynamo serves its API, the deployment of a run, and what the API server would say to it.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, PostParams};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind, Request, ResourceExt as _};
+use kube::discovery::pinned_kind;
+use kube::error::DiscoveryError;
+use perfval_core::observed::{Admission, DynamoApi};
+use perfval_core::{Run, names};
+
+use crate::call::{Read, Unread, read};
+use crate::{Cluster, FIELD_MANAGER, Failure};
+
+const GROUP: &str = "nvidia.com";
+const KIND: &str = "DynamoGraphDeployment";
+const PLURAL: &str = "dynamographdeployments";
+const CRD: &str = "dynamographdeployments.nvidia.com";
+/// Stamped on the CRD by Dynamo's installation; absent where CRDs were applied by hand.
+const OPERATOR_VERSION: &str = "dynamo.nvidia.com/operator-version";
+/// Versions we speak, the newest first.
+const VERSIONS: [&str; 2] = ["v1beta1", "v1alpha1"];
+
+/// The resource at an apiVersion that a run has recorded.
+pub(crate) fn deployments_at(api_version: &str) -> ApiResource {
+    let version = api_version.split_once('/').map_or(api_version, |(_, version)| version);
+    ApiResource {
+        group: GROUP.into(),
+        version: version.into(),
+        api_version: format!("{GROUP}/{version}"),
+        kind: KIND.into(),
+        plural: PLURAL.into(),
+    }
+}
+
+impl Cluster {
+    /// The CRD tells whether Dynamo is installed, discovery which of its versions is served. The group alone tells nothing:
+    /// other operators serve `nvidia.com` too.
+    pub(super) async fn dynamo(&self) -> Read<DynamoApi> {
+        let crds: Api<CustomResourceDefinition> = Api::all(self.client.clone());
+        // Metadata only: the CRD itself has 1.6 MB.
+        let crd = self.bounded(crds.get_metadata(CRD)).await;
+        let crd = read(&format!("get CustomResourceDefinition {CRD}"), crd)?;
+        for version in VERSIONS {
+            if let Some(resource) = self.served(version).await? {
+                return Ok(DynamoApi {
+                    resource,
+                    operator_version: crd.annotations().get(OPERATOR_VERSION).cloned(),
+                });
+            }
+        }
+        // Discovery may lag behind a new CRD by some seconds.
+        let versions = VERSIONS.join(" or ");
+        Err(Unread::Unknown(format!(
+            "{CRD} exists, but {KIND} is not served as {versions}"
+        )))
+    }
+
+    async fn served(&self, version: &str) -> Read<Option<ApiResource>> {
+        let kind = GroupVersionKind::gvk(GROUP, version, KIND);
+        let found = match self.bounded(pinned_kind(&self.client, &kind)).await {
+            Err(Failure::Call(kube::Error::Discovery(DiscoveryError::MissingKind(_)))) => return Ok(None),
+            answer => answer,
+        };
+        match read(&format!("discover {GROUP}/{version}"), found) {
+            Ok((resource, _)) => Ok(Some(resource)),
+            Err(Unread::Absent) => Ok(None),
+            Err(unknown) => Err(unknown),
+        }
+    }
+
+    /// Deployments in the run's namespace, at its recorded version; without one, at the newest that is served.
+    pub(crate) async fn deployments(&self, run: &Run<'_>) -> Read<Api<DynamicObject>> {
+        match &run.status().workload {
+            Some(workload) => Ok(self.deployments_as(run, &deployments_at(&workload.api_version))),
+            None => self.served_deployments(run).await,
+        }
+    }
+
+    /// Deployments in the run's namespace, at the newest version that is served.
+    pub(super) async fn served_deployments(&self, run: &Run<'_>) -> Read<Api<DynamicObject>> {
+        Ok(self.deployments_as(run, &self.dynamo().await?.resource))
+    }
+
+    fn deployments_as(&self, run: &Run<'_>, resource: &ApiResource) -> Api<DynamicObject> {
+        Api::namespaced_with(self.client.clone(), run.namespace(), resource)
+    }
+
+    /// The deployment of this run.
+    pub(super) async fn deployment(&self, run: &Run<'_>) -> Read<DynamicObject> {
+        let name = names::deployment(&run.id());
+        let api = self.deployments(run).await?;
+        let call = format!("get {KIND} {}/{name}", run.namespace());
+        read(&call, self.bounded(api.get(&name)).await)
+    }
+
+    /// Asks the API server whether it would take the deployment: schema with unknown fields refused, webhooks, quota.
+    pub(super) async fn dry_run(&self, run: &Run<'_>, body: &DynamicObject) -> Read<Admission> {
+        let call = format!("dry run of {KIND} {}/{}", run.namespace(), body.name_any());
+        let unknown = |why: String| Unread::Unknown(format!("{call}: {why}"));
+        let api_version = body.types.as_ref().map_or("", |types| types.api_version.as_str());
+        let api = self.deployments_as(run, &deployments_at(api_version));
+        let request = strict_dry_run(&api, body).map_err(unknown)?;
+        match self.bounded(self.client.request::<DynamicObject>(request)).await {
+            Ok(_) => Ok(Admission::Accepted),
+            Err(failure) => judge(&failure).ok_or_else(|| unknown(failure.to_string())),
+        }
+    }
+}
+
+/// kube's own create has no `fieldValidation`.
+fn strict_dry_run(api: &Api<DynamicObject>, body: &DynamicObject) -> Result<http::Request<Vec<u8>>, String> {
+    let params = PostParams {
+        dry_run: true,
+        field_manager: Some(FIELD_MANAGER.into()),
+    };
+    let bytes = serde_json::to_vec(body).map_err(|error| error.to_string())?;
+    let mut request = Request::new(api.resource_url())
+        .create(&params, bytes)
+        .map_err(|error| error.to_string())?;
+    let strict = format!("{}&fieldValidation=Strict", request.uri());
+    *request.uri_mut() = strict.parse().map_err(|error| format!("{strict}: {error}"))?;
+    Ok(request)
+}
+
+/// A refusal of the object is an answer; a refusal of the caller, a kind that is not served and a server in trouble are none.
+fn judge(failure: &Failure) -> Option<Admission> {
+    let Failure::Call(kube::Error::Api(status)) = failure else {
+        return None;
+    };
+    match status.code {
+        409 if status.is_already_exists() => Some(Admission::Accepted),
+        // Quota and policy answer 403 too; RBAC alone uses these words.
+        403 if status.message.contains("cannot create resource") => None,
+        400 | 403 | 413 | 422 => Some(Admission::Rejected(status.message.clone())),
+        _ => None,
+    }
+}

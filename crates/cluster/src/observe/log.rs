@@ -1,0 +1,53 @@
+use futures::AsyncReadExt as _;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, LogParams};
+use kube::core::ResourceExt as _;
+use perfval_core::build;
+
+use crate::Cluster;
+use crate::call::{LOG_PATIENCE, Read, Unread, read};
+
+/// The runner prints its result last, on one line of a megabyte or two. The container runtime cuts lines at 16 KiB, and the
+/// kubelet counts the pieces: 512 of them hold 8 MiB.
+const TAIL_LINES: i64 = 512;
+/// More than the tail can have: the limit counts from the beginning of the tail, so reaching it would lose the result.
+const LIMIT_BYTES: i64 = 10 << 20;
+
+impl Cluster {
+    /// The end of the AIPerf container's log; absent if there is none, because it never ran or its pod is gone.
+    pub(super) async fn aiperf_log(&self, pod: &Pod) -> Read<String> {
+        if !has_run(pod) {
+            return Err(Unread::Absent);
+        }
+        let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name_any());
+        let api: Api<Pod> = Api::namespaced(self.client.clone(), &namespace);
+        let params = LogParams {
+            container: Some(build::AIPERF_CONTAINER.into()),
+            tail_lines: Some(TAIL_LINES),
+            limit_bytes: Some(LIMIT_BYTES),
+            ..LogParams::default()
+        };
+        let whole = async {
+            let mut bytes = Vec::new();
+            let mut log = Box::pin(api.log_stream(&name, &params).await?);
+            log.read_to_end(&mut bytes).await.map_err(kube::Error::ReadEvents)?;
+            // Not `logs()`: the tail may begin in the middle of a character, which is no reason to lose the result.
+            Ok(String::from_utf8_lossy(&bytes).into_owned())
+        };
+        let call = format!("get the log of Pod {namespace}/{name}");
+        read(&call, self.bounded_by(LOG_PATIENCE, whole).await)
+    }
+}
+
+fn has_run(pod: &Pod) -> bool {
+    let statuses = pod
+        .status
+        .as_ref()
+        .and_then(|status| status.container_statuses.as_ref());
+    statuses
+        .into_iter()
+        .flatten()
+        .filter(|status| status.name == build::AIPERF_CONTAINER)
+        .filter_map(|status| status.state.as_ref())
+        .any(|state| state.running.is_some() || state.terminated.is_some())
+}

@@ -1,0 +1,137 @@
+//! Reads: what each [`Need`] stands for. Never fails; a read that could not be made is `Seen::Unknown`.
+
+mod children;
+mod dynamo;
+mod inventory;
+mod log;
+mod other_runs;
+mod trial;
+mod workload;
+
+use std::collections::BTreeMap;
+
+use futures::future::join_all;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::resource::v1::ResourceClaim;
+use k8s_openapi::api::storage::v1::StorageClass;
+use kube::api::{Api, ListParams};
+use kube::core::{DynamicObject, ResourceExt as _};
+use perfval_core::observed::{Admission, Child, DynamoApi, Inventory, Need, OtherRun, PodEvent, Probe, TrialSeen};
+use perfval_core::{Needs, Observed, Run, Seen, names};
+
+pub(crate) use children::is_ours;
+pub(crate) use dynamo::deployments_at;
+
+use crate::Cluster;
+use crate::call::{Read, read, seen};
+
+/// Annotation of the results ConfigMap, written by `build::results`.
+const RESULTS_SHA256: &str = "perfvalidation.dev/sha256";
+
+/// What one need gave.
+enum Answer {
+    Dynamo(Seen<DynamoApi>, Option<String>),
+    StorageClasses(Seen<Vec<StorageClass>>),
+    OtherRuns(Seen<Vec<OtherRun>>),
+    Inventory(Box<Inventory>),
+    Children(Seen<Vec<Child>>),
+    Deployment(Seen<DynamicObject>),
+    DryRun(Seen<Admission>),
+    Workload(Workload),
+    Probe(Probe),
+    Trial(Box<Seen<TrialSeen>>),
+    Results(Seen<Option<String>>, BTreeMap<i64, Seen<String>>),
+    CacheJob(Box<Seen<Job>>),
+}
+
+/// Pods, claims and events of a run.
+struct Workload {
+    pods: Seen<Vec<Pod>>,
+    claims: Seen<Vec<ResourceClaim>>,
+    events: Seen<Vec<PodEvent>>,
+}
+
+impl Cluster {
+    /// Reads what a pass needs, all parts at once.
+    pub async fn observe(&self, run: &Run<'_>, needs: &Needs) -> Observed {
+        if !needs.parts.contains(&Need::Probe) {
+            self.probes.forget(run);
+        }
+        let reads = needs.parts.iter().map(|need| self.answer(run, needs, *need));
+        let mut observed = Observed::default();
+        for answer in join_all(reads).await {
+            put(&mut observed, answer);
+        }
+        observed
+    }
+
+    async fn answer(&self, run: &Run<'_>, needs: &Needs, need: Need) -> Answer {
+        match need {
+            Need::Dynamo => Answer::Dynamo(seen(self.dynamo().await), self.version().await.ok()),
+            Need::StorageClasses => Answer::StorageClasses(seen(self.storage_classes().await)),
+            Need::OtherRuns => Answer::OtherRuns(seen(self.other_runs(run).await)),
+            Need::Inventory => Answer::Inventory(Box::new(self.inventory(run).await)),
+            Need::Children => Answer::Children(seen(self.children(run).await)),
+            Need::Deployment => Answer::Deployment(seen(self.deployment(run).await)),
+            Need::DryRun => Answer::DryRun(match needs.dry_run.as_deref() {
+                Some(body) => seen(self.dry_run(run, body).await),
+                None => Seen::NotAsked,
+            }),
+            Need::Workload => Answer::Workload(self.workload(run).await),
+            Need::Probe => Answer::Probe(self.probes.take(run)),
+            Need::Trial => Answer::Trial(Box::new(match needs.trial {
+                Some(number) => seen(self.trial(run, number).await),
+                None => Seen::NotAsked,
+            })),
+            Need::Results => {
+                let (saved, logs) =
+                    futures::join!(self.saved_results(run), self.trial_logs(run, &needs.finished_trials));
+                Answer::Results(seen(saved), logs)
+            }
+            Need::CacheJob => {
+                let name = names::cache_job(&run.id());
+                Answer::CacheJob(Box::new(seen(self.job(run, &name).await)))
+            }
+        }
+    }
+
+    async fn storage_classes(&self) -> Read<Vec<StorageClass>> {
+        let api: Api<StorageClass> = Api::all(self.client.clone());
+        read("list StorageClasses", self.list(&api, ListParams::default()).await)
+    }
+
+    async fn job(&self, run: &Run<'_>, name: &str) -> Read<Job> {
+        let api: Api<Job> = Api::namespaced(self.client.clone(), run.namespace());
+        let call = format!("get Job {}/{name}", run.namespace());
+        read(&call, self.bounded(api.get(name)).await)
+    }
+
+    /// The digest that the results ConfigMap carries, without its content.
+    async fn saved_results(&self, run: &Run<'_>) -> Read<Option<String>> {
+        let name = names::results(run.name(), &run.id());
+        let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), run.namespace());
+        let call = format!("get ConfigMap {}/{name}", run.namespace());
+        let found = read(&call, self.bounded(api.get_metadata(&name)).await)?;
+        Ok(found.annotations().get(RESULTS_SHA256).cloned())
+    }
+}
+
+fn put(observed: &mut Observed, answer: Answer) {
+    match answer {
+        Answer::Dynamo(dynamo, kubernetes) => (observed.dynamo, observed.kubernetes) = (dynamo, kubernetes),
+        Answer::StorageClasses(classes) => observed.storage_classes = classes,
+        Answer::OtherRuns(runs) => observed.other_runs = runs,
+        Answer::Inventory(inventory) => observed.inventory = Seen::Present(*inventory),
+        Answer::Children(children) => observed.children = children,
+        Answer::Deployment(deployment) => observed.deployment = deployment,
+        Answer::DryRun(admission) => observed.dry_run = admission,
+        Answer::Workload(Workload { pods, claims, events }) => {
+            (observed.pods, observed.claims, observed.pod_events) = (pods, claims, events);
+        }
+        Answer::Probe(probe) => observed.probe = probe,
+        Answer::Trial(trial) => observed.trial = *trial,
+        Answer::Results(saved, logs) => (observed.results, observed.trial_logs) = (saved, logs),
+        Answer::CacheJob(job) => observed.cache_job = *job,
+    }
+}

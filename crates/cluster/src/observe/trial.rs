@@ -1,0 +1,63 @@
+use std::collections::BTreeMap;
+
+use futures::stream::{self, StreamExt as _};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, ListParams};
+use perfval_core::observed::TrialSeen;
+use perfval_core::{Run, Seen, job, names};
+
+use crate::Cluster;
+use crate::call::{Read, Unread, read, seen};
+
+const JOB_NAME_LABEL: &str = "batch.kubernetes.io/job-name";
+/// Logs of megabytes, one after the other but one.
+const LOGS_AT_ONCE: usize = 2;
+
+impl Cluster {
+    /// Job, pod and output of the open trial.
+    pub(super) async fn trial(&self, run: &Run<'_>, number: i64) -> Read<TrialSeen> {
+        let name = names::trial_job(&run.id(), number);
+        let job = match self.job(run, &name).await {
+            Ok(job) => job,
+            // No Job yet: that is known, and the pass creates it.
+            Err(Unread::Absent) => return Ok(TrialSeen::default()),
+            Err(unknown) => return Err(unknown),
+        };
+        let pod = self.newest_pod(run, &name).await?;
+        let log = match &pod {
+            _ if !job::is_over(&job) => Seen::NotAsked,
+            Some(pod) => seen(self.aiperf_log(pod).await),
+            None => Seen::Absent,
+        };
+        Ok(TrialSeen {
+            job: Some(job),
+            pod,
+            log,
+        })
+    }
+
+    /// The output of every finished trial, by number.
+    pub(super) async fn trial_logs(&self, run: &Run<'_>, numbers: &[i64]) -> BTreeMap<i64, Seen<String>> {
+        stream::iter(numbers)
+            .map(|number| async move { (*number, seen(self.trial_log(run, *number).await)) })
+            .buffered(LOGS_AT_ONCE)
+            .collect()
+            .await
+    }
+
+    async fn trial_log(&self, run: &Run<'_>, number: i64) -> Read<String> {
+        let job = names::trial_job(&run.id(), number);
+        let pod = self.newest_pod(run, &job).await?.ok_or(Unread::Absent)?;
+        self.aiperf_log(&pod).await
+    }
+
+    /// The newest pod of a Job. By the Job controller's own label, which the pod has even where ours were taken off.
+    async fn newest_pod(&self, run: &Run<'_>, job: &str) -> Read<Option<Pod>> {
+        let api: Api<Pod> = Api::namespaced(self.client.clone(), run.namespace());
+        let params = ListParams::default().labels(&format!("{JOB_NAME_LABEL}={job}"));
+        let call = format!("list Pods of Job {}/{job}", run.namespace());
+        let pods = read(&call, self.list(&api, params).await)?;
+        let age = |pod: &Pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
+        Ok(pods.into_iter().max_by_key(age))
+    }
+}

@@ -1,0 +1,88 @@
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use k8s_openapi::api::core::v1::{Event, Pod};
+use k8s_openapi::api::resource::v1::ResourceClaim;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::{Api, ListParams};
+use kube::core::ResourceExt as _;
+use perfval_api::meta::RUN_LABEL;
+use perfval_core::observed::PodEvent;
+use perfval_core::{Run, Seen, readiness, time};
+
+use super::Workload;
+use super::children::of_object;
+use crate::Cluster;
+use crate::call::{Read, Unread, read, seen};
+
+/// Pods whose events are read in one pass: one is enough to tell the user, and the next pass reads on.
+const PODS: usize = 16;
+/// Events per pod; a kubelet repeats itself by counting, not by new Events.
+const EVENTS: u32 = 50;
+const AT_ONCE: usize = 4;
+
+impl Cluster {
+    /// Pods and claims of any run of this object, and the warnings on those pods of this run that are not ready.
+    pub(super) async fn workload(&self, run: &Run<'_>) -> Workload {
+        let of = |what: &str| format!("list {what} of {}/{}", run.namespace(), run.name());
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), run.namespace());
+        let claims: Api<ResourceClaim> = Api::namespaced(self.client.clone(), run.namespace());
+        let (pods, claims) = futures::join!(self.list(&pods, of_object(run)), self.list(&claims, of_object(run)));
+        let pods = read(&of("Pods"), pods);
+        let claims = match read(&of("ResourceClaims"), claims) {
+            // No Dynamic Resource Allocation here: no claims.
+            Err(Unread::Absent) => Ok(Vec::new()),
+            known => known,
+        };
+        let events = match &pods {
+            Ok(pods) => seen(self.pod_events(run, pods).await),
+            Err(_) => Seen::NotAsked,
+        };
+        Workload {
+            pods: seen(pods),
+            claims: seen(claims),
+            events,
+        }
+    }
+
+    async fn pod_events(&self, run: &Run<'_>, pods: &[Pod]) -> Read<Vec<PodEvent>> {
+        let id = run.id();
+        let waiting = pods
+            .iter()
+            .filter(|pod| pod.labels().get(RUN_LABEL) == Some(&id))
+            .filter(|pod| pod.metadata.deletion_timestamp.is_none() && !readiness::is_ready(pod))
+            .take(PODS);
+        let lists: Vec<Vec<PodEvent>> = stream::iter(waiting)
+            .map(|pod| self.warnings_on(pod))
+            .buffered(AT_ONCE)
+            .try_collect()
+            .await?;
+        Ok(lists.concat())
+    }
+
+    async fn warnings_on(&self, pod: &Pod) -> Read<Vec<PodEvent>> {
+        let (namespace, uid) = (pod.namespace().unwrap_or_default(), pod.uid().unwrap_or_default());
+        let api: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
+        let params = ListParams::default()
+            .fields(&format!("involvedObject.uid={uid},type=Warning"))
+            .limit(EVENTS);
+        let call = format!("list Events on Pod {namespace}/{}", pod.name_any());
+        let found = read(&call, self.bounded(api.list(&params)).await)?;
+        let mut events: Vec<PodEvent> = found.items.into_iter().map(|event| pod_event(pod, event)).collect();
+        events.sort_by_key(|event| std::cmp::Reverse(event.last_seen));
+        Ok(events)
+    }
+}
+
+fn pod_event(pod: &Pod, event: Event) -> PodEvent {
+    let observed = event
+        .series
+        .and_then(|series| series.last_observed_time)
+        .or(event.event_time);
+    let last_seen = event.last_timestamp.or(observed.map(|micro| Time(micro.0)));
+    PodEvent {
+        pod: pod.name_any(),
+        pod_uid: pod.uid().unwrap_or_default(),
+        reason: event.reason.unwrap_or_default(),
+        message: event.message.unwrap_or_default(),
+        last_seen: last_seen.as_ref().map(time::from_kubernetes),
+    }
+}

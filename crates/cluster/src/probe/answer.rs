@@ -1,0 +1,63 @@
+use perfval_core::observed::ProbeAnswer;
+use serde_json::Value;
+
+/// Bytes of somebody else's text that are kept.
+const KEPT: usize = 200;
+
+/// Reads the body of a 200. A reasoning model may spend all its tokens on thinking, so that counts as text.
+pub(super) fn read_completion(body: &[u8]) -> ProbeAnswer {
+    let Ok(completion) = serde_json::from_slice::<Value>(body) else {
+        return ProbeAnswer::Refused(200, beginning(body));
+    };
+    let message = &completion["choices"][0]["message"];
+    let text = ["content", "reasoning_content", "reasoning"]
+        .into_iter()
+        .filter_map(|field| message[field].as_str())
+        .find(|text| !text.is_empty());
+    text.map_or(ProbeAnswer::Empty, |text| {
+        ProbeAnswer::Completion(beginning(text.as_bytes()))
+    })
+}
+
+/// The beginning of a body, as text.
+pub(super) fn beginning(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&body[..body.len().min(KEPT)]);
+    text.trim_end_matches('\u{fffd}').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn text_and_reasoning_are_completions_and_nothing_else_is() {
+        let message = |message: Value| json!({"choices": [{"message": message}]}).to_string();
+        let completion = |text: &str| ProbeAnswer::Completion(text.into());
+        let cases = [
+            (message(json!({"content": "Hello"})), completion("Hello")),
+            (
+                message(json!({"content": null, "reasoning_content": "Well"})),
+                completion("Well"),
+            ),
+            (message(json!({"content": "", "reasoning": "Well"})), completion("Well")),
+            (message(json!({"content": ""})), ProbeAnswer::Empty),
+            (json!({"choices": []}).to_string(), ProbeAnswer::Empty),
+            ("<html>".into(), ProbeAnswer::Refused(200, "<html>".into())),
+        ];
+        for (body, answer) in cases {
+            assert_eq!(read_completion(body.as_bytes()), answer, "{body}");
+        }
+    }
+
+    #[test]
+    fn only_the_beginning_of_a_long_text_is_kept() {
+        let kept = beginning("ä".repeat(300).as_bytes());
+        assert_eq!(kept, "ä".repeat(100));
+        assert_eq!(
+            beginning(format!("a{}", "ä".repeat(300)).as_bytes()),
+            format!("a{}", "ä".repeat(99))
+        );
+    }
+}

@@ -1,0 +1,116 @@
+//! Probes run in the background, one per object: a first token may take a minute, and a pass must not wait for it.
+
+mod answer;
+mod send;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::channel::mpsc::UnboundedSender;
+use kube::Client;
+use kube::runtime::reflector::ObjectRef;
+use perfval_api::PerfValidation;
+use perfval_core::Run;
+use perfval_core::decision::ProbeRequest;
+use perfval_core::names;
+use perfval_core::observed::{Probe, ProbeAnswer};
+use tokio::task::AbortHandle;
+
+use send::Way;
+
+/// How the operator reaches a frontend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndpointAccess {
+    /// By the Service's DNS name: from inside the cluster.
+    Dns,
+    /// Through the API server's service proxy: from outside.
+    ServiceProxy,
+}
+
+/// Probes under way, and answers that no pass has taken yet.
+#[derive(Clone)]
+pub(crate) struct Probes {
+    way: Way,
+    wake: UnboundedSender<ObjectRef<PerfValidation>>,
+    /// By uid of the object.
+    sent: Arc<Mutex<HashMap<String, Sent>>>,
+}
+
+struct Sent {
+    request: ProbeRequest,
+    task: AbortHandle,
+    answer: Option<ProbeAnswer>,
+}
+
+impl Probes {
+    pub(crate) fn new(
+        access: EndpointAccess,
+        impatient: Client,
+        wake: UnboundedSender<ObjectRef<PerfValidation>>,
+    ) -> Self {
+        Self {
+            way: Way::new(access, impatient),
+            wake,
+            sent: Arc::default(),
+        }
+    }
+
+    /// Sends a probe; the same one a second time only once the first was answered and its answer taken.
+    pub(crate) fn send(&self, run: &Run<'_>, request: &ProbeRequest) {
+        let mut sent = self.lock();
+        if sent.get(run.uid()).is_some_and(|sent| sent.request == *request) {
+            return;
+        }
+        // The lock is held until the entry is in: the task cannot answer before.
+        let task = tokio::spawn(self.clone().follow(
+            run.uid().to_owned(),
+            ObjectRef::from_obj(run.object),
+            request.clone(),
+            run.settings.cluster_domain.clone(),
+        ));
+        let entry = Sent {
+            request: request.clone(),
+            task: task.abort_handle(),
+            answer: None,
+        };
+        if let Some(old) = sent.insert(run.uid().to_owned(), entry) {
+            old.task.abort();
+        }
+    }
+
+    async fn follow(self, uid: String, object: ObjectRef<PerfValidation>, request: ProbeRequest, domain: String) {
+        let answer = send::probe(&self.way, &request, &domain).await;
+        if let Some(sent) = self.lock().get_mut(&uid).filter(|sent| sent.request == request) {
+            sent.answer = Some(answer);
+        }
+        // The receiver goes first when the process ends.
+        let _ = self.wake.unbounded_send(object);
+    }
+
+    /// The state of this run's probe; an answer is given once.
+    pub(crate) fn take(&self, run: &Run<'_>) -> Probe {
+        let mut sent = self.lock();
+        let service = names::frontend_service(&run.id());
+        let Some(current) = sent.get_mut(run.uid()).filter(|sent| sent.request.service == service) else {
+            return Probe::Idle;
+        };
+        match current.answer.take() {
+            Some(answer) => {
+                sent.remove(run.uid());
+                Probe::Answered(answer)
+            }
+            None => Probe::InFlight,
+        }
+    }
+
+    /// Ends what a phase that does not probe any more has left.
+    pub(crate) fn forget(&self, run: &Run<'_>) {
+        if let Some(old) = self.lock().remove(run.uid()) {
+            old.task.abort();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Sent>> {
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,175 @@
+//! Every right that the calls of this crate need. A test compares it with the recorded calls, in both directions.
+
+/// Where a right is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// In the whole cluster.
+    Cluster,
+    /// In the namespaces of the `PerfValidation`s.
+    Namespace,
+    /// In those namespaces, and only for an operator that runs outside the cluster.
+    Outside,
+}
+
+/// The right to one resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Permission {
+    /// API group; empty for the core group.
+    pub group: &'static str,
+    /// Plural of the resource, with its subresource.
+    pub resource: &'static str,
+    /// Verbs.
+    pub verbs: &'static [&'static str],
+    /// The only objects it is needed for; empty: all.
+    pub names: &'static [&'static str],
+    /// Where it is needed.
+    pub scope: Scope,
+    /// The call that needs it.
+    pub call: &'static str,
+}
+
+const fn in_cluster(
+    group: &'static str,
+    resource: &'static str,
+    verbs: &'static [&'static str],
+    call: &'static str,
+) -> Permission {
+    Permission {
+        group,
+        resource,
+        verbs,
+        names: &[],
+        scope: Scope::Cluster,
+        call,
+    }
+}
+
+const fn in_namespace(
+    group: &'static str,
+    resource: &'static str,
+    verbs: &'static [&'static str],
+    call: &'static str,
+) -> Permission {
+    Permission {
+        scope: Scope::Namespace,
+        ..in_cluster(group, resource, verbs, call)
+    }
+}
+
+/// Every right that [`Cluster`](crate::Cluster) needs. Discovery and `/version` are open to everybody.
+pub const PERMISSIONS: &[Permission] = &[
+    in_cluster(
+        "perfvalidation.dev",
+        "perfvalidations",
+        &["list"],
+        "other runs on a node",
+    ),
+    Permission {
+        names: &["dynamographdeployments.nvidia.com"],
+        ..in_cluster(
+            "apiextensions.k8s.io",
+            "customresourcedefinitions",
+            &["get"],
+            "whether Dynamo is installed, and its version",
+        )
+    },
+    in_cluster(
+        "storage.k8s.io",
+        "storageclasses",
+        &["list"],
+        "class of the model cache",
+    ),
+    in_cluster(
+        "resource.k8s.io",
+        "deviceclasses",
+        &["get"],
+        "sizing: which devices are GPUs",
+    ),
+    in_cluster(
+        "resource.k8s.io",
+        "resourceslices",
+        &["list"],
+        "sizing: devices of each node",
+    ),
+    in_cluster(
+        "resource.k8s.io",
+        "devicetaintrules",
+        &["list"],
+        "sizing: devices taken out of service",
+    ),
+    in_cluster("", "nodes", &["list"], "sizing: which nodes are eligible"),
+    in_cluster("", "pods", &["list"], "sizing: what pods hold; pods of a run"),
+    in_cluster(
+        "resource.k8s.io",
+        "resourceclaims",
+        &["list"],
+        "sizing: who holds devices; claims of a run",
+    ),
+    in_namespace("perfvalidation.dev", "perfvalidations", &["patch"], "finalizer"),
+    in_namespace(
+        "perfvalidation.dev",
+        "perfvalidations",
+        &["delete"],
+        "ttlSecondsAfterFinished",
+    ),
+    in_namespace(
+        "perfvalidation.dev",
+        "perfvalidations/status",
+        &["patch"],
+        "status of a run",
+    ),
+    in_namespace(
+        "nvidia.com",
+        "dynamographdeployments",
+        &["create"],
+        "deployment, and its dry run",
+    ),
+    in_namespace(
+        "nvidia.com",
+        "dynamographdeployments",
+        &["get"],
+        "readiness; ownership of a namesake",
+    ),
+    in_namespace("nvidia.com", "dynamographdeployments", &["list", "delete"], "cleanup"),
+    in_namespace(
+        "resource.k8s.io",
+        "resourceclaimtemplates",
+        &["create"],
+        "claims of the workers",
+    ),
+    in_namespace(
+        "resource.k8s.io",
+        "resourceclaimtemplates",
+        &["get"],
+        "ownership of a namesake",
+    ),
+    in_namespace(
+        "resource.k8s.io",
+        "resourceclaimtemplates",
+        &["list", "delete"],
+        "cleanup",
+    ),
+    in_namespace("", "services", &["create"], "metrics of the workers"),
+    in_namespace("", "services", &["get"], "ownership of a namesake"),
+    in_namespace("", "services", &["list", "delete"], "cleanup"),
+    in_namespace("batch", "jobs", &["create"], "trials; filling the model cache"),
+    in_namespace("batch", "jobs", &["get"], "end of a trial; ownership of a namesake"),
+    in_namespace("batch", "jobs", &["list", "delete"], "cleanup"),
+    in_namespace("", "persistentvolumeclaims", &["create"], "model cache"),
+    in_namespace("", "persistentvolumeclaims", &["get"], "ownership of a namesake"),
+    in_namespace("", "pods/log", &["get"], "result of a trial"),
+    in_namespace("", "events", &["list"], "warnings on the pods of a run"),
+    in_namespace(
+        "",
+        "configmaps",
+        &["get"],
+        "whether the results are saved; ownership of a namesake",
+    ),
+    // The API server asks for `create` too where an apply makes the object.
+    in_namespace("", "configmaps", &["create", "patch"], "saving the results"),
+    in_namespace("events.k8s.io", "events", &["create", "patch"], "events on the object"),
+    Permission {
+        scope: Scope::Outside,
+        ..in_cluster("", "services/proxy", &["get", "create"], "probe of the endpoint")
+    },
+];

@@ -1,0 +1,53 @@
+use kube::api::{Api, Patch, PatchParams};
+use kube::core::Resource;
+use perfval_api::{PerfValidation, PerfValidationStatus};
+use perfval_core::Run;
+use serde_json::json;
+
+use crate::{Class, Cluster, Error, FIELD_MANAGER};
+
+/// What came of recording a status.
+#[derive(Clone, Debug)]
+pub enum Recorded {
+    /// It says what the current one says: nothing was written.
+    Unchanged,
+    /// It is written; the object as it is now.
+    Written(Box<PerfValidation>),
+    /// The object moved on or is gone: the decision was made on an old copy and counts for nothing.
+    Conflict,
+}
+
+impl Cluster {
+    /// Writes the status, which is the commit of a pass. It carries the resourceVersion of the object the decision was made
+    /// on, so that a decision on an old copy fails instead of turning the phase back.
+    pub async fn record(&self, run: &Run<'_>, status: &PerfValidationStatus) -> Result<Recorded, Error> {
+        if run.object.status.as_ref() == Some(status) {
+            return Ok(Recorded::Unchanged);
+        }
+        let meta = &run.object.metadata;
+        let body = json!({
+            "apiVersion": PerfValidation::api_version(&()),
+            "kind": PerfValidation::kind(&()),
+            "metadata": {
+                "name": meta.name,
+                "namespace": meta.namespace,
+                "uid": meta.uid,
+                "resourceVersion": meta.resource_version,
+            },
+            "status": status,
+        });
+        let api: Api<PerfValidation> = Api::namespaced(self.client.clone(), run.namespace());
+        let params = PatchParams::apply(FIELD_MANAGER).force();
+        match self
+            .bounded(api.patch_status(run.name(), &params, &Patch::Apply(body)))
+            .await
+        {
+            Ok(written) => Ok(Recorded::Written(Box::new(written))),
+            Err(failure) if failure.is_not_found() || failure.class() == Class::Conflict => Ok(Recorded::Conflict),
+            Err(failure) => Err(Error::RecordStatus {
+                name: format!("{}/{}", run.namespace(), run.name()),
+                failure,
+            }),
+        }
+    }
+}
