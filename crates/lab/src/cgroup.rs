@@ -12,8 +12,8 @@ use crate::{
 };
 
 const MOUNT: &str = "/sys/fs/cgroup";
-/// What the kubelet wants to be able to limit.
-const CONTROLLERS: &[&str] = &["cpuset", "cpu", "io", "memory", "pids"];
+/// What the kubelet insists on below its root where the machine has it, and `io`.
+const CONTROLLERS: &[&str] = &["cpuset", "cpu", "hugetlb", "io", "memory", "pids"];
 /// Long enough for the kernel to let go of killed processes.
 const REMOVAL_DEADLINE: Duration = Duration::from_secs(20);
 

@@ -298,6 +298,8 @@ fn bind(own: &Path, seen: &Path) -> Result<(), Error> {
 }
 
 fn network() -> Result<(), Error> {
+    // Built into some kernels. Without it answers of a Service's pods bypass the firewall's translation.
+    let _ = Command::new("modprobe").arg("br_netfilter").output();
     let address = format!("{BRIDGE_ADDRESS}/24");
     let gateway = BRIDGE_ADDRESS.to_string();
     for arguments in [
@@ -312,9 +314,7 @@ fn network() -> Result<(), Error> {
     }
     for name in ["ipv4/ip_forward", "bridge/bridge-nf-call-iptables"] {
         let setting = Path::new("/proc/sys/net").join(name);
-        if setting.exists() {
-            fs::write(&setting, "1").file("write", &setting)?;
-        }
+        fs::write(&setting, "1").file("write", &setting)?;
     }
     Ok(())
 }
