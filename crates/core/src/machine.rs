@@ -124,7 +124,6 @@ pub(crate) fn interruption(run: &Run<'_>) -> Option<Interruption> {
     if run.is_deleting() {
         return Some(Interruption::Deletion);
     }
-    let current = run.status().run.as_ref()?;
     // A saved measurement is worth the second that saving it takes: only deletion stops an evaluation.
     if run.status().phase == Some(Phase::Evaluating) {
         return None;
@@ -132,11 +131,9 @@ pub(crate) fn interruption(run: &Run<'_>) -> Option<Interruption> {
     if run.spec().suspend {
         return Some(Interruption::Suspension);
     }
-    match next_trigger(run) {
-        _ if run.status().phase == Some(Phase::Suspended) => None,
-        Some(Trigger::Rerun) => Some(Interruption::Rerun),
-        Some(_) if current.generation != run.generation() => Some(Interruption::SpecChange),
-        _ => None,
+    match next_trigger(run)? {
+        Trigger::Rerun => Some(Interruption::Rerun),
+        Trigger::SpecChanged | Trigger::Created | Trigger::Resumed => Some(Interruption::SpecChange),
     }
 }
 
