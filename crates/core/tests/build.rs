@@ -6,6 +6,7 @@ use std::path::Path;
 
 use k8s_openapi::api::core::v1::PodSpec;
 use perfval_api::PerfValidation;
+use perfval_core::aiperf::Measure;
 use perfval_core::{Run, Settings, build, names};
 use serde_json::{Value, json};
 
@@ -407,6 +408,36 @@ fn pods_that_read_the_model_cache_run_where_its_volume_is() {
     let settings = settings();
     let job = build::trial_job(&Run::new(&object, &settings), 1);
     assert_eq!(job.spec.unwrap().template.spec.unwrap().affinity, None);
+}
+
+#[test]
+fn the_runner_understands_what_is_gated() {
+    let object = typical();
+    let settings = settings();
+    let job = build::trial_job(&Run::new(&object, &settings), 1);
+    let args = job
+        .spec
+        .unwrap()
+        .template
+        .spec
+        .unwrap()
+        .containers
+        .remove(0)
+        .args
+        .unwrap();
+    let gated: Vec<Measure> = args
+        .windows(2)
+        .filter(|pair| pair[0] == "--gated")
+        .map(|pair| pair[1].parse().unwrap())
+        .collect();
+    assert_eq!(gated.len(), 2, "each measure once: {args:?}");
+    for gate in &object.spec.gates {
+        assert!(
+            gated
+                .iter()
+                .any(|measure| (measure.metric, measure.statistic) == (gate.metric, gate.statistic))
+        );
+    }
 }
 
 #[test]

@@ -299,7 +299,7 @@ fn a_foreign_driver_in_motion_is_no_obstacle() {
 
 #[test]
 fn partitions_and_their_card_block_each_other() {
-    // gpu-0 as a whole and in two halves, tied by a counter set.
+    // gpu-0 as a whole, and as three partitions of which two fit at a time; a counter set ties them.
     let half = |index: usize| {
         gpu(0)
             .named(&format!("gpu-0-mig-{index}"))
@@ -323,6 +323,7 @@ fn partitions_and_their_card_block_each_other() {
                 .device(gpu(0).consumes("set-0", "memory", "80Gi"))
                 .device(half(0))
                 .device(half(1))
+                .device(half(2))
                 .device(gpu(1)),
         );
     assert_eq!(chosen(&cluster, &any()).gpus, 2);
@@ -344,7 +345,7 @@ fn partitions_and_their_card_block_each_other() {
     );
     let card = partitions.claim(ClaimBuilder::named("c").holds("n1", "gpu-0"));
     assert_eq!(
-        not_chosen(&card, &any(), "0 of 2"),
+        not_chosen(&card, &any(), "0 of 3"),
         Ok(Reason::Saturated),
         "10: the whole card is gone"
     );

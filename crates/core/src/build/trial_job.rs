@@ -6,12 +6,14 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::core::ObjectMeta;
+use perfval_api::Gate;
 
 use super::aiperf_command::{RESULTS_PATH, aiperf_command};
 use super::meta::{labels, metadata};
 use super::model::{cache_mount, cache_volume, reader_env};
 use super::pod::{mount, non_empty, pin, restricted_container, restricted_pod, scratch, trial_is_pinned, var};
 use super::service_host;
+use crate::aiperf::Measure;
 use crate::{Run, names, time};
 
 /// The container that measures; its log and termination message carry the result.
@@ -30,12 +32,11 @@ const GRACE_SECONDS: i64 = 45;
 
 /// The Job of one trial: AIPerf in any image, behind the runner of the operator's own image.
 pub fn trial_job(run: &Run<'_>, trial: i64) -> Job {
-    let deadline = time::duration(&run.spec().timeouts.benchmark).as_secs();
     Job {
         metadata: metadata(run, names::trial_job(&run.id(), trial), COMPONENT),
         spec: Some(JobSpec {
             backoff_limit: Some(0),
-            active_deadline_seconds: Some(i64::try_from(deadline).unwrap_or(i64::MAX).max(1)),
+            active_deadline_seconds: Some(deadline_seconds(run)),
             template: PodTemplateSpec {
                 metadata: Some(ObjectMeta {
                     labels: Some(labels(run, COMPONENT)),
@@ -47,6 +48,17 @@ pub fn trial_job(run: &Run<'_>, trial: i64) -> Job {
         }),
         status: None,
     }
+}
+
+fn deadline_seconds(run: &Run<'_>) -> i64 {
+    let seconds = time::duration(&run.spec().timeouts.benchmark).as_secs();
+    i64::try_from(seconds).unwrap_or(i64::MAX).max(1)
+}
+
+/// The runner ends AIPerf early enough to report it: a Job past its deadline loses its pod, and the record with it.
+fn aiperf_seconds(run: &Run<'_>) -> i64 {
+    let deadline = deadline_seconds(run);
+    (deadline - GRACE_SECONDS).max(deadline / 2).max(1)
 }
 
 fn pod(run: &Run<'_>, trial: i64) -> PodSpec {
@@ -123,14 +135,15 @@ fn arguments(run: &Run<'_>, trial: i64) -> Vec<String> {
     flag("--artifact-dir", RESULTS_PATH.to_owned());
     flag("--workers-host", service_host(run, &names::workers_service(&id)));
     flag("--workers-port", names::WORKER_METRICS_PORT.to_string());
-    let gated: BTreeSet<_> = run
+    flag("--timeout", aiperf_seconds(run).to_string());
+    let gated: BTreeSet<Measure> = run
         .spec()
         .gates
         .iter()
-        .map(|gate| (gate.metric, gate.statistic))
+        .map(|&Gate { metric, statistic, .. }| Measure { metric, statistic })
         .collect();
-    for (metric, statistic) in gated {
-        flag("--gated", format!("{metric:?}/{statistic:?}"));
+    for measure in gated {
+        flag("--gated", measure.to_string());
     }
     words.push("--".to_owned());
     // The kubelet would expand `$(NAME)`: with the token in the environment, a spec could put it on the command line.
