@@ -110,8 +110,6 @@ pub enum Part {
     ErrorTexts,
     /// The workers.
     Workers,
-    /// Statistics that are shown but not gated.
-    Headline,
     /// The record did not fit at all.
     Everything,
 }

@@ -163,6 +163,7 @@ fn the_largest_report_that_can_be_keeps_every_gate() {
         ..Report::default()
     }));
     let text = message(&largest, &gated);
+    println!("{} bytes", text.len());
     assert!(text.len() <= MESSAGE_BYTES, "{} bytes", text.len());
     let kept = complete(find_message(&text, NONCE));
     assert_eq!(report(&kept).metrics, metrics, "{:?}", kept.abridged);
@@ -242,6 +243,9 @@ fn only_the_last_complete_pair_of_this_trial_counts() {
         0
     );
     assert_eq!(complete(find(&format!("{old}{cut}"), NONCE)).record.exit_code, 9);
+    let failed = frame(&payload(failure(Failure::Killed { signal: 9 }))).unwrap();
+    assert_eq!(complete(find(&format!("{failed}{new}"), NONCE)).record.exit_code, 0);
+    assert_eq!(complete(find(&format!("{new}{failed}"), NONCE)).record.exit_code, 1);
     assert!(matches!(find(&foreign, NONCE), Framed::Missing));
     assert!(
         matches!(find(&new, "1f2e3d4c"), Framed::Missing),

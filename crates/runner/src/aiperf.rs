@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::forward::{Forwarded, Stream, forward};
 use crate::process::{self, pid_of};
 
-/// How long a killed process may take to vanish before the runner goes without it.
+/// How long orphans may take to vanish before the runner goes without them.
 const AFTER_KILL: Duration = Duration::from_secs(5);
 
 /// Bounds on the run of AIPerf.
@@ -111,13 +111,12 @@ fn announce_end(child: &Child, events: Sender<Event>) {
     });
 }
 
-/// Waits for the end and brings it about when asked to; answers why it did.
+/// Waits for the end, or for the end of patience after asking for it; answers why it asked.
 fn supervise(child: &Child, events: &Receiver<Event>, limits: &Limits) -> Option<How> {
     let pid = pid_of(child);
     let started = Instant::now();
     let mut deadline = (limits.timeout > 0).then(|| started + Duration::from_secs(limits.timeout));
     let mut stopped = None;
-    let mut killed = false;
     loop {
         let event = match deadline {
             Some(at) => events.recv_timeout(at.saturating_duration_since(Instant::now())),
@@ -128,17 +127,10 @@ fn supervise(child: &Child, events: &Receiver<Event>, limits: &Limits) -> Option
             // A second interrupt would make AIPerf kill itself without an export.
             Ok(Event::Asked(_)) if stopped.is_some() => continue,
             Ok(Event::Asked(signal)) => How::Cancelled(signal),
-            Err(RecvTimeoutError::Timeout) if killed => return stopped,
+            // An interrupt while it configures itself hangs AIPerf for ever.
             Err(RecvTimeoutError::Timeout) if stopped.is_some() => {
-                // An interrupt while it configures itself hangs AIPerf for ever.
-                eprintln!(
-                    "perfval-runner: AIPerf did not end within {} s, killing it",
-                    limits.stop_grace
-                );
-                let _ = killpg(pid, Signal::SIGKILL); // it may just have ended
-                killed = true;
-                deadline = Some(Instant::now() + AFTER_KILL);
-                continue;
+                eprintln!("perfval-runner: AIPerf did not end when interrupted, killing it");
+                return stopped;
             }
             Err(RecvTimeoutError::Timeout) => How::TimedOut(limits.timeout),
         };
@@ -149,7 +141,7 @@ fn supervise(child: &Child, events: &Receiver<Event>, limits: &Limits) -> Option
     }
 }
 
-/// Kills what is left of the group and reaps everything.
+/// Kills what is left of the group, AIPerf included, and reaps everything.
 fn bury(mut child: Child, stopped: Option<How>) -> Result<How, Error> {
     use std::os::unix::process::ExitStatusExt;
     // The leader is not reaped yet, so the group's number cannot have passed to anyone else.

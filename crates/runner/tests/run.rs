@@ -198,7 +198,8 @@ fn output_without_a_line_end_does_not_hide_the_result() {
 fn sigterm_becomes_an_interrupt_and_a_cancelled_run() {
     // What AIPerf does under load: it ends with 0 and leaves an export, which is no result of a whole run.
     let rig = Rig::new(
-        "trap 'cp \"$EXPORT\" \"$DIR\"/profile_export_aiperf.json; exit 0' INT; touch \"$DIR\"/up; while :; do sleep 0.05; done",
+        "trap 'cp \"$EXPORT\" \"$DIR\"/profile_export_aiperf.json; exit 0' INT
+         touch \"$DIR\"/up; while :; do sleep 0.05; done",
     );
     let running = rig.start(&[]);
     running.wait_for("up");
@@ -206,7 +207,27 @@ fn sigterm_becomes_an_interrupt_and_a_cancelled_run() {
     let ended = running.end();
     assert_eq!(ended.code, 143);
     assert_eq!(ended.failure(), Failure::Cancelled { signal: 15 });
+    let export = rig.dir().join("profile_export_aiperf.json");
+    assert!(export.exists(), "it was interrupted, not terminated");
     assert!(!ended.out.contains("PERFVAL-RESULT"));
+}
+
+#[test]
+fn a_second_signal_does_not_interrupt_again() {
+    // A second interrupt makes AIPerf kill itself.
+    let rig = Rig::new(
+        "trap 'echo once >> \"$DIR\"/interrupts' INT
+         touch \"$DIR\"/up; while :; do sleep 0.05; done",
+    );
+    let rig = rig.option("--stop-grace", "2");
+    let running = rig.start(&[]);
+    running.wait_for("up");
+    running.signal("TERM");
+    running.wait_for("interrupts");
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.failure(), Failure::Cancelled { signal: 15 });
+    assert_eq!(fs::read_to_string(rig.dir().join("interrupts")).unwrap(), "once\n");
 }
 
 #[test]
@@ -219,7 +240,6 @@ fn what_hangs_on_an_interrupt_is_killed_with_all_its_processes() {
     let running = rig.start(&[]);
     running.wait_for("up");
     running.signal("TERM");
-    running.signal("TERM"); // a second one changes nothing
     let ended = running.end();
     assert_eq!(ended.code, 143);
     assert!(ended.err.contains("killing it"));

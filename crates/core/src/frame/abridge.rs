@@ -22,13 +22,7 @@ const HEADLINE: [(Metric, Statistic); 7] = [
 /// stays.
 pub fn message(record: &TrialRecord, gated: &[Measure]) -> String {
     let mut record = record.clone();
-    for part in [
-        Part::Statistics,
-        Part::ErrorTexts,
-        Part::Workers,
-        Part::Headline,
-        Part::Everything,
-    ] {
+    for part in [Part::Statistics, Part::ErrorTexts, Part::Workers, Part::Everything] {
         let json = json(&record);
         if json.len() <= MESSAGE_BYTES {
             return json;
@@ -53,12 +47,10 @@ pub fn find_message(message: &str, nonce: &str) -> Framed<TrialRecord> {
 }
 
 fn leave_out(record: &mut TrialRecord, part: Part, gated: &[Measure]) {
-    let is_gated = |metric, statistic| gated.contains(&Measure { metric, statistic });
     match part {
-        Part::Statistics => retain(record, |m, s| is_gated(m, s) || HEADLINE.contains(&(m, s))),
+        Part::Statistics => leave_out_statistics(record, gated),
         Part::ErrorTexts => leave_out_texts(record),
         Part::Workers => record.workers.clear(),
-        Part::Headline => retain(record, is_gated),
         Part::Everything => {
             record.nonce = crate::aiperf::bounded(&record.nonce, 200);
             record.outcome = Outcome::Failure(Failure::Malformed {
@@ -68,13 +60,16 @@ fn leave_out(record: &mut TrialRecord, part: Part, gated: &[Measure]) {
     }
 }
 
-fn retain(record: &mut TrialRecord, keep: impl Fn(Metric, Statistic) -> bool) {
-    if let Outcome::Report(report) = &mut record.outcome {
-        for (metric, statistics) in &mut report.metrics {
-            statistics.retain(|statistic, _| keep(*metric, *statistic));
-        }
-        report.metrics.retain(|_, statistics| !statistics.is_empty());
+fn leave_out_statistics(record: &mut TrialRecord, gated: &[Measure]) {
+    let Outcome::Report(report) = &mut record.outcome else {
+        return;
+    };
+    for (&metric, statistics) in &mut report.metrics {
+        statistics.retain(|&statistic, _| {
+            HEADLINE.contains(&(metric, statistic)) || gated.contains(&Measure { metric, statistic })
+        });
     }
+    report.metrics.retain(|_, statistics| !statistics.is_empty());
 }
 
 fn leave_out_texts(record: &mut TrialRecord) {
