@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-const DEADLINE: Duration = Duration::from_secs(120);
+const DEADLINE: Duration = Duration::from_mins(2);
 const NAMESPACE: &str = "dynamo-stand-in";
 const V1BETA1: &str = include_str!("dynamo/v1beta1.yaml");
 const V1ALPHA1: &str = include_str!("dynamo/v1alpha1.yaml");
@@ -19,9 +19,9 @@ print(http.urlopen(http.Request(url, body, {"content-type": "application/json"})
 
 #[test]
 fn both_shapes_serve_and_leave_nothing() {
-    expect(lab(&["up"], ""));
+    succeed(&lab(&["up"], ""));
     kubectl(&["delete", "namespace", NAMESPACE, "--ignore-not-found"], "");
-    expect(kubectl(&["create", "namespace", NAMESPACE], ""));
+    succeed(&kubectl(&["create", "namespace", NAMESPACE], ""));
 
     serve_versions("v1alpha1");
     run_graph("v1alpha1", V1ALPHA1);
@@ -32,18 +32,18 @@ fn both_shapes_serve_and_leave_nothing() {
     refuses_what_the_schema_does_not_know();
     shows_faults();
 
-    expect(kubectl(&["delete", "namespace", NAMESPACE], ""));
+    succeed(&kubectl(&["delete", "namespace", NAMESPACE], ""));
 }
 
 fn run_graph(version: &str, manifest: &str) {
-    expect(kubectl(&["apply", "-f", "-"], manifest));
+    succeed(&kubectl(&["apply", "-f", "-"], manifest));
     wait_for_state(version, "successful");
     // Pods are Ready before the frontend has found the workers.
     until("a completion", || {
         let answer = kubectl(&["exec", "deployment/graph-worker", "--", "python3", "-c", ASK], "");
         stdout(&answer).contains(r#""completion_tokens":4"#)
     });
-    let claims = expect(kubectl(
+    let claims = succeed(&kubectl(
         &[
             "get",
             "resourceclaims",
@@ -57,10 +57,10 @@ fn run_graph(version: &str, manifest: &str) {
     gpus.dedup();
     assert_eq!(gpus.len(), 2, "two workers, two GPUs: {claims}");
 
-    expect(kubectl(&["delete", &resource(version), "graph"], ""));
+    succeed(&kubectl(&["delete", &resource(version), "graph"], ""));
     let kinds = "pods,deployments,services,roles,rolebindings,dynamoworkermetadatas,resourceclaims";
     until("nothing to be left", || {
-        expect(kubectl(&["get", kinds, "-o", "name"], "")).is_empty()
+        succeed(&kubectl(&["get", kinds, "-o", "name"], "")).is_empty()
     });
 }
 
@@ -103,19 +103,19 @@ fn shows_faults() {
         ("never-ready", "pending"),
     ];
     let manifest = V1BETA1.replace("localhost/dynamo-lab:1.4.2", "localhost/absent:lab");
-    expect(kubectl(&["apply", "-f", "-"], &manifest));
+    succeed(&kubectl(&["apply", "-f", "-"], &manifest));
     for (fault, state) in faults {
-        expect(lab(&["fault", "dgd", &format!("{fault}@{NAMESPACE}")], ""));
+        succeed(&lab(&["fault", "dgd", &format!("{fault}@{NAMESPACE}")], ""));
         wait_for_state("v1beta1", state);
     }
-    expect(lab(&["fault", "clear"], ""));
+    succeed(&lab(&["fault", "clear"], ""));
     wait_for_state("v1beta1", "pending");
-    expect(kubectl(&["delete", &resource("v1beta1"), "graph"], ""));
+    succeed(&kubectl(&["delete", &resource("v1beta1"), "graph"], ""));
 }
 
 fn serve_versions(served: &str) {
     let lab_binary = env!("CARGO_BIN_EXE_lab");
-    expect(lab(
+    succeed(&lab(
         &[
             "exec",
             "--",
@@ -179,15 +179,15 @@ fn lab(arguments: &[&str], input: &str) -> Output {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .unwrap();
+        .expect("lab starts");
     // A command that does not read may be gone already.
-    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-    child.wait_with_output().unwrap()
+    let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
+    child.wait_with_output().expect("lab ends")
 }
 
-fn expect(output: Output) -> String {
+fn succeed(output: &Output) -> String {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    stdout(&output)
+    stdout(output)
 }
 
 fn stdout(output: &Output) -> String {
