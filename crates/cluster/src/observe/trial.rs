@@ -38,8 +38,12 @@ impl Cluster {
 
     /// The output of every finished trial, by number.
     pub(super) async fn trial_logs(&self, run: &Run<'_>, numbers: &[i64]) -> BTreeMap<i64, Seen<String>> {
-        stream::iter(numbers)
-            .map(|number| async move { (*number, seen(self.trial_log(run, *number).await)) })
+        // Futures made here, not in the stream: a borrowing closure in it would not be Send for a spawned pass.
+        let logs: Vec<_> = numbers
+            .iter()
+            .map(|&number| async move { (number, seen(self.trial_log(run, number).await)) })
+            .collect();
+        stream::iter(logs)
             .buffered(LOGS_AT_ONCE)
             .collect()
             .await

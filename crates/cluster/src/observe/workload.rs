@@ -45,16 +45,15 @@ impl Cluster {
 
     async fn pod_events(&self, run: &Run<'_>, pods: &[Pod]) -> Read<Vec<PodEvent>> {
         let id = run.id();
-        let waiting = pods
+        // Futures made here, not in the stream: a borrowing closure in it would not be Send for a spawned pass.
+        let waiting: Vec<_> = pods
             .iter()
             .filter(|pod| pod.labels().get(RUN_LABEL) == Some(&id))
             .filter(|pod| pod.metadata.deletion_timestamp.is_none() && !readiness::is_ready(pod))
-            .take(PODS);
-        let lists: Vec<Vec<PodEvent>> = stream::iter(waiting)
+            .take(PODS)
             .map(|pod| self.warnings_on(pod))
-            .buffered(AT_ONCE)
-            .try_collect()
-            .await?;
+            .collect();
+        let lists: Vec<Vec<PodEvent>> = stream::iter(waiting).buffered(AT_ONCE).try_collect().await?;
         Ok(lists.concat())
     }
 
