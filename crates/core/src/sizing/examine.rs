@@ -71,18 +71,21 @@ impl World<'_> {
                 format!("gives its GPUs out by ResourceSlices and as {resource} at once: turn one of them off"),
             )),
             (true, None, AllocationMode::Auto | AllocationMode::Dra) => Ok(Ledger::Claims),
-            (true, None, AllocationMode::DevicePlugin) => {
-                Err((Reason::NoCandidateNode, format!("gives its GPUs out by DRA only, and {resource} was asked for")))
-            }
+            (true, None, AllocationMode::DevicePlugin) => Err((
+                Reason::NoCandidateNode,
+                format!("gives its GPUs out by DRA only, and {resource} was asked for"),
+            )),
             (false, Some(gpus), AllocationMode::Auto | AllocationMode::DevicePlugin) => Ok(Ledger::Plugin(gpus)),
-            (false, Some(_), AllocationMode::Dra) => {
-                Err((Reason::NoCandidateNode, format!("gives its GPUs out as {resource} only, and DRA was asked for")))
-            }
+            (false, Some(_), AllocationMode::Dra) => Err((
+                Reason::NoCandidateNode,
+                format!("gives its GPUs out as {resource} only, and DRA was asked for"),
+            )),
             (false, None, _) => Err((
                 Reason::NoDevicesPublished,
-                "is labelled as having GPUs, but its driver published none: if its DRA plugin started before the driver, \
-                 restart the plugin's pod"
-                    .to_owned(),
+                format!(
+                    "is labelled as having GPUs, but neither ResourceSlices nor {resource} offer any: if the DRA plugin \
+                     started before the driver, restart the plugin's pod"
+                ),
             )),
         }
     }
