@@ -1,2 +1,7 @@
-//! To be filled.
-fn main() {}
+//! perfvalidation-operator: see [`perfval_operator`].
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    perfval_operator::main()
+}

@@ -1,0 +1,230 @@
+//! The command line. Every flag has a twin in the environment; the manifests under `config/` set the twins.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use perfval_core::Settings;
+
+/// Measures a node's GPUs by serving a model on them: the operator of the `PerfValidation` resource.
+#[derive(Debug, Parser)]
+#[command(name = "perfvalidation-operator", version)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What the program can do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Reconcile `PerfValidation`s until told to stop
+    Run(Box<RunArgs>),
+    /// Print the CustomResourceDefinition (config/crd)
+    Crd,
+    /// Print the roles, or write them as the files of config/rbac
+    Rbac {
+        /// Folder to write the files to
+        #[arg(long)]
+        directory: Option<PathBuf>,
+    },
+    /// Print the tables of phases, reasons, flags and permissions (docs/reference.md)
+    Docs,
+}
+
+/// Flags of `run`.
+#[derive(Clone, Debug, Args)]
+pub struct RunArgs {
+    /// Image with AIPerf for objects that name none in spec.benchmark.image
+    #[arg(long, env = "PERFVAL_AIPERF_IMAGE", value_parser = non_empty)]
+    pub aiperf_image: Option<String>,
+
+    /// Image that holds /perfval-runner: the operator's own image
+    #[arg(long, env = "PERFVAL_RUNNER_IMAGE", default_value_t = Settings::default().runner_image, value_parser = non_empty)]
+    pub runner_image: String,
+
+    /// DNS suffix of the cluster
+    #[arg(long, env = "PERFVAL_CLUSTER_DOMAIN", default_value = "cluster.local")]
+    pub cluster_domain: String,
+
+    /// How a frontend is reached: by Service DNS, or through the API server's service proxy; auto is dns in a pod
+    #[arg(long, env = "PERFVAL_ENDPOINT_ACCESS", value_enum, default_value_t = EndpointAccess::Auto)]
+    pub endpoint_access: EndpointAccess,
+
+    /// Namespaces to look after, comma-separated; all when empty
+    #[arg(long, env = "PERFVAL_WATCH_NAMESPACES", value_delimiter = ',', num_args = 0..)]
+    pub watch_namespaces: Vec<String>,
+
+    /// Address of /healthz, /readyz and /metrics
+    #[arg(long, env = "PERFVAL_METRICS_ADDR", default_value = "0.0.0.0:8080")]
+    pub metrics_addr: SocketAddr,
+
+    /// Work only while holding the Lease, so that replicas and rollouts do not work twice
+    #[arg(long, env = "PERFVAL_LEADER_ELECT", default_value_t = true, action = clap::ArgAction::Set)]
+    pub leader_elect: bool,
+
+    /// Namespace of the Lease; that of the pod, or of the kubeconfig's context, when not given
+    #[arg(long, env = "PERFVAL_LEADER_ELECT_NAMESPACE", value_parser = non_empty)]
+    pub leader_elect_namespace: Option<String>,
+
+    /// Name of the Lease
+    #[arg(long, env = "PERFVAL_LEADER_ELECT_NAME", default_value = "perfvalidation-operator")]
+    pub leader_elect_name: String,
+
+    /// Who this process is, in the Lease and in events: the pod's name; host name and process id when not given
+    #[arg(long, env = "PERFVAL_IDENTITY", value_parser = non_empty)]
+    pub identity: Option<String>,
+
+    /// Format of the log; auto is json in a pod
+    #[arg(long, env = "PERFVAL_LOG_FORMAT", value_enum, default_value_t = LogFormat::Auto)]
+    pub log_format: LogFormat,
+
+    /// What is logged: a level, or directives such as info,perfval_cluster=debug
+    #[arg(long, env = "PERFVAL_LOG", default_value = "info")]
+    pub log: String,
+
+    /// Objects reconciled at the same time, per watched namespace
+    #[arg(long, env = "PERFVAL_WORKERS", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub workers: u16,
+}
+
+/// How a frontend is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EndpointAccess {
+    /// Through the name of its Service.
+    Dns,
+    /// Through the API server.
+    ServiceProxy,
+    /// Service DNS in a pod, the API server elsewhere.
+    Auto,
+}
+
+/// Format of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// One JSON object a line.
+    Json,
+    /// For people.
+    Text,
+    /// JSON in a pod, text elsewhere.
+    Auto,
+}
+
+/// Whether this process runs in a pod of the cluster; the kubelet sets the variable in every container.
+pub fn in_pod() -> bool {
+    std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
+}
+
+impl RunArgs {
+    /// The part of the flags that decisions depend on.
+    pub fn settings(&self) -> Settings {
+        Settings {
+            runner_image: self.runner_image.clone(),
+            aiperf_image: self.aiperf_image.clone(),
+            cluster_domain: self.cluster_domain.clone(),
+            ..Settings::default()
+        }
+    }
+
+    /// The namespaces to watch; `None` stands for all of them.
+    pub fn scopes(&self) -> Vec<Option<String>> {
+        let named: Vec<_> = self
+            .watch_namespaces
+            .iter()
+            .map(|name| name.trim())
+            .filter(|name| !name.is_empty())
+            .collect();
+        if named.is_empty() {
+            vec![None]
+        } else {
+            named.into_iter().map(|name| Some(name.to_owned())).collect()
+        }
+    }
+
+    /// The flags as a Markdown table.
+    pub fn table() -> String {
+        let cli = Cli::command();
+        let run = cli
+            .find_subcommand("run")
+            .into_iter()
+            .flat_map(clap::Command::get_arguments);
+        let mut table = String::from("| flag | environment | default | |\n|---|---|---|---|\n");
+        for flag in run.filter(|flag| flag.get_env().is_some()) {
+            let default: Vec<_> = flag
+                .get_default_values()
+                .iter()
+                .map(|value| value.to_string_lossy())
+                .collect();
+            let default = if default.is_empty() {
+                "–".to_owned()
+            } else {
+                format!("`{}`", default.join(","))
+            };
+            let (long, env) = (
+                flag.get_long().unwrap_or_default(),
+                flag.get_env().unwrap_or_default().to_string_lossy(),
+            );
+            let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
+            table.push_str(&format!("| `--{long}` | `{env}` | {default} | {help} |\n"));
+        }
+        table
+    }
+}
+
+/// A flag that is set to nothing is a mistake in a manifest, not a choice.
+fn non_empty(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        Err("it is empty: give a value or leave it out".to_owned())
+    } else {
+        Ok(text.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(args: &[&str]) -> RunArgs {
+        let cli = Cli::try_parse_from(["perfvalidation-operator", "run"].iter().chain(args)).unwrap();
+        let Command::Run(args) = cli.command else {
+            panic!("not run")
+        };
+        *args
+    }
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn no_namespace_means_all_of_them() {
+        assert_eq!(run(&[]).scopes(), [None]);
+        assert_eq!(run(&["--watch-namespaces="]).scopes(), [None]);
+        assert_eq!(
+            run(&["--watch-namespaces", "a, b"]).scopes(),
+            [Some("a".to_owned()), Some("b".to_owned())]
+        );
+    }
+
+    #[test]
+    fn every_flag_has_a_twin_in_the_environment_named_after_it() {
+        let cli = Cli::command();
+        let flags: Vec<_> = cli
+            .find_subcommand("run")
+            .unwrap()
+            .get_arguments()
+            .filter_map(|a| Some((a.get_long()?, a.get_env())))
+            .collect();
+        assert!(flags.len() >= 12, "{flags:?}");
+        for (long, env) in flags.into_iter().filter(|(long, _)| *long != "help") {
+            let expected = format!("PERFVAL_{}", long.replace('-', "_").to_uppercase());
+            assert_eq!(env.unwrap().to_string_lossy(), expected);
+        }
+    }
+
+    #[test]
+    fn an_empty_image_is_refused() {
+        assert!(Cli::try_parse_from(["perfvalidation-operator", "run", "--aiperf-image", ""]).is_err());
+    }
+}

@@ -1,0 +1,226 @@
+//! **Read this page first.** One pass over one object: observe → decide → record → act.
+//!
+//! Only `decide` is clever, and it is pure. The status write is the commit: effects of a phase run only in passes that
+//! start in it, so a crash anywhere repeats an idempotent step and never skips one.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::Utc;
+use kube::ResourceExt;
+use kube::runtime::controller::Action;
+use perfval_api::{PerfValidationStatus, Phase};
+use perfval_cluster::{Class, Cluster, Recorded};
+use perfval_core::{Decision, Notice, Run, Settings, machine, status, time};
+use tokio::sync::{Mutex, MutexGuard};
+use tokio::time::{Instant, timeout};
+use tracing::{Instrument, debug, info, info_span, warn};
+
+use crate::metrics::Metrics;
+use crate::objects::{Guarded, Objects};
+use crate::superseded::Superseded;
+use crate::{blocked, unreadable};
+
+/// A pass that takes longer is given up and begun anew; every call in it has its own, shorter limit.
+const PASS_LIMIT: Duration = Duration::from_secs(240);
+/// After an error that may be gone by then; the client has already tried again by itself.
+const TRANSIENT: Duration = Duration::from_secs(5);
+/// After an error that somebody has to mend.
+const PERMANENT: Duration = Duration::from_secs(30);
+/// After a write of somebody else; the watch brings it within milliseconds.
+const SOON: Duration = Duration::from_millis(200);
+
+/// What every pass shares.
+pub struct Context {
+    pub(crate) cluster: Cluster,
+    pub(crate) settings: Settings,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) objects: Objects,
+    pub(crate) unreadable: unreadable::Reporter,
+    planning: Mutex<()>,
+    pub(crate) superseded: Superseded,
+}
+
+/// One pass. It never fails towards the `Controller`: what went wrong is told to the user, the log and the metrics.
+pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Action, Infallible> {
+    let object = match &object.0 {
+        Ok(object) => object,
+        Err(invalid) => return Ok(context.unreadable.report(invalid, &context.metrics).await),
+    };
+    if context.superseded.has(object) {
+        debug!(name = object.name_any(), "the watch has not brought our last write yet");
+        return Ok(Action::requeue(SOON));
+    }
+    let run = Run::new(object, &context.settings);
+    let phase = run.status().phase.map_or("", Phase::as_str);
+    let span = info_span!(
+        "pass",
+        namespace = run.namespace(),
+        name = run.name(),
+        run = run.id(),
+        phase
+    );
+    Ok(bounded_pass(&run, &context).instrument(span).await)
+}
+
+async fn bounded_pass(run: &Run<'_>, context: &Context) -> Action {
+    let planning = context.planning(run).await;
+    let began = Instant::now();
+    let passed = timeout(PASS_LIMIT, pass(run, context, planning)).await;
+    let (outcome, action) = match passed {
+        Ok(Ok(action)) => ("ok", action),
+        Ok(Err(error)) => failed(context, &error),
+        Err(_) => {
+            warn!(limit = ?PASS_LIMIT, "pass given up");
+            context.metrics.failed("PassTimeout");
+            ("timeout", Action::requeue(TRANSIENT))
+        }
+    };
+    context.metrics.reconciled(outcome, began.elapsed());
+    context.metrics.calls(context.cluster.counts());
+    action
+}
+
+async fn pass(
+    run: &Run<'_>,
+    context: &Context,
+    planning: Option<MutexGuard<'_, ()>>,
+) -> Result<Action, perfval_cluster::Error> {
+    let cluster = &context.cluster;
+    let needs = machine::needs(run);
+    let seen = cluster.observe(run, &needs).await;
+    let decision = machine::decide(run, &seen, Utc::now());
+    let written = match cluster.record(run, &decision.status).await? {
+        Recorded::Unchanged => None,
+        Recorded::Written(object) => Some(object),
+        Recorded::Conflict => return Ok(Action::requeue(SOON)),
+    };
+    drop(planning);
+    if written.is_some() {
+        context.recorded(run, &decision);
+    }
+
+    let acted = cluster.act(run, &decision.effects).await;
+    cluster.publish(run, &decision.notices).await;
+    let current = Run::new(written.as_deref().unwrap_or(run.object), run.settings);
+    tell_whether_blocked(&current, context, acted.as_ref().err()).await;
+    acted?;
+    Ok(decision.recheck.map_or_else(Action::await_change, Action::requeue))
+}
+
+/// Says in the status what keeps the operator from acting, and takes it back once it can: a user is never left with a
+/// silent status. One best effort: the error itself is handled by the caller.
+async fn tell_whether_blocked(run: &Run<'_>, context: &Context, error: Option<&perfval_cluster::Error>) {
+    let told = match error {
+        Some(error) if error.class() == Class::Permanent => blocked::because(run.status(), error, Utc::now()),
+        Some(_) => return,
+        None => blocked::no_longer(run.status()),
+    };
+    let Some(told) = told else { return };
+    match context.cluster.record(run, &told).await {
+        Ok(Recorded::Written(_)) => {
+            context.superseded.add(run.object);
+            if let Some(error) = error {
+                let notice = Notice {
+                    warning: true,
+                    reason: error.reason().into(),
+                    action: "Act",
+                    note: error.to_string(),
+                };
+                context.cluster.publish(run, &[notice]).await;
+            }
+        }
+        Ok(Recorded::Unchanged | Recorded::Conflict) => {}
+        Err(error) => warn!(
+            error = &error as &dyn std::error::Error,
+            "the Blocked condition could not be written"
+        ),
+    }
+}
+
+fn failed(context: &Context, error: &perfval_cluster::Error) -> (&'static str, Action) {
+    let reason = error.reason();
+    context.metrics.failed(reason);
+    match error.class() {
+        Class::Conflict => {
+            debug!(
+                reason,
+                error = error as &dyn std::error::Error,
+                "somebody else wrote; looking again"
+            );
+            ("conflict", Action::requeue(SOON))
+        }
+        Class::Transient => {
+            warn!(
+                reason,
+                error = error as &dyn std::error::Error,
+                "pass failed; trying again"
+            );
+            ("transient", Action::requeue(TRANSIENT))
+        }
+        Class::Permanent => {
+            warn!(
+                reason,
+                error = error as &dyn std::error::Error,
+                "pass failed; somebody has to act"
+            );
+            ("permanent", Action::requeue(PERMANENT))
+        }
+    }
+}
+
+impl Context {
+    /// The context of a process that leads.
+    pub fn new(
+        cluster: Cluster,
+        settings: Settings,
+        metrics: Arc<Metrics>,
+        objects: Objects,
+        unreadable: unreadable::Reporter,
+    ) -> Self {
+        Self {
+            cluster,
+            settings,
+            metrics,
+            objects,
+            unreadable,
+            planning: Mutex::default(),
+            superseded: Superseded::default(),
+        }
+    }
+
+    /// Passes that start in Sizing exclude each other from before they observe until their plan is recorded. Each lists
+    /// the other runs' plans afresh under this lock, so it sees every plan made before its own: two runs of this
+    /// operator never plan the same node.
+    async fn planning(&self, run: &Run<'_>) -> Option<MutexGuard<'_, ()>> {
+        match run.status().phase {
+            Some(Phase::Sizing) => Some(self.planning.lock().await),
+            _ => None,
+        }
+    }
+
+    /// Follows a recorded decision: what it supersedes, what it measures, and whom it wakes.
+    fn recorded(&self, run: &Run<'_>, decision: &Decision) {
+        self.superseded.add(run.object);
+        let (before, after) = (run.status(), &decision.status);
+        if let Some(left) = before.phase.filter(|_| before.phase != after.phase) {
+            let next = after.phase.map_or("", Phase::as_str);
+            info!(next, reason = after.reason, message = after.message, "phase over");
+            if let Some(since) = status::phase_started_at(before) {
+                self.metrics.left(left, time::until(Utc::now(), since));
+            }
+        }
+        if let Some(verdict) = after.verdict.filter(|_| before.verdict.is_none()) {
+            self.metrics
+                .judged(verdict, after.reason.as_deref().unwrap_or_default());
+        }
+        if !is_over(before) && is_over(after) {
+            self.objects.wake_in(&[Phase::Sizing]);
+        }
+    }
+}
+
+fn is_over(status: &PerfValidationStatus) -> bool {
+    matches!(status.phase, Some(Phase::Completed | Phase::Suspended))
+}

@@ -1,0 +1,123 @@
+//! docs/reference.md: tables printed from the very enums and flags they describe.
+
+use std::fmt::Write as _;
+
+use perfval_api::{Phase, Reason, Verdict};
+
+use crate::cli::RunArgs;
+use crate::rbac;
+
+/// The whole page.
+pub fn reference() -> String {
+    let mut page = String::from(
+        "<!-- Generated from the code: run `just generate`. -->\n# Reference\n\nFields: `kubectl explain perfvalidation.spec --recursive`.\n",
+    );
+    section(
+        &mut page,
+        "Phases",
+        "`status.phase`: where a run is.",
+        &["phase", "what happens", "ends"],
+        phases(),
+    );
+    section(
+        &mut page,
+        "Verdicts",
+        "`status.verdict`: what a run found.",
+        &["verdict", "meaning"],
+        verdicts(),
+    );
+    section(
+        &mut page,
+        "Reasons",
+        "`status.reason`, conditions and events. Never reworded once released.",
+        &["reason", "meaning, and what to do"],
+        Reason::ALL
+            .iter()
+            .map(|reason| [reason.as_str().to_owned(), one_line(reason.explanation())]),
+    );
+    let _ = write!(
+        page,
+        "\n## Flags of `run`\n\nEach flag has a twin in the environment; the flag wins.\n\n{}",
+        RunArgs::table()
+    );
+    section(
+        &mut page,
+        "Permissions",
+        "What the roles under `config/rbac` allow, and which call needs it. No secrets, no wildcards.",
+        &["role", "resource", "verbs", "for"],
+        rbac::table(),
+    );
+    page
+}
+
+fn section<const N: usize>(
+    page: &mut String,
+    title: &str,
+    about: &str,
+    head: &[&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) {
+    let _ = write!(
+        page,
+        "\n## {title}\n\n{about}\n\n| {} |\n|{}\n",
+        head.join(" | "),
+        "---|".repeat(N)
+    );
+    for row in rows {
+        let _ = writeln!(page, "| {} |", row.map(|cell| cell.replace('|', "\\|")).join(" | "));
+    }
+}
+
+fn phases() -> impl Iterator<Item = [String; 3]> {
+    Phase::ALL.into_iter().map(|phase| {
+        let (what, ends) = match phase {
+            Phase::Pending => (
+                "prerequisites are checked: gates, Dynamo's operator, versions, images",
+                "`timeouts.prerequisites`",
+            ),
+            Phase::Sizing => (
+                "free GPUs are counted twice; a node and its GPUs are chosen",
+                "`timeouts.sizing`",
+            ),
+            Phase::Deploying => (
+                "claim template, Service, model cache and DynamoGraphDeployment are created",
+                "120 s; with a model cache to fill, `timeouts.modelCache` more",
+            ),
+            Phase::WaitingForReady => (
+                "components start; a real completion is asked for",
+                "`timeouts.workloadReady`, then `timeouts.endpointReady`",
+            ),
+            Phase::Benchmarking => ("AIPerf runs, one Job per trial", "`timeouts.benchmark` per trial"),
+            Phase::Evaluating => ("verdict and results are saved", "120 s"),
+            Phase::CleaningUp => ("everything is deleted, and confirmed gone", "`timeouts.cleanup`"),
+            Phase::Completed => ("the run is over", "a new spec, a rerun, or deletion"),
+            Phase::Suspended => ("`spec.suspend` holds the next run back", "`spec.suspend: false`"),
+        };
+        [phase.as_str().to_owned(), what.to_owned(), ends.to_owned()]
+    })
+}
+
+fn verdicts() -> impl Iterator<Item = [String; 2]> {
+    [
+        Verdict::Passed,
+        Verdict::Failed,
+        Verdict::Inconclusive,
+        Verdict::Skipped,
+        Verdict::Error,
+    ]
+    .into_iter()
+    .map(|verdict| {
+        let meaning = match verdict {
+            Verdict::Passed => "measured, and every enforced gate was met",
+            Verdict::Failed => "measured, and below a gate",
+            Verdict::Inconclusive => "measured, but not to be trusted",
+            Verdict::Skipped => "nothing to judge",
+            Verdict::Error => "could not be measured",
+        };
+        [verdict.as_str().to_owned(), meaning.to_owned()]
+    })
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

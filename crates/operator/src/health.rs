@@ -1,0 +1,79 @@
+//! `/healthz`, `/readyz` and `/metrics`, served by leader and followers alike.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::error::Error;
+use crate::metrics::Metrics;
+use crate::objects::Objects;
+
+/// What the endpoints tell.
+#[derive(Clone)]
+pub struct Health {
+    /// The series.
+    pub metrics: Arc<Metrics>,
+    /// The objects of all watched namespaces; empty in a follower.
+    pub objects: Objects,
+    leading: Arc<AtomicBool>,
+}
+
+impl Health {
+    /// The health of a process that does not lead yet.
+    pub fn new(metrics: Arc<Metrics>, objects: Objects) -> Self {
+        Self {
+            metrics,
+            objects,
+            leading: Arc::default(),
+        }
+    }
+
+    /// From now on, ready means that the objects were listed.
+    pub fn leads(&self) {
+        self.metrics.leads(true);
+        self.leading.store(true, Ordering::Relaxed);
+    }
+
+    /// A follower is ready to take over; a leader once it has seen every object. Idle is healthy.
+    fn is_ready(&self) -> bool {
+        !self.leading.load(Ordering::Relaxed) || self.objects.listed()
+    }
+}
+
+/// Serves until the process ends: the last scrape comes after the signal to stop.
+pub async fn serve(listener: TcpListener, health: Health, end: CancellationToken) -> Result<(), Error> {
+    let router = Router::new()
+        .route("/healthz", get(async || "ok"))
+        .route("/readyz", get(ready))
+        .route("/metrics", get(metrics))
+        .with_state(health);
+    axum::serve(listener, router)
+        .with_graceful_shutdown(end.cancelled_owned())
+        .await
+        .map_err(|source| Error::Serve { source })
+}
+
+async fn ready(State(health): State<Health>) -> impl IntoResponse {
+    if health.is_ready() {
+        (StatusCode::OK, "ok")
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "the objects are not listed yet")
+    }
+}
+
+async fn metrics(State(health): State<Health>) -> impl IntoResponse {
+    (
+        [(
+            header::CONTENT_TYPE,
+            "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        )],
+        health.metrics.text(&health.objects.phases()),
+    )
+}

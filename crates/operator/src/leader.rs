@@ -1,0 +1,285 @@
+//! The leader lease: one process works, the others stand by.
+//!
+//! It saves double work; correctness rests on derived names, creates instead of applies, and the lock on the status.
+//! A leader that cannot renew ends its process: a leader that works on could meet its successor.
+
+use std::time::Duration;
+
+use chrono::Utc;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use k8s_openapi::jiff::Timestamp;
+use kube::Client;
+use kube::api::{Api, ObjectMeta, PostParams};
+use tokio::time::{Instant, sleep, timeout};
+use tracing::{debug, info, warn};
+
+use crate::error::Error;
+
+/// How long a record is good without renewal.
+const DURATION: Duration = Duration::from_secs(15);
+/// A leader that did not renew for so long steps down, before anybody else may step up.
+const RENEW_DEADLINE: Duration = Duration::from_secs(10);
+/// Time between attempts, and limit of each call.
+const RETRY: Duration = Duration::from_secs(2);
+
+/// What a candidate may do with the lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// Take it: nobody holds it, or its holder is silent.
+    Acquire,
+    /// It is ours: renew it.
+    Renew,
+    /// Somebody else holds it, at least until then.
+    Yield(Instant),
+}
+
+/// Judges a record that was first seen, unchanged since, at `first_seen`. Expiry is counted on our own clock from when
+/// we saw the record change, as client-go does: the clocks of two machines are never compared.
+pub fn evaluate(lease: Option<&LeaseSpec>, me: &str, first_seen: Instant, now: Instant) -> Claim {
+    let Some(lease) = lease else { return Claim::Acquire };
+    match lease.holder_identity.as_deref() {
+        None | Some("") => Claim::Acquire,
+        Some(holder) if holder == me => Claim::Renew,
+        Some(_) => {
+            let seconds = lease.lease_duration_seconds.and_then(|s| u64::try_from(s).ok());
+            let expiry = first_seen + seconds.map_or(DURATION, Duration::from_secs);
+            if now >= expiry {
+                Claim::Acquire
+            } else {
+                Claim::Yield(expiry)
+            }
+        }
+    }
+}
+
+/// One candidate for one Lease object.
+pub struct Candidate {
+    api: Api<Lease>,
+    name: String,
+    lease: String,
+    me: String,
+    /// The record as last seen, and since when it has been so.
+    seen: Option<(Lease, Instant)>,
+}
+
+/// How an attempt ended.
+enum Attempt {
+    Held,
+    Waiting,
+    Failed(String),
+}
+
+impl Candidate {
+    /// A candidate called `me` for the lease `namespace/name`. The client must not retry by itself.
+    pub fn new(impatient: Client, namespace: &str, name: &str, me: String) -> Self {
+        Self {
+            api: Api::namespaced(impatient, namespace),
+            name: name.to_owned(),
+            lease: format!("{namespace}/{name}"),
+            me,
+            seen: None,
+        }
+    }
+
+    /// Waits until the lease is ours.
+    pub async fn acquire(&mut self) {
+        info!(lease = self.lease, identity = self.me, "waiting for the lease");
+        loop {
+            match self.attempt().await {
+                Attempt::Held => break,
+                Attempt::Waiting => {}
+                Attempt::Failed(why) => warn!(lease = self.lease, why, "the lease cannot be had yet"),
+            }
+            sleep(RETRY).await;
+        }
+        info!(lease = self.lease, identity = self.me, "leading");
+    }
+
+    /// Renews the lease for as long as that works; the error says why it no longer does.
+    pub async fn keep(&mut self) -> Error {
+        let mut renewed = Instant::now();
+        loop {
+            sleep(RETRY).await;
+            // The attempt counts from its start: what was written is at least as fresh.
+            let began = Instant::now();
+            let left = RENEW_DEADLINE.saturating_sub(began - renewed);
+            let why = match timeout(left, self.attempt()).await {
+                Ok(Attempt::Held) => {
+                    renewed = began;
+                    continue;
+                }
+                Ok(Attempt::Waiting) => return self.lost("another process holds it"),
+                Ok(Attempt::Failed(why)) => why,
+                Err(_) => "no answer".to_owned(),
+            };
+            if renewed.elapsed() >= RENEW_DEADLINE {
+                return self.lost(&format!("not renewed for {} s: {why}", RENEW_DEADLINE.as_secs()));
+            }
+            warn!(lease = self.lease, why, "the lease was not renewed; trying again");
+        }
+    }
+
+    /// Gives the lease back, so that a successor need not wait for its expiry.
+    pub async fn release(&mut self) {
+        let Some((lease, _)) = self.seen.take().filter(|(lease, _)| holder(lease) == Some(&self.me)) else {
+            return;
+        };
+        let mut released = lease;
+        if let Some(spec) = &mut released.spec {
+            spec.holder_identity = Some(String::new());
+            spec.lease_duration_seconds = Some(1);
+        }
+        match timeout(RETRY, self.api.replace(&self.name, &PostParams::default(), &released)).await {
+            Ok(Ok(_)) => info!(lease = self.lease, "lease released"),
+            Ok(Err(error)) => debug!(
+                lease = self.lease,
+                error = &error as &dyn std::error::Error,
+                "lease not released"
+            ),
+            Err(_) => debug!(lease = self.lease, "lease not released in time"),
+        }
+    }
+
+    fn lost(&self, why: &str) -> Error {
+        Error::LeaseLost {
+            lease: self.lease.clone(),
+            why: why.to_owned(),
+        }
+    }
+
+    async fn attempt(&mut self) -> Attempt {
+        match timeout(RETRY * 2, self.try_once()).await {
+            Ok(Ok(true)) => Attempt::Held,
+            Ok(Ok(false)) => Attempt::Waiting,
+            Ok(Err(error)) => Attempt::Failed(error.to_string()),
+            Err(_) => Attempt::Failed(format!("no answer within {} s", (RETRY * 2).as_secs())),
+        }
+    }
+
+    /// Reads the record, and writes it if it may be ours. A conflict means that somebody else was faster.
+    async fn try_once(&mut self) -> Result<bool, kube::Error> {
+        let current = self.api.get_opt(&self.name).await?;
+        let now = Instant::now();
+        let first_seen = match (&current, &self.seen) {
+            (Some(current), Some((before, since))) if current.spec == before.spec => *since,
+            _ => now,
+        };
+        self.seen = current.clone().map(|lease| (lease, first_seen));
+        let spec = current.as_ref().and_then(|lease| lease.spec.as_ref());
+        if let Claim::Yield(until) = evaluate(spec, &self.me, first_seen, now) {
+            debug!(lease = self.lease, wait = ?(until - now), "held by another process");
+            return Ok(false);
+        }
+        let next = next_record(current.as_ref(), &self.name, &self.me, now_micro());
+        let written = match current {
+            Some(_) => self.api.replace(&self.name, &PostParams::default(), &next).await,
+            None => self.api.create(&PostParams::default(), &next).await,
+        };
+        match written {
+            Ok(lease) => {
+                self.seen = Some((lease, now));
+                Ok(true)
+            }
+            // The next look tells whose it is.
+            Err(kube::Error::Api(status)) if status.is_conflict() || status.is_already_exists() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The record that claims the lease for `me`. Replacing keeps the resourceVersion, so that only one writer can win.
+fn next_record(current: Option<&Lease>, name: &str, me: &str, now: MicroTime) -> Lease {
+    let before = current.and_then(|lease| lease.spec.clone()).unwrap_or_default();
+    let ours = before.holder_identity.as_deref() == Some(me);
+    let metadata = current.map_or_else(
+        || ObjectMeta {
+            name: Some(name.to_owned()),
+            ..ObjectMeta::default()
+        },
+        |l| l.metadata.clone(),
+    );
+    let spec = LeaseSpec {
+        holder_identity: Some(me.to_owned()),
+        lease_duration_seconds: i32::try_from(DURATION.as_secs()).ok(),
+        acquire_time: before.acquire_time.filter(|_| ours).or(Some(now.clone())),
+        lease_transitions: Some(before.lease_transitions.unwrap_or(0) + i32::from(!ours && current.is_some())),
+        renew_time: Some(now),
+        ..before
+    };
+    Lease {
+        metadata,
+        spec: Some(spec),
+    }
+}
+
+fn holder(lease: &Lease) -> Option<&String> {
+    lease.spec.as_ref()?.holder_identity.as_ref()
+}
+
+fn now_micro() -> MicroTime {
+    MicroTime(Timestamp::from_microsecond(Utc::now().timestamp_micros()).unwrap_or(Timestamp::UNIX_EPOCH))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(holder: &str, seconds: i32) -> LeaseSpec {
+        LeaseSpec {
+            holder_identity: Some(holder.to_owned()),
+            lease_duration_seconds: Some(seconds),
+            ..LeaseSpec::default()
+        }
+    }
+
+    #[test]
+    fn a_record_is_judged_by_its_holder_and_our_own_clock() {
+        let t = Instant::now();
+        let at = |seconds| t + Duration::from_secs(seconds);
+        let unnamed = LeaseSpec::default();
+        let (released, mine, theirs) = (record("", 1), record("me", 15), record("them", 15));
+        let no_duration = LeaseSpec {
+            lease_duration_seconds: None,
+            ..theirs.clone()
+        };
+        let negative = record("them", -3);
+        let table = [
+            ("nobody ever led", None, 0, Claim::Acquire),
+            ("a record without holder", Some(&unnamed), 0, Claim::Acquire),
+            ("released", Some(&released), 0, Claim::Acquire),
+            ("ours", Some(&mine), 3, Claim::Renew),
+            ("ours, long silent: still nobody else's", Some(&mine), 300, Claim::Renew),
+            ("theirs, just seen", Some(&theirs), 0, Claim::Yield(at(15))),
+            ("theirs, nearly expired", Some(&theirs), 14, Claim::Yield(at(15))),
+            ("theirs, expired", Some(&theirs), 15, Claim::Acquire),
+            ("theirs, without duration", Some(&no_duration), 14, Claim::Yield(at(15))),
+            (
+                "theirs, with a senseless duration",
+                Some(&negative),
+                14,
+                Claim::Yield(at(15)),
+            ),
+        ];
+        for (case, lease, elapsed, expected) in table {
+            assert_eq!(evaluate(lease, "me", t, at(elapsed)), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn renewing_keeps_the_time_of_acquisition_and_taking_over_counts_a_transition() {
+        let early = MicroTime(Timestamp::UNIX_EPOCH);
+        let first = next_record(None, "lease", "me", early.clone());
+        let renewed = next_record(Some(&first), "lease", "me", now_micro());
+        let taken = next_record(Some(&renewed), "lease", "them", now_micro());
+        let spec = |lease: &Lease| lease.spec.clone().unwrap();
+        assert_eq!(spec(&first).lease_transitions, Some(0));
+        assert_eq!(spec(&renewed).acquire_time, Some(early));
+        assert_eq!(spec(&renewed).lease_transitions, Some(0));
+        assert_ne!(spec(&taken).acquire_time, spec(&renewed).acquire_time);
+        assert_eq!(
+            (spec(&taken).lease_transitions, spec(&taken).holder_identity),
+            (Some(1), Some("them".to_owned()))
+        );
+    }
+}

@@ -1,0 +1,64 @@
+//! The operator's process: flags, watch streams, leader lease, metrics. Start reading at [`controller`].
+
+pub mod blocked;
+pub mod cli;
+pub mod controller;
+mod docs;
+pub mod error;
+pub mod health;
+pub mod leader;
+mod logging;
+pub mod metrics;
+pub mod objects;
+mod process;
+pub mod rbac;
+mod shutdown;
+pub mod streams;
+pub mod superseded;
+pub mod unreadable;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Command};
+use crate::error::Error;
+
+/// The program. Exit codes: 0 done or told to stop, 1 an error that is printed with its causes, 2 wrong flags.
+pub fn main() -> ExitCode {
+    match execute(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
+            let told: Vec<_> = causes.map(ToString::to_string).collect();
+            eprintln!("perfvalidation-operator: {}", told.join(": "));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn execute(command: Command) -> Result<(), Error> {
+    match command {
+        Command::Run(args) => tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .map_err(|source| Error::Runtime { source })?
+            .block_on(process::run(*args)),
+        Command::Crd => {
+            print!(
+                "{}",
+                perfval_api::crd_yaml().map_err(|source| Error::Render {
+                    what: "the CRD",
+                    source
+                })?
+            );
+            Ok(())
+        }
+        Command::Rbac { directory } => rbac::write(directory.as_deref()),
+        Command::Docs => {
+            print!("{}", docs::reference());
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! The log: one JSON object a line in a pod, text elsewhere.
+
+use tracing_subscriber::EnvFilter;
+
+use crate::cli::{LogFormat, in_pod};
+use crate::error::Error;
+
+/// Starts logging to standard error.
+pub fn start(format: LogFormat, directives: &str) -> Result<(), Error> {
+    let filter = EnvFilter::try_new(directives).map_err(|source| Error::LogDirectives {
+        directives: directives.to_owned(),
+        source: Box::new(source),
+    })?;
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    let json = match format {
+        LogFormat::Json => true,
+        LogFormat::Text => false,
+        LogFormat::Auto => in_pod(),
+    };
+    let started = if json {
+        log.json()
+            .flatten_event(true)
+            .with_current_span(true)
+            .with_span_list(false)
+            .try_init()
+    } else {
+        log.try_init()
+    };
+    started.map_err(|source| Error::LogTaken { source })
+}

@@ -1,0 +1,119 @@
+//! Every object this process looks after, and the bell that wakes some of them.
+
+use std::sync::Arc;
+
+use futures::{FutureExt, Stream, StreamExt, stream};
+use kube::core::DeserializeGuard;
+use kube::runtime::reflector::{ObjectRef, Store, store};
+use perfval_api::{PerfValidation, Phase};
+use tokio::sync::broadcast::{self, error::RecvError};
+
+use crate::streams::Scope;
+
+/// An object as watched: one that cannot be parsed does not hide the others.
+pub type Guarded = DeserializeGuard<PerfValidation>;
+
+/// Wakes that a scope may be behind by; a lost one costs the wait for the next look, at most 15 s.
+const BACKLOG: usize = 256;
+
+/// The objects of all watched namespaces, as last seen, and a way to have some looked at again.
+#[derive(Clone)]
+pub struct Objects {
+    stores: Arc<[Store<Guarded>]>,
+    bell: broadcast::Sender<ObjectRef<Guarded>>,
+}
+
+/// Stores for the namespaces (`None` is all of them), and the scopes that will fill them.
+pub fn watched(namespaces: Vec<Option<String>>) -> (Objects, Vec<Scope>) {
+    let (bell, _) = broadcast::channel(BACKLOG);
+    let (stores, scopes): (Vec<_>, Vec<_>) = namespaces
+        .into_iter()
+        .map(|namespace| {
+            let (reader, writer) = store();
+            (
+                reader.clone(),
+                Scope {
+                    namespace,
+                    reader,
+                    writer,
+                },
+            )
+        })
+        .unzip();
+    (
+        Objects {
+            stores: stores.into(),
+            bell,
+        },
+        scopes,
+    )
+}
+
+impl Objects {
+    /// Whether the first list of every namespace is here.
+    pub fn listed(&self) -> bool {
+        self.stores
+            .iter()
+            .all(|store| matches!(store.wait_until_ready().now_or_never(), Some(Ok(()))))
+    }
+
+    /// The phase of every object; one that was not looked at yet is Pending.
+    pub fn phases(&self) -> Vec<Phase> {
+        self.stores
+            .iter()
+            .flat_map(Store::state)
+            .filter_map(|object| phase(&object))
+            .collect()
+    }
+
+    /// Has one object looked at.
+    pub fn wake(&self, object: ObjectRef<Guarded>) {
+        // Nobody listens in a follower.
+        let _ = self.bell.send(object);
+    }
+
+    /// Has objects looked at whose probe was answered, for as long as there may be answers.
+    pub async fn wake_from(&self, answers: impl Stream<Item = ObjectRef<PerfValidation>>) {
+        answers
+            .for_each(async |object| self.wake(object.into_kind_unchecked(())))
+            .await;
+    }
+
+    /// Has every object looked at whose phase is one of these.
+    pub fn wake_in(&self, phases: &[Phase]) {
+        let waiting = |object: &Guarded| phase(object).is_some_and(|phase| phases.contains(&phase));
+        for object in self
+            .stores
+            .iter()
+            .flat_map(|store| store.state_filter(|object| waiting(object)))
+        {
+            self.wake(ObjectRef::from_obj(&*object));
+        }
+    }
+
+    /// The wakes for one namespace.
+    pub(crate) fn wakes(&self, namespace: Option<String>) -> impl Stream<Item = ObjectRef<Guarded>> + Send + use<> {
+        stream::unfold((self.bell.subscribe(), namespace), |(mut bell, namespace)| async move {
+            loop {
+                match bell.recv().await {
+                    Ok(object) if namespace.is_none() || object.namespace == namespace => {
+                        return Some((object, (bell, namespace)));
+                    }
+                    Ok(_) | Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => return None,
+                }
+            }
+        })
+    }
+}
+
+fn phase(object: &Guarded) -> Option<Phase> {
+    let object = object.0.as_ref().ok()?;
+    Some(
+        object
+            .status
+            .as_ref()
+            .and_then(|status| status.phase)
+            .unwrap_or(Phase::Pending),
+    )
+}

@@ -1,0 +1,169 @@
+//! `run`: clients, lease, controllers, HTTP; and the order in which they end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use kube::{Client, Config};
+use perfval_cluster::Cluster;
+use tokio::net::TcpListener;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::cli::{EndpointAccess, RunArgs, in_pod};
+use crate::controller::Context;
+use crate::error::Error;
+use crate::health::{self, Health};
+use crate::leader::Candidate;
+use crate::metrics::Metrics;
+use crate::objects;
+use crate::streams::{self, Scope};
+use crate::{logging, shutdown, unreadable};
+
+/// Limit of a call that is not part of a pass.
+pub(crate) const LIMIT: Duration = Duration::from_secs(10);
+
+/// Reconciles until told to stop; an error is a reason to be started again.
+pub async fn run(args: RunArgs) -> Result<(), Error> {
+    logging::start(args.log_format, &args.log)?;
+    let stop = shutdown::on_signal()?;
+    let config = Config::infer().await.map_err(|source| Error::Kubeconfig { source })?;
+    info!(version = env!("CARGO_PKG_VERSION"), server = %config.cluster_url, "starting");
+    let namespace = args
+        .leader_elect_namespace
+        .clone()
+        .unwrap_or_else(|| config.default_namespace.clone());
+    let clients = Clients::new(config)?;
+
+    let (objects, scopes) = objects::watched(args.scopes());
+    let health = Health::new(Arc::new(Metrics::new()), objects);
+    let end = CancellationToken::new();
+    let served = tokio::spawn(serve(&args, health.clone(), end.clone()).await?);
+
+    let result = if args.leader_elect {
+        let candidate = Candidate::new(
+            clients.impatient.clone(),
+            &namespace,
+            &args.leader_elect_name,
+            identity(&args),
+        );
+        lead(candidate, work(&args, &clients, &health, scopes, &stop), &stop).await
+    } else {
+        work(&args, &clients, &health, scopes, &stop).await;
+        Ok(())
+    };
+    end.cancel();
+    // The last scrapes: they must not hold up the end.
+    let _ = timeout(Duration::from_secs(1), served).await;
+    info!("stopped");
+    result
+}
+
+/// Two ways to the API server: one that tries again by itself, and one for what must not wait.
+struct Clients {
+    patient: Client,
+    impatient: Client,
+}
+
+impl Clients {
+    fn new(config: Config) -> Result<Self, Error> {
+        let build = |config| Client::try_from(config).map_err(|source| Error::Client { source });
+        let mut impatient = config.clone();
+        impatient.default_retry = false;
+        Ok(Self {
+            patient: build(config)?,
+            impatient: build(impatient)?,
+        })
+    }
+}
+
+/// Works for as long as the lease is ours. The lease is given back last, when nothing of this process writes any more.
+async fn lead(mut candidate: Candidate, work: impl Future<Output = ()>, stop: &CancellationToken) -> Result<(), Error> {
+    let acquired = stop.run_until_cancelled(candidate.acquire()).await;
+    if acquired.is_none() {
+        // The signal may have come between the write of the record and its answer.
+        candidate.release().await;
+        return Ok(());
+    }
+    tokio::select! {
+        () = work => {}
+        lost = candidate.keep() => return Err(lost),
+    }
+    candidate.release().await;
+    Ok(())
+}
+
+/// The controllers of all scopes, until they have drained.
+async fn work(args: &RunArgs, clients: &Clients, health: &Health, scopes: Vec<Scope>, stop: &CancellationToken) {
+    let access = match args.endpoint_access {
+        EndpointAccess::Auto if in_pod() => perfval_cluster::EndpointAccess::Dns,
+        EndpointAccess::Dns => perfval_cluster::EndpointAccess::Dns,
+        EndpointAccess::Auto | EndpointAccess::ServiceProxy => perfval_cluster::EndpointAccess::ServiceProxy,
+    };
+    let (cluster, answers) = Cluster::new(
+        clients.patient.clone(),
+        clients.impatient.clone(),
+        access,
+        identity(args),
+    );
+    let reporter = unreadable::Reporter::new(clients.impatient.clone(), identity(args));
+    let Health { metrics, objects, .. } = health.clone();
+    let context = Arc::new(Context::new(
+        cluster,
+        args.settings(),
+        metrics,
+        objects.clone(),
+        reporter,
+    ));
+    let controllers = join_all(scopes.into_iter().map(|scope| {
+        streams::reconcile_all(
+            scope,
+            clients.patient.clone(),
+            context.clone(),
+            args.workers,
+            stop.clone(),
+        )
+    }));
+    let woken = async {
+        objects.wake_from(answers).await;
+        std::future::pending().await
+    };
+    health.leads();
+    let drained = async {
+        stop.cancelled().await;
+        tokio::time::sleep(shutdown::DRAIN).await;
+        warn!(limit = ?shutdown::DRAIN, "passes still run; leaving them: each of their steps can be repeated");
+    };
+    tokio::select! {
+        _ = controllers => {}
+        () = woken => {}
+        () = drained => {}
+    }
+}
+
+async fn serve(
+    args: &RunArgs,
+    health: Health,
+    end: CancellationToken,
+) -> Result<impl Future<Output = ()> + use<>, Error> {
+    let address = args.metrics_addr;
+    let listener = TcpListener::bind(address)
+        .await
+        .map_err(|source| Error::Listen { address, source })?;
+    Ok(async move {
+        if let Err(error) = health::serve(listener, health, end).await {
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "no health and no metrics from now on"
+            );
+        }
+    })
+}
+
+fn identity(args: &RunArgs) -> String {
+    args.identity.clone().unwrap_or_else(|| {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        format!("{}-{}", host.trim(), std::process::id())
+    })
+}

@@ -1,0 +1,92 @@
+//! The watch on DynamoGraphDeployments, which may be installed long after this operator.
+
+use std::time::Duration;
+
+use futures::stream::{self, BoxStream};
+use futures::{Stream, StreamExt};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, ApiResource, DynamicObject, PartialObjectMeta};
+use kube::core::GroupVersionKind;
+use kube::runtime::reflector::ObjectRef;
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Client, discovery};
+use perfval_api::Phase;
+use tokio::time::sleep;
+use tracing::{debug, info};
+
+use super::{Watches, without_errors};
+use crate::objects::{Guarded, Objects};
+
+const CRD: &str = "dynamographdeployments.nvidia.com";
+const GROUP: &str = "nvidia.com";
+const KIND: &str = "DynamoGraphDeployment";
+/// Newest first; a change is a change in either.
+const VERSIONS: [&str; 2] = ["v1beta1", "v1alpha1"];
+/// Discovery is some seconds behind a new CRD.
+const DISCOVERY_RETRY: Duration = Duration::from_secs(2);
+const DISCOVERY_LIMIT: Duration = Duration::from_secs(10);
+
+/// The objects whose deployment changed. While the kind is not served there is no watch, and so no failing one; when
+/// it comes or goes, the watch follows and every object that waits for Dynamo is woken.
+pub(super) fn changes(watches: Watches, objects: Objects) -> impl Stream<Item = ObjectRef<Guarded>> + Send {
+    let served = served(&watches).boxed();
+    stream::unfold((served, stream::pending().boxed()), move |(mut served, mut inner)| {
+        let (watches, objects) = (watches.clone(), objects.clone());
+        async move {
+            loop {
+                tokio::select! {
+                    changed = served.next() => inner = watch(&watches, &objects, changed?),
+                    Some(object) = inner.next() => return Some((object, (served, inner))),
+                }
+            }
+        }
+    })
+}
+
+/// Whether the CRD is there, each time that changes: by its uid, as a CRD that was replaced needs a new watch.
+fn served(watches: &Watches) -> impl Stream<Item = bool> + Send + use<> {
+    let crds = Api::<PartialObjectMeta<CustomResourceDefinition>>::all(watches.client.clone());
+    let changes = watcher::watch_object(crds, CRD).default_backoff();
+    let mut last: Option<Option<String>> = None;
+    without_errors(watches.metrics.clone(), "CustomResourceDefinition", changes).filter_map(move |crd| {
+        let uid = crd.and_then(|crd| crd.metadata.uid);
+        let changed = last.as_ref() != Some(&uid);
+        last = Some(uid.clone());
+        std::future::ready(changed.then_some(uid.is_some()))
+    })
+}
+
+/// The watch, once discovery knows the kind; nothing while it is not installed.
+fn watch(watches: &Watches, objects: &Objects, installed: bool) -> BoxStream<'static, ObjectRef<Guarded>> {
+    if !installed {
+        info!(crd = CRD, "not installed: waiting for it");
+        return stream::pending().boxed();
+    }
+    let (watches, objects) = (watches.clone(), objects.clone());
+    let begin = async move {
+        let resource = resource(&watches.client).await;
+        info!(crd = CRD, version = resource.version, "installed: watching");
+        objects.wake_in(&[Phase::Pending]);
+        let api: Api<PartialObjectMeta<DynamicObject>> = match &watches.namespace {
+            Some(namespace) => Api::namespaced_with(watches.client.clone(), namespace, &resource),
+            None => Api::all_with(watches.client.clone(), &resource),
+        };
+        watches.owners(KIND, api)
+    };
+    stream::once(begin).flatten().boxed()
+}
+
+/// The newest version we speak, once discovery knows it.
+async fn resource(client: &Client) -> ApiResource {
+    loop {
+        for version in VERSIONS {
+            let kind = GroupVersionKind::gvk(GROUP, version, KIND);
+            match tokio::time::timeout(DISCOVERY_LIMIT, discovery::pinned_kind(client, &kind)).await {
+                Ok(Ok((resource, _))) => return resource,
+                Ok(Err(error)) => debug!(version, error = &error as &dyn std::error::Error, "not discovered yet"),
+                Err(_) => debug!(version, "discovery gave no answer"),
+            }
+        }
+        sleep(DISCOVERY_RETRY).await;
+    }
+}

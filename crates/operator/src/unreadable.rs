@@ -1,0 +1,63 @@
+//! An object that this version cannot parse: its user is told by an Event, and no other object is held up.
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::core::error_boundary::InvalidObject;
+use kube::runtime::controller::Action;
+use kube::runtime::events::{Event, EventType, Recorder};
+use kube::{Client, Resource};
+use perfval_api::{PerfValidation, Reason};
+use tracing::{debug, error};
+
+use crate::metrics::Metrics;
+use crate::process::LIMIT;
+
+/// Tells users about their unreadable objects.
+pub struct Reporter(Recorder);
+
+impl Reporter {
+    /// A reporter called `instance`.
+    pub fn new(client: Client, instance: String) -> Self {
+        let reporter = kube::runtime::events::Reporter {
+            controller: "perfvalidation-operator".to_owned(),
+            instance: Some(instance),
+        };
+        Self(Recorder::new(client, reporter))
+    }
+
+    /// Tells about one; nothing can be done until it changes.
+    pub async fn report(&self, invalid: &InvalidObject, metrics: &Metrics) -> Action {
+        let (namespace, name) = (&invalid.metadata.namespace, &invalid.metadata.name);
+        error!(
+            namespace,
+            name,
+            error = invalid as &dyn std::error::Error,
+            "the object cannot be parsed by this version"
+        );
+        metrics.failed(Reason::SpecUnreadable.as_str());
+        let event = Event {
+            type_: EventType::Warning,
+            reason: Reason::SpecUnreadable.as_str().to_owned(),
+            note: Some(perfval_core::status::bounded(&format!(
+                "this operator version cannot parse the object: {}",
+                invalid.error
+            ))),
+            action: "Parse".to_owned(),
+            secondary: None,
+        };
+        let object = ObjectReference {
+            api_version: Some(PerfValidation::api_version(&()).into_owned()),
+            kind: Some(PerfValidation::kind(&()).into_owned()),
+            name: name.clone(),
+            namespace: namespace.clone(),
+            uid: invalid.metadata.uid.clone(),
+            resource_version: invalid.metadata.resource_version.clone(),
+            ..ObjectReference::default()
+        };
+        match tokio::time::timeout(LIMIT, self.0.publish(&event, &object)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(source)) => debug!(error = &source as &dyn std::error::Error, "the event was not published"),
+            Err(_) => debug!("the event was not published in time"),
+        }
+        Action::await_change()
+    }
+}
