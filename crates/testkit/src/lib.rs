@@ -1,4 +1,5 @@
 //! Builders and test equipment without a cluster: for tests only.
 
 pub mod admission;
+pub mod api_server;
 pub mod inventory;

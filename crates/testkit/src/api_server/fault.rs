@@ -1,0 +1,117 @@
+use super::call::Call;
+
+/// Something that goes wrong with matching requests.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    verb: &'static str,
+    resource: String,
+    continued: bool,
+    skip: usize,
+    times: usize,
+    pub(super) effect: Effect,
+}
+
+/// What goes wrong.
+#[derive(Clone, Debug)]
+pub(super) enum Effect {
+    /// The request is refused.
+    Refuse { code: u16, reason: String, message: String },
+    /// The request is never answered, and does nothing.
+    Hang,
+    /// The request does what it asks for, and is never answered.
+    LoseAnswer,
+}
+
+impl Fault {
+    /// Refuses requests; `resource` is the plural with its subresource, `*` stands for any verb or resource.
+    pub fn refuse(verb: &'static str, resource: &str, code: u16) -> Self {
+        let reason = match code {
+            400 => "BadRequest",
+            401 => "Unauthorized",
+            403 => "Forbidden",
+            404 => "NotFound",
+            409 => "Conflict",
+            410 => "Expired",
+            422 => "Invalid",
+            429 => "TooManyRequests",
+            500 => "InternalError",
+            503 => "ServiceUnavailable",
+            _ => "Unknown",
+        };
+        let message = match code {
+            403 => format!("{resource} is forbidden: User \"operator\" cannot {verb} resource \"{resource}\""),
+            _ => format!("{verb} {resource}: fault {code}"),
+        };
+        let reason = reason.to_owned();
+        Self::new(verb, resource, Effect::Refuse { code, reason, message })
+    }
+
+    /// Never answers requests, and does nothing.
+    pub fn hang(verb: &'static str, resource: &str) -> Self {
+        Self::new(verb, resource, Effect::Hang)
+    }
+
+    /// Does what requests ask for, and never answers.
+    pub fn lose_answer(verb: &'static str, resource: &str) -> Self {
+        Self::new(verb, resource, Effect::LoseAnswer)
+    }
+
+    fn new(verb: &'static str, resource: &str, effect: Effect) -> Self {
+        Self {
+            verb,
+            resource: resource.into(),
+            continued: false,
+            skip: 0,
+            times: usize::MAX,
+            effect,
+        }
+    }
+
+    /// The refusal's text.
+    #[must_use]
+    pub fn saying(mut self, text: &str) -> Self {
+        if let Effect::Refuse { message, .. } = &mut self.effect {
+            text.clone_into(message);
+        }
+        self
+    }
+
+    /// Only pages after the first.
+    #[must_use]
+    pub fn on_later_pages(mut self) -> Self {
+        self.continued = true;
+        self
+    }
+
+    /// Lets the first requests through.
+    #[must_use]
+    pub fn skip(mut self, requests: usize) -> Self {
+        self.skip = requests;
+        self
+    }
+
+    /// Goes away after so many requests.
+    #[must_use]
+    pub fn times(mut self, requests: usize) -> Self {
+        self.times = requests;
+        self
+    }
+
+    /// Whether it strikes; counts the request.
+    pub(super) fn strikes(&mut self, call: &Call, continued: bool) -> bool {
+        let matches = |pattern: &str, word: &str| pattern == "*" || pattern == word;
+        if !matches(self.verb, call.verb) || !matches(&self.resource, &call.resource) || (self.continued && !continued)
+        {
+            return false;
+        }
+        if self.skip > 0 {
+            self.skip -= 1;
+            return false;
+        }
+        if self.times == 0 {
+            return false;
+        }
+        self.times -= 1;
+        true
+    }
+}

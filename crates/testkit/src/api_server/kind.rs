@@ -1,0 +1,120 @@
+use serde_json::{Value, json};
+
+/// A kind that the API server serves.
+#[derive(Clone, Debug)]
+pub struct Kind {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// Served versions, any of which may be asked for.
+    pub versions: Vec<String>,
+    /// Plural, as in URLs.
+    pub plural: String,
+    /// Kind, as in objects.
+    pub kind: String,
+    /// Whether its objects live in namespaces.
+    pub namespaced: bool,
+    /// Whether its status is written only through its own path.
+    pub status: bool,
+    /// Status of a new object.
+    pub default_status: Option<Value>,
+}
+
+impl Kind {
+    /// A kind at one version, without a status of its own.
+    pub fn new(group: &str, version: &str, plural: &str, kind: &str, namespaced: bool) -> Self {
+        Self {
+            group: group.into(),
+            versions: vec![version.into()],
+            plural: plural.into(),
+            kind: kind.into(),
+            namespaced,
+            status: false,
+            default_status: None,
+        }
+    }
+
+    fn with_status(mut self) -> Self {
+        self.status = true;
+        self
+    }
+
+    /// The apiVersion of its objects at a version.
+    pub(super) fn api_version(&self, version: &str) -> String {
+        if self.group.is_empty() {
+            version.to_owned()
+        } else {
+            format!("{}/{version}", self.group)
+        }
+    }
+
+    /// Its entries in the discovery document of a version.
+    pub(super) fn resources(&self) -> Vec<Value> {
+        let verbs = ["create", "delete", "get", "list", "patch", "update", "watch"];
+        let entry = |name: String| json!({"name": name, "singularName": "", "namespaced": self.namespaced, "kind": self.kind, "verbs": verbs});
+        let mut entries = vec![entry(self.plural.clone())];
+        if self.status {
+            entries.push(entry(format!("{}/status", self.plural)));
+        }
+        entries
+    }
+}
+
+/// Dynamo's kind, at the versions of an installation.
+pub(super) fn dynamo(versions: &[&str]) -> Kind {
+    Kind {
+        versions: versions.iter().map(|version| (*version).to_owned()).collect(),
+        ..Kind::new(
+            "nvidia.com",
+            "",
+            "dynamographdeployments",
+            "DynamoGraphDeployment",
+            true,
+        )
+        .with_status()
+    }
+}
+
+/// What a cluster with Dynamic Resource Allocation, and without Dynamo, serves of what the operator uses.
+pub(super) fn built_in() -> Vec<Kind> {
+    let validation = Kind {
+        default_status: Some(json!({"observedGeneration": -1})),
+        ..Kind::new(
+            "perfvalidation.dev",
+            "v1alpha1",
+            "perfvalidations",
+            "PerfValidation",
+            true,
+        )
+        .with_status()
+    };
+    vec![
+        validation,
+        Kind::new("", "v1", "configmaps", "ConfigMap", true),
+        Kind::new("", "v1", "events", "Event", true),
+        Kind::new("", "v1", "nodes", "Node", false).with_status(),
+        Kind::new("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true).with_status(),
+        Kind::new("", "v1", "pods", "Pod", true).with_status(),
+        Kind::new("", "v1", "services", "Service", true).with_status(),
+        Kind::new(
+            "apiextensions.k8s.io",
+            "v1",
+            "customresourcedefinitions",
+            "CustomResourceDefinition",
+            false,
+        ),
+        Kind::new("batch", "v1", "jobs", "Job", true).with_status(),
+        Kind::new("coordination.k8s.io", "v1", "leases", "Lease", true),
+        Kind::new("events.k8s.io", "v1", "events", "Event", true),
+        Kind::new("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", false),
+        Kind::new("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", true).with_status(),
+        Kind::new(
+            "resource.k8s.io",
+            "v1",
+            "resourceclaimtemplates",
+            "ResourceClaimTemplate",
+            true,
+        ),
+        Kind::new("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", false),
+        Kind::new("storage.k8s.io", "v1", "storageclasses", "StorageClass", false),
+    ]
+}

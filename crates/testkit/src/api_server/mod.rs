@@ -1,0 +1,252 @@
+//! An API server in memory, for whole passes without sockets: create conflicts, server-side apply, the status split, optimistic
+//! locks, finalizers, watches, logs, the service proxy. It fails, hangs and loses answers on request, and records every call.
+//!
+//! It knows no schemas, no admission and no controllers; the lab has the real ones.
+
+mod call;
+mod fault;
+mod kind;
+mod patch;
+mod refusal;
+mod route;
+mod select;
+mod service;
+mod store;
+mod verbs;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use http::Method;
+use serde_json::{Value, json};
+
+pub use call::Call;
+pub use fault::Fault;
+pub use kind::Kind;
+pub use route::KUBERNETES;
+
+use store::{Key, Store};
+
+/// Answers a proxied request: method, path, body → status, body.
+type Backend = Box<dyn FnMut(&Method, &str, &[u8]) -> (u16, String) + Send>;
+
+/// An API server in memory. Clones are the same server.
+#[derive(Clone)]
+pub struct ApiServer(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    kinds: Vec<Kind>,
+    store: Store,
+    faults: Vec<Fault>,
+    calls: Vec<Call>,
+    /// By namespace, pod and container.
+    logs: BTreeMap<(String, String, String), Vec<u8>>,
+    /// By namespace and `service:port`.
+    backends: BTreeMap<(String, String), Backend>,
+}
+
+impl Default for ApiServer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ApiServer {
+    /// A cluster with Dynamic Resource Allocation and our CRD, without Dynamo, without objects.
+    pub fn new() -> Self {
+        Self(Arc::new(Mutex::new(State {
+            kinds: kind::built_in(),
+            ..State::default()
+        })))
+    }
+
+    /// A client of this server, without retries.
+    pub fn client(&self) -> kube::Client {
+        kube::Client::new(self.clone(), "default")
+    }
+
+    /// Serves another kind.
+    pub fn serve(&self, kind: Kind) {
+        self.lock().kinds.push(kind);
+    }
+
+    /// Stops serving a kind; its objects stay where they are.
+    pub fn withdraw(&self, plural: &str) {
+        self.lock().kinds.retain(|kind| kind.plural != plural);
+    }
+
+    /// Installs Dynamo's CRD at some versions, as its operator's installation of a version does.
+    pub fn install_dynamo(&self, versions: &[&str], operator_version: Option<&str>) {
+        self.withdraw("dynamographdeployments");
+        self.serve(kind::dynamo(versions));
+        let mut crd = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "dynamographdeployments.nvidia.com"},
+        });
+        if let Some(version) = operator_version {
+            crd["metadata"]["annotations"] = json!({"dynamo.nvidia.com/operator-version": version});
+        }
+        self.put(crd);
+    }
+
+    /// Creates or replaces an object as somebody else would: unrecorded, status included.
+    ///
+    /// # Panics
+    /// If its kind is not served, or it has no name.
+    pub fn put(&self, object: Value) -> Value {
+        let mut state = self.lock();
+        let (kind, key) = state.key_of(&object);
+        let object = match state.store.get(&key) {
+            Some(current) => {
+                let mut object = object;
+                for field in ["uid", "creationTimestamp", "generation"] {
+                    object["metadata"][field] = current["metadata"][field].clone();
+                }
+                object
+            }
+            None => state.store.newborn(object, &kind),
+        };
+        state.store.put(&key, object)
+    }
+
+    /// Changes an object as somebody else would.
+    ///
+    /// # Panics
+    /// If it does not exist.
+    pub fn edit(&self, plural: &str, namespace: &str, name: &str, change: impl FnOnce(&mut Value)) -> Value {
+        let mut state = self.lock();
+        let key = state.key(plural, namespace, name);
+        let Some(mut object) = state.store.get(&key).cloned() else {
+            panic!("there is no {plural} {namespace}/{name}");
+        };
+        change(&mut object);
+        state.store.put(&key, object)
+    }
+
+    /// Deletes an object as somebody else would.
+    pub fn delete(&self, plural: &str, namespace: &str, name: &str) {
+        let mut state = self.lock();
+        let key = state.key(plural, namespace, name);
+        // Gone is gone.
+        let _ = state.store.delete(&key);
+    }
+
+    /// An object; `None` if it does not exist. Where two groups share a plural, the core group counts.
+    pub fn get(&self, plural: &str, namespace: &str, name: &str) -> Option<Value> {
+        let state = self.lock();
+        state.store.get(&state.key(plural, namespace, name)).cloned()
+    }
+
+    /// All objects of a plural.
+    pub fn objects(&self, plural: &str) -> Vec<Value> {
+        let state = self.lock();
+        let of = |key: &Key| key.1 == plural;
+        let found = state.store.all().filter(|(key, _)| of(key));
+        found.map(|(_, object)| object.clone()).collect()
+    }
+
+    /// Deletes what lost its owner, once, as the garbage collector does.
+    pub fn collect_garbage(&self) {
+        let mut state = self.lock();
+        let uids: Vec<Value> = state
+            .store
+            .all()
+            .map(|(_, object)| object["metadata"]["uid"].clone())
+            .collect();
+        let orphans: Vec<Key> = state
+            .store
+            .all()
+            .filter(|(_, object)| {
+                let owners = object["metadata"]["ownerReferences"]
+                    .as_array()
+                    .map_or(&[][..], Vec::as_slice);
+                !owners.is_empty() && owners.iter().all(|owner| !uids.contains(&owner["uid"]))
+            })
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in orphans {
+            // Gone is gone.
+            let _ = state.store.delete(&key);
+        }
+    }
+
+    /// What a container has printed.
+    pub fn set_log(&self, namespace: &str, pod: &str, container: &str, text: impl Into<Vec<u8>>) {
+        let of = (namespace.into(), pod.into(), container.into());
+        self.lock().logs.insert(of, text.into());
+    }
+
+    /// Who answers behind the service proxy.
+    pub fn set_backend(
+        &self,
+        namespace: &str,
+        service: &str,
+        port: u16,
+        answer: impl FnMut(&Method, &str, &[u8]) -> (u16, String) + Send + 'static,
+    ) {
+        let of = (namespace.into(), format!("http:{service}:{port}"));
+        self.lock().backends.insert(of, Box::new(answer));
+    }
+
+    /// Something goes wrong from now on.
+    pub fn fail(&self, fault: Fault) {
+        self.lock().faults.push(fault);
+    }
+
+    /// Everything works again.
+    pub fn heal(&self) {
+        self.lock().faults.clear();
+    }
+
+    /// Every request since the last [`Self::forget_calls`], refused ones included.
+    pub fn calls(&self) -> Vec<Call> {
+        self.lock().calls.clone()
+    }
+
+    /// Begins a new recording.
+    pub fn forget_calls(&self) {
+        self.lock().calls.clear();
+    }
+
+    /// Ends every watch, as a restarting API server does.
+    pub fn end_watches(&self) {
+        self.lock().store.end_watches();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn key(&self, plural: &str, namespace: &str, name: &str) -> Key {
+        let kind = self.kinds.iter().find(|kind| kind.plural == plural);
+        let Some(kind) = kind else {
+            panic!("{plural} are not served")
+        };
+        (kind.group.clone(), plural.into(), namespace.into(), name.into())
+    }
+
+    fn key_of(&self, object: &Value) -> (Kind, Key) {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (api_version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        let found = self
+            .kinds
+            .iter()
+            .find(|known| known.group == group && known.kind == kind);
+        let Some(found) = found.cloned() else {
+            panic!("{api_version} {kind} is not served")
+        };
+        let meta = &object["metadata"];
+        let key = (
+            found.group.clone(),
+            found.plural.clone(),
+            text(&meta["namespace"]),
+            text(&meta["name"]),
+        );
+        assert!(!key.3.is_empty(), "a {kind} without a name");
+        (found, key)
+    }
+}

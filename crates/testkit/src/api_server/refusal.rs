@@ -1,0 +1,38 @@
+use serde_json::{Value, json};
+
+/// A Status answer other than success.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub code: u16,
+    reason: String,
+    message: String,
+}
+
+impl Refusal {
+    pub(super) fn new(code: u16, reason: &str, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            reason: reason.into(),
+            message: message.into(),
+        }
+    }
+
+    pub(super) fn not_found(plural: &str, name: &str) -> Self {
+        Self::new(404, "NotFound", format!("{plural} \"{name}\" not found"))
+    }
+
+    pub(super) fn already_exists(plural: &str, name: &str) -> Self {
+        Self::new(409, "AlreadyExists", format!("{plural} \"{name}\" already exists"))
+    }
+
+    pub(super) fn conflict(message: impl Into<String>) -> Self {
+        Self::new(409, "Conflict", message)
+    }
+
+    pub(super) fn status(&self) -> Value {
+        json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": self.message, "reason": self.reason, "code": self.code,
+        })
+    }
+}

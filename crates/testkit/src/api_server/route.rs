@@ -1,0 +1,164 @@
+//! From a request to the code that answers it.
+
+use http::{HeaderMap, Method, header};
+use serde_json::{Value, json};
+
+use super::call::{Address, Target};
+use super::kind::Kind;
+use super::refusal::Refusal;
+use super::service::Answer;
+use super::{State, fault, verbs};
+
+/// Version that `/version` tells.
+pub const KUBERNETES: &str = "v1.36.4";
+
+impl State {
+    pub(super) fn handle(
+        &mut self,
+        method: &Method,
+        uri: &http::Uri,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> Result<Answer, Refusal> {
+        let nowhere = || Refusal::new(404, "NotFound", "404 page not found");
+        match Target::of(uri).ok_or_else(nowhere)? {
+            Target::Version => Ok(Answer::Json(200, version())),
+            Target::Discovery { group, version } => self.discover(&group, &version).ok_or_else(nowhere),
+            Target::Resource(address) => self.resource(method, &address, headers, body),
+        }
+    }
+
+    fn discover(&self, group: &str, version: &str) -> Option<Answer> {
+        let served = |kind: &&Kind| kind.group == group && kind.versions.iter().any(|served| served == version);
+        let resources: Vec<Value> = self.kinds.iter().filter(served).flat_map(Kind::resources).collect();
+        let group_version = format!("{group}/{version}");
+        let group_version = group_version.trim_start_matches('/');
+        (!resources.is_empty()).then(|| {
+            Answer::Json(
+                200,
+                json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources}),
+            )
+        })
+    }
+
+    fn resource(
+        &mut self,
+        method: &Method,
+        address: &Address,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> Result<Answer, Refusal> {
+        let call = address
+            .call(method)
+            .ok_or_else(|| Refusal::new(405, "MethodNotAllowed", "method not allowed"))?;
+        self.calls.push(call.clone());
+        let continued = address.query.contains_key("continue");
+        let mut faults = self.faults.iter_mut();
+        match faults.find_map(|fault| fault.strikes(&call, continued).then(|| fault.effect.clone())) {
+            Some(fault::Effect::Refuse { code, reason, message }) => Err(Refusal::new(code, &reason, message)),
+            Some(fault::Effect::Hang) => Ok(Answer::Never),
+            Some(fault::Effect::LoseAnswer) => {
+                // Done, whatever came of it; nobody will hear.
+                let _ = self.carry_out(method, address, headers, body);
+                Ok(Answer::Never)
+            }
+            None => self.carry_out(method, address, headers, body),
+        }
+    }
+
+    fn carry_out(
+        &mut self,
+        method: &Method,
+        address: &Address,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> Result<Answer, Refusal> {
+        let served = |kind: &&Kind| {
+            kind.group == address.group && kind.plural == address.plural && kind.versions.contains(&address.version)
+        };
+        let Some(kind) = self.kinds.iter().find(served).cloned() else {
+            return Ok(Answer::Plain(404, b"404 page not found\n".to_vec()));
+        };
+        match address.subresource.as_deref() {
+            Some("log") => return self.log(address),
+            Some("proxy") => return Ok(self.proxy(method, address, body)),
+            _ => {}
+        }
+        let header = |name| {
+            headers
+                .get(name)
+                .and_then(|value| value.to_str().ok())
+                .unwrap_or_default()
+        };
+        let content_type = header(header::CONTENT_TYPE);
+        let request = verbs::Request {
+            metadata_only: header(header::ACCEPT).contains("as=PartialObjectMetadata"),
+            content_type,
+            store: &mut self.store,
+            kind: &kind,
+            address,
+            method,
+            body,
+        };
+        if content_type.contains("apply-patch") && request.makes() {
+            self.calls.extend(address.call(&Method::POST));
+        }
+        request.answer()
+    }
+
+    fn log(&self, address: &Address) -> Result<Answer, Refusal> {
+        let text = |key: &str| address.query.get(key).cloned().unwrap_or_default();
+        let (namespace, pod) = (
+            address.namespace.clone().unwrap_or_default(),
+            address.name.clone().unwrap_or_default(),
+        );
+        let key = self.key("pods", &namespace, &pod);
+        if self.store.get(&key).is_none() {
+            return Err(Refusal::not_found("pods", &pod));
+        }
+        let waiting = || {
+            Refusal::new(
+                400,
+                "BadRequest",
+                format!("container in pod \"{pod}\" is waiting to start"),
+            )
+        };
+        let whole = self
+            .logs
+            .get(&(namespace, pod.clone(), text("container")))
+            .ok_or_else(waiting)?;
+        let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
+        let tail = text("tailLines").parse().unwrap_or(usize::MAX).min(lines.len());
+        let mut bytes = lines[lines.len() - tail..].concat();
+        bytes.truncate(text("limitBytes").parse().unwrap_or(usize::MAX));
+        Ok(Answer::Plain(200, bytes))
+    }
+
+    fn proxy(&mut self, method: &Method, address: &Address, body: &[u8]) -> Answer {
+        let of = (
+            address.namespace.clone().unwrap_or_default(),
+            address.name.clone().unwrap_or_default(),
+        );
+        match self.backends.get_mut(&of) {
+            Some(backend) => {
+                let (code, text) = backend(method, &format!("/{}", address.rest), body);
+                Answer::Plain(code, text.into_bytes())
+            }
+            None => {
+                let refusal = Refusal::new(
+                    503,
+                    "ServiceUnavailable",
+                    format!("no endpoints available for service {:?}", of.1),
+                );
+                Answer::Json(refusal.code, refusal.status())
+            }
+        }
+    }
+}
+
+fn version() -> Value {
+    json!({
+        "major": "1", "minor": "36", "gitVersion": KUBERNETES, "gitCommit": "", "gitTreeState": "clean",
+        "buildDate": "", "goVersion": "", "compiler": "gc", "platform": "linux/amd64",
+    })
+}

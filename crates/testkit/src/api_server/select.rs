@@ -1,0 +1,35 @@
+//! Label and field selectors, as far as the operator uses them: `a=b`, `a!=b`, `a`.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+/// Whether an object matches the selectors of a query.
+pub(super) fn selected(query: &BTreeMap<String, String>, object: &Value) -> bool {
+    let labels = |key: &str| object["metadata"]["labels"][key].as_str().map(str::to_owned);
+    let fields = |key: &str| {
+        let pointer = format!("/{}", key.replace('.', "/"));
+        Some(
+            object
+                .pointer(&pointer)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned(),
+        )
+    };
+    matches(query.get("labelSelector"), labels) && matches(query.get("fieldSelector"), fields)
+}
+
+fn matches(selector: Option<&String>, value: impl Fn(&str) -> Option<String>) -> bool {
+    let terms = selector
+        .iter()
+        .flat_map(|text| text.split(','))
+        .filter(|term| !term.is_empty());
+    terms.into_iter().all(|term| match term.split_once("!=") {
+        Some((key, unwanted)) => value(key).as_deref() != Some(unwanted),
+        None => match term.split_once('=') {
+            Some((key, wanted)) => value(key).as_deref() == Some(wanted.trim_start_matches('=')),
+            None => value(term).is_some(),
+        },
+    })
+}

@@ -1,0 +1,65 @@
+//! HTTP without a socket.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::StreamExt as _;
+use futures::channel::mpsc::UnboundedReceiver;
+use http::{Request, Response};
+use http_body::Frame;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use kube::client::Body;
+use serde_json::Value;
+
+use super::ApiServer;
+
+type AnswerBody = UnsyncBoxBody<Bytes, Infallible>;
+
+/// An answer, before it is bytes.
+pub(super) enum Answer {
+    Json(u16, Value),
+    Plain(u16, Vec<u8>),
+    Stream(UnboundedReceiver<Bytes>),
+    Never,
+}
+
+impl tower::Service<Request<Body>> for ApiServer {
+    type Response = Response<AnswerBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let server = self.clone();
+        Box::pin(async move {
+            let (head, body) = request.into_parts();
+            // A body that breaks off is an empty one: the request is refused for it.
+            let body = body.collect_bytes().await.unwrap_or_default();
+            let answer = server.lock().handle(&head.method, &head.uri, &head.headers, &body);
+            let answer = answer.unwrap_or_else(|refusal| Answer::Json(refusal.code, refusal.status()));
+            Ok(respond(answer).await)
+        })
+    }
+}
+
+async fn respond(answer: Answer) -> Response<AnswerBody> {
+    let full = |bytes: Vec<u8>| Full::new(Bytes::from(bytes)).boxed_unsync();
+    let (code, body) = match answer {
+        Answer::Json(code, value) => (code, full(value.to_string().into_bytes())),
+        Answer::Plain(code, bytes) => (code, full(bytes)),
+        Answer::Stream(events) => {
+            let frames = events.map(|line| Ok(Frame::data(line)));
+            (200, StreamBody::new(frames).boxed_unsync())
+        }
+        Answer::Never => futures::future::pending().await,
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
+    response
+}

@@ -1,0 +1,199 @@
+//! Objects, their versions, and who watches.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::kind::Kind;
+use super::refusal::Refusal;
+use super::select::selected;
+
+/// Group, plural, namespace and name.
+pub(super) type Key = (String, String, String, String);
+
+#[derive(Default)]
+pub(super) struct Store {
+    objects: BTreeMap<Key, Value>,
+    /// What each manager applied last, by object and subresource.
+    applied: BTreeMap<(Key, String, String), Value>,
+    version: u64,
+    uids: u64,
+    history: Vec<Change>,
+    watchers: Vec<Watcher>,
+}
+
+struct Change {
+    version: u64,
+    kind: &'static str,
+    key: Key,
+    object: Value,
+}
+
+struct Watcher {
+    /// Group, plural; namespace, if only one.
+    of: (String, String, Option<String>),
+    query: BTreeMap<String, String>,
+    render: Box<dyn Fn(&Value) -> Value + Send>,
+    to: UnboundedSender<Bytes>,
+}
+
+impl Store {
+    pub(super) fn version(&self) -> u64 {
+        self.version
+    }
+
+    pub(super) fn get(&self, key: &Key) -> Option<&Value> {
+        self.objects.get(key)
+    }
+
+    /// Objects of a kind, in the order of their names.
+    pub(super) fn of_kind<'a>(
+        &'a self,
+        group: &'a str,
+        plural: &'a str,
+        namespace: Option<&'a str>,
+    ) -> impl Iterator<Item = &'a Value> {
+        let of = move |key: &Key| key.0 == group && key.1 == plural && namespace.is_none_or(|wanted| key.2 == wanted);
+        self.objects
+            .iter()
+            .filter(move |(key, _)| of(key))
+            .map(|(_, object)| object)
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = (&Key, &Value)> {
+        self.objects.iter()
+    }
+
+    /// Completes the metadata of a new object.
+    pub(super) fn newborn(&mut self, mut object: Value, kind: &Kind) -> Value {
+        let uid = format!("00000000-0000-4000-8000-{:012}", self.uids + 1);
+        let meta = &mut object["metadata"];
+        if meta["uid"].is_null() {
+            self.uids += 1;
+            meta["uid"] = uid.into();
+        }
+        if meta["creationTimestamp"].is_null() {
+            meta["creationTimestamp"] = now().into();
+        }
+        meta["generation"] = json!(1);
+        if kind.status
+            && let Some(status) = &kind.default_status
+            && object["status"].is_null()
+        {
+            object["status"] = status.clone();
+        }
+        object
+    }
+
+    /// Stores an object; one without finalizers that is being deleted goes instead. Equal content is no change.
+    pub(super) fn put(&mut self, key: &Key, mut object: Value) -> Value {
+        let old = self.objects.get(key);
+        if let Some(old) = old {
+            object["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
+            if *old == object {
+                return object;
+            }
+            let generation = old["metadata"]["generation"].as_i64().unwrap_or(1);
+            let changed = i64::from(old["spec"] != object["spec"]);
+            object["metadata"]["generation"] = json!(generation + changed);
+        }
+        let known = old.is_some();
+        let leaves = !object["metadata"]["deletionTimestamp"].is_null() && finalizers(&object).is_empty();
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = self.version.to_string().into();
+        if leaves {
+            self.objects.remove(key);
+            self.applied.retain(|(of, ..), _| of != key);
+            self.tell("DELETED", key, &object);
+        } else {
+            self.objects.insert(key.clone(), object.clone());
+            self.tell(if known { "MODIFIED" } else { "ADDED" }, key, &object);
+        }
+        object
+    }
+
+    /// Deletes an object, or marks it while finalizers hold it.
+    pub(super) fn delete(&mut self, key: &Key) -> Result<Value, Refusal> {
+        let mut object = self
+            .objects
+            .get(key)
+            .cloned()
+            .ok_or_else(|| Refusal::not_found(&key.1, &key.3))?;
+        if object["metadata"]["deletionTimestamp"].is_null() {
+            object["metadata"]["deletionTimestamp"] = now().into();
+        }
+        Ok(self.put(key, object))
+    }
+
+    pub(super) fn last_applied(&mut self, key: &Key, manager: &str, subresource: &str, now: &Value) -> Option<Value> {
+        let by = (key.clone(), manager.to_owned(), subresource.to_owned());
+        self.applied.insert(by, now.clone())
+    }
+
+    /// A stream of changes after a version.
+    pub(super) fn watch(
+        &mut self,
+        of: (String, String, Option<String>),
+        query: BTreeMap<String, String>,
+        render: Box<dyn Fn(&Value) -> Value + Send>,
+    ) -> UnboundedReceiver<Bytes> {
+        let (to, events) = unbounded();
+        let since: u64 = query
+            .get("resourceVersion")
+            .and_then(|text| text.parse().ok())
+            .unwrap_or_default();
+        let watcher = Watcher { of, query, render, to };
+        for change in self.history.iter().filter(|change| change.version > since) {
+            watcher.offer(change);
+        }
+        self.watchers.push(watcher);
+        events
+    }
+
+    fn tell(&mut self, kind: &'static str, key: &Key, object: &Value) {
+        let change = Change {
+            version: self.version,
+            kind,
+            key: key.clone(),
+            object: object.clone(),
+        };
+        self.watchers.retain(|watcher| watcher.offer(&change));
+        self.history.push(change);
+    }
+
+    /// Ends every watch, as a restarting API server does.
+    pub(super) fn end_watches(&mut self) {
+        self.watchers.clear();
+    }
+}
+
+impl Watcher {
+    /// Whether the watcher is still there.
+    fn offer(&self, change: &Change) -> bool {
+        let (group, plural, namespace) = &self.of;
+        let (in_group, of_plural, in_namespace, _) = &change.key;
+        let concerns = group == in_group
+            && plural == of_plural
+            && namespace.as_ref().is_none_or(|wanted| wanted == in_namespace)
+            && selected(&self.query, &change.object);
+        if !concerns {
+            return !self.to.is_closed();
+        }
+        let line = format!(
+            "{}\n",
+            json!({"type": change.kind, "object": (self.render)(&change.object)})
+        );
+        self.to.unbounded_send(Bytes::from(line)).is_ok()
+    }
+}
+
+fn finalizers(object: &Value) -> &[Value] {
+    object["metadata"]["finalizers"].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn now() -> String {
+    Timestamp::from_second(Timestamp::now().as_second()).map_or_else(|_| String::new(), |time| time.to_string())
+}

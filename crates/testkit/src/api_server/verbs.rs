@@ -1,0 +1,255 @@
+//! What each verb does.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use super::call::Address;
+use super::kind::Kind;
+use super::patch;
+use super::refusal::Refusal;
+use super::select::selected;
+use super::service::Answer;
+use super::store::{Key, Store};
+
+/// One request to a resource, with everything it may touch.
+pub(super) struct Request<'a> {
+    pub store: &'a mut Store,
+    pub kind: &'a Kind,
+    pub address: &'a Address,
+    pub method: &'a Method,
+    pub metadata_only: bool,
+    pub content_type: &'a str,
+    pub body: &'a [u8],
+}
+
+impl Request<'_> {
+    pub(super) fn answer(self) -> Result<Answer, Refusal> {
+        let named = self.address.name.is_some();
+        match *self.method {
+            Method::GET if self.address.query.get("watch").is_some_and(|watch| watch != "false") => Ok(self.watch()),
+            Method::GET if named => self.get(),
+            Method::GET => self.list(),
+            Method::POST => self.create(),
+            Method::PUT => self.update(),
+            Method::PATCH => self.patch(),
+            Method::DELETE => self.delete(),
+            _ => Err(Refusal::new(405, "MethodNotAllowed", "method not allowed")),
+        }
+    }
+
+    /// Whether an apply would make the object: that takes the right to create, too.
+    pub(super) fn makes(&self) -> bool {
+        self.address.subresource.is_none() && self.store.get(&self.named()).is_none()
+    }
+
+    fn key(&self, name: &str) -> Key {
+        let namespace = self.address.namespace.clone().unwrap_or_default();
+        (
+            self.kind.group.clone(),
+            self.kind.plural.clone(),
+            namespace,
+            name.to_owned(),
+        )
+    }
+
+    fn named(&self) -> Key {
+        self.key(self.address.name.as_deref().unwrap_or_default())
+    }
+
+    fn current(&self) -> Result<Value, Refusal> {
+        let key = self.named();
+        let found = self.store.get(&key).cloned();
+        found.ok_or_else(|| Refusal::not_found(&key.1, &key.3))
+    }
+
+    fn render(&self, object: &Value) -> Value {
+        render(
+            object,
+            &self.kind.api_version(&self.address.version),
+            &self.kind.kind,
+            self.metadata_only,
+        )
+    }
+
+    fn object(&self, code: u16, object: &Value) -> Answer {
+        Answer::Json(code, self.render(object))
+    }
+
+    fn read_body(&self) -> Result<Value, Refusal> {
+        // kube sends an apply as JSON, which is YAML too.
+        serde_json::from_slice(self.body).map_err(|error| Refusal::new(400, "BadRequest", error.to_string()))
+    }
+
+    fn get(&self) -> Result<Answer, Refusal> {
+        Ok(self.object(200, &self.current()?))
+    }
+
+    fn list(&self) -> Result<Answer, Refusal> {
+        let Address { namespace, query, .. } = self.address;
+        let number = |key: &str| query.get(key).and_then(|text| text.parse::<usize>().ok());
+        let (from, limit) = (number("continue").unwrap_or(0), number("limit").unwrap_or(usize::MAX));
+        let found: Vec<Value> = self
+            .store
+            .of_kind(&self.kind.group, &self.kind.plural, namespace.as_deref())
+            .filter(|object| selected(query, object))
+            .map(|object| self.render(object))
+            .collect();
+        let to = from.saturating_add(limit).min(found.len());
+        let mut meta = json!({"resourceVersion": self.store.version().to_string()});
+        if to < found.len() {
+            meta["continue"] = to.to_string().into();
+        }
+        Ok(Answer::Json(
+            200,
+            json!({
+                "apiVersion": self.kind.api_version(&self.address.version),
+                "kind": format!("{}List", self.kind.kind),
+                "metadata": meta,
+                "items": found.get(from..to).unwrap_or_default(),
+            }),
+        ))
+    }
+
+    fn watch(self) -> Answer {
+        let Address {
+            namespace,
+            query,
+            version,
+            ..
+        } = self.address;
+        let (api_version, kind) = (self.kind.api_version(version), self.kind.kind.clone());
+        let metadata_only = self.metadata_only;
+        let of = (self.kind.group.clone(), self.kind.plural.clone(), namespace.clone());
+        let render = move |object: &Value| render(object, &api_version, &kind, metadata_only);
+        Answer::Stream(self.store.watch(of, query.clone(), Box::new(render)))
+    }
+
+    fn create(self) -> Result<Answer, Refusal> {
+        let mut object = self.read_body()?;
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        if name.is_empty() {
+            return Err(Refusal::new(422, "Invalid", "metadata.name: Required value"));
+        }
+        let key = self.key(&name);
+        if self.store.get(&key).is_some() {
+            return Err(Refusal::already_exists(&key.1, &name));
+        }
+        if let Some(namespace) = &self.address.namespace {
+            object["metadata"]["namespace"] = namespace.clone().into();
+        }
+        if self.kind.status {
+            remove(&mut object, "status");
+        }
+        let object = self.store.newborn(object, self.kind);
+        if self.address.is_dry_run() {
+            return Ok(self.object(201, &object));
+        }
+        let stored = self.store.put(&key, object);
+        Ok(self.object(201, &stored))
+    }
+
+    fn update(self) -> Result<Answer, Refusal> {
+        let wanted = self.read_body()?;
+        let current = self.current()?;
+        hold(&wanted, &current)?;
+        let next = self.split(&current, wanted);
+        Ok(self.store_and_answer(next))
+    }
+
+    fn patch(self) -> Result<Answer, Refusal> {
+        let body = self.read_body()?;
+        let key = self.named();
+        let subresource = self.address.subresource.clone().unwrap_or_default();
+        let applies = self.content_type.contains("apply-patch");
+        let current = match self.store.get(&key) {
+            Some(current) => current.clone(),
+            None if applies && subresource.is_empty() => self.store.newborn(body.clone(), self.kind),
+            None => return Err(Refusal::not_found(&key.1, &key.3)),
+        };
+        let mut next = current.clone();
+        if applies {
+            hold(&body, &current)?;
+            let manager = self.address.query.get("fieldManager").cloned().unwrap_or_default();
+            let mut applied = body;
+            for field in ["uid", "resourceVersion"] {
+                remove(&mut applied["metadata"], field);
+            }
+            let before = self.store.last_applied(&key, &manager, &subresource, &applied);
+            patch::apply(&mut next, before.as_ref(), &applied);
+        } else if self.content_type.contains("json-patch") {
+            patch::json(&mut next, &body)?;
+        } else {
+            json_patch::merge(&mut next, &body);
+        }
+        let next = self.split(&current, next);
+        Ok(self.store_and_answer(next))
+    }
+
+    fn delete(self) -> Result<Answer, Refusal> {
+        let options: Value = serde_json::from_slice(self.body).unwrap_or_default();
+        let wanted = &options["preconditions"];
+        hold(&json!({"metadata": wanted}), &self.current()?)?;
+        let key = self.named();
+        let deleted = self.store.delete(&key)?;
+        Ok(self.object(200, &deleted))
+    }
+
+    /// A write to the object leaves its status alone, a write to its status all else.
+    fn split(&self, current: &Value, wanted: Value) -> Value {
+        if !self.kind.status {
+            return wanted;
+        }
+        let (mut base, status) = if self.address.subresource.as_deref() == Some("status") {
+            (current.clone(), wanted["status"].clone())
+        } else {
+            (wanted, current["status"].clone())
+        };
+        if status.is_null() {
+            remove(&mut base, "status");
+        } else {
+            base["status"] = status;
+        }
+        base
+    }
+
+    fn store_and_answer(self, next: Value) -> Answer {
+        let key = self.named();
+        let next = if self.address.is_dry_run() {
+            next
+        } else {
+            self.store.put(&key, next)
+        };
+        self.object(200, &next)
+    }
+}
+
+/// The optimistic lock: a uid or resourceVersion in a request must be the current one.
+fn hold(wanted: &Value, current: &Value) -> Result<(), Refusal> {
+    for field in ["uid", "resourceVersion"] {
+        let (wanted, current) = (&wanted["metadata"][field], &current["metadata"][field]);
+        if !wanted.is_null() && wanted != current {
+            return Err(Refusal::conflict(format!(
+                "Precondition failed: {field} in precondition: {wanted}, {field} in object meta: {current}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn render(object: &Value, api_version: &str, kind: &str, metadata_only: bool) -> Value {
+    if metadata_only {
+        return json!({
+            "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": object["metadata"],
+        });
+    }
+    let mut object = object.clone();
+    object["apiVersion"] = api_version.into();
+    object["kind"] = kind.into();
+    object
+}
+
+fn remove(object: &mut Value, field: &str) {
+    if let Some(object) = object.as_object_mut() {
+        object.remove(field);
+    }
+}
