@@ -139,6 +139,7 @@ fn prepare(state: &StateDir, options: &Options, say: &mut dyn FnMut(&str)) -> Re
     if options.control_plane {
         return Ok(Vec::new());
     }
+    node::write_files(state, &options.gpus())?;
     let wanted = [
         Image::Pause,
         Image::Busybox,
@@ -150,7 +151,6 @@ fn prepare(state: &StateDir, options: &Options, say: &mut dyn FnMut(&str)) -> Re
         .iter()
         .map(|image| images::build(image, say))
         .collect::<Result<_, _>>()?;
-    node::write_files(state, &options.gpus())?;
     Ok(archives)
 }
 
