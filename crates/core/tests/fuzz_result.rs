@@ -108,19 +108,19 @@ fn mutate(rng: &mut Rng, input: &[u8], corpus: &[Vec<u8>]) -> Vec<u8> {
     for _ in 0..rng.usize(1..4) {
         let from = rng.usize(0..=bytes.len());
         let to = from + rng.usize(0..=(bytes.len() - from).min(40));
-        match rng.u8(0..7) {
+        match rng.u8(0..16) {
             0 => bytes.truncate(from),
             1 => drop(bytes.drain(from..to)),
             2 => bytes[from..to].fill_with(|| rng.u8(..)),
             3 => drop(bytes.splice(from..to, rng.choice(TOKENS).unwrap_or_default().bytes())),
             4 => bytes.extend_from_within(from..to),
-            5 => exchange_number(rng, &mut bytes, from),
-            _ => {
+            5 => {
                 let other = &corpus[rng.usize(0..corpus.len())];
                 let start = rng.usize(0..other.len());
                 let end = (start + rng.usize(0..200)).min(other.len());
                 drop(bytes.splice(from..to, other[start..end].iter().copied()));
             }
+            _ => exchange_number(rng, &mut bytes, from),
         }
     }
     bytes
@@ -136,12 +136,12 @@ fn exchange_number(rng: &mut Rng, bytes: &mut Vec<u8>, from: usize) {
         .iter()
         .position(|b| !b.is_ascii_digit() && *b != b'.')
         .unwrap_or(rest.len());
-    let number = match rng.u8(0..5) {
+    let number = match rng.u8(0..8) {
         0 => f64::from_bits(rng.u64(..)).to_string(),
         1 => rng.i64(..).to_string(),
         2 => format!("{:e}", f64::from_bits(rng.u64(..))),
-        3 => rng.u16(..).to_string(),
-        _ => "null".to_owned(),
+        3 => "null".to_owned(),
+        _ => rng.u16(..).to_string(),
     };
     bytes.splice(start..start + digits, number.bytes());
 }
