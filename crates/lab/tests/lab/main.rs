@@ -1,0 +1,157 @@
+//! The lab itself, on the real thing. Needs root; `cargo build -p mock-nvml` first. The tests take turns.
+
+mod cluster;
+mod machine;
+
+use std::{collections::BTreeSet, fs, path::PathBuf, process::Command};
+
+use cluster::{Lab, POD, both, kubectl, ok, run, start_pod, within};
+use machine::{cgroup_folders, lab_processes, namespace_members, namespace_of_the_lab, traces};
+
+#[test]
+fn a_pod_gets_its_gpu_and_down_leaves_nothing() {
+    let lab = Lab::up(&["--gpus", "2"]);
+    start_pod();
+    let devices = kubectl(&["logs", "claimer"]);
+    let gpus = devices
+        .lines()
+        .filter(|line| line.starts_with("nvidia") && line.ends_with(char::is_numeric))
+        .count();
+    assert_eq!(gpus, 1, "{devices}");
+    let slices = kubectl(&[
+        "get",
+        "resourceslices",
+        "-o",
+        "jsonpath={.items[*].spec.devices[*].name}",
+    ]);
+    assert_eq!(
+        slices.split(' ').collect::<BTreeSet<_>>(),
+        BTreeSet::from(["gpu-0", "gpu-1"])
+    );
+
+    let namespace = namespace_of_the_lab();
+    assert!(
+        namespace_members(&namespace).len() > 12,
+        "the check itself must see processes"
+    );
+    assert!(!cgroup_folders().is_empty(), "the check itself must see cgroups");
+    ok(&["down"]);
+    assert_eq!(namespace_members(&namespace), Vec::<PathBuf>::new());
+    assert_eq!(cgroup_folders(), Vec::<String>::new());
+    assert_eq!(
+        traces().difference(&lab.before).collect::<Vec<_>>(),
+        Vec::<&String>::new()
+    );
+}
+
+#[test]
+fn down_leaves_nothing_after_everything_was_killed() {
+    let lab = Lab::up(&["--gpus", "1"]);
+    start_pod();
+    let namespace = namespace_of_the_lab();
+    for pid in lab_processes() {
+        // Some end by themselves when the first is gone.
+        Command::new("kill").args(["-9", &pid.to_string()]).output().unwrap();
+    }
+    within("nothing survives the supervisor", || {
+        namespace_members(&namespace).is_empty()
+    });
+    let status = run(&["status"], "");
+    assert!(
+        !status.status.success() && both(&status).contains("the supervisor is gone"),
+        "{}",
+        both(&status)
+    );
+    ok(&["down"]);
+    assert_eq!(
+        traces().difference(&lab.before).collect::<Vec<_>>(),
+        Vec::<&String>::new()
+    );
+}
+
+#[test]
+fn a_killed_process_is_reported_with_the_end_of_its_log() {
+    let _lab = Lab::up(&["--control-plane"]);
+    assert!(ok(&["status"]).contains("up (control plane only"));
+    assert_eq!(ok(&["exec", "--", "kubectl", "get", "--raw=/readyz"]), "ok");
+    ok(&["exec", "--", "sh", "-c", "kill -9 $(pidof kube-scheduler)"]);
+    let mut said = String::new();
+    within("the death is noticed", || {
+        let status = run(&["status"], "");
+        said = both(&status);
+        !status.status.success()
+    });
+    assert!(
+        said.contains("kube-scheduler") && said.contains("DIED: signal: 9"),
+        "{said}"
+    );
+    assert!(
+        said.contains("scheduler") && said.contains("\n    I"),
+        "no log in {said}"
+    );
+    ok(&["fault", "start", "kube-scheduler"]);
+    ok(&["status"]);
+}
+
+#[test]
+fn faults_on_pods_and_on_the_dra_plugin() {
+    let _lab = Lab::up(&["--gpus", "2"]);
+    start_pod();
+    let states = || ok(&["exec", "--", "sh", "-c", "ps -o stat= -C sh"]);
+    assert!(!states().contains('T'), "{}", states());
+    ok(&["fault", "freeze", "default/claimer"]);
+    within("its shell is stopped", || states().contains('T'));
+    ok(&["fault", "thaw", "default/claimer"]);
+    within("its shell goes on", || !states().contains('T'));
+    ok(&["fault", "kill", "default/claimer"]);
+    let restarts = "jsonpath={.status.containerStatuses[0].restartCount}";
+    within("the kubelet restarts it", || {
+        kubectl(&["get", "pod", "claimer", "-o", restarts]) == "1"
+    });
+    let unknown = run(&["fault", "freeze", "default/claimer", "--container", "nobody"], "");
+    assert!(!unknown.status.success());
+
+    ok(&["fault", "stale-dra"]);
+    let second = POD.replace("name: claimer", "name: second");
+    assert!(
+        run(&["exec", "--", "kubectl", "apply", "-f", "-"], &second)
+            .status
+            .success()
+    );
+    let events = || kubectl(&["get", "events", "-o", "jsonpath={.items[*].message}"]);
+    within("the claim fails as on a real stale node", || {
+        events().contains("invalid device, empty device edits")
+    });
+    ok(&["fault", "clear"]);
+    kubectl(&["wait", "--for=condition=Ready", "pod/second", "--timeout=180s"]);
+
+    ok(&["fault", "slow-gpu", "1", "0.1"]);
+    ok(&["fault", "dgd", "never-ready"]);
+    let faults = || {
+        kubectl(&[
+            "get",
+            "configmap",
+            "lab-faults",
+            "-n",
+            "kube-system",
+            "-o",
+            "jsonpath={.data}",
+        ])
+    };
+    assert_eq!(faults(), r#"{"dgd":"never-ready","gpuSpeed":"1=0.1"}"#);
+    ok(&["fault", "clear"]);
+    assert_eq!(faults(), r#"{"dgd":"","gpuSpeed":""}"#);
+}
+
+#[test]
+fn the_api_server_comes_back_with_everything_it_knew() {
+    let _lab = Lab::up(&["--control-plane"]);
+    kubectl(&["create", "namespace", "kept"]);
+    ok(&["fault", "restart-apiserver"]);
+    kubectl(&["get", "namespace", "kept"]);
+    let log = fs::read_to_string(ok(&["audit-log"]).trim()).unwrap();
+    let wrote = log
+        .lines()
+        .any(|line| line.contains(r#""verb":"create""#) && line.contains(r#""name":"kept""#));
+    assert!(wrote, "the audit log must tell who wrote what");
+}
