@@ -73,9 +73,9 @@ pub struct ProbeRequest {
 pub struct Notice {
     /// Whether it is a Warning.
     pub warning: bool,
-    /// Reason of the Event (PascalCase).
+    /// Reason of the Event (`PascalCase`).
     pub reason: String,
-    /// What the operator did or is doing (PascalCase).
+    /// What the operator did or is doing (`PascalCase`).
     pub action: &'static str,
     /// Text for people, cut to 1,024 bytes when published.
     pub note: String,

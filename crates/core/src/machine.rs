@@ -197,9 +197,9 @@ fn expired(pass: &mut Pass<'_>, current: Phase, step: Step) -> Step {
 }
 
 /// What the operator itself still has in hand may finish although the user's limit (`0s` is allowed) has passed.
-const WORK_GRACE: Duration = Duration::from_secs(60);
+const WORK_GRACE: Duration = Duration::from_mins(1);
 /// Creating four objects, and writing one ConfigMap: seconds. The API server's own retries fit in.
-const QUICK: Duration = Duration::from_secs(120);
+const QUICK: Duration = Duration::from_mins(2);
 
 /// When the current wait has lasted too long; `None` for phases that wait for the user.
 fn deadline(pass: &Pass<'_>, current: Phase) -> Option<DateTime<Utc>> {

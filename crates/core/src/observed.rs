@@ -16,7 +16,7 @@ use crate::seen::Seen;
 pub enum Need {
     /// Whether and how the DynamoGraphDeployment API is served.
     Dynamo,
-    /// StorageClasses.
+    /// `StorageClasses`.
     StorageClasses,
     /// Other `PerfValidation`s with a placement.
     OtherRuns,
@@ -60,7 +60,7 @@ pub struct Observed {
     pub dynamo: Seen<DynamoApi>,
     /// `/version` of the API server, such as `v1.36.4`.
     pub kubernetes: Option<String>,
-    /// StorageClasses of the cluster.
+    /// `StorageClasses` of the cluster.
     pub storage_classes: Seen<Vec<StorageClass>>,
     /// Placements of other runs, in any namespace.
     pub other_runs: Seen<Vec<OtherRun>>,
@@ -74,7 +74,7 @@ pub struct Observed {
     pub dry_run: Seen<Admission>,
     /// Pods of this object (any run), terminating ones included.
     pub pods: Seen<Vec<Pod>>,
-    /// ResourceClaims of this object (any run).
+    /// `ResourceClaims` of this object (any run).
     pub claims: Seen<Vec<ResourceClaim>>,
     /// Events on this run's pods.
     pub pod_events: Seen<Vec<PodEvent>>,
@@ -111,17 +111,17 @@ pub struct OtherRun {
 /// What sizing counts, read in this order; claims last, so that holders are never older than devices.
 #[derive(Clone, Debug, Default)]
 pub struct Inventory {
-    /// Our DeviceClass; absent: "no DRA here" or "half installed".
+    /// Our `DeviceClass`; absent: "no DRA here" or "half installed".
     pub device_class: Seen<DeviceClass>,
-    /// ResourceSlices of all drivers; absent: the API is not served.
+    /// `ResourceSlices` of all drivers; absent: the API is not served.
     pub slices: Seen<Vec<ResourceSlice>>,
-    /// DeviceTaintRules as raw JSON (v1beta2 or v1); absent: the kind is not served, so there are none.
+    /// `DeviceTaintRules` as raw JSON (v1beta2 or v1); absent: the kind is not served, so there are none.
     pub taint_rules: Seen<Vec<serde_json::Value>>,
     /// Nodes.
     pub nodes: Seen<Vec<Node>>,
     /// Non-terminal pods of all namespaces.
     pub pods: Seen<Vec<Pod>>,
-    /// ResourceClaims of all namespaces.
+    /// `ResourceClaims` of all namespaces.
     pub claims: Seen<Vec<ResourceClaim>>,
 }
 

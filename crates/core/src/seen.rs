@@ -1,6 +1,6 @@
 //! What a read can tell.
 
-/// The answer of a read. Only a NotFound of the API server is [`Seen::Absent`]; a refusal, a time-out or a server
+/// The answer of a read. Only a `NotFound` of the API server is [`Seen::Absent`]; a refusal, a time-out or a server
 /// error is [`Seen::Unknown`], and nothing is ever concluded from it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Seen<T> {

@@ -20,7 +20,7 @@ pub fn from_kubernetes(time: &Time) -> DateTime<Utc> {
 /// the wait must still end: ten minutes, the longest default.
 pub fn duration(text: &str) -> Duration {
     text.parse::<kube::core::Duration>()
-        .map_or(Duration::from_secs(600), Duration::from)
+        .map_or(Duration::from_mins(10), Duration::from)
 }
 
 /// `since + limit`, saturating.

@@ -31,7 +31,7 @@ pub struct Trouble {
 }
 
 /// A reason may pass by itself for this long: a registry hiccup, a Secret that comes a second later.
-const HICCUP: Duration = Duration::from_secs(60);
+const HICCUP: Duration = Duration::from_mins(1);
 /// A claim is created and allocated within seconds; a pod unschedulable for longer has lost its GPU to somebody.
 const UNSCHEDULABLE: Duration = Duration::from_secs(30);
 /// Restarts after which a crash is a loop: the kubelet has backed off twice by then.

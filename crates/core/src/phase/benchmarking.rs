@@ -99,12 +99,11 @@ fn follow(pass: &mut Pass<'_>, number: i64, workers: &[WorkerStatus]) -> Step {
             None => Step::wait(Reason::Running, message),
         };
     }
-    match read(pass, number, trial, found) {
-        Some(verdict) => close(pass, number, &verdict(workers)),
-        None => {
-            pass.look_again_in(Duration::from_secs(1));
-            Step::wait(Reason::Running, format!("reading the result of trial {number}"))
-        }
+    if let Some(verdict) = read(pass, number, trial, found) {
+        close(pass, number, &verdict(workers))
+    } else {
+        pass.look_again_in(Duration::from_secs(1));
+        Step::wait(Reason::Running, format!("reading the result of trial {number}"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! CleaningUp: everything of the object is deleted and confirmed gone, pods and claims included.
+//! `CleaningUp`: everything of the object is deleted and confirmed gone, pods and claims included.
 
 use std::time::Duration;
 

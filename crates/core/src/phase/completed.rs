@@ -45,7 +45,7 @@ pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
     Step::Rest
 }
 
-/// A deleted object leaves through CleaningUp, which confirms that nothing is left.
+/// A deleted object leaves through `CleaningUp`, which confirms that nothing is left.
 pub(crate) fn leave(pass: &Pass<'_>) -> Step {
     if !pass.run.has_finalizer() {
         return Step::Rest;

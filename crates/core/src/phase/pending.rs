@@ -146,7 +146,7 @@ fn aiperf_image_missing(pass: &Pass<'_>) -> Option<Why> {
     })
 }
 
-/// Whether the model cache asks for the cluster's default StorageClass.
+/// Whether the model cache asks for the cluster's default `StorageClass`.
 fn wants_default_class(pass: &Pass<'_>) -> bool {
     let cache = pass.run.spec().model.cache.as_ref();
     cache.is_some_and(|cache| cache.size.is_some() && cache.storage_class_name.is_none())

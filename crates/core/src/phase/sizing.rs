@@ -9,7 +9,7 @@ use crate::sizing::{self, Sizing};
 use crate::status::{Truth, Why, condition};
 use crate::{sweep, time};
 
-/// Two equal readings this far apart: the scheduler's decisions reach the API only in PreBind, and a driver publishes
+/// Two equal readings this far apart: the scheduler's decisions reach the API only in `PreBind`, and a driver publishes
 /// its slices one by one.
 const SETTLE: Duration = Duration::from_secs(2);
 /// How often a saturated cluster is counted again.
@@ -24,13 +24,11 @@ pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
             return Step::work(Reason::Removing, what);
         }
     }
-    let busy = match pass.seen.other_runs.present() {
-        Some(others) => others,
-        None => return unreadable(pass, pass.seen.other_runs.unknown().unwrap_or("other runs: no answer")),
+    let Some(busy) = pass.seen.other_runs.present() else {
+        return unreadable(pass, pass.seen.other_runs.unknown().unwrap_or("other runs: no answer"));
     };
-    let inventory = match pass.seen.inventory.present() {
-        Some(inventory) => inventory,
-        None => return unreadable(pass, pass.seen.inventory.unknown().unwrap_or("inventory: no answer")),
+    let Some(inventory) = pass.seen.inventory.present() else {
+        return unreadable(pass, pass.seen.inventory.unknown().unwrap_or("inventory: no answer"));
     };
     match sizing::choose(inventory, pass.run.spec(), busy) {
         Sizing::Chosen(plan) => settle(pass, plan),

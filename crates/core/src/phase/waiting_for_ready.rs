@@ -1,4 +1,4 @@
-//! WaitingForReady: every component ready with its own GPU, then a real completion.
+//! `WaitingForReady`: every component ready with its own GPU, then a real completion.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::status::{self, Truth, Why, condition};
 use crate::{build, names, sizing, time};
 
 /// A DGD's `failed` is set by any reconcile error and cleared by the next good pass; this long it may heal.
-const FAILED_GRACE: Duration = Duration::from_secs(120);
+const FAILED_GRACE: Duration = Duration::from_mins(2);
 /// Lost races after which a node is too contested to measure on.
 const RESIZES: i64 = 3;
 /// Pause between two probes.
@@ -189,18 +189,15 @@ fn probe(pass: &mut Pass<'_>) -> Step {
             None
         }
     };
-    match refused {
-        Some(answer) => {
-            let why = Why::new(Reason::EndpointNotReady, format!("last probe: {answer}"));
-            pass.condition(condition::ENDPOINT_READY, Truth::False, &why);
-            pass.look_again_in(PROBE_AGAIN);
-            Step::Wait(why)
-        }
-        None => {
-            let told = status::find_condition(&pass.status, condition::ENDPOINT_READY).filter(|c| c.status == "False");
-            let message = told.map_or("probing the endpoint".to_owned(), |condition| condition.message.clone());
-            Step::wait(Reason::EndpointNotReady, message)
-        }
+    if let Some(answer) = refused {
+        let why = Why::new(Reason::EndpointNotReady, format!("last probe: {answer}"));
+        pass.condition(condition::ENDPOINT_READY, Truth::False, &why);
+        pass.look_again_in(PROBE_AGAIN);
+        Step::Wait(why)
+    } else {
+        let told = status::find_condition(&pass.status, condition::ENDPOINT_READY).filter(|c| c.status == "False");
+        let message = told.map_or("probing the endpoint".to_owned(), |condition| condition.message.clone());
+        Step::wait(Reason::EndpointNotReady, message)
     }
 }
 

@@ -656,11 +656,8 @@ fn settled(phase: Phase) -> Story {
 }
 
 fn no_dynamo(on_missing: &str) -> Story {
-    let mut story = begun(json!({"onMissingDynamo": on_missing}));
-    story.until(Pending);
-    let mut story = changed(Story::with(json!({"onMissingDynamo": on_missing})), |s| {
-        s.dynamo = Seen::Absent
-    });
+    let mut story = Story::with(json!({"onMissingDynamo": on_missing}));
+    story.dynamo = Seen::Absent;
     story.until(Pending).step();
     story.wait(4000);
     story
@@ -709,7 +706,15 @@ fn cache_fails() -> Story {
 }
 
 fn resized(story: &mut Story, times: i64) {
-    story.object.status.as_mut().unwrap().run.as_mut().unwrap().resizes = times;
+    story
+        .object
+        .status
+        .as_mut()
+        .expect("a status")
+        .run
+        .as_mut()
+        .expect("a run")
+        .resizes = times;
 }
 
 fn waiting_on(reason: &'static str) -> Story {

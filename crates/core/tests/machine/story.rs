@@ -24,7 +24,8 @@ pub enum Showing {
     Hang,
 }
 
-/// One run and its world. Fields are set by a test between steps.
+/// One run and its world: a switch for everything that can go wrong in it. Fields are set by a test between steps.
+#[expect(clippy::struct_excessive_bools, reason = "each is one switch of the world")]
 pub struct Story {
     pub object: PerfValidation,
     pub now: DateTime<Utc>,
@@ -76,8 +77,8 @@ impl Story {
         });
         merge(&mut manifest["spec"], spec);
         Self {
-            object: serde_json::from_value(manifest).unwrap(),
-            now: DateTime::from_timestamp(1_790_000_000, 0).unwrap(),
+            object: serde_json::from_value(manifest).expect("well-formed"),
+            now: DateTime::from_timestamp(1_790_000_000, 0).expect("well-formed"),
             settings: Settings::default(),
             dynamo: Seen::Present(DynamoApi {
                 resource: dgd_resource(),
@@ -136,9 +137,9 @@ impl Story {
     }
 
     pub fn spec(&mut self, change: Value) -> &mut Self {
-        let mut spec = serde_json::to_value(&self.object.spec).unwrap();
+        let mut spec = serde_json::to_value(&self.object.spec).expect("well-formed");
         merge(&mut spec, change);
-        self.object.spec = serde_json::from_value(spec).unwrap();
+        self.object.spec = serde_json::from_value(spec).expect("well-formed");
         self.object.metadata.generation = self.object.metadata.generation.map(|generation| generation + 1);
         self
     }
@@ -293,16 +294,16 @@ impl Story {
                 "status": {"allocation": {"devices": {"results": taken}}}}),
             ]
         };
-        let read = |value: Value| serde_json::from_value(value).unwrap();
+        let read = |value: Value| serde_json::from_value(value).expect("well-formed");
         Seen::Present(Inventory {
             device_class: Seen::Present(serde_json::from_value(json!({"metadata": {"name": "gpu.nvidia.com"}, "spec": {"selectors": [
-                {"cel": {"expression": "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'"}}]}})).unwrap()),
+                {"cel": {"expression": "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'"}}]}})).expect("well-formed")),
             slices: Seen::Present(vec![serde_json::from_value(json!({"metadata": {"name": "s1"}, "spec": {"driver": "gpu.nvidia.com", "nodeName": "n1",
-                "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1}, "devices": devices}})).unwrap()]),
+                "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1}, "devices": devices}})).expect("well-formed")]),
             taint_rules: Seen::Absent,
             nodes: Seen::Present(vec![serde_json::from_value(json!({"metadata": {"name": "n1"}, "status": {
                 "allocatable": {"cpu": "64", "memory": "512Gi", "pods": "110", "ephemeral-storage": "1Ti"},
-                "conditions": [{"type": "Ready", "status": "True"}]}})).unwrap()]),
+                "conditions": [{"type": "Ready", "status": "True"}]}})).expect("well-formed")]),
             pods: Seen::Present(Vec::new()),
             claims: Seen::Present(claims.into_iter().map(read).collect()),
         })
@@ -323,7 +324,7 @@ impl Story {
             "status": {"observedGeneration": 1, "state": if self.deployment_failed { "failed" } else { "successful" },
                 "conditions": [{"type": "Ready", "status": "True", "reason": "r", "message": "words of the operator"}],
                 "components": {"frontend": {"readyReplicas": ready}, "worker": {"readyReplicas": ready * 2}}},
-        })).unwrap())
+        })).expect("well-formed"))
     }
 
     fn pods(&self) -> Vec<k8s_openapi::api::core::v1::Pod> {
@@ -356,7 +357,7 @@ impl Story {
                 "spec": {"nodeName": node, "containers": []},
                 "status": {"conditions": conditions, "containerStatuses": [{"name": "main", "image": "i", "imageID": "sha256:1",
                     "ready": true, "restartCount": if self.pod_waiting.is_some() { 5 } else { self.restarts }, "state": state}]},
-            })).unwrap()
+            })).expect("well-formed")
         };
         vec![pod("frontend", "frontend"), pod("w0", "worker"), pod("w1", "worker")]
     }
@@ -368,7 +369,7 @@ impl Story {
                 "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": format!("w{n}"), "uid": format!("uid-w{n}")}]},
             "spec": {"devices": {"requests": []}},
             "status": {"allocation": {"devices": {"results": [
-                {"request": "gpu", "driver": "gpu.nvidia.com", "pool": "n1", "device": format!("gpu-{n}")}]}}}})).unwrap()
+                {"request": "gpu", "driver": "gpu.nvidia.com", "pool": "n1", "device": format!("gpu-{n}")}]}}}})).expect("well-formed")
         };
         if self.deployed {
             (0..2).map(claim).collect()
@@ -427,7 +428,7 @@ impl Story {
             aiperf: None,
             workers: Vec::new(),
         })
-        .unwrap()
+        .expect("well-formed")
     }
 
     fn trial(&self) -> TrialSeen {
@@ -464,11 +465,11 @@ impl Story {
 
 fn report(throughput: i64, starved: bool) -> Report {
     let text = include_str!("../fixtures/aiperf-success.json");
-    let mut report = perfval_core::aiperf::parse(text.as_bytes()).unwrap();
+    let mut report = perfval_core::aiperf::parse(text.as_bytes()).expect("well-formed");
     let metric = report
         .metrics
         .get_mut(&perfval_api::Metric::OutputTokenThroughput)
-        .unwrap();
+        .expect("well-formed");
     metric.insert(perfval_api::Statistic::Avg, Decimal::from(throughput));
     if starved {
         report.generator.effective_concurrency_p50 = Some(Decimal::ONE);
@@ -480,7 +481,7 @@ fn report(throughput: i64, starved: bool) -> Report {
 fn job(end: &str) -> k8s_openapi::api::batch::v1::Job {
     serde_json::from_value(json!({"metadata": {"name": "j"}, "status": {"conditions": [
         {"type": end, "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z", "reason": "BackoffLimitExceeded"}]}}))
-    .unwrap()
+    .expect("well-formed")
 }
 
 fn dgd_resource() -> ApiResource {
