@@ -1,5 +1,6 @@
 //! The command line. Every flag has a twin in the environment; the manifests under `config/` set the twins.
 
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -79,7 +80,7 @@ pub struct RunArgs {
     #[arg(long, env = "PERFVAL_LOG_FORMAT", value_enum, default_value_t = LogFormat::Auto)]
     pub log_format: LogFormat,
 
-    /// What is logged: a level, or directives such as info,perfval_cluster=debug
+    /// What is logged: a level, or directives such as `info,perfval_cluster=debug`
     #[arg(long, env = "PERFVAL_LOG", default_value = "info")]
     pub log: String,
 
@@ -165,7 +166,7 @@ impl RunArgs {
                 flag.get_env().unwrap_or_default().to_string_lossy(),
             );
             let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
-            table.push_str(&format!("| `--{long}` | `{env}` | {default} | {help} |\n"));
+            let _ = writeln!(table, "| `--{long}` | `{env}` | {default} | {help} |");
         }
         table
     }

@@ -23,7 +23,7 @@ use crate::superseded::Superseded;
 use crate::{blocked, unreadable};
 
 /// A pass that takes longer is given up and begun anew; every call in it has its own, shorter limit.
-const PASS_LIMIT: Duration = Duration::from_secs(240);
+const PASS_LIMIT: Duration = Duration::from_mins(4);
 /// After an error that may be gone by then; the client has already tried again by itself.
 const TRANSIENT: Duration = Duration::from_secs(5);
 /// After an error that somebody has to mend.
@@ -61,13 +61,14 @@ pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Ac
         run = run.id(),
         phase
     );
-    Ok(bounded_pass(&run, &context).instrument(span).await)
+    // On the heap: 24 kB, which a stream would move around.
+    Ok(Box::pin(bounded_pass(&run, &context)).instrument(span).await)
 }
 
 async fn bounded_pass(run: &Run<'_>, context: &Context) -> Action {
     let planning = context.planning(run).await;
     let began = Instant::now();
-    let passed = timeout(PASS_LIMIT, pass(run, context, planning)).await;
+    let passed = timeout(PASS_LIMIT, Box::pin(pass(run, context, planning))).await;
     let (outcome, action) = match passed {
         Ok(Ok(action)) => ("ok", action),
         Ok(Err(error)) => failed(context, &error),

@@ -3,7 +3,7 @@
 pub mod blocked;
 pub mod cli;
 pub mod controller;
-mod docs;
+pub mod docs;
 pub mod error;
 pub mod health;
 pub mod leader;

@@ -1,5 +1,7 @@
 //! The log: one JSON object a line in a pod, text elsewhere.
 
+use std::io::IsTerminal;
+
 use tracing_subscriber::EnvFilter;
 
 use crate::cli::{LogFormat, in_pod};
@@ -13,6 +15,7 @@ pub fn start(format: LogFormat, directives: &str) -> Result<(), Error> {
     })?;
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr);
     let json = match format {
         LogFormat::Json => true,

@@ -127,7 +127,7 @@ async fn work(args: &RunArgs, clients: &Clients, health: &Health, scopes: Vec<Sc
     }));
     let woken = async {
         objects.wake_from(answers).await;
-        std::future::pending().await
+        std::future::pending::<()>().await;
     };
     health.leads();
     let drained = async {

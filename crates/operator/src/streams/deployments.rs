@@ -1,4 +1,4 @@
-//! The watch on DynamoGraphDeployments, which may be installed long after this operator.
+//! The watch on the `DynamoGraphDeployment`s, which may be installed long after this operator.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use kube::runtime::reflector::ObjectRef;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, discovery};
 use perfval_api::Phase;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tracing::{debug, info};
 
 use super::{Watches, without_errors};
@@ -46,9 +46,9 @@ pub(super) fn changes(watches: Watches, objects: Objects) -> impl Stream<Item = 
 /// Whether the CRD is there, each time that changes: by its uid, as a CRD that was replaced needs a new watch.
 fn served(watches: &Watches) -> impl Stream<Item = bool> + Send + use<> {
     let crds = Api::<PartialObjectMeta<CustomResourceDefinition>>::all(watches.client.clone());
-    let changes = watcher::watch_object(crds, CRD).default_backoff();
+    let events = watcher::watch_object(crds, CRD).default_backoff();
     let mut last: Option<Option<String>> = None;
-    without_errors(watches.metrics.clone(), "CustomResourceDefinition", changes).filter_map(move |crd| {
+    without_errors(watches.metrics.clone(), "CustomResourceDefinition", events).filter_map(move |crd| {
         let uid = crd.and_then(|crd| crd.metadata.uid);
         let changed = last.as_ref() != Some(&uid);
         last = Some(uid.clone());
@@ -81,7 +81,7 @@ async fn resource(client: &Client) -> ApiResource {
     loop {
         for version in VERSIONS {
             let kind = GroupVersionKind::gvk(GROUP, version, KIND);
-            match tokio::time::timeout(DISCOVERY_LIMIT, discovery::pinned_kind(client, &kind)).await {
+            match timeout(DISCOVERY_LIMIT, discovery::pinned_kind(client, &kind)).await {
                 Ok(Ok((resource, _))) => return resource,
                 Ok(Err(error)) => debug!(version, error = &error as &dyn std::error::Error, "not discovered yet"),
                 Err(_) => debug!(version, "discovery gave no answer"),

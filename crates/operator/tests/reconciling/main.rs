@@ -1,0 +1,130 @@
+//! The process's loop against an API server in memory: what wakes it, what it tells, and what it leaves alone.
+
+mod blocked;
+mod dynamo_later;
+mod lease;
+mod planning;
+mod quiet;
+mod unreadable;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use perfval_cluster::{Cluster, EndpointAccess};
+use perfval_core::Settings;
+use perfval_operator::controller::Context;
+use perfval_operator::metrics::Metrics;
+use perfval_operator::{objects, streams, unreadable as unreadable_objects};
+use perfval_testkit::api_server::ApiServer;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+const NAMESPACE: &str = "perf";
+
+/// The operator, at work on a server until dropped.
+struct Operator {
+    stop: CancellationToken,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Operator {
+    fn start(server: &ApiServer) -> Self {
+        let stop = CancellationToken::new();
+        let (objects, scopes) = objects::watched(vec![None]);
+        let (cluster, answers) = Cluster::new(
+            server.client(),
+            server.client(),
+            EndpointAccess::ServiceProxy,
+            "test".to_owned(),
+        );
+        let settings = Settings {
+            aiperf_image: Some("localhost/aiperf:test".to_owned()),
+            ..Settings::default()
+        };
+        let reporter = unreadable_objects::Reporter::new(server.client(), "test".to_owned());
+        let metrics = Arc::new(Metrics::new());
+        let context = Arc::new(Context::new(cluster, settings, metrics, objects.clone(), reporter));
+        let mut tasks = vec![tokio::spawn(async move { objects.wake_from(answers).await })];
+        for scope in scopes {
+            tasks.push(tokio::spawn(streams::reconcile_all(
+                scope,
+                server.client(),
+                context.clone(),
+                8,
+                stop.clone(),
+            )));
+        }
+        Self { stop, tasks }
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// Waits until the server is as described, and shows the objects when it never is.
+async fn eventually(server: &ApiServer, what: &str, is: impl Fn(&ApiServer) -> bool) {
+    let waiting = async {
+        while !is(server) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    if tokio::time::timeout(Duration::from_secs(30), waiting).await.is_err() {
+        let objects = server.objects("perfvalidations");
+        panic!("never: {what}\n{}", serde_json::to_string_pretty(&objects).unwrap());
+    }
+}
+
+/// A manifest that passes every prerequisite.
+fn manifest(name: &str) -> Value {
+    json!({
+        "apiVersion": "perfvalidation.dev/v1alpha1",
+        "kind": "PerfValidation",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {
+            "model": {"name": "lab/tiny"},
+            "workload": {"image": "localhost/dynamo:1.4.2"},
+            "gates": [{"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "5"}],
+        },
+    })
+}
+
+fn status(server: &ApiServer, name: &str) -> Value {
+    server.get("perfvalidations", NAMESPACE, name).unwrap_or_default()["status"].clone()
+}
+
+fn phase(server: &ApiServer, name: &str) -> String {
+    status(server, name)["phase"].as_str().unwrap_or_default().to_owned()
+}
+
+fn condition(server: &ApiServer, name: &str, kind: &str) -> Option<Value> {
+    let conditions = status(server, name)["conditions"].clone();
+    conditions
+        .as_array()?
+        .iter()
+        .find(|condition| condition["type"] == kind)
+        .cloned()
+}
+
+/// A cluster with Dynamo and one node with GPUs.
+fn with_gpus(count: usize) -> ApiServer {
+    let server = ApiServer::new();
+    server.install_dynamo(&["v1alpha1", "v1beta1"], Some("1.4.2"));
+    let inventory = perfval_testkit::inventory::Cluster::of_gpus(count).inventory();
+    put_all(&server, inventory.device_class.present());
+    for slice in inventory.slices.present().into_iter().flatten() {
+        put_all(&server, Some(slice));
+    }
+    for node in inventory.nodes.present().into_iter().flatten() {
+        put_all(&server, Some(node));
+    }
+    server
+}
+
+fn put_all<T: serde::Serialize>(server: &ApiServer, object: Option<&T>) {
+    server.put(serde_json::to_value(object.expect("the builder makes it")).unwrap());
+}

@@ -1,0 +1,40 @@
+use perfval_testkit::api_server::ApiServer;
+use serde_json::json;
+
+use crate::{NAMESPACE, Operator, eventually, manifest, phase, status};
+
+fn passes(server: &ApiServer) -> usize {
+    server
+        .calls()
+        .iter()
+        .filter(|call| call.resource == "customresourcedefinitions" && call.verb == "get")
+        .count()
+}
+
+#[tokio::test]
+async fn a_pass_that_changes_nothing_writes_nothing() {
+    let server = ApiServer::new();
+    let _operator = Operator::start(&server);
+    server.put(manifest("waits"));
+    eventually(&server, "it waits for Dynamo", |server| {
+        status(server, "waits")["reason"] == "DynamoNotInstalled"
+    })
+    .await;
+    // A settled object: the passes that its own last writes cause are over once a look finds nothing new to write.
+    let mut version = serde_json::Value::Null;
+    for round in 0..4 {
+        let before = passes(&server);
+        let labels = json!({"perfvalidation.dev/name": "waits", "round": round.to_string()});
+        server.put(json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "child", "namespace": NAMESPACE, "labels": labels}}));
+        eventually(&server, "the changed child causes a pass", |server| {
+            passes(server) > before
+        })
+        .await;
+        let now = server.get("perfvalidations", NAMESPACE, "waits").unwrap()["metadata"]["resourceVersion"].clone();
+        if round > 1 {
+            assert_eq!(now, version, "round {round} wrote");
+        }
+        version = now;
+    }
+    assert_eq!(phase(&server, "waits"), "Pending");
+}
