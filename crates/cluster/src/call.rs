@@ -32,13 +32,11 @@ impl Cluster {
         limit: Duration,
         call: impl Future<Output = kube::Result<T>>,
     ) -> Result<T, Failure> {
-        match tokio::time::timeout(limit, call).await {
-            Ok(answer) => answer.map_err(Failure::Call),
-            Err(_) => {
-                self.counters.timeouts.fetch_add(1, Ordering::Relaxed);
-                Err(Failure::TimedOut { after: limit })
-            }
-        }
+        let answer = tokio::time::timeout(limit, call).await.map_err(|_| {
+            self.counters.timeouts.fetch_add(1, Ordering::Relaxed);
+            Failure::TimedOut { after: limit }
+        })?;
+        answer.map_err(Failure::Call)
     }
 
     /// A consistent list: all pages, of one snapshot, never from a cache that may be behind.

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::Cluster;
 use crate::call::{Read, Unread, read, seen};
 
-/// Versions of DeviceTaintRule, the newest first.
+/// Versions of device taint rules, the newest first.
 const TAINT_RULE_VERSIONS: [&str; 3] = ["v1", "v1beta2", "v1alpha3"];
 
 impl Cluster {

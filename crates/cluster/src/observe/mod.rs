@@ -36,7 +36,7 @@ enum Answer {
     OtherRuns(Seen<Vec<OtherRun>>),
     Inventory(Box<Inventory>),
     Children(Seen<Vec<Child>>),
-    Deployment(Seen<DynamicObject>),
+    Deployment(Box<Seen<DynamicObject>>),
     DryRun(Seen<Admission>),
     Workload(Workload),
     Probe(Probe),
@@ -58,7 +58,7 @@ impl Cluster {
         if !needs.parts.contains(&Need::Probe) {
             self.probes.forget(run);
         }
-        let reads = needs.parts.iter().map(|need| self.answer(run, needs, *need));
+        let reads = needs.parts.iter().map(|need| Box::pin(self.answer(run, needs, *need)));
         let mut observed = Observed::default();
         for answer in join_all(reads).await {
             put(&mut observed, answer);
@@ -72,8 +72,9 @@ impl Cluster {
             Need::StorageClasses => Answer::StorageClasses(seen(self.storage_classes().await)),
             Need::OtherRuns => Answer::OtherRuns(seen(self.other_runs(run).await)),
             Need::Inventory => Answer::Inventory(Box::new(self.inventory(run).await)),
-            Need::Children => Answer::Children(seen(self.children(run).await)),
-            Need::Deployment => Answer::Deployment(seen(self.deployment(run).await)),
+            // On the heap: four lists at once.
+            Need::Children => Answer::Children(seen(Box::pin(self.children(run)).await)),
+            Need::Deployment => Answer::Deployment(Box::new(seen(self.deployment(run).await))),
             Need::DryRun => Answer::DryRun(match needs.dry_run.as_deref() {
                 Some(body) => seen(self.dry_run(run, body).await),
                 None => Seen::NotAsked,
@@ -124,7 +125,7 @@ fn put(observed: &mut Observed, answer: Answer) {
         Answer::OtherRuns(runs) => observed.other_runs = runs,
         Answer::Inventory(inventory) => observed.inventory = Seen::Present(*inventory),
         Answer::Children(children) => observed.children = children,
-        Answer::Deployment(deployment) => observed.deployment = deployment,
+        Answer::Deployment(deployment) => observed.deployment = *deployment,
         Answer::DryRun(admission) => observed.dry_run = admission,
         Answer::Workload(Workload { pods, claims, events }) => {
             (observed.pods, observed.claims, observed.pod_events) = (pods, claims, events);

@@ -43,10 +43,7 @@ impl Cluster {
             .iter()
             .map(|&number| async move { (number, seen(self.trial_log(run, number).await)) })
             .collect();
-        stream::iter(logs)
-            .buffered(LOGS_AT_ONCE)
-            .collect()
-            .await
+        stream::iter(logs).buffered(LOGS_AT_ONCE).collect().await
     }
 
     async fn trial_log(&self, run: &Run<'_>, number: i64) -> Read<String> {

@@ -66,7 +66,7 @@ impl Probes {
             run.uid().to_owned(),
             ObjectRef::from_obj(run.object),
             request.clone(),
-            run.settings.cluster_domain.clone(),
+            self.way.base(request, &run.settings.cluster_domain),
         ));
         let entry = Sent {
             request: request.clone(),
@@ -78,8 +78,8 @@ impl Probes {
         }
     }
 
-    async fn follow(self, uid: String, object: ObjectRef<PerfValidation>, request: ProbeRequest, domain: String) {
-        let answer = send::probe(&self.way, &request, &domain).await;
+    async fn follow(self, uid: String, object: ObjectRef<PerfValidation>, request: ProbeRequest, base: String) {
+        let answer = send::probe(&self.way, &base, &request).await;
         if let Some(sent) = self.lock().get_mut(&uid).filter(|sent| sent.request == request) {
             sent.answer = Some(answer);
         }

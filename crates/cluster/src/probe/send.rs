@@ -33,19 +33,22 @@ impl Way {
     pub(super) fn new(access: EndpointAccess, impatient: Client) -> Self {
         match access {
             EndpointAccess::ServiceProxy => Self::ServiceProxy(impatient),
-            EndpointAccess::Dns => {
-                let mut connector = HttpConnector::new();
-                connector.set_connect_timeout(Some(CONNECT));
-                // Each probe its own connection: a kept one may lead to a frontend that is gone.
-                let client = legacy::Builder::new(TokioExecutor::new())
-                    .pool_max_idle_per_host(0)
-                    .build(connector);
-                Self::Dns(client)
-            }
+            EndpointAccess::Dns => Self::dns(),
         }
     }
 
-    fn url(&self, request: &ProbeRequest, domain: &str, path: &str) -> String {
+    fn dns() -> Self {
+        let mut connector = HttpConnector::new();
+        connector.set_connect_timeout(Some(CONNECT));
+        // Each probe its own connection: a kept one may lead to a frontend that is gone.
+        let client = legacy::Builder::new(TokioExecutor::new())
+            .pool_max_idle_per_host(0)
+            .build(connector);
+        Self::Dns(client)
+    }
+
+    /// What a path of the frontend is appended to.
+    pub(super) fn base(&self, request: &ProbeRequest, cluster_domain: &str) -> String {
         let ProbeRequest {
             namespace,
             service,
@@ -53,10 +56,8 @@ impl Way {
             ..
         } = request;
         match self {
-            Self::Dns(_) => format!("http://{service}.{namespace}.svc.{domain}:{port}{path}"),
-            Self::ServiceProxy(_) => {
-                format!("/api/v1/namespaces/{namespace}/services/http:{service}:{port}/proxy{path}")
-            }
+            Self::Dns(_) => format!("http://{service}.{namespace}.svc.{cluster_domain}:{port}"),
+            Self::ServiceProxy(_) => format!("/api/v1/namespaces/{namespace}/services/http:{service}:{port}/proxy"),
         }
     }
 
@@ -69,16 +70,16 @@ impl Way {
 }
 
 /// Asks for one completion, within the request's deadline.
-pub(super) async fn probe(way: &Way, request: &ProbeRequest, domain: &str) -> ProbeAnswer {
-    match tokio::time::timeout(request.timeout, ask(way, request, domain)).await {
+pub(super) async fn probe(way: &Way, base: &str, request: &ProbeRequest) -> ProbeAnswer {
+    match tokio::time::timeout(request.timeout, ask(way, base, request)).await {
         Ok(answer) => answer.unwrap_or_else(ProbeAnswer::Failed),
         Err(_) => ProbeAnswer::Failed(format!("no answer within {} s", request.timeout.as_secs())),
     }
 }
 
-async fn ask(way: &Way, request: &ProbeRequest, domain: &str) -> Result<ProbeAnswer, String> {
+async fn ask(way: &Way, base: &str, request: &ProbeRequest) -> Result<ProbeAnswer, String> {
     // The model's slashes stay: it is a wildcard route. 404 is an old Dynamo as well as an unknown model, so it tells nothing.
-    let ready = way.url(request, domain, &format!("/v1/models/{}/ready", request.model));
+    let ready = format!("{base}/v1/models/{}/ready", request.model);
     let (status, body) = way.send(build(Method::GET, &ready, Body::empty())?).await?;
     if status == StatusCode::SERVICE_UNAVAILABLE {
         return Ok(ProbeAnswer::Refused(status.as_u16(), beginning(&body)));
@@ -89,7 +90,7 @@ async fn ask(way: &Way, request: &ProbeRequest, domain: &str) -> Result<ProbeAns
         "max_tokens": MAX_TOKENS,
         "stream": false,
     });
-    let url = way.url(request, domain, "/v1/chat/completions");
+    let url = format!("{base}/v1/chat/completions");
     let body = Body::from(completion.to_string().into_bytes());
     let (status, body) = way.send(build(Method::POST, &url, body)?).await?;
     Ok(if status == StatusCode::OK {
@@ -130,4 +131,82 @@ fn chain(error: &dyn std::error::Error) -> String {
         cause = inner.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    fn request(timeout: Duration) -> ProbeRequest {
+        ProbeRequest {
+            namespace: "perf".into(),
+            service: "pv-1-frontend".into(),
+            port: 8000,
+            model: "lab/tiny-qwen3".into(),
+            timeout,
+        }
+    }
+
+    #[test]
+    fn a_frontend_is_named_as_any_pod_resolves_it() {
+        let base = Way::dns().base(&request(CONNECT), "cluster.local");
+        assert_eq!(base, "http://pv-1-frontend.perf.svc.cluster.local:8000");
+    }
+
+    #[tokio::test]
+    async fn a_completion_comes_over_plain_http() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let frontend = tokio::spawn(async move {
+            let mut asked = Vec::new();
+            let hello = r#"{"choices":[{"message":{"content":"Hello"}}]}"#;
+            for (status, body) in [("404 Not Found", ""), ("200 OK", hello)] {
+                let (mut connection, _) = listener.accept().await.unwrap();
+                let mut head = vec![0; 4096];
+                let read = connection.read(&mut head).await.unwrap();
+                asked.push(
+                    String::from_utf8_lossy(&head[..read])
+                        .lines()
+                        .next()
+                        .unwrap()
+                        .to_owned(),
+                );
+                let length = body.len();
+                let answer = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n{body}");
+                connection.write_all(answer.as_bytes()).await.unwrap();
+            }
+            asked
+        });
+        let answer = probe(&Way::dns(), &base, &request(Duration::from_mins(1))).await;
+        assert_eq!(answer, ProbeAnswer::Completion("Hello".into()));
+        let expected = [
+            "GET /v1/models/lab/tiny-qwen3/ready HTTP/1.1",
+            "POST /v1/chat/completions HTTP/1.1",
+        ];
+        assert_eq!(frontend.await.unwrap(), expected);
+    }
+
+    #[tokio::test]
+    async fn a_refused_connection_says_so() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        drop(listener);
+        let answer = probe(&Way::dns(), &base, &request(Duration::from_mins(1))).await;
+        let ProbeAnswer::Failed(why) = answer else {
+            panic!("{answer:?}")
+        };
+        assert!(why.contains("refused"), "{why}");
+    }
+
+    #[tokio::test]
+    async fn a_silent_frontend_ends_at_the_deadline() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let answer = probe(&Way::dns(), &base, &request(Duration::from_millis(50))).await;
+        assert!(matches!(answer, ProbeAnswer::Failed(why) if why.contains("no answer")));
+        drop(listener);
+    }
 }

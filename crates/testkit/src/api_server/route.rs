@@ -139,20 +139,16 @@ impl State {
             address.namespace.clone().unwrap_or_default(),
             address.name.clone().unwrap_or_default(),
         );
-        match self.backends.get_mut(&of) {
-            Some(backend) => {
-                let (code, text) = backend(method, &format!("/{}", address.rest), body);
-                Answer::Plain(code, text.into_bytes())
-            }
-            None => {
-                let refusal = Refusal::new(
-                    503,
-                    "ServiceUnavailable",
-                    format!("no endpoints available for service {:?}", of.1),
-                );
-                Answer::Json(refusal.code, refusal.status())
-            }
+        if let Some(backend) = self.backends.get_mut(&of) {
+            let (code, text) = backend(method, &format!("/{}", address.rest), body);
+            return Answer::Plain(code, text.into_bytes());
         }
+        let refusal = Refusal::new(
+            503,
+            "ServiceUnavailable",
+            format!("no endpoints available for service {:?}", of.1),
+        );
+        Answer::Json(refusal.code, refusal.status())
     }
 }
 

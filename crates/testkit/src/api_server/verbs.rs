@@ -28,7 +28,7 @@ impl Request<'_> {
         match *self.method {
             Method::GET if self.address.query.get("watch").is_some_and(|watch| watch != "false") => Ok(self.watch()),
             Method::GET if named => self.get(),
-            Method::GET => self.list(),
+            Method::GET => Ok(self.list()),
             Method::POST => self.create(),
             Method::PUT => self.update(),
             Method::PATCH => self.patch(),
@@ -84,7 +84,7 @@ impl Request<'_> {
         Ok(self.object(200, &self.current()?))
     }
 
-    fn list(&self) -> Result<Answer, Refusal> {
+    fn list(&self) -> Answer {
         let Address { namespace, query, .. } = self.address;
         let number = |key: &str| query.get(key).and_then(|text| text.parse::<usize>().ok());
         let (from, limit) = (number("continue").unwrap_or(0), number("limit").unwrap_or(usize::MAX));
@@ -99,7 +99,7 @@ impl Request<'_> {
         if to < found.len() {
             meta["continue"] = to.to_string().into();
         }
-        Ok(Answer::Json(
+        Answer::Json(
             200,
             json!({
                 "apiVersion": self.kind.api_version(&self.address.version),
@@ -107,7 +107,7 @@ impl Request<'_> {
                 "metadata": meta,
                 "items": found.get(from..to).unwrap_or_default(),
             }),
-        ))
+        )
     }
 
     fn watch(self) -> Answer {
@@ -170,12 +170,12 @@ impl Request<'_> {
         if applies {
             hold(&body, &current)?;
             let manager = self.address.query.get("fieldManager").cloned().unwrap_or_default();
-            let mut applied = body;
+            let mut wish = body;
             for field in ["uid", "resourceVersion"] {
-                remove(&mut applied["metadata"], field);
+                remove(&mut wish["metadata"], field);
             }
-            let before = self.store.last_applied(&key, &manager, &subresource, &applied);
-            patch::apply(&mut next, before.as_ref(), &applied);
+            let before = self.store.last_applied(&key, &manager, &subresource, &wish);
+            patch::apply(&mut next, before.as_ref(), &wish);
         } else if self.content_type.contains("json-patch") {
             patch::json(&mut next, &body)?;
         } else {

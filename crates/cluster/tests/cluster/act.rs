@@ -1,0 +1,315 @@
+//! Every effect: done, done again, refused.
+
+use k8s_openapi::api::resource::v1::ResourceClaimTemplate;
+use kube::core::ResourceExt as _;
+use perfval_api::meta::FINALIZER;
+use perfval_cluster::{Class, Error};
+use perfval_core::observed::{ChildKind, ChildRef};
+use perfval_core::{Effect, Run, build};
+use perfval_testkit::api_server::Fault;
+use serde_json::{Value, json};
+
+use crate::world::{NAME, NAMESPACE, World};
+
+impl World {
+    /// Carries out effects on the object as it is now.
+    async fn act(&self, effects: &[Effect]) -> Result<(), Error> {
+        let object = self.object();
+        self.cluster.act(&Run::new(&object, &self.settings), effects).await
+    }
+
+    /// Everything in the cluster but what changes with each look.
+    fn objects(&self) -> Vec<Value> {
+        let plurals = [
+            "perfvalidations",
+            "jobs",
+            "services",
+            "configmaps",
+            "persistentvolumeclaims",
+            "resourceclaimtemplates",
+            "dynamographdeployments",
+        ];
+        plurals.iter().flat_map(|plural| self.server.objects(plural)).collect()
+    }
+}
+
+/// Every creating effect of a run, with its plural.
+pub fn creations(run: &Run<'_>) -> Vec<(&'static str, Effect)> {
+    vec![
+        (
+            "resourceclaimtemplates",
+            Effect::CreateClaimTemplate(Box::new(build::claim_template(run))),
+        ),
+        (
+            "persistentvolumeclaims",
+            Effect::CreateCacheClaim(Box::new(build::cache_claim(run))),
+        ),
+        ("jobs", Effect::CreateCacheJob(Box::new(build::cache_job(run)))),
+        (
+            "services",
+            Effect::CreateWorkersService(Box::new(build::workers_service(run))),
+        ),
+        (
+            "dynamographdeployments",
+            Effect::CreateDeployment(Box::new(build::deployment(run))),
+        ),
+        ("jobs", Effect::CreateTrialJob(Box::new(build::trial_job(run, 1)))),
+    ]
+}
+
+pub fn save_results(run: &Run<'_>) -> Effect {
+    Effect::SaveResults(Box::new(build::results(run, &[(1, "payload".to_owned())].into())))
+}
+
+#[tokio::test]
+async fn acting_twice_gives_the_same_world_as_acting_once() {
+    let world = World::new();
+    let object = world.object();
+    let run = Run::new(&object, &world.settings);
+    let mut effects = vec![Effect::EnsureFinalizer, save_results(&run)];
+    effects.extend(creations(&run).into_iter().map(|(_, effect)| effect));
+    world.act(&effects).await.unwrap();
+    let once = world.objects();
+    assert_eq!(once.len(), 8, "{once:#?}");
+    world.act(&effects).await.unwrap();
+    assert_eq!(world.objects(), once);
+    // Even a process that has not seen its own finalizer yet.
+    let stale = world.cluster.act(&run, &[Effect::EnsureFinalizer]).await.unwrap_err();
+    assert_eq!(stale.class(), Class::Conflict);
+    assert_eq!(world.objects(), once);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_create_whose_answer_is_lost_is_found_again() {
+    let world = World::new();
+    let object = world.object();
+    for (plural, effect) in creations(&Run::new(&object, &world.settings)) {
+        world.server.fail(Fault::lose_answer("create", plural).times(1));
+        let lost = world.act(std::slice::from_ref(&effect)).await.unwrap_err();
+        assert_eq!(lost.class(), Class::Transient, "{lost}");
+        world.act(&[effect]).await.unwrap();
+        world.server.heal();
+    }
+}
+
+#[tokio::test]
+async fn a_namesake_of_somebody_else_is_left_alone() {
+    let world = World::new();
+    let object = world.object();
+    let run = Run::new(&object, &world.settings);
+    let mut all = creations(&run);
+    all.push(("configmaps", save_results(&run)));
+    for (plural, effect) in all {
+        let before = world.objects();
+        world.act(std::slice::from_ref(&effect)).await.unwrap();
+        let created = world
+            .objects()
+            .into_iter()
+            .find(|found| !before.contains(found))
+            .unwrap();
+        let name = created["metadata"]["name"].as_str().unwrap();
+        let strangers = world.server.edit(plural, NAMESPACE, name, |object| {
+            object["metadata"]["ownerReferences"][0]["uid"] = "somebody-else".into();
+        });
+        let error = world.act(&[effect]).await.unwrap_err();
+        assert_eq!(
+            (error.reason(), error.class()),
+            ("NameTaken", Class::Permanent),
+            "{error}"
+        );
+        assert_eq!(world.server.get(plural, NAMESPACE, name), Some(strangers));
+    }
+}
+
+#[tokio::test]
+async fn a_refused_create_names_the_object_and_the_next_step() {
+    for (code, class) in [
+        (403, Class::Permanent),
+        (404, Class::Permanent),
+        (409, Class::Conflict),
+        (422, Class::Permanent),
+        (429, Class::Transient),
+        (500, Class::Transient),
+    ] {
+        let world = World::new();
+        let object = world.object();
+        for (plural, effect) in creations(&Run::new(&object, &world.settings)) {
+            world.server.fail(Fault::refuse("create", plural, code));
+            let error = world.act(&[effect]).await.unwrap_err();
+            assert_eq!((error.reason(), error.class()), ("Create", class), "{error}");
+            assert!(error.to_string().contains(&code.to_string()), "{error}");
+            world.server.heal();
+        }
+        assert_eq!(world.objects().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn effects_after_one_that_failed_are_not_carried_out() {
+    let world = World::new();
+    let object = world.object();
+    let run = Run::new(&object, &world.settings);
+    world
+        .server
+        .fail(Fault::refuse("create", "resourceclaimtemplates", 500));
+    let effects: Vec<Effect> = creations(&run).into_iter().map(|(_, effect)| effect).collect();
+    world.act(&effects).await.unwrap_err();
+    assert_eq!(world.objects().len(), 1);
+}
+
+#[tokio::test]
+async fn the_finalizers_of_others_stay() {
+    let world = World::new();
+    world.act(&[Effect::EnsureFinalizer]).await.unwrap();
+    assert_eq!(world.object().finalizers(), [FINALIZER]);
+    world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
+        object["metadata"]["finalizers"] = json!(["others.example/hold"]);
+    });
+    world.act(&[Effect::EnsureFinalizer]).await.unwrap();
+    assert_eq!(world.object().finalizers(), ["others.example/hold", FINALIZER]);
+
+    let stale = world.object();
+    world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
+        object["metadata"]["finalizers"] = json!([FINALIZER, "others.example/hold"]);
+    });
+    let run = Run::new(&stale, &world.settings);
+    let error = world.cluster.act(&run, &[Effect::ReleaseFinalizer]).await.unwrap_err();
+    assert_eq!(
+        (error.reason(), error.class()),
+        ("Finalizer", Class::Conflict),
+        "{error}"
+    );
+
+    world.act(&[Effect::ReleaseFinalizer]).await.unwrap();
+    assert_eq!(world.object().finalizers(), ["others.example/hold"]);
+    world.act(&[Effect::ReleaseFinalizer]).await.unwrap();
+}
+
+#[tokio::test]
+async fn releasing_an_object_that_is_gone_is_success() {
+    let world = World::new();
+    world.act(&[Effect::EnsureFinalizer]).await.unwrap();
+    let object = world.object();
+    world.server.delete("perfvalidations", NAMESPACE, NAME);
+    let run = Run::new(&object, &world.settings);
+    world.cluster.act(&run, &[Effect::ReleaseFinalizer]).await.unwrap();
+    assert!(world.server.get("perfvalidations", NAMESPACE, NAME).is_none());
+    world.cluster.act(&run, &[Effect::ReleaseFinalizer]).await.unwrap();
+}
+
+/// One child of every kind, with its plural.
+pub fn children(world: &World) -> Vec<(&'static str, ChildRef)> {
+    [
+        ("batch/v1", "Job", "jobs", ChildKind::Job),
+        (
+            "nvidia.com/v1beta1",
+            "DynamoGraphDeployment",
+            "dynamographdeployments",
+            ChildKind::Deployment,
+        ),
+        ("v1", "Service", "services", ChildKind::Service),
+        (
+            "resource.k8s.io/v1",
+            "ResourceClaimTemplate",
+            "resourceclaimtemplates",
+            ChildKind::ClaimTemplate,
+        ),
+    ]
+    .into_iter()
+    .map(|(api_version, kind, plural, of)| {
+        let child = world.put_child(api_version, kind, "child", &json!({}));
+        let uid = child["metadata"]["uid"].as_str().expect("a uid").to_owned();
+        let name = "child".to_owned();
+        (plural, ChildRef { kind: of, name, uid })
+    })
+    .collect()
+}
+
+#[tokio::test]
+async fn a_child_is_deleted_and_a_namesake_is_not() {
+    let world = World::new();
+    for (plural, child) in children(&world) {
+        let namesake = ChildRef {
+            uid: "an-earlier-one".into(),
+            ..child.clone()
+        };
+        world.act(&[Effect::Delete(namesake)]).await.unwrap();
+        assert!(world.server.get(plural, NAMESPACE, "child").is_some(), "{plural}");
+        world.act(&[Effect::Delete(child.clone())]).await.unwrap();
+        assert!(world.server.get(plural, NAMESPACE, "child").is_none(), "{plural}");
+        world.act(&[Effect::Delete(child)]).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_refused_delete_is_an_error() {
+    for (code, class) in [
+        (403, Class::Permanent),
+        (429, Class::Transient),
+        (500, Class::Transient),
+    ] {
+        let world = World::new();
+        for (plural, child) in children(&world) {
+            world.server.fail(Fault::refuse("delete", plural, code));
+            let error = world.act(&[Effect::Delete(child)]).await.unwrap_err();
+            assert_eq!((error.reason(), error.class()), ("Delete", class), "{error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_object_deletes_itself_by_uid() {
+    let world = World::new();
+    let mut object = world.object();
+    let uid = object.metadata.uid.replace("an-earlier-one".into());
+    let run = Run::new(&object, &world.settings);
+    world.cluster.act(&run, &[Effect::DeleteSelf]).await.unwrap();
+    assert!(world.server.get("perfvalidations", NAMESPACE, NAME).is_some());
+    object.metadata.uid = uid;
+    let run = Run::new(&object, &world.settings);
+    world.cluster.act(&run, &[Effect::DeleteSelf]).await.unwrap();
+    assert!(world.server.get("perfvalidations", NAMESPACE, NAME).is_none());
+}
+
+#[tokio::test]
+async fn results_are_written_again_with_more_in_them() {
+    let world = World::new();
+    let object = world.object();
+    let run = Run::new(&object, &world.settings);
+    let payloads = |trials: &[i64]| {
+        trials
+            .iter()
+            .map(|trial| (*trial, format!("payload {trial}")))
+            .collect()
+    };
+    let save = |trials: &[i64]| Effect::SaveResults(Box::new(build::results(&run, &payloads(trials))));
+    world.act(&[save(&[1])]).await.unwrap();
+    world.act(&[save(&[1, 2])]).await.unwrap();
+    let saved = &world.server.objects("configmaps")[0];
+    assert!(saved["binaryData"]["trial-2.json.gz"].is_string(), "{saved:#}");
+    world.server.fail(Fault::refuse("patch", "configmaps", 413));
+    let error = world.act(&[save(&[1, 2, 3])]).await.unwrap_err();
+    assert_eq!(
+        (error.reason(), error.class()),
+        ("SaveResults", Class::Permanent),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn what_is_created_is_what_was_built() {
+    let world = World::new();
+    let object = world.object();
+    let template = build::claim_template(&Run::new(&object, &world.settings));
+    world
+        .act(&[Effect::CreateClaimTemplate(Box::new(template.clone()))])
+        .await
+        .unwrap();
+    let stored = world
+        .server
+        .get("resourceclaimtemplates", NAMESPACE, &template.name_any())
+        .unwrap();
+    let stored: ResourceClaimTemplate = serde_json::from_value(stored).unwrap();
+    assert_eq!(stored.spec, template.spec);
+    assert_eq!(stored.metadata.owner_references, template.metadata.owner_references);
+}

@@ -1,0 +1,50 @@
+//! Events on the object.
+
+use perfval_core::{Notice, Run};
+use perfval_testkit::api_server::Fault;
+
+use crate::world::World;
+
+fn notice(reason: &str) -> Notice {
+    Notice {
+        warning: true,
+        reason: reason.into(),
+        action: "Judge",
+        note: "n".repeat(2_000),
+    }
+}
+
+#[tokio::test]
+async fn events_are_published_and_a_repeated_one_is_counted() {
+    let world = World::new();
+    let object = world.object();
+    let run = Run::new(&object, &world.settings);
+    world
+        .cluster
+        .publish(&run, &[notice("Saturated"), notice("Saturated"), notice("LostRace")])
+        .await;
+    let events = world.server.objects("events");
+    assert_eq!(events.len(), 2);
+    let saturated = events.iter().find(|event| event["reason"] == "Saturated").unwrap();
+    assert_eq!(saturated["series"]["count"], 2);
+    assert_eq!(saturated["regarding"]["name"], "demo");
+    assert_eq!(saturated["type"], "Warning");
+    assert!(saturated["note"].as_str().unwrap().len() <= 1024);
+    assert_eq!(world.cluster.counts().lost_events, 0);
+}
+
+#[tokio::test]
+async fn a_lost_event_is_counted_and_the_next_is_published() {
+    let world = World::new();
+    let object = world.object();
+    world.server.fail(Fault::refuse("create", "events", 403).times(1));
+    world
+        .cluster
+        .publish(
+            &Run::new(&object, &world.settings),
+            &[notice("Saturated"), notice("LostRace")],
+        )
+        .await;
+    assert_eq!(world.cluster.counts().lost_events, 1);
+    assert_eq!(world.server.objects("events").len(), 1);
+}

@@ -1,0 +1,108 @@
+//! What sizing counts: the order of the reads, pages, and versions.
+
+use perfval_core::Seen;
+use perfval_core::observed::Need;
+use perfval_testkit::api_server::{Fault, Kind};
+use serde_json::json;
+
+use crate::world::World;
+
+#[tokio::test]
+async fn holders_are_read_after_devices() {
+    let world = World::new();
+    world.server.forget_calls();
+    world.observe(Need::Inventory).await;
+    let order: Vec<String> = world.server.calls().into_iter().map(|call| call.resource).collect();
+    let rules = ["devicetaintrules"; 3];
+    let expected = [
+        &["deviceclasses", "resourceslices"],
+        &rules[..],
+        &["nodes", "pods", "resourceclaims"],
+    ]
+    .concat();
+    assert_eq!(order, expected);
+}
+
+#[tokio::test]
+async fn nothing_installed_is_absent_and_known() {
+    let world = World::new();
+    let seen = world.observe(Need::Inventory).await;
+    let inventory = seen.inventory.present().unwrap();
+    assert!(inventory.device_class.is_absent());
+    assert!(inventory.taint_rules.is_absent());
+    assert_eq!(inventory.slices, Seen::Present(Vec::new()));
+
+    world.server.withdraw("resourceslices");
+    let seen = world.observe(Need::Inventory).await;
+    assert!(seen.inventory.present().unwrap().slices.is_absent());
+}
+
+#[tokio::test]
+async fn taint_rules_are_read_at_the_version_that_is_served() {
+    let world = World::new();
+    let kind = Kind::new(
+        "resource.k8s.io",
+        "v1beta2",
+        "devicetaintrules",
+        "DeviceTaintRule",
+        false,
+    );
+    world.server.serve(kind);
+    world.server.put(json!({
+        "apiVersion": "resource.k8s.io/v1beta2", "kind": "DeviceTaintRule", "metadata": {"name": "broken"},
+        "spec": {"taint": {"key": "broken", "effect": "NoExecute"}},
+    }));
+    let seen = world.observe(Need::Inventory).await;
+    let Seen::Present(rules) = &seen.inventory.present().unwrap().taint_rules else {
+        panic!("{seen:?}")
+    };
+    assert_eq!(rules[0].pointer("/spec/taint/effect"), Some(&json!("NoExecute")));
+}
+
+fn put_pods(world: &World, count: usize) {
+    for number in 0..count {
+        let name = format!("pod-{number:04}");
+        world.server.put(json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "any", "name": name},
+            "status": {"phase": "Running"},
+        }));
+    }
+}
+
+#[tokio::test]
+async fn a_list_has_all_its_pages_and_no_finished_pods() {
+    let world = World::new();
+    put_pods(&world, 1_200);
+    world.server.edit("pods", "any", "pod-0001", |pod| {
+        pod["status"]["phase"] = "Succeeded".into();
+    });
+    world.server.forget_calls();
+    let seen = world.observe(Need::Inventory).await;
+    assert_eq!(seen.inventory.present().unwrap().pods.present().unwrap().len(), 1_199);
+    let pages = world
+        .server
+        .calls()
+        .iter()
+        .filter(|call| call.resource == "pods")
+        .count();
+    assert_eq!(pages, 3);
+}
+
+#[tokio::test]
+async fn an_expired_list_is_read_again_from_the_beginning() {
+    let world = World::new();
+    put_pods(&world, 700);
+    world
+        .server
+        .fail(Fault::refuse("list", "pods", 410).on_later_pages().times(1));
+    let seen = world.observe(Need::Inventory).await;
+    assert_eq!(seen.inventory.present().unwrap().pods.present().unwrap().len(), 700);
+
+    world.server.fail(Fault::refuse("list", "pods", 410).on_later_pages());
+    let seen = world.observe(Need::Inventory).await;
+    let pods = &seen.inventory.present().unwrap().pods;
+    assert!(
+        matches!(pods, Seen::Unknown(why) if why.starts_with("list Pods: 410")),
+        "half a list is none: {pods:?}"
+    );
+}

@@ -1,0 +1,11 @@
+//! Every read and every change, against an API server that fails on request.
+
+mod act;
+mod events;
+mod failures;
+mod inventory;
+mod observe;
+mod probe;
+mod record;
+mod rights;
+mod world;

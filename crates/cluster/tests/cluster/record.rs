@@ -1,0 +1,114 @@
+//! The commit of a pass.
+
+use perfval_api::{PerfValidationStatus, Phase};
+use perfval_cluster::{Class, Recorded};
+use perfval_core::Run;
+use perfval_testkit::api_server::Fault;
+
+use crate::world::{NAME, NAMESPACE, World};
+
+#[tokio::test]
+async fn an_equal_status_is_not_written() {
+    let world = World::new();
+    let object = world.object();
+    let run = Run::new(&object, &world.settings);
+    world.server.forget_calls();
+    let recorded = world.cluster.record(&run, run.status()).await.unwrap();
+    assert!(matches!(recorded, Recorded::Unchanged));
+    assert_eq!(world.server.calls(), []);
+}
+
+#[tokio::test]
+async fn a_status_is_written_whole_and_what_it_leaves_out_goes() {
+    let world = World::new();
+    let object = world.object();
+    let run = Run::new(&object, &world.settings);
+    let mut status = run.status().clone();
+    status.message = Some("counting".into());
+    let Recorded::Written(written) = world.cluster.record(&run, &status).await.unwrap() else {
+        panic!()
+    };
+    assert_eq!(written.status.as_ref(), Some(&status));
+    assert_eq!(written.spec, object.spec);
+
+    let run = Run::new(&written, &world.settings);
+    status.message = None;
+    let Recorded::Written(written) = world.cluster.record(&run, &status).await.unwrap() else {
+        panic!()
+    };
+    assert_eq!(written.status, Some(status));
+    assert_eq!(world.object().status, written.status);
+}
+
+#[tokio::test]
+async fn a_decision_on_an_old_copy_counts_for_nothing() {
+    let world = World::new();
+    let old = world.object();
+    world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
+        object["status"]["phase"] = "Evaluating".into();
+    });
+    let run = Run::new(&old, &world.settings);
+    let back = PerfValidationStatus {
+        phase: Some(Phase::Sizing),
+        ..PerfValidationStatus::default()
+    };
+    assert!(matches!(
+        world.cluster.record(&run, &back).await.unwrap(),
+        Recorded::Conflict
+    ));
+    assert_eq!(world.object().status.unwrap().phase, Some(Phase::Evaluating));
+
+    world.server.delete("perfvalidations", NAMESPACE, NAME);
+    assert!(
+        matches!(world.cluster.record(&run, &back).await.unwrap(), Recorded::Conflict),
+        "gone"
+    );
+}
+
+#[tokio::test]
+async fn a_status_that_cannot_be_written_is_an_error() {
+    for (code, class) in [
+        (403, Class::Permanent),
+        (422, Class::Permanent),
+        (429, Class::Transient),
+        (500, Class::Transient),
+    ] {
+        let world = World::new();
+        let object = world.object();
+        let run = Run::new(&object, &world.settings);
+        world
+            .server
+            .fail(Fault::refuse("patch", "perfvalidations/status", code));
+        let error = world
+            .cluster
+            .record(&run, &PerfValidationStatus::default())
+            .await
+            .unwrap_err();
+        assert_eq!((error.reason(), error.class()), ("RecordStatus", class), "{error}");
+        assert!(error.to_string().contains("perf/demo"), "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_whose_answer_is_lost_shows_as_a_conflict_and_then_as_done() {
+    let world = World::new();
+    let object = world.object();
+    let run = Run::new(&object, &world.settings);
+    let mut status = run.status().clone();
+    status.message = Some("landed".into());
+    world
+        .server
+        .fail(Fault::lose_answer("patch", "perfvalidations/status").times(1));
+    let error = world.cluster.record(&run, &status).await.unwrap_err();
+    assert_eq!(error.class(), Class::Transient);
+    assert!(matches!(
+        world.cluster.record(&run, &status).await.unwrap(),
+        Recorded::Conflict
+    ));
+    let object = world.object();
+    let run = Run::new(&object, &world.settings);
+    assert!(matches!(
+        world.cluster.record(&run, &status).await.unwrap(),
+        Recorded::Unchanged
+    ));
+}

@@ -1,0 +1,132 @@
+//! The table of rights and the calls really made are the same.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use perfval_api::PerfValidationStatus;
+use perfval_cluster::{PERMISSIONS, Permission, Scope};
+use perfval_core::decision::ProbeRequest;
+use perfval_core::observed::Need;
+use perfval_core::{Effect, Notice, Run, names};
+use perfval_testkit::api_server::Call;
+use serde_json::json;
+
+use crate::act::{children, creations, save_results};
+use crate::world::{NAMESPACE, World};
+
+const NEEDS: [Need; 12] = [
+    Need::Dynamo,
+    Need::StorageClasses,
+    Need::OtherRuns,
+    Need::Inventory,
+    Need::Children,
+    Need::Deployment,
+    Need::DryRun,
+    Need::Workload,
+    Need::Probe,
+    Need::Trial,
+    Need::Results,
+    Need::CacheJob,
+];
+
+/// Every call of every need and every effect, with and without a namesake in the way.
+async fn every_call() -> BTreeSet<Call> {
+    let mut world = World::new();
+    world.put_trial(Some("result"));
+    world.put_child("v1", "Pod", "waiting", &json!({}));
+    world.server.forget_calls();
+    for need in NEEDS {
+        world.observe(need).await;
+    }
+    let object = world.object();
+    let run = Run::new(&object, &world.settings);
+    let mut effects = vec![Effect::EnsureFinalizer, save_results(&run)];
+    effects.extend(creations(&run).into_iter().map(|(_, effect)| effect));
+    effects.extend(children(&world).into_iter().map(|(_, child)| Effect::Delete(child)));
+    let probe = ProbeRequest {
+        namespace: NAMESPACE.into(),
+        service: names::frontend_service(&run.id()),
+        port: names::FRONTEND_PORT,
+        model: "m".into(),
+        timeout: Duration::from_secs(5),
+    };
+    let hello = json!({"choices": [{"message": {"content": "Hello"}}]}).to_string();
+    world
+        .server
+        .set_backend(NAMESPACE, &probe.service, probe.port, move |_, _, _| {
+            (200, hello.clone())
+        });
+    effects.push(Effect::Probe(probe));
+    for _ in 0..2 {
+        world.cluster.act(&run, &effects[1..]).await.expect("all goes well");
+    }
+    world.wakeups.next().await.expect("a wake-up");
+    let notice = Notice {
+        warning: false,
+        reason: "Pending".into(),
+        action: "BeginRun",
+        note: String::new(),
+    };
+    world.cluster.publish(&run, &[notice.clone(), notice]).await;
+    let status = PerfValidationStatus::default();
+    world.cluster.record(&run, &status).await.expect("all goes well");
+    let end = [Effect::EnsureFinalizer, Effect::DeleteSelf];
+    world.cluster.act(&run, &end).await.expect("all goes well");
+    world.server.calls().into_iter().collect()
+}
+
+/// Whether a right covers a call.
+fn covers(permission: &Permission, call: &Call) -> bool {
+    let named = permission.names.is_empty()
+        || call
+            .name
+            .as_deref()
+            .is_some_and(|name| permission.names.contains(&name));
+    permission.group == call.group
+        && permission.resource == call.resource
+        && permission.verbs.contains(&call.verb)
+        && named
+        && (permission.scope == Scope::Cluster || call.namespace.is_some())
+}
+
+#[tokio::test]
+async fn every_call_has_its_right() {
+    for call in every_call().await {
+        assert!(
+            PERMISSIONS.iter().any(|permission| covers(permission, &call)),
+            "no right for {call:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn every_right_has_its_call() {
+    let calls = every_call().await;
+    for permission in PERMISSIONS {
+        for verb in permission.verbs {
+            let one = Permission {
+                verbs: std::slice::from_ref(verb),
+                ..*permission
+            };
+            // A right in the whole cluster needs a call that a right in a namespace would not cover.
+            let needed = calls
+                .iter()
+                .any(|call| covers(&one, call) && (one.scope != Scope::Cluster || call.namespace.is_none()));
+            assert!(
+                needed,
+                "nothing needs {verb} on {} ({})",
+                permission.resource, permission.call
+            );
+        }
+    }
+}
+
+#[test]
+fn no_right_is_a_wildcard_or_a_secret() {
+    for permission in PERMISSIONS {
+        let words = permission.verbs.iter().chain([&permission.group, &permission.resource]);
+        assert!(words.into_iter().all(|word| !word.contains('*')), "{permission:?}");
+        assert!(!permission.resource.starts_with("secrets"), "{permission:?}");
+    }
+}

@@ -1,0 +1,141 @@
+//! One object in a cluster, as a pass finds it.
+
+use std::collections::BTreeSet;
+
+use perfval_api::PerfValidation;
+use perfval_cluster::{Cluster, EndpointAccess, Wakeups};
+use perfval_core::observed::Need;
+use perfval_core::{Needs, Observed, Run, Settings, build, names};
+use perfval_testkit::api_server::ApiServer;
+use serde_json::{Value, json};
+
+pub const NAMESPACE: &str = "perf";
+pub const NAME: &str = "demo";
+
+pub struct World {
+    pub server: ApiServer,
+    pub cluster: Cluster,
+    pub wakeups: Wakeups,
+    pub settings: Settings,
+}
+
+impl World {
+    /// A running validation on a cluster with Dynamo 1.4.2.
+    pub fn new() -> Self {
+        let server = ApiServer::new();
+        server.install_dynamo(&["v1alpha1", "v1beta1"], Some("1.4.2"));
+        server.put(validation(NAME, "node-1", "Benchmarking"));
+        let (cluster, wakeups) = Cluster::new(
+            server.client(),
+            server.client(),
+            EndpointAccess::ServiceProxy,
+            "test".into(),
+        );
+        Self {
+            server,
+            cluster,
+            wakeups,
+            settings: Settings::default(),
+        }
+    }
+
+    /// The object as the API server has it now.
+    pub fn object(&self) -> PerfValidation {
+        let found = self.server.get("perfvalidations", NAMESPACE, NAME).expect("the object");
+        serde_json::from_value(found).expect("a PerfValidation")
+    }
+
+    /// Reads one need of the object as it is now.
+    pub async fn observe(&self, need: Need) -> Observed {
+        let object = self.object();
+        let run = Run::new(&object, &self.settings);
+        let needs = Needs {
+            parts: BTreeSet::from([need]),
+            dry_run: Some(Box::new(build::deployment(&run))),
+            trial: Some(1),
+            finished_trials: vec![1],
+        };
+        self.cluster.observe(&run, &needs).await
+    }
+
+    /// Id of its run.
+    pub fn run_id(&self) -> String {
+        Run::new(&self.object(), &self.settings).id()
+    }
+
+    /// Puts an object of this run into the cluster: our labels, our ownership.
+    pub fn put_child(&self, api_version: &str, kind: &str, name: &str, rest: &Value) -> Value {
+        let mut child = json!({
+            "apiVersion": api_version, "kind": kind,
+            "metadata": {
+                "namespace": NAMESPACE, "name": name,
+                "labels": {"perfvalidation.dev/name": NAME, "perfvalidation.dev/run": self.run_id()},
+                "ownerReferences": [self.owner()],
+            },
+        });
+        for (key, value) in rest.as_object().into_iter().flatten() {
+            child[key] = value.clone();
+        }
+        self.server.put(child)
+    }
+
+    /// The reference by which children name their owner.
+    pub fn owner(&self) -> Value {
+        json!({
+            "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation", "controller": true,
+            "name": NAME, "uid": self.object().metadata.uid,
+        })
+    }
+
+    /// A Job of trial 1 with its pod; over, if `log` is given.
+    pub fn put_trial(&self, log: Option<&str>) {
+        let job = names::trial_job(&self.run_id(), 1);
+        let (job_status, container) = match log {
+            Some(_) => (
+                json!({"conditions": [{"type": "Complete", "status": "True"}]}),
+                json!({"terminated": {"exitCode": 0}}),
+            ),
+            None => (json!({"active": 1}), json!({"running": {}})),
+        };
+        self.put_child("batch/v1", "Job", &job, &json!({"status": job_status}));
+        let pod = format!("{job}-abcde");
+        self.put_child("v1", "Pod", &pod, &json!({"status": container_status(&container)}));
+        self.server.edit("pods", NAMESPACE, &pod, |pod| {
+            pod["metadata"]["labels"]["batch.kubernetes.io/job-name"] = job.clone().into();
+        });
+        if let Some(log) = log {
+            self.server.set_log(NAMESPACE, &pod, build::AIPERF_CONTAINER, log);
+        }
+    }
+}
+
+/// A `PerfValidation` whose run is on a node.
+pub fn validation(name: &str, node: &str, phase: &str) -> Value {
+    json!({
+        "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
+        "metadata": {"namespace": NAMESPACE, "name": name},
+        "spec": {
+            "model": {"name": "lab/tiny-qwen3"},
+            "workload": {"image": "localhost/dynamo-lab:1.4.2"},
+            "gates": [{
+                "name": "ttft-p99", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=", "threshold": "2000",
+            }],
+        },
+        "status": {
+            "observedGeneration": 1, "phase": phase,
+            "placement": {"node": node, "allocation": "DRA", "gpus": 2, "nodeGPUs": 8},
+            "workload": {
+                "name": "pv", "apiVersion": "nvidia.com/v1beta1", "routerMode": "least-loaded", "workersReady": 2,
+            },
+        },
+    })
+}
+
+/// Status of a pod whose AIPerf container is in a state.
+pub fn container_status(state: &Value) -> Value {
+    json!({
+        "containerStatuses": [{
+            "name": build::AIPERF_CONTAINER, "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state,
+        }],
+    })
+}
