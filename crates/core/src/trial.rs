@@ -8,7 +8,7 @@ use rust_decimal::Decimal;
 use crate::aiperf::{ErrorKind, Report};
 use crate::diagnosis::cause::Cause;
 use crate::diagnosis::trial::{changed, idle, stalled};
-use crate::frame::{Failure, Outcome, TrialRecord};
+use crate::frame::{Failure, Outcome, Part, TrialRecord};
 use crate::gate::{self, Share, show};
 
 /// What is known at the end of a trial.
@@ -133,7 +133,7 @@ fn outcome_and_causes(
             )],
         );
     }
-    let unsampled = evidence.record.workers.is_empty().then(|| {
+    let unsampled = unsampled(evidence.record).then(|| {
         (
             Cause::WorkersNotSampled,
             "no worker answered on its metrics port during the trial".to_owned(),
@@ -144,6 +144,11 @@ fn outcome_and_causes(
         return (Miss, causes);
     }
     (Pass, unsampled.into_iter().collect())
+}
+
+/// Whether no worker was sampled; left out of a short message is not that.
+fn unsampled(record: &TrialRecord) -> bool {
+    record.workers.is_empty() && !record.abridged.contains(&Part::Workers)
 }
 
 fn error_causes(evidence: Evidence<'_>, report: &Report, percent: Decimal, allowed: i32) -> Vec<(Cause, String)> {

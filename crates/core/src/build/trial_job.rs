@@ -25,8 +25,6 @@ const NOBODY: i64 = 65532;
 /// Where the operator's image holds the runner.
 const RUNNER_IN_IMAGE: &str = "/perfval-runner";
 const RUNNER_PATH: &str = "/perfval";
-/// The Hub's cache where no model cache is mounted.
-const HUB_PATH: &str = "/hf";
 /// More than the 20 s that the runner gives AIPerf after an interrupt, so that a cancelled trial still reports.
 const GRACE_SECONDS: i64 = 45;
 
@@ -153,17 +151,15 @@ fn arguments(run: &Run<'_>, trial: i64) -> Vec<String> {
 
 /// The root file system cannot be written, so everything that writes gets a directory.
 fn environment(run: &Run<'_>) -> Vec<EnvVar> {
+    // HF_HOME stays the image's: one that brings its own tokenizer cache must find it again.
     let mut env = vec![var("HOME", "/tmp"), var("TMPDIR", "/tmp")];
-    if run.spec().model.cache.is_none() {
-        env.push(var("HF_HOME", HUB_PATH));
-    }
     env.extend(reader_env(run));
     env
 }
 
 fn volumes(run: &Run<'_>) -> Vec<Volume> {
     let mut volumes: Vec<Volume> = ["runner", "results", "tmp"].map(scratch).into();
-    volumes.push(cache_volume(run).unwrap_or_else(|| scratch("hub")));
+    volumes.extend(cache_volume(run));
     volumes
 }
 
@@ -173,6 +169,6 @@ fn mounts(run: &Run<'_>) -> Vec<VolumeMount> {
         ..mount("runner", RUNNER_PATH)
     };
     let mut mounts = vec![runner, mount("results", RESULTS_PATH), mount("tmp", "/tmp")];
-    mounts.push(cache_mount(run, true).unwrap_or_else(|| mount("hub", HUB_PATH)));
+    mounts.extend(cache_mount(run, true));
     mounts
 }

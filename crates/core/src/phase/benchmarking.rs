@@ -172,7 +172,7 @@ fn record(trial: &TrialSeen, nonce: &str) -> Result<TrialRecord, String> {
             Ok(record)
         }
         (_, Framed::Complete(payload)) => Ok(payload.record),
-        (Framed::Complete(record), _) => Ok(record),
+        (Framed::Complete(record), _) if !record.abridged.contains(&frame::Part::Everything) => Ok(record),
         (message, log) => Err(format!(
             "no result: termination message {}, log {}",
             state(&message),
