@@ -1,4 +1,4 @@
-use crate::{NAMESPACE, Operator, condition, eventually, manifest, phase, with_gpus};
+use crate::{Operator, condition, eventually, manifest, phase, with_gpus};
 
 #[tokio::test]
 async fn dynamo_installed_later_is_picked_up_without_a_restart() {
@@ -32,5 +32,5 @@ async fn dynamo_installed_later_is_picked_up_without_a_restart() {
             .any(|call| call.resource == "dynamographdeployments" && call.verb == "watch")
     })
     .await;
-    assert!(!server.objects("dynamographdeployments").is_empty(), "in {NAMESPACE}");
+    assert_eq!(server.objects("dynamographdeployments").len(), 1);
 }

@@ -10,6 +10,7 @@ mod unreadable;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kube::Client;
 use perfval_cluster::{Cluster, EndpointAccess};
 use perfval_core::Settings;
 use perfval_operator::controller::Context;
@@ -19,8 +20,18 @@ use perfval_testkit::api_server::ApiServer;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
 
 const NAMESPACE: &str = "perf";
+
+/// A client whose every answer takes a while, so that passes over several objects really overlap.
+fn client(server: &ApiServer) -> Client {
+    let slow = server.clone().map_future(|answer| async {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        answer.await
+    });
+    Client::new(slow, "default")
+}
 
 /// The operator, at work on a server until dropped.
 struct Operator {
@@ -33,8 +44,8 @@ impl Operator {
         let stop = CancellationToken::new();
         let (objects, scopes) = objects::watched(vec![None]);
         let (cluster, answers) = Cluster::new(
-            server.client(),
-            server.client(),
+            client(server),
+            client(server),
             EndpointAccess::ServiceProxy,
             "test".to_owned(),
         );
@@ -42,14 +53,14 @@ impl Operator {
             aiperf_image: Some("localhost/aiperf:test".to_owned()),
             ..Settings::default()
         };
-        let reporter = unreadable_objects::Reporter::new(server.client(), "test".to_owned());
+        let reporter = unreadable_objects::Reporter::new(client(server), "test".to_owned());
         let metrics = Arc::new(Metrics::new());
         let context = Arc::new(Context::new(cluster, settings, metrics, objects.clone(), reporter));
         let mut tasks = vec![tokio::spawn(async move { objects.wake_from(answers).await })];
         for scope in scopes {
             tasks.push(tokio::spawn(streams::reconcile_all(
                 scope,
-                server.client(),
+                client(server),
                 context.clone(),
                 8,
                 stop.clone(),

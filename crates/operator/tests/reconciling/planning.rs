@@ -18,12 +18,13 @@ async fn runs_that_are_sized_at_once_never_plan_the_same_node() {
     }
     let _operator = Operator::start(&server);
     eventually(&server, "one run deploys, the others wait", |server| {
+        // A plan stands for at least the 2 s until it is read again: none is missed here.
+        assert!(planned(server).len() <= 1, "{:?} plan the only node", planned(server));
         let count = |wanted: &str| RUNS.iter().filter(|name| phase(server, name) == wanted).count();
         count("WaitingForReady") == 1 && count("Sizing") == 3
     })
     .await;
     let holder = planned(&server);
-    assert_eq!(holder.len(), 1, "{holder:?} plan the only node");
 
     // Its end wakes the others: the next one plans at once.
     server.delete("perfvalidations", NAMESPACE, holder[0]);
