@@ -10,6 +10,8 @@ use crate::{names, run::Run, time};
 const HISTORY: usize = 10;
 /// Longest message; keeps the whole status far under 32 KiB.
 const MESSAGE: usize = 1024;
+/// As much of a message as the summarizing conditions repeat.
+const HEADLINE: usize = 200;
 
 /// Condition types.
 pub mod condition {
@@ -228,9 +230,10 @@ pub fn summarize(status: &mut PerfValidationStatus, now: DateTime<Utc>) {
     let reconciling = !over && phase != Phase::Suspended;
     let verdict = status.verdict;
     let good = matches!(verdict, Some(Verdict::Passed | Verdict::Skipped));
+    // The whole text stands in status.message; five conditions repeat only its beginning.
     let told = Why {
         reason: known_reason(status.reason.as_deref()),
-        message: status.message.clone().unwrap_or_default(),
+        message: cut(status.message.as_deref().unwrap_or_default(), HEADLINE),
     };
     let running = Why::new(Reason::Running, format!("{}: {}", phase.as_str(), told.message));
     let progress = if reconciling { &running } else { &told };
@@ -271,12 +274,17 @@ fn known_reason(word: Option<&str>) -> Reason {
         .unwrap_or(Reason::NotReached)
 }
 
-/// Cuts a text at a character's edge.
+/// Cuts a text to the longest message that status holds.
 pub fn bounded(text: &str) -> String {
-    if text.len() <= MESSAGE {
+    cut(text, MESSAGE)
+}
+
+/// Cuts a text at a character's edge.
+fn cut(text: &str, bytes: usize) -> String {
+    if text.len() <= bytes {
         return text.to_owned();
     }
-    let end = (0..=MESSAGE - '…'.len_utf8())
+    let end = (0..=bytes - '…'.len_utf8())
         .rev()
         .find(|&end| text.is_char_boundary(end))
         .unwrap_or(0);

@@ -172,8 +172,8 @@ fn summary(pass: &Pass<'_>, verdict: Verdict) -> String {
         counted(TrialOutcome::Invalid)
     );
     let cause = (verdict != Verdict::Passed).then(|| status.diagnosis.first()).flatten();
-    let cause = cause.map_or(String::new(), |finding| {
-        format!("; {}: {}", finding.cause, finding.evidence)
-    });
-    format!("{place}: {}; {trials}{cause}", gates.join(", "))
+    let cause = cause.map(|finding| format!("{}: {}", finding.cause, finding.evidence));
+    let gates = Some(gates.join(", ")).filter(|gates| !gates.is_empty());
+    let parts: Vec<String> = gates.into_iter().chain([trials]).chain(cause).collect();
+    format!("{place}: {}", parts.join("; "))
 }
