@@ -1,0 +1,356 @@
+//! The API server in memory behaves as the real one, in everything that the operator relies on.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace, Pod, Service};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::{Api, Client, Config, ResourceExt as _};
+use perfval_api::PerfValidation;
+use perfval_testkit::api_server::ApiServer;
+use serde_json::{Value, json};
+
+const MANAGER: &str = "claims";
+
+#[tokio::test]
+async fn in_memory() {
+    hold(ApiServer::new().client(), "claims").await;
+}
+
+#[tokio::test]
+async fn in_the_lab() {
+    let mut config = Config::infer()
+        .await
+        .expect("KUBECONFIG names the lab's cluster: run this by `lab exec`");
+    // A 503 is an answer here, not a reason to try again for minutes.
+    config.default_retry = false;
+    let client = Client::try_from(config).expect("a client");
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let name = format!("claims-{}", std::process::id());
+    let namespace = serde_json::from_value(json!({"metadata": {"name": name}})).expect("a Namespace");
+    namespaces
+        .create(&PostParams::default(), &namespace)
+        .await
+        .expect("a namespace of our own");
+    hold(client, &name).await;
+    namespaces
+        .delete(&name, &DeleteParams::background())
+        .await
+        .expect("it was ours");
+}
+
+/// Everything that must hold on both.
+async fn hold(client: Client, namespace: &str) {
+    let claims = Claims { client, namespace };
+    claims.a_name_is_taken_once().await;
+    claims.a_dry_run_leaves_nothing().await;
+    claims.not_found_is_404().await;
+    claims.status_and_spec_are_written_apart().await;
+    claims.an_old_copy_cannot_write_a_status().await;
+    claims.what_a_status_leaves_out_goes().await;
+    claims.a_status_needs_its_object().await;
+    claims.an_apply_creates_and_changes().await;
+    claims.a_test_against_null_holds_where_nothing_is().await;
+    claims.a_delete_holds_its_uid_and_waits_for_finalizers().await;
+    claims.lists_have_pages_and_selectors().await;
+    claims.events_are_found_by_the_uid_of_their_pod().await;
+    claims.a_service_without_endpoints_answers_503().await;
+}
+
+struct Claims<'a> {
+    client: Client,
+    namespace: &'a str,
+}
+
+fn refused<T>(answer: kube::Result<T>) -> (u16, String) {
+    match answer {
+        Err(kube::Error::Api(status)) => (status.code, status.reason.clone()),
+        Err(other) => panic!("no answer of the API server: {other}"),
+        Ok(_) => panic!("not refused"),
+    }
+}
+
+fn config_map(name: &str, data: &Value) -> ConfigMap {
+    let object = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": {"of": "claims"}}, "data": data,
+    });
+    serde_json::from_value(object).expect("a ConfigMap")
+}
+
+impl Claims<'_> {
+    fn config_maps(&self) -> Api<ConfigMap> {
+        Api::namespaced(self.client.clone(), self.namespace)
+    }
+
+    fn validations(&self) -> Api<PerfValidation> {
+        Api::namespaced(self.client.clone(), self.namespace)
+    }
+
+    async fn validation(&self, name: &str) -> PerfValidation {
+        let object = json!({
+            "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation", "metadata": {"name": name},
+            // No operator may run it meanwhile.
+            "spec": {"suspend": true, "model": {"name": "m"}, "workload": {"image": "i:1.6.1"}},
+            "status": {"observedGeneration": 7},
+        });
+        let object = serde_json::from_value(object).expect("a PerfValidation");
+        self.validations()
+            .create(&PostParams::default(), &object)
+            .await
+            .expect("it is valid")
+    }
+
+    async fn apply_status(&self, of: &PerfValidation, status: Value) -> kube::Result<PerfValidation> {
+        let body = json!({
+            "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
+            "metadata": {"name": of.name_any(), "uid": of.uid(), "resourceVersion": of.resource_version()},
+            "status": status,
+        });
+        let params = PatchParams::apply(MANAGER).force();
+        self.validations()
+            .patch_status(&of.name_any(), &params, &Patch::Apply(body))
+            .await
+    }
+
+    async fn a_name_is_taken_once(&self) {
+        let object = config_map("taken", &json!({}));
+        self.config_maps()
+            .create(&PostParams::default(), &object)
+            .await
+            .expect("free");
+        let again = self.config_maps().create(&PostParams::default(), &object).await;
+        assert_eq!(refused(again), (409, "AlreadyExists".into()));
+    }
+
+    async fn a_dry_run_leaves_nothing(&self) {
+        let dry = PostParams {
+            dry_run: true,
+            ..PostParams::default()
+        };
+        self.config_maps()
+            .create(&dry, &config_map("dry", &json!({})))
+            .await
+            .expect("valid");
+        assert_eq!(refused(self.config_maps().get("dry").await).0, 404);
+        let taken = self.config_maps().create(&dry, &config_map("taken", &json!({}))).await;
+        assert_eq!(refused(taken), (409, "AlreadyExists".into()));
+    }
+
+    async fn not_found_is_404(&self) {
+        assert_eq!(
+            refused(self.config_maps().get("nobody").await),
+            (404, "NotFound".into())
+        );
+        assert_eq!(refused(self.config_maps().get_metadata("nobody").await).0, 404);
+        let path = format!("/apis/unserved.example/v1/namespaces/{}/things", self.namespace);
+        let unserved = http::Request::get(path).body(Vec::new()).expect("a request");
+        assert_eq!(refused(self.client.request::<Value>(unserved).await).0, 404);
+    }
+
+    async fn status_and_spec_are_written_apart(&self) {
+        let created = self.validation("apart").await;
+        let status = created.status.as_ref().expect("a default");
+        assert_eq!(
+            status.observed_generation, -1,
+            "a status in a create counts for nothing"
+        );
+        let both = json!({"spec": {"trials": {"max": 9}}, "status": {"observedGeneration": 9, "message": "said"}});
+        let merge = PatchParams::default();
+        let changed = self
+            .validations()
+            .patch("apart", &merge, &Patch::Merge(&both))
+            .await
+            .expect("valid");
+        assert_eq!(changed.status.as_ref().expect("a default").observed_generation, -1);
+        assert_eq!((changed.spec.trials.max, changed.metadata.generation), (9, Some(2)));
+        let both = json!({"spec": {"trials": {"max": 12}}, "status": {"observedGeneration": 9, "message": "said"}});
+        let told = self
+            .validations()
+            .patch_status("apart", &merge, &Patch::Merge(&both))
+            .await
+            .expect("valid");
+        assert_eq!(told.status.expect("written").observed_generation, 9);
+        assert_eq!((told.spec.trials.max, told.metadata.generation), (9, Some(2)));
+    }
+
+    async fn an_old_copy_cannot_write_a_status(&self) {
+        let old = self.validation("old-copy").await;
+        let new = self
+            .apply_status(&old, json!({"observedGeneration": 1}))
+            .await
+            .expect("current");
+        let late = self.apply_status(&old, json!({"observedGeneration": 2})).await;
+        assert_eq!(refused(late), (409, "Conflict".into()));
+        self.apply_status(&new, json!({"observedGeneration": 2}))
+            .await
+            .expect("current");
+    }
+
+    async fn what_a_status_leaves_out_goes(&self) {
+        let object = self.validation("left-out").await;
+        let long = json!({"observedGeneration": 1, "message": "here", "diagnosis": [
+            {"cause": "A", "severity": "Info", "evidence": "", "remedy": ""},
+        ]});
+        let object = self.apply_status(&object, long).await.expect("current");
+        assert_eq!(object.status.as_ref().expect("written").diagnosis.len(), 1);
+        let object = self
+            .apply_status(&object, json!({"observedGeneration": 1}))
+            .await
+            .expect("current");
+        let status = object.status.expect("written");
+        assert_eq!((status.message, status.diagnosis.len()), (None, 0));
+    }
+
+    async fn a_status_needs_its_object(&self) {
+        let object = self.validation("short-lived").await;
+        self.validations()
+            .delete("short-lived", &DeleteParams::default())
+            .await
+            .expect("there");
+        let late = self.apply_status(&object, json!({"observedGeneration": 1})).await;
+        assert_eq!(refused(late).0, 404);
+    }
+
+    async fn an_apply_creates_and_changes(&self) {
+        let params = PatchParams::apply(MANAGER).force();
+        for data in [json!({"a": "1", "b": "2"}), json!({"a": "3"})] {
+            let object = config_map("applied", &data);
+            self.config_maps()
+                .patch("applied", &params, &Patch::Apply(&object))
+                .await
+                .expect("ours");
+        }
+        let found = self.config_maps().get("applied").await.expect("created");
+        let data = found.data.expect("applied");
+        assert_eq!(data.into_iter().collect::<Vec<_>>(), [("a".to_owned(), "3".to_owned())]);
+    }
+
+    async fn a_test_against_null_holds_where_nothing_is(&self) {
+        let operations = json!([
+            {"op": "test", "path": "/metadata/finalizers", "value": null},
+            {"op": "add", "path": "/metadata/finalizers", "value": ["perfvalidation.dev/claims"]},
+        ]);
+        let patch: Patch<()> = Patch::Json(serde_json::from_value(operations).expect("a JSON patch"));
+        let params = PatchParams::default();
+        let first = self
+            .config_maps()
+            .patch_metadata("taken", &params, &patch)
+            .await
+            .expect("none yet");
+        assert_eq!(first.finalizers(), ["perfvalidation.dev/claims"]);
+        let again = self.config_maps().patch_metadata("taken", &params, &patch).await;
+        assert_eq!(refused(again).0, 422);
+    }
+
+    /// On the object that got its finalizer just before.
+    async fn a_delete_holds_its_uid_and_waits_for_finalizers(&self) {
+        let found = self.config_maps().get("taken").await.expect("there");
+        let of = |uid: Option<String>| {
+            DeleteParams::background().preconditions(Preconditions {
+                uid,
+                resource_version: None,
+            })
+        };
+        let namesake = self.config_maps().delete("taken", &of(Some("another".into()))).await;
+        assert_eq!(refused(namesake), (409, "Conflict".into()));
+        self.config_maps()
+            .delete("taken", &of(found.uid()))
+            .await
+            .expect("this one");
+        let held = self.config_maps().get("taken").await.expect("held by its finalizer");
+        assert!(held.metadata.deletion_timestamp.is_some());
+        let operations = json!([
+            {"op": "test", "path": "/metadata/finalizers/0", "value": "perfvalidation.dev/claims"},
+            {"op": "remove", "path": "/metadata/finalizers/0"},
+        ]);
+        let patch: Patch<()> = Patch::Json(serde_json::from_value(operations).expect("a JSON patch"));
+        self.config_maps()
+            .patch_metadata("taken", &PatchParams::default(), &patch)
+            .await
+            .expect("released");
+        assert_eq!(refused(self.config_maps().get("taken").await).0, 404);
+    }
+
+    async fn lists_have_pages_and_selectors(&self) {
+        for name in ["page-1", "page-2", "page-3"] {
+            let object = config_map(name, &json!({}));
+            self.config_maps()
+                .create(&PostParams::default(), &object)
+                .await
+                .expect("free");
+        }
+        let mut params = ListParams::default().labels("of=claims").limit(2);
+        let mut names = BTreeSet::new();
+        loop {
+            let page = self.config_maps().list(&params).await.expect("a page");
+            assert!(page.items.len() <= 2);
+            names.extend(page.items.iter().map(kube::ResourceExt::name_any));
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => params = params.continue_token(&token),
+                None => break,
+            }
+        }
+        assert!(
+            names.is_superset(&["page-1", "page-2", "page-3"].map(str::to_owned).into()),
+            "{names:?}"
+        );
+        let one = ListParams::default().fields("metadata.name=page-2");
+        assert_eq!(self.config_maps().list(&one).await.expect("a list").items.len(), 1);
+        let none = ListParams::default().labels("of=others");
+        assert_eq!(self.config_maps().list(&none).await.expect("a list").items.len(), 0);
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), self.namespace);
+        let running = ListParams::default().fields("status.phase!=Succeeded,status.phase!=Failed");
+        assert_eq!(pods.list(&running).await.expect("a list").items.len(), 0);
+    }
+
+    async fn events_are_found_by_the_uid_of_their_pod(&self) {
+        let events: Api<Event> = Api::namespaced(self.client.clone(), self.namespace);
+        for (name, uid, kind) in [
+            ("e-1", "u-1", "Warning"),
+            ("e-2", "u-1", "Normal"),
+            ("e-3", "u-2", "Warning"),
+        ] {
+            let event = json!({
+                "metadata": {"name": name}, "type": kind, "reason": "Claimed", "message": name,
+                "involvedObject": {"kind": "Pod", "namespace": self.namespace, "name": "p", "uid": uid},
+            });
+            let event = serde_json::from_value(event).expect("an Event");
+            events.create(&PostParams::default(), &event).await.expect("valid");
+        }
+        let params = ListParams::default()
+            .fields("involvedObject.uid=u-1,type=Warning")
+            .limit(50);
+        let found = events.list(&params).await.expect("a list");
+        assert_eq!(
+            found.items.iter().map(kube::ResourceExt::name_any).collect::<Vec<_>>(),
+            ["e-1"]
+        );
+    }
+
+    async fn a_service_without_endpoints_answers_503(&self) {
+        let services: Api<Service> = Api::namespaced(self.client.clone(), self.namespace);
+        let service = json!({
+            "metadata": {"name": "nobody"}, "spec": {"selector": {"of": "nobody"}, "ports": [{"port": 8000}]},
+        });
+        let service = serde_json::from_value(service).expect("a Service");
+        services.create(&PostParams::default(), &service).await.expect("valid");
+        let path = format!(
+            "/api/v1/namespaces/{}/services/http:nobody:8000/proxy/v1/models",
+            self.namespace
+        );
+        // 404 until a controller has written down that there are none.
+        let told = async {
+            loop {
+                let request = http::Request::get(&path)
+                    .body(kube::client::Body::empty())
+                    .expect("a request");
+                match self.client.send(request).await.expect("an answer").status().as_u16() {
+                    404 => tokio::time::sleep(Duration::from_millis(100)).await,
+                    code => break code,
+                }
+            }
+        };
+        let code = tokio::time::timeout(Duration::from_secs(30), told).await;
+        assert_eq!(code, Ok(503));
+    }
+}
