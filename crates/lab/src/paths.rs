@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 /// Built programs and image archives, keyed by what they are made of: `${XDG_CACHE_HOME:-$HOME/.cache}/perfval-lab`.
 pub fn cache() -> PathBuf {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let home = || PathBuf::from(set("HOME").unwrap_or_else(|| "/root".into()));
+    let home = || set("HOME").map_or_else(|| "/var/cache".into(), |home| PathBuf::from(home).join(".cache"));
     set("XDG_CACHE_HOME")
-        .map_or_else(|| home().join(".cache"), PathBuf::from)
+        .map_or_else(home, PathBuf::from)
         .join("perfval-lab")
 }
 
