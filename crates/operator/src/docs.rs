@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use perfval_api::{Phase, Reason, Verdict};
+use perfval_core::status::condition;
 
+use crate::blocked::BLOCKED;
 use crate::cli::RunArgs;
 use crate::rbac;
 
@@ -34,6 +36,13 @@ pub fn reference() -> String {
         Reason::ALL
             .iter()
             .map(|reason| [reason.as_str().to_owned(), one_line(reason.explanation())]),
+    );
+    section(
+        &mut page,
+        "Conditions",
+        "`status.conditions`. kstatus reads `Ready`, `Reconciling` and `Stalled`.",
+        &["condition", "true when"],
+        conditions(),
     );
     let _ = write!(
         page,
@@ -116,6 +125,24 @@ fn verdicts() -> impl Iterator<Item = [String; 2]> {
         };
         [verdict.as_str().to_owned(), meaning.to_owned()]
     })
+}
+
+fn conditions() -> impl Iterator<Item = [String; 2]> {
+    [
+        (condition::PREREQUISITES_MET, "Dynamo is served, and versions and images fit"),
+        (condition::PLACED, "a node and its GPUs are chosen"),
+        (condition::WORKLOAD_READY, "every worker and the frontend are ready, each worker with a GPU of its own"),
+        (condition::ENDPOINT_READY, "a real completion came back"),
+        (condition::PASSED, "the verdict is Passed"),
+        (condition::CLEANED_UP, "everything the run created is confirmed gone"),
+        (condition::COMPLETE, "the run is over"),
+        (condition::READY, "the run is over, and passed or was skipped"),
+        (condition::RECONCILING, "the run is going on"),
+        (condition::STALLED, "the run is over without having passed"),
+        (BLOCKED, "the API server does not let the operator act; reason and message name the call and what to do. Absent otherwise"),
+    ]
+    .into_iter()
+    .map(|(name, when)| [name.to_owned(), when.to_owned()])
 }
 
 fn one_line(text: &str) -> String {

@@ -99,7 +99,7 @@ async fn a_leader_whose_lease_was_taken_steps_down() {
     let mut leader = candidate(&server, "leader");
     leader.acquire().await;
     server.edit("leases", "operators", "lease", |lease| {
-        lease["spec"]["holderIdentity"] = "usurper".into()
+        lease["spec"]["holderIdentity"] = "usurper".into();
     });
     timeout(Duration::from_mins(1), leader.keep())
         .await

@@ -2,6 +2,7 @@
 
 mod blocked;
 mod dynamo_later;
+mod health;
 mod lease;
 mod planning;
 mod quiet;
@@ -15,6 +16,8 @@ use perfval_cluster::{Cluster, EndpointAccess};
 use perfval_core::Settings;
 use perfval_operator::controller::Context;
 use perfval_operator::metrics::Metrics;
+use perfval_operator::objects::Objects;
+use perfval_operator::streams::Scope;
 use perfval_operator::{objects, streams, unreadable as unreadable_objects};
 use perfval_testkit::api_server::ApiServer;
 use serde_json::{Value, json};
@@ -41,8 +44,12 @@ struct Operator {
 
 impl Operator {
     fn start(server: &ApiServer) -> Self {
-        let stop = CancellationToken::new();
         let (objects, scopes) = objects::watched(vec![None]);
+        Self::start_in(server, objects, scopes)
+    }
+
+    fn start_in(server: &ApiServer, objects: Objects, scopes: Vec<Scope>) -> Self {
+        let stop = CancellationToken::new();
         let (cluster, answers) = Cluster::new(
             client(server),
             client(server),
@@ -86,7 +93,10 @@ async fn eventually(server: &ApiServer, what: &str, is: impl Fn(&ApiServer) -> b
     };
     if tokio::time::timeout(Duration::from_secs(30), waiting).await.is_err() {
         let objects = server.objects("perfvalidations");
-        panic!("never: {what}\n{}", serde_json::to_string_pretty(&objects).unwrap());
+        panic!(
+            "never: {what}\n{}",
+            serde_json::to_string_pretty(&objects).expect("it is JSON")
+        );
     }
 }
 
@@ -137,5 +147,5 @@ fn with_gpus(count: usize) -> ApiServer {
 }
 
 fn put_all<T: serde::Serialize>(server: &ApiServer, object: Option<&T>) {
-    server.put(serde_json::to_value(object.expect("the builder makes it")).unwrap());
+    server.put(serde_json::to_value(object.expect("the builder makes it")).expect("it has a JSON form"));
 }

@@ -1,0 +1,76 @@
+use std::sync::Arc;
+
+use perfval_operator::health::{Health, serve};
+use perfval_operator::metrics::Metrics;
+use perfval_operator::objects;
+use perfval_testkit::api_server::ApiServer;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+
+use crate::{Operator, eventually, manifest, phase};
+
+async fn get(address: std::net::SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.expect("it listens");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("it answers");
+    answer
+}
+
+#[tokio::test]
+async fn a_follower_is_ready_and_a_leader_once_it_has_listed_the_objects() {
+    let server = ApiServer::new();
+    server.put(manifest("waits"));
+    let (objects, scopes) = objects::watched(vec![Some(crate::NAMESPACE.to_owned())]);
+    let health = Health::new(Arc::new(Metrics::new()), objects.clone());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let end = CancellationToken::new();
+    let serving = tokio::spawn(serve(listener, health.clone(), end.clone()));
+
+    assert!(get(address, "/healthz").await.starts_with("HTTP/1.1 200"));
+    assert!(
+        get(address, "/readyz").await.starts_with("HTTP/1.1 200"),
+        "a follower stands by"
+    );
+    health.leads();
+    assert!(
+        get(address, "/readyz").await.starts_with("HTTP/1.1 503"),
+        "nothing is listed yet"
+    );
+
+    let operator = Operator::start_in(&server, objects, scopes);
+    eventually(&server, "it is looked at", |server| phase(server, "waits") == "Pending").await;
+    assert!(get(address, "/readyz").await.starts_with("HTTP/1.1 200"));
+    let metrics = get(address, "/metrics").await;
+    for line in [
+        "perfvalidation_leader 1",
+        "perfvalidation_active_runs{phase=\"Pending\"} 1",
+    ] {
+        assert!(metrics.contains(line), "{line} is missing in\n{metrics}");
+    }
+    drop(operator);
+    end.cancel();
+    serving.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn an_object_of_another_namespace_is_left_alone() {
+    let server = ApiServer::new();
+    let mut elsewhere = manifest("elsewhere");
+    elsewhere["metadata"]["namespace"] = "others".into();
+    server.put(elsewhere);
+    server.put(manifest("ours"));
+    let (objects, scopes) = objects::watched(vec![Some(crate::NAMESPACE.to_owned()), Some("empty".to_owned())]);
+    let _operator = Operator::start_in(&server, objects, scopes);
+    eventually(&server, "ours is looked at", |server| {
+        phase(server, "ours") == "Pending"
+    })
+    .await;
+    let elsewhere = server.get("perfvalidations", "others", "elsewhere").unwrap();
+    assert!(elsewhere["status"]["phase"].is_null(), "{elsewhere}");
+    let of_others = |call: &&perfval_testkit::api_server::Call| call.namespace.as_deref() == Some("others");
+    assert_eq!(server.calls().iter().find(of_others), None);
+}
