@@ -169,6 +169,13 @@ async fn the_finalizers_of_others_stay() {
     assert_eq!(world.object().finalizers(), ["others.example/hold", FINALIZER]);
 
     let stale = world.object();
+    let mut older = stale.clone();
+    older.metadata.finalizers = Some(vec!["others.example/hold".into()]);
+    let run = Run::new(&older, &world.settings);
+    let error = world.cluster.act(&run, &[Effect::EnsureFinalizer]).await.unwrap_err();
+    assert_eq!(error.class(), Class::Conflict, "{error}");
+    assert_eq!(world.object().finalizers(), stale.finalizers());
+
     world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
         object["metadata"]["finalizers"] = json!([FINALIZER, "others.example/hold"]);
     });

@@ -94,11 +94,13 @@ async fn an_expired_list_is_read_again_from_the_beginning() {
     put_pods(&world, 700);
     world
         .server
-        .fail(Fault::refuse("list", "pods", 410).on_later_pages().times(1));
+        .fail(Fault::refuse("list", "pods", 410).asked_with("continue=").times(1));
     let seen = world.observe(Need::Inventory).await;
     assert_eq!(seen.inventory.present().unwrap().pods.present().unwrap().len(), 700);
 
-    world.server.fail(Fault::refuse("list", "pods", 410).on_later_pages());
+    world
+        .server
+        .fail(Fault::refuse("list", "pods", 410).asked_with("continue="));
     let seen = world.observe(Need::Inventory).await;
     let pods = &seen.inventory.present().unwrap().pods;
     assert!(

@@ -304,7 +304,7 @@ async fn the_cache_job_and_storage_classes_are_read() {
 }
 
 #[tokio::test]
-async fn a_dry_run_asks_strictly_and_creates_nothing() {
+async fn a_dry_run_creates_nothing() {
     let world = World::new();
     assert_eq!(
         world.observe(Need::DryRun).await.dry_run,
@@ -319,6 +319,16 @@ async fn a_dry_run_asks_strictly_and_creates_nothing() {
         Seen::Present(Admission::Accepted),
         "it exists"
     );
+}
+
+#[tokio::test]
+async fn a_dry_run_has_unknown_fields_refused() {
+    let world = World::new();
+    let words = "strict decoding error: unknown field \"spec.typo\"";
+    let strictly = Fault::refuse("create", "dynamographdeployments", 400).asked_with("fieldValidation=Strict");
+    world.server.fail(strictly.saying(words));
+    let rejected = Admission::Rejected(words.into());
+    assert_eq!(world.observe(Need::DryRun).await.dry_run, Seen::Present(rejected));
 }
 
 #[tokio::test]

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use super::call::Call;
 
 /// Something that goes wrong with matching requests.
@@ -5,7 +7,7 @@ use super::call::Call;
 pub struct Fault {
     verb: &'static str,
     resource: String,
-    continued: bool,
+    asked_with: String,
     skip: usize,
     times: usize,
     pub(super) effect: Effect,
@@ -60,7 +62,7 @@ impl Fault {
         Self {
             verb,
             resource: resource.into(),
-            continued: false,
+            asked_with: String::new(),
             skip: 0,
             times: usize::MAX,
             effect,
@@ -76,10 +78,10 @@ impl Fault {
         self
     }
 
-    /// Only pages after the first.
+    /// Only requests with a query parameter that begins so, such as `continue=` for pages after the first.
     #[must_use]
-    pub fn on_later_pages(mut self) -> Self {
-        self.continued = true;
+    pub fn asked_with(mut self, query: &str) -> Self {
+        query.clone_into(&mut self.asked_with);
         self
     }
 
@@ -98,10 +100,11 @@ impl Fault {
     }
 
     /// Whether it strikes; counts the request.
-    pub(super) fn strikes(&mut self, call: &Call, continued: bool) -> bool {
+    pub(super) fn strikes(&mut self, call: &Call, query: &BTreeMap<String, String>) -> bool {
         let matches = |pattern: &str, word: &str| pattern == "*" || pattern == word;
-        if !matches(self.verb, call.verb) || !matches(&self.resource, &call.resource) || (self.continued && !continued)
-        {
+        let asks = |(key, value): (&String, &String)| format!("{key}={value}").starts_with(&self.asked_with);
+        let asked = self.asked_with.is_empty() || query.iter().any(asks);
+        if !matches(self.verb, call.verb) || !matches(&self.resource, &call.resource) || !asked {
             return false;
         }
         if self.skip > 0 {

@@ -52,9 +52,8 @@ impl State {
             .call(method)
             .ok_or_else(|| Refusal::new(405, "MethodNotAllowed", "method not allowed"))?;
         self.calls.push(call.clone());
-        let continued = address.query.contains_key("continue");
         let mut faults = self.faults.iter_mut();
-        match faults.find_map(|fault| fault.strikes(&call, continued).then(|| fault.effect.clone())) {
+        match faults.find_map(|fault| fault.strikes(&call, &address.query).then(|| fault.effect.clone())) {
             Some(fault::Effect::Refuse { code, reason, message }) => Err(Refusal::new(code, &reason, message)),
             Some(fault::Effect::Hang) => Ok(Answer::Never),
             Some(fault::Effect::LoseAnswer) => {
