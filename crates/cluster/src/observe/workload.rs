@@ -20,7 +20,7 @@ const EVENTS: u32 = 50;
 const AT_ONCE: usize = 4;
 
 impl Cluster {
-    /// Pods and claims of any run of this object, and the warnings on those pods of this run that are not ready.
+    /// Pods and claims of any run of this object, and the warnings on those pods of this run that are on their way.
     pub(super) async fn workload(&self, run: &Run<'_>) -> Workload {
         let of = |what: &str| format!("list {what} of {}/{}", run.namespace(), run.name());
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), run.namespace());
@@ -49,7 +49,7 @@ impl Cluster {
         let waiting: Vec<_> = pods
             .iter()
             .filter(|pod| pod.labels().get(RUN_LABEL) == Some(&id))
-            .filter(|pod| pod.metadata.deletion_timestamp.is_none() && !readiness::is_ready(pod))
+            .filter(|pod| is_coming(pod))
             .take(PODS)
             .map(|pod| self.warnings_on(pod))
             .collect();
@@ -69,6 +69,13 @@ impl Cluster {
         events.sort_by_key(|event| std::cmp::Reverse(event.last_seen));
         Ok(events)
     }
+}
+
+/// Whether a pod is still on its way: neither ready nor over nor going.
+fn is_coming(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    let over = matches!(phase, Some("Succeeded" | "Failed"));
+    !over && pod.metadata.deletion_timestamp.is_none() && !readiness::is_ready(pod)
 }
 
 fn pod_event(pod: &Pod, event: Event) -> PodEvent {

@@ -164,17 +164,19 @@ async fn the_deployment_of_the_run_is_read() {
 }
 
 #[tokio::test]
-async fn events_are_read_for_pods_that_are_not_ready() {
+async fn events_are_read_for_pods_on_their_way() {
     let world = World::new();
     let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
     world.put_child("v1", "Pod", "ready", &ready);
     let waiting = world.put_child("v1", "Pod", "waiting", &json!({}));
     let ready = world.server.get("pods", NAMESPACE, "ready").unwrap();
+    let over = world.put_child("v1", "Pod", "over", &json!({"status": {"phase": "Succeeded"}}));
     for (name, pod, kind, last) in [
         ("a", &waiting, "Warning", "2026-11-21T00:00:01Z"),
         ("b", &waiting, "Warning", "2026-11-21T00:00:02Z"),
         ("c", &waiting, "Normal", "2026-11-21T00:00:03Z"),
         ("d", &ready, "Warning", "2026-11-21T00:00:04Z"),
+        ("e", &over, "Warning", "2026-11-21T00:00:05Z"),
     ] {
         world.server.put(json!({
             "apiVersion": "v1", "kind": "Event", "metadata": {"namespace": NAMESPACE, "name": name},
@@ -189,7 +191,7 @@ async fn events_are_read_for_pods_that_are_not_ready() {
         &json!({"spec": {}}),
     );
     let seen = world.observe(Need::Workload).await;
-    assert_eq!(seen.pods.present().unwrap().len(), 2);
+    assert_eq!(seen.pods.present().unwrap().len(), 3);
     assert_eq!(seen.claims.present().unwrap().len(), 1);
     let events = seen.pod_events.present().unwrap();
     let texts: Vec<_> = events.iter().map(|event| event.message.as_str()).collect();
