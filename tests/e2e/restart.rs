@@ -17,7 +17,7 @@ async fn an_operator_killed_in_every_phase_comes_to_the_same_verdict() {
     let mut killed_in = Vec::new();
     loop {
         // The next phase that no operator was killed in yet, or the end of the run.
-        let phase = eventually("the next phase", Duration::from_secs(240), || async {
+        let phase = eventually("the next phase", Duration::from_mins(4), || async {
             match run.status().await?.phase {
                 Some(phase) if !killed_in.contains(&phase) => Ok(phase),
                 other => Err(format!("{other:?}")),

@@ -11,7 +11,7 @@ use perfval_api::{GateResult, PerfValidationStatus, Phase, Verdict};
 use perfval_e2e::{Audit, Gpus, Lab, Operator, Validation, leftovers};
 
 /// Longest the demo waits for its verdict.
-const LIMIT: Duration = Duration::from_secs(600);
+const LIMIT: Duration = Duration::from_mins(10);
 const OPERATOR: &str = "system:serviceaccount:perfvalidation-system:perfvalidation-operator";
 const NAMESPACE: &str = "perf";
 const NAME: &str = "demo";
