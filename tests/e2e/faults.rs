@@ -14,7 +14,7 @@ async fn a_stale_dra_plugin_is_named_with_its_remedy() {
     let run = Validation::create(&lab, quick("stale", &namespace)).await;
     let status = run.ends(Verdict::Error).await;
     lab.run(&["fault", "heal-dra"]).await;
-    assert_eq!(status.reason.as_deref(), Some("StaleDraPlugin"));
+    assert_eq!(status.reason.as_deref(), Some("StaleDRAPlugin"));
     let message = status.message.clone().unwrap_or_default();
     assert!(message.contains("DRA kubelet plugin"), "no remedy in: {message}");
     run.delete().await;

@@ -6,7 +6,7 @@ pub const GROUP: &str = "perfvalidation.dev";
 pub const NO_CLEANUP: &str = "perfvalidation.dev/no-cleanup";
 /// Annotation: any token not handled yet starts a new run.
 pub const RERUN: &str = "perfvalidation.dev/rerun";
-/// Finalizer on the resource and on the children whose removal the operator confirms.
+/// Finalizer on the resource: the operator takes it off once everything a run created is confirmed gone.
 pub const FINALIZER: &str = "perfvalidation.dev/cleanup";
 /// Label on everything a run creates: the name of its `PerfValidation`.
 pub const NAME_LABEL: &str = "perfvalidation.dev/name";

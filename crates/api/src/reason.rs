@@ -14,6 +14,11 @@ macro_rules! reasons {
                 match self { $(Self::$name => stringify!($name),)+ }
             }
 
+            /// The reason that a status recorded; `NotReached` for a word of another operator version.
+            pub fn from_word(word: &str) -> Self {
+                Self::ALL.iter().copied().find(|reason| reason.as_str() == word).unwrap_or(Self::NotReached)
+            }
+
             /// What it means and what to do, as the documentation prints it.
             pub fn explanation(self) -> &'static str {
                 match self { $(Self::$name => concat!($($doc,)+).trim_ascii(),)+ }
@@ -39,7 +44,7 @@ reasons! {
     /// A worker restarted during a trial.
     WorkerRestarted,
     /// A worker held another GPU at the end of a trial than at its start.
-    GpuChanged,
+    GPUChanged,
     /// A worker served no request during a trial.
     UnevenService,
     // ── verdict Skipped ──
@@ -60,6 +65,8 @@ reasons! {
     AiperfImageMissing,
     /// `model.cache.size` needs a StorageClass: name one or make one the default.
     StorageClassMissing,
+    /// StorageClasses cannot be read, so nothing is known about them.
+    StorageUnreadable,
     /// The prerequisites are met.
     PrerequisitesMet,
     // ── verdict Error: sizing ──
@@ -109,15 +116,15 @@ reasons! {
     /// A claim could not be prepared on the node.
     ClaimPrepareFailed,
     /// The DRA kubelet plugin holds stale device nodes: restart the driver pod, then the DRA plugin pod of the node.
-    StaleDraPlugin,
+    StaleDRAPlugin,
     /// The DRA kubelet plugin is not registered with the kubelet: start it or restart the kubelet.
-    DraPluginMissing,
+    DRAPluginMissing,
     /// The node gave one GPU to two claims.
     DoubleAllocated,
     /// A container keeps crashing.
     CrashLoopBackOff,
     /// A container was killed for its memory use.
-    OomKilled,
+    OOMKilled,
     /// A container cannot be created from its configuration.
     ContainerConfigError,
     /// The pods are not where or what the plan says: wrong node, shared or missing GPU.

@@ -136,10 +136,11 @@ impl Report {
             .unwrap_or(Decimal::ONE_HUNDRED)
     }
 
-    /// A value that can be judged: reported and > 0. Zero is no measurement of any metric.
+    /// A value that can be judged: reported and > 0. Zero is no measurement of any metric but Goodput, where it says that
+    /// no request met its objectives.
     pub fn value(&self, metric: Metric, statistic: Statistic) -> Option<Decimal> {
         let value = self.metrics.get(&metric)?.get(&statistic)?;
-        Some(*value).filter(|v| *v > Decimal::ZERO)
+        Some(*value).filter(|v| *v > Decimal::ZERO || (metric == Metric::Goodput && v.is_zero()))
     }
 
     /// Whether the load generator, not the server, was too slow. Low concurrency alone does not tell: a dead worker

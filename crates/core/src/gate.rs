@@ -75,6 +75,8 @@ pub struct Judged {
     pub status: GateStatus,
     /// Whether it makes the trial a miss.
     pub counts_as_miss: bool,
+    /// Whether it counts and was not reported, so that the trial proves nothing.
+    pub unmeasured: bool,
     /// Whether it was missed by half or more.
     pub far: bool,
 }
@@ -105,6 +107,7 @@ pub fn judge(gate: &Gate, observed: Option<Decimal>, share: Share) -> Judged {
             result,
         },
         counts_as_miss: result == GateResult::Missed,
+        unmeasured: result == GateResult::Unmeasured && gate.mode == GateMode::Enforce,
         far,
     }
 }

@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use perfval_api::{OnMissingDynamo, Phase, Reason, Trigger, Verdict};
+use perfval_api::{OnMissingDynamo, PerfValidationStatus, Phase, Reason, RunFailure, Trigger, Verdict};
 
 use crate::decision::Decision;
 use crate::observed::{Need, Needs, Observed};
@@ -31,9 +31,11 @@ pub fn needs(run: &Run<'_>) -> Needs {
         return Needs::default();
     }
     let parts: &[Need] = match current {
-        Phase::Pending => &[Need::Dynamo, Need::StorageClasses],
+        Phase::Pending if phase::deploying::fills_cache(run) => &[Need::Dynamo, Need::StorageClasses],
+        Phase::Pending => &[Need::Dynamo],
         Phase::Sizing => &[Need::Children, Need::Workload, Need::OtherRuns, Need::Inventory],
-        Phase::Deploying => &[Need::CacheJob, Need::Deployment, Need::DryRun],
+        Phase::Deploying if phase::deploying::is_accepted(run) => &[Need::CacheJob, Need::Deployment],
+        Phase::Deploying => &[Need::Deployment, Need::DryRun],
         Phase::WaitingForReady => &[Need::Deployment, Need::Workload, Need::Probe],
         Phase::Benchmarking => &[Need::Workload, Need::Trial],
         Phase::Evaluating => &[Need::Results],
@@ -66,7 +68,8 @@ pub fn decide(run: &Run<'_>, seen: &Observed, now: DateTime<Utc>) -> Decision {
             Some(interruption) if is_active(current) => Step::Go(Phase::CleaningUp, interruption.why()),
             _ => {
                 let step = phase::step(&mut pass, current);
-                expired(&mut pass, current, step)
+                let step = expired(&mut pass, current, step);
+                save_first(&mut pass, current, step)
             }
         },
     };
@@ -146,6 +149,12 @@ pub(crate) fn next_trigger(run: &Run<'_>) -> Option<Trigger> {
     (run.rerun_token().is_some() && run.rerun_token() != current.rerun_token.as_deref()).then_some(Trigger::Rerun)
 }
 
+/// Whether a run holds its node, or plans to: no other run may choose it.
+pub fn holds_node(status: &PerfValidationStatus) -> bool {
+    let over = matches!(status.phase, None | Some(Phase::Completed | Phase::Suspended));
+    status.placement.is_some() && (!over || !status::is_true(status, condition::CLEANED_UP))
+}
+
 /// Whether a phase can be interrupted: it may hold or soon create something, and its verdict is not known.
 fn is_active(phase: Phase) -> bool {
     match phase {
@@ -159,10 +168,26 @@ fn is_active(phase: Phase) -> bool {
     }
 }
 
+/// An error ends the measuring, but not before the trials that were measured are saved.
+fn save_first(pass: &mut Pass<'_>, current: Phase, step: Step) -> Step {
+    let measured = pass.status.trials.iter().any(|trial| trial.outcome.is_some());
+    match (step, &mut pass.status.run) {
+        (Step::End(Verdict::Error, why), Some(run)) if current == Phase::Benchmarking && measured => {
+            let (reason, message) = (why.reason.as_str().to_owned(), status::bounded(&why.message));
+            run.failure = Some(RunFailure { reason, message });
+            pass.status.trials.retain(|trial| trial.outcome.is_some());
+            Step::Go(Phase::Evaluating, Why::new(Reason::Running, phase::evaluating::SAVING))
+        }
+        (step, _) => step,
+    }
+}
+
 /// Turns a wait that has lasted too long into its end.
 fn expired(pass: &mut Pass<'_>, current: Phase, step: Step) -> Step {
     let (why, grace) = match &step {
         Step::Wait(why) => (why, Duration::ZERO),
+        // Sizing may be allowed no time at all; removing what a lost race left behind has its own.
+        Step::Work(why) if why.reason == Reason::Removing => (why, time::duration(&pass.run.spec().timeouts.cleanup)),
         Step::Work(why) => (why, WORK_GRACE),
         Step::Go(..) | Step::End(..) | Step::Begin(_) | Step::Rest => return step,
     };
@@ -182,18 +207,33 @@ fn expired(pass: &mut Pass<'_>, current: Phase, step: Step) -> Step {
         }
         Phase::Evaluating => phase::evaluating::end_without_results(pass, why),
         Phase::CleaningUp => phase::cleaning_up::give_up(pass, why),
-        _ => Step::End(
-            Verdict::Error,
-            Why::new(
-                why.reason,
-                format!(
-                    "{} (gave up when the time limit of {} passed)",
-                    why.message,
-                    current.as_str()
-                ),
-            ),
-        ),
+        _ => Step::End(Verdict::Error, given_up(pass, current, why)),
     }
+}
+
+/// What a run that waited too long says: what it waited for, what kept the operator from acting, which limit to raise.
+fn given_up(pass: &Pass<'_>, current: Phase, why: &Why) -> Why {
+    let reason = match (current, why.reason) {
+        (Phase::Benchmarking, Reason::Running) => Reason::BenchmarkTimeout,
+        (Phase::Deploying, Reason::Starting) if phase::deploying::fills_cache(pass.run) => Reason::ModelCacheFailed,
+        (Phase::Deploying, Reason::Starting) => Reason::DeploymentFailed,
+        (_, Reason::Probing) => Reason::EndpointNotReady,
+        (_, reason) => reason,
+    };
+    let limit = match current {
+        Phase::Pending => "timeouts.prerequisites",
+        Phase::Sizing => "timeouts.sizing",
+        Phase::Deploying if phase::deploying::fills_cache(pass.run) => "timeouts.modelCache",
+        Phase::WaitingForReady if status::is_true(&pass.status, condition::WORKLOAD_READY) => "timeouts.endpointReady",
+        Phase::WaitingForReady => "timeouts.workloadReady",
+        Phase::Benchmarking => "timeouts.benchmark",
+        Phase::CleaningUp => "timeouts.cleanup",
+        Phase::Deploying | Phase::Evaluating | Phase::Completed | Phase::Suspended => "two minutes",
+    };
+    let blocked = status::find_condition(&pass.status, condition::BLOCKED).map_or(String::new(), |blocked| {
+        format!("; {}: {}", blocked.reason, blocked.message)
+    });
+    Why::new(reason, format!("{}{blocked} (gave up: {limit} passed)", why.message))
 }
 
 /// What the operator itself still has in hand may finish although the user's limit (`0s` is allowed) has passed.
@@ -218,7 +258,7 @@ fn deadline(pass: &Pass<'_>, current: Phase) -> Option<DateTime<Utc>> {
         }
         Phase::Benchmarking => {
             // Each trial has its own limit; its Job is ended by the kubelet, so ours comes a little later.
-            let open = pass.run.status().trials.last();
+            let open = pass.status.trials.last();
             let since = open.map_or(began, |trial| trial.completed_at.unwrap_or(trial.started_at));
             return Some(time::after(since, time::duration(&timeouts.benchmark) + QUICK));
         }

@@ -106,7 +106,12 @@ impl<'a> Pass<'a> {
                     status::explain(&mut self.status, &why);
                 }
                 self.look_again_in(SAFETY);
-                if let Some(left) = self.status.phase.and_then(|phase| machine::time_left(&self, phase)) {
+                if let Some(left) = self
+                    .status
+                    .phase
+                    .and_then(|phase| machine::time_left(&self, phase))
+                    .filter(|left| !left.is_zero())
+                {
                     self.look_again_in(left.max(Duration::from_millis(100)));
                 }
             }

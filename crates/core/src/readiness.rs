@@ -71,7 +71,7 @@ impl<'a> Pods<'a> {
                         .is_some_and(|id| id == run_id)
                 })
                 .filter(|pod| pod.labels().get(COMPONENT_LABEL).is_some_and(|name| name == component))
-                .filter(|pod| pod.metadata.deletion_timestamp.is_none())
+                .filter(|pod| pod.metadata.deletion_timestamp.is_none() && !is_over(pod))
                 .collect();
             found.sort_by_key(|pod| pod.name_any());
             found
@@ -96,6 +96,12 @@ impl<'a> Pods<'a> {
     pub fn frontend_ready(&self) -> bool {
         self.frontends.iter().any(|pod| is_ready(pod))
     }
+}
+
+/// An evicted pod stays behind as Failed while its replacement works.
+fn is_over(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    matches!(phase, Some("Failed" | "Succeeded"))
 }
 
 /// Whether the kubelet reports the pod as Ready.

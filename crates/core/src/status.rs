@@ -29,6 +29,8 @@ pub mod condition {
     pub const CLEANED_UP: &str = "CleanedUp";
     /// The run is over, with any verdict.
     pub const COMPLETE: &str = "Complete";
+    /// The operator knows what to do, and the API server does not let it; there only while it is true.
+    pub const BLOCKED: &str = "Blocked";
     /// kstatus: over and good.
     pub const READY: &str = "Ready";
     /// kstatus: under way.
@@ -100,6 +102,7 @@ pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfVal
             started_at: now,
             completed_at: None,
             resizes: 0,
+            failure: None,
         }),
         ..PerfValidationStatus::default()
     };
@@ -232,7 +235,7 @@ pub fn summarize(status: &mut PerfValidationStatus, now: DateTime<Utc>) {
     let good = matches!(verdict, Some(Verdict::Passed | Verdict::Skipped));
     // The whole text stands in status.message; five conditions repeat only its beginning.
     let told = Why {
-        reason: known_reason(status.reason.as_deref()),
+        reason: Reason::from_word(status.reason.as_deref().unwrap_or_default()),
         message: cut(status.message.as_deref().unwrap_or_default(), HEADLINE),
     };
     let running = Why::new(Reason::Running, format!("{}: {}", phase.as_str(), told.message));
@@ -266,21 +269,13 @@ pub fn summarize(status: &mut PerfValidationStatus, now: DateTime<Utc>) {
     set_condition(status, condition::STALLED, Truth::from(over && !good), progress, now);
 }
 
-fn known_reason(word: Option<&str>) -> Reason {
-    Reason::ALL
-        .iter()
-        .copied()
-        .find(|reason| Some(reason.as_str()) == word)
-        .unwrap_or(Reason::NotReached)
-}
-
 /// Cuts a text to the longest message that status holds.
 pub fn bounded(text: &str) -> String {
     cut(text, MESSAGE)
 }
 
 /// Cuts a text at a character's edge.
-fn cut(text: &str, bytes: usize) -> String {
+pub(crate) fn cut(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();
     }

@@ -37,6 +37,8 @@ pub struct Verdict {
     pub metrics: Metrics,
     /// Requests that failed or came back short, and all requests.
     pub requests: Option<(i64, i64)>,
+    /// Version of AIPerf that measured.
+    pub aiperf_version: Option<String>,
 }
 
 impl Verdict {
@@ -47,6 +49,7 @@ impl Verdict {
             gates: Vec::new(),
             metrics: Metrics::default(),
             requests: None,
+            aiperf_version: None,
         }
     }
 
@@ -67,6 +70,12 @@ pub fn judge(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> Verdict {
                 format!("all {failed} requests failed: {}", most_frequent(errors)),
             );
             verdict.requests = Some((*failed, *failed));
+            verdict.gates = spec
+                .gates
+                .iter()
+                .map(|gate| gate::judge(gate, None, evidence.share).status)
+                .collect();
+            verdict.metrics.request_error_percent = Some("100".to_owned());
             add_changes(&mut verdict, evidence);
             verdict
         }
@@ -95,6 +104,7 @@ fn judge_report(evidence: Evidence<'_>, report: &Report, spec: &PerfValidationSp
         gates: judged.into_iter().map(|judged| judged.status).collect(),
         metrics: headline(report),
         requests: Some((bad, report.failed.saturating_add(report.succeeded))),
+        aiperf_version: report.aiperf_version.clone(),
     }
 }
 
@@ -120,10 +130,7 @@ fn outcome_and_causes(
     if let Some(invalid) = invalid(evidence, report) {
         return (Invalid, vec![invalid]);
     }
-    if let Some(unmeasured) = judged
-        .iter()
-        .find(|gate| gate.status.result == perfval_api::GateResult::Unmeasured)
-    {
+    if let Some(unmeasured) = judged.iter().find(|gate| gate.unmeasured) {
         let gate = &unmeasured.status.name;
         return (
             Invalid,

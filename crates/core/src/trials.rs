@@ -56,6 +56,8 @@ pub fn rule(spec: &TrialsSpec, finished: &[Finished]) -> Ruling {
         TrialRule::Single if passes > 0 => Ruling::Pass,
         TrialRule::Single | TrialRule::All if misses > 0 => Ruling::Fail,
         TrialRule::All if passes >= max => Ruling::Pass,
+        // Invalid trials prove nothing, but they end somewhere.
+        TrialRule::All if finished.len() >= 2 * max => Ruling::Undecided,
         TrialRule::Single | TrialRule::All => Ruling::Continue,
         TrialRule::Sequential if finished.iter().filter(|trial| trial.far).count() >= FAR_MISSES && passes == 0 => {
             Ruling::Fail

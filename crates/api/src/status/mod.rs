@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use results::{Finding, GateResult, GateStatus, Metrics, ResultsRef, Severity, TrialOutcome, TrialStatus};
-pub use run::{HistoryEntry, RunStatus, TimelineEntry, Trigger};
+pub use run::{HistoryEntry, RunFailure, RunStatus, TimelineEntry, Trigger};
 pub use workload::{DeviceStatus, Environment, PlacementStatus, WorkerStatus, WorkloadStatus};
 
 /// What the operator answers. Everything a restarted operator needs to go on is here.

@@ -4,6 +4,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Phase, Verdict};
 
+/// What ended the measuring early.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct RunFailure {
+    /// Stable word.
+    pub reason: String,
+    /// Text for people.
+    pub message: String,
+}
+
 /// Why a run began.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trigger {
@@ -41,6 +51,9 @@ pub struct RunStatus {
     /// How often a lost race for a GPU sent it back to Sizing.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub resizes: i64,
+    /// What ended the measuring before the trial rule could decide; the trials so far are saved before it is the verdict.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<RunFailure>,
 }
 
 /// When a phase began and ended.

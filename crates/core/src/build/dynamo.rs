@@ -8,6 +8,7 @@ use kube::core::{DynamicObject, TypeMeta};
 use serde_json::json;
 
 use self::component::Component;
+pub use self::component::MAIN;
 use super::meta::metadata;
 use crate::{Run, names};
 

@@ -5,14 +5,16 @@ use std::io::Write as _;
 use flate2::{Compression, GzBuilder};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
+use perfval_api::Verdict;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::meta::metadata;
+use crate::status::Why;
 use crate::{Run, names};
 
 /// Annotation: SHA-256 (hex) over the content, see [`results_sha256`].
-const SHA256: &str = "perfvalidation.dev/sha256";
+pub const SHA256: &str = "perfvalidation.dev/sha256";
 /// Most bytes of content. The API server takes 1 MiB; the rest is for keys, metadata and the server's own fields.
 const CONTENT_MAX: usize = 900 * 1024;
 /// Kept free for the names of what does not fit: at most 20 trials, a line each.
@@ -21,8 +23,8 @@ const OMITTED_MAX: usize = 2 * 1024;
 /// The ConfigMap with everything measured: a summary, and each trial's payload (key: its number) as gzip. It outlives the
 /// cleanup and goes with the object. Trials are added from the first on; those that do not fit any more are named under
 /// `omitted.txt` instead.
-pub fn results(run: &Run<'_>, payloads: &BTreeMap<i64, String>) -> ConfigMap {
-    let summary = summary(run);
+pub fn results(run: &Run<'_>, verdict: Verdict, why: &Why, payloads: &BTreeMap<i64, String>) -> ConfigMap {
+    let summary = summary(run, verdict, why);
     let mut free = CONTENT_MAX.saturating_sub(OMITTED_MAX + summary.len());
     let mut data = BTreeMap::from([("summary.json".to_owned(), summary)]);
     let mut binary_data = BTreeMap::new();
@@ -74,17 +76,17 @@ pub fn results_sha256(results: &ConfigMap) -> String {
     })
 }
 
-/// The part of the status that no later phase changes.
-fn summary(run: &Run<'_>) -> String {
+/// The verdict, and the part of the status that no later phase changes.
+fn summary(run: &Run<'_>, verdict: Verdict, why: &Why) -> String {
     let status = run.status();
     let summary = json!({
         "object": { "namespace": run.namespace(), "name": run.name(), "uid": run.uid() },
         "run": status.run.as_ref().map(|run| json!({
             "number": run.number, "id": run.id, "trigger": run.trigger, "generation": run.generation, "startedAt": run.started_at,
         })),
-        "verdict": status.verdict,
-        "reason": status.reason,
-        "message": status.message,
+        "verdict": verdict,
+        "reason": why.reason.as_str(),
+        "message": why.message,
         "environment": status.environment,
         "placement": status.placement,
         "metrics": status.metrics,

@@ -16,7 +16,6 @@ use super::service_host;
 use crate::aiperf::Measure;
 use crate::{Run, names, time};
 
-/// The container that measures; its log and termination message carry the result.
 /// Name of the container that runs AIPerf; its termination message and log hold the result.
 pub const AIPERF_CONTAINER: &str = "aiperf";
 const COMPONENT: &str = "benchmark";

@@ -1,6 +1,9 @@
 //! What explains a trial: the stable names of status, each with its weight and its remedy.
 
-use perfval_api::{Finding, Severity};
+use perfval_api::{Finding, Reason, Severity};
+
+/// Longest evidence (bytes): every cause at once must still fit into the status.
+const EVIDENCE: usize = 400;
 
 /// What explains a trial's outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,7 +23,7 @@ pub enum Cause {
     /// A worker restarted or was replaced.
     WorkerRestarted,
     /// A worker holds another GPU than at the start.
-    GpuChanged,
+    GPUChanged,
     /// A worker served nothing.
     UnevenService,
     /// The load generator could not keep up.
@@ -33,9 +36,30 @@ pub enum Cause {
     FarBelowGate,
     /// The workers' metrics could not be read, so nothing is known of their balance.
     WorkersNotSampled,
+    /// A claim holds a device that nobody publishes, or two claims hold one.
+    SuspiciousAllocation,
 }
 
 impl Cause {
+    /// Every cause.
+    pub const ALL: [Self; 15] = [
+        Self::BenchmarkFailed,
+        Self::ResultIncomplete,
+        Self::BenchmarkTimeout,
+        Self::MetricMissing,
+        Self::RequestErrors,
+        Self::DeadWorkerBlackHole,
+        Self::WorkerRestarted,
+        Self::GPUChanged,
+        Self::UnevenService,
+        Self::GeneratorStarved,
+        Self::WorkerStall,
+        Self::BalancedDegradation,
+        Self::FarBelowGate,
+        Self::WorkersNotSampled,
+        Self::SuspiciousAllocation,
+    ];
+
     /// The word in status.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -46,19 +70,45 @@ impl Cause {
             Self::RequestErrors => "RequestErrors",
             Self::DeadWorkerBlackHole => "DeadWorkerBlackHole",
             Self::WorkerRestarted => "WorkerRestarted",
-            Self::GpuChanged => "GpuChanged",
+            Self::GPUChanged => "GPUChanged",
             Self::UnevenService => "UnevenService",
             Self::GeneratorStarved => "GeneratorStarved",
             Self::WorkerStall => "WorkerStall",
             Self::BalancedDegradation => "BalancedDegradation",
             Self::FarBelowGate => "FarBelowGate",
             Self::WorkersNotSampled => "WorkersNotSampled",
+            Self::SuspiciousAllocation => "SuspiciousAllocation",
         }
+    }
+
+    /// The reason of a run that ends for this cause alone.
+    pub fn reason(self) -> Option<Reason> {
+        match self {
+            Self::BenchmarkFailed => Some(Reason::BenchmarkFailed),
+            Self::ResultIncomplete => Some(Reason::ResultIncomplete),
+            Self::BenchmarkTimeout => Some(Reason::BenchmarkTimeout),
+            Self::MetricMissing => Some(Reason::MetricMissing),
+            Self::RequestErrors | Self::DeadWorkerBlackHole => Some(Reason::RequestErrors),
+            Self::WorkerRestarted => Some(Reason::WorkerRestarted),
+            Self::GPUChanged => Some(Reason::GPUChanged),
+            Self::UnevenService => Some(Reason::UnevenService),
+            Self::GeneratorStarved => Some(Reason::GeneratorStarved),
+            Self::WorkerStall
+            | Self::BalancedDegradation
+            | Self::FarBelowGate
+            | Self::WorkersNotSampled
+            | Self::SuspiciousAllocation => None,
+        }
+    }
+
+    /// The cause that a status recorded.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|cause| cause.as_str() == word)
     }
 
     fn severity(self) -> Severity {
         match self {
-            Self::WorkersNotSampled => Severity::Info,
+            Self::WorkersNotSampled | Self::SuspiciousAllocation => Severity::Info,
             Self::BenchmarkFailed | Self::ResultIncomplete | Self::BenchmarkTimeout | Self::MetricMissing => {
                 Severity::Error
             }
@@ -78,12 +128,13 @@ impl Cause {
             Self::RequestErrors => "read the errors; see the logs of frontend and workers",
             Self::DeadWorkerBlackHole => "see why the worker died; Dynamo 1.5 and later route around a dead worker",
             Self::WorkerRestarted => "see the worker's previous log (kubectl logs --previous)",
-            Self::GpuChanged => "something replaced the worker during the trial: look for evictions and device taints",
+            Self::GPUChanged => "something replaced the worker during the trial: look for evictions and device taints",
             Self::UnevenService => "see whether the worker is registered with the frontend; raise warmupPerConcurrency",
             Self::GeneratorStarved => "give the load generator CPUs (benchmark.resources) or lower concurrencyPerGPU",
             Self::WorkerStall => "check the GPU of this worker: clocks, temperature, XID errors, neighbours",
             Self::BalancedDegradation => "look for what all workers share: image, flags, power limit, driver, network",
             Self::FarBelowGate => "check the gate's threshold against this GPU model, then what all workers share",
+            Self::SuspiciousAllocation => "look for a force-deleted pod, or a device that vanished from its driver",
             Self::WorkersNotSampled => "let the benchmark pod reach port 9090 of the workers (network policy)",
         }
     }
@@ -93,7 +144,7 @@ impl Cause {
         Finding {
             cause: self.as_str().into(),
             severity: self.severity(),
-            evidence: crate::status::bounded(&evidence.into()),
+            evidence: crate::status::cut(&evidence.into(), EVIDENCE),
             remedy: self.remedy().into(),
         }
     }

@@ -36,6 +36,17 @@ const HICCUP: Duration = Duration::from_mins(1);
 const UNSCHEDULABLE: Duration = Duration::from_secs(30);
 /// Restarts after which a crash is a loop: the kubelet has backed off twice by then.
 const CRASHES: i32 = 3;
+/// What a container waits for before the claims of its pod are prepared.
+const BEFORE_CLAIMS: [&str; 2] = ["ContainerCreating", "PodInitializing"];
+/// Words of a registry for which trying again is no use; anything else may be the network.
+const FINAL_PULL_ERRORS: [&str; 6] = [
+    "not found",
+    "manifest unknown",
+    "unauthorized",
+    "denied",
+    "forbidden",
+    "invalid reference",
+];
 
 /// The first trouble that will not pass by itself, the most telling first.
 pub fn trouble<'a>(
@@ -63,14 +74,13 @@ fn of_pod(pod: &Pod, events: &[PodEvent], now: DateTime<Utc>) -> Option<Trouble>
 
 fn claim_trouble(pod: &Pod, events: &[PodEvent], age: Duration) -> Option<Trouble> {
     let uid = pod.uid().unwrap_or_default();
-    // Started containers mean that an earlier failure healed.
-    if containers(pod).any(|container| container.state.as_ref().is_some_and(|state| state.running.is_some())) {
+    if prepared(pod) {
         return None;
     }
     let event = events
         .iter()
-        .rev()
-        .find(|event| event.pod_uid == uid && event.reason == "FailedPrepareDynamicResources")?;
+        .filter(|event| event.pod_uid == uid && event.reason == "FailedPrepareDynamicResources")
+        .max_by_key(|event| event.last_seen)?;
     let (reason, response, patience, remedy) = classify_prepare(&event.message);
     (age >= patience).then(|| Trouble {
         reason,
@@ -79,15 +89,32 @@ fn claim_trouble(pod: &Pod, events: &[PodEvent], age: Duration) -> Option<Troubl
     })
 }
 
+/// Whether the claims of a pod are prepared, whatever failed before: its sandbox exists, or a container went on to pull
+/// its image or to run.
+fn prepared(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let sandbox = conditions
+        .into_iter()
+        .flatten()
+        .any(|condition| condition.type_ == "PodReadyToStartContainers" && condition.status == "True");
+    sandbox
+        || containers(pod)
+            .filter_map(|container| container.state.as_ref())
+            .any(|state| {
+                let waiting = state.waiting.as_ref().and_then(|waiting| waiting.reason.as_deref());
+                state.running.is_some() || waiting.is_some_and(|reason| !BEFORE_CLAIMS.contains(&reason))
+            })
+}
+
 /// The kubelet's words for a claim that could not be prepared (texts measured with NVIDIA's plugin 0.4.1).
 fn classify_prepare(message: &str) -> (Reason, Response, Duration, &'static str) {
     if message.contains("empty device edits") {
         // The plugin cached the device nodes before the driver came up: only restarting it heals (aicr, 2026-06-04).
         let remedy = "restart the GPU driver pod of the node, then its DRA kubelet plugin pod, in this order";
-        (Reason::StaleDraPlugin, Response::GiveUp, Duration::ZERO, remedy)
+        (Reason::StaleDRAPlugin, Response::GiveUp, Duration::ZERO, remedy)
     } else if message.contains("is not registered") {
         let remedy = "start the DRA kubelet plugin of the node, or restart its kubelet";
-        (Reason::DraPluginMissing, Response::GiveUp, HICCUP, remedy)
+        (Reason::DRAPluginMissing, Response::GiveUp, HICCUP, remedy)
     } else if message.contains("already allocated to different claim") {
         let remedy = "two claims were given one GPU (a force-deleted pod, or a second scheduler)";
         (Reason::DoubleAllocated, Response::SizeAgain, UNSCHEDULABLE, remedy)
@@ -130,7 +157,7 @@ fn container_trouble(pod: &Pod, container: &ContainerStatus, age: Duration) -> O
         .and_then(|state| state.terminated.as_ref());
     if container.restart_count >= 2 && ended.is_some_and(|ended| ended.reason.as_deref() == Some("OOMKilled")) {
         return give_up(
-            Reason::OomKilled,
+            Reason::OOMKilled,
             "killed for its memory use: raise its memory limit".into(),
         );
     }
@@ -140,7 +167,7 @@ fn container_trouble(pod: &Pod, container: &ContainerStatus, age: Duration) -> O
         "InvalidImageName" | "ErrImageNeverPull" => {
             give_up(Reason::ImagePullBackOff, format!("image {}: {text}", container.image))
         }
-        "ImagePullBackOff" | "ErrImagePull" if age >= HICCUP => {
+        "ImagePullBackOff" if age >= HICCUP && FINAL_PULL_ERRORS.iter().any(|word| text.contains(word)) => {
             give_up(Reason::ImagePullBackOff, format!("image {}: {text}", container.image))
         }
         "CrashLoopBackOff" if container.restart_count >= CRASHES => {

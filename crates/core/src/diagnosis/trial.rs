@@ -17,11 +17,16 @@ const COMPARABLE_IN_FLIGHT: i64 = 8;
 
 /// The worker that is out of balance, if there is one: what was seen of it.
 pub fn stalled(workers: &[WorkerSummary]) -> Option<String> {
+    // Nothing is known of a worker that was never reached, unless its silence itself tells: a frozen one times out.
+    let workers: Vec<&WorkerSummary> = workers
+        .iter()
+        .filter(|worker| worker.samples > 0 || worker.timeouts > 0)
+        .collect();
     if workers.len() < 2 {
         return None;
     }
     workers.iter().enumerate().find_map(|(index, worker)| {
-        let peers: Vec<&WorkerSummary> = workers
+        let peers: Vec<&&WorkerSummary> = workers
             .iter()
             .enumerate()
             .filter(|(other, _)| *other != index)
@@ -68,7 +73,7 @@ pub fn changed(before: &[WorkerStatus], after: &[WorkerStatus]) -> Option<(Cause
             Some(later) if later.device != worker.device => {
                 let (old, new) = (worker.device.as_deref(), later.device.as_deref());
                 Some((
-                    Cause::GpuChanged,
+                    Cause::GPUChanged,
                     format!(
                         "worker {} held {} and now {}",
                         worker.pod,

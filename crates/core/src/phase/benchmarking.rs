@@ -14,7 +14,7 @@ use crate::observed::TrialSeen;
 use crate::pass::{Pass, Step};
 use crate::readiness::{self, Pods};
 use crate::seen::Seen;
-use crate::status::Why;
+use crate::status::{Why, condition};
 use crate::trial::{self, Evidence};
 use crate::trials::{self, Finished, Ruling};
 use crate::{build, job, names, time};
@@ -58,7 +58,11 @@ fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, workers: Vec<WorkerStatus>) -> Ste
     if ready < wanted || !pods.frontend_ready() {
         let events = pass.seen.pod_events.present().map_or(&[][..], Vec::as_slice);
         return match trouble(pods.all(), events, pass.now) {
-            Some(trouble) => Step::error(trouble.reason, trouble.message),
+            Some(trouble) => {
+                let why = Why::new(trouble.reason, trouble.message);
+                pass.condition(condition::WORKLOAD_READY, false, &why);
+                Step::End(perfval_api::Verdict::Error, why)
+            }
             None => Step::wait(
                 Reason::WorkloadNotReady,
                 "not every component is ready any more; waiting for it",
@@ -219,6 +223,9 @@ fn close(pass: &mut Pass<'_>, number: i64, verdict: &trial::Verdict) -> Step {
     if verdict.outcome != TrialOutcome::Invalid {
         pass.status.metrics = Some(verdict.metrics.clone());
         pass.status.gates.clone_from(&verdict.gates);
+    }
+    if let (Some(version), Some(environment)) = (&verdict.aiperf_version, &mut pass.status.environment) {
+        environment.aiperf = Some(version.clone());
     }
     note_findings(
         &mut pass.status.diagnosis,

@@ -71,7 +71,8 @@ pub(crate) fn give_up(pass: &mut Pass<'_>, why: &Why) -> Step {
             sweep::left(pass.seen)
         ),
     );
-    let reported = status::has_reason(&pass.status, condition::CLEANED_UP, Reason::TeardownUnconfirmed);
+    // The recorded status: this pass has just written "Removing" into its draft.
+    let reported = status::has_reason(pass.run.status(), condition::CLEANED_UP, Reason::TeardownUnconfirmed);
     if !reported {
         pass.note(Notice::warning(
             Reason::TeardownUnconfirmed,

@@ -65,6 +65,9 @@ fn remove_leftovers(pass: &mut Pass<'_>) {
 }
 
 fn delete_after_ttl(pass: &mut Pass<'_>) {
+    if pass.run.keeps_everything() {
+        return;
+    }
     let (Some(ttl), Some(over)) = (
         pass.run.spec().ttl_seconds_after_finished,
         pass.status.run.as_ref().and_then(|run| run.completed_at),

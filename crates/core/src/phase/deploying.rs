@@ -13,7 +13,7 @@ use crate::pass::{Pass, Step};
 use crate::run::Run;
 use crate::seen::Seen;
 use crate::status::{Why, condition};
-use crate::{build, job, sizing};
+use crate::{build, job, sizing, status};
 
 /// The deployment is watched; this is for a read that failed.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
@@ -27,20 +27,58 @@ pub(crate) fn fills_cache(run: &Run<'_>) -> bool {
         .is_some_and(|cache| cache.size.is_some())
 }
 
+/// Whether the API server accepted the deployment in a dry run of this phase.
+pub(crate) fn is_accepted(run: &Run<'_>) -> bool {
+    status::has_reason(run.status(), condition::WORKLOAD_READY, Reason::Starting)
+}
+
 pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
-    pass.look_again_in(LOOK_AGAIN);
+    if let Seen::Present(deployment) = &pass.seen.deployment {
+        return created(pass, deployment);
+    }
+    if !is_accepted(pass.run)
+        && let Some(step) = refused(pass)
+    {
+        return step;
+    }
     if fills_cache(pass.run)
         && let Some(step) = fill_cache(pass)
     {
         return step;
     }
+    pass.look_again_in(LOOK_AGAIN);
     match &pass.seen.deployment {
-        Seen::Present(deployment) => created(pass, deployment),
         Seen::Absent => create(pass),
         unread => Step::wait(
             Reason::Starting,
             format!("deployment: {}", unread.unknown().unwrap_or_default()),
         ),
+    }
+}
+
+/// What the API server has against the deployment; `None` if it would take it, which is recorded.
+fn refused(pass: &mut Pass<'_>) -> Option<Step> {
+    match &pass.seen.dry_run {
+        Seen::Present(Admission::Accepted) => {
+            let accepted = Why::new(Reason::Starting, "the API server accepts the deployment");
+            pass.condition(condition::WORKLOAD_READY, false, &accepted);
+            None
+        }
+        Seen::Present(Admission::Rejected(words)) => {
+            let why = Why::new(
+                Reason::DeploymentRejected,
+                format!("the API server refuses the deployment: {words}"),
+            );
+            pass.condition(condition::WORKLOAD_READY, false, &why);
+            Some(Step::End(perfval_api::Verdict::Error, why))
+        }
+        unread => {
+            pass.look_again_in(LOOK_AGAIN);
+            Some(Step::wait(
+                Reason::Starting,
+                format!("dry run of the deployment: {}", unread.unknown().unwrap_or("no answer")),
+            ))
+        }
     }
 }
 
@@ -66,23 +104,6 @@ fn created(pass: &Pass<'_>, deployment: &DynamicObject) -> Step {
 }
 
 fn create(pass: &mut Pass<'_>) -> Step {
-    match &pass.seen.dry_run {
-        Seen::Present(Admission::Accepted) => {}
-        Seen::Present(Admission::Rejected(words)) => {
-            let why = Why::new(
-                Reason::DeploymentRejected,
-                format!("the API server refuses the deployment: {words}"),
-            );
-            pass.condition(condition::WORKLOAD_READY, false, &why);
-            return Step::End(perfval_api::Verdict::Error, why);
-        }
-        unread => {
-            return Step::wait(
-                Reason::DeploymentRejected,
-                format!("dry run: {}", unread.unknown().unwrap_or("no answer")),
-            );
-        }
-    }
     if pass.run.placement().is_some_and(|plan| plan.allocation == sizing::DRA) {
         pass.act(Effect::CreateClaimTemplate(Box::new(build::claim_template(pass.run))));
     }
@@ -97,13 +118,15 @@ fn fill_cache(pass: &mut Pass<'_>) -> Option<Step> {
         Seen::Absent => {
             pass.act(Effect::CreateCacheClaim(Box::new(build::cache_claim(pass.run))));
             pass.act(Effect::CreateCacheJob(Box::new(build::cache_job(pass.run))));
-            Some(Step::wait(Reason::ModelCacheFailed, "filling the model cache"))
+            Some(Step::wait(Reason::Starting, "filling the model cache"))
         }
         Seen::Present(fill) if job::has(fill, job::COMPLETE) => None,
         Seen::Present(fill) if job::has(fill, job::FAILED) => Some(cache_failed(fill)),
-        Seen::Present(_) => Some(Step::wait(Reason::ModelCacheFailed, "filling the model cache")),
+        Seen::Present(_) => Some(Step::wait(Reason::Starting, "filling the model cache")),
+        // The first pass asks for the dry run only.
+        Seen::NotAsked => Some(Step::work(Reason::Starting, "filling the model cache")),
         unread => Some(Step::wait(
-            Reason::ModelCacheFailed,
+            Reason::Starting,
             format!("model cache: {}", unread.unknown().unwrap_or_default()),
         )),
     }

@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use perfval_api::{GateResult, PerfValidationStatus, Reason, ResultsRef, TrialOutcome, TrialStatus, Verdict};
+use perfval_api::{
+    Finding, GateResult, PerfValidationStatus, Phase, Reason, ResultsRef, TrialOutcome, TrialStatus, Verdict,
+};
 
 use super::benchmarking::finished;
 use crate::decision::Effect;
+use crate::diagnosis::cause::Cause;
 use crate::frame::{self, Framed};
 use crate::pass::{Pass, Step};
 use crate::seen::Seen;
@@ -16,28 +19,32 @@ use crate::{build, names};
 
 /// The ConfigMap is not watched: it is looked for right after it was written.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
+/// Pause after a read that failed: each reads every trial's log again.
+const READ_AGAIN: Duration = Duration::from_secs(2);
 /// One text from the first pass to the last: the saved summary holds the status, and must not differ between passes.
 pub(crate) const SAVING: &str = "the trials decide; saving the results";
 
 pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
-    pass.look_again_in(LOOK_AGAIN);
+    pass.look_again_in(READ_AGAIN);
+    let (verdict, why) = match conclude(pass) {
+        Ok(conclusion) => conclusion,
+        Err(step) => return step,
+    };
     let payloads = match payloads(pass) {
         Ok(payloads) => payloads,
-        Err(unread) => {
-            pass.look_again_in(Duration::from_secs(2));
-            return Step::wait(Reason::Running, format!("saving the results: {unread}"));
-        }
+        Err(unread) => return Step::wait(Reason::Running, format!("saving the results: {unread}")),
     };
-    let results = build::results(pass.run, &payloads);
+    let results = build::results(pass.run, verdict, &why, &payloads);
     let sha256 = build::results_sha256(&results);
     match &pass.seen.results {
         Seen::Present(Some(saved)) if *saved == sha256 => {
             let name = names::results(pass.run.name(), &pass.run.id());
             pass.status.results_ref = Some(ResultsRef { name, sha256 });
-            conclude(pass)
+            Step::End(verdict, why)
         }
         Seen::Present(_) | Seen::Absent => {
             pass.act(Effect::SaveResults(Box::new(results)));
+            pass.look_again_in(LOOK_AGAIN);
             Step::work(Reason::Running, SAVING)
         }
         unread => Step::wait(
@@ -69,67 +76,70 @@ fn payloads(pass: &Pass<'_>) -> Result<BTreeMap<i64, String>, String> {
 }
 
 /// The time limit passed: the numbers are in the status, so the verdict stands without the full exports.
-pub(crate) fn end_without_results(pass: &Pass<'_>, why: &Why) -> Step {
+pub(crate) fn end_without_results(pass: &Pass<'_>, waited: &Why) -> Step {
     match conclude(pass) {
-        Step::End(verdict, reached) => Step::End(
-            verdict,
-            Why {
-                message: format!("{} (full results not saved: {})", reached.message, why.message),
-                ..reached
-            },
-        ),
-        other => other,
+        Ok((verdict, why)) => {
+            let message = format!("{} (full results not saved: {})", why.message, waited.message);
+            Step::End(verdict, Why { message, ..why })
+        }
+        Err(step) => step,
     }
 }
 
-fn conclude(pass: &Pass<'_>) -> Step {
+/// The verdict of the trials; `Err` if there is none any more, because the spec that they were made for changed.
+fn conclude(pass: &Pass<'_>) -> Result<(Verdict, Why), Step> {
     let status = &pass.status;
+    if let Some(failure) = status.run.as_ref().and_then(|run| run.failure.as_ref()) {
+        return Ok((
+            Verdict::Error,
+            Why::new(Reason::from_word(&failure.reason), failure.message.clone()),
+        ));
+    }
     let (verdict, reason) = match trials::rule(&pass.run.spec().trials, &finished(&status.trials)) {
         Ruling::Pass => (Verdict::Passed, Reason::GatesMet),
         Ruling::Fail => (Verdict::Failed, why_failed(status)),
-        Ruling::Undecided | Ruling::Continue => (Verdict::Inconclusive, Reason::TrialsDisagree),
+        Ruling::Undecided => (Verdict::Inconclusive, Reason::TrialsDisagree),
+        Ruling::Continue => {
+            let why = "the spec changed before the verdict was saved: this run stops, a new one follows";
+            return Err(Step::go(Phase::CleaningUp, Reason::SpecChanged, why));
+        }
         Ruling::Unmeasurable => unmeasurable(&status.trials),
     };
-    Step::End(verdict, Why::new(reason, summary(pass, verdict)))
+    Ok((verdict, Why::new(reason, summary(pass, verdict))))
 }
 
 /// Errors outrank gates: numbers of the successes alone say little.
 fn why_failed(status: &PerfValidationStatus) -> Reason {
-    let last = status
+    let missed = status
         .trials
         .iter()
         .rev()
         .find(|trial| trial.outcome == Some(TrialOutcome::Miss));
-    let errors = last.is_some_and(|trial| trial.causes.iter().any(|cause| cause == Reason::RequestErrors.as_str()));
-    if errors {
-        Reason::RequestErrors
-    } else {
-        Reason::GatesMissed
-    }
+    let reasons = missed.into_iter().flat_map(reasons);
+    reasons
+        .into_iter()
+        .find(|reason| *reason == Reason::RequestErrors)
+        .unwrap_or(Reason::GatesMissed)
 }
 
 /// Two invalid trials in a row: could not be measured, or was measured and is not to be trusted.
 fn unmeasurable(trials: &[TrialStatus]) -> (Verdict, Reason) {
-    let cause = trials
-        .last()
-        .and_then(|trial| trial.causes.first())
-        .map_or("", String::as_str);
-    let untrusted = [
-        Reason::GeneratorStarved,
-        Reason::WorkerRestarted,
-        Reason::GpuChanged,
-        Reason::UnevenService,
-    ];
-    if let Some(reason) = untrusted.into_iter().find(|reason| reason.as_str() == cause) {
-        return (Verdict::Inconclusive, reason);
+    match trials.last().and_then(|last| reasons(last).next()) {
+        Some(
+            untrusted @ (Reason::GeneratorStarved
+            | Reason::WorkerRestarted
+            | Reason::GPUChanged
+            | Reason::UnevenService),
+        ) => (Verdict::Inconclusive, untrusted),
+        unmeasured => (Verdict::Error, unmeasured.unwrap_or(Reason::BenchmarkFailed)),
     }
-    let unmeasured = [
-        Reason::ResultIncomplete,
-        Reason::MetricMissing,
-        Reason::BenchmarkTimeout,
-    ];
-    let reason = unmeasured.into_iter().find(|reason| reason.as_str() == cause);
-    (Verdict::Error, reason.unwrap_or(Reason::BenchmarkFailed))
+}
+
+fn reasons(trial: &TrialStatus) -> impl Iterator<Item = Reason> {
+    trial
+        .causes
+        .iter()
+        .filter_map(|cause| Cause::from_word(cause)?.reason())
 }
 
 /// One line: where, how many GPUs, the gates with their effective thresholds, the trials.
@@ -171,9 +181,15 @@ fn summary(pass: &Pass<'_>, verdict: Verdict) -> String {
         counted(TrialOutcome::Miss),
         counted(TrialOutcome::Invalid)
     );
-    let cause = (verdict != Verdict::Passed).then(|| status.diagnosis.first()).flatten();
+    let cause = (verdict != Verdict::Passed).then(|| deciding_finding(status)).flatten();
     let cause = cause.map(|finding| format!("{}: {}", finding.cause, finding.evidence));
     let gates = Some(gates.join(", ")).filter(|gates| !gates.is_empty());
     let parts: Vec<String> = gates.into_iter().chain([trials]).chain(cause).collect();
     format!("{place}: {}", parts.join("; "))
+}
+
+/// The finding that explains the last trial.
+fn deciding_finding(status: &PerfValidationStatus) -> Option<&Finding> {
+    let cause = status.trials.last()?.causes.first()?;
+    status.diagnosis.iter().find(|finding| finding.cause == *cause)
 }

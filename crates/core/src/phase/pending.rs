@@ -1,5 +1,6 @@
 //! Pending: what must hold before anything is created.
 
+use k8s_openapi::api::storage::v1::StorageClass;
 use kube::core::ResourceExt as _;
 use perfval_api::{Environment, Phase, Reason, RouterMode, Verdict, WorkloadStatus};
 
@@ -19,7 +20,7 @@ const LOAD_AWARE_ROUTING: Version = Version { major: 1, minor: 1 };
 pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
     if !pass.run.has_finalizer() {
         pass.act(Effect::EnsureFinalizer);
-        return Step::work(Reason::Running, "putting the finalizer on the object");
+        return Step::work(Reason::Running, pass.status.message.clone().unwrap_or_default());
     }
     if pass.run.spec().gates.is_empty() {
         return Step::End(
@@ -146,38 +147,42 @@ fn aiperf_image_missing(pass: &Pass<'_>) -> Option<Why> {
     })
 }
 
-/// Whether the model cache asks for the cluster's default `StorageClass`.
-fn wants_default_class(pass: &Pass<'_>) -> bool {
-    let cache = pass.run.spec().model.cache.as_ref();
-    cache.is_some_and(|cache| cache.size.is_some() && cache.storage_class_name.is_none())
-}
-
 fn storage_class_missing(pass: &Pass<'_>) -> Option<Why> {
-    if !wants_default_class(pass) {
-        return None;
-    }
+    let cache = pass
+        .run
+        .spec()
+        .model
+        .cache
+        .as_ref()
+        .filter(|cache| cache.size.is_some())?;
     let classes = pass.seen.storage_classes.present()?;
-    let has_default = classes.iter().any(|class| {
+    let is_default = |class: &StorageClass| {
         class
             .annotations()
             .get("storageclass.kubernetes.io/is-default-class")
             .is_some_and(|value| value == "true")
-    });
-    (!has_default).then(|| {
-        Why::new(
+    };
+    match &cache.storage_class_name {
+        Some(name) if classes.iter().any(|class| class.name_any() == *name) => None,
+        None if classes.iter().any(is_default) => None,
+        Some(name) => Some(Why::new(
+            Reason::StorageClassMissing,
+            format!("StorageClass {name} does not exist: correct spec.model.cache.storageClassName"),
+        )),
+        None => Some(Why::new(
             Reason::StorageClassMissing,
             "spec.model.cache.size needs a StorageClass, and the cluster has no default one: \
              set spec.model.cache.storageClassName",
-        )
-    })
+        )),
+    }
 }
 
 fn storage_unreadable(pass: &Pass<'_>) -> Option<Why> {
-    let unread = wants_default_class(pass)
+    let unread = super::deploying::fills_cache(pass.run)
         .then(|| pass.seen.storage_classes.unknown())
         .flatten()?;
     Some(Why::new(
-        Reason::StorageClassMissing,
+        Reason::StorageUnreadable,
         format!("cannot read StorageClasses: {unread}"),
     ))
 }

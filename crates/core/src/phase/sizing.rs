@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use perfval_api::{Phase, PlacementStatus, Reason};
 
+use crate::diagnosis::cause::Cause;
 use crate::pass::{Pass, Step};
 use crate::sizing::{self, Sizing};
 use crate::status::{Truth, Why, condition};
@@ -87,6 +88,12 @@ fn settle(pass: &mut Pass<'_>, plan: PlacementStatus) -> Step {
     if pass.now < settled {
         pass.look_again_in(time::until(settled, pass.now));
         return Step::work(Reason::Settling, pass.status.message.clone().unwrap_or_default());
+    }
+    let oddities = pass.seen.inventory.present().map(sizing::warnings).unwrap_or_default();
+    if !oddities.is_empty() {
+        pass.status
+            .diagnosis
+            .push(Cause::SuspiciousAllocation.finding(oddities.join("; ")));
     }
     let why = Why::new(
         Reason::GpusChosen,

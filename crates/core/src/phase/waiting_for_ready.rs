@@ -155,7 +155,7 @@ fn record_ready(
 
 fn image_digest(pod: &k8s_openapi::api::core::v1::Pod) -> Option<String> {
     let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
-    let main = statuses.iter().find(|status| status.name == "main")?;
+    let main = statuses.iter().find(|status| status.name == build::MAIN)?;
     (!main.image_id.is_empty()).then(|| main.image_id.clone())
 }
 
@@ -195,9 +195,12 @@ fn probe(pass: &mut Pass<'_>) -> Step {
         pass.look_again_in(PROBE_AGAIN);
         Step::Wait(why)
     } else {
-        let told = status::find_condition(&pass.status, condition::ENDPOINT_READY).filter(|c| c.status == "False");
-        let message = told.map_or("probing the endpoint".to_owned(), |condition| condition.message.clone());
-        Step::wait(Reason::EndpointNotReady, message)
+        // While the next probe is under way, the last answer stays the one to show.
+        let last = status::find_condition(&pass.status, condition::ENDPOINT_READY).filter(|c| c.status == "False");
+        match last {
+            Some(last) => Step::wait(Reason::EndpointNotReady, last.message.clone()),
+            None => Step::wait(Reason::Probing, "probing the endpoint"),
+        }
     }
 }
 

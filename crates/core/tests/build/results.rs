@@ -2,9 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use perfval_api::{Reason, Verdict};
+use perfval_core::status::Why;
 use perfval_core::{Run, build};
 
 use super::{settings, typical};
+
+/// Why the run of these tests has its verdict.
+pub fn why() -> Why {
+    Why::new(Reason::GatesMet, "4/8 GPUs on n1: fast")
+}
 
 #[test]
 fn results_are_the_same_for_the_same_content_and_never_too_big() {
@@ -24,8 +31,8 @@ fn results_are_the_same_for_the_same_content_and_never_too_big() {
             .collect()
     };
     let payloads: BTreeMap<i64, String> = (1..=3_i64).map(|trial| (trial, noise(trial.unsigned_abs()))).collect();
-    let results = build::results(&run, &payloads);
-    assert_eq!(results, build::results(&run, &payloads));
+    let results = build::results(&run, Verdict::Passed, &why(), &payloads);
+    assert_eq!(results, build::results(&run, Verdict::Passed, &why(), &payloads));
     let size: usize = results.data.iter().flatten().map(|(_, text)| text.len()).sum::<usize>()
         + results
             .binary_data
@@ -37,6 +44,12 @@ fn results_are_the_same_for_the_same_content_and_never_too_big() {
     let kept: Vec<_> = results.binary_data.as_ref().unwrap().keys().collect();
     assert_eq!(kept, ["trial-1.json.gz", "trial-2.json.gz"]);
     assert!(results.data.as_ref().unwrap()["omitted.txt"].starts_with("trial 3: "));
+
+    let summary = &results.data.as_ref().unwrap()["summary.json"];
+    assert!(
+        summary.contains(r#""verdict": "Passed""#) && summary.contains("GatesMet"),
+        "{summary}"
+    );
 
     let annotated = &results.metadata.annotations.as_ref().unwrap()["perfvalidation.dev/sha256"];
     assert_eq!(*annotated, build::results_sha256(&results));
@@ -53,7 +66,12 @@ fn results_are_the_same_for_the_same_content_and_never_too_big() {
 fn a_payload_can_be_read_back() {
     let object = typical();
     let payload = "{\"record\":1}".repeat(100);
-    let results = build::results(&Run::new(&object, &settings()), &BTreeMap::from([(7, payload.clone())]));
+    let results = build::results(
+        &Run::new(&object, &settings()),
+        Verdict::Passed,
+        &why(),
+        &BTreeMap::from([(7, payload.clone())]),
+    );
     let packed = &results.binary_data.unwrap()["trial-7.json.gz"].0;
     let mut text = String::new();
     std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(packed.as_slice()), &mut text).unwrap();

@@ -326,7 +326,7 @@ fn rows() -> Vec<Row> {
             || prepare_fails("invalid CDI Spec: invalid device, empty device edits"),
             CleaningUp,
             Some(Error),
-            "StaleDraPlugin",
+            "StaleDRAPlugin",
         ),
         row(
             "DRA plugin missing",
@@ -334,7 +334,7 @@ fn rows() -> Vec<Row> {
             || prepare_fails("DRA driver gpu.nvidia.com is not registered"),
             CleaningUp,
             Some(Error),
-            "DraPluginMissing",
+            "DRAPluginMissing",
         ),
         row(
             "claim cannot be prepared",
@@ -419,6 +419,35 @@ fn rows() -> Vec<Row> {
             "Running",
         ),
         row(
+            "what was measured is saved before an error is the verdict",
+            Some(Benchmarking),
+            second_trial_hangs,
+            Evaluating,
+            None,
+            "Running",
+        ),
+        row(
+            "an error after a measured trial",
+            Some(Evaluating),
+            || {
+                changed(second_trial_hangs(), |s| {
+                    s.step();
+                    s.step();
+                })
+            },
+            CleaningUp,
+            Some(Error),
+            "BenchmarkTimeout",
+        ),
+        row(
+            "a named StorageClass that does not exist",
+            Some(Pending),
+            || begun(json!({"model": {"cache": {"size": "1Gi", "storageClassName": "none"}}})),
+            CleaningUp,
+            Some(Error),
+            "StorageClassMissing",
+        ),
+        row(
             "deleted while benchmarking",
             Some(Benchmarking),
             || {
@@ -444,7 +473,7 @@ fn rows() -> Vec<Row> {
             },
             CleaningUp,
             Some(Error),
-            "Running",
+            "BenchmarkTimeout",
         ),
         row(
             "a fast deployment passes",
@@ -633,6 +662,19 @@ fn rows() -> Vec<Row> {
     ]
 }
 
+/// The second trial cannot be created for so long that the run gives up; the first was measured.
+fn second_trial_hangs() -> Story {
+    let mut story = Story::with(json!({"trials": {"rule": "Sequential", "max": 8}}));
+    story.until(Benchmarking);
+    while story.status().trials.len() < 2 {
+        story.step();
+    }
+    story.showing = Showing::Hang;
+    story.step();
+    story.wait(4000);
+    story
+}
+
 /// A run whose spec is special from the start, at Pending with its finalizer.
 fn begun(spec: serde_json::Value) -> Story {
     let mut story = Story::with(spec);
@@ -701,7 +743,8 @@ fn busy() -> Story {
 fn cache_fails() -> Story {
     let mut story = Story::with(json!({"model": {"cache": {"size": "1Gi", "storageClassName": "fast"}}}));
     story.cache_job = Some("Failed");
-    story.until(Deploying);
+    // The first pass asks the API server whether it would take the deployment at all.
+    story.until(Deploying).step();
     story
 }
 
@@ -832,6 +875,51 @@ fn a_deleted_object_is_released_once_everything_is_gone() {
         story.step();
     }
     assert!(story.gone);
+}
+
+#[test]
+fn a_wait_that_never_ends_is_not_a_hot_loop() {
+    let mut story = at(Benchmarking);
+    story.delete();
+    story.stuck = true;
+    for _ in 0..5 {
+        story.step();
+    }
+    story.wait(4000).step();
+    let told = |decision: &perfval_core::Decision| {
+        decision
+            .notices
+            .iter()
+            .filter(|notice| notice.reason == "TeardownUnconfirmed")
+            .count()
+    };
+    let later = story.step();
+    assert!(
+        later.recheck >= Some(std::time::Duration::from_secs(1)),
+        "{:?}",
+        later.recheck
+    );
+    assert_eq!(story.log.iter().map(told).sum::<usize>(), 1, "told once");
+}
+
+#[test]
+fn what_is_kept_for_a_post_mortem_outlives_its_time() {
+    let mut story = Story::with(json!({"ttlSecondsAfterFinished": 60}));
+    story.annotate(meta::NO_CLEANUP, Some("true"));
+    story.until(Completed);
+    assert_eq!(story.wait(600).step().effects, []);
+}
+
+#[test]
+fn a_trial_read_after_a_long_outage_still_counts() {
+    let mut story = Story::with(json!({"trials": {"rule": "Sequential", "max": 8}}));
+    story.until(Benchmarking);
+    story.step();
+    story.step();
+    story.wait(4000).step();
+    assert_eq!(story.phase(), Some(Benchmarking), "{}", story.reason());
+    story.until(Completed);
+    assert_eq!(story.verdict(), Some(Passed));
 }
 
 #[test]
