@@ -12,7 +12,7 @@ async fn an_operator_killed_in_every_phase_comes_to_the_same_verdict() {
     let (lab, installed) = ready().await;
     installed.scale(0).await;
     let namespace = lab.namespace("e2e-kill").await;
-    let mut operator = OutOfCluster::start("e2e-kill");
+    let mut operator = OutOfCluster::start();
     let run = Validation::create(&lab, quick("killed", &namespace)).await;
     let mut killed_in = Vec::new();
     loop {
@@ -29,7 +29,7 @@ async fn an_operator_killed_in_every_phase_comes_to_the_same_verdict() {
         }
         operator.kill().await;
         killed_in.push(phase);
-        operator = OutOfCluster::start("e2e-kill");
+        operator = OutOfCluster::start();
     }
     let status = run.ends(Verdict::Passed).await;
     assert_eq!(

@@ -54,7 +54,7 @@ struct ObjectRef {
     subresource: String,
 }
 
-/// What the operator watches: a write of these by anybody is an event for it.
+/// What the operator watches: a write of these by anybody else is an event for it.
 const WATCHED: [&str; 5] = [
     "perfvalidations",
     "dynamographdeployments",
@@ -82,16 +82,16 @@ impl Audit {
             {
                 continue;
             }
-            let by_operator = entry.user.username == user;
-            if by_operator && object.resource != "leases" {
+            if entry.user.username != user {
+                if WATCHED.contains(&object.resource.as_str()) {
+                    last_event = Some(entry.stage_timestamp);
+                }
+            } else if object.resource != "leases" {
                 *audit.writes.entry(object.name()).or_default() += 1;
-                // Only the first write after an event reacts to it.
+                // Only the first write after somebody else's reacts to it.
                 if let Some(event) = last_event.take() {
                     audit.reactions.0.push(entry.request_received_timestamp - event);
                 }
-            }
-            if WATCHED.contains(&object.resource.as_str()) {
-                last_event = Some(entry.stage_timestamp);
             }
         }
         audit

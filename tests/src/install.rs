@@ -65,26 +65,24 @@ pub struct OutOfCluster {
 }
 
 impl OutOfCluster {
-    /// Starts it with the cluster's kubeconfig; `PERFVAL_OPERATOR` names the program.
+    /// Starts it with the cluster's kubeconfig; `PERFVAL_OPERATOR` names the program. No lease: a killed holder would block
+    /// the next one for 15 s in every phase.
     ///
     /// # Panics
     /// If it cannot be started.
-    pub fn start(lease: &str) -> Self {
+    pub fn start() -> Self {
         let program: PathBuf = std::env::var_os("PERFVAL_OPERATOR")
             .expect("PERFVAL_OPERATOR names the operator")
             .into();
         let process = Command::new(program)
             .args([
                 "run",
+                "--leader-elect=false",
                 "--metrics-addr=127.0.0.1:0",
                 "--endpoint-access=service-proxy",
                 "--log-format=text",
-            ])
-            .args([
                 "--runner-image=localhost/perfvalidation-operator:lab",
-                "--leader-elect-namespace=default",
             ])
-            .arg(format!("--leader-elect-name={lease}"))
             .stdin(Stdio::null())
             .kill_on_drop(true)
             .spawn()

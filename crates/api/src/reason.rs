@@ -65,7 +65,7 @@ reasons! {
     AiperfImageMissing,
     /// `model.cache.size` needs a StorageClass: name one or make one the default.
     StorageClassMissing,
-    /// StorageClasses cannot be read, so nothing is known about them.
+    /// The storage classes cannot be read, so nothing is known about them.
     StorageUnreadable,
     /// The prerequisites are met.
     PrerequisitesMet,

@@ -125,7 +125,7 @@ fn fill_cache(pass: &mut Pass<'_>) -> Option<Step> {
         Seen::Present(_) => Some(Step::wait(Reason::Starting, "filling the model cache")),
         // The first pass asks for the dry run only.
         Seen::NotAsked => Some(Step::work(Reason::Starting, "filling the model cache")),
-        unread => Some(Step::wait(
+        unread @ Seen::Unknown(_) => Some(Step::wait(
             Reason::Starting,
             format!("model cache: {}", unread.unknown().unwrap_or_default()),
         )),
