@@ -32,6 +32,8 @@ pub struct Trouble {
 
 /// A reason may pass by itself for this long: a registry hiccup, a Secret that comes a second later.
 const HICCUP: Duration = Duration::from_mins(1);
+/// A claim that failed once, because the plugin or the API server restarted, is tried again after up to 80 s.
+const PREPARING: Duration = Duration::from_mins(3);
 /// A claim is created and allocated within seconds; a pod unschedulable for longer has lost its GPU to somebody.
 const UNSCHEDULABLE: Duration = Duration::from_secs(30);
 /// Restarts after which a crash is a loop: the kubelet has backed off twice by then.
@@ -114,7 +116,7 @@ fn classify_prepare(message: &str) -> (Reason, Response, Duration, &'static str)
         (Reason::StaleDRAPlugin, Response::GiveUp, Duration::ZERO, remedy)
     } else if message.contains("is not registered") {
         let remedy = "start the DRA kubelet plugin of the node, or restart its kubelet";
-        (Reason::DRAPluginMissing, Response::GiveUp, HICCUP, remedy)
+        (Reason::DRAPluginMissing, Response::GiveUp, PREPARING, remedy)
     } else if message.contains("already allocated to different claim") {
         let remedy = "two claims were given one GPU (a force-deleted pod, or a second scheduler)";
         (Reason::DoubleAllocated, Response::SizeAgain, UNSCHEDULABLE, remedy)
@@ -129,7 +131,7 @@ fn classify_prepare(message: &str) -> (Reason, Response, Duration, &'static str)
         (
             Reason::ClaimPrepareFailed,
             Response::GiveUp,
-            HICCUP,
+            PREPARING,
             "see the DRA kubelet plugin's log on the node",
         )
     }

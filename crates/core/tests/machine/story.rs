@@ -340,7 +340,7 @@ impl Story {
             } else {
                 "False"
             };
-            let created = (self.now - TimeDelta::seconds(90)).to_rfc3339();
+            let created = (self.now - TimeDelta::seconds(200)).to_rfc3339();
             let mut conditions = vec![json!({"type": "Ready", "status": ready})];
             if self.unschedulable && component == "worker" {
                 conditions.push(
