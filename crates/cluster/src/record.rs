@@ -9,7 +9,7 @@ use crate::{Class, Cluster, Error, FIELD_MANAGER};
 /// What came of recording a status.
 #[derive(Clone, Debug)]
 pub enum Recorded {
-    /// It says what the current one says: nothing was written.
+    /// It says what the current one says: nothing changed.
     Unchanged,
     /// It is written; the object as it is now.
     Written(Box<PerfValidation>),
@@ -42,6 +42,9 @@ impl Cluster {
             .bounded(api.patch_status(run.name(), &params, &Patch::Apply(body)))
             .await
         {
+            // All that is new was dropped: a CRD from before an upgrade prunes fields it does not know. No watch event
+            // will come of it.
+            Ok(same) if same.metadata.resource_version == meta.resource_version => Ok(Recorded::Unchanged),
             Ok(written) => Ok(Recorded::Written(Box::new(written))),
             Err(failure) if failure.is_not_found() || failure.class() == Class::Conflict => Ok(Recorded::Conflict),
             Err(failure) => Err(Error::RecordStatus {

@@ -41,6 +41,30 @@ async fn a_status_is_written_whole_and_what_it_leaves_out_goes() {
 }
 
 #[tokio::test]
+async fn a_write_of_which_nothing_is_kept_changes_nothing() {
+    let world = World::new();
+    world.server.prune("perfvalidations", "/status/message");
+    let object = world.object();
+    let run = Run::new(&object, &world.settings);
+    let mut status = run.status().clone();
+    status.message = Some("a field of a newer CRD".into());
+    let first = world.cluster.record(&run, &status).await.unwrap();
+    assert!(matches!(first, Recorded::Unchanged), "{first:?}");
+    assert_eq!(
+        world.object().metadata.resource_version,
+        object.metadata.resource_version
+    );
+
+    // What is kept of it is written.
+    status.reason = Some("Running".into());
+    let Recorded::Written(written) = world.cluster.record(&run, &status).await.unwrap() else {
+        panic!()
+    };
+    let kept = written.status.unwrap();
+    assert_eq!((kept.reason, kept.message), (status.reason, None));
+}
+
+#[tokio::test]
 async fn a_decision_on_an_old_copy_counts_for_nothing() {
     let world = World::new();
     let old = world.object();

@@ -4,6 +4,7 @@ mod blocked;
 mod dynamo_later;
 mod health;
 mod lease;
+mod older_crd;
 mod planning;
 mod quiet;
 mod unreadable;

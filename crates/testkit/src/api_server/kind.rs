@@ -17,6 +17,8 @@ pub struct Kind {
     pub status: bool,
     /// Status of a new object.
     pub default_status: Option<Value>,
+    /// JSON pointers to fields that its schema does not know: no write keeps them.
+    pub unknown: Vec<String>,
 }
 
 impl Kind {
@@ -30,6 +32,7 @@ impl Kind {
             namespaced,
             status: false,
             default_status: None,
+            unknown: Vec::new(),
         }
     }
 
@@ -44,6 +47,18 @@ impl Kind {
             version.to_owned()
         } else {
             format!("{}/{version}", self.group)
+        }
+    }
+
+    /// Drops what its schema does not know.
+    pub(super) fn prune(&self, object: &mut Value) {
+        for pointer in &self.unknown {
+            let Some((parent, field)) = pointer.rsplit_once('/') else {
+                continue;
+            };
+            if let Some(parent) = object.pointer_mut(parent).and_then(Value::as_object_mut) {
+                parent.remove(field);
+            }
         }
     }
 

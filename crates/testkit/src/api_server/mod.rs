@@ -76,6 +76,14 @@ impl ApiServer {
         self.lock().kinds.retain(|kind| kind.plural != plural);
     }
 
+    /// Drops a field (a JSON pointer) from every write, as a CRD does that is older than the writer.
+    pub fn prune(&self, plural: &str, pointer: &str) {
+        let mut state = self.lock();
+        for kind in state.kinds.iter_mut().filter(|kind| kind.plural == plural) {
+            kind.unknown.push(pointer.to_owned());
+        }
+    }
+
     /// Installs Dynamo's CRD at some versions, as its operator's installation of a version does.
     pub fn install_dynamo(&self, versions: &[&str], operator_version: Option<&str>) {
         self.withdraw("dynamographdeployments");

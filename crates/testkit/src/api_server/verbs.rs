@@ -140,6 +140,7 @@ impl Request<'_> {
         if self.kind.status {
             remove(&mut object, "status");
         }
+        self.kind.prune(&mut object);
         let object = self.store.newborn(object, self.kind);
         if self.address.is_dry_run() {
             return Ok(self.object(201, &object));
@@ -212,8 +213,9 @@ impl Request<'_> {
         base
     }
 
-    fn store_and_answer(self, next: Value) -> Answer {
+    fn store_and_answer(self, mut next: Value) -> Answer {
         let key = self.named();
+        self.kind.prune(&mut next);
         let next = if self.address.is_dry_run() {
             next
         } else {
