@@ -10,12 +10,23 @@ use perfval_core::{Effect, Run};
 use crate::{Cluster, Error};
 
 impl Cluster {
-    /// Carries out effects in their order; the first that fails ends it.
+    /// Carries out effects in their order. The first that fails ends it, except that one failed delete does not keep the
+    /// others back: a Job that may not be deleted must not leave the deployment its GPUs.
     pub async fn act(&self, run: &Run<'_>, effects: &[Effect]) -> Result<(), Error> {
+        let mut not_deleted = Ok(());
         for effect in effects {
-            self.carry_out(run, effect).await?;
+            let deletes = matches!(effect, Effect::Delete(_));
+            if not_deleted.is_err() && !deletes {
+                break;
+            }
+            let done = self.carry_out(run, effect).await;
+            if !deletes {
+                done?;
+            } else if not_deleted.is_ok() {
+                not_deleted = done;
+            }
         }
-        Ok(())
+        not_deleted
     }
 
     async fn carry_out(&self, run: &Run<'_>, effect: &Effect) -> Result<(), Error> {

@@ -1,10 +1,14 @@
 //! Every effect: done, done again, refused.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::resource::v1::ResourceClaimTemplate;
 use kube::core::ResourceExt as _;
 use perfval_api::meta::FINALIZER;
+use perfval_api::{Reason, Verdict};
 use perfval_cluster::{Class, Error};
 use perfval_core::observed::{ChildKind, ChildRef};
+use perfval_core::status::Why;
 use perfval_core::{Effect, Run, build};
 use perfval_testkit::api_server::Fault;
 use serde_json::{Value, json};
@@ -58,7 +62,12 @@ pub fn creations(run: &Run<'_>) -> Vec<(&'static str, Effect)> {
 }
 
 pub fn save_results(run: &Run<'_>) -> Effect {
-    Effect::SaveResults(Box::new(build::results(run, &[(1, "payload".to_owned())].into())))
+    save_payloads(run, &[(1, "payload".to_owned())].into())
+}
+
+fn save_payloads(run: &Run<'_>, payloads: &BTreeMap<i64, String>) -> Effect {
+    let why = Why::new(Reason::GatesMet, "every gate is met");
+    Effect::SaveResults(Box::new(build::results(run, Verdict::Passed, &why, payloads)))
 }
 
 #[tokio::test]
@@ -265,6 +274,30 @@ async fn a_refused_delete_is_an_error() {
 }
 
 #[tokio::test]
+async fn a_refused_delete_keeps_no_other_delete_back() {
+    let world = World::new();
+    let object = world.object();
+    let run = Run::new(&object, &world.settings);
+    let mut effects: Vec<Effect> = children(&world)
+        .into_iter()
+        .map(|(_, child)| Effect::Delete(child))
+        .collect();
+    effects.push(save_results(&run));
+    world.server.fail(Fault::refuse("delete", "jobs", 403));
+    world.server.fail(Fault::refuse("delete", "services", 500));
+    let error = world.act(&effects).await.unwrap_err();
+    assert!(error.to_string().contains("delete Job"), "the first: {error}");
+    let left = |plural| world.server.get(plural, NAMESPACE, "child").is_some();
+    assert!(left("jobs") && left("services"));
+    assert!(!left("dynamographdeployments") && !left("resourceclaimtemplates"));
+    assert_eq!(
+        world.server.objects("configmaps"),
+        Vec::<Value>::new(),
+        "only deletes go on"
+    );
+}
+
+#[tokio::test]
 async fn the_object_deletes_itself_by_uid() {
     let world = World::new();
     let mut object = world.object();
@@ -289,7 +322,7 @@ async fn results_are_written_again_with_more_in_them() {
             .map(|trial| (*trial, format!("payload {trial}")))
             .collect()
     };
-    let save = |trials: &[i64]| Effect::SaveResults(Box::new(build::results(&run, &payloads(trials))));
+    let save = |trials: &[i64]| save_payloads(&run, &payloads(trials));
     world.act(&[save(&[1])]).await.unwrap();
     world.act(&[save(&[1, 2])]).await.unwrap();
     let saved = &world.server.objects("configmaps")[0];
