@@ -29,28 +29,41 @@ impl Cluster {
                 let api: Api<ResourceClaimTemplate> = Api::namespaced(client, namespace);
                 self.delete(run, &api, "ResourceClaimTemplate", child).await
             }
-            ChildKind::Deployment => match self.deployments(run).await {
-                Ok(api) => self.delete(run, &api, "DynamoGraphDeployment", child).await,
-                // Not served, or unread: nothing is deleted now, and the next look at the children says what is left.
-                Err(_) => Ok(()),
-            },
+            ChildKind::Deployment => self.delete_deployment(run, child).await,
         }
+    }
+
+    async fn delete_deployment(&self, run: &Run<'_>, child: &ChildRef) -> Result<(), Error> {
+        // Not served, or unread: nothing is deleted now, and the next look at the children says what is left.
+        let Ok(api) = self.deployments(run).await else {
+            return Ok(());
+        };
+        let mut answer = self.try_delete(&api, &child.name, &child.uid).await;
+        // The recorded version may not be served any more; the deployment may live on under another one.
+        if matches!(&answer, Err(failure) if failure.is_not_found())
+            && let Ok(api) = self.served_deployments(run).await
+        {
+            answer = self.try_delete(&api, &child.name, &child.uid).await;
+        }
+        deleted(run, "DynamoGraphDeployment", &child.name, answer)
     }
 
     pub(super) async fn delete_self(&self, run: &Run<'_>) -> Result<(), Error> {
         let api: Api<PerfValidation> = Api::namespaced(self.client.clone(), run.namespace());
-        self.delete_by(run, &api, "PerfValidation", run.name(), run.uid()).await
+        let answer = self.try_delete(&api, run.name(), run.uid()).await;
+        deleted(run, "PerfValidation", run.name(), answer)
     }
 
     async fn delete<K>(&self, run: &Run<'_>, api: &Api<K>, kind: &str, child: &ChildRef) -> Result<(), Error>
     where
         K: Clone + DeserializeOwned + Debug,
     {
-        self.delete_by(run, api, kind, &child.name, &child.uid).await
+        let answer = self.try_delete(api, &child.name, &child.uid).await;
+        deleted(run, kind, &child.name, answer)
     }
 
     /// Background propagation: a foreground delete of a deployment waits on children that its operator makes anew.
-    async fn delete_by<K>(&self, run: &Run<'_>, api: &Api<K>, kind: &str, name: &str, uid: &str) -> Result<(), Error>
+    async fn try_delete<K>(&self, api: &Api<K>, name: &str, uid: &str) -> Result<(), Failure>
     where
         K: Clone + DeserializeOwned + Debug,
     {
@@ -58,15 +71,18 @@ impl Cluster {
             uid: Some(uid.to_owned()),
             resource_version: None,
         });
-        match self.bounded(api.delete(name, &params)).await {
-            Ok(_) => Ok(()),
-            Err(failure) if is_gone(&failure) => Ok(()),
-            Err(failure) => Err(Error::Delete {
-                kind: kind.to_owned(),
-                name: in_namespace(run, name),
-                failure,
-            }),
-        }
+        self.bounded(api.delete(name, &params)).await.map(|_| ())
+    }
+}
+
+fn deleted(run: &Run<'_>, kind: &str, name: &str, answer: Result<(), Failure>) -> Result<(), Error> {
+    match answer {
+        Err(failure) if !is_gone(&failure) => Err(Error::Delete {
+            kind: kind.to_owned(),
+            name: in_namespace(run, name),
+            failure,
+        }),
+        Ok(()) | Err(_) => Ok(()),
     }
 }
 

@@ -77,7 +77,7 @@ impl Cluster {
     }
 
     /// Deployments in the run's namespace, at the newest version that is served.
-    pub(super) async fn served_deployments(&self, run: &Run<'_>) -> Read<Api<DynamicObject>> {
+    pub(crate) async fn served_deployments(&self, run: &Run<'_>) -> Read<Api<DynamicObject>> {
         Ok(self.deployments_as(run, &self.dynamo().await?.resource))
     }
 

@@ -298,6 +298,18 @@ async fn a_refused_delete_keeps_no_other_delete_back() {
 }
 
 #[tokio::test]
+async fn a_deployment_is_deleted_when_its_recorded_version_is_not_served_any_more() {
+    let world = World::new();
+    let of_deployment = |(_, child): &(&str, ChildRef)| child.kind == ChildKind::Deployment;
+    let (plural, child) = children(&world).into_iter().find(of_deployment).unwrap();
+    world.server.install_dynamo(&["v1alpha1"], None);
+    world.act(&[Effect::Delete(child.clone())]).await.unwrap();
+    assert!(world.server.get(plural, NAMESPACE, "child").is_none());
+    // Gone under every version.
+    world.act(&[Effect::Delete(child)]).await.unwrap();
+}
+
+#[tokio::test]
 async fn the_object_deletes_itself_by_uid() {
     let world = World::new();
     let mut object = world.object();
