@@ -92,10 +92,17 @@ async fn pass(
     let needs = machine::needs(run);
     let seen = cluster.observe(run, &needs).await;
     let decision = machine::decide(run, &seen, Utc::now());
-    let written = match cluster.record(run, &decision.status).await? {
-        Recorded::Unchanged => None,
-        Recorded::Written(object) => Some(object),
-        Recorded::Conflict => return Ok(Action::requeue(SOON)),
+    let written = match cluster.record(run, &decision.status).await {
+        Ok(Recorded::Unchanged) => None,
+        Ok(Recorded::Written(object)) => Some(object),
+        Ok(Recorded::Conflict) => return Ok(Action::requeue(SOON)),
+        Err(error) => {
+            // A status that cannot be written cannot say so.
+            if error.class() == Class::Permanent {
+                cluster.publish(run, &[warning(&error, "Record")]).await;
+            }
+            return Err(error);
+        }
     };
     drop(planning);
     if written.is_some() {
@@ -123,13 +130,7 @@ async fn tell_whether_blocked(run: &Run<'_>, context: &Context, error: Option<&p
         Ok(Recorded::Written(_)) => {
             context.superseded.add(run.object);
             if let Some(error) = error {
-                let notice = Notice {
-                    warning: true,
-                    reason: error.reason().into(),
-                    action: "Act",
-                    note: error.to_string(),
-                };
-                context.cluster.publish(run, &[notice]).await;
+                context.cluster.publish(run, &[warning(error, "Act")]).await;
             }
         }
         Ok(Recorded::Unchanged | Recorded::Conflict) => {}
@@ -137,6 +138,15 @@ async fn tell_whether_blocked(run: &Run<'_>, context: &Context, error: Option<&p
             error = &error as &dyn std::error::Error,
             "the Blocked condition could not be written"
         ),
+    }
+}
+
+fn warning(error: &perfval_cluster::Error, action: &'static str) -> Notice {
+    Notice {
+        warning: true,
+        reason: error.reason().into(),
+        action,
+        note: error.to_string(),
     }
 }
 

@@ -8,6 +8,7 @@ mod older_crd;
 mod planning;
 mod quiet;
 mod unreadable;
+mod unrecorded;
 
 use std::sync::Arc;
 use std::time::Duration;
