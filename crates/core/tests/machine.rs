@@ -3,5 +3,6 @@
 mod machine {
     pub mod arrows;
     pub mod laws;
+    pub mod settling;
     pub mod story;
 }
