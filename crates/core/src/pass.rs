@@ -120,6 +120,7 @@ impl<'a> Pass<'a> {
             Step::Begin(trigger) => self.begin(trigger),
         }
         status::summarize(&mut self.status, self.now);
+        status::fit(&mut self.status);
         Decision {
             status: self.status,
             effects: self.effects,

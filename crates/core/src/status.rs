@@ -10,6 +10,8 @@ use crate::{names, run::Run, time};
 const HISTORY: usize = 10;
 /// Longest message; keeps the whole status far under 32 KiB.
 const MESSAGE: usize = 1024;
+/// Largest status (bytes); etcd and every watcher carry it on each change.
+const STATUS: usize = 31 * 1024;
 /// As much of a message as the summarizing conditions repeat.
 const HEADLINE: usize = 200;
 
@@ -267,6 +269,33 @@ pub fn summarize(status: &mut PerfValidationStatus, now: DateTime<Utc>) {
     set_condition(status, condition::READY, ready, progress, now);
     set_condition(status, condition::RECONCILING, Truth::from(reconciling), progress, now);
     set_condition(status, condition::STALLED, Truth::from(over && !good), progress, now);
+}
+
+/// Keeps a status within its size, whatever happened: what explains goes before what is needed to go on. The summary in
+/// the results ConfigMap keeps all of it.
+pub fn fit(status: &mut PerfValidationStatus) {
+    let cuts: [fn(&mut PerfValidationStatus); 4] = [
+        |status| status.history.truncate(1),
+        |status| {
+            status
+                .diagnosis
+                .iter_mut()
+                .for_each(|finding| finding.evidence = cut(&finding.evidence, 80))
+        },
+        |status| {
+            status
+                .conditions
+                .iter_mut()
+                .for_each(|condition| condition.message = cut(&condition.message, 80))
+        },
+        |status| status.trials.iter_mut().for_each(|trial| trial.causes.truncate(1)),
+    ];
+    for cut in cuts {
+        if serde_json::to_string(status).is_ok_and(|json| json.len() <= STATUS) {
+            return;
+        }
+        cut(status);
+    }
 }
 
 /// Cuts a text to the longest message that status holds.

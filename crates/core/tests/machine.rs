@@ -4,5 +4,6 @@ mod machine {
     pub mod arrows;
     pub mod laws;
     pub mod settling;
+    pub mod size;
     pub mod story;
 }

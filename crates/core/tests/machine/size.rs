@@ -1,0 +1,104 @@
+//! A status stays small with every list at its longest and every text at its largest.
+
+use perfval_api::{
+    DeviceStatus, Finding, GateResult, GateStatus, HistoryEntry, Phase, Severity, TimelineEntry, TrialOutcome,
+    TrialStatus, WorkerStatus,
+};
+use perfval_core::diagnosis::cause::Cause;
+use perfval_core::status;
+
+use super::story::Story;
+
+#[test]
+fn the_largest_status_fits() {
+    let mut story = Story::new();
+    story.until(Phase::Benchmarking);
+    let text = "ö".repeat(512);
+    let now = story.now;
+    let mut largest = story.status();
+    largest.message = Some(text.clone());
+    let finding = |cause: Cause| Finding {
+        cause: cause.as_str().into(),
+        severity: Severity::Warning,
+        evidence: text[..400].to_owned(),
+        remedy: cause.remedy().into(),
+    };
+    largest.diagnosis = Cause::ALL.map(finding).into();
+    for condition in &mut largest.conditions {
+        condition.message.clone_from(&text);
+    }
+    let gate = |n: usize| GateStatus {
+        name: format!("a-gate-with-a-long-name-{n}"),
+        observed: Some("110847.123".into()),
+        threshold: "1000000000".into(),
+        effective: "999999999.999".into(),
+        result: GateResult::Missed,
+    };
+    largest.gates = (0..32).map(gate).collect();
+    let trial = |number: i64| TrialStatus {
+        number,
+        outcome: Some(TrialOutcome::Invalid),
+        throughput: Some("110847.123".into()),
+        ttft_p99_ms: Some("123456.789".into()),
+        errors: Some(100_000),
+        requests: Some(100_000),
+        started_at: now,
+        completed_at: Some(now),
+        causes: vec!["DeadWorkerBlackHole".into(), "RequestErrors".into()],
+    };
+    largest.trials = (1..=40).map(trial).collect();
+    largest.timeline = vec![
+        TimelineEntry {
+            phase: Phase::WaitingForReady,
+            started_at: now,
+            completed_at: Some(now)
+        };
+        32
+    ];
+    let entry = HistoryEntry {
+        run: 1_000_000,
+        verdict: None,
+        reason: "DeploymentRejected".into(),
+        throughput: Some("110847.123".into()),
+        ttft_p99_ms: Some("123456.789".into()),
+        completed_at: now,
+    };
+    largest.history = vec![entry; 10];
+    let name = "pv-3f9a1c07-worker-859d48dcbf-hfh79";
+    if let Some(workload) = &mut largest.workload {
+        let uid = "e42ae774-0e01-41b2-bff3-f9a7a2eacaf1".to_owned();
+        let worker = WorkerStatus {
+            pod: name.into(),
+            uid,
+            restarts: 0,
+            device: Some(format!("{name}/gpu-10")),
+        };
+        workload.workers = vec![worker; 16];
+    }
+    if let Some(placement) = &mut largest.placement {
+        let device = DeviceStatus {
+            pool: name.into(),
+            name: "gpu-10".into(),
+            uuid: Some(format!("GPU-{name}")),
+        };
+        placement.devices = vec![device; 16];
+    }
+
+    let size = |status: &_| serde_json::to_string(status).expect("JSON").len();
+    assert!(
+        size(&largest) > 32 * 1024,
+        "the largest status is not large: {}",
+        size(&largest)
+    );
+    let before = largest.clone();
+    status::fit(&mut largest);
+    assert!(size(&largest) < 32 * 1024, "{}", size(&largest));
+    assert_eq!(
+        (largest.trials.len(), &largest.gates, &largest.workload),
+        (40, &before.gates, &before.workload)
+    );
+
+    let mut small = story.status();
+    status::fit(&mut small);
+    assert_eq!(small, story.status(), "what fits is left alone");
+}
