@@ -274,27 +274,30 @@ pub fn summarize(status: &mut PerfValidationStatus, now: DateTime<Utc>) {
 /// Keeps a status within its size, whatever happened: what explains goes before what is needed to go on. The summary in
 /// the results ConfigMap keeps all of it.
 pub fn fit(status: &mut PerfValidationStatus) {
+    const SHORT: usize = 80;
     let cuts: [fn(&mut PerfValidationStatus); 4] = [
         |status| status.history.truncate(1),
         |status| {
-            status
-                .diagnosis
-                .iter_mut()
-                .for_each(|finding| finding.evidence = cut(&finding.evidence, 80))
+            for finding in &mut status.diagnosis {
+                finding.evidence = cut(&finding.evidence, SHORT);
+            }
         },
         |status| {
-            status
-                .conditions
-                .iter_mut()
-                .for_each(|condition| condition.message = cut(&condition.message, 80))
+            for condition in &mut status.conditions {
+                condition.message = cut(&condition.message, SHORT);
+            }
         },
-        |status| status.trials.iter_mut().for_each(|trial| trial.causes.truncate(1)),
+        |status| {
+            for trial in &mut status.trials {
+                trial.causes.truncate(1);
+            }
+        },
     ];
-    for cut in cuts {
+    for shorten in cuts {
         if serde_json::to_string(status).is_ok_and(|json| json.len() <= STATUS) {
             return;
         }
-        cut(status);
+        shorten(status);
     }
 }
 
