@@ -4,6 +4,7 @@ use k8s_openapi::api::resource::v1::ResourceClaim;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Api, ListParams};
 use kube::core::ResourceExt as _;
+use perfval_api::Phase;
 use perfval_api::meta::RUN_LABEL;
 use perfval_core::observed::PodEvent;
 use perfval_core::{Run, Seen, readiness, time};
@@ -20,7 +21,8 @@ const EVENTS: u32 = 50;
 const AT_ONCE: usize = 4;
 
 impl Cluster {
-    /// Pods and claims of any run of this object, and the warnings on those pods of this run that are on their way.
+    /// Pods and claims of any run of this object, and, where a phase waits for them, the warnings on those pods of this
+    /// run that are on their way.
     pub(super) async fn workload(&self, run: &Run<'_>) -> Workload {
         let of = |what: &str| format!("list {what} of {}/{}", run.namespace(), run.name());
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), run.namespace());
@@ -33,8 +35,8 @@ impl Cluster {
             known => known,
         };
         let events = match &pods {
-            Ok(pods) => seen(self.pod_events(run, pods).await),
-            Err(_) => Seen::NotAsked,
+            Ok(pods) if waits_for_pods(run) => seen(self.pod_events(run, pods).await),
+            _ => Seen::NotAsked,
         };
         Workload {
             pods: seen(pods),
@@ -69,6 +71,12 @@ impl Cluster {
         events.sort_by_key(|event| std::cmp::Reverse(event.last_seen));
         Ok(events)
     }
+}
+
+/// Whether the run asks why a pod does not start. One that sizes or cleans up only counts its pods: 123 lists of events
+/// were measured in one run that read them in every phase.
+fn waits_for_pods(run: &Run<'_>) -> bool {
+    matches!(run.status().phase, Some(Phase::WaitingForReady | Phase::Benchmarking))
 }
 
 /// Whether a pod is still on its way: neither ready nor over nor going.

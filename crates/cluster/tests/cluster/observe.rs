@@ -3,7 +3,7 @@
 use perfval_core::Seen;
 use perfval_core::observed::{Admission, ChildKind, Need};
 use perfval_core::{build, job, names};
-use perfval_testkit::api_server::{Fault, KUBERNETES, Kind};
+use perfval_testkit::api_server::{Call, Fault, KUBERNETES, Kind};
 use serde_json::json;
 
 use crate::world::{NAME, NAMESPACE, World, container_status, validation};
@@ -57,10 +57,14 @@ async fn dynamo_is_absent_only_without_its_crd() {
 async fn only_unfinished_runs_of_others_hold_a_node() {
     let world = World::new();
     let mut cleaned = validation("cleaned", "node-4", "Completed");
-    cleaned["status"]["conditions"] = json!([{"type": "CleanedUp", "status": "True"}]);
+    cleaned["status"]["conditions"] = json!([{
+        "type": "CleanedUp", "status": "True", "reason": "Removed", "message": "", "lastTransitionTime": "2026-11-21T00:00:00Z",
+    }]);
     // Written by another version of the CRD.
+    cleaned["status"]["verdict"] = "Splendid".into();
     let mut strange = validation("strange", "node-5", "Dreaming");
     strange["spec"]["gates"] = json!("many");
+    strange["status"]["conditions"] = cleaned["status"]["conditions"].clone();
     for object in [
         validation("running", "node-2", "Deploying"),
         validation("kept", "node-3", "Completed"),
@@ -201,6 +205,36 @@ async fn events_are_read_for_pods_on_their_way() {
         "the newest first, warnings only, of the waiting pod only"
     );
     assert_eq!(events[0].pod, "waiting");
+}
+
+#[tokio::test]
+async fn events_are_read_only_where_a_phase_waits_for_pods_and_once_per_pod() {
+    for (phase, lists) in [
+        ("Sizing", 0),
+        ("WaitingForReady", 2),
+        ("Benchmarking", 2),
+        ("CleaningUp", 0),
+        ("Completed", 0),
+    ] {
+        let world = World::new();
+        for pod in ["one", "two"] {
+            world.put_child("v1", "Pod", pod, &json!({}));
+        }
+        let going = world.put_child("v1", "Pod", "going", &json!({}));
+        let mut going = going.clone();
+        going["metadata"]["deletionTimestamp"] = "2026-11-21T00:00:00Z".into();
+        going["metadata"]["finalizers"] = json!(["example.com/hold"]);
+        world.server.put(going);
+        world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
+            object["status"]["phase"] = phase.into();
+        });
+        world.server.forget_calls();
+        let seen = world.observe(Need::Workload).await;
+        assert_eq!(seen.pods.present().map(Vec::len), Some(3), "{phase}");
+        let events = |call: &&Call| call.resource == "events";
+        assert_eq!(world.server.calls().iter().filter(events).count(), lists, "{phase}");
+        assert_eq!(seen.pod_events == Seen::NotAsked, lists == 0, "{phase}");
+    }
 }
 
 #[tokio::test]
