@@ -1,10 +1,9 @@
 use kube::api::{Api, ListParams};
 use kube::core::{ApiResource, DynamicObject, ResourceExt as _};
-use perfval_api::{PerfValidation, Phase};
-use perfval_core::Run;
+use perfval_api::{PerfValidation, PerfValidationStatus, Phase, PlacementStatus};
 use perfval_core::observed::OtherRun;
-use perfval_core::status::condition;
-use serde_json::Value;
+use perfval_core::{Run, machine};
+use serde::Deserialize as _;
 
 use crate::Cluster;
 use crate::call::{Read, read};
@@ -21,26 +20,27 @@ impl Cluster {
     }
 }
 
-/// The node of a run that is not over; a run is over once its removal is confirmed.
+/// The node of a run that holds one. Only what tells that is read, as another version may have written the rest; a phase
+/// that this one does not know is not over.
 fn holder(object: &DynamicObject) -> Option<OtherRun> {
-    let status = &object.data["status"];
-    let node = status["placement"]["node"].as_str()?;
-    let at_rest = [Phase::Completed, Phase::Suspended]
-        .iter()
-        .any(|phase| status["phase"] == phase.as_str());
-    if at_rest && is_true(status, condition::CLEANED_UP) {
+    let written = &object.data["status"];
+    let node = written["placement"]["node"].as_str()?.to_owned();
+    let phase = Option::<Phase>::deserialize(&written["phase"]);
+    let known = phase.is_ok();
+    let status = PerfValidationStatus {
+        phase: phase.unwrap_or_default(),
+        placement: Some(PlacementStatus {
+            node: node.clone(),
+            ..PlacementStatus::default()
+        }),
+        conditions: Vec::deserialize(&written["conditions"]).unwrap_or_default(),
+        ..PerfValidationStatus::default()
+    };
+    if known && !machine::holds_node(&status) {
         return None;
     }
     Some(OtherRun {
         name: format!("{}/{}", object.namespace().unwrap_or_default(), object.name_any()),
-        node: node.to_owned(),
+        node,
     })
-}
-
-fn is_true(status: &Value, condition: &str) -> bool {
-    let conditions = status["conditions"].as_array();
-    conditions
-        .into_iter()
-        .flatten()
-        .any(|found| found["type"] == condition && found["status"] == "True")
 }
