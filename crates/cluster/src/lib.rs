@@ -23,6 +23,7 @@ use perfval_api::PerfValidation;
 use tokio::sync::OnceCell;
 
 pub use error::{Class, Error, Failure};
+pub use observe::dynamo;
 pub use probe::EndpointAccess;
 pub use rbac::{PERMISSIONS, Permission, Scope};
 pub use record::Recorded;

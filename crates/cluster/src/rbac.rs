@@ -1,5 +1,7 @@
 //! Every right that the calls of this crate need. A test compares it with the recorded calls, in both directions.
 
+use crate::observe::dynamo;
+
 /// Where a right is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
@@ -65,7 +67,7 @@ pub const PERMISSIONS: &[Permission] = &[
         "other runs on a node",
     ),
     Permission {
-        names: &["dynamographdeployments.nvidia.com"],
+        names: &[dynamo::CRD],
         ..in_cluster(
             "apiextensions.k8s.io",
             "customresourcedefinitions",
@@ -119,18 +121,18 @@ pub const PERMISSIONS: &[Permission] = &[
         "status of a run",
     ),
     in_namespace(
-        "nvidia.com",
-        "dynamographdeployments",
+        dynamo::GROUP,
+        dynamo::PLURAL,
         &["create"],
         "deployment, and its dry run",
     ),
     in_namespace(
-        "nvidia.com",
-        "dynamographdeployments",
+        dynamo::GROUP,
+        dynamo::PLURAL,
         &["get"],
         "readiness; ownership of a namesake",
     ),
-    in_namespace("nvidia.com", "dynamographdeployments", &["list", "delete"], "cleanup"),
+    in_namespace(dynamo::GROUP, dynamo::PLURAL, &["list", "delete"], "cleanup"),
     in_namespace(
         "resource.k8s.io",
         "resourceclaimtemplates",

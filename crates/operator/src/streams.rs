@@ -57,7 +57,11 @@ pub async fn reconcile_all(scope: Scope, client: Client, context: Arc<Context>, 
         .reconcile_on(watches.children::<Job>("Job"))
         .reconcile_on(watches.children::<Pod>("Pod"))
         .reconcile_on(watches.children::<ResourceClaim>("ResourceClaim"))
-        .reconcile_on(deployments::changes(watches, context.objects.clone()))
+        .reconcile_on(deployments::changes(
+            watches,
+            context.cluster.clone(),
+            context.objects.clone(),
+        ))
         .reconcile_on(wakes)
         .graceful_shutdown_on(stop.cancelled_owned())
         .run(

@@ -11,6 +11,7 @@ use perfval_core::observed::{ChildKind, ChildRef};
 use serde::de::DeserializeOwned;
 
 use super::in_namespace;
+use crate::observe::dynamo;
 use crate::{Class, Cluster, Error, Failure};
 
 impl Cluster {
@@ -45,7 +46,7 @@ impl Cluster {
         {
             answer = self.try_delete(&api, &child.name, &child.uid).await;
         }
-        deleted(run, "DynamoGraphDeployment", &child.name, answer)
+        deleted(run, dynamo::KIND, &child.name, answer)
     }
 
     pub(super) async fn delete_self(&self, run: &Run<'_>) -> Result<(), Error> {

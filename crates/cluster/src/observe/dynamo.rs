@@ -6,15 +6,19 @@ use kube::core::{ApiResource, DynamicObject, GroupVersionKind, Request, Resource
 use kube::discovery::pinned_kind;
 use kube::error::DiscoveryError;
 use perfval_core::observed::{Admission, DynamoApi};
-use perfval_core::{Run, names};
+use perfval_core::{Run, Seen, names};
 
-use crate::call::{Read, Unread, read};
+use crate::call::{Read, Unread, read, seen};
 use crate::{Cluster, FIELD_MANAGER, Failure};
 
-const GROUP: &str = "nvidia.com";
-const KIND: &str = "DynamoGraphDeployment";
-const PLURAL: &str = "dynamographdeployments";
-const CRD: &str = "dynamographdeployments.nvidia.com";
+/// API group of the deployments; other operators serve it too.
+pub const GROUP: &str = "nvidia.com";
+/// Kind of the deployments.
+pub const KIND: &str = "DynamoGraphDeployment";
+/// Plural of the deployments, as in URLs.
+pub const PLURAL: &str = "dynamographdeployments";
+/// Name of their CRD.
+pub const CRD: &str = "dynamographdeployments.nvidia.com";
 /// Stamped on the CRD by Dynamo's installation; absent where CRDs were applied by hand.
 const OPERATOR_VERSION: &str = "dynamo.nvidia.com/operator-version";
 /// Versions we speak, the newest first.
@@ -33,26 +37,38 @@ pub(crate) fn deployments_at(api_version: &str) -> ApiResource {
 }
 
 impl Cluster {
-    /// The CRD tells whether Dynamo is installed, discovery which of its versions is served. The group alone tells nothing:
-    /// other operators serve `nvidia.com` too.
+    /// The CRD tells whether Dynamo is installed, discovery which of its versions is served. The group alone tells nothing.
     pub(super) async fn dynamo(&self) -> Read<DynamoApi> {
         let crds: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         // Metadata only: the CRD itself has 1.6 MB.
         let crd = self.bounded(crds.get_metadata(CRD)).await;
         let crd = read(&format!("get CustomResourceDefinition {CRD}"), crd)?;
+        match self.newest_served().await {
+            Ok(resource) => Ok(DynamoApi {
+                resource,
+                operator_version: crd.annotations().get(OPERATOR_VERSION).cloned(),
+            }),
+            // Discovery may lag behind a new CRD by some seconds.
+            Err(Unread::Absent) => Err(Unread::Unknown(format!(
+                "{CRD} exists, but {KIND} is not served as {}",
+                VERSIONS.join(" or ")
+            ))),
+            Err(unknown) => Err(unknown),
+        }
+    }
+
+    /// The newest version of the deployments that is served and that we speak.
+    pub async fn served_dynamo(&self) -> Seen<ApiResource> {
+        seen(self.newest_served().await)
+    }
+
+    async fn newest_served(&self) -> Read<ApiResource> {
         for version in VERSIONS {
             if let Some(resource) = self.served(version).await? {
-                return Ok(DynamoApi {
-                    resource,
-                    operator_version: crd.annotations().get(OPERATOR_VERSION).cloned(),
-                });
+                return Ok(resource);
             }
         }
-        // Discovery may lag behind a new CRD by some seconds.
-        let versions = VERSIONS.join(" or ");
-        Err(Unread::Unknown(format!(
-            "{CRD} exists, but {KIND} is not served as {versions}"
-        )))
+        Err(Unread::Absent)
     }
 
     async fn served(&self, version: &str) -> Read<Option<ApiResource>> {

@@ -1,7 +1,7 @@
 //! Reads: what each [`Need`] stands for. Never fails; a read that could not be made is `Seen::Unknown`.
 
 mod children;
-mod dynamo;
+pub mod dynamo;
 mod inventory;
 mod log;
 mod other_runs;
@@ -18,16 +18,13 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{Api, ListParams};
 use kube::core::{DynamicObject, ResourceExt as _};
 use perfval_core::observed::{Admission, Child, DynamoApi, Inventory, Need, OtherRun, PodEvent, Probe, TrialSeen};
-use perfval_core::{Needs, Observed, Run, Seen, names};
+use perfval_core::{Needs, Observed, Run, Seen, build, names};
 
 pub(crate) use children::is_ours;
 pub(crate) use dynamo::deployments_at;
 
 use crate::Cluster;
 use crate::call::{Read, read, seen};
-
-/// Annotation of the results ConfigMap, written by `build::results`.
-const RESULTS_SHA256: &str = "perfvalidation.dev/sha256";
 
 /// What one need gave.
 enum Answer {
@@ -114,7 +111,7 @@ impl Cluster {
         let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), run.namespace());
         let call = format!("get ConfigMap {}/{name}", run.namespace());
         let found = read(&call, self.bounded(api.get_metadata(&name)).await)?;
-        Ok(found.annotations().get(RESULTS_SHA256).cloned())
+        Ok(found.annotations().get(build::SHA256).cloned())
     }
 }
 

@@ -6,36 +6,34 @@ use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, ApiResource, DynamicObject, PartialObjectMeta};
-use kube::core::GroupVersionKind;
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::{WatchStreamExt, watcher};
-use kube::{Client, discovery};
 use perfval_api::Phase;
-use tokio::time::{sleep, timeout};
+use perfval_cluster::Cluster;
+use perfval_cluster::dynamo::{CRD, KIND};
+use perfval_core::Seen;
+use tokio::time::sleep;
 use tracing::{debug, info};
 
 use super::{Watches, without_errors};
 use crate::objects::{Guarded, Objects};
 
-const CRD: &str = "dynamographdeployments.nvidia.com";
-const GROUP: &str = "nvidia.com";
-const KIND: &str = "DynamoGraphDeployment";
-/// Newest first; a change is a change in either.
-const VERSIONS: [&str; 2] = ["v1beta1", "v1alpha1"];
-/// Discovery is some seconds behind a new CRD.
 const DISCOVERY_RETRY: Duration = Duration::from_secs(2);
-const DISCOVERY_LIMIT: Duration = Duration::from_secs(10);
 
 /// The objects whose deployment changed. While the kind is not served there is no watch, and so no failing one; when
 /// it comes or goes, the watch follows and every object that waits for Dynamo is woken.
-pub(super) fn changes(watches: Watches, objects: Objects) -> impl Stream<Item = ObjectRef<Guarded>> + Send {
+pub(super) fn changes(
+    watches: Watches,
+    cluster: Cluster,
+    objects: Objects,
+) -> impl Stream<Item = ObjectRef<Guarded>> + Send {
     let served = served(&watches).boxed();
     stream::unfold((served, stream::pending().boxed()), move |(mut served, mut inner)| {
-        let (watches, objects) = (watches.clone(), objects.clone());
+        let (watches, cluster, objects) = (watches.clone(), cluster.clone(), objects.clone());
         async move {
             loop {
                 tokio::select! {
-                    changed = served.next() => inner = watch(&watches, &objects, changed?),
+                    changed = served.next() => inner = watch(&watches, &cluster, &objects, changed?),
                     Some(object) = inner.next() => return Some((object, (served, inner))),
                 }
             }
@@ -57,14 +55,19 @@ fn served(watches: &Watches) -> impl Stream<Item = bool> + Send + use<> {
 }
 
 /// The watch, once discovery knows the kind; nothing while it is not installed.
-fn watch(watches: &Watches, objects: &Objects, installed: bool) -> BoxStream<'static, ObjectRef<Guarded>> {
+fn watch(
+    watches: &Watches,
+    cluster: &Cluster,
+    objects: &Objects,
+    installed: bool,
+) -> BoxStream<'static, ObjectRef<Guarded>> {
     if !installed {
         info!(crd = CRD, "not installed: waiting for it");
         return stream::pending().boxed();
     }
-    let (watches, objects) = (watches.clone(), objects.clone());
+    let (watches, cluster, objects) = (watches.clone(), cluster.clone(), objects.clone());
     let begin = async move {
-        let resource = resource(&watches.client).await;
+        let resource = resource(&cluster).await;
         info!(crd = CRD, version = resource.version, "installed: watching");
         objects.wake_in(&[Phase::Pending]);
         let api: Api<PartialObjectMeta<DynamicObject>> = match &watches.namespace {
@@ -76,16 +79,12 @@ fn watch(watches: &Watches, objects: &Objects, installed: bool) -> BoxStream<'st
     stream::once(begin).flatten().boxed()
 }
 
-/// The newest version we speak, once discovery knows it.
-async fn resource(client: &Client) -> ApiResource {
+/// The newest version we speak, once discovery knows it: it is some seconds behind a new CRD.
+async fn resource(cluster: &Cluster) -> ApiResource {
     loop {
-        for version in VERSIONS {
-            let kind = GroupVersionKind::gvk(GROUP, version, KIND);
-            match timeout(DISCOVERY_LIMIT, discovery::pinned_kind(client, &kind)).await {
-                Ok(Ok((resource, _))) => return resource,
-                Ok(Err(error)) => debug!(version, error = &error as &dyn std::error::Error, "not discovered yet"),
-                Err(_) => debug!(version, "discovery gave no answer"),
-            }
+        match cluster.served_dynamo().await {
+            Seen::Present(resource) => return resource,
+            unserved => debug!(crd = CRD, answer = unserved.unknown(), "not discovered yet"),
         }
         sleep(DISCOVERY_RETRY).await;
     }
