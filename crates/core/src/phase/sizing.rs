@@ -20,10 +20,11 @@ pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
     // A run that comes back from a lost race, or follows one that was kept, first removes what is left.
     match sweep::sweep(pass) {
         sweep::Swept::Gone => {}
-        sweep::Swept::Removing(what) | sweep::Swept::Unknown(what) => {
+        sweep::Swept::Removing(what) => {
             pass.look_again_in(SETTLE);
             return Step::work(Reason::Removing, what);
         }
+        sweep::Swept::Unknown(what) => return unreadable(pass, &what),
     }
     let Some(busy) = pass.seen.other_runs.present() else {
         return unreadable(pass, pass.seen.other_runs.unknown().unwrap_or("other runs: no answer"));

@@ -1,0 +1,55 @@
+//! Texts and statuses of bounded size.
+
+use perfval_api::PerfValidationStatus;
+
+/// Longest message; keeps the whole status far under 32 KiB.
+const MESSAGE: usize = 1024;
+/// Largest status (bytes); etcd and every watcher carry it on each change.
+const STATUS: usize = 31 * 1024;
+
+/// Keeps a status within its size, whatever happened: what explains goes before what is needed to go on. The summary in
+/// the results ConfigMap keeps all of it.
+pub fn fit(status: &mut PerfValidationStatus) {
+    const SHORT: usize = 80;
+    let cuts: [fn(&mut PerfValidationStatus); 4] = [
+        |status| status.history.truncate(1),
+        |status| {
+            for finding in &mut status.diagnosis {
+                finding.evidence = cut(&finding.evidence, SHORT);
+            }
+        },
+        |status| {
+            for condition in &mut status.conditions {
+                condition.message = cut(&condition.message, SHORT);
+            }
+        },
+        |status| {
+            for trial in &mut status.trials {
+                trial.causes.truncate(1);
+            }
+        },
+    ];
+    for shorten in cuts {
+        if serde_json::to_string(status).is_ok_and(|json| json.len() <= STATUS) {
+            return;
+        }
+        shorten(status);
+    }
+}
+
+/// Cuts a text to the longest message that status holds.
+pub fn bounded(text: &str) -> String {
+    cut(text, MESSAGE)
+}
+
+/// Cuts a text at a character's edge.
+pub(crate) fn cut(text: &str, bytes: usize) -> String {
+    if text.len() <= bytes {
+        return text.to_owned();
+    }
+    let end = (0..=bytes - '…'.len_utf8())
+        .rev()
+        .find(|&end| text.is_char_boundary(end))
+        .unwrap_or(0);
+    format!("{}…", &text[..end])
+}
