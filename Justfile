@@ -46,7 +46,7 @@ check: fmt-check lint deny drift unit
 
 # Unit tests of every crate; no cluster, no root.
 unit *ARGS:
-    cargo test --quiet --workspace {{ARGS}}
+    @env -u PERFVAL_FUZZ_SECONDS cargo test --quiet --workspace {{ARGS}}
 
 # Feed broken results to the parsers for PERFVAL_FUZZ_SECONDS (default: a few seconds).
 fuzz:
