@@ -1,7 +1,7 @@
 //! Healthy deployments pass, degraded ones fail, and both say why.
 
 use perfval_api::{Phase, TrialOutcome, Verdict};
-use perfval_e2e::{Gpus, Validation, quick};
+use perfval_e2e::{Audit, Gpus, Validation, quick};
 use serde_json::json;
 
 use crate::ready;
@@ -10,8 +10,16 @@ use crate::ready;
 async fn a_healthy_node_passes_and_shows_its_numbers() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("e2e-pass").await;
+    let since = chrono::Utc::now();
     let run = Validation::create(&lab, quick("healthy", &namespace)).await;
     let status = run.ends(Verdict::Passed).await;
+    let audit = Audit::read(&lab, &namespace, since).await;
+    assert!(
+        (10..=40).contains(&audit.total()),
+        "a run of one trial made {} API writes: {:?}",
+        audit.total(),
+        audit.writes
+    );
 
     assert_eq!(status.reason.as_deref(), Some("GatesMet"));
     let metrics = status.metrics.as_ref().expect("metrics");

@@ -6,6 +6,11 @@ use std::path::Path;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 
+use crate::lab::Lab;
+
+/// The installed operator, as the API server knows it.
+const OPERATOR: &str = "system:serviceaccount:perfvalidation-system:perfvalidation-operator";
+
 /// Writes of the operator in one namespace, and the events before them.
 #[derive(Debug, Default)]
 pub struct Audit {
@@ -64,11 +69,13 @@ const WATCHED: [&str; 5] = [
 ];
 
 impl Audit {
-    /// Reads the log: writes of `user` in `namespace` since `since`.
+    /// Reads the lab's log: writes of the installed operator in `namespace` since `since`.
     ///
     /// # Panics
     /// If the log cannot be read.
-    pub fn read(log: &Path, user: &str, namespace: &str, since: DateTime<Utc>) -> Self {
+    pub async fn read(lab: &Lab, namespace: &str, since: DateTime<Utc>) -> Self {
+        let path = lab.run(&["audit-log"]).await;
+        let log = Path::new(path.trim());
         let text = std::fs::read_to_string(log).unwrap_or_else(|error| panic!("{}: {error}", log.display()));
         let mut audit = Self::default();
         let mut last_event: Option<DateTime<Utc>> = None;
@@ -82,7 +89,7 @@ impl Audit {
             {
                 continue;
             }
-            if entry.user.username != user {
+            if entry.user.username != OPERATOR {
                 if WATCHED.contains(&object.resource.as_str()) {
                     last_event = Some(entry.stage_timestamp);
                 }

@@ -12,7 +12,6 @@ use perfval_e2e::{Audit, Gpus, Lab, Operator, Validation, leftovers};
 
 /// Longest the demo waits for its verdict.
 const LIMIT: Duration = Duration::from_mins(10);
-const OPERATOR: &str = "system:serviceaccount:perfvalidation-system:perfvalidation-operator";
 const NAMESPACE: &str = "perf";
 const NAME: &str = "demo";
 
@@ -160,8 +159,7 @@ fn show_findings(status: &PerfValidationStatus) {
 
 async fn show_writes(lab: &Lab, since: chrono::DateTime<Utc>) {
     title("what it cost (audit log)");
-    let log = lab.run(&["audit-log"]).await;
-    let audit = Audit::read(log.trim().as_ref(), OPERATOR, NAMESPACE, since);
+    let audit = Audit::read(lab, NAMESPACE, since).await;
     let each: Vec<String> = audit
         .writes
         .iter()
