@@ -109,14 +109,17 @@ lab-down: build-lab
 lab-test: build-lab
     cargo test --quiet -p perfval-lab --features lab --test lab -- --test-threads 1
 
-# The CRD against a real API server.
+# Against a real API server: the CRD, and what the fake API server of other tests claims about it.
 admission: build-lab
     #!/usr/bin/env bash
     set -euo pipefail
-    cargo test --quiet -p perfval-e2e --features lab --test admission --no-run
-    {{lab}} up --control-plane
+    cargo test --quiet -p perfval-e2e --features lab --test admission --test api_server --no-run
+    {{lab}} down # one that an interrupted run left behind
     trap '{{lab}} down' EXIT
-    {{lab}} exec -- env CARGO_MANIFEST_DIR="$PWD/tests" "$(just test-binary admission)"
+    {{lab}} up --control-plane
+    for name in admission api_server; do
+      {{lab}} exec -- "$(just test-binary $name)"
+    done
 
 # Whole runs on the real cluster; `just e2e NAME` runs the tests whose name holds NAME.
 e2e *ARGS: build-lab image
@@ -124,8 +127,9 @@ e2e *ARGS: build-lab image
     set -euo pipefail
     cargo build --quiet -p perfval-e2e --features lab --bin demo
     cargo test --quiet -p perfval-e2e --features lab --no-run
-    {{lab}} up
+    {{lab}} down # one that an interrupted run left behind
     trap '{{lab}} down' EXIT
+    {{lab}} up
     {{lab}} load-image "$({{lab}} image operator {{release}}/perfvalidation-operator {{release}}/perfval-runner)"
     export LAB={{lab}} PERFVAL_CONFIG="$PWD/config" PERFVAL_OPERATOR={{release}}/perfvalidation-operator
     {{lab}} exec --network-only -- "$(just test-binary e2e)" --test-threads 1 {{ARGS}}

@@ -10,7 +10,7 @@ use machine::{cgroup_folders, lab_processes, namespace_members, namespace_of_the
 
 #[test]
 fn a_pod_gets_its_gpu_and_down_leaves_nothing() {
-    let lab = Lab::up(&["--gpus", "2"]);
+    let lab = Lab::up(&["--without-dynamo-image", "--gpus", "2"]);
     start_pod();
     let devices = kubectl(&["logs", "claimer"]);
     let gpus = devices
@@ -46,7 +46,7 @@ fn a_pod_gets_its_gpu_and_down_leaves_nothing() {
 
 #[test]
 fn down_leaves_nothing_after_everything_was_killed() {
-    let lab = Lab::up(&["--gpus", "1"]);
+    let lab = Lab::up(&["--without-dynamo-image", "--gpus", "1"]);
     start_pod();
     let namespace = namespace_of_the_lab();
     for pid in lab_processes() {
@@ -95,7 +95,7 @@ fn a_killed_process_is_reported_with_the_end_of_its_log() {
 
 #[test]
 fn faults_on_pods_and_on_the_dra_plugin() {
-    let _lab = Lab::up(&["--gpus", "2"]);
+    let _lab = Lab::up(&["--without-dynamo-image", "--gpus", "2"]);
     start_pod();
     let states = || ok(&["exec", "--", "sh", "-c", "ps -o stat= -C sh"]);
     assert!(!states().contains('T'), "{}", states());
@@ -123,6 +123,13 @@ fn faults_on_pods_and_on_the_dra_plugin() {
         events().contains("invalid device, empty device edits")
     });
     ok(&["fault", "clear"]);
+    // The kubelet tries a failed claim again after up to 80 s; a new pod is as good.
+    kubectl(&["delete", "pod", "second", "--timeout=120s"]);
+    assert!(
+        run(&["exec", "--", "kubectl", "apply", "-f", "-"], &second)
+            .status
+            .success()
+    );
     kubectl(&["wait", "--for=condition=Ready", "pod/second", "--timeout=180s"]);
 
     ok(&["fault", "slow-gpu", "1", "0.1"]);
