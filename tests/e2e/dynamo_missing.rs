@@ -1,4 +1,4 @@
-//! Without Dynamo a run ends as the user asked, and goes on by itself when Dynamo comes.
+//! Which Dynamo is there: without it a run ends as the user asked, and goes on by itself when Dynamo comes.
 
 use std::time::Duration;
 
@@ -10,44 +10,30 @@ use crate::ready;
 
 const CRD: &str = "crd/dynamographdeployments.nvidia.com";
 
-/// Takes the CRD away; its manifest, to bring it back.
-async fn remove_crd(lab: &Lab) -> String {
-    let text = lab.kubectl(&["get", CRD, "-o", "json"]).await;
-    let mut manifest: serde_json::Value = serde_json::from_str(&text).expect("a CRD");
-    for server_side in [
-        "resourceVersion",
-        "uid",
-        "creationTimestamp",
-        "generation",
-        "managedFields",
-    ] {
-        manifest["metadata"]
-            .as_object_mut()
-            .expect("metadata")
-            .remove(server_side);
-    }
-    manifest.as_object_mut().expect("a CRD").remove("status");
-    lab.kubectl(&["delete", CRD, "--timeout=60s"]).await;
-    manifest.to_string()
-}
-
-async fn restore_crd(lab: &Lab, manifest: &str) {
-    let file = std::env::temp_dir().join("perfval-e2e-dgd-crd.json");
-    std::fs::write(&file, manifest).expect("write the CRD");
-    lab.kubectl(&["create", "-f", &file.to_string_lossy()]).await;
+/// Lets the stand-in for Dynamo's operator serve these versions of its API; running ones follow.
+async fn serve(lab: &Lab, versions: &str) {
+    lab.run(&[
+        "exec",
+        "--",
+        "lab",
+        "dynamo-operator",
+        "--install-only",
+        "--served",
+        versions,
+    ])
+    .await;
     // kubectl's own wait fails on a CRD that has no condition yet.
-    eventually("the CRD is served", Duration::from_mins(1), || async {
+    eventually("the API is served", Duration::from_mins(1), || async {
         lab.try_kubectl(&["get", "dynamographdeployments", "-A"]).await
     })
     .await;
-    std::fs::remove_file(&file).expect("remove the file");
 }
 
 #[tokio::test]
 async fn a_missing_dynamo_fails_skips_or_is_waited_for() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("e2e-no-dynamo").await;
-    let crd = remove_crd(&lab).await;
+    lab.kubectl(&["delete", CRD, "--timeout=60s"]).await;
     let with = |name: &str, on_missing: &str, limit: &str| {
         let mut manifest = quick(name, &namespace);
         manifest["spec"]["onMissingDynamo"] = json!(on_missing);
@@ -74,7 +60,22 @@ async fn a_missing_dynamo_fails_skips_or_is_waited_for() {
         .await;
 
     // The operator is not restarted: it has to notice the new API by itself.
-    restore_crd(&lab, &crd).await;
+    serve(&lab, "both").await;
     waits.ends(Verdict::Passed).await;
     waits.delete().await;
+}
+
+#[tokio::test]
+async fn an_older_dynamo_is_spoken_to_in_its_own_version() {
+    let (lab, _operator) = ready().await;
+    let namespace = lab.namespace("e2e-v1alpha1").await;
+    serve(&lab, "v1alpha1").await;
+    let run = Validation::create(&lab, quick("older", &namespace)).await;
+    let status = run.ends(Verdict::Passed).await;
+    assert_eq!(
+        status.workload.map(|workload| workload.api_version).as_deref(),
+        Some("nvidia.com/v1alpha1")
+    );
+    run.delete().await;
+    serve(&lab, "both").await;
 }

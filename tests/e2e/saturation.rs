@@ -20,7 +20,9 @@ async fn hold_all(lab: &Lab, namespace: &str) {
     ]});
     let file = std::env::temp_dir().join(format!("{namespace}.json"));
     std::fs::write(&file, manifest.to_string()).expect("write the manifest");
-    lab.kubectl(&["apply", "-f", &file.to_string_lossy()]).await;
+    let applied = lab.try_kubectl(&["apply", "-f", &file.to_string_lossy()]).await;
+    std::fs::remove_file(&file).expect("remove the manifest");
+    applied.expect("the holder is created");
     lab.kubectl(&[
         "wait",
         "-n",
@@ -30,7 +32,6 @@ async fn hold_all(lab: &Lab, namespace: &str) {
         "--timeout=120s",
     ])
     .await;
-    std::fs::remove_file(&file).expect("remove the manifest");
 }
 
 #[tokio::test]

@@ -95,8 +95,9 @@ impl Audit {
                 }
             } else if object.resource != "leases" {
                 *audit.writes.entry(object.name()).or_default() += 1;
-                // Only the first write after somebody else's reacts to it.
-                if let Some(event) = last_event.take() {
+                // Only the first write after somebody else's reacts to it, and only if it began after it: the log is in order
+                // of the answers.
+                if let Some(event) = last_event.take_if(|event| *event <= entry.request_received_timestamp) {
                     audit.reactions.0.push(entry.request_received_timestamp - event);
                 }
             }

@@ -74,7 +74,10 @@ impl OutOfCluster {
         let program: PathBuf = std::env::var_os("PERFVAL_OPERATOR")
             .expect("PERFVAL_OPERATOR names the operator")
             .into();
-        let process = Command::new(program)
+        // The process is not in the lab's own pid namespace: it must not outlive a test that is ended by a signal.
+        let process = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL", "--"])
+            .arg(program)
             .args([
                 "run",
                 "--leader-elect=false",

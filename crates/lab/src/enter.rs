@@ -34,6 +34,8 @@ fn entering<A: AsRef<OsStr>>(state: &StateDir, namespaces: &[&str], program: &[A
         // nsenter does not keep the working directory.
         .arg(assignment("--chdir", folder))
         .arg(assignment("KUBECONFIG", state.kubeconfig("admin")))
+        // kubectl's discovery cache goes with the lab; another one has other CRDs at the same address.
+        .arg(assignment("KUBECACHEDIR", state.join("kube-cache")))
         .arg(assignment("PATH", path(state)))
         .args(program);
     Ok(command)

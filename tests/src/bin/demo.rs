@@ -37,7 +37,7 @@ async fn main() -> ExitCode {
 
     title("install the operator: kubectl apply -k config/lab");
     Operator::install(&lab, &config).await;
-    lab.kubectl(&["create", "namespace", NAMESPACE]).await;
+    lab.namespace(NAMESPACE).await;
 
     title("kubectl apply -f config/samples/demo.yaml");
     let since = Utc::now();
@@ -171,7 +171,7 @@ async fn show_writes(lab: &Lab, since: chrono::DateTime<Utc>) {
         each.join(", ")
     );
     if let Some(median) = audit.reactions.median_seconds() {
-        println!("from an event to the operator's next write: median {median:.2} s");
+        println!("from an event to the operator's next write: median {median:.3} s");
     }
 }
 

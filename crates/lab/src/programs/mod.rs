@@ -90,7 +90,7 @@ pub fn build(family: &Family, say: &mut dyn FnMut(&str)) -> Result<PathBuf, Erro
     }
     if packages::find("go").is_none() {
         return Err(Error::MissingPrograms {
-            missing: "go (1.26 or newer)".to_owned(),
+            missing: "go (1.26.8 or newer)".to_owned(),
             install: "the archive of https://go.dev/dl unpacked to /usr/local, with /usr/local/go/bin in PATH"
                 .to_owned(),
         });
