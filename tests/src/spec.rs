@@ -25,6 +25,7 @@ pub fn quick(name: &str, namespace: &str) -> Value {
                 "outputTokens": 16,
                 "requestsPerConcurrency": 4,
                 "minRequests": 64,
+                "requestTimeout": "60s",
                 "placement": "WorkloadNode",
             },
             "trials": {"rule": "Single", "max": 1},
@@ -32,7 +33,8 @@ pub fn quick(name: &str, namespace: &str) -> Value {
                 {"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "5"},
                 {"name": "ttft-p99", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=", "threshold": "20000"},
             ],
-            "timeouts": {"cleanup": "3m"},
+            // A worker that hangs must not hold a test for the defaults of a large model.
+            "timeouts": {"endpointProbe": "20s", "benchmark": "4m", "cleanup": "3m"},
         },
     })
 }
