@@ -22,9 +22,18 @@ async fn serve(lab: &Lab, versions: &str) {
         versions,
     ])
     .await;
-    // kubectl's own wait fails on a CRD that has no condition yet.
+    let version = if versions == "both" { "v1beta1" } else { versions };
     eventually("the API is served", Duration::from_mins(1), || async {
-        lab.try_kubectl(&["get", "dynamographdeployments", "-A"]).await
+        // Past kubectl's cache, which is refreshed by this: later calls would still ask for the old version.
+        let served = lab
+            .try_kubectl(&["api-resources", "--api-group=nvidia.com", "--cached=false"])
+            .await?;
+        let is_served = |line: &str| line.contains("dynamographdeployments") && line.contains(version);
+        if served.lines().any(is_served) {
+            Ok(())
+        } else {
+            Err(served)
+        }
     })
     .await;
 }
