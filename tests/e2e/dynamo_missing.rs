@@ -10,8 +10,8 @@ use crate::ready;
 
 const CRD: &str = "crd/dynamographdeployments.nvidia.com";
 
-/// Lets the stand-in for Dynamo's operator serve these versions of its API; running ones follow.
-async fn serve(lab: &Lab, versions: &str) {
+/// Installs the stand-in's API in these versions; a running stand-in follows.
+pub async fn install(lab: &Lab, versions: &str) {
     lab.run(&[
         "exec",
         "--",
@@ -22,6 +22,11 @@ async fn serve(lab: &Lab, versions: &str) {
         versions,
     ])
     .await;
+}
+
+/// Installs the API in these versions and waits until it is served.
+async fn serve(lab: &Lab, versions: &str) {
+    install(lab, versions).await;
     let version = if versions == "both" { "v1beta1" } else { versions };
     eventually("the API is served", Duration::from_mins(1), || async {
         // Past kubectl's cache, which is refreshed by this: later calls would still ask for the old version.

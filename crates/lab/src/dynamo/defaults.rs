@@ -52,7 +52,7 @@ pub fn container(graph: &Graph, component: &Component, worker_hash: &str, gpu_sp
         container.ports = Some(vec![port(SYSTEM), port((19090, "nixl"))]);
         container.startup_probe = Some(probe("/live", SYSTEM, PROBE_PERIOD_SECONDS, 5, 3600));
         // Twice: the mocker of 1.4.2 is healthy 0.6 s before its engine runs, and a request in between hangs it for ever
-        // (measured once in 60 runs). The real operator's first look comes late enough.
+        // (seen once). The real operator's first look comes late enough.
         container.readiness_probe = Some(Probe {
             success_threshold: Some(2),
             ..probe("/health", SYSTEM, PROBE_PERIOD_SECONDS, 4, 3)
