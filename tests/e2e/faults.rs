@@ -67,14 +67,3 @@ async fn a_deployment_that_never_gets_ready_ends_at_its_limit() {
     lab.run(&["fault", "clear"]).await;
     run.delete().await;
 }
-
-#[tokio::test]
-async fn a_restarted_api_server_does_not_change_the_verdict() {
-    let (lab, _operator) = ready().await;
-    let namespace = lab.namespace("e2e-apiserver").await;
-    let run = Validation::create(&lab, quick("apiserver", &namespace)).await;
-    run.phase(perfval_api::Phase::WaitingForReady).await;
-    lab.run(&["fault", "restart-apiserver"]).await;
-    run.ends(Verdict::Passed).await;
-    run.delete().await;
-}

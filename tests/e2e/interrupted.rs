@@ -11,7 +11,8 @@ async fn a_suspended_run_frees_its_gpus_and_a_resumed_one_starts_again() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("e2e-suspend").await;
     let run = Validation::create(&lab, quick("pause", &namespace)).await;
-    run.phase(Phase::WaitingForReady).await;
+    // Not before: a pod that still starts takes its whole grace of 60 s to end.
+    run.phase(Phase::Benchmarking).await;
     run.patch(json!({"spec": {"suspend": true}})).await;
     let status = run.phase(Phase::Suspended).await;
     assert_eq!(status.verdict, None);
@@ -29,7 +30,7 @@ async fn a_changed_spec_ends_the_run_and_starts_a_new_one() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("e2e-change").await;
     let run = Validation::create(&lab, quick("change", &namespace)).await;
-    run.phase(Phase::WaitingForReady).await;
+    run.phase(Phase::Sizing).await;
     run.patch(json!({"spec": {"placement": {"maxGPUs": 1}}})).await;
     let status = run
         .until("run 2 is over", |status| {

@@ -2,7 +2,7 @@
 
 use perfval_api::{Phase, TimelineEntry, Verdict};
 use perfval_e2e::{Lab, Validation, quick};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::ready;
 
@@ -67,14 +67,39 @@ async fn a_saturated_node_is_waited_for_and_then_reported() {
     run.delete().await;
 }
 
+/// A run whose gate nothing can meet.
+fn impossible(name: &str, namespace: &str) -> Value {
+    let mut manifest = quick(name, namespace);
+    manifest["spec"]["trials"] = json!({"rule": "Sequential", "max": 8});
+    manifest["spec"]["gates"] = json!([
+        {"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "100M"},
+    ]);
+    manifest
+}
+
 #[tokio::test]
-async fn two_runs_at_once_never_share_a_gpu() {
+async fn two_runs_at_once_never_share_a_gpu_and_each_has_its_own_verdict() {
     let (lab, _operator) = ready().await;
     let first = lab.namespace("e2e-two-a").await;
     let second = lab.namespace("e2e-two-b").await;
     let one = Validation::create(&lab, quick("one", &first)).await;
-    let two = Validation::create(&lab, quick("two", &second)).await;
-    let (one_status, two_status) = tokio::join!(one.ends(Verdict::Passed), two.ends(Verdict::Passed));
+    let two = Validation::create(&lab, impossible("two", &second)).await;
+    let (one_status, two_status) = tokio::join!(one.ends(Verdict::Passed), two.ends(Verdict::Failed));
+    assert_eq!(two_status.reason.as_deref(), Some("GatesMissed"));
+    assert_eq!(
+        two_status.trials.len(),
+        2,
+        "two trials that miss by half are enough: {:?}",
+        two_status.trials
+    );
+    assert!(
+        two_status
+            .diagnosis
+            .iter()
+            .any(|finding| finding.cause == "FarBelowGate"),
+        "{:?}",
+        two_status.diagnosis
+    );
 
     let held = |timeline: &[TimelineEntry]| {
         let deploying = timeline

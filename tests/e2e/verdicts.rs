@@ -133,32 +133,6 @@ async fn one_slow_gpu_under_round_robin_fails_and_is_named() {
 }
 
 #[tokio::test]
-async fn an_impossible_throughput_gate_fails_early() {
-    let (lab, _operator) = ready().await;
-    let namespace = lab.namespace("e2e-impossible").await;
-    let mut manifest = quick("impossible", &namespace);
-    manifest["spec"]["trials"] = json!({"rule": "Sequential", "max": 8});
-    manifest["spec"]["gates"] = json!([
-        {"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "100M"},
-    ]);
-    let run = Validation::create(&lab, manifest).await;
-    let status = run.ends(Verdict::Failed).await;
-    assert_eq!(status.reason.as_deref(), Some("GatesMissed"));
-    assert_eq!(
-        status.trials.len(),
-        2,
-        "two trials that miss by half are enough: {:?}",
-        status.trials
-    );
-    assert!(
-        status.diagnosis.iter().any(|finding| finding.cause == "FarBelowGate"),
-        "{:?}",
-        status.diagnosis
-    );
-    run.delete().await;
-}
-
-#[tokio::test]
 async fn without_gates_nothing_is_touched() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("e2e-skip").await;

@@ -9,7 +9,7 @@ use cluster::{Lab, POD, both, kubectl, ok, run, start_pod, within};
 use machine::{cgroup_folders, lab_processes, namespace_members, namespace_of_the_lab, traces};
 
 #[test]
-fn a_pod_gets_its_gpu_and_down_leaves_nothing() {
+fn a_pod_gets_its_gpu_faults_hit_it_and_down_leaves_nothing() {
     let lab = Lab::up(&["--without-dynamo-image", "--gpus", "2"]);
     start_pod();
     let devices = kubectl(&["logs", "claimer"]);
@@ -29,6 +29,9 @@ fn a_pod_gets_its_gpu_and_down_leaves_nothing() {
         BTreeSet::from(["gpu-0", "gpu-1"])
     );
 
+    faults_hit_a_pod();
+    faults_hit_the_dra_plugin();
+
     let namespace = namespace_of_the_lab();
     assert!(
         namespace_members(&namespace).len() > 12,
@@ -44,59 +47,7 @@ fn a_pod_gets_its_gpu_and_down_leaves_nothing() {
     );
 }
 
-#[test]
-fn down_leaves_nothing_after_everything_was_killed() {
-    let lab = Lab::up(&["--without-dynamo-image", "--gpus", "1"]);
-    start_pod();
-    let namespace = namespace_of_the_lab();
-    for pid in lab_processes() {
-        // Some end by themselves when the first is gone.
-        Command::new("kill").args(["-9", &pid.to_string()]).output().unwrap();
-    }
-    within("nothing survives the supervisor", || {
-        namespace_members(&namespace).is_empty()
-    });
-    let status = run(&["status"], "");
-    assert!(
-        !status.status.success() && both(&status).contains("the supervisor is gone"),
-        "{}",
-        both(&status)
-    );
-    ok(&["down"]);
-    assert_eq!(
-        traces().difference(&lab.before).collect::<Vec<_>>(),
-        Vec::<&String>::new()
-    );
-}
-
-#[test]
-fn a_killed_process_is_reported_with_the_end_of_its_log() {
-    let _lab = Lab::up(&["--control-plane"]);
-    assert!(ok(&["status"]).contains("up (control plane only"));
-    assert_eq!(ok(&["exec", "--", "kubectl", "get", "--raw=/readyz"]), "ok");
-    ok(&["exec", "--", "sh", "-c", "kill -9 $(pidof kube-scheduler)"]);
-    let mut said = String::new();
-    within("the death is noticed", || {
-        let status = run(&["status"], "");
-        said = both(&status);
-        !status.status.success()
-    });
-    assert!(
-        said.contains("kube-scheduler") && said.contains("DIED: signal: 9"),
-        "{said}"
-    );
-    assert!(
-        said.contains("scheduler") && said.contains("\n    I"),
-        "no log in {said}"
-    );
-    ok(&["fault", "start", "kube-scheduler"]);
-    ok(&["status"]);
-}
-
-#[test]
-fn faults_on_pods_and_on_the_dra_plugin() {
-    let _lab = Lab::up(&["--without-dynamo-image", "--gpus", "2"]);
-    start_pod();
+fn faults_hit_a_pod() {
     let states = || ok(&["exec", "--", "sh", "-c", "ps -o stat= -C sh"]);
     assert!(!states().contains('T'), "{}", states());
     ok(&["fault", "freeze", "default/claimer"]);
@@ -110,7 +61,9 @@ fn faults_on_pods_and_on_the_dra_plugin() {
     });
     let unknown = run(&["fault", "freeze", "default/claimer", "--container", "nobody"], "");
     assert!(!unknown.status.success());
+}
 
+fn faults_hit_the_dra_plugin() {
     ok(&["fault", "stale-dra"]);
     let second = POD.replace("name: claimer", "name: second");
     assert!(
@@ -151,8 +104,53 @@ fn faults_on_pods_and_on_the_dra_plugin() {
 }
 
 #[test]
-fn the_api_server_comes_back_with_everything_it_knew() {
+fn down_leaves_nothing_after_everything_was_killed() {
+    let lab = Lab::up(&["--without-dynamo-image", "--gpus", "1"]);
+    start_pod();
+    let namespace = namespace_of_the_lab();
+    for pid in lab_processes() {
+        // Some end by themselves when the first is gone.
+        Command::new("kill").args(["-9", &pid.to_string()]).output().unwrap();
+    }
+    within("nothing survives the supervisor", || {
+        namespace_members(&namespace).is_empty()
+    });
+    let status = run(&["status"], "");
+    assert!(
+        !status.status.success() && both(&status).contains("the supervisor is gone"),
+        "{}",
+        both(&status)
+    );
+    ok(&["down"]);
+    assert_eq!(
+        traces().difference(&lab.before).collect::<Vec<_>>(),
+        Vec::<&String>::new()
+    );
+}
+
+#[test]
+fn the_control_plane_reports_a_death_and_forgets_nothing() {
     let _lab = Lab::up(&["--control-plane"]);
+    assert!(ok(&["status"]).contains("up (control plane only"));
+    assert_eq!(ok(&["exec", "--", "kubectl", "get", "--raw=/readyz"]), "ok");
+    ok(&["exec", "--", "sh", "-c", "kill -9 $(pidof kube-scheduler)"]);
+    let mut said = String::new();
+    within("the death is noticed", || {
+        let status = run(&["status"], "");
+        said = both(&status);
+        !status.status.success()
+    });
+    assert!(
+        said.contains("kube-scheduler") && said.contains("DIED: signal: 9"),
+        "{said}"
+    );
+    assert!(
+        said.contains("scheduler") && said.contains("\n    I"),
+        "no log in {said}"
+    );
+    ok(&["fault", "start", "kube-scheduler"]);
+    ok(&["status"]);
+
     kubectl(&["create", "namespace", "kept"]);
     ok(&["fault", "restart-apiserver"]);
     kubectl(&["get", "namespace", "kept"]);
