@@ -5,6 +5,7 @@ mod e2e {
     pub mod dynamo_missing;
     pub mod faults;
     pub mod interrupted;
+    pub mod model_cache;
     pub mod restart;
     pub mod saturation;
     pub mod verdicts;

@@ -18,11 +18,7 @@ async fn hold_all(lab: &Lab, namespace: &str) {
              "containers": [{"name": "hold", "image": "localhost/pause:lab", "imagePullPolicy": "Never",
                  "resources": {"claims": [{"name": "gpus"}]}}]}},
     ]});
-    let file = std::env::temp_dir().join(format!("{namespace}.json"));
-    std::fs::write(&file, manifest.to_string()).expect("write the manifest");
-    let applied = lab.try_kubectl(&["apply", "-f", &file.to_string_lossy()]).await;
-    std::fs::remove_file(&file).expect("remove the manifest");
-    applied.expect("the holder is created");
+    lab.apply(&manifest).await;
     lab.kubectl(&[
         "wait",
         "-n",

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use kube::Client;
+use serde_json::Value;
 use tokio::process::Command;
 
 /// The running lab: its command and its API server.
@@ -76,6 +77,16 @@ impl Lab {
         } else {
             Err(text(&output.stderr))
         }
+    }
+
+    /// Applies a manifest.
+    ///
+    /// # Panics
+    /// If the API server refuses.
+    pub async fn apply(&self, manifest: &Value) {
+        let file = tempfile::NamedTempFile::new().expect("a temporary file");
+        std::fs::write(file.path(), manifest.to_string()).expect("write the manifest");
+        self.kubectl(&["apply", "-f", &file.path().to_string_lossy()]).await;
     }
 
     /// A namespace of its own for a test, made anew.

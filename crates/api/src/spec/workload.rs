@@ -50,7 +50,8 @@ pub struct Workload {
     #[x_kube(validation = Rule::new("!self.exists(a, a.matches('^--router-mode(=.*)?$'))")
         .message("write workload.routerMode instead of --router-mode"))]
     pub frontend_args: Vec<String>,
-    /// Environment of both components; names are unique.
+    /// Environment of both components and of the Job that fills `model.cache`, such as `HTTPS_PROXY` or `HF_ENDPOINT`; names
+    /// are unique.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     #[x_kube(

@@ -62,14 +62,21 @@ fn pod(run: &Run<'_>) -> PodSpec {
 
 fn container(run: &Run<'_>) -> Container {
     let workload = &run.spec().workload;
-    let env = [var("HF_HOME", CACHE_PATH), var("HOME", "/tmp")];
+    // The user's first, for a proxy or a mirror (HTTPS_PROXY, HF_ENDPOINT); the last of two equal names counts. The one
+    // pod that goes online says so: an image may be built to stay offline.
+    let ours = [
+        var("HF_HOME", CACHE_PATH),
+        var("HF_HUB_OFFLINE", "0"),
+        var("HOME", "/tmp"),
+    ];
+    let env = workload.env.iter().cloned().chain(ours).chain(token_env(run));
     Container {
         name: "fill".to_owned(),
         image: Some(workload.image.clone()),
         image_pull_policy: Some(workload.image_pull_policy.as_str().to_owned()),
         command: Some(["python3", "-c", FILL].map(str::to_owned).into()),
         args: Some(vec![run.spec().model.name.clone()]),
-        env: Some(env.into_iter().chain(token_env(run)).collect()),
+        env: Some(env.collect()),
         // No memory limit: the page cache of what is written counts and would kill large downloads.
         resources: Some(ResourceRequirements {
             requests: Some(
