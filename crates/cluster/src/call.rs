@@ -44,28 +44,47 @@ impl Cluster {
     where
         K: Resource + Clone + DeserializeOwned + Debug,
     {
+        self.list_reduced(api, params, |mut object| {
+            // Half of an object's bytes, and nobody reads them.
+            object.meta_mut().managed_fields = None;
+            Some(object)
+        })
+        .await
+    }
+
+    /// A consistent list of which only a part is kept: every page is reduced before the next one is read.
+    pub(crate) async fn list_reduced<K, T>(
+        &self,
+        api: &Api<K>,
+        params: ListParams,
+        mut reduce: impl FnMut(K) -> Option<T>,
+    ) -> Result<Vec<T>, Failure>
+    where
+        K: Clone + DeserializeOwned + Debug,
+    {
         let mut restarts = 0;
         loop {
-            match self.pages(api, params.clone()).await {
+            match self.pages(api, params.clone(), &mut reduce).await {
                 Err(expired) if expired.code() == Some(410) && restarts < RESTARTS => restarts += 1,
                 done => return done,
             }
         }
     }
 
-    async fn pages<K>(&self, api: &Api<K>, params: ListParams) -> Result<Vec<K>, Failure>
+    async fn pages<K, T>(
+        &self,
+        api: &Api<K>,
+        params: ListParams,
+        reduce: &mut impl FnMut(K) -> Option<T>,
+    ) -> Result<Vec<T>, Failure>
     where
-        K: Resource + Clone + DeserializeOwned + Debug,
+        K: Clone + DeserializeOwned + Debug,
     {
         let mut params = params.limit(PAGE);
         let mut all = Vec::new();
         loop {
-            let mut page = self.bounded(api.list(&params)).await?;
-            // Half of an object's bytes, and nobody reads them.
-            for object in &mut page.items {
-                object.meta_mut().managed_fields = None;
-            }
-            all.append(&mut page.items);
+            let page = self.bounded(api.list(&params)).await?;
+            all.extend(page.items.into_iter().filter_map(&mut *reduce));
             match page.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) => params = params.continue_token(&token),
                 None => return Ok(all),

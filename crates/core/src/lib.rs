@@ -9,6 +9,7 @@ pub mod decision;
 pub mod diagnosis;
 pub mod frame;
 pub mod gate;
+pub mod inventory;
 pub mod job;
 pub mod machine;
 pub mod names;

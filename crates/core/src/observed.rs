@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Node, Pod};
-use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceSlice};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::resource::v1::ResourceClaim;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::core::{ApiResource, DynamicObject};
 
+pub use crate::inventory::Inventory;
 use crate::seen::Seen;
 
 /// One part of the world that a phase reads.
@@ -106,23 +107,6 @@ pub struct OtherRun {
     pub name: String,
     /// Its node.
     pub node: String,
-}
-
-/// What sizing counts, read in this order; claims last, so that holders are never older than devices.
-#[derive(Clone, Debug, Default)]
-pub struct Inventory {
-    /// Our `DeviceClass`; absent: "no DRA here" or "half installed".
-    pub device_class: Seen<DeviceClass>,
-    /// `ResourceSlices` of all drivers; absent: the API is not served.
-    pub slices: Seen<Vec<ResourceSlice>>,
-    /// `DeviceTaintRules` as raw JSON (v1beta2 or v1); absent: the kind is not served, so there are none.
-    pub taint_rules: Seen<Vec<serde_json::Value>>,
-    /// Nodes.
-    pub nodes: Seen<Vec<Node>>,
-    /// Non-terminal pods of all namespaces.
-    pub pods: Seen<Vec<Pod>>,
-    /// `ResourceClaims` of all namespaces.
-    pub claims: Seen<Vec<ResourceClaim>>,
 }
 
 /// Kinds of children, in the order in which they are deleted.

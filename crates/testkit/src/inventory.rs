@@ -10,7 +10,7 @@ mod slice;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceSlice};
 use perfval_core::Seen;
-use perfval_core::observed::Inventory;
+use perfval_core::inventory::{self, ClaimUse, Inventory, PodUse, Slice, Strings};
 use serde_json::{Value, from_value, json};
 
 pub use claim::ClaimBuilder;
@@ -131,14 +131,46 @@ impl Cluster {
 
     /// What sizing reads, every part of it known.
     pub fn inventory(&self) -> Inventory {
+        let strings = &mut Strings::default();
+        let slices = self.slices.iter().map(|slice| Slice::read(slice, strings)).collect();
+        let nodes = self
+            .nodes
+            .iter()
+            .map(|node| inventory::Node::read(node, strings))
+            .collect();
+        let pods = self.pods.iter().filter_map(|pod| PodUse::read(pod, strings)).collect();
+        let claims = self
+            .claims
+            .iter()
+            .filter_map(|claim| ClaimUse::read(claim, strings))
+            .collect();
         Inventory {
             device_class: self.class.clone(),
-            slices: Seen::Present(self.slices.clone()),
+            slices: Seen::Present(slices),
             taint_rules: Seen::Present(self.taint_rules.clone()),
-            nodes: Seen::Present(self.nodes.clone()),
-            pods: Seen::Present(self.pods.clone()),
-            claims: Seen::Present(self.claims.clone()),
+            nodes: Seen::Present(nodes),
+            pods: Seen::Present(pods),
+            claims: Seen::Present(claims),
         }
+    }
+
+    /// The objects themselves, as an API server holds them.
+    pub fn objects(&self) -> Vec<Value> {
+        let rules = self.taint_rules.iter().map(|rule| {
+            let mut rule = rule.clone();
+            rule["apiVersion"] = json!("resource.k8s.io/v1beta2");
+            rule["kind"] = json!("DeviceTaintRule");
+            rule
+        });
+        let class = self.class.present().map(|class| json!(class));
+        class
+            .into_iter()
+            .chain(self.slices.iter().map(|slice| json!(slice)))
+            .chain(rules)
+            .chain(self.nodes.iter().map(|node| json!(node)))
+            .chain(self.pods.iter().map(|pod| json!(pod)))
+            .chain(self.claims.iter().map(|claim| json!(claim)))
+            .collect()
     }
 }
 

@@ -6,7 +6,7 @@ use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceSlice};
 use kube::api::{Api, ListParams};
 use kube::core::{ApiResource, DynamicObject};
 use perfval_core::Run;
-use perfval_core::observed::Inventory;
+use perfval_core::inventory::{self, ClaimUse, Inventory, PodUse, Slice, Strings};
 use serde_json::Value;
 
 use crate::Cluster;
@@ -25,17 +25,36 @@ impl Cluster {
         let claims: Api<ResourceClaim> = Api::all(self.client.clone());
         let everything = ListParams::default;
         let running = ListParams::default().fields("status.phase!=Succeeded,status.phase!=Failed");
+        let mut strings = Strings::default();
         // A struct's fields are evaluated in the order in which they are written here.
         Inventory {
             device_class: seen(read(
                 &format!("get DeviceClass {class}"),
                 self.bounded(classes.get(class)).await,
             )),
-            slices: seen(read("list ResourceSlices", self.list(&slices, everything()).await)),
+            slices: seen(read(
+                "list ResourceSlices",
+                self.list_reduced(&slices, everything(), |slice| Some(Slice::read(&slice, &mut strings)))
+                    .await,
+            )),
             taint_rules: seen(self.taint_rules().await),
-            nodes: seen(read("list Nodes", self.list(&nodes, everything()).await)),
-            pods: seen(read("list Pods", self.list(&pods, running).await)),
-            claims: seen(read("list ResourceClaims", self.list(&claims, everything()).await)),
+            nodes: seen(read(
+                "list Nodes",
+                self.list_reduced(&nodes, everything(), |node| {
+                    Some(inventory::Node::read(&node, &mut strings))
+                })
+                .await,
+            )),
+            pods: seen(read(
+                "list Pods",
+                self.list_reduced(&pods, running, |pod| PodUse::read(&pod, &mut strings))
+                    .await,
+            )),
+            claims: seen(read(
+                "list ResourceClaims",
+                self.list_reduced(&claims, everything(), |claim| ClaimUse::read(&claim, &mut strings))
+                    .await,
+            )),
         }
     }
 

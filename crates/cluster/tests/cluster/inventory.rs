@@ -64,7 +64,7 @@ fn put_pods(world: &World, count: usize) {
         let name = format!("pod-{number:04}");
         world.server.put(json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "any", "name": name},
-            "status": {"phase": "Running"},
+            "spec": {"nodeName": "n1", "containers": []}, "status": {"phase": "Running"},
         }));
     }
 }

@@ -2,36 +2,33 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::resource::v1::{DeviceRequestAllocationResult, ResourceClaim};
-use kube::ResourceExt;
-
 use super::pools::{DeviceId, pools};
-use crate::observed::Inventory;
+use crate::inventory::{ClaimUse, Inventory};
 
 /// Devices in use, with the claims that hold them.
 #[derive(Default)]
 pub struct BusyDevices<'a> {
     /// Given to one claim as a whole.
-    whole: BTreeMap<DeviceId<'a>, Vec<String>>,
+    whole: BTreeMap<DeviceId<'a>, Vec<&'a str>>,
     /// Given to any number of claims in shares.
     shared: BTreeSet<DeviceId<'a>>,
 }
 
 impl<'a> BusyDevices<'a> {
-    /// Reads `status.allocation` of every claim. Admin access takes nothing.
-    pub fn of(claims: &'a [ResourceClaim]) -> Self {
+    /// Devices of every claim.
+    pub fn of(claims: &'a [ClaimUse]) -> Self {
         let mut busy = Self::default();
         for claim in claims {
-            for result in results(claim).filter(|result| result.admin_access != Some(true)) {
+            for held in &claim.devices {
                 let id = DeviceId {
-                    driver: &result.driver,
-                    pool: &result.pool,
-                    device: &result.device,
+                    driver: &held.driver,
+                    pool: &held.pool,
+                    device: &held.device,
                 };
-                if result.share_id.is_some() {
+                if held.shared {
                     busy.shared.insert(id);
                 } else {
-                    busy.whole.entry(id).or_default().push(name(claim));
+                    busy.whole.entry(id).or_default().push(&claim.name);
                 }
             }
         }
@@ -54,7 +51,7 @@ pub fn warnings(inventory: &Inventory) -> Vec<String> {
     let published: BTreeSet<DeviceId<'_>> = pools.iter().flat_map(|pool| pool.devices().map(|(id, _)| id)).collect();
     let mut warnings = Vec::new();
     for (id, mut holders) in BusyDevices::of(claims).whole {
-        holders.sort();
+        holders.sort_unstable();
         let device = format!("{}/{}/{}", id.driver, id.pool, id.device);
         if !published.contains(&id) {
             warnings.push(format!(
@@ -67,17 +64,4 @@ pub fn warnings(inventory: &Inventory) -> Vec<String> {
         }
     }
     warnings
-}
-
-fn results(claim: &ResourceClaim) -> impl Iterator<Item = &DeviceRequestAllocationResult> {
-    let allocation = claim.status.as_ref().and_then(|status| status.allocation.as_ref());
-    let devices = allocation.and_then(|allocation| allocation.devices.as_ref());
-    devices
-        .and_then(|devices| devices.results.as_ref())
-        .into_iter()
-        .flatten()
-}
-
-fn name(claim: &ResourceClaim) -> String {
-    format!("{}/{}", claim.namespace().unwrap_or_default(), claim.name_any())
 }

@@ -2,14 +2,15 @@
 
 use std::cmp::Reverse;
 
-use k8s_openapi::api::core::v1::{Node, Pod};
 use perfval_api::{AllocationMode, PerfValidationSpec, Reason};
 
 use super::Sizing;
 use super::dra::Dra;
-use super::examine::{World, name};
+use super::examine::World;
+use super::pods::PodsByNode;
 use crate::Seen;
-use crate::observed::{Inventory, OtherRun};
+use crate::inventory::{Inventory, Node, PodUse};
+use crate::observed::OtherRun;
 
 /// Nodes that a message names.
 const NAMED_NODES: usize = 10;
@@ -34,7 +35,7 @@ pub fn choose(inventory: &Inventory, spec: &PerfValidationSpec, busy: &[OtherRun
     }
     let world = World {
         dra: Dra::read(inventory, class),
-        pods,
+        pods: PodsByNode::of(pods),
         spec,
         busy,
     };
@@ -45,7 +46,7 @@ pub fn choose(inventory: &Inventory, spec: &PerfValidationSpec, busy: &[OtherRun
         match world.examine(node) {
             Ok(Some(candidate)) => candidates.push(candidate),
             Ok(None) => {}
-            Err((reason, why)) => excluded.push((reason, name(node).to_owned(), why)),
+            Err((reason, why)) => excluded.push((reason, node.name.to_string(), why)),
         }
     }
     candidates.sort_by(|a, b| (Reverse(a.usable), &a.plan.node).cmp(&(Reverse(b.usable), &b.plan.node)));
@@ -56,7 +57,7 @@ pub fn choose(inventory: &Inventory, spec: &PerfValidationSpec, busy: &[OtherRun
 }
 
 /// Nodes and pods, once every part is known.
-fn read(inventory: &Inventory) -> Result<(&[Node], &[Pod]), String> {
+fn read(inventory: &Inventory) -> Result<(&[Node], &[PodUse]), String> {
     let Inventory {
         device_class,
         slices,

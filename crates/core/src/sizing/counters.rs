@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::resource::v1::{Counter, Device};
 use rust_decimal::Decimal;
 
 use super::pools::Pool;
-use crate::quantity;
+use crate::inventory::{Consumption, Counter, Device};
 
 /// What is left of the counters of a pool, by set and counter.
 pub struct Counters<'a> {
@@ -16,15 +15,7 @@ pub struct Counters<'a> {
 impl<'a> Counters<'a> {
     /// The counters of a valid pool with nothing taken.
     pub fn of(pool: &Pool<'a>) -> Self {
-        let sets = pool
-            .slices()
-            .flat_map(|slice| slice.spec.shared_counters.iter().flatten());
-        let counters = sets.flat_map(|set| {
-            let set_name = set.name.as_str();
-            set.counters
-                .iter()
-                .map(move |(name, counter)| ((set_name, name.as_str()), value(counter)))
-        });
+        let counters = pool.slices().flat_map(|slice| amounts(&slice.shared_counters));
         Self {
             left: counters.map(|(key, value)| (key, value.unwrap_or_default())).collect(),
         }
@@ -32,7 +23,7 @@ impl<'a> Counters<'a> {
 
     /// Takes what a device consumes, whether or not it is there: the scheduler has given it away already.
     pub fn take(&mut self, device: &'a Device) {
-        for (key, amount) in consumption(device) {
+        for (key, amount) in amounts(&device.consumes) {
             if let Some(left) = self.left.get_mut(&key) {
                 *left -= amount.unwrap_or_default();
             }
@@ -41,7 +32,7 @@ impl<'a> Counters<'a> {
 
     /// Whether everything that a device consumes is still there.
     pub fn suffice(&self, device: &Device) -> bool {
-        consumption(device).all(|(key, amount)| {
+        amounts(&device.consumes).all(|(key, amount)| {
             let left = self.left.get(&key).copied().unwrap_or_default();
             amount.is_some_and(|amount| amount <= left)
         })
@@ -52,25 +43,20 @@ impl<'a> Counters<'a> {
 pub fn fault(pool: &Pool<'_>) -> Option<String> {
     let mut known = BTreeSet::new();
     let mut sets = BTreeSet::new();
-    for set in pool
-        .slices()
-        .flat_map(|slice| slice.spec.shared_counters.iter().flatten())
-    {
-        if !sets.insert(set.name.as_str()) {
-            return Some(format!("two counter sets are called {}", set.name));
+    for Consumption { set, counters } in pool.slices().flat_map(|slice| &slice.shared_counters) {
+        if !sets.insert(&**set) {
+            return Some(format!("two counter sets are called {set}"));
         }
-        for (name, counter) in &set.counters {
-            if value(counter).is_none() {
-                return Some(format!(
-                    "counter {}/{name} is not a number: {}",
-                    set.name, counter.value.0
-                ));
+        for Counter { name, value } in counters {
+            if let Err(text) = value {
+                return Some(format!("counter {set}/{name} is not a number: {text}"));
             }
-            known.insert((set.name.as_str(), name.as_str()));
+            known.insert((&**set, &**name));
         }
     }
     pool.devices().find_map(|(id, device)| {
-        let ((set, counter), _) = consumption(device).find(|(key, amount)| !known.contains(key) || amount.is_none())?;
+        let ((set, counter), _) =
+            amounts(&device.consumes).find(|(key, amount)| !known.contains(key) || amount.is_none())?;
         Some(format!(
             "{} consumes {set}/{counter}, which the pool does not have",
             id.device
@@ -78,16 +64,11 @@ pub fn fault(pool: &Pool<'_>) -> Option<String> {
     })
 }
 
-fn consumption(device: &Device) -> impl Iterator<Item = ((&str, &str), Option<Decimal>)> {
-    device.consumes_counters.iter().flatten().flat_map(|consumed| {
-        let set = consumed.counter_set.as_str();
-        consumed
-            .counters
+/// Amounts by set and counter; none for one that is not a number.
+fn amounts(sets: &[Consumption]) -> impl Iterator<Item = ((&str, &str), Option<Decimal>)> {
+    sets.iter().flat_map(|Consumption { set, counters }| {
+        counters
             .iter()
-            .map(move |(name, counter)| ((set, name.as_str()), value(counter)))
+            .map(move |Counter { name, value }| ((&**set, &**name), value.as_ref().ok().copied()))
     })
-}
-
-fn value(counter: &Counter) -> Option<Decimal> {
-    quantity::parse(&counter.value.0)
 }

@@ -3,8 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use k8s_openapi::api::core::v1::Node;
-use k8s_openapi::api::resource::v1::{Device, DeviceAttribute};
 use serde_json::Value;
 
 use super::busy_devices::BusyDevices;
@@ -12,6 +10,7 @@ use super::counters::Counters;
 use super::pools::{DeviceId, Pool};
 use super::selector::{NotEvaluable, Selectors};
 use super::taints::device_taint;
+use crate::inventory::{Attribute, Device, Node};
 
 /// The devices of a class on one node.
 #[derive(Default)]
@@ -106,15 +105,11 @@ pub fn first_fit<'a>(
             let gpu = PhysicalGpu::of(&id, device);
             let rejection = if busy.contains(&id) {
                 Some(Rejection::InUse)
-            } else if device.allow_multiple_allocations == Some(true) {
+            } else if device.shareable {
                 Some(Rejection::Shareable)
             } else if let Some(taint) = device_taint(&id, device, rules) {
                 Some(Rejection::Tainted(taint))
-            } else if device
-                .binding_conditions
-                .as_ref()
-                .is_some_and(|conditions| !conditions.is_empty())
-            {
+            } else if device.binds_later {
                 Some(Rejection::BindsLater)
             } else if held.iter().any(|other| other.excludes(&gpu)) {
                 Some(Rejection::TwinInUse)
@@ -143,7 +138,7 @@ struct PhysicalGpu<'a> {
 
 impl<'a> PhysicalGpu<'a> {
     fn of(id: &DeviceId<'a>, device: &'a Device) -> Self {
-        let mark = |name: &str| attribute(id, device, name)?.string.as_deref();
+        let mark = |name: &str| attribute(id, device, name)?.string();
         Self {
             marks: ["uuid", "parentUUID", "resource.kubernetes.io/pciBusID"]
                 .into_iter()
@@ -161,9 +156,8 @@ impl<'a> PhysicalGpu<'a> {
 }
 
 /// An attribute of a device; an unqualified name is also found under the driver's own domain.
-pub fn attribute<'a>(id: &DeviceId<'_>, device: &'a Device, name: &str) -> Option<&'a DeviceAttribute> {
-    let attributes = device.attributes.as_ref()?;
-    attributes
-        .get(name)
-        .or_else(|| attributes.get(&format!("{}/{name}", id.driver)))
+pub fn attribute<'a>(id: &DeviceId<'_>, device: &'a Device, name: &str) -> Option<&'a Attribute> {
+    device
+        .attribute(name)
+        .or_else(|| device.attribute(&format!("{}/{name}", id.driver)))
 }

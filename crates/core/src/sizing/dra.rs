@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::resource::v1::DeviceClass;
 use perfval_api::Reason;
 use serde_json::Value;
@@ -12,7 +11,7 @@ use super::devices::{NodeDevices, first_fit};
 use super::pools::{Pool, PoolState, pools};
 use super::selector::{NotEvaluable, Selectors};
 use crate::Seen;
-use crate::observed::Inventory;
+use crate::inventory::{Inventory, Node};
 
 /// Why the devices of a node cannot be counted.
 pub type Obstacle = (Reason, String);

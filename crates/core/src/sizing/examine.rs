@@ -1,19 +1,20 @@
 //! One node: the plan for it, or the reason against it.
 
-use k8s_openapi::api::core::v1::{Node, Pod};
 use perfval_api::{AllocationMode, DeviceStatus, PerfValidationSpec, PlacementStatus, Reason};
 
 use super::devices::{NodeDevices, attribute};
 use super::dra::{Dra, Obstacle};
-use super::node::{ineligible, label, says_it_has_gpus, tolerations};
+use super::node::{ineligible, says_it_has_gpus, tolerations};
+use super::pods::PodsByNode;
 use super::room::room;
 use super::{DEVICE_PLUGIN, DRA, plugin};
+use crate::inventory::{Attribute, Node};
 use crate::observed::OtherRun;
 
 /// Everything that a node is judged by.
 pub struct World<'a> {
     pub dra: Dra<'a>,
-    pub pods: &'a [Pod],
+    pub pods: PodsByNode<'a>,
     pub spec: &'a PerfValidationSpec,
     pub busy: &'a [OtherRun],
 }
@@ -34,7 +35,7 @@ enum Ledger {
 impl World<'_> {
     /// A plan for a node, the reason against it, or nothing for a node that has no GPUs at all.
     pub fn examine(&self, node: &Node) -> Result<Option<Candidate>, Obstacle> {
-        let plugin = plugin::count(node, &self.spec.placement.resource_name, self.pods);
+        let plugin = plugin::count(node, &self.spec.placement.resource_name, self.pods.on(node));
         let unsettled = self.dra.unsettled(node);
         let has_devices = self.dra.has_gpus(node);
         if !has_devices && plugin.is_none() && unsettled.is_none() && !says_it_has_gpus(node) {
@@ -46,7 +47,7 @@ impl World<'_> {
         if let Some(other) = self
             .busy
             .iter()
-            .filter(|other| other.node == name(node))
+            .filter(|other| *other.node == *node.name)
             .map(|other| &other.name)
             .min()
         {
@@ -123,8 +124,8 @@ impl World<'_> {
         let used = format!("{} in use or unhealthy", gpus.total - gpus.free);
         let candidate = self.candidate(node, DEVICE_PLUGIN, gpus.total, gpus.free, &used)?;
         let plan = PlacementStatus {
-            product: label(node, "nvidia.com/gpu.product").map(str::to_owned),
-            driver_version: label(node, "nvidia.com/cuda.driver-version.full").map(str::to_owned),
+            product: node.label("nvidia.com/gpu.product").map(str::to_owned),
+            driver_version: node.label("nvidia.com/cuda.driver-version.full").map(str::to_owned),
             ..candidate.plan
         };
         Ok(Candidate { plan, ..candidate })
@@ -146,7 +147,7 @@ impl World<'_> {
         if free < min {
             return Err((Reason::Saturated, format!("{free} of {total} GPUs free ({used})")));
         }
-        let room = room(node, self.pods, self.spec);
+        let room = room(node, self.pods.on(node), self.spec);
         let usable = free.min(room.workers);
         if usable < min {
             let why = format!(
@@ -163,7 +164,7 @@ impl World<'_> {
         Ok(Candidate {
             usable,
             plan: PlacementStatus {
-                node: name(node).to_owned(),
+                node: node.name.to_string(),
                 allocation: allocation.to_owned(),
                 gpus,
                 node_gpus: total,
@@ -181,7 +182,7 @@ fn described(plan: PlacementStatus, devices: &NodeDevices<'_>) -> PlacementStatu
         let mut values: Vec<&str> = chosen
             .iter()
             .filter_map(|(id, device)| attribute(id, device, name))
-            .filter_map(|attribute| attribute.string.as_deref().or(attribute.version.as_deref()))
+            .filter_map(Attribute::text)
             .collect();
         values.sort_unstable();
         values.dedup();
@@ -195,16 +196,13 @@ fn described(plan: PlacementStatus, devices: &NodeDevices<'_>) -> PlacementStatu
             .map(|(id, device)| DeviceStatus {
                 pool: id.pool.to_owned(),
                 name: id.device.to_owned(),
-                uuid: attribute(id, device, "uuid").and_then(|uuid| uuid.string.clone()),
+                uuid: attribute(id, device, "uuid")
+                    .and_then(Attribute::string)
+                    .map(str::to_owned),
             })
             .collect(),
         ..plan
     }
-}
-
-/// Name of a node.
-pub fn name(node: &Node) -> &str {
-    node.metadata.name.as_deref().unwrap_or_default()
 }
 
 fn count(devices: usize) -> i64 {

@@ -1,9 +1,10 @@
 //! Whether our pods may run on a node.
 
-use k8s_openapi::api::core::v1::{Node, Taint, Toleration};
+use k8s_openapi::api::core::v1::Toleration;
 use perfval_api::PerfValidationSpec;
 
 use super::taints::{strict, tolerated, toleration};
+use crate::inventory::Node;
 
 /// Taints that the cluster itself puts on a node in trouble; they are never tolerated on a node's behalf.
 const TROUBLE: &str = "node.kubernetes.io/";
@@ -12,25 +13,25 @@ const GPU_PRESENT: &str = "nvidia.com/gpu.present";
 
 /// Why none of our pods may run on a node, if so.
 pub fn ineligible(node: &Node, spec: &PerfValidationSpec) -> Option<String> {
-    if node.metadata.deletion_timestamp.is_some() {
+    if node.deleting {
         return Some("is being deleted".to_owned());
     }
-    if !is_ready(node) {
+    if !node.ready {
         return Some("is not Ready".to_owned());
     }
-    if node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true) {
+    if node.unschedulable {
         return Some("is cordoned".to_owned());
     }
     let missing = spec
         .placement
         .node_selector
         .iter()
-        .find(|(key, value)| label(node, key) != Some(value.as_str()));
+        .find(|(key, value)| node.label(key) != Some(value.as_str()));
     if let Some((key, value)) = missing {
         return Some(format!("does not carry {key}={value}"));
     }
     let tolerations = tolerations(node, spec);
-    let taint = strict(taints(node)).find(|taint| !tolerated(taint, &tolerations))?;
+    let taint = strict(&node.taints).find(|taint| !tolerated(taint, &tolerations))?;
     Some(format!(
         "has the taint {}:{}, which is not tolerated",
         taint.key, taint.effect
@@ -42,7 +43,7 @@ pub fn tolerations(node: &Node, spec: &PerfValidationSpec) -> Vec<Toleration> {
     if !spec.placement.tolerations.is_empty() {
         return spec.placement.tolerations.clone();
     }
-    strict(taints(node))
+    strict(&node.taints)
         .filter(|taint| !taint.key.starts_with(TROUBLE))
         .map(toleration)
         .collect()
@@ -50,25 +51,5 @@ pub fn tolerations(node: &Node, spec: &PerfValidationSpec) -> Vec<Toleration> {
 
 /// Whether the node claims to have GPUs.
 pub fn says_it_has_gpus(node: &Node) -> bool {
-    label(node, GPU_PRESENT) == Some("true")
-}
-
-/// A label of a node.
-pub fn label<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
-    node.metadata.labels.as_ref()?.get(key).map(String::as_str)
-}
-
-fn is_ready(node: &Node) -> bool {
-    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
-    conditions
-        .into_iter()
-        .flatten()
-        .any(|condition| condition.type_ == "Ready" && condition.status == "True")
-}
-
-fn taints(node: &Node) -> &[Taint] {
-    node.spec
-        .as_ref()
-        .and_then(|spec| spec.taints.as_deref())
-        .unwrap_or_default()
+    node.label(GPU_PRESENT) == Some("true")
 }

@@ -1,18 +1,19 @@
 //! Node selectors, as the scheduler reads them.
 
-use k8s_openapi::api::core::v1::{Node, NodeSelector, NodeSelectorRequirement};
+use k8s_openapi::api::core::v1::{NodeSelector, NodeSelectorRequirement};
+
+use crate::inventory::Node;
 
 /// Whether any term of a selector matches. An empty term matches nothing.
 pub fn matches(selector: &NodeSelector, node: &Node) -> bool {
     selector.node_selector_terms.iter().any(|term| {
         let expressions = term.match_expressions.as_deref().unwrap_or_default();
         let fields = term.match_fields.as_deref().unwrap_or_default();
-        let label = |key: &str| node.metadata.labels.as_ref()?.get(key).map(String::as_str);
-        let field = |key: &str| node.metadata.name.as_deref().filter(|_| key == "metadata.name");
+        let field = |key: &str| (key == "metadata.name").then_some(&*node.name);
         !(expressions.is_empty() && fields.is_empty())
             && expressions
                 .iter()
-                .all(|requirement| holds(requirement, label(&requirement.key)))
+                .all(|requirement| holds(requirement, node.label(&requirement.key)))
             && fields
                 .iter()
                 .all(|requirement| holds(requirement, field(&requirement.key)))
@@ -39,11 +40,12 @@ mod tests {
     use serde_json::{from_value, json};
 
     use super::*;
+    use crate::inventory::Strings;
 
     #[test]
     fn operators_mean_what_they_mean_to_the_scheduler() {
-        let node: Node =
-            from_value(json!({ "metadata": { "name": "n1", "labels": { "zone": "a", "cores": "64" } } })).unwrap();
+        let node = json!({ "metadata": { "name": "n1", "labels": { "zone": "a", "cores": "64" } } });
+        let node = Node::read(&from_value(node).unwrap(), &mut Strings::default());
         let cases = [
             (json!({ "key": "zone", "operator": "In", "values": ["b", "a"] }), true),
             (json!({ "key": "zone", "operator": "In", "values": ["b"] }), false),

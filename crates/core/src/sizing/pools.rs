@@ -2,10 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::Node;
-use k8s_openapi::api::resource::v1::{Device, ResourceSlice};
-
 use super::node_selector;
+use crate::inventory::{Device, Node, Slice, Target};
 
 /// A device of any driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,9 +18,9 @@ pub struct Pool<'a> {
     pub driver: &'a str,
     pub name: &'a str,
     /// Slices of the highest generation, by name: the order in which the scheduler walks them.
-    newest: Vec<&'a ResourceSlice>,
+    newest: Vec<&'a Slice>,
     /// Slices of earlier generations, which a driver has not removed yet.
-    outdated: Vec<&'a ResourceSlice>,
+    outdated: Vec<&'a Slice>,
 }
 
 /// Whether the devices of a pool can be counted.
@@ -37,11 +35,10 @@ pub enum PoolState {
 }
 
 /// All pools, by driver and name.
-pub fn pools(slices: &[ResourceSlice]) -> Vec<Pool<'_>> {
-    let mut groups: BTreeMap<(&str, &str), Vec<&ResourceSlice>> = BTreeMap::new();
+pub fn pools(slices: &[Slice]) -> Vec<Pool<'_>> {
+    let mut groups: BTreeMap<(&str, &str), Vec<&Slice>> = BTreeMap::new();
     for slice in slices {
-        let key = (slice.spec.driver.as_str(), slice.spec.pool.name.as_str());
-        groups.entry(key).or_default().push(slice);
+        groups.entry((&slice.driver, &slice.pool)).or_default().push(slice);
     }
     groups
         .into_iter()
@@ -49,12 +46,12 @@ pub fn pools(slices: &[ResourceSlice]) -> Vec<Pool<'_>> {
         .collect()
 }
 
-fn pool<'a>(driver: &'a str, name: &'a str, mut slices: Vec<&'a ResourceSlice>) -> Pool<'a> {
-    slices.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
-    let generation = slices.iter().map(|slice| slice.spec.pool.generation).max();
+fn pool<'a>(driver: &'a str, name: &'a str, mut slices: Vec<&'a Slice>) -> Pool<'a> {
+    slices.sort_by(|a, b| a.name.cmp(&b.name));
+    let generation = slices.iter().map(|slice| slice.generation).max();
     let (newest, outdated) = slices
         .into_iter()
-        .partition(|slice| Some(slice.spec.pool.generation) == generation);
+        .partition(|slice| Some(slice.generation) == generation);
     Pool {
         driver,
         name,
@@ -66,11 +63,7 @@ fn pool<'a>(driver: &'a str, name: &'a str, mut slices: Vec<&'a ResourceSlice>) 
 impl<'a> Pool<'a> {
     /// Whether the pool can be counted. Completeness is that of the whole pool, also of slices for other nodes.
     pub fn state(&self) -> PoolState {
-        let announced: BTreeSet<i64> = self
-            .newest
-            .iter()
-            .map(|slice| slice.spec.pool.resource_slice_count)
-            .collect();
+        let announced: BTreeSet<i64> = self.newest.iter().map(|slice| slice.slice_count).collect();
         let present = self.newest.len();
         let count = announced.last().copied().unwrap_or_default();
         if announced.len() != 1 || i64::try_from(present) != Ok(count) {
@@ -103,14 +96,14 @@ impl<'a> Pool<'a> {
     }
 
     /// The slices in force.
-    pub fn slices(&self) -> impl Iterator<Item = &'a ResourceSlice> {
+    pub fn slices(&self) -> impl Iterator<Item = &'a Slice> {
         self.newest.iter().copied()
     }
 
-    fn slices_and_devices(&self) -> impl Iterator<Item = (DeviceId<'a>, &'a ResourceSlice, &'a Device)> {
+    fn slices_and_devices(&self) -> impl Iterator<Item = (DeviceId<'a>, &'a Slice, &'a Device)> {
         let (driver, pool) = (self.driver, self.name);
         self.newest.iter().flat_map(move |slice| {
-            slice.spec.devices.iter().flatten().map(move |device| {
+            slice.devices.iter().map(move |device| {
                 let id = DeviceId {
                     driver,
                     pool,
@@ -131,43 +124,32 @@ impl<'a> Pool<'a> {
     }
 }
 
-fn targets(slice: &ResourceSlice, node: &Node) -> bool {
-    if slice.spec.per_device_node_selection == Some(true) {
-        return slice
-            .spec
-            .devices
-            .iter()
-            .flatten()
-            .any(|device| device_targets(slice, device, node));
+fn targets(slice: &Slice, node: &Node) -> bool {
+    if slice.target_per_device {
+        let mut devices = slice.devices.iter();
+        return devices.any(|device| device_targets(slice, device, node));
     }
-    reaches(
-        slice.spec.all_nodes,
-        slice.spec.node_name.as_deref(),
-        slice.spec.node_selector.as_ref(),
-        node,
-    )
+    reaches(&slice.target, node)
 }
 
-fn device_targets(slice: &ResourceSlice, device: &Device, node: &Node) -> bool {
-    if slice.spec.per_device_node_selection != Some(true) {
-        return targets(slice, node);
+fn device_targets(slice: &Slice, device: &Device, node: &Node) -> bool {
+    if slice.target_per_device {
+        device.target.as_ref().is_some_and(|target| reaches(target, node))
+    } else {
+        reaches(&slice.target, node)
     }
-    reaches(
-        device.all_nodes,
-        device.node_name.as_deref(),
-        device.node_selector.as_ref(),
-        node,
-    )
 }
 
 /// Exactly one of the three is set; with none (a newer kind of target) the scheduler looks away, and so do we.
-fn reaches(
-    all_nodes: Option<bool>,
-    node_name: Option<&str>,
-    selector: Option<&k8s_openapi::api::core::v1::NodeSelector>,
-    node: &Node,
-) -> bool {
-    all_nodes == Some(true)
-        || node_name.is_some_and(|name| node.metadata.name.as_deref() == Some(name))
-        || selector.is_some_and(|selector| node_selector::matches(selector, node))
+fn reaches(target: &Target, node: &Node) -> bool {
+    let Target {
+        all_nodes,
+        node_name,
+        node_selector,
+    } = target;
+    *all_nodes
+        || node_name.as_ref().is_some_and(|name| *name == node.name)
+        || node_selector
+            .as_ref()
+            .is_some_and(|selector| node_selector::matches(selector, node))
 }

@@ -1,12 +1,14 @@
 //! How many workers a node's cpu, memory and pod slots take, beside the GPUs.
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::ResourceRequirements;
 use perfval_api::PerfValidationSpec;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 
-use super::pods::{Amounts, add, amounts, effective_request, on_node, raise, requests};
 use crate::build;
+use crate::inventory::{Amounts, Node, PodUse, Strings};
 
 /// The resource that counts pods.
 const PODS: &str = "pods";
@@ -18,34 +20,27 @@ pub struct Room {
     pub short_of: String,
 }
 
-/// What is left on a node for workers, once our other pods that must land there are on it too.
-pub fn room(node: &Node, pods: &[Pod], spec: &PerfValidationSpec) -> Room {
-    let allocatable = amounts(node.status.as_ref().and_then(|status| status.allocatable.as_ref()));
-    let name = node.metadata.name.as_deref().unwrap_or_default();
+/// What is left on a node for workers beside its pods, once our other pods that must land there are on it too.
+pub fn room(node: &Node, pods: &[&PodUse], spec: &PerfValidationSpec) -> Room {
     let mut taken = others(spec);
-    for pod in on_node(pods, name) {
-        add(&mut taken, &one_pod(effective_request(pod)));
+    for pod in pods {
+        taken.add(&pod.requests);
+        taken.add(&one_pod(Amounts::default()));
     }
-    let worker = worker(spec);
-    let fits = |(resource, need): (&String, &Decimal)| {
-        let taken = taken.get(resource).copied().unwrap_or_default();
-        let left = allocatable
-            .get(resource)
-            .copied()
-            .unwrap_or_default()
-            .saturating_sub(taken);
+    let fits = |(resource, need): (&str, Decimal)| {
+        let left = node.allocatable.get(resource).saturating_sub(taken.get(resource));
         let workers = left
-            .checked_div(*need)
+            .checked_div(need)
             .and_then(|workers| workers.floor().to_i64())
             .unwrap_or(i64::MAX);
         Room {
             workers: workers.max(0),
-            short_of: resource.clone(),
+            short_of: resource.to_owned(),
         }
     };
-    worker
+    worker(spec)
         .iter()
-        .filter(|(_, need)| **need > Decimal::ZERO)
+        .filter(|(_, need)| *need > Decimal::ZERO)
         .map(fits)
         .min_by_key(|room| room.workers)
         .unwrap_or(Room {
@@ -56,26 +51,30 @@ pub fn room(node: &Node, pods: &[Pod], spec: &PerfValidationSpec) -> Room {
 
 /// One worker, without its GPU, which is counted elsewhere.
 fn worker(spec: &PerfValidationSpec) -> Amounts {
-    let mut need = requests(Some(&spec.workload.resources));
+    let mut need = requests(&spec.workload.resources);
     need.remove(&spec.placement.resource_name);
     one_pod(need)
 }
 
 /// Our pods beside the workers that land on the node under test.
 fn others(spec: &PerfValidationSpec) -> Amounts {
-    let mut need = Amounts::new();
+    let mut need = Amounts::default();
     if build::frontend_is_pinned(spec) {
-        add(&mut need, &one_pod(Amounts::new()));
+        need.add(&one_pod(Amounts::default()));
     }
     if build::trial_is_pinned(spec) {
-        let mut trial = requests(Some(&spec.benchmark.resources));
-        raise(&mut trial, &requests(Some(&build::installer_resources())));
-        add(&mut need, &one_pod(trial));
+        let mut trial = requests(&spec.benchmark.resources);
+        trial.raise(&requests(&build::installer_resources()));
+        need.add(&one_pod(trial));
     }
     need
 }
 
+fn requests(resources: &ResourceRequirements) -> Amounts {
+    Amounts::requests(Some(resources), &mut Strings::default())
+}
+
 fn one_pod(mut need: Amounts) -> Amounts {
-    need.insert(PODS.to_owned(), Decimal::ONE);
+    need.set(&Arc::from(PODS), Decimal::ONE);
     need
 }

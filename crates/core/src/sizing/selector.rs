@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 
-use k8s_openapi::api::resource::v1::{Device, DeviceAttribute, DeviceClass};
+use k8s_openapi::api::resource::v1::DeviceClass;
 use kube_cel::KubeCelExt;
 use kube_cel::cel::{Context, Program, Value};
+
+use crate::inventory::{Attribute, Device};
 
 /// Why a selector has no answer here. Never taken for "no": the scheduler may well have one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,40 +62,33 @@ impl Selectors {
     /// A device as CEL sees it: attributes and capacities by domain, then by name.
     fn device(&self, driver: &str, device: &Device) -> Result<Value, NotEvaluable> {
         let mut attributes = Domains::new(driver);
-        for (name, attribute) in device.attributes.iter().flatten() {
+        for (name, attribute) in &device.attributes {
             if let Some(value) = self.attribute(attribute)? {
                 attributes.insert(name, value);
             }
         }
         let mut capacity = Domains::new(driver);
-        for (name, amount) in device.capacity.iter().flatten() {
-            capacity.insert(name, self.call(&self.quantity, &amount.value.0)?);
+        for (name, amount) in &device.capacity {
+            capacity.insert(name, self.call(&self.quantity, amount)?);
         }
         Ok(HashMap::from([
             ("driver", Value::from(driver)),
             ("attributes", attributes.into()),
             ("capacity", capacity.into()),
-            (
-                "allowMultipleAllocations",
-                Value::Bool(device.allow_multiple_allocations == Some(true)),
-            ),
+            ("allowMultipleAllocations", Value::Bool(device.shareable)),
         ])
         .into())
     }
 
     /// The value of an attribute; none for a kind that is not known here, so that only selectors that use it fail.
-    fn attribute(&self, attribute: &DeviceAttribute) -> Result<Option<Value>, NotEvaluable> {
-        let DeviceAttribute {
-            bool,
-            int,
-            string,
-            version,
-        } = attribute;
-        if let Some(version) = version {
-            return self.call(&self.semver, version).map(Some);
-        }
-        let string = string.as_deref().map(Value::from);
-        Ok(string.or(int.map(Value::Int)).or(bool.map(Value::Bool)))
+    fn attribute(&self, attribute: &Attribute) -> Result<Option<Value>, NotEvaluable> {
+        Ok(match attribute {
+            Attribute::Version(version) => Some(self.call(&self.semver, version)?),
+            Attribute::String(text) => Some(Value::from(&**text)),
+            Attribute::Int(number) => Some(Value::Int(*number)),
+            Attribute::Bool(truth) => Some(Value::Bool(*truth)),
+            Attribute::Unknown => None,
+        })
     }
 
     fn call(&self, function: &Program, text: &str) -> Result<Value, NotEvaluable> {
@@ -143,6 +138,7 @@ mod tests {
     use serde_json::{from_value, json};
 
     use super::*;
+    use crate::inventory::Strings;
 
     fn answer(expression: &str) -> Result<bool, NotEvaluable> {
         let class: DeviceClass = from_value(json!({
@@ -161,6 +157,7 @@ mod tests {
             "allowMultipleAllocations": true,
         }))
         .expect("a device");
+        let device = Device::read(&device, &mut Strings::default());
         Selectors::compile(&class)?.match_device("gpu.nvidia.com", &device)
     }
 

@@ -1,23 +1,19 @@
 //! Taints of devices, from their slices and from `DeviceTaintRule`s, and taints of nodes.
 
 use k8s_openapi::api::core::v1::{Taint, Toleration};
-use k8s_openapi::api::resource::v1::Device;
 use serde_json::Value;
 
 use super::pools::DeviceId;
+use crate::inventory::Device;
 
 /// Effects that keep a pod away; `None`, `PreferNoSchedule` and anything newer do not.
 const KEEPS_AWAY: [&str; 2] = ["NoSchedule", "NoExecute"];
 
 /// Why a device is tainted for workers, whose claims tolerate nothing.
 pub fn device_taint(id: &DeviceId<'_>, device: &Device, rules: &[Value]) -> Option<String> {
-    let own = device
-        .taints
-        .iter()
-        .flatten()
-        .find(|taint| KEEPS_AWAY.contains(&taint.effect.as_str()));
+    let own = device.taints.iter().find(|taint| KEEPS_AWAY.contains(&&*taint.effect));
     if let Some(taint) = own {
-        return Some(taint.key.clone());
+        return Some(taint.key.to_string());
     }
     let rule = rules.iter().find(|rule| rule_applies(rule, id))?;
     let name = rule

@@ -11,6 +11,7 @@ use perfval_core::observed::{
 };
 use perfval_core::workers::WorkerSummary;
 use perfval_core::{Decision, Effect, Observed, Run, Seen, Settings, machine, names};
+use perfval_testkit::inventory::{ClaimBuilder, Cluster};
 use rust_decimal::Decimal;
 use serde_json::{Value, json};
 
@@ -280,36 +281,10 @@ impl Story {
         if self.unreadable {
             return Seen::Unknown("GET resourceslices: 403".into());
         }
-        let device = |n: usize| {
-            json!({"name": format!("gpu-{n}"), "attributes": {
-            "type": {"string": "gpu"}, "uuid": {"string": format!("GPU-{n}")}, "productName": {"string": "NVIDIA H100 80GB HBM3"},
-            "driverVersion": {"version": "580.82.7"}}})
-        };
-        let devices: Vec<Value> = (0..8).map(device).collect();
-        let taken: Vec<Value> = (self.free..8)
-            .map(|n| json!({"request": "gpu", "driver": "gpu.nvidia.com", "pool": "n1", "device": format!("gpu-{n}")}))
-            .collect();
-        let claims = if taken.is_empty() {
-            Vec::new()
-        } else {
-            vec![
-                json!({"metadata": {"name": "held", "namespace": "other"}, "spec": {"devices": {"requests": []}},
-                "status": {"allocation": {"devices": {"results": taken}}}}),
-            ]
-        };
-        let read = |value: Value| serde_json::from_value(value).expect("well-formed");
-        Seen::Present(Inventory {
-            device_class: Seen::Present(serde_json::from_value(json!({"metadata": {"name": "gpu.nvidia.com"}, "spec": {"selectors": [
-                {"cel": {"expression": "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'"}}]}})).expect("well-formed")),
-            slices: Seen::Present(vec![serde_json::from_value(json!({"metadata": {"name": "s1"}, "spec": {"driver": "gpu.nvidia.com", "nodeName": "n1",
-                "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1}, "devices": devices}})).expect("well-formed")]),
-            taint_rules: Seen::Absent,
-            nodes: Seen::Present(vec![serde_json::from_value(json!({"metadata": {"name": "n1"}, "status": {
-                "allocatable": {"cpu": "64", "memory": "512Gi", "pods": "110", "ephemeral-storage": "1Ti"},
-                "conditions": [{"type": "Ready", "status": "True"}]}})).expect("well-formed")]),
-            pods: Seen::Present(Vec::new()),
-            claims: Seen::Present(claims.into_iter().map(read).collect()),
-        })
+        let held = (self.free..8).fold(ClaimBuilder::named("held"), |claim, n| {
+            claim.holds("n1", &format!("gpu-{n}"))
+        });
+        Seen::Present(Cluster::of_gpus(8).claim(held).inventory())
     }
 
     fn deployment(&self) -> Seen<DynamicObject> {

@@ -137,17 +137,8 @@ fn condition(server: &ApiServer, name: &str, kind: &str) -> Option<Value> {
 fn with_gpus(count: usize) -> ApiServer {
     let server = ApiServer::new();
     server.install_dynamo(&["v1alpha1", "v1beta1"], Some("1.4.2"));
-    let inventory = perfval_testkit::inventory::Cluster::of_gpus(count).inventory();
-    put_all(&server, inventory.device_class.present());
-    for slice in inventory.slices.present().into_iter().flatten() {
-        put_all(&server, Some(slice));
-    }
-    for node in inventory.nodes.present().into_iter().flatten() {
-        put_all(&server, Some(node));
+    for object in perfval_testkit::inventory::Cluster::of_gpus(count).objects() {
+        server.put(object);
     }
     server
-}
-
-fn put_all<T: serde::Serialize>(server: &ApiServer, object: Option<&T>) {
-    server.put(serde_json::to_value(object.expect("the builder makes it")).expect("it has a JSON form"));
 }

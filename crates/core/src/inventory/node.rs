@@ -1,0 +1,53 @@
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{self, Taint};
+
+use super::{Amounts, Strings};
+
+/// A node.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Node {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its labels, sorted by key.
+    labels: Box<[(Arc<str>, Arc<str>)]>,
+    /// Its taints.
+    pub taints: Box<[Taint]>,
+    /// Whether its condition `Ready` is `True`.
+    pub ready: bool,
+    /// Whether it is cordoned.
+    pub unschedulable: bool,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// What it has for pods.
+    pub allocatable: Amounts,
+    /// What it has in all.
+    pub capacity: Amounts,
+}
+
+impl Node {
+    /// What sizing needs of a node.
+    pub fn read(node: &v1::Node, strings: &mut Strings) -> Self {
+        let (spec, status) = (node.spec.as_ref(), node.status.as_ref());
+        let labels = node.metadata.labels.iter().flatten();
+        let mut conditions = status.into_iter().flat_map(|status| status.conditions.iter().flatten());
+        Self {
+            name: strings.share(node.metadata.name.as_deref().unwrap_or_default()),
+            labels: labels
+                .map(|(key, value)| (strings.share(key), strings.share(value)))
+                .collect(),
+            taints: spec.and_then(|spec| spec.taints.clone()).unwrap_or_default().into(),
+            ready: conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True"),
+            unschedulable: spec.and_then(|spec| spec.unschedulable) == Some(true),
+            deleting: node.metadata.deletion_timestamp.is_some(),
+            allocatable: Amounts::read(status.and_then(|status| status.allocatable.as_ref()), strings).trimmed(),
+            capacity: Amounts::read(status.and_then(|status| status.capacity.as_ref()), strings).trimmed(),
+        }
+    }
+
+    /// The value of a label.
+    pub fn label(&self, key: &str) -> Option<&str> {
+        let index = self.labels.binary_search_by(|(known, _)| (**known).cmp(key)).ok()?;
+        Some(&self.labels[index].1)
+    }
+}
