@@ -5,10 +5,13 @@
 
 pub mod aiperf;
 pub mod build;
+pub mod conclusion;
 pub mod decision;
 pub mod diagnosis;
+pub mod environment;
 pub mod frame;
 pub mod gate;
+mod history;
 pub mod inventory;
 pub mod job;
 pub mod machine;

@@ -9,7 +9,7 @@ use crate::decision::{Decision, Effect, Notice};
 use crate::observed::Observed;
 use crate::run::Run;
 use crate::status::{Truth, Why};
-use crate::{machine, status};
+use crate::{environment, machine, status};
 
 /// How a phase answers.
 #[derive(Clone, Debug, PartialEq)]
@@ -150,6 +150,9 @@ impl<'a> Pass<'a> {
 
     fn end(&mut self, verdict: Verdict, why: &Why) {
         self.status.verdict = Some(verdict);
+        if let Some(environment) = &mut self.status.environment {
+            environment.digest = Some(environment::digest(environment));
+        }
         status::explain(&mut self.status, why);
         self.note(Notice {
             warning: !matches!(verdict, Verdict::Passed | Verdict::Skipped),

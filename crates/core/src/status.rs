@@ -2,19 +2,17 @@
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use perfval_api::{HistoryEntry, PerfValidationStatus, Phase, Reason, RunStatus, TimelineEntry, Trigger, Verdict};
+use perfval_api::{PerfValidationStatus, Phase, Reason, RunStatus, TimelineEntry, Trigger, Verdict};
 
-use crate::{names, run::Run, time};
+use crate::{history, names, run::Run, time};
 
 mod size;
 
 pub(crate) use size::cut;
 pub use size::{bounded, fit};
 
-/// Earlier runs that status keeps.
-const HISTORY: usize = 10;
 /// As much of a message as the summarizing conditions repeat.
-const HEADLINE: usize = 200;
+pub(crate) const HEADLINE: usize = 200;
 
 /// Condition types.
 pub mod condition {
@@ -94,7 +92,8 @@ pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfVal
     let number = last.run.as_ref().map_or(1, |run| run.number + 1);
     let mut status = PerfValidationStatus {
         observed_generation: run.generation(),
-        history: history(last, now),
+        history: history::with_last(last, now),
+        last_passed: history::last_passed(last),
         conditions: last.conditions.clone(),
         run: Some(RunStatus {
             number,
@@ -121,28 +120,6 @@ pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfVal
     }
     enter(&mut status, Phase::Pending, now);
     status
-}
-
-fn history(last: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<HistoryEntry> {
-    let entry = last.run.as_ref().map(|run| HistoryEntry {
-        run: run.number,
-        verdict: last.verdict,
-        reason: last
-            .reason
-            .clone()
-            .unwrap_or_else(|| Reason::NotReached.as_str().into()),
-        throughput: last
-            .metrics
-            .as_ref()
-            .and_then(|metrics| metrics.output_token_throughput.clone()),
-        ttft_p99_ms: last.metrics.as_ref().and_then(|metrics| metrics.ttft_p99_ms.clone()),
-        completed_at: run.completed_at.unwrap_or(now),
-    });
-    entry
-        .into_iter()
-        .chain(last.history.iter().cloned())
-        .take(HISTORY)
-        .collect()
 }
 
 /// Enters a phase: ends the current entry of the timeline and begins the next.

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use results::{Finding, GateResult, GateStatus, Metrics, ResultsRef, Severity, TrialOutcome, TrialStatus};
-pub use run::{HistoryEntry, RunFailure, RunStatus, TimelineEntry, Trigger};
+pub use run::{Comparison, HistoryEntry, PassedRun, RunFailure, RunStatus, TimelineEntry, Trigger};
 pub use workload::{DeviceStatus, Environment, PlacementStatus, WorkerStatus, WorkloadStatus};
 
 /// What the operator answers. Everything a restarted operator needs to go on is here.
@@ -42,6 +42,9 @@ pub struct PerfValidationStatus {
     /// What must match before two runs may be compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub environment: Option<Environment>,
+    /// How the run compares with an earlier one that passed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub comparison: Option<Comparison>,
     /// Headline numbers of the deciding trial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<Metrics>,
@@ -65,6 +68,9 @@ pub struct PerfValidationStatus {
     /// Earlier runs, newest first, at most ten.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<HistoryEntry>,
+    /// The last earlier run that passed, and what it ran on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_passed: Option<PassedRun>,
     /// Conditions; `Ready`, `Reconciling` and `Stalled` follow kstatus.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]

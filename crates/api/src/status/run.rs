@@ -2,6 +2,7 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::workload::Environment;
 use crate::{Phase, Verdict};
 
 /// What ended the measuring early.
@@ -86,8 +87,44 @@ pub struct HistoryEntry {
     /// Time to first token, 99th percentile (ms).
     #[serde(default, rename = "ttftP99Ms", skip_serializing_if = "Option::is_none")]
     pub ttft_p99_ms: Option<String>,
+    /// Digest of its environment: runs of equal digests may be compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<String>,
     /// When it was over.
     pub completed_at: DateTime<Utc>,
+}
+
+/// The last run that passed.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct PassedRun {
+    /// Its number.
+    pub run: i64,
+    /// Output tokens per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput: Option<String>,
+    /// Time to first token, 99th percentile (ms).
+    #[serde(default, rename = "ttftP99Ms", skip_serializing_if = "Option::is_none")]
+    pub ttft_p99_ms: Option<String>,
+    /// What it ran on.
+    pub environment: Environment,
+}
+
+/// How the run compares with an earlier one that passed: by how much, or why not.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct Comparison {
+    /// Number of the earlier run: the last one that passed in the same environment; without one, the last that passed.
+    pub run: i64,
+    /// Change of the output tokens per second (percent, such as `-4.2`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput_percent: Option<String>,
+    /// Change of the time to first token, 99th percentile (percent).
+    #[serde(default, rename = "ttftP99Percent", skip_serializing_if = "Option::is_none")]
+    pub ttft_p99_percent: Option<String>,
+    /// What keeps the two from being compared: the fields of the environment that differ or are not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub differs: Vec<String>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature

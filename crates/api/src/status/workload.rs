@@ -60,6 +60,9 @@ pub struct WorkloadStatus {
     pub router_mode: String,
     /// Workers ready.
     pub workers_ready: i64,
+    /// How long the first completion took (s).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_completion_seconds: Option<String>,
     /// Where requests go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
@@ -97,6 +100,15 @@ pub struct Environment {
     /// Digest of the workload image, as the node resolved it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_digest: Option<String>,
+    /// Digest of the spec's load and workload settings: flags, router mode, concurrency, tokens (8 hex digits).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settings: Option<String>,
+    /// Product name of the GPUs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu_product: Option<String>,
+    /// GPUs in use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpus: Option<i64>,
     /// AIPerf version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aiperf: Option<String>,
@@ -109,4 +121,7 @@ pub struct Environment {
     /// GPU driver version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu_driver: Option<String>,
+    /// Digest of all of this but the Kubernetes version, once the run is judged (12 hex digits).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
 }

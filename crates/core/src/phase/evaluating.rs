@@ -3,19 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use perfval_api::{
-    Finding, GateResult, PerfValidationStatus, Phase, Reason, ResultsRef, TrialOutcome, TrialStatus, Verdict,
-};
+use perfval_api::{Phase, Reason, ResultsRef, Verdict};
 
-use super::benchmarking::finished;
 use crate::decision::Effect;
-use crate::diagnosis::cause::Cause;
 use crate::frame::{self, Framed};
 use crate::pass::{Pass, Step};
 use crate::seen::Seen;
 use crate::status::Why;
-use crate::trials::{self, Ruling};
-use crate::{build, names};
+use crate::{build, conclusion, history, names};
 
 /// The ConfigMap is not watched: it is looked for right after it was written.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
@@ -26,6 +21,7 @@ pub(crate) const SAVING: &str = "the trials decide; saving the results";
 
 pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
     pass.look_again_in(READ_AGAIN);
+    pass.status.comparison = history::compare(&pass.status);
     let (verdict, why) = match conclude(pass) {
         Ok(conclusion) => conclusion,
         Err(step) => return step,
@@ -95,101 +91,8 @@ fn conclude(pass: &Pass<'_>) -> Result<(Verdict, Why), Step> {
             Why::new(Reason::from_word(&failure.reason), failure.message.clone()),
         ));
     }
-    let (verdict, reason) = match trials::rule(&pass.run.spec().trials, &finished(&status.trials)) {
-        Ruling::Pass => (Verdict::Passed, Reason::GatesMet),
-        Ruling::Fail => (Verdict::Failed, why_failed(status)),
-        Ruling::Undecided => (Verdict::Inconclusive, Reason::TrialsDisagree),
-        Ruling::Continue => {
-            let why = "the spec changed before the verdict was saved: this run stops, a new one follows";
-            return Err(Step::go(Phase::CleaningUp, Reason::SpecChanged, why));
-        }
-        Ruling::Unmeasurable => unmeasurable(&status.trials),
-    };
-    Ok((verdict, Why::new(reason, summary(pass, verdict))))
-}
-
-/// Errors outrank gates: numbers of the successes alone say little.
-fn why_failed(status: &PerfValidationStatus) -> Reason {
-    let missed = status
-        .trials
-        .iter()
-        .rev()
-        .find(|trial| trial.outcome == Some(TrialOutcome::Miss));
-    let reasons = missed.into_iter().flat_map(reasons);
-    reasons
-        .into_iter()
-        .find(|reason| *reason == Reason::RequestErrors)
-        .unwrap_or(Reason::GatesMissed)
-}
-
-/// Two invalid trials in a row: could not be measured, or was measured and is not to be trusted.
-fn unmeasurable(trials: &[TrialStatus]) -> (Verdict, Reason) {
-    match trials.last().and_then(|last| reasons(last).next()) {
-        Some(
-            untrusted @ (Reason::GeneratorStarved
-            | Reason::WorkerRestarted
-            | Reason::GPUChanged
-            | Reason::UnevenService),
-        ) => (Verdict::Inconclusive, untrusted),
-        unmeasured => (Verdict::Error, unmeasured.unwrap_or(Reason::BenchmarkFailed)),
-    }
-}
-
-fn reasons(trial: &TrialStatus) -> impl Iterator<Item = Reason> {
-    trial
-        .causes
-        .iter()
-        .filter_map(|cause| Cause::from_word(cause)?.reason())
-}
-
-/// One line: where, how many GPUs, the gates with their effective thresholds, the trials.
-fn summary(pass: &Pass<'_>, verdict: Verdict) -> String {
-    let status = &pass.status;
-    let place = status.placement.as_ref().map_or(String::new(), |plan| {
-        format!("{}/{} GPUs on {}", plan.gpus, plan.node_gpus, plan.node)
-    });
-    let gates: Vec<String> = pass
-        .run
-        .spec()
-        .gates
-        .iter()
-        .filter_map(|gate| {
-            let judged = status.gates.iter().find(|judged| judged.name == gate.name)?;
-            let observed = judged.observed.as_deref().unwrap_or("nothing");
-            let mark = if judged.result == GateResult::Missed {
-                " MISSED"
-            } else {
-                ""
-            };
-            let (unit, sign) = (gate.metric.unit(), gate.operator.sign());
-            Some(format!(
-                "{} {observed} {unit} ({sign} {}){mark}",
-                gate.name, judged.effective
-            ))
-        })
-        .collect();
-    let counted = |outcome| {
-        status
-            .trials
-            .iter()
-            .filter(|trial| trial.outcome == Some(outcome))
-            .count()
-    };
-    let trials = format!(
-        "trials: {} passed, {} missed, {} invalid",
-        counted(TrialOutcome::Pass),
-        counted(TrialOutcome::Miss),
-        counted(TrialOutcome::Invalid)
-    );
-    let cause = (verdict != Verdict::Passed).then(|| deciding_finding(status)).flatten();
-    let cause = cause.map(|finding| format!("{}: {}", finding.cause, finding.evidence));
-    let gates = Some(gates.join(", ")).filter(|gates| !gates.is_empty());
-    let parts: Vec<String> = gates.into_iter().chain([trials]).chain(cause).collect();
-    format!("{place}: {}", parts.join("; "))
-}
-
-/// The finding that explains the last trial.
-fn deciding_finding(status: &PerfValidationStatus) -> Option<&Finding> {
-    let cause = status.trials.last()?.causes.first()?;
-    status.diagnosis.iter().find(|finding| finding.cause == *cause)
+    conclusion::conclude(pass.run.spec(), status).ok_or_else(|| {
+        let why = "the spec changed before the verdict was saved: this run stops, a new one follows";
+        Step::go(Phase::CleaningUp, Reason::SpecChanged, why)
+    })
 }

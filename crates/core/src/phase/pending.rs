@@ -5,12 +5,12 @@ use kube::core::ResourceExt as _;
 use perfval_api::{Environment, Phase, Reason, RouterMode, Verdict, WorkloadStatus};
 
 use crate::decision::Effect;
-use crate::names;
 use crate::observed::DynamoApi;
 use crate::pass::{Pass, Step};
 use crate::seen::Seen;
 use crate::status::{Truth, Why, condition};
 use crate::version::Version;
+use crate::{environment, names};
 
 /// `<namespace>-<deployment name>` is a label value of Dynamo's pods: 63 − 12 (reference: Dynamo's operator).
 const LONGEST_NAMESPACE: usize = 51;
@@ -202,6 +202,7 @@ fn record(pass: &mut Pass<'_>, api: &DynamoApi) {
         image: spec.workload.image.clone(),
         dynamo: api.operator_version.clone(),
         kubernetes: pass.seen.kubernetes.clone(),
+        settings: Some(environment::settings(spec)),
         ..Environment::default()
     });
 }

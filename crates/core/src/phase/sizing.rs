@@ -105,6 +105,8 @@ fn settle(pass: &mut Pass<'_>, plan: PlacementStatus) -> Step {
     );
     if let Some(environment) = &mut pass.status.environment {
         environment.gpu_driver = plan.driver_version;
+        environment.gpu_product = plan.product;
+        environment.gpus = Some(plan.gpus);
     }
     pass.condition(condition::PLACED, true, &why);
     Step::Go(Phase::Deploying, why)

@@ -1,8 +1,8 @@
 //! A status stays small with every list at its longest and every text at its largest.
 
 use perfval_api::{
-    DeviceStatus, Finding, GateResult, GateStatus, HistoryEntry, Phase, Severity, TimelineEntry, TrialOutcome,
-    TrialStatus, WorkerStatus,
+    Comparison, DeviceStatus, Finding, GateResult, GateStatus, HistoryEntry, PassedRun, Phase, Severity, TimelineEntry,
+    TrialOutcome, TrialStatus, WorkerStatus,
 };
 use perfval_core::diagnosis::cause::Cause;
 use perfval_core::status;
@@ -61,9 +61,22 @@ fn the_largest_status_fits() {
         reason: "DeploymentRejected".into(),
         throughput: Some("110847.123".into()),
         ttft_p99_ms: Some("123456.789".into()),
+        environment: Some("0123456789ab".into()),
         completed_at: now,
     };
     largest.history = vec![entry; 10];
+    largest.last_passed = largest.environment.clone().map(|environment| PassedRun {
+        run: 1,
+        throughput: Some("110847.123".into()),
+        ttft_p99_ms: Some("123456.789".into()),
+        environment,
+    });
+    largest.comparison = Some(Comparison {
+        run: 1,
+        throughput_percent: None,
+        ttft_p99_percent: None,
+        differs: vec![text[..160].to_owned(); 8],
+    });
     let name = "pv-3f9a1c07-worker-859d48dcbf-hfh79";
     if let Some(workload) = &mut largest.workload {
         let uid = "e42ae774-0e01-41b2-bff3-f9a7a2eacaf1".to_owned();
