@@ -83,6 +83,7 @@ generate:
     cargo run --quiet -p perfval-operator -- crd > config/crd/perfvalidations.perfvalidation.dev.yaml
     cargo run --quiet -p perfval-operator -- rbac --directory config/rbac
     cargo run --quiet -p perfval-operator -- docs > docs/reference.md
+    cargo run --quiet -p perfval-operator -- docs causes > docs/causes.md
 
 # Fail if a generated file differs from what `just generate` writes.
 drift:
@@ -91,9 +92,9 @@ drift:
     cargo build --quiet -p perfval-operator
     operator=$CARGO_TARGET_DIR/debug/perfvalidation-operator
     fresh=$(mktemp -d); trap 'rm -rf "$fresh"' EXIT
-    $operator crd > "$fresh/crd.yaml"; $operator docs > "$fresh/reference.md"; $operator rbac --directory "$fresh/rbac"
+    $operator crd > "$fresh/crd.yaml"; $operator docs > "$fresh/reference.md"; $operator docs causes > "$fresh/causes.md"; $operator rbac --directory "$fresh/rbac"
     diff -u config/crd/perfvalidations.perfvalidation.dev.yaml "$fresh/crd.yaml" \
-      && diff -u docs/reference.md "$fresh/reference.md" && diff -ru config/rbac "$fresh/rbac" \
+      && diff -u docs/reference.md "$fresh/reference.md" && diff -u docs/causes.md "$fresh/causes.md" && diff -ru config/rbac "$fresh/rbac" \
       || { echo "generated files are stale: run 'just generate'" >&2; exit 1; }
 
 # Build the operator's and the runner's static release binaries.

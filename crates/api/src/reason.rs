@@ -125,6 +125,18 @@ reasons! {
     CrashLoopBackOff,
     /// A container was killed for its memory use.
     OOMKilled,
+    /// The engine finds no GPU in its container: the driver's libraries are not visible there.
+    NoGPUInContainer,
+    /// Somebody else uses the memory of a GPU that a worker was given.
+    GPUMemoryTaken,
+    /// The inference engine died inside its worker.
+    EngineDead,
+    /// The frontend's discovery panicked: images and Dynamo's operator are of different versions.
+    DiscoveryPanic,
+    /// The frontend cannot load the model's configuration or tokenizer: check its name, token and network.
+    ModelAddFailed,
+    /// The frontend finds no worker although all are ready.
+    NoInstances,
     /// A container cannot be created from its configuration.
     ContainerConfigError,
     /// The pods are not where or what the plan says: wrong node, shared or missing GPU.

@@ -159,7 +159,12 @@ pub const PERMISSIONS: &[Permission] = &[
     in_namespace("batch", "jobs", &["list", "delete"], "cleanup"),
     in_namespace("", "persistentvolumeclaims", &["create"], "model cache"),
     in_namespace("", "persistentvolumeclaims", &["get"], "ownership of a namesake"),
-    in_namespace("", "pods/log", &["get"], "result of a trial"),
+    in_namespace(
+        "",
+        "pods/log",
+        &["get"],
+        "result of a trial; why a pod crashes or does not answer",
+    ),
     in_namespace("", "events", &["list"], "warnings on the pods of a run"),
     in_namespace(
         "",

@@ -59,6 +59,34 @@ fn reasons(trial: &TrialStatus) -> impl Iterator<Item = Reason> {
         .filter_map(|cause| Cause::from_word(cause)?.reason())
 }
 
+/// What a spec asks for, in one line.
+pub(crate) fn asked(spec: &PerfValidationSpec) -> String {
+    let gpus = spec
+        .placement
+        .max_gpus
+        .map_or_else(|| "all free".to_owned(), |max| format!("up to {max}"));
+    let gates: Vec<String> = spec
+        .gates
+        .iter()
+        .map(|gate| {
+            format!(
+                "{} {} {} {}",
+                gate.name,
+                gate.operator.sign(),
+                gate.threshold,
+                gate.metric.unit()
+            )
+        })
+        .collect();
+    let gates = Some(gates.join(", ")).filter(|gates| !gates.is_empty());
+    format!(
+        "{} on {gpus} GPUs of one node, {} requests in flight each; gates: {}",
+        spec.model.name,
+        spec.benchmark.concurrency_per_gpu,
+        gates.as_deref().unwrap_or("none")
+    )
+}
+
 /// The verdict in one line. What a reader needs first comes first: of a pass where it ran and what was measured, of
 /// anything else the gate, by how much, and why. Only a pass may be longer than a headline.
 fn message(spec: &PerfValidationSpec, status: &PerfValidationStatus, verdict: Verdict) -> String {
@@ -81,7 +109,7 @@ fn message(spec: &PerfValidationSpec, status: &PerfValidationStatus, verdict: Ve
         .into_iter()
         .chain(deciding_finding(status).map(in_words))
         .collect();
-    within_a_line(essential.join("; "), [trials, place].into_iter().chain(change))
+    within_a_line(essential.join("; "), change.into_iter().chain([trials, place]))
 }
 
 /// Adds parts as long as they fit into the line that conditions show.
@@ -176,7 +204,8 @@ fn in_words(finding: &Finding) -> String {
     if finding.cause == Cause::FarBelowGate.as_str() {
         return finding.cause.clone();
     }
-    format!("{}: {}", finding.cause, finding.evidence)
+    let evidence = finding.evidence.split("; gate ").next().unwrap_or_default();
+    format!("{}: {evidence}", finding.cause)
 }
 
 #[cfg(test)]

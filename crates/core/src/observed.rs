@@ -79,6 +79,8 @@ pub struct Observed {
     pub claims: Seen<Vec<ResourceClaim>>,
     /// Events on this run's pods.
     pub pod_events: Seen<Vec<PodEvent>>,
+    /// Ends of logs that tell why pods do not serve ([`wanted`](crate::diagnosis::log::wanted)).
+    pub pod_logs: Vec<PodLog>,
     /// The probe.
     pub probe: Probe,
     /// The open trial.
@@ -168,6 +170,26 @@ pub struct PodEvent {
     pub message: String,
     /// Last time it was seen.
     pub last_seen: Option<DateTime<Utc>>,
+}
+
+/// The log of one container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogRequest {
+    /// Pod name.
+    pub pod: String,
+    /// Container name.
+    pub container: String,
+    /// That of the container before the current one, which ended.
+    pub previous: bool,
+}
+
+/// The end of a log, without colours and secrets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PodLog {
+    /// Whose log it is.
+    pub of: LogRequest,
+    /// Its last lines.
+    pub text: Seen<String>,
 }
 
 /// State of the probe, which runs in the background.

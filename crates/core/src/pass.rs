@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use perfval_api::{PerfValidationStatus, Phase, Reason, Trigger, Verdict};
+use perfval_api::{Finding, PerfValidationStatus, Phase, Reason, Severity, Trigger, Verdict};
 
 use crate::decision::{Decision, Effect, Notice};
+use crate::diagnosis::obstacle::Obstacle;
 use crate::observed::Observed;
 use crate::run::Run;
 use crate::status::{Truth, Why};
-use crate::{environment, machine, status};
+use crate::{conclusion, environment, machine, status};
 
 /// How a phase answers.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,6 +61,10 @@ pub(crate) struct Pass<'a> {
 
 /// Watches wake us up; this is for what no watch shows, and for lost events.
 const SAFETY: Duration = Duration::from_secs(15);
+/// Findings that status keeps.
+const FINDINGS: usize = 16;
+/// Findings that events tell of at the end of a run.
+const TOLD: usize = 3;
 
 impl<'a> Pass<'a> {
     pub(crate) fn new(run: &'a Run<'a>, seen: &'a Observed, now: DateTime<Utc>) -> Self {
@@ -94,6 +99,16 @@ impl<'a> Pass<'a> {
     /// Sets a condition of this run.
     pub(crate) fn condition(&mut self, name: &str, truth: impl Into<Truth>, why: &Why) {
         status::set_condition(&mut self.status, name, truth.into(), why, self.now);
+    }
+
+    /// Keeps one finding per cause: the newest evidence of it.
+    pub(crate) fn find(&mut self, finding: Finding) {
+        let known = &mut self.status.diagnosis;
+        match known.iter().position(|known| known.cause == finding.cause) {
+            Some(at) => known[at] = finding,
+            None if known.len() < FINDINGS => known.push(finding),
+            None => {}
+        }
     }
 
     /// Turns the phase's answer into the outcome of the pass.
@@ -154,22 +169,59 @@ impl<'a> Pass<'a> {
             environment.digest = Some(environment::digest(environment));
         }
         status::explain(&mut self.status, why);
+        let good = matches!(verdict, Verdict::Passed | Verdict::Skipped);
         self.note(Notice {
-            warning: !matches!(verdict, Verdict::Passed | Verdict::Skipped),
+            warning: !good,
             reason: why.reason.as_str().into(),
             action: "Judge",
             note: format!("{}: {}", verdict.as_str(), why.message),
         });
+        if verdict == Verdict::Error {
+            self.blame(why);
+        }
+        if !good {
+            self.tell_what_to_do();
+        }
         self.go(
             Phase::CleaningUp,
             &Why::new(Reason::Removing, format!("{}: {}", verdict.as_str(), why.message)),
         );
     }
 
+    /// The obstacle that ended the run is what decides its verdict.
+    fn blame(&mut self, why: &Why) {
+        let Some(obstacle) = Obstacle::behind(why.reason) else {
+            return;
+        };
+        let known = self
+            .status
+            .diagnosis
+            .iter()
+            .find(|known| known.cause == obstacle.as_str());
+        let evidence = known.map_or_else(|| why.message.clone(), |known| known.evidence.clone());
+        self.find(Finding {
+            severity: Severity::Error,
+            ..obstacle.finding(&evidence)
+        });
+    }
+
+    /// One event per cause: why, and what to do.
+    fn tell_what_to_do(&mut self) {
+        for finding in self.status.diagnosis.clone().into_iter().take(TOLD) {
+            self.note(Notice {
+                warning: finding.severity != Severity::Info,
+                reason: finding.cause,
+                action: "Diagnose",
+                note: format!("{}; what to do: {}", finding.evidence, finding.remedy),
+            });
+        }
+    }
+
     fn begin(&mut self, trigger: Trigger) {
         self.status = status::begin_run(self.run, trigger, self.now);
         let number = self.status.run.as_ref().map_or(0, |run| run.number);
-        let why = Why::new(Reason::Running, format!("run {number} begins ({trigger:?})"));
+        let asked = conclusion::asked(self.run.spec());
+        let why = Why::new(Reason::Running, format!("run {number} begins ({trigger:?}): {asked}"));
         status::explain(&mut self.status, &why);
         self.note(Notice {
             warning: false,

@@ -40,6 +40,22 @@ pub mod condition {
     pub const STALLED: &str = "Stalled";
 }
 
+/// The order in which conditions stand, which is the one in which `kubectl describe` prints them: the story of a run,
+/// then what machines ask for.
+const STORY: [&str; 11] = [
+    condition::PREREQUISITES_MET,
+    condition::PLACED,
+    condition::WORKLOAD_READY,
+    condition::ENDPOINT_READY,
+    condition::PASSED,
+    condition::CLEANED_UP,
+    condition::BLOCKED,
+    condition::COMPLETE,
+    condition::READY,
+    condition::RECONCILING,
+    condition::STALLED,
+];
+
 /// The three values of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truth {
@@ -247,4 +263,6 @@ pub fn summarize(status: &mut PerfValidationStatus, now: DateTime<Utc>) {
     set_condition(status, condition::READY, ready, progress, now);
     set_condition(status, condition::RECONCILING, Truth::from(reconciling), progress, now);
     set_condition(status, condition::STALLED, Truth::from(over && !good), progress, now);
+    let place = |name: &str| STORY.iter().position(|known| *known == name);
+    status.conditions.sort_by_key(|condition| place(&condition.type_));
 }

@@ -29,8 +29,22 @@ pub enum Command {
         #[arg(long)]
         directory: Option<PathBuf>,
     },
-    /// Print the tables of phases, reasons, flags and permissions (docs/reference.md)
-    Docs,
+    /// Print a page of the documentation: the tables of phases, reasons, flags and permissions, or the causes
+    Docs {
+        /// Which page.
+        #[arg(value_enum, default_value_t)]
+        page: Page,
+    },
+}
+
+/// A page that is printed from the code.
+#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
+pub enum Page {
+    /// docs/reference.md
+    #[default]
+    Reference,
+    /// docs/causes.md
+    Causes,
 }
 
 /// Flags of `run`.

@@ -1,5 +1,7 @@
 //! docs/reference.md: tables printed from the very enums and flags they describe.
 
+mod causes;
+
 use std::fmt::Write as _;
 
 use perfval_api::{Phase, Reason, Verdict};
@@ -8,6 +10,8 @@ use perfval_core::status::condition;
 use crate::blocked::BLOCKED;
 use crate::cli::RunArgs;
 use crate::rbac;
+
+pub use causes::causes;
 
 /// The whole page.
 pub fn reference() -> String {

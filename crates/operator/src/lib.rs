@@ -21,7 +21,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, Page};
 use crate::error::Error;
 
 /// The program. Exit codes: 0 done or told to stop, 1 an error that is printed with its causes, 2 wrong flags.

@@ -60,9 +60,9 @@ pub struct WorkloadStatus {
     pub router_mode: String,
     /// Workers ready.
     pub workers_ready: i64,
-    /// How long the first completion took (s).
+    /// Seconds from ready components to the first completion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub first_completion_seconds: Option<String>,
+    pub first_completion_seconds: Option<i64>,
     /// Where requests go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,

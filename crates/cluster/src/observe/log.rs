@@ -2,7 +2,9 @@ use futures::AsyncReadExt as _;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, LogParams};
 use kube::core::ResourceExt as _;
-use perfval_core::build;
+use perfval_core::diagnosis::log::clean;
+use perfval_core::observed::LogRequest;
+use perfval_core::{Run, build};
 
 use crate::Cluster;
 use crate::call::{LOG_PATIENCE, Read, Unread, read};
@@ -13,28 +15,49 @@ const TAIL_LINES: i64 = 512;
 /// More than the tail can have: the limit counts from the beginning of the tail, so reaching it would lose the result.
 const LIMIT_BYTES: i64 = 10 << 20;
 
+/// A crash is told in its last lines: a Python traceback of vLLM has about a hundred.
+const LAST_LINES: i64 = 200;
+const LAST_BYTES: i64 = 512 << 10;
+
 impl Cluster {
     /// The end of the AIPerf container's log; absent if there is none, because it never ran or its pod is gone.
     pub(super) async fn aiperf_log(&self, pod: &Pod) -> Read<String> {
         if !has_run(pod) {
             return Err(Unread::Absent);
         }
-        let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name_any());
-        let api: Api<Pod> = Api::namespaced(self.client.clone(), &namespace);
         let params = LogParams {
             container: Some(build::AIPERF_CONTAINER.into()),
             tail_lines: Some(TAIL_LINES),
             limit_bytes: Some(LIMIT_BYTES),
             ..LogParams::default()
         };
+        self.log(&pod.namespace().unwrap_or_default(), &pod.name_any(), &params)
+            .await
+    }
+
+    /// The last lines of a container's log, without colours and secrets.
+    pub(super) async fn end_of_log(&self, run: &Run<'_>, of: &LogRequest) -> Read<String> {
+        let params = LogParams {
+            container: Some(of.container.clone()),
+            previous: of.previous,
+            tail_lines: Some(LAST_LINES),
+            limit_bytes: Some(LAST_BYTES),
+            ..LogParams::default()
+        };
+        let log = self.log(run.namespace(), &of.pod, &params).await?;
+        Ok(clean(run, &log))
+    }
+
+    async fn log(&self, namespace: &str, pod: &str, params: &LogParams) -> Read<String> {
+        let api: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
         let whole = async {
             let mut bytes = Vec::new();
-            let mut log = Box::pin(api.log_stream(&name, &params).await?);
+            let mut log = Box::pin(api.log_stream(pod, params).await?);
             log.read_to_end(&mut bytes).await.map_err(kube::Error::ReadEvents)?;
             // Not `logs()`: the tail may begin in the middle of a character, which is no reason to lose the result.
             Ok(String::from_utf8_lossy(&bytes).into_owned())
         };
-        let call = format!("get the log of Pod {namespace}/{name}");
+        let call = format!("get the log of Pod {namespace}/{pod}");
         read(&call, self.bounded_by(LOG_PATIENCE, whole).await)
     }
 }

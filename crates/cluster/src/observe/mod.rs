@@ -17,7 +17,9 @@ use k8s_openapi::api::resource::v1::ResourceClaim;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{Api, ListParams};
 use kube::core::{DynamicObject, ResourceExt as _};
-use perfval_core::observed::{Admission, Child, DynamoApi, Inventory, Need, OtherRun, PodEvent, Probe, TrialSeen};
+use perfval_core::observed::{
+    Admission, Child, DynamoApi, Inventory, Need, OtherRun, PodEvent, PodLog, Probe, TrialSeen,
+};
 use perfval_core::{Needs, Observed, Run, Seen, build, names};
 
 pub(crate) use children::is_ours;
@@ -42,11 +44,12 @@ enum Answer {
     CacheJob(Box<Seen<Job>>),
 }
 
-/// Pods, claims and events of a run.
+/// Pods, claims, events and logs of a run.
 struct Workload {
     pods: Seen<Vec<Pod>>,
     claims: Seen<Vec<ResourceClaim>>,
     events: Seen<Vec<PodEvent>>,
+    logs: Vec<PodLog>,
 }
 
 impl Cluster {
@@ -124,8 +127,9 @@ fn put(observed: &mut Observed, answer: Answer) {
         Answer::Children(children) => observed.children = children,
         Answer::Deployment(deployment) => observed.deployment = *deployment,
         Answer::DryRun(admission) => observed.dry_run = admission,
-        Answer::Workload(Workload { pods, claims, events }) => {
-            (observed.pods, observed.claims, observed.pod_events) = (pods, claims, events);
+        Answer::Workload(workload) => {
+            (observed.pods, observed.claims) = (workload.pods, workload.claims);
+            (observed.pod_events, observed.pod_logs) = (workload.events, workload.logs);
         }
         Answer::Probe(probe) => observed.probe = probe,
         Answer::Trial(trial) => observed.trial = *trial,

@@ -1,3 +1,4 @@
+use futures::future::join_all;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::{Event, Pod};
 use k8s_openapi::api::resource::v1::ResourceClaim;
@@ -6,7 +7,8 @@ use kube::api::{Api, ListParams};
 use kube::core::ResourceExt as _;
 use perfval_api::Phase;
 use perfval_api::meta::RUN_LABEL;
-use perfval_core::observed::PodEvent;
+use perfval_core::diagnosis::log::wanted;
+use perfval_core::observed::{PodEvent, PodLog};
 use perfval_core::{Run, Seen, readiness, time};
 
 use super::Workload;
@@ -34,15 +36,28 @@ impl Cluster {
             Err(Unread::Absent) => Ok(Vec::new()),
             known => known,
         };
-        let events = match &pods {
-            Ok(pods) if waits_for_pods(run) => seen(self.pod_events(run, pods).await),
-            _ => Seen::NotAsked,
+        let (events, logs) = match &pods {
+            Ok(pods) if waits_for_pods(run) => {
+                let (events, logs) = futures::join!(self.pod_events(run, pods), self.pod_logs(run, pods));
+                (seen(events), logs)
+            }
+            _ => (Seen::NotAsked, Vec::new()),
         };
         Workload {
             pods: seen(pods),
             claims: seen(claims),
             events,
+            logs,
         }
+    }
+
+    /// The ends of those logs that tell why pods do not serve: of few pods, and only of those in trouble.
+    async fn pod_logs(&self, run: &Run<'_>, pods: &[Pod]) -> Vec<PodLog> {
+        let logs = wanted(run, pods).into_iter().map(|of| async move {
+            let text = seen(self.end_of_log(run, &of).await);
+            PodLog { of, text }
+        });
+        join_all(logs.collect::<Vec<_>>()).await
     }
 
     async fn pod_events(&self, run: &Run<'_>, pods: &[Pod]) -> Read<Vec<PodEvent>> {

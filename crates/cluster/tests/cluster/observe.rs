@@ -238,6 +238,51 @@ async fn events_are_read_only_where_a_phase_waits_for_pods_and_once_per_pod() {
 }
 
 #[tokio::test]
+async fn the_log_of_a_crash_is_read_without_colours_and_secrets_and_no_other() {
+    let world = World::new();
+    world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
+        object["status"]["phase"] = "WaitingForReady".into();
+        object["spec"]["workload"]["env"] = json!([{"name": "CACHE_PASSWORD", "value": "correct-horse"}]);
+    });
+    let crashing = |restarts: i32| {
+        json!({"containerStatuses": [{"name": build::MAIN, "image": "", "imageID": "", "ready": false, "restartCount": restarts,
+            "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": {"exitCode": 1}}}]})
+    };
+    for (pod, restarts) in [("once", 1), ("again", 2)] {
+        world.put_child("v1", "Pod", pod, &json!({"status": crashing(restarts)}));
+        world.server.edit("pods", NAMESPACE, pod, |pod| {
+            pod["metadata"]["labels"]["perfvalidation.dev/component"] = names::WORKER.into();
+        });
+    }
+    let noise = "INFO loading\n".repeat(1_000);
+    let end = "\u{1b}[31mERROR\u{1b}[0m login with correct-horse and hf_0123456789abcdef failed\n";
+    world
+        .server
+        .set_previous_log(NAMESPACE, "again", build::MAIN, format!("{noise}{end}"));
+    let seen = world.observe(Need::Workload).await;
+    let [log] = seen.pod_logs.as_slice() else {
+        panic!("{:?}", seen.pod_logs)
+    };
+    assert_eq!((log.of.pod.as_str(), log.of.previous), ("again", true));
+    let text = log.text.present().expect("a log");
+    assert!(
+        text.ends_with("ERROR login with [hidden] and [hidden] failed"),
+        "{text}"
+    );
+    assert_eq!(text.lines().count(), 200, "the end of it");
+
+    world.server.fail(Fault::refuse("get", "pods/log", 500));
+    let seen = world.observe(Need::Workload).await;
+    let unknown = seen.pod_logs[0].text.unknown().expect("no log");
+    assert!(unknown.contains("get the log of Pod perf/again"), "{unknown}");
+    assert_eq!(
+        seen.pods.present().map(Vec::len),
+        Some(2),
+        "the rest is known all the same"
+    );
+}
+
+#[tokio::test]
 async fn a_trial_is_read_step_by_step() {
     let world = World::new();
     let seen = world.observe(Need::Trial).await;

@@ -1,5 +1,8 @@
-//! What explains an outcome: causes found in pods, events and samples, each with its evidence and its remedy.
+//! What explains an outcome: causes found in pods, events, logs and samples, each with its evidence and its remedy.
 
 pub mod cause;
+pub mod log;
+pub mod obstacle;
 pub mod pods;
+pub mod secret;
 pub mod trial;

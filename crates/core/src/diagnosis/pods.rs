@@ -1,33 +1,32 @@
-//! Why a pod does not start, read from its status and its events.
+//! Why a pod does not start, read from its status, its events and its log.
 
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::core::ResourceExt as _;
-use perfval_api::Reason;
 
-use crate::observed::PodEvent;
+use super::log;
+use super::obstacle::{Obstacle, Response};
+use crate::observed::{PodEvent, PodLog};
+use crate::status::Why;
 use crate::time;
-
-/// What to do about a pod that does not start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Response {
-    /// Time does not heal it: end the run.
-    GiveUp,
-    /// The GPUs that sizing saw are gone: size again.
-    SizeAgain,
-}
 
 /// A pod that does not start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
-    /// Stable word.
-    pub reason: Reason,
+    /// What keeps it.
+    pub obstacle: Obstacle,
     /// Which pod, what was seen.
-    pub message: String,
-    /// What follows.
-    pub response: Response,
+    pub evidence: String,
+}
+
+impl Trouble {
+    /// The reason, and what was seen with what to do.
+    pub fn why(&self) -> Why {
+        let (obstacle, evidence) = (self.obstacle, self.evidence.trim_end_matches('.'));
+        Why::new(obstacle.reason(), format!("{evidence}; {}", obstacle.remedy()))
+    }
 }
 
 /// A reason may pass by itself for this long: a registry hiccup, a Secret that comes a second later.
@@ -38,6 +37,8 @@ const PREPARING: Duration = Duration::from_mins(3);
 const UNSCHEDULABLE: Duration = Duration::from_secs(30);
 /// Restarts after which a crash is a loop: the kubelet has backed off twice by then.
 const CRASHES: i32 = 3;
+/// Restarts after which a crash is one if its log tells why.
+pub(super) const TOLD_CRASHES: i32 = 2;
 /// What a container waits for before the claims of its pod are prepared.
 const BEFORE_CLAIMS: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 /// Words of a registry for which trying again is no use; anything else may be the network.
@@ -54,14 +55,18 @@ const FINAL_PULL_ERRORS: [&str; 6] = [
 pub fn trouble<'a>(
     pods: impl IntoIterator<Item = &'a Pod>,
     events: &[PodEvent],
+    logs: &[PodLog],
     now: DateTime<Utc>,
 ) -> Option<Trouble> {
-    let mut found: Vec<Trouble> = pods.into_iter().filter_map(|pod| of_pod(pod, events, now)).collect();
-    found.sort_by_key(|trouble| trouble.response == Response::SizeAgain);
-    found.into_iter().next()
+    let found = pods.into_iter().filter_map(|pod| of_pod(pod, events, logs, now));
+    // A crash that its log explains tells more than one that nothing does.
+    found.min_by_key(|trouble| {
+        let sized_again = trouble.obstacle.response() == Response::SizeAgain;
+        (sized_again, trouble.obstacle == Obstacle::CrashLoop)
+    })
 }
 
-fn of_pod(pod: &Pod, events: &[PodEvent], now: DateTime<Utc>) -> Option<Trouble> {
+fn of_pod(pod: &Pod, events: &[PodEvent], logs: &[PodLog], now: DateTime<Utc>) -> Option<Trouble> {
     let age = pod
         .metadata
         .creation_timestamp
@@ -70,7 +75,7 @@ fn of_pod(pod: &Pod, events: &[PodEvent], now: DateTime<Utc>) -> Option<Trouble>
             time::until(now, time::from_kubernetes(created))
         });
     claim_trouble(pod, events, age)
-        .or_else(|| containers(pod).find_map(|container| container_trouble(pod, container, age)))
+        .or_else(|| containers(pod).find_map(|container| container_trouble(pod, container, logs, age)))
         .or_else(|| unschedulable(pod, now))
 }
 
@@ -83,11 +88,10 @@ fn claim_trouble(pod: &Pod, events: &[PodEvent], age: Duration) -> Option<Troubl
         .iter()
         .filter(|event| event.pod_uid == uid && event.reason == "FailedPrepareDynamicResources")
         .max_by_key(|event| event.last_seen)?;
-    let (reason, response, patience, remedy) = classify_prepare(&event.message);
+    let (obstacle, patience) = classify_prepare(&event.message);
     (age >= patience).then(|| Trouble {
-        reason,
-        message: format!("pod {}: {}; {remedy}", pod.name_any(), event.message.trim()),
-        response,
+        obstacle,
+        evidence: format!("pod {}: {}", pod.name_any(), event.message.trim()),
     })
 }
 
@@ -108,79 +112,64 @@ fn prepared(pod: &Pod) -> bool {
             })
 }
 
-/// The kubelet's words for a claim that could not be prepared (texts measured with NVIDIA's plugin 0.4.1).
-fn classify_prepare(message: &str) -> (Reason, Response, Duration, &'static str) {
+/// The kubelet's words for a claim that could not be prepared (texts measured with NVIDIA's plugin 0.4.1), and how long
+/// it may yet succeed.
+fn classify_prepare(message: &str) -> (Obstacle, Duration) {
     if message.contains("empty device edits") {
-        // The plugin cached the device nodes before the driver came up: only restarting it heals (aicr, 2026-06-04).
-        let remedy = "restart the GPU driver pod of the node, then its DRA kubelet plugin pod, in this order";
-        (Reason::StaleDRAPlugin, Response::GiveUp, Duration::ZERO, remedy)
+        (Obstacle::StaleDRAPlugin, Duration::ZERO)
     } else if message.contains("is not registered") {
-        let remedy = "start the DRA kubelet plugin of the node, or restart its kubelet";
-        (Reason::DRAPluginMissing, Response::GiveUp, PREPARING, remedy)
+        (Obstacle::DRAPluginMissing, PREPARING)
     } else if message.contains("already allocated to different claim") {
-        let remedy = "two claims were given one GPU (a force-deleted pod, or a second scheduler)";
-        (Reason::DoubleAllocated, Response::SizeAgain, UNSCHEDULABLE, remedy)
+        (Obstacle::DoubleAllocated, UNSCHEDULABLE)
     } else if message.contains("allocatable not found for device") {
-        (
-            Reason::LostRace,
-            Response::SizeAgain,
-            UNSCHEDULABLE,
-            "the GPU vanished after it was allocated",
-        )
+        (Obstacle::LostRace, UNSCHEDULABLE)
     } else {
-        (
-            Reason::ClaimPrepareFailed,
-            Response::GiveUp,
-            PREPARING,
-            "see the DRA kubelet plugin's log on the node",
-        )
+        (Obstacle::ClaimPrepareFailed, PREPARING)
     }
 }
 
-fn containers(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
+pub(super) fn containers(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
     let status = pod.status.as_ref();
     let init = status.and_then(|status| status.init_container_statuses.as_ref());
     let main = status.and_then(|status| status.container_statuses.as_ref());
     init.into_iter().flatten().chain(main.into_iter().flatten())
 }
 
-fn container_trouble(pod: &Pod, container: &ContainerStatus, age: Duration) -> Option<Trouble> {
-    let give_up = |reason, text: String| {
-        let message = format!("pod {}, container {}: {text}", pod.name_any(), container.name);
-        Some(Trouble {
-            reason,
-            message,
-            response: Response::GiveUp,
-        })
+fn container_trouble(pod: &Pod, container: &ContainerStatus, logs: &[PodLog], age: Duration) -> Option<Trouble> {
+    let found = |obstacle, text: String| {
+        let evidence = format!("pod {}, container {}: {text}", pod.name_any(), container.name);
+        Some(Trouble { obstacle, evidence })
     };
     let ended = container
         .last_state
         .as_ref()
         .and_then(|state| state.terminated.as_ref());
-    if container.restart_count >= 2 && ended.is_some_and(|ended| ended.reason.as_deref() == Some("OOMKilled")) {
-        return give_up(
-            Reason::OOMKilled,
-            "killed for its memory use: raise its memory limit".into(),
-        );
+    if container.restart_count >= TOLD_CRASHES && ended.is_some_and(|end| end.reason.as_deref() == Some("OOMKilled")) {
+        let times = container.restart_count;
+        return found(Obstacle::OOMKilled, format!("killed {times} times for its memory use"));
     }
     let waiting = container.state.as_ref().and_then(|state| state.waiting.as_ref())?;
     let text = waiting.message.clone().unwrap_or_default();
     match waiting.reason.as_deref()? {
         "InvalidImageName" | "ErrImageNeverPull" => {
-            give_up(Reason::ImagePullBackOff, format!("image {}: {text}", container.image))
+            found(Obstacle::ImagePull, format!("image {}: {text}", container.image))
         }
         "ImagePullBackOff" if age >= HICCUP && FINAL_PULL_ERRORS.iter().any(|word| text.contains(word)) => {
-            give_up(Reason::ImagePullBackOff, format!("image {}: {text}", container.image))
+            found(Obstacle::ImagePull, format!("image {}: {text}", container.image))
         }
-        "CrashLoopBackOff" if container.restart_count >= CRASHES => {
-            let exit = ended.map_or_else(String::new, |ended| format!(" (last exit code {})", ended.exit_code));
-            give_up(
-                Reason::CrashLoopBackOff,
-                format!("keeps crashing{exit}: see its log (kubectl logs --previous)"),
-            )
+        "CrashLoopBackOff" => {
+            let exit = ended.map_or_else(String::new, |end| format!(" (exit code {})", end.exit_code));
+            match log::crash(logs, &pod.name_any(), &container.name) {
+                Some((obstacle, line)) if obstacle != Obstacle::CrashLoop => {
+                    found(obstacle, format!("crashes{exit}: {line}"))
+                }
+                _ if container.restart_count < CRASHES => None,
+                Some((obstacle, line)) => found(obstacle, format!("keeps crashing{exit}: {line}")),
+                None => found(Obstacle::CrashLoop, format!("keeps crashing{exit}")),
+            }
         }
         "CreateContainerConfigError" | "CreateContainerError" | "RunContainerError" if age >= HICCUP => {
-            give_up(Reason::ContainerConfigError, text)
+            found(Obstacle::ContainerConfigError, text)
         }
         _ => None,
     }
@@ -192,13 +181,22 @@ fn unschedulable(pod: &Pod, now: DateTime<Utc>) -> Option<Trouble> {
         .iter()
         .find(|condition| condition.type_ == "PodScheduled" && condition.status == "False")?;
     let since = scheduled.last_transition_time.as_ref().map(time::from_kubernetes)?;
+    let words = scheduled.message.as_deref().unwrap_or("cannot be scheduled");
     (time::until(now, since) >= UNSCHEDULABLE).then(|| Trouble {
-        reason: Reason::Unschedulable,
-        message: format!(
-            "pod {}: {}",
-            pod.name_any(),
-            scheduled.message.as_deref().unwrap_or("cannot be scheduled")
-        ),
-        response: Response::SizeAgain,
+        obstacle: classify_unschedulable(words),
+        evidence: format!("pod {}: {words}", pod.name_any()),
     })
+}
+
+/// The scheduler's words for a pod without a GPU, by claim or by device plugin.
+fn classify_unschedulable(words: &str) -> Obstacle {
+    // Of all resources a worker asks for, only the device plugin's has a domain in its name.
+    let missing = words.split("Insufficient ").skip(1);
+    let mut missing = missing.filter_map(|rest| rest.split([',', ' ', ';']).next());
+    let no_gpu = words.contains("cannot allocate all claims") || missing.any(|resource| resource.contains('/'));
+    if no_gpu {
+        Obstacle::InsufficientGPUs
+    } else {
+        Obstacle::Unschedulable
+    }
 }

@@ -57,10 +57,11 @@ fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, workers: Vec<WorkerStatus>) -> Ste
     let ready = pods.ready_workers();
     if ready < wanted || !pods.frontend_ready() {
         let events = pass.seen.pod_events.present().map_or(&[][..], Vec::as_slice);
-        return match trouble(pods.all(), events, pass.now) {
+        return match trouble(pods.all(), events, &pass.seen.pod_logs, pass.now) {
             Some(trouble) => {
-                let why = Why::new(trouble.reason, trouble.message);
+                let why = trouble.why();
                 pass.condition(condition::WORKLOAD_READY, false, &why);
+                pass.find(trouble.obstacle.finding(&trouble.evidence));
                 Step::End(perfval_api::Verdict::Error, why)
             }
             None => Step::wait(
@@ -98,8 +99,11 @@ fn follow(pass: &mut Pass<'_>, number: i64, workers: &[WorkerStatus]) -> Step {
     };
     if !job::is_over(found) {
         let events = pass.seen.pod_events.present().map_or(&[][..], Vec::as_slice);
-        return match trouble(trial.pod.as_ref(), events, pass.now) {
-            Some(trouble) => Step::error(trouble.reason, format!("load generator: {}", trouble.message)),
+        return match trouble(trial.pod.as_ref(), events, &[], pass.now) {
+            Some(trouble) => Step::error(
+                trouble.obstacle.reason(),
+                format!("load generator: {}", trouble.evidence),
+            ),
             None => Step::wait(Reason::Running, message),
         };
     }

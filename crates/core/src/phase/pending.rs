@@ -10,7 +10,7 @@ use crate::pass::{Pass, Step};
 use crate::seen::Seen;
 use crate::status::{Truth, Why, condition};
 use crate::version::Version;
-use crate::{environment, names};
+use crate::{conclusion, environment, names};
 
 /// `<namespace>-<deployment name>` is a label value of Dynamo's pods: 63 − 12 (reference: Dynamo's operator).
 const LONGEST_NAMESPACE: usize = 51;
@@ -60,7 +60,12 @@ pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
     record(pass, &api);
     let met = Why::new(
         Reason::PrerequisitesMet,
-        format!("Dynamo is served as {}", api.resource.api_version),
+        format!(
+            "asked: {}; Dynamo is served as {} (operator {})",
+            conclusion::asked(pass.run.spec()),
+            api.resource.api_version,
+            api.operator_version.as_deref().unwrap_or("of unknown version")
+        ),
     );
     pass.condition(condition::PREREQUISITES_MET, true, &met);
     Step::go(Phase::Sizing, Reason::PrerequisitesMet, "counting free GPUs")

@@ -99,8 +99,12 @@ fn settle(pass: &mut Pass<'_>, plan: PlacementStatus) -> Step {
     let why = Why::new(
         Reason::GpusChosen,
         format!(
-            "{} of {} GPUs on {} ({})",
-            plan.gpus, plan.node_gpus, plan.node, plan.allocation
+            "{} of {} GPUs on {} ({}, {})",
+            plan.gpus,
+            plan.node_gpus,
+            plan.node,
+            plan.product.as_deref().unwrap_or("unknown product"),
+            plan.allocation
         ),
     );
     if let Some(environment) = &mut pass.status.environment {

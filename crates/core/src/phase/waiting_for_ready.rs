@@ -5,7 +5,9 @@ use std::time::Duration;
 use perfval_api::{Phase, Reason};
 
 use crate::decision::{Effect, ProbeRequest};
-use crate::diagnosis::pods::{Response, Trouble, trouble};
+use crate::diagnosis::log::silence;
+use crate::diagnosis::obstacle::{Obstacle, Response};
+use crate::diagnosis::pods::{Trouble, trouble};
 use crate::observed::{Probe, ProbeAnswer};
 use crate::pass::{Pass, Step};
 use crate::readiness::{self, Pods};
@@ -15,10 +17,16 @@ use crate::{build, names, sizing, time};
 
 /// A DGD's `failed` is set by any reconcile error and cleared by the next good pass; this long it may heal.
 const FAILED_GRACE: Duration = Duration::from_mins(2);
+/// The one message of Dynamo's operator that no next pass of it heals.
+const NO_QUEUE: &str = "failed to determine kai-scheduler queue";
 /// Lost races after which a node is too contested to measure on.
 const RESIZES: i64 = 3;
 /// Pause between two probes.
 const PROBE_AGAIN: Duration = Duration::from_secs(2);
+/// A frontend that is ready may need this long to see its workers; only then its log is asked why it does not answer.
+const SILENCE: Duration = Duration::from_secs(10);
+/// A first completion that takes longer is told: 30 to 42 s were measured on real GPUs, a busy lab needs up to 10 s.
+const COLD: Duration = Duration::from_secs(20);
 /// Pods and the deployment are watched; ages and graces are not.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
@@ -37,8 +45,8 @@ pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
     };
     let pods = Pods::of(all_pods, &pass.run.id());
     let events = pass.seen.pod_events.present().map_or(&[][..], Vec::as_slice);
-    if let Some(trouble) = trouble(pods.all(), events, pass.now) {
-        return in_trouble(pass, trouble);
+    if let Some(trouble) = trouble(pods.all(), events, &pass.seen.pod_logs, pass.now) {
+        return in_trouble(pass, &trouble);
     }
     if let Some(step) = failed_for_long(pass, reported.failed, &reported.message) {
         return step;
@@ -70,14 +78,15 @@ fn unreadable(what: &str, why: Option<&str>) -> Step {
     Step::wait(Reason::Starting, format!("{what}: {}", why.unwrap_or("no answer")))
 }
 
-fn in_trouble(pass: &mut Pass<'_>, trouble: Trouble) -> Step {
-    let why = Why::new(trouble.reason, trouble.message);
+fn in_trouble(pass: &mut Pass<'_>, trouble: &Trouble) -> Step {
+    let why = trouble.why();
     pass.condition(condition::WORKLOAD_READY, false, &why);
+    pass.find(trouble.obstacle.finding(&trouble.evidence));
     let Some(run) = pass
         .status
         .run
         .as_mut()
-        .filter(|run| trouble.response == Response::SizeAgain && run.resizes < RESIZES)
+        .filter(|run| trouble.obstacle.response() == Response::SizeAgain && run.resizes < RESIZES)
     else {
         return Step::End(perfval_api::Verdict::Error, why);
     };
@@ -103,7 +112,11 @@ fn failed_for_long(pass: &mut Pass<'_>, failed: bool, message: &str) -> Option<S
         format!("Dynamo's operator reports: {message}"),
     );
     pass.condition(condition::WORKLOAD_READY, false, &why);
-    let over = pass.now >= time::after(since, FAILED_GRACE);
+    let no_queue = message.contains(NO_QUEUE);
+    if no_queue {
+        pass.find(Obstacle::QueueMissing.finding(message));
+    }
+    let over = no_queue || pass.now >= time::after(since, FAILED_GRACE);
     Some(if over {
         Step::End(perfval_api::Verdict::Error, why)
     } else {
@@ -168,18 +181,7 @@ fn probe(pass: &mut Pass<'_>) -> Step {
         timeout: time::duration(&pass.run.spec().timeouts.endpoint_probe),
     };
     let refused = match &pass.seen.probe {
-        Probe::Answered(ProbeAnswer::Completion(text)) => {
-            let why = Why::new(
-                Reason::CompletionReceived,
-                format!("a completion came back: {}", quoted(text)),
-            );
-            pass.condition(condition::ENDPOINT_READY, true, &why);
-            return Step::go(
-                Phase::Benchmarking,
-                Reason::CompletionReceived,
-                "the endpoint serves; benchmarking",
-            );
-        }
+        Probe::Answered(ProbeAnswer::Completion(text)) => return completed(pass, text),
         Probe::Answered(ProbeAnswer::Empty) => Some("the completion was empty".to_owned()),
         Probe::Answered(ProbeAnswer::Refused(code, body)) => Some(format!("HTTP {code}: {}", quoted(body))),
         Probe::Answered(ProbeAnswer::Failed(error)) => Some(error.clone()),
@@ -190,18 +192,74 @@ fn probe(pass: &mut Pass<'_>) -> Step {
         }
     };
     if let Some(answer) = refused {
+        return unanswered(pass, &answer);
+    }
+    // While the next probe is under way, the last answer stays the one to show.
+    let last = status::find_condition(&pass.status, condition::ENDPOINT_READY).filter(|c| c.status == "False");
+    match last {
+        Some(last) => Step::wait(Reason::from_word(&last.reason), last.message.clone()),
+        None => Step::wait(Reason::Probing, "probing the endpoint"),
+    }
+}
+
+/// The endpoint serves; how long it took is kept, because a cold start explains a slow first minute and nothing else.
+fn completed(pass: &mut Pass<'_>, text: &str) -> Step {
+    let took = silent_for(pass);
+    if let Some(workload) = &mut pass.status.workload {
+        workload.first_completion_seconds = i64::try_from(took.as_secs()).ok();
+    }
+    // What kept it from answering is over.
+    pass.status
+        .diagnosis
+        .retain(|finding| !waits().any(|obstacle| obstacle.as_str() == finding.cause));
+    if took >= COLD {
+        let evidence = format!("{} s from ready components to the first completion", took.as_secs());
+        pass.find(Obstacle::ColdStart.finding(&evidence));
+    }
+    let why = Why::new(
+        Reason::CompletionReceived,
+        format!("a completion came back after {} s: {}", took.as_secs(), quoted(text)),
+    );
+    pass.condition(condition::ENDPOINT_READY, true, &why);
+    Step::go(
+        Phase::Benchmarking,
+        Reason::CompletionReceived,
+        "the endpoint serves; benchmarking",
+    )
+}
+
+/// No completion yet: why, if the frontend's log tells, else what it answered.
+fn unanswered(pass: &mut Pass<'_>, answer: &str) -> Step {
+    pass.look_again_in(PROBE_AGAIN);
+    let told = silence(&pass.seen.pod_logs).filter(|_| silent_for(pass) >= SILENCE);
+    let Some((obstacle, line)) = told else {
         let why = Why::new(Reason::EndpointNotReady, format!("last probe: {answer}"));
         pass.condition(condition::ENDPOINT_READY, Truth::False, &why);
-        pass.look_again_in(PROBE_AGAIN);
-        Step::Wait(why)
-    } else {
-        // While the next probe is under way, the last answer stays the one to show.
-        let last = status::find_condition(&pass.status, condition::ENDPOINT_READY).filter(|c| c.status == "False");
-        match last {
-            Some(last) => Step::wait(Reason::EndpointNotReady, last.message.clone()),
-            None => Step::wait(Reason::Probing, "probing the endpoint"),
-        }
+        return Step::Wait(why);
+    };
+    let trouble = Trouble {
+        obstacle,
+        evidence: format!("frontend: {line}; last probe: {answer}"),
+    };
+    let why = trouble.why();
+    pass.condition(condition::ENDPOINT_READY, Truth::False, &why);
+    pass.find(obstacle.finding(&trouble.evidence));
+    match obstacle.response() {
+        Response::GiveUp => Step::End(perfval_api::Verdict::Error, why),
+        Response::SizeAgain | Response::Wait | Response::Report => Step::Wait(why),
     }
+}
+
+/// How long every component has been ready.
+fn silent_for(pass: &Pass<'_>) -> Duration {
+    status::true_since(&pass.status, condition::WORKLOAD_READY)
+        .map_or(Duration::ZERO, |ready| time::until(pass.now, ready))
+}
+
+/// The obstacles that may pass.
+fn waits() -> impl Iterator<Item = Obstacle> {
+    let all = Obstacle::ALL.iter().copied();
+    all.filter(|obstacle| obstacle.response() == Response::Wait)
 }
 
 /// A text of somebody else's, cut short.

@@ -7,7 +7,8 @@ use perfval_api::{PerfValidation, PerfValidationStatus, Phase, Verdict, meta};
 use perfval_core::aiperf::Report;
 use perfval_core::frame::{Failure, Outcome, Payload, TrialRecord, frame};
 use perfval_core::observed::{
-    Admission, Child, ChildKind, ChildRef, DynamoApi, Inventory, Need, OtherRun, Probe, ProbeAnswer, TrialSeen,
+    Admission, Child, ChildKind, ChildRef, DynamoApi, Inventory, LogRequest, Need, OtherRun, PodLog, Probe,
+    ProbeAnswer, TrialSeen,
 };
 use perfval_core::workers::WorkerSummary;
 use perfval_core::{Decision, Effect, Observed, Run, Seen, Settings, machine, names};
@@ -44,6 +45,8 @@ pub struct Story {
     pub unschedulable: bool,
     pub prepare_error: Option<&'static str>,
     pub wrong_node: bool,
+    pub frontend_log: Option<&'static str>,
+    pub operator_says: &'static str,
     pub probe: Probe,
     pub answer: ProbeAnswer,
     pub cache_job: Option<&'static str>,
@@ -97,6 +100,8 @@ impl Story {
             unschedulable: false,
             prepare_error: None,
             wrong_node: false,
+            frontend_log: None,
+            operator_says: "words of the operator",
             probe: Probe::Idle,
             answer: ProbeAnswer::Completion("hello".into()),
             cache_job: None,
@@ -171,6 +176,13 @@ impl Story {
         decision
     }
 
+    /// From now on the endpoint gives this answer.
+    pub fn answers(&mut self, answer: ProbeAnswer) -> &mut Self {
+        self.answer = answer;
+        self.probe = Probe::Idle;
+        self
+    }
+
     /// What a pass would decide now.
     pub fn decide(&self) -> Decision {
         let run = Run::new(&self.object, &self.settings);
@@ -215,6 +227,7 @@ impl Story {
                     seen.pods = Seen::Present(self.pods());
                     seen.claims = Seen::Present(self.claims());
                     seen.pod_events = Seen::Present(self.events());
+                    seen.pod_logs = self.frontend_log.map(frontend_log).into_iter().collect();
                 }
                 Need::Probe => seen.probe = self.probe.clone(),
                 Need::Trial => seen.trial = Seen::Present(self.trial()),
@@ -300,7 +313,7 @@ impl Story {
             "metadata": {"name": names::deployment(&self.id()), "namespace": "perf", "generation": 1,
                 "ownerReferences": [{"apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation", "name": "run", "uid": "u-1", "controller": true}]},
             "status": {"observedGeneration": 1, "state": if self.deployment_failed { "failed" } else { "successful" },
-                "conditions": [{"type": "Ready", "status": "True", "reason": "r", "message": "words of the operator"}],
+                "conditions": [{"type": "Ready", "status": "True", "reason": "r", "message": self.operator_says}],
                 "components": {"frontend": {"readyReplicas": ready}, "worker": {"readyReplicas": ready * 2}}},
         })).expect("well-formed"))
     }
@@ -454,6 +467,18 @@ fn report(throughput: i64, starved: bool) -> Report {
         report.generator.credit_to_start_p50_ms = Some(Decimal::from(100_000));
     }
     report
+}
+
+fn frontend_log(text: &str) -> PodLog {
+    let of = LogRequest {
+        pod: "frontend".into(),
+        container: "main".into(),
+        previous: false,
+    };
+    PodLog {
+        of,
+        text: Seen::Present(text.into()),
+    }
 }
 
 fn job(end: &str) -> k8s_openapi::api::batch::v1::Job {

@@ -42,6 +42,8 @@ struct State {
     calls: Vec<Call>,
     /// By namespace, pod and container.
     logs: BTreeMap<(String, String, String), Vec<u8>>,
+    /// The same of the containers before.
+    previous_logs: BTreeMap<(String, String, String), Vec<u8>>,
     /// By namespace and `service:port`.
     backends: BTreeMap<(String, String), Backend>,
 }
@@ -183,6 +185,12 @@ impl ApiServer {
     pub fn set_log(&self, namespace: &str, pod: &str, container: &str, text: impl Into<Vec<u8>>) {
         let of = (namespace.into(), pod.into(), container.into());
         self.lock().logs.insert(of, text.into());
+    }
+
+    /// What the container before the current one has printed.
+    pub fn set_previous_log(&self, namespace: &str, pod: &str, container: &str, text: impl Into<Vec<u8>>) {
+        let of = (namespace.into(), pod.into(), container.into());
+        self.lock().previous_logs.insert(of, text.into());
     }
 
     /// Who answers behind the service proxy.

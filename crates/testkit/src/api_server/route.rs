@@ -122,8 +122,12 @@ impl State {
                 format!("container in pod \"{pod}\" is waiting to start"),
             )
         };
-        let whole = self
-            .logs
+        let logs = if text("previous") == "true" {
+            &self.previous_logs
+        } else {
+            &self.logs
+        };
+        let whole = logs
             .get(&(namespace, pod.clone(), text("container")))
             .ok_or_else(waiting)?;
         let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
