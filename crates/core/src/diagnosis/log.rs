@@ -21,7 +21,7 @@ const QUOTED: usize = 160;
 /// Texts of a worker or frontend that ends, the cause before its consequences (Dynamo 1.2–1.6, vLLM 0.20–0.31).
 const CRASHES: [(&str, Obstacle); 5] = [
     ("Failed to infer device type", Obstacle::NoGPUInContainer),
-    ("is less than desired GPU memory utilization", Obstacle::GPUMemoryTaken),
+    ("Free memory on device", Obstacle::GPUMemoryTaken),
     (
         "argument --router-mode: invalid choice",
         Obstacle::RouterModeUnsupported,
