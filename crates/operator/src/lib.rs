@@ -56,8 +56,12 @@ fn execute(command: Command) -> Result<(), Error> {
             Ok(())
         }
         Command::Rbac { directory } => rbac::write(directory.as_deref()),
-        Command::Docs => {
-            print!("{}", docs::reference());
+        Command::Docs { page } => {
+            let page = match page {
+                Page::Reference => docs::reference(),
+                Page::Causes => docs::causes(),
+            };
+            print!("{page}");
             Ok(())
         }
     }
