@@ -1,5 +1,7 @@
 //! When two runs may be compared: what they ran on, field by field.
 
+use std::fmt::Write as _;
+
 use perfval_api::{Environment, PerfValidationSpec};
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -118,9 +120,12 @@ pub fn settings(spec: &PerfValidationSpec) -> String {
 }
 
 fn hex(text: &str, digits: usize) -> String {
-    let sum = Sha256::digest(text);
-    let all: String = sum.iter().map(|byte| format!("{byte:02x}")).collect();
-    all.chars().take(digits).collect()
+    let mut all = String::new();
+    for byte in Sha256::digest(text) {
+        let _ = write!(all, "{byte:02x}");
+    }
+    all.truncate(digits);
+    all
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ pub fn clean(run: &Run<'_>, log: &str) -> String {
 }
 
 /// Why a container crashes: the obstacle that its log names, and the line.
-pub(super) fn crash<'a>(logs: &'a [PodLog], pod: &str, container: &str) -> Option<(Obstacle, String)> {
+pub(super) fn crash(logs: &[PodLog], pod: &str, container: &str) -> Option<(Obstacle, String)> {
     let log = logs
         .iter()
         .find(|log| log.of.pod == pod && log.of.container == container)?;
@@ -106,8 +106,8 @@ fn find(log: &str, texts: &[(&str, Obstacle)]) -> Option<(Obstacle, String)> {
             .rfind(|line| line.contains(text))
             .map(|line| (*line).to_owned());
         let broken = || {
-            let joined = lines.windows(2).map(|two| two.join(" "));
-            joined.filter(|two| two.contains(text)).last()
+            let mut joined = lines.windows(2).map(|two| two.join(" "));
+            joined.rfind(|two| two.contains(text))
         };
         Some((*obstacle, quote(&whole.or_else(broken)?, text)))
     })

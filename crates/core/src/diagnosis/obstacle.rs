@@ -192,7 +192,7 @@ obstacles! {
         seen: "frontend log `Error adding model from discovery`, and 404 to requests",
         remedy: "check model.name, its token and the network of the frontend, or give it the weights in model.cache",
     }
-    /// The frontend finds no worker: none is ready in the EndpointSlices, or they are in another Dynamo namespace.
+    /// The frontend finds no worker: none is ready in the `EndpointSlices`, or they are in another Dynamo namespace.
     NoInstances {
         reason: NoInstances, response: Wait,
         seen: "frontend log `KubeDiscoveryClient::list returning 0 instances`, again and again",

@@ -4,7 +4,7 @@ use perfval_api::PerfValidationSpec;
 
 /// What stands where a secret stood.
 const HIDDEN: &str = "[hidden]";
-/// Beginnings of well-known tokens: Hugging Face, NVIDIA, OpenAI, GitHub, AWS, JSON Web Tokens.
+/// Beginnings of well-known tokens: Hugging Face, NVIDIA, `OpenAI`, GitHub, AWS, JSON Web Tokens.
 const TOKENS: [&str; 7] = ["hf_", "nvapi-", "sk-", "ghp_", "github_pat_", "AKIA", "eyJ"];
 /// A shorter value is a word like any other, and hiding it would hide the log.
 const SHORTEST: usize = 8;
