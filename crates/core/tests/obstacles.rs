@@ -31,7 +31,7 @@ fn component(name: &str, status: Value) -> Pod {
     serde_json::from_value(pod).expect("well-formed")
 }
 
-fn container(restarts: i32, state: Value, last: Value) -> Value {
+fn container(restarts: i32, state: &Value, last: &Value) -> Value {
     json!({"containerStatuses": [{"name": "main", "image": "vllm-runtime:1.6.1", "imageID": "", "ready": false,
         "restartCount": restarts, "state": state, "lastState": last}]})
 }
@@ -39,8 +39,8 @@ fn container(restarts: i32, state: Value, last: Value) -> Value {
 fn crashed(restarts: i32) -> Pod {
     worker(container(
         restarts,
-        json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s restarting failed container"}}),
-        json!({"terminated": {"exitCode": 1, "reason": "Error"}}),
+        &json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s restarting failed container"}}),
+        &json!({"terminated": {"exitCode": 1, "reason": "Error"}}),
     ))
 }
 
@@ -129,8 +129,8 @@ fn claims_that_cannot_be_prepared_are_told_apart() {
     ];
     let pod = worker(container(
         0,
-        json!({"waiting": {"reason": "ContainerCreating"}}),
-        json!({}),
+        &json!({"waiting": {"reason": "ContainerCreating"}}),
+        &json!({}),
     ));
     for (words, obstacle) in cases {
         let (named, evidence) = found(&pod, &event(&prepare(words)), &[]).expect(words);
@@ -140,7 +140,7 @@ fn claims_that_cannot_be_prepared_are_told_apart() {
             "{evidence}"
         );
     }
-    let running = worker(container(0, json!({"running": {}}), json!({})));
+    let running = worker(container(0, &json!({"running": {}}), &json!({})));
     assert_eq!(
         found(&running, &event(&prepare("x")), &[]),
         None,
@@ -187,8 +187,8 @@ fn containers_that_do_not_start_are_told_apart() {
     let waiting = |reason: &str, message: &str| {
         worker(container(
             0,
-            json!({"waiting": {"reason": reason, "message": message}}),
-            json!({}),
+            &json!({"waiting": {"reason": reason, "message": message}}),
+            &json!({}),
         ))
     };
     let not_found =
@@ -209,8 +209,8 @@ fn containers_that_do_not_start_are_told_apart() {
         (
             worker(container(
                 2,
-                json!({"running": {}}),
-                json!({"terminated": {"exitCode": 137, "reason": "OOMKilled"}}),
+                &json!({"running": {}}),
+                &json!({"terminated": {"exitCode": 137, "reason": "OOMKilled"}}),
             )),
             Obstacle::OOMKilled,
         ),
@@ -332,7 +332,7 @@ fn logs_are_asked_for_only_where_something_is_wrong() {
     assert_eq!(asked(json!({}), &well), []);
     assert_eq!(asked(json!({}), &[crashed(1)]), [], "one crash is none");
     assert_eq!(asked(json!({}), &[crashed(2)]), [("worker".to_owned(), true)]);
-    let just_ended = worker(container(2, json!({"terminated": {"exitCode": 1}}), json!({})));
+    let just_ended = worker(container(2, &json!({"terminated": {"exitCode": 1}}), &json!({})));
     assert_eq!(asked(json!({}), &[just_ended]), [("worker".to_owned(), false)]);
     assert_eq!(asked(json!({"phase": "CleaningUp"}), &[crashed(3)]), []);
 

@@ -122,14 +122,14 @@ mod tests {
 
     use super::*;
 
-    fn spec(env: serde_json::Value) -> PerfValidationSpec {
+    fn spec(env: &serde_json::Value) -> PerfValidationSpec {
         let workload = json!({"image": "i", "env": env});
         serde_json::from_value(json!({"model": {"name": "m"}, "workload": workload})).expect("well-formed")
     }
 
     #[test]
     fn what_may_be_a_secret_is_hidden_and_nothing_else() {
-        let spec = spec(json!([
+        let spec = spec(&json!([
             {"name": "CACHE_PASSWORD", "value": "correct horse"},
             {"name": "MODE", "value": "eager mode"},
         ]));
