@@ -92,7 +92,7 @@ fn covers(permission: &Permission, call: &Call) -> bool {
 
 #[tokio::test]
 async fn every_call_has_its_right() {
-    for call in every_call().await {
+    for call in Box::pin(every_call()).await {
         assert!(
             PERMISSIONS.iter().any(|permission| covers(permission, &call)),
             "no right for {call:?}"
@@ -102,7 +102,7 @@ async fn every_call_has_its_right() {
 
 #[tokio::test]
 async fn every_right_has_its_call() {
-    let calls = every_call().await;
+    let calls = Box::pin(every_call()).await;
     for permission in PERMISSIONS {
         for verb in permission.verbs {
             let one = Permission {
