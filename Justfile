@@ -160,6 +160,43 @@ e2e *ARGS: build-lab image
       run --exact $failed
     fi
 
+# How often the verdict is right, into docs/fidelity.md: records every router under every fault on the lab (about an hour, as
+# root; interrupted, it goes on where it was). `just fidelity --replay-only` judges the recorded runs again, in seconds.
+fidelity *FLAGS:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cargo build --quiet -p perfval-e2e --bin fidelity
+    fidelity=$CARGO_TARGET_DIR/debug/fidelity
+    if [ "{{FLAGS}}" = --replay-only ]; then "$fidelity"; exit; fi
+    just build-lab image
+    record={{cache}}/fidelity.jsonl
+    {{lab}} down # one that an interrupted run left behind
+    trap '{{lab}} down' EXIT
+    {{lab}} up
+    {{lab}} load-image "$({{lab}} image operator {{release}}/perfvalidation-operator {{release}}/perfval-runner)"
+    {{lab}} exec --network-only -- "$fidelity" --lab {{lab}} --config "$PWD/config" --record "$record" \
+      --pack --runs "$PWD/tests/fidelity/recorded.jsonl.gz" --page "$PWD/docs/fidelity.md" {{FLAGS}}
+    rm "$record"
+
+# The same for the faults of the engines only, without a cluster and without root: `just fidelity-rig [ROUTER…]`.
+fidelity-rig *ROUTERS: setup
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cargo build --quiet -p perfval-runner -p perfval-e2e --bin perfval-runner --bin fidelity
+    rig={{cache}}/rig
+    for name in dynamo-1.4.2 aiperf-0.13.0; do
+      [ -e "$rig/$name/installed" ] && continue
+      uv venv --quiet --clear --python 3.11 "$rig/$name"
+      uv pip install --quiet --python "$rig/$name/bin/python" -r crates/lab/images/$name.txt
+      touch "$rig/$name/installed"
+    done
+    corpus=$(echo "$rig"/aiperf-0.13.0/lib/python*/site-packages/aiperf/dataset/generator/assets/shakespeare.txt)
+    [ -d "$rig/model" ] || "$rig/dynamo-1.4.2/bin/python" crates/lab/images/tiny_qwen3.py "$corpus" "$rig/model"
+    rm -f "$rig/recorded.jsonl"
+    python3 tests/fidelity/rig.py --dynamo "$rig/dynamo-1.4.2" --aiperf "$rig/aiperf-0.13.0" --model-cache "$rig/model" \
+      --runner "$CARGO_TARGET_DIR/debug/perfval-runner" --work "$rig/work" --record "$rig/recorded.jsonl" {{ROUTERS}}
+    "$CARGO_TARGET_DIR/debug/fidelity" --rig "$rig/recorded.jsonl" --pack
+
 [private]
 test-binary NAME:
     @cargo test --quiet -p perfval-e2e --features lab --test {{NAME}} --no-run --message-format json 2>/dev/null | python3 -c 'import json,sys; print([m["executable"] for m in map(json.loads, sys.stdin) if m.get("executable") and m["target"]["name"] == "{{NAME}}"][-1])'

@@ -2,6 +2,7 @@
 //! is left, and the audit log.
 
 mod audit;
+pub mod fidelity;
 mod install;
 mod lab;
 mod leftovers;

@@ -3,6 +3,8 @@
 //! The types here are the single source of the CRD, its defaults, its CEL rules and its documentation.
 //! Nothing in this crate talks to a cluster.
 
+#[cfg(feature = "admission")]
+pub mod admission;
 mod crd;
 mod metric;
 mod reason;

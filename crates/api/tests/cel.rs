@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use jsonschema::error::ValidationErrorKind;
-use kube::core::cel::{ValidationErrors, Validator};
-use perfval_testkit::admission::{Case, Rejected, cases};
-use serde_json::Value;
+use perfval_api::admission::Admission;
+use perfval_testkit::admission::{Case, Rejected, cases, with_spec};
+use serde_json::{Value, json};
 
 /// Bounds of Kubernetes' own types: one general case per kind, not one per field.
 const EMBEDDED: [&str; 5] = [
@@ -16,74 +15,8 @@ const EMBEDDED: [&str; 5] = [
     "/imagePullSecrets/items/",
 ];
 
-/// Where a manifest is refused, by which rule or bound, and with what words.
-struct Refusal {
-    path: String,
-    location: String,
-    message: String,
-}
-
-struct Admission {
-    schema: Value,
-    bounds: jsonschema::Validator,
-}
-
-impl Admission {
-    fn new() -> Self {
-        let crd = perfval_api::crd();
-        let schema = crd.spec.versions[0].schema.as_ref().expect("a schema");
-        let schema = serde_json::to_value(&schema.open_api_v3_schema).expect("a JSON form");
-        Self {
-            bounds: jsonschema::validator_for(&schema).expect("a JSON schema"),
-            schema,
-        }
-    }
-
-    fn by_rules(&self, manifest: &Value) -> Vec<Refusal> {
-        let errors = Validator::new().validate(&self.schema, manifest, None).err();
-        let errors = errors.into_iter().flat_map(ValidationErrors::into_vec);
-        errors
-            .map(|error| Refusal {
-                location: format!("{} {}", without_indices(&error.field_path), error.rule),
-                path: error.field_path,
-                message: error.message,
-            })
-            .collect()
-    }
-
-    fn by_bounds(&self, manifest: &Value) -> Vec<Refusal> {
-        let refusal = |error: jsonschema::ValidationError<'_>| {
-            let mut path = error.instance_path().to_string();
-            if let ValidationErrorKind::Required { property } = error.kind() {
-                path = format!("{path}/{}", property.as_str().unwrap_or_default());
-            }
-            Refusal {
-                path: dotted(&path),
-                location: error.schema_path().to_string(),
-                message: error.to_string(),
-            }
-        };
-        self.bounds.iter_errors(manifest).map(refusal).collect()
-    }
-}
-
-/// `/spec/gates/0/name` as `spec.gates[0].name`.
-fn dotted(pointer: &str) -> String {
-    pointer
-        .split('/')
-        .skip(1)
-        .fold(String::new(), |path, part| match part.parse::<usize>() {
-            Ok(index) => format!("{path}[{index}]"),
-            Err(_) if path.is_empty() => part.to_owned(),
-            Err(_) => format!("{path}.{part}"),
-        })
-}
-
-/// `spec.gates[0].name` as `spec.gates.name`.
-fn without_indices(path: &str) -> String {
-    path.split('[')
-        .map(|part| part.split_once(']').map_or(part, |(_, rest)| rest))
-        .collect()
+fn admission() -> Admission {
+    Admission::new().expect("the CRD's schema compiles")
 }
 
 /// Visits each schema with its location in the whole.
@@ -101,7 +34,7 @@ fn walk(schema: &Value, location: &str, visit: &mut dyn FnMut(&Value, &str)) {
 
 #[test]
 fn every_case_is_answered_as_the_table_says() {
-    let admission = Admission::new();
+    let admission = admission();
     for Case {
         name,
         manifest,
@@ -110,11 +43,15 @@ fn every_case_is_answered_as_the_table_says() {
     {
         let rules = admission.by_rules(&manifest);
         let bounds = admission.by_bounds(&manifest);
-        let all = rules.iter().chain(&bounds);
+        let keys = admission.by_keys(&manifest);
+        let all = rules.iter().chain(&bounds).chain(&keys);
         let said: Vec<_> = all.map(|r| format!("{}: {}", r.path, r.message)).collect();
         match rejected {
-            // The keys of a list are known to the API server alone.
-            None | Some(Rejected::Duplicate(_)) => assert!(said.is_empty(), "{name}: refused: {said:#?}"),
+            None => assert!(said.is_empty(), "{name}: refused: {said:#?}"),
+            Some(Rejected::Duplicate(field)) => {
+                let refused = keys.iter().any(|r| r.path.starts_with(&field));
+                assert!(refused, "{name}: {field} is not refused: {said:#?}");
+            }
             Some(Rejected::Rule(words)) => {
                 let refused = rules.iter().any(|r| r.message.contains(&words));
                 assert!(refused, "{name}: no {words:?} in {said:#?}");
@@ -128,6 +65,28 @@ fn every_case_is_answered_as_the_table_says() {
 }
 
 #[test]
+fn what_is_admitted_has_its_defaults() {
+    let object = admission().admit(&with_spec(json!({}))).expect("the smallest manifest");
+    assert_eq!(object.spec.trials.max, 8);
+    assert_eq!(object.spec.benchmark.concurrency_per_gpu, 128);
+}
+
+#[test]
+fn what_is_no_field_and_no_perfvalidation_is_named() {
+    let misspelt = with_spec(json!({"gate": [], "benchmark": {"inputToken": 5}}));
+    let paths = |manifest: &Value| -> Vec<String> {
+        let refusals = admission().admit(manifest).expect_err("refused");
+        refusals.into_iter().map(|refusal| refusal.path).collect()
+    };
+    assert_eq!(paths(&misspelt), ["spec.gate", "spec.benchmark.inputToken"]);
+    assert_eq!(
+        paths(&json!({"kind": "Pod", "apiVersion": "v1"})),
+        ["apiVersion", "kind"]
+    );
+    assert_eq!(paths(&json!([])), ["apiVersion", "kind"]);
+}
+
+#[test]
 fn case_names_are_unique() {
     let mut seen = BTreeSet::new();
     for case in cases() {
@@ -137,16 +96,16 @@ fn case_names_are_unique() {
 
 #[test]
 fn every_rule_is_broken_by_a_case() {
-    let admission = Admission::new();
+    let admission = admission();
     let mut broken = BTreeSet::new();
     for case in cases() {
         if let Some(Rejected::Rule(words)) = &case.rejected {
             let refusals = admission.by_rules(&case.manifest).into_iter();
-            broken.extend(refusals.filter(|r| r.message.contains(words)).map(|r| r.location));
+            broken.extend(refusals.filter(|r| r.message.contains(words)).map(|r| r.rule));
         }
     }
     let mut rules = BTreeSet::new();
-    walk(&admission.schema, "", &mut |schema, location| {
+    walk(&admission.schema(), "", &mut |schema, location| {
         let names = location
             .split('/')
             .filter(|part| !["", "properties", "items"].contains(part));
@@ -164,15 +123,15 @@ fn every_rule_is_broken_by_a_case() {
 fn every_bound_of_our_own_fields_is_broken_by_a_case() {
     const BOUNDS: [&str; 6] = ["minimum", "maximum", "maxLength", "maxItems", "maxProperties", "enum"];
 
-    let admission = Admission::new();
+    let admission = admission();
     let refused = cases().into_iter().filter(|case| case.rejected.is_some());
     let broken: BTreeSet<_> = refused
         .flat_map(|case| admission.by_bounds(&case.manifest))
-        .map(|refusal| refusal.location)
+        .map(|refusal| refusal.rule)
         .collect();
     let mut bounds = BTreeSet::new();
     walk(
-        &admission.schema["properties"]["spec"],
+        &admission.schema()["properties"]["spec"],
         "/properties/spec",
         &mut |schema, location| {
             if !EMBEDDED.iter().any(|part| location.contains(part)) {
@@ -187,8 +146,8 @@ fn every_bound_of_our_own_fields_is_broken_by_a_case() {
 
 #[test]
 fn everything_in_the_spec_is_bounded_and_described() {
-    let admission = Admission::new();
-    walk(&admission.schema["properties"]["spec"], "spec", &mut |schema, at| {
+    let admission = admission();
+    walk(&admission.schema()["properties"]["spec"], "spec", &mut |schema, at| {
         let has = |key: &str| schema.get(key).is_some();
         let bounded = match schema["type"].as_str() {
             Some("string") => has("enum") || has("maxLength"),

@@ -19,6 +19,9 @@ use serde::{Deserialize, Serialize};
 pub use export::parse;
 pub use failures::FailedRequests;
 
+/// Largest export that is read (bytes): a hundred times a real one.
+pub const EXPORT_BYTES: u64 = 4 << 20;
+
 /// Error kinds that a report keeps, the most frequent first.
 pub const ERROR_KINDS: usize = 5;
 
@@ -51,6 +54,11 @@ pub enum ReportError {
         /// The beginning of what is there.
         found: String,
     },
+    /// Written by a version whose exports are not known.
+    #[error(
+        "AIPerf {0:?} is not known here: judge exports of 0.11, 0.12 or 0.13, or name an image with one of them in benchmark.image"
+    )]
+    Version(String),
     /// Two fields exclude each other.
     #[error("AIPerf's export contradicts itself: {0}")]
     Contradiction(String),

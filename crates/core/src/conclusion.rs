@@ -9,9 +9,8 @@ use perfval_api::{
 use rust_decimal::Decimal;
 
 use crate::diagnosis::cause::Cause;
-use crate::phase::benchmarking::finished;
 use crate::status::{HEADLINE, Why, cut};
-use crate::trials::{self, Ruling};
+use crate::trials::{self, Ruling, finished};
 
 /// The verdict of the trials in a status; `None` if the rule asks for more of them.
 pub fn conclude(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Option<(Verdict, Why)> {
@@ -40,7 +39,7 @@ fn why_failed(status: &PerfValidationStatus) -> Reason {
 }
 
 /// Two invalid trials in a row: could not be measured, or was measured and is not to be trusted.
-fn unmeasurable(trials: &[TrialStatus]) -> (Verdict, Reason) {
+pub(crate) fn unmeasurable(trials: &[TrialStatus]) -> (Verdict, Reason) {
     match trials.last().and_then(|last| reasons(last).next()) {
         Some(
             untrusted @ (Reason::GeneratorStarved

@@ -14,6 +14,7 @@ pub mod gate;
 mod history;
 pub mod inventory;
 pub mod job;
+pub mod judge;
 pub mod machine;
 pub mod names;
 pub mod observed;

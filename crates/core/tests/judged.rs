@@ -96,6 +96,7 @@ fn every_recorded_export_is_judged_for_what_it_is() {
         ("success", Pass, None),
         ("success-client-tokenized", Pass, None),
         ("0.12.0-success", Pass, None),
+        ("0.11.0-dead-worker-least-loaded", Miss, Some(Cause::RequestErrors)),
         // p99 of 43 s: one worker of four was 10 × slower.
         ("slow-worker-round-robin", Miss, Some(Cause::FarBelowGate)),
         ("slow-worker-kv", Miss, Some(Cause::FarBelowGate)),

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 fn small() -> Value {
     json!({
         "schema_version": "1.4",
+        "aiperf_version": "0.13.0",
         "input_config": {
             "phases": [{"name": "warmup", "requests": 8, "concurrency": 8},
                        {"name": "profiling", "requests": 80, "concurrency": 8}],
@@ -104,6 +105,49 @@ fn every_wrong_value_is_named() {
         *export.pointer_mut(pointer).unwrap() = value.clone();
         let error = read(&export).expect_err(pointer).to_string();
         assert!(error.contains(named), "{pointer} = {value}: {error}");
+    }
+}
+
+#[test]
+fn only_versions_that_were_looked_at_are_read() {
+    let with = |version: Value| {
+        let mut export = small();
+        export["aiperf_version"] = version;
+        read(&export)
+    };
+    for version in ["0.11.0", "0.12.0", "0.13.0", "0.13.7", "0.13.1rc2", "0.12.0.post1"] {
+        assert_eq!(with(json!(version)).unwrap().aiperf_version.as_deref(), Some(version));
+    }
+    for version in ["0.10.0", "0.14.0", "0.110.0", "0.1", "1.0.0", "", "0.131.0", "main"] {
+        let error = with(json!(version)).expect_err(version);
+        assert_eq!(error, ReportError::Version(version.to_owned()));
+        assert!(error.to_string().contains(&format!("{version:?}")), "{error}");
+    }
+    for nothing in [Value::Null, json!(0.13)] {
+        assert!(with(nothing).unwrap_err().to_string().contains("aiperf_version"));
+    }
+}
+
+#[test]
+fn exports_of_other_tools_are_refused() {
+    let foreign = [
+        // wrk2, vLLM's benchmark_serving, GuideLLM, k6's summary, an AIPerf record and AIPerf's aggregate of many runs.
+        json!({"requests": 100, "latency": {"p99": 12.5}}),
+        json!({"date": "20260801-101010", "backend": "vllm", "request_throughput": 12.5, "p99_ttft_ms": 210.0}),
+        json!({"benchmarks": [{"metrics": {"time_to_first_token_ms": {"successful": {"percentiles": {"p99": 10}}}}}]}),
+        json!({"metrics": {"http_req_duration": {"p(95)": 300.0}}, "root_group": {}}),
+        json!({"metadata": {"benchmark_phase": "profiling"}, "metrics": {}}),
+        json!({"schema_version": "1.0", "metrics": {"output_token_throughput_avg": {"mean": 1.0}}}),
+        json!([]),
+        json!("text"),
+        json!(7),
+    ];
+    for export in foreign {
+        let error = read(&export).expect_err(&export.to_string());
+        assert!(
+            matches!(error, ReportError::Missing { .. } | ReportError::Json(_)),
+            "{export}: {error}"
+        );
     }
 }
 

@@ -143,6 +143,27 @@ pub fn container_processes(state: &StateDir, container: &str) -> Result<Vec<i32>
     Ok(Vec::new())
 }
 
+/// Length of the kernel's accounting period (µs), its own default.
+const CPU_PERIOD: f64 = 100_000.0;
+
+/// Lets a container use at most so many CPUs from now on, as a limit in its pod would.
+pub fn limit_cpu(state: &StateDir, container: &str, cpus: f64) -> Result<(), Error> {
+    let quota = cpus * CPU_PERIOD;
+    for folder in folders(state)? {
+        let Some(found) = find(&folder, container) else {
+            continue;
+        };
+        let (v1, v2) = (found.join("cpu.cfs_quota_us"), found.join("cpu.max"));
+        if v1.is_file() {
+            return fs::write(&v1, format!("{quota:.0}")).file("write", v1);
+        }
+        if v2.is_file() {
+            return fs::write(&v2, format!("{quota:.0} {CPU_PERIOD:.0}")).file("write", v2);
+        }
+    }
+    Err(Error::Usage(format!("container {container} has no CPU accounting")))
+}
+
 fn find(folder: &Path, name: &str) -> Option<PathBuf> {
     let children = fs::read_dir(folder)
         .ok()?

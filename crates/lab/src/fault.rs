@@ -52,6 +52,14 @@ pub enum Fault {
     Thaw(PodName),
     /// Kills them (SIGKILL).
     Kill(PodName),
+    /// Lets a pod's containers use at most so many CPUs from now on.
+    Throttle {
+        /// Which pod.
+        #[command(flatten)]
+        pod: PodName,
+        /// CPUs, e.g. 0.2.
+        cpus: f64,
+    },
     /// Slows one GPU: workers created from now on that are given it run at this share of full speed.
     SlowGpu {
         /// The GPU's number.
@@ -59,7 +67,7 @@ pub enum Fault {
         /// Share of full speed, e.g. 0.1.
         speed: f64,
     },
-    /// Faults of the stand-in for Dynamo's operator, e.g. `never-ready`, `failed-then-heals=20@NAMESPACE`.
+    /// Faults of the stand-in for Dynamo's operator, e.g. `never-ready`, `failed-then-heals=20@NAMESPACE`, `liveness=3`.
     Dgd {
         /// Comma list of faults; empty for none.
         faults: String,
@@ -89,6 +97,7 @@ pub fn apply(state: &StateDir, fault: &Fault) -> Result<(), Error> {
         Fault::Freeze(pod) => signal(state, pod, Signal::SIGSTOP),
         Fault::Thaw(pod) => signal(state, pod, Signal::SIGCONT),
         Fault::Kill(pod) => signal(state, pod, Signal::SIGKILL),
+        Fault::Throttle { pod, cpus } => throttle(state, pod, *cpus),
         Fault::SlowGpu { gpu, speed } => slow_gpu(state, *gpu, *speed),
         Fault::Dgd { faults } => set(state, &json!({ "dgd": faults })),
         Fault::Clear => {
@@ -115,6 +124,18 @@ fn signal(state: &StateDir, name: &PodName, signal: Signal) -> Result<(), Error>
             }
         }
         println!("{signal} sent to {} container {container}", name.pod);
+    }
+    Ok(())
+}
+
+fn throttle(state: &StateDir, name: &PodName, cpus: f64) -> Result<(), Error> {
+    // The kernel takes no quota under a millisecond.
+    if !(0.01..=1024.0).contains(&cpus) {
+        return Err(Error::Usage(format!("CPUs are a number from 0.01 to 1024, not {cpus}")));
+    }
+    for (container, id) in &running_containers(state, name)? {
+        cgroup::limit_cpu(state, id, cpus)?;
+        println!("{} container {container} has {cpus} CPUs now", name.pod);
     }
     Ok(())
 }

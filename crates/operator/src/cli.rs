@@ -35,6 +35,8 @@ pub enum Command {
         #[arg(value_enum, default_value_t)]
         page: Page,
     },
+    /// Judge recorded results without a cluster. Exit code: 0 Passed or Skipped, 1 Failed, 2 bad input, 3 Inconclusive, 4 Error
+    Judge(JudgeArgs),
 }
 
 /// A page that is printed from the code.
@@ -45,6 +47,40 @@ pub enum Page {
     Reference,
     /// docs/causes.md
     Causes,
+}
+
+/// Flags of `judge`.
+#[derive(Clone, Debug, Args)]
+pub struct JudgeArgs {
+    /// One file per trial, in order: AIPerf's export, or a trial of a results ConfigMap; or the ConfigMap
+    /// itself as JSON; - is standard input
+    #[arg(required = true, value_name = "EXPORT")]
+    pub exports: Vec<PathBuf>,
+
+    /// Manifest of the PerfValidation whose gates and trial rule judge
+    #[arg(short = 'f', long = "filename", value_name = "FILE")]
+    pub manifest: PathBuf,
+
+    /// GPUs in use, for gates that scale with them
+    #[arg(long, value_parser = clap::value_parser!(i64).range(1..=1024))]
+    pub gpus: Option<i64>,
+
+    /// GPUs of the node, for gates that scale by their share
+    #[arg(long, value_parser = clap::value_parser!(i64).range(1..=1024))]
+    pub node_gpus: Option<i64>,
+
+    /// How the answer is printed
+    #[arg(short, long, value_enum, default_value_t = JudgeOutput::Table)]
+    pub output: JudgeOutput,
+}
+
+/// How `judge` prints its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum JudgeOutput {
+    /// For people.
+    Table,
+    /// For scripts.
+    Json,
 }
 
 /// Flags of `run`.

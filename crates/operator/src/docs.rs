@@ -4,8 +4,9 @@ mod causes;
 
 use std::fmt::Write as _;
 
-use perfval_api::{Phase, Reason, Verdict};
+use perfval_api::{Phase, Reason, TrialRule, TrialsSpec, Verdict};
 use perfval_core::status::condition;
+use perfval_core::trials::{DOCUMENTED, odds};
 
 use crate::blocked::BLOCKED;
 use crate::cli::RunArgs;
@@ -47,6 +48,20 @@ pub fn reference() -> String {
         "`status.conditions`. kstatus reads `Ready`, `Reconciling` and `Stalled`.",
         &["condition", "true when"],
         conditions(),
+    );
+    section(
+        &mut page,
+        "Trial rule",
+        &trial_rule(),
+        &[
+            "true pass rate",
+            "passed",
+            "failed",
+            "inconclusive",
+            "trials, mean",
+            "`Single` fails",
+        ],
+        error_table(),
     );
     let _ = write!(
         page,
@@ -128,6 +143,36 @@ fn verdicts() -> impl Iterator<Item = [String; 2]> {
             Verdict::Error => "could not be measured",
         };
         [verdict.as_str().to_owned(), meaning.to_owned()]
+    })
+}
+
+fn trial_rule() -> String {
+    let spec = TrialsSpec::default();
+    format!(
+        "What `trials.rule: Sequential` makes of a deployment that passes each trial with the given probability, computed exactly for \
+         the default of `errorPercent: {}` and `max: {}`. The last column is what one trial alone would do.",
+        spec.error_percent, spec.max
+    )
+}
+
+fn error_table() -> impl Iterator<Item = [String; 6]> {
+    let single = TrialsSpec {
+        rule: TrialRule::Single,
+        ..TrialsSpec::default()
+    };
+    DOCUMENTED.into_iter().map(move |(rate, what)| {
+        let (run, one) = (
+            odds(&TrialsSpec::default(), 1.0 - rate, 0.0),
+            odds(&single, 1.0 - rate, 0.0),
+        );
+        [
+            format!("{rate:.2}: {what}"),
+            format!("{:.3}", run.passed),
+            format!("{:.3}", run.failed),
+            format!("{:.3}", run.inconclusive),
+            format!("{:.1}", run.trials),
+            format!("{:.3}", one.failed),
+        ]
     })
 }
 

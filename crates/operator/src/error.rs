@@ -66,6 +66,9 @@ pub enum Error {
         /// What happened.
         why: String,
     },
+    /// What `judge` was given cannot be judged.
+    #[error(transparent)]
+    BadInput(#[from] crate::judge::BadInput),
     /// Generated files cannot be written.
     #[error("the files cannot be written to {}", path.display())]
     Write {

@@ -6,6 +6,7 @@ pub mod controller;
 pub mod docs;
 pub mod error;
 pub mod health;
+pub mod judge;
 pub mod leader;
 mod logging;
 pub mod metrics;
@@ -24,27 +25,31 @@ use clap::Parser;
 use crate::cli::{Cli, Command, Page};
 use crate::error::Error;
 
-/// The program. Exit codes: 0 done or told to stop, 1 an error that is printed with its causes, 2 wrong flags.
+/// The program. Exit codes: 0 done or told to stop, 1 an error that is printed with its causes, 2 wrong flags or bad input;
+/// `judge` tells its verdict by them.
 pub fn main() -> ExitCode {
     match execute(Cli::parse().command) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
             let told: Vec<_> = causes.map(ToString::to_string).collect();
             eprintln!("perfvalidation-operator: {}", told.join(": "));
-            ExitCode::FAILURE
+            match error {
+                Error::BadInput(_) => ExitCode::from(2),
+                _ => ExitCode::FAILURE,
+            }
         }
     }
 }
 
-fn execute(command: Command) -> Result<(), Error> {
+fn execute(command: Command) -> Result<ExitCode, Error> {
     match command {
         Command::Run(args) => tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
             .build()
             .map_err(|source| Error::Runtime { source })?
-            .block_on(process::run(*args)),
+            .block_on(process::run(*args))?,
         Command::Crd => {
             print!(
                 "{}",
@@ -53,16 +58,16 @@ fn execute(command: Command) -> Result<(), Error> {
                     source
                 })?
             );
-            Ok(())
         }
-        Command::Rbac { directory } => rbac::write(directory.as_deref()),
+        Command::Rbac { directory } => rbac::write(directory.as_deref())?,
         Command::Docs { page } => {
             let page = match page {
                 Page::Reference => docs::reference(),
                 Page::Causes => docs::causes(),
             };
             print!("{page}");
-            Ok(())
         }
+        Command::Judge(args) => return Ok(judge::run(&args)?),
     }
+    Ok(ExitCode::SUCCESS)
 }

@@ -2,7 +2,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-use perfval_core::aiperf::{FailedRequests, parse};
+use perfval_core::aiperf::{EXPORT_BYTES, FailedRequests, parse};
 use perfval_core::frame::{Failure, Outcome};
 
 use crate::aiperf::{Ended, How};
@@ -12,9 +12,6 @@ pub const EXPORT: &str = "profile_export_aiperf.json";
 
 /// One line per request; the only account of a run in which all failed.
 const RECORDS: &str = "profile_export.jsonl";
-
-/// A hundred times the size of a real export.
-const EXPORT_BYTES: u64 = 4 << 20;
 
 /// What a run came to.
 pub struct Judged {

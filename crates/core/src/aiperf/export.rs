@@ -6,13 +6,18 @@ use rust_decimal::Decimal;
 use super::object::Object;
 use super::{ErrorKind, Generator, Report, ReportError, bounded, most_frequent};
 
+/// Versions of AIPerf whose exports were recorded and are read here: 0.11 writes schema 1.3, 0.12 and 0.13 write 1.4.
+const VERSIONS: [&str; 3] = ["0.11", "0.12", "0.13"];
+
 /// Reads `profile_export_aiperf.json`.
 ///
-/// Only fields that 0.11 already wrote are required; newer ones are used where they are.
+/// Only fields that 0.11 already wrote are required; newer ones are used where they are. A version that nobody has looked
+/// at is refused by its name: the same words may mean other things there.
 pub fn parse(export: &[u8]) -> Result<Report, ReportError> {
     let json = str::from_utf8(export).map_err(|e| ReportError::Json(e.to_string()))?;
     let export = Object::document(json)?;
     check_schema(&export)?;
+    let version = version(&export)?;
 
     let (requested, concurrency) = asked(&export)?;
     let failed = total(&export, "error_request_count")?.unwrap_or(0);
@@ -21,7 +26,7 @@ pub fn parse(export: &[u8]) -> Result<Report, ReportError> {
     let ended = !cancelled && export.flag("is_complete")?.unwrap_or(true);
 
     Ok(Report {
-        aiperf_version: export.text("aiperf_version")?.map(|v| bounded(&v, 40)),
+        aiperf_version: Some(version),
         requested,
         concurrency,
         succeeded,
@@ -41,7 +46,7 @@ pub fn parse(export: &[u8]) -> Result<Report, ReportError> {
     })
 }
 
-/// 1.1 to 1.5 are known; another major number may mean other things by the same names.
+/// Another major number may mean other things by the same names.
 fn check_schema(export: &Object) -> Result<(), ReportError> {
     let version = export.required("schema_version", export.text("schema_version")?)?;
     if version == "1" || version.starts_with("1.") {
@@ -52,6 +57,19 @@ fn check_schema(export: &Object) -> Result<(), ReportError> {
         wanted: "1.x",
         found: bounded(&version, 40),
     })
+}
+
+/// The version, if it is one of [`VERSIONS`]; patch releases and pre-releases of them count.
+fn version(export: &Object) -> Result<String, ReportError> {
+    let version = bounded(&export.required("aiperf_version", export.text("aiperf_version")?)?, 40);
+    let known = VERSIONS.iter().any(|minor| {
+        let patch = version.strip_prefix(minor);
+        patch.is_some_and(|patch| !patch.starts_with(|c: char| c.is_ascii_digit()))
+    });
+    if known {
+        return Ok(version);
+    }
+    Err(ReportError::Version(version))
 }
 
 /// Requests and concurrency that were asked for, from the one phase that is measured.

@@ -16,7 +16,7 @@ use crate::readiness::{self, Pods};
 use crate::seen::Seen;
 use crate::status::{Why, condition};
 use crate::trial::{self, Evidence};
-use crate::trials::{self, Finished, Ruling};
+use crate::trials::{self, Ruling, finished};
 use crate::{build, job, names, time};
 
 /// Jobs and pods are watched; graces are not.
@@ -208,7 +208,7 @@ fn termination_message(trial: &TrialSeen) -> Option<&str> {
 }
 
 /// Writes the trial down, and asks the rule whether another one is needed.
-fn close(pass: &mut Pass<'_>, number: i64, verdict: &trial::Verdict) -> Step {
+pub(crate) fn close(pass: &mut Pass<'_>, number: i64, verdict: &trial::Verdict) -> Step {
     let causes: Vec<String> = verdict
         .findings
         .iter()
@@ -269,18 +269,4 @@ fn note_findings<'f>(diagnosis: &mut Vec<Finding>, findings: impl Iterator<Item 
             None => {}
         }
     }
-}
-
-/// The finished trials, as the rule sees them.
-pub(crate) fn finished(trials: &[TrialStatus]) -> Vec<Finished> {
-    trials
-        .iter()
-        .filter_map(|trial| {
-            let far = trial.causes.iter().any(|cause| cause == Cause::FarBelowGate.as_str());
-            Some(Finished {
-                outcome: trial.outcome?,
-                far,
-            })
-        })
-        .collect()
 }

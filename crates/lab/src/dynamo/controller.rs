@@ -18,6 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
+use super::defaults::{LIVENESS_FAILURES, Workers};
 use super::error::Error;
 use super::faults::{self, Faults};
 use super::shape::Graph;
@@ -193,11 +194,15 @@ async fn apply_children(ctx: &Context, dgd: &DynamicObject, graph: &Graph, fault
     let known = deployments(ctx, graph).await?;
     for component in &graph.components {
         apply(ctx, graph, &service::build(graph, component, owner.clone())).await?;
-        let speed = match known.get(&graph.child_name(component)) {
+        let gpu_speed = match known.get(&graph.child_name(component)) {
             Some(deployment) => deployment::gpu_speed(deployment),
             None => faults.gpu_speed.as_deref(),
         };
-        apply(ctx, graph, &deployment::build(graph, component, owner.clone(), speed)).await?;
+        let workers = Workers {
+            gpu_speed,
+            liveness_failures: faults.liveness_failures.unwrap_or(LIVENESS_FAILURES),
+        };
+        apply(ctx, graph, &deployment::build(graph, component, owner.clone(), workers)).await?;
     }
     Ok(())
 }

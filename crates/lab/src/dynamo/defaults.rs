@@ -19,8 +19,20 @@ pub const GPU_SPEED: &str = "LAB_GPU_SPEED";
 
 const PROBE_PERIOD_SECONDS: i32 = 2;
 
+/// Missed answers after which the kubelet restarts a worker: Dynamo's default until 1.5, which has 3.
+pub const LIVENESS_FAILURES: i32 = 1;
+
+/// What the lab changes about workers.
+#[derive(Clone, Copy, Debug)]
+pub struct Workers<'a> {
+    /// Speeds of single GPUs.
+    pub gpu_speed: Option<&'a str>,
+    /// Missed answers after which one is restarted.
+    pub liveness_failures: i32,
+}
+
 /// The container as the operator would make it if the user said nothing.
-pub fn container(graph: &Graph, component: &Component, worker_hash: &str, gpu_speed: Option<&str>) -> Container {
+pub fn container(graph: &Graph, component: &Component, worker_hash: &str, workers: Workers<'_>) -> Container {
     let mut container = Container {
         name: MAIN.to_owned(),
         env: Some(common_env(graph, component)),
@@ -48,7 +60,7 @@ pub fn container(graph: &Graph, component: &Component, worker_hash: &str, gpu_sp
             var("DYN_FORWARDPASS_METRIC_PORT", "20380"),
             var("DYN_NAMESPACE_WORKER_SUFFIX", worker_hash),
         ]);
-        env.extend(gpu_speed.map(|speed| var(GPU_SPEED, speed)));
+        env.extend(workers.gpu_speed.map(|speed| var(GPU_SPEED, speed)));
         container.ports = Some(vec![port(SYSTEM), port((19090, "nixl"))]);
         container.startup_probe = Some(probe("/live", SYSTEM, PROBE_PERIOD_SECONDS, 5, 3600));
         // Twice: the mocker of 1.4.2 is healthy 0.6 s before its engine runs, and a request in between hangs it for ever
@@ -57,8 +69,7 @@ pub fn container(graph: &Graph, component: &Component, worker_hash: &str, gpu_sp
             success_threshold: Some(2),
             ..probe("/health", SYSTEM, PROBE_PERIOD_SECONDS, 4, 3)
         });
-        // One missed answer restarts a worker: Dynamo's default until 1.5.
-        container.liveness_probe = Some(probe("/live", SYSTEM, 5, 4, 1));
+        container.liveness_probe = Some(probe("/live", SYSTEM, 5, 4, workers.liveness_failures));
     }
     container
 }

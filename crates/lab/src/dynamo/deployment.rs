@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
 use sha2::{Digest, Sha256};
 
-use super::defaults;
+use super::defaults::{self, Workers};
 use super::shape::{Component, Graph};
 
 /// Pods of a graph are found by this label.
@@ -18,8 +18,8 @@ pub const GRAPH_LABEL: &str = "nvidia.com/dynamo-graph-deployment-name";
 /// Pods of one component are found by this label.
 pub const SELECTOR_LABEL: &str = "nvidia.com/selector";
 
-/// The Deployment of one component. `gpu_speed` goes into workers only.
-pub fn build(graph: &Graph, component: &Component, owner: OwnerReference, gpu_speed: Option<&str>) -> Deployment {
+/// The Deployment of one component.
+pub fn build(graph: &Graph, component: &Component, owner: OwnerReference, workers: Workers<'_>) -> Deployment {
     let name = graph.child_name(component);
     let selector = BTreeMap::from([(SELECTOR_LABEL.to_owned(), name.clone())]);
     let hash = worker_hash(graph);
@@ -44,7 +44,7 @@ pub fn build(graph: &Graph, component: &Component, owner: OwnerReference, gpu_sp
                     annotations: Some(over(&graph.annotations, &component.annotations)),
                     ..ObjectMeta::default()
                 }),
-                spec: Some(pod(graph, component, &hash, gpu_speed)),
+                spec: Some(pod(graph, component, &hash, workers)),
             },
             ..DeploymentSpec::default()
         }),
@@ -96,9 +96,9 @@ fn pod_labels(
     all
 }
 
-fn pod(graph: &Graph, component: &Component, hash: &str, gpu_speed: Option<&str>) -> PodSpec {
+fn pod(graph: &Graph, component: &Component, hash: &str, workers: Workers<'_>) -> PodSpec {
     let mut pod = component.pod.clone();
-    let defaults = defaults::container(graph, component, hash, gpu_speed);
+    let defaults = defaults::container(graph, component, hash, workers);
     if let Some(main) = pod.containers.first_mut() {
         *main = defaults::merge(std::mem::take(main), defaults, &graph.env);
     }

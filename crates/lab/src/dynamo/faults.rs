@@ -25,6 +25,8 @@ pub struct Faults {
     pub stale_status: bool,
     /// `slow-delete`: the finalizer stays for so many seconds after the deletion (60), also when the pods are long gone.
     pub delete_seconds: Option<u64>,
+    /// `liveness`: missed answers after which the kubelet restarts a worker: Dynamo's 3 since 1.5, 1 before and here.
+    pub liveness_failures: Option<i32>,
     /// Speeds of single GPUs.
     pub gpu_speed: Option<String>,
 }
@@ -57,6 +59,10 @@ impl Faults {
                 "failed-then-heals" => faults.failed_seconds = seconds.or(Some(30)),
                 "ready-below-spec" => faults.ready_below_spec = true,
                 "stale-status" => faults.stale_status = true,
+                "liveness" => {
+                    faults.liveness_failures = seconds.and_then(|count| i32::try_from(count).ok()).or(Some(3));
+                }
+
                 "slow-delete" => faults.delete_seconds = seconds.or(Some(60)),
                 _ => unknown.push(fault.to_owned()),
             }
@@ -111,6 +117,13 @@ mod tests {
                 Faults {
                     delete_seconds: Some(90),
                     stale_status: true,
+                    ..Faults::default()
+                },
+            ),
+            (
+                "liveness=5",
+                Faults {
+                    liveness_failures: Some(5),
                     ..Faults::default()
                 },
             ),

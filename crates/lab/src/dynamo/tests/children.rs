@@ -118,6 +118,8 @@ fn main_gets_defaults_and_the_user_wins() {
         );
         assert_eq!(env(main, "LAB_GPU_SPEED"), Some("3=0.1"));
         assert_eq!(deployment::gpu_speed(&worker), Some("3=0.1"));
+        let live = main.liveness_probe.as_ref().unwrap();
+        assert_eq!(live.failure_threshold, Some(3));
         let get = main.readiness_probe.as_ref().unwrap().http_get.as_ref().unwrap();
         assert_eq!(get.path.as_deref(), Some("/health"));
     }

@@ -9,6 +9,7 @@ use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
 use super::controller::resource;
+use super::defaults::Workers;
 use super::deployment;
 use super::shape::{Component, Graph};
 
@@ -76,5 +77,13 @@ fn component<'a>(graph: &'a Graph, name: &str) -> &'a Component {
 }
 
 fn made(graph: &Graph, name: &str) -> Deployment {
-    deployment::build(graph, component(graph, name), OwnerReference::default(), Some("3=0.1"))
+    deployment::build(
+        graph,
+        component(graph, name),
+        OwnerReference::default(),
+        Workers {
+            gpu_speed: Some("3=0.1"),
+            liveness_failures: 3,
+        },
+    )
 }

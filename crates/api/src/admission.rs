@@ -1,0 +1,209 @@
+//! What the API server answers to a manifest, without one: the schema's bounds, the CEL rules and the keys of lists.
+
+use std::collections::BTreeSet;
+
+use jsonschema::error::ValidationErrorKind;
+use kube::core::cel::{ValidationErrors, Validator, apply_defaults};
+use serde_json::Value;
+
+use crate::{PerfValidation, crd};
+
+/// The CRD's schema, ready to judge manifests.
+pub struct Admission {
+    schema: Value,
+    bounds: jsonschema::Validator,
+}
+
+/// One reason why a manifest is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The field, such as `spec.gates[0].threshold`.
+    pub path: String,
+    /// What is wrong with it, and mostly what to write instead.
+    pub message: String,
+    /// Which rule or bound of the schema says so.
+    pub rule: String,
+}
+
+/// The schema of the CRD cannot be compiled: a mistake in this crate, which its tests find.
+#[derive(Clone, Debug)]
+pub struct SchemaError(String);
+
+impl std::fmt::Display for SchemaError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the CRD's schema: {}", self.0)
+    }
+}
+
+impl std::error::Error for SchemaError {}
+
+impl Admission {
+    /// Compiles the schema.
+    pub fn new() -> Result<Self, SchemaError> {
+        let crd = crd();
+        let schema = crd.spec.versions.first().and_then(|version| version.schema.as_ref());
+        let schema = serde_json::to_value(schema.and_then(|schema| schema.open_api_v3_schema.as_ref()))
+            .map_err(|error| SchemaError(error.to_string()))?;
+        let bounds = jsonschema::validator_for(&schema).map_err(|error| SchemaError(error.to_string()))?;
+        Ok(Self { schema, bounds })
+    }
+
+    /// The schema, as the CRD carries it.
+    pub fn schema(&self) -> &Value {
+        &self.schema
+    }
+
+    /// The object as the API server would store it, defaults filled in, or everything that it refuses. Unknown fields are
+    /// refused as `kubectl apply` does.
+    pub fn admit(&self, manifest: &Value) -> Result<PerfValidation, Vec<Refusal>> {
+        let mut refusals = wrong_kind(manifest);
+        if refusals.is_empty() {
+            unknown_fields(&self.schema, manifest, &mut refusals);
+            refusals.extend(self.by_bounds(manifest));
+            refusals.extend(self.by_keys(manifest));
+        }
+        // A value of another type would make rules fail with words of their own.
+        if refusals.is_empty() {
+            refusals = self.by_rules(manifest);
+        }
+        if !refusals.is_empty() {
+            return Err(refusals);
+        }
+        serde_json::from_value(apply_defaults(&self.schema, manifest))
+            .map_err(|error| vec![refusal(String::new(), error.to_string(), "type")])
+    }
+
+    /// The CEL rules that a manifest breaks.
+    pub fn by_rules(&self, manifest: &Value) -> Vec<Refusal> {
+        let errors = Validator::new().validate(&self.schema, manifest, None).err();
+        let errors = errors.into_iter().flat_map(ValidationErrors::into_vec);
+        errors
+            .map(|error| Refusal {
+                rule: format!("{} {}", without_indices(&error.field_path), error.rule),
+                path: error.field_path,
+                message: error.message,
+            })
+            .collect()
+    }
+
+    /// The bounds, patterns, enums and types that it breaks, and required fields that it lacks.
+    pub fn by_bounds(&self, manifest: &Value) -> Vec<Refusal> {
+        let refusal = |error: jsonschema::ValidationError<'_>| {
+            let mut path = error.instance_path().to_string();
+            if let ValidationErrorKind::Required { property } = error.kind() {
+                path = format!("{path}/{}", property.as_str().unwrap_or_default());
+            }
+            Refusal {
+                path: dotted(&path),
+                rule: error.schema_path().to_string(),
+                message: error.to_string(),
+            }
+        };
+        self.bounds.iter_errors(manifest).map(refusal).collect()
+    }
+
+    /// Elements of a list that have the key of an earlier one.
+    pub fn by_keys(&self, manifest: &Value) -> Vec<Refusal> {
+        let mut refusals = Vec::new();
+        duplicates(&self.schema, manifest, &mut refusals);
+        refusals
+    }
+}
+
+fn refusal(path: String, message: impl Into<String>, rule: &str) -> Refusal {
+    Refusal {
+        path,
+        message: message.into(),
+        rule: rule.to_owned(),
+    }
+}
+
+fn wrong_kind(manifest: &Value) -> Vec<Refusal> {
+    [
+        ("apiVersion", "perfvalidation.dev/v1alpha1"),
+        ("kind", "PerfValidation"),
+    ]
+    .into_iter()
+    .filter(|(field, wanted)| manifest[*field] != *wanted)
+    .map(|(field, wanted)| refusal(field.to_owned(), format!("write {wanted}"), "kind"))
+    .collect()
+}
+
+fn unknown_fields(schema: &Value, value: &Value, refusals: &mut Vec<Refusal>) {
+    visit(schema, value, "", &mut |schema, value, path| {
+        let (Some(known), Some(fields)) = (schema["properties"].as_object(), value.as_object()) else {
+            return;
+        };
+        if schema["additionalProperties"].is_object() || schema["x-kubernetes-preserve-unknown-fields"] == true {
+            return;
+        }
+        // The API server adds apiVersion, kind and metadata to every root.
+        let standard = |field: &str| path.is_empty() && ["apiVersion", "kind", "metadata"].contains(&field);
+        for field in fields
+            .keys()
+            .filter(|field| !known.contains_key(*field) && !standard(field))
+        {
+            refusals.push(refusal(below(path, field), "there is no such field", "unknown"));
+        }
+    });
+}
+
+fn duplicates(schema: &Value, value: &Value, refusals: &mut Vec<Refusal>) {
+    visit(schema, value, "", &mut |schema, value, path| {
+        let (Some(keys), Some(items)) = (schema["x-kubernetes-list-map-keys"].as_array(), value.as_array()) else {
+            return;
+        };
+        let mut seen = BTreeSet::new();
+        for (index, item) in items.iter().enumerate() {
+            let key: Vec<String> = keys
+                .iter()
+                .filter_map(Value::as_str)
+                .map(|key| item[key].to_string())
+                .collect();
+            if !seen.insert(key.clone()) {
+                let message = format!("an earlier element has the same key {}", key.join(", "));
+                refusals.push(refusal(format!("{path}[{index}]"), message, "duplicate"));
+            }
+        }
+    });
+}
+
+/// Visits every value with its schema and its path.
+fn visit(schema: &Value, value: &Value, path: &str, look: &mut dyn FnMut(&Value, &Value, &str)) {
+    look(schema, value, path);
+    for (field, child) in value.as_object().into_iter().flatten() {
+        let of_field = schema["properties"]
+            .get(field)
+            .or_else(|| schema.get("additionalProperties"));
+        if let Some(schema) = of_field {
+            visit(schema, child, &below(path, field), look);
+        }
+    }
+    for (index, item) in value.as_array().into_iter().flatten().enumerate() {
+        visit(&schema["items"], item, &format!("{path}[{index}]"), look);
+    }
+}
+
+fn below(path: &str, field: &str) -> String {
+    if path.is_empty() {
+        field.to_owned()
+    } else {
+        format!("{path}.{field}")
+    }
+}
+
+/// `/spec/gates/0/name` as `spec.gates[0].name`.
+fn dotted(pointer: &str) -> String {
+    let parts = pointer.split('/').skip(1);
+    parts.fold(String::new(), |path, part| match part.parse::<usize>() {
+        Ok(index) => format!("{path}[{index}]"),
+        Err(_) => below(&path, part),
+    })
+}
+
+/// `spec.gates[0].name` as `spec.gates.name`.
+fn without_indices(path: &str) -> String {
+    path.split('[')
+        .map(|part| part.split_once(']').map_or(part, |(_, rest)| rest))
+        .collect()
+}

@@ -1,0 +1,74 @@
+use std::collections::BTreeMap;
+
+use perfval_api::{TrialOutcome, TrialsSpec};
+
+use super::{Finished, Ruling, rule};
+
+/// Pass rates that the documentation shows, and what has them.
+pub const DOCUMENTED: [(f64, &str); 5] = [
+    (0.98, "a quiet deployment"),
+    (2.0 / 3.0, "a healthy one that stalls in one trial of three"),
+    (super::HEALTHY_PASS_RATE, "the worst that counts as healthy"),
+    (super::DEGRADED_PASS_RATE, "the best that counts as degraded"),
+    (0.01, "a broken one"),
+];
+
+/// How a run ends (probabilities, 0 to 1), and how many trials it takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Odds {
+    /// Passed.
+    pub passed: f64,
+    /// Failed.
+    pub failed: f64,
+    /// Neither could be told.
+    pub inconclusive: f64,
+    /// Trials of a run, on average.
+    pub trials: f64,
+}
+
+/// What the rule makes of a deployment whose trials miss with probability `miss`, and miss far with probability `far`,
+/// independently of each other; all other trials pass. Exact: the rule looks at counts, and every count that it can meet
+/// is weighed. Invalid trials are no part of it.
+pub fn odds(spec: &TrialsSpec, miss: f64, far: f64) -> Odds {
+    let kinds = [
+        (trial(TrialOutcome::Pass, false), 1.0 - miss - far),
+        (trial(TrialOutcome::Miss, false), miss),
+        (trial(TrialOutcome::Miss, true), far),
+    ];
+    let mut odds = Odds::default();
+    let mut open = BTreeMap::from([([0_usize; 3], 1.0_f64)]);
+    let mut length = 0.0;
+    while !open.is_empty() {
+        length += 1.0;
+        let mut next = BTreeMap::new();
+        for (counts, weight) in open {
+            for (kind, (_, chance)) in kinds.iter().enumerate().filter(|(_, (_, chance))| *chance > 0.0) {
+                let mut counts = counts;
+                counts[kind] += 1;
+                *next.entry(counts).or_insert(0.0) += weight * chance;
+            }
+        }
+        next.retain(|counts, weight| {
+            let trials: Vec<Finished> = kinds
+                .iter()
+                .zip(counts)
+                .flat_map(|((trial, _), count)| std::iter::repeat_n(*trial, *count))
+                .collect();
+            let ended = match rule(spec, &trials) {
+                Ruling::Continue => return true,
+                Ruling::Pass => &mut odds.passed,
+                Ruling::Fail => &mut odds.failed,
+                Ruling::Undecided | Ruling::Unmeasurable => &mut odds.inconclusive,
+            };
+            *ended += *weight;
+            odds.trials += *weight * length;
+            false
+        });
+        open = next;
+    }
+    odds
+}
+
+fn trial(outcome: TrialOutcome, far: bool) -> Finished {
+    Finished { outcome, far }
+}

@@ -1,0 +1,159 @@
+//! `judge`: recorded results judged without a cluster, by the operator's own code.
+
+mod manifest;
+mod recorded;
+mod report;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use perfval_api::admission::{Refusal, SchemaError};
+use perfval_api::{Gate, Scaling, Verdict};
+use perfval_core::gate::Share;
+use perfval_core::judge;
+
+use crate::cli::{JudgeArgs, JudgeOutput};
+
+/// Nothing can be judged because of what was given. A result that proves nothing is no such error: it is an Invalid trial.
+#[derive(Debug, thiserror::Error)]
+pub enum BadInput {
+    /// A file cannot be read.
+    #[error("{} cannot be read", path.display())]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// The manifest is no YAML.
+    #[error("{} is no YAML: {why}", path.display())]
+    Yaml {
+        /// Which file.
+        path: PathBuf,
+        /// Where and why not.
+        why: String,
+    },
+    /// The manifest holds another number of them than one.
+    #[error("{} holds {found} PerfValidations: give a manifest with one", path.display())]
+    NotOne {
+        /// Which file.
+        path: PathBuf,
+        /// How many.
+        found: usize,
+    },
+    /// The API server would refuse the manifest.
+    #[error("{} would be refused:{}", path.display(), Refusals(refusals))]
+    Refused {
+        /// Which file.
+        path: PathBuf,
+        /// Every reason.
+        refusals: Vec<Refusal>,
+    },
+    /// A saved ConfigMap without all trials.
+    #[error("{}: {why}", path.display())]
+    Results {
+        /// Which file.
+        path: PathBuf,
+        /// What is missing.
+        why: String,
+    },
+    /// A threshold that scales, and no number to scale by.
+    #[error("gate {gate} scales with the GPUs in use: give {missing}")]
+    Share {
+        /// Which gate.
+        gate: String,
+        /// The flags.
+        missing: &'static str,
+    },
+    /// More GPUs in use than there are.
+    #[error("--gpus {gpus} is more than --node-gpus {node_gpus}")]
+    TooMany {
+        /// In use.
+        gpus: i64,
+        /// Of the node.
+        node_gpus: i64,
+    },
+    /// The answer has no JSON form.
+    #[error("the answer cannot be written as JSON")]
+    Render(#[source] serde_json::Error),
+    /// The CRD's own schema is broken.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+}
+
+struct Refusals<'a>(&'a [Refusal]);
+
+impl fmt::Display for Refusals<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0
+            .iter()
+            .try_for_each(|refusal| write!(f, "\n  {}: {}", refusal.path, refusal.message))
+    }
+}
+
+/// Judges what the arguments name and prints the answer. Exit codes: 0 Passed or Skipped, 1 Failed, 3 Inconclusive, 4 Error;
+/// the caller's code for bad input is 2.
+pub fn run(args: &JudgeArgs) -> Result<ExitCode, BadInput> {
+    let object = manifest::read(&args.manifest)?;
+    let mut trials = Vec::new();
+    let mut placed = None;
+    for path in &args.exports {
+        let file = recorded::read(path)?;
+        placed = placed.or(file.share);
+        trials.extend(file.trials);
+    }
+    let share = share(args, placed, &object.spec.gates)?;
+    let recorded: Vec<judge::Recorded> = trials.iter().map(|trial| trial.record.clone().into()).collect();
+    let judgement = judge::judge(&object, share, &recorded, chrono::Utc::now());
+    let report = report::Report::new(&judgement, &trials);
+    match args.output {
+        JudgeOutput::Table => print!("{report}"),
+        JudgeOutput::Json => println!("{}", serde_json::to_string_pretty(&report).map_err(BadInput::Render)?),
+    }
+    Ok(ExitCode::from(match judgement.verdict {
+        Verdict::Passed | Verdict::Skipped => 0,
+        Verdict::Failed => 1,
+        Verdict::Inconclusive => 3,
+        Verdict::Error => 4,
+    }))
+}
+
+/// The GPUs that thresholds scale by: the flags, or what the saved results say. Never guessed.
+fn share(args: &JudgeArgs, placed: Option<Share>, gates: &[Gate]) -> Result<Option<Share>, BadInput> {
+    let gpus = args.gpus.or(placed.map(|share| share.gpus));
+    let node_gpus = args.node_gpus.or(placed.map(|share| share.node_gpus));
+    for gate in gates {
+        let missing = match gate.scaling {
+            Scaling::ByGpuShare if gpus.is_none() || node_gpus.is_none() => "--gpus and --node-gpus",
+            Scaling::PerGpu if gpus.is_none() => "--gpus",
+            Scaling::None | Scaling::ByGpuShare | Scaling::PerGpu => continue,
+        };
+        let gate = gate.name.clone();
+        return Err(BadInput::Share { gate, missing });
+    }
+    let Some(gpus) = gpus else { return Ok(None) };
+    let node_gpus = node_gpus.unwrap_or(gpus);
+    if gpus > node_gpus {
+        return Err(BadInput::TooMany { gpus, node_gpus });
+    }
+    Ok(Some(Share { gpus, node_gpus }))
+}
+
+/// The bytes of a file, at most `limit` and one more; `-` is standard input.
+fn bytes(path: &Path, limit: u64) -> Result<Vec<u8>, BadInput> {
+    use std::io::Read as _;
+    let read = |from: &mut dyn std::io::Read| {
+        let mut bytes = Vec::new();
+        from.take(limit + 1).read_to_end(&mut bytes).map(|_| bytes)
+    };
+    let bytes = if path.as_os_str() == "-" {
+        read(&mut std::io::stdin().lock())
+    } else {
+        std::fs::File::open(path).and_then(|mut file| read(&mut file))
+    };
+    bytes.map_err(|source| BadInput::Unreadable {
+        path: path.to_owned(),
+        source,
+    })
+}

@@ -1,0 +1,134 @@
+use std::fmt;
+
+use perfval_api::{Finding, GateResult, GateStatus, Metrics, TrialOutcome, Verdict};
+use perfval_core::judge::Judgement;
+use serde::Serialize;
+
+use super::recorded::Trial;
+
+/// The answer of `judge`, as `-o json` prints it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report<'a> {
+    verdict: Verdict,
+    reason: &'static str,
+    message: &'a str,
+    /// Whether the trial rule had decided.
+    decided: bool,
+    trials: Vec<JudgedTrial<'a>>,
+    /// Files that came after the decision.
+    not_judged: Vec<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct JudgedTrial<'a> {
+    number: usize,
+    from: &'a str,
+    outcome: TrialOutcome,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requests: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    errors: Option<i64>,
+    metrics: &'a Metrics,
+    gates: &'a [GateStatus],
+    findings: Vec<&'a Finding>,
+}
+
+impl<'a> Report<'a> {
+    /// Lays out what was judged.
+    pub fn new(judgement: &'a Judgement, trials: &'a [Trial]) -> Self {
+        let judged = judgement.trials.iter().zip(trials).zip(1..);
+        Self {
+            verdict: judgement.verdict,
+            reason: judgement.reason.as_str(),
+            message: &judgement.message,
+            decided: judgement.decided,
+            trials: judged
+                .map(|((verdict, trial), number)| JudgedTrial {
+                    number,
+                    from: &trial.from,
+                    outcome: verdict.outcome,
+                    requests: verdict.requests.map(|(_, all)| all),
+                    errors: verdict.requests.map(|(errors, _)| errors),
+                    metrics: &verdict.metrics,
+                    gates: &verdict.gates,
+                    findings: verdict.findings.iter().map(|(_, finding)| finding).collect(),
+                })
+                .collect(),
+            not_judged: trials
+                .iter()
+                .skip(judgement.trials.len())
+                .map(|trial| trial.from.as_str())
+                .collect(),
+        }
+    }
+}
+
+impl fmt::Display for Report<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+        let number = |number: Option<i64>| number.map_or("-".to_owned(), |number| number.to_string());
+        writeln!(
+            f,
+            "{:<5} {:<8} {:>14} {:>14} {:>9} {:>8}  from",
+            "trial", "outcome", "tok/s", "TTFT p99 ms", "requests", "errors"
+        )?;
+        for trial in &self.trials {
+            writeln!(
+                f,
+                "{:<5} {:<8} {:>14} {:>14} {:>9} {:>8}  {}",
+                trial.number,
+                format!("{:?}", trial.outcome),
+                or_dash(&trial.metrics.output_token_throughput),
+                or_dash(&trial.metrics.ttft_p99_ms),
+                number(trial.requests),
+                number(trial.errors),
+                trial.from
+            )?;
+        }
+        for from in &self.not_judged {
+            writeln!(f, "{:<5} not judged: the rule had decided  {from}", "-")?;
+        }
+        if self.trials.iter().any(|trial| !trial.gates.is_empty()) {
+            writeln!(
+                f,
+                "\n{:<5} {:<24} {:>14} {:>14} {:>14}  result",
+                "trial", "gate", "observed", "threshold", "effective"
+            )?;
+        }
+        for trial in &self.trials {
+            for gate in trial.gates {
+                writeln!(
+                    f,
+                    "{:<5} {:<24} {:>14} {:>14} {:>14}  {}",
+                    trial.number,
+                    gate.name,
+                    or_dash(&gate.observed),
+                    gate.threshold,
+                    gate.effective,
+                    result(gate.result)
+                )?;
+            }
+        }
+        for trial in &self.trials {
+            for finding in &trial.findings {
+                write!(
+                    f,
+                    "\ntrial {}: {} ({:?}): {}\n  → {}\n",
+                    trial.number, finding.cause, finding.severity, finding.evidence, finding.remedy
+                )?;
+            }
+        }
+        writeln!(f, "\n{} {}: {}", self.verdict.as_str(), self.reason, self.message)
+    }
+}
+
+fn result(result: GateResult) -> &'static str {
+    match result {
+        GateResult::Met => "met",
+        GateResult::Missed => "MISSED",
+        GateResult::Warned => "missed (Warn)",
+        GateResult::Unmeasured => "not measured",
+    }
+}

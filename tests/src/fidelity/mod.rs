@@ -1,0 +1,10 @@
+//! How often the verdict is right: recorded runs of others, and runs of the lab under every fault, judged by the operator's
+//! own code beside what one trial with a plain gate says.
+
+pub mod corpus;
+pub mod fault;
+pub mod lab_run;
+pub mod load;
+pub mod matrix;
+pub mod page;
+pub mod published;

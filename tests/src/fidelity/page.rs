@@ -1,0 +1,457 @@
+//! docs/fidelity.md, written from the recorded runs by the code of today.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use perfval_api::{Gate, GateResult, Metric, Statistic, TrialOutcome, TrialsSpec};
+use perfval_core::frame::Outcome;
+use perfval_core::gate::{self, Share};
+use perfval_core::trials::{Odds, Ruling, odds};
+
+use super::corpus::{LabRun, LabTrial};
+use super::fault::{Fault, Truth};
+use super::matrix::{Calibration, ROUTERS};
+use super::published::{Replayed, WINDOWS, replay, rows, share};
+
+/// Wrong verdicts that are accepted: two in a hundred.
+const WRONG: f64 = 0.02;
+/// Trials that a healthy run may take on average.
+const TRIALS: f64 = 3.2;
+/// Causes that inform, and explain neither a miss nor an invalid trial.
+const INFORMING: [&str; 2] = ["ColdStart", "WorkersNotSampled"];
+
+/// One recorded trial, judged again.
+struct Seen<'a> {
+    run: &'a LabRun,
+    outcome: TrialOutcome,
+    far: bool,
+    causes: Vec<String>,
+    evidence: Vec<String>,
+    /// One trial with the plain gate: passed, failed, or nothing to read.
+    plain: char,
+}
+
+impl Seen<'_> {
+    /// Whether a cause, or what the operator said of the run, names the fault.
+    fn named(&self) -> bool {
+        let names = self.run.fault.names();
+        let live = self.run.live.iter().flat_map(|live| &live.causes);
+        // What precedes a benchmark stands in the run's diagnosis, not in a trial's.
+        let live = live.filter(|cause| INFORMING.contains(&cause.as_str()));
+        self.causes
+            .iter()
+            .chain(live)
+            .any(|cause| names.contains(&cause.as_str()))
+    }
+}
+
+/// Gates from the healthy runs; `None` without any.
+pub fn calibrate<'a>(runs: impl Iterator<Item = &'a LabRun>) -> Option<Calibration> {
+    let healthy: Vec<&LabTrial> = runs
+        .filter(|run| run.fault == Fault::Healthy)
+        .flat_map(|run| &run.trials)
+        .collect();
+    let values = |metric, statistic| {
+        let mut values: Vec<f64> = healthy
+            .iter()
+            .filter_map(|trial| match &trial.record.outcome {
+                Outcome::Report(report) => report.value(metric, statistic)?.to_string().parse().ok(),
+                Outcome::Failure(_) => None,
+            })
+            .collect();
+        values.sort_by(f64::total_cmp);
+        values.get(values.len() / 2).copied()
+    };
+    Some(Calibration {
+        throughput: values(Metric::OutputTokenThroughput, Statistic::Avg)?,
+        ttft_p99_ms: values(Metric::TimeToFirstToken, Statistic::P99)?,
+    })
+}
+
+/// The whole page.
+///
+/// # Panics
+/// If the published table in this repository is broken.
+pub fn page(runs: &[LabRun]) -> String {
+    let rows = rows();
+    let windows: Vec<Replayed> = WINDOWS.into_iter().map(|window| replay(window, &rows)).collect();
+    let (lab, rig): (Vec<&LabRun>, Vec<&LabRun>) = runs.iter().partition(|run| run.live.is_some());
+    let places = [("lab", lab), ("rig", rig)].map(|(name, runs)| Place::of(name, runs));
+    let seen: Vec<&Seen<'_>> = places.iter().flat_map(|place| &place.trials).collect();
+    let ended: Vec<&LabRun> = runs.iter().filter(|run| run.trials.is_empty()).collect();
+
+    let mut page = String::from(
+        "<!-- Generated from recorded runs: run `just fidelity --replay-only`. -->\n# How often the verdict is right\n\n\
+         You want to know what a `Passed` or a `Failed` is worth. Type\n\n\
+         ```sh\njust fidelity --replay-only   # seconds: judges the recorded runs again, writes this page\n\
+         just fidelity-rig             # about an hour: records trials of every router and engine fault, without a cluster\n\
+         just fidelity                 # about an hour: records runs of the operator on the lab, as root\n```\n\n\
+         Every figure below comes from the operator's own gate, trial and cause code. Beside it stands what **one trial with a plain\n\
+         gate** says of the same data: throughput and TTFT p99 against their thresholds with 10 % tolerance, nothing else, as\n\
+         NVIDIA/aicr's `inference-perf` check does.\n",
+    );
+    goals(&mut page, &windows, &seen, &ended);
+    published(&mut page, &rows, &windows);
+    recorded(&mut page, &places, &seen);
+    before_any_trial(&mut page, &ended);
+    not_named(&mut page, &seen);
+    page
+}
+
+/// The trials that were recorded in one place, under the gates of its healthy ones.
+struct Place<'a> {
+    name: &'static str,
+    calibration: Option<Calibration>,
+    trials: Vec<Seen<'a>>,
+}
+
+impl<'a> Place<'a> {
+    fn of(name: &'static str, runs: Vec<&'a LabRun>) -> Self {
+        let calibration = calibrate(runs.iter().copied());
+        let gates: Vec<Gate> = calibration
+            .and_then(|calibration| serde_json::from_value(calibration.gates()).ok())
+            .unwrap_or_default();
+        let trials = runs.into_iter().flat_map(|run| judged(run, &gates)).collect();
+        Self {
+            name,
+            calibration,
+            trials,
+        }
+    }
+}
+
+fn judged<'a>(run: &'a LabRun, gates: &[Gate]) -> Vec<Seen<'a>> {
+    let verdicts = run.judge(gates).into_iter().zip(&run.trials);
+    verdicts
+        .map(|(verdict, trial)| Seen {
+            run,
+            outcome: verdict.outcome,
+            far: verdict
+                .findings
+                .iter()
+                .any(|(cause, _)| cause.as_str() == "FarBelowGate"),
+            causes: verdict
+                .findings
+                .iter()
+                .map(|(cause, _)| cause.as_str().to_owned())
+                .collect(),
+            evidence: verdict
+                .findings
+                .iter()
+                .map(|(cause, finding)| format!("{}: {}", cause.as_str(), finding.evidence))
+                .collect(),
+            plain: plain(trial, gates, run.gpus),
+        })
+        .collect()
+}
+
+/// One trial with the plain gate.
+fn plain(trial: &LabTrial, gates: &[Gate], (gpus, node_gpus): (i64, i64)) -> char {
+    let Outcome::Report(report) = &trial.record.outcome else {
+        return 'E';
+    };
+    let met = gates.iter().all(|gate| {
+        let judged = gate::judge(
+            gate,
+            report.value(gate.metric, gate.statistic),
+            Share { gpus, node_gpus },
+        );
+        judged.status.result == GateResult::Met
+    });
+    if met { 'P' } else { 'F' }
+}
+
+/// How a run of the default rule ends if its trials are drawn from these; invalid ones are repeated.
+fn drawn(seen: &[&Seen<'_>]) -> Odds {
+    let valid: Vec<_> = seen
+        .iter()
+        .filter(|seen| seen.outcome != TrialOutcome::Invalid)
+        .collect();
+    let part = |far: bool| {
+        let counted = |seen: &&&&Seen<'_>| seen.outcome == TrialOutcome::Miss && seen.far == far;
+        share(valid.iter().filter(counted).count(), valid.len())
+    };
+    if valid.is_empty() {
+        return Odds {
+            inconclusive: 1.0,
+            ..Odds::default()
+        };
+    }
+    odds(&TrialsSpec::default(), part(false), part(true))
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+fn met(good: bool) -> &'static str {
+    if good { "met" } else { "**missed**" }
+}
+
+fn goals(page: &mut String, windows: &[Replayed], seen: &[&Seen<'_>], ended: &[&LabRun]) {
+    let stall = odds(&TrialsSpec::default(), 1.0 / 3.0, 0.0);
+    let healthy_windows = || {
+        windows
+            .iter()
+            .filter(|window| window.window.healthy && window.trials.len() > 2)
+    };
+    let worst = healthy_windows().map(|window| window.odds.failed).fold(0.0, f64::max);
+    let longest = healthy_windows().map(|window| window.odds.trials).fold(0.0, f64::max);
+    let _ = write!(
+        page,
+        "\n## The goals\n\n| goal | found | |\n|---|---|---|\n\
+         | a healthy deployment that stalls once in three trials fails in at most 2 % of its runs | {}, exactly; worst healthy window of the published runs {} | {} |\n\
+         | and takes at most 3.2 trials on average | {:.1}; worst window {longest:.1} | {} |\n",
+        percent(stall.failed),
+        percent(worst),
+        met(stall.failed <= WRONG && worst <= WRONG),
+        stall.trials,
+        met(stall.trials <= TRIALS && longest <= TRIALS),
+    );
+    let degraded = odds(&TrialsSpec::default(), 0.95, 0.0);
+    let broken = windows.iter().filter(|window| !window.window.healthy);
+    let passed = broken.map(|window| window.odds.passed).fold(0.0, f64::max);
+    let mut degraded_trials: BTreeMap<Fault, Vec<&Seen<'_>>> = BTreeMap::new();
+    for seen in seen.iter().filter(|seen| seen.run.fault.truth() == Truth::Degraded) {
+        degraded_trials.entry(seen.run.fault).or_default().push(seen);
+    }
+    let recorded = degraded_trials
+        .values()
+        .map(|seen| drawn(seen).passed)
+        .fold(0.0, f64::max);
+    let _ = writeln!(
+        page,
+        "| a degraded deployment passes in at most 2 % | {}, exactly, if it passes 1 trial of 20; published platform fault {}; worst recorded fault {} | {} |",
+        percent(degraded.passed),
+        percent(passed),
+        percent(recorded),
+        met(degraded.passed <= WRONG && passed <= WRONG && recorded <= WRONG),
+    );
+    let mut named: BTreeMap<Fault, (usize, usize)> = BTreeMap::new();
+    let told = |run: &&&LabRun| {
+        let reason = run.live.as_ref().map(|live| live.reason.as_str());
+        reason.is_some_and(|reason| run.fault.names().contains(&reason))
+    };
+    let faulty = seen.iter().filter(|seen| seen.run.fault != Fault::Healthy);
+    let faulty = faulty.map(|seen| (seen.run.fault, seen.named()));
+    for (fault, named_here) in faulty.chain(ended.iter().map(|run| (run.fault, told(&run)))) {
+        let counts = named.entry(fault).or_default();
+        counts.0 += usize::from(named_here);
+        counts.1 += 1;
+    }
+    let always = named.values().filter(|(named, all)| named == all).count();
+    let (times, all) = named
+        .values()
+        .fold((0, 0), |sum, counts| (sum.0 + counts.0, sum.1 + counts.1));
+    let _ = writeln!(
+        page,
+        "| every injected fault is named | {always} of {} kinds every time; {times} of {all} trials and runs | {} |",
+        named.len(),
+        met(always == named.len() && !named.is_empty()),
+    );
+    let healthy: Vec<_> = seen.iter().filter(|seen| seen.run.fault == Fault::Healthy).collect();
+    let blamed = healthy.iter().filter(|seen| !seen.causes.is_empty()).count();
+    let missed = healthy.iter().filter(|seen| seen.outcome != TrialOutcome::Pass).count();
+    let _ = writeln!(
+        page,
+        "| a healthy run names no cause (20 trials or more) | {blamed} of {} trials named one; {missed} did not pass | {} |",
+        healthy.len(),
+        met(blamed == 0 && missed == 0 && healthy.len() >= 20),
+    );
+}
+
+fn published(page: &mut String, rows: &[super::published::Row], windows: &[Replayed]) {
+    let measured = rows.iter().filter(|row| row.published != 'E').count();
+    let _ = write!(
+        page,
+        "\n## Published runs\n\n{} runs of NVIDIA/aicr's check in 2026, with source: [tests/fidelity/published.csv](../tests/fidelity/published.csv) \
+         (its report `inference-perf-fluctuation.md`, issues and pull requests). {measured} measured something; the gate code judges each as \
+         was published (a test compares them). Errors were not published, so none are assumed.\n\n\
+         Where the same deployment was measured repeatedly, its runs are trials. Each row says how a run of the operator ends if every\n\
+         trial is drawn from that window: exact probabilities, no simulation. *In order*: what the rule says of the trials as they came.\n\n\
+         | window | healthy | trials | missed | one trial is wrong | passed | failed | inconclusive | trials, mean | in order |\n\
+         |---|---|---|---|---|---|---|---|---|---|\n",
+        rows.len()
+    );
+    for replayed in windows {
+        let Odds {
+            passed,
+            failed,
+            inconclusive,
+            trials,
+        } = replayed.odds;
+        let in_order = match replayed.in_order {
+            (Ruling::Continue, length) => format!("undecided after {length}"),
+            (ruling, length) => format!("{} after {length}", format!("{ruling:?}").to_lowercase()),
+        };
+        let _ = writeln!(
+            page,
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {trials:.1} | {in_order} |",
+            replayed.window.name,
+            if replayed.window.healthy { "yes" } else { "no" },
+            replayed.trials.len(),
+            replayed.missed(),
+            percent(replayed.one_trial_wrong()),
+            percent(passed),
+            percent(failed),
+            percent(inconclusive),
+        );
+    }
+    page.push_str(
+        "\nTwo trials bound no pass rate: t8–t9 is here for completeness. *Healthy* is what their users found out afterwards: the round-robin\n\
+         stall came and went on good nodes, `isolcpus` did not.\n",
+    );
+}
+
+fn recorded(page: &mut String, places: &[Place<'_>], seen: &[&Seen<'_>]) {
+    page.push_str(
+        "\n## Recorded trials\n\n\
+         Four workers with simulated engines (Dynamo 1.4.2), AIPerf 0.13.0, 32 requests in flight, 448 per trial, about 50 ms a token, on two\n\
+         cores. The **lab** is real Kubernetes with NVIDIA's DRA driver and the operator; the **rig** is the same frontend, workers, load\n\
+         generator and runner on loopback, without a cluster ([tests/fidelity/rig.py](../tests/fidelity/rig.py)). The trials are in\n\
+         [tests/fidelity/recorded.jsonl.gz](../tests/fidelity/recorded.jsonl.gz), with all samples, and judged by today's code. Gates follow the healthy\n\
+         trials of the place: three quarters of their median throughput, two and a half times their median TTFT p99, 10 % tolerance.\n\n\
+         | place | trials | throughput, median | TTFT p99, median |\n|---|---|---|---|\n",
+    );
+    for place in places.iter().filter(|place| !place.trials.is_empty()) {
+        let calibration = place.calibration.map_or(("–".to_owned(), "–".to_owned()), |found| {
+            (
+                format!("{:.0} tokens/s", found.throughput),
+                format!("{:.0} ms", found.ttft_p99_ms),
+            )
+        });
+        let _ = writeln!(
+            page,
+            "| {} | {} | {} | {} |",
+            place.name,
+            place.trials.len(),
+            calibration.0,
+            calibration.1
+        );
+    }
+    pooled(page, seen);
+    by_router(page, seen);
+}
+
+fn pooled(page: &mut String, seen: &[&Seen<'_>]) {
+    page.push_str(
+        "\n### All routers together\n\nP passed, M missed, I invalid; F failed, E nothing to read. *A run*: how the default rule ends if its trials are drawn from these.\n\n\
+         | fault | should | trials | P | M | I | named | plain gate P | F | E | plain gate wrong | a run: passed | failed | inconclusive | trials, mean |\n\
+         |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
+    );
+    let mut by_fault: BTreeMap<Fault, Vec<&Seen<'_>>> = BTreeMap::new();
+    for trial in seen {
+        by_fault.entry(trial.run.fault).or_default().push(trial);
+    }
+    for (fault, trials) in by_fault {
+        let count = |outcome| trials.iter().filter(|seen| seen.outcome == outcome).count();
+        let plain = |letter| trials.iter().filter(|seen| seen.plain == letter).count();
+        let (should, wrong) = match fault.truth() {
+            Truth::Healthy => ("pass", Some(trials.len() - plain('P'))),
+            Truth::Degraded => ("fail", Some(plain('P'))),
+            Truth::Open | Truth::Broken => ("be told", None),
+        };
+        let wrong = wrong.map_or("–".to_owned(), |wrong| percent(share(wrong, trials.len())));
+        let named = trials.iter().filter(|seen| seen.named()).count();
+        let named = if fault == Fault::Healthy {
+            "–".to_owned()
+        } else {
+            format!("{named} of {}", trials.len())
+        };
+        let run = drawn(&trials);
+        let _ = writeln!(
+            page,
+            "| {} | {should} | {} | {} | {} | {} | {named} | {} | {} | {} | {wrong} | {} | {} | {} | {:.1} |",
+            fault.title(),
+            trials.len(),
+            count(TrialOutcome::Pass),
+            count(TrialOutcome::Miss),
+            count(TrialOutcome::Invalid),
+            plain('P'),
+            plain('F'),
+            plain('E'),
+            percent(run.passed),
+            percent(run.failed),
+            percent(run.inconclusive),
+            run.trials
+        );
+    }
+}
+
+fn by_router(page: &mut String, seen: &[&Seen<'_>]) {
+    page.push_str(
+        "\n### Router by router\n\nOutcomes of the trials in order, and every cause that was given.\n\n| fault |",
+    );
+    for router in ROUTERS {
+        let _ = write!(page, " {} |", router.flag());
+    }
+    let _ = writeln!(page, "\n|---|{}", "---|".repeat(ROUTERS.len()));
+    let faults: BTreeSet<Fault> = seen.iter().map(|seen| seen.run.fault).collect();
+    for fault in faults {
+        let _ = write!(page, "| {} |", fault.title());
+        for router in ROUTERS {
+            let of_cell = || {
+                seen.iter()
+                    .filter(move |seen| (seen.run.fault, seen.run.router) == (fault, router))
+            };
+            let outcomes: String = of_cell()
+                .map(|seen| match seen.outcome {
+                    TrialOutcome::Pass => 'P',
+                    TrialOutcome::Miss => 'M',
+                    TrialOutcome::Invalid => 'I',
+                })
+                .collect();
+            let causes: BTreeSet<&str> = of_cell().flat_map(|seen| &seen.causes).map(String::as_str).collect();
+            let causes: Vec<&str> = causes.into_iter().collect();
+            let _ = write!(page, " {} |", [outcomes, causes.join(", ")].join(" ").trim());
+        }
+        page.push('\n');
+    }
+}
+
+fn before_any_trial(page: &mut String, ended: &[&LabRun]) {
+    if ended.is_empty() {
+        return;
+    }
+    page.push_str("\n### Faults that let nothing be measured\n\n| fault | verdict | reason | seconds to the verdict |\n|---|---|---|---|\n");
+    for run in ended {
+        let (verdict, reason) = run
+            .live
+            .as_ref()
+            .map_or(("–", "–"), |live| (live.verdict.as_str(), live.reason.as_str()));
+        let _ = writeln!(
+            page,
+            "| {} | {verdict} | {reason} | {} |",
+            run.fault.title(),
+            run.seconds
+        );
+    }
+}
+
+fn not_named(page: &mut String, seen: &[&Seen<'_>]) {
+    let wrong = |seen: &&&Seen<'_>| match seen.run.fault {
+        Fault::Healthy => !seen.causes.is_empty() || seen.outcome != TrialOutcome::Pass,
+        _ => !seen.named(),
+    };
+    let mut list: Vec<String> = Vec::new();
+    for seen in seen.iter().filter(wrong) {
+        let causes = if seen.evidence.is_empty() {
+            "no cause named".to_owned()
+        } else {
+            seen.evidence.join("; ")
+        };
+        list.push(format!(
+            "* {}, {}: {:?}, {causes}\n",
+            seen.run.fault.title(),
+            seen.run.router.flag(),
+            seen.outcome
+        ));
+    }
+    if !list.is_empty() {
+        let _ = write!(
+            page,
+            "\n### Where it was wrong\n\nA healthy trial that did not pass or was given a cause, and a fault that was not named.\n\n{}",
+            list.concat()
+        );
+    }
+}
