@@ -105,7 +105,7 @@ fn every_rule_is_broken_by_a_case() {
         }
     }
     let mut rules = BTreeSet::new();
-    walk(&admission.schema(), "", &mut |schema, location| {
+    walk(admission.schema(), "", &mut |schema, location| {
         let names = location
             .split('/')
             .filter(|part| !["", "properties", "items"].contains(part));

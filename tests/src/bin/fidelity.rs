@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use perfval_e2e::fidelity::corpus::{self, LabRun};
 use perfval_e2e::fidelity::fault::Fault;
-use perfval_e2e::fidelity::matrix::{Case, cases};
+use perfval_e2e::fidelity::matrix::{Calibration, Case, cases};
 use perfval_e2e::fidelity::{lab_run, page};
 use perfval_e2e::{Lab, Operator};
 use serde_json::{Value, json};
@@ -138,7 +138,7 @@ fn gates(known: &[LabRun], case: &Case) -> Value {
                 {"name": "ttft-p99", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=", "threshold": "60000"},
             ])
         },
-        |calibration| calibration.gates(),
+        Calibration::gates,
     )
 }
 
