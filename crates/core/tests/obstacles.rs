@@ -86,8 +86,16 @@ vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.
 const ENGINE_DEAD: &str = "2026-10-30T10:00:00.1Z ERROR engine_monitor._check_engine_health: vLLM AsyncLLM health check failed: EngineCore encountered an issue.
 2026-10-30T10:00:00.2Z  INFO engine_monitor: Initiating Dynamo Runtime shutdown.
 ";
-const BAD_MODE: &str = "usage: python -m dynamo.frontend [-h] [--router-mode {round-robin,random,kv,direct}]
-frontend.py: error: argument --router-mode: invalid choice: 'least-loaded' (choose from 'round-robin', 'random', 'kv', 'direct')
+/// Dynamo 1.4.2, asked for a mode that it does not know.
+const BAD_MODE: &str = "                   [--tokenizer {default,fastokens}]
+                   [--trust-remote-code | --no-trust-remote-code]
+__main__.py: error: argument --router-mode: invalid choice: 'bogus' (choose from 'round-robin', 'random', 'power-of-two', 'kv', 'direct', 'least-loaded', 'device-aware-weighted')
+";
+/// Dynamo 1.4.2, without the model.
+const NO_MODEL: &str = "  File \"/opt/dynamo/dynamo/mocker/main.py\", line 216, in launch_workers
+    engine_config = await make_engine(runtime, entrypoint_args)
+                    ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+Exception: Model snapshots for 'lab/none' not found in cache
 ";
 const PANIC: &str = "2026-03-13T08:00:00.1Z  INFO dynamo_llm::http::service: chat endpoints enabled
 \x1b[31mthread 'tokio-runtime-worker' panicked\x1b[0m at /usr/local/cargo/registry/src/index.crates.io/futures-util-0.3.31/src/stream/unfold.rs:62:9:
@@ -233,11 +241,7 @@ fn a_crash_is_explained_by_its_log() {
             "Free memory on device (3.22/79.1 GiB)",
         ),
         (ENGINE_DEAD, Obstacle::EngineDead, "health check failed"),
-        (
-            BAD_MODE,
-            Obstacle::RouterModeUnsupported,
-            "invalid choice: 'least-loaded'",
-        ),
+        (BAD_MODE, Obstacle::RouterModeUnsupported, "invalid choice: 'bogus'"),
     ];
     for (text, obstacle, line) in cases {
         let (named, evidence) = found(&crashed(2), &[], &log("worker", text)).expect(line);
@@ -252,12 +256,16 @@ fn a_crash_is_explained_by_its_log() {
 
 #[test]
 fn any_other_crash_loop_quotes_the_line_that_tells_most() {
-    let text = "starting\nTraceback (most recent call last):\n  File \"x.py\", line 1\nOSError: lab/none is not a local folder\nbye\n";
-    assert_eq!(found(&crashed(2), &[], &log("worker", text)), None, "not yet a loop");
-    let (named, evidence) = found(&crashed(3), &[], &log("worker", text)).expect("a loop");
+    assert_eq!(
+        found(&crashed(2), &[], &log("worker", NO_MODEL)),
+        None,
+        "not yet a loop"
+    );
+    let (named, evidence) = found(&crashed(3), &[], &log("worker", NO_MODEL)).expect("a loop");
     assert_eq!(named, Obstacle::CrashLoop);
     assert!(
-        evidence.ends_with("OSError: lab/none is not a local folder"),
+        evidence
+            .ends_with("keeps crashing (exit code 1): Exception: Model snapshots for 'lab/none' not found in cache"),
         "{evidence}"
     );
 

@@ -201,10 +201,8 @@ fn a_rerun_is_compared_with_the_last_passed_run_of_its_environment() {
     assert_eq!(first.comparison, None);
     let environment = first.environment.clone().expect("an environment");
     assert_eq!(environment.gpu_product.as_deref(), Some("NVIDIA H100 80GB HBM3"));
-    assert_eq!(
-        (environment.gpus, environment.gpu_driver.as_deref()),
-        (Some(2), Some("580.82.7"))
-    );
+    assert_eq!(environment.gpus, Some(2));
+    assert!(environment.gpu_driver.is_some(), "{environment:?}");
     assert!(
         environment.digest.is_some() && environment.aiperf.is_some(),
         "{environment:?}"
