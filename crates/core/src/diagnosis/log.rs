@@ -16,7 +16,7 @@ use crate::status::{condition, cut, has_reason};
 /// Logs read in one pass: one crashed worker tells as much as eight.
 const LOGS: usize = 4;
 /// Longest quotation (bytes).
-const QUOTED: usize = 160;
+const QUOTED: usize = 240;
 
 /// Texts of a worker or frontend that ends, the cause before its consequences (Dynamo 1.2–1.6, vLLM 0.20–0.31).
 const CRASHES: [(&str, Obstacle); 5] = [
