@@ -80,9 +80,9 @@ fn every_recorded_trial_is_judged_for_what_its_workers_did() {
     ];
     for (name, router, outcome, cause) in cases {
         let verdict = judged(name, router);
-        let causes: Vec<Cause> = verdict.findings.iter().map(|(cause, _)| *cause).collect();
+        let named: Vec<Cause> = verdict.findings.iter().map(|(cause, _)| *cause).collect();
         assert_eq!(
-            (verdict.outcome, causes.as_slice()),
+            (verdict.outcome, named.as_slice()),
             (outcome, cause.as_slice()),
             "{name}: {:?}",
             verdict.findings
