@@ -36,6 +36,8 @@ reasons! {
     GatesMissed,
     /// More requests failed than `maxErrorPercent` allows.
     RequestErrors,
+    /// One worker was much slower than its peers, although the deployment as a whole met its gates: check its GPU.
+    WorkerStall,
     // ── verdict Inconclusive ──
     /// Trials passed and missed, and `trials.max` was reached before the rule could decide.
     TrialsDisagree,

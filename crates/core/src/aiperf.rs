@@ -5,6 +5,7 @@
 mod export;
 mod failures;
 mod object;
+mod server_metrics;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use export::parse;
 pub use failures::FailedRequests;
+pub use server_metrics::dispatch_wait_ms;
 
 /// Largest export that is read (bytes): a hundred times a real one.
 pub const EXPORT_BYTES: u64 = 4 << 20;
@@ -95,6 +97,10 @@ pub struct Report {
     /// How the load generator itself did.
     #[serde(default)]
     pub generator: Generator,
+    /// Mean wait of a request in the frontend until it was sent to a worker (ms); not of the export, see
+    /// [`dispatch_wait_ms`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dispatch_wait_ms: Option<Decimal>,
     /// Every statistic of every [`Metric`] that was reported, in AIPerf's units. Gates read it with [`Report::value`].
     #[serde(default)]
     pub metrics: BTreeMap<Metric, BTreeMap<Statistic, Decimal>>,

@@ -31,11 +31,15 @@ fn why_failed(status: &PerfValidationStatus) -> Reason {
         .iter()
         .rev()
         .find(|trial| trial.outcome == Some(TrialOutcome::Miss));
-    let reasons = missed.into_iter().flat_map(reasons);
-    reasons
-        .into_iter()
-        .find(|reason| *reason == Reason::RequestErrors)
-        .unwrap_or(Reason::GatesMissed)
+    let reasons: Vec<Reason> = missed.into_iter().flat_map(reasons).collect();
+    let gates_met = status.gates.iter().all(|gate| gate.result != GateResult::Missed);
+    if reasons.contains(&Reason::RequestErrors) {
+        Reason::RequestErrors
+    } else if gates_met && reasons.contains(&Reason::WorkerStall) {
+        Reason::WorkerStall
+    } else {
+        Reason::GatesMissed
+    }
 }
 
 /// Two invalid trials in a row: could not be measured, or was measured and is not to be trusted.

@@ -3,12 +3,13 @@
 use rust_decimal::Decimal;
 
 /// Suffixes of a quantity and what they multiply by; two-letter ones first, so that `Mi` is not read as `M` + `i`.
-const SUFFIXES: [(&str, i64, u32); 13] = [
+const SUFFIXES: [(&str, i64, u32); 15] = [
     ("Ki", 1 << 10, 0),
     ("Mi", 1 << 20, 0),
     ("Gi", 1 << 30, 0),
     ("Ti", 1 << 40, 0),
     ("Pi", 1 << 50, 0),
+    ("Ei", 1 << 60, 0),
     ("n", 1, 9),
     ("u", 1, 6),
     ("m", 1, 3),
@@ -17,22 +18,43 @@ const SUFFIXES: [(&str, i64, u32); 13] = [
     ("G", 1_000_000_000, 0),
     ("T", 1_000_000_000_000, 0),
     ("P", 1_000_000_000_000_000, 0),
+    ("E", 1_000_000_000_000_000_000, 0),
 ];
 
-/// The value of a quantity such as `50k`, `0.5`, `100m`, `2e3` or `80Gi`; `None` if it is none, or not exactly
+/// The value of a quantity such as `50k`, `0.5`, `100m`, `2e3` or `80Gi`, by Kubernetes' grammar: a number, then either one
+/// suffix or an exponent (`5E` is five quintillions, `5E3` five thousand). `None` if it is none, or not exactly
 /// representable in 28 digits.
 pub fn parse(text: &str) -> Option<Decimal> {
-    let text = text.trim();
-    let suffixed = SUFFIXES.iter().find_map(|&(suffix, factor, scale)| {
-        let number = text.strip_suffix(suffix)?;
-        Decimal::from_str_exact(number)
-            .ok()?
-            .checked_mul(Decimal::new(factor, scale))
-    });
-    suffixed
-        .or_else(|| Decimal::from_str_exact(text).ok())
-        .or_else(|| Decimal::from_scientific(&text.replace('E', "e")).ok())
-        .map(|value| value.normalize())
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let value = match SUFFIXES.iter().find(|(suffix, ..)| *suffix == &text[number.len()..]) {
+        Some(&(_, factor, scale)) => decimal(number)?.checked_mul(Decimal::new(factor, scale))?,
+        None => match text.split_once(['e', 'E']) {
+            Some((number, exponent)) => scaled(decimal(number)?, exponent.parse().ok()?)?,
+            None => decimal(text)?,
+        },
+    };
+    Some(value.normalize())
+}
+
+/// Digits with at most one point, and a sign; Rust's own parser takes `1_000` too.
+fn decimal(text: &str) -> Option<Decimal> {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let plain = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let some = digits.bytes().any(|byte| byte.is_ascii_digit());
+    Decimal::from_str_exact(text).ok().filter(|_| plain && some)
+}
+
+fn scaled(number: Decimal, exponent: i32) -> Option<Decimal> {
+    let ten = Decimal::TEN;
+    (0..exponent.unsigned_abs().min(64)).try_fold(number, |number, _| {
+        if exponent < 0 {
+            // Exact or not at all.
+            let smaller = number.checked_div(ten)?;
+            (smaller.checked_mul(ten)? == number).then_some(smaller)
+        } else {
+            number.checked_mul(ten)
+        }
+    })
 }
 
 #[cfg(test)]
@@ -55,6 +77,26 @@ mod tests {
             ("fast", None),
             ("1.2.3", None),
             ("5 k", None),
+            (" 5", None),
+            ("5E", Some("5000000000000000000")),
+            ("1Ei", Some("1152921504606846976")),
+            ("5E3", Some("5000")),
+            ("5e-3", Some("0.005")),
+            ("5E+3", Some("5000")),
+            (".5", Some("0.5")),
+            ("5.", Some("5")),
+            ("+5", Some("5")),
+            ("1e", None),
+            ("e3", None),
+            (".", None),
+            ("1_000", None),
+            ("5K", None),
+            ("5kk", None),
+            ("2e3k", None),
+            ("1e400", None),
+            ("1e-400", None),
+            ("NaN", None),
+            ("1e3.5", None),
         ];
         for (text, expected) in cases {
             assert_eq!(

@@ -131,6 +131,7 @@ fn worker(pod: &Pod, claims: &[ResourceClaim]) -> WorkerStatus {
             .flatten()
             .map(|status| i64::from(status.restart_count))
             .sum(),
+        address: pod.status.as_ref().and_then(|status| status.pod_ip.clone()),
         device: devices_of(pod, claims)
             .first()
             .map(|device| format!("{}/{}", device.pool, device.name)),

@@ -1,15 +1,19 @@
 //! One trial, judged in a fixed order: measured? errors? valid? gates (design: verdict).
 
 use perfval_api::{
-    Finding, Gate, GateStatus, Metric, Metrics, PerfValidationSpec, Statistic, TrialOutcome, WorkerStatus,
+    Finding, GateStatus, Metric, Metrics, PerfValidationSpec, Statistic, TrialOutcome, WorkerLoad, WorkerStatus,
 };
 use rust_decimal::Decimal;
 
-use crate::aiperf::{ErrorKind, Report};
-use crate::diagnosis::cause::Cause;
-use crate::diagnosis::trial::{changed, idle, stalled};
+use crate::aiperf::Report;
+use crate::diagnosis::cause::{self, Cause};
+use crate::diagnosis::peers::{self, Worker, named};
+use crate::diagnosis::trial::{self as diagnosis, Told, changed, most_frequent};
 use crate::frame::{Failure, Outcome, Part, TrialRecord};
-use crate::gate::{self, Share, show};
+use crate::gate::{self, Judged, Share, show};
+
+/// Workers that status shows; the largest nodes have 16 GPUs.
+const WORKERS: usize = 16;
 
 /// What is known at the end of a trial.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +43,8 @@ pub struct Verdict {
     pub requests: Option<(i64, i64)>,
     /// Version of AIPerf that measured.
     pub aiperf_version: Option<String>,
+    /// What each worker did.
+    pub workers: Vec<WorkerLoad>,
 }
 
 impl Verdict {
@@ -50,6 +56,7 @@ impl Verdict {
             metrics: Metrics::default(),
             requests: None,
             aiperf_version: None,
+            workers: Vec::new(),
         }
     }
 
@@ -64,11 +71,8 @@ pub fn judge(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> Verdict {
     match &evidence.record.outcome {
         Outcome::Report(report) => judge_report(evidence, report, spec),
         Outcome::Failure(Failure::AllFailed { failed, errors }) => {
-            let mut verdict = Verdict::new(
-                TrialOutcome::Miss,
-                Cause::RequestErrors,
-                format!("all {failed} requests failed: {}", most_frequent(errors)),
-            );
+            let text = format!("all {failed} requests failed: {}", most_frequent(errors));
+            let mut verdict = Verdict::new(TrialOutcome::Miss, Cause::RequestErrors, text);
             verdict.requests = Some((*failed, *failed));
             verdict.gates = spec
                 .gates
@@ -76,7 +80,9 @@ pub fn judge(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> Verdict {
                 .map(|gate| gate::judge(gate, None, evidence.share).status)
                 .collect();
             verdict.metrics.request_error_percent = Some("100".to_owned());
-            add_changes(&mut verdict, evidence);
+            if let Some((cause, text)) = changed(evidence.before, evidence.after) {
+                verdict.findings.push((cause, cause.finding(text)));
+            }
             verdict
         }
         Outcome::Failure(Failure::TimedOut { seconds }) => Verdict::unmeasured(
@@ -88,138 +94,142 @@ pub fn judge(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> Verdict {
 }
 
 fn judge_report(evidence: Evidence<'_>, report: &Report, spec: &PerfValidationSpec) -> Verdict {
-    let judged: Vec<gate::Judged> = spec
+    let judged: Vec<Judged> = spec
         .gates
         .iter()
-        .map(|gate| gate::judge(gate, observed(report, gate), evidence.share))
+        .map(|gate| gate::judge(gate, report.value(gate.metric, gate.statistic), evidence.share))
         .collect();
-    let (outcome, findings) = outcome_and_causes(evidence, report, spec, &judged);
+    let workers = named(&evidence.record.workers, evidence.after);
+    let trial = Trial {
+        evidence,
+        report,
+        spec,
+        judged: &judged,
+        workers: &workers,
+    };
+    let (outcome, mut told) = trial.outcome();
+    told.sort_by_key(|(cause, _)| Cause::rank(cause.as_str()));
+    told.truncate(cause::SHOWN);
     let bad = report.failed.saturating_add(report.truncated);
     Verdict {
         outcome,
-        findings: findings
+        findings: told
             .into_iter()
             .map(|(cause, text)| (cause, cause.finding(text)))
             .collect(),
-        gates: judged.into_iter().map(|judged| judged.status).collect(),
         metrics: headline(report),
         requests: Some((bad, report.failed.saturating_add(report.succeeded))),
         aiperf_version: report.aiperf_version.clone(),
+        workers: slowest_first(&workers).map(shown).take(WORKERS).collect(),
+        gates: judged.into_iter().map(|judged| judged.status).collect(),
     }
 }
 
-fn outcome_and_causes(
-    evidence: Evidence<'_>,
-    report: &Report,
-    spec: &PerfValidationSpec,
-    judged: &[gate::Judged],
-) -> (TrialOutcome, Vec<(Cause, String)>) {
-    use TrialOutcome::{Invalid, Miss, Pass};
-    if report.cancelled || !report.complete {
-        let why = report
-            .incomplete_reason
-            .as_deref()
-            .unwrap_or("AIPerf did not run to its end");
-        return (Invalid, vec![(Cause::ResultIncomplete, why.to_owned())]);
-    }
-    // Errors come before validity: a dead worker also lowers the achieved concurrency, and must not be excused by it.
-    let percent = report.error_percent();
-    if percent > Decimal::from(spec.max_error_percent) {
-        return (Miss, error_causes(evidence, report, percent, spec.max_error_percent));
-    }
-    if let Some(invalid) = invalid(evidence, report) {
-        return (Invalid, vec![invalid]);
-    }
-    if let Some(unmeasured) = judged.iter().find(|gate| gate.unmeasured) {
-        let gate = &unmeasured.status.name;
-        return (
-            Invalid,
-            vec![(
-                Cause::MetricMissing,
-                format!("AIPerf did not report the metric of gate {gate}"),
-            )],
-        );
-    }
-    let unsampled = unsampled(evidence.record).then(|| {
-        (
-            Cause::WorkersNotSampled,
-            "no worker answered on its metrics port during the trial".to_owned(),
-        )
-    });
-    if judged.iter().any(|gate| gate.counts_as_miss) {
-        let causes = miss_causes(evidence, judged).into_iter().chain(unsampled).collect();
-        return (Miss, causes);
-    }
-    (Pass, unsampled.into_iter().collect())
+/// A trial that left a report.
+#[derive(Clone, Copy)]
+struct Trial<'a> {
+    evidence: Evidence<'a>,
+    report: &'a Report,
+    spec: &'a PerfValidationSpec,
+    judged: &'a [Judged],
+    workers: &'a [Worker<'a>],
 }
 
-/// Whether no worker was sampled; left out of a short message is not that.
-fn unsampled(record: &TrialRecord) -> bool {
-    record.workers.is_empty() && !record.abridged.contains(&Part::Workers)
-}
-
-fn error_causes(evidence: Evidence<'_>, report: &Report, percent: Decimal, allowed: i32) -> Vec<(Cause, String)> {
-    let text = format!(
-        "{} % of {} requests failed or came back short (allowed: {allowed} %): {}",
-        show(percent),
-        report.failed.saturating_add(report.succeeded),
-        most_frequent(&report.errors)
-    );
-    match changed(evidence.before, evidence.after) {
-        Some((Cause::WorkerRestarted, what)) => {
-            vec![
-                (Cause::DeadWorkerBlackHole, format!("{what}; {text}")),
-                (Cause::RequestErrors, text),
-            ]
+impl Trial<'_> {
+    /// The rules, in their order.
+    fn outcome(self) -> (TrialOutcome, Vec<Told>) {
+        use TrialOutcome::{Invalid, Miss, Pass};
+        if let Some(incomplete) = self.incomplete() {
+            return (Invalid, vec![incomplete]);
         }
-        Some((cause, what)) => vec![(Cause::RequestErrors, text), (cause, what)],
-        None => vec![(Cause::RequestErrors, text)],
+        // Errors come before validity: a dead worker also lowers the achieved concurrency, and must not be excused by it.
+        if let Some(errors) = self.errors() {
+            return (Miss, errors);
+        }
+        if let Some(other) = self.other_workers() {
+            return (Invalid, vec![other]);
+        }
+        let aside = self.aside();
+        // Gates over the whole deployment can be met with a worker that does next to nothing. It lowers the achieved
+        // concurrency too (72 of 128 measured under least-loaded) and must not be excused by it either.
+        if let Some(text) = self.stalled() {
+            return (Miss, [(Cause::WorkerStall, text)].into_iter().chain(aside).collect());
+        }
+        if let Some(unmeasured) = self.starved().or_else(|| self.unmeasured()) {
+            return (Invalid, vec![unmeasured]);
+        }
+        if self.judged.iter().any(|gate| gate.counts_as_miss) {
+            let causes = diagnosis::miss(self.report, self.workers, self.judged);
+            return (Miss, causes.into_iter().chain(aside).collect());
+        }
+        (Pass, aside)
     }
-}
 
-fn invalid(evidence: Evidence<'_>, report: &Report) -> Option<(Cause, String)> {
-    changed(evidence.before, evidence.after)
-        .or_else(|| idle(&evidence.record.workers).map(|text| (Cause::UnevenService, text)))
-        .or_else(|| {
-            report
-                .starved()
-                .then(|| (Cause::GeneratorStarved, starved_text(report)))
-        })
-}
+    fn incomplete(self) -> Option<Told> {
+        if self.report.cancelled || !self.report.complete {
+            let why = self.report.incomplete_reason.as_deref();
+            let why = why.unwrap_or("AIPerf did not run to its end");
+            return Some((Cause::ResultIncomplete, why.to_owned()));
+        }
+        None
+    }
 
-fn miss_causes(evidence: Evidence<'_>, judged: &[gate::Judged]) -> Vec<(Cause, String)> {
-    let workers = &evidence.record.workers;
-    if let Some(text) = stalled(workers) {
-        return vec![(Cause::WorkerStall, text)];
+    fn errors(self) -> Option<Vec<Told>> {
+        let (report, allowed) = (self.report, self.spec.max_error_percent);
+        let percent = report.error_percent();
+        if percent <= Decimal::from(allowed) {
+            return None;
+        }
+        let text = format!(
+            "{} % of {} requests failed or came back short (allowed: {allowed} %): {}",
+            show(percent),
+            report.failed.saturating_add(report.succeeded),
+            most_frequent(&report.errors)
+        );
+        let changed = changed(self.evidence.before, self.evidence.after);
+        let router = self.spec.workload.router_mode;
+        let mut told = diagnosis::errors(report, self.workers, changed, router, &text);
+        if told.len() == 1 {
+            told.extend(self.stalled().map(|text| (Cause::WorkerStall, text)));
+        }
+        Some(told)
     }
-    let missed: Vec<String> = judged
-        .iter()
-        .filter(|gate| gate.counts_as_miss)
-        .map(|gate| missed_text(&gate.status))
-        .collect();
-    let text = missed.join("; ");
-    let far = judged.iter().any(|gate| gate.far);
-    // Without samples nothing is known of the balance.
-    if workers.is_empty() {
-        return Vec::new();
-    }
-    let balanced = (
-        Cause::BalancedDegradation,
-        format!("all {} workers share the load evenly; {text}", workers.len()),
-    );
-    if far {
-        vec![(Cause::FarBelowGate, text), balanced]
-    } else {
-        vec![balanced]
-    }
-}
 
-fn missed_text(gate: &GateStatus) -> String {
-    let observed = gate.observed.as_deref().unwrap_or("nothing");
-    format!(
-        "gate {} observed {observed}, effective threshold {}",
-        gate.name, gate.effective
-    )
+    /// Not the same workers from its start to its end, or not all of them.
+    fn other_workers(self) -> Option<Told> {
+        changed(self.evidence.before, self.evidence.after)
+            .or_else(|| peers::gone(self.workers).map(|text| (Cause::WorkerRestarted, text)))
+            .or_else(|| peers::idle(self.workers).map(|text| (Cause::UnevenService, text)))
+    }
+
+    fn starved(self) -> Option<Told> {
+        let starved = self.report.starved();
+        starved.then(|| (Cause::GeneratorStarved, starved_text(self.report)))
+    }
+
+    fn unmeasured(self) -> Option<Told> {
+        let gate = &self.judged.iter().find(|gate| gate.unmeasured)?.status.name;
+        let text = format!("AIPerf did not report the metric of gate {gate}");
+        Some((Cause::MetricMissing, text))
+    }
+
+    fn stalled(self) -> Option<String> {
+        peers::stalled(self.workers, self.spec.workload.router_mode)
+    }
+
+    /// What is told whatever the gates say.
+    fn aside(self) -> Vec<Told> {
+        let stood_still = peers::stood_still(self.workers).map(|text| (Cause::TransientStall, text));
+        let record = self.evidence.record;
+        // Left out of a short message is not unsampled.
+        let unsampled =
+            self.workers.iter().all(|worker| worker.load.samples == 0) && !record.abridged.contains(&Part::Workers);
+        let unsampled = unsampled.then(|| {
+            let text = "no worker answered on its metrics port during the trial";
+            (Cause::WorkersNotSampled, text.to_owned())
+        });
+        stood_still.into_iter().chain(unsampled).collect()
+    }
 }
 
 fn starved_text(report: &Report) -> String {
@@ -233,20 +243,29 @@ fn starved_text(report: &Report) -> String {
     )
 }
 
-fn add_changes(verdict: &mut Verdict, evidence: Evidence<'_>) {
-    if let Some((cause, text)) = changed(evidence.before, evidence.after) {
-        verdict.findings.push((cause, cause.finding(text)));
-    }
+fn slowest_first<'a>(workers: &[Worker<'a>]) -> impl Iterator<Item = Worker<'a>> {
+    let mut workers = workers.to_vec();
+    workers.sort_by_key(|worker| worker.load.rate_per_second);
+    workers.into_iter()
 }
 
-fn most_frequent(errors: &[ErrorKind]) -> String {
-    let Some(error) = errors.iter().max_by_key(|error| error.count) else {
-        return "no error text".into();
-    };
-    let code = error.code.map_or(String::new(), |code| format!("HTTP {code} "));
-    format!("{} × {code}{} {}", error.count, error.kind, error.message)
-        .trim_end()
-        .to_owned()
+/// A worker as status shows it.
+fn shown(worker: Worker<'_>) -> WorkerLoad {
+    let (load, positive) = (worker.load, |n: i64| Some(n).filter(|n| *n > 0));
+    let sampled = load.samples > 0;
+    WorkerLoad {
+        name: worker.name.to_owned(),
+        served: sampled.then_some(load.served),
+        requests_per_second: sampled.then(|| show(load.rate_per_second)),
+        mean_in_flight: sampled.then(|| show(load.mean_in_flight)),
+        peak_in_flight: sampled.then_some(load.peak_in_flight),
+        seconds_per_request: load.seconds_per_request.map(show),
+        tokens_per_second: load.tokens_per_second().map(show),
+        still_seconds: positive(load.still_seconds.max(load.frozen_seconds)),
+        timeouts: positive(load.timeouts),
+        peak_waiting: load.peak_waiting,
+        peak_kv_percent: load.peak_kv_percent,
+    }
 }
 
 fn in_words(failure: &Failure) -> String {
@@ -261,10 +280,6 @@ fn in_words(failure: &Failure) -> String {
         Failure::Cancelled { signal } => format!("the trial was stopped by signal {signal}"),
         Failure::TimedOut { seconds } => format!("AIPerf was still running after {seconds} s"),
     }
-}
-
-fn observed(report: &Report, gate: &Gate) -> Option<Decimal> {
-    report.value(gate.metric, gate.statistic)
 }
 
 fn headline(report: &Report) -> Metrics {

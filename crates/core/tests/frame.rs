@@ -7,7 +7,7 @@ use perfval_core::aiperf::{ErrorKind, Measure, Report, parse};
 use perfval_core::frame::{
     Failure, Framed, MESSAGE_BYTES, Outcome, Part, Payload, TrialRecord, find, find_message, frame, message,
 };
-use perfval_core::workers::{Reading, Sample, Scrape, WorkerSeries, WorkerSummary};
+use perfval_core::workers::{Pace, Reading, Sample, Scrape, Unit, WorkerSeries, WorkerSummary};
 use proptest::prelude::*;
 use rust_decimal::Decimal;
 
@@ -25,11 +25,20 @@ fn record(workers: usize) -> TrialRecord {
     let worker = |index| WorkerSummary {
         address: format!("10.244.100.{index}"),
         worker_id: Some("1d7ba7fec842bbf2".to_owned()),
+        seconds: 280,
         samples: 300,
         served: 1234,
         peak_in_flight: 128,
         mean_in_flight: Decimal::new(12_345, 2),
         rate_per_second: Decimal::new(123_456, 3),
+        seconds_per_request: Some(Decimal::new(1_234, 3)),
+        pace: Some(Pace {
+            unit: Unit::Tokens,
+            mean: Decimal::new(123_456, 1),
+            best: Decimal::new(234_567, 1),
+        }),
+        peak_waiting: Some(12),
+        peak_kv_percent: Some(34),
         ..WorkerSummary::default()
     };
     TrialRecord {
@@ -59,6 +68,7 @@ fn payload(record: TrialRecord) -> Payload {
                 started: 40,
                 finished: 8,
                 tokens: Some(900),
+                ..Reading::default()
             }),
         ),
         Sample(1, Scrape::Nothing(perfval_core::workers::Silence::TimedOut)),
@@ -107,9 +117,10 @@ fn a_small_record_travels_whole() {
 #[test]
 fn what_is_gated_stays_and_what_goes_is_told() {
     for (workers, gone) in [
-        (4, vec![]),
+        (1, vec![]),
+        (4, vec![Part::Statistics]),
         (8, vec![Part::Statistics]),
-        (12, vec![Part::Statistics, Part::ErrorTexts]),
+        (10, vec![Part::Statistics, Part::ErrorTexts]),
         (64, vec![Part::Statistics, Part::ErrorTexts, Part::Workers]),
     ] {
         let whole = record(workers);

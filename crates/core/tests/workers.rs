@@ -1,9 +1,10 @@
 //! Workers' metrics as Dynamo writes them, and what a series of them says.
 
 use perfval_core::workers::{
-    ExpositionError, Reading, Sample, Scrape, Silence, WorkerSeries, WorkerSummary, read, summarize,
+    ExpositionError, Reading, Sample, Scrape, Silence, Unit, WorkerSeries, WorkerSummary, read, summarize,
 };
 use proptest::prelude::*;
+use rust_decimal::Decimal;
 
 fn fixture(name: &str) -> String {
     let path = format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"));
@@ -15,7 +16,7 @@ fn reading(in_flight: i64, finished: i64) -> Reading {
         in_flight,
         started: finished + 200,
         finished,
-        tokens: None,
+        ..Reading::default()
     }
 }
 
@@ -33,7 +34,7 @@ fn series(address: &str, readings: impl IntoIterator<Item = Option<Reading>>) ->
 }
 
 fn only(series: WorkerSeries) -> WorkerSummary {
-    summarize(&[series]).remove(0)
+    summarize(&[series], None).remove(0)
 }
 
 #[test]
@@ -45,7 +46,11 @@ fn both_dumps_are_read_for_the_generate_endpoint_alone() {
             in_flight: 15,
             started: 295,
             finished: 280,
-            tokens: None
+            tokens: None,
+            bytes: Some(3_453_374),
+            busy_ms: Some(138_454),
+            waiting: Some(0),
+            kv_percent: None,
         }
     );
     assert_eq!(old.worker_id.as_deref(), Some("1d7ba7fec842bbf2"));
@@ -57,7 +62,11 @@ fn both_dumps_are_read_for_the_generate_endpoint_alone() {
             in_flight: 0,
             started: 105,
             finished: 105,
-            tokens: Some(6615)
+            tokens: Some(6615),
+            bytes: Some(955_606),
+            busy_ms: Some(48_856),
+            waiting: Some(0),
+            kv_percent: Some(0),
         }
     );
     assert_eq!(new.worker_id.as_deref(), Some("df08b7fd81039b92"));
@@ -86,11 +95,46 @@ fn counters_that_are_none_are_errors() {
 }
 
 #[test]
+fn what_is_not_required_and_not_readable_is_left_out() {
+    let text = fixture("dynamo-worker-metrics-1.6.1.txt");
+    let whole = read(&text).unwrap().reading;
+    for (series, value) in [
+        ("dynamo_component_response_bytes_total", "NaN"),
+        ("dynamo_component_request_duration_seconds_sum", "-3"),
+        ("vllm:inter_token_latency_seconds_count", "+Inf"),
+    ] {
+        let line = |line: &str| {
+            if line.starts_with(series) {
+                format!("{} {value}", line.rsplit_once(' ').unwrap().0)
+            } else {
+                line.to_owned()
+            }
+        };
+        let wrong: Vec<String> = text.lines().map(line).collect();
+        let found = read(&wrong.join("\n")).unwrap().reading;
+        assert_ne!(found, whole, "{series}");
+        assert_eq!(
+            (found.in_flight, found.started, found.finished),
+            (0, 105, 105),
+            "{series}"
+        );
+    }
+}
+
+#[test]
+fn queues_are_summed_and_the_fullest_cache_counts() {
+    let more = "\ndynamo_request_queue 3\nvllm:num_requests_waiting{engine=\"0\"} 4\nvllm:num_requests_waiting{engine=\"1\"} 5\n\
+                vllm:kv_cache_usage_perc{engine=\"0\"} 0.25\nvllm:kv_cache_usage_perc{engine=\"1\"} 0.5\n";
+    let reading = read(&(fixture("dynamo-worker-metrics.txt") + more)).unwrap().reading;
+    assert_eq!((reading.waiting, reading.kv_percent), (Some(12), Some(50)));
+}
+
+#[test]
 fn a_slow_worker_shows_in_its_rate_where_the_queue_is_equal() {
     // Least-loaded routing equalises the queue: 32 in flight on each, one of them ten times slower.
     let fast = series("10.0.0.1", (0..=10).map(|s| Some(reading(32, s * 20))));
     let slow = series("10.0.0.2", (0..=10).map(|s| Some(reading(32, s * 2))));
-    let summaries = summarize(&[slow, fast]);
+    let summaries = summarize(&[slow, fast], None);
     assert_eq!(summaries[0].address, "10.0.0.1");
     let numbers: Vec<_> = summaries
         .iter()
@@ -112,31 +156,101 @@ fn rates_are_over_the_span_in_which_any_worker_was_busy() {
     );
 }
 
-#[test]
-fn a_freeze_is_a_span_without_progress_under_load() {
-    let frozen = |s: i64| reading(16, s.min(5) * 4 + (s - 12).max(0) * 4);
-    assert_eq!(only(series("a", (0..20).map(|s| Some(frozen(s))))).zero_rate_seconds, 7);
-    // A frozen process does not answer; its counters before and after tell how long.
-    let silent = |s: i64| (!(6..12).contains(&s)).then(|| frozen(s));
-    let worker = only(series("a", (0..20).map(silent)));
-    assert_eq!((worker.zero_rate_seconds, worker.timeouts, worker.samples), (7, 6, 14));
-    // Idle is not frozen.
-    assert_eq!(
-        only(series("a", (0..20).map(|_| Some(reading(0, 7))))).zero_rate_seconds,
-        0
-    );
+/// Sixteen requests in flight, a hundred tokens and two finished requests a second.
+fn moving(second: i64) -> Reading {
+    Reading {
+        tokens: Some(second * 100),
+        ..reading(16, second * 2)
+    }
 }
 
 #[test]
-fn tokens_tell_a_long_answer_from_a_freeze() {
+fn a_freeze_is_a_span_without_progress_under_load() {
+    let frozen = |s: i64| moving(s.min(5) + (s - 12).max(0));
+    let worker = only(series("a", (0..20).map(|s| Some(frozen(s)))));
+    assert_eq!((worker.still_seconds, worker.still_in_flight), (7, 16));
+    // Idle is not frozen.
+    let idle = |_| {
+        Some(Reading {
+            in_flight: 0,
+            ..moving(3)
+        })
+    };
+    assert_eq!(only(series("a", (0..20).map(idle))).still_seconds, 0);
+}
+
+#[test]
+fn a_worker_that_was_silent_moved_at_both_ends_of_its_silence() {
+    // Stopped from 5.5 s to 14.5 s: ten seconds between two answers, one of them at work.
+    let stopped = |s: i64| (!(6..15).contains(&s)).then(|| moving(if s < 6 { s } else { s - 9 }));
+    let worker = only(series("a", (0..30).map(stopped)));
+    assert_eq!((worker.timeouts, worker.still_in_flight), (9, 16));
+    assert!((8..=9).contains(&worker.still_seconds), "{worker:?}");
+    // Silent but working: its metrics port alone was slow.
+    let slow_port = |s: i64| (!(6..15).contains(&s)).then(|| moving(s));
+    assert_eq!(only(series("a", (0..30).map(slow_port))).still_seconds, 0);
+}
+
+#[test]
+fn what_never_moves_again_is_frozen_to_the_end() {
+    // A peer goes on; the worker answers until 9 s and never again, or answers and does not move.
+    let peer = || series("peer", (0..30).map(|s| Some(moving(s))));
+    let silent = series("silent", (0..30).map(|s| (s < 10).then(|| moving(s))));
+    let still = series("still", (0..30).map(|s| Some(moving(s.min(9)))));
+    for frozen in [silent, still] {
+        let name = frozen.address.clone();
+        let both = summarize(&[frozen, peer()], None);
+        let worker = both.iter().find(|worker| worker.address == name).unwrap();
+        assert_eq!((worker.frozen_seconds, worker.still_seconds), (20, 0), "{worker:?}");
+        assert_eq!(
+            both.iter()
+                .find(|worker| worker.address == "peer")
+                .unwrap()
+                .frozen_seconds,
+            0
+        );
+    }
+}
+
+#[test]
+fn bytes_show_progress_where_tokens_are_not_counted_and_finished_requests_do_not() {
     let long = |s: i64| Reading {
-        tokens: Some(s * 100),
+        bytes: Some(s * 7_000),
         ..reading(4, 0)
     };
     let worker = only(series("a", (0..20).map(|s| Some(long(s)))));
-    assert_eq!((worker.zero_rate_seconds, worker.counts_tokens), (0, true));
+    assert_eq!(
+        (worker.still_seconds, worker.pace.map(|pace| pace.unit)),
+        (0, Some(Unit::Bytes))
+    );
+    // Without either, one long answer looks like a freeze: that is no evidence.
     let worker = only(series("a", (0..20).map(|_| Some(reading(4, 0)))));
-    assert_eq!((worker.zero_rate_seconds, worker.counts_tokens), (19, false));
+    assert_eq!((worker.still_seconds, worker.frozen_seconds), (0, 0));
+}
+
+#[test]
+fn the_warm_up_is_not_judged() {
+    // Ten seconds in which the first kernels are compiled, then twenty at work.
+    let cold = |s: i64| Reading {
+        tokens: Some((s - 10).max(0) * 100),
+        ..reading(16, (s - 10).max(0) * 2)
+    };
+    let series = series("a", (0..=30).map(|s| Some(cold(s))));
+    let measured = |seconds: i64| summarize(std::slice::from_ref(&series), Some(Decimal::from(seconds))).remove(0);
+    let worker = measured(20);
+    assert_eq!((worker.seconds, worker.served, worker.still_seconds), (20, 40, 0));
+    assert_eq!(worker.pace.map(|pace| pace.mean), Some(Decimal::ONE_HUNDRED));
+    assert_eq!(measured(30).still_seconds, 10);
+}
+
+#[test]
+fn the_time_of_a_request_in_a_worker_is_exact_between_samples() {
+    let busy = |s: i64| Reading {
+        busy_ms: Some(s * 2 * 850),
+        ..reading(0, s * 2)
+    };
+    let worker = only(series("a", (0..20).map(|s| Some(busy(s)))));
+    assert_eq!(worker.seconds_per_request, Some(Decimal::new(85, 2)));
 }
 
 #[test]
@@ -153,14 +267,17 @@ fn a_restart_is_counted_and_loses_no_requests() {
 fn a_worker_that_never_answered_served_an_unknown_number() {
     let worker = only(series("a", [None, None, None]));
     assert_eq!((worker.samples, worker.timeouts, worker.served), (0, 3, 0));
-    assert!(summarize(&[]).is_empty());
+    assert!(summarize(&[], None).is_empty());
 }
 
 #[test]
 fn samples_are_short_in_the_log() {
     let json = serde_json::to_string(&series("a", [Some(reading(3, 9)), None]).samples).unwrap();
-    assert_eq!(json, r#"[[0,[3,209,9,null]],[1,"TimedOut"]]"#);
+    assert_eq!(json, r#"[[0,[3,209,9,null,null,null,null,null]],[1,"TimedOut"]]"#);
     assert_eq!(serde_json::from_str::<Vec<Sample>>(&json).unwrap().len(), 2);
+    // What an earlier version wrote.
+    let older: Sample = serde_json::from_str("[0,[3,209,9,null]]").unwrap();
+    assert_eq!(older, Sample(0, Scrape::Reading(reading(3, 9))));
 }
 
 proptest! {

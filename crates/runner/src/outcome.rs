@@ -2,13 +2,16 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-use perfval_core::aiperf::{EXPORT_BYTES, FailedRequests, parse};
+use perfval_core::aiperf::{EXPORT_BYTES, FailedRequests, dispatch_wait_ms, parse};
 use perfval_core::frame::{Failure, Outcome};
 
 use crate::aiperf::{Ended, How};
 
 /// AIPerf's export in its artifact directory.
 pub const EXPORT: &str = "profile_export_aiperf.json";
+
+/// What AIPerf scraped from the frontend; absent with `--no-server-metrics`.
+const SERVER_METRICS: &str = "server_metrics_export.json";
 
 /// One line per request; the only account of a run in which all failed.
 const RECORDS: &str = "profile_export.jsonl";
@@ -31,7 +34,7 @@ pub fn of(ended: &Ended, artifact_dir: &Path) -> Judged {
     };
     let tail = || ended.tail.clone();
     match read(&artifact_dir.join(EXPORT)) {
-        Ok(export) if code == 0 => report(export),
+        Ok(export) if code == 0 => report(export, &artifact_dir.join(SERVER_METRICS)),
         Ok(_) => failure(code, Failure::Exited { tail: tail() }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let nothing = if code == 0 {
@@ -45,13 +48,19 @@ pub fn of(ended: &Ended, artifact_dir: &Path) -> Judged {
     }
 }
 
-fn report(export: String) -> Judged {
+fn report(export: String, server_metrics: &Path) -> Judged {
     match parse(export.as_bytes()) {
-        Ok(report) => Judged {
-            exit_code: 0,
-            outcome: Outcome::Report(Box::new(report)),
-            export: Some(export),
-        },
+        Ok(mut report) => {
+            // Evidence beside the result: where it cannot be read there is none.
+            report.dispatch_wait_ms = read(server_metrics)
+                .ok()
+                .and_then(|metrics| dispatch_wait_ms(metrics.as_bytes()).ok().flatten());
+            Judged {
+                exit_code: 0,
+                outcome: Outcome::Report(Box::new(report)),
+                export: Some(export),
+            }
+        }
         Err(error) => malformed(0, error.to_string()),
     }
 }

@@ -7,6 +7,7 @@ use clap::Args;
 use perfval_core::aiperf::Measure;
 use perfval_core::frame::{Failure, Outcome, Payload, TrialRecord, frame, message};
 use perfval_core::workers::{WorkerSeries, summarize};
+use rust_decimal::Decimal;
 
 use crate::aiperf::{self, Limits};
 use crate::error::Error;
@@ -77,8 +78,8 @@ fn measure(options: &Options) -> Result<Measured, Error> {
     let record = TrialRecord {
         nonce: options.nonce.clone(),
         exit_code: judged.exit_code,
+        workers: summarize(&series, measured(&judged.outcome)),
         outcome: judged.outcome,
-        workers: summarize(&series),
         scrape_errors: errors,
         abridged: BTreeSet::new(),
     };
@@ -87,6 +88,14 @@ fn measure(options: &Options) -> Result<Measured, Error> {
         worker.thin(each);
     }
     Ok((record, judged.export, series))
+}
+
+/// How long AIPerf measured; unknown without a report.
+fn measured(outcome: &Outcome) -> Option<Decimal> {
+    match outcome {
+        Outcome::Report(report) => report.duration_seconds,
+        Outcome::Failure(_) => None,
+    }
 }
 
 /// An export of an earlier run must not be taken for this one's.

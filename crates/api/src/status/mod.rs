@@ -6,7 +6,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use results::{Finding, GateResult, GateStatus, Metrics, ResultsRef, Severity, TrialOutcome, TrialStatus};
+pub use results::{
+    Finding, GateResult, GateStatus, Metrics, ResultsRef, Severity, TrialOutcome, TrialStatus, WorkerLoad,
+};
 pub use run::{Comparison, HistoryEntry, PassedRun, RunFailure, RunStatus, TimelineEntry, Trigger};
 pub use workload::{DeviceStatus, Environment, PlacementStatus, WorkerStatus, WorkloadStatus};
 
@@ -52,6 +54,10 @@ pub struct PerfValidationStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub gates: Vec<GateStatus>,
+    /// What each worker did in the last trial that was valid, the slowest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub workers: Vec<WorkerLoad>,
     /// Every trial of the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["number"]))]

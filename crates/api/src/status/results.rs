@@ -44,6 +44,9 @@ pub struct GateStatus {
     pub effective: String,
     /// Whether it was met.
     pub result: GateResult,
+    /// Distance to the effective threshold (percent of it): positive on the good side, negative for a miss.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub margin_percent: Option<String>,
 }
 
 /// Whether a gate was met.
@@ -99,6 +102,44 @@ pub struct TrialStatus {
     /// What explains a miss or an invalid trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<String>,
+}
+
+/// What one worker did in the measured phase of a trial.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkerLoad {
+    /// Its pod, or its address if the pod is not known.
+    pub name: String,
+    /// Requests it finished; absent, like the next three, if it could not be asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub served: Option<i64>,
+    /// Requests it finished per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests_per_second: Option<String>,
+    /// Requests in flight, on average.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_in_flight: Option<String>,
+    /// Requests in flight, most in any sample.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_in_flight: Option<i64>,
+    /// Time that a request spent in it, on average (s).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds_per_request: Option<String>,
+    /// Tokens it generated per second, where its engine counts them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_per_second: Option<String>,
+    /// Longest span in which it had requests and did not move (s).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub still_seconds: Option<i64>,
+    /// Samples that it did not answer in time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeouts: Option<i64>,
+    /// Requests waiting for its engine, most in any sample, where that is exported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_waiting: Option<i64>,
+    /// Use of its KV cache (percent), highest in any sample, where that is exported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_kv_percent: Option<i64>,
 }
 
 /// Something that was found beside the numbers.

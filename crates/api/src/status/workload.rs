@@ -84,6 +84,9 @@ pub struct WorkerStatus {
     pub uid: String,
     /// Restarts of its containers.
     pub restarts: i64,
+    /// IP address; its metrics are sampled there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
     /// GPU that its claim holds, as `pool/device`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,

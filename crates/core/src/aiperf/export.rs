@@ -41,6 +41,7 @@ pub fn parse(export: &[u8]) -> Result<Report, ReportError> {
             credit_to_start_p50_ms: statistic(&export, "credit_to_start_latency", Statistic::P50)?,
             request_latency_p50_ms: statistic(&export, "request_latency", Statistic::P50)?,
         },
+        dispatch_wait_ms: None,
         metrics: metrics(&export)?,
         errors: errors(&export)?,
     })

@@ -5,6 +5,9 @@ use perfval_api::{Finding, Reason, Severity};
 /// Longest evidence (bytes): every cause at once must still fit into the status.
 const EVIDENCE: usize = 400;
 
+/// Causes that a trial and a status show.
+pub const SHOWN: usize = 3;
+
 /// What explains a trial's outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
@@ -30,9 +33,17 @@ pub enum Cause {
     GeneratorStarved,
     /// One worker is much slower than its peers.
     WorkerStall,
+    /// One worker stood still for a while and went on.
+    TransientStall,
+    /// Requests spend their time on the way to the workers.
+    FrontendBound,
+    /// More requests are in flight than the engines run at once.
+    PastKnee,
+    /// Throughput is met and a latency just missed: jitter of an operating point near the knee.
+    KneeJitter,
     /// All workers are equally slow.
     BalancedDegradation,
-    /// A gate was missed by half or more, with balanced workers: no repetition changes that.
+    /// At most half of the throughput asked for, with balanced workers: no repetition changes that.
     FarBelowGate,
     /// The workers' metrics could not be read, so nothing is known of their balance.
     WorkersNotSampled,
@@ -41,23 +52,27 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Every cause.
-    pub const ALL: [Self; 15] = [
-        Self::BenchmarkFailed,
-        Self::ResultIncomplete,
-        Self::BenchmarkTimeout,
-        Self::MetricMissing,
-        Self::RequestErrors,
+    /// Every cause, the most telling first: what names a thing to look at goes before what only says how bad it is.
+    pub const ALL: [Self; 19] = [
         Self::DeadWorkerBlackHole,
+        Self::WorkerStall,
         Self::WorkerRestarted,
         Self::GPUChanged,
         Self::UnevenService,
         Self::GeneratorStarved,
-        Self::WorkerStall,
-        Self::BalancedDegradation,
+        Self::BenchmarkFailed,
+        Self::BenchmarkTimeout,
+        Self::ResultIncomplete,
+        Self::MetricMissing,
+        Self::RequestErrors,
+        Self::FrontendBound,
+        Self::PastKnee,
         Self::FarBelowGate,
-        Self::WorkersNotSampled,
+        Self::BalancedDegradation,
+        Self::KneeJitter,
+        Self::TransientStall,
         Self::SuspiciousAllocation,
+        Self::WorkersNotSampled,
     ];
 
     /// The word in status.
@@ -74,6 +89,10 @@ impl Cause {
             Self::UnevenService => "UnevenService",
             Self::GeneratorStarved => "GeneratorStarved",
             Self::WorkerStall => "WorkerStall",
+            Self::TransientStall => "TransientStall",
+            Self::FrontendBound => "FrontendBound",
+            Self::PastKnee => "PastKnee",
+            Self::KneeJitter => "KneeJitter",
             Self::BalancedDegradation => "BalancedDegradation",
             Self::FarBelowGate => "FarBelowGate",
             Self::WorkersNotSampled => "WorkersNotSampled",
@@ -93,7 +112,11 @@ impl Cause {
             Self::GPUChanged => Some(Reason::GPUChanged),
             Self::UnevenService => Some(Reason::UnevenService),
             Self::GeneratorStarved => Some(Reason::GeneratorStarved),
-            Self::WorkerStall
+            Self::WorkerStall => Some(Reason::WorkerStall),
+            Self::TransientStall
+            | Self::FrontendBound
+            | Self::PastKnee
+            | Self::KneeJitter
             | Self::BalancedDegradation
             | Self::FarBelowGate
             | Self::WorkersNotSampled
@@ -104,6 +127,14 @@ impl Cause {
     /// The cause that a status recorded.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|cause| cause.as_str() == word)
+    }
+
+    /// How telling it is, smallest first; a word of another version goes last.
+    pub fn rank(word: &str) -> usize {
+        Self::ALL
+            .iter()
+            .position(|cause| cause.as_str() == word)
+            .unwrap_or(Self::ALL.len())
     }
 
     fn severity(self) -> Severity {
@@ -132,6 +163,12 @@ impl Cause {
             Self::UnevenService => "see whether the worker is registered with the frontend; raise warmupPerConcurrency",
             Self::GeneratorStarved => "give the load generator CPUs (benchmark.resources) or lower concurrencyPerGPU",
             Self::WorkerStall => "check the GPU of this worker: clocks, temperature, XID errors, neighbours",
+            Self::TransientStall => {
+                "see what stopped this worker: kernel log (XID), CPU throttling, neighbours; ITL p99 shows it, TTFT does not"
+            }
+            Self::FrontendBound => "lower benchmark.concurrencyPerGPU, or give the frontend CPUs",
+            Self::PastKnee => "lower benchmark.concurrencyPerGPU until few requests wait for an engine",
+            Self::KneeJitter => "nothing, if most trials pass; else lower benchmark.concurrencyPerGPU",
             Self::BalancedDegradation => "look for what all workers share: image, flags, power limit, driver, network",
             Self::FarBelowGate => "check the gate's threshold against this GPU model, then what all workers share",
             Self::SuspiciousAllocation => "look for a force-deleted pod, or a device that vanished from its driver",

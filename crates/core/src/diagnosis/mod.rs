@@ -3,6 +3,7 @@
 pub mod cause;
 pub mod log;
 pub mod obstacle;
+pub mod peers;
 pub mod pods;
 pub mod secret;
 pub mod trial;

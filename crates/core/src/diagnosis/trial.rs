@@ -1,68 +1,41 @@
-//! How the workers shared the load of a trial.
+//! What explains a trial.
 
-use perfval_api::WorkerStatus;
+use perfval_api::{GateOperator, Metric, RouterMode, Statistic, WorkerStatus};
 use rust_decimal::Decimal;
 
 use super::cause::Cause;
-use crate::gate::show;
-use crate::workers::WorkerSummary;
+use super::peers::{Worker, balanced, gone};
+use crate::aiperf::{ErrorKind, Report};
+use crate::gate::{Judged, show};
 
-/// A worker in balance has at least this share of its peers' median rate: least-loaded routing equalises the queue, so
-/// only rates tell (measured: 32/32/32/32 in flight with one worker 10 × slower).
-const FAIR_RATE: Decimal = Decimal::from_parts(5, 0, 0, false, 1);
-/// A worker in balance has at most this many times its peers' median in flight (measured: 126 against 32).
-const FAIR_IN_FLIGHT: i64 = 2;
-/// Below this a queue is too short to compare.
-const COMPARABLE_IN_FLIGHT: i64 = 8;
+/// A latency that is over its threshold by at most this much (percent), with the throughput met, is the jitter of an
+/// operating point near the knee: 1,183 and 1,358 ms against 1,100 in the published runs of a healthy node.
+const KNEE_JITTER: Decimal = Decimal::from_parts(25, 0, 0, true, 0);
+/// Part of its time that a request spends outside of the workers, above which the way to them is what is slow; 0.06 to
+/// 0.28 in healthy runs on two busy cores.
+const ON_THE_WAY: Decimal = Decimal::from_parts(5, 0, 0, false, 1);
+/// Time outside of the workers (s) up to which it is the ordinary work of frontend and load generator.
+const WORTH_TELLING: Decimal = Decimal::from_parts(5, 0, 0, false, 1);
+/// Part of its time that a request waits for its first token, above which more requests are in flight than the engines
+/// run at once; healthy runs: 0.08 to 0.28.
+const WAITING: Decimal = Decimal::from_parts(5, 0, 0, false, 1);
+/// Kinds of errors that are told.
+const ERROR_KINDS: usize = 3;
+/// What the frontend says of a worker that is not there (Dynamo 1.2 to 1.6).
+const UNREACHABLE: [&str; 6] = [
+    "Connection refused",
+    "Connection reset",
+    "No healthy TCP connection",
+    "CannotConnect",
+    "worker_disconnected",
+    "Instance disappeared",
+];
 
-/// The worker that is out of balance, if there is one: what was seen of it.
-pub fn stalled(workers: &[WorkerSummary]) -> Option<String> {
-    // Nothing is known of a worker that was never reached, unless its silence itself tells: a frozen one times out.
-    let workers: Vec<&WorkerSummary> = workers
-        .iter()
-        .filter(|worker| worker.samples > 0 || worker.timeouts > 0)
-        .collect();
-    if workers.len() < 2 {
-        return None;
-    }
-    workers.iter().enumerate().find_map(|(index, worker)| {
-        let peers: Vec<&&WorkerSummary> = workers
-            .iter()
-            .enumerate()
-            .filter(|(other, _)| *other != index)
-            .map(|(_, peer)| peer)
-            .collect();
-        let rate = median(peers.iter().map(|peer| peer.rate_per_second).collect());
-        let in_flight = median(peers.iter().map(|peer| Decimal::from(peer.peak_in_flight)).collect());
-        if worker.rate_per_second < rate * FAIR_RATE {
-            return Some(format!(
-                "worker {} served {} requests/s, its peers {} (median)",
-                worker.address,
-                show(worker.rate_per_second),
-                show(rate)
-            ));
-        }
-        let piled_up = worker.peak_in_flight > COMPARABLE_IN_FLIGHT
-            && Decimal::from(worker.peak_in_flight) > in_flight * Decimal::from(FAIR_IN_FLIGHT);
-        piled_up.then(|| {
-            let (peak, fair) = (worker.peak_in_flight, show(in_flight));
-            format!(
-                "worker {} had {peak} requests in flight, its peers {fair} (median)",
-                worker.address
-            )
-        })
-    })
-}
-
-/// A worker that served nothing while others did.
-pub fn idle(workers: &[WorkerSummary]) -> Option<String> {
-    let busy = workers.iter().any(|worker| worker.served > 0);
-    let idle = workers.iter().find(|worker| worker.served == 0 && worker.samples > 0)?;
-    busy.then(|| format!("worker {} served no request", idle.address))
-}
+/// A cause with what was seen of it.
+pub type Told = (Cause, String);
 
 /// What changed of the workers between the start of a trial and its end.
-pub fn changed(before: &[WorkerStatus], after: &[WorkerStatus]) -> Option<(Cause, String)> {
+pub fn changed(before: &[WorkerStatus], after: &[WorkerStatus]) -> Option<Told> {
     before
         .iter()
         .find_map(|worker| match after.iter().find(|later| later.uid == worker.uid) {
@@ -86,12 +59,120 @@ pub fn changed(before: &[WorkerStatus], after: &[WorkerStatus]) -> Option<(Cause
         })
 }
 
-fn median(mut values: Vec<Decimal>) -> Decimal {
-    values.sort();
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => Decimal::ZERO,
-        odd if odd % 2 == 1 => values[middle],
-        _ => (values[middle - 1] + values[middle]) / Decimal::TWO,
+/// Why requests failed. `changed` is what happened to the pods, `text` how many requests failed.
+pub fn errors(
+    report: &Report,
+    workers: &[Worker<'_>],
+    changed: Option<Told>,
+    router: RouterMode,
+    text: &str,
+) -> Vec<Told> {
+    let gone = match &changed {
+        Some((Cause::WorkerRestarted, what)) => Some(what.clone()),
+        _ => gone(workers),
+    };
+    let feeds_the_idle = !matches!(router, RouterMode::RoundRobin | RouterMode::Random);
+    let unreachable = |error: &ErrorKind| {
+        // A short record has no texts.
+        error.message.is_empty() || UNREACHABLE.iter().any(|sign| error.message.contains(sign))
+    };
+    let mut told = vec![(Cause::RequestErrors, text.to_owned())];
+    match gone {
+        // The dead worker refuses at once, so it always has the fewest requests.
+        Some(what) if feeds_the_idle && (report.errors.is_empty() || report.errors.iter().any(unreachable)) => {
+            told.push((Cause::DeadWorkerBlackHole, format!("{what}; {text}")));
+        }
+        Some(what) => told.push((Cause::WorkerRestarted, what)),
+        None => told.extend(changed),
     }
+    told
+}
+
+/// Why gates were missed by a deployment whose workers are all alive and none of which is stalled.
+pub fn miss(report: &Report, workers: &[Worker<'_>], judged: &[Judged]) -> Vec<Told> {
+    let missed: Vec<&Judged> = judged.iter().filter(|gate| gate.counts_as_miss).collect();
+    let text = missed.iter().map(|gate| gate.in_words()).collect::<Vec<_>>().join("; ");
+    // Without samples nothing is known of the balance.
+    let balanced = balanced(workers);
+    // Whatever the cause: half of the throughput, with workers that work alike, is not bad luck.
+    let far = balanced && missed.iter().any(|gate| gate.far);
+    let far = far.then(|| (Cause::FarBelowGate, text.clone()));
+    let only_latency = missed.iter().all(|gate| gate.operator == GateOperator::AtMost);
+    let just_missed = |gate: &&Judged| gate.margin.is_some_and(|margin| margin >= KNEE_JITTER);
+    let jitter = only_latency && missed.iter().all(just_missed);
+    let why = frontend_bound(report, workers)
+        .or_else(|| jitter.then(|| (Cause::KneeJitter, text.clone())))
+        .or_else(|| past_knee(report, workers).filter(|_| only_latency))
+        .or_else(|| {
+            let count = workers.len();
+            balanced.then(|| {
+                (
+                    Cause::BalancedDegradation,
+                    format!("all {count} workers worked alike; {text}"),
+                )
+            })
+        });
+    why.into_iter().chain(far).collect()
+}
+
+/// Requests that spend their time on the way to the workers.
+fn frontend_bound(report: &Report, workers: &[Worker<'_>]) -> Option<Told> {
+    let latency = report.value(Metric::RequestLatency, Statistic::Avg)? / Decimal::ONE_THOUSAND;
+    let queued = report.dispatch_wait_ms.unwrap_or(Decimal::ZERO) / Decimal::ONE_THOUSAND;
+    let inside = seconds_in_workers(workers)?;
+    let outside = (latency - inside).max(queued);
+    (outside > latency * ON_THE_WAY && outside > WORTH_TELLING).then(|| {
+        let (latency, inside, queued) = (show(latency), show(inside), show(queued));
+        (
+            Cause::FrontendBound,
+            format!(
+                "a request took {latency} s, of which {inside} s in a worker and {queued} s waiting to be sent to one"
+            ),
+        )
+    })
+}
+
+/// Mean time of a request in a worker (s).
+fn seconds_in_workers(workers: &[Worker<'_>]) -> Option<Decimal> {
+    let served: i64 = workers.iter().map(|worker| worker.load.served).sum();
+    let each = |worker: &Worker<'_>| match worker.load.seconds_per_request {
+        Some(seconds) => Some(seconds * Decimal::from(worker.load.served)),
+        None => (worker.load.served == 0).then_some(Decimal::ZERO),
+    };
+    let all = workers.iter().map(each).sum::<Option<Decimal>>()?;
+    all.checked_div(served.into())
+}
+
+/// More requests in flight than the engines run at once.
+fn past_knee(report: &Report, workers: &[Worker<'_>]) -> Option<Told> {
+    let first_token = report.value(Metric::TimeToFirstToken, Statistic::P50)?;
+    let latency = report.value(Metric::RequestLatency, Statistic::P50)?;
+    if first_token < latency * WAITING {
+        return None;
+    }
+    let waiting: Option<i64> = workers.iter().filter_map(|worker| worker.load.peak_waiting).max();
+    let queue = waiting
+        .filter(|n| *n > 0)
+        .map_or(String::new(), |n| format!("; up to {n} waited in one engine"));
+    let (first_token, latency) = (show(first_token), show(latency));
+    Some((
+        Cause::PastKnee,
+        format!("half of the requests waited {first_token} ms or more of {latency} ms for their first token{queue}"),
+    ))
+}
+
+/// The most frequent errors with their counts.
+pub fn most_frequent(errors: &[ErrorKind]) -> String {
+    if errors.is_empty() {
+        return "no error text".into();
+    }
+    let mut errors: Vec<&ErrorKind> = errors.iter().collect();
+    errors.sort_by_key(|error| std::cmp::Reverse(error.count));
+    let text = |error: &&ErrorKind| {
+        let code = error.code.map_or(String::new(), |code| format!("HTTP {code} "));
+        format!("{} × {code}{} {}", error.count, error.kind, error.message)
+            .trim_end()
+            .to_owned()
+    };
+    errors.iter().take(ERROR_KINDS).map(text).collect::<Vec<_>>().join(", ")
 }

@@ -7,8 +7,8 @@ use crate::aiperf::{ErrorKind, Measure};
 /// Kubernetes cuts a termination message after this many bytes.
 pub const MESSAGE_BYTES: usize = 4096;
 
-/// What the status shows of every trial, gated or not.
-const HEADLINE: [(Metric, Statistic); 7] = [
+/// What the status shows of every trial, gated or not, and what tells where the time of a request goes.
+const HEADLINE: [(Metric, Statistic); 9] = [
     (Metric::OutputTokenThroughput, Statistic::Avg),
     (Metric::RequestThroughput, Statistic::Avg),
     (Metric::TimeToFirstToken, Statistic::P50),
@@ -16,6 +16,8 @@ const HEADLINE: [(Metric, Statistic); 7] = [
     (Metric::TimeToFirstToken, Statistic::P99),
     (Metric::TimeToFirstToken, Statistic::Max),
     (Metric::InterTokenLatency, Statistic::P99),
+    (Metric::RequestLatency, Statistic::Avg),
+    (Metric::RequestLatency, Statistic::P50),
 ];
 
 /// The termination message: the record as JSON, parts left out in the order of [`Part`] until it fits. What is gated

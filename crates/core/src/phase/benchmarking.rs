@@ -6,7 +6,7 @@ use k8s_openapi::api::batch::v1::Job;
 use perfval_api::{Finding, Phase, Reason, TrialOutcome, TrialStatus, WorkerStatus};
 
 use crate::decision::{Effect, Notice};
-use crate::diagnosis::cause::Cause;
+use crate::diagnosis::cause::{self, Cause};
 use crate::diagnosis::pods::trouble;
 use crate::frame::{self, Framed, TrialRecord};
 use crate::gate::Share;
@@ -23,8 +23,6 @@ use crate::{build, job, names, time};
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// The kubelet may serve the end of a log a moment after the Job is over; this long a missing record is read again.
 const LOG_GRACE: Duration = Duration::from_secs(15);
-/// Findings that status keeps.
-const FINDINGS: usize = 16;
 
 pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
     pass.look_again_in(LOOK_AGAIN);
@@ -227,6 +225,7 @@ pub(crate) fn close(pass: &mut Pass<'_>, number: i64, verdict: &trial::Verdict) 
     if verdict.outcome != TrialOutcome::Invalid {
         pass.status.metrics = Some(verdict.metrics.clone());
         pass.status.gates.clone_from(&verdict.gates);
+        pass.status.workers.clone_from(&verdict.workers);
     }
     if let (Some(version), Some(environment)) = (&verdict.aiperf_version, &mut pass.status.environment) {
         environment.aiperf = Some(version.clone());
@@ -260,13 +259,14 @@ fn tell(pass: &mut Pass<'_>, number: i64, verdict: &trial::Verdict) {
     });
 }
 
-/// Keeps one finding per cause, the newest evidence of it.
+/// Keeps one finding per cause, the newest evidence of it, and of all causes the most telling.
 fn note_findings<'f>(diagnosis: &mut Vec<Finding>, findings: impl Iterator<Item = &'f Finding>) {
     for finding in findings {
         match diagnosis.iter().position(|known| known.cause == finding.cause) {
             Some(known) => diagnosis[known] = finding.clone(),
-            None if diagnosis.len() < FINDINGS => diagnosis.push(finding.clone()),
-            None => {}
+            None => diagnosis.push(finding.clone()),
         }
     }
+    diagnosis.sort_by_key(|finding| Cause::rank(&finding.cause));
+    diagnosis.truncate(cause::SHOWN);
 }

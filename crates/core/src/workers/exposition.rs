@@ -3,9 +3,19 @@ use super::Reading;
 const IN_FLIGHT: &str = "dynamo_component_inflight_requests";
 const STARTED: &str = "dynamo_component_requests_total";
 const FINISHED: &str = "dynamo_component_request_duration_seconds_count";
+const BUSY_SECONDS: &str = "dynamo_component_request_duration_seconds_sum";
+const BYTES: &str = "dynamo_component_response_bytes_total";
 
 /// vLLM's counter of generated tokens, and the one that Dynamo's mocker has in its place (one count per token).
 const TOKENS: [&str; 2] = ["vllm:generation_tokens_total", "vllm:inter_token_latency_seconds_count"];
+/// Where a request can wait before the engine runs it: Dynamo's work queue, its request queue (1.6) and vLLM's.
+const WAITING: [&str; 3] = [
+    "dynamo_work_handler_queue_depth",
+    "dynamo_request_queue",
+    "vllm:num_requests_waiting",
+];
+/// The share of the KV cache in use (0 to 1), by its present name and the one before vLLM 0.10.
+const KV_USE: [&str; 2] = ["vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"];
 
 /// More than a process can have served; keeps sums of counters far from overflow.
 const ABSURD: f64 = 1e15;
@@ -35,37 +45,46 @@ pub struct Scraped {
     pub reading: Reading,
 }
 
-/// Reads a worker's `/metrics` (Prometheus text format), only the few series that are judged.
+/// Reads a worker's `/metrics` (Prometheus text format), only the few series that are judged. The three that every
+/// version has must be there; of the others, what is absent or no number is left out.
 pub fn read(text: &str) -> Result<Scraped, ExpositionError> {
     let mut worker_id = None;
     let (mut in_flight, mut started, mut finished) = (None, None, None);
-    let mut tokens = [None; 2];
+    let (mut bytes, mut busy_ms) = (None, None);
+    let (mut tokens, mut waiting, mut kv_percent) = ([None; 2], [None; 3], [None; 2]);
 
-    for line in text.lines() {
-        let Some((name, labels, value)) = split(line) else {
-            continue;
-        };
-        if let Some(index) = TOKENS.iter().position(|t| *t == name) {
-            add(&mut tokens[index], name, value)?;
-            continue;
+    for (name, labels, value) in text.lines().filter_map(split) {
+        let found = |names: &[&str]| names.iter().position(|known| *known == name);
+        if let Some(index) = found(&TOKENS) {
+            add(&mut tokens[index], number(value, 1.0));
+        } else if let Some(index) = found(&WAITING) {
+            add(&mut waiting[index], number(value, 1.0));
+        } else if let Some(index) = found(&KV_USE) {
+            kv_percent[index] = kv_percent[index].max(number(value, 100.0));
         }
-        let sum = match name {
-            IN_FLIGHT => &mut in_flight,
-            STARTED => &mut started,
-            FINISHED => &mut finished,
-            _ => continue,
-        };
         // Other endpoints of the same process answer the router's own questions.
-        if label(labels, "dynamo_endpoint") == Some("generate") {
-            add(sum, name, value)?;
-            worker_id = label(labels, "worker_id").map(|id| crate::aiperf::bounded(id, 40));
+        if label(labels, "dynamo_endpoint") != Some("generate") {
+            continue;
         }
+        match name {
+            IN_FLIGHT => require(&mut in_flight, name, value)?,
+            STARTED => require(&mut started, name, value)?,
+            FINISHED => require(&mut finished, name, value)?,
+            BYTES => add(&mut bytes, number(value, 1.0)),
+            BUSY_SECONDS => add(&mut busy_ms, number(value, 1000.0)),
+            _ => continue,
+        }
+        worker_id = label(labels, "worker_id").map(|id| crate::aiperf::bounded(id, 40));
     }
     let reading = Reading {
         in_flight: in_flight.ok_or(ExpositionError::Missing(IN_FLIGHT))?,
         started: started.ok_or(ExpositionError::Missing(STARTED))?,
         finished: finished.ok_or(ExpositionError::Missing(FINISHED))?,
         tokens: tokens[0].or(tokens[1]),
+        bytes,
+        busy_ms,
+        waiting: waiting.into_iter().flatten().reduce(|a, b| a + b),
+        kv_percent: kv_percent[0].or(kv_percent[1]),
     };
     Ok(Scraped { worker_id, reading })
 }
@@ -93,16 +112,28 @@ fn label<'a>(labels: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-fn add(sum: &mut Option<i64>, series: &str, value: &str) -> Result<(), ExpositionError> {
-    let number: Option<f64> = value.parse().ok();
-    let Some(number) = number.filter(|n| (0.0..=ABSURD).contains(n)) else {
-        return Err(ExpositionError::Number {
+/// A whole number of `1/scale`; `None` for what no counter can be.
+fn number(value: &str, scale: f64) -> Option<i64> {
+    let number = value.parse::<f64>().ok().filter(|n| (0.0..=ABSURD).contains(n))? * scale;
+    #[allow(clippy::cast_possible_truncation)] // within ±1e18, far inside an i64
+    Some(number.round() as i64)
+}
+
+fn require(sum: &mut Option<i64>, series: &str, value: &str) -> Result<(), ExpositionError> {
+    match number(value, 1.0) {
+        Some(number) => {
+            add(sum, Some(number));
+            Ok(())
+        }
+        None => Err(ExpositionError::Number {
             series: series.to_owned(),
             value: crate::aiperf::bounded(value, 40),
-        });
-    };
-    #[allow(clippy::cast_possible_truncation)] // within ±1e15, where every whole double is an i64
-    let whole = number as i64;
-    *sum = Some(sum.unwrap_or(0) + whole);
-    Ok(())
+        }),
+    }
+}
+
+fn add(sum: &mut Option<i64>, number: Option<i64>) {
+    if let Some(number) = number {
+        *sum = Some(sum.unwrap_or(0).saturating_add(number));
+    }
 }

@@ -1,107 +1,219 @@
-use std::collections::BTreeSet;
-
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
+use super::measured::Phase;
+use super::stillness::stillness;
 use super::{Reading, Silence, WorkerSeries};
 
-/// What one worker did in one trial, warm-up included.
+/// What one worker did in the measured phase of one trial.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct WorkerSummary {
     /// IP address, the pod's.
     pub address: String,
     /// The worker's id in its own metrics (hex).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub worker_id: Option<String>,
-    /// Samples with counters. With none, the numbers below are not zero but unknown.
+    /// Length of the phase (s), the same for all workers.
+    pub seconds: i64,
+    /// Samples with counters, warm-up included, as for the next three. With none, the numbers below are not zero but
+    /// unknown.
     pub samples: i64,
     /// Samples without an answer in time.
+    #[serde(skip_serializing_if = "is_zero")]
     pub timeouts: i64,
     /// Samples refused or not understood.
+    #[serde(skip_serializing_if = "is_zero")]
     pub failures: i64,
     /// Times its counters began anew: its process restarted.
+    #[serde(skip_serializing_if = "is_zero")]
     pub resets: i64,
     /// Requests it finished.
     pub served: i64,
     /// Most requests it had in flight in any sample.
     pub peak_in_flight: i64,
-    /// Requests it had in flight on average while any worker was busy.
+    /// Requests it had in flight on average.
     pub mean_in_flight: Decimal,
-    /// Requests it finished per second while any worker was busy; the same span for all workers, so that rates compare.
+    /// Requests it finished per second; the same span for all workers, so that rates compare.
     pub rate_per_second: Decimal,
-    /// Longest span in which it had requests and none of them moved (s): no token where the engine counts tokens, else
-    /// no finished request, which long answers in step can show too.
-    pub zero_rate_seconds: i64,
-    /// Whether `zero_rate_seconds` is about tokens.
-    pub counts_tokens: bool,
+    /// Time that a finished request spent in it, on average (s): from counters, so no request is missed between samples.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds_per_request: Option<Decimal>,
+    /// How fast its answers grew.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pace: Option<Pace>,
+    /// Longest span in which it had requests and did not move, after which it went on (s).
+    #[serde(skip_serializing_if = "is_zero")]
+    pub still_seconds: i64,
+    /// Requests it held in that span.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub still_in_flight: i64,
+    /// Span without progress or answer that lasted to the end of the phase (s).
+    #[serde(skip_serializing_if = "is_zero")]
+    pub frozen_seconds: i64,
+    /// Most requests that waited for its engine in any sample, where that is exported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak_waiting: Option<i64>,
+    /// Highest use of its KV cache in any sample (percent), where that is exported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak_kv_percent: Option<i64>,
 }
 
-/// Sums up what the workers did, in order of their address.
-pub fn summarize(series: &[WorkerSeries]) -> Vec<WorkerSummary> {
-    let busy = busy_seconds(series);
-    let span = match (busy.first(), busy.last()) {
-        // A burst within one sample still took up to a second.
-        (Some(first), Some(last)) => Decimal::from((last - first).max(1)),
-        _ => Decimal::ONE,
-    };
-    let mut summaries: Vec<_> = series.iter().map(|s| summary(s, &busy, span)).collect();
+/// How fast a worker's answers grew.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// What is counted.
+    pub unit: Unit,
+    /// Per second, over the whole phase.
+    pub mean: Decimal,
+    /// Per second, in its best step between two samples.
+    pub best: Decimal,
+}
+
+/// What shows a worker's progress, finest first.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub enum Unit {
+    /// Generated tokens.
+    Tokens,
+    /// Bytes of answers.
+    Bytes,
+    /// Finished requests.
+    Requests,
+}
+
+impl Unit {
+    /// The finest that a reading holds.
+    fn finest(reading: Reading) -> Self {
+        match (reading.tokens, reading.bytes) {
+            (Some(_), _) => Self::Tokens,
+            (None, Some(_)) => Self::Bytes,
+            (None, None) => Self::Requests,
+        }
+    }
+
+    pub(super) fn of(self, reading: Reading) -> Option<i64> {
+        match self {
+            Self::Tokens => reading.tokens,
+            Self::Bytes => reading.bytes,
+            Self::Requests => Some(reading.finished),
+        }
+    }
+}
+
+impl WorkerSummary {
+    /// Generated tokens per second, where the engine counts them.
+    pub fn tokens_per_second(&self) -> Option<Decimal> {
+        self.pace.filter(|pace| pace.unit == Unit::Tokens).map(|pace| pace.mean)
+    }
+}
+
+/// Sums up what the workers did, in order of their address. `measured` is the length of AIPerf's measured phase (s), which
+/// ends with the last request; without it the warm-up counts too.
+pub fn summarize(series: &[WorkerSeries], measured: Option<Decimal>) -> Vec<WorkerSummary> {
+    let phase = Phase::of(series, measured);
+    let mut summaries: Vec<_> = series.iter().map(|series| summary(series, phase)).collect();
     summaries.sort_by(|a, b| a.address.cmp(&b.address));
     summaries
 }
 
-/// Seconds in which any worker had requests or finished some.
-fn busy_seconds(series: &[WorkerSeries]) -> BTreeSet<i64> {
-    let mut busy = BTreeSet::new();
-    for worker in series {
-        let mut before = None;
-        for (second, reading) in worker.readings() {
-            let moved = before.is_some_and(|b: Reading| b.finished != reading.finished);
-            if reading.in_flight > 0 || moved {
-                busy.insert(second);
-            }
-            before = Some(reading);
-        }
-    }
-    busy
-}
-
-fn summary(series: &WorkerSeries, busy: &BTreeSet<i64>, span: Decimal) -> WorkerSummary {
+fn summary(series: &WorkerSeries, phase: Phase) -> WorkerSummary {
     let mut summary = WorkerSummary {
         address: series.address.clone(),
         worker_id: series.worker_id.clone(),
         timeouts: series.silences(Silence::TimedOut),
         failures: series.silences(Silence::Failed),
+        seconds: phase.seconds(),
         ..WorkerSummary::default()
     };
-    let (mut before, mut still_since): (Option<Reading>, Option<i64>) = (None, None);
-    let (mut in_flight, mut busy_samples) = (0, 0);
+    let seconds = Decimal::from(phase.seconds());
+    let (mut in_flight, mut samples, mut busy_ms) = (0, 0, Some(0));
+    let mut growth: Option<Growth> = None;
+    let mut before: Option<(i64, Reading)> = None;
 
     for (second, now) in series.readings() {
         summary.samples += 1;
-        summary.peak_in_flight = summary.peak_in_flight.max(now.in_flight);
-        summary.counts_tokens = now.tokens.is_some();
-        if busy.contains(&second) {
+        if phase.contains(second) {
+            samples += 1;
             in_flight += now.in_flight;
-            busy_samples += 1;
+            summary.peak_in_flight = summary.peak_in_flight.max(now.in_flight);
+            summary.peak_waiting = summary.peak_waiting.max(now.waiting);
+            summary.peak_kv_percent = summary.peak_kv_percent.max(now.kv_percent);
         }
-        if let Some(before) = before {
+        if let Some((since, then)) = before.replace((second, now)) {
             // A counter that fell belongs to a new process, which counted from zero.
-            let restarted = now.finished < before.finished || now.started < before.started;
+            let restarted = now.finished < then.finished || now.started < then.started;
             summary.resets += i64::from(restarted);
-            summary.served += now.finished - if restarted { 0 } else { before.finished };
-            let still = before.in_flight > 0 && now.in_flight > 0 && progress(before) == progress(now);
-            still_since = still_since.filter(|_| still);
+            let then = if restarted { zero_of(then) } else { then };
+            if second > phase.first {
+                summary.served += now.finished - then.finished;
+                busy_ms = busy_ms
+                    .zip(now.busy_ms.zip(then.busy_ms))
+                    .map(|(sum, (now, then))| sum + (now - then).max(0));
+                let growth = growth.get_or_insert(Growth::new(Unit::finest(now)));
+                growth.add(second - since, then, now);
+            }
         }
-        let since = *still_since.get_or_insert(second);
-        summary.zero_rate_seconds = summary.zero_rate_seconds.max(second - since);
-        before = Some(now);
     }
-    summary.mean_in_flight = (Decimal::from(in_flight) / Decimal::from(busy_samples.max(1))).round_dp(2);
-    summary.rate_per_second = (Decimal::from(summary.served) / span).round_dp(3);
+    let served = Decimal::from(summary.served);
+    summary.mean_in_flight = (Decimal::from(in_flight) / Decimal::from(samples.max(1))).round_dp(2);
+    summary.rate_per_second = (served / seconds).round_dp(3);
+    summary.seconds_per_request = busy_ms
+        .and_then(|busy_ms| (Decimal::from(busy_ms) / Decimal::ONE_THOUSAND).checked_div(served))
+        .map(|seconds| seconds.round_dp(3));
+    summary.pace = growth.map(|growth| growth.pace(seconds));
+    let stillness = stillness(series, phase, summary.pace, summary.mean_in_flight);
+    summary.still_seconds = stillness.recovered;
+    summary.still_in_flight = stillness.held;
+    summary.frozen_seconds = stillness.to_the_end;
     summary
 }
 
-fn progress(reading: Reading) -> i64 {
-    reading.tokens.unwrap_or(reading.finished)
+/// The counters of the same process at its start.
+fn zero_of(reading: Reading) -> Reading {
+    Reading {
+        tokens: reading.tokens.map(|_| 0),
+        bytes: reading.bytes.map(|_| 0),
+        busy_ms: reading.busy_ms.map(|_| 0),
+        ..Reading::default()
+    }
+}
+
+/// How a worker's answers grew so far.
+struct Growth {
+    unit: Unit,
+    sum: i64,
+    best: Decimal,
+}
+
+impl Growth {
+    fn new(unit: Unit) -> Self {
+        Self {
+            unit,
+            sum: 0,
+            best: Decimal::ZERO,
+        }
+    }
+
+    fn add(&mut self, seconds: i64, then: Reading, now: Reading) {
+        let Some((then, now)) = self.unit.of(then).zip(self.unit.of(now)) else {
+            return;
+        };
+        let more = (now - then).max(0);
+        self.sum += more;
+        self.best = self.best.max(Decimal::from(more) / Decimal::from(seconds.max(1)));
+    }
+
+    fn pace(&self, seconds: Decimal) -> Pace {
+        Pace {
+            unit: self.unit,
+            mean: (Decimal::from(self.sum) / seconds).round_dp(1),
+            best: self.best.round_dp(1),
+        }
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
+fn is_zero(n: &i64) -> bool {
+    *n == 0
 }

@@ -2,7 +2,7 @@
 
 use perfval_api::{
     Comparison, DeviceStatus, Finding, GateResult, GateStatus, HistoryEntry, PassedRun, Phase, Severity, TimelineEntry,
-    TrialOutcome, TrialStatus, WorkerStatus,
+    TrialOutcome, TrialStatus, WorkerLoad, WorkerStatus,
 };
 use perfval_core::diagnosis::cause::Cause;
 use perfval_core::status;
@@ -33,8 +33,23 @@ fn the_largest_status_fits() {
         threshold: "1000000000".into(),
         effective: "999999999.999".into(),
         result: GateResult::Missed,
+        margin_percent: Some("-1000000.25".into()),
     };
     largest.gates = (0..32).map(gate).collect();
+    let load = |n: usize| WorkerLoad {
+        name: format!("pv-3f9a1c07-worker-859d48dcbf-{n:05}"),
+        served: Some(100_000),
+        requests_per_second: Some("1234.567".into()),
+        mean_in_flight: Some("1234.56".into()),
+        peak_in_flight: Some(1000),
+        seconds_per_request: Some("123.456".into()),
+        tokens_per_second: Some("110847.1".into()),
+        still_seconds: Some(600),
+        timeouts: Some(600),
+        peak_waiting: Some(1000),
+        peak_kv_percent: Some(100),
+    };
+    largest.workers = (0..16).map(load).collect();
     let trial = |number: i64| TrialStatus {
         number,
         outcome: Some(TrialOutcome::Invalid),
@@ -84,6 +99,7 @@ fn the_largest_status_fits() {
             pod: name.into(),
             uid,
             restarts: 0,
+            address: Some("2001:db8:85a3::8a2e:370:7334".into()),
             device: Some(format!("{name}/gpu-10")),
         };
         workload.workers = vec![worker; 16];

@@ -397,10 +397,12 @@ impl Story {
         };
         let worker = |n: usize| WorkerSummary {
             address: format!("10.0.0.{n}"),
+            seconds: 10,
             samples: 10,
             served: 50,
             peak_in_flight: 8,
             rate_per_second: Decimal::from(5),
+            seconds_per_request: Some(Decimal::ONE),
             ..WorkerSummary::default()
         };
         TrialRecord {

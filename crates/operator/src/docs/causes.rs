@@ -121,17 +121,37 @@ fn explain(cause: Cause) -> (&'static str, &'static str, &'static str) {
             UNTRUSTED,
         ),
         Cause::WorkerStall => (
-            "one worker served far fewer requests than its peers, or far more were queued on it",
+            "a request takes one worker several times as long as its peers, or the worker neither moves nor answers to the end",
             "its GPU is slow (clocks, temperature, a neighbour, XID errors), or its engine hangs",
+            "the trial is a Miss, even if every gate is met",
+        ),
+        Cause::TransientStall => (
+            "one worker had requests and did not move for 5 s or more, then went on",
+            "its process or GPU was stopped for a while; a TTFT gate does not show it, ITL p99 does",
+            NONE,
+        ),
+        Cause::FrontendBound => (
+            "requests spend more than half of their time, and over 0.5 s, outside of the workers",
+            "the frontend cannot feed the workers as fast as they could work",
+            MISS,
+        ),
+        Cause::PastKnee => (
+            "half of the requests wait for their first token longer than for all others; the throughput is met",
+            "more requests are in flight than the engines run at once",
+            MISS,
+        ),
+        Cause::KneeJitter => (
+            "only a latency is missed, by at most 25 %",
+            "near the knee a tail latency varies from trial to trial; the trial rule absorbs it",
             MISS,
         ),
         Cause::BalancedDegradation => (
-            "all workers share the load evenly, and all are slow",
+            "all workers work alike, and all are slow",
             "what they share is slow: image, flags, power limit, driver, network",
             MISS,
         ),
         Cause::FarBelowGate => (
-            "a gate missed by half or more, with evenly loaded workers",
+            "at most half of the throughput asked for, with workers that work alike",
             "the threshold is for another GPU or model, or everything is slow",
             "the trial is a Miss; two of them fail the run at once",
         ),

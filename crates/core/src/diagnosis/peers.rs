@@ -1,0 +1,228 @@
+//! A worker beside its peers: the same model on the same GPUs must answer as fast.
+
+use perfval_api::{RouterMode, WorkerStatus};
+use rust_decimal::Decimal;
+
+use crate::gate::show;
+use crate::workers::WorkerSummary;
+
+/// Shortest standstill that is told (s): the longest of a healthy worker on two busy cores was 1 s.
+const STANDSTILL: i64 = 5;
+/// Requests that the peers must have finished (median) before anyone is compared with them.
+const COMPARABLE: i64 = 10;
+/// A standstill longer than this many of the peers' is the worker's own: long prompts stop every worker now and then.
+const OWN_STANDSTILL: i64 = 3;
+/// How much of its peers' rate a worker may serve and still have been given no more than they: 0.86 to 1.19 in healthy
+/// runs and 1.17 for a worker that is 10 × slower, under round-robin and random; 150 under kv, which prefers one.
+const AS_MANY: Decimal = Decimal::from_parts(150, 0, 0, false, 2);
+
+/// A worker with the name that people know it by.
+#[derive(Clone, Copy, Debug)]
+pub struct Worker<'a> {
+    /// Its pod, or its address.
+    pub name: &'a str,
+    /// What it did.
+    pub load: &'a WorkerSummary,
+}
+
+/// Every sampled worker with its pod's name, where a pod has its address.
+pub fn named<'a>(loads: &'a [WorkerSummary], pods: &'a [WorkerStatus]) -> Vec<Worker<'a>> {
+    let name = |load: &'a WorkerSummary| {
+        let pod = pods.iter().find(|pod| pod.address.as_ref() == Some(&load.address));
+        pod.map_or(load.address.as_str(), |pod| pod.pod.as_str())
+    };
+    loads.iter().map(|load| Worker { name: name(load), load }).collect()
+}
+
+/// The workers that are much slower than their peers or stand still for good: what was seen of each.
+pub fn stalled(workers: &[Worker<'_>], router: RouterMode) -> Option<String> {
+    let found: Vec<String> = workers
+        .iter()
+        .filter_map(|worker| stopped(*worker, workers).or_else(|| slow(*worker, workers, router)))
+        .collect();
+    (!found.is_empty()).then(|| found.join("; "))
+}
+
+/// A worker with requests in work that neither moved nor answered until the end, or never answered at all.
+fn stopped(worker: Worker<'_>, all: &[Worker<'_>]) -> Option<String> {
+    let Worker { name, load } = worker;
+    let others_go_on = all
+        .iter()
+        .any(|peer| peer.load.samples > 0 && peer.load.frozen_seconds < STANDSTILL);
+    if load.samples == 0 && load.timeouts >= STANDSTILL && others_go_on {
+        let timeouts = load.timeouts;
+        return Some(format!(
+            "worker {name} never answered on its metrics port ({timeouts} time-outs)"
+        ));
+    }
+    if load.frozen_seconds >= STANDSTILL && (others_go_on || all.len() == 1) {
+        let (frozen, held, timeouts) = (load.frozen_seconds, load.peak_in_flight, load.timeouts);
+        return Some(format!(
+            "worker {name} stood still for the last {frozen} s ({timeouts} time-outs of its metrics port), with up to {held} \
+             requests in work before"
+        ));
+    }
+    None
+}
+
+/// A worker that takes several times as long for a request as its peers, and not because it serves more of them.
+///
+/// Routers differ in what a slow worker shows. Least-loaded and power-of-two keep its queue as long as the others', so it
+/// serves fewer. Round-robin and random give it as many requests as the others, which pile up there until the others
+/// starve: then all serve equally few. A healthy worker that a router prefers (kv, for its cached prefixes) has a long
+/// queue too, but serves many more than its peers.
+///
+/// Measured on two busy cores (four mocker workers on Dynamo 1.4.2, one of them 10 × slower, as share of the peers'
+/// median): a slow worker serves 0.28 to 0.33 of the rate with 7 to 9 times the time per request under least-loaded,
+/// power-of-two and kv, and 1.0 to 1.2 of the rate with 19 to 21 times the time under round-robin and random. In eleven
+/// healthy runs with any router the rate was 0.86 to 1.19 and the time 0.91 to 1.11.
+fn slow(worker: Worker<'_>, all: &[Worker<'_>], router: RouterMode) -> Option<String> {
+    let Worker { name, load } = worker;
+    let peers = Peers::of(worker, all)?;
+    let (rate, each) = (show(peers.rate), show(peers.seconds_per_request));
+    if load.served == 0 {
+        return (load.peak_in_flight > 0 && load.samples > 0).then(|| {
+            let held = load.peak_in_flight;
+            format!("worker {name} held up to {held} requests and finished none; its peers {rate} requests/s (median)")
+        });
+    }
+    let moving = Moving::of(load)?;
+    let ratio = moving.seconds_per_request.checked_div(peers.seconds_per_request)?;
+    // kv feeds a worker without a cached prefix less and costs it a prefill more: that alone is no fault.
+    let times = if router == RouterMode::Kv {
+        Decimal::from(3)
+    } else {
+        Decimal::TWO
+    };
+    let serves_fewer = moving.rate * times <= peers.rate && ratio >= times;
+    let piles_up = moving.rate <= peers.rate * AS_MANY && ratio >= peers.pile && peers.could_do(load);
+    (serves_fewer || piles_up).then(|| {
+        format!(
+            "worker {name} took {} s for a request, its peers {each} s (median); it served {} requests/s, they {rate}",
+            show(moving.seconds_per_request),
+            show(moving.rate)
+        )
+    })
+}
+
+/// What the peers of a worker did (medians).
+struct Peers<'a> {
+    loads: Vec<&'a WorkerSummary>,
+    rate: Decimal,
+    seconds_per_request: Decimal,
+    /// How many times longer a request takes in a worker of half their speed, once its queue has starved the others: with
+    /// N workers of which one is s times slower, N × s − (N − 1).
+    pile: Decimal,
+}
+
+impl<'a> Peers<'a> {
+    fn of(worker: Worker<'_>, all: &[Worker<'a>]) -> Option<Self> {
+        let loads: Vec<&WorkerSummary> = all
+            .iter()
+            .filter(|peer| peer.load.address != worker.load.address && peer.load.samples > 0)
+            .map(|peer| peer.load)
+            .collect();
+        let served = median(loads.iter().map(|load| load.served.into()).collect());
+        if served < Decimal::from(COMPARABLE) {
+            return None;
+        }
+        let moving: Vec<Moving> = loads.iter().filter_map(|load| Moving::of(load)).collect();
+        Some(Self {
+            rate: median(moving.iter().map(|peer| peer.rate).collect()),
+            seconds_per_request: median(moving.iter().map(|peer| peer.seconds_per_request).collect()),
+            pile: Decimal::from(loads.len() + 2),
+            loads,
+        })
+    }
+
+    /// Whether they showed at least twice the pace that this worker kept: behind a pile everybody is slow, and a worker
+    /// that is a little slower piles up too if it is given enough time.
+    fn could_do(&self, load: &WorkerSummary) -> bool {
+        let Some(pace) = load.pace else { return false };
+        let best = self
+            .loads
+            .iter()
+            .filter_map(|load| load.pace.filter(|best| best.unit == pace.unit));
+        median(best.map(|best| best.best).collect()) >= pace.mean * Decimal::TWO
+    }
+}
+
+/// How fast a worker was while it moved: one standstill is told by itself.
+struct Moving {
+    rate: Decimal,
+    seconds_per_request: Decimal,
+}
+
+impl Moving {
+    fn of(load: &WorkerSummary) -> Option<Self> {
+        let served = Decimal::from(load.served);
+        let whole = load.seconds_per_request?;
+        let (mut seconds, mut waited) = (Decimal::from(load.seconds), Decimal::ZERO);
+        // A standstill of half the phase or more is how it works, not an accident.
+        if load.still_seconds >= STANDSTILL && load.still_seconds * 2 < load.seconds {
+            seconds -= Decimal::from(load.still_seconds);
+            waited = Decimal::from(load.still_seconds) * Decimal::from(load.still_in_flight);
+        }
+        Some(Self {
+            rate: served.checked_div(seconds)?.round_dp(3),
+            seconds_per_request: (whole - waited.checked_div(served)?).max(Decimal::ZERO).round_dp(3),
+        })
+    }
+}
+
+/// A worker that stood still under load and went on, while its peers did not.
+pub fn stood_still(workers: &[Worker<'_>]) -> Option<String> {
+    let worker = workers.iter().max_by_key(|worker| worker.load.still_seconds)?;
+    let peers = workers.iter().filter(|peer| peer.load.address != worker.load.address);
+    let theirs = median(peers.map(|peer| peer.load.still_seconds.into()).collect());
+    let (name, still, held) = (worker.name, worker.load.still_seconds, worker.load.still_in_flight);
+    let own = Decimal::from(still) > theirs * Decimal::from(OWN_STANDSTILL);
+    (still >= STANDSTILL && own)
+        .then(|| format!("worker {name} stood still for {still} s with {held} requests in work, then went on"))
+}
+
+/// A worker that was given nothing and served nothing while others did.
+pub fn idle(workers: &[Worker<'_>]) -> Option<String> {
+    let busy = workers.iter().any(|worker| worker.load.served > 0);
+    let idle = workers.iter().find(|Worker { load, .. }| {
+        load.samples > 0 && load.served == 0 && load.peak_in_flight == 0 && load.frozen_seconds < STANDSTILL
+    })?;
+    busy.then(|| format!("worker {} served no request", idle.name))
+}
+
+/// A worker whose process restarted, or ended: its metrics port refuses what it answered before.
+pub fn gone(workers: &[Worker<'_>]) -> Option<String> {
+    workers.iter().find_map(|Worker { name, load }| {
+        if load.resets > 0 {
+            return Some(format!("the process of worker {name} restarted"));
+        }
+        let silent = load.frozen_seconds;
+        (load.samples > 0 && silent >= STANDSTILL && load.failures > load.timeouts)
+            .then(|| format!("worker {name} refused every connection in the last {silent} s"))
+    })
+}
+
+/// Whether all workers worked alike: no rate and no time per request twice another.
+pub fn balanced(workers: &[Worker<'_>]) -> bool {
+    let alike = |values: Vec<Decimal>| match (values.iter().min(), values.iter().max()) {
+        (Some(least), Some(most)) => *most <= *least * Decimal::TWO,
+        _ => false,
+    };
+    alike(workers.iter().map(|worker| worker.load.rate_per_second).collect())
+        && alike(
+            workers
+                .iter()
+                .filter_map(|worker| worker.load.seconds_per_request)
+                .collect(),
+        )
+}
+
+fn median(mut values: Vec<Decimal>) -> Decimal {
+    values.sort();
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => Decimal::ZERO,
+        odd if odd % 2 == 1 => values[middle],
+        _ => (values[middle - 1] + values[middle]) / Decimal::TWO,
+    }
+}

@@ -1,0 +1,148 @@
+use serde::{Deserialize, Serialize};
+
+/// One worker, sampled once a second.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkerSeries {
+    /// IP address, the pod's.
+    pub address: String,
+    /// The worker's id in its own metrics (hex).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker_id: Option<String>,
+    /// In order of time.
+    pub samples: Vec<Sample>,
+}
+
+/// One look at one worker; `[second, [in flight, started, finished, …]]` or `[second, "TimedOut"]` as JSON.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample(
+    /// Seconds since the runner started.
+    pub i64,
+    /// What came back.
+    pub Scrape,
+);
+
+/// What came back from a worker.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
+#[serde(untagged)]
+pub enum Scrape {
+    /// Its counters.
+    Reading(Reading),
+    /// No counters.
+    Nothing(Silence),
+}
+
+/// Why no counters came back.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Silence {
+    /// No answer in time: a frozen process does not answer its metrics port either.
+    TimedOut,
+    /// Refused, or an answer without the counters.
+    Failed,
+}
+
+/// Counters and gauges of one worker's `generate` endpoint; counters since its process started. What a Dynamo version or
+/// an engine does not export is absent, which is no evidence of anything.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[serde(from = "Row", into = "Row")]
+pub struct Reading {
+    /// Requests in work now.
+    pub in_flight: i64,
+    /// Requests ever begun.
+    pub started: i64,
+    /// Requests ever ended.
+    pub finished: i64,
+    /// Tokens ever generated.
+    pub tokens: Option<i64>,
+    /// Bytes ever sent back. They grow inside a stream (measured on 1.4.2), so they show progress without tokens.
+    pub bytes: Option<i64>,
+    /// Time that all ended requests together spent in the worker (ms).
+    pub busy_ms: Option<i64>,
+    /// Requests that wait for the engine now.
+    pub waiting: Option<i64>,
+    /// KV cache in use now (percent).
+    pub kv_percent: Option<i64>,
+}
+
+/// A reading as a JSON array: what is missing at its end was not yet sampled when it was written.
+#[derive(Serialize, Deserialize)]
+struct Row(
+    i64,
+    i64,
+    i64,
+    #[serde(default)] Option<i64>,
+    #[serde(default)] Option<i64>,
+    #[serde(default)] Option<i64>,
+    #[serde(default)] Option<i64>,
+    #[serde(default)] Option<i64>,
+);
+
+impl From<Row> for Reading {
+    fn from(row: Row) -> Self {
+        let Row(in_flight, started, finished, tokens, bytes, busy_ms, waiting, kv_percent) = row;
+        Self {
+            in_flight,
+            started,
+            finished,
+            tokens,
+            bytes,
+            busy_ms,
+            waiting,
+            kv_percent,
+        }
+    }
+}
+
+impl From<Reading> for Row {
+    fn from(reading: Reading) -> Self {
+        Self(
+            reading.in_flight,
+            reading.started,
+            reading.finished,
+            reading.tokens,
+            reading.bytes,
+            reading.busy_ms,
+            reading.waiting,
+            reading.kv_percent,
+        )
+    }
+}
+
+impl WorkerSeries {
+    /// Merges neighbours until at most `limit` samples are left. Of each group the last counters, the highest gauges and
+    /// any silence survive.
+    pub fn thin(&mut self, limit: usize) {
+        let group = self.samples.len().div_ceil(limit.max(1)).max(1);
+        self.samples = self.samples.chunks(group).filter_map(merge).collect();
+    }
+
+    /// The samples with counters, with their second.
+    pub(super) fn readings(&self) -> impl DoubleEndedIterator<Item = (i64, Reading)> {
+        self.samples.iter().filter_map(|Sample(second, scrape)| match scrape {
+            Scrape::Reading(reading) => Some((*second, *reading)),
+            Scrape::Nothing(_) => None,
+        })
+    }
+
+    pub(super) fn silences(&self, kind: Silence) -> i64 {
+        let silent = self.samples.iter().filter(|s| s.1 == Scrape::Nothing(kind)).count();
+        i64::try_from(silent).unwrap_or(i64::MAX)
+    }
+}
+
+fn merge(group: &[Sample]) -> Option<Sample> {
+    if let Some(silent) = group.iter().find(|s| matches!(s.1, Scrape::Nothing(_))) {
+        return Some(*silent);
+    }
+    let mut merged = *group.last()?;
+    if let Scrape::Reading(last) = &mut merged.1 {
+        for sample in group {
+            if let Scrape::Reading(reading) = sample.1 {
+                last.in_flight = last.in_flight.max(reading.in_flight);
+                last.waiting = last.waiting.max(reading.waiting);
+                last.kv_percent = last.kv_percent.max(reading.kv_percent);
+            }
+        }
+    }
+    Some(merged)
+}

@@ -1,0 +1,78 @@
+use rust_decimal::Decimal;
+
+use super::measured::Phase;
+use super::{Pace, Reading, Unit, WorkerSeries};
+
+/// Longest step between two answers that is no gap: a busy machine oversleeps a second now and then.
+const STEP: i64 = 2;
+
+/// How long a worker had requests and did not move.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Stillness {
+    /// Longest span after which it went on (s).
+    pub recovered: i64,
+    /// Requests it held in that span.
+    pub held: i64,
+    /// Span without progress or answer that lasted to the end of the phase (s).
+    pub to_the_end: i64,
+}
+
+/// Looks for spans without progress, in a worker that usually moves at `pace` with `usual` requests in flight.
+pub(super) fn stillness(series: &WorkerSeries, phase: Phase, pace: Option<Pace>, usual: Decimal) -> Stillness {
+    let mut longest = Stillness::default();
+    let (mut span, mut held) = (Decimal::ZERO, 0);
+    let mut before: Option<(i64, Reading)> = None;
+    for (second, now) in series.readings().filter(|(second, _)| *second <= phase.last) {
+        let Some((since, then)) = before.replace((second, now)) else {
+            continue;
+        };
+        if second <= phase.first {
+            continue;
+        }
+        if let Some(still) = stood_still(second - since, then, now, pace, usual) {
+            span += still;
+            held = held.max(then.in_flight);
+        } else {
+            (span, held) = (Decimal::ZERO, 0);
+        }
+        if whole(span) > longest.recovered {
+            (longest.recovered, longest.held) = (whole(span), held);
+        }
+    }
+    let Some((since, last)) = before else {
+        return longest;
+    };
+    let asked = series.samples.last().map_or(since, |sample| sample.0.min(phase.last));
+    longest.to_the_end = (asked - since).max(0);
+    if last.in_flight > 0 && span > Decimal::ZERO {
+        longest.to_the_end += whole(span);
+        if longest.recovered == whole(span) {
+            (longest.recovered, longest.held) = (0, 0);
+        }
+    }
+    longest
+}
+
+/// The part of an interval in which the worker did not move; `None` if it moved.
+fn stood_still(seconds: i64, then: Reading, now: Reading, pace: Option<Pace>, usual: Decimal) -> Option<Decimal> {
+    if then.in_flight == 0 {
+        return None;
+    }
+    let unit = pace.map_or(Unit::Requests, |pace| pace.unit);
+    let moved = Decimal::from(unit.of(now)? - unit.of(then)?);
+    let seconds_long = Decimal::from(seconds);
+    if seconds <= STEP {
+        // Ended requests are too coarse for this: long answers in step end many seconds apart.
+        return (unit != Unit::Requests && moved.is_zero()).then_some(seconds_long);
+    }
+    // A worker that did not answer for a while moved a little at both ends of its silence.
+    let load = Decimal::from(then.in_flight).checked_div(usual).unwrap_or(Decimal::ONE);
+    let usual_pace = pace.map_or(Decimal::ZERO, |pace| pace.mean) * load.min(Decimal::ONE);
+    let moving = moved.checked_div(usual_pace).unwrap_or(Decimal::ZERO);
+    let still = seconds_long - moving.clamp(Decimal::ZERO, seconds_long);
+    (still * Decimal::TWO > seconds_long).then_some(still)
+}
+
+fn whole(seconds: Decimal) -> i64 {
+    seconds.round().try_into().unwrap_or(i64::MAX)
+}
