@@ -92,6 +92,8 @@ reasons! {
     NoDevicesPublished,
     /// Another run holds the node.
     NodeBusy,
+    /// Runs that were asked for earlier come first; the time in line does not count towards `timeouts.sizing`.
+    InLine,
     /// GPUs that were free at sizing were taken before the workers got them.
     LostRace,
     // ── verdict Error: deploying and starting ──

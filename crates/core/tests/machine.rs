@@ -3,6 +3,7 @@
 mod machine {
     pub mod arrows;
     pub mod laws;
+    pub mod line;
     pub mod settling;
     pub mod size;
     pub mod story;

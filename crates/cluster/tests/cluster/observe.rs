@@ -1,6 +1,7 @@
 //! What each need reads when all is well, and when something is not there.
 
 use perfval_core::Seen;
+use perfval_core::line::{Contender, Stand};
 use perfval_core::observed::{Admission, ChildKind, Need};
 use perfval_core::{build, job, names};
 use perfval_testkit::api_server::{Call, Fault, KUBERNETES, Kind};
@@ -79,7 +80,10 @@ async fn only_unfinished_runs_of_others_hold_a_node() {
         .present()
         .unwrap()
         .iter()
-        .map(|run| (run.name.as_str(), run.node.as_str()))
+        .filter_map(|run| match &run.stand {
+            Stand::Holds { node, .. } => Some((run.name.as_str(), node.as_str())),
+            Stand::Waits(_) => None,
+        })
         .collect();
     held.sort_unstable();
     assert_eq!(

@@ -6,7 +6,7 @@ pub(crate) mod completed;
 pub(crate) mod deploying;
 pub(crate) mod evaluating;
 mod pending;
-mod sizing;
+pub(crate) mod sizing;
 mod suspended;
 mod waiting_for_ready;
 

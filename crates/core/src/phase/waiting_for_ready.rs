@@ -91,7 +91,10 @@ fn in_trouble(pass: &mut Pass<'_>, trouble: &Trouble) -> Step {
         return Step::End(perfval_api::Verdict::Error, why);
     };
     run.resizes += 1;
-    pass.status.placement = None;
+    // The node stays this run's until what it created there is gone; the plan has to settle anew.
+    if let Some(plan) = &mut pass.status.placement {
+        plan.chosen_at = None;
+    }
     Step::go(
         Phase::Sizing,
         Reason::LostRace,

@@ -6,8 +6,9 @@ use kube::core::{ApiResource, DynamicObject};
 use perfval_api::{PerfValidation, PerfValidationStatus, Phase, Verdict, meta};
 use perfval_core::aiperf::Report;
 use perfval_core::frame::{Failure, Outcome, Payload, TrialRecord, frame};
+use perfval_core::line::Contender;
 use perfval_core::observed::{
-    Admission, Child, ChildKind, ChildRef, DynamoApi, Inventory, LogRequest, Need, OtherRun, PodLog, Probe,
+    Admission, Child, ChildKind, ChildRef, DynamoApi, Inventory, LogRequest, Need, PodLog, Probe,
     ProbeAnswer, TrialSeen,
 };
 use perfval_core::workers::WorkerSummary;
@@ -35,7 +36,7 @@ pub struct Story {
     pub dynamo: Seen<DynamoApi>,
     pub free: usize,
     pub unreadable: bool,
-    pub others: Vec<OtherRun>,
+    pub others: Vec<Contender>,
     pub refused: Option<String>,
     pub deployed: bool,
     pub deployment_failed: bool,
@@ -131,6 +132,10 @@ impl Story {
 
     pub fn reason(&self) -> String {
         self.status().reason.unwrap_or_default()
+    }
+
+    fn uid(&self) -> &str {
+        self.object.metadata.uid.as_deref().unwrap_or_default()
     }
 
     pub fn id(&self) -> String {
@@ -311,7 +316,7 @@ impl Story {
         Seen::Present(serde_json::from_value(json!({
             "apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment",
             "metadata": {"name": names::deployment(&self.id()), "namespace": "perf", "generation": 1,
-                "ownerReferences": [{"apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation", "name": "run", "uid": "u-1", "controller": true}]},
+                "ownerReferences": [{"apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation", "name": "run", "uid": self.uid(), "controller": true}]},
             "status": {"observedGeneration": 1, "state": if self.deployment_failed { "failed" } else { "successful" },
                 "conditions": [{"type": "Ready", "status": "True", "reason": "r", "message": self.operator_says}],
                 "components": {"frontend": {"readyReplicas": ready}, "worker": {"readyReplicas": ready * 2}}},
@@ -383,7 +388,7 @@ impl Story {
     }
 
     fn nonce(&self, trial: i64) -> String {
-        names::nonce("u-1", &self.id(), trial)
+        names::nonce(self.uid(), &self.id(), trial)
     }
 
     fn record(&self, trial: i64) -> TrialRecord {
