@@ -11,7 +11,12 @@ const RUNS: usize = 10;
 
 /// From the plan to the confirmed end: no other run may touch the node.
 fn held(timeline: &[TimelineEntry]) -> (DateTime<Utc>, DateTime<Utc>) {
-    let entry = |phase| timeline.iter().find(|entry| entry.phase == phase).expect("it came so far");
+    let entry = |phase| {
+        timeline
+            .iter()
+            .find(|entry| entry.phase == phase)
+            .expect("it came so far")
+    };
     let over = entry(Phase::CleaningUp).completed_at.expect("it is over");
     (entry(Phase::Deploying).started_at, over)
 }
@@ -44,7 +49,12 @@ async fn ten_runs_at_once_are_served_one_by_one_in_their_order() {
     for (_, run) in &runs {
         let status = run.ends(Verdict::Passed).await;
         let (from, to) = held(&status.timeline);
-        println!("{}: {} s to {} s", run.name, (from - began).num_seconds(), (to - began).num_seconds());
+        println!(
+            "{}: {} s to {} s",
+            run.name,
+            (from - began).num_seconds(),
+            (to - began).num_seconds()
+        );
         if let Some((earlier, over)) = before.replace((run.name.clone(), to)) {
             assert!(over <= from, "{} held the node with or before {earlier}", run.name);
         }

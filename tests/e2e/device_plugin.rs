@@ -14,7 +14,8 @@ const DRA_PLUGIN: &str = "gpu-kubelet-plugin";
 /// Takes the DRA driver away and gives the node three extended resources: the kubelet admits pods for them.
 async fn switch_to_device_plugin(lab: &Lab) {
     lab.run(&["fault", "stop", DRA_PLUGIN]).await;
-    lab.kubectl(&["delete", "resourceslices", "--all", "--timeout=60s"]).await;
+    lab.kubectl(&["delete", "resourceslices", "--all", "--timeout=60s"])
+        .await;
     patch_node(lab, "add").await;
 }
 
@@ -33,8 +34,16 @@ async fn switch_back(lab: &Lab) {
 async fn patch_node(lab: &Lab, op: &str) {
     let change = |part: &str| json!({"op": op, "path": format!("/status/{part}/nvidia.com~1gpu"), "value": "3"});
     let patch = json!([change("capacity"), change("allocatable")]).to_string();
-    lab.kubectl(&["patch", "node", NODE, "--subresource=status", "--type=json", "-p", &patch])
-        .await;
+    lab.kubectl(&[
+        "patch",
+        "node",
+        NODE,
+        "--subresource=status",
+        "--type=json",
+        "-p",
+        &patch,
+    ])
+    .await;
 }
 
 #[tokio::test]
@@ -50,7 +59,10 @@ async fn gpus_of_a_device_plugin_are_counted_without_those_of_others() {
 async fn run_beside_another(lab: Lab) {
     let others = lab.namespace("e2e-plugin-others").await;
     let namespace = lab.namespace("e2e-plugin").await;
-    let trainer = Holder::by_device_plugin(&lab, &others, "trainer", 1).await.holding().await;
+    let trainer = Holder::by_device_plugin(&lab, &others, "trainer", 1)
+        .await
+        .holding()
+        .await;
     let mut manifest = quick("plugin", &namespace);
     manifest["spec"]["placement"] = json!({});
     // There is no plugin behind the number, so no device in the container either.

@@ -46,14 +46,7 @@ impl Holder {
         Self::create(lab, namespace, name, json!({}), resources, false).await
     }
 
-    async fn create(
-        lab: &Lab,
-        namespace: &str,
-        name: &str,
-        mut spec: Value,
-        resources: Value,
-        by_claim: bool,
-    ) -> Self {
+    async fn create(lab: &Lab, namespace: &str, name: &str, mut spec: Value, resources: Value, by_claim: bool) -> Self {
         spec["terminationGracePeriodSeconds"] = json!(0);
         spec["containers"] = json!([{"name": "hold", "image": "localhost/pause:lab", "imagePullPolicy": "Never",
             "resources": resources}]);
