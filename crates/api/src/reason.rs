@@ -107,6 +107,8 @@ reasons! {
     ModelCacheFailed,
     /// Components are starting.
     Starting,
+    /// Every component is ready; whether each worker has a GPU of its own is looked at.
+    CheckingGPUs,
     /// Every component is ready.
     AllReady,
     /// Not every component became ready in time.

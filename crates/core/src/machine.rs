@@ -38,6 +38,9 @@ pub fn needs(run: &Run<'_>) -> Needs {
         Phase::Sizing => &[Need::Children, Need::Workload, Need::OtherRuns, Need::Inventory],
         Phase::Deploying if phase::deploying::is_accepted(run) => &[Need::CacheJob, Need::Deployment],
         Phase::Deploying => &[Need::Deployment, Need::DryRun],
+        Phase::WaitingForReady if phase::waiting_for_ready::counts_gpus(run.status()) => {
+            &[Need::Deployment, Need::Workload, Need::Probe, Need::Inventory]
+        }
         Phase::WaitingForReady => &[Need::Deployment, Need::Workload, Need::Probe],
         Phase::Benchmarking => &[Need::Workload, Need::Trial],
         Phase::Evaluating => &[Need::Results],

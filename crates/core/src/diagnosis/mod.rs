@@ -4,5 +4,6 @@ pub mod cause;
 pub mod log;
 pub mod obstacle;
 pub mod pods;
+pub mod race;
 pub mod secret;
 pub mod trial;

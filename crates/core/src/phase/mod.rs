@@ -8,7 +8,7 @@ pub(crate) mod evaluating;
 mod pending;
 pub(crate) mod sizing;
 mod suspended;
-mod waiting_for_ready;
+pub(crate) mod waiting_for_ready;
 
 use perfval_api::Phase;
 

@@ -56,6 +56,19 @@ pub fn explain(inventory: &Inventory, spec: &PerfValidationSpec, busy: &[OtherRu
     (reports, sizing)
 }
 
+/// What one node has for a run of this spec; nothing of a cluster that could not be read.
+pub fn examine(inventory: &Inventory, spec: &PerfValidationSpec, node: &str) -> Option<NodeReport> {
+    let (nodes, pods) = read(inventory).ok()?;
+    let node = nodes.iter().find(|known| *known.name == *node)?;
+    let world = World {
+        dra: Dra::read(inventory, &spec.placement),
+        pods: PodsByNode::of(pods),
+        spec,
+        busy: &[],
+    };
+    Some(world.report(node))
+}
+
 /// Nodes and pods, once every part is known.
 fn read(inventory: &Inventory) -> Result<(&[Node], &[PodUse]), String> {
     let Inventory {

@@ -116,13 +116,13 @@ pub fn first_fit<'a>(
 }
 
 /// What ties devices to one card: a passthrough twin and a static MIG partition come without counters.
-struct PhysicalGpu<'a> {
+pub struct PhysicalGpu<'a> {
     marks: BTreeSet<&'a str>,
     partition: bool,
 }
 
 impl<'a> PhysicalGpu<'a> {
-    fn of(id: &DeviceId<'a>, device: &'a Device) -> Self {
+    pub fn of(id: &DeviceId<'a>, device: &'a Device) -> Self {
         let mark = |name: &str| attribute(id, device, name)?.string();
         Self {
             marks: ["uuid", "parentUUID", "resource.kubernetes.io/pciBusID"]
@@ -134,7 +134,7 @@ impl<'a> PhysicalGpu<'a> {
     }
 
     /// Two partitions of one card get along; their counters decide.
-    fn excludes(&self, other: &Self) -> bool {
+    pub fn excludes(&self, other: &Self) -> bool {
         let both_partitions = self.partition && other.partition;
         !both_partitions && !self.marks.is_disjoint(&other.marks)
     }

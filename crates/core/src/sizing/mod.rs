@@ -10,6 +10,7 @@ mod counters;
 mod devices;
 mod dra;
 mod examine;
+mod given;
 mod node;
 mod node_selector;
 mod plugin;
@@ -25,7 +26,8 @@ mod taints;
 use perfval_api::{PlacementStatus, Reason};
 
 pub use busy_devices::warnings;
-pub use choose::{choose, explain};
+pub use choose::{choose, examine, explain};
+pub use given::{GivenDevice, Unconfirmed, confirm};
 pub use report::{NodeReport, Obstacle, Taken, TakenBy};
 
 /// `placement.allocation` of a run that asks for GPUs by `ResourceClaim`s.

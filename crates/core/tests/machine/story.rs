@@ -44,6 +44,8 @@ pub struct Story {
     pub restarts: i32,
     pub pod_waiting: Option<&'static str>,
     pub unschedulable: bool,
+    pub pods_age: i64,
+    pub shared_gpu: bool,
     pub prepare_error: Option<&'static str>,
     pub wrong_node: bool,
     pub frontend_log: Option<&'static str>,
@@ -99,6 +101,8 @@ impl Story {
             restarts: 0,
             pod_waiting: None,
             unschedulable: false,
+            pods_age: 200,
+            shared_gpu: false,
             prepare_error: None,
             wrong_node: false,
             frontend_log: None,
@@ -205,7 +209,7 @@ impl Story {
         panic!("{phase:?} not reached: {:?} {}", self.phase(), self.reason());
     }
 
-    fn observe(&self, needs: &std::collections::BTreeSet<Need>) -> Observed {
+    pub fn observe(&self, needs: &std::collections::BTreeSet<Need>) -> Observed {
         let mut seen = Observed::default();
         for need in needs {
             match need {
@@ -302,7 +306,11 @@ impl Story {
         let held = (self.free..8).fold(ClaimBuilder::named("held"), |claim, n| {
             claim.holds("n1", &format!("gpu-{n}"))
         });
-        Seen::Present(Cluster::of_gpus(8).claim(held).inventory())
+        let mut cluster = Cluster::of_gpus(8).claim(held);
+        if self.shared_gpu {
+            cluster = cluster.claim(ClaimBuilder::named("second").holds("n1", "gpu-1"));
+        }
+        Seen::Present(cluster.inventory())
     }
 
     fn deployment(&self) -> Seen<DynamicObject> {
@@ -333,7 +341,7 @@ impl Story {
             } else {
                 "False"
             };
-            let created = (self.now - TimeDelta::seconds(200)).to_rfc3339();
+            let created = (self.now - TimeDelta::seconds(self.pods_age)).to_rfc3339();
             let mut conditions = vec![json!({"type": "Ready", "status": ready})];
             if self.unschedulable && component == "worker" {
                 conditions.push(
@@ -367,7 +375,7 @@ impl Story {
             "status": {"allocation": {"devices": {"results": [
                 {"request": "gpu", "driver": "gpu.nvidia.com", "pool": "n1", "device": format!("gpu-{n}")}]}}}})).expect("well-formed")
         };
-        if self.deployed {
+        if self.deployed && !self.unschedulable {
             (0..2).map(claim).collect()
         } else {
             Vec::new()

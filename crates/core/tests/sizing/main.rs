@@ -1,6 +1,7 @@
 //! How many GPUs are free: the cases that naive counting gets wrong, one row each, and what holds for every cluster.
 
 mod devices;
+mod given;
 mod ledgers;
 mod nodes;
 mod properties;
