@@ -24,8 +24,8 @@ pub fn is_unschedulable(pod: &Pod) -> bool {
         .any(|condition| condition.type_ == "PodScheduled" && condition.status == "False")
 }
 
-/// Who has the GPUs that workers of a run are short of; `None` as long as each may still get one. The scheduler may
-/// change its mind about everything else, but not about a GPU that somebody has.
+/// Who has the GPUs that workers of a run are short of; `None` as long as each may still get one, or nobody is known to
+/// have them: then the scheduler's refusal has to last before it is believed.
 pub fn lost(
     inventory: &Inventory,
     spec: &PerfValidationSpec,
@@ -33,7 +33,8 @@ pub fn lost(
     pods: &Pods<'_>,
     own: &[ResourceClaim],
 ) -> Option<String> {
-    let short = pods.workers.iter().filter(|pod| is_unschedulable(pod)).count();
+    let short = pods.workers.iter().filter(|pod| is_unschedulable(pod));
+    let short = short.filter(|pod| !is_served(pod, inventory)).count();
     let report = sizing::examine(inventory, spec, &plan.node)?;
     if report.allocation != Some(plan.allocation.as_str()) || i64::try_from(short).ok()? <= report.free {
         return None;
@@ -43,15 +44,33 @@ pub fn lost(
     } else {
         plugin_users(inventory, spec, plan, pods)
     };
-    let who = if takers.is_empty() {
-        report.summary()
-    } else {
-        some_of(&takers)
-    };
     let (planned, node) = (plan.gpus, &plan.node);
+    let who = some_of(&takers)?;
     Some(format!(
         "{short} of {planned} workers are left without a GPU on {node}: {who}"
     ))
+}
+
+/// Whether a pod that was refused when it was read has its place or its GPU by now: the inventory is read at the same
+/// time, and may be newer.
+fn is_served(pod: &Pod, inventory: &Inventory) -> bool {
+    let namespace = pod.namespace().unwrap_or_default();
+    let has_place = |name: &str| {
+        let mut pods = inventory.pods.present().into_iter().flatten();
+        pods.any(|pod| *pod.name == *name)
+    };
+    let has_device = |name: &str| {
+        let mut claims = inventory.claims.present().into_iter().flatten();
+        claims.any(|claim| *claim.name == *name)
+    };
+    let status = pod.status.as_ref();
+    let claims = status.and_then(|status| status.resource_claim_statuses.as_ref());
+    let mut claims = claims
+        .into_iter()
+        .flatten()
+        .filter_map(|claim| claim.resource_claim_name.as_ref());
+    has_place(&format!("{namespace}/{}", pod.name_any()))
+        || claims.any(|claim| has_device(&format!("{namespace}/{claim}")))
 }
 
 /// Claims of others that hold planned devices.
@@ -96,10 +115,11 @@ fn plugin_users(
     names
 }
 
-fn some_of(names: &[String]) -> String {
+fn some_of(names: &[String]) -> Option<String> {
     let some = names[..names.len().min(NAMED)].join(", ");
     match names.len().saturating_sub(NAMED) {
-        0 => some,
-        more => format!("{some} and {more} more"),
+        _ if names.is_empty() => None,
+        0 => Some(some),
+        more => Some(format!("{some} and {more} more")),
     }
 }

@@ -1,9 +1,11 @@
 //! GPUs that others take between plan and start, and GPUs that are not what the plan says.
 
+use k8s_openapi::api::core::v1::PodResourceClaimStatus;
 use perfval_api::{Phase, Verdict};
 use perfval_core::machine;
 use perfval_core::observed::Need;
-use perfval_core::{Run, Seen};
+use perfval_core::{Observed, Run, Seen};
+use perfval_testkit::inventory::{ClaimBuilder, Cluster};
 
 use super::story::Story;
 
@@ -82,6 +84,47 @@ fn a_refusal_while_gpus_are_free_gets_time() {
     story.unschedulable = false;
     story.until(Phase::Benchmarking);
     assert_eq!(story.status().run.map(|run| run.resizes), Some(0));
+}
+
+#[test]
+fn a_worker_that_got_its_gpu_while_it_was_looked_at_lost_nothing() {
+    let mut story = refused();
+    story.free = 2;
+    story.step();
+    let run = Run::new(&story.object, &story.settings);
+    let mut seen = story.observe(&machine::needs(&run).parts);
+    // Both are still refused in the list of pods, and served in the newer list of claims.
+    let pods = seen
+        .pods
+        .present()
+        .cloned()
+        .unwrap_or_default()
+        .into_iter()
+        .map(|mut pod| {
+            let status = pod.status.get_or_insert_default();
+            status.resource_claim_statuses = Some(vec![PodResourceClaimStatus {
+                name: "gpu".into(),
+                resource_claim_name: pod.metadata.name.clone(),
+            }]);
+            pod.metadata.namespace = Some("other".into());
+            pod
+        });
+    seen.pods = Seen::Present(pods.collect());
+    let of_others = || ClaimBuilder::named("held").holds("n1", "gpu-0");
+    let given = |name: &str, gpu: &str| ClaimBuilder::named(name).holds("n1", gpu);
+    let cluster = Cluster::of_gpus(3).claim(of_others());
+    seen.inventory = Seen::Present(
+        cluster
+            .claim(given("w0", "gpu-1"))
+            .claim(given("w1", "gpu-2"))
+            .inventory(),
+    );
+    let phase = |seen: &Observed| machine::decide(&run, seen, story.now).status.phase;
+    assert_eq!(phase(&seen), Some(Phase::WaitingForReady));
+
+    let cluster = Cluster::of_gpus(3).claim(of_others().holds("n1", "gpu-2"));
+    seen.inventory = Seen::Present(cluster.inventory());
+    assert_eq!(phase(&seen), Some(Phase::Sizing), "one of two is really left without");
 }
 
 #[test]
