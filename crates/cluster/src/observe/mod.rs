@@ -18,9 +18,7 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{Api, ListParams};
 use kube::core::{DynamicObject, ResourceExt as _};
 use perfval_core::line::Contender;
-use perfval_core::observed::{
-    Admission, Child, DynamoApi, Inventory, Need, PodEvent, PodLog, Probe, TrialSeen,
-};
+use perfval_core::observed::{Admission, Child, DynamoApi, Inventory, Need, PodEvent, PodLog, Probe, TrialSeen};
 use perfval_core::{Needs, Observed, Run, Seen, build, names};
 
 pub(crate) use children::is_ours;

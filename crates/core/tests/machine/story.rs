@@ -8,8 +8,8 @@ use perfval_core::aiperf::Report;
 use perfval_core::frame::{Failure, Outcome, Payload, TrialRecord, frame};
 use perfval_core::line::Contender;
 use perfval_core::observed::{
-    Admission, Child, ChildKind, ChildRef, DynamoApi, Inventory, LogRequest, Need, PodLog, Probe,
-    ProbeAnswer, TrialSeen,
+    Admission, Child, ChildKind, ChildRef, DynamoApi, Inventory, LogRequest, Need, PodLog, Probe, ProbeAnswer,
+    TrialSeen,
 };
 use perfval_core::workers::WorkerSummary;
 use perfval_core::{Decision, Effect, Observed, Run, Seen, Settings, machine, names};

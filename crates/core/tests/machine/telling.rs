@@ -203,7 +203,7 @@ fn a_rerun_is_compared_with_the_last_passed_run_of_its_environment() {
     assert_eq!(environment.gpu_product.as_deref(), Some("NVIDIA H100 80GB HBM3"));
     assert_eq!(
         (environment.gpus, environment.gpu_driver.as_deref()),
-        (Some(2), Some("580.82.7"))
+        (Some(2), Some("550.163.1"))
     );
     assert!(
         environment.digest.is_some() && environment.aiperf.is_some(),
