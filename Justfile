@@ -170,12 +170,6 @@ fidelity *FLAGS:
     if [ "{{FLAGS}}" = --replay-only ]; then "$fidelity"; exit; fi
     just build-lab image
     record={{cache}}/fidelity.jsonl
-# Ten validations at once on one node, one after the other in their order: five minutes, and not part of `just test`.
-races: build-lab image
-    #!/usr/bin/env bash
-    set -euo pipefail
-    cargo test --quiet -p perfval-e2e --features lab --test races --no-run
-    export LAB={{lab}} PERFVAL_CONFIG="$PWD/config"
     {{lab}} down # one that an interrupted run left behind
     trap '{{lab}} down' EXIT
     {{lab}} up
@@ -202,6 +196,17 @@ fidelity-rig *ROUTERS: setup
     python3 tests/fidelity/rig.py --dynamo "$rig/dynamo-1.4.2" --aiperf "$rig/aiperf-0.13.0" --model-cache "$rig/model" \
       --runner "$CARGO_TARGET_DIR/debug/perfval-runner" --work "$rig/work" --record "$rig/recorded.jsonl" {{ROUTERS}}
     "$CARGO_TARGET_DIR/debug/fidelity" --rig "$rig/recorded.jsonl" --pack
+
+# Ten validations at once on one node, one after the other in their order: five minutes, and not part of `just test`.
+races: build-lab image
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cargo test --quiet -p perfval-e2e --features lab --test races --no-run
+    export LAB={{lab}} PERFVAL_CONFIG="$PWD/config"
+    {{lab}} down # one that an interrupted run left behind
+    trap '{{lab}} down' EXIT
+    {{lab}} up
+    {{lab}} load-image "$({{lab}} image operator {{release}}/perfvalidation-operator {{release}}/perfval-runner)"
     {{lab}} exec --network-only -- "$(just test-binary races)" --nocapture
 
 [private]
