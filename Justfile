@@ -197,6 +197,18 @@ fidelity-rig *ROUTERS: setup
       --runner "$CARGO_TARGET_DIR/debug/perfval-runner" --work "$rig/work" --record "$rig/recorded.jsonl" {{ROUTERS}}
     "$CARGO_TARGET_DIR/debug/fidelity" --rig "$rig/recorded.jsonl" --pack
 
+# Ten validations at once on one node, one after the other in their order: five minutes, and not part of `just test`.
+races: build-lab image
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cargo test --quiet -p perfval-e2e --features lab --test races --no-run
+    export LAB={{lab}} PERFVAL_CONFIG="$PWD/config"
+    {{lab}} down # one that an interrupted run left behind
+    trap '{{lab}} down' EXIT
+    {{lab}} up
+    {{lab}} load-image "$({{lab}} image operator {{release}}/perfvalidation-operator {{release}}/perfval-runner)"
+    {{lab}} exec --network-only -- "$(just test-binary races)" --nocapture
+
 [private]
 test-binary NAME:
     @cargo test --quiet -p perfval-e2e --features lab --test {{NAME}} --no-run --message-format json 2>/dev/null | python3 -c 'import json,sys; print([m["executable"] for m in map(json.loads, sys.stdin) if m.get("executable") and m["target"]["name"] == "{{NAME}}"][-1])'

@@ -2,12 +2,14 @@
 
 mod e2e {
     pub mod cleanup;
+    pub mod device_plugin;
     pub mod dynamo_missing;
     pub mod faults;
     pub mod interrupted;
     pub mod model_cache;
     pub mod restart;
     pub mod saturation;
+    pub mod sharing;
     pub mod verdicts;
 }
 

@@ -3,6 +3,7 @@
 
 mod audit;
 pub mod fidelity;
+mod holder;
 mod install;
 mod lab;
 mod leftovers;
@@ -10,6 +11,7 @@ mod spec;
 mod validation;
 
 pub use audit::{Audit, Reactions};
+pub use holder::Holder;
 pub use install::{Operator, OutOfCluster};
 pub use lab::{Lab, eventually};
 pub use leftovers::{Gpus, leftovers};

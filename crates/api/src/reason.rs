@@ -94,6 +94,8 @@ reasons! {
     NoDevicesPublished,
     /// Another run holds the node.
     NodeBusy,
+    /// Runs that were asked for earlier come first; the time in line does not count towards `timeouts.sizing`.
+    InLine,
     /// GPUs that were free at sizing were taken before the workers got them.
     LostRace,
     // ── verdict Error: deploying and starting ──
@@ -107,6 +109,8 @@ reasons! {
     ModelCacheFailed,
     /// Components are starting.
     Starting,
+    /// Every component is ready; whether each worker has a GPU of its own is looked at.
+    CheckingGPUs,
     /// Every component is ready.
     AllReady,
     /// Not every component became ready in time.

@@ -15,6 +15,7 @@ mod history;
 pub mod inventory;
 pub mod job;
 pub mod judge;
+pub mod line;
 pub mod machine;
 pub mod names;
 pub mod observed;

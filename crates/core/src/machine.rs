@@ -12,7 +12,9 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use perfval_api::{OnMissingDynamo, PerfValidationStatus, Phase, Reason, RunFailure, Trigger, Verdict};
+use perfval_api::{
+    OnMissingDynamo, PerfValidationSpec, PerfValidationStatus, Phase, Reason, RunFailure, Trigger, Verdict,
+};
 
 use crate::decision::Decision;
 use crate::observed::{Need, Needs, Observed};
@@ -31,11 +33,14 @@ pub fn needs(run: &Run<'_>) -> Needs {
         return Needs::default();
     }
     let parts: &[Need] = match current {
-        Phase::Pending if phase::deploying::fills_cache(run) => &[Need::Dynamo, Need::StorageClasses],
+        Phase::Pending if phase::deploying::fills_cache(run.spec()) => &[Need::Dynamo, Need::StorageClasses],
         Phase::Pending => &[Need::Dynamo],
         Phase::Sizing => &[Need::Children, Need::Workload, Need::OtherRuns, Need::Inventory],
         Phase::Deploying if phase::deploying::is_accepted(run) => &[Need::CacheJob, Need::Deployment],
         Phase::Deploying => &[Need::Deployment, Need::DryRun],
+        Phase::WaitingForReady if phase::waiting_for_ready::counts_gpus(run.status()) => {
+            &[Need::Deployment, Need::Workload, Need::Probe, Need::Inventory]
+        }
         Phase::WaitingForReady => &[Need::Deployment, Need::Workload, Need::Probe],
         Phase::Benchmarking => &[Need::Workload, Need::Trial],
         Phase::Evaluating => &[Need::Results],
@@ -155,6 +160,16 @@ pub fn holds_node(status: &PerfValidationStatus) -> bool {
     status.placement.is_some() && (!over || !status::is_true(status, condition::CLEANED_UP))
 }
 
+/// Whether a run that holds a node gives it back by itself. One that is past its own limits is looked after by nobody,
+/// such as the run of an install that is gone.
+pub fn is_at_work(spec: &PerfValidationSpec, status: &PerfValidationStatus, now: DateTime<Utc>) -> bool {
+    let overdue = |deadline| now >= time::after(deadline, ABANDONED);
+    let current = status
+        .phase
+        .filter(|phase| is_active(*phase) || *phase == Phase::CleaningUp);
+    current.is_some_and(|current| !deadline(spec, status, current).is_some_and(overdue))
+}
+
 /// Whether a phase can be interrupted: it may hold or soon create something, and its verdict is not known.
 fn is_active(phase: Phase) -> bool {
     match phase {
@@ -191,7 +206,7 @@ fn expired(pass: &mut Pass<'_>, current: Phase, step: Step) -> Step {
         Step::Work(why) => (why, WORK_GRACE),
         Step::Go(..) | Step::End(..) | Step::Begin(_) | Step::Rest => return step,
     };
-    let Some(deadline) = deadline(pass, current) else {
+    let Some(deadline) = deadline(pass.run.spec(), &pass.status, current) else {
         return step;
     };
     if pass.now < time::after(deadline, grace) {
@@ -215,7 +230,9 @@ fn expired(pass: &mut Pass<'_>, current: Phase, step: Step) -> Step {
 fn given_up(pass: &Pass<'_>, current: Phase, why: &Why) -> Why {
     let reason = match (current, why.reason) {
         (Phase::Benchmarking, Reason::Running) => Reason::BenchmarkTimeout,
-        (Phase::Deploying, Reason::Starting) if phase::deploying::fills_cache(pass.run) => Reason::ModelCacheFailed,
+        (Phase::Deploying, Reason::Starting) if phase::deploying::fills_cache(pass.run.spec()) => {
+            Reason::ModelCacheFailed
+        }
         (Phase::Deploying, Reason::Starting) => Reason::DeploymentFailed,
         (_, Reason::Probing) => Reason::EndpointNotReady,
         (_, reason) => reason,
@@ -223,7 +240,7 @@ fn given_up(pass: &Pass<'_>, current: Phase, why: &Why) -> Why {
     let limit = match current {
         Phase::Pending => "timeouts.prerequisites",
         Phase::Sizing => "timeouts.sizing",
-        Phase::Deploying if phase::deploying::fills_cache(pass.run) => "timeouts.modelCache",
+        Phase::Deploying if phase::deploying::fills_cache(pass.run.spec()) => "timeouts.modelCache",
         Phase::WaitingForReady if status::is_true(&pass.status, condition::WORKLOAD_READY) => "timeouts.endpointReady",
         Phase::WaitingForReady => "timeouts.workloadReady",
         Phase::Benchmarking => "timeouts.benchmark",
@@ -238,27 +255,34 @@ fn given_up(pass: &Pass<'_>, current: Phase, why: &Why) -> Why {
 
 /// What the operator itself still has in hand may finish although the user's limit (`0s` is allowed) has passed.
 const WORK_GRACE: Duration = Duration::from_mins(1);
+/// An operator that is restarted or replaced takes its runs up again within this time.
+const ABANDONED: Duration = Duration::from_mins(5);
 /// Creating four objects, and writing one ConfigMap: seconds. The API server's own retries fit in.
 const QUICK: Duration = Duration::from_mins(2);
 
-/// When the current wait has lasted too long; `None` for phases that wait for the user.
-fn deadline(pass: &Pass<'_>, current: Phase) -> Option<DateTime<Utc>> {
-    let timeouts = &pass.run.spec().timeouts;
-    let began = status::phase_started_at(pass.run.status())?;
+/// When the current wait of a run has lasted too long; `None` for phases that wait for the user, and in line.
+fn deadline(spec: &PerfValidationSpec, status: &PerfValidationStatus, current: Phase) -> Option<DateTime<Utc>> {
+    let timeouts = &spec.timeouts;
+    let began = status::phase_started_at(status)?;
     let limit = match current {
         Phase::Pending => time::duration(&timeouts.prerequisites),
-        Phase::Sizing => time::duration(&timeouts.sizing),
-        Phase::Deploying if phase::deploying::fills_cache(pass.run) => time::duration(&timeouts.model_cache) + QUICK,
+        Phase::Sizing if phase::sizing::is_in_line(status) => return None,
+        Phase::Sizing => {
+            let last_in_line = status.run.as_ref().and_then(|run| run.last_in_line);
+            let since = last_in_line.map_or(began, |last| last.max(began));
+            return Some(time::after(since, time::duration(&timeouts.sizing)));
+        }
+        Phase::Deploying if phase::deploying::fills_cache(spec) => time::duration(&timeouts.model_cache) + QUICK,
         Phase::Deploying | Phase::Evaluating => QUICK,
         Phase::WaitingForReady => {
-            return Some(match status::true_since(&pass.status, condition::WORKLOAD_READY) {
+            return Some(match status::true_since(status, condition::WORKLOAD_READY) {
                 Some(ready) => time::after(ready, time::duration(&timeouts.endpoint_ready)),
                 None => time::after(began, time::duration(&timeouts.workload_ready)),
             });
         }
         Phase::Benchmarking => {
             // Each trial has its own limit; its Job is ended by the kubelet, so ours comes a little later.
-            let open = pass.status.trials.last();
+            let open = status.trials.last();
             let since = open.map_or(began, |trial| trial.completed_at.unwrap_or(trial.started_at));
             return Some(time::after(since, time::duration(&timeouts.benchmark) + QUICK));
         }
@@ -270,5 +294,5 @@ fn deadline(pass: &Pass<'_>, current: Phase) -> Option<DateTime<Utc>> {
 
 /// Time until the current wait has lasted too long, for the next look.
 pub(crate) fn time_left(pass: &Pass<'_>, current: Phase) -> Option<Duration> {
-    deadline(pass, current).map(|deadline| time::until(deadline, pass.now))
+    deadline(pass.run.spec(), &pass.status, current).map(|deadline| time::until(deadline, pass.now))
 }

@@ -10,6 +10,7 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use kube::core::{ApiResource, DynamicObject};
 
 pub use crate::inventory::Inventory;
+use crate::line::Contender;
 use crate::seen::Seen;
 
 /// One part of the world that a phase reads.
@@ -19,7 +20,7 @@ pub enum Need {
     Dynamo,
     /// `StorageClasses`.
     StorageClasses,
-    /// Other `PerfValidation`s with a placement.
+    /// Other `PerfValidation`s that hold or want a node.
     OtherRuns,
     /// Device class, slices, taint rules, nodes, pods, claims: what sizing counts.
     Inventory,
@@ -63,8 +64,8 @@ pub struct Observed {
     pub kubernetes: Option<String>,
     /// `StorageClasses` of the cluster.
     pub storage_classes: Seen<Vec<StorageClass>>,
-    /// Placements of other runs, in any namespace.
-    pub other_runs: Seen<Vec<OtherRun>>,
+    /// Other runs that hold or want a node, in any namespace.
+    pub other_runs: Seen<Vec<Contender>>,
     /// What sizing counts.
     pub inventory: Seen<Inventory>,
     /// Everything of ours that exists, of any run of this object.
@@ -102,7 +103,7 @@ pub struct DynamoApi {
     pub operator_version: Option<String>,
 }
 
-/// Another `PerfValidation` that holds or plans to hold a node.
+/// A node that is another run's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtherRun {
     /// `namespace/name`.

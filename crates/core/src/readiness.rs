@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::api::resource::v1::ResourceClaim;
+use k8s_openapi::api::resource::v1::{DeviceRequestAllocationResult, ResourceClaim};
 use kube::core::{DynamicObject, ResourceExt as _};
-use perfval_api::{DeviceStatus, WorkerStatus};
+use perfval_api::{PlacementStatus, WorkerStatus};
 use serde_json::Value;
 
 use crate::build::COMPONENT_LABEL;
 use crate::names;
+use crate::sizing::{self, GivenDevice};
 
 /// What the deployment's own status says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,74 +133,90 @@ fn worker(pod: &Pod, claims: &[ResourceClaim]) -> WorkerStatus {
             .map(|status| i64::from(status.restart_count))
             .sum(),
         address: pod.status.as_ref().and_then(|status| status.pod_ip.clone()),
-        device: devices_of(pod, claims)
-            .first()
-            .map(|device| format!("{}/{}", device.pool, device.name)),
+        device: results(pod, claims)
+            .next()
+            .map(|(_, result)| format!("{}/{}", result.pool, result.device)),
     }
 }
 
-/// Devices that a pod's claims hold; administrative access holds none.
-fn devices_of(pod: &Pod, claims: &[ResourceClaim]) -> Vec<DeviceStatus> {
+/// What a pod's claims were given, administrative access included.
+fn results<'a>(
+    pod: &Pod,
+    claims: &'a [ResourceClaim],
+) -> impl Iterator<Item = (&'a ResourceClaim, &'a DeviceRequestAllocationResult)> {
     let uid = pod.uid().unwrap_or_default();
     claims
         .iter()
-        .filter(|claim| claim.owner_references().iter().any(|owner| owner.uid == uid))
-        .filter_map(|claim| {
-            claim
-                .status
-                .as_ref()?
-                .allocation
-                .as_ref()?
-                .devices
-                .as_ref()?
-                .results
-                .as_ref()
+        .filter(move |claim| claim.owner_references().iter().any(|owner| owner.uid == uid))
+        .flat_map(|claim| {
+            let allocation = claim.status.as_ref().and_then(|status| status.allocation.as_ref());
+            let devices = allocation.and_then(|allocation| allocation.devices.as_ref());
+            let results = devices.and_then(|devices| devices.results.as_ref());
+            results.into_iter().flatten().map(move |result| (claim, result))
         })
-        .flatten()
-        .filter(|result| result.admin_access != Some(true))
-        .map(|result| DeviceStatus {
-            pool: result.pool.clone(),
-            name: result.device.clone(),
-            uuid: None,
-        })
-        .collect()
 }
 
-/// What is wrong with where the workers are: wrong node, a missing or a shared GPU. `None`: all as planned.
-pub fn misplaced(pods: &Pods<'_>, claims: &[ResourceClaim], node: &str, by_claim: bool) -> Option<String> {
+/// What is wrong with where the workers are: wrong node, a missing, shared or borrowed GPU. `None`: all as planned, as far
+/// as pods and their claims tell.
+pub fn misplaced(pods: &Pods<'_>, claims: &[ResourceClaim], plan: &PlacementStatus) -> Option<String> {
+    let node = &plan.node;
     let elsewhere = pods.workers.iter().find_map(|pod| {
         let actual = pod.spec.as_ref()?.node_name.as_deref()?;
         (actual != node).then(|| format!("worker {} runs on {actual}, not on {node}", pod.name_any()))
     });
-    if elsewhere.is_some() || !by_claim {
+    if elsewhere.is_some() || plan.allocation != sizing::DRA {
         return elsewhere;
     }
     let mut held = BTreeSet::new();
     pods.workers.iter().find_map(|pod| {
-        let devices = devices_of(pod, claims);
-        let [device] = devices.as_slice() else {
-            return Some(format!(
-                "worker {} holds {} GPUs instead of one",
-                pod.name_any(),
-                devices.len()
-            ));
+        let worker = pod.name_any();
+        let given: Vec<&DeviceRequestAllocationResult> = results(pod, claims).map(|(_, result)| result).collect();
+        let [result] = given.as_slice() else {
+            return Some(format!("worker {worker} holds {} GPUs instead of one", given.len()));
         };
-        let key = (device.pool.clone(), device.name.clone());
-        (!held.insert(key)).then(|| format!("GPU {} of {} is held by two workers", device.name, device.pool))
+        let (device, pool) = (&result.device, &result.pool);
+        if result.admin_access == Some(true) {
+            return Some(format!(
+                "worker {worker} only looks at GPU {device} (adminAccess): it belongs to others"
+            ));
+        }
+        if result.share_id.is_some() {
+            return Some(format!("worker {worker} holds only a share of GPU {device} of {pool}"));
+        }
+        let is_new = held.insert((&result.driver, pool, device));
+        (!is_new).then(|| format!("GPU {device} of {pool} is held by two workers"))
     })
 }
 
-/// The devices that the workers hold, with the uuids that sizing knew.
-pub fn held(pods: &Pods<'_>, claims: &[ResourceClaim], planned: &[DeviceStatus]) -> Vec<DeviceStatus> {
-    let mut devices: Vec<DeviceStatus> = pods.workers.iter().flat_map(|pod| devices_of(pod, claims)).collect();
-    for device in &mut devices {
-        let known = planned
-            .iter()
-            .find(|known| known.pool == device.pool && known.name == device.name);
-        device.uuid = known.and_then(|known| known.uuid.clone());
-    }
-    devices.sort();
-    devices
+/// The devices that the workers hold.
+pub fn given<'a>(pods: &Pods<'_>, claims: &'a [ResourceClaim]) -> Vec<GivenDevice<'a>> {
+    let of_worker = |pod: &&Pod| {
+        let worker = pod.name_any();
+        let devices: Vec<GivenDevice<'a>> = results(pod, claims)
+            .map(|(claim, result)| GivenDevice {
+                worker: worker.clone(),
+                claim: format!("{}/{}", claim.namespace().unwrap_or_default(), claim.name_any()),
+                driver: &result.driver,
+                pool: &result.pool,
+                device: &result.device,
+            })
+            .collect();
+        devices
+    };
+    pods.workers.iter().flat_map(of_worker).collect()
+}
+
+/// A worker that came to another GPU than those confirmed when the deployment became ready.
+pub fn moved(pods: &Pods<'_>, claims: &[ResourceClaim], plan: &PlacementStatus) -> Option<String> {
+    let confirmed = |given: &GivenDevice<'_>| {
+        let mut devices = plan.devices.iter();
+        devices.any(|device| device.pool == given.pool && device.name == given.device)
+    };
+    let stray = given(pods, claims).into_iter().find(|given| !confirmed(given))?;
+    Some(format!(
+        "worker {} holds GPU {} of {} now, which is not one of those that the run began with",
+        stray.worker, stray.device, stray.pool
+    ))
 }
 
 fn count(n: usize) -> i64 {

@@ -120,6 +120,7 @@ pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfVal
             started_at: now,
             completed_at: None,
             resizes: 0,
+            last_in_line: None,
             failure: None,
         }),
         ..PerfValidationStatus::default()

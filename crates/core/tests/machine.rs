@@ -3,6 +3,8 @@
 mod machine {
     pub mod arrows;
     pub mod laws;
+    pub mod line;
+    pub mod races;
     pub mod settling;
     pub mod size;
     pub mod story;

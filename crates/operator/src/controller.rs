@@ -226,7 +226,8 @@ impl Context {
             self.metrics
                 .judged(verdict, after.reason.as_deref().unwrap_or_default());
         }
-        if !is_over(before) && is_over(after) {
+        let frees = machine::holds_node(before) && !machine::holds_node(after);
+        if frees || (!is_over(before) && is_over(after)) {
             self.objects.wake_in(&[Phase::Sizing]);
         }
     }

@@ -52,6 +52,9 @@ pub struct RunStatus {
     /// How often a lost race for a GPU sent it back to Sizing.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub resizes: i64,
+    /// When it last stood in line behind earlier runs; `timeouts.sizing` counts from then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_in_line: Option<DateTime<Utc>>,
     /// What ended the measuring before the trial rule could decide; the trials so far are saved before it is the verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<RunFailure>,

@@ -17,9 +17,8 @@ use k8s_openapi::api::resource::v1::ResourceClaim;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{Api, ListParams};
 use kube::core::{DynamicObject, ResourceExt as _};
-use perfval_core::observed::{
-    Admission, Child, DynamoApi, Inventory, Need, OtherRun, PodEvent, PodLog, Probe, TrialSeen,
-};
+use perfval_core::line::Contender;
+use perfval_core::observed::{Admission, Child, DynamoApi, Inventory, Need, PodEvent, PodLog, Probe, TrialSeen};
 use perfval_core::{Needs, Observed, Run, Seen, build, names};
 
 pub(crate) use children::is_ours;
@@ -32,7 +31,7 @@ use crate::call::{Read, read, seen};
 enum Answer {
     Dynamo(Seen<DynamoApi>, Option<String>),
     StorageClasses(Seen<Vec<StorageClass>>),
-    OtherRuns(Seen<Vec<OtherRun>>),
+    OtherRuns(Seen<Vec<Contender>>),
     Inventory(Box<Inventory>),
     Children(Seen<Vec<Child>>),
     Deployment(Box<Seen<DynamicObject>>),

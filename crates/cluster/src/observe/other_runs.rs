@@ -1,7 +1,8 @@
+use chrono::{DateTime, Utc};
 use kube::api::{Api, ListParams};
 use kube::core::{ApiResource, DynamicObject, ResourceExt as _};
-use perfval_api::{PerfValidation, PerfValidationStatus, Phase, PlacementStatus};
-use perfval_core::observed::OtherRun;
+use perfval_api::{PerfValidation, PerfValidationSpec, PerfValidationStatus, Phase, PlacementStatus};
+use perfval_core::line::{Contender, Stand, Turn};
 use perfval_core::{Run, machine};
 use serde::Deserialize as _;
 
@@ -9,20 +10,31 @@ use crate::Cluster;
 use crate::call::{Read, read};
 
 impl Cluster {
-    /// Runs of other objects that hold or plan to hold a node.
-    pub(super) async fn other_runs(&self, run: &Run<'_>) -> Read<Vec<OtherRun>> {
+    /// Runs of other objects that hold or want a node.
+    pub(super) async fn other_runs(&self, run: &Run<'_>) -> Read<Vec<Contender>> {
         let resource = ApiResource::erase::<PerfValidation>(&());
         // Read loosely: an object that another version of the CRD wrote still holds its node, and must not hide the others.
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
         let all = read("list PerfValidations", self.list(&api, ListParams::default()).await)?;
+        let now = Utc::now();
         let others = all.iter().filter(|other| other.uid().as_deref() != Some(run.uid()));
-        Ok(others.filter_map(holder).collect())
+        Ok(others.filter_map(|other| contender(other, now)).collect())
     }
 }
 
-/// The node of a run that holds one. Only what tells that is read, as another version may have written the rest; a phase
-/// that this one does not know is not over.
-fn holder(object: &DynamicObject) -> Option<OtherRun> {
+fn contender(object: &DynamicObject, now: DateTime<Utc>) -> Option<Contender> {
+    let spec = PerfValidationSpec::deserialize(&object.data["spec"]);
+    let status = Option::<PerfValidationStatus>::deserialize(&object.data["status"]);
+    match (spec, status) {
+        (Ok(spec), Ok(status)) => Contender::of(&object.metadata, &spec, &status.unwrap_or_default(), now),
+        // This operator cannot run it, so it is in no line; it may hold a node all the same.
+        _ => stranger(object),
+    }
+}
+
+/// The node that an object of another version holds. Only what tells that is read; a phase that this version does not
+/// know is not over.
+fn stranger(object: &DynamicObject) -> Option<Contender> {
     let written = &object.data["status"];
     let node = written["placement"]["node"].as_str()?.to_owned();
     let phase = Option::<Phase>::deserialize(&written["phase"]);
@@ -39,8 +51,9 @@ fn holder(object: &DynamicObject) -> Option<OtherRun> {
     if known && !machine::holds_node(&status) {
         return None;
     }
-    Some(OtherRun {
+    Some(Contender {
         name: format!("{}/{}", object.namespace().unwrap_or_default(), object.name_any()),
-        node,
+        turn: Turn::of(&object.metadata, &status),
+        stand: Stand::Holds { node, at_work: false },
     })
 }

@@ -1,6 +1,7 @@
 //! What each need reads when all is well, and when something is not there.
 
 use perfval_core::Seen;
+use perfval_core::line::{Contender, Stand};
 use perfval_core::observed::{Admission, ChildKind, Need};
 use perfval_core::{build, job, names};
 use perfval_testkit::api_server::{Call, Fault, KUBERNETES, Kind};
@@ -54,7 +55,7 @@ async fn dynamo_is_absent_only_without_its_crd() {
 }
 
 #[tokio::test]
-async fn only_unfinished_runs_of_others_hold_a_node() {
+async fn only_unfinished_runs_of_others_hold_or_want_a_node() {
     let world = World::new();
     let mut cleaned = validation("cleaned", "node-4", "Completed");
     cleaned["status"]["conditions"] = json!([{
@@ -65,7 +66,14 @@ async fn only_unfinished_runs_of_others_hold_a_node() {
     let mut strange = validation("strange", "node-5", "Dreaming");
     strange["spec"]["gates"] = json!("many");
     strange["status"]["conditions"] = cleaned["status"]["conditions"].clone();
+    let mut waiting = validation("waiting", "", "Sizing");
+    waiting["status"]["placement"] = json!(null);
+    let mut unreadable = waiting.clone();
+    unreadable["metadata"]["name"] = json!("unreadable");
+    unreadable["spec"]["gates"] = json!("many");
     for object in [
+        waiting,
+        unreadable,
         validation("running", "node-2", "Deploying"),
         validation("kept", "node-3", "Completed"),
         cleaned,
@@ -79,7 +87,10 @@ async fn only_unfinished_runs_of_others_hold_a_node() {
         .present()
         .unwrap()
         .iter()
-        .map(|run| (run.name.as_str(), run.node.as_str()))
+        .filter_map(|run| match &run.stand {
+            Stand::Holds { node, .. } => Some((run.name.as_str(), node.as_str())),
+            Stand::Waits(_) => None,
+        })
         .collect();
     held.sort_unstable();
     assert_eq!(
@@ -90,6 +101,10 @@ async fn only_unfinished_runs_of_others_hold_a_node() {
             ("perf/strange", "node-5")
         ]
     );
+    let waits = |run: &&Contender| matches!(&run.stand, Stand::Waits(spec) if spec.model.name == "lab/tiny-qwen3");
+    let waiting: Vec<_> = seen.other_runs.present().unwrap().iter().filter(waits).collect();
+    assert_eq!(waiting.len(), 1, "{waiting:?}");
+    assert_eq!(waiting[0].name, "perf/waiting");
 }
 
 #[tokio::test]

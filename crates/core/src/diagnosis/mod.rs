@@ -5,5 +5,6 @@ pub mod log;
 pub mod obstacle;
 pub mod peers;
 pub mod pods;
+pub mod race;
 pub mod secret;
 pub mod trial;

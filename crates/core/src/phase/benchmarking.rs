@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::resource::v1::ResourceClaim;
 use perfval_api::{Finding, Phase, Reason, TrialOutcome, TrialStatus, WorkerStatus};
 
 use crate::decision::{Effect, Notice};
@@ -44,13 +45,13 @@ pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
         .filter(|trial| trial.outcome.is_none())
         .map(|trial| trial.number)
     {
-        None => open(pass, &pods, workers),
+        None => open(pass, &pods, claims, workers),
         Some(number) => follow(pass, number, &workers),
     }
 }
 
 /// Opens the next trial once every worker is ready.
-fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, workers: Vec<WorkerStatus>) -> Step {
+fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers: Vec<WorkerStatus>) -> Step {
     let wanted = pass.run.placement().map_or(0, |plan| plan.gpus);
     let ready = pods.ready_workers();
     if ready < wanted || !pods.frontend_ready() {
@@ -67,6 +68,14 @@ fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, workers: Vec<WorkerStatus>) -> Ste
                 "not every component is ready any more; waiting for it",
             ),
         };
+    }
+    // Only the start is looked at: at its end a trial must find the same workers with the same GPUs.
+    let broken = pass
+        .run
+        .placement()
+        .and_then(|plan| readiness::misplaced(pods, claims, plan).or_else(|| readiness::moved(pods, claims, plan)));
+    if let Some(wrong) = broken {
+        return Step::error(Reason::PlacementBroken, wrong);
     }
     let number = pass.status.trials.last().map_or(1, |trial| trial.number + 1);
     pass.status.trials.push(TrialStatus {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
 use kube::core::{DynamicObject, ResourceExt as _};
-use perfval_api::{Phase, Reason};
+use perfval_api::{PerfValidationSpec, Phase, Reason};
 
 use crate::decision::Effect;
 use crate::observed::Admission;
@@ -19,12 +19,8 @@ use crate::{build, job, sizing, status};
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 /// Whether this run fills a model cache of the operator's own.
-pub(crate) fn fills_cache(run: &Run<'_>) -> bool {
-    run.spec()
-        .model
-        .cache
-        .as_ref()
-        .is_some_and(|cache| cache.size.is_some())
+pub(crate) fn fills_cache(spec: &PerfValidationSpec) -> bool {
+    spec.model.cache.as_ref().is_some_and(|cache| cache.size.is_some())
 }
 
 /// Whether the API server accepted the deployment in a dry run of this phase.
@@ -41,7 +37,7 @@ pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
     {
         return step;
     }
-    if fills_cache(pass.run)
+    if fills_cache(pass.run.spec())
         && let Some(step) = fill_cache(pass)
     {
         return step;

@@ -6,9 +6,9 @@ pub(crate) mod completed;
 pub(crate) mod deploying;
 pub(crate) mod evaluating;
 mod pending;
-mod sizing;
+pub(crate) mod sizing;
 mod suspended;
-mod waiting_for_ready;
+pub(crate) mod waiting_for_ready;
 
 use perfval_api::Phase;
 

@@ -183,7 +183,7 @@ fn storage_class_missing(pass: &Pass<'_>) -> Option<Why> {
 }
 
 fn storage_unreadable(pass: &Pass<'_>) -> Option<Why> {
-    let unread = super::deploying::fills_cache(pass.run)
+    let unread = super::deploying::fills_cache(pass.run.spec())
         .then(|| pass.seen.storage_classes.unknown())
         .flatten()?;
     Some(Why::new(

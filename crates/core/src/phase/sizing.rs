@@ -1,13 +1,14 @@
-//! Sizing: a node and its free GPUs are chosen, and written down before anything is created.
+//! Sizing: a node and its free GPUs are chosen in turn, and written down before anything is created.
 
 use std::time::Duration;
 
-use perfval_api::{Phase, PlacementStatus, Reason};
+use perfval_api::{PerfValidationStatus, Phase, PlacementStatus, Reason};
 
 use crate::diagnosis::cause::Cause;
+use crate::line::{Found, Line, Turn};
 use crate::pass::{Pass, Step};
 use crate::sizing::{self, Sizing};
-use crate::status::{Truth, Why, condition};
+use crate::status::{self, Truth, Why, condition};
 use crate::{sweep, time};
 
 /// Two equal readings this far apart: the scheduler's decisions reach the API only in `PreBind`, and a driver publishes
@@ -16,7 +17,24 @@ const SETTLE: Duration = Duration::from_secs(2);
 /// How often a saturated cluster is counted again.
 const COUNT_AGAIN: Duration = Duration::from_secs(5);
 
+/// Whether a run waits for earlier ones; its time limit stands still meanwhile.
+pub(crate) fn is_in_line(status: &PerfValidationStatus) -> bool {
+    status::has_reason(status, condition::PLACED, Reason::InLine)
+}
+
 pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
+    let was_in_line = is_in_line(&pass.status);
+    let step = place(pass);
+    if was_in_line
+        && !is_in_line(&pass.status)
+        && let Some(run) = &mut pass.status.run
+    {
+        run.last_in_line = Some(pass.now);
+    }
+    step
+}
+
+fn place(pass: &mut Pass<'_>) -> Step {
     // A run that comes back from a lost race, or follows one that was kept, first removes what is left.
     match sweep::sweep(pass) {
         sweep::Swept::Gone => {}
@@ -26,16 +44,30 @@ pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
         }
         sweep::Swept::Unknown(what) => return unreadable(pass, &what),
     }
-    let Some(busy) = pass.seen.other_runs.present() else {
+    let Some(others) = pass.seen.other_runs.present() else {
         return unreadable(pass, pass.seen.other_runs.unknown().unwrap_or("other runs: no answer"));
     };
     let Some(inventory) = pass.seen.inventory.present() else {
         return unreadable(pass, pass.seen.inventory.unknown().unwrap_or("inventory: no answer"));
     };
-    match sizing::choose(inventory, pass.run.spec(), busy) {
-        Sizing::Chosen(plan) => settle(pass, plan),
-        Sizing::Wait { reason, message } => wait(pass, Why::new(reason, message)),
-        Sizing::Refuse { reason, message } => {
+    let line = Line::at(&Turn::of(&pass.run.object.metadata, pass.run.status()), others);
+    match line.choose(inventory, pass.run.spec()) {
+        Found::Sized(Sizing::Chosen(plan)) => settle(pass, plan),
+        Found::Sized(Sizing::Wait { reason, message }) => match line.behind().filter(|_| reason == Reason::NodeBusy) {
+            Some(names) => wait(
+                pass,
+                Why::new(Reason::InLine, format!("in line behind {names}: {message}")),
+            ),
+            None => wait(pass, Why::new(reason, message)),
+        },
+        // They take it within seconds; a limit of `0s` is not meant for that.
+        Found::OthersFirst(who) => {
+            let why = Why::new(Reason::NodeBusy, who);
+            give_back(pass, &why);
+            pass.look_again_in(SETTLE);
+            Step::Work(why)
+        }
+        Found::Sized(Sizing::Refuse { reason, message }) => {
             pass.status.placement = None;
             let why = Why::new(reason, message);
             pass.condition(condition::PLACED, false, &why);
@@ -54,12 +86,16 @@ fn unreadable(pass: &mut Pass<'_>, what: &str) -> Step {
     Step::Wait(why)
 }
 
-/// A plan that is not to be had now is given back, so that no other run waits for it.
 fn wait(pass: &mut Pass<'_>, why: Why) -> Step {
-    pass.status.placement = None;
-    pass.condition(condition::PLACED, false, &why);
+    give_back(pass, &why);
     pass.look_again_in(COUNT_AGAIN);
     Step::Wait(why)
+}
+
+/// A plan that is not to be had now is given back, so that no other run waits for it.
+fn give_back(pass: &mut Pass<'_>, why: &Why) {
+    pass.status.placement = None;
+    pass.condition(condition::PLACED, false, why);
 }
 
 fn settle(pass: &mut Pass<'_>, plan: PlacementStatus) -> Step {

@@ -1,8 +1,12 @@
 //! `WaitingForReady`: every component ready with its own GPU, then a real completion.
 
+mod gpus;
+
 use std::time::Duration;
 
 use perfval_api::{Phase, Reason};
+
+pub(crate) use gpus::counts_gpus;
 
 use crate::decision::{Effect, ProbeRequest};
 use crate::diagnosis::log::silence;
@@ -13,7 +17,7 @@ use crate::pass::{Pass, Step};
 use crate::readiness::{self, Pods};
 use crate::seen::Seen;
 use crate::status::{self, Truth, Why, condition};
-use crate::{build, names, sizing, time};
+use crate::{build, names, time};
 
 /// A DGD's `failed` is set by any reconcile error and cleared by the next good pass; this long it may heal.
 const FAILED_GRACE: Duration = Duration::from_mins(2);
@@ -44,6 +48,10 @@ pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
         );
     };
     let pods = Pods::of(all_pods, &pass.run.id());
+    if let Some(evidence) = gpus::lost(pass, &pods, claims) {
+        let obstacle = Obstacle::LostRace;
+        return in_trouble(pass, &Trouble { obstacle, evidence });
+    }
     let events = pass.seen.pod_events.present().map_or(&[][..], Vec::as_slice);
     if let Some(trouble) = trouble(pods.all(), events, &pass.seen.pod_logs, pass.now) {
         return in_trouble(pass, &trouble);
@@ -60,17 +68,15 @@ pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
         && reported.ready.get(names::WORKER).copied().unwrap_or(0) >= plan.gpus
         && reported.ready.get(names::FRONTEND).copied().unwrap_or(0) >= 1
         && ready >= plan.gpus
+        && i64::try_from(pods.workers.len()) == Ok(plan.gpus)
         && pods.frontend_ready();
     if !all_ready {
-        return starting(pass, ready, plan.gpus);
+        return starting(pass, &pods, plan.gpus);
     }
-    let by_claim = plan.allocation == sizing::DRA;
-    if let Some(wrong) = readiness::misplaced(&pods, claims, &plan.node, by_claim) {
-        let why = Why::new(Reason::PlacementBroken, wrong);
-        pass.condition(condition::WORKLOAD_READY, false, &why);
-        return Step::End(perfval_api::Verdict::Error, why);
+    if let Some(step) = gpus::broken(pass, &pods, claims, plan) {
+        return step;
     }
-    record_ready(pass, &pods, claims, by_claim);
+    record_ready(pass, &pods);
     probe(pass)
 }
 
@@ -91,7 +97,10 @@ fn in_trouble(pass: &mut Pass<'_>, trouble: &Trouble) -> Step {
         return Step::End(perfval_api::Verdict::Error, why);
     };
     run.resizes += 1;
-    pass.status.placement = None;
+    // The node stays this run's until what it created there is gone; the plan has to settle anew.
+    if let Some(plan) = &mut pass.status.placement {
+        plan.chosen_at = None;
+    }
     Step::go(
         Phase::Sizing,
         Reason::LostRace,
@@ -124,12 +133,11 @@ fn failed_for_long(pass: &mut Pass<'_>, failed: bool, message: &str) -> Option<S
     })
 }
 
-fn starting(pass: &mut Pass<'_>, ready: i64, wanted: i64) -> Step {
+fn starting(pass: &mut Pass<'_>, pods: &Pods<'_>, wanted: i64) -> Step {
+    let ready = pods.ready_workers();
     // The count goes into the status only once in a while: each worker would be a write.
-    let why = Why::new(
-        Reason::WorkloadNotReady,
-        format!("waiting for {wanted} workers and the frontend"),
-    );
+    let what = format!("waiting for {wanted} workers and the frontend");
+    let why = gpus::refused(pass, pods).unwrap_or(Why::new(Reason::WorkloadNotReady, what));
     if ready == 0 || ready >= wanted {
         set_workers_ready(pass, ready);
     }
@@ -143,19 +151,11 @@ fn set_workers_ready(pass: &mut Pass<'_>, ready: i64) {
     }
 }
 
-fn record_ready(
-    pass: &mut Pass<'_>,
-    pods: &Pods<'_>,
-    claims: &[k8s_openapi::api::resource::v1::ResourceClaim],
-    by_claim: bool,
-) {
+fn record_ready(pass: &mut Pass<'_>, pods: &Pods<'_>) {
     let ready = pods.ready_workers();
     set_workers_ready(pass, ready);
     if let Some(workload) = &mut pass.status.workload {
         workload.endpoint = Some(build::endpoint(pass.run));
-    }
-    if by_claim && let Some(plan) = &mut pass.status.placement {
-        plan.devices = readiness::held(pods, claims, &plan.devices);
     }
     if let Some(environment) = &mut pass.status.environment {
         environment.image_digest = pods.workers.first().and_then(|pod| image_digest(pod));

@@ -10,19 +10,25 @@ mod counters;
 mod devices;
 mod dra;
 mod examine;
+mod given;
 mod node;
 mod node_selector;
 mod plugin;
 mod pods;
 mod pools;
+mod report;
 mod room;
 mod selector;
+mod separation;
+mod summary;
 mod taints;
 
 use perfval_api::{PlacementStatus, Reason};
 
 pub use busy_devices::warnings;
-pub use choose::choose;
+pub use choose::{choose, examine, explain};
+pub use given::{GivenDevice, Unconfirmed, confirm};
+pub use report::{NodeReport, Obstacle, Taken, TakenBy};
 
 /// `placement.allocation` of a run that asks for GPUs by `ResourceClaim`s.
 pub const DRA: &str = "DRA";

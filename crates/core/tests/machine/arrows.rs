@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use perfval_api::{Phase, Verdict, meta};
-use perfval_core::observed::{OtherRun, ProbeAnswer};
+use perfval_core::line::{Contender, Stand, Turn};
+use perfval_core::observed::ProbeAnswer;
 use perfval_core::{Effect, Seen};
 use serde_json::json;
 
@@ -201,9 +202,14 @@ fn saturated() -> Story {
 
 fn busy() -> Story {
     changed(at(Sizing), |s| {
-        s.others = vec![OtherRun {
+        // Kept for a post-mortem: it does not give its node back by itself.
+        s.others = vec![Contender {
             name: "other/run".into(),
-            node: "n1".into(),
+            turn: Turn::of(&s.object.metadata, &s.status()),
+            stand: Stand::Holds {
+                node: "n1".into(),
+                at_work: false,
+            },
         }];
         s.step();
         s.wait(4000);

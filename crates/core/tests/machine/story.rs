@@ -6,9 +6,10 @@ use kube::core::{ApiResource, DynamicObject};
 use perfval_api::{PerfValidation, PerfValidationStatus, Phase, Verdict, meta};
 use perfval_core::aiperf::Report;
 use perfval_core::frame::{Failure, Outcome, Payload, TrialRecord, frame};
+use perfval_core::line::Contender;
 use perfval_core::observed::{
-    Admission, Child, ChildKind, ChildRef, DynamoApi, Inventory, LogRequest, Need, OtherRun, PodLog, Probe,
-    ProbeAnswer, TrialSeen,
+    Admission, Child, ChildKind, ChildRef, DynamoApi, Inventory, LogRequest, Need, PodLog, Probe, ProbeAnswer,
+    TrialSeen,
 };
 use perfval_core::workers::WorkerSummary;
 use perfval_core::{Decision, Effect, Observed, Run, Seen, Settings, machine, names};
@@ -35,7 +36,7 @@ pub struct Story {
     pub dynamo: Seen<DynamoApi>,
     pub free: usize,
     pub unreadable: bool,
-    pub others: Vec<OtherRun>,
+    pub others: Vec<Contender>,
     pub refused: Option<String>,
     pub deployed: bool,
     pub deployment_failed: bool,
@@ -43,6 +44,8 @@ pub struct Story {
     pub restarts: i32,
     pub pod_waiting: Option<&'static str>,
     pub unschedulable: bool,
+    pub pods_age: i64,
+    pub shared_gpu: bool,
     pub prepare_error: Option<&'static str>,
     pub wrong_node: bool,
     pub frontend_log: Option<&'static str>,
@@ -98,6 +101,8 @@ impl Story {
             restarts: 0,
             pod_waiting: None,
             unschedulable: false,
+            pods_age: 200,
+            shared_gpu: false,
             prepare_error: None,
             wrong_node: false,
             frontend_log: None,
@@ -131,6 +136,10 @@ impl Story {
 
     pub fn reason(&self) -> String {
         self.status().reason.unwrap_or_default()
+    }
+
+    fn uid(&self) -> &str {
+        self.object.metadata.uid.as_deref().unwrap_or_default()
     }
 
     pub fn id(&self) -> String {
@@ -200,7 +209,7 @@ impl Story {
         panic!("{phase:?} not reached: {:?} {}", self.phase(), self.reason());
     }
 
-    fn observe(&self, needs: &std::collections::BTreeSet<Need>) -> Observed {
+    pub fn observe(&self, needs: &std::collections::BTreeSet<Need>) -> Observed {
         let mut seen = Observed::default();
         for need in needs {
             match need {
@@ -297,7 +306,11 @@ impl Story {
         let held = (self.free..8).fold(ClaimBuilder::named("held"), |claim, n| {
             claim.holds("n1", &format!("gpu-{n}"))
         });
-        Seen::Present(Cluster::of_gpus(8).claim(held).inventory())
+        let mut cluster = Cluster::of_gpus(8).claim(held);
+        if self.shared_gpu {
+            cluster = cluster.claim(ClaimBuilder::named("second").holds("n1", "gpu-1"));
+        }
+        Seen::Present(cluster.inventory())
     }
 
     fn deployment(&self) -> Seen<DynamicObject> {
@@ -311,7 +324,7 @@ impl Story {
         Seen::Present(serde_json::from_value(json!({
             "apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment",
             "metadata": {"name": names::deployment(&self.id()), "namespace": "perf", "generation": 1,
-                "ownerReferences": [{"apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation", "name": "run", "uid": "u-1", "controller": true}]},
+                "ownerReferences": [{"apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation", "name": "run", "uid": self.uid(), "controller": true}]},
             "status": {"observedGeneration": 1, "state": if self.deployment_failed { "failed" } else { "successful" },
                 "conditions": [{"type": "Ready", "status": "True", "reason": "r", "message": self.operator_says}],
                 "components": {"frontend": {"readyReplicas": ready}, "worker": {"readyReplicas": ready * 2}}},
@@ -328,7 +341,7 @@ impl Story {
             } else {
                 "False"
             };
-            let created = (self.now - TimeDelta::seconds(200)).to_rfc3339();
+            let created = (self.now - TimeDelta::seconds(self.pods_age)).to_rfc3339();
             let mut conditions = vec![json!({"type": "Ready", "status": ready})];
             if self.unschedulable && component == "worker" {
                 conditions.push(
@@ -362,7 +375,7 @@ impl Story {
             "status": {"allocation": {"devices": {"results": [
                 {"request": "gpu", "driver": "gpu.nvidia.com", "pool": "n1", "device": format!("gpu-{n}")}]}}}})).expect("well-formed")
         };
-        if self.deployed {
+        if self.deployed && !self.unschedulable {
             (0..2).map(claim).collect()
         } else {
             Vec::new()
@@ -383,7 +396,7 @@ impl Story {
     }
 
     fn nonce(&self, trial: i64) -> String {
-        names::nonce("u-1", &self.id(), trial)
+        names::nonce(self.uid(), &self.id(), trial)
     }
 
     fn record(&self, trial: i64) -> TrialRecord {

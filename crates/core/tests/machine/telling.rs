@@ -21,6 +21,8 @@ fn silent(log: &'static str) -> Story {
     story.answer = ProbeAnswer::Refused(404, "Model not found".into());
     story.until(Phase::WaitingForReady);
     story.frontend_log = Some(log);
+    // The GPUs are confirmed, then it counts as ready.
+    story.step();
     story.step();
     story
 }

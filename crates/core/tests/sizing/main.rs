@@ -1,9 +1,12 @@
 //! How many GPUs are free: the cases that naive counting gets wrong, one row each, and what holds for every cluster.
 
 mod devices;
+mod given;
 mod ledgers;
 mod nodes;
 mod properties;
+mod reports;
+mod vectors;
 
 use perfval_api::{PerfValidationSpec, PlacementStatus, Reason};
 use perfval_core::sizing::{Sizing, choose};

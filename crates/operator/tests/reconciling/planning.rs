@@ -11,32 +11,31 @@ fn planned(server: &ApiServer) -> Vec<&'static str> {
 }
 
 #[tokio::test]
-async fn runs_that_are_sized_at_once_never_plan_the_same_node() {
+async fn runs_that_are_sized_at_once_are_placed_one_by_one_in_their_order() {
     let server = with_gpus(4);
     for name in RUNS {
         server.put(manifest(name));
     }
     let _operator = Operator::start(&server);
-    eventually(&server, "one run deploys, the others wait", |server| {
+    eventually(&server, "the first run deploys, the others wait", |server| {
         // A plan stands for at least the 2 s until it is read again: none is missed here.
         assert!(planned(server).len() <= 1, "{:?} plan the only node", planned(server));
-        let count = |wanted: &str| RUNS.iter().filter(|name| phase(server, name) == wanted).count();
-        count("WaitingForReady") == 1 && count("Sizing") == 3
+        let waiting = RUNS.iter().filter(|name| phase(server, name) == "Sizing").count();
+        phase(server, RUNS[0]) == "WaitingForReady" && waiting == 3
     })
     .await;
-    let holder = planned(&server);
+    assert_eq!(planned(&server), [RUNS[0]]);
 
     // Its end wakes the others: the next one plans at once.
-    server.delete("perfvalidations", NAMESPACE, holder[0]);
-    let gone = |server: &ApiServer| server.get("perfvalidations", NAMESPACE, holder[0]).is_none();
+    server.delete("perfvalidations", NAMESPACE, RUNS[0]);
     eventually(&server, "the deleted run is gone", |server| {
         server.collect_garbage();
-        gone(server)
+        server.get("perfvalidations", NAMESPACE, RUNS[0]).is_none()
     })
     .await;
-    eventually(&server, "the next run deploys", |server| {
-        RUNS.iter().any(|name| phase(server, name) == "WaitingForReady")
+    eventually(&server, "the second run deploys", |server| {
+        phase(server, RUNS[1]) == "WaitingForReady"
     })
     .await;
-    assert_eq!(planned(&server).len(), 1);
+    assert_eq!(planned(&server), [RUNS[1]]);
 }

@@ -1,0 +1,111 @@
+//! The check after allocation: what workers were given is what sizing counts, and nobody else has it. Nobody sees what a
+//! scheduler has decided and not written yet, so only this confirms a plan.
+
+use perfval_api::DeviceStatus;
+
+use super::busy_devices::BusyDevices;
+use super::devices::{PhysicalGpu, attribute};
+use super::pools::{DeviceId, PoolState, Pools};
+use crate::inventory::Inventory;
+
+/// A device that a worker's claim was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GivenDevice<'a> {
+    /// Name of the worker's pod.
+    pub worker: String,
+    /// The claim, as `namespace/name`.
+    pub claim: String,
+    /// Driver of the device.
+    pub driver: &'a str,
+    /// Pool of the device.
+    pub pool: &'a str,
+    /// Name of the device in its pool.
+    pub device: &'a str,
+}
+
+/// Why a placement is not confirmed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unconfirmed {
+    /// It cannot be told yet; why.
+    Unknown(String),
+    /// It is not what was planned; what.
+    Wrong(String),
+}
+
+/// The given devices with their uuids, in order, once each is known to be a whole GPU of `node` that one worker alone has.
+///
+/// # Errors
+/// If that is not so, or cannot be told.
+pub fn confirm(inventory: &Inventory, node: &str, given: &[GivenDevice<'_>]) -> Result<Vec<DeviceStatus>, Unconfirmed> {
+    let unread = [
+        ("resource slices", inventory.slices.unknown()),
+        ("nodes", inventory.nodes.unknown()),
+        ("resource claims", inventory.claims.unknown()),
+    ];
+    if let Some((what, why)) = unread.iter().find_map(|(what, unread)| Some((what, (*unread)?))) {
+        return Err(Unconfirmed::Unknown(format!("{what}: {why}")));
+    }
+    let slices = inventory.slices.present().map_or(&[][..], Vec::as_slice);
+    let claims = inventory.claims.present().map_or(&[][..], Vec::as_slice);
+    let mut nodes = inventory.nodes.present().into_iter().flatten();
+    let Some(node) = nodes.find(|known| *known.name == *node) else {
+        return Err(Unconfirmed::Wrong(format!("the node {node} is gone")));
+    };
+    let (pools, busy) = (Pools::of(slices), BusyDevices::of(claims));
+    let settled = |pool: &&super::pools::Pool<'_>| matches!(pool.state, PoolState::Complete);
+    if let Some(pool) = pools.concerning(node).find(|pool| !settled(pool)) {
+        let (driver, name) = (pool.driver, pool.name);
+        return Err(Unconfirmed::Unknown(format!("{driver} is publishing pool {name} anew")));
+    }
+    let here: Vec<_> = pools.concerning(node).flat_map(|pool| pool.devices_of(node)).collect();
+
+    let confirm_one = |given: &GivenDevice<'_>| {
+        let GivenDevice {
+            worker,
+            device: name,
+            pool,
+            ..
+        } = given;
+        let wrong = |what: String| {
+            Err(Unconfirmed::Wrong(format!(
+                "GPU {name}, which worker {worker} holds, {what}"
+            )))
+        };
+        let wanted = DeviceId {
+            driver: given.driver,
+            pool,
+            device: name,
+        };
+        let Some((id, device)) = here.iter().find(|(id, _)| *id == wanted) else {
+            return wrong(format!("is in no ResourceSlice of {}", node.name));
+        };
+        if device.shareable {
+            return wrong("is given out in shares".to_owned());
+        }
+        let others: Vec<&str> = busy
+            .holders(id)
+            .into_iter()
+            .filter(|claim| *claim != given.claim)
+            .collect();
+        if !others.is_empty() {
+            return wrong(format!("is held by {} too", others.join(", ")));
+        }
+        let gpu = PhysicalGpu::of(id, device);
+        let twin = here
+            .iter()
+            .filter(|(other, _)| other != id && busy.contains(other))
+            .find(|(other, device)| gpu.excludes(&PhysicalGpu::of(other, device)));
+        if let Some((twin, _)) = twin {
+            let holders = busy.holders(twin).join(", ");
+            return wrong(format!("is one card with {}, held by {holders}", twin.device));
+        }
+        Ok(DeviceStatus {
+            pool: id.pool.to_owned(),
+            name: id.device.to_owned(),
+            uuid: attribute(id, device, "uuid").and_then(|uuid| uuid.string().map(str::to_owned)),
+        })
+    };
+    let mut devices = given.iter().map(confirm_one).collect::<Result<Vec<_>, _>>()?;
+    devices.sort();
+    Ok(devices)
+}

@@ -1,0 +1,80 @@
+//! A node whose GPUs a device plugin gives out.
+
+use std::time::Duration;
+
+use perfval_api::Verdict;
+use perfval_e2e::{Gpus, Holder, Lab, Validation, eventually, quick};
+use serde_json::json;
+
+use crate::ready;
+
+const NODE: &str = "gpu-node-1";
+const DRA_PLUGIN: &str = "gpu-kubelet-plugin";
+
+/// Takes the DRA driver away and gives the node three extended resources: the kubelet admits pods for them.
+async fn switch_to_device_plugin(lab: &Lab) {
+    lab.run(&["fault", "stop", DRA_PLUGIN]).await;
+    lab.kubectl(&["delete", "resourceslices", "--all", "--timeout=60s"])
+        .await;
+    patch_node(lab, "add").await;
+}
+
+async fn switch_back(lab: &Lab) {
+    patch_node(lab, "remove").await;
+    lab.run(&["fault", "start", DRA_PLUGIN]).await;
+    eventually("the GPUs are published again", Duration::from_mins(1), || async {
+        match Gpus::count(lab).await.all {
+            8 => Ok(()),
+            count => Err(count),
+        }
+    })
+    .await;
+}
+
+async fn patch_node(lab: &Lab, op: &str) {
+    let change = |part: &str| json!({"op": op, "path": format!("/status/{part}/nvidia.com~1gpu"), "value": "3"});
+    let patch = json!([change("capacity"), change("allocatable")]).to_string();
+    lab.kubectl(&[
+        "patch",
+        "node",
+        NODE,
+        "--subresource=status",
+        "--type=json",
+        "-p",
+        &patch,
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn gpus_of_a_device_plugin_are_counted_without_those_of_others() {
+    let (lab, _operator) = ready().await;
+    switch_to_device_plugin(&lab).await;
+    // A task of its own: the lab is put right again whatever comes out.
+    let outcome = tokio::spawn(run_beside_another(lab.clone())).await;
+    switch_back(&lab).await;
+    outcome.expect("the run is as it should be");
+}
+
+async fn run_beside_another(lab: Lab) {
+    let others = lab.namespace("e2e-plugin-others").await;
+    let namespace = lab.namespace("e2e-plugin").await;
+    let trainer = Holder::by_device_plugin(&lab, &others, "trainer", 1)
+        .await
+        .holding()
+        .await;
+    let mut manifest = quick("plugin", &namespace);
+    manifest["spec"]["placement"] = json!({});
+    // There is no plugin behind the number, so no device in the container either.
+    manifest["spec"]["workload"]["env"] = json!([{"name": "LAB_ALLOW_NO_GPU", "value": "1"}]);
+    let run = Validation::create(&lab, manifest).await;
+    let status = run.ends(Verdict::Passed).await;
+    let plan = status.placement.expect("a plan");
+    assert_eq!(
+        (plan.allocation.as_str(), plan.gpus, plan.node_gpus),
+        ("DevicePlugin", 2, 3),
+        "{plan:?}"
+    );
+    run.delete().await;
+    trainer.leave().await;
+}

@@ -1,0 +1,50 @@
+//! GPUs of others are left alone, and one that somebody takes at the last moment is missed at once.
+
+use std::collections::BTreeSet;
+
+use perfval_api::{Phase, PlacementStatus, Verdict};
+use perfval_e2e::{Holder, Validation, quick};
+use serde_json::json;
+
+use crate::ready;
+
+fn devices(plan: &PlacementStatus) -> BTreeSet<String> {
+    plan.devices.iter().map(|device| device.name.clone()).collect()
+}
+
+#[tokio::test]
+async fn a_gpu_lost_between_plan_and_start_is_named_and_the_run_makes_do_with_the_rest() {
+    let (lab, _operator) = ready().await;
+    let others = lab.namespace("e2e-others").await;
+    let namespace = lab.namespace("e2e-sharing").await;
+    let trainer = Holder::by_claim(&lab, &others, "trainer", 3).await.holding().await;
+    let held = trainer.devices().await;
+    assert_eq!(held.len(), 3);
+
+    let mut manifest = quick("rest", &namespace);
+    manifest["spec"]["placement"] = json!({});
+    let run = Validation::create(&lab, manifest).await;
+    let status = run
+        .until("the plan is final", |status| {
+            matches!(status.phase, Some(Phase::Deploying | Phase::WaitingForReady))
+        })
+        .await;
+    let thief = Holder::by_claim(&lab, &others, "thief", 1).await.holding().await;
+    let stolen = thief.devices().await;
+    let plan = status.placement.expect("a plan");
+    assert_eq!((plan.gpus, plan.node_gpus), (5, 8), "{plan:?}");
+    assert!(devices(&plan).is_disjoint(&held), "{plan:?} and {held:?}");
+    assert!(stolen.is_subset(&devices(&plan)), "{plan:?} and {stolen:?}");
+
+    let status = run.ends(Verdict::Passed).await;
+    let plan = status.placement.expect("a plan");
+    assert_eq!((plan.gpus, plan.node_gpus), (4, 8), "{plan:?}");
+    assert!(devices(&plan).is_disjoint(&held) && devices(&plan).is_disjoint(&stolen));
+    assert_eq!(status.run.map(|run| run.resizes), Some(1));
+    let lost = status.diagnosis.iter().find(|finding| finding.cause == "LostRace");
+    let lost = lost.unwrap_or_else(|| panic!("no lost race in {:?}", status.diagnosis));
+    assert!(lost.evidence.contains("e2e-others/thief"), "{}", lost.evidence);
+    run.delete().await;
+    thief.leave().await;
+    trainer.leave().await;
+}
