@@ -76,9 +76,9 @@ reasons! {
     GpusChosen,
     /// No eligible node has enough free GPUs: free some, lower `minGPUs`, or raise `timeouts.sizing`.
     Saturated,
-    /// A ResourceQuota of the namespace has no room for the run: raise it, free some of it, or lower `minGPUs`.
+    /// A `ResourceQuota` of the namespace has no room for the run: raise it, free some of it, or lower `minGPUs`.
     QuotaExceeded,
-    /// A LimitRange of the namespace would refuse the run's pods: correct their resources or the LimitRange.
+    /// A `LimitRange` of the namespace would refuse the run's pods: correct their resources or the `LimitRange`.
     LimitRangeViolated,
     /// No node is eligible: see the reason per node.
     NoCandidateNode,
