@@ -22,7 +22,9 @@ impl Cluster {
             let unread = |error| format!("BindRequest {}: {error}", request.name_any());
             ClaimUse::promised(&request, strings).map_err(unread).transpose()
         };
-        let list = self.list_reduced(&api, ListParams::default(), promised).await;
+        let list = self
+            .list_reduced(api.resource_url(), ListParams::default(), promised)
+            .await;
         let promises: Result<Vec<ClaimUse>, String> = read("list BindRequests", list)?.into_iter().collect();
         promises.map_err(Unread::Unknown)
     }
