@@ -26,8 +26,8 @@ pub fn room(node: &Node, pods: &[&PodUse], ours: &OurPods, spec: &PerfValidation
     let mut taken = others.clone();
     for pod in pods {
         taken.add(&pod.requests);
-        taken.add(&one_pod(Amounts::default()));
     }
+    taken.add(&slots(pods.len()));
     let left = |resource: &str| node.allocatable.get(resource).saturating_sub(taken.get(resource));
     let mut asked_by_others = others.iter().filter(|(_, need)| *need > Decimal::ZERO);
     if let Some((resource, _)) = asked_by_others.find(|(resource, _)| left(resource) < Decimal::ZERO) {
@@ -74,6 +74,12 @@ fn others(ours: &OurPods, spec: &PerfValidationSpec) -> Amounts {
 }
 
 fn one_pod(mut need: Amounts) -> Amounts {
-    need.set(&Arc::from(PODS), Decimal::ONE);
+    need.add(&slots(1));
     need
+}
+
+fn slots(pods: usize) -> Amounts {
+    let mut slots = Amounts::default();
+    slots.set(&Arc::from(PODS), Decimal::from(pods));
+    slots
 }
