@@ -5,6 +5,7 @@
 
 mod amounts;
 mod claim;
+mod dump;
 mod node;
 mod pod;
 mod slice;
@@ -15,6 +16,7 @@ use k8s_openapi::api::resource::v1::DeviceClass;
 
 pub use amounts::Amounts;
 pub use claim::{ClaimUse, HeldDevice};
+pub use dump::{Dump, DumpError, Saved};
 pub use node::Node;
 pub use pod::PodUse;
 pub use slice::{Attribute, Consumption, Counter, Device, Slice, Taint, Target};
