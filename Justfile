@@ -68,6 +68,23 @@ fmt:
 fmt-check:
     cargo fmt --all --check
 
+# What sizing costs with 500 to 5,000 nodes: CPU, memory, and how they grow. Release build; prints, and asserts nothing.
+bench:
+    RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --target {{triple}} -p perfval-e2e --bin scale
+    {{release}}/scale
+
+# The same on a real API server with nodes of kwok, and how long a run sizes there (minutes; a lab of its own).
+bench-cluster nodes="1000": build-lab image
+    #!/usr/bin/env bash
+    set -euo pipefail
+    RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --target {{triple}} -p perfval-e2e --bin scale
+    export LAB={{lab}} PERFVAL_OPERATOR={{release}}/perfvalidation-operator
+    {{lab}} down # one that an interrupted run left behind
+    trap '{{lab}} down' EXIT
+    {{lab}} up --control-plane
+    {{lab}} exec --network-only -- kubectl apply --server-side -f "$PWD/config/crd/perfvalidations.perfvalidation.dev.yaml"
+    {{lab}} exec --network-only -- {{release}}/scale cluster {{nodes}}
+
 # Lint everything, warnings denied.
 lint:
     cargo clippy --quiet --workspace --all-targets --all-features -- -D warnings
