@@ -56,9 +56,9 @@ check: fmt-check lint deny drift unit
 unit *ARGS:
     @env -u PERFVAL_FUZZ_SECONDS cargo test --quiet {{ARGS}}
 
-# Feed broken results to the parsers for PERFVAL_FUZZ_SECONDS (default: a few seconds).
+# Feed broken results to the parsers and broken clusters to sizing, each for PERFVAL_FUZZ_SECONDS (default: a few seconds).
 fuzz:
-    cargo test --quiet -p perfval-core --test fuzz_result -- --nocapture
+    cargo test --quiet -p perfval-core --test fuzz_result --test fuzz_sizing -- --nocapture
 
 # Format the code.
 fmt:
@@ -67,6 +67,23 @@ fmt:
 [private]
 fmt-check:
     cargo fmt --all --check
+
+# What sizing costs with 500 to 5,000 nodes: CPU, memory, and how they grow. Release build; prints, and asserts nothing.
+bench:
+    RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --target {{triple}} -p perfval-e2e --bin scale
+    {{release}}/scale
+
+# The same on a real API server with nodes of kwok, and how long a run sizes there (minutes; a lab of its own).
+bench-cluster nodes="1000": build-lab image
+    #!/usr/bin/env bash
+    set -euo pipefail
+    RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --target {{triple}} -p perfval-e2e --bin scale
+    export LAB={{lab}} PERFVAL_OPERATOR={{release}}/perfvalidation-operator
+    {{lab}} down # one that an interrupted run left behind
+    trap '{{lab}} down' EXIT
+    {{lab}} up --control-plane
+    {{lab}} exec --network-only -- kubectl apply --server-side -f "$PWD/config/crd/perfvalidations.perfvalidation.dev.yaml"
+    {{lab}} exec --network-only -- {{release}}/scale cluster {{nodes}}
 
 # Lint everything, warnings denied.
 lint:

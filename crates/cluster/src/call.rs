@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use kube::api::{Api, ListParams};
-use kube::core::Resource;
+use kube::core::{ObjectList, Request, Resource};
 use perfval_core::Seen;
 use serde::de::DeserializeOwned;
 
@@ -44,7 +44,7 @@ impl Cluster {
     where
         K: Resource + Clone + DeserializeOwned + Debug,
     {
-        self.list_reduced(api, params, |mut object| {
+        self.list_reduced(api.resource_url(), params, |mut object: K| {
             // Half of an object's bytes, and nobody reads them.
             object.meta_mut().managed_fields = None;
             Some(object)
@@ -55,7 +55,7 @@ impl Cluster {
     /// A consistent list of which only a part is kept: every page is reduced before the next one is read.
     pub(crate) async fn list_reduced<K, T>(
         &self,
-        api: &Api<K>,
+        url: &str,
         params: ListParams,
         mut reduce: impl FnMut(K) -> Option<T>,
     ) -> Result<Vec<T>, Failure>
@@ -64,7 +64,7 @@ impl Cluster {
     {
         let mut restarts = 0;
         loop {
-            match self.pages(api, params.clone(), &mut reduce).await {
+            match self.pages(url, params.clone(), &mut reduce).await {
                 Err(expired) if expired.code() == Some(410) && restarts < RESTARTS => restarts += 1,
                 done => return done,
             }
@@ -73,7 +73,7 @@ impl Cluster {
 
     async fn pages<K, T>(
         &self,
-        api: &Api<K>,
+        url: &str,
         params: ListParams,
         reduce: &mut impl FnMut(K) -> Option<T>,
     ) -> Result<Vec<T>, Failure>
@@ -83,7 +83,10 @@ impl Cluster {
         let mut params = params.limit(PAGE);
         let mut all = Vec::new();
         loop {
-            let page = self.bounded(api.list(&params)).await?;
+            let request = Request::new(url)
+                .list(&params)
+                .map_err(|error| Failure::Call(kube::Error::BuildRequest(error)))?;
+            let page: ObjectList<K> = self.bounded(self.client.request(request)).await?;
             all.extend(page.items.into_iter().filter_map(&mut *reduce));
             match page.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) => params = params.continue_token(&token),

@@ -125,6 +125,11 @@ impl Failure {
         self.code() == Some(404)
     }
 
+    /// Whether there is no such kind at this version. Of an object that is not there the API server tells more.
+    pub(crate) fn is_not_served(&self) -> bool {
+        matches!(self, Self::Call(kube::Error::Api(status)) if status.code == 404 && status.reason != "NotFound")
+    }
+
     /// What it asks for.
     pub fn class(&self) -> Class {
         match (self, self.code()) {

@@ -11,6 +11,7 @@ mod observe;
 mod probe;
 mod rbac;
 mod record;
+mod resource_api;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -23,6 +23,7 @@ mod pass;
 mod phase;
 pub mod quantity;
 pub mod readiness;
+pub mod resource_api;
 pub mod run;
 pub mod seen;
 pub mod settings;

@@ -9,4 +9,5 @@ mod machine {
     pub mod size;
     pub mod story;
     pub mod telling;
+    pub mod two_ledgers;
 }

@@ -37,6 +37,9 @@ pub enum Command {
     },
     /// Judge recorded results without a cluster. Exit code: 0 Passed or Skipped, 1 Failed, 2 bad input, 3 Inconclusive, 4 Error
     Judge(JudgeArgs),
+    /// Print what every node has for a run, and the plan that a run would get; reads only. Exit code: 0 a plan, 1 none, 2 bad
+    /// input, 4 the cluster cannot be read
+    Size(SizeArgs),
 }
 
 /// A page that is printed from the code.
@@ -70,13 +73,34 @@ pub struct JudgeArgs {
     pub node_gpus: Option<i64>,
 
     /// How the answer is printed
-    #[arg(short, long, value_enum, default_value_t = JudgeOutput::Table)]
-    pub output: JudgeOutput,
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    pub output: Output,
 }
 
-/// How `judge` prints its answer.
+/// Flags of `size`.
+#[derive(Clone, Debug, Args)]
+pub struct SizeArgs {
+    /// Manifest of the PerfValidation to size for; without it, one that leaves every choice to its default
+    #[arg(short = 'f', long = "filename", value_name = "FILE")]
+    pub filename: Option<PathBuf>,
+
+    /// Show this node only (may be repeated); the plan stays that of the whole cluster
+    #[arg(long = "node", value_name = "NODE")]
+    pub nodes: Vec<String>,
+
+    /// How the answer is printed
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    pub output: Output,
+
+    /// Read what `kubectl get nodes,pods,resourceslices,resourceclaims,deviceclasses -A -o yaml` printed instead of the
+    /// cluster; - is standard input
+    #[arg(long, value_name = "DUMP")]
+    pub from: Option<PathBuf>,
+}
+
+/// How an answer is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum JudgeOutput {
+pub enum Output {
     /// For people.
     Table,
     /// For scripts.

@@ -69,6 +69,9 @@ pub enum Error {
     /// What `judge` was given cannot be judged.
     #[error(transparent)]
     BadInput(#[from] crate::judge::BadInput),
+    /// `size` has no answer.
+    #[error(transparent)]
+    Size(#[from] crate::size::Error),
     /// Generated files cannot be written.
     #[error("the files cannot be written to {}", path.display())]
     Write {

@@ -1,6 +1,6 @@
 //! `judge`: recorded results judged without a cluster, by the operator's own code.
 
-mod manifest;
+pub mod manifest;
 mod recorded;
 mod report;
 
@@ -13,7 +13,7 @@ use perfval_api::{Gate, Scaling, Verdict};
 use perfval_core::gate::Share;
 use perfval_core::judge;
 
-use crate::cli::{JudgeArgs, JudgeOutput};
+use crate::cli::{JudgeArgs, Output};
 
 /// Nothing can be judged because of what was given. A result that proves nothing is no such error: it is an Invalid trial.
 #[derive(Debug, thiserror::Error)]
@@ -108,8 +108,8 @@ pub fn run(args: &JudgeArgs) -> Result<ExitCode, BadInput> {
     let judgement = judge::judge(&object, share, &recorded, chrono::Utc::now());
     let report = report::Report::new(&judgement, &trials);
     match args.output {
-        JudgeOutput::Table => print!("{report}"),
-        JudgeOutput::Json => println!("{}", serde_json::to_string_pretty(&report).map_err(BadInput::Render)?),
+        Output::Table => print!("{report}"),
+        Output::Json => println!("{}", serde_json::to_string_pretty(&report).map_err(BadInput::Render)?),
     }
     Ok(ExitCode::from(match judgement.verdict {
         Verdict::Passed | Verdict::Skipped => 0,

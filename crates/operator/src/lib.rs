@@ -14,6 +14,7 @@ pub mod objects;
 mod process;
 pub mod rbac;
 mod shutdown;
+pub mod size;
 pub mod streams;
 pub mod superseded;
 pub mod unreadable;
@@ -26,7 +27,7 @@ use crate::cli::{Cli, Command, Page};
 use crate::error::Error;
 
 /// The program. Exit codes: 0 done or told to stop, 1 an error that is printed with its causes, 2 wrong flags or bad input;
-/// `judge` tells its verdict by them.
+/// `judge` and `size` tell their answers by them.
 pub fn main() -> ExitCode {
     match execute(Cli::parse().command) {
         Ok(code) => code,
@@ -36,6 +37,7 @@ pub fn main() -> ExitCode {
             eprintln!("perfvalidation-operator: {}", told.join(": "));
             match error {
                 Error::BadInput(_) => ExitCode::from(2),
+                Error::Size(error) => ExitCode::from(error.code()),
                 _ => ExitCode::FAILURE,
             }
         }
@@ -68,6 +70,7 @@ fn execute(command: Command) -> Result<ExitCode, Error> {
             print!("{page}");
         }
         Command::Judge(args) => return Ok(judge::run(&args)?),
+        Command::Size(args) => return Ok(size::run(&args)?),
     }
     Ok(ExitCode::SUCCESS)
 }

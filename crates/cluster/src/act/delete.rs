@@ -2,15 +2,15 @@ use std::fmt::Debug;
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Service;
-use k8s_openapi::api::resource::v1::ResourceClaimTemplate;
-use kube::api::{Api, DeleteParams, Preconditions};
+use kube::api::{Api, DeleteParams, DynamicObject, Preconditions};
 use perfval_api::PerfValidation;
 use perfval_core::Run;
 use perfval_core::observed::{ChildKind, ChildRef};
+use perfval_core::resource_api::{VERSIONS, resource};
 
 use serde::de::DeserializeOwned;
 
-use super::in_namespace;
+use super::{CLAIM_TEMPLATE, in_namespace};
 use crate::observe::dynamo;
 use crate::{Class, Cluster, Error, Failure};
 
@@ -26,12 +26,22 @@ impl Cluster {
                 let api: Api<Service> = Api::namespaced(client, namespace);
                 self.delete(run, &api, "Service", child).await
             }
-            ChildKind::ClaimTemplate => {
-                let api: Api<ResourceClaimTemplate> = Api::namespaced(client, namespace);
-                self.delete(run, &api, "ResourceClaimTemplate", child).await
-            }
+            ChildKind::ClaimTemplate => self.delete_claim_template(run, child).await,
             ChildKind::Deployment => self.delete_deployment(run, child).await,
         }
+    }
+
+    async fn delete_claim_template(&self, run: &Run<'_>, child: &ChildRef) -> Result<(), Error> {
+        let mut answer = Ok(());
+        for version in VERSIONS {
+            let resource = resource(version, CLAIM_TEMPLATE, "resourceclaimtemplates");
+            let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), run.namespace(), &resource);
+            answer = self.try_delete(&api, &child.name, &child.uid).await;
+            if !matches!(&answer, Err(failure) if failure.is_not_served()) {
+                break;
+            }
+        }
+        deleted(run, CLAIM_TEMPLATE, &child.name, answer)
     }
 
     async fn delete_deployment(&self, run: &Run<'_>, child: &ChildRef) -> Result<(), Error> {

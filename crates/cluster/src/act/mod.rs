@@ -33,7 +33,7 @@ impl Cluster {
         match effect {
             Effect::EnsureFinalizer => self.ensure_finalizer(run).await,
             Effect::ReleaseFinalizer => self.release_finalizer(run).await,
-            Effect::CreateClaimTemplate(template) => self.create(run, template.as_ref()).await,
+            Effect::CreateClaimTemplate(template) => self.create_claim_template(run, template).await,
             Effect::CreateCacheClaim(claim) => self.create(run, claim.as_ref()).await,
             Effect::CreateCacheJob(job) | Effect::CreateTrialJob(job) => self.create(run, job.as_ref()).await,
             Effect::CreateWorkersService(service) => self.create(run, service.as_ref()).await,
@@ -48,6 +48,9 @@ impl Cluster {
         }
     }
 }
+
+/// Kind of the workers' claim template.
+const CLAIM_TEMPLATE: &str = "ResourceClaimTemplate";
 
 /// How errors name an object of the run's namespace.
 fn in_namespace(run: &Run<'_>, name: &str) -> String {

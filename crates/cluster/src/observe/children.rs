@@ -10,10 +10,12 @@ use kube::core::{Resource, ResourceExt as _};
 use perfval_api::meta::{NAME_LABEL, RUN_LABEL};
 use perfval_core::Run;
 use perfval_core::observed::{Child, ChildKind, ChildRef};
+use perfval_core::resource_api::VERSIONS;
 use serde::de::DeserializeOwned;
 
 use crate::Cluster;
 use crate::call::{Read, Unread, read};
+use crate::resource_api::Wanted;
 
 /// Selects what carries the object's name.
 pub(super) fn of_object(run: &Run<'_>) -> ListParams {
@@ -26,12 +28,11 @@ impl Cluster {
         let client = || self.client.clone();
         let jobs: Api<Job> = Api::namespaced(client(), run.namespace());
         let services: Api<Service> = Api::namespaced(client(), run.namespace());
-        let templates: Api<ResourceClaimTemplate> = Api::namespaced(client(), run.namespace());
         let (jobs, deployments, services, templates) = futures::join!(
             self.children_of(run, ChildKind::Job, &jobs),
             self.child_deployments(run),
             self.children_of(run, ChildKind::Service, &services),
-            self.children_of(run, ChildKind::ClaimTemplate, &templates),
+            self.child_templates(run),
         );
         let mut all = Vec::new();
         for part in [jobs, deployments, services, templates] {
@@ -43,6 +44,19 @@ impl Cluster {
             }
         }
         Ok(all)
+    }
+
+    async fn child_templates(&self, run: &Run<'_>) -> Read<Vec<Child>> {
+        let kind = ChildKind::ClaimTemplate;
+        let wanted = Wanted {
+            call: &listing(run, kind),
+            versions: &VERSIONS,
+            plural: "resourceclaimtemplates",
+            namespace: Some(run.namespace()),
+            params: of_object(run),
+        };
+        let reduce = |template: ResourceClaimTemplate| Some(child(run, kind, &template));
+        self.list_served(wanted, reduce).await
     }
 
     async fn child_deployments(&self, run: &Run<'_>) -> Read<Vec<Child>> {
@@ -61,10 +75,13 @@ impl Cluster {
     where
         K: Resource + Clone + DeserializeOwned + Debug,
     {
-        let call = format!("list {kind:?}s of {}/{}", run.namespace(), run.name());
-        let found = read(&call, self.list(api, of_object(run)).await)?;
+        let found = read(&listing(run, kind), self.list(api, of_object(run)).await)?;
         Ok(found.iter().map(|object| child(run, kind, object)).collect())
     }
+}
+
+fn listing(run: &Run<'_>, kind: ChildKind) -> String {
+    format!("list {kind:?}s of {}/{}", run.namespace(), run.name())
 }
 
 fn child(run: &Run<'_>, kind: ChildKind, object: &impl Resource) -> Child {

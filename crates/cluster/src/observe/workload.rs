@@ -1,7 +1,6 @@
 use futures::future::join_all;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::{Event, Pod};
-use k8s_openapi::api::resource::v1::ResourceClaim;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Api, ListParams};
 use kube::core::ResourceExt as _;
@@ -9,12 +8,14 @@ use perfval_api::Phase;
 use perfval_api::meta::RUN_LABEL;
 use perfval_core::diagnosis::log::wanted;
 use perfval_core::observed::{PodEvent, PodLog};
+use perfval_core::resource_api::VERSIONS;
 use perfval_core::{Run, Seen, readiness, time};
 
 use super::Workload;
 use super::children::of_object;
 use crate::Cluster;
 use crate::call::{Read, Unread, read, seen};
+use crate::resource_api::Wanted;
 
 /// Pods whose events are read in one pass: one is enough to tell the user, and the next pass reads on.
 const PODS: usize = 16;
@@ -28,10 +29,17 @@ impl Cluster {
     pub(super) async fn workload(&self, run: &Run<'_>) -> Workload {
         let of = |what: &str| format!("list {what} of {}/{}", run.namespace(), run.name());
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), run.namespace());
-        let claims: Api<ResourceClaim> = Api::namespaced(self.client.clone(), run.namespace());
-        let (pods, claims) = futures::join!(self.list(&pods, of_object(run)), self.list(&claims, of_object(run)));
+        let listed = of("ResourceClaims");
+        let its_claims = Wanted {
+            call: &listed,
+            versions: &VERSIONS,
+            plural: "resourceclaims",
+            namespace: Some(run.namespace()),
+            params: of_object(run),
+        };
+        let (pods, claims) = futures::join!(self.list(&pods, of_object(run)), self.list_served(its_claims, Some));
         let pods = read(&of("Pods"), pods);
-        let claims = match read(&of("ResourceClaims"), claims) {
+        let claims = match claims {
             // No Dynamic Resource Allocation here: no claims.
             Err(Unread::Absent) => Ok(Vec::new()),
             known => known,

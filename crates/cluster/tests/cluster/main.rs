@@ -8,4 +8,5 @@ mod observe;
 mod probe;
 mod record;
 mod rights;
+mod versions;
 mod world;

@@ -8,6 +8,7 @@ pub(crate) mod evaluating;
 mod pending;
 pub(crate) mod sizing;
 mod suspended;
+pub(crate) mod two_ledgers;
 pub(crate) mod waiting_for_ready;
 
 use perfval_api::Phase;

@@ -51,7 +51,7 @@ pub fn confirm(inventory: &Inventory, node: &str, given: &[GivenDevice<'_>]) -> 
     let Some(node) = nodes.find(|known| *known.name == *node) else {
         return Err(Unconfirmed::Wrong(format!("the node {node} is gone")));
     };
-    let (pools, busy) = (Pools::of(slices), BusyDevices::of(claims));
+    let (pools, busy) = (Pools::of(slices), BusyDevices::held_by(claims));
     let settled = |pool: &&super::pools::Pool<'_>| matches!(pool.state, PoolState::Complete);
     if let Some(pool) = pools.concerning(node).find(|pool| !settled(pool)) {
         let (driver, name) = (pool.driver, pool.name);

@@ -11,8 +11,10 @@ mod devices;
 mod dra;
 mod examine;
 mod given;
+mod namespace;
 mod node;
 mod node_selector;
+mod our_pods;
 mod plugin;
 mod pods;
 mod pools;
@@ -22,6 +24,7 @@ mod selector;
 mod separation;
 mod summary;
 mod taints;
+mod two_ledgers;
 
 use perfval_api::{PlacementStatus, Reason};
 
@@ -29,6 +32,7 @@ pub use busy_devices::warnings;
 pub use choose::{choose, examine, explain};
 pub use given::{GivenDevice, Unconfirmed, confirm};
 pub use report::{NodeReport, Obstacle, Taken, TakenBy};
+pub use two_ledgers::intruder;
 
 /// `placement.allocation` of a run that asks for GPUs by `ResourceClaim`s.
 pub const DRA: &str = "DRA";

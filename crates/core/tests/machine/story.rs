@@ -13,7 +13,7 @@ use perfval_core::observed::{
 };
 use perfval_core::workers::WorkerSummary;
 use perfval_core::{Decision, Effect, Observed, Run, Seen, Settings, machine, names};
-use perfval_testkit::inventory::{ClaimBuilder, Cluster};
+use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder};
 use rust_decimal::Decimal;
 use serde_json::{Value, json};
 
@@ -35,6 +35,8 @@ pub struct Story {
     pub settings: Settings,
     pub dynamo: Seen<DynamoApi>,
     pub free: usize,
+    /// Pods with a GPU of a device plugin, on a node where one offers the same GPUs.
+    pub plugin_pods: Option<usize>,
     pub unreadable: bool,
     pub others: Vec<Contender>,
     pub refused: Option<String>,
@@ -92,6 +94,7 @@ impl Story {
                 operator_version: Some("1.4.2".into()),
             }),
             free: 8,
+            plugin_pods: None,
             unreadable: false,
             others: Vec::new(),
             refused: None,
@@ -309,6 +312,11 @@ impl Story {
         let mut cluster = Cluster::of_gpus(8).claim(held);
         if self.shared_gpu {
             cluster = cluster.claim(ClaimBuilder::named("second").holds("n1", "gpu-1"));
+        }
+        if let Some(pods) = self.plugin_pods {
+            cluster = cluster.node(NodeBuilder::named("n1").offers("nvidia.com/gpu", "8"));
+            let pod = |n: usize| PodBuilder::on("n1", &format!("train-{n}")).requests("nvidia.com/gpu", "1");
+            cluster = (0..pods).map(pod).fold(cluster, Cluster::pod);
         }
         Seen::Present(cluster.inventory())
     }

@@ -3,6 +3,7 @@
 mod devices;
 mod given;
 mod ledgers;
+mod namespaces;
 mod nodes;
 mod properties;
 mod reports;

@@ -1,0 +1,52 @@
+use std::collections::BTreeSet;
+
+use kube::{Client, Config};
+use perfval_api::PerfValidation;
+use perfval_cluster::{Cluster, EndpointAccess};
+use perfval_core::inventory::Saved;
+use perfval_core::observed::Need;
+use perfval_core::{Needs, Run, Seen, Settings};
+
+use super::Error;
+
+/// The cluster of the kubeconfig, read as a pass reads it.
+pub fn read(object: &PerfValidation) -> Result<Saved, Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Error::Unreadable(error.to_string()))?;
+    runtime.block_on(observe(object))
+}
+
+async fn observe(object: &PerfValidation) -> Result<Saved, Error> {
+    let config = Config::infer()
+        .await
+        .map_err(|error| Error::Unreadable(format!("{error}; set KUBECONFIG, or give saved objects with --from")))?;
+    let mut object = object.clone();
+    // Quotas are those of a namespace: where kubectl would create the object.
+    object
+        .metadata
+        .namespace
+        .get_or_insert(config.default_namespace.clone());
+    let client = Client::try_from(config).map_err(|error| Error::Unreadable(error.to_string()))?;
+    let (cluster, _) = Cluster::new(client.clone(), client, EndpointAccess::ServiceProxy, String::new());
+    let settings = Settings::default();
+    let run = Run::new(&object, &settings);
+    let needs = Needs {
+        parts: BTreeSet::from([Need::Inventory, Need::OtherRuns]),
+        ..Needs::default()
+    };
+    let seen = cluster.observe(&run, &needs).await;
+    let unread = |why: Option<&str>| Error::Unreadable(why.unwrap_or_default().to_owned());
+    let mut notes = Vec::new();
+    let busy = match seen.other_runs {
+        Seen::Present(runs) => runs,
+        Seen::Absent => {
+            notes.push("PerfValidations are not served here: no node is taken to be a run's".to_owned());
+            Vec::new()
+        }
+        unknown => return Err(unread(unknown.unknown())),
+    };
+    match seen.inventory {
+        Seen::Present(inventory) => Ok(Saved { inventory, busy, notes }),
+        unknown => Err(unread(unknown.unknown())),
+    }
+}

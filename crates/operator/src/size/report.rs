@@ -1,0 +1,136 @@
+use std::fmt;
+
+use perfval_api::{PlacementStatus, Reason};
+use perfval_core::sizing::{NodeReport, Obstacle, Sizing};
+use serde::Serialize;
+
+use super::Error;
+
+/// The answer: data for scripts, a table for people.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// The plan that a run would get.
+    plan: Option<PlacementStatus>,
+    /// Why it would get none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    nodes: Vec<NodeReport>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
+}
+
+impl Report {
+    /// Only the nodes that were asked for, or all; the plan is always that of the whole cluster.
+    pub fn new(
+        nodes: Vec<NodeReport>,
+        sizing: Sizing,
+        notes: Vec<String>,
+        asked_for: &[String],
+    ) -> Result<Self, Error> {
+        let (plan, reason, message) = match sizing {
+            Sizing::Chosen(plan) => (Some(plan), None, None),
+            Sizing::Wait {
+                reason: Reason::InventoryUnreadable,
+                message,
+            } => return Err(Error::Unreadable(message)),
+            Sizing::Wait { reason, message } | Sizing::Refuse { reason, message } => {
+                (None, Some(reason), Some(message))
+            }
+        };
+        if let Some(name) = asked_for
+            .iter()
+            .find(|name| !nodes.iter().any(|node| node.node == **name))
+        {
+            return Err(Error::NoSuchNode {
+                name: name.clone(),
+                nodes: nodes.into_iter().map(|node| node.node).collect(),
+            });
+        }
+        let shown = |node: &NodeReport| asked_for.is_empty() || asked_for.contains(&node.node);
+        Ok(Self {
+            plan,
+            reason: reason.map(Reason::as_str),
+            message,
+            nodes: nodes.into_iter().filter(shown).collect(),
+            notes,
+        })
+    }
+
+    /// Whether a run would get a plan.
+    pub fn has_plan(&self) -> bool {
+        self.plan.is_some()
+    }
+
+    fn rows(&self) -> Vec<[String; 6]> {
+        let head = ["NODE", "BY", "GPUS", "FREE", "USABLE", "WHY"].map(str::to_owned);
+        let row = |node: &NodeReport| {
+            [
+                node.node.clone(),
+                node.allocation.unwrap_or("-").to_owned(),
+                node.total.to_string(),
+                node.free.to_string(),
+                node.usable.to_string(),
+                node.summary(),
+            ]
+        };
+        let with_gpus = self.nodes.iter().filter(|node| !is_without_gpus(node));
+        std::iter::once(head).chain(with_gpus.map(row)).collect()
+    }
+}
+
+fn is_without_gpus(node: &NodeReport) -> bool {
+    node.obstacle == Some(Obstacle::NoGpus)
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rows = self.rows();
+        let mut widths = [0; 6];
+        for row in &rows {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = (*width).max(cell.chars().count());
+            }
+        }
+        for [cells @ .., why] in &rows {
+            for (cell, width) in cells.iter().zip(widths) {
+                write!(f, "{cell:width$}  ")?;
+            }
+            writeln!(f, "{why}")?;
+        }
+        match self.nodes.iter().filter(|node| is_without_gpus(node)).count() {
+            0 => {}
+            1 => writeln!(f, "and one node without GPUs")?,
+            more => writeln!(f, "and {more} nodes without GPUs")?,
+        }
+        writeln!(f)?;
+        match (&self.plan, &self.reason) {
+            (Some(plan), _) => writeln!(
+                f,
+                "plan: {} of {} GPUs on {} ({}){}",
+                plan.gpus,
+                plan.node_gpus,
+                plan.node,
+                plan.allocation,
+                devices(plan)
+            )?,
+            (None, reason) => writeln!(
+                f,
+                "no plan ({}): {}",
+                reason.unwrap_or_default(),
+                self.message.as_deref().unwrap_or_default()
+            )?,
+        }
+        self.notes.iter().try_for_each(|note| writeln!(f, "note: {note}"))
+    }
+}
+
+fn devices(plan: &PlacementStatus) -> String {
+    let names: Vec<&str> = plan.devices.iter().map(|device| device.name.as_str()).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    format!(": probably {}", names.join(", "))
+}

@@ -1,0 +1,220 @@
+//! `perfvalidation-operator size`, run as people run it.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+/// Four nodes: two GPUs of `gpu-1` are held and one is tainted, `gpu-2` is cordoned, a device plugin gives `gpu-3`'s out and
+/// five of those are in use, `cpu-1` has none.
+const DUMP: &str = include_str!("fixtures/dump.yaml");
+
+/// What the program answered.
+#[derive(Debug)]
+struct Answer {
+    code: Option<i32>,
+    out: String,
+    complaint: String,
+}
+
+/// Runs `size` with a dump on standard input.
+fn size(dump: &str, arguments: &[&str]) -> Answer {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_perfvalidation-operator"));
+    command.arg("size").args(arguments).env("KUBECONFIG", "/nonexistent");
+    let streams = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut process = streams.spawn().expect("the program starts");
+    // It may answer without having read everything.
+    let _ = process.stdin.take().expect("its input").write_all(dump.as_bytes());
+    let output = process.wait_with_output().expect("the program ends");
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    Answer {
+        code: output.status.code(),
+        out: text(output.stdout),
+        complaint: text(output.stderr),
+    }
+}
+
+fn sized(dump: &str, arguments: &[&str]) -> (Option<i32>, Value) {
+    let answer = size(dump, &[&["--from", "-", "-o", "json"], arguments].concat());
+    let json = serde_json::from_str(&answer.out).unwrap_or_else(|error| panic!("{error}: {answer:?}"));
+    (answer.code, json)
+}
+
+fn node<'a>(answer: &'a Value, name: &str) -> &'a Value {
+    let nodes = answer["nodes"].as_array().expect("nodes");
+    nodes.iter().find(|node| node["node"] == name).expect(name)
+}
+
+/// A file with a manifest, gone with this value.
+fn manifest(placement: &Value) -> tempfile::NamedTempFile {
+    let object = json!({
+        "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation", "metadata": { "name": "a", "namespace": "perf" },
+        "spec": {
+            "model": { "name": "m" }, "workload": { "image": "i:1.2.1" }, "placement": placement,
+            "gates": [{ "name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "1500" }],
+        },
+    });
+    let mut file = tempfile::NamedTempFile::new().expect("a file");
+    write!(file, "{object}").expect("written");
+    file
+}
+
+#[test]
+fn the_table_shows_every_node_with_gpus_and_the_plan() {
+    let answer = size(DUMP, &["--from", "-"]);
+    assert_eq!(
+        (answer.code, answer.complaint.as_str()),
+        (Some(0), ""),
+        "{}",
+        answer.out
+    );
+    for line in [
+        "NODE   BY            GPUS  FREE  USABLE  WHY",
+        "gpu-1  DRA           8     5     5       5 of 8 GPUs free (",
+        "gpu-2  DRA           8     8     0       is cordoned",
+        "gpu-3  DevicePlugin  8     3     3       3 of 8 GPUs free (5 in use by team-a/serve)",
+        "and one node without GPUs",
+        "plan: 5 of 8 GPUs on gpu-1 (DRA): probably gpu-2, gpu-3, gpu-4, gpu-5, gpu-6",
+        "note: none of these is in it, and the cluster is taken to have none: devicetaintrules, perfvalidations, \
+         resourcequotas, limitranges, bindrequests.scheduling.run.ai",
+        "note: not needed and left alone: 1 Namespace",
+    ] {
+        assert!(answer.out.contains(line), "{line:?} is not in\n{}", answer.out);
+    }
+}
+
+#[test]
+fn a_script_reads_the_same() {
+    let (code, answer) = sized(DUMP, &[]);
+    assert_eq!(code, Some(0));
+    assert_eq!(
+        (&answer["plan"]["node"], &answer["plan"]["gpus"]),
+        (&json!("gpu-1"), &json!(5))
+    );
+    let numbers = |name| {
+        let node = node(&answer, name);
+        (node["gpus"].clone(), node["free"].clone(), node["usable"].clone())
+    };
+    assert_eq!(numbers("gpu-1"), (json!(8), json!(5), json!(5)));
+    assert_eq!(numbers("gpu-3"), (json!(8), json!(3), json!(3)));
+    assert_eq!(node(&answer, "gpu-2")["why"], "Cordoned");
+    assert_eq!(node(&answer, "cpu-1")["why"], "NoGpus");
+
+    let (_, one) = sized(DUMP, &["--node", "gpu-3"]);
+    assert_eq!(one["nodes"].as_array().map(Vec::len), Some(1));
+    assert_eq!(one["plan"]["node"], "gpu-1", "the plan is that of the whole cluster");
+}
+
+#[test]
+fn a_manifest_decides_on_the_plan() {
+    let plugin = manifest(&json!({ "allocation": "DevicePlugin" }));
+    let (code, answer) = sized(DUMP, &["-f", &plugin.path().to_string_lossy()]);
+    assert_eq!((code, &answer["plan"]["node"]), (Some(0), &json!("gpu-3")));
+
+    let all = manifest(&json!({ "minGPUs": 8 }));
+    let path = all.path().to_string_lossy().into_owned();
+    let (code, answer) = sized(DUMP, &["-f", &path]);
+    assert_eq!(
+        (code, &answer["plan"], &answer["reason"]),
+        (Some(1), &Value::Null, &json!("Saturated"))
+    );
+    let table = size(DUMP, &["--from", "-", "-f", &path]);
+    assert_eq!(table.code, Some(1));
+    assert!(
+        table.out.contains("no plan (Saturated): no node for 8 GPUs or more:"),
+        "{}",
+        table.out
+    );
+}
+
+#[test]
+fn the_form_of_a_dump_does_not_matter() {
+    let expected = sized(DUMP, &[]).1;
+    let list: Value = serde_saphyr::from_str(DUMP).expect("YAML");
+    assert_eq!(sized(&list.to_string(), &[]).1, expected, "JSON");
+
+    let items = list["items"].as_array().expect("items");
+    let documents: Vec<String> = items.iter().map(Value::to_string).collect();
+    assert_eq!(
+        sized(&documents.join("\n---\n"), &[]).1,
+        expected,
+        "YAML of several documents"
+    );
+    assert_eq!(
+        sized(&documents.join("\n"), &[]).1,
+        expected,
+        "JSON of several documents"
+    );
+
+    let mut older = list.clone();
+    for item in older["items"].as_array_mut().expect("items") {
+        if item["kind"] == "ResourceSlice" {
+            item["apiVersion"] = json!("resource.k8s.io/v1beta1");
+            for device in item["spec"]["devices"].as_array_mut().expect("devices") {
+                let name = device["name"].take();
+                *device = json!({ "name": name, "basic": device });
+            }
+        }
+    }
+    assert_eq!(sized(&older.to_string(), &[]).1, expected, "v1beta1");
+}
+
+#[test]
+fn what_is_missing_or_broken_is_named() {
+    let without = |kind: &str| {
+        let mut list: Value = serde_saphyr::from_str(DUMP).expect("YAML");
+        let items = list["items"].as_array_mut().expect("items");
+        items.retain(|item| item["kind"] != kind);
+        list.to_string()
+    };
+    let dump = ["--from", "-"];
+    let rows: [(String, &[&str], i32, &str); 8] = [
+        (
+            without("Node"),
+            &dump,
+            2,
+            "there is no Node in it: save it again with `kubectl get nodes,pods,",
+        ),
+        (without("Pod"), &dump, 2, "there is no Pod in it"),
+        (
+            without("ResourceClaim"),
+            &dump,
+            2,
+            "no ResourceClaim in it, and the pod team-a/train uses one",
+        ),
+        ("items: [".to_owned(), &dump, 2, "is neither YAML nor JSON"),
+        ("a: b".to_owned(), &dump, 2, "is no Kubernetes object"),
+        (
+            DUMP.to_owned(),
+            &["--from", "-", "--node", "gpu-9"],
+            2,
+            "there is no node gpu-9: there are cpu-1, gpu-1, gpu-2, gpu-3",
+        ),
+        (
+            String::new(),
+            &["--from", "/nonexistent"],
+            2,
+            "/nonexistent cannot be read",
+        ),
+        (String::new(), &[], 4, "the cluster cannot be read"),
+    ];
+    for (input, arguments, code, says) in rows {
+        let answer = size(&input, arguments);
+        assert_eq!(answer.code, Some(code), "{answer:?}");
+        assert!(
+            answer.complaint.contains(says) && answer.out.is_empty(),
+            "{says:?}: {answer:?}"
+        );
+    }
+    let no_class = size(&without("DeviceClass"), &dump);
+    assert_eq!(no_class.code, Some(0), "{no_class:?}");
+    assert!(
+        no_class.out.contains("the DeviceClass gpu.nvidia.com is missing"),
+        "{}",
+        no_class.out
+    );
+    assert!(no_class.out.contains("plan: 3 of 8 GPUs on gpu-3"), "{}", no_class.out);
+}

@@ -1,0 +1,77 @@
+//! `just bench`: sizing at scale, what one look at a large cluster costs, from the first list to the plan.
+//!
+//! A child process serves nodes, slices, pods and claims in pages over HTTP, as large as real ones; another one, fresh for
+//! each size, reads and decides. The ratios are of one run on one machine; nothing is asserted.
+
+mod measure;
+mod real;
+mod serve;
+
+use std::process::{Command, ExitCode, Stdio};
+
+use measure::Cost;
+
+/// Nodes with eight GPUs each, eight allocated claims and twenty pods.
+const SIZES: [usize; 3] = [500, 1_000, 5_000];
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match arguments[..] {
+        ["serve", nodes] => nodes.parse().map_err(Into::into).and_then(serve::serve),
+        ["measure", nodes] => nodes.parse().map_err(Into::into).and_then(measure::measure),
+        ["cluster", nodes] => nodes.parse().map_err(Into::into).and_then(real::real),
+        _ => compare(),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("scale: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn compare() -> Outcome<()> {
+    println!(" nodes    GPUs  claims    pods   lists MB  observe s  observe CPU s  decide CPU ms  peak MiB above idle");
+    let mut costs = Vec::new();
+    for nodes in SIZES {
+        let cost = measured(nodes)?;
+        println!(
+            "{nodes:>6}  {:>6}  {:>6}  {:>6}  {:>9.1}  {:>9.2}  {:>13.2}  {:>13.1}  {:>19.1}",
+            nodes * 8,
+            nodes * serve::CLAIMS,
+            nodes * serve::PODS,
+            cost.megabytes,
+            cost.observe,
+            cost.observe_cpu,
+            cost.decide_ms,
+            cost.peak_mib,
+        );
+        costs.push((nodes, cost));
+    }
+    if let [(few, smallest), .., (many, largest)] = &costs[..] {
+        println!(
+            "{}x the nodes: {:.1}x the CPU to decide, {:.1}x the CPU to observe, {:.1}x the memory",
+            many / few,
+            largest.decide_ms / smallest.decide_ms,
+            largest.observe_cpu / smallest.observe_cpu,
+            largest.peak_mib / smallest.peak_mib,
+        );
+    }
+    Ok(())
+}
+
+/// A fresh process: memory that an earlier size left behind counts for nothing.
+fn measured(nodes: usize) -> Outcome<Cost> {
+    let child = Command::new(std::env::current_exe()?)
+        .args(["measure", &nodes.to_string()])
+        .stderr(Stdio::inherit())
+        .output()?;
+    if !child.status.success() {
+        return Err(format!("measuring {nodes} nodes failed").into());
+    }
+    Ok(serde_json::from_slice(&child.stdout)?)
+}

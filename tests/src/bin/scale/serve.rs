@@ -1,0 +1,226 @@
+//! A cluster that exists only as pages of JSON, made when they are asked for.
+
+use std::io::{Read as _, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse as _, Response};
+use serde_json::{Value, json};
+
+use super::Outcome;
+
+/// Per node.
+pub const GPUS: usize = 8;
+pub const CLAIMS: usize = 8;
+pub const PODS: usize = 20;
+
+struct Served {
+    nodes: usize,
+    bytes: AtomicUsize,
+}
+
+/// Serves until the process that began it is gone.
+#[tokio::main(flavor = "current_thread")]
+pub async fn serve(nodes: usize) -> Outcome<()> {
+    std::thread::spawn(|| {
+        // Ends with the other side, and not before.
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        std::process::exit(0);
+    });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    println!("http://{}", listener.local_addr()?);
+    std::io::stdout().flush()?;
+    let served = Arc::new(Served {
+        nodes,
+        bytes: AtomicUsize::new(0),
+    });
+    let router = Router::new().fallback(answer).with_state(served);
+    Ok(axum::serve(listener, router).await?)
+}
+
+async fn answer(State(served): State<Arc<Served>>, uri: Uri) -> Response {
+    let nodes = served.nodes;
+    let page = |count: usize, item: fn(usize, usize) -> Value| page(&uri, count, |index| item(index, nodes));
+    let body = match uri.path() {
+        "/served" => json!(served.bytes.load(Ordering::Relaxed)),
+        "/apis/resource.k8s.io/v1/deviceclasses/gpu.nvidia.com" => class(),
+        "/apis/resource.k8s.io/v1/resourceslices" => page(nodes, slice),
+        "/apis/resource.k8s.io/v1/devicetaintrules" => page(0, slice),
+        "/apis/resource.k8s.io/v1/resourceclaims" => page(nodes * CLAIMS, claim),
+        "/api/v1/nodes" => page(nodes, node),
+        "/api/v1/pods" => page(nodes * PODS, pod),
+        _ => return (StatusCode::NOT_FOUND, "404 page not found\n").into_response(),
+    };
+    let text = body.to_string();
+    served.bytes.fetch_add(text.len(), Ordering::Relaxed);
+    ([("content-type", "application/json")], text).into_response()
+}
+
+fn page(uri: &Uri, count: usize, item: impl Fn(usize) -> Value) -> Value {
+    let query = |wanted: &str| {
+        let pairs = uri.query().unwrap_or_default().split('&');
+        let mut values = pairs.filter_map(|pair| pair.strip_prefix(wanted)?.strip_prefix('='));
+        values.find_map(|value| value.parse::<usize>().ok())
+    };
+    let from = query("continue").unwrap_or(0);
+    let to = query("limit").map_or(count, |limit| count.min(from + limit));
+    let next = if to < count { to.to_string() } else { String::new() };
+    let items: Vec<Value> = (from..to).map(item).collect();
+    json!({ "kind": "List", "apiVersion": "v1", "metadata": { "resourceVersion": "1", "continue": next }, "items": items })
+}
+
+pub fn class() -> Value {
+    let selector = "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'";
+    json!({
+        "apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": { "name": "gpu.nvidia.com" },
+        "spec": { "extendedResourceName": "nvidia.com/gpu", "selectors": [{ "cel": { "expression": selector } }] },
+    })
+}
+
+/// What NVIDIA's driver publishes of an H100.
+pub fn slice(index: usize, _: usize) -> Value {
+    let device = |gpu: usize| {
+        json!({
+            "name": format!("gpu-{gpu}"),
+            "attributes": {
+                "type": { "string": "gpu" },
+                "uuid": { "string": format!("GPU-{index:08x}-0000-0000-0000-{gpu:012x}") },
+                "productName": { "string": "NVIDIA H100 80GB HBM3" },
+                "brand": { "string": "Nvidia" },
+                "architecture": { "string": "Hopper" },
+                "cudaComputeCapability": { "version": "9.0.0" },
+                "driverVersion": { "version": "580.105.8" },
+                "cudaDriverVersion": { "version": "13.0.0" },
+                "resource.kubernetes.io/pciBusID": { "string": format!("0000:{gpu:02x}:00.0") },
+                "resource.kubernetes.io/pcieRoot": { "string": format!("pci0000:{gpu:02x}") },
+            },
+            "capacity": { "memory": { "value": "81559Mi" } },
+        })
+    };
+    let devices: Vec<Value> = (0..GPUS).map(device).collect();
+    let mut metadata = metadata(&format!("00000-gpu.nvidia.com-node-{index:05}-x2z4q"), index);
+    metadata["ownerReferences"] =
+        json!([{ "apiVersion": "v1", "kind": "Node", "name": name(index), "uid": uid(index), "controller": true }]);
+    json!({
+        "metadata": metadata,
+        "spec": {
+            "driver": "gpu.nvidia.com", "nodeName": name(index), "devices": devices,
+            "pool": { "name": name(index), "generation": 1, "resourceSliceCount": 1 },
+        },
+    })
+}
+
+/// Every GPU is held, but for those of the last node: what its claims hold is gone.
+pub fn claim(index: usize, nodes: usize) -> Value {
+    let (node, gpu) = (index / CLAIMS, index % CLAIMS);
+    let pool = if node + 1 == nodes {
+        "gone".to_owned()
+    } else {
+        name(node)
+    };
+    let mut metadata = metadata(&format!("worker-{node}-{gpu}-gpu-7x9kq"), index);
+    metadata["namespace"] = json!(format!("team-{}", node % 40));
+    json!({
+        "metadata": metadata,
+        "spec": { "devices": { "requests": [{ "name": "gpu", "exactly": { "deviceClassName": "gpu.nvidia.com", "allocationMode": "ExactCount", "count": 1 } }] } },
+        "status": {
+            "allocation": {
+                "devices": { "results": [{ "request": "gpu", "driver": "gpu.nvidia.com", "pool": pool, "device": format!("gpu-{gpu}") }] },
+                "nodeSelector": { "nodeSelectorTerms": [{ "matchFields": [{ "key": "metadata.name", "operator": "In", "values": [name(node)] }] }] },
+            },
+            "reservedFor": [{ "resource": "pods", "name": format!("worker-{node}-{gpu}"), "uid": uid(index) }],
+        },
+    })
+}
+
+/// A GPU node with the labels of feature discovery and the images of some weeks.
+pub fn node(index: usize, _: usize) -> Value {
+    let labels = (0..60).map(|label| {
+        (
+            format!("feature.node.kubernetes.io/cpu-cpuid.FEATURE{label}"),
+            json!("true"),
+        )
+    });
+    let mut labels: serde_json::Map<String, Value> = labels.collect();
+    labels.insert("kubernetes.io/hostname".to_owned(), json!(name(index)));
+    labels.insert("nvidia.com/gpu.present".to_owned(), json!("true"));
+    let image = |number: usize| {
+        let digest = format!("registry.example.com/team/image-{number}@sha256:{number:064x}");
+        json!({ "names": [digest, format!("registry.example.com/team/image-{number}:v1.{number}.0")], "sizeBytes": 1_000_000 })
+    };
+    let images: Vec<Value> = (0..50).map(image).collect();
+    let condition = |kind: &str, status: &str| {
+        json!({
+            "type": kind, "status": status, "reason": "KubeletHasSufficient", "message": "kubelet has sufficient of it",
+            "lastHeartbeatTime": "2026-11-20T10:00:00Z", "lastTransitionTime": "2026-11-20T10:00:00Z",
+        })
+    };
+    let conditions = ["MemoryPressure", "DiskPressure", "PIDPressure"].map(|kind| condition(kind, "False"));
+    let mut conditions = conditions.to_vec();
+    conditions.push(condition("Ready", "True"));
+    let amounts = json!({
+        "cpu": "192", "memory": "2113496124Ki", "pods": "110", "ephemeral-storage": "7441432Mi", "hugepages-1Gi": "0", "hugepages-2Mi": "0",
+    });
+    let mut metadata = metadata(&name(index), index);
+    metadata["labels"] = Value::Object(labels);
+    json!({
+        "metadata": metadata,
+        "spec": { "podCIDR": "10.0.0.0/24", "providerID": format!("cloud:///zone/{index}") },
+        "status": {
+            "allocatable": amounts, "capacity": amounts, "conditions": conditions, "images": images,
+            "addresses": [{ "type": "InternalIP", "address": "10.1.2.3" }, { "type": "Hostname", "address": name(index) }],
+        },
+    })
+}
+
+pub fn pod(index: usize, _: usize) -> Value {
+    let (node, number) = (index / PODS, index % PODS);
+    let environment: Vec<Value> = (0..20)
+        .map(|variable| json!({ "name": format!("VARIABLE_{variable}"), "value": format!("value-{variable}-of-some-length") }))
+        .collect();
+    let mounts: Vec<Value> = (0..5)
+        .map(|mount| json!({ "name": format!("volume-{mount}"), "mountPath": format!("/var/lib/mount-{mount}"), "readOnly": true }))
+        .collect();
+    let container = json!({
+        "name": "main", "image": "registry.example.com/team/image:v1.2.3", "env": environment, "volumeMounts": mounts,
+        "resources": { "requests": { "cpu": "500m", "memory": "1Gi" }, "limits": { "memory": "2Gi" } },
+    });
+    let mut metadata = metadata(&format!("worker-{node}-{number}"), index);
+    metadata["namespace"] = json!(format!("team-{}", node % 40));
+    metadata["labels"] =
+        json!({ "app.kubernetes.io/name": "worker", "app.kubernetes.io/instance": format!("worker-{node}") });
+    json!({
+        "metadata": metadata,
+        "spec": { "nodeName": name(node), "containers": [container], "serviceAccountName": "default", "schedulerName": "default-scheduler" },
+        "status": {
+            "phase": "Running", "podIP": "10.0.0.1", "startTime": "2026-11-20T10:00:00Z",
+            "conditions": [{ "type": "Ready", "status": "True", "lastTransitionTime": "2026-11-20T10:00:00Z" }],
+            "containerStatuses": [{
+                "name": "main", "image": "registry.example.com/team/image:v1.2.3", "imageID": "sha256:0", "ready": true, "restartCount": 0,
+                "state": { "running": { "startedAt": "2026-11-20T10:00:00Z" } },
+                "resources": { "requests": { "cpu": "500m", "memory": "1Gi" } }, "allocatedResources": { "cpu": "500m", "memory": "1Gi" },
+            }],
+        },
+    })
+}
+
+fn metadata(name: &str, index: usize) -> Value {
+    let fields = (0..30)
+        .map(|field| (format!("f:field-{field}"), json!({})))
+        .collect::<serde_json::Map<_, _>>();
+    json!({
+        "name": name, "uid": uid(index), "resourceVersion": index.to_string(), "creationTimestamp": "2026-11-20T10:00:00Z",
+        "managedFields": [{ "manager": "controller", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": { "f:spec": fields } }],
+    })
+}
+
+fn name(index: usize) -> String {
+    format!("node-{index:05}")
+}
+
+fn uid(index: usize) -> String {
+    format!("00000000-0000-0000-0000-{index:012x}")
+}
