@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Toleration;
+use k8s_openapi::api::resource::v1::DeviceToleration;
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,12 @@ pub struct PlacementSpec {
     #[schemars(length(max = 253))]
     #[x_kube(validation = rules::object_name())]
     pub device_class_name: String,
+    /// Tolerations of the claims for tainted devices, such as GPUs taken out of service that are to be tested.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    #[x_kube(validation = Rule::new("self.all(t, (!has(t.operator) || t.operator in ['Exists', 'Equal']) && (!has(t.effect) || t.effect in ['NoSchedule', 'NoExecute']))")
+        .message("write operator Exists or Equal, and effect NoSchedule or NoExecute, or leave them out"))]
+    pub device_tolerations: Vec<DeviceToleration>,
     /// Extended resource of the device plugin.
     #[serde(default = "default_resource_name")]
     #[schemars(length(max = 253))]
@@ -78,6 +85,7 @@ impl Default for PlacementSpec {
             tolerations: Vec::new(),
             allocation: AllocationMode::default(),
             device_class_name: default_device_class_name(),
+            device_tolerations: Vec::new(),
             resource_name: default_resource_name(),
             frontend: default_frontend(),
             min_gpus: default_min_gpus(),

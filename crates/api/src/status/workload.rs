@@ -27,6 +27,9 @@ pub struct PlacementStatus {
     /// When this plan was first read; a second equal reading confirms it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen_at: Option<DateTime<Utc>>,
+    /// CEL expressions that the workers' claims carry beside their class: what the scheduler must not give them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub selectors: Vec<String>,
     /// Tolerations the pods carry.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tolerations: Vec<k8s_openapi::api::core::v1::Toleration>,

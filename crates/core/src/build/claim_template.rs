@@ -1,23 +1,31 @@
 use k8s_openapi::api::resource::v1::{
-    DeviceClaim, DeviceRequest, ExactDeviceRequest, ResourceClaimSpec, ResourceClaimTemplate, ResourceClaimTemplateSpec,
+    CELDeviceSelector, DeviceClaim, DeviceRequest, DeviceSelector, ExactDeviceRequest, ResourceClaimSpec,
+    ResourceClaimTemplate, ResourceClaimTemplateSpec,
 };
 use kube::core::ObjectMeta;
 
 use super::meta::{labels, metadata};
+use super::pod::non_empty;
 use crate::{Run, names};
 
 /// Name of the one request in a worker's claim, and of the claim in its pod.
 pub const GPU: &str = "gpu";
 
-/// The claim template of the workers: one whole device of the class each. The labels are on the claims too, so that
+/// The claim template of the workers: one whole device of the class each, and none that the plan excludes. The labels are on the claims too, so that
 /// cleanup can wait for them.
 pub fn claim_template(run: &Run<'_>) -> ResourceClaimTemplate {
+    let selectors = run.placement().map(|plan| plan.selectors.clone()).unwrap_or_default();
+    let selector = |expression| DeviceSelector {
+        cel: Some(CELDeviceSelector { expression }),
+    };
     let request = DeviceRequest {
         name: GPU.to_owned(),
         exactly: Some(ExactDeviceRequest {
             device_class_name: run.spec().placement.device_class_name.clone(),
             allocation_mode: Some("ExactCount".to_owned()),
             count: Some(1),
+            selectors: non_empty(selectors.into_iter().map(selector).collect()),
+            tolerations: non_empty(run.spec().placement.device_tolerations.clone()),
             ..ExactDeviceRequest::default()
         }),
         first_available: None,

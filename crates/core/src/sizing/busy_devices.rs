@@ -1,17 +1,21 @@
 //! Devices that claims hold, whoever reserved them and whether or not they are being deleted.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 
-use super::pools::{DeviceId, pools};
+use super::pools::{DeviceId, Pools};
 use crate::inventory::{ClaimUse, Inventory};
 
-/// Devices in use, with the claims that hold them.
+/// Devices in use, with the claims that hold them: wholes and shares alike.
 #[derive(Default)]
 pub struct BusyDevices<'a> {
-    /// Given to one claim as a whole.
-    whole: BTreeMap<DeviceId<'a>, Vec<&'a str>>,
-    /// Given to any number of claims in shares.
-    shared: BTreeSet<DeviceId<'a>>,
+    holders: HashMap<DeviceId<'a>, Vec<Holder<'a>>>,
+}
+
+/// A claim that holds a device.
+struct Holder<'a> {
+    claim: &'a str,
+    /// Only a share of it, so that other claims may hold it too.
+    share: bool,
 }
 
 impl<'a> BusyDevices<'a> {
@@ -25,11 +29,10 @@ impl<'a> BusyDevices<'a> {
                     pool: &held.pool,
                     device: &held.device,
                 };
-                if held.shared {
-                    busy.shared.insert(id);
-                } else {
-                    busy.whole.entry(id).or_default().push(&claim.name);
-                }
+                busy.holders.entry(id).or_default().push(Holder {
+                    claim: &claim.name,
+                    share: held.shared,
+                });
             }
         }
         busy
@@ -37,7 +40,15 @@ impl<'a> BusyDevices<'a> {
 
     /// Whether any claim holds a device or a share of it.
     pub fn contains(&self, id: &DeviceId<'_>) -> bool {
-        self.whole.contains_key(id) || self.shared.contains(id)
+        self.holders.contains_key(id)
+    }
+
+    /// The claims that hold a device, by name.
+    pub fn holders(&self, id: &DeviceId<'_>) -> Vec<&'a str> {
+        let holders = self.holders.get(id).into_iter().flatten();
+        let mut names: Vec<&str> = holders.map(|holder| holder.claim).collect();
+        names.sort_unstable();
+        names
     }
 }
 
@@ -47,20 +58,22 @@ pub fn warnings(inventory: &Inventory) -> Vec<String> {
     let (Some(slices), Some(claims)) = (inventory.slices.present(), inventory.claims.present()) else {
         return Vec::new();
     };
-    let pools = pools(slices);
+    let pools = Pools::of(slices);
     let published: BTreeSet<DeviceId<'_>> = pools.iter().flat_map(|pool| pool.devices().map(|(id, _)| id)).collect();
+    let busy = BusyDevices::of(claims);
+    let whole = |holders: &[Holder<'_>]| holders.iter().filter(|holder| !holder.share).count();
+    let mut held: Vec<(&DeviceId<'_>, usize)> = busy.holders.iter().map(|(id, all)| (id, whole(all))).collect();
+    held.retain(|(_, whole)| *whole > 0);
+    held.sort();
     let mut warnings = Vec::new();
-    for (id, mut holders) in BusyDevices::of(claims).whole {
-        holders.sort_unstable();
+    for (id, whole) in held {
         let device = format!("{}/{}/{}", id.driver, id.pool, id.device);
-        if !published.contains(&id) {
-            warnings.push(format!(
-                "{device} is held by {}, but no ResourceSlice has it",
-                holders.join(", ")
-            ));
+        let holders = busy.holders(id).join(", ");
+        if !published.contains(id) {
+            warnings.push(format!("{device} is held by {holders}, but no ResourceSlice has it"));
         }
-        if holders.len() > 1 {
-            warnings.push(format!("{device} is held twice: by {}", holders.join(", ")));
+        if whole > 1 {
+            warnings.push(format!("{device} is held twice: by {holders}"));
         }
     }
     warnings

@@ -25,17 +25,23 @@ impl<'a> Counters<'a> {
     pub fn take(&mut self, device: &'a Device) {
         for (key, amount) in amounts(&device.consumes) {
             if let Some(left) = self.left.get_mut(&key) {
-                *left -= amount.unwrap_or_default();
+                *left = left.saturating_sub(amount.unwrap_or_default());
             }
         }
     }
 
-    /// Whether everything that a device consumes is still there.
+    /// Whether everything that a device consumes is still there. While any counter of the pool is overdrawn, the
+    /// scheduler gives out none of the devices that consume counters.
     pub fn suffice(&self, device: &Device) -> bool {
-        amounts(&device.consumes).all(|(key, amount)| {
-            let left = self.left.get(&key).copied().unwrap_or_default();
-            amount.is_some_and(|amount| amount <= left)
-        })
+        if device.consumes.is_empty() {
+            return true;
+        }
+        let overdrawn = self.left.values().any(|left| *left < Decimal::ZERO);
+        !overdrawn
+            && amounts(&device.consumes).all(|(key, amount)| {
+                let left = self.left.get(&key).copied().unwrap_or_default();
+                amount.is_some_and(|amount| amount <= left)
+            })
     }
 }
 
@@ -47,28 +53,29 @@ pub fn fault(pool: &Pool<'_>) -> Option<String> {
         if !sets.insert(&**set) {
             return Some(format!("two counter sets are called {set}"));
         }
-        for Counter { name, value } in counters {
-            if let Err(text) = value {
-                return Some(format!("counter {set}/{name} is not a number: {text}"));
-            }
-            known.insert((&**set, &**name));
-        }
+        known.extend(counters.iter().map(|counter| (&**set, &*counter.name)));
+    }
+    let shared = pool.slices().flat_map(|slice| amounts(&slice.shared_counters));
+    if let Some(((set, counter), _)) = shared.into_iter().find(|(_, amount)| amount.is_none()) {
+        return Some(format!("counter {set}/{counter} is not an amount"));
     }
     pool.devices().find_map(|(id, device)| {
-        let ((set, counter), _) =
+        let ((set, counter), amount) =
             amounts(&device.consumes).find(|(key, amount)| !known.contains(key) || amount.is_none())?;
-        Some(format!(
-            "{} consumes {set}/{counter}, which the pool does not have",
-            id.device
-        ))
+        Some(match amount {
+            Some(_) => format!("{} consumes {set}/{counter}, which the pool does not have", id.device),
+            None => format!("what {} consumes of {set}/{counter} is not an amount", id.device),
+        })
     })
 }
 
-/// Amounts by set and counter; none for one that is not a number.
+/// Amounts by set and counter. None for one that is no quantity, or a negative one: that would give other devices what
+/// nobody has.
 fn amounts(sets: &[Consumption]) -> impl Iterator<Item = ((&str, &str), Option<Decimal>)> {
     sets.iter().flat_map(|Consumption { set, counters }| {
+        let amount = |value: &Result<Decimal, _>| value.as_ref().ok().copied().filter(|value| *value >= Decimal::ZERO);
         counters
             .iter()
-            .map(move |Counter { name, value }| ((&**set, &**name), value.as_ref().ok().copied()))
+            .map(move |Counter { name, value }| ((&**set, &**name), amount(value)))
     })
 }

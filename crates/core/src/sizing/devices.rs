@@ -1,13 +1,14 @@
 //! Which devices of a node a worker could get.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
+use k8s_openapi::api::resource::v1::DeviceToleration;
 use serde_json::Value;
 
 use super::busy_devices::BusyDevices;
 use super::counters::Counters;
 use super::pools::{DeviceId, Pool};
+use super::report::{Taken, TakenBy};
 use super::selector::{NotEvaluable, Selectors};
 use super::taints::device_taint;
 use crate::inventory::{Attribute, Device, Node};
@@ -17,109 +18,93 @@ use crate::inventory::{Attribute, Device, Node};
 pub struct NodeDevices<'a> {
     /// Those that workers would get, in the order in which they would get them.
     pub free: Vec<(DeviceId<'a>, &'a Device)>,
-    /// All others.
-    pub rejected: Vec<(DeviceId<'a>, Rejection)>,
+    /// All others, and why.
+    pub taken: Vec<(DeviceId<'a>, &'a Device, TakenBy)>,
 }
 
-/// Why a worker cannot get a device.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Rejection {
-    /// A claim holds it.
-    InUse,
-    /// The driver gives it to many claims at once, and a worker needs a whole GPU.
-    Shareable,
-    /// It is tainted; the taint's key or the rule's name.
-    Tainted(String),
-    /// It would only be attached after the pod is bound.
-    BindsLater,
-    /// Another device of the same physical GPU is in use.
-    TwinInUse,
-    /// The counters it consumes are used up, such as by a MIG partition of it.
-    CountersUsedUp,
-}
-
-impl fmt::Display for Rejection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::InUse => f.write_str("in use"),
-            Self::Shareable => f.write_str("given out in shares (allowMultipleAllocations, a setting of the driver)"),
-            Self::Tainted(by) => write!(f, "tainted ({by})"),
-            Self::BindsLater => f.write_str("attached only after binding (bindingConditions)"),
-            Self::TwinInUse => f.write_str("in use through another device of the same GPU"),
-            Self::CountersUsedUp => f.write_str("used up by partitions"),
-        }
-    }
-}
-
-impl NodeDevices<'_> {
+impl<'a> NodeDevices<'a> {
     /// Devices of the class, free or not.
-    pub fn total(&self) -> usize {
-        self.free.len() + self.rejected.len()
+    pub fn all(&self) -> impl Iterator<Item = (DeviceId<'a>, &'a Device)> + '_ {
+        let taken = self.taken.iter().map(|(id, device, _)| (*id, *device));
+        self.free.iter().copied().chain(taken)
     }
 
-    /// Devices that no waiting makes a worker's.
-    pub fn never_free(&self) -> usize {
-        let never = |rejection: &Rejection| matches!(rejection, Rejection::Shareable | Rejection::BindsLater);
-        self.rejected.iter().filter(|(_, rejection)| never(rejection)).count()
-    }
-
-    /// `6 in use, 1 tainted (gpu.nvidia.com/xid)`.
-    pub fn rejections(&self) -> String {
-        let mut counts: BTreeMap<&Rejection, usize> = BTreeMap::new();
-        for (_, rejection) in &self.rejected {
-            *counts.entry(rejection).or_default() += 1;
+    /// The devices that are not free, counted by what stands against them.
+    pub fn tally(&self, busy: &BusyDevices<'_>) -> Vec<Taken> {
+        let mut kinds: BTreeMap<&TakenBy, Vec<DeviceId<'_>>> = BTreeMap::new();
+        for (id, _, by) in &self.taken {
+            kinds.entry(by).or_default().push(*id);
         }
-        let texts: Vec<String> = counts
-            .into_iter()
-            .map(|(rejection, count)| format!("{count} {rejection}"))
-            .collect();
-        texts.join(", ")
+        let tally = |(by, ids): (&TakenBy, Vec<DeviceId<'_>>)| {
+            let holders = ids.iter().flat_map(|id| busy.holders(id)).map(str::to_owned);
+            Taken::by(by.clone(), count(ids.len()), holders)
+        };
+        kinds.into_iter().map(tally).collect()
     }
 }
 
-/// Gives one device after the other to identical claims of the class, as the scheduler does: first fit, nothing is moved
-/// afterwards. `pools` are those that can be counted.
+/// A number of devices, as the API writes it.
+pub fn count(devices: usize) -> i64 {
+    i64::try_from(devices).unwrap_or(i64::MAX)
+}
+
+/// What a worker's claim asks for, beside its class.
+pub struct Request<'a> {
+    pub selectors: &'a Selectors,
+    pub tolerations: &'a [DeviceToleration],
+}
+
+/// Gives one device after the other to identical claims, as the scheduler does: first fit, nothing is moved afterwards,
+/// pools with devices that are attached after binding come last. `pools` are those of the node that can be counted, by
+/// driver and name.
 pub fn first_fit<'a>(
     pools: &[&Pool<'a>],
     node: &Node,
     busy: &BusyDevices<'a>,
     rules: &[Value],
-    selectors: &Selectors,
+    request: &Request<'_>,
 ) -> Result<NodeDevices<'a>, NotEvaluable> {
-    let on_node = || pools.iter().flat_map(|pool| pool.devices_of(node));
-    let mut held: Vec<PhysicalGpu<'a>> = on_node()
+    let mut held: Vec<PhysicalGpu<'a>> = pools
+        .iter()
+        .flat_map(|pool| pool.devices_of(node))
         .filter(|(id, _)| busy.contains(id))
         .map(|(id, device)| PhysicalGpu::of(&id, device))
         .collect();
+    let mut pools = pools.to_vec();
+    pools.sort_by_key(|pool| pool.binds_later(node));
 
     let mut found = NodeDevices::default();
+    // Once a worker would wait for such a device, nobody can say what the next one gets.
+    let mut behind_late_one = false;
     for pool in pools {
         let mut counters = Counters::of(pool);
         pool.devices()
             .filter(|(id, _)| busy.contains(id))
             .for_each(|(_, device)| counters.take(device));
-        for (id, device) in pool.devices_of(node) {
-            if !selectors.match_device(id.driver, device)? {
+        for (id, device, here) in pool.walked_for(node) {
+            // The scheduler asks about a slice's devices of other nodes too, and gives up where that fails.
+            if !request.selectors.match_device(id.driver, device)? || !here {
                 continue;
             }
             let gpu = PhysicalGpu::of(&id, device);
-            let rejection = if busy.contains(&id) {
-                Some(Rejection::InUse)
+            let taken_by = if busy.contains(&id) {
+                Some(TakenBy::InUse)
             } else if device.shareable {
-                Some(Rejection::Shareable)
-            } else if let Some(taint) = device_taint(&id, device, rules) {
-                Some(Rejection::Tainted(taint))
-            } else if device.binds_later {
-                Some(Rejection::BindsLater)
-            } else if held.iter().any(|other| other.excludes(&gpu)) {
-                Some(Rejection::TwinInUse)
+                Some(TakenBy::Shareable)
+            } else if let Some(taint) = device_taint(&id, device, rules, request.tolerations) {
+                Some(TakenBy::Tainted { taint })
             } else if !counters.suffice(device) {
-                Some(Rejection::CountersUsedUp)
+                Some(TakenBy::CountersUsedUp)
+            } else if held.iter().any(|other| other.excludes(&gpu)) {
+                Some(TakenBy::TwinInUse)
+            } else if behind_late_one || device.binds_later {
+                behind_late_one = true;
+                Some(TakenBy::BindsLater)
             } else {
                 None
             };
-            if let Some(rejection) = rejection {
-                found.rejected.push((id, rejection));
+            if let Some(by) = taken_by {
+                found.taken.push((id, device, by));
             } else {
                 counters.take(device);
                 held.push(gpu);

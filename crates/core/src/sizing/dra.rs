@@ -2,43 +2,44 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::resource::v1::DeviceClass;
-use perfval_api::Reason;
+use k8s_openapi::api::resource::v1::{DeviceClass, DeviceToleration};
+use perfval_api::PlacementSpec;
 use serde_json::Value;
 
 use super::busy_devices::BusyDevices;
-use super::devices::{NodeDevices, first_fit};
-use super::pools::{Pool, PoolState, pools};
+use super::devices::{NodeDevices, Request, first_fit};
+use super::pools::{Pool, PoolState, Pools};
+use super::report::Obstacle;
 use super::selector::{NotEvaluable, Selectors};
 use crate::Seen;
 use crate::inventory::{Inventory, Node};
 
-/// Why the devices of a node cannot be counted.
-pub type Obstacle = (Reason, String);
-
 /// All devices of the cluster, and who holds them.
 pub struct Dra<'a> {
-    pools: Vec<Pool<'a>>,
+    pools: Pools<'a>,
     busy: BusyDevices<'a>,
     rules: Vec<Value>,
     selectors: Result<Selectors, Obstacle>,
+    tolerations: &'a [DeviceToleration],
     /// Drivers whose devices are GPUs, or may be.
     gpu_drivers: BTreeSet<&'a str>,
 }
 
 impl<'a> Dra<'a> {
     /// Reads the ledger; parts that are absent are empty.
-    pub fn read(inventory: &'a Inventory, class_name: &str) -> Self {
-        let pools = pools(inventory.slices.present().map(Vec::as_slice).unwrap_or_default());
-        let selectors = selectors(&inventory.device_class, class_name);
+    pub fn read(inventory: &'a Inventory, placement: &'a PlacementSpec) -> Self {
+        let pools = Pools::of(inventory.slices.present().map(Vec::as_slice).unwrap_or_default());
+        let class = &placement.device_class_name;
+        let selectors = selectors(&inventory.device_class, class);
         let mut rules = inventory.taint_rules.present().cloned().unwrap_or_default();
         rules.sort_by_key(|rule| rule.pointer("/metadata/name").map(Value::to_string));
         Self {
-            gpu_drivers: gpu_drivers(&pools, class_name, selectors.as_ref().ok()),
+            gpu_drivers: gpu_drivers(&pools, class, selectors.as_ref().ok()),
             busy: BusyDevices::of(inventory.claims.present().map(Vec::as_slice).unwrap_or_default()),
             pools,
             rules,
             selectors,
+            tolerations: &placement.device_tolerations,
         }
     }
 
@@ -52,56 +53,66 @@ impl<'a> Dra<'a> {
         !self.gpu_drivers.is_empty()
     }
 
-    /// Why a node's pools are not to be counted yet, if so.
+    /// Who holds the devices.
+    pub fn busy(&self) -> &BusyDevices<'a> {
+        &self.busy
+    }
+
+    /// Why a node's pools are not to be counted now, if so.
     pub fn unsettled(&self, node: &Node) -> Option<Obstacle> {
         self.gpu_pools(node).find_map(|pool| {
-            let (driver, name) = (pool.driver, pool.name);
-            let why = match pool.state() {
-                PoolState::Complete => return None,
-                PoolState::Incomplete { present, announced } => {
-                    format!("{driver} is still publishing: pool {name} has {present} of {announced} slices")
-                }
-                PoolState::Invalid(why) => format!("pool {name} of {driver} is invalid: {why}"),
-            };
-            Some((Reason::PoolUnsettled, why))
+            let (driver, name) = (pool.driver.to_owned(), pool.name.to_owned());
+            match &pool.state {
+                PoolState::Complete => None,
+                PoolState::Incomplete { present, announced } => Some(Obstacle::PoolIncomplete {
+                    driver,
+                    pool: name,
+                    slices: *present,
+                    announced: *announced,
+                }),
+                PoolState::Invalid(fault) => Some(Obstacle::PoolInvalid {
+                    driver,
+                    pool: name,
+                    fault: fault.clone(),
+                }),
+            }
         })
     }
 
     /// The devices of the class on a node whose pools are settled.
     pub fn devices(&self, node: &Node) -> Result<NodeDevices<'a>, Obstacle> {
-        let selectors = self.selectors.as_ref().map_err(Clone::clone)?;
+        let request = Request {
+            selectors: self.selectors.as_ref().map_err(Clone::clone)?,
+            tolerations: self.tolerations,
+        };
         let countable: Vec<&Pool<'a>> = self
             .pools
-            .iter()
-            .filter(|pool| pool.state() == PoolState::Complete)
+            .concerning(node)
+            .filter(|pool| pool.state == PoolState::Complete)
             .collect();
-        first_fit(&countable, node, &self.busy, &self.rules, selectors).map_err(not_evaluable)
+        first_fit(&countable, node, &self.busy, &self.rules, &request).map_err(not_evaluable)
     }
 
     fn gpu_pools(&self, node: &Node) -> impl Iterator<Item = &Pool<'a>> {
         self.pools
-            .iter()
-            .filter(move |pool| self.gpu_drivers.contains(pool.driver) && pool.concerns(node))
+            .concerning(node)
+            .filter(|pool| self.gpu_drivers.contains(pool.driver))
     }
 }
 
 fn selectors(class: &Seen<DeviceClass>, name: &str) -> Result<Selectors, Obstacle> {
     let Some(class) = class.present() else {
-        let why = format!("devices are published, but the DeviceClass {name} is missing: the driver is half installed");
-        return Err((Reason::DeviceClassMissing, why));
+        return Err(Obstacle::ClassMissing { class: name.to_owned() });
     };
     Selectors::compile(class).map_err(not_evaluable)
 }
 
-fn not_evaluable(NotEvaluable(why): NotEvaluable) -> Obstacle {
-    (
-        Reason::SelectorNotEvaluable,
-        format!("the class's selector cannot be evaluated: {why}"),
-    )
+fn not_evaluable(NotEvaluable(fault): NotEvaluable) -> Obstacle {
+    Obstacle::NotEvaluable { fault }
 }
 
 /// By name, as others tell GPUs from network cards and compute domains; and whoever has a device of the class.
-fn gpu_drivers<'a>(pools: &[Pool<'a>], class_name: &str, selectors: Option<&Selectors>) -> BTreeSet<&'a str> {
+fn gpu_drivers<'a>(pools: &Pools<'a>, class_name: &str, selectors: Option<&Selectors>) -> BTreeSet<&'a str> {
     let by_name = |pool: &Pool<'_>| pool.driver == class_name || pool.driver.contains("gpu");
     let by_class = |pool: &Pool<'_>| {
         let of_class = |selectors: &Selectors| {

@@ -1,13 +1,15 @@
-//! One node: the plan for it, or the reason against it.
+//! One node: how many GPUs a run could have there, or what stands against it.
 
-use perfval_api::{AllocationMode, DeviceStatus, PerfValidationSpec, PlacementStatus, Reason};
+use perfval_api::{AllocationMode, DeviceStatus, PerfValidationSpec, PlacementStatus};
 
-use super::devices::{NodeDevices, attribute};
-use super::dra::{Dra, Obstacle};
+use super::devices::{NodeDevices, attribute, count};
+use super::dra::Dra;
 use super::node::{ineligible, says_it_has_gpus, tolerations};
+use super::plugin::PluginGpus;
 use super::pods::PodsByNode;
+use super::report::{NodeReport, Obstacle, Taken};
 use super::room::room;
-use super::{DEVICE_PLUGIN, DRA, plugin};
+use super::{DEVICE_PLUGIN, DRA, plugin, separation};
 use crate::inventory::{Attribute, Node};
 use crate::observed::OtherRun;
 
@@ -19,159 +21,163 @@ pub struct World<'a> {
     pub busy: &'a [OtherRun],
 }
 
-/// A node that will do.
-pub struct Candidate {
-    /// GPUs that a run could have, before `maxGPUs`.
-    pub usable: i64,
-    pub plan: PlacementStatus,
+/// The GPUs of a node, as the one who gives them out counts them.
+enum Gpus<'a> {
+    ByClaims {
+        devices: NodeDevices<'a>,
+        /// CEL that the claims carry beside their class.
+        selectors: Vec<String>,
+    },
+    ByPlugin(PluginGpus),
 }
 
-/// Who gives out the GPUs of a node.
-enum Ledger {
-    Claims,
-    Plugin(plugin::PluginGpus),
-}
+impl<'a> World<'a> {
+    /// What a node offers, and what stands against it.
+    pub fn report(&self, node: &Node) -> NodeReport {
+        let counted = self.count(node);
+        let mut report = NodeReport {
+            node: node.name.to_string(),
+            ..NodeReport::default()
+        };
+        if let Ok(gpus) = &counted {
+            report.allocation = Some(gpus.allocation());
+            (report.total, report.free) = (gpus.total(), gpus.free());
+            report.taken = gpus.taken(&self.dra);
+        }
+        report.obstacle = match counted.err() {
+            Some(Obstacle::NoGpus) => Some(Obstacle::NoGpus),
+            uncounted => ineligible(node, self.spec)
+                .or_else(|| self.held_by_run(node))
+                .or(uncounted)
+                .or_else(|| self.too_few(&report))
+                .or_else(|| self.fill(&mut report, node)),
+        };
+        report
+    }
 
-impl World<'_> {
-    /// A plan for a node, the reason against it, or nothing for a node that has no GPUs at all.
-    pub fn examine(&self, node: &Node) -> Result<Option<Candidate>, Obstacle> {
+    /// The plan of a run on a node without obstacle.
+    pub fn plan(&self, node: &Node, report: &NodeReport) -> Option<PlacementStatus> {
+        let gpus = self.count(node).ok()?;
+        let max = self.spec.placement.max_gpus.map_or(i64::MAX, i64::from);
+        let plan = PlacementStatus {
+            node: report.node.clone(),
+            allocation: gpus.allocation().to_owned(),
+            gpus: report.usable.min(max),
+            node_gpus: report.total,
+            tolerations: tolerations(node, self.spec),
+            ..PlacementStatus::default()
+        };
+        Some(match gpus {
+            Gpus::ByClaims { devices, selectors } => PlacementStatus {
+                selectors,
+                ..described(plan, &devices)
+            },
+            Gpus::ByPlugin(_) => PlacementStatus {
+                product: node.label("nvidia.com/gpu.product").map(str::to_owned),
+                driver_version: node.label("nvidia.com/cuda.driver-version.full").map(str::to_owned),
+                ..plan
+            },
+        })
+    }
+
+    fn count(&self, node: &Node) -> Result<Gpus<'a>, Obstacle> {
         let plugin = plugin::count(node, &self.spec.placement.resource_name, self.pods.on(node));
         let unsettled = self.dra.unsettled(node);
         let has_devices = self.dra.has_gpus(node);
         if !has_devices && plugin.is_none() && unsettled.is_none() && !says_it_has_gpus(node) {
-            return Ok(None);
-        }
-        if let Some(why) = ineligible(node, self.spec) {
-            return Err((Reason::NoCandidateNode, why));
-        }
-        if let Some(other) = self
-            .busy
-            .iter()
-            .filter(|other| *other.node == *node.name)
-            .map(|other| &other.name)
-            .min()
-        {
-            return Err((Reason::NodeBusy, format!("is held by the run of {other}")));
+            return Err(Obstacle::NoGpus);
         }
         if let Some(unsettled) = unsettled {
             return Err(unsettled);
         }
-        let candidate = match self.ledger(has_devices, plugin)? {
-            Ledger::Claims => self.by_claims(node)?,
-            Ledger::Plugin(gpus) => self.by_plugin(node, gpus)?,
-        };
-        Ok(Some(candidate))
-    }
-
-    /// Two ledgers over the same GPUs do not see each other, so a node with both is nobody's.
-    fn ledger(&self, has_devices: bool, plugin: Option<plugin::PluginGpus>) -> Result<Ledger, Obstacle> {
-        let resource = &self.spec.placement.resource_name;
+        let resource = || self.spec.placement.resource_name.clone();
         match (has_devices, plugin, self.spec.placement.allocation) {
-            (true, Some(_), _) => Err((
-                Reason::MixedAllocation,
-                format!("gives its GPUs out by ResourceSlices and as {resource} at once: turn one of them off"),
-            )),
-            (true, None, AllocationMode::Auto | AllocationMode::Dra) => Ok(Ledger::Claims),
-            (true, None, AllocationMode::DevicePlugin) => Err((
-                Reason::NoCandidateNode,
-                format!("gives its GPUs out by DRA only, and {resource} was asked for"),
-            )),
-            (false, Some(gpus), AllocationMode::Auto | AllocationMode::DevicePlugin) => Ok(Ledger::Plugin(gpus)),
-            (false, Some(_), AllocationMode::Dra) => Err((
-                Reason::NoCandidateNode,
-                format!("gives its GPUs out as {resource} only, and DRA was asked for"),
-            )),
-            (false, None, _) => Err((
-                Reason::NoDevicesPublished,
-                format!(
-                    "is labelled as having GPUs, but neither ResourceSlices nor {resource} offer any: if the DRA plugin \
-                     started before the driver, restart the plugin's pod"
-                ),
-            )),
+            // Two ledgers over the same GPUs do not see each other.
+            (true, Some(_), _) => Err(Obstacle::TwoLedgers {
+                resource: resource(),
+                fault: "turn one of them off".to_owned(),
+            }),
+            (true, None, AllocationMode::Auto | AllocationMode::Dra) => self.count_devices(node),
+            (true, None, AllocationMode::DevicePlugin) => Err(Obstacle::OnlyByClaims { resource: resource() }),
+            (false, Some(gpus), AllocationMode::Auto | AllocationMode::DevicePlugin) => Ok(Gpus::ByPlugin(gpus)),
+            (false, Some(_), AllocationMode::Dra) => Err(Obstacle::OnlyByPlugin { resource: resource() }),
+            (false, None, _) => Err(Obstacle::NothingPublished { resource: resource() }),
         }
     }
 
-    fn by_claims(&self, node: &Node) -> Result<Candidate, Obstacle> {
+    fn count_devices(&self, node: &Node) -> Result<Gpus<'a>, Obstacle> {
         let devices = self.dra.devices(node)?;
-        let class = &self.spec.placement.device_class_name;
-        if devices.total() == 0 {
-            return Err((
-                Reason::NoCandidateNode,
-                format!("none of its devices is of the class {class}"),
-            ));
+        if devices.all().next().is_none() {
+            let class = self.spec.placement.device_class_name.clone();
+            return Err(Obstacle::NotOfClass { class });
         }
-        let in_reach = count(devices.total() - devices.never_free());
-        if devices.never_free() > 0 && in_reach < i64::from(self.spec.placement.min_gpus) {
-            let why = format!(
-                "only {in_reach} of {} GPUs can be had whole ({})",
-                devices.total(),
-                devices.rejections()
-            );
-            return Err((Reason::NoCandidateNode, why));
-        }
-        let candidate = self.candidate(
-            node,
-            DRA,
-            count(devices.total()),
-            count(devices.free.len()),
-            &devices.rejections(),
-        )?;
-        let plan = described(candidate.plan, &devices);
-        Ok(Candidate { plan, ..candidate })
+        let selectors = separation::selectors(&devices)?;
+        Ok(Gpus::ByClaims { devices, selectors })
     }
 
-    fn by_plugin(&self, node: &Node, gpus: plugin::PluginGpus) -> Result<Candidate, Obstacle> {
-        let used = format!("{} in use or unhealthy", gpus.total - gpus.free);
-        let candidate = self.candidate(node, DEVICE_PLUGIN, gpus.total, gpus.free, &used)?;
-        let plan = PlacementStatus {
-            product: node.label("nvidia.com/gpu.product").map(str::to_owned),
-            driver_version: node.label("nvidia.com/cuda.driver-version.full").map(str::to_owned),
-            ..candidate.plan
-        };
-        Ok(Candidate { plan, ..candidate })
+    fn held_by_run(&self, node: &Node) -> Option<Obstacle> {
+        let here = self.busy.iter().filter(|other| *other.node == *node.name);
+        let run = here.map(|other| &other.name).min()?.clone();
+        Some(Obstacle::HeldByRun { run })
     }
 
-    /// A plan for the free GPUs of a node as far as its other resources go, or why they are too few.
-    fn candidate(
-        &self,
-        node: &Node,
-        allocation: &str,
-        total: i64,
-        free: i64,
-        used: &str,
-    ) -> Result<Candidate, Obstacle> {
+    fn too_few(&self, report: &NodeReport) -> Option<Obstacle> {
         let min = i64::from(self.spec.placement.min_gpus);
-        if total < min {
-            return Err((Reason::NoCandidateNode, format!("has {total} GPUs in all")));
+        let never = report.taken.iter().filter(|taken| taken.why.is_for_good());
+        let never: i64 = never.map(|taken| taken.gpus).sum();
+        if report.total < min {
+            Some(Obstacle::TooFew)
+        } else if report.total - never < min {
+            Some(Obstacle::NotWhole)
+        } else if report.free < min {
+            Some(Obstacle::NotEnoughFree)
+        } else {
+            None
         }
-        if free < min {
-            return Err((Reason::Saturated, format!("{free} of {total} GPUs free ({used})")));
-        }
+    }
+
+    /// Counts the workers for which there is room beside the free GPUs.
+    fn fill(&self, report: &mut NodeReport, node: &Node) -> Option<Obstacle> {
         let room = room(node, self.pods.on(node), self.spec);
-        let usable = free.min(room.workers);
-        if usable < min {
-            let why = format!(
-                "{free} of {total} GPUs free, but {} for only {} workers",
-                room.short_of, room.workers
-            );
-            return Err((Reason::Saturated, why));
+        let usable = report.free.min(room.workers);
+        if usable < i64::from(self.spec.placement.min_gpus) {
+            return Some(Obstacle::NoRoom {
+                resource: room.short_of,
+                workers: room.workers,
+            });
         }
-        let gpus = self
-            .spec
-            .placement
-            .max_gpus
-            .map_or(usable, |max| usable.min(i64::from(max)));
-        Ok(Candidate {
-            usable,
-            plan: PlacementStatus {
-                node: node.name.to_string(),
-                allocation: allocation.to_owned(),
-                gpus,
-                node_gpus: total,
-                tolerations: tolerations(node, self.spec),
-                ..PlacementStatus::default()
-            },
-        })
+        report.usable = usable;
+        None
+    }
+}
+
+impl Gpus<'_> {
+    fn allocation(&self) -> &'static str {
+        match self {
+            Self::ByClaims { .. } => DRA,
+            Self::ByPlugin(_) => DEVICE_PLUGIN,
+        }
+    }
+
+    fn total(&self) -> i64 {
+        match self {
+            Self::ByClaims { devices, .. } => count(devices.free.len() + devices.taken.len()),
+            Self::ByPlugin(gpus) => gpus.total,
+        }
+    }
+
+    fn free(&self) -> i64 {
+        match self {
+            Self::ByClaims { devices, .. } => count(devices.free.len()),
+            Self::ByPlugin(gpus) => gpus.free,
+        }
+    }
+
+    fn taken(&self, dra: &Dra<'_>) -> Vec<Taken> {
+        match self {
+            Self::ByClaims { devices, .. } => devices.tally(dra.busy()),
+            Self::ByPlugin(gpus) => gpus.taken.clone(),
+        }
     }
 }
 
@@ -203,8 +209,4 @@ fn described(plan: PlacementStatus, devices: &NodeDevices<'_>) -> PlacementStatu
             .collect(),
         ..plan
     }
-}
-
-fn count(devices: usize) -> i64 {
-    i64::try_from(devices).unwrap_or(i64::MAX)
 }

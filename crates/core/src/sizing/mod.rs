@@ -15,14 +15,18 @@ mod node_selector;
 mod plugin;
 mod pods;
 mod pools;
+mod report;
 mod room;
 mod selector;
+mod separation;
+mod summary;
 mod taints;
 
 use perfval_api::{PlacementStatus, Reason};
 
 pub use busy_devices::warnings;
-pub use choose::choose;
+pub use choose::{choose, explain};
+pub use report::{NodeReport, Obstacle, Taken, TakenBy};
 
 /// `placement.allocation` of a run that asks for GPUs by `ResourceClaim`s.
 pub const DRA: &str = "DRA";

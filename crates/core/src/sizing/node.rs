@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::Toleration;
 use perfval_api::PerfValidationSpec;
 
+use super::report::Obstacle;
 use super::taints::{strict, tolerated, toleration};
 use crate::inventory::Node;
 
@@ -12,30 +13,25 @@ const TROUBLE: &str = "node.kubernetes.io/";
 const GPU_PRESENT: &str = "nvidia.com/gpu.present";
 
 /// Why none of our pods may run on a node, if so.
-pub fn ineligible(node: &Node, spec: &PerfValidationSpec) -> Option<String> {
+pub fn ineligible(node: &Node, spec: &PerfValidationSpec) -> Option<Obstacle> {
     if node.deleting {
-        return Some("is being deleted".to_owned());
+        return Some(Obstacle::BeingDeleted);
     }
     if !node.ready {
-        return Some("is not Ready".to_owned());
+        return Some(Obstacle::NotReady);
     }
     if node.unschedulable {
-        return Some("is cordoned".to_owned());
+        return Some(Obstacle::Cordoned);
     }
-    let missing = spec
-        .placement
-        .node_selector
-        .iter()
-        .find(|(key, value)| node.label(key) != Some(value.as_str()));
-    if let Some((key, value)) = missing {
-        return Some(format!("does not carry {key}={value}"));
+    let mut labels = spec.placement.node_selector.iter();
+    if let Some((key, value)) = labels.find(|(key, value)| node.label(key) != Some(value.as_str())) {
+        let label = format!("{key}={value}");
+        return Some(Obstacle::LabelMissing { label });
     }
     let tolerations = tolerations(node, spec);
     let taint = strict(&node.taints).find(|taint| !tolerated(taint, &tolerations))?;
-    Some(format!(
-        "has the taint {}:{}, which is not tolerated",
-        taint.key, taint.effect
-    ))
+    let taint = format!("{}:{}", taint.key, taint.effect);
+    Some(Obstacle::NotTolerated { taint })
 }
 
 /// The tolerations that our pods will carry: those of the spec, or else exactly the node's own taints.

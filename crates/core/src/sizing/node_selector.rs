@@ -20,18 +20,51 @@ pub fn matches(selector: &NodeSelector, node: &Node) -> bool {
     })
 }
 
+/// What makes a selector one that the scheduler cannot read: then it looks at none of the pool's devices.
+pub fn fault(selector: &NodeSelector) -> Option<String> {
+    let terms = || selector.node_selector_terms.iter();
+    let expressions = terms().flat_map(|term| term.match_expressions.iter().flatten());
+    let fields = terms().flat_map(|term| term.match_fields.iter().flatten());
+    let odd_expression = expressions
+        .into_iter()
+        .find(|requirement| !is_readable(requirement))
+        .or_else(|| fields.into_iter().find(|field| !is_readable_field(field)))?;
+    Some(format!(
+        "its node selector {:?} {} {:?} cannot be read",
+        odd_expression.key,
+        odd_expression.operator,
+        odd_expression.values.as_deref().unwrap_or_default()
+    ))
+}
+
+fn is_readable(requirement: &NodeSelectorRequirement) -> bool {
+    let values = requirement.values.as_deref().unwrap_or_default();
+    match (requirement.operator.as_str(), values) {
+        ("In" | "NotIn", [_, ..]) | ("Exists" | "DoesNotExist", []) => true,
+        ("Gt" | "Lt", [bound]) => bound.parse::<i64>().is_ok(),
+        _ => false,
+    }
+}
+
+fn is_readable_field(requirement: &NodeSelectorRequirement) -> bool {
+    let values = requirement.values.as_deref().unwrap_or_default();
+    requirement.key == "metadata.name" && matches!((requirement.operator.as_str(), values), ("In" | "NotIn", [_]))
+}
+
+/// A requirement that cannot be read holds for every node, so that none is taken to have nothing to do with its pool.
 fn holds(requirement: &NodeSelectorRequirement, value: Option<&str>) -> bool {
     let values = requirement.values.as_deref().unwrap_or_default();
     let listed = value.is_some_and(|value| values.iter().any(|listed| listed == value));
     let numbers = || Some((value?.parse::<i64>().ok()?, values.first()?.parse::<i64>().ok()?));
     match requirement.operator.as_str() {
+        _ if !is_readable(requirement) => true,
         "In" => listed,
         "NotIn" => !listed,
         "Exists" => value.is_some(),
         "DoesNotExist" => value.is_none(),
         "Gt" => numbers().is_some_and(|(value, bound)| value > bound),
         "Lt" => numbers().is_some_and(|(value, bound)| value < bound),
-        _ => false,
+        _ => true,
     }
 }
 
@@ -55,11 +88,22 @@ mod tests {
             (json!({ "key": "cores", "operator": "Gt", "values": ["63"] }), true),
             (json!({ "key": "cores", "operator": "Lt", "values": ["64"] }), false),
             (json!({ "key": "zone", "operator": "Gt", "values": ["1"] }), false),
-            (json!({ "key": "zone", "operator": "Like", "values": ["a"] }), false),
         ];
         for (requirement, expected) in cases {
             let selector = from_value(json!({ "nodeSelectorTerms": [{ "matchExpressions": [requirement] }] })).unwrap();
             assert_eq!(matches(&selector, &node), expected, "{requirement}");
+            assert_eq!(fault(&selector), None, "{requirement}");
+        }
+        let unreadable = [
+            json!({ "key": "zone", "operator": "Like", "values": ["a"] }),
+            json!({ "key": "zone", "operator": "In" }),
+            json!({ "key": "cores", "operator": "Gt", "values": ["many"] }),
+            json!({ "key": "zone", "operator": "Exists", "values": ["a"] }),
+            json!({}),
+        ];
+        for requirement in unreadable {
+            let selector = from_value(json!({ "nodeSelectorTerms": [{ "matchExpressions": [requirement] }] })).unwrap();
+            assert!(fault(&selector).is_some() && matches(&selector, &node), "{requirement}");
         }
         let by_name = json!({ "key": "metadata.name", "operator": "In", "values": ["n1"] });
         let terms = |terms| from_value(json!({ "nodeSelectorTerms": terms })).unwrap();

@@ -3,15 +3,18 @@
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 
+use super::report::{Taken, TakenBy};
 use crate::inventory::{Node, PodUse};
 
 /// GPUs of a device plugin on one node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginGpus {
     /// GPUs of the node, healthy or not.
     pub total: i64,
     /// GPUs that no pod asked for.
     pub free: i64,
+    /// GPUs that are not free, by what stands against them.
+    pub taken: Vec<Taken>,
 }
 
 /// Counts the plugin's GPUs of a node and its pods; none if it offers no such resource. Unhealthy GPUs are in the capacity,
@@ -21,13 +24,20 @@ pub fn count(node: &Node, resource: &str, pods: &[&PodUse]) -> Option<PluginGpus
     if allocatable <= 0 {
         return None;
     }
-    let used = pods
-        .iter()
-        .fold(Decimal::ZERO, |sum, pod| sum.saturating_add(pod.requests.get(resource)));
+    let users = || pods.iter().filter(|pod| pod.requests.get(resource) > Decimal::ZERO);
+    let used = users().fold(Decimal::ZERO, |sum, pod| sum.saturating_add(pod.requests.get(resource)));
     let used = used.ceil().to_i64().unwrap_or(i64::MAX);
+    let total = allocatable.max(whole(node.capacity.get(resource)));
+    let free = allocatable.saturating_sub(used).max(0);
+    let names = || users().map(|pod| pod.name.to_string());
+    let taken = [
+        Taken::by(TakenBy::InUse, allocatable - free, names()),
+        Taken::by(TakenBy::Unhealthy, total - allocatable, []),
+    ];
     Some(PluginGpus {
-        total: allocatable.max(whole(node.capacity.get(resource))),
-        free: allocatable.saturating_sub(used).max(0),
+        total,
+        free,
+        taken: taken.into_iter().filter(|taken| taken.gpus > 0).collect(),
     })
 }
 

@@ -1,6 +1,6 @@
 //! Pools of devices: which slices of a driver are in force.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::node_selector;
 use crate::inventory::{Device, Node, Slice, Target};
@@ -17,6 +17,8 @@ pub struct DeviceId<'a> {
 pub struct Pool<'a> {
     pub driver: &'a str,
     pub name: &'a str,
+    /// Whether its devices can be counted.
+    pub state: PoolState,
     /// Slices of the highest generation, by name: the order in which the scheduler walks them.
     newest: Vec<&'a Slice>,
     /// Slices of earlier generations, which a driver has not removed yet.
@@ -34,35 +36,79 @@ pub enum PoolState {
     Invalid(String),
 }
 
-/// All pools, by driver and name.
-pub fn pools(slices: &[Slice]) -> Vec<Pool<'_>> {
-    let mut groups: BTreeMap<(&str, &str), Vec<&Slice>> = BTreeMap::new();
-    for slice in slices {
-        groups.entry((&slice.driver, &slice.pool)).or_default().push(slice);
-    }
-    groups
-        .into_iter()
-        .map(|((driver, name), slices)| pool(driver, name, slices))
-        .collect()
+/// All pools, by driver and name, and the way from a node to its own.
+pub struct Pools<'a> {
+    all: Vec<Pool<'a>>,
+    /// Pools with a slice for this one node: nearly all there are.
+    of_node: HashMap<&'a str, Vec<usize>>,
+    /// Pools with a slice for nodes by any other rule.
+    shared: Vec<usize>,
 }
 
-fn pool<'a>(driver: &'a str, name: &'a str, mut slices: Vec<&'a Slice>) -> Pool<'a> {
-    slices.sort_by(|a, b| a.name.cmp(&b.name));
-    let generation = slices.iter().map(|slice| slice.generation).max();
-    let (newest, outdated) = slices
-        .into_iter()
-        .partition(|slice| Some(slice.generation) == generation);
-    Pool {
-        driver,
-        name,
-        newest,
-        outdated,
+impl<'a> Pools<'a> {
+    /// Sorts slices into pools.
+    pub fn of(slices: &'a [Slice]) -> Self {
+        let mut groups: BTreeMap<(&str, &str), Vec<&Slice>> = BTreeMap::new();
+        for slice in slices {
+            groups.entry((&slice.driver, &slice.pool)).or_default().push(slice);
+        }
+        let all: Vec<Pool<'a>> = groups
+            .into_iter()
+            .map(|((driver, name), slices)| Pool::new(driver, name, slices))
+            .collect();
+        let mut of_node: HashMap<&str, Vec<usize>> = HashMap::new();
+        let mut shared = Vec::new();
+        for (index, pool) in all.iter().enumerate() {
+            let slices = || pool.newest.iter().chain(&pool.outdated);
+            for name in slices().filter_map(|slice| slice.target.node_name.as_deref()) {
+                let indices = of_node.entry(name).or_default();
+                if indices.last() != Some(&index) {
+                    indices.push(index);
+                }
+            }
+            if slices().any(|slice| slice.target.node_name.is_none()) {
+                shared.push(index);
+            }
+        }
+        Self { all, of_node, shared }
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Pool<'a>> {
+        self.all.iter()
+    }
+
+    /// Those that have, or had a moment ago, anything to do with a node.
+    pub fn concerning(&self, node: &Node) -> impl Iterator<Item = &Pool<'a>> {
+        let own = self.of_node.get(&*node.name).into_iter().flatten();
+        let indices: BTreeSet<usize> = own.chain(&self.shared).copied().collect();
+        indices
+            .into_iter()
+            .filter_map(|index| self.all.get(index))
+            .filter(move |pool| pool.concerns(node))
     }
 }
 
 impl<'a> Pool<'a> {
-    /// Whether the pool can be counted. Completeness is that of the whole pool, also of slices for other nodes.
-    pub fn state(&self) -> PoolState {
+    fn new(driver: &'a str, name: &'a str, mut slices: Vec<&'a Slice>) -> Self {
+        slices.sort_by(|a, b| a.name.cmp(&b.name));
+        let generation = slices.iter().map(|slice| slice.generation).max();
+        let (newest, outdated) = slices
+            .into_iter()
+            .partition(|slice| Some(slice.generation) == generation);
+        let mut pool = Self {
+            driver,
+            name,
+            state: PoolState::Complete,
+            newest,
+            outdated,
+        };
+        pool.state = pool.judge();
+        pool
+    }
+
+    /// Completeness is that of the whole pool, also of slices for other nodes.
+    fn judge(&self) -> PoolState {
         let announced: BTreeSet<i64> = self.newest.iter().map(|slice| slice.slice_count).collect();
         let present = self.newest.len();
         let count = announced.last().copied().unwrap_or_default();
@@ -77,10 +123,15 @@ impl<'a> Pool<'a> {
 
     /// Whether the pool has, or had a moment ago, anything to do with a node. A node that only outdated slices name
     /// still waits for the new ones.
-    pub fn concerns(&self, node: &Node) -> bool {
-        let unsettled = matches!(self.state(), PoolState::Incomplete { .. });
+    fn concerns(&self, node: &Node) -> bool {
+        let unsettled = matches!(self.state, PoolState::Incomplete { .. });
         let outdated = self.outdated.iter().filter(|_| unsettled);
         self.newest.iter().chain(outdated).any(|slice| targets(slice, node))
+    }
+
+    /// Whether a device of a node is attached only once its pod is bound; the scheduler takes such pools last.
+    pub fn binds_later(&self, node: &Node) -> bool {
+        self.devices_of(node).any(|(_, device)| device.binds_later)
     }
 
     /// The devices in force, wherever they are.
@@ -88,11 +139,18 @@ impl<'a> Pool<'a> {
         self.slices_and_devices().map(|(id, _, device)| (id, device))
     }
 
-    /// The devices in force that a node can use, in the order in which the scheduler walks them.
+    /// The devices in force that a node can use.
     pub fn devices_of(&self, node: &Node) -> impl Iterator<Item = (DeviceId<'a>, &'a Device)> {
+        self.walked_for(node)
+            .filter(|(.., here)| *here)
+            .map(|(id, device, _)| (id, device))
+    }
+
+    /// The devices that the scheduler looks at for a node, in its order, and whether the node can use each.
+    pub fn walked_for(&self, node: &Node) -> impl Iterator<Item = (DeviceId<'a>, &'a Device, bool)> {
         self.slices_and_devices()
-            .filter(|(_, slice, device)| device_targets(slice, device, node))
-            .map(|(id, _, device)| (id, device))
+            .filter(|(_, slice, _)| targets(slice, node))
+            .map(|(id, slice, device)| (id, device, device_targets(slice, device, node)))
     }
 
     /// The slices in force.
@@ -120,16 +178,21 @@ impl<'a> Pool<'a> {
         if let Some((id, _)) = self.devices().find(|(id, _)| !names.insert(id.device)) {
             return Some(format!("two devices are called {}", id.device));
         }
-        super::counters::fault(self)
+        let targets = self.newest.iter().flat_map(|slice| {
+            let of_devices = slice.devices.iter().filter_map(|device| device.target.as_deref());
+            of_devices.chain([&slice.target])
+        });
+        let mut selectors = targets.filter_map(|target| target.node_selector.as_deref());
+        selectors
+            .find_map(node_selector::fault)
+            .or_else(|| super::counters::fault(self))
     }
 }
 
 fn targets(slice: &Slice, node: &Node) -> bool {
-    if slice.target_per_device {
-        let mut devices = slice.devices.iter();
-        return devices.any(|device| device_targets(slice, device, node));
-    }
+    let mut devices = slice.devices.iter();
     reaches(&slice.target, node)
+        || (slice.target_per_device && devices.any(|device| device_targets(slice, device, node)))
 }
 
 fn device_targets(slice: &Slice, device: &Device, node: &Node) -> bool {
@@ -143,13 +206,14 @@ fn device_targets(slice: &Slice, device: &Device, node: &Node) -> bool {
 /// Exactly one of the three is set; with none (a newer kind of target) the scheduler looks away, and so do we.
 fn reaches(target: &Target, node: &Node) -> bool {
     let Target {
-        all_nodes,
         node_name,
+        all_nodes,
         node_selector,
     } = target;
-    *all_nodes
-        || node_name.as_ref().is_some_and(|name| *name == node.name)
-        || node_selector
-            .as_ref()
-            .is_some_and(|selector| node_selector::matches(selector, node))
+    match (node_name, node_selector) {
+        (Some(name), _) => *name == node.name,
+        (None, _) if *all_nodes => true,
+        (None, Some(selector)) => node_selector::matches(selector, node),
+        (None, None) => false,
+    }
 }

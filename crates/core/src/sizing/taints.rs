@@ -1,6 +1,7 @@
 //! Taints of devices, from their slices and from `DeviceTaintRule`s, and taints of nodes.
 
 use k8s_openapi::api::core::v1::{Taint, Toleration};
+use k8s_openapi::api::resource::v1::DeviceToleration;
 use serde_json::Value;
 
 use super::pools::DeviceId;
@@ -9,31 +10,57 @@ use crate::inventory::Device;
 /// Effects that keep a pod away; `None`, `PreferNoSchedule` and anything newer do not.
 const KEEPS_AWAY: [&str; 2] = ["NoSchedule", "NoExecute"];
 
-/// Why a device is tainted for workers, whose claims tolerate nothing.
-pub fn device_taint(id: &DeviceId<'_>, device: &Device, rules: &[Value]) -> Option<String> {
-    let own = device.taints.iter().find(|taint| KEEPS_AWAY.contains(&&*taint.effect));
+/// Why a device is tainted for workers whose claims carry these tolerations.
+pub fn device_taint(
+    id: &DeviceId<'_>,
+    device: &Device,
+    rules: &[Value],
+    tolerations: &[DeviceToleration],
+) -> Option<String> {
+    let keeps_away = |key: &str, value: &str, effect: &str| {
+        let covered = |toleration: &DeviceToleration| {
+            Tolerated {
+                key: toleration.key.as_deref(),
+                operator: toleration.operator.as_deref(),
+                value: toleration.value.as_deref(),
+                effect: toleration.effect.as_deref(),
+            }
+            .covers(key, value, effect)
+        };
+        KEEPS_AWAY.contains(&effect) && !tolerations.iter().any(covered)
+    };
+    let own = device
+        .taints
+        .iter()
+        .find(|taint| keeps_away(&taint.key, taint.value.as_deref().unwrap_or_default(), &taint.effect));
     if let Some(taint) = own {
         return Some(taint.key.to_string());
     }
-    let rule = rules.iter().find(|rule| rule_applies(rule, id))?;
-    let name = rule
-        .pointer("/metadata/name")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    Some(format!("DeviceTaintRule {name}"))
+    let text = |rule: &Value, pointer: &str| {
+        rule.pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let rule = rules.iter().filter(|rule| rule_selects(rule, id)).find(|rule| {
+        let [key, value, effect] = ["key", "value", "effect"].map(|field| text(rule, &format!("/spec/taint/{field}")));
+        keeps_away(&key, &value, &effect)
+    })?;
+    Some(format!("DeviceTaintRule {}", text(rule, "/metadata/name")))
 }
 
 /// An empty selector is for all devices, a missing one for none. A field of the selector that is not known here (a class,
 /// an expression) is taken to match: then too few devices are counted, never too many.
-fn rule_applies(rule: &Value, id: &DeviceId<'_>) -> bool {
-    let text = |pointer: &str| rule.pointer(pointer).and_then(Value::as_str);
-    let is_or_any =
-        |field: &str, value: &str| text(&format!("/spec/deviceSelector/{field}")).is_none_or(|want| want == value);
-    rule.pointer("/spec/deviceSelector").is_some_and(Value::is_object)
-        && text("/spec/taint/effect").is_some_and(|effect| KEEPS_AWAY.contains(&effect))
-        && is_or_any("driver", id.driver)
-        && is_or_any("pool", id.pool)
-        && is_or_any("device", id.device)
+fn rule_selects(rule: &Value, id: &DeviceId<'_>) -> bool {
+    let Some(selector) = rule
+        .pointer("/spec/deviceSelector")
+        .filter(|selector| selector.is_object())
+    else {
+        return false;
+    };
+    [("driver", id.driver), ("pool", id.pool), ("device", id.device)]
+        .into_iter()
+        .all(|(field, value)| selector[field].as_str().is_none_or(|wanted| wanted == value))
 }
 
 /// The taints of a node that keep pods away.
@@ -43,21 +70,38 @@ pub fn strict(taints: &[Taint]) -> impl Iterator<Item = &Taint> {
         .filter(|taint| KEEPS_AWAY.contains(&taint.effect.as_str()))
 }
 
-/// Whether any toleration covers a taint.
+/// Whether any toleration covers a taint of a node.
 pub fn tolerated(taint: &Taint, tolerations: &[Toleration]) -> bool {
-    tolerations.iter().any(|toleration| {
-        let key = toleration.key.as_deref().unwrap_or_default();
-        let effect = toleration.effect.as_deref().unwrap_or_default();
-        let covers = match toleration.operator.as_deref().unwrap_or("Equal") {
-            "Exists" => key.is_empty() || key == taint.key,
-            "Equal" | "" => {
-                key == taint.key
-                    && toleration.value.as_deref().unwrap_or_default() == taint.value.as_deref().unwrap_or_default()
-            }
+    let covers = |toleration: &Toleration| {
+        Tolerated {
+            key: toleration.key.as_deref(),
+            operator: toleration.operator.as_deref(),
+            value: toleration.value.as_deref(),
+            effect: toleration.effect.as_deref(),
+        }
+        .covers(&taint.key, taint.value.as_deref().unwrap_or_default(), &taint.effect)
+    };
+    tolerations.iter().any(covers)
+}
+
+/// What a toleration says; of nodes and of devices it is read alike.
+struct Tolerated<'a> {
+    key: Option<&'a str>,
+    operator: Option<&'a str>,
+    value: Option<&'a str>,
+    effect: Option<&'a str>,
+}
+
+impl Tolerated<'_> {
+    fn covers(&self, key: &str, value: &str, effect: &str) -> bool {
+        let any_or = |own: Option<&str>, wanted: &str| own.is_none_or(|own| own.is_empty() || own == wanted);
+        let covered = match self.operator.unwrap_or("Equal") {
+            "Exists" => any_or(self.key, key),
+            "Equal" | "" => self.key.unwrap_or_default() == key && self.value.unwrap_or_default() == value,
             _ => false,
         };
-        covers && (effect.is_empty() || effect == taint.effect)
-    })
+        covered && any_or(self.effect, effect)
+    }
 }
 
 /// The toleration for exactly one taint.

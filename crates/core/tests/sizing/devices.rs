@@ -2,7 +2,7 @@
 
 use perfval_api::Reason;
 use perfval_core::sizing;
-use perfval_testkit::inventory::{ClaimBuilder, Cluster, GPU_DRIVER, NodeBuilder, PodBuilder, SliceBuilder, gpu};
+use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, SliceBuilder, gpu};
 use serde_json::{Value, json};
 
 use super::{any, chosen, eight, eight_with, names, not_chosen};
@@ -10,127 +10,44 @@ use super::{any, chosen, eight, eight_with, names, not_chosen};
 #[test]
 fn free_gpus_are_counted() {
     let claim = || ClaimBuilder::named("c");
-    let four = (0..4).fold(claim(), |claim, index| claim.holds("n1", &format!("gpu-{index}")));
-    let admin = |device: &str| json!({ "driver": GPU_DRIVER, "pool": "n1", "device": device, "adminAccess": true });
-    let compute_domain = json!({ "driver": "compute-domain.nvidia.com", "pool": "n1", "device": "gpu-0" });
-    let counters = (0..8).fold(
-        SliceBuilder::of("n1").named("counters").generation(1, 9),
-        |slice, index| slice.counter_set(&format!("set-{index}"), "memory", "80Gi"),
-    );
-    let by_counters = (0..8).fold(eight().without_slices().slice(counters), |cluster, index| {
-        let device = gpu(index).consumes(&format!("set-{index}"), "memory", "80Gi");
-        cluster.slice(
-            SliceBuilder::of("n1")
-                .named(&format!("devices-{index}"))
-                .generation(1, 9)
-                .device(device),
-        )
-    });
     let rule = |selector: &Value, effect: &str| json!({ "deviceSelector": selector, "taint": { "key": "k", "effect": effect } });
-
     let rows: Vec<(&str, Cluster, i64)> = vec![
-        ("1 nothing used", eight(), 8),
+        ("a pending claim takes nothing", eight().claim(claim()), 8),
         (
-            "2 allocated and reserved",
-            eight().claim(claim().holds("n1", "gpu-3").reserved()),
-            7,
-        ),
-        (
-            "3 allocated, not reserved",
-            eight().claim(claim().holds("n1", "gpu-3")),
-            7,
-        ),
-        (
-            "4 allocated, being deleted",
-            eight().claim(claim().holds("n1", "gpu-3").deleting()),
-            7,
-        ),
-        (
-            "5 admin access takes nothing",
-            eight().claim(
-                ["gpu-0", "gpu-1", "gpu-2"]
-                    .iter()
-                    .fold(claim(), |claim, device| claim.result(&admin(device))),
-            ),
-            8,
-        ),
-        ("6 one claim, four devices", eight().claim(four), 4),
-        ("6b a pending claim takes nothing", eight().claim(claim()), 8),
-        (
-            "7 only the newest generation",
-            eight().slice(SliceBuilder::of("n1").named("b").generation(2, 1).gpus(4)),
-            4,
-        ),
-        ("9 a slice of counters", by_counters, 8),
-        (
-            "11 a tainted device",
-            eight_with(gpu(0).taint("gpu.nvidia.com/xid", "NoSchedule")),
-            7,
-        ),
-        (
-            "11 evicting taint",
-            eight_with(gpu(0).taint("gpu.nvidia.com/gpu-lost", "NoExecute")),
-            7,
-        ),
-        (
-            "11 a taint of no effect",
-            eight_with(gpu(0).taint("gpu.nvidia.com/unmonitored", "None")),
-            8,
-        ),
-        (
-            "12b a rule for one device",
+            "a rule for one device",
             eight().taint_rule(&rule(&json!({ "device": "gpu-3" }), "NoSchedule")),
             7,
         ),
         (
-            "12c a rule for another driver",
+            "a rule that evicts",
+            eight().taint_rule(&rule(&json!({ "device": "gpu-3" }), "NoExecute")),
+            7,
+        ),
+        (
+            "a rule for another driver",
             eight().taint_rule(&rule(&json!({ "driver": "x" }), "NoSchedule")),
             8,
         ),
         (
-            "12d a rule without selector",
+            "a rule without selector",
             eight().taint_rule(&rule(&Value::Null, "NoSchedule")),
             8,
         ),
+        ("a rule of no effect", eight().taint_rule(&rule(&json!({}), "None")), 8),
         (
-            "12e a rule of no effect",
-            eight().taint_rule(&rule(&json!({}), "None")),
-            8,
+            "a request of a prioritized list",
+            eight().claim(claim().holds("n1", "gpu-2").of_request("main/sub")),
+            7,
         ),
         (
-            "13 a claim on a device that is gone",
-            eight().claim(claim().holds("n1", "gpu-9")),
-            8,
-        ),
-        (
-            "14 another driver in the pool's name",
-            eight().claim(claim().result(&compute_domain)),
-            8,
-        ),
-        (
-            "16 an extended resource served by a claim",
-            eight().claim(claim().holds("n1", "gpu-0")).pod(
-                PodBuilder::on("n1", "p")
-                    .requests("nvidia.com/gpu", "1")
-                    .served_by_claim("c", "nvidia.com/gpu"),
+            "a device that the scheduler takes last and attaches late",
+            eight().slice(
+                SliceBuilder::of("n1")
+                    .pool("a-first")
+                    .named("late")
+                    .device(gpu(8).field("bindingConditions", json!(["c"]))),
             ),
-            7,
-        ),
-        (
-            "17 a pod that is over",
-            eight().pod(PodBuilder::on("n1", "p").requests("cpu", "256").phase("Succeeded")),
             8,
-        ),
-        ("27 a device given out in shares", eight_with(gpu(0).shareable()), 7),
-        (
-            "27b a share in use",
-            eight_with(gpu(0).shareable()).claim(claim().result(&share("gpu-0"))),
-            7,
-        ),
-        (
-            "a device that is attached late",
-            eight_with(gpu(0).field("bindingConditions", json!(["c"]))),
-            7,
         ),
         (
             "a device of another kind",
@@ -158,30 +75,30 @@ fn free_gpus_are_counted() {
             "{name}: {plan:?}"
         );
         assert_eq!(plan.devices.len(), usize::try_from(expected).unwrap(), "{name}");
+        assert!(plan.selectors.is_empty(), "{name}");
     }
 }
 
-fn share(device: &str) -> Value {
-    json!({ "driver": GPU_DRIVER, "pool": "n1", "device": device, "shareID": "0b8f6f0e-5d3c-4f3a-9d60-2f6a3a0d9f11", "consumedCapacity": { "memory": "40Gi" } })
+#[test]
+fn nothing_is_counted_behind_a_device_that_is_attached_late() {
+    // Walked before gpu-3, it is what the fourth worker would get and wait for.
+    let cluster = (4..8).fold(SliceBuilder::of("n1").gpus(3), |slice, index| slice.device(gpu(index)));
+    let late = gpu(3).field("bindingConditions", json!(["c"]));
+    let slice = SliceBuilder::of("n1").gpus(3).device(late);
+    let cluster_with = |slice| eight().without_slices().slice(slice);
+    assert_eq!(chosen(&cluster_with(cluster), &any()).gpus, 7);
+    let behind = (4..8).fold(slice, |slice, index| slice.device(gpu(index)));
+    let plan = chosen(&cluster_with(behind), &any());
+    assert_eq!((plan.gpus, plan.node_gpus), (3, 8));
 }
 
 #[test]
-fn every_device_tainted_is_saturated_and_says_why() {
-    let by_pool = json!({
-        "deviceSelector": { "driver": GPU_DRIVER, "pool": "n1" }, "taint": { "key": "k", "effect": "NoSchedule" },
-    });
-    let cluster = eight().taint_rule(&by_pool);
-    let says = "n1: 0 of 8 GPUs free (8 tainted (DeviceTaintRule rule-0))";
-    assert_eq!(not_chosen(&cluster, &any(), says), Ok(Reason::Saturated), "12");
+fn a_rule_of_a_newer_kind_never_counts_more() {
     let newer = json!({
         "deviceSelector": { "deviceClassName": "other" }, "taint": { "key": "k", "effect": "NoSchedule" },
     });
     let cluster = eight().taint_rule(&newer);
-    assert_eq!(
-        not_chosen(&cluster, &any(), "0 of 8"),
-        Ok(Reason::Saturated),
-        "an unknown selector never counts more"
-    );
+    assert_eq!(not_chosen(&cluster, &any(), "0 of 8"), Ok(Reason::Saturated));
 }
 
 #[test]
@@ -202,15 +119,6 @@ fn shares_everywhere_name_the_driver_s_setting() {
 
 #[test]
 fn a_pool_in_motion_is_waited_for() {
-    let half = eight()
-        .without_slices()
-        .slice(SliceBuilder::of("n1").gpus(4).generation(1, 2));
-    assert_eq!(
-        not_chosen(&half, &any(), "pool n1 has 1 of 2 slices"),
-        Ok(Reason::PoolUnsettled),
-        "8"
-    );
-
     let moving = eight().slice(SliceBuilder::of("n1").named("b").generation(2, 2).gpus(4));
     assert_eq!(
         not_chosen(&moving, &any(), "1 of 2"),
@@ -313,7 +221,35 @@ fn a_passthrough_twin_holds_its_gpu() {
                 .device(gpu(0).named("gpu-vfio-0").attribute("type", "vfio")),
         )
         .claim(ClaimBuilder::named("c").holds("n1", "gpu-vfio-0"));
-    assert_eq!(names(&chosen(&cluster, &any())), ["gpu-1"]);
+    let plan = chosen(&cluster, &any());
+    assert_eq!(names(&plan), ["gpu-1"]);
+    assert_eq!(
+        plan.selectors,
+        ["device.driver != 'gpu.nvidia.com' || !(device.attributes['gpu.nvidia.com'].uuid in ['GPU-0'])"],
+        "the scheduler does not know that gpu-0 is in use"
+    );
+    let nameless = eight()
+        .without_slices()
+        .slice(
+            SliceBuilder::of("n1")
+                .device(gpu(0).without("uuid"))
+                .device(gpu(1))
+                .device(gpu(0).named("gpu-vfio-0").attribute("type", "vfio")),
+        )
+        .claim(ClaimBuilder::named("c").holds("n1", "gpu-vfio-0"));
+    assert_eq!(
+        not_chosen(&nameless, &any(), "no uuid of its own tells it apart"),
+        Ok(Reason::NoCandidateNode)
+    );
+}
+
+#[test]
+fn a_class_of_several_kinds_is_refused() {
+    let mixed = eight_with(gpu(0).attribute("type", "mig")).class("device.driver == 'gpu.nvidia.com'");
+    assert_eq!(
+        not_chosen(&mixed, &any(), "several types (gpu, mig): use one for whole GPUs"),
+        Ok(Reason::NoCandidateNode)
+    );
 }
 
 #[test]
@@ -340,24 +276,88 @@ fn devices_belong_to_the_nodes_that_their_slice_names() {
 }
 
 #[test]
-fn a_selector_that_cannot_be_evaluated_is_refused() {
-    for expression in [
-        "device.driver == 'gpu.nvidia.com' &&",
-        "device.attributes['gpu.nvidia.com'].futureField.f()",
-    ] {
-        let cluster = eight().class(expression);
-        assert_eq!(
-            not_chosen(&cluster, &any(), "cannot be evaluated"),
-            Err(Reason::SelectorNotEvaluable),
-            "26"
-        );
-    }
-    let foreign = eight_with(gpu(0).without("type"));
+fn a_device_of_another_node_that_breaks_the_selector_breaks_it_for_all() {
+    let slice = SliceBuilder::of("rack-a")
+        .target(&json!({ "perDeviceNodeSelection": true }))
+        .device(gpu(0).field("nodeName", json!("n1")))
+        .device(gpu(1).field("nodeName", json!("n2")).without("type"));
+    let cluster = Cluster::empty().node(NodeBuilder::named("n1")).slice(slice);
     assert_eq!(
-        not_chosen(&foreign, &any(), "gpu-0"),
+        not_chosen(&cluster, &any(), "gpu-1"),
         Err(Reason::SelectorNotEvaluable),
-        "the scheduler fails as well"
+        "the scheduler evaluates all devices of a slice"
     );
+}
+
+#[test]
+fn an_overdrawn_counter_stops_every_device_with_counters() {
+    let cluster = eight()
+        .without_slices()
+        .slice(
+            SliceBuilder::of("n1")
+                .named("a")
+                .generation(1, 2)
+                .counter_set("set-0", "memory", "10Gi")
+                .counter_set("set-1", "memory", "80Gi"),
+        )
+        .slice(
+            SliceBuilder::of("n1")
+                .named("b")
+                .generation(1, 2)
+                .device(gpu(0).consumes("set-0", "memory", "80Gi"))
+                .device(gpu(1).consumes("set-1", "memory", "80Gi"))
+                .device(gpu(2)),
+        )
+        .claim(ClaimBuilder::named("c").holds("n1", "gpu-0"));
+    assert_eq!(names(&chosen(&cluster, &any())), ["gpu-2"]);
+}
+
+#[test]
+fn a_malformed_slice_makes_its_node_ineligible_and_says_why() {
+    let counters = |amount: &str| {
+        eight()
+            .without_slices()
+            .slice(
+                SliceBuilder::of("n1")
+                    .named("a")
+                    .generation(1, 2)
+                    .counter_set("set-0", "memory", amount),
+            )
+            .slice(
+                SliceBuilder::of("n1")
+                    .named("b")
+                    .generation(1, 2)
+                    .device(gpu(0).consumes("set-0", "memory", "1")),
+            )
+    };
+    let unknown_operator = json!({ "nodeSelector": { "nodeSelectorTerms": [
+        { "matchExpressions": [{ "key": "rack", "operator": "Like", "values": ["a"] }] },
+    ] } });
+    let rows = [
+        (eight_with(gpu(1)), "two devices are called gpu-1"),
+        (counters("-1"), "set-0/memory is not an amount"),
+        (counters("many"), "set-0/memory is not an amount"),
+        (counters("1e40"), "set-0/memory is not an amount"),
+        (
+            eight_with(gpu(0).consumes("no-such-set", "memory", "1")),
+            "no-such-set/memory, which the pool does not have",
+        ),
+        (
+            eight()
+                .without_slices()
+                .slice(SliceBuilder::of("n1").gpus(8).generation(1, -1)),
+            "1 of -1 slices",
+        ),
+        (
+            eight()
+                .without_slices()
+                .slice(SliceBuilder::of("n1").gpus(8).target(&unknown_operator)),
+            "its node selector \"rack\" Like [\"a\"] cannot be read",
+        ),
+    ];
+    for (cluster, says) in rows {
+        assert_eq!(not_chosen(&cluster, &any(), says), Ok(Reason::PoolUnsettled));
+    }
 }
 
 #[test]

@@ -29,12 +29,7 @@ fn both_ways_at_once_are_refused() {
 }
 
 #[test]
-fn a_half_installed_driver_is_waited_for_and_a_missing_one_is_not() {
-    assert_eq!(
-        not_chosen(&eight().without_class(), &any(), "half installed"),
-        Ok(Reason::DeviceClassMissing),
-        "23"
-    );
+fn claims_without_any_driver_are_refused() {
     let dra = spec(&json!({ "placement": { "allocation": "DRA" } }));
     let bare = Cluster::empty().node(NodeBuilder::named("n1"));
     assert_eq!(
@@ -51,16 +46,6 @@ fn a_half_installed_driver_is_waited_for_and_a_missing_one_is_not() {
     assert_eq!(
         not_chosen(&bare, &any(), "none of 1 nodes has a GPU"),
         Ok(Reason::NoCandidateNode)
-    );
-}
-
-#[test]
-fn an_empty_slice_on_a_node_with_gpus_is_suspicious() {
-    let cluster = Cluster::of_gpus(0).node(NodeBuilder::named("n1").label("nvidia.com/gpu.present", "true"));
-    assert_eq!(
-        not_chosen(&cluster, &any(), "restart the plugin's pod"),
-        Ok(Reason::NoDevicesPublished),
-        "24"
     );
 }
 

@@ -4,6 +4,8 @@ mod devices;
 mod ledgers;
 mod nodes;
 mod properties;
+mod reports;
+mod vectors;
 
 use perfval_api::{PerfValidationSpec, PlacementStatus, Reason};
 use perfval_core::sizing::{Sizing, choose};

@@ -36,6 +36,17 @@ impl ClaimBuilder {
         self
     }
 
+    /// Names the request that all its results are of, such as `main/sub` of a prioritized list.
+    #[must_use]
+    pub fn of_request(mut self, request: &str) -> Self {
+        let allocation = self.0.status.iter_mut().filter_map(|status| status.allocation.as_mut());
+        let devices = allocation.filter_map(|allocation| allocation.devices.as_mut());
+        for result in devices.flat_map(|devices| devices.results.iter_mut().flatten()) {
+            request.clone_into(&mut result.request);
+        }
+        self
+    }
+
     /// Is reserved for a pod.
     #[must_use]
     pub fn reserved(mut self) -> Self {

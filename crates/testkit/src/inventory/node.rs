@@ -44,6 +44,18 @@ impl NodeBuilder {
         self
     }
 
+    /// Sets what the node has of a resource, allocatable or not.
+    #[must_use]
+    pub fn has_in_all(mut self, resource: &str, amount: &str) -> Self {
+        let status = self.0.status.get_or_insert_default();
+        let amount = Quantity(amount.to_owned());
+        status
+            .capacity
+            .get_or_insert_default()
+            .insert(resource.to_owned(), amount);
+        self
+    }
+
     /// Adds a taint.
     #[must_use]
     pub fn taint(mut self, key: &str, effect: &str) -> Self {

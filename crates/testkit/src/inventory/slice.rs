@@ -28,6 +28,13 @@ impl SliceBuilder {
         self
     }
 
+    /// Another pool.
+    #[must_use]
+    pub fn pool(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.0.spec.pool.name);
+        self
+    }
+
     /// Another driver.
     #[must_use]
     pub fn driver(mut self, driver: &str) -> Self {

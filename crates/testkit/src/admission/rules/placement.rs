@@ -33,6 +33,17 @@ pub fn cases() -> Vec<Case> {
             "write operator Exists or Equal",
         ),
         accepted(
+            "toleration of tainted devices",
+            placement(json!({"deviceTolerations": [
+                {"key": "gpu.nvidia.com/xid", "operator": "Exists", "effect": "NoSchedule"}, {"key": "k", "value": "v"},
+            ]})),
+        ),
+        refused(
+            "device toleration of an unknown effect",
+            placement(json!({"deviceTolerations": [{"effect": "PreferNoSchedule"}]})),
+            "effect NoSchedule or NoExecute",
+        ),
+        accepted(
             "own device class",
             placement(json!({"deviceClassName": "gpu-h100.example.com"})),
         ),

@@ -1,0 +1,82 @@
+//! What the workers' claims must ask for beside their class, so that the scheduler gives them the devices that were
+//! counted and no others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::devices::{NodeDevices, attribute};
+use super::pools::DeviceId;
+use super::report::{Obstacle, TakenBy};
+use crate::inventory::Device;
+
+/// Leaves out devices that many claims may hold at once. A device can only say so where the API server knows the field,
+/// and then expressions may use it.
+const WHOLE: &str = "!device.allowMultipleAllocations";
+
+/// The CEL expressions; none where the class says it all.
+pub fn selectors(devices: &NodeDevices<'_>) -> Result<Vec<String>, Obstacle> {
+    if let Some(fault) = mixed(devices) {
+        return Err(Obstacle::Inseparable { fault });
+    }
+    let shareable = devices.all().any(|(_, device)| device.shareable);
+    let whole = shareable.then(|| WHOLE.to_owned());
+    Ok(whole.into_iter().chain(without_twins(devices)?).collect())
+}
+
+/// A class of several kinds of devices: one worker would get a whole GPU, the next a partition of another.
+fn mixed(devices: &NodeDevices<'_>) -> Option<String> {
+    let kinds: BTreeSet<&str> = devices
+        .all()
+        .filter_map(|(id, device)| attribute(&id, device, "type")?.string())
+        .collect();
+    let list = kinds.iter().copied().collect::<Vec<_>>().join(", ");
+    (kinds.len() > 1)
+        .then(|| format!("the DeviceClass holds devices of several types ({list}): use one for whole GPUs"))
+}
+
+/// The scheduler does not know that a device is in use through another one of the same GPU.
+fn without_twins(devices: &NodeDevices<'_>) -> Result<Vec<String>, Obstacle> {
+    let mut excluded: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (id, device, by) in &devices.taken {
+        if *by == TakenBy::TwinInUse {
+            let uuid = uuid(id, device).ok_or_else(|| untellable(id))?;
+            excluded.entry(id.driver).or_default().insert(uuid);
+        }
+    }
+    for (id, device) in devices.all().filter(|(id, _)| excluded.contains_key(id.driver)) {
+        // Without the attribute the expression would fail for it, and with it the scheduling of every worker.
+        uuid(&id, device).ok_or_else(|| untellable(&id))?;
+    }
+    let taken_along = devices.free.iter().find(|(id, device)| {
+        uuid(id, device).is_some_and(|uuid| excluded.get(id.driver).is_some_and(|all| all.contains(uuid)))
+    });
+    if let Some((id, _)) = taken_along {
+        return Err(untellable(id));
+    }
+    Ok(excluded
+        .into_iter()
+        .map(|(driver, uuids)| {
+            let list = uuids
+                .iter()
+                .map(|uuid| format!("'{uuid}'"))
+                .collect::<Vec<_>>()
+                .join(", ");
+            format!("device.driver != '{driver}' || !(device.attributes['{driver}'].uuid in [{list}])")
+        })
+        .collect())
+}
+
+/// A uuid that can stand between quotes.
+fn uuid<'a>(id: &DeviceId<'_>, device: &'a Device) -> Option<&'a str> {
+    let text = attribute(id, device, "uuid")?.string()?;
+    let plain = |character: char| character.is_ascii_alphanumeric() || "-_./:".contains(character);
+    text.chars().all(plain).then_some(text)
+}
+
+fn untellable(id: &DeviceId<'_>) -> Obstacle {
+    Obstacle::Inseparable {
+        fault: format!(
+            "{}/{} is in use through another device of the same GPU, and no uuid of its own tells it apart",
+            id.pool, id.device
+        ),
+    }
+}
