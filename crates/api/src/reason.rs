@@ -76,11 +76,16 @@ reasons! {
     GpusChosen,
     /// No eligible node has enough free GPUs: free some, lower `minGPUs`, or raise `timeouts.sizing`.
     Saturated,
+    /// A ResourceQuota of the namespace has no room for the run: raise it, free some of it, or lower `minGPUs`.
+    QuotaExceeded,
+    /// A LimitRange of the namespace would refuse the run's pods: correct their resources or the LimitRange.
+    LimitRangeViolated,
     /// No node is eligible: see the reason per node.
     NoCandidateNode,
     /// A driver is still publishing its devices.
     PoolUnsettled,
-    /// GPUs of one node are given out by DRA and by a device plugin at once: turn one of them off.
+    /// GPUs of one node are given out by DRA and by a device plugin at once: turn one of them off, or name one in
+    /// `placement.allocation`.
     MixedAllocation,
     /// The DeviceClass does not exist: install the GPU driver's DRA resources or correct `deviceClassName`.
     DeviceClassMissing,

@@ -107,6 +107,14 @@ pub const PERMISSIONS: &[Permission] = &[
         &["list"],
         "sizing: who holds devices; claims of a run",
     ),
+    in_cluster(
+        "scheduling.run.ai",
+        "bindrequests",
+        &["list"],
+        "sizing: devices that KAI's scheduler has promised",
+    ),
+    in_namespace("", "resourcequotas", &["list"], "sizing: what the namespace allows"),
+    in_namespace("", "limitranges", &["list"], "sizing: what the namespace allows"),
     in_namespace("perfvalidation.dev", "perfvalidations", &["patch"], "finalizer"),
     in_namespace(
         "perfvalidation.dev",

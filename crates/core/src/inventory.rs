@@ -10,6 +10,7 @@ mod pod;
 mod slice;
 mod strings;
 
+use k8s_openapi::api::core::v1::{LimitRange, ResourceQuota};
 use k8s_openapi::api::resource::v1::DeviceClass;
 
 pub use amounts::Amounts;
@@ -34,6 +35,12 @@ pub struct Inventory {
     pub nodes: Seen<Vec<Node>>,
     /// Pods of all namespaces that take room on a node.
     pub pods: Seen<Vec<PodUse>>,
+    /// `ResourceQuotas` of the run's namespace.
+    pub quotas: Seen<Vec<ResourceQuota>>,
+    /// `LimitRanges` of the run's namespace.
+    pub limit_ranges: Seen<Vec<LimitRange>>,
+    /// Devices that KAI's scheduler has promised to pods and not yet written into their claims; absent: KAI is not there.
+    pub promises: Seen<Vec<ClaimUse>>,
     /// `ResourceClaims` of all namespaces that hold devices.
     pub claims: Seen<Vec<ClaimUse>>,
 }

@@ -44,8 +44,9 @@ pub fn needs(run: &Run<'_>) -> Needs {
         Phase::Completed | Phase::Suspended => &[],
     };
     let trials = &run.status().trials;
+    let beside = phase::two_ledgers::watches(run, current).then_some(Need::Inventory);
     Needs {
-        parts: parts.iter().copied().collect(),
+        parts: parts.iter().copied().chain(beside).collect(),
         dry_run: (current == Phase::Deploying).then(|| Box::new(build::deployment(run))),
         trial: trials
             .last()
@@ -67,7 +68,8 @@ pub fn decide(run: &Run<'_>, seen: &Observed, now: DateTime<Utc>) -> Decision {
         Some(current) => match interruption(run) {
             Some(interruption) if is_active(current) => Step::Go(Phase::CleaningUp, interruption.why()),
             _ => {
-                let step = phase::step(&mut pass, current);
+                let intruder = phase::two_ledgers::intruder(&pass, current);
+                let step = intruder.unwrap_or_else(|| phase::step(&mut pass, current));
                 let step = expired(&mut pass, current, step);
                 save_first(&mut pass, current, step)
             }

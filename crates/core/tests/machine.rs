@@ -6,4 +6,5 @@ mod machine {
     pub mod settling;
     pub mod size;
     pub mod story;
+    pub mod two_ledgers;
 }

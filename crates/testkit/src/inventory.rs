@@ -7,8 +7,9 @@ mod node;
 mod pod;
 mod slice;
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{LimitRange, Node, Pod, ResourceQuota};
 use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceSlice};
+use kube::core::DynamicObject;
 use perfval_core::Seen;
 use perfval_core::inventory::{self, ClaimUse, Inventory, PodUse, Slice, Strings};
 use serde_json::{Value, from_value, json};
@@ -33,6 +34,9 @@ pub struct Cluster {
     nodes: Vec<Node>,
     pods: Vec<Pod>,
     claims: Vec<ResourceClaim>,
+    bind_requests: Vec<DynamicObject>,
+    quotas: Vec<ResourceQuota>,
+    limit_ranges: Vec<LimitRange>,
 }
 
 impl Cluster {
@@ -45,6 +49,9 @@ impl Cluster {
             nodes: Vec::new(),
             pods: Vec::new(),
             claims: Vec::new(),
+            bind_requests: Vec::new(),
+            quotas: Vec::new(),
+            limit_ranges: Vec::new(),
         }
         .class(GPU_SELECTOR)
     }
@@ -63,6 +70,15 @@ impl Cluster {
             "metadata": { "name": GPU_DRIVER },
             "spec": { "selectors": [{ "cel": { "expression": expression } }] },
         })));
+        self
+    }
+
+    /// Lets the class stand for an extended resource.
+    #[must_use]
+    pub fn class_for(mut self, resource: &str) -> Self {
+        if let Seen::Present(class) = &mut self.class {
+            class.spec.extended_resource_name = Some(resource.to_owned());
+        }
         self
     }
 
@@ -102,6 +118,42 @@ impl Cluster {
         self
     }
 
+    /// Adds a `BindRequest` of KAI's scheduler for a GPU of a pool.
+    #[must_use]
+    pub fn promised(mut self, pool: &str, device: &str, phase: &str) -> Self {
+        let result = json!({ "request": "gpu", "driver": GPU_DRIVER, "pool": pool, "device": device });
+        self.bind_requests.push(build(json!({
+            "apiVersion": "scheduling.run.ai/v1alpha2", "kind": "BindRequest",
+            "metadata": { "name": format!("bind-{device}"), "namespace": "other" },
+            "spec": {
+                "podName": "p", "selectedNode": pool,
+                "resourceClaimAllocations": [{ "name": "gpu", "allocation": { "devices": { "results": [result] } } }],
+            },
+            "status": { "phase": phase },
+        })));
+        self
+    }
+
+    /// Adds a `ResourceQuota` to the run's namespace by its `spec`, and what of it is used.
+    #[must_use]
+    pub fn quota(mut self, spec: &Value, used: &Value) -> Self {
+        let name = format!("quota-{}", self.quotas.len());
+        self.quotas.push(build(
+            json!({ "metadata": { "name": name }, "spec": spec, "status": { "used": used } }),
+        ));
+        self
+    }
+
+    /// Adds a `LimitRange` to the run's namespace by its `limits`.
+    #[must_use]
+    pub fn limit_range(mut self, limits: &Value) -> Self {
+        let name = format!("limits-{}", self.limit_ranges.len());
+        self.limit_ranges.push(build(
+            json!({ "metadata": { "name": name }, "spec": { "limits": limits } }),
+        ));
+        self
+    }
+
     /// Adds a pod.
     #[must_use]
     pub fn pod(mut self, pod: PodBuilder) -> Self {
@@ -126,6 +178,9 @@ impl Cluster {
         self.nodes.reverse();
         self.pods.reverse();
         self.claims.reverse();
+        self.bind_requests.reverse();
+        self.quotas.reverse();
+        self.limit_ranges.reverse();
         self
     }
 
@@ -144,12 +199,20 @@ impl Cluster {
             .iter()
             .filter_map(|claim| ClaimUse::read(claim, strings))
             .collect();
+        let promises = self
+            .bind_requests
+            .iter()
+            .filter_map(|request| ClaimUse::promised(request, strings).expect("the builder writes what is read"))
+            .collect();
         Inventory {
             device_class: self.class.clone(),
             slices: Seen::Present(slices),
             taint_rules: Seen::Present(self.taint_rules.clone()),
             nodes: Seen::Present(nodes),
             pods: Seen::Present(pods),
+            quotas: Seen::Present(self.quotas.clone()),
+            limit_ranges: Seen::Present(self.limit_ranges.clone()),
+            promises: Seen::Present(promises),
             claims: Seen::Present(claims),
         }
     }

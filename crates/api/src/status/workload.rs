@@ -27,6 +27,10 @@ pub struct PlacementStatus {
     /// When this plan was first read; a second equal reading confirms it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen_at: Option<DateTime<Utc>>,
+    /// Only where both claims and a device plugin give out the node's GPUs: the pods that had some from the device plugin.
+    /// While the run measures nobody else may get one the other way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub neighbours: Option<Vec<String>>,
     /// CEL expressions that the workers' claims carry beside their class: what the scheduler must not give them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub selectors: Vec<String>,

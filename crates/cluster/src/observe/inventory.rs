@@ -1,7 +1,7 @@
 //! What sizing counts. The order is the point: holders are read after devices, so a device that is given out in between is
 //! seen as held and never as free.
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{LimitRange, Node, Pod, ResourceQuota};
 use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceSlice};
 use kube::api::{Api, ListParams};
 use kube::core::{ApiResource, DynamicObject};
@@ -23,6 +23,8 @@ impl Cluster {
         let nodes: Api<Node> = Api::all(self.client.clone());
         let pods: Api<Pod> = Api::all(self.client.clone());
         let claims: Api<ResourceClaim> = Api::all(self.client.clone());
+        let quotas: Api<ResourceQuota> = Api::namespaced(self.client.clone(), run.namespace());
+        let limit_ranges: Api<LimitRange> = Api::namespaced(self.client.clone(), run.namespace());
         let everything = ListParams::default;
         let running = ListParams::default().fields("status.phase!=Succeeded,status.phase!=Failed");
         let mut strings = Strings::default();
@@ -50,6 +52,9 @@ impl Cluster {
                 self.list_reduced(&pods, running, |pod| PodUse::read(&pod, &mut strings))
                     .await,
             )),
+            quotas: seen(read("list ResourceQuotas", self.list(&quotas, everything()).await)),
+            limit_ranges: seen(read("list LimitRanges", self.list(&limit_ranges, everything()).await)),
+            promises: seen(self.bind_requests(&mut strings).await),
             claims: seen(read(
                 "list ResourceClaims",
                 self.list_reduced(&claims, everything(), |claim| ClaimUse::read(&claim, &mut strings))

@@ -1,5 +1,6 @@
 //! Reads: what each [`Need`] stands for. Never fails; a read that could not be made is `Seen::Unknown`.
 
+mod bind_requests;
 mod children;
 pub mod dynamo;
 mod inventory;

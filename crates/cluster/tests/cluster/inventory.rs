@@ -17,7 +17,14 @@ async fn holders_are_read_after_devices() {
     let expected = [
         &["deviceclasses", "resourceslices"],
         &rules[..],
-        &["nodes", "pods", "resourceclaims"],
+        &[
+            "nodes",
+            "pods",
+            "resourcequotas",
+            "limitranges",
+            "bindrequests",
+            "resourceclaims",
+        ],
     ]
     .concat();
     assert_eq!(order, expected);

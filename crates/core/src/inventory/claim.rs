@@ -1,7 +1,9 @@
 use std::sync::Arc;
 
-use k8s_openapi::api::resource::v1::{DeviceRequestAllocationResult, ResourceClaim};
+use k8s_openapi::api::resource::v1::{AllocationResult, DeviceRequestAllocationResult, ResourceClaim};
 use kube::ResourceExt as _;
+use kube::core::DynamicObject;
+use serde::Deserialize;
 
 use super::Strings;
 
@@ -30,19 +32,47 @@ pub struct HeldDevice {
 impl ClaimUse {
     /// What a claim holds; `None` for one that holds nothing. Admin access takes nothing.
     pub fn read(claim: &ResourceClaim, strings: &mut Strings) -> Option<Self> {
-        let devices = claim.status.as_ref()?.allocation.as_ref()?.devices.as_ref()?;
+        let allocation = claim.status.as_ref()?.allocation.as_ref()?;
+        Self::of(claim, [allocation], strings)
+    }
+
+    /// What a `BindRequest` of KAI's scheduler promises to a pod; `None` once it is bound or given up. Its binder writes
+    /// the claims only later.
+    pub fn promised(request: &DynamicObject, strings: &mut Strings) -> Result<Option<Self>, serde_json::Error> {
+        if matches!(request.data["status"]["phase"].as_str(), Some("Succeeded" | "Failed")) {
+            return Ok(None);
+        }
+        let promises: Option<Vec<Promise>> =
+            Deserialize::deserialize(&request.data["spec"]["resourceClaimAllocations"])?;
+        let promises = promises.unwrap_or_default();
+        let allocations = promises.iter().filter_map(|promise| promise.allocation.as_ref());
+        Ok(Self::of(request, allocations, strings))
+    }
+
+    fn of<'a>(
+        owner: &impl kube::ResourceExt,
+        allocations: impl IntoIterator<Item = &'a AllocationResult>,
+        strings: &mut Strings,
+    ) -> Option<Self> {
+        let devices = allocations
+            .into_iter()
+            .filter_map(|allocation| allocation.devices.as_ref());
         let held: Box<[HeldDevice]> = devices
-            .results
-            .iter()
-            .flatten()
+            .flat_map(|devices| devices.results.iter().flatten())
             .filter(|result| result.admin_access != Some(true))
             .map(|result| held(result, strings))
             .collect();
         (!held.is_empty()).then(|| Self {
-            name: format!("{}/{}", claim.namespace().unwrap_or_default(), claim.name_any()).into(),
+            name: format!("{}/{}", owner.namespace().unwrap_or_default(), owner.name_any()).into(),
             devices: held,
         })
     }
+}
+
+/// An allocation that a `BindRequest` carries.
+#[derive(Deserialize)]
+struct Promise {
+    allocation: Option<AllocationResult>,
 }
 
 fn held(result: &DeviceRequestAllocationResult, strings: &mut Strings) -> HeldDevice {

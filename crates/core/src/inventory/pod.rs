@@ -16,6 +16,8 @@ pub struct PodUse {
     pub node: Arc<str>,
     /// What it takes there. Extended resources that a claim serves (KEP-5004) are the claim's, not the pod's.
     pub requests: Amounts,
+    /// Devices of device plugins that the kubelet says it has, by resource (Kubernetes 1.36 and later).
+    pub devices: Box<[(Arc<str>, Box<str>)]>,
 }
 
 impl PodUse {
@@ -32,8 +34,29 @@ impl PodUse {
             name: format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any()).into(),
             node: strings.share(node),
             requests: effective_request(pod, strings).trimmed(),
+            devices: plugin_devices(status, strings),
         })
     }
+
+    /// Ids of the devices of a resource that the kubelet says it has.
+    pub fn devices_of(&self, resource: &str) -> impl Iterator<Item = &str> {
+        let of_resource = self.devices.iter().filter(move |(known, _)| **known == *resource);
+        of_resource.map(|(_, id)| &**id)
+    }
+}
+
+fn plugin_devices(status: Option<&PodStatus>, strings: &mut Strings) -> Box<[(Arc<str>, Box<str>)]> {
+    let containers = status.into_iter().flat_map(|status| {
+        let lists = [&status.container_statuses, &status.init_container_statuses];
+        lists.into_iter().flatten().flatten()
+    });
+    let of_resources = containers.flat_map(|container| container.allocated_resources_status.iter().flatten());
+    let mut devices = Vec::new();
+    for of_resource in of_resources.filter(|of_resource| !of_resource.name.starts_with("claim:")) {
+        let ids = of_resource.resources.iter().flatten();
+        devices.extend(ids.map(|device| (strings.share(&of_resource.name), device.resource_id.as_str().into())));
+    }
+    devices.into()
 }
 
 fn named(node: Option<&str>) -> Option<&str> {

@@ -8,6 +8,7 @@ pub(crate) mod evaluating;
 mod pending;
 mod sizing;
 mod suspended;
+pub(crate) mod two_ledgers;
 mod waiting_for_ready;
 
 use perfval_api::Phase;

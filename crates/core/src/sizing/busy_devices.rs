@@ -3,7 +3,8 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::pools::{DeviceId, Pools};
-use crate::inventory::{ClaimUse, Inventory};
+use crate::Seen;
+use crate::inventory::Inventory;
 
 /// Devices in use, with the claims that hold them: wholes and shares alike.
 #[derive(Default)]
@@ -19,8 +20,10 @@ struct Holder<'a> {
 }
 
 impl<'a> BusyDevices<'a> {
-    /// Devices of every claim.
-    pub fn of(claims: &'a [ClaimUse]) -> Self {
+    /// Devices of every claim, and those that are promised to one.
+    pub fn of(inventory: &'a Inventory) -> Self {
+        let lists = [&inventory.claims, &inventory.promises];
+        let claims = lists.into_iter().filter_map(Seen::present).flatten();
         let mut busy = Self::default();
         for claim in claims {
             for held in &claim.devices {
@@ -55,12 +58,12 @@ impl<'a> BusyDevices<'a> {
 /// What is wrong with the allocations, for people; none of it changes the count: devices that are held but no longer
 /// published, and devices that two claims hold.
 pub fn warnings(inventory: &Inventory) -> Vec<String> {
-    let (Some(slices), Some(claims)) = (inventory.slices.present(), inventory.claims.present()) else {
+    let Some(slices) = inventory.slices.present() else {
         return Vec::new();
     };
     let pools = Pools::of(slices);
     let published: BTreeSet<DeviceId<'_>> = pools.iter().flat_map(|pool| pool.devices().map(|(id, _)| id)).collect();
-    let busy = BusyDevices::of(claims);
+    let busy = BusyDevices::of(inventory);
     let whole = |holders: &[Holder<'_>]| holders.iter().filter(|holder| !holder.share).count();
     let mut held: Vec<(&DeviceId<'_>, usize)> = busy.holders.iter().map(|(id, all)| (id, whole(all))).collect();
     held.retain(|(_, whole)| *whole > 0);

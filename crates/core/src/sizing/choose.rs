@@ -6,6 +6,7 @@ use perfval_api::{AllocationMode, PerfValidationSpec, Reason};
 
 use super::dra::Dra;
 use super::examine::World;
+use super::namespace::{self, Namespace};
 use super::pods::PodsByNode;
 use super::report::NodeReport;
 use super::{Sizing, summary};
@@ -35,6 +36,8 @@ pub fn explain(inventory: &Inventory, spec: &PerfValidationSpec, busy: &[OtherRu
     let world = World {
         dra: Dra::read(inventory, &spec.placement),
         pods: PodsByNode::of(pods),
+        by_claims: Namespace::read(inventory, spec, true),
+        by_plugin: Namespace::read(inventory, spec, false),
         spec,
         busy,
     };
@@ -47,6 +50,7 @@ pub fn explain(inventory: &Inventory, spec: &PerfValidationSpec, busy: &[OtherRu
         .filter(|(_, report)| report.obstacle.is_none())
         .min_by_key(|(_, report)| (Reverse(report.usable), &report.node));
     let sizing = no_dra(inventory, &world.dra, spec)
+        .or_else(|| namespace::refusal(inventory, spec))
         .or_else(|| {
             Some(Sizing::Chosen(
                 best.and_then(|(node, report)| world.plan(node, report))?,
@@ -64,6 +68,9 @@ fn read(inventory: &Inventory) -> Result<(&[Node], &[PodUse]), String> {
         taint_rules,
         nodes,
         pods,
+        quotas,
+        limit_ranges,
+        promises,
         claims,
     } = inventory;
     let unread = [
@@ -72,6 +79,9 @@ fn read(inventory: &Inventory) -> Result<(&[Node], &[PodUse]), String> {
         ("device taint rules", taint_rules.unknown()),
         ("nodes", nodes.unknown()),
         ("pods", pods.unknown()),
+        ("resource quotas", quotas.unknown()),
+        ("limit ranges", limit_ranges.unknown()),
+        ("bind requests", promises.unknown()),
         ("resource claims", claims.unknown()),
     ];
     if let Some((what, why)) = unread.iter().find_map(|(what, unread)| Some((what, (*unread)?))) {

@@ -35,7 +35,7 @@ impl<'a> Dra<'a> {
         rules.sort_by_key(|rule| rule.pointer("/metadata/name").map(Value::to_string));
         Self {
             gpu_drivers: gpu_drivers(&pools, class, selectors.as_ref().ok()),
-            busy: BusyDevices::of(inventory.claims.present().map(Vec::as_slice).unwrap_or_default()),
+            busy: BusyDevices::of(inventory),
             pools,
             rules,
             selectors,
@@ -51,6 +51,13 @@ impl<'a> Dra<'a> {
     /// Whether any driver of GPUs publishes anything, anywhere.
     pub fn has_gpu_drivers(&self) -> bool {
         !self.gpu_drivers.is_empty()
+    }
+
+    /// A claim that holds a GPU of a node, if any does.
+    pub fn holder_on(&self, node: &Node) -> Option<&'a str> {
+        self.gpu_pools(node)
+            .flat_map(|pool| pool.devices_of(node))
+            .find_map(|(id, _)| self.busy.holders(&id).first().copied())
     }
 
     /// Who holds the devices.

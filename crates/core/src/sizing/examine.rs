@@ -4,12 +4,13 @@ use perfval_api::{AllocationMode, DeviceStatus, PerfValidationSpec, PlacementSta
 
 use super::devices::{NodeDevices, attribute, count};
 use super::dra::Dra;
+use super::namespace::Namespace;
 use super::node::{ineligible, says_it_has_gpus, tolerations};
 use super::plugin::PluginGpus;
 use super::pods::PodsByNode;
 use super::report::{NodeReport, Obstacle, Taken};
 use super::room::room;
-use super::{DEVICE_PLUGIN, DRA, plugin, separation};
+use super::{DEVICE_PLUGIN, DRA, plugin, separation, two_ledgers};
 use crate::inventory::{Attribute, Node};
 use crate::observed::OtherRun;
 
@@ -17,6 +18,10 @@ use crate::observed::OtherRun;
 pub struct World<'a> {
     pub dra: Dra<'a>,
     pub pods: PodsByNode<'a>,
+    /// What the namespace says of workers that ask for claims.
+    pub by_claims: Namespace,
+    /// What it says of workers that ask a device plugin.
+    pub by_plugin: Namespace,
     pub spec: &'a PerfValidationSpec,
     pub busy: &'a [OtherRun],
 }
@@ -64,6 +69,7 @@ impl<'a> World<'a> {
             allocation: gpus.allocation().to_owned(),
             gpus: report.usable.min(max),
             node_gpus: report.total,
+            neighbours: self.neighbours(node),
             tolerations: tolerations(node, self.spec),
             ..PlacementStatus::default()
         };
@@ -92,12 +98,14 @@ impl<'a> World<'a> {
         }
         let resource = || self.spec.placement.resource_name.clone();
         match (has_devices, plugin, self.spec.placement.allocation) {
-            // Two ledgers over the same GPUs do not see each other.
-            (true, Some(_), _) => Err(Obstacle::TwoLedgers {
-                resource: resource(),
-                fault: "turn one of them off".to_owned(),
-            }),
-            (true, None, AllocationMode::Auto | AllocationMode::Dra) => self.count_devices(node),
+            (true, Some(_), AllocationMode::Auto) => {
+                Err(self.two_ledgers("turn one of them off, or name the other one in placement.allocation"))
+            }
+            (true, Some(_), AllocationMode::DevicePlugin) if self.dra.holder_on(node).is_some() => {
+                Err(self.two_ledgers("claims hold GPUs of it, and a pod of the device plugin may get the same ones"))
+            }
+            (true, Some(gpus), AllocationMode::DevicePlugin) => Ok(Gpus::ByPlugin(gpus)),
+            (true, _, AllocationMode::Auto | AllocationMode::Dra) => self.count_devices(node),
             (true, None, AllocationMode::DevicePlugin) => Err(Obstacle::OnlyByClaims { resource: resource() }),
             (false, Some(gpus), AllocationMode::Auto | AllocationMode::DevicePlugin) => Ok(Gpus::ByPlugin(gpus)),
             (false, Some(_), AllocationMode::Dra) => Err(Obstacle::OnlyByPlugin { resource: resource() }),
@@ -106,13 +114,32 @@ impl<'a> World<'a> {
     }
 
     fn count_devices(&self, node: &Node) -> Result<Gpus<'a>, Obstacle> {
-        let devices = self.dra.devices(node)?;
+        let resource = &self.spec.placement.resource_name;
+        let users = two_ledgers::users(self.pods.on(node), resource);
+        let devices = two_ledgers::without_those_of(self.dra.devices(node)?, &users, resource)
+            .map_err(|fault| self.two_ledgers(&fault))?;
         if devices.all().next().is_none() {
             let class = self.spec.placement.device_class_name.clone();
             return Err(Obstacle::NotOfClass { class });
         }
         let selectors = separation::selectors(&devices)?;
         Ok(Gpus::ByClaims { devices, selectors })
+    }
+
+    fn two_ledgers(&self, fault: &str) -> Obstacle {
+        Obstacle::TwoLedgers {
+            resource: self.spec.placement.resource_name.clone(),
+            fault: fault.to_owned(),
+        }
+    }
+
+    /// Pods that have GPUs of a node the other way, where there are two ways.
+    fn neighbours(&self, node: &Node) -> Option<Vec<String>> {
+        let resource = &self.spec.placement.resource_name;
+        let pods = self.pods.on(node);
+        let both = self.dra.has_gpus(node) && plugin::count(node, resource, pods).is_some();
+        let users = || two_ledgers::users(pods, resource);
+        both.then(|| users().iter().map(|pod| pod.name.to_string()).collect())
     }
 
     fn held_by_run(&self, node: &Node) -> Option<Obstacle> {
@@ -138,15 +165,22 @@ impl<'a> World<'a> {
 
     /// Counts the workers for which there is room beside the free GPUs.
     fn fill(&self, report: &mut NodeReport, node: &Node) -> Option<Obstacle> {
-        let room = room(node, self.pods.on(node), self.spec);
-        let usable = report.free.min(room.workers);
-        if usable < i64::from(self.spec.placement.min_gpus) {
+        let namespace = match report.allocation {
+            Some(DRA) => &self.by_claims,
+            _ => &self.by_plugin,
+        };
+        let min = i64::from(self.spec.placement.min_gpus);
+        let room = room(node, self.pods.on(node), &namespace.pods, self.spec);
+        if room.workers < min {
             return Some(Obstacle::NoRoom {
                 resource: room.short_of,
                 workers: room.workers,
             });
         }
-        report.usable = usable;
+        if let Some(forbidden) = namespace.forbids(min) {
+            return Some(forbidden);
+        }
+        report.usable = report.free.min(room.workers).min(namespace.workers());
         None
     }
 }

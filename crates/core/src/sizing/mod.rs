@@ -10,8 +10,10 @@ mod counters;
 mod devices;
 mod dra;
 mod examine;
+mod namespace;
 mod node;
 mod node_selector;
+mod our_pods;
 mod plugin;
 mod pods;
 mod pools;
@@ -21,12 +23,14 @@ mod selector;
 mod separation;
 mod summary;
 mod taints;
+mod two_ledgers;
 
 use perfval_api::{PlacementStatus, Reason};
 
 pub use busy_devices::warnings;
 pub use choose::{choose, explain};
 pub use report::{NodeReport, Obstacle, Taken, TakenBy};
+pub use two_ledgers::intruder;
 
 /// `placement.allocation` of a run that asks for GPUs by `ResourceClaim`s.
 pub const DRA: &str = "DRA";

@@ -59,6 +59,11 @@ pub struct Taken {
 pub enum TakenBy {
     /// A claim holds it, or a pod asked the device plugin for it.
     InUse,
+    /// A pod has it from the device plugin, on a node where claims give out the others.
+    InUseByPod {
+        /// `namespace/name`.
+        pod: String,
+    },
     /// The device plugin reports it as unhealthy: it is in the node's capacity, but not in its allocatable.
     Unhealthy,
     /// The driver gives it to many claims at once, and a worker needs a whole GPU.
@@ -132,6 +137,12 @@ pub enum Obstacle {
     NotEnoughFree,
     /// Its GPUs are free, but something else is short.
     NoRoom { resource: String, workers: i64 },
+    /// Its GPUs are free, but a `ResourceQuota` of the run's namespace leaves too little.
+    QuotaExceeded {
+        quota: String,
+        resource: String,
+        workers: i64,
+    },
 }
 
 impl Obstacle {
@@ -157,6 +168,7 @@ impl Obstacle {
             Self::NothingPublished { .. } => Reason::NoDevicesPublished,
             Self::NotEvaluable { .. } => Reason::SelectorNotEvaluable,
             Self::NotEnoughFree | Self::NoRoom { .. } => Reason::Saturated,
+            Self::QuotaExceeded { .. } => Reason::QuotaExceeded,
         }
     }
 }
@@ -211,6 +223,14 @@ impl NodeReport {
             Obstacle::NoRoom { resource, workers } => {
                 format!("{}, but {resource} for only {workers} workers", self.free_of_total())
             }
+            Obstacle::QuotaExceeded {
+                quota,
+                resource,
+                workers,
+            } => format!(
+                "{}, but ResourceQuota {quota} leaves {resource} for only {workers} workers",
+                self.free_of_total()
+            ),
         }
     }
 
@@ -252,6 +272,7 @@ impl fmt::Display for Taken {
         write!(f, "{} ", self.gpus)?;
         match &self.why {
             TakenBy::InUse => f.write_str("in use"),
+            TakenBy::InUseByPod { pod } => write!(f, "in use by {pod} through the device plugin"),
             TakenBy::Unhealthy => f.write_str("unhealthy"),
             TakenBy::Shareable => f.write_str("given out in shares: allowMultipleAllocations, a setting of the driver"),
             TakenBy::Tainted { taint } => write!(f, "tainted: {taint}"),

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::ResourceRequirements;
 use perfval_api::PerfValidationSpec;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 
+use super::our_pods::OurPods;
 use crate::build;
-use crate::inventory::{Amounts, Node, PodUse, Strings};
+use crate::inventory::{Amounts, Node, PodUse};
 
 /// The resource that counts pods.
 const PODS: &str = "pods";
@@ -21,15 +21,26 @@ pub struct Room {
 }
 
 /// What is left on a node for workers beside its pods, once our other pods that must land there are on it too.
-pub fn room(node: &Node, pods: &[&PodUse], spec: &PerfValidationSpec) -> Room {
-    let mut taken = others(spec);
+pub fn room(node: &Node, pods: &[&PodUse], ours: &OurPods, spec: &PerfValidationSpec) -> Room {
+    let others = others(ours, spec);
+    let mut taken = others.clone();
     for pod in pods {
         taken.add(&pod.requests);
         taken.add(&one_pod(Amounts::default()));
     }
+    let left = |resource: &str| node.allocatable.get(resource).saturating_sub(taken.get(resource));
+    let mut asked_by_others = others.iter().filter(|(_, need)| *need > Decimal::ZERO);
+    if let Some((resource, _)) = asked_by_others.find(|(resource, _)| left(resource) < Decimal::ZERO) {
+        return Room {
+            workers: 0,
+            short_of: resource.to_owned(),
+        };
+    }
+    // The GPU is counted elsewhere.
+    let mut worker = one_pod(ours.worker.total().requests);
+    worker.remove(&spec.placement.resource_name);
     let fits = |(resource, need): (&str, Decimal)| {
-        let left = node.allocatable.get(resource).saturating_sub(taken.get(resource));
-        let workers = left
+        let workers = left(resource)
             .checked_div(need)
             .and_then(|workers| workers.floor().to_i64())
             .unwrap_or(i64::MAX);
@@ -38,7 +49,7 @@ pub fn room(node: &Node, pods: &[&PodUse], spec: &PerfValidationSpec) -> Room {
             short_of: resource.to_owned(),
         }
     };
-    worker(spec)
+    worker
         .iter()
         .filter(|(_, need)| *need > Decimal::ZERO)
         .map(fits)
@@ -49,29 +60,16 @@ pub fn room(node: &Node, pods: &[&PodUse], spec: &PerfValidationSpec) -> Room {
         })
 }
 
-/// One worker, without its GPU, which is counted elsewhere.
-fn worker(spec: &PerfValidationSpec) -> Amounts {
-    let mut need = requests(&spec.workload.resources);
-    need.remove(&spec.placement.resource_name);
-    one_pod(need)
-}
-
 /// Our pods beside the workers that land on the node under test.
-fn others(spec: &PerfValidationSpec) -> Amounts {
+fn others(ours: &OurPods, spec: &PerfValidationSpec) -> Amounts {
     let mut need = Amounts::default();
     if build::frontend_is_pinned(spec) {
-        need.add(&one_pod(Amounts::default()));
+        need.add(&one_pod(ours.frontend.total().requests));
     }
     if build::trial_is_pinned(spec) {
-        let mut trial = requests(&spec.benchmark.resources);
-        trial.raise(&requests(&build::installer_resources()));
-        need.add(&one_pod(trial));
+        need.add(&one_pod(ours.trial.total().requests));
     }
     need
-}
-
-fn requests(resources: &ResourceRequirements) -> Amounts {
-    Amounts::requests(Some(resources), &mut Strings::default())
 }
 
 fn one_pod(mut need: Amounts) -> Amounts {

@@ -33,11 +33,11 @@ fn mixed(devices: &NodeDevices<'_>) -> Option<String> {
         .then(|| format!("the DeviceClass holds devices of several types ({list}): use one for whole GPUs"))
 }
 
-/// The scheduler does not know that a device is in use through another one of the same GPU.
+/// The scheduler does not know that a device is in use through another one of the same GPU, or through a device plugin.
 fn without_twins(devices: &NodeDevices<'_>) -> Result<Vec<String>, Obstacle> {
     let mut excluded: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (id, device, by) in &devices.taken {
-        if *by == TakenBy::TwinInUse {
+        if matches!(by, TakenBy::TwinInUse | TakenBy::InUseByPod { .. }) {
             let uuid = uuid(id, device).ok_or_else(|| untellable(id))?;
             excluded.entry(id.driver).or_default().insert(uuid);
         }

@@ -12,7 +12,8 @@ const NAMED_NODES: usize = 3;
 const TEXT: usize = 240;
 
 /// Reasons against a node from the one that time heals soonest to those that it does not heal.
-const BY_HOPE: [Reason; 8] = [
+const BY_HOPE: [Reason; 9] = [
+    Reason::QuotaExceeded,
     Reason::NodeBusy,
     Reason::PoolUnsettled,
     Reason::Saturated,

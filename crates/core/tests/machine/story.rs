@@ -11,7 +11,7 @@ use perfval_core::observed::{
 };
 use perfval_core::workers::WorkerSummary;
 use perfval_core::{Decision, Effect, Observed, Run, Seen, Settings, machine, names};
-use perfval_testkit::inventory::{ClaimBuilder, Cluster};
+use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder};
 use rust_decimal::Decimal;
 use serde_json::{Value, json};
 
@@ -33,6 +33,8 @@ pub struct Story {
     pub settings: Settings,
     pub dynamo: Seen<DynamoApi>,
     pub free: usize,
+    /// Pods with a GPU of a device plugin, on a node where one offers the same GPUs.
+    pub plugin_pods: Option<usize>,
     pub unreadable: bool,
     pub others: Vec<OtherRun>,
     pub refused: Option<String>,
@@ -86,6 +88,7 @@ impl Story {
                 operator_version: Some("1.4.2".into()),
             }),
             free: 8,
+            plugin_pods: None,
             unreadable: false,
             others: Vec::new(),
             refused: None,
@@ -284,7 +287,13 @@ impl Story {
         let held = (self.free..8).fold(ClaimBuilder::named("held"), |claim, n| {
             claim.holds("n1", &format!("gpu-{n}"))
         });
-        Seen::Present(Cluster::of_gpus(8).claim(held).inventory())
+        let mut cluster = Cluster::of_gpus(8).claim(held);
+        if let Some(pods) = self.plugin_pods {
+            cluster = cluster.node(NodeBuilder::named("n1").offers("nvidia.com/gpu", "8"));
+            let pod = |n: usize| PodBuilder::on("n1", &format!("train-{n}")).requests("nvidia.com/gpu", "1");
+            cluster = (0..pods).map(pod).fold(cluster, Cluster::pod);
+        }
+        Seen::Present(cluster.inventory())
     }
 
     fn deployment(&self) -> Seen<DynamicObject> {

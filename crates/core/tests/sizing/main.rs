@@ -2,6 +2,7 @@
 
 mod devices;
 mod ledgers;
+mod namespaces;
 mod nodes;
 mod properties;
 mod reports;

@@ -266,6 +266,21 @@ fn v24_an_empty_slice_on_a_node_that_says_it_has_gpus() {
 }
 
 #[test]
+fn v25_a_device_is_promised_by_kai_s_scheduler() {
+    let plan = gives(&eight().promised("n1", "gpu-2", "Pending"), 7);
+    assert!(!names(&plan).contains(&"gpu-2"));
+    gives(&eight().promised("n1", "gpu-2", "Succeeded"), 8);
+    gives(&eight().promised("n1", "gpu-2", "Failed"), 8);
+    // Once it is written into the claim, it still counts once.
+    gives(
+        &eight()
+            .promised("n1", "gpu-2", "Pending")
+            .claim(claim().holds("n1", "gpu-2")),
+        7,
+    );
+}
+
+#[test]
 fn v26_a_selector_that_cannot_be_evaluated() {
     for expression in [
         "device.driver == 'gpu.nvidia.com' &&",

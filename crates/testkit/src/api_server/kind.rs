@@ -106,9 +106,11 @@ pub(super) fn built_in() -> Vec<Kind> {
         validation,
         Kind::new("", "v1", "configmaps", "ConfigMap", true),
         Kind::new("", "v1", "events", "Event", true),
+        Kind::new("", "v1", "limitranges", "LimitRange", true),
         Kind::new("", "v1", "nodes", "Node", false).with_status(),
         Kind::new("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true).with_status(),
         Kind::new("", "v1", "pods", "Pod", true).with_status(),
+        Kind::new("", "v1", "resourcequotas", "ResourceQuota", true).with_status(),
         Kind::new("", "v1", "services", "Service", true).with_status(),
         Kind::new(
             "apiextensions.k8s.io",

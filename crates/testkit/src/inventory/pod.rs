@@ -31,6 +31,21 @@ impl PodBuilder {
         self
     }
 
+    /// Has these devices of a resource, as its kubelet reports them.
+    #[must_use]
+    pub fn has_devices(mut self, resource: &str, ids: &[&str]) -> Self {
+        let devices: Vec<_> = ids
+            .iter()
+            .map(|id| json!({ "resourceID": id, "health": "Healthy" }))
+            .collect();
+        let status = build(json!({
+            "name": "main", "image": "", "imageID": "", "ready": true, "restartCount": 0,
+            "allocatedResourcesStatus": [{ "name": resource, "resources": devices }],
+        }));
+        self.0.status.get_or_insert_default().container_statuses = Some(vec![status]);
+        self
+    }
+
     /// Its phase.
     #[must_use]
     pub fn phase(mut self, phase: &str) -> Self {

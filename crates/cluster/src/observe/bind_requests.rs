@@ -1,0 +1,29 @@
+//! Devices that KAI's scheduler has promised: it decides, writes a `BindRequest`, and its binder writes the claim later.
+
+use kube::api::{Api, ListParams};
+use kube::core::{ApiResource, DynamicObject, ResourceExt as _};
+use perfval_core::inventory::{ClaimUse, Strings};
+
+use crate::Cluster;
+use crate::call::{Read, Unread, read};
+
+impl Cluster {
+    /// Absent where KAI's scheduler is not installed.
+    pub(super) async fn bind_requests(&self, strings: &mut Strings) -> Read<Vec<ClaimUse>> {
+        let resource = ApiResource {
+            group: "scheduling.run.ai".into(),
+            version: "v1alpha2".into(),
+            api_version: "scheduling.run.ai/v1alpha2".into(),
+            kind: "BindRequest".into(),
+            plural: "bindrequests".into(),
+        };
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+        let promised = |request: DynamicObject| {
+            let unread = |error| format!("BindRequest {}: {error}", request.name_any());
+            ClaimUse::promised(&request, strings).map_err(unread).transpose()
+        };
+        let list = self.list_reduced(&api, ListParams::default(), promised).await;
+        let promises: Result<Vec<ClaimUse>, String> = read("list BindRequests", list)?.into_iter().collect();
+        promises.map_err(Unread::Unknown)
+    }
+}

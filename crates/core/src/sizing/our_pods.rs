@@ -1,0 +1,121 @@
+//! The pods of a run as admission leaves them: what the spec asks for, and what the namespace's `LimitRanges` fill in.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{LimitRange, LimitRangeItem, ResourceRequirements};
+use perfval_api::PerfValidationSpec;
+use rust_decimal::Decimal;
+
+use crate::build;
+use crate::inventory::{Amounts, Strings};
+
+/// One pod of each kind. The Job that fills the model cache is over before the others begin.
+pub struct OurPods {
+    /// One worker; as a device plugin's user with its GPU.
+    pub worker: OurPod,
+    /// The frontend, for which the spec sets no resources.
+    pub frontend: OurPod,
+    /// The load generator.
+    pub trial: OurPod,
+}
+
+/// A pod.
+pub struct OurPod {
+    /// What it is, for messages.
+    pub what: &'static str,
+    init: Option<Resources>,
+    main: Resources,
+}
+
+/// What a container asks for.
+#[derive(Clone, Default)]
+pub struct Resources {
+    pub requests: Amounts,
+    pub limits: Amounts,
+}
+
+impl OurPods {
+    /// The pods of a spec; `gpu` is the extended resource that workers ask a device plugin for.
+    pub fn of(spec: &PerfValidationSpec, gpu: Option<&str>, limit_ranges: &[LimitRange]) -> Self {
+        let container = |resources: &ResourceRequirements| Resources::admitted(resources, limit_ranges);
+        let mut worker = container(&spec.workload.resources);
+        for amounts in [&mut worker.requests, &mut worker.limits] {
+            amounts.remove(&spec.placement.resource_name);
+            if let Some(gpu) = gpu {
+                amounts.set(&Arc::from(gpu), Decimal::ONE);
+            }
+        }
+        Self {
+            worker: OurPod {
+                what: "worker",
+                init: None,
+                main: worker,
+            },
+            frontend: OurPod {
+                what: "frontend",
+                init: None,
+                main: container(&ResourceRequirements::default()),
+            },
+            trial: OurPod {
+                what: "load generator",
+                init: Some(container(&build::installer_resources())),
+                main: container(&spec.benchmark.resources),
+            },
+        }
+    }
+
+    /// All of them.
+    pub fn each(&self) -> [&OurPod; 3] {
+        [&self.worker, &self.frontend, &self.trial]
+    }
+}
+
+impl OurPod {
+    /// Its containers.
+    pub fn containers(&self) -> impl Iterator<Item = &Resources> {
+        self.init.iter().chain([&self.main])
+    }
+
+    /// What it asks for in all.
+    pub fn total(&self) -> Resources {
+        let mut total = self.main.clone();
+        if let Some(init) = &self.init {
+            total.requests.raise(&init.requests);
+            total.limits.raise(&init.limits);
+        }
+        total
+    }
+}
+
+impl Resources {
+    /// Requests and limits of a container after the defaults of the API and of the namespace.
+    fn admitted(resources: &ResourceRequirements, limit_ranges: &[LimitRange]) -> Self {
+        let strings = &mut Strings::default();
+        let mut admitted = Self {
+            requests: Amounts::requests(Some(resources), strings),
+            limits: Amounts::read(resources.limits.as_ref(), strings),
+        };
+        for LimitRangeItem {
+            default,
+            default_request,
+            ..
+        } in items(limit_ranges, "Container")
+        {
+            admitted.limits = filled(Amounts::read(default.as_ref(), strings), &admitted.limits);
+            admitted.requests = filled(Amounts::read(default_request.as_ref(), strings), &admitted.requests);
+        }
+        admitted
+    }
+}
+
+fn filled(mut defaults: Amounts, own: &Amounts) -> Amounts {
+    defaults.replace(own);
+    defaults
+}
+
+/// What `LimitRanges` say about one type: `Container` or `Pod`.
+pub fn items<'a>(limit_ranges: &'a [LimitRange], type_: &'a str) -> impl Iterator<Item = &'a LimitRangeItem> {
+    let all = limit_ranges.iter().filter_map(|range| range.spec.as_ref());
+    all.flat_map(|spec| &spec.limits)
+        .filter(move |item| item.type_ == type_)
+}

@@ -1,0 +1,89 @@
+//! A node whose GPUs claims and a device plugin give out at once. Neither sees the other, so a run takes such a node only
+//! when the spec names one of them, and as long as nobody gets a GPU of it the other way.
+
+use perfval_api::{PerfValidationSpec, PlacementStatus};
+use rust_decimal::Decimal;
+
+use super::DRA;
+use super::devices::{NodeDevices, attribute};
+use super::dra::Dra;
+use super::report::TakenBy;
+use crate::inventory::{Attribute, Inventory, Node, PodUse};
+
+/// Pods that have something of a resource.
+pub fn users<'a>(pods: &[&'a PodUse], resource: &str) -> Vec<&'a PodUse> {
+    let has = |pod: &&&PodUse| pod.requests.get(resource) > Decimal::ZERO;
+    pods.iter().filter(has).copied().collect()
+}
+
+/// The devices without those that pods have from the device plugin, or why that cannot be told: which GPUs a pod has only
+/// its kubelet knows.
+pub fn without_those_of<'a>(
+    mut devices: NodeDevices<'a>,
+    users: &[&PodUse],
+    resource: &str,
+) -> Result<NodeDevices<'a>, String> {
+    for pod in users {
+        let ids: Vec<&str> = pod.devices_of(resource).collect();
+        if Decimal::from(ids.len()) != pod.requests.get(resource) {
+            return Err(format!("pod {} has {resource}, and nothing tells which GPUs", pod.name));
+        }
+        for uuid in ids {
+            let is_it = |(id, device): &(_, _)| attribute(id, device, "uuid").and_then(Attribute::string) == Some(uuid);
+            let Some(index) = devices.free.iter().position(is_it) else {
+                return Err(format!(
+                    "pod {} has {uuid} of {resource}, which is no free device of a ResourceSlice",
+                    pod.name
+                ));
+            };
+            let (id, device) = devices.free.remove(index);
+            let by = TakenBy::InUseByPod {
+                pod: pod.name.to_string(),
+            };
+            devices.taken.push((id, device, by));
+        }
+    }
+    Ok(devices)
+}
+
+/// Who got a GPU of the planned node the other way since the plan was made, if anybody.
+pub fn intruder(
+    inventory: &Inventory,
+    spec: &PerfValidationSpec,
+    plan: &PlacementStatus,
+) -> Result<Option<String>, String> {
+    let Some(neighbours) = &plan.neighbours else {
+        return Ok(None);
+    };
+    let unread = |what: &str, why: Option<&str>| format!("{what}: {}", why.unwrap_or("not served"));
+    if plan.allocation == DRA {
+        let pods = inventory
+            .pods
+            .present()
+            .ok_or_else(|| unread("pods", inventory.pods.unknown()))?;
+        let resource = &spec.placement.resource_name;
+        let new = pods.iter().find(|pod| {
+            *pod.node == *plan.node
+                && pod.requests.get(resource) > Decimal::ZERO
+                && !neighbours.iter().any(|known| **known == *pod.name)
+        });
+        return Ok(new.map(|pod| format!("pod {} got {resource}", pod.name)));
+    }
+    let nodes = inventory
+        .nodes
+        .present()
+        .ok_or_else(|| unread("nodes", inventory.nodes.unknown()))?;
+    for (what, unknown) in [
+        ("resource slices", inventory.slices.unknown()),
+        ("resource claims", inventory.claims.unknown()),
+        ("bind requests", inventory.promises.unknown()),
+    ] {
+        if unknown.is_some() {
+            return Err(unread(what, unknown));
+        }
+    }
+    let dra = Dra::read(inventory, &spec.placement);
+    let node: Option<&Node> = nodes.iter().find(|node| *node.name == *plan.node);
+    let holder = node.and_then(|node| dra.holder_on(node));
+    Ok(holder.map(|claim| format!("claim {claim} got a GPU")))
+}
