@@ -56,9 +56,9 @@ check: fmt-check lint deny drift unit
 unit *ARGS:
     @env -u PERFVAL_FUZZ_SECONDS cargo test --quiet {{ARGS}}
 
-# Feed broken results to the parsers for PERFVAL_FUZZ_SECONDS (default: a few seconds).
+# Feed broken results to the parsers and broken clusters to sizing, each for PERFVAL_FUZZ_SECONDS (default: a few seconds).
 fuzz:
-    cargo test --quiet -p perfval-core --test fuzz_result -- --nocapture
+    cargo test --quiet -p perfval-core --test fuzz_result --test fuzz_sizing -- --nocapture
 
 # Format the code.
 fmt:

@@ -13,9 +13,18 @@ use crate::quantity;
 pub struct Amounts(Vec<(Arc<str>, Decimal)>);
 
 impl Amounts {
-    /// Quantities as numbers. One that cannot be read counts as more than any node has, never as nothing.
+    /// What is asked for. An amount that cannot be read counts as more than any node has, and a negative one as nothing.
     pub fn read(quantities: Option<&BTreeMap<String, Quantity>>, strings: &mut Strings) -> Self {
-        let amount = |text: &str| quantity::parse(text).unwrap_or(Decimal::MAX);
+        Self::read_or(quantities, Decimal::MAX, strings)
+    }
+
+    /// What is offered. An amount that cannot be read counts as nothing.
+    pub fn offered(quantities: Option<&BTreeMap<String, Quantity>>, strings: &mut Strings) -> Self {
+        Self::read_or(quantities, Decimal::ZERO, strings)
+    }
+
+    fn read_or(quantities: Option<&BTreeMap<String, Quantity>>, unreadable: Decimal, strings: &mut Strings) -> Self {
+        let amount = |text: &str| quantity::parse(text).unwrap_or(unreadable).max(Decimal::ZERO);
         let amounts = quantities
             .into_iter()
             .flatten()
@@ -103,11 +112,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unreadable_amount_is_never_nothing() {
+    fn an_unreadable_amount_never_makes_room() {
         let quantities = BTreeMap::from([("cpu".to_owned(), Quantity("12 cores".to_owned()))]);
         let mut total = Amounts::read(Some(&quantities), &mut Strings::default());
         total.add(&total.clone());
         assert_eq!(total.get("cpu"), Decimal::MAX);
         assert_eq!(total.get("memory"), Decimal::ZERO);
+        let offered = Amounts::offered(Some(&quantities), &mut Strings::default());
+        assert_eq!(offered.get("cpu"), Decimal::ZERO);
     }
 }

@@ -1,5 +1,7 @@
 //! What holds for every cluster, not only for those somebody thought of.
 
+use std::collections::BTreeSet;
+
 use perfval_api::{PerfValidationSpec, Reason};
 use perfval_core::Seen;
 use perfval_core::observed::Inventory;
@@ -21,7 +23,7 @@ struct NodePlan {
 
 fn node() -> impl Strategy<Value = NodePlan> {
     (
-        prop::collection::vec(0_u8..8, 0..10),
+        prop::collection::vec(0_u8..10, 0..10),
         prop_oneof![4 => Just(0_u8), 1 => 1_u8..9],
         prop::bool::weighted(0.1),
         prop_oneof![9 => Just(1_i64), 1 => Just(2_i64)],
@@ -52,12 +54,15 @@ fn cluster(nodes: &[NodePlan]) -> Cluster {
                 node = node.cordoned();
             }
             let slice = plan.devices.iter().enumerate().fold(
-                SliceBuilder::of(&name).generation(1, plan.announced),
+                SliceBuilder::of(&name)
+                    .generation(1, plan.announced)
+                    .counter_set("set-0", "memory", "80Gi"),
                 |slice, (index, kind)| {
                     slice.device(match kind {
                         0 => gpu(index).taint("k", "NoSchedule"),
                         1 => gpu(index).shareable(),
                         2 => gpu(index).attribute("type", "mig"),
+                        3 => gpu(index).consumes("set-0", "memory", "40Gi"),
                         _ => gpu(index),
                     })
                 },
@@ -79,7 +84,7 @@ fn spec(min: i32, max: Option<i32>) -> PerfValidationSpec {
     .expect("a spec")
 }
 
-/// Makes one of the six reads fail.
+/// Makes one of the reads fail.
 fn fail(inventory: &mut Inventory, part: usize) {
     let why = || "list: 403 Forbidden".to_owned();
     match part {
@@ -88,6 +93,9 @@ fn fail(inventory: &mut Inventory, part: usize) {
         2 => inventory.taint_rules = Seen::Unknown(why()),
         3 => inventory.nodes = Seen::Unknown(why()),
         4 => inventory.pods = Seen::Unknown(why()),
+        5 => inventory.quotas = Seen::Unknown(why()),
+        6 => inventory.limit_ranges = Seen::Unknown(why()),
+        7 => inventory.promises = Seen::Unknown(why()),
         _ => inventory.claims = Seen::Unknown(why()),
     }
 }
@@ -112,6 +120,11 @@ proptest! {
                 prop_assert_eq!(plan.devices.len(), usize::try_from(plan.gpus).unwrap());
                 prop_assert!(plan.devices.iter().all(|device| !held(&device.name) && whole(&device.name)));
                 prop_assert_eq!(node.plugin, 0);
+                // Devices of kind 3 share counters that are enough for two.
+                let of_kind_3 = |name: &str| name[4..].parse::<usize>().is_ok_and(|index| node.devices.get(index) == Some(&3));
+                let planned = plan.devices.iter().filter(|device| of_kind_3(&device.name)).count();
+                let kept: BTreeSet<&u8> = node.held.iter().filter(|held| of_kind_3(&format!("gpu-{held}"))).collect();
+                prop_assert!(planned <= 2_usize.saturating_sub(kept.len()), "{} beside {}", planned, kept.len());
             } else {
                 prop_assert!(node.devices.is_empty() && plan.gpus <= i64::from(node.plugin));
             }
@@ -129,7 +142,7 @@ proptest! {
     }
 
     #[test]
-    fn with_anything_unknown_there_is_no_plan(nodes in prop::collection::vec(node(), 0..5), part in 0_usize..6) {
+    fn with_anything_unknown_there_is_no_plan(nodes in prop::collection::vec(node(), 0..5), part in 0_usize..9) {
         let mut inventory = cluster(&nodes).inventory();
         fail(&mut inventory, part);
         let Sizing::Wait { reason, message } = choose(&inventory, &spec(1, None), &[]) else {
@@ -149,5 +162,26 @@ proptest! {
         let before = gpus(&cluster);
         let after = gpus(&cluster.claim(ClaimBuilder::named("new").holds("n0", &format!("gpu-{device}"))));
         prop_assert!(after <= before && before - after <= 1, "{} then {}", before, after);
+    }
+
+    #[test]
+    fn what_cannot_be_read_never_raises_the_answer(nodes in prop::collection::vec(node(), 1..4), which in 0_usize..4, garbage in "[a-z]{0,3}|-[1-9]|1e99|Infinity") {
+        let before = cluster(&nodes);
+        let broken = match which {
+            0 => before.clone().node(NodeBuilder::named("n0").offers("cpu", &garbage)),
+            1 => before.clone().pod(PodBuilder::on("n0", "odd").requests("cpu", &garbage)),
+            2 => before.clone().node(NodeBuilder::named("n0").offers("pods", &garbage)),
+            _ => before.clone().quota(&json!({ "hard": { "pods": garbage } }), &json!({ "pods": garbage })),
+        };
+        // The node is another one than before where it is replaced: ready, not cordoned, with the cpus of the others.
+        let intact = match which {
+            0 | 2 => before.node(NodeBuilder::named("n0")),
+            _ => before,
+        };
+        let gpus = |cluster: &Cluster| match choose(&cluster.inventory(), &spec(1, None), &[]) {
+            Sizing::Chosen(plan) => plan.gpus,
+            Sizing::Wait { .. } | Sizing::Refuse { .. } => 0,
+        };
+        prop_assert!(gpus(&broken) <= gpus(&intact), "{garbage}");
     }
 }
