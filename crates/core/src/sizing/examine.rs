@@ -105,7 +105,7 @@ impl<'a> World<'a> {
                 Err(self.two_ledgers("claims hold GPUs of it, and a pod of the device plugin may get the same ones"))
             }
             (true, Some(gpus), AllocationMode::DevicePlugin) => Ok(Gpus::ByPlugin(gpus)),
-            (true, _, AllocationMode::Auto | AllocationMode::Dra) => self.count_devices(node),
+            (true, plugin, AllocationMode::Auto | AllocationMode::Dra) => self.count_devices(node, plugin.is_some()),
             (true, None, AllocationMode::DevicePlugin) => Err(Obstacle::OnlyByClaims { resource: resource() }),
             (false, Some(gpus), AllocationMode::Auto | AllocationMode::DevicePlugin) => Ok(Gpus::ByPlugin(gpus)),
             (false, Some(_), AllocationMode::Dra) => Err(Obstacle::OnlyByPlugin { resource: resource() }),
@@ -113,9 +113,14 @@ impl<'a> World<'a> {
         }
     }
 
-    fn count_devices(&self, node: &Node) -> Result<Gpus<'a>, Obstacle> {
+    fn count_devices(&self, node: &Node, plugin_too: bool) -> Result<Gpus<'a>, Obstacle> {
         let resource = &self.spec.placement.resource_name;
         let users = two_ledgers::users(self.pods.on(node), resource);
+        if let Some(pod) = users.first().filter(|_| !plugin_too) {
+            let pod = pod.name.to_string();
+            let resource = resource.clone();
+            return Err(Obstacle::LeftByPlugin { pod, resource });
+        }
         let devices = two_ledgers::without_those_of(self.dra.devices(node)?, &users, resource)
             .map_err(|fault| self.two_ledgers(&fault))?;
         if devices.all().next().is_none() {

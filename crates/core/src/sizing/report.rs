@@ -115,6 +115,8 @@ pub enum Obstacle {
     },
     /// Claims and a device plugin give out the same GPUs, and neither sees the other.
     TwoLedgers { resource: String, fault: String },
+    /// Only claims give out its GPUs, and a pod still has some of a device plugin that offers none any more.
+    LeftByPlugin { pod: String, resource: String },
     /// Only claims give out its GPUs, and the device plugin was asked for.
     OnlyByClaims { resource: String },
     /// Only a device plugin gives out its GPUs, and claims were asked for.
@@ -167,7 +169,7 @@ impl Obstacle {
             Self::ClassMissing { .. } => Reason::DeviceClassMissing,
             Self::NothingPublished { .. } => Reason::NoDevicesPublished,
             Self::NotEvaluable { .. } => Reason::SelectorNotEvaluable,
-            Self::NotEnoughFree | Self::NoRoom { .. } => Reason::Saturated,
+            Self::NotEnoughFree | Self::LeftByPlugin { .. } | Self::NoRoom { .. } => Reason::Saturated,
             Self::QuotaExceeded { .. } => Reason::QuotaExceeded,
         }
     }
@@ -196,6 +198,11 @@ impl NodeReport {
             Obstacle::PoolInvalid { driver, pool, fault } => format!("pool {pool} of {driver} is invalid: {fault}"),
             Obstacle::TwoLedgers { resource, fault } => {
                 format!("gives its GPUs out by ResourceSlices and as {resource} at once: {fault}")
+            }
+            Obstacle::LeftByPlugin { pod, resource } => {
+                format!(
+                    "{pod} still has {resource} of a device plugin that offers none any more: which GPUs, nobody says"
+                )
             }
             Obstacle::OnlyByClaims { resource } => {
                 format!("gives its GPUs out by DRA only, and {resource} was asked for")

@@ -60,6 +60,19 @@ fn v15_both_ways_at_once_are_never_mixed() {
 }
 
 #[test]
+fn a_pod_of_a_plugin_that_is_gone_still_has_its_gpu() {
+    let cluster = eight().pod(PodBuilder::on("n1", "old").requests("nvidia.com/gpu", "1"));
+    assert_eq!(
+        not_chosen(
+            &cluster,
+            &any(),
+            "n1: other/old still has nvidia.com/gpu of a device plugin that offers none"
+        ),
+        Ok(Reason::Saturated)
+    );
+}
+
+#[test]
 fn an_explicit_choice_takes_a_node_that_is_free_the_other_way() {
     let plan = chosen(&dual(), &by("DRA"));
     assert_eq!((plan.gpus, plan.allocation.as_str()), (8, "DRA"));
