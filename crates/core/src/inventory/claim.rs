@@ -1,7 +1,6 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::resource::v1::{AllocationResult, DeviceRequestAllocationResult, ResourceClaim};
-use kube::ResourceExt as _;
 use kube::core::DynamicObject;
 use serde::Deserialize;
 

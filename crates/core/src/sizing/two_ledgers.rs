@@ -29,8 +29,11 @@ pub fn without_those_of<'a>(
             return Err(format!("pod {} has {resource}, and nothing tells which GPUs", pod.name));
         }
         for uuid in ids {
-            let is_it = |(id, device): &(_, _)| attribute(id, device, "uuid").and_then(Attribute::string) == Some(uuid);
-            let Some(index) = devices.free.iter().position(is_it) else {
+            let found = devices
+                .free
+                .iter()
+                .position(|(id, device)| attribute(id, device, "uuid").and_then(Attribute::string) == Some(uuid));
+            let Some(index) = found else {
                 return Err(format!(
                     "pod {} has {uuid} of {resource}, which is no free device of a ResourceSlice",
                     pod.name

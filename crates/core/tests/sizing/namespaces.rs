@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{any, chosen, eight, not_chosen, spec};
 
-fn hard(resources: Value, used: &Value) -> Cluster {
+fn hard(resources: &Value, used: &Value) -> Cluster {
     eight().quota(&json!({ "hard": resources }), used)
 }
 
@@ -90,7 +90,7 @@ fn a_quota_bounds_the_workers() {
     ];
     for (name, resources, used, expected) in rows {
         assert_eq!(
-            chosen(&with_all_set(hard(resources, &used)), &sized()).gpus,
+            chosen(&with_all_set(hard(&resources, &used)), &sized()).gpus,
             expected,
             "{name}"
         );
@@ -99,7 +99,7 @@ fn a_quota_bounds_the_workers() {
 
 #[test]
 fn a_quota_without_room_is_named_before_anything_is_created() {
-    let full = with_all_set(hard(json!({ "requests.cpu": "20" }), &json!({ "requests.cpu": "16" })));
+    let full = with_all_set(hard(&json!({ "requests.cpu": "20" }), &json!({ "requests.cpu": "16" })));
     let says = "n1: 8 of 8 GPUs free, but ResourceQuota quota-0 leaves requests.cpu for only 0 workers";
     assert_eq!(not_chosen(&full, &sized(), says), Ok(Reason::QuotaExceeded));
     let uncounted = eight().quota(&json!({ "hard": { "pods": "50" } }), &json!({}));
@@ -152,7 +152,7 @@ fn a_device_plugin_s_resource_is_counted_too() {
         );
     assert_eq!(chosen(&cluster, &any()).gpus, 5);
     let by_claims = hard(
-        json!({ "requests.nvidia.com/gpu": "3" }),
+        &json!({ "requests.nvidia.com/gpu": "3" }),
         &json!({ "requests.nvidia.com/gpu": "0" }),
     );
     assert_eq!(chosen(&by_claims, &any()).gpus, 8, "claims are not that resource");
@@ -165,7 +165,7 @@ fn a_device_plugin_s_resource_is_counted_too() {
 
 #[test]
 fn a_quota_that_wants_amounts_refuses_pods_without() {
-    let quota = hard(json!({ "limits.memory": "1Ti" }), &json!({ "limits.memory": "0" }));
+    let quota = hard(&json!({ "limits.memory": "1Ti" }), &json!({ "limits.memory": "0" }));
     assert_eq!(
         not_chosen(
             &quota,
@@ -178,7 +178,7 @@ fn a_quota_that_wants_amounts_refuses_pods_without() {
         { "type": "Container", "default": { "memory": "8Gi" }, "defaultRequest": { "memory": "1Gi" } },
     ]));
     assert_eq!(chosen(&defaulted, &sized()).gpus, 8);
-    let twelve = hard(json!({ "limits.memory": "140Gi" }), &json!({ "limits.memory": "0" })).limit_range(&json!([
+    let twelve = hard(&json!({ "limits.memory": "140Gi" }), &json!({ "limits.memory": "0" })).limit_range(&json!([
         { "type": "Container", "default": { "memory": "8Gi" } },
     ]));
     assert_eq!(

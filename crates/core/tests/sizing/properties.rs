@@ -182,6 +182,6 @@ proptest! {
             Sizing::Chosen(plan) => plan.gpus,
             Sizing::Wait { .. } | Sizing::Refuse { .. } => 0,
         };
-        prop_assert!(gpus(&broken) <= gpus(&intact), "{garbage}");
+        prop_assert!(gpus(&broken) <= gpus(&intact), "{}", garbage);
     }
 }

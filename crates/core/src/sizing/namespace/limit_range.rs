@@ -28,24 +28,24 @@ fn wrong(item: &LimitRangeItem, pod: &OurPod) -> Option<String> {
         _ => Vec::new(),
     };
     let wrong = measured.iter().find_map(|resources| {
-        too_much(&item.max, resources)
-            .or_else(|| too_little(&item.min, resources))
-            .or_else(|| too_elastic(&item.max_limit_request_ratio, resources))
+        too_much(item.max.as_ref(), resources)
+            .or_else(|| too_little(item.min.as_ref(), resources))
+            .or_else(|| too_elastic(item.max_limit_request_ratio.as_ref(), resources))
     })?;
     Some(format!("{} of type {}: {wrong}", pod.what, item.type_))
 }
 
-type Bounds = Option<BTreeMap<String, Quantity>>;
+type Bounds<'a> = Option<&'a BTreeMap<String, Quantity>>;
 
-fn bounds(bounds: &Bounds) -> impl Iterator<Item = (&str, &str, Decimal)> {
+fn bounds<'a>(bounds: Bounds<'a>) -> impl Iterator<Item = (&'a str, &'a str, Decimal)> {
     bounds
-        .iter()
+        .into_iter()
         .flatten()
         .map(|(name, Quantity(text))| (name.as_str(), text.as_str(), quantity::parse(text).unwrap_or_default()))
 }
 
 /// Every bound on a limit wants one to be there.
-fn too_much(max: &Bounds, Resources { requests, limits }: &Resources) -> Option<String> {
+fn too_much(max: Bounds<'_>, Resources { requests, limits }: &Resources) -> Option<String> {
     bounds(max).find_map(|(name, text, max)| match (find(requests, name), find(limits, name)) {
         (_, None) => Some(format!("{name} has a maximum of {text} and no limit is set")),
         (_, Some(limit)) if limit > max => Some(format!("limit of {name} is {limit}, and the maximum is {text}")),
@@ -56,7 +56,7 @@ fn too_much(max: &Bounds, Resources { requests, limits }: &Resources) -> Option<
     })
 }
 
-fn too_little(min: &Bounds, Resources { requests, limits }: &Resources) -> Option<String> {
+fn too_little(min: Bounds<'_>, Resources { requests, limits }: &Resources) -> Option<String> {
     bounds(min).find_map(|(name, text, min)| match (find(requests, name), find(limits, name)) {
         (None, _) => Some(format!("{name} has a minimum of {text} and no request is set")),
         (Some(request), _) if request < min => {
@@ -67,7 +67,7 @@ fn too_little(min: &Bounds, Resources { requests, limits }: &Resources) -> Optio
     })
 }
 
-fn too_elastic(ratio: &Bounds, Resources { requests, limits }: &Resources) -> Option<String> {
+fn too_elastic(ratio: Bounds<'_>, Resources { requests, limits }: &Resources) -> Option<String> {
     bounds(ratio).find_map(|(name, text, ratio)| {
         let (request, limit) = (requests.get(name), limits.get(name));
         let fits = request > Decimal::ZERO
