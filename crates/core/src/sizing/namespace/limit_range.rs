@@ -37,7 +37,7 @@ fn wrong(item: &LimitRangeItem, pod: &OurPod) -> Option<String> {
 
 type Bounds<'a> = Option<&'a BTreeMap<String, Quantity>>;
 
-fn bounds<'a>(bounds: Bounds<'a>) -> impl Iterator<Item = (&'a str, &'a str, Decimal)> {
+fn bounds(bounds: Bounds<'_>) -> impl Iterator<Item = (&str, &str, Decimal)> {
     bounds
         .into_iter()
         .flatten()
