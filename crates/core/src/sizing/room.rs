@@ -41,11 +41,12 @@ pub fn room(node: &Node, pods: &[&PodUse], ours: &OurPods, spec: &PerfValidation
     worker.remove(&spec.placement.resource_name);
     let fits = |(resource, need): (&str, Decimal)| {
         let workers = left(resource)
+            .max(Decimal::ZERO)
             .checked_div(need)
             .and_then(|workers| workers.floor().to_i64())
             .unwrap_or(i64::MAX);
         Room {
-            workers: workers.max(0),
+            workers,
             short_of: resource.to_owned(),
         }
     };
