@@ -5,6 +5,7 @@ mod audit;
 mod install;
 mod lab;
 mod leftovers;
+pub mod oracle;
 mod spec;
 mod validation;
 

@@ -1,0 +1,84 @@
+//! What sizing says of a random cluster, read through the operator's own eyes.
+
+use perfval_api::{PerfValidation, PlacementStatus, Reason};
+use perfval_core::observed::{Inventory, Need};
+use perfval_core::sizing::{Sizing, choose};
+use perfval_core::{Needs, Run, Seen, Settings};
+
+use super::{Cluster, Probe};
+
+/// What sizing says of one node.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// The node.
+    pub probe: Probe,
+    /// The object that asked.
+    pub object: PerfValidation,
+    /// The answer.
+    pub answer: Answer,
+}
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// A plan.
+    Plan(Box<PlacementStatus>),
+    /// None, and why.
+    None(Reason, String),
+}
+
+/// All answers.
+pub struct Answers {
+    /// Node by node.
+    pub nodes: Vec<Asked>,
+    /// The plan for the whole cluster.
+    pub chosen: Option<PlacementStatus>,
+}
+
+/// Reads the API server as a run in its sizing does, and asks about every node and about all of them.
+pub async fn ask(
+    operator: &perfval_cluster::Cluster,
+    namespace: &str,
+    cluster: &Cluster,
+) -> Result<Answers, serde_json::Error> {
+    let settings = Settings::default();
+    let object = cluster.validation(namespace, None)?;
+    let needs = Needs { parts: [Need::Inventory].into(), ..Needs::default() };
+    let run = Run::new(&object, &settings);
+    let seen = operator.observe(&run, &needs).await.inventory;
+    let inventory = match seen {
+        Seen::Present(inventory) => only(inventory, namespace, &cluster.id),
+        other => panic!("the inventory is always read, not {other:?}"),
+    };
+    let nodes = cluster.probes.iter().map(|probe| {
+        let object = cluster.validation(namespace, Some(&probe.node))?;
+        let answer = match choose(&inventory, &object.spec, &[]) {
+            Sizing::Chosen(plan) => Answer::Plan(Box::new(plan)),
+            Sizing::Wait { reason, message } | Sizing::Refuse { reason, message } => Answer::None(reason, message),
+        };
+        Ok(Asked { probe: probe.clone(), object, answer })
+    });
+    let chosen = match choose(&inventory, run.spec(), &[]) {
+        Sizing::Chosen(plan) => Some(plan),
+        Sizing::Wait { .. } | Sizing::Refuse { .. } => None,
+    };
+    Ok(Answers { nodes: nodes.collect::<Result<_, serde_json::Error>>()?, chosen })
+}
+
+/// The part that one of several clusters on the API server owns.
+fn only(mut inventory: Inventory, namespace: &str, id: &str) -> Inventory {
+    let of_cluster = |name: Option<&String>| name.is_some_and(|name| name.starts_with(&format!("{id}-")));
+    if let Seen::Present(nodes) = &mut inventory.nodes {
+        nodes.retain(|node| of_cluster(node.metadata.name.as_ref()));
+    }
+    if let Seen::Present(slices) = &mut inventory.slices {
+        slices.retain(|slice| slice.spec.driver.ends_with(&format!(".{id}.example")));
+    }
+    if let Seen::Present(pods) = &mut inventory.pods {
+        pods.retain(|pod| pod.metadata.namespace.as_deref() == Some(namespace));
+    }
+    if let Seen::Present(claims) = &mut inventory.claims {
+        claims.retain(|claim| claim.metadata.namespace.as_deref() == Some(namespace));
+    }
+    inventory
+}
