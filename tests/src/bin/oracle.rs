@@ -80,7 +80,10 @@ async fn run(options: &Options) -> Result<bool, Box<dyn std::error::Error>> {
         }
     }
     println!("{report}");
-    println!("{again} clusters agreed only when judged again, alone; {} s", began.elapsed().as_secs());
+    println!(
+        "{again} clusters agreed only when judged again, alone; {} s",
+        began.elapsed().as_secs()
+    );
     if !report.is_telling() {
         println!("too little was compared to mean anything: raise --clusters");
     }
@@ -91,5 +94,9 @@ async fn run(options: &Options) -> Result<bool, Box<dyn std::error::Error>> {
 fn dump(cluster: &Cluster) -> Result<String, Box<dyn std::error::Error>> {
     let question = json!({ "seed": cluster.seed, "spec": cluster.spec, "probes": cluster.probes });
     let list = json!({ "apiVersion": "v1", "kind": "List", "items": cluster.objects });
-    Ok(format!("---\n{}---\n{}", serde_saphyr::to_string(&question)?, serde_saphyr::to_string(&list)?))
+    Ok(format!(
+        "---\n{}---\n{}",
+        serde_saphyr::to_string(&question)?,
+        serde_saphyr::to_string(&list)?
+    ))
 }

@@ -43,7 +43,10 @@ pub async fn ask(
 ) -> Result<Answers, serde_json::Error> {
     let settings = Settings::default();
     let object = cluster.validation(namespace, None)?;
-    let needs = Needs { parts: [Need::Inventory].into(), ..Needs::default() };
+    let needs = Needs {
+        parts: [Need::Inventory].into(),
+        ..Needs::default()
+    };
     let run = Run::new(&object, &settings);
     let seen = operator.observe(&run, &needs).await.inventory;
     let inventory = match seen {
@@ -56,13 +59,20 @@ pub async fn ask(
             Sizing::Chosen(plan) => Answer::Plan(Box::new(plan)),
             Sizing::Wait { reason, message } | Sizing::Refuse { reason, message } => Answer::None(reason, message),
         };
-        Ok(Asked { probe: probe.clone(), object, answer })
+        Ok(Asked {
+            probe: probe.clone(),
+            object,
+            answer,
+        })
     });
     let chosen = match choose(&inventory, run.spec(), &[]) {
         Sizing::Chosen(plan) => Some(plan),
         Sizing::Wait { .. } | Sizing::Refuse { .. } => None,
     };
-    Ok(Answers { nodes: nodes.collect::<Result<_, serde_json::Error>>()?, chosen })
+    Ok(Answers {
+        nodes: nodes.collect::<Result<_, serde_json::Error>>()?,
+        chosen,
+    })
 }
 
 /// The part that one of several clusters on the API server owns.

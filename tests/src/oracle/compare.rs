@@ -94,7 +94,12 @@ pub fn without_scheduler(asked: &Asked) -> Option<Outcome> {
 
 /// The comparison of an answer with what the scheduler did.
 pub fn with_scheduler(asked: &Asked, scheduled: &Scheduled) -> Outcome {
-    let Scheduled { workers, bound, others_bound, open } = *scheduled;
+    let Scheduled {
+        workers,
+        bound,
+        others_bound,
+        open,
+    } = *scheduled;
     let expected = workers - 1;
     if expected == 0 && !others_bound {
         // No room even for the pods beside the workers: no run there, as sizing says.
@@ -126,7 +131,9 @@ pub fn choice(answers: &Answers) -> Option<Judged> {
     if best.map(key) == answers.chosen.as_ref().map(key) {
         return None;
     }
-    let node = |plan: Option<&PlacementStatus>| plan.map_or("none".to_owned(), |plan| format!("{} ({})", plan.node, plan.gpus));
+    let node = |plan: Option<&PlacementStatus>| {
+        plan.map_or("none".to_owned(), |plan| format!("{} ({})", plan.node, plan.gpus))
+    };
     Some(Judged {
         node: best.map(|plan| plan.node.clone()).unwrap_or_default(),
         features: ["choice of a node"].into(),
@@ -140,7 +147,10 @@ impl Judged {
     /// A judged answer.
     pub fn new(asked: &Asked, outcome: Outcome) -> Self {
         let (counted, said) = match &asked.answer {
-            Answer::Plan(plan) => (plan.gpus, format!("{} of {} GPUs by {}", plan.gpus, plan.node_gpus, plan.allocation)),
+            Answer::Plan(plan) => (
+                plan.gpus,
+                format!("{} of {} GPUs by {}", plan.gpus, plan.node_gpus, plan.allocation),
+            ),
             Answer::None(reason, message) => (0, format!("{}: {message}", reason.as_str())),
         };
         Self {

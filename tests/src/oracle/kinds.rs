@@ -1,8 +1,8 @@
 //! The kinds of objects that a random cluster is made of.
 
+use kube::Client;
 use kube::api::{Api, DynamicObject};
 use kube::core::{ApiResource, GroupVersionKind};
-use kube::Client;
 use serde_json::Value;
 
 /// apiVersion, kind, plural and whether the kind lives in a namespace; in the order in which objects are written.
@@ -13,7 +13,12 @@ const KINDS: [(&str, &str, &str, bool); 9] = [
     ("resource.k8s.io/v1", "ResourceSlice", "resourceslices", false),
     ("resource.k8s.io/v1beta2", "DeviceTaintRule", "devicetaintrules", false),
     ("resource.k8s.io/v1", "ResourceClaim", "resourceclaims", true),
-    ("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates", true),
+    (
+        "resource.k8s.io/v1",
+        "ResourceClaimTemplate",
+        "resourceclaimtemplates",
+        true,
+    ),
     ("v1", "Pod", "pods", true),
     ("v1", "Namespace", "namespaces", false),
 ];
@@ -35,7 +40,9 @@ impl Kind {
     /// # Panics
     /// If a random cluster has no such kind.
     pub fn named(name: &str) -> Self {
-        Self::all().find(|kind| kind.name == name).unwrap_or_else(|| panic!("no kind {name}"))
+        Self::all()
+            .find(|kind| kind.name == name)
+            .unwrap_or_else(|| panic!("no kind {name}"))
     }
 
     /// The kind of a manifest.
@@ -56,7 +63,8 @@ impl Kind {
     /// Where its objects are created, changed and listed.
     pub fn api(self, client: &Client, namespace: &str) -> Api<DynamicObject> {
         let (group, version) = self.api_version.split_once('/').unwrap_or(("", self.api_version));
-        let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, self.name), self.plural);
+        let resource =
+            ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, self.name), self.plural);
         if self.namespaced {
             Api::namespaced_with(client.clone(), namespace, &resource)
         } else {

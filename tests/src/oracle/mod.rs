@@ -74,7 +74,9 @@ impl Cluster {
     fn renamed(&self, id: &str) -> Result<Self, serde_json::Error> {
         let rename = |text: String| text.replace(&self.id, id);
         let mut probes = self.probes.clone();
-        probes.iter_mut().for_each(|probe| probe.node = rename(std::mem::take(&mut probe.node)));
+        probes
+            .iter_mut()
+            .for_each(|probe| probe.node = rename(std::mem::take(&mut probe.node)));
         Ok(Self {
             seed: self.seed,
             id: id.to_owned(),
@@ -89,7 +91,9 @@ impl Cluster {
     fn validation(&self, namespace: &str, node: Option<&str>) -> Result<PerfValidation, serde_json::Error> {
         let mut spec: PerfValidationSpec = serde_json::from_value(self.spec.clone())?;
         if let Some(node) = node {
-            spec.placement.node_selector.insert(NODE_LABEL.to_owned(), node.to_owned());
+            spec.placement
+                .node_selector
+                .insert(NODE_LABEL.to_owned(), node.to_owned());
         }
         serde_json::from_value(json!({
             "apiVersion": "perfvalidation.dev/v1alpha1",
@@ -101,5 +105,51 @@ impl Cluster {
             },
             "spec": spec,
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_seed_always_gives_the_same_cluster() {
+        for seed in 0..50 {
+            assert_eq!(cluster(seed).objects, cluster(seed).objects);
+        }
+        assert_ne!(cluster(1).objects, cluster(2).objects);
+    }
+
+    #[test]
+    fn a_renamed_cluster_is_the_same_but_for_its_name() {
+        for seed in 0..50 {
+            let original = cluster(seed);
+            let renamed = original.renamed("elsewhere").unwrap();
+            let text = json!([renamed.objects, renamed.spec]).to_string();
+            assert!(!text.contains(&original.id), "{text}");
+            assert_eq!(renamed.renamed(&original.id).unwrap().objects, original.objects);
+        }
+    }
+
+    #[test]
+    fn five_hundred_clusters_have_every_feature_many_times() {
+        let clusters: Vec<Cluster> = (1..=500).map(cluster).collect();
+        let sizes: BTreeSet<usize> = clusters.iter().map(|cluster| cluster.probes.len()).collect();
+        assert!(
+            sizes.contains(&1) && sizes.last() <= Some(&30) && sizes.len() > 10,
+            "{sizes:?}"
+        );
+        let mut count = std::collections::BTreeMap::new();
+        for feature in clusters
+            .iter()
+            .flat_map(|cluster| &cluster.probes)
+            .flat_map(|probe| &probe.features)
+        {
+            *count.entry(*feature).or_insert(0) += 1;
+        }
+        assert_eq!(count.len(), 45, "{count:?}");
+        assert!(count.values().all(|count| *count >= 5), "{count:?}");
     }
 }

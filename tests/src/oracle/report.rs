@@ -76,7 +76,11 @@ impl fmt::Display for Report {
             // Rounded down: a difference never shows as 100 %.
             all => format!("{} %", agree * 100 / all),
         };
-        writeln!(f, "{:<34} {:>6} {:>6} {:>7} {:>7} {:>9}", "feature", "nodes", "agree", "differ", "refused", "agreement")?;
+        writeln!(
+            f,
+            "{:<34} {:>6} {:>6} {:>7} {:>7} {:>9}",
+            "feature", "nodes", "agree", "differ", "refused", "agreement"
+        )?;
         for (feature, tally) in &self.features {
             let nodes = tally.agree + tally.differ + tally.refused;
             writeln!(
@@ -88,9 +92,16 @@ impl fmt::Display for Report {
                 percent(tally.agree, tally.differ)
             )?;
         }
-        let reasons: Vec<String> =
-            self.refusals.iter().map(|(reason, count)| format!("{count} {}", reason.as_str())).collect();
-        writeln!(f, "refusals, each for a reason that was put there: {}", reasons.join(", "))?;
+        let reasons: Vec<String> = self
+            .refusals
+            .iter()
+            .map(|(reason, count)| format!("{count} {}", reason.as_str()))
+            .collect();
+        writeln!(
+            f,
+            "refusals, each for a reason that was put there: {}",
+            reasons.join(", ")
+        )?;
         write!(
             f,
             "{} clusters: {compared} nodes given to the scheduler ({} workers bound, {} nodes with none), {agree} agree, {differ} differ: {}; {refused} refused",

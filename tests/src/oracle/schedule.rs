@@ -72,7 +72,10 @@ async fn create_all(client: &Client, namespace: &str, pods: Vec<Value>) -> Resul
 
 async fn create(client: &Client, namespace: &str, kind: &str, object: &Value) -> Result<(), kube::Error> {
     let object: DynamicObject = serde_json::from_value(object.clone()).map_err(kube::Error::SerdeError)?;
-    Kind::named(kind).api(client, namespace).create(&PostParams::default(), &object).await?;
+    Kind::named(kind)
+        .api(client, namespace)
+        .create(&PostParams::default(), &object)
+        .await?;
     Ok(())
 }
 
@@ -84,7 +87,9 @@ async fn settled(client: &Client, namespace: &str, attempts: &[Attempt]) -> Resu
         let pods = api.list(&ListParams::default().labels(FOR_NODE)).await?;
         let found: Vec<Scheduled> = attempts.iter().map(|attempt| count(&pods.items, attempt)).collect();
         let open = found.iter().any(|scheduled| scheduled.open > 0);
-        let short = found.iter().any(|scheduled| scheduled.workers > 0 && scheduled.bound + 1 < scheduled.workers);
+        let short = found
+            .iter()
+            .any(|scheduled| scheduled.workers > 0 && scheduled.bound + 1 < scheduled.workers);
         let waited = began.elapsed();
         if !open && (!short || waited > SECOND_THOUGHTS) || waited > PATIENCE {
             return Ok(found);
@@ -94,9 +99,16 @@ async fn settled(client: &Client, namespace: &str, attempts: &[Attempt]) -> Resu
 }
 
 fn count(pods: &[DynamicObject], attempt: &Attempt) -> Scheduled {
-    let label = |pod: &DynamicObject, key: &str| pod.metadata.labels.as_ref().and_then(|labels| labels.get(key).cloned());
-    let mut scheduled = Scheduled { others_bound: true, ..Scheduled::default() };
-    for pod in pods.iter().filter(|pod| label(pod, FOR_NODE).as_ref() == Some(&attempt.node)) {
+    let label =
+        |pod: &DynamicObject, key: &str| pod.metadata.labels.as_ref().and_then(|labels| labels.get(key).cloned());
+    let mut scheduled = Scheduled {
+        others_bound: true,
+        ..Scheduled::default()
+    };
+    for pod in pods
+        .iter()
+        .filter(|pod| label(pod, FOR_NODE).as_ref() == Some(&attempt.node))
+    {
         let fate = Fate::of(&pod.data);
         scheduled.open += usize::from(fate == Fate::Open);
         if label(pod, PART).as_deref() == Some(names::WORKER) {
@@ -123,8 +135,13 @@ impl Attempt {
         let deployment = build::deployment(&run);
         let components = deployment.data.pointer("/spec/components").and_then(Value::as_array);
         let component = |name: &str| {
-            let of_name = components.into_iter().flatten().find(|component| component["name"] == name);
-            of_name.map(|component| component["podTemplate"]["spec"].clone()).unwrap_or_default()
+            let of_name = components
+                .into_iter()
+                .flatten()
+                .find(|component| component["name"] == name);
+            of_name
+                .map(|component| component["podTemplate"]["spec"].clone())
+                .unwrap_or_default()
         };
         let pod = |part: &str, spec: Value| pod(&probe.node, part, spec);
         let mut others = Vec::new();
@@ -137,7 +154,9 @@ impl Attempt {
         }
         let mut template = json!(build::claim_template(&run));
         // Its owner is nowhere: the garbage collector would take it.
-        template["metadata"].as_object_mut().map(|metadata| metadata.remove("ownerReferences"));
+        template["metadata"]
+            .as_object_mut()
+            .map(|metadata| metadata.remove("ownerReferences"));
         Self {
             node: probe.node.clone(),
             worker: pod(names::WORKER, component(names::WORKER)),
@@ -159,7 +178,11 @@ fn pod(node: &str, part: &str, mut spec: Value) -> Value {
 }
 
 /// The plan that a run would follow if there were one: what its pods would tolerate, and how they would ask for a GPU.
-fn without_plan(object: &PerfValidation, node: &str, features: &std::collections::BTreeSet<&'static str>) -> PlacementStatus {
+fn without_plan(
+    object: &PerfValidation,
+    node: &str,
+    features: &std::collections::BTreeSet<&'static str>,
+) -> PlacementStatus {
     let placement = &object.spec.placement;
     let by_plugin = match placement.allocation {
         perfval_api::AllocationMode::Auto => features.contains("device plugin"),

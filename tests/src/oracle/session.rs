@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::error::Error;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use kube::api::{ListParams, Patch, PatchParams};
 use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client, Config};
 use perfval_cluster::EndpointAccess;
 use serde_json::json;
@@ -50,11 +50,20 @@ impl Session {
                 "metadata": { "name": name, "labels": { "resource.kubernetes.io/admin-access": "true" } },
             });
             let apply = PatchParams::apply("oracle").force();
-            Kind::named("Namespace").api(&client, "").patch(&name, &apply, &Patch::Apply(&namespace)).await?;
+            Kind::named("Namespace")
+                .api(&client, "")
+                .patch(&name, &apply, &Patch::Apply(&namespace))
+                .await?;
             service_account(&client, &name).await?;
             give_back.send(name).ok();
         }
-        Ok(Self { client, operator, free: Mutex::new(free), give_back, judged: AtomicUsize::default() })
+        Ok(Self {
+            client,
+            operator,
+            free: Mutex::new(free),
+            give_back,
+            judged: AtomicUsize::default(),
+        })
     }
 
     /// Writes a cluster, compares, and takes everything away again. Waits for a free namespace.
@@ -69,7 +78,10 @@ impl Session {
         self.give_back.send(namespace).ok();
         let judged = judged.map_err(|error| format!("seed {}: {error}", cluster.seed))?;
         erased?;
-        Ok(judged.into_iter().map(|judged| judged.renamed(&fresh, &cluster.id)).collect())
+        Ok(judged
+            .into_iter()
+            .map(|judged| judged.renamed(&fresh, &cluster.id))
+            .collect())
     }
 
     async fn judge_in(&self, namespace: &str, cluster: &Cluster, id: &str) -> Result<Vec<Judged>, Box<dyn Error>> {
@@ -87,7 +99,9 @@ impl Session {
         if cluster.shared {
             // Workers on one node take devices from the others: only the chosen one can be tried.
             let chosen = answers.chosen.as_ref().map(|plan| plan.node.clone());
-            let best = to_schedule.iter().position(|asked| Some(&asked.probe.node) == chosen.as_ref());
+            let best = to_schedule
+                .iter()
+                .position(|asked| Some(&asked.probe.node) == chosen.as_ref());
             to_schedule = to_schedule.into_iter().skip(best.unwrap_or_default()).take(1).collect();
         }
         let scheduled = schedule(&self.client, namespace, &to_schedule).await?;
@@ -103,7 +117,9 @@ impl Session {
     /// If something stays.
     pub async fn sweep(&self) -> Result<(), Box<dyn Error>> {
         let nodes = Kind::named("Node").api(&self.client, "");
-        let left = nodes.list_metadata(&ListParams::default().labels(CLUSTER_LABEL)).await?;
+        let left = nodes
+            .list_metadata(&ListParams::default().labels(CLUSTER_LABEL))
+            .await?;
         let ids: BTreeSet<String> = left
             .iter()
             .filter_map(|node| node.metadata.labels.as_ref()?.get(CLUSTER_LABEL).cloned())

@@ -21,12 +21,20 @@ const LISTS: [&str; 9] = [
 ];
 
 /// Leaves out whatever can be left out while the node differs in the same way.
-pub async fn shrink(session: &Session, cluster: &Cluster, node: &str, difference: &Difference, parallel: usize) -> Cluster {
+pub async fn shrink(
+    session: &Session,
+    cluster: &Cluster,
+    node: &str,
+    difference: &Difference,
+    parallel: usize,
+) -> Cluster {
     let mut smallest = cluster.clone();
     smallest.probes.retain(|probe| probe.node == node);
     let still = |candidate: Cluster| async move {
         let judged = session.judge(&candidate).await.ok()?;
-        let same = |judged: &Judged| judged.node == node && judged.difference().is_some_and(|found| is_like(found, difference));
+        let same = |judged: &Judged| {
+            judged.node == node && judged.difference().is_some_and(|found| is_like(found, difference))
+        };
         judged.iter().any(same).then_some(candidate)
     };
     let mut size = smallest.objects.len();
@@ -70,7 +78,9 @@ fn chunks(cluster: &Cluster, node: &str, size: usize) -> Vec<Cluster> {
         .step_by(size)
         .filter_map(|start| {
             let end = (start + size).min(cluster.objects.len());
-            let removed: Vec<usize> = (start..end).filter(|index| !is_kept(&cluster.objects[*index])).collect();
+            let removed: Vec<usize> = (start..end)
+                .filter(|index| !is_kept(&cluster.objects[*index]))
+                .collect();
             (!removed.is_empty()).then(|| without(cluster, &removed))
         })
         .collect()
@@ -83,7 +93,10 @@ fn without(cluster: &Cluster, removed: &[usize]) -> Cluster {
         let gone = smaller.objects.remove(index);
         let same_pool = |slice: &Value| {
             let of = |field: &str| slice["spec"]["pool"][field] == gone["spec"]["pool"][field];
-            slice["kind"] == "ResourceSlice" && gone["kind"] == "ResourceSlice" && of("name") && of("generation")
+            slice["kind"] == "ResourceSlice"
+                && gone["kind"] == "ResourceSlice"
+                && of("name")
+                && of("generation")
                 && slice["spec"]["driver"] == gone["spec"]["driver"]
         };
         for slice in smaller.objects.iter_mut().filter(|slice| same_pool(slice)) {
@@ -112,7 +125,9 @@ fn parts(cluster: &Cluster) -> Vec<Cluster> {
     for field in ["tolerations", "nodeSelector", "frontend"] {
         if !cluster.spec["placement"][field].is_null() {
             let mut smaller = cluster.clone();
-            smaller.spec["placement"].as_object_mut().map(|placement| placement.remove(field));
+            smaller.spec["placement"]
+                .as_object_mut()
+                .map(|placement| placement.remove(field));
             all.push(smaller);
         }
     }

@@ -22,7 +22,11 @@ const OWN_TAINTS: &str = "node.kubernetes.io/";
 /// Writes every object and waits until controllers and scheduler did what they do about them.
 pub async fn write(client: &Client, namespace: &str, cluster: &Cluster) -> Result<(), Box<dyn Error>> {
     for kind in Kind::all() {
-        let of_kind: Vec<&Value> = cluster.objects.iter().filter(|object| object["kind"] == kind.name).collect();
+        let of_kind: Vec<&Value> = cluster
+            .objects
+            .iter()
+            .filter(|object| object["kind"] == kind.name)
+            .collect();
         stream::iter(of_kind.into_iter().filter(|object| !is_scheduled_later(object)).map(Ok))
             .try_for_each_concurrent(AT_ONCE, |object| create(client, namespace, cluster, object))
             .await?;
@@ -55,13 +59,21 @@ async fn create(client: &Client, namespace: &str, cluster: &Cluster, object: &Va
         body.as_object_mut().map(|fields| fields.remove("status"));
     }
     let body: DynamicObject = serde_json::from_value(body).map_err(kube::Error::SerdeError)?;
-    kind.api(client, namespace).create(&PostParams::default(), &body).await?;
+    kind.api(client, namespace)
+        .create(&PostParams::default(), &body)
+        .await?;
     Ok(())
 }
 
 async fn uids(client: &Client, namespace: &str) -> Result<BTreeMap<String, String>, kube::Error> {
-    let pods = Kind::named("Pod").api(client, namespace).list_metadata(&ListParams::default()).await?;
-    Ok(pods.iter().map(|pod| (pod.name_any(), pod.uid().unwrap_or_default())).collect())
+    let pods = Kind::named("Pod")
+        .api(client, namespace)
+        .list_metadata(&ListParams::default())
+        .await?;
+    Ok(pods
+        .iter()
+        .map(|pod| (pod.name_any(), pod.uid().unwrap_or_default()))
+        .collect())
 }
 
 /// Status, then deletion.
@@ -83,7 +95,8 @@ async fn finish(
             }
         }
         let patch = json!({ "status": status });
-        api.patch_status(name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+        api.patch_status(name, &PatchParams::default(), &Patch::Merge(&patch))
+            .await?;
     }
     if object["metadata"]["annotations"][DELETED] == "true" {
         api.delete(name, &DeleteParams::default()).await?;
@@ -125,7 +138,10 @@ fn is_settled(node: &Value) -> bool {
 async fn settle_pods(client: &Client, namespace: &str) -> Result<(), String> {
     let api = Kind::named("Pod").api(client, namespace);
     until("the scheduler decides about the pods of others", || async {
-        let pods = api.list(&ListParams::default()).await.map_err(|error| error.to_string())?;
+        let pods = api
+            .list(&ListParams::default())
+            .await
+            .map_err(|error| error.to_string())?;
         match pods.iter().find(|pod| Fate::of(&pod.data) == Fate::Open) {
             Some(pod) => Err(pod.name_any()),
             None => Ok(()),
@@ -169,8 +185,14 @@ pub async fn erase(client: &Client, namespace: &str, cluster: &str) -> Result<()
     until("the cluster is erased", || async {
         let mut left = Vec::new();
         for kind in &kinds {
-            let scope = if kind.namespaced { ListParams::default() } else { of_cluster.clone() };
-            let remaining = purge(client, namespace, *kind, &scope).await.map_err(|error| error.to_string())?;
+            let scope = if kind.namespaced {
+                ListParams::default()
+            } else {
+                of_cluster.clone()
+            };
+            let remaining = purge(client, namespace, *kind, &scope)
+                .await
+                .map_err(|error| error.to_string())?;
             if remaining > 0 {
                 left.push(format!("{remaining} {}", kind.name));
             }
@@ -187,14 +209,20 @@ async fn purge(client: &Client, namespace: &str, kind: Kind, scope: &ListParams)
     if found.items.is_empty() {
         return Ok(0);
     }
-    api.delete_collection(&DeleteParams::default().grace_period(0), scope).await?;
+    api.delete_collection(&DeleteParams::default().grace_period(0), scope)
+        .await?;
     let held = found.iter().filter(|object| !object.finalizers().is_empty());
     let freed = json!({ "metadata": { "finalizers": null } });
     stream::iter(held)
         .for_each_concurrent(AT_ONCE, |object| {
             let (api, freed) = (&api, &freed);
             // It may be gone by now, or gone on with its next holder: the next round tells.
-            async move { drop(api.patch(&object.name_any(), &PatchParams::default(), &Patch::Merge(freed)).await) }
+            async move {
+                drop(
+                    api.patch(&object.name_any(), &PatchParams::default(), &Patch::Merge(freed))
+                        .await,
+                )
+            }
         })
         .await;
     Ok(found.items.len())
@@ -204,12 +232,17 @@ async fn purge(client: &Client, namespace: &str, kind: Kind, scope: &ListParams)
 ///
 /// # Errors
 /// If controllers take longer than anybody waits.
-pub async fn until<F: Future<Output = Result<(), String>>>(what: &str, mut look: impl FnMut() -> F) -> Result<(), String> {
+pub async fn until<F: Future<Output = Result<(), String>>>(
+    what: &str,
+    mut look: impl FnMut() -> F,
+) -> Result<(), String> {
     let began = Instant::now();
     loop {
         match look().await {
             Ok(()) => return Ok(()),
-            Err(complaint) if began.elapsed() > PATIENCE => return Err(format!("waited in vain until {what}: {complaint}")),
+            Err(complaint) if began.elapsed() > PATIENCE => {
+                return Err(format!("waited in vain until {what}: {complaint}"));
+            }
             Err(_) => tokio::time::sleep(Duration::from_millis(150)).await,
         }
     }

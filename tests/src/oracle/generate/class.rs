@@ -54,7 +54,11 @@ const SELECTORS: [Selector; 16] = [
 
 impl Class {
     pub fn draw(draw: &mut Draw) -> Self {
-        let selector = if draw.chance(3) { Selector::Missing } else { draw.pick(&SELECTORS) };
+        let selector = if draw.chance(3) {
+            Selector::Missing
+        } else {
+            draw.pick(&SELECTORS)
+        };
         Self {
             selector,
             exists: !draw.chance(3),
@@ -125,11 +129,15 @@ impl Class {
                 "{attributes}.type == 'gpu' && {attributes}.driverVersion.compareTo(semver('570.0.0')) >= 0"
             )),
             Selector::Has => and(format!("has({attributes}.type) && {attributes}.type == 'gpu'")),
-            Selector::Bound => and(format!("cel.bind(own, {attributes}, own.type == 'gpu' && own.index >= 0)")),
+            Selector::Bound => and(format!(
+                "cel.bind(own, {attributes}, own.type == 'gpu' && own.index >= 0)"
+            )),
             Selector::Qualified => and(format!(
                 "{attributes}.type == 'gpu' && device.attributes['resource.kubernetes.io'].pciBusID.startsWith('0000:')"
             )),
-            Selector::Healthy => and(format!("{attributes}.healthy && {attributes}.index >= 1 && {attributes}.type != 'mig'")),
+            Selector::Healthy => and(format!(
+                "{attributes}.healthy && {attributes}.index >= 1 && {attributes}.type != 'mig'"
+            )),
             Selector::Partitions => and(format!("{attributes}.type in ['gpu', 'mig']")),
             Selector::Optional => and(format!("{attributes}.?type.orValue('none') == 'gpu'")),
             Selector::Missing => and(format!("{attributes}.certified")),

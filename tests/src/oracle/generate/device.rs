@@ -39,7 +39,10 @@ impl Workshop {
                     whole["attributes"]["type"]["string"] = json!(self.draw.pick(&["vfio", "mig"]));
                     whole["capacity"]["memory"]["value"] = json!("20Gi");
                 }
-                Gpu { devices: vec![whole], counters: None }
+                Gpu {
+                    devices: vec![whole],
+                    counters: None,
+                }
             })
             .collect()
     }

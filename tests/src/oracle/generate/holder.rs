@@ -27,16 +27,29 @@ impl Workshop {
             } else {
                 let some = self.draw.between(1, partitions.len());
                 held.extend(partitions[..some].iter().map(name));
+                if self.draw.chance(8) {
+                    // As a driver leaves it that published its partitions anew.
+                    site.has("counters below zero");
+                    held.push(name(whole));
+                }
             }
         }
         while !held.is_empty() {
-            let together = if self.draw.chance(20) { self.draw.between(1, held.len()) } else { 1 };
+            let together = if self.draw.chance(20) {
+                self.draw.between(1, held.len())
+            } else {
+                1
+            };
             let devices: Vec<String> = held.drain(..together).collect();
             self.claim(site, pool, &devices);
         }
         if self.draw.chance(12) {
             site.has("admin access");
-            let devices: Vec<String> = gpus.iter().take(self.draw.between(1, 3)).map(|gpu| name(&gpu.devices[0])).collect();
+            let devices: Vec<String> = gpus
+                .iter()
+                .take(self.draw.between(1, 3))
+                .map(|gpu| name(&gpu.devices[0]))
+                .collect();
             self.admin_claim(site, pool, &devices);
         }
         if self.draw.chance(6) {
@@ -48,7 +61,9 @@ impl Workshop {
 
     /// A claim that holds devices as a whole.
     fn claim(&mut self, site: &mut Site, pool: &str, devices: &[String]) {
-        let style = self.draw.pick(&["reserved", "reserved", "unreserved", "deleting", "prioritized"]);
+        let style = self
+            .draw
+            .pick(&["reserved", "reserved", "unreserved", "deleting", "prioritized"]);
         site.has(match style {
             "unreserved" => "claims nobody reserved",
             "deleting" => "claims being deleted",

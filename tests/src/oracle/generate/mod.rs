@@ -52,7 +52,11 @@ pub fn cluster(seed: u64) -> Cluster {
     let driver = format!("gpu.{id}.example");
     let resource = format!("{id}.example/gpu");
     let shared = draw.chance(6);
-    let nodes = if shared { draw.between(2, 5) } else { draw.rather_few(1, 30) };
+    let nodes = if shared {
+        draw.between(2, 5)
+    } else {
+        draw.rather_few(1, 30)
+    };
     let class = class::Class::draw(&mut draw);
     let question = question::Question::draw(&mut draw, &driver, &resource);
     let mut workshop = Workshop {

@@ -16,13 +16,20 @@ enum Offer {
     Nothing,
 }
 
-const OFFERS: [(Offer, u32); 4] =
-    [(Offer::Plugin, 17), (Offer::Both, 4), (Offer::OnlyLabel, 3), (Offer::Nothing, 4)];
+const OFFERS: [(Offer, u32); 4] = [
+    (Offer::Plugin, 17),
+    (Offer::Both, 4),
+    (Offer::OnlyLabel, 3),
+    (Offer::Nothing, 4),
+];
 
 impl Workshop {
     /// Makes a node with everything on it. Where nodes share devices, they have none of their own.
     pub fn site(&mut self, number: usize, shared: bool) -> Site {
-        let mut site = Site { name: format!("{}-n{number}", self.id), ..Site::plain() };
+        let mut site = Site {
+            name: format!("{}-n{number}", self.id),
+            ..Site::plain()
+        };
         let offer = if shared { Offer::Nothing } else { self.offer() };
         let index = self.objects.len();
         let node = self.node(&mut site, offer, shared);
@@ -32,7 +39,10 @@ impl Workshop {
             let gpus = self.gpus(&mut site);
             let pool = self.objects.len();
             self.publish(&mut site, &gpus);
-            let pool = self.objects[pool]["spec"]["pool"]["name"].as_str().unwrap_or_default().to_owned();
+            let pool = self.objects[pool]["spec"]["pool"]["name"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
             self.hold(&mut site, &pool, &gpus);
             if offer == Offer::Devices {
                 self.extended_pods(&mut site);
@@ -43,7 +53,11 @@ impl Workshop {
         }
         if offer == Offer::Both {
             site.has("both ledgers");
-            let told = if self.question.is_explicit() { &mut site.excuses } else { &mut site.refusals };
+            let told = if self.question.is_explicit() {
+                &mut site.excuses
+            } else {
+                &mut site.refusals
+            };
             told.push(Reason::MixedAllocation);
         }
         self.other_driver(&mut site);
@@ -79,7 +93,11 @@ impl Workshop {
         let tight = self.draw.chance(35);
         let (cpu, memory, pods) = if tight {
             site.has("tight node");
-            (self.draw.pick(&["3", "6", "7500m", "12"]), self.draw.pick(&["9Gi", "20Gi", "40G"]), self.draw.pick(&["2", "3", "5", "8"]))
+            (
+                self.draw.pick(&["3", "6", "7500m", "12"]),
+                self.draw.pick(&["9Gi", "20Gi", "40G"]),
+                self.draw.pick(&["2", "3", "5", "8"]),
+            )
         } else {
             ("192", "2Ti", "110")
         };
@@ -140,7 +158,9 @@ impl Workshop {
             1 => {
                 site.has("node not ready");
                 // No kwok: it would make the node ready.
-                node["metadata"].as_object_mut().map(|metadata| metadata.remove("annotations"));
+                node["metadata"]
+                    .as_object_mut()
+                    .map(|metadata| metadata.remove("annotations"));
                 node["status"]["conditions"][0]["status"] = json!("False");
                 node["excluded"] = json!(bears_all);
             }

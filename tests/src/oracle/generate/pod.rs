@@ -115,10 +115,12 @@ impl Workshop {
                 pod["spec"]["resources"] = resources.clone();
                 pod["spec"]["containers"][0]["resources"] = json!({});
             }
-            7 => pod["spec"]["containers"] = json!([
-                { "name": "a", "image": IMAGE, "resources": resources },
-                { "name": "b", "image": IMAGE, "resources": resources },
-            ]),
+            7 => {
+                pod["spec"]["containers"] = json!([
+                    { "name": "a", "image": IMAGE, "resources": resources },
+                    { "name": "b", "image": IMAGE, "resources": resources },
+                ])
+            }
             _ => {}
         }
         self.objects.push(pod);
@@ -126,7 +128,11 @@ impl Workshop {
 
     /// The runtime class whose overhead some pods bear.
     pub fn runtime_class(&mut self) {
-        if self.objects.iter().any(|object| !object["spec"]["runtimeClassName"].is_null()) {
+        if self
+            .objects
+            .iter()
+            .any(|object| !object["spec"]["runtimeClassName"].is_null())
+        {
             self.objects.push(json!({
                 "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "handler": "oracle",
                 "metadata": { "name": self.id },

@@ -33,23 +33,38 @@ impl Workshop {
         let counters: Vec<Value> = gpus.iter().filter_map(|gpu| gpu.counters.clone()).collect();
         // The driver's own order is that of a map.
         self.draw.shuffle(&mut devices);
-        let pool = if self.draw.chance(80) { site.name.clone() } else { format!("{}-pool", site.name) };
+        let pool = if self.draw.chance(80) {
+            site.name.clone()
+        } else {
+            format!("{}-pool", site.name)
+        };
         self.pool(site, &pool, &target, devices, counters);
     }
 
     /// Writes the slices of a pool.
     fn pool(&mut self, site: &mut Site, pool: &str, target: &Value, devices: Vec<Value>, counters: Vec<Value>) {
-        let parts = if self.draw.chance(25) { self.draw.between(2, 3) } else { 1 };
+        let parts = if self.draw.chance(25) {
+            self.draw.between(2, 3)
+        } else {
+            1
+        };
         if parts > 1 {
             site.has("several slices");
         }
         let size = devices.len().div_ceil(parts).max(1);
         let mut slices: Vec<Slice> = devices
             .chunks(size)
-            .map(|part| Slice { content: ("devices", part.to_vec()) })
+            .map(|part| Slice {
+                content: ("devices", part.to_vec()),
+            })
             .collect();
         if !counters.is_empty() {
-            slices.insert(0, Slice { content: ("sharedCounters", counters) });
+            slices.insert(
+                0,
+                Slice {
+                    content: ("sharedCounters", counters),
+                },
+            );
         }
         let generation = self.draw.pick(&[1, 1, 1, 2, 7]);
         let mut announced = slices.len();
@@ -67,7 +82,15 @@ impl Workshop {
                 device["name"] = json!(format!("old-{index}"));
                 device.as_object_mut().map(|device| device.remove("consumesCounters"));
             }
-            self.slice(pool, target, (generation - 1, 1), 90, &Slice { content: ("devices", stale) });
+            self.slice(
+                pool,
+                target,
+                (generation - 1, 1),
+                90,
+                &Slice {
+                    content: ("devices", stale),
+                },
+            );
         }
         let own_node = json!({ "nodeName": site.name });
         for (number, slice) in slices.iter().enumerate() {
@@ -80,7 +103,9 @@ impl Workshop {
 
     /// Two devices of one name in different slices: no scheduler uses such a pool.
     fn break_pool(&mut self, site: &mut Site, slices: &mut [Slice]) {
-        let named: Vec<usize> = (0..slices.len()).filter(|index| slices[*index].content.0 == "devices").collect();
+        let named: Vec<usize> = (0..slices.len())
+            .filter(|index| slices[*index].content.0 == "devices")
+            .collect();
         if let [first, second, ..] = named[..] {
             site.has("invalid pool");
             site.refusals.push(Reason::PoolUnsettled);
@@ -94,7 +119,9 @@ impl Workshop {
         target: &Value,
         (generation, announced): (usize, usize),
         number: usize,
-        Slice { content: (field, items) }: &Slice,
+        Slice {
+            content: (field, items),
+        }: &Slice,
     ) {
         let driver = &self.driver;
         let mut slice = json!({
@@ -123,9 +150,18 @@ impl Workshop {
             _ => (json!({ "perDeviceNodeSelection": true }), nodes.len()),
         };
         for site in &mut sites[..reached] {
-            site.has(["devices of all nodes", "slices by node selector", "per-device node selection"][reach]);
+            site.has(
+                [
+                    "devices of all nodes",
+                    "slices by node selector",
+                    "per-device node selection",
+                ][reach],
+            );
         }
-        let maker = Site { name: format!("{}-fabric", self.id), ..Site::plain() };
+        let maker = Site {
+            name: format!("{}-fabric", self.id),
+            ..Site::plain()
+        };
         let devices: Vec<Value> = (0..count)
             .map(|index| {
                 let mut device = self.whole(&maker, 100 + index);
@@ -140,12 +176,20 @@ impl Workshop {
                 device
             })
             .collect();
-        let gpus: Vec<Gpu> = devices.iter().map(|device| Gpu { devices: vec![device.clone()], counters: None }).collect();
+        let gpus: Vec<Gpu> = devices
+            .iter()
+            .map(|device| Gpu {
+                devices: vec![device.clone()],
+                counters: None,
+            })
+            .collect();
         let held = self.hold(&mut sites[0], &maker.name, &gpus);
         for site in &mut sites[1..] {
             site.features.extend(held.iter().copied());
         }
-        let slice = Slice { content: ("devices", devices) };
+        let slice = Slice {
+            content: ("devices", devices),
+        };
         self.slice(&maker.name, &target, (1, 1), 0, &slice);
     }
 
@@ -164,7 +208,11 @@ impl Workshop {
                 2 => (json!({ "pool": pool, "device": device }), false),
                 _ => (json!({ "driver": self.driver, "device": device }), true),
             };
-            let reached = if of_all { &mut sites[..] } else { &mut sites[index..=index] };
+            let reached = if of_all {
+                &mut sites[..]
+            } else {
+                &mut sites[index..=index]
+            };
             reached.iter_mut().for_each(|site| site.has("DeviceTaintRules"));
             let rule = json!({
                 "apiVersion": "resource.k8s.io/v1beta2", "kind": "DeviceTaintRule",

@@ -70,7 +70,11 @@ impl Question {
 
     /// The `spec`.
     pub fn spec(&self) -> Value {
-        let selector = if self.selective { json!({ "pool": "a" }) } else { json!({}) };
+        let selector = if self.selective {
+            json!({ "pool": "a" })
+        } else {
+            json!({})
+        };
         json!({
             "model": { "name": "lab/tiny-qwen3" },
             "workload": { "image": "localhost/dynamo-lab:oracle", "resources": self.worker },
