@@ -53,11 +53,9 @@ async fn run(options: &Options) -> Result<bool, Box<dyn std::error::Error>> {
     let mut suspects = Vec::new();
     let mut again = 0;
     while let Some((found, cluster)) = judged.next().await {
-        let found = found?;
-        if found.iter().any(|judged| judged.difference().is_some()) {
-            suspects.push(cluster);
-        } else {
-            report.add(&found);
+        match found {
+            Ok(found) if found.iter().all(|judged| judged.difference().is_none()) => report.add(&found),
+            Ok(_) | Err(_) => suspects.push(cluster),
         }
     }
     drop(judged);

@@ -55,7 +55,8 @@ pub async fn ask(
     };
     let nodes = cluster.probes.iter().map(|probe| {
         let object = cluster.validation(namespace, Some(&probe.node))?;
-        let answer = match choose(&inventory, &object.spec, &[]) {
+        // Without the others, whose reasons would come first.
+        let answer = match choose(&of_node(&inventory, &probe.node), &object.spec, &[]) {
             Sizing::Chosen(plan) => Answer::Plan(Box::new(plan)),
             Sizing::Wait { reason, message } | Sizing::Refuse { reason, message } => Answer::None(reason, message),
         };
@@ -73,6 +74,15 @@ pub async fn ask(
         nodes: nodes.collect::<Result<_, serde_json::Error>>()?,
         chosen,
     })
+}
+
+/// Everything, but only one node.
+fn of_node(inventory: &Inventory, name: &str) -> Inventory {
+    let mut inventory = inventory.clone();
+    if let Seen::Present(nodes) = &mut inventory.nodes {
+        nodes.retain(|node| node.metadata.name.as_deref() == Some(name));
+    }
+    inventory
 }
 
 /// The part that one of several clusters on the API server owns.

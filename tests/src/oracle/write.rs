@@ -131,7 +131,8 @@ fn is_settled(node: &Value) -> bool {
         .flatten()
         .any(|condition| condition["type"] == "Ready" && condition["status"] == "True");
     let cordoned = node["spec"]["unschedulable"] == true;
-    taints.contains(&"unschedulable") == cordoned && taints.iter().any(|key| *key == "not-ready") != ready
+    let in_trouble = taints.iter().any(|key| ["not-ready", "unreachable"].contains(key));
+    taints.contains(&"unschedulable") == cordoned && in_trouble != ready
 }
 
 /// Waits until the scheduler decided about every pod.
@@ -169,7 +170,11 @@ impl Fate {
         }
         let conditions = pod["status"]["conditions"].as_array();
         let refused = conditions.into_iter().flatten().any(|condition| {
-            condition["type"] == "PodScheduled" && condition["status"] == "False" && condition["reason"] == "Unschedulable"
+            // A selector that ends in an error is a `SchedulerError`, tried again for ever.
+            let reason = condition["reason"].as_str().unwrap_or_default();
+            condition["type"] == "PodScheduled"
+                && condition["status"] == "False"
+                && ["Unschedulable", "SchedulerError"].contains(&reason)
                 // Not a decision yet: the claim is still being made from its template.
                 && !condition["message"].as_str().unwrap_or_default().contains("waiting for")
         });
