@@ -79,26 +79,22 @@ pub async fn ask(
 /// Everything, but only one node.
 fn of_node(inventory: &Inventory, name: &str) -> Inventory {
     let mut inventory = inventory.clone();
-    if let Seen::Present(nodes) = &mut inventory.nodes {
-        nodes.retain(|node| node.metadata.name.as_deref() == Some(name));
-    }
+    keep(&mut inventory.nodes, |node| &*node.name == name);
     inventory
 }
 
 /// The part that one of several clusters on the API server owns.
 fn only(mut inventory: Inventory, namespace: &str, id: &str) -> Inventory {
-    let of_cluster = |name: Option<&String>| name.is_some_and(|name| name.starts_with(&format!("{id}-")));
-    if let Seen::Present(nodes) = &mut inventory.nodes {
-        nodes.retain(|node| of_cluster(node.metadata.name.as_ref()));
-    }
-    if let Seen::Present(slices) = &mut inventory.slices {
-        slices.retain(|slice| slice.spec.driver.ends_with(&format!(".{id}.example")));
-    }
-    if let Seen::Present(pods) = &mut inventory.pods {
-        pods.retain(|pod| pod.metadata.namespace.as_deref() == Some(namespace));
-    }
-    if let Seen::Present(claims) = &mut inventory.claims {
-        claims.retain(|claim| claim.metadata.namespace.as_deref() == Some(namespace));
-    }
+    let (nodes, drivers, names) = (format!("{id}-"), format!(".{id}.example"), format!("{namespace}/"));
+    keep(&mut inventory.nodes, |node| node.name.starts_with(&nodes));
+    keep(&mut inventory.slices, |slice| slice.driver.ends_with(&drivers));
+    keep(&mut inventory.pods, |pod| pod.name.starts_with(&names));
+    keep(&mut inventory.claims, |claim| claim.name.starts_with(&names));
     inventory
+}
+
+fn keep<T>(part: &mut Seen<Vec<T>>, wanted: impl Fn(&T) -> bool) {
+    if let Seen::Present(list) = part {
+        list.retain(wanted);
+    }
 }
