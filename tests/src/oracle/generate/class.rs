@@ -75,7 +75,8 @@ impl Class {
             Selector::Type | Selector::TypeInList | Selector::TwoSelectors => "class: by type",
             Selector::Memory => "class: by capacity",
             Selector::Version => "class: by version",
-            Selector::Has | Selector::Bound => "class: has(), cel.bind()",
+            Selector::Has => "class: has()",
+            Selector::Bound => "class: cel.bind()",
             Selector::Qualified => "class: by qualified attribute",
             Selector::Healthy => "class: by bool and int",
             Selector::Partitions => "class: partitions too",
@@ -84,9 +85,9 @@ impl Class {
         }
     }
 
-    /// What sizing may say of a node with devices.
+    /// What sizing may say of a node with devices: its evaluator knows neither optional syntax nor `cel.bind`.
     pub fn excuses(&self) -> Vec<Reason> {
-        if matches!(self.selector, Selector::Optional | Selector::Missing) {
+        if matches!(self.selector, Selector::Optional | Selector::Bound | Selector::Missing) {
             vec![Reason::SelectorNotEvaluable]
         } else {
             Vec::new()
