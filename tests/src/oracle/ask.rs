@@ -1,8 +1,8 @@
 //! What sizing says of a random cluster, read through the operator's own eyes.
 
-use perfval_api::{PerfValidation, PlacementStatus, Reason};
+use perfval_api::{PerfValidation, PlacementStatus};
 use perfval_core::observed::{Inventory, Need};
-use perfval_core::sizing::{Sizing, choose};
+use perfval_core::sizing::{NodeReport, Sizing, choose, explain};
 use perfval_core::{Needs, Run, Seen, Settings};
 
 use super::{Cluster, Probe};
@@ -23,8 +23,8 @@ pub struct Asked {
 pub enum Answer {
     /// A plan.
     Plan(Box<PlacementStatus>),
-    /// None, and why.
-    None(Reason, String),
+    /// None: the obstacle's name, and what it says to people.
+    None(String, String),
 }
 
 /// All answers.
@@ -56,9 +56,10 @@ pub async fn ask(
     let nodes = cluster.probes.iter().map(|probe| {
         let object = cluster.validation(namespace, Some(&probe.node))?;
         // Without the others, whose reasons would come first.
-        let answer = match choose(&of_node(&inventory, &probe.node), &object.spec, &[]) {
+        let (reports, sizing) = explain(&of_node(&inventory, &probe.node), &object.spec, &[]);
+        let answer = match sizing {
             Sizing::Chosen(plan) => Answer::Plan(Box::new(plan)),
-            Sizing::Wait { reason, message } | Sizing::Refuse { reason, message } => Answer::None(reason, message),
+            Sizing::Wait { message, .. } | Sizing::Refuse { message, .. } => Answer::None(obstacle(&reports)?, message),
         };
         Ok(Asked {
             probe: probe.clone(),
@@ -74,6 +75,12 @@ pub async fn ask(
         nodes: nodes.collect::<Result<_, serde_json::Error>>()?,
         chosen,
     })
+}
+
+/// What stands against the only node, by its stable name.
+fn obstacle(reports: &[NodeReport]) -> Result<String, serde_json::Error> {
+    let report = serde_json::to_value(reports.first())?;
+    Ok(report["why"].as_str().unwrap_or("none").to_owned())
 }
 
 /// Everything, but only one node.

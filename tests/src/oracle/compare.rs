@@ -3,19 +3,26 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use perfval_api::{PlacementStatus, Reason};
+use perfval_api::PlacementStatus;
 
 use super::ask::{Answer, Answers, Asked};
 use super::schedule::Scheduled;
 
-/// Answers that are no count: sizing says that it does not know.
-const DOES_NOT_KNOW: [Reason; 5] = [
-    Reason::PoolUnsettled,
-    Reason::MixedAllocation,
-    Reason::SelectorNotEvaluable,
-    Reason::NodeBusy,
-    Reason::InventoryUnreadable,
+/// Obstacles that let sizing be told by the scheduler how many workers fit: none. All others say that sizing does not know,
+/// or that a person ruled the node out.
+const COUNTED_AS_NONE: [&str; 9] = [
+    "NoGpus",
+    "NotTolerated",
+    "ClassMissing",
+    "NothingPublished",
+    "NotOfClass",
+    "TooFew",
+    "NotWhole",
+    "NotEnoughFree",
+    "NoRoom",
 ];
+/// Obstacles by which the scheduler keeps workers away as well, unless they tolerate everything.
+const KEPT_AWAY: [&str; 2] = ["Cordoned", "NotReady"];
 
 /// One node, judged.
 #[derive(Clone, Debug)]
@@ -38,7 +45,7 @@ pub enum Outcome {
     /// Exactly as many workers were bound.
     Agrees,
     /// Sizing refused for a reason that is really there.
-    Refused(Reason),
+    Refused(String),
     /// They differ, and how.
     Differs(Difference),
 }
@@ -53,7 +60,7 @@ pub enum Difference {
     /// The frontend or the load generator found no room beside the workers.
     NoRoomForOthers,
     /// Sizing refused, and nothing about the node explains it.
-    Unexplained(Reason),
+    Unexplained(String),
     /// Sizing counted where nothing can be counted.
     ShouldRefuse,
     /// The scheduler had not decided in time.
@@ -68,7 +75,7 @@ impl fmt::Display for Difference {
             Self::TooFew => f.write_str("one worker more was bound"),
             Self::TooMany { bound } => write!(f, "only {bound} workers were bound"),
             Self::NoRoomForOthers => f.write_str("the frontend or the load generator was not bound"),
-            Self::Unexplained(reason) => write!(f, "nothing explains {}", reason.as_str()),
+            Self::Unexplained(reason) => write!(f, "nothing explains {reason}"),
             Self::ShouldRefuse => f.write_str("nothing can be counted there"),
             Self::Undecided => f.write_str("the scheduler did not decide in time"),
             Self::WrongChoice => f.write_str("another node has more GPUs, or as many and an earlier name"),
@@ -82,13 +89,18 @@ pub fn without_scheduler(asked: &Asked) -> Option<Outcome> {
     match &asked.answer {
         Answer::Plan(_) if !probe.refusals.is_empty() => Some(Outcome::Differs(Difference::ShouldRefuse)),
         Answer::Plan(_) => None,
-        Answer::None(reason, _) if probe.refusals.contains(reason) || probe.excuses.contains(reason) => {
-            Some(Outcome::Refused(*reason))
+        Answer::None(obstacle, _)
+            if [&probe.refusals, &probe.excuses]
+                .into_iter()
+                .flatten()
+                .any(|why| why == obstacle) =>
+        {
+            Some(Outcome::Refused(obstacle.clone()))
         }
-        Answer::None(reason, _) if DOES_NOT_KNOW.contains(reason) => {
-            Some(Outcome::Differs(Difference::Unexplained(*reason)))
+        Answer::None(obstacle, _) => {
+            let counted = [&COUNTED_AS_NONE[..], &KEPT_AWAY].concat().contains(&obstacle.as_str());
+            (!counted).then(|| Outcome::Differs(Difference::Unexplained(obstacle.clone())))
         }
-        Answer::None(..) => None,
     }
 }
 
@@ -151,7 +163,7 @@ impl Judged {
                 plan.gpus,
                 format!("{} of {} GPUs by {}", plan.gpus, plan.node_gpus, plan.allocation),
             ),
-            Answer::None(reason, message) => (0, format!("{}: {message}", reason.as_str())),
+            Answer::None(obstacle, message) => (0, format!("{obstacle}: {message}")),
         };
         Self {
             node: asked.probe.node.clone(),
@@ -185,7 +197,7 @@ impl fmt::Display for Judged {
         let Self { node, said, .. } = self;
         match &self.outcome {
             Outcome::Agrees => write!(f, "{node}: sizing says {said}, and so does the scheduler"),
-            Outcome::Refused(reason) => write!(f, "{node}: refused, {}", reason.as_str()),
+            Outcome::Refused(obstacle) => write!(f, "{node}: refused, {obstacle}"),
             Outcome::Differs(difference) => write!(f, "{node}: sizing says {said}, but {difference}"),
         }
     }

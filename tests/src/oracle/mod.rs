@@ -13,7 +13,7 @@ mod write;
 
 use std::collections::BTreeSet;
 
-use perfval_api::{PerfValidation, PerfValidationSpec, Reason};
+use perfval_api::{PerfValidation, PerfValidationSpec};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -54,16 +54,10 @@ pub struct Probe {
     pub node: String,
     /// Features of the cluster that bear on it.
     pub features: BTreeSet<&'static str>,
-    /// Reasons for which sizing has to refuse an answer.
-    #[serde(serialize_with = "words")]
-    pub refusals: Vec<Reason>,
-    /// Reasons for which sizing may refuse an answer.
-    #[serde(serialize_with = "words")]
-    pub excuses: Vec<Reason>,
-}
-
-fn words<S: serde::Serializer>(reasons: &[Reason], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_seq(reasons.iter().map(|reason| reason.as_str()))
+    /// Obstacles for which sizing has to refuse an answer.
+    pub refusals: Vec<&'static str>,
+    /// Obstacles for which sizing may refuse an answer.
+    pub excuses: Vec<&'static str>,
 }
 
 impl Cluster {

@@ -3,8 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use perfval_api::Reason;
-
 use super::compare::{Judged, Outcome};
 
 /// Nodes that were asked about.
@@ -22,7 +20,7 @@ pub struct Report {
     all: Tally,
     workers: i64,
     zeros: usize,
-    refusals: BTreeMap<Reason, usize>,
+    refusals: BTreeMap<String, usize>,
     features: BTreeMap<&'static str, Tally>,
 }
 
@@ -46,8 +44,8 @@ impl Report {
                 self.workers += node.counted;
                 self.zeros += usize::from(node.counted == 0);
             }
-            if let Outcome::Refused(reason) = node.outcome {
-                *self.refusals.entry(reason).or_default() += 1;
+            if let Outcome::Refused(obstacle) = &node.outcome {
+                *self.refusals.entry(obstacle.clone()).or_default() += 1;
             }
             let features: BTreeSet<&'static str> = node.features.clone();
             for feature in features {
@@ -95,7 +93,7 @@ impl fmt::Display for Report {
         let reasons: Vec<String> = self
             .refusals
             .iter()
-            .map(|(reason, count)| format!("{count} {}", reason.as_str()))
+            .map(|(reason, count)| format!("{count} {}", reason))
             .collect();
         writeln!(
             f,

@@ -204,6 +204,8 @@ fn without_plan(
         node: node.to_owned(),
         allocation: if by_plugin { sizing::DEVICE_PLUGIN } else { sizing::DRA }.to_owned(),
         gpus: 1,
+        // What the workers' claims ask for on nodes with such devices; elsewhere it holds anyway.
+        selectors: vec!["!device.allowMultipleAllocations".to_owned()],
         tolerations,
         ..PlacementStatus::default()
     }

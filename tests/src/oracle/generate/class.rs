@@ -1,6 +1,5 @@
 //! The DeviceClass of a random cluster.
 
-use perfval_api::Reason;
 use serde_json::{Value, json};
 
 use super::draw::Draw;
@@ -86,9 +85,9 @@ impl Class {
     }
 
     /// What sizing may say of a node with devices: its evaluator knows neither optional syntax nor `cel.bind`.
-    pub fn excuses(&self) -> Vec<Reason> {
+    pub fn excuses(&self) -> Vec<&'static str> {
         if matches!(self.selector, Selector::Optional | Selector::Bound | Selector::Missing) {
-            vec![Reason::SelectorNotEvaluable]
+            vec!["NotEvaluable"]
         } else {
             Vec::new()
         }

@@ -11,7 +11,6 @@ mod question;
 
 use std::collections::BTreeSet;
 
-use perfval_api::Reason;
 use serde_json::Value;
 
 use self::draw::Draw;
@@ -35,8 +34,8 @@ struct Workshop {
 struct Site {
     name: String,
     features: BTreeSet<&'static str>,
-    refusals: Vec<Reason>,
-    excuses: Vec<Reason>,
+    refusals: Vec<&'static str>,
+    excuses: Vec<&'static str>,
 }
 
 impl Site {

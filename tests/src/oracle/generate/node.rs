@@ -1,6 +1,5 @@
 //! Nodes: what they offer, and what speaks against them.
 
-use perfval_api::Reason;
 use serde_json::{Value, json};
 
 use super::{Site, Workshop};
@@ -31,12 +30,11 @@ impl Workshop {
             ..Site::plain()
         };
         let offer = if shared { Offer::Nothing } else { self.offer() };
-        let index = self.objects.len();
         let node = self.node(&mut site, offer, shared);
         self.objects.push(node);
         if matches!(offer, Offer::Devices | Offer::Both) {
-            self.class_matters(&mut site);
             let gpus = self.gpus(&mut site);
+            self.class_matters(&mut site);
             let pool = self.objects.len();
             self.publish(&mut site, &gpus);
             let pool = self.objects[pool]["spec"]["pool"]["name"]
@@ -58,15 +56,10 @@ impl Workshop {
             } else {
                 &mut site.refusals
             };
-            told.push(Reason::MixedAllocation);
+            told.push("TwoLedgers");
         }
         self.other_driver(&mut site);
         self.neighbours(&mut site);
-        if self.objects[index]["excluded"].take() == json!(true) {
-            // The spec or a person ruled the node out; the scheduler alone would not.
-            site.refusals.push(Reason::NoCandidateNode);
-        }
-        self.objects[index].as_object_mut().map(|node| node.remove("excluded"));
         if shared {
             self.class_matters(&mut site);
         }
@@ -86,6 +79,14 @@ impl Workshop {
 
     fn class_matters(&mut self, site: &mut Site) {
         site.has(self.class.feature());
+        // A class of whole cards and partitions: no claim can ask for the one and not the other.
+        let several_types = ["partitions and counters", "devices of another type"];
+        site.excuses.extend(
+            several_types
+                .iter()
+                .any(|kind| site.features.contains(kind))
+                .then_some("Inseparable"),
+        );
         site.excuses.extend(self.class.excuses());
     }
 
@@ -132,16 +133,15 @@ impl Workshop {
         }
         self.trouble(site, &mut node);
         let not_selected = self.question.selective && pool == "b";
-        let left_out = match offer {
-            Offer::Plugin => !self.question.takes_plugins(),
-            Offer::Devices => !self.question.takes_claims(),
-            _ => shared && !self.question.takes_claims(),
-        };
         if not_selected {
             site.has("node not selected");
+            site.refusals.push("LabelMissing");
         }
-        if not_selected || left_out {
-            node["excluded"] = json!(true);
+        match offer {
+            Offer::Plugin if !self.question.takes_plugins() => site.refusals.push("OnlyByPlugin"),
+            Offer::Devices if !self.question.takes_claims() => site.refusals.push("OnlyByClaims"),
+            Offer::Nothing if shared && !self.question.takes_claims() => site.refusals.push("OnlyByClaims"),
+            _ => {}
         }
         node
     }
@@ -153,7 +153,7 @@ impl Workshop {
             0 => {
                 site.has("cordoned node");
                 node["spec"]["unschedulable"] = json!(true);
-                node["excluded"] = json!(bears_all);
+                site.refusals.extend(bears_all.then_some("Cordoned"));
             }
             1 => {
                 site.has("node not ready");
@@ -162,7 +162,7 @@ impl Workshop {
                     .as_object_mut()
                     .map(|metadata| metadata.remove("annotations"));
                 node["status"]["conditions"][0]["status"] = json!("False");
-                node["excluded"] = json!(bears_all);
+                site.refusals.extend(bears_all.then_some("NotReady"));
             }
             _ => {}
         }

@@ -1,6 +1,5 @@
 //! Pools: how devices are spread over slices, generations and nodes.
 
-use perfval_api::Reason;
 use serde_json::{Value, json};
 
 use super::device::Gpu;
@@ -70,7 +69,7 @@ impl Workshop {
         let mut announced = slices.len();
         if self.draw.chance(5) {
             site.has("incomplete pool");
-            site.refusals.push(Reason::PoolUnsettled);
+            site.refusals.push("PoolIncomplete");
             announced += 1;
         } else if slices.len() > 1 && self.draw.chance(6) {
             self.break_pool(site, &mut slices);
@@ -108,7 +107,7 @@ impl Workshop {
             .collect();
         if let [first, second, ..] = named[..] {
             site.has("invalid pool");
-            site.refusals.push(Reason::PoolUnsettled);
+            site.refusals.push("PoolInvalid");
             slices[second].content.1[0]["name"] = slices[first].content.1[0]["name"].clone();
         }
     }

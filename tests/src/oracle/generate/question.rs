@@ -11,6 +11,8 @@ pub struct Question {
     allocation: &'static str,
     /// Tolerations of the spec; none: the node's own taints.
     pub tolerations: Value,
+    /// Taints of devices that the spec bears.
+    pub device_tolerations: Value,
     /// Whether only nodes labelled `pool=a` are wanted.
     pub selective: bool,
     worker: Value,
@@ -40,6 +42,11 @@ impl Question {
             resource: resource.to_owned(),
             allocation: draw.pick(&["Auto", "Auto", "Auto", "Auto", "Auto", "Auto", "DRA", "DevicePlugin"]),
             tolerations: tolerations[draw.between(0, tolerations.len() - 1)].clone(),
+            device_tolerations: if draw.chance(20) {
+                draw.pick(&[every_taint as fn() -> Value, one_effect])()
+            } else {
+                json!([])
+            },
             selective: draw.chance(15),
             worker: workers[draw.between(0, workers.len() - 1)].clone(),
             frontend: draw.pick(&["WorkloadNode", "WorkloadNode", "Anywhere"]),
@@ -83,6 +90,7 @@ impl Question {
                 "resourceName": self.resource,
                 "allocation": self.allocation,
                 "tolerations": self.tolerations,
+                "deviceTolerations": self.device_tolerations,
                 "nodeSelector": selector,
                 "frontend": self.frontend,
             },
@@ -93,4 +101,12 @@ impl Question {
             },
         })
     }
+}
+
+fn every_taint() -> Value {
+    json!([{ "operator": "Exists" }])
+}
+
+fn one_effect() -> Value {
+    json!([{ "key": "gpu.example/xid", "operator": "Equal", "value": "79", "effect": "NoSchedule" }])
 }
