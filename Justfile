@@ -140,17 +140,29 @@ lab-test: build-lab
 lab-test-parts: build-lab
     cargo test --quiet -p perfval-lab --features lab --test dynamo --test images -- --test-threads 1
 
-# Against a real API server: the CRD, and what the fake API server of other tests claims about it.
+# Against a real API server: the CRD, what the fake API server of other tests claims about it, and a little of the oracle.
 admission: build-lab
     #!/usr/bin/env bash
     set -euo pipefail
     cargo test --quiet -p perfval-e2e --features lab --test admission --test api_server --no-run
+    cargo build --quiet -p perfval-e2e --features lab --bin oracle
     {{lab}} down # one that an interrupted run left behind
     trap '{{lab}} down' EXIT
     {{lab}} up --control-plane
     for name in admission api_server; do
       {{lab}} exec -- "$(just test-binary $name)"
     done
+    {{lab}} exec -- "$CARGO_TARGET_DIR/debug/oracle" --clusters 30
+
+# Sizing against the real scheduler on random clusters (minutes); `just oracle --seed S --clusters 1` repeats the one of seed S.
+oracle *FLAGS: build-lab
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cargo build --quiet -p perfval-e2e --features lab --bin oracle
+    {{lab}} down # one that an interrupted run left behind
+    trap '{{lab}} down' EXIT
+    {{lab}} up --control-plane
+    {{lab}} exec -- "$CARGO_TARGET_DIR/debug/oracle" {{FLAGS}}
 
 # Whole runs on the real cluster; `just e2e NAME` runs the tests whose name holds NAME. A test that fails is run once
 # more on a fresh lab and reported: two cores under load, and a simulated engine that may hang, are not the product.

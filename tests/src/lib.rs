@@ -7,6 +7,7 @@ mod holder;
 mod install;
 mod lab;
 mod leftovers;
+pub mod oracle;
 mod spec;
 mod validation;
 

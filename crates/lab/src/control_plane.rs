@@ -19,6 +19,10 @@ const OBJECTS: &[(&str, &str)] = &[
 ];
 const KWOK_STAGES: &str = include_str!("../manifests/cluster/kwok-stages.yaml");
 const AUDIT_POLICY: &str = include_str!("../manifests/cluster/audit-policy.yaml");
+/// `DeviceTaintRule`s are off by default until Kubernetes 1.37; every other feature of DRA that sizing reads is on.
+const FEATURE_GATES: &str = "--feature-gates=DRADeviceTaintRules=true";
+/// The defaults (20 and 50 requests a second) are for clusters that others use too; here tests would wait for them.
+const CLIENT_RATE: [&str; 2] = ["--kube-api-qps=2000", "--kube-api-burst=4000"];
 /// The API server under the supervisor.
 pub const API_SERVER_PROCESS: &str = "kube-apiserver";
 
@@ -122,6 +126,8 @@ fn api_server(state: &StateDir) -> Process {
         format!("--client-ca-file={}", pki("ca.crt")),
         "--authorization-mode=Node,RBAC".to_owned(),
         "--enable-admission-plugins=NodeRestriction".to_owned(),
+        FEATURE_GATES.to_owned(),
+        "--runtime-config=resource.k8s.io/v1beta2/devicetaintrules=true".to_owned(),
         "--allow-privileged=true".to_owned(),
         // Else logs and exec look the node's name up in DNS and time out.
         "--kubelet-preferred-address-types=InternalIP".to_owned(),
@@ -142,16 +148,20 @@ fn controller_manager(state: &StateDir) -> Process {
         "--use-service-account-credentials".to_owned(),
         "--leader-elect=false".to_owned(),
         "--controllers=*,-nodeipam".to_owned(),
+        FEATURE_GATES.to_owned(),
     ];
-    built_program(state, "kube-controller-manager", arguments.into())
+    let arguments = arguments.into_iter().chain(CLIENT_RATE.map(str::to_owned));
+    built_program(state, "kube-controller-manager", arguments.collect())
 }
 
 fn scheduler(state: &StateDir) -> Process {
     let arguments = [
         format!("--kubeconfig={}", text(&state.kubeconfig("scheduler"))),
         "--leader-elect=false".to_owned(),
+        FEATURE_GATES.to_owned(),
     ];
-    built_program(state, "kube-scheduler", arguments.into())
+    let arguments = arguments.into_iter().chain(CLIENT_RATE.map(str::to_owned));
+    built_program(state, "kube-scheduler", arguments.collect())
 }
 
 fn kwok(state: &StateDir) -> Process {

@@ -7,6 +7,7 @@ mod namespaces;
 mod nodes;
 mod properties;
 mod reports;
+mod scheduler;
 mod vectors;
 
 use perfval_api::{PerfValidationSpec, PlacementStatus, Reason};

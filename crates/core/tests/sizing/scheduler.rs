@@ -1,0 +1,59 @@
+//! What the real scheduler did otherwise than sizing had thought: clusters that `just oracle` found, shrunk.
+
+use perfval_api::Reason;
+use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder, SliceBuilder, gpu};
+use serde_json::json;
+
+use super::{any, chosen, not_chosen, spec};
+
+#[test]
+fn workers_that_ask_for_nothing_do_not_fit_where_the_load_generator_does_not() {
+    // Seed 355: the workers' own resources were the only ones looked at.
+    let cluster = Cluster::of_gpus(1)
+        .node(NodeBuilder::named("n1").offers("cpu", "6"))
+        .pod(PodBuilder::on("n1", "other").requests("cpu", "4"));
+    let trial = |cpu: &str| {
+        spec(&json!({ "benchmark": { "placement": "WorkloadNode", "resources": { "requests": { "cpu": cpu } } } }))
+    };
+    assert_eq!(chosen(&cluster, &trial("2")).gpus, 1);
+    let short = "cpu for only 0 workers";
+    assert_eq!(not_chosen(&cluster, &trial("4"), short), Ok(Reason::Saturated));
+}
+
+#[test]
+fn a_device_that_many_may_have_is_kept_from_workers_by_their_claims() {
+    // Seed 128: the scheduler gave a worker a share of it, beside the whole GPUs that were counted.
+    let slice = SliceBuilder::of("n1").device(gpu(0).shareable()).device(gpu(1));
+    let plan = chosen(&Cluster::of_gpus(0).without_slices().slice(slice), &any());
+    assert_eq!(
+        (plan.gpus, plan.selectors),
+        (1, vec!["!device.allowMultipleAllocations".to_owned()])
+    );
+}
+
+#[test]
+fn counters_below_zero_block_every_device_of_the_pool_that_counts() {
+    // gpu-0 is held as a whole and by a partition, as after a driver published its partitions anew.
+    let counters = SliceBuilder::of("n1")
+        .named("a-counters")
+        .generation(1, 2)
+        .counter_set("set-0", "memory", "80Gi")
+        .counter_set("set-1", "memory", "80Gi");
+    let partition = gpu(8).named("gpu-0-mig").attribute("type", "mig");
+    let devices = SliceBuilder::of("n1")
+        .named("b-devices")
+        .generation(1, 2)
+        .device(gpu(0).consumes("set-0", "memory", "80Gi"))
+        .device(partition.consumes("set-0", "memory", "20Gi"))
+        .device(gpu(1).consumes("set-1", "memory", "80Gi"))
+        .device(gpu(2));
+    let cluster = Cluster::empty()
+        .node(NodeBuilder::named("n1"))
+        .slice(counters)
+        .slice(devices)
+        .claim(ClaimBuilder::named("whole").holds("n1", "gpu-0"))
+        .claim(ClaimBuilder::named("partition").holds("n1", "gpu-0-mig"));
+    let plan = chosen(&cluster, &any());
+    let names: Vec<&str> = plan.devices.iter().map(|device| device.name.as_str()).collect();
+    assert_eq!(names, ["gpu-2"], "the one that consumes no counter");
+}
