@@ -104,10 +104,11 @@ impl<'a> World<'a> {
             (true, Some(_), AllocationMode::DevicePlugin) if self.dra.holder_on(node).is_some() => {
                 Err(self.two_ledgers("claims hold GPUs of it, and a pod of the device plugin may get the same ones"))
             }
-            (true, Some(gpus), AllocationMode::DevicePlugin) => Ok(Gpus::ByPlugin(gpus)),
             (true, plugin, AllocationMode::Auto | AllocationMode::Dra) => self.count_devices(node, plugin.is_some()),
             (true, None, AllocationMode::DevicePlugin) => Err(Obstacle::OnlyByClaims { resource: resource() }),
-            (false, Some(gpus), AllocationMode::Auto | AllocationMode::DevicePlugin) => Ok(Gpus::ByPlugin(gpus)),
+            (_, Some(gpus), AllocationMode::DevicePlugin) | (false, Some(gpus), AllocationMode::Auto) => {
+                Ok(Gpus::ByPlugin(gpus))
+            }
             (false, Some(_), AllocationMode::Dra) => Err(Obstacle::OnlyByPlugin { resource: resource() }),
             (false, None, _) => Err(Obstacle::NothingPublished { resource: resource() }),
         }
