@@ -185,6 +185,9 @@ impl Cluster {
     }
 
     /// What sizing reads, every part of it known.
+    ///
+    /// # Panics
+    /// If a test's own object is malformed.
     pub fn inventory(&self) -> Inventory {
         let strings = &mut Strings::default();
         let slices = self.slices.iter().map(|slice| Slice::read(slice, strings)).collect();

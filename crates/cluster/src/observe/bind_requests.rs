@@ -18,12 +18,12 @@ impl Cluster {
             plural: "bindrequests".into(),
         };
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
-        let promised = |request: DynamicObject| {
+        let reduce = |request: DynamicObject| {
             let unread = |error| format!("BindRequest {}: {error}", request.name_any());
             ClaimUse::promised(&request, strings).map_err(unread).transpose()
         };
         let list = self
-            .list_reduced(api.resource_url(), ListParams::default(), promised)
+            .list_reduced(api.resource_url(), ListParams::default(), reduce)
             .await;
         let promises: Result<Vec<ClaimUse>, String> = read("list BindRequests", list)?.into_iter().collect();
         promises.map_err(Unread::Unknown)

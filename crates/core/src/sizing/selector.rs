@@ -86,26 +86,23 @@ impl Selectors {
     /// A device as CEL sees it: attributes and capacities by domain, then by name.
     fn device(&self, driver: &str, device: &Device) -> Result<Value, NotEvaluable> {
         let (mut attributes, mut capacity) = (Domains::new(driver), Domains::new(driver));
-        match &self.reads {
-            Some(reads) => {
-                for name in &reads.attributes {
-                    let found = name.attribute(driver, device);
-                    let value = found.map(|found| self.attribute(found)).transpose()?.flatten();
-                    attributes.put(&name.domain, &name.name, value);
-                }
-                for name in &reads.capacity {
-                    let found = name.capacity(driver, device);
-                    let value = found.map(|amount| self.call(&self.quantity, amount)).transpose()?;
-                    capacity.put(&name.domain, &name.name, value);
-                }
+        if let Some(reads) = &self.reads {
+            for name in &reads.attributes {
+                let found = name.attribute(driver, device);
+                let value = found.map(|found| self.attribute(found)).transpose()?.flatten();
+                attributes.put(&name.domain, &name.unqualified, value);
             }
-            None => {
-                for (name, attribute) in &device.attributes {
-                    attributes.insert(name, self.attribute(attribute)?);
-                }
-                for (name, amount) in &device.capacity {
-                    capacity.insert(name, Some(self.call(&self.quantity, amount)?));
-                }
+            for name in &reads.capacity {
+                let found = name.capacity(driver, device);
+                let value = found.map(|amount| self.call(&self.quantity, amount)).transpose()?;
+                capacity.put(&name.domain, &name.unqualified, value);
+            }
+        } else {
+            for (name, attribute) in &device.attributes {
+                attributes.insert(name, self.attribute(attribute)?);
+            }
+            for (name, amount) in &device.capacity {
+                capacity.insert(name, Some(self.call(&self.quantity, amount)?));
             }
         }
         Ok(HashMap::from([

@@ -19,7 +19,7 @@ pub struct Reads {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name {
     pub domain: String,
-    pub name: String,
+    pub unqualified: String,
     qualified: String,
 }
 
@@ -88,21 +88,21 @@ impl Name {
     fn new(domain: &str, name: &str) -> Self {
         Self {
             domain: domain.to_owned(),
-            name: name.to_owned(),
+            unqualified: name.to_owned(),
             qualified: format!("{domain}/{name}"),
         }
     }
 
     /// The attribute of a device; an unqualified name is in the driver's own domain.
     pub fn attribute<'a>(&self, driver: &str, device: &'a Device) -> Option<&'a Attribute> {
-        let own = (self.domain == driver).then(|| device.attribute(&self.name)).flatten();
+        let own = (self.domain == driver).then(|| device.attribute(&self.unqualified)).flatten();
         own.or_else(|| device.attribute(&self.qualified))
     }
 
     /// The capacity of a device.
     pub fn capacity<'a>(&self, driver: &str, device: &'a Device) -> Option<&'a Arc<str>> {
         let find = |wanted: &str| device.capacity.iter().find(|(name, _)| **name == *wanted);
-        let own = (self.domain == driver).then(|| find(&self.name)).flatten();
+        let own = (self.domain == driver).then(|| find(&self.unqualified)).flatten();
         own.or_else(|| find(&self.qualified)).map(|(_, amount)| amount)
     }
 }
