@@ -8,6 +8,7 @@ mod log;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
 use crate::aiperf::{ErrorKind, Report};
@@ -46,6 +47,16 @@ pub enum Outcome {
     Report(Box<Report>),
     /// There is nothing to judge.
     Failure(Failure),
+}
+
+impl Outcome {
+    /// Length of the measured phase (s); unknown without a report.
+    pub fn measured_seconds(&self) -> Option<Decimal> {
+        match self {
+            Self::Report(report) => report.duration_seconds,
+            Self::Failure(_) => None,
+        }
+    }
 }
 
 /// Why there is nothing to judge.

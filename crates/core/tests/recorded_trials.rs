@@ -3,7 +3,7 @@
 
 use perfval_api::{GateResult, PerfValidationSpec, RouterMode, TrialOutcome};
 use perfval_core::diagnosis::cause::Cause;
-use perfval_core::frame::{Outcome, Payload};
+use perfval_core::frame::Payload;
 use perfval_core::gate::Share;
 use perfval_core::trial::{Evidence, Verdict, judge};
 use perfval_core::workers::summarize;
@@ -30,10 +30,7 @@ fn judged(name: &str, router: RouterMode) -> Verdict {
     let Payload {
         mut record, workers, ..
     } = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}"));
-    let Outcome::Report(report) = &record.outcome else {
-        panic!("{name} has no report")
-    };
-    record.workers = summarize(&workers, report.duration_seconds);
+    record.workers = summarize(&workers, record.outcome.measured_seconds());
     let evidence = Evidence {
         record: &record,
         before: &[],

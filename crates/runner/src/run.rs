@@ -7,7 +7,6 @@ use clap::Args;
 use perfval_core::aiperf::Measure;
 use perfval_core::frame::{Failure, Outcome, Payload, TrialRecord, frame, message};
 use perfval_core::workers::{WorkerSeries, summarize};
-use rust_decimal::Decimal;
 
 use crate::aiperf::{self, Limits};
 use crate::error::Error;
@@ -78,7 +77,7 @@ fn measure(options: &Options) -> Result<Measured, Error> {
     let record = TrialRecord {
         nonce: options.nonce.clone(),
         exit_code: judged.exit_code,
-        workers: summarize(&series, measured(&judged.outcome)),
+        workers: summarize(&series, judged.outcome.measured_seconds()),
         outcome: judged.outcome,
         scrape_errors: errors,
         abridged: BTreeSet::new(),
@@ -88,14 +87,6 @@ fn measure(options: &Options) -> Result<Measured, Error> {
         worker.thin(each);
     }
     Ok((record, judged.export, series))
-}
-
-/// How long AIPerf measured; unknown without a report.
-fn measured(outcome: &Outcome) -> Option<Decimal> {
-    match outcome {
-        Outcome::Report(report) => report.duration_seconds,
-        Outcome::Failure(_) => None,
-    }
 }
 
 /// An export of an earlier run must not be taken for this one's.

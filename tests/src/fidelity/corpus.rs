@@ -91,7 +91,7 @@ impl LabTrial {
     fn recorded(&self) -> Recorded {
         let mut record = self.record.clone();
         if !self.series.is_empty() {
-            record.workers = summarize(&self.series);
+            record.workers = summarize(&self.series, record.outcome.measured_seconds());
         }
         Recorded {
             record,
