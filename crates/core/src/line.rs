@@ -69,6 +69,17 @@ pub enum Stand {
 }
 
 impl Contender {
+    /// The node that it holds.
+    pub fn holds(&self) -> Option<OtherRun> {
+        match &self.stand {
+            Stand::Holds { node, .. } => Some(OtherRun {
+                name: self.name.clone(),
+                node: node.clone(),
+            }),
+            Stand::Waits(_) => None,
+        }
+    }
+
     /// Reads another object; `None` if it neither holds nor wants a node.
     pub fn of(
         metadata: &ObjectMeta,
@@ -164,14 +175,7 @@ impl<'a> Line<'a> {
     }
 
     fn held(&self) -> Vec<OtherRun> {
-        let holder = |other: &Contender| match &other.stand {
-            Stand::Holds { node, .. } => Some(OtherRun {
-                name: other.name.clone(),
-                node: node.clone(),
-            }),
-            Stand::Waits(_) => None,
-        };
-        self.others.iter().filter_map(holder).collect()
+        self.others.iter().filter_map(Contender::holds).collect()
     }
 
     /// The nodes that earlier runs which still wait would take, one after the other.

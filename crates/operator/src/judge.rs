@@ -1,5 +1,6 @@
 //! `judge`: recorded results judged without a cluster, by the operator's own code.
 
+/// The manifest whose gates judge.
 pub mod manifest;
 mod recorded;
 mod report;

@@ -8,8 +8,8 @@ use perfval_api::PlacementStatus;
 use super::ask::{Answer, Answers, Asked};
 use super::schedule::Scheduled;
 
-/// Obstacles that let sizing be told by the scheduler how many workers fit: none. All others say that sizing does not know,
-/// or that a person ruled the node out.
+/// Obstacles by which sizing says that no worker fits, as the scheduler has to confirm. All others say that sizing does not
+/// know, or that a person ruled the node out.
 const COUNTED_AS_NONE: [&str; 9] = [
     "NoGpus",
     "NotTolerated",
@@ -175,6 +175,7 @@ impl Judged {
     }
 
     /// The same under the cluster's own name.
+    #[must_use]
     pub fn renamed(self, from: &str, to: &str) -> Self {
         Self {
             node: self.node.replace(from, to),

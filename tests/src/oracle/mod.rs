@@ -68,9 +68,9 @@ impl Cluster {
     fn renamed(&self, id: &str) -> Result<Self, serde_json::Error> {
         let rename = |text: String| text.replace(&self.id, id);
         let mut probes = self.probes.clone();
-        probes
-            .iter_mut()
-            .for_each(|probe| probe.node = rename(std::mem::take(&mut probe.node)));
+        for probe in &mut probes {
+            probe.node = rename(std::mem::take(&mut probe.node));
+        }
         Ok(Self {
             seed: self.seed,
             id: id.to_owned(),

@@ -93,7 +93,7 @@ impl fmt::Display for Report {
         let reasons: Vec<String> = self
             .refusals
             .iter()
-            .map(|(reason, count)| format!("{count} {}", reason))
+            .map(|(reason, count)| format!("{count} {reason}"))
             .collect();
         writeln!(
             f,

@@ -1,12 +1,13 @@
 //! What the real scheduler does with the pods of a run, and with one worker more.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use futures::{TryStreamExt as _, stream};
 use k8s_openapi::api::core::v1::Toleration;
 use kube::Client;
 use kube::api::{DynamicObject, ListParams, PostParams};
-use perfval_api::{PerfValidation, PlacementStatus};
+use perfval_api::{AllocationMode, PerfValidation, PlacementStatus};
 use perfval_core::{Run, Settings, build, names, sizing};
 use serde_json::{Value, json};
 
@@ -16,7 +17,7 @@ use super::write::{Fate, PATIENCE};
 
 /// Label of a pod of ours: the node it is for.
 const FOR_NODE: &str = "oracle.perfvalidation.dev/for";
-/// Annotation-like label: which part of a run a pod stands for.
+/// Label of a pod of ours: which part of a run it stands for.
 const PART: &str = "oracle.perfvalidation.dev/part";
 /// How long fewer bound workers than expected are looked at again: the scheduler retries what it could not write.
 const SECOND_THOUGHTS: Duration = Duration::from_secs(12);
@@ -178,16 +179,12 @@ fn pod(node: &str, part: &str, mut spec: Value) -> Value {
 }
 
 /// The plan that a run would follow if there were one: what its pods would tolerate, and how they would ask for a GPU.
-fn without_plan(
-    object: &PerfValidation,
-    node: &str,
-    features: &std::collections::BTreeSet<&'static str>,
-) -> PlacementStatus {
+fn without_plan(object: &PerfValidation, node: &str, features: &BTreeSet<&'static str>) -> PlacementStatus {
     let placement = &object.spec.placement;
     let by_plugin = match placement.allocation {
-        perfval_api::AllocationMode::Auto => features.contains("device plugin"),
-        perfval_api::AllocationMode::Dra => false,
-        perfval_api::AllocationMode::DevicePlugin => true,
+        AllocationMode::Auto => features.contains("device plugin"),
+        AllocationMode::Dra => false,
+        AllocationMode::DevicePlugin => true,
     };
     // A taint that a run would not tolerate by itself is one of those that keep the node away for good.
     let own = |key: &str| Toleration {

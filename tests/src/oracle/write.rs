@@ -15,7 +15,7 @@ use super::{CLUSTER_LABEL, Cluster, DELETED};
 /// Requests under way at once, per cluster.
 const AT_ONCE: usize = 16;
 /// The longest that controllers may take over one step.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_mins(1);
 /// Taints that controllers put on a node by themselves.
 const OWN_TAINTS: &str = "node.kubernetes.io/";
 
@@ -226,7 +226,7 @@ async fn purge(client: &Client, namespace: &str, kind: Kind, scope: &ListParams)
                 drop(
                     api.patch(&object.name_any(), &PatchParams::default(), &Patch::Merge(freed))
                         .await,
-                )
+                );
             }
         })
         .await;

@@ -4,6 +4,7 @@ use kube::{Client, Config};
 use perfval_api::PerfValidation;
 use perfval_cluster::{Cluster, EndpointAccess};
 use perfval_core::inventory::Saved;
+use perfval_core::line::Contender;
 use perfval_core::observed::Need;
 use perfval_core::{Needs, Run, Seen, Settings};
 
@@ -38,7 +39,7 @@ async fn observe(object: &PerfValidation) -> Result<Saved, Error> {
     let unread = |why: Option<&str>| Error::Unreadable(why.unwrap_or_default().to_owned());
     let mut notes = Vec::new();
     let busy = match seen.other_runs {
-        Seen::Present(runs) => runs,
+        Seen::Present(runs) => runs.iter().filter_map(Contender::holds).collect(),
         Seen::Absent => {
             notes.push("PerfValidations are not served here: no node is taken to be a run's".to_owned());
             Vec::new()

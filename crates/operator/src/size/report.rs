@@ -23,13 +23,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// Only the nodes that were asked for, or all; the plan is always that of the whole cluster.
-    pub fn new(
-        nodes: Vec<NodeReport>,
-        sizing: Sizing,
-        notes: Vec<String>,
-        asked_for: &[String],
-    ) -> Result<Self, Error> {
+    /// The nodes of `only`, or all; the plan is always that of the whole cluster.
+    pub fn new(reports: Vec<NodeReport>, sizing: Sizing, notes: Vec<String>, only: &[String]) -> Result<Self, Error> {
         let (plan, reason, message) = match sizing {
             Sizing::Chosen(plan) => (Some(plan), None, None),
             Sizing::Wait {
@@ -40,21 +35,18 @@ impl Report {
                 (None, Some(reason), Some(message))
             }
         };
-        if let Some(name) = asked_for
-            .iter()
-            .find(|name| !nodes.iter().any(|node| node.node == **name))
-        {
+        if let Some(name) = only.iter().find(|name| !reports.iter().any(|node| node.node == **name)) {
             return Err(Error::NoSuchNode {
                 name: name.clone(),
-                nodes: nodes.into_iter().map(|node| node.node).collect(),
+                nodes: reports.into_iter().map(|node| node.node).collect(),
             });
         }
-        let shown = |node: &NodeReport| asked_for.is_empty() || asked_for.contains(&node.node);
+        let shown = |node: &NodeReport| only.is_empty() || only.contains(&node.node);
         Ok(Self {
             plan,
             reason: reason.map(Reason::as_str),
             message,
-            nodes: nodes.into_iter().filter(shown).collect(),
+            nodes: reports.into_iter().filter(shown).collect(),
             notes,
         })
     }

@@ -162,7 +162,7 @@ impl Workshop {
         let pod = format!("{claim_name}-pod");
         claim["metadata"]["finalizers"] = json!([PROTECTION]);
         claim["status"]["reservedFor"] = json!([{ "resource": "pods", "name": pod, "uid": "" }]);
-        let mut holder = self.pod(&pod, &site.name, &json!({ "claims": [{ "name": "gpu" }] }));
+        let mut holder = Self::pod(&pod, &site.name, &json!({ "claims": [{ "name": "gpu" }] }));
         holder["spec"]["resourceClaims"] = json!([{ "name": "gpu", "resourceClaimName": claim_name }]);
         self.objects.push(holder);
     }

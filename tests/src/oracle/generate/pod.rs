@@ -9,7 +9,7 @@ const IMAGE: &str = "localhost/others:oracle";
 
 impl Workshop {
     /// A pod on a node with one container, which no taint drives away.
-    pub fn pod(&self, name: &str, node: &str, resources: &Value) -> Value {
+    pub fn pod(name: &str, node: &str, resources: &Value) -> Value {
         json!({
             "apiVersion": "v1", "kind": "Pod",
             "metadata": { "name": name },
@@ -37,7 +37,7 @@ impl Workshop {
             };
             let amount = self.draw.pick(&["1", "1", "2"]);
             let name = self.number("extended", &site.name);
-            let mut pod = self.pod(&name, &site.name, &json!({ "limits": { resource: amount } }));
+            let mut pod = Self::pod(&name, &site.name, &json!({ "limits": { resource: amount } }));
             pod["spec"].as_object_mut().map(|spec| spec.remove("nodeName"));
             let by_name = json!([{ "key": "metadata.name", "operator": "In", "values": [site.name] }]);
             pod["spec"]["affinity"] = json!({ "nodeAffinity": {
@@ -70,7 +70,7 @@ impl Workshop {
     /// A pod that asks for something in one of the ways in which a pod can.
     fn consumer(&mut self, site: &mut Site, resources: &Value) {
         let name = self.number("pod", &site.name);
-        let mut pod = self.pod(&name, &site.name, resources);
+        let mut pod = Self::pod(&name, &site.name, resources);
         let init = |restart: Option<&str>, resources: &Value| {
             let mut container = json!({ "name": "first", "image": IMAGE, "resources": resources });
             if let Some(policy) = restart {
@@ -119,7 +119,7 @@ impl Workshop {
                 pod["spec"]["containers"] = json!([
                     { "name": "a", "image": IMAGE, "resources": resources },
                     { "name": "b", "image": IMAGE, "resources": resources },
-                ])
+                ]);
             }
             _ => {}
         }

@@ -37,11 +37,11 @@ impl Workshop {
         } else {
             format!("{}-pool", site.name)
         };
-        self.pool(site, &pool, &target, devices, counters);
+        self.pool(site, &pool, &target, &devices, counters);
     }
 
     /// Writes the slices of a pool.
-    fn pool(&mut self, site: &mut Site, pool: &str, target: &Value, devices: Vec<Value>, counters: Vec<Value>) {
+    fn pool(&mut self, site: &mut Site, pool: &str, target: &Value, devices: &[Value], counters: Vec<Value>) {
         let parts = if self.draw.chance(25) {
             self.draw.between(2, 3)
         } else {
@@ -50,9 +50,9 @@ impl Workshop {
         if parts > 1 {
             site.has("several slices");
         }
-        let size = devices.len().div_ceil(parts).max(1);
+        let per_slice = devices.len().div_ceil(parts).max(1);
         let mut slices: Vec<Slice> = devices
-            .chunks(size)
+            .chunks(per_slice)
             .map(|part| Slice {
                 content: ("devices", part.to_vec()),
             })
@@ -72,11 +72,11 @@ impl Workshop {
             site.refusals.push("PoolIncomplete");
             announced += 1;
         } else if slices.len() > 1 && self.draw.chance(6) {
-            self.break_pool(site, &mut slices);
+            Self::break_pool(site, &mut slices);
         }
         if generation > 1 && self.draw.chance(70) {
             site.has("slices of an earlier generation");
-            let mut stale: Vec<Value> = devices.clone();
+            let mut stale = devices.to_vec();
             for (index, device) in stale.iter_mut().enumerate() {
                 device["name"] = json!(format!("old-{index}"));
                 device.as_object_mut().map(|device| device.remove("consumesCounters"));
@@ -101,7 +101,7 @@ impl Workshop {
     }
 
     /// Two devices of one name in different slices: no scheduler uses such a pool.
-    fn break_pool(&mut self, site: &mut Site, slices: &mut [Slice]) {
+    fn break_pool(site: &mut Site, slices: &mut [Slice]) {
         let named: Vec<usize> = (0..slices.len())
             .filter(|index| slices[*index].content.0 == "devices")
             .collect();
@@ -212,7 +212,9 @@ impl Workshop {
             } else {
                 &mut sites[index..=index]
             };
-            reached.iter_mut().for_each(|site| site.has("DeviceTaintRules"));
+            for site in reached {
+                site.has("DeviceTaintRules");
+            }
             let rule = json!({
                 "apiVersion": "resource.k8s.io/v1beta2", "kind": "DeviceTaintRule",
                 "metadata": { "name": format!("{}-rule-{number}", self.id) },

@@ -95,7 +95,9 @@ impl Name {
 
     /// The attribute of a device; an unqualified name is in the driver's own domain.
     pub fn attribute<'a>(&self, driver: &str, device: &'a Device) -> Option<&'a Attribute> {
-        let own = (self.domain == driver).then(|| device.attribute(&self.unqualified)).flatten();
+        let own = (self.domain == driver)
+            .then(|| device.attribute(&self.unqualified))
+            .flatten();
         own.or_else(|| device.attribute(&self.qualified))
     }
 
