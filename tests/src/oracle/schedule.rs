@@ -62,7 +62,13 @@ pub async fn schedule(client: &Client, namespace: &str, asked: &[&Asked]) -> Res
         })
     });
     create_all(client, namespace, workers.collect()).await?;
-    settled(client, namespace, &attempts).await
+    let mut found = settled(client, namespace, &attempts).await?;
+    for (scheduled, attempt) in found.iter_mut().zip(&attempts) {
+        // Somebody else took pods away, such as the node controller of a starved machine: nothing was decided about those.
+        scheduled.open += attempt.workers.saturating_sub(scheduled.workers);
+        scheduled.workers = attempt.workers;
+    }
+    Ok(found)
 }
 
 async fn create_all(client: &Client, namespace: &str, pods: Vec<Value>) -> Result<(), kube::Error> {
