@@ -4,7 +4,7 @@ use k8s_openapi::api::resource::v1::ResourceClaimTemplate;
 use kube::core::{ApiResource, DynamicObject};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// The API group.
 pub const GROUP: &str = "resource.k8s.io";
@@ -59,14 +59,14 @@ pub fn claim_template(template: &ResourceClaimTemplate, version: &str) -> Result
     serde_json::from_value(object)
 }
 
-/// Moves the fields of an inner object to the outer one.
+/// Moves the fields of an inner object to the outer one, whose own fields stay.
 fn lift(outer: &mut Value, inner: &str) {
     let Some(outer) = outer.as_object_mut() else { return };
-    let fields: Option<Map<String, Value>> = match outer.remove(inner) {
-        Some(Value::Object(fields)) => Some(fields),
-        _ => None,
-    };
-    outer.extend(fields.into_iter().flatten());
+    if let Some(Value::Object(fields)) = outer.remove(inner) {
+        for (name, value) in fields {
+            outer.entry(name).or_insert(value);
+        }
+    }
 }
 
 #[cfg(test)]
