@@ -7,9 +7,10 @@ use perfval_testkit::admission::{Case, Rejected, cases, with_spec};
 use serde_json::{Value, json};
 
 /// Bounds of Kubernetes' own types: one general case per kind, not one per field.
-const EMBEDDED: [&str; 5] = [
+const EMBEDDED: [&str; 6] = [
     "/env/items/",
     "/tolerations/items/",
+    "/deviceTolerations/items/",
     "/resources/",
     "/tokenSecretRef/",
     "/imagePullSecrets/items/",

@@ -70,6 +70,7 @@ fn corpus() -> Vec<Vec<u8>> {
     let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures");
     let files = std::fs::read_dir(dir).expect("fixtures");
     let mut paths: Vec<_> = files.map(|entry| entry.expect("a fixture").path()).collect();
+    paths.retain(|path| path.is_file());
     paths.sort();
     let mut corpus: Vec<Vec<u8>> = paths
         .iter()

@@ -10,7 +10,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
 use perfval_core::aiperf;
 use perfval_core::frame::{Outcome, Payload, TrialRecord};
-use perfval_core::workers::WorkerSummary;
+use perfval_core::workers::{Pace, Unit, WorkerSummary};
 use rust_decimal::Decimal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -383,11 +383,18 @@ fn payload() -> Payload {
     let export = text("slow-worker-least-loaded");
     let worker = |address: &str, rate: i64| WorkerSummary {
         address: address.to_owned(),
+        seconds: 60,
         samples: 60,
         served: rate * 60,
         peak_in_flight: 32,
         mean_in_flight: Decimal::from(30),
         rate_per_second: Decimal::from(rate),
+        seconds_per_request: Decimal::from(30).checked_div(Decimal::from(rate)),
+        pace: Some(Pace {
+            unit: Unit::Tokens,
+            mean: Decimal::from(rate * 64),
+            best: Decimal::from(rate * 80),
+        }),
         ..WorkerSummary::default()
     };
     let record = TrialRecord {

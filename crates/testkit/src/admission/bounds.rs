@@ -191,6 +191,11 @@ fn lists() -> Vec<Case> {
         &|n| json!({"key": format!("k{n}"), "operator": "Exists"}),
     );
     list(
+        "placement.deviceTolerations",
+        16,
+        &|n| json!({"key": format!("k{n}"), "operator": "Exists"}),
+    );
+    list(
         "gates",
         32,
         &|n| json!({"name": format!("g{n}"), "metric": "RequestLatency", "operator": "<=", "threshold": "1"}),
