@@ -149,7 +149,8 @@ class Stack:
             self.strike(fault, victim, began, lambda: runner.poll() is not None)
         runner.wait(TRIAL_SECONDS)
         after = self.pods()
-        if fault in ("Dead", "FrozenForGood"):
+        if fault in ("FrozenTenSeconds", "Dead", "FrozenForGood"):
+            # A worker that was silent for long is not found again in files; in a cluster it is.
             self.stop()
             self.start([SPEED] * WORKERS)
         payloads = [line for line in log.read_text().splitlines() if line.startswith('{"record"')]
@@ -166,7 +167,7 @@ def run(options, router: str, fault: str, stack: Stack) -> None:
         "model": {"name": MODEL}, "workload": {"image": "localhost/dynamo-lab:1.4.2", "routerMode": router},
         "benchmark": {"concurrencyPerGPU": CONCURRENCY // WORKERS, "minRequests": REQUESTS},
     }
-    line = {"router": router, "fault": fault, "spec": spec, "gpus": [WORKERS, WORKERS], "trials": trials, "seconds": int(time.time() - began)}
+    line = {"router": router, "fault": fault, "spec": spec, "gpus": [WORKERS, WORKERS], "trials": trials, "seconds": int(time.time() - began), "load": os.getloadavg()[1]}
     with open(options.record, "a") as record:
         record.write(json.dumps(line) + "\n")
     print(f"{router} {fault}: {len(trials)} trials, {line['seconds']} s", flush=True)

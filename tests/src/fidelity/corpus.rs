@@ -38,6 +38,8 @@ pub struct LabRun {
     pub trials: Vec<LabTrial>,
     /// From creation to the verdict (s).
     pub seconds: u64,
+    /// Processes that wanted a CPU of the machine at its end, mean of five minutes.
+    pub load: f64,
 }
 
 /// What the operator itself said of a run.

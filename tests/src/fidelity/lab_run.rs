@@ -199,7 +199,13 @@ async fn collect(
                 .collect(),
         }),
         seconds,
+        load: load().unwrap_or_default(),
     }
+}
+
+fn load() -> Option<f64> {
+    let averages = std::fs::read_to_string("/proc/loadavg").ok()?;
+    averages.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// What the runner handed over, by trial, from the results ConfigMap.

@@ -120,6 +120,15 @@ impl<'a> Place<'a> {
     }
 }
 
+impl Place<'_> {
+    /// How busy the machine was.
+    fn load(&self) -> String {
+        let loads = || self.trials.iter().map(|seen| seen.run.load);
+        let (least, most) = (loads().fold(f64::MAX, f64::min), loads().fold(0.0, f64::max));
+        format!("{least:.0} to {most:.0}, on two")
+    }
+}
+
 fn judged<'a>(run: &'a LabRun, gates: &[Gate]) -> Vec<Seen<'a>> {
     let verdicts = run.judge(gates).into_iter().zip(&run.trials);
     verdicts
@@ -311,7 +320,7 @@ fn recorded(page: &mut String, places: &[Place<'_>], seen: &[&Seen<'_>]) {
          generator and runner on loopback, without a cluster ([tests/fidelity/rig.py](../tests/fidelity/rig.py)). The trials are in\n\
          [tests/fidelity/recorded.jsonl.gz](../tests/fidelity/recorded.jsonl.gz), with all samples, and judged by today's code. Gates follow the healthy\n\
          trials of the place: three quarters of their median throughput, two and a half times their median TTFT p99, 10 % tolerance.\n\n\
-         | place | trials | throughput, median | TTFT p99, median |\n|---|---|---|---|\n",
+         | place | trials | healthy throughput, median | healthy TTFT p99, median | processes that wanted a CPU |\n|---|---|---|---|---|\n",
     );
     for place in places.iter().filter(|place| !place.trials.is_empty()) {
         let calibration = place.calibration.map_or(("–".to_owned(), "–".to_owned()), |found| {
@@ -322,11 +331,12 @@ fn recorded(page: &mut String, places: &[Place<'_>], seen: &[&Seen<'_>]) {
         });
         let _ = writeln!(
             page,
-            "| {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} |",
             place.name,
             place.trials.len(),
             calibration.0,
-            calibration.1
+            calibration.1,
+            place.load()
         );
     }
     pooled(page, seen);
