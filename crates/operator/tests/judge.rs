@@ -385,7 +385,6 @@ fn payload() -> Payload {
         address: address.to_owned(),
         seconds: 60,
         samples: 60,
-        seconds_per_request: Some(Decimal::from(30) / Decimal::from(rate)),
         served: rate * 60,
         peak_in_flight: 32,
         mean_in_flight: Decimal::from(30),
