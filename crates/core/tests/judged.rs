@@ -253,6 +253,11 @@ fn a_stalled_worker_is_a_miss_although_every_gate_is_met() {
     };
     for (workers, told) in [
         (
+            // Three times slower: too little for a pile, enough for both counters to say so.
+            odd_one(worker("c", 6, 32), peer),
+            "worker c took 5.333 s for a request, its peers 1.882 s",
+        ),
+        (
             odd_one(worker("c", 2, 32), peer),
             "worker c took 16 s for a request, its peers 1.882 s",
         ),

@@ -156,8 +156,13 @@ struct Moving {
 impl Moving {
     fn of(load: &WorkerSummary) -> Option<Self> {
         let served = Decimal::from(load.served);
-        let whole = load.seconds_per_request?;
-        let (mut seconds, mut waited) = (Decimal::from(load.seconds), Decimal::ZERO);
+        // A record of an earlier version has neither; the queue's length over the rate is the time in it (Little's law).
+        let whole = load
+            .seconds_per_request
+            .or_else(|| load.mean_in_flight.checked_div(load.rate_per_second))?;
+        let recorded = Some(Decimal::from(load.seconds)).filter(|seconds| !seconds.is_zero());
+        let mut seconds = recorded.or_else(|| served.checked_div(load.rate_per_second))?;
+        let mut waited = Decimal::ZERO;
         // A standstill of half the phase or more is how it works, not an accident.
         if load.still_seconds >= STANDSTILL && load.still_seconds * 2 < load.seconds {
             seconds -= Decimal::from(load.still_seconds);
