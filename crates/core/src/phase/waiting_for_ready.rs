@@ -8,7 +8,7 @@ use perfval_api::{Phase, Reason};
 
 pub(crate) use gpus::counts_gpus;
 
-use crate::decision::{Effect, ProbeRequest};
+use crate::decision::{Effect, Notice, ProbeRequest};
 use crate::diagnosis::log::silence;
 use crate::diagnosis::obstacle::{Obstacle, Response};
 use crate::diagnosis::pods::{Trouble, trouble};
@@ -101,11 +101,10 @@ fn in_trouble(pass: &mut Pass<'_>, trouble: &Trouble) -> Step {
     if let Some(plan) = &mut pass.status.placement {
         plan.chosen_at = None;
     }
-    Step::go(
-        Phase::Sizing,
-        Reason::LostRace,
-        format!("sizing again: {}", why.message),
-    )
+    let again = format!("sizing again: {}", why.message);
+    // Apart from the event of the phase: a second one of the same reason loses its text.
+    pass.note(Notice::warning(Reason::LostRace, "SizeAgain", again.clone()));
+    Step::go(Phase::Sizing, Reason::LostRace, again)
 }
 
 /// `failed` is an error only if it stays.
