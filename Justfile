@@ -151,7 +151,7 @@ admission: build-lab
     for name in admission api_server; do
       {{lab}} exec -- "$(just test-binary $name)"
     done
-    {{lab}} exec -- "$CARGO_TARGET_DIR/debug/oracle" --clusters 30
+    {{lab}} exec -- "$CARGO_TARGET_DIR/debug/oracle" --clusters 30 --seed 200
 
 # Sizing against the real scheduler on random clusters (minutes); `just oracle --seed S --clusters 1` repeats the one of seed S.
 oracle *FLAGS: build-lab
