@@ -148,7 +148,7 @@ async fn explain_prints_units_and_defaults() {
     for (path, words) in [
         (
             "timeouts.sizing",
-            "(Go duration); `0s`: fail at once when saturated. Default: 10m.",
+            "(Go duration), without the time in line behind earlier runs; `0s`: fail at once when saturated. Default: 10m.",
         ),
         ("timeouts.endpointProbe", "Default: 120s."),
         ("benchmark.concurrencyPerGPU", "Requests in flight per GPU (1 to 4096)."),
