@@ -24,10 +24,8 @@ demo *FLAGS: setup build-lab image
     set -euo pipefail
     cargo build --quiet -p perfval-e2e --features lab --bin demo
     began=$(date +%s)
-    {{lab}} down # one that an earlier demo left behind
     case " {{FLAGS}} " in *" --keep "*) ;; *) trap '{{lab}} down' EXIT ;; esac
-    {{lab}} up
-    {{lab}} load-image "$({{lab}} image operator {{release}}/perfvalidation-operator {{release}}/perfval-runner)"
+    just fresh-lab
     code=0
     {{lab}} exec --network-only -- "$CARGO_TARGET_DIR/debug/demo" --lab {{lab}} --config "$PWD/config" {{FLAGS}} || code=$?
     echo "total since lab up: $(( $(date +%s) - began )) s"
@@ -49,7 +47,7 @@ test: setup
     {{stage}} e2e just e2e
 
 # Format, lints, dependency rules, generated files, unit tests: under two minutes once built.
-check: fmt-check lint deny drift unit
+check: fmt-check lint deny unit
 
 # Unit tests of every crate; no cluster, no root.
 unit *ARGS:
@@ -78,9 +76,8 @@ bench-cluster nodes="1000": build-lab image
     set -euo pipefail
     RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --target {{triple}} -p perfval-e2e --bin scale
     export LAB={{lab}} PERFVAL_OPERATOR={{release}}/perfvalidation-operator
-    {{lab}} down # one that an interrupted run left behind
     trap '{{lab}} down' EXIT
-    {{lab}} up --control-plane
+    just fresh-lab --control-plane
     {{lab}} exec --network-only -- kubectl apply --server-side -f "$PWD/config/crd/perfvalidations.perfvalidation.dev.yaml"
     {{lab}} exec --network-only -- {{release}}/scale cluster {{nodes}}
 
@@ -101,18 +98,6 @@ generate:
     cargo run --quiet -p perfval-operator -- docs > docs/reference.md
     cargo run --quiet -p perfval-operator -- docs causes > docs/causes.md
 
-# Fail if a generated file differs from what `just generate` writes.
-drift:
-    #!/usr/bin/env bash
-    set -euo pipefail
-    cargo build --quiet -p perfval-operator
-    operator=$CARGO_TARGET_DIR/debug/perfvalidation-operator
-    fresh=$(mktemp -d); trap 'rm -rf "$fresh"' EXIT
-    $operator crd > "$fresh/crd.yaml"; $operator docs > "$fresh/reference.md"; $operator docs causes > "$fresh/causes.md"; $operator rbac --directory "$fresh/rbac"
-    diff -u config/crd/perfvalidations.perfvalidation.dev.yaml "$fresh/crd.yaml" \
-      && diff -u docs/reference.md "$fresh/reference.md" && diff -u docs/causes.md "$fresh/causes.md" && diff -ru config/rbac "$fresh/rbac" \
-      || { echo "generated files are stale: run 'just generate'" >&2; exit 1; }
-
 # Build the operator's and the runner's static release binaries.
 image:
     RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --target {{triple}} -p perfval-operator -p perfval-runner
@@ -123,8 +108,14 @@ build-lab:
 
 # Bring the lab's cluster up and load the operator's image; `just lab-up --control-plane` for the control plane only.
 lab-up *FLAGS: setup build-lab image
-    {{lab}} up {{FLAGS}}
-    {{lab}} load-image "$({{lab}} image operator {{release}}/perfvalidation-operator {{release}}/perfval-runner)"
+    @just fresh-lab {{FLAGS}}
+
+# A lab with the operator's image and nothing of a lab that an interrupted run left behind.
+[private]
+fresh-lab *FLAGS:
+    @{{lab}} down
+    @{{lab}} up {{FLAGS}}
+    @[ "{{FLAGS}}" = --control-plane ] || {{lab}} load-image "$({{lab}} image operator {{release}}/perfvalidation-operator {{release}}/perfval-runner)"
 
 # End the lab and remove every trace of it.
 lab-down:
@@ -145,9 +136,8 @@ admission: build-lab
     set -euo pipefail
     cargo test --quiet -p perfval-e2e --features lab --test admission --test api_server --no-run
     cargo build --quiet -p perfval-e2e --features lab --bin oracle
-    {{lab}} down # one that an interrupted run left behind
     trap '{{lab}} down' EXIT
-    {{lab}} up --control-plane
+    just fresh-lab --control-plane
     for name in admission api_server; do
       {{lab}} exec -- "$(just test-binary $name)"
     done
@@ -158,9 +148,8 @@ oracle *FLAGS: build-lab
     #!/usr/bin/env bash
     set -euo pipefail
     cargo build --quiet -p perfval-e2e --features lab --bin oracle
-    {{lab}} down # one that an interrupted run left behind
     trap '{{lab}} down' EXIT
-    {{lab}} up --control-plane
+    just fresh-lab --control-plane
     {{lab}} exec -- "$CARGO_TARGET_DIR/debug/oracle" {{FLAGS}}
 
 # Whole runs on the real cluster; `just e2e NAME` runs the tests whose name holds NAME. A test that fails is run once
@@ -173,18 +162,13 @@ e2e *ARGS: build-lab image
     tests=$(just test-binary e2e)
     log=$(mktemp)
     trap '{{lab}} down; rm -f "$log"' EXIT
-    fresh_lab() {
-      {{lab}} down # also one that an interrupted run left behind
-      {{lab}} up
-      {{lab}} load-image "$({{lab}} image operator {{release}}/perfvalidation-operator {{release}}/perfval-runner)"
-    }
     run() { {{lab}} exec --network-only -- "$tests" --test-threads 1 "$@"; }
-    fresh_lab
+    just fresh-lab
     if ! run {{ARGS}} | tee "$log"; then
       failed=$(awk '/^failures:$/ { listed = 1 } listed && /^    e2e::/ { print $1 }' "$log" | sort -u)
       [ -n "$failed" ] || exit 1
       echo "FAILED ONCE, running again: "$failed
-      fresh_lab
+      just fresh-lab
       run --exact $failed
     fi
 
@@ -198,10 +182,8 @@ fidelity *FLAGS:
     if [ "{{FLAGS}}" = --replay-only ]; then "$fidelity"; exit; fi
     just build-lab image
     record={{cache}}/fidelity.jsonl
-    {{lab}} down # one that an interrupted run left behind
     trap '{{lab}} down' EXIT
-    {{lab}} up
-    {{lab}} load-image "$({{lab}} image operator {{release}}/perfvalidation-operator {{release}}/perfval-runner)"
+    just fresh-lab
     {{lab}} exec --network-only -- "$fidelity" --lab {{lab}} --config "$PWD/config" --record "$record" \
       --pack --runs "$PWD/tests/fidelity/recorded.jsonl.gz" --page "$PWD/docs/fidelity.md" {{FLAGS}}
     rm "$record"
@@ -231,10 +213,8 @@ races: build-lab image
     set -euo pipefail
     cargo test --quiet -p perfval-e2e --features lab --test races --no-run
     export LAB={{lab}} PERFVAL_CONFIG="$PWD/config"
-    {{lab}} down # one that an interrupted run left behind
     trap '{{lab}} down' EXIT
-    {{lab}} up
-    {{lab}} load-image "$({{lab}} image operator {{release}}/perfvalidation-operator {{release}}/perfval-runner)"
+    just fresh-lab
     {{lab}} exec --network-only -- "$(just test-binary races)" --nocapture
 
 [private]

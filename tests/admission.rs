@@ -108,7 +108,7 @@ async fn every_case_is_answered_as_the_table_says() {
 #[tokio::test]
 async fn every_sample_is_accepted() {
     cluster().await;
-    let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/../config/samples");
+    let samples = "config/samples";
     kubectl(
         &["apply", "--server-side", "-f", "-"],
         "{apiVersion: v1, kind: Namespace, metadata: {name: perf}}",

@@ -6,7 +6,7 @@ use perfval_e2e::fidelity::{corpus, page};
 
 #[test]
 fn the_page_is_what_the_recorded_runs_say() {
-    let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let project = Path::new("..");
     let runs = corpus::read(&project.join("tests/fidelity/recorded.jsonl.gz")).expect("the recorded runs");
     let written = std::fs::read_to_string(project.join("docs/fidelity.md")).expect("the page");
     assert!(

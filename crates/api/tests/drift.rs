@@ -2,10 +2,7 @@
 
 #[test]
 fn the_crd_file_is_the_generated_one() {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../config/crd/perfvalidations.perfvalidation.dev.yaml"
-    );
+    let path = "../../config/crd/perfvalidations.perfvalidation.dev.yaml";
     let file = std::fs::read_to_string(path).unwrap_or_default();
     assert!(
         file == perfval_api::crd_yaml().unwrap(),

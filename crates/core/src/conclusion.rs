@@ -9,6 +9,7 @@ use perfval_api::{
 use rust_decimal::Decimal;
 
 use crate::diagnosis::cause::Cause;
+use crate::quantity;
 use crate::status::{HEADLINE, Why, cut};
 use crate::trials::{self, Ruling, finished};
 
@@ -160,10 +161,7 @@ fn missed(gate: &Gate, judged: &GateStatus) -> String {
 /// How far a number is from a threshold: `10 % below`.
 fn near(observed: &str, effective: &str) -> Option<String> {
     let (observed, effective) = (Decimal::from_str(observed).ok()?, Decimal::from_str(effective).ok()?);
-    let percent = observed
-        .checked_sub(effective)?
-        .checked_div(effective)?
-        .checked_mul(Decimal::ONE_HUNDRED)?;
+    let percent = quantity::change_percent(effective, observed)?;
     let side = if percent.is_sign_negative() { "below" } else { "above" };
     let shown = percent.abs().round_dp(1).normalize();
     Some(if shown.is_zero() {

@@ -82,16 +82,6 @@ pub struct Notice {
 }
 
 impl Notice {
-    /// A Normal event.
-    pub fn normal(reason: Reason, action: &'static str, note: impl Into<String>) -> Self {
-        Self {
-            warning: false,
-            reason: reason.as_str().into(),
-            action,
-            note: note.into(),
-        }
-    }
-
     /// A Warning event.
     pub fn warning(reason: Reason, action: &'static str, note: impl Into<String>) -> Self {
         Self {

@@ -65,8 +65,7 @@ impl Effective {
     /// that a miss never shows as 0.
     pub fn margin(self, observed: Decimal, operator: GateOperator) -> Option<Decimal> {
         let scaled = observed.checked_mul(self.denominator)?;
-        let above = scaled.checked_sub(self.numerator)?.checked_mul(Decimal::ONE_HUNDRED)?;
-        let above = above.checked_div(self.numerator)?;
+        let above = quantity::change_percent(self.numerator, scaled)?;
         let good = match operator {
             GateOperator::AtLeast => above,
             GateOperator::AtMost => -above,

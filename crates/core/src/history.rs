@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use perfval_api::{Comparison, Environment, HistoryEntry, PassedRun, PerfValidationStatus, Reason, Verdict};
 use rust_decimal::Decimal;
 
-use crate::environment;
+use crate::{environment, quantity};
 
 /// Earlier runs that status keeps.
 const RUNS: usize = 10;
@@ -115,12 +115,7 @@ fn same_environment(
 /// `+4.2`, in percent of what it was.
 fn change(before: Option<&str>, now: Option<&str>) -> Option<String> {
     let (before, now) = (Decimal::from_str(before?).ok()?, Decimal::from_str(now?).ok()?);
-    let percent = now
-        .checked_sub(before)?
-        .checked_div(before)?
-        .checked_mul(Decimal::ONE_HUNDRED)?
-        .round_dp(1)
-        .normalize();
+    let percent = quantity::change_percent(before, now)?.round_dp(1).normalize();
     let sign = if percent.is_sign_positive() && !percent.is_zero() {
         "+"
     } else {

@@ -2,8 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use perfval_api::{
-    GateStatus, PerfValidation, PerfValidationStatus, PlacementStatus, Reason, TrialOutcome, TrialStatus, Verdict,
-    WorkerStatus,
+    PerfValidation, PerfValidationStatus, PlacementStatus, Reason, TrialOutcome, TrialStatus, Verdict, WorkerStatus,
 };
 
 use crate::frame::TrialRecord;
@@ -52,13 +51,6 @@ pub struct Judgement {
     pub trials: Vec<trial::Verdict>,
     /// The status as it would stand: trials, gates, headline numbers and diagnosis.
     pub status: PerfValidationStatus,
-}
-
-impl Judgement {
-    /// The gates of the deciding trial.
-    pub fn gates(&self) -> &[GateStatus] {
-        &self.status.gates
-    }
 }
 
 /// Judges recorded trials in order, until the rule of the spec decides or there are no more. Gates that scale need a share;

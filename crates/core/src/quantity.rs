@@ -36,6 +36,13 @@ pub fn parse(text: &str) -> Option<Decimal> {
     Some(value.normalize())
 }
 
+/// How far `to` is from `from`, in percent of `from`; `None` if that is no number of 28 digits.
+pub fn change_percent(from: Decimal, to: Decimal) -> Option<Decimal> {
+    to.checked_sub(from)?
+        .checked_mul(Decimal::ONE_HUNDRED)?
+        .checked_div(from)
+}
+
 /// Digits with at most one point, and a sign; Rust's own parser takes `1_000` too.
 fn decimal(text: &str) -> Option<Decimal> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);

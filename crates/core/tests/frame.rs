@@ -14,10 +14,7 @@ use rust_decimal::Decimal;
 const NONCE: &str = "1f2e3d4c-2";
 
 fn export() -> String {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/tests/fixtures/aiperf-partial-dead-worker-round-robin.json"
-    );
+    let path = "tests/fixtures/aiperf-partial-dead-worker-round-robin.json";
     std::fs::read_to_string(path).expect("a fixture")
 }
 

@@ -1,13 +1,13 @@
 //! Mutates real exports, logs and metrics for a while and holds the readers to their promises: never a panic, never a
-//! number that cannot be. `PERFVAL_FUZZ_SECONDS` sets how long (default 3), `PERFVAL_FUZZ_SEED` repeats a run.
+//! number that cannot be.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use perfval_core::aiperf::{FailedRequests, Measure, Report, parse};
 use perfval_core::frame::{Framed, MESSAGE_BYTES, Outcome, Payload, TrialRecord, find, find_message, frame, message};
 use perfval_core::workers;
+use perfval_testkit::fuzz;
 use rust_decimal::Decimal;
 
 const NONCE: &str = "fuzz-1";
@@ -39,21 +39,16 @@ const TOKENS: [&str; 22] = [
 ];
 
 #[test]
-#[allow(clippy::disallowed_methods)] // the time-box of the test, not of what is tested
 fn mutated_results_never_break_a_promise() {
-    let seed = setting("PERFVAL_FUZZ_SEED").unwrap_or_else(|| fastrand::u64(..));
-    let limit = Duration::from_secs(setting("PERFVAL_FUZZ_SECONDS").unwrap_or(3));
-    println!("PERFVAL_FUZZ_SEED={seed}");
-    let mut rng = Rng::with_seed(seed);
     let corpus = corpus();
     let mut tally = Tally::default();
-    let started = Instant::now();
-    while started.elapsed() < limit || tally.executions < 1000 {
+    fuzz::rounds(1000, |rng| {
         for input in &corpus {
-            let mutated = mutate(&mut rng, input, &corpus);
+            let mutated = mutate(rng, input, &corpus);
             tally.add(&mutated);
         }
-    }
+        tally.executions
+    });
     println!("{tally:?}");
     // A run in which nothing was read, or nothing was refused, has tested nothing.
     assert!(tally.reports > 0 && tally.refused > 0, "{tally:?}");
@@ -61,14 +56,9 @@ fn mutated_results_never_break_a_promise() {
     assert!(tally.metrics > 0, "{tally:?}");
 }
 
-fn setting(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
 /// Every fixture, and every export once more inside a frame.
 fn corpus() -> Vec<Vec<u8>> {
-    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures");
-    let files = std::fs::read_dir(dir).expect("fixtures");
+    let files = std::fs::read_dir("tests/fixtures").expect("fixtures");
     let mut paths: Vec<_> = files.map(|entry| entry.expect("a fixture").path()).collect();
     paths.retain(|path| path.is_file());
     paths.sort();

@@ -1,47 +1,38 @@
 //! Mutates slices, claims, pods and all else that sizing reads, and holds it to its promises: never a panic, never a GPU
-//! that is not there or not free. `PERFVAL_FUZZ_SECONDS` sets how long (default 3), `PERFVAL_FUZZ_SEED` repeats a run.
+//! that is not there or not free.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use perfval_api::{PerfValidationSpec, PlacementStatus};
 use perfval_core::Seen;
 use perfval_core::inventory::{ClaimUse, Inventory, Node, PodUse, Slice, Strings};
 use perfval_core::sizing::{NodeReport, Sizing, explain, intruder, warnings};
+use perfval_testkit::fuzz;
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, GPU_DRIVER, NodeBuilder, PodBuilder, SliceBuilder, gpu};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, from_value, json};
 
 #[test]
-#[allow(clippy::disallowed_methods)] // the time-box of the test, not of what is tested
 fn mutated_clusters_never_break_a_promise() {
-    let seed = setting("PERFVAL_FUZZ_SEED").unwrap_or_else(|| fastrand::u64(..));
-    let limit = Duration::from_secs(setting("PERFVAL_FUZZ_SECONDS").unwrap_or(3));
-    println!("PERFVAL_FUZZ_SEED={seed}");
-    let mut rng = Rng::with_seed(seed);
     let corpus = corpus();
     let mut tally = Tally::default();
-    let started = Instant::now();
-    while started.elapsed() < limit || tally.executions < 500 {
+    fuzz::rounds(500, |rng| {
         for objects in &corpus {
             let mut mutated = objects.clone();
             for _ in 0..rng.usize(1..5) {
-                mutate(&mut rng, &mut mutated);
+                mutate(rng, &mut mutated);
             }
             tally.add(&mutated);
         }
-    }
+        tally.executions
+    });
     println!("{tally:?}");
     // A run in which nothing was read, refused, chosen or kept back has tested nothing.
     assert!(
         tally.unreadable > 0 && tally.chosen > 0 && tally.waiting > 0 && tally.refused > 0,
         "{tally:?}"
     );
-}
-
-fn setting(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
 }
 
 /// Clusters that reach every rule: counters and partitions, shares, taints, several slices, both ledgers, a namespace.

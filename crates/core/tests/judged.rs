@@ -90,7 +90,7 @@ fn judged(record: &TrialRecord, after: &[WorkerStatus]) -> Verdict {
 }
 
 fn sample(name: &str, workers: Vec<WorkerSummary>) -> TrialRecord {
-    let path = format!("{}/tests/fixtures/aiperf-{name}.json", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("tests/fixtures/aiperf-{name}.json");
     let export = std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
     let report = aiperf::parse(&export).unwrap_or_else(|error| panic!("{name}: {error}"));
     record(Outcome::Report(Box::new(report)), workers)

@@ -25,7 +25,7 @@ fn lenient(router: RouterMode) -> PerfValidationSpec {
 
 /// Judges a recording on what its samples say today.
 fn judged(name: &str, router: RouterMode) -> Verdict {
-    let path = format!("{}/tests/fixtures/trials/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("tests/fixtures/trials/{name}.json");
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
     let Payload {
         mut record, workers, ..

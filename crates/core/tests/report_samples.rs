@@ -46,7 +46,7 @@ const ROWS: [Row; 14] = [
 ];
 
 fn fixture(name: &str) -> String {
-    let path = format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("tests/fixtures/{name}");
     std::fs::read_to_string(path).expect("a fixture")
 }
 
@@ -101,8 +101,7 @@ fn every_sample_is_read_as_its_run_went() {
 
 #[test]
 fn the_table_covers_every_export_there_is() {
-    let dir = format!("{}/tests/fixtures", env!("CARGO_MANIFEST_DIR"));
-    for entry in std::fs::read_dir(dir).unwrap() {
+    for entry in std::fs::read_dir("tests/fixtures").unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let Some(sample) = name.strip_prefix("aiperf-").and_then(|n| n.strip_suffix(".json")) else {
             continue;

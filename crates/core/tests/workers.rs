@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use rust_decimal::Decimal;
 
 fn fixture(name: &str) -> String {
-    let path = format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("tests/fixtures/{name}");
     std::fs::read_to_string(path).expect("a fixture")
 }
 

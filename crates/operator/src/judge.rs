@@ -1,20 +1,17 @@
 //! `judge`: recorded results judged without a cluster, by the operator's own code.
 
-/// The manifest whose gates judge.
-pub mod manifest;
 mod recorded;
 mod report;
 
-use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use perfval_api::admission::{Refusal, SchemaError};
 use perfval_api::{Gate, Scaling, Verdict};
 use perfval_core::gate::Share;
 use perfval_core::judge;
 
 use crate::cli::{JudgeArgs, Output};
+use crate::manifest;
 
 /// Nothing can be judged because of what was given. A result that proves nothing is no such error: it is an Invalid trial.
 #[derive(Debug, thiserror::Error)]
@@ -27,30 +24,9 @@ pub enum BadInput {
         /// Why not.
         source: std::io::Error,
     },
-    /// The manifest is no YAML.
-    #[error("{} is no YAML: {why}", path.display())]
-    Yaml {
-        /// Which file.
-        path: PathBuf,
-        /// Where and why not.
-        why: String,
-    },
-    /// The manifest holds another number of them than one.
-    #[error("{} holds {found} PerfValidations: give a manifest with one", path.display())]
-    NotOne {
-        /// Which file.
-        path: PathBuf,
-        /// How many.
-        found: usize,
-    },
-    /// The API server would refuse the manifest.
-    #[error("{} would be refused:{}", path.display(), Refusals(refusals))]
-    Refused {
-        /// Which file.
-        path: PathBuf,
-        /// Every reason.
-        refusals: Vec<Refusal>,
-    },
+    /// The manifest.
+    #[error(transparent)]
+    Manifest(#[from] manifest::Error),
     /// A saved ConfigMap without all trials.
     #[error("{}: {why}", path.display())]
     Results {
@@ -78,19 +54,6 @@ pub enum BadInput {
     /// The answer has no JSON form.
     #[error("the answer cannot be written as JSON")]
     Render(#[source] serde_json::Error),
-    /// The CRD's own schema is broken.
-    #[error(transparent)]
-    Schema(#[from] SchemaError),
-}
-
-struct Refusals<'a>(&'a [Refusal]);
-
-impl fmt::Display for Refusals<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0
-            .iter()
-            .try_for_each(|refusal| write!(f, "\n  {}: {}", refusal.path, refusal.message))
-    }
 }
 
 /// Judges what the arguments name and prints the answer. Exit codes: 0 Passed or Skipped, 1 Failed, 3 Inconclusive, 4 Error;
@@ -139,22 +102,4 @@ fn share(args: &JudgeArgs, placed: Option<Share>, gates: &[Gate]) -> Result<Opti
         return Err(BadInput::TooMany { gpus, node_gpus });
     }
     Ok(Some(Share { gpus, node_gpus }))
-}
-
-/// The bytes of a file, at most `limit` and one more; `-` is standard input.
-fn bytes(path: &Path, limit: u64) -> Result<Vec<u8>, BadInput> {
-    use std::io::Read as _;
-    let read = |from: &mut dyn std::io::Read| {
-        let mut bytes = Vec::new();
-        from.take(limit + 1).read_to_end(&mut bytes).map(|_| bytes)
-    };
-    let bytes = if path.as_os_str() == "-" {
-        read(&mut std::io::stdin().lock())
-    } else {
-        std::fs::File::open(path).and_then(|mut file| read(&mut file))
-    };
-    bytes.map_err(|source| BadInput::Unreadable {
-        path: path.to_owned(),
-        source,
-    })
 }

@@ -13,7 +13,7 @@ use perfval_core::sizing;
 use serde_json::{from_value, json};
 
 use crate::cli::{Output, SizeArgs};
-use crate::judge::{BadInput, manifest};
+use crate::manifest;
 
 /// No answer.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +36,7 @@ pub enum Error {
     },
     /// The manifest.
     #[error(transparent)]
-    Manifest(#[from] BadInput),
+    Manifest(#[from] manifest::Error),
     /// The CRD has no defaults for everything.
     #[error("the CRD leaves fields without a default")]
     Defaults(#[source] serde_json::Error),

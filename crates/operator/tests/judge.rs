@@ -67,7 +67,7 @@ impl Desk {
 }
 
 fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../core/tests/fixtures/aiperf-{name}.json"))
+    PathBuf::from(format!("../core/tests/fixtures/aiperf-{name}.json"))
 }
 
 fn text(name: &str) -> String {

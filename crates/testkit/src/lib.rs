@@ -2,4 +2,5 @@
 
 pub mod admission;
 pub mod api_server;
+pub mod fuzz;
 pub mod inventory;

@@ -8,7 +8,7 @@ use clap::Parser;
 use perfval_e2e::fidelity::corpus::{self, LabRun};
 use perfval_e2e::fidelity::fault::Fault;
 use perfval_e2e::fidelity::matrix::{Calibration, Case, cases};
-use perfval_e2e::fidelity::{lab_run, page};
+use perfval_e2e::fidelity::{lab_run, page, rejudged};
 use perfval_e2e::{Lab, Operator};
 use serde_json::{Value, json};
 
@@ -130,7 +130,7 @@ async fn matrix(cli: &Cli, lab: &Path, config: &Path, record: &Path) -> Result<b
 
 /// Healthy runs meet any gate and set those of all others.
 fn gates(known: &[LabRun], case: &Case) -> Value {
-    let calibrated = page::calibrate(known.iter()).filter(|_| case.fault != Fault::Healthy);
+    let calibrated = rejudged::calibrate(known.iter()).filter(|_| case.fault != Fault::Healthy);
     calibrated.map_or_else(
         || {
             json!([

@@ -8,3 +8,4 @@ pub mod load;
 pub mod matrix;
 pub mod page;
 pub mod published;
+pub mod rejudged;

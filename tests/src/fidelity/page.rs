@@ -3,70 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use perfval_api::{Gate, GateResult, Metric, RouterMode, Statistic, TrialOutcome, TrialsSpec};
-use perfval_core::frame::Outcome;
-use perfval_core::gate::{self, Share};
+use perfval_api::{TrialOutcome, TrialsSpec};
 use perfval_core::trials::{Odds, Ruling, odds};
 
-use super::corpus::{LabRun, LabTrial};
+use super::corpus::LabRun;
 use super::fault::{Fault, Truth};
-use super::matrix::{Calibration, ROUTERS, cases};
+use super::matrix::{ROUTERS, cases};
 use super::published::{Replayed, WINDOWS, replay, rows, share};
+use super::rejudged::{Place, Seen, drawn};
 
 /// Wrong verdicts that are accepted: two in a hundred.
 const WRONG: f64 = 0.02;
 /// Trials that a healthy run may take on average.
 const TRIALS: f64 = 3.2;
-/// Causes that inform, and explain neither a miss nor an invalid trial.
-const INFORMING: [&str; 2] = ["ColdStart", "WorkersNotSampled"];
-
-/// One recorded trial, judged again.
-struct Seen<'a> {
-    run: &'a LabRun,
-    outcome: TrialOutcome,
-    far: bool,
-    causes: Vec<String>,
-    evidence: Vec<String>,
-    /// One trial with the plain gate: passed, failed, or nothing to read.
-    plain: char,
-}
-
-impl Seen<'_> {
-    /// Whether a cause, or what the operator said of the run, names the fault.
-    fn named(&self) -> bool {
-        let names = self.run.fault.names();
-        let live = self.run.live.iter().flat_map(|live| &live.causes);
-        // What precedes a benchmark stands in the run's diagnosis, not in a trial's.
-        let live = live.filter(|cause| INFORMING.contains(&cause.as_str()));
-        self.causes
-            .iter()
-            .chain(live)
-            .any(|cause| names.contains(&cause.as_str()))
-    }
-}
-
-/// Gates from the healthy runs; `None` without any.
-pub fn calibrate<'a>(runs: impl Iterator<Item = &'a LabRun>) -> Option<Calibration> {
-    let healthy: Vec<&LabTrial> = runs
-        .filter(|run| run.fault == Fault::Healthy)
-        .flat_map(|run| &run.trials)
-        .collect();
-    let values = |metric, statistic| {
-        let mut values: Vec<f64> = healthy
-            .iter()
-            .filter_map(|trial| match &trial.record.outcome {
-                Outcome::Report(report) => report.value(metric, statistic)?.to_string().parse().ok(),
-                Outcome::Failure(_) => None,
-            })
-            .collect();
-        values.sort_by(f64::total_cmp);
-        values.get(values.len() / 2).copied()
-    };
-    Some(Calibration {
-        throughput: values(Metric::OutputTokenThroughput, Statistic::Avg)?,
-        ttft_p99_ms: values(Metric::TimeToFirstToken, Statistic::P99)?,
-    })
-}
 
 /// The whole page.
 ///
@@ -100,100 +49,6 @@ pub fn page(runs: &[LabRun]) -> String {
     not_recorded(&mut page, runs);
     not_named(&mut page, &seen);
     page
-}
-
-/// The trials of one router in one place, under the gates of its healthy ones.
-struct Place<'a> {
-    name: &'static str,
-    router: RouterMode,
-    calibration: Option<Calibration>,
-    trials: Vec<Seen<'a>>,
-}
-
-impl<'a> Place<'a> {
-    fn of(name: &'static str, router: RouterMode, runs: &[&'a LabRun]) -> Self {
-        let runs: Vec<&'a LabRun> = runs.iter().copied().filter(|run| run.router == router).collect();
-        let calibration = calibrate(runs.iter().copied());
-        let gates: Vec<Gate> = calibration
-            .and_then(|calibration| serde_json::from_value(calibration.gates()).ok())
-            .unwrap_or_default();
-        let trials = runs.into_iter().flat_map(|run| judged(run, &gates)).collect();
-        Self {
-            name,
-            router,
-            calibration,
-            trials,
-        }
-    }
-}
-
-impl Place<'_> {
-    /// How busy the machine was.
-    fn load(&self) -> String {
-        let loads = || self.trials.iter().map(|seen| seen.run.load);
-        let (least, most) = (loads().fold(f64::MAX, f64::min), loads().fold(0.0, f64::max));
-        format!("{least:.0} to {most:.0}, on two")
-    }
-}
-
-fn judged<'a>(run: &'a LabRun, gates: &[Gate]) -> Vec<Seen<'a>> {
-    let verdicts = run.judge(gates).into_iter().zip(&run.trials);
-    verdicts
-        .map(|(verdict, trial)| Seen {
-            run,
-            outcome: verdict.outcome,
-            far: verdict
-                .findings
-                .iter()
-                .any(|(cause, _)| cause.as_str() == "FarBelowGate"),
-            causes: verdict
-                .findings
-                .iter()
-                .map(|(cause, _)| cause.as_str().to_owned())
-                .collect(),
-            evidence: verdict
-                .findings
-                .iter()
-                .map(|(cause, finding)| format!("{}: {}", cause.as_str(), finding.evidence))
-                .collect(),
-            plain: plain(trial, gates, run.gpus),
-        })
-        .collect()
-}
-
-/// One trial with the plain gate.
-fn plain(trial: &LabTrial, gates: &[Gate], (gpus, node_gpus): (i64, i64)) -> char {
-    let Outcome::Report(report) = &trial.record.outcome else {
-        return 'E';
-    };
-    let met = gates.iter().all(|gate| {
-        let judged = gate::judge(
-            gate,
-            report.value(gate.metric, gate.statistic),
-            Share { gpus, node_gpus },
-        );
-        judged.status.result == GateResult::Met
-    });
-    if met { 'P' } else { 'F' }
-}
-
-/// How a run of the default rule ends if its trials are drawn from these; invalid ones are repeated.
-fn drawn(seen: &[&Seen<'_>]) -> Odds {
-    let valid: Vec<_> = seen
-        .iter()
-        .filter(|seen| seen.outcome != TrialOutcome::Invalid)
-        .collect();
-    let part = |far: bool| {
-        let counted = |seen: &&&&Seen<'_>| seen.outcome == TrialOutcome::Miss && seen.far == far;
-        share(valid.iter().filter(counted).count(), valid.len())
-    };
-    if valid.is_empty() {
-        return Odds {
-            inconclusive: 1.0,
-            ..Odds::default()
-        };
-    }
-    odds(&TrialsSpec::default(), part(false), part(true))
 }
 
 fn percent(share: f64) -> String {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use perfval_api::{Metric, PerfValidationSpec, Statistic, TrialOutcome, TrialsSpec};
 use perfval_core::aiperf::Report;
+use perfval_core::diagnosis::cause::Cause;
 use perfval_core::frame::{Outcome, TrialRecord};
 use perfval_core::gate::Share;
 use perfval_core::trial::{self, Evidence};
@@ -66,8 +67,8 @@ fn row(line: &str) -> Option<Row> {
     };
     Some(Row {
         id: id.parse().ok()?,
-        throughput: range(throughput)?,
-        ttft: range(ttft)?,
+        throughput: range(throughput).ok()?,
+        ttft: range(ttft).ok()?,
         peak: if peak.is_empty() {
             None
         } else {
@@ -79,14 +80,13 @@ fn row(line: &str) -> Option<Row> {
 }
 
 /// `12`, `~12` or `10-20`; nothing for an empty cell.
-#[allow(clippy::option_option)] // absent is not unreadable
-fn range(cell: &str) -> Option<Option<(Decimal, Decimal)>> {
+fn range(cell: &str) -> Result<Option<(Decimal, Decimal)>, rust_decimal::Error> {
     let cell = cell.trim_start_matches('~');
     if cell.is_empty() {
-        return Some(None);
+        return Ok(None);
     }
     let (low, high) = cell.split_once('-').unwrap_or((cell, cell));
-    Some(Some((low.parse().ok()?, high.parse().ok()?)))
+    Ok(Some((low.parse()?, high.parse()?)))
 }
 
 impl Row {
@@ -155,13 +155,9 @@ impl Row {
             share: Share { gpus: 8, node_gpus: 8 },
         };
         let verdict = trial::judge(evidence, &spec);
-        let far = verdict
-            .findings
-            .iter()
-            .any(|(cause, _)| cause.as_str() == "FarBelowGate");
         Finished {
             outcome: verdict.outcome,
-            far,
+            far: far_below(&verdict),
         }
     }
 
@@ -282,6 +278,11 @@ pub fn replay(window: Window, rows: &[Row]) -> Replayed {
         in_order: decided.unwrap_or((Ruling::Continue, trials.len())),
         trials,
     }
+}
+
+/// Whether a trial missed by so much that repeating it is no use.
+pub fn far_below(verdict: &trial::Verdict) -> bool {
+    verdict.findings.iter().any(|(cause, _)| *cause == Cause::FarBelowGate)
 }
 
 /// `part` of `all`, 0 to 1.

@@ -74,7 +74,7 @@ fn stopped(worker: Worker<'_>, all: &[Worker<'_>]) -> Option<String> {
 ///
 /// Measured on two busy cores (four mocker workers on Dynamo 1.4.2, one of them 10 × slower, as share of the peers'
 /// median): a slow worker serves 0.28 to 0.33 of the rate with 7 to 9 times the time per request under least-loaded,
-/// power-of-two and kv, and 1.0 to 1.2 of the rate with 19 to 21 times the time under round-robin and random. In eleven
+/// power-of-two and kv, and 1.0 to 1.2 of the rate with 19 to 21 times the time under round-robin and random. In ten
 /// healthy runs with any router the rate was 0.86 to 1.19 and the time 0.91 to 1.11.
 fn slow(worker: Worker<'_>, all: &[Worker<'_>], router: RouterMode) -> Option<String> {
     let Worker { name, load } = worker;

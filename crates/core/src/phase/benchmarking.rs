@@ -239,10 +239,10 @@ pub(crate) fn close(pass: &mut Pass<'_>, number: i64, verdict: &trial::Verdict) 
     if let (Some(version), Some(environment)) = (&verdict.aiperf_version, &mut pass.status.environment) {
         environment.aiperf = Some(version.clone());
     }
-    note_findings(
-        &mut pass.status.diagnosis,
-        verdict.findings.iter().map(|(_, finding)| finding),
-    );
+    for (_, finding) in &verdict.findings {
+        pass.find(finding.clone());
+    }
+    keep_the_most_telling(&mut pass.status.diagnosis);
     tell(pass, number, verdict);
     match trials::rule(&pass.run.spec().trials, &finished(&pass.status.trials)) {
         Ruling::Continue => Step::work(Reason::Running, format!("trial {number} is over; opening the next")),
@@ -268,14 +268,7 @@ fn tell(pass: &mut Pass<'_>, number: i64, verdict: &trial::Verdict) {
     });
 }
 
-/// Keeps one finding per cause, the newest evidence of it, and of all causes the most telling.
-fn note_findings<'f>(diagnosis: &mut Vec<Finding>, findings: impl Iterator<Item = &'f Finding>) {
-    for finding in findings {
-        match diagnosis.iter().position(|known| known.cause == finding.cause) {
-            Some(known) => diagnosis[known] = finding.clone(),
-            None => diagnosis.push(finding.clone()),
-        }
-    }
+fn keep_the_most_telling(diagnosis: &mut Vec<Finding>) {
     diagnosis.sort_by_key(|finding| Cause::rank(&finding.cause));
     diagnosis.truncate(cause::SHOWN);
 }

@@ -128,9 +128,7 @@ fn settle(pass: &mut Pass<'_>, plan: PlacementStatus) -> Step {
     }
     let oddities = pass.seen.inventory.present().map(sizing::warnings).unwrap_or_default();
     if !oddities.is_empty() {
-        pass.status
-            .diagnosis
-            .push(Cause::SuspiciousAllocation.finding(oddities.join("; ")));
+        pass.find(Cause::SuspiciousAllocation.finding(oddities.join("; ")));
     }
     let why = Why::new(
         Reason::GpusChosen,

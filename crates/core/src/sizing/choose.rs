@@ -6,8 +6,7 @@ use perfval_api::{AllocationMode, PerfValidationSpec, Reason};
 
 use super::dra::Dra;
 use super::examine::World;
-use super::namespace::{self, Namespace};
-use super::pods::PodsByNode;
+use super::namespace;
 use super::report::NodeReport;
 use super::{Sizing, summary};
 use crate::Seen;
@@ -33,14 +32,7 @@ pub fn explain(inventory: &Inventory, spec: &PerfValidationSpec, busy: &[OtherRu
             return (Vec::new(), wait);
         }
     };
-    let world = World {
-        dra: Dra::read(inventory, &spec.placement),
-        pods: PodsByNode::of(pods),
-        by_claims: Namespace::read(inventory, spec, true),
-        by_plugin: Namespace::read(inventory, spec, false),
-        spec,
-        busy,
-    };
+    let world = World::of(inventory, pods, spec, busy);
     let mut nodes: Vec<&Node> = nodes.iter().collect();
     nodes.sort_by(|a, b| a.name.cmp(&b.name));
     let reports: Vec<NodeReport> = nodes.iter().map(|node| world.report(node)).collect();
@@ -64,15 +56,7 @@ pub fn explain(inventory: &Inventory, spec: &PerfValidationSpec, busy: &[OtherRu
 pub fn examine(inventory: &Inventory, spec: &PerfValidationSpec, node: &str) -> Option<NodeReport> {
     let (nodes, pods) = read(inventory).ok()?;
     let node = nodes.iter().find(|known| *known.name == *node)?;
-    let world = World {
-        dra: Dra::read(inventory, &spec.placement),
-        pods: PodsByNode::of(pods),
-        by_claims: Namespace::read(inventory, spec, true),
-        by_plugin: Namespace::read(inventory, spec, false),
-        spec,
-        busy: &[],
-    };
-    Some(world.report(node))
+    Some(World::of(inventory, pods, spec, &[]).report(node))
 }
 
 /// Nodes and pods, once every part is known.
@@ -119,7 +103,7 @@ fn no_dra(inventory: &Inventory, dra: &Dra<'_>, spec: &PerfValidationSpec) -> Op
         return None;
     }
     let message = if inventory.slices.is_absent() {
-        "resource.k8s.io/v1 is not served: this cluster has no Dynamic Resource Allocation".to_owned()
+        "resource.k8s.io is not served in any known version: this cluster has no Dynamic Resource Allocation".to_owned()
     } else if inventory.device_class.is_absent() && !dra.has_gpu_drivers() {
         format!(
             "neither the DeviceClass {class} nor any GPU in a ResourceSlice exists: no GPU driver for DRA is installed"

@@ -11,7 +11,7 @@ use super::pods::PodsByNode;
 use super::report::{NodeReport, Obstacle, Taken};
 use super::room::room;
 use super::{DEVICE_PLUGIN, DRA, plugin, separation, two_ledgers};
-use crate::inventory::{Attribute, Node};
+use crate::inventory::{Attribute, Inventory, Node, PodUse};
 use crate::observed::OtherRun;
 
 /// Everything that a node is judged by.
@@ -37,6 +37,23 @@ enum Gpus<'a> {
 }
 
 impl<'a> World<'a> {
+    /// The cluster as a run of this spec sees it; `pods` are those of the inventory.
+    pub fn of(
+        inventory: &'a Inventory,
+        pods: &'a [PodUse],
+        spec: &'a PerfValidationSpec,
+        busy: &'a [OtherRun],
+    ) -> Self {
+        Self {
+            dra: Dra::read(inventory, &spec.placement),
+            pods: PodsByNode::of(pods),
+            by_claims: Namespace::read(inventory, spec, true),
+            by_plugin: Namespace::read(inventory, spec, false),
+            spec,
+            busy,
+        }
+    }
+
     /// What a node offers, and what stands against it.
     pub fn report(&self, node: &Node) -> NodeReport {
         let counted = self.count(node);

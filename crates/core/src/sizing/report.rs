@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use perfval_api::{PlacementStatus, Reason};
+use rust_decimal::prelude::Zero;
 use serde::Serialize;
 
 /// Holders that a report names.
@@ -49,7 +50,7 @@ pub struct Taken {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub by: Vec<String>,
     /// How many more have them.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "Zero::is_zero")]
     pub more: usize,
 }
 
@@ -295,9 +296,4 @@ impl fmt::Display for Taken {
         }
         Ok(())
     }
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
-fn is_zero(count: &usize) -> bool {
-    *count == 0
 }

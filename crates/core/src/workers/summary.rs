@@ -1,4 +1,5 @@
 use rust_decimal::Decimal;
+use rust_decimal::prelude::Zero;
 use serde::{Deserialize, Serialize};
 
 use super::measured::Phase;
@@ -20,13 +21,13 @@ pub struct WorkerSummary {
     /// unknown.
     pub samples: i64,
     /// Samples without an answer in time.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "Zero::is_zero")]
     pub timeouts: i64,
     /// Samples refused or not understood.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "Zero::is_zero")]
     pub failures: i64,
     /// Times its counters began anew: its process restarted.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "Zero::is_zero")]
     pub resets: i64,
     /// Requests it finished.
     pub served: i64,
@@ -43,13 +44,13 @@ pub struct WorkerSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pace: Option<Pace>,
     /// Longest span in which it had requests and did not move, after which it went on (s).
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "Zero::is_zero")]
     pub still_seconds: i64,
     /// Requests it held in that span.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "Zero::is_zero")]
     pub still_in_flight: i64,
     /// Span without progress or answer that lasted to the end of the phase (s).
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "Zero::is_zero")]
     pub frozen_seconds: i64,
     /// Most requests that waited for its engine in any sample, where that is exported.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -211,9 +212,4 @@ impl Growth {
             best: self.best.round_dp(1),
         }
     }
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
-fn is_zero(n: &i64) -> bool {
-    *n == 0
 }

@@ -6,7 +6,7 @@ mod jobs;
 mod results;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::PathBuf;
 
 use perfval_api::PerfValidation;
 use perfval_core::{Run, Settings, build, names};
@@ -154,7 +154,7 @@ fn objects_are_as_recorded() {
     for (name, object) in cases {
         let objects = everything(&Run::new(&object, &settings()));
         let text = format!("{:#}\n", json!(objects));
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{name}.json"));
+        let path = PathBuf::from(format!("tests/golden/{name}.json"));
         if std::env::var_os("UPDATE_GOLDEN").is_some() {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(&path, &text).unwrap();

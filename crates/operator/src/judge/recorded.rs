@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::BadInput;
+use crate::input;
 
 /// Largest file that is read (bytes): a trial's payload holds an export and the workers' samples.
 const FILE_BYTES: u64 = 2 * EXPORT_BYTES;
@@ -35,7 +36,10 @@ pub struct Trial {
 /// Reads a file of any kind that holds trials: AIPerf's export, a payload of the runner (also as gzip), or a results
 /// ConfigMap. What cannot be understood is an unusable trial with its reason, never an absent one.
 pub fn read(path: &Path) -> Result<File, BadInput> {
-    let bytes = super::bytes(path, FILE_BYTES)?;
+    let bytes = input::bytes(path, FILE_BYTES).map_err(|source| BadInput::Unreadable {
+        path: path.to_owned(),
+        source,
+    })?;
     let from = path.display().to_string();
     if let Some(results) = config_map(&bytes) {
         return of_config_map(path, &results).map_err(|why| BadInput::Results {

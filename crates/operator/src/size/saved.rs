@@ -6,6 +6,7 @@ use perfval_core::inventory::{Dump, Saved};
 use serde_json::Value;
 
 use super::Error;
+use crate::input;
 
 /// The cluster that a file tells of: YAML of any number of documents, or JSON.
 pub fn read(path: &Path, object: &PerfValidation) -> Result<Saved, Error> {
@@ -24,7 +25,9 @@ pub fn read(path: &Path, object: &PerfValidation) -> Result<Saved, Error> {
 
 /// The documents of a file; `-` is standard input.
 fn documents_of(path: &Path) -> Result<Vec<Value>, Error> {
-    let text = text(path).map_err(|source| Error::File {
+    let mut text = String::new();
+    let read = input::open(path).and_then(|mut file| file.read_to_string(&mut text));
+    read.map_err(|source| Error::File {
         path: path.to_owned(),
         source,
     })?;
@@ -32,15 +35,6 @@ fn documents_of(path: &Path) -> Result<Vec<Value>, Error> {
         path: path.to_owned(),
         why,
     })
-}
-
-fn text(path: &Path) -> std::io::Result<String> {
-    if path.as_os_str() != "-" {
-        return std::fs::read_to_string(path);
-    }
-    let mut text = String::new();
-    std::io::stdin().lock().read_to_string(&mut text)?;
-    Ok(text)
 }
 
 /// JSON is YAML too, but its own parser is faster, and dumps of large clusters have hundreds of megabytes.

@@ -27,9 +27,8 @@ pub fn fixture(name: &str) -> String {
 }
 
 fn fixture_path(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../core/tests/fixtures")
-        .join(name)
+    let path = Path::new("../core/tests/fixtures").join(name);
+    std::path::absolute(path).expect("a current folder")
 }
 
 /// One trial to be run.
