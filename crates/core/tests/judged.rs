@@ -364,6 +364,15 @@ fn a_freeze_that_ended_is_told_and_is_no_miss() {
     );
     // Long prompts stop all of them now and then.
     assert_eq!(first_cause(&judged(&sample("success", froze(6)), &pods())), None);
+
+    // What it held may have failed meanwhile.
+    let verdict = judged(&sample("partial-10pct-503", froze(0)), &pods());
+    let causes: Vec<Cause> = verdict.findings.iter().map(|(cause, _)| *cause).collect();
+    assert_eq!(verdict.outcome, TrialOutcome::Miss);
+    assert!(
+        causes.contains(&Cause::RequestErrors) && causes.contains(&Cause::TransientStall),
+        "{causes:?}"
+    );
 }
 
 #[test]

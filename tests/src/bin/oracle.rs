@@ -55,7 +55,15 @@ async fn run(options: &Options) -> Result<bool, Box<dyn std::error::Error>> {
     while let Some((found, cluster)) = judged.next().await {
         match found {
             Ok(found) if found.iter().all(|judged| judged.difference().is_none()) => report.add(&found),
-            Ok(_) | Err(_) => suspects.push(cluster),
+            Ok(found) => {
+                let differing = found.iter().filter(|judged| judged.difference().is_some());
+                differing.for_each(|judged| eprintln!("to be judged again: seed {}, {judged}", cluster.seed));
+                suspects.push(cluster);
+            }
+            Err(error) => {
+                eprintln!("to be judged again: {error}");
+                suspects.push(cluster);
+            }
         }
     }
     drop(judged);

@@ -33,9 +33,11 @@ pub struct PlacementSpec {
     pub device_class_name: String,
     /// Tolerations of the claims for tainted devices, such as GPUs taken out of service that are to be tested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16))]
+    #[schemars(length(max = 8))]
     #[x_kube(validation = Rule::new("self.all(t, (!has(t.operator) || t.operator in ['Exists', 'Equal']) && (!has(t.effect) || t.effect in ['NoSchedule', 'NoExecute']))")
         .message("write operator Exists or Equal, and effect NoSchedule or NoExecute, or leave them out"))]
+    #[x_kube(validation = Rule::new("self.all(t, !has(t.tolerationSeconds))")
+        .message("leave tolerationSeconds out: a worker has to keep its GPU for the whole run"))]
     pub device_tolerations: Vec<DeviceToleration>,
     /// Extended resource of the device plugin.
     #[serde(default = "default_resource_name")]

@@ -1,6 +1,6 @@
 use k8s_openapi::api::resource::v1::{
-    CELDeviceSelector, DeviceClaim, DeviceRequest, DeviceSelector, ExactDeviceRequest, ResourceClaimSpec,
-    ResourceClaimTemplate, ResourceClaimTemplateSpec,
+    CELDeviceSelector, DeviceClaim, DeviceRequest, DeviceSelector, DeviceToleration, ExactDeviceRequest,
+    ResourceClaimSpec, ResourceClaimTemplate, ResourceClaimTemplateSpec,
 };
 use kube::core::ObjectMeta;
 
@@ -25,7 +25,7 @@ pub fn claim_template(run: &Run<'_>) -> ResourceClaimTemplate {
             allocation_mode: Some("ExactCount".to_owned()),
             count: Some(1),
             selectors: non_empty(selectors.into_iter().map(selector).collect()),
-            tolerations: non_empty(run.spec().placement.device_tolerations.clone()),
+            tolerations: non_empty(tolerations(&run.spec().placement.device_tolerations)),
             ..ExactDeviceRequest::default()
         }),
         first_available: None,
@@ -45,4 +45,19 @@ pub fn claim_template(run: &Run<'_>) -> ResourceClaimTemplate {
             },
         },
     }
+}
+
+/// With every effect by its name. A toleration without one is for all effects, as the scheduler reads it too, but Kubernetes
+/// 1.36 then takes the pod off a `NoExecute` device at once (found by `just oracle --clusters 1 --seed 1295`).
+fn tolerations(asked: &[DeviceToleration]) -> Vec<DeviceToleration> {
+    let by_name = |toleration: &DeviceToleration| match toleration.effect.as_deref() {
+        None | Some("") => ["NoSchedule", "NoExecute"]
+            .map(|effect| DeviceToleration {
+                effect: Some(effect.to_owned()),
+                ..toleration.clone()
+            })
+            .to_vec(),
+        Some(_) => vec![toleration.clone()],
+    };
+    asked.iter().flat_map(by_name).collect()
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use perfval_core::{Run, build};
 use serde_json::{Value, json};
 
-use super::{elaborate, settings, typical};
+use super::{elaborate, object, settings, typical};
 
 #[test]
 fn pods_of_both_api_shapes_are_found_by_the_workers_service() {
@@ -108,5 +108,28 @@ fn a_worker_asks_for_exactly_one_gpu() {
     assert_eq!(
         worker["extraPodSpec"]["resourceClaims"][0]["resourceClaimTemplateName"],
         claims["metadata"]["name"]
+    );
+}
+
+#[test]
+fn claims_tolerate_every_effect_by_its_name() {
+    let object = object(
+        "nvidia.com/v1beta1",
+        "DRA",
+        &json!({
+            "model": { "name": "m" }, "workload": { "image": "i:1" },
+            "placement": { "deviceTolerations": [
+                { "key": "xid", "operator": "Exists" }, { "key": "k", "value": "v", "effect": "NoSchedule" },
+            ] },
+        }),
+    );
+    let template = json!(build::claim_template(&Run::new(&object, &settings())));
+    assert_eq!(
+        template["spec"]["spec"]["devices"]["requests"][0]["exactly"]["tolerations"],
+        json!([
+            { "key": "xid", "operator": "Exists", "effect": "NoSchedule" },
+            { "key": "xid", "operator": "Exists", "effect": "NoExecute" },
+            { "key": "k", "value": "v", "effect": "NoSchedule" },
+        ])
     );
 }

@@ -192,7 +192,7 @@ fn lists() -> Vec<Case> {
     );
     list(
         "placement.deviceTolerations",
-        16,
+        8,
         &|n| json!({"key": format!("k{n}"), "operator": "Exists"}),
     );
     list(

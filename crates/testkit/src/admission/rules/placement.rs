@@ -43,6 +43,13 @@ pub fn cases() -> Vec<Case> {
             placement(json!({"deviceTolerations": [{"effect": "PreferNoSchedule"}]})),
             "effect NoSchedule or NoExecute",
         ),
+        refused(
+            "device toleration for a while",
+            placement(
+                json!({"deviceTolerations": [{"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}]}),
+            ),
+            "leave tolerationSeconds out",
+        ),
         accepted(
             "own device class",
             placement(json!({"deviceClassName": "gpu-h100.example.com"})),
