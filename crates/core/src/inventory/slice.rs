@@ -183,6 +183,16 @@ impl Device {
             .ok()?;
         Some(&self.attributes[index].1)
     }
+
+    /// An attribute by its name in a domain. Without a text of its own: every GPU of a cluster is asked.
+    pub fn attribute_of(&self, domain: &str, name: &str) -> Option<&Attribute> {
+        let qualified = || domain.bytes().chain([b'/']).chain(name.bytes());
+        let index = self
+            .attributes
+            .binary_search_by(|(known, _)| known.bytes().cmp(qualified()))
+            .ok()?;
+        Some(&self.attributes[index].1)
+    }
 }
 
 impl Attribute {

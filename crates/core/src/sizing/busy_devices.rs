@@ -3,7 +3,6 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::pools::{DeviceId, Pools};
-use crate::Seen;
 use crate::inventory::{ClaimUse, Inventory};
 
 /// Devices in use, with the claims that hold them: wholes and shares alike.
@@ -13,8 +12,8 @@ pub struct BusyDevices<'a> {
 }
 
 /// A claim that holds a device.
-struct Holder<'a> {
-    claim: &'a str,
+pub struct Holder<'a> {
+    pub claim: &'a str,
     /// Only a share of it, so that other claims may hold it too.
     share: bool,
 }
@@ -22,13 +21,17 @@ struct Holder<'a> {
 impl<'a> BusyDevices<'a> {
     /// Devices of every claim, and those that are promised to one.
     pub fn of(inventory: &'a Inventory) -> Self {
-        let lists = [&inventory.claims, &inventory.promises];
-        Self::held_by(lists.into_iter().filter_map(Seen::present).flatten())
+        let [claims, promises] =
+            [&inventory.claims, &inventory.promises].map(|list| list.present().map_or(&[][..], Vec::as_slice));
+        Self::held_by(claims.iter().chain(promises))
     }
 
     /// Devices of these claims.
     pub fn held_by(claims: impl IntoIterator<Item = &'a ClaimUse>) -> Self {
-        let mut busy = Self::default();
+        let claims = claims.into_iter();
+        let mut busy = Self {
+            holders: HashMap::with_capacity(claims.size_hint().0),
+        };
         for claim in claims {
             for held in &claim.devices {
                 let id = DeviceId {
@@ -52,10 +55,14 @@ impl<'a> BusyDevices<'a> {
 
     /// The claims that hold a device, by name.
     pub fn holders(&self, id: &DeviceId<'_>) -> Vec<&'a str> {
-        let holders = self.holders.get(id).into_iter().flatten();
-        let mut names: Vec<&str> = holders.map(|holder| holder.claim).collect();
+        let mut names: Vec<&str> = self.holding(id).iter().map(|holder| holder.claim).collect();
         names.sort_unstable();
         names
+    }
+
+    /// The claims that hold a device, in no order.
+    pub fn holding<'s>(&'s self, id: &DeviceId<'s>) -> &'s [Holder<'a>] {
+        self.holders.get(id).map_or(&[], Vec::as_slice)
     }
 }
 

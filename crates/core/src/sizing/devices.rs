@@ -1,6 +1,6 @@
 //! Which devices of a node a worker could get.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use k8s_openapi::api::resource::v1::DeviceToleration;
 use serde_json::Value;
@@ -36,7 +36,7 @@ impl<'a> NodeDevices<'a> {
             kinds.entry(by).or_default().push(*id);
         }
         let tally = |(by, ids): (&TakenBy, Vec<DeviceId<'_>>)| {
-            let holders = ids.iter().flat_map(|id| busy.holders(id)).map(str::to_owned);
+            let holders = ids.iter().flat_map(|id| busy.holding(id)).map(|holder| holder.claim);
             Taken::by(by.clone(), count(ids.len()), holders)
         };
         kinds.into_iter().map(tally).collect()
@@ -64,12 +64,14 @@ pub fn first_fit<'a>(
     rules: &[Value],
     request: &Request<'_>,
 ) -> Result<NodeDevices<'a>, NotEvaluable> {
-    let mut held: Vec<PhysicalGpu<'a>> = pools
-        .iter()
-        .flat_map(|pool| pool.devices_of(node))
-        .filter(|(id, _)| busy.contains(id))
-        .map(|(id, device)| PhysicalGpu::of(&id, device))
-        .collect();
+    let in_use = || -> Vec<PhysicalGpu<'a>> {
+        let here = pools.iter().flat_map(|pool| pool.devices_of(node));
+        here.filter(|(id, _)| busy.contains(id))
+            .map(|(id, device)| PhysicalGpu::of(&id, device))
+            .collect()
+    };
+    // Read only once a device seems free: on most nodes of a busy cluster none does.
+    let mut held = None;
     let mut pools = pools.to_vec();
     pools.sort_by_key(|pool| pool.binds_later(node));
 
@@ -79,14 +81,13 @@ pub fn first_fit<'a>(
     for pool in pools {
         let mut counters = Counters::of(pool);
         pool.devices()
-            .filter(|(id, _)| busy.contains(id))
+            .filter(|(id, device)| !device.consumes.is_empty() && busy.contains(id))
             .for_each(|(_, device)| counters.take(device));
         for (id, device, here) in pool.walked_for(node) {
             // The scheduler asks about a slice's devices of other nodes too, and gives up where that fails.
             if !request.selectors.match_device(id.driver, device)? || !here {
                 continue;
             }
-            let gpu = PhysicalGpu::of(&id, device);
             let taken_by = if busy.contains(&id) {
                 Some(TakenBy::InUse)
             } else if device.shareable {
@@ -95,7 +96,7 @@ pub fn first_fit<'a>(
                 Some(TakenBy::Tainted { taint })
             } else if !counters.suffice(device) {
                 Some(TakenBy::CountersUsedUp)
-            } else if held.iter().any(|other| other.excludes(&gpu)) {
+            } else if twin_in_use(&id, device, held.get_or_insert_with(in_use)) {
                 Some(TakenBy::TwinInUse)
             } else if behind_late_one || device.binds_later {
                 behind_late_one = true;
@@ -107,7 +108,7 @@ pub fn first_fit<'a>(
                 found.taken.push((id, device, by));
             } else {
                 counters.take(device);
-                held.push(gpu);
+                held.get_or_insert_with(in_use).push(PhysicalGpu::of(&id, device));
                 found.free.push((id, device));
             }
         }
@@ -115,34 +116,40 @@ pub fn first_fit<'a>(
     Ok(found)
 }
 
+fn twin_in_use(id: &DeviceId<'_>, device: &Device, held: &[PhysicalGpu<'_>]) -> bool {
+    let gpu = PhysicalGpu::of(id, device);
+    held.iter().any(|other| other.excludes(&gpu))
+}
+
 /// What ties devices to one card: a passthrough twin and a static MIG partition come without counters.
 pub struct PhysicalGpu<'a> {
-    marks: BTreeSet<&'a str>,
+    marks: [Option<&'a str>; 3],
     partition: bool,
 }
 
 impl<'a> PhysicalGpu<'a> {
     pub fn of(id: &DeviceId<'a>, device: &'a Device) -> Self {
         let mark = |name: &str| attribute(id, device, name)?.string();
+        let parent = mark("parentUUID");
         Self {
-            marks: ["uuid", "parentUUID", "resource.kubernetes.io/pciBusID"]
-                .into_iter()
-                .filter_map(mark)
-                .collect(),
-            partition: mark("parentUUID").is_some(),
+            marks: [mark("uuid"), parent, mark("resource.kubernetes.io/pciBusID")],
+            partition: parent.is_some(),
         }
     }
 
     /// Two partitions of one card get along; their counters decide.
     pub fn excludes(&self, other: &Self) -> bool {
         let both_partitions = self.partition && other.partition;
-        !both_partitions && !self.marks.is_disjoint(&other.marks)
+        !both_partitions
+            && self
+                .marks
+                .iter()
+                .flatten()
+                .any(|mark| other.marks.contains(&Some(mark)))
     }
 }
 
 /// An attribute of a device; an unqualified name is also found under the driver's own domain.
 pub fn attribute<'a>(id: &DeviceId<'_>, device: &'a Device, name: &str) -> Option<&'a Attribute> {
-    device
-        .attribute(name)
-        .or_else(|| device.attribute(&format!("{}/{name}", id.driver)))
+    device.attribute(name).or_else(|| device.attribute_of(id.driver, name))
 }

@@ -29,7 +29,7 @@ pub fn count(node: &Node, resource: &str, pods: &[&PodUse]) -> Option<PluginGpus
     let used = used.ceil().to_i64().unwrap_or(i64::MAX);
     let total = allocatable.max(whole(node.capacity.get(resource)));
     let free = allocatable.saturating_sub(used).max(0);
-    let names = || users().map(|pod| pod.name.to_string());
+    let names = || users().map(|pod| &*pod.name);
     let taken = [
         Taken::by(TakenBy::InUse, allocatable - free, names()),
         Taken::by(TakenBy::Unhealthy, total - allocatable, []),

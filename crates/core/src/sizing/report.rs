@@ -264,13 +264,13 @@ impl TakenBy {
 
 impl Taken {
     /// GPUs that somebody has, or something stands against.
-    pub fn by(why: TakenBy, gpus: i64, holders: impl IntoIterator<Item = String>) -> Self {
-        let holders: BTreeSet<String> = holders.into_iter().collect();
+    pub fn by<'a>(why: TakenBy, gpus: i64, holders: impl IntoIterator<Item = &'a str>) -> Self {
+        let holders: BTreeSet<&str> = holders.into_iter().collect();
         Self {
             why,
             gpus,
             more: holders.len().saturating_sub(NAMED_HOLDERS),
-            by: holders.into_iter().take(NAMED_HOLDERS).collect(),
+            by: holders.into_iter().take(NAMED_HOLDERS).map(str::to_owned).collect(),
         }
     }
 }

@@ -26,6 +26,8 @@ pub struct Selectors {
     reads: Option<Reads>,
     /// Answers that were given: 40,000 devices of one kind are evaluated once, not for a third of a second.
     answers: RefCell<HashMap<Kind, Result<bool, NotEvaluable>>>,
+    /// The last of them: the next device is mostly of the same kind, and this one is compared without a copy.
+    last: RefCell<Option<(Kind, Result<bool, NotEvaluable>)>>,
 }
 
 impl Selectors {
@@ -42,6 +44,7 @@ impl Selectors {
         Ok(Self {
             reads: Reads::of(programs.iter().map(|(_, program)| program.expression())),
             answers: RefCell::default(),
+            last: RefCell::default(),
             programs,
             functions: Context::default().with_all(),
             quantity: compile("quantity(text)")?,
@@ -54,12 +57,16 @@ impl Selectors {
         let Some(reads) = &self.reads else {
             return self.evaluate(driver, device);
         };
-        let kind = reads.kind(driver, device);
-        if let Some(known) = self.answers.borrow().get(&kind) {
+        if let Some((kind, known)) = &*self.last.borrow()
+            && reads.is_of(kind, driver, device)
+        {
             return known.clone();
         }
-        let answer = self.evaluate(driver, device);
-        self.answers.borrow_mut().insert(kind, answer.clone());
+        let kind = reads.kind(driver, device);
+        let known = self.answers.borrow().get(&kind).cloned();
+        let answer = known.unwrap_or_else(|| self.evaluate(driver, device));
+        self.answers.borrow_mut().insert(kind.clone(), answer.clone());
+        *self.last.borrow_mut() = Some((kind, answer.clone()));
         answer
     }
 

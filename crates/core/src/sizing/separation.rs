@@ -24,13 +24,16 @@ pub fn selectors(devices: &NodeDevices<'_>) -> Result<Vec<String>, Obstacle> {
 
 /// A class of several kinds of devices: one worker would get a whole GPU, the next a partition of another.
 fn mixed(devices: &NodeDevices<'_>) -> Option<String> {
-    let kinds: BTreeSet<&str> = devices
-        .all()
-        .filter_map(|(id, device)| attribute(&id, device, "type")?.string())
-        .collect();
-    let list = kinds.iter().copied().collect::<Vec<_>>().join(", ");
-    (kinds.len() > 1)
-        .then(|| format!("the DeviceClass holds devices of several types ({list}): use one for whole GPUs"))
+    let kinds = || {
+        let all = devices.all();
+        all.filter_map(|(id, device)| attribute(&id, device, "type")?.string())
+    };
+    let first = kinds().next()?;
+    kinds().any(|kind| kind != first).then(|| {
+        let list = kinds().collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>();
+        let list = list.join(", ");
+        format!("the DeviceClass holds devices of several types ({list}): use one for whole GPUs")
+    })
 }
 
 /// The scheduler does not know that a device is in use through another one of the same GPU, or through a device plugin.

@@ -24,7 +24,7 @@ pub struct Name {
 }
 
 /// Everything that decides on the answer for a device.
-#[derive(Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Kind {
     driver: Box<str>,
     shareable: bool,
@@ -58,6 +58,16 @@ impl Reads {
                 .map(|name| name.capacity(driver, device).cloned())
                 .collect(),
         }
+    }
+
+    /// Whether a device is of a kind.
+    pub fn is_of(&self, kind: &Kind, driver: &str, device: &Device) -> bool {
+        let attributes = self.attributes.iter().map(|name| name.attribute(driver, device));
+        let capacity = self.capacity.iter().map(|name| name.capacity(driver, device));
+        *kind.driver == *driver
+            && kind.shareable == device.shareable
+            && kind.attributes.iter().map(Option::as_ref).eq(attributes)
+            && kind.capacity.iter().map(Option::as_ref).eq(capacity)
     }
 
     fn add(&mut self, expression: &IdedExpr) -> Option<()> {
