@@ -35,11 +35,10 @@ demo *FLAGS: setup build-lab image
 test: setup
     #!/usr/bin/env bash
     set -euo pipefail
-    {{stage}} check just check
     trap wait EXIT # a failure elsewhere must not leave the other behind
-    # Side by side: fuzzing is one thread, and so is the link of a release build. Nothing beside a lab: its API server
-    # did not come up within 90 s next to both.
+    # Fuzzing takes what checks and builds leave over. Nothing beside a lab: its API server did not come up within 90 s.
     {{stage}} fuzz just fuzz & fuzz=$!
+    {{stage}} check just check
     {{stage}} image just build-lab image
     wait $fuzz
     {{stage}} lab just lab-test
@@ -55,7 +54,13 @@ unit *ARGS:
 
 # Feed broken results to the parsers and broken clusters to sizing, each for PERFVAL_FUZZ_SECONDS (default: a few seconds).
 fuzz:
-    cargo test --quiet -p perfval-core --test fuzz_result --test fuzz_sizing -- --nocapture
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cargo test --quiet --test fuzz_result --test fuzz_sizing --no-run
+    cargo test --quiet --test fuzz_result -- --nocapture & result=$!
+    trap 'wait $result' EXIT
+    cargo test --quiet --test fuzz_sizing -- --nocapture
+    wait $result
 
 # Format the code.
 fmt:

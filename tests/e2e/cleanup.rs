@@ -1,20 +1,26 @@
 //! Nothing is removed when the user asks to keep it, and nothing stays otherwise.
 
 use perfval_api::{Phase, Verdict};
-use perfval_e2e::{Gpus, Validation, leftovers, quick};
+use perfval_e2e::{Gpus, Lab, Validation, leftovers, quick};
 use serde_json::json;
 
 use crate::ready;
 
 #[tokio::test]
-async fn everything_is_kept_while_the_annotation_is_set() {
+async fn an_object_deleted_while_benchmarking_leaves_nothing() {
     let (lab, _operator) = ready().await;
-    let namespace = lab.namespace("e2e-keep").await;
-    let mut manifest = quick("keep", &namespace);
-    manifest["metadata"]["annotations"] = json!({"perfvalidation.dev/no-cleanup": "true"});
+    let namespace = lab.namespace("e2e-delete").await;
+    let mut manifest = quick("deleted", &namespace);
+    manifest["spec"]["benchmark"]["minRequests"] = json!(5000);
     let run = Validation::create(&lab, manifest).await;
-    let status = run.ends(Verdict::Passed).await;
+    run.phase(Phase::Benchmarking).await;
+    run.delete().await;
+    assert_eq!(Gpus::count(&lab).await.free(), 8);
+}
 
+/// A run of two GPUs that passed with the annotation `no-cleanup`: everything is there until the annotation is removed.
+pub async fn kept_while_the_annotation_is_set(lab: &Lab, run: &Validation) {
+    let status = run.status().await.expect("a status");
     let cleaned = status
         .conditions
         .iter()
@@ -24,12 +30,12 @@ async fn everything_is_kept_while_the_annotation_is_set() {
         (cleaned.status.as_str(), cleaned.reason.as_str()),
         ("False", "NoCleanupRequested")
     );
-    let kept = leftovers(&lab, &namespace, "keep").await;
+    let kept = leftovers(lab, &run.namespace, &run.name).await;
     assert!(
         kept.iter().any(|name| name.contains("dynamographdeployment")),
         "{kept:?}"
     );
-    assert_eq!(Gpus::count(&lab).await.free(), 6);
+    assert_eq!(Gpus::count(lab).await.free(), 6);
 
     run.annotate("perfvalidation.dev/no-cleanup", None).await;
     let status = run
@@ -47,18 +53,5 @@ async fn everything_is_kept_while_the_annotation_is_set() {
         "a cleanup does not change the verdict"
     );
     run.left_nothing().await;
-    assert_eq!(Gpus::count(&lab).await.free(), 8);
-    run.delete().await;
-}
-
-#[tokio::test]
-async fn an_object_deleted_while_benchmarking_leaves_nothing() {
-    let (lab, _operator) = ready().await;
-    let namespace = lab.namespace("e2e-delete").await;
-    let mut manifest = quick("deleted", &namespace);
-    manifest["spec"]["benchmark"]["minRequests"] = json!(5000);
-    let run = Validation::create(&lab, manifest).await;
-    run.phase(Phase::Benchmarking).await;
-    run.delete().await;
-    assert_eq!(Gpus::count(&lab).await.free(), 8);
+    assert_eq!(Gpus::count(lab).await.free(), 8);
 }

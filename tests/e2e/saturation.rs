@@ -59,7 +59,7 @@ async fn a_saturated_node_is_waited_for_and_then_reported() {
         "--timeout=60s",
     ])
     .await;
-    run.ends(Verdict::Passed).await;
+    run.until("it has its GPUs", |status| status.placement.is_some()).await;
     run.delete().await;
 }
 

@@ -4,6 +4,7 @@ use perfval_api::{Phase, TrialOutcome, Verdict};
 use perfval_e2e::{Audit, Gpus, Validation, quick};
 use serde_json::json;
 
+use super::cleanup;
 use crate::ready;
 
 #[tokio::test]
@@ -91,6 +92,7 @@ async fn a_healthy_node_passes_and_shows_its_numbers() {
     }
 
     // The same object runs again when it is asked to.
+    run.annotate("perfvalidation.dev/no-cleanup", Some("true")).await;
     run.annotate("perfvalidation.dev/rerun", Some("again")).await;
     let rerun = run.until("run 2 is over", |status| {
         status.phase == Some(Phase::Completed) && status.run.as_ref().is_some_and(|run| run.number == 2)
@@ -102,6 +104,7 @@ async fn a_healthy_node_passes_and_shows_its_numbers() {
         Some("again")
     );
     assert_eq!((status.history.len(), status.history[0].run), (1, 1));
+    cleanup::kept_while_the_annotation_is_set(&lab, &run).await;
     run.delete().await;
 }
 

@@ -6,10 +6,10 @@
 mod amounts;
 mod claim;
 mod dump;
+mod interned;
 mod node;
 mod pod;
 mod slice;
-mod strings;
 
 use k8s_openapi::api::core::v1::{LimitRange, ResourceQuota};
 use k8s_openapi::api::resource::v1::DeviceClass;
@@ -17,10 +17,10 @@ use k8s_openapi::api::resource::v1::DeviceClass;
 pub use amounts::Amounts;
 pub use claim::{ClaimUse, HeldDevice};
 pub use dump::{Dump, DumpError, Saved};
+pub use interned::Interned;
 pub use node::Node;
 pub use pod::PodUse;
 pub use slice::{Attribute, Consumption, Counter, Device, Slice, Taint, Target};
-pub use strings::Strings;
 
 use crate::seen::Seen;
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use fastrand::Rng;
 use perfval_api::{PerfValidationSpec, PlacementStatus};
 use perfval_core::Seen;
-use perfval_core::inventory::{ClaimUse, Inventory, Node, PodUse, Slice, Strings};
+use perfval_core::inventory::{ClaimUse, Interned, Inventory, Node, PodUse, Slice};
 use perfval_core::sizing::{NodeReport, Sizing, explain, intruder, warnings};
 use perfval_testkit::fuzz;
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, GPU_DRIVER, NodeBuilder, PodBuilder, SliceBuilder, gpu};
@@ -272,7 +272,7 @@ fn is_kept(plan: &PlacementStatus, inventory: &Inventory, reports: &[NodeReport]
 
 /// What the operator makes of lists of these objects.
 fn read(objects: &[Value]) -> Result<Inventory, serde_json::Error> {
-    let strings = &mut Strings::default();
+    let interned = &mut Interned::default();
     let class: Vec<_> = all(objects, "DeviceClass")?;
     let slices: Vec<_> = all(objects, "ResourceSlice")?;
     let nodes: Vec<_> = all(objects, "Node")?;
@@ -281,21 +281,21 @@ fn read(objects: &[Value]) -> Result<Inventory, serde_json::Error> {
     let requests: Vec<_> = all(objects, "BindRequest")?;
     let promises: Result<Vec<Option<ClaimUse>>, _> = requests
         .iter()
-        .map(|request| ClaimUse::promised(request, strings))
+        .map(|request| ClaimUse::promised(request, interned))
         .collect();
     Ok(Inventory {
         device_class: class.into_iter().next().map_or(Seen::Absent, Seen::Present),
-        slices: Seen::Present(slices.iter().map(|slice| Slice::read(slice, strings)).collect()),
+        slices: Seen::Present(slices.iter().map(|slice| Slice::read(slice, interned)).collect()),
         taint_rules: Seen::Present(all(objects, "DeviceTaintRule")?),
-        nodes: Seen::Present(nodes.iter().map(|node| Node::read(node, strings)).collect()),
-        pods: Seen::Present(pods.iter().filter_map(|pod| PodUse::read(pod, strings)).collect()),
+        nodes: Seen::Present(nodes.iter().map(|node| Node::read(node, interned)).collect()),
+        pods: Seen::Present(pods.iter().filter_map(|pod| PodUse::read(pod, interned)).collect()),
         quotas: Seen::Present(all(objects, "ResourceQuota")?),
         limit_ranges: Seen::Present(all(objects, "LimitRange")?),
         promises: Seen::Present(promises?.into_iter().flatten().collect()),
         claims: Seen::Present(
             claims
                 .iter()
-                .filter_map(|claim| ClaimUse::read(claim, strings))
+                .filter_map(|claim| ClaimUse::read(claim, interned))
                 .collect(),
         ),
     })

@@ -4,10 +4,12 @@ mod machine {
     pub mod arrows;
     pub mod laws;
     pub mod line;
+    pub mod moments;
     pub mod races;
     pub mod settling;
     pub mod size;
     pub mod story;
     pub mod telling;
     pub mod two_ledgers;
+    pub mod waiting;
 }

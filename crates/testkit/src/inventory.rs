@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::{LimitRange, Node, Pod, ResourceQuota};
 use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceSlice};
 use kube::core::DynamicObject;
 use perfval_core::Seen;
-use perfval_core::inventory::{self, ClaimUse, Inventory, PodUse, Slice, Strings};
+use perfval_core::inventory::{self, ClaimUse, Interned, Inventory, PodUse, Slice};
 use serde_json::{Value, from_value, json};
 
 pub use claim::ClaimBuilder;
@@ -189,23 +189,23 @@ impl Cluster {
     /// # Panics
     /// If a test's own object is malformed.
     pub fn inventory(&self) -> Inventory {
-        let strings = &mut Strings::default();
-        let slices = self.slices.iter().map(|slice| Slice::read(slice, strings)).collect();
+        let interned = &mut Interned::default();
+        let slices = self.slices.iter().map(|slice| Slice::read(slice, interned)).collect();
         let nodes = self
             .nodes
             .iter()
-            .map(|node| inventory::Node::read(node, strings))
+            .map(|node| inventory::Node::read(node, interned))
             .collect();
-        let pods = self.pods.iter().filter_map(|pod| PodUse::read(pod, strings)).collect();
+        let pods = self.pods.iter().filter_map(|pod| PodUse::read(pod, interned)).collect();
         let claims = self
             .claims
             .iter()
-            .filter_map(|claim| ClaimUse::read(claim, strings))
+            .filter_map(|claim| ClaimUse::read(claim, interned))
             .collect();
         let promises = self
             .bind_requests
             .iter()
-            .filter_map(|request| ClaimUse::promised(request, strings).expect("the builder writes what is read"))
+            .filter_map(|request| ClaimUse::promised(request, interned).expect("the builder writes what is read"))
             .collect();
         Inventory {
             device_class: self.class.clone(),

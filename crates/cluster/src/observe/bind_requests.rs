@@ -2,14 +2,14 @@
 
 use kube::api::{Api, ListParams};
 use kube::core::{ApiResource, DynamicObject, ResourceExt as _};
-use perfval_core::inventory::{ClaimUse, Strings};
+use perfval_core::inventory::{ClaimUse, Interned};
 
 use crate::Cluster;
 use crate::call::{Read, Unread, read};
 
 impl Cluster {
     /// Absent where KAI's scheduler is not installed.
-    pub(super) async fn bind_requests(&self, strings: &mut Strings) -> Read<Vec<ClaimUse>> {
+    pub(super) async fn bind_requests(&self, interned: &mut Interned) -> Read<Vec<ClaimUse>> {
         let resource = ApiResource {
             group: "scheduling.run.ai".into(),
             version: "v1alpha2".into(),
@@ -20,7 +20,7 @@ impl Cluster {
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
         let reduce = |request: DynamicObject| {
             let unread = |error| format!("BindRequest {}: {error}", request.name_any());
-            ClaimUse::promised(&request, strings).map_err(unread).transpose()
+            ClaimUse::promised(&request, interned).map_err(unread).transpose()
         };
         let list = self
             .list_reduced(api.resource_url(), ListParams::default(), reduce)

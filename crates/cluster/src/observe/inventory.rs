@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{LimitRange, Node, Pod, ResourceQuota};
 use k8s_openapi::api::resource::v1::{ResourceClaim, ResourceSlice};
 use kube::api::{Api, ListParams};
 use perfval_core::Run;
-use perfval_core::inventory::{self, ClaimUse, Inventory, PodUse, Slice, Strings};
+use perfval_core::inventory::{self, ClaimUse, Interned, Inventory, PodUse, Slice};
 use perfval_core::resource_api::VERSIONS;
 use serde_json::Value;
 
@@ -21,14 +21,14 @@ impl Cluster {
         let class = run.spec().placement.device_class_name.as_str();
         let quotas: Api<ResourceQuota> = Api::namespaced(self.client.clone(), run.namespace());
         let limit_ranges: Api<LimitRange> = Api::namespaced(self.client.clone(), run.namespace());
-        let strings = &mut Strings::default();
+        let interned = &mut Interned::default();
         // A struct's fields are evaluated in the order in which they are written here.
         Inventory {
             device_class: seen(self.device_class(class).await),
-            slices: seen(self.slices(strings).await),
+            slices: seen(self.slices(interned).await),
             taint_rules: seen(self.taint_rules().await),
-            nodes: seen(self.nodes(strings).await),
-            pods: seen(self.pods_of_nodes(strings).await),
+            nodes: seen(self.nodes(interned).await),
+            pods: seen(self.pods_of_nodes(interned).await),
             quotas: seen(read(
                 "list ResourceQuotas",
                 self.list(&quotas, ListParams::default()).await,
@@ -37,12 +37,12 @@ impl Cluster {
                 "list LimitRanges",
                 self.list(&limit_ranges, ListParams::default()).await,
             )),
-            promises: seen(self.bind_requests(strings).await),
-            claims: seen(self.claims(strings).await),
+            promises: seen(self.bind_requests(interned).await),
+            claims: seen(self.claims(interned).await),
         }
     }
 
-    async fn slices(&self, strings: &mut Strings) -> Read<Vec<Slice>> {
+    async fn slices(&self, interned: &mut Interned) -> Read<Vec<Slice>> {
         let wanted = Wanted {
             call: "list ResourceSlices",
             versions: &VERSIONS,
@@ -50,7 +50,7 @@ impl Cluster {
             namespace: None,
             params: ListParams::default(),
         };
-        let reduce = |slice: ResourceSlice| Some(Slice::read(&slice, strings));
+        let reduce = |slice: ResourceSlice| Some(Slice::read(&slice, interned));
         self.list_served(wanted, reduce).await
     }
 
@@ -66,9 +66,9 @@ impl Cluster {
         self.list_served(wanted, Some).await
     }
 
-    async fn nodes(&self, strings: &mut Strings) -> Read<Vec<inventory::Node>> {
+    async fn nodes(&self, interned: &mut Interned) -> Read<Vec<inventory::Node>> {
         let api: Api<Node> = Api::all(self.client.clone());
-        let reduce = |node: Node| Some(inventory::Node::read(&node, strings));
+        let reduce = |node: Node| Some(inventory::Node::read(&node, interned));
         read(
             "list Nodes",
             self.list_reduced(api.resource_url(), ListParams::default(), reduce)
@@ -76,17 +76,17 @@ impl Cluster {
         )
     }
 
-    async fn pods_of_nodes(&self, strings: &mut Strings) -> Read<Vec<PodUse>> {
+    async fn pods_of_nodes(&self, interned: &mut Interned) -> Read<Vec<PodUse>> {
         let api: Api<Pod> = Api::all(self.client.clone());
         let running = ListParams::default().fields("status.phase!=Succeeded,status.phase!=Failed");
-        let reduce = |pod: Pod| PodUse::read(&pod, strings);
+        let reduce = |pod: Pod| PodUse::read(&pod, interned);
         read(
             "list Pods",
             self.list_reduced(api.resource_url(), running, reduce).await,
         )
     }
 
-    async fn claims(&self, strings: &mut Strings) -> Read<Vec<ClaimUse>> {
+    async fn claims(&self, interned: &mut Interned) -> Read<Vec<ClaimUse>> {
         let wanted = Wanted {
             call: "list ResourceClaims",
             versions: &VERSIONS,
@@ -94,7 +94,7 @@ impl Cluster {
             namespace: None,
             params: ListParams::default(),
         };
-        let reduce = |claim: ResourceClaim| ClaimUse::read(&claim, strings);
+        let reduce = |claim: ResourceClaim| ClaimUse::read(&claim, interned);
         self.list_served(wanted, reduce).await
     }
 }

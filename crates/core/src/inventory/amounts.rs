@@ -5,39 +5,39 @@ use k8s_openapi::api::core::v1::ResourceRequirements;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use rust_decimal::Decimal;
 
-use super::Strings;
+use super::Interned;
 use crate::quantity;
 
 /// Amounts by resource name, sorted by name; a resource that is not listed is zero.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Amounts(Vec<(Arc<str>, Decimal)>);
 
 impl Amounts {
     /// What is asked for. An amount that cannot be read counts as more than any node has, and a negative one as nothing.
-    pub fn read(quantities: Option<&BTreeMap<String, Quantity>>, strings: &mut Strings) -> Self {
-        Self::read_or(quantities, Decimal::MAX, strings)
+    pub fn read(quantities: Option<&BTreeMap<String, Quantity>>, interned: &mut Interned) -> Self {
+        Self::read_or(quantities, Decimal::MAX, interned)
     }
 
     /// What is offered. An amount that cannot be read counts as nothing.
-    pub fn offered(quantities: Option<&BTreeMap<String, Quantity>>, strings: &mut Strings) -> Self {
-        Self::read_or(quantities, Decimal::ZERO, strings)
+    pub fn offered(quantities: Option<&BTreeMap<String, Quantity>>, interned: &mut Interned) -> Self {
+        Self::read_or(quantities, Decimal::ZERO, interned)
     }
 
-    fn read_or(quantities: Option<&BTreeMap<String, Quantity>>, unreadable: Decimal, strings: &mut Strings) -> Self {
+    fn read_or(quantities: Option<&BTreeMap<String, Quantity>>, unreadable: Decimal, interned: &mut Interned) -> Self {
         let amount = |text: &str| quantity::parse(text).unwrap_or(unreadable).max(Decimal::ZERO);
         let amounts = quantities
             .into_iter()
             .flatten()
-            .map(|(name, Quantity(text))| (strings.share(name), amount(text)));
+            .map(|(name, Quantity(text))| (interned.share(name), amount(text)));
         Self(amounts.collect())
     }
 
     /// The requests of a container; a limit stands in where there is no request.
-    pub fn requests(resources: Option<&ResourceRequirements>, strings: &mut Strings) -> Self {
-        let mut all = Self::read(resources.and_then(|resources| resources.limits.as_ref()), strings);
+    pub fn requests(resources: Option<&ResourceRequirements>, interned: &mut Interned) -> Self {
+        let mut all = Self::read(resources.and_then(|resources| resources.limits.as_ref()), interned);
         all.replace(&Self::read(
             resources.and_then(|resources| resources.requests.as_ref()),
-            strings,
+            interned,
         ));
         all
     }
@@ -114,11 +114,11 @@ mod tests {
     #[test]
     fn an_unreadable_amount_never_makes_room() {
         let quantities = BTreeMap::from([("cpu".to_owned(), Quantity("12 cores".to_owned()))]);
-        let mut total = Amounts::read(Some(&quantities), &mut Strings::default());
+        let mut total = Amounts::read(Some(&quantities), &mut Interned::default());
         total.add(&total.clone());
         assert_eq!(total.get("cpu"), Decimal::MAX);
         assert_eq!(total.get("memory"), Decimal::ZERO);
-        let offered = Amounts::offered(Some(&quantities), &mut Strings::default());
+        let offered = Amounts::offered(Some(&quantities), &mut Interned::default());
         assert_eq!(offered.get("cpu"), Decimal::ZERO);
     }
 }

@@ -4,7 +4,7 @@ use k8s_openapi::api::resource::v1::{AllocationResult, DeviceRequestAllocationRe
 use kube::core::DynamicObject;
 use serde::Deserialize;
 
-use super::Strings;
+use super::Interned;
 
 /// A `ResourceClaim` that holds devices, whoever reserved it and whether or not it is being deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,14 +30,14 @@ pub struct HeldDevice {
 
 impl ClaimUse {
     /// What a claim holds; `None` for one that holds nothing. Admin access takes nothing.
-    pub fn read(claim: &ResourceClaim, strings: &mut Strings) -> Option<Self> {
+    pub fn read(claim: &ResourceClaim, interned: &mut Interned) -> Option<Self> {
         let allocation = claim.status.as_ref()?.allocation.as_ref()?;
-        Self::of(claim, [allocation], strings)
+        Self::of(claim, [allocation], interned)
     }
 
     /// What a `BindRequest` of KAI's scheduler promises to a pod; `None` once it is bound or given up. Its binder writes
     /// the claims only later.
-    pub fn promised(request: &DynamicObject, strings: &mut Strings) -> Result<Option<Self>, serde_json::Error> {
+    pub fn promised(request: &DynamicObject, interned: &mut Interned) -> Result<Option<Self>, serde_json::Error> {
         if matches!(request.data["status"]["phase"].as_str(), Some("Succeeded" | "Failed")) {
             return Ok(None);
         }
@@ -45,13 +45,13 @@ impl ClaimUse {
             Deserialize::deserialize(&request.data["spec"]["resourceClaimAllocations"])?;
         let promises = promises.unwrap_or_default();
         let allocations = promises.iter().filter_map(|promise| promise.allocation.as_ref());
-        Ok(Self::of(request, allocations, strings))
+        Ok(Self::of(request, allocations, interned))
     }
 
     fn of<'a>(
         owner: &impl kube::ResourceExt,
         allocations: impl IntoIterator<Item = &'a AllocationResult>,
-        strings: &mut Strings,
+        interned: &mut Interned,
     ) -> Option<Self> {
         let devices = allocations
             .into_iter()
@@ -59,7 +59,7 @@ impl ClaimUse {
         let held: Box<[HeldDevice]> = devices
             .flat_map(|devices| devices.results.iter().flatten())
             .filter(|result| result.admin_access != Some(true))
-            .map(|result| held(result, strings))
+            .map(|result| held(result, interned))
             .collect();
         (!held.is_empty()).then(|| Self {
             name: format!("{}/{}", owner.namespace().unwrap_or_default(), owner.name_any()).into(),
@@ -74,11 +74,11 @@ struct Promise {
     allocation: Option<AllocationResult>,
 }
 
-fn held(result: &DeviceRequestAllocationResult, strings: &mut Strings) -> HeldDevice {
+fn held(result: &DeviceRequestAllocationResult, interned: &mut Interned) -> HeldDevice {
     HeldDevice {
-        driver: strings.share(&result.driver),
-        pool: strings.share(&result.pool),
-        device: strings.share(&result.device),
+        driver: interned.share(&result.driver),
+        pool: interned.share(&result.pool),
+        device: interned.share(&result.device),
         shared: result.share_id.is_some(),
     }
 }

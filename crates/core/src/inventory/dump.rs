@@ -8,7 +8,7 @@ use perfval_api::PerfValidationStatus;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{ClaimUse, Inventory, Node, PodUse, Slice, Strings};
+use super::{ClaimUse, Interned, Inventory, Node, PodUse, Slice};
 use crate::machine;
 use crate::observed::OtherRun;
 use crate::resource_api::AsV1;
@@ -30,7 +30,7 @@ const OPTIONAL: [(&str, &str); 8] = [
 /// Objects of a cluster that were saved before, in any order.
 #[derive(Debug, Default)]
 pub struct Dump {
-    strings: Strings,
+    interned: Interned,
     classes: Vec<DeviceClass>,
     slices: Vec<Slice>,
     taint_rules: Vec<Value>,
@@ -126,15 +126,15 @@ impl Dump {
         match kind {
             "Node" => self
                 .nodes
-                .push(Node::read(&read::<v1::Node>(kind, object)?, &mut self.strings)),
+                .push(Node::read(&read::<v1::Node>(kind, object)?, &mut self.interned)),
             "Pod" => self.add_pod(&read(kind, object)?),
             "ResourceSlice" => {
                 let AsV1(slice) = read(kind, object)?;
-                self.slices.push(Slice::read(&slice, &mut self.strings));
+                self.slices.push(Slice::read(&slice, &mut self.interned));
             }
             "ResourceClaim" => {
                 let AsV1(claim) = read(kind, object)?;
-                self.claims.extend(ClaimUse::read(&claim, &mut self.strings));
+                self.claims.extend(ClaimUse::read(&claim, &mut self.interned));
             }
             "DeviceClass" => {
                 let AsV1(class) = read(kind, object)?;
@@ -145,7 +145,7 @@ impl Dump {
             "LimitRange" => self.limit_ranges.push(read(kind, object)?),
             "BindRequest" => {
                 let request: DynamicObject = read(kind, object)?;
-                let promised = ClaimUse::promised(&request, &mut self.strings);
+                let promised = ClaimUse::promised(&request, &mut self.interned);
                 self.promises.extend(promised.map_err(|why| DumpError::Malformed {
                     kind: kind.to_owned(),
                     name: request.name_any(),
@@ -159,7 +159,7 @@ impl Dump {
     }
 
     fn add_pod(&mut self, pod: &Pod) {
-        let used = PodUse::read(pod, &mut self.strings);
+        let used = PodUse::read(pod, &mut self.interned);
         let asks = pod.spec.as_ref().and_then(|spec| spec.resource_claims.as_ref());
         if self.claim_user.is_none() && asks.is_some_and(|claims| !claims.is_empty()) {
             self.claim_user = used

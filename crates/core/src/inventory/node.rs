@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{self, Taint};
 
-use super::{Amounts, Strings};
+use super::{Amounts, Interned};
 
 /// A node.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,21 +27,21 @@ pub struct Node {
 
 impl Node {
     /// What sizing needs of a node.
-    pub fn read(node: &v1::Node, strings: &mut Strings) -> Self {
+    pub fn read(node: &v1::Node, interned: &mut Interned) -> Self {
         let (spec, status) = (node.spec.as_ref(), node.status.as_ref());
         let labels = node.metadata.labels.iter().flatten();
         let mut conditions = status.into_iter().flat_map(|status| status.conditions.iter().flatten());
         Self {
-            name: strings.share(node.metadata.name.as_deref().unwrap_or_default()),
+            name: interned.share(node.metadata.name.as_deref().unwrap_or_default()),
             labels: labels
-                .map(|(key, value)| (strings.share(key), strings.share(value)))
+                .map(|(key, value)| (interned.share(key), interned.share(value)))
                 .collect(),
             taints: spec.and_then(|spec| spec.taints.clone()).unwrap_or_default().into(),
             ready: conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True"),
             unschedulable: spec.and_then(|spec| spec.unschedulable) == Some(true),
             deleting: node.metadata.deletion_timestamp.is_some(),
-            allocatable: Amounts::offered(status.and_then(|status| status.allocatable.as_ref()), strings).trimmed(),
-            capacity: Amounts::offered(status.and_then(|status| status.capacity.as_ref()), strings).trimmed(),
+            allocatable: Amounts::offered(status.and_then(|status| status.allocatable.as_ref()), interned).trimmed(),
+            capacity: Amounts::offered(status.and_then(|status| status.capacity.as_ref()), interned).trimmed(),
         }
     }
 

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{
 };
 use kube::ResourceExt as _;
 
-use super::{Amounts, Strings};
+use super::{Amounts, Interned};
 
 /// A pod that takes room on a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,14 +15,14 @@ pub struct PodUse {
     /// The node that it is bound to, or that the scheduler has nominated for it.
     pub node: Arc<str>,
     /// What it takes there. Extended resources that a claim serves (KEP-5004) are the claim's, not the pod's.
-    pub requests: Amounts,
+    pub requests: Arc<Amounts>,
     /// Devices of device plugins that the kubelet says it has, by resource (Kubernetes 1.36 and later).
     pub devices: Box<[(Arc<str>, Box<str>)]>,
 }
 
 impl PodUse {
     /// What a pod takes of its node; `None` for one that has none or is over. Terminating pods still take theirs.
-    pub fn read(pod: &Pod, strings: &mut Strings) -> Option<Self> {
+    pub fn read(pod: &Pod, interned: &mut Interned) -> Option<Self> {
         let status = pod.status.as_ref();
         if status.is_some_and(|status| matches!(status.phase.as_deref(), Some("Succeeded" | "Failed"))) {
             return None;
@@ -30,11 +30,12 @@ impl PodUse {
         let bound = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
         let nominated = || status.and_then(|status| status.nominated_node_name.as_deref());
         let node = named(bound).or_else(|| named(nominated()))?;
+        let requests = effective_request(pod, interned).trimmed();
         Some(Self {
             name: format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any()).into(),
-            node: strings.share(node),
-            requests: effective_request(pod, strings).trimmed(),
-            devices: plugin_devices(status, strings),
+            node: interned.share(node),
+            requests: interned.share_amounts(requests),
+            devices: plugin_devices(status, interned),
         })
     }
 
@@ -45,7 +46,7 @@ impl PodUse {
     }
 }
 
-fn plugin_devices(status: Option<&PodStatus>, strings: &mut Strings) -> Box<[(Arc<str>, Box<str>)]> {
+fn plugin_devices(status: Option<&PodStatus>, interned: &mut Interned) -> Box<[(Arc<str>, Box<str>)]> {
     let containers = status.into_iter().flat_map(|status| {
         let lists = [&status.container_statuses, &status.init_container_statuses];
         lists.into_iter().flatten().flatten()
@@ -54,7 +55,7 @@ fn plugin_devices(status: Option<&PodStatus>, strings: &mut Strings) -> Box<[(Ar
     let mut devices = Vec::new();
     for of_resource in of_resources.filter(|of_resource| !of_resource.name.starts_with("claim:")) {
         let ids = of_resource.resources.iter().flatten();
-        devices.extend(ids.map(|device| (strings.share(&of_resource.name), device.resource_id.as_str().into())));
+        devices.extend(ids.map(|device| (interned.share(&of_resource.name), device.resource_id.as_str().into())));
     }
     devices.into()
 }
@@ -65,7 +66,7 @@ fn named(node: Option<&str>) -> Option<&str> {
 
 /// What the scheduler counts for a pod: containers and sidecars together, or the largest moment of its start, plus the
 /// overhead of its runtime class. A request for the whole pod stands for the sum.
-fn effective_request(pod: &Pod, strings: &mut Strings) -> Amounts {
+fn effective_request(pod: &Pod, interned: &mut Interned) -> Amounts {
     let Some(spec) = &pod.spec else {
         return Amounts::default();
     };
@@ -73,7 +74,7 @@ fn effective_request(pod: &Pod, strings: &mut Strings) -> Amounts {
     let mut sidecars = Amounts::default();
     let mut start = Amounts::default();
     for container in spec.init_containers.iter().flatten() {
-        let mut moment = containers.request(container, strings);
+        let mut moment = containers.request(container, interned);
         if container.restart_policy.as_deref() == Some("Always") {
             sidecars.add(&moment);
             moment.clone_from(&sidecars);
@@ -84,17 +85,17 @@ fn effective_request(pod: &Pod, strings: &mut Strings) -> Amounts {
     }
     let mut total = sidecars;
     for container in &spec.containers {
-        total.add(&containers.request(container, strings));
+        total.add(&containers.request(container, interned));
     }
     total.raise(&start);
-    total.replace(&of_whole_pod(spec.resources.as_ref(), strings));
-    total.add(&Amounts::read(spec.overhead.as_ref(), strings));
+    total.replace(&of_whole_pod(spec.resources.as_ref(), interned));
+    total.add(&Amounts::read(spec.overhead.as_ref(), interned));
     total
 }
 
 /// Only these can be asked for a pod as a whole; the scheduler looks away from all others there.
-fn of_whole_pod(resources: Option<&ResourceRequirements>, strings: &mut Strings) -> Amounts {
-    let mut asked = Amounts::requests(resources, strings);
+fn of_whole_pod(resources: Option<&ResourceRequirements>, interned: &mut Interned) -> Amounts {
+    let mut asked = Amounts::requests(resources, interned);
     asked.retain(|name| matches!(name, "cpu" | "memory") || name.starts_with("hugepages-"));
     asked
 }
@@ -122,11 +123,14 @@ impl<'a> Containers<'a> {
     }
 
     /// The most of what a container asks for, was promised and has: a resize in place takes its time.
-    fn request(&self, container: &Container, strings: &mut Strings) -> Amounts {
-        let mut request = Amounts::requests(container.resources.as_ref(), strings);
+    fn request(&self, container: &Container, interned: &mut Interned) -> Amounts {
+        let mut request = Amounts::requests(container.resources.as_ref(), interned);
         if let Some(status) = self.status_of(&container.name) {
-            let mut has = Amounts::read(status.resources.as_ref().and_then(|has| has.requests.as_ref()), strings);
-            has.raise(&Amounts::read(status.allocated_resources.as_ref(), strings));
+            let mut has = Amounts::read(
+                status.resources.as_ref().and_then(|has| has.requests.as_ref()),
+                interned,
+            );
+            has.raise(&Amounts::read(status.allocated_resources.as_ref(), interned));
             if self.resize_is_infeasible {
                 request.replace(&has);
             } else {
@@ -171,7 +175,7 @@ mod tests {
         let mut bound = pod.clone();
         bound["metadata"] = json!({ "name": "p" });
         bound["spec"]["nodeName"] = json!("n1");
-        let pod_use = PodUse::read(&from_value(bound).unwrap(), &mut Strings::default());
+        let pod_use = PodUse::read(&from_value(bound).unwrap(), &mut Interned::default());
         let amount = pod_use.map(|pod| pod.requests.get(resource));
         assert_eq!(amount, quantity::parse(expected), "{pod}");
     }
@@ -277,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_pod_takes_room_from_its_nomination_until_it_is_over() {
-        let read = |pod: Value| PodUse::read(&from_value(pod).unwrap(), &mut Strings::default());
+        let read = |pod: Value| PodUse::read(&from_value(pod).unwrap(), &mut Interned::default());
         let pod = |spec: Value, status: Value| json!({ "metadata": { "name": "p", "namespace": "ns", "deletionTimestamp": "2026-11-20T10:00:00Z" }, "spec": spec, "status": status });
         let bound = || json!({ "nodeName": "n1", "containers": [] });
         let free = || json!({ "nodeName": "", "containers": [] });

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::NodeSelector;
 use k8s_openapi::api::resource::v1::{self, DeviceAttribute, ResourceSlice};
 use rust_decimal::Decimal;
 
-use super::Strings;
+use super::Interned;
 use crate::quantity;
 
 /// A `ResourceSlice`: devices of one pool, or the counters that they share.
@@ -108,29 +108,29 @@ pub struct Counter {
 
 impl Slice {
     /// What sizing needs of a slice.
-    pub fn read(slice: &ResourceSlice, strings: &mut Strings) -> Self {
+    pub fn read(slice: &ResourceSlice, interned: &mut Interned) -> Self {
         let spec = &slice.spec;
         let counters = spec.shared_counters.iter().flatten();
         Self {
             name: slice.metadata.name.as_deref().unwrap_or_default().into(),
-            driver: strings.share(&spec.driver),
-            pool: strings.share(&spec.pool.name),
+            driver: interned.share(&spec.driver),
+            pool: interned.share(&spec.pool.name),
             generation: spec.pool.generation,
             slice_count: spec.pool.resource_slice_count,
             target: Target {
                 all_nodes: spec.all_nodes == Some(true),
-                node_name: spec.node_name.as_deref().map(|name| strings.share(name)),
+                node_name: spec.node_name.as_deref().map(|name| interned.share(name)),
                 node_selector: spec.node_selector.clone().map(Box::new),
             },
             target_per_device: spec.per_device_node_selection == Some(true),
             shared_counters: counters
-                .map(|set| Consumption::read(&set.name, &set.counters, strings))
+                .map(|set| Consumption::read(&set.name, &set.counters, interned))
                 .collect(),
             devices: spec
                 .devices
                 .iter()
                 .flatten()
-                .map(|device| Device::read(device, strings))
+                .map(|device| Device::read(device, interned))
                 .collect(),
         }
     }
@@ -138,33 +138,33 @@ impl Slice {
 
 impl Device {
     /// What sizing needs of a device.
-    pub fn read(device: &v1::Device, strings: &mut Strings) -> Self {
+    pub fn read(device: &v1::Device, interned: &mut Interned) -> Self {
         let attributes = device.attributes.iter().flatten();
         let capacity = device.capacity.iter().flatten();
         let consumed = device.consumes_counters.iter().flatten();
         let taints = device.taints.iter().flatten();
         let target = Target {
             all_nodes: device.all_nodes == Some(true),
-            node_name: device.node_name.as_deref().map(|name| strings.share(name)),
+            node_name: device.node_name.as_deref().map(|name| interned.share(name)),
             node_selector: device.node_selector.clone().map(Box::new),
         };
         Self {
-            name: strings.share(&device.name),
+            name: interned.share(&device.name),
             attributes: attributes
-                .map(|(name, value)| (strings.share(name), Attribute::read(value, strings)))
+                .map(|(name, value)| (interned.share(name), Attribute::read(value, interned)))
                 .collect(),
             capacity: capacity
-                .map(|(name, amount)| (strings.share(name), strings.share(&amount.value.0)))
+                .map(|(name, amount)| (interned.share(name), interned.share(&amount.value.0)))
                 .collect(),
             taints: taints
                 .map(|taint| Taint {
-                    key: strings.share(&taint.key),
-                    value: taint.value.as_deref().map(|value| strings.share(value)),
-                    effect: strings.share(&taint.effect),
+                    key: interned.share(&taint.key),
+                    value: taint.value.as_deref().map(|value| interned.share(value)),
+                    effect: interned.share(&taint.effect),
                 })
                 .collect(),
             consumes: consumed
-                .map(|consumed| Consumption::read(&consumed.counter_set, &consumed.counters, strings))
+                .map(|consumed| Consumption::read(&consumed.counter_set, &consumed.counters, interned))
                 .collect(),
             shareable: device.allow_multiple_allocations == Some(true),
             binds_later: device
@@ -196,12 +196,12 @@ impl Device {
 }
 
 impl Attribute {
-    fn read(attribute: &DeviceAttribute, strings: &mut Strings) -> Self {
+    fn read(attribute: &DeviceAttribute, interned: &mut Interned) -> Self {
         match attribute {
             DeviceAttribute {
                 version: Some(text), ..
-            } => Self::Version(strings.share(text)),
-            DeviceAttribute { string: Some(text), .. } => Self::String(strings.share(text)),
+            } => Self::Version(interned.share(text)),
+            DeviceAttribute { string: Some(text), .. } => Self::String(interned.share(text)),
             DeviceAttribute { int: Some(number), .. } => Self::Int(*number),
             DeviceAttribute { bool: Some(truth), .. } => Self::Bool(*truth),
             _ => Self::Unknown,
@@ -226,14 +226,14 @@ impl Attribute {
 }
 
 impl Consumption {
-    fn read(set: &str, counters: &std::collections::BTreeMap<String, v1::Counter>, strings: &mut Strings) -> Self {
+    fn read(set: &str, counters: &std::collections::BTreeMap<String, v1::Counter>, interned: &mut Interned) -> Self {
         let value = |text: &str| quantity::parse(text).ok_or_else(|| text.into());
         Self {
-            set: strings.share(set),
+            set: interned.share(set),
             counters: counters
                 .iter()
                 .map(|(name, counter)| Counter {
-                    name: strings.share(name),
+                    name: interned.share(name),
                     value: value(&counter.value.0),
                 })
                 .collect(),

@@ -8,11 +8,15 @@ use crate::inventory::{ClaimUse, Inventory};
 /// Devices in use, with the claims that hold them: wholes and shares alike.
 #[derive(Default)]
 pub struct BusyDevices<'a> {
-    holders: HashMap<DeviceId<'a>, Vec<Holder<'a>>>,
+    /// By driver and pool, each sorted by device and claim: what belongs to one node lies together.
+    pools: HashMap<(&'a str, &'a str), Vec<Holder<'a>>>,
 }
 
 /// A claim that holds a device.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub struct Holder<'a> {
+    device: &'a str,
+    /// `namespace/name` of the claim.
     pub claim: &'a str,
     /// Only a share of it, so that other claims may hold it too.
     share: bool,
@@ -21,48 +25,39 @@ pub struct Holder<'a> {
 impl<'a> BusyDevices<'a> {
     /// Devices of every claim, and those that are promised to one.
     pub fn of(inventory: &'a Inventory) -> Self {
-        let [claims, promises] =
-            [&inventory.claims, &inventory.promises].map(|list| list.present().map_or(&[][..], Vec::as_slice));
-        Self::held_by(claims.iter().chain(promises))
+        let lists = [&inventory.claims, &inventory.promises];
+        Self::held_by(lists.into_iter().filter_map(|list| list.present()).flatten())
     }
 
     /// Devices of these claims.
     pub fn held_by(claims: impl IntoIterator<Item = &'a ClaimUse>) -> Self {
-        let claims = claims.into_iter();
-        let mut busy = Self {
-            holders: HashMap::with_capacity(claims.size_hint().0),
-        };
+        let mut pools: HashMap<(&str, &str), Vec<Holder<'_>>> = HashMap::new();
         for claim in claims {
             for held in &claim.devices {
-                let id = DeviceId {
-                    driver: &held.driver,
-                    pool: &held.pool,
+                pools.entry((&held.driver, &held.pool)).or_default().push(Holder {
                     device: &held.device,
-                };
-                busy.holders.entry(id).or_default().push(Holder {
                     claim: &claim.name,
                     share: held.shared,
                 });
             }
         }
-        busy
+        for holders in pools.values_mut() {
+            holders.sort_unstable();
+        }
+        Self { pools }
     }
 
     /// Whether any claim holds a device or a share of it.
     pub fn contains(&self, id: &DeviceId<'_>) -> bool {
-        self.holders.contains_key(id)
+        !self.holders(id).is_empty()
     }
 
     /// The claims that hold a device, by name.
-    pub fn holders(&self, id: &DeviceId<'_>) -> Vec<&'a str> {
-        let mut names: Vec<&str> = self.holding(id).iter().map(|holder| holder.claim).collect();
-        names.sort_unstable();
-        names
-    }
-
-    /// The claims that hold a device, in no order.
-    pub fn holding<'s>(&'s self, id: &DeviceId<'s>) -> &'s [Holder<'a>] {
-        self.holders.get(id).map_or(&[], Vec::as_slice)
+    pub fn holders<'s>(&'s self, id: &DeviceId<'s>) -> &'s [Holder<'a>] {
+        let of_pool = self.pools.get(&(id.driver, id.pool)).map_or(&[][..], Vec::as_slice);
+        let first = of_pool.partition_point(|holder| holder.device < id.device);
+        let rest = &of_pool[first..];
+        &rest[..rest.partition_point(|holder| holder.device == id.device)]
     }
 }
 
@@ -75,20 +70,34 @@ pub fn warnings(inventory: &Inventory) -> Vec<String> {
     let pools = Pools::of(slices);
     let published: BTreeSet<DeviceId<'_>> = pools.iter().flat_map(|pool| pool.devices().map(|(id, _)| id)).collect();
     let busy = BusyDevices::of(inventory);
-    let whole = |holders: &[Holder<'_>]| holders.iter().filter(|holder| !holder.share).count();
-    let mut held: Vec<(&DeviceId<'_>, usize)> = busy.holders.iter().map(|(id, all)| (id, whole(all))).collect();
-    held.retain(|(_, whole)| *whole > 0);
-    held.sort();
+    let mut held: Vec<(&(&str, &str), &Vec<Holder<'_>>)> = busy.pools.iter().collect();
+    held.sort_unstable_by_key(|(pool, _)| **pool);
     let mut warnings = Vec::new();
-    for (id, whole) in held {
-        let device = format!("{}/{}/{}", id.driver, id.pool, id.device);
-        let holders = busy.holders(id).join(", ");
-        if !published.contains(id) {
-            warnings.push(format!("{device} is held by {holders}, but no ResourceSlice has it"));
-        }
-        if whole > 1 {
-            warnings.push(format!("{device} is held twice: by {holders}"));
+    for ((driver, pool), holders) in held {
+        for holders in holders.chunk_by(|a, b| a.device == b.device) {
+            let whole = holders.iter().filter(|holder| !holder.share).count();
+            if whole == 0 {
+                continue;
+            }
+            let id = DeviceId {
+                driver,
+                pool,
+                device: holders[0].device,
+            };
+            let device = format!("{driver}/{pool}/{}", id.device);
+            let claims = names(holders).join(", ");
+            if !published.contains(&id) {
+                warnings.push(format!("{device} is held by {claims}, but no ResourceSlice has it"));
+            }
+            if whole > 1 {
+                warnings.push(format!("{device} is held twice: by {claims}"));
+            }
         }
     }
     warnings
+}
+
+/// The claims' names.
+pub fn names<'a>(holders: &[Holder<'a>]) -> Vec<&'a str> {
+    holders.iter().map(|holder| holder.claim).collect()
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::resource::v1::DeviceToleration;
 use serde_json::Value;
 
-use super::busy_devices::BusyDevices;
+use super::busy_devices::{BusyDevices, names};
 use super::counters::Counters;
 use super::pools::{DeviceId, Pool};
 use super::report::{Taken, TakenBy};
@@ -36,7 +36,7 @@ impl<'a> NodeDevices<'a> {
             kinds.entry(by).or_default().push(*id);
         }
         let tally = |(by, ids): (&TakenBy, Vec<DeviceId<'_>>)| {
-            let holders = ids.iter().flat_map(|id| busy.holding(id)).map(|holder| holder.claim);
+            let holders = ids.iter().flat_map(|id| names(busy.holders(id)));
             Taken::by(by.clone(), count(ids.len()), holders)
         };
         kinds.into_iter().map(tally).collect()

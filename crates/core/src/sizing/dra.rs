@@ -57,7 +57,7 @@ impl<'a> Dra<'a> {
     pub fn holder_on(&self, node: &Node) -> Option<&'a str> {
         self.gpu_pools(node)
             .flat_map(|pool| pool.devices_of(node))
-            .find_map(|(id, _)| self.busy.holders(&id).first().copied())
+            .find_map(|(id, _)| self.busy.holders(&id).first().map(|holder| holder.claim))
     }
 
     /// Who holds the devices.

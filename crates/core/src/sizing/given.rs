@@ -3,7 +3,7 @@
 
 use perfval_api::DeviceStatus;
 
-use super::busy_devices::BusyDevices;
+use super::busy_devices::{BusyDevices, names};
 use super::devices::{PhysicalGpu, attribute};
 use super::pools::{DeviceId, PoolState, Pools};
 use crate::inventory::Inventory;
@@ -82,11 +82,8 @@ pub fn confirm(inventory: &Inventory, node: &str, given: &[GivenDevice<'_>]) -> 
         if device.shareable {
             return wrong("is given out in shares".to_owned());
         }
-        let others: Vec<&str> = busy
-            .holders(id)
-            .into_iter()
-            .filter(|claim| *claim != given.claim)
-            .collect();
+        let mut others = names(busy.holders(id));
+        others.retain(|claim| *claim != given.claim);
         if !others.is_empty() {
             return wrong(format!("is held by {} too", others.join(", ")));
         }
@@ -96,7 +93,7 @@ pub fn confirm(inventory: &Inventory, node: &str, given: &[GivenDevice<'_>]) -> 
             .filter(|(other, _)| other != id && busy.contains(other))
             .find(|(other, device)| gpu.excludes(&PhysicalGpu::of(other, device)));
         if let Some((twin, _)) = twin {
-            let holders = busy.holders(twin).join(", ");
+            let holders = names(busy.holders(twin)).join(", ");
             return wrong(format!("is one card with {}, held by {holders}", twin.device));
         }
         Ok(DeviceStatus {

@@ -73,12 +73,12 @@ mod tests {
     use serde_json::{from_value, json};
 
     use super::*;
-    use crate::inventory::Strings;
+    use crate::inventory::Interned;
 
     #[test]
     fn operators_mean_what_they_mean_to_the_scheduler() {
         let node = json!({ "metadata": { "name": "n1", "labels": { "zone": "a", "cores": "64" } } });
-        let node = Node::read(&from_value(node).unwrap(), &mut Strings::default());
+        let node = Node::read(&from_value(node).unwrap(), &mut Interned::default());
         let cases = [
             (json!({ "key": "zone", "operator": "In", "values": ["b", "a"] }), true),
             (json!({ "key": "zone", "operator": "In", "values": ["b"] }), false),

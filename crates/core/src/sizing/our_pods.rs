@@ -7,7 +7,7 @@ use perfval_api::PerfValidationSpec;
 use rust_decimal::Decimal;
 
 use crate::build;
-use crate::inventory::{Amounts, Strings};
+use crate::inventory::{Amounts, Interned};
 
 /// One pod of each kind. The Job that fills the model cache is over before the others begin.
 pub struct OurPods {
@@ -90,10 +90,10 @@ impl OurPod {
 impl Resources {
     /// Requests and limits of a container after the defaults of the API and of the namespace.
     fn admitted(resources: &ResourceRequirements, limit_ranges: &[LimitRange]) -> Self {
-        let strings = &mut Strings::default();
+        let interned = &mut Interned::default();
         let mut admitted = Self {
-            requests: Amounts::requests(Some(resources), strings),
-            limits: Amounts::read(resources.limits.as_ref(), strings),
+            requests: Amounts::requests(Some(resources), interned),
+            limits: Amounts::read(resources.limits.as_ref(), interned),
         };
         for LimitRangeItem {
             default,
@@ -101,8 +101,8 @@ impl Resources {
             ..
         } in items(limit_ranges, "Container")
         {
-            admitted.limits = filled(Amounts::read(default.as_ref(), strings), &admitted.limits);
-            admitted.requests = filled(Amounts::read(default_request.as_ref(), strings), &admitted.requests);
+            admitted.limits = filled(Amounts::read(default.as_ref(), interned), &admitted.limits);
+            admitted.requests = filled(Amounts::read(default_request.as_ref(), interned), &admitted.requests);
         }
         admitted
     }

@@ -185,7 +185,7 @@ mod tests {
     use serde_json::{from_value, json};
 
     use super::*;
-    use crate::inventory::Strings;
+    use crate::inventory::Interned;
 
     fn answer(expression: &str) -> Result<bool, NotEvaluable> {
         let class: DeviceClass = from_value(json!({
@@ -204,7 +204,7 @@ mod tests {
             "allowMultipleAllocations": true,
         }))
         .expect("a device");
-        let device = Device::read(&device, &mut Strings::default());
+        let device = Device::read(&device, &mut Interned::default());
         Selectors::compile(&class)?.match_device("gpu.nvidia.com", &device)
     }
 
@@ -273,7 +273,7 @@ mod tests {
                 "capacity": { "memory": { "value": memory } },
             }))
             .expect("a device");
-            selectors.match_device(driver, &Device::read(&device, &mut Strings::default()))
+            selectors.match_device(driver, &Device::read(&device, &mut Interned::default()))
         };
         for uuid in ["a", "b"] {
             assert_eq!(answer("d", "gpu", "80Gi", uuid), Ok(true));

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 
 use perfval_api::{Phase, Verdict, meta};
-use perfval_core::line::{Contender, Stand, Turn};
-use perfval_core::observed::ProbeAnswer;
-use perfval_core::{Effect, Seen};
 use serde_json::json;
 
+use super::moments::{
+    at, begun, busy, cache_fails, changed, dynamo_unreadable, failed_for_long, interrupted, kept_no_longer,
+    no_completion, no_dynamo, old_dynamo, prepare_fails, resized, saturated, second_trial_hangs, settled, showing,
+    suspended, waiting_on,
+};
 use super::story::{Showing, Story};
 use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Evaluating, Pending, Sizing, Suspended, WaitingForReady};
 use Verdict::{Error, Failed, Inconclusive, Passed, Skipped};
@@ -44,17 +46,6 @@ struct Row {
     to: Phase,
     verdict: Option<Verdict>,
     reason: &'static str,
-}
-
-fn at(phase: Phase) -> Story {
-    let mut story = Story::new();
-    story.until(phase);
-    story
-}
-
-fn changed(mut story: Story, change: impl Fn(&mut Story)) -> Story {
-    change(&mut story);
-    story
 }
 
 #[rustfmt::skip] // a table: one line a row
@@ -133,172 +124,6 @@ fn rows() -> Vec<Row> {
     ]
 }
 
-/// The second trial cannot be created for so long that the run gives up; the first was measured.
-fn second_trial_hangs() -> Story {
-    let mut story = Story::with(json!({"trials": {"rule": "Sequential", "max": 8}}));
-    story.until(Benchmarking);
-    while story.status().trials.len() < 2 {
-        story.step();
-    }
-    story.showing = Showing::Hang;
-    story.step();
-    story.wait(4000);
-    story
-}
-
-/// A run whose spec is special from the start, at Pending with its finalizer.
-fn begun(spec: serde_json::Value) -> Story {
-    let mut story = Story::with(spec);
-    story.until(Pending).step();
-    story
-}
-
-/// The phase's own work is done; the next step takes the arrow.
-fn settled(phase: Phase) -> Story {
-    let mut story = at(phase);
-    for _ in 0..40 {
-        story.wait(1);
-        let next = story.decide().status.phase;
-        story.wait(-1);
-        if next != Some(phase) {
-            return story;
-        }
-        story.step();
-    }
-    panic!("{phase:?} does not end: {}", story.reason());
-}
-
-fn no_dynamo(on_missing: &str) -> Story {
-    let mut story = Story::with(json!({"onMissingDynamo": on_missing}));
-    story.dynamo = Seen::Absent;
-    story.until(Pending).step();
-    story.wait(4000);
-    story
-}
-
-fn dynamo_unreadable() -> Story {
-    let mut story = Story::with(json!({"onMissingDynamo": "Skip"}));
-    story.dynamo = Seen::Unknown("GET customresourcedefinitions: 403".into());
-    story.until(Pending).step();
-    story.wait(4000);
-    story
-}
-
-fn old_dynamo() -> Story {
-    let mut story = begun(json!({"workload": {"image": "v:1.0.2"}}));
-    if let Seen::Present(api) = &mut story.dynamo {
-        api.operator_version = Some("1.0.2".into());
-    }
-    story
-}
-
-fn saturated() -> Story {
-    changed(at(Sizing), |s| {
-        s.free = 0;
-        s.step();
-        s.wait(4000);
-    })
-}
-
-fn busy() -> Story {
-    changed(at(Sizing), |s| {
-        // Kept for a post-mortem: it does not give its node back by itself.
-        s.others = vec![Contender {
-            name: "other/run".into(),
-            turn: Turn::of(&s.object.metadata, &s.status()),
-            stand: Stand::Holds {
-                node: "n1".into(),
-                at_work: false,
-            },
-        }];
-        s.step();
-        s.wait(4000);
-    })
-}
-
-fn cache_fails() -> Story {
-    let mut story = Story::with(json!({"model": {"cache": {"size": "1Gi", "storageClassName": "fast"}}}));
-    story.cache_job = Some("Failed");
-    // The first pass asks the API server whether it would take the deployment at all.
-    story.until(Deploying).step();
-    story
-}
-
-fn resized(story: &mut Story, times: i64) {
-    story
-        .object
-        .status
-        .as_mut()
-        .expect("a status")
-        .run
-        .as_mut()
-        .expect("a run")
-        .resizes = times;
-}
-
-fn waiting_on(reason: &'static str) -> Story {
-    changed(at(WaitingForReady), |s| {
-        s.workers_ready = false;
-        s.pod_waiting = Some(reason);
-    })
-}
-
-fn prepare_fails(message: &'static str) -> Story {
-    changed(at(WaitingForReady), |s| {
-        s.workers_ready = false;
-        s.prepare_error = Some(message);
-    })
-}
-
-fn failed_for_long() -> Story {
-    changed(at(WaitingForReady), |s| {
-        s.deployment_failed = true;
-        s.step();
-        s.wait(200);
-    })
-}
-
-fn no_completion() -> Story {
-    changed(at(WaitingForReady), |s| {
-        s.answer = ProbeAnswer::Empty;
-        s.step();
-        s.step();
-        s.wait(4000);
-    })
-}
-
-fn showing(showing: Showing) -> Story {
-    let mut story = Story::new();
-    story.showing = showing;
-    story.until(Evaluating);
-    story.step();
-    story
-}
-
-fn interrupted(by: impl Fn(&mut Story)) -> Story {
-    let mut story = at(WaitingForReady);
-    by(&mut story);
-    story.until(CleaningUp);
-    story.step();
-    story
-}
-
-fn suspended() -> Story {
-    let mut story = interrupted(|s| {
-        s.spec(json!({"suspend": true}));
-    });
-    story.until(Suspended);
-    story
-}
-
-fn kept_no_longer() -> Story {
-    let mut story = at(CleaningUp);
-    story.annotate(meta::NO_CLEANUP, Some("true"));
-    story.until(Completed);
-    story.annotate(meta::NO_CLEANUP, None);
-    story
-}
-
 #[test]
 fn every_row_takes_its_arrow() {
     let mut wrong = Vec::new();
@@ -327,96 +152,4 @@ fn every_row_takes_its_arrow() {
 fn every_arrow_has_a_row() {
     let taken: BTreeSet<(Option<Phase>, Phase)> = rows().iter().map(|row| (row.from, row.to)).collect();
     assert_eq!(taken, BTreeSet::from(ARROWS));
-}
-
-#[test]
-fn a_deleted_object_is_released_once_everything_is_gone() {
-    let mut story = at(Benchmarking);
-    story.step();
-    story.delete();
-    story.stuck = true;
-    for _ in 0..10 {
-        story.step();
-    }
-    story.wait(4000).step();
-    assert!(!story.gone, "the finalizer holds while something may exist");
-    assert!(story.log.iter().any(|decision| {
-        decision
-            .notices
-            .iter()
-            .any(|notice| notice.reason == "TeardownUnconfirmed")
-    }));
-    story.stuck = false;
-    for _ in 0..5 {
-        story.step();
-    }
-    assert!(story.gone);
-}
-
-#[test]
-fn a_wait_that_never_ends_is_not_a_hot_loop() {
-    let mut story = at(Benchmarking);
-    story.delete();
-    story.stuck = true;
-    for _ in 0..5 {
-        story.step();
-    }
-    story.wait(4000).step();
-    let told = |decision: &perfval_core::Decision| {
-        decision
-            .notices
-            .iter()
-            .filter(|notice| notice.reason == "TeardownUnconfirmed")
-            .count()
-    };
-    let later = story.step();
-    assert!(
-        later.recheck >= Some(std::time::Duration::from_secs(1)),
-        "{:?}",
-        later.recheck
-    );
-    assert_eq!(story.log.iter().map(told).sum::<usize>(), 1, "told once");
-}
-
-#[test]
-fn what_is_kept_for_a_post_mortem_outlives_its_time() {
-    let mut story = Story::with(json!({"ttlSecondsAfterFinished": 60}));
-    story.annotate(meta::NO_CLEANUP, Some("true"));
-    story.until(Completed);
-    assert_eq!(story.wait(600).step().effects, []);
-}
-
-#[test]
-fn a_trial_read_after_a_long_outage_still_counts() {
-    let mut story = Story::with(json!({"trials": {"rule": "Sequential", "max": 8}}));
-    story.until(Benchmarking);
-    story.step();
-    story.step();
-    story.wait(4000).step();
-    assert_eq!(story.phase(), Some(Benchmarking), "{}", story.reason());
-    story.until(Completed);
-    assert_eq!(story.verdict(), Some(Passed));
-}
-
-#[test]
-fn an_unknown_read_moves_no_phase() {
-    for phase in [Sizing, WaitingForReady, Benchmarking, CleaningUp] {
-        let mut story = at(phase);
-        story.unreadable = true;
-        if phase == CleaningUp {
-            story.object.status.as_mut().unwrap().verdict = None;
-        }
-        for _ in 0..5 {
-            story.step();
-        }
-        assert_eq!(story.phase(), Some(phase), "{}", story.reason());
-    }
-}
-
-#[test]
-fn a_finished_object_deletes_itself_after_its_time() {
-    let mut story = Story::with(json!({"ttlSecondsAfterFinished": 60}));
-    story.until(Completed);
-    assert!(!story.step().effects.contains(&Effect::DeleteSelf));
-    assert!(story.wait(60).step().effects.contains(&Effect::DeleteSelf));
 }

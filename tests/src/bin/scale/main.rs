@@ -11,6 +11,10 @@ use std::process::{Command, ExitCode, Stdio};
 
 use measure::Cost;
 
+/// As the operator has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Nodes with eight GPUs each, eight allocated claims and twenty pods.
 const SIZES: [usize; 3] = [500, 1_000, 5_000];
 

@@ -1,0 +1,124 @@
+//! What is read of the workload: pods, claims, events, and the log of a crash.
+
+use perfval_core::Seen;
+use perfval_core::observed::Need;
+use perfval_core::{build, names};
+use perfval_testkit::api_server::{Call, Fault};
+use serde_json::json;
+
+use crate::world::{NAME, NAMESPACE, World};
+
+#[tokio::test]
+async fn events_are_read_for_pods_on_their_way() {
+    let world = World::new();
+    let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+    world.put_child("v1", "Pod", "ready", &ready);
+    let waiting = world.put_child("v1", "Pod", "waiting", &json!({}));
+    let ready = world.server.get("pods", NAMESPACE, "ready").unwrap();
+    let over = world.put_child("v1", "Pod", "over", &json!({"status": {"phase": "Succeeded"}}));
+    for (name, pod, kind, last) in [
+        ("a", &waiting, "Warning", "2026-11-21T00:00:01Z"),
+        ("b", &waiting, "Warning", "2026-11-21T00:00:02Z"),
+        ("c", &waiting, "Normal", "2026-11-21T00:00:03Z"),
+        ("d", &ready, "Warning", "2026-11-21T00:00:04Z"),
+        ("e", &over, "Warning", "2026-11-21T00:00:05Z"),
+    ] {
+        world.server.put(json!({
+            "apiVersion": "v1", "kind": "Event", "metadata": {"namespace": NAMESPACE, "name": name},
+            "involvedObject": {"kind": "Pod", "uid": pod["metadata"]["uid"]},
+            "type": kind, "reason": "FailedPrepareDynamicResources", "message": name, "lastTimestamp": last,
+        }));
+    }
+    world.put_child(
+        "resource.k8s.io/v1",
+        "ResourceClaim",
+        "waiting-gpu",
+        &json!({"spec": {}}),
+    );
+    let seen = world.observe(Need::Workload).await;
+    assert_eq!(seen.pods.present().unwrap().len(), 3);
+    assert_eq!(seen.claims.present().unwrap().len(), 1);
+    let events = seen.pod_events.present().unwrap();
+    let texts: Vec<_> = events.iter().map(|event| event.message.as_str()).collect();
+    assert_eq!(
+        texts,
+        ["b", "a"],
+        "the newest first, warnings only, of the waiting pod only"
+    );
+    assert_eq!(events[0].pod, "waiting");
+}
+
+#[tokio::test]
+async fn events_are_read_only_where_a_phase_waits_for_pods_and_once_per_pod() {
+    for (phase, lists) in [
+        ("Sizing", 0),
+        ("WaitingForReady", 2),
+        ("Benchmarking", 2),
+        ("CleaningUp", 0),
+        ("Completed", 0),
+    ] {
+        let world = World::new();
+        for pod in ["one", "two"] {
+            world.put_child("v1", "Pod", pod, &json!({}));
+        }
+        let going = world.put_child("v1", "Pod", "going", &json!({}));
+        let mut going = going.clone();
+        going["metadata"]["deletionTimestamp"] = "2026-11-21T00:00:00Z".into();
+        going["metadata"]["finalizers"] = json!(["example.com/hold"]);
+        world.server.put(going);
+        world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
+            object["status"]["phase"] = phase.into();
+        });
+        world.server.forget_calls();
+        let seen = world.observe(Need::Workload).await;
+        assert_eq!(seen.pods.present().map(Vec::len), Some(3), "{phase}");
+        let events = |call: &&Call| call.resource == "events";
+        assert_eq!(world.server.calls().iter().filter(events).count(), lists, "{phase}");
+        assert_eq!(seen.pod_events == Seen::NotAsked, lists == 0, "{phase}");
+    }
+}
+
+#[tokio::test]
+async fn the_log_of_a_crash_is_read_without_colours_and_secrets_and_no_other() {
+    let world = World::new();
+    world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
+        object["status"]["phase"] = "WaitingForReady".into();
+        object["spec"]["workload"]["env"] = json!([{"name": "CACHE_PASSWORD", "value": "correct-horse"}]);
+    });
+    let crashing = |restarts: i32| {
+        json!({"containerStatuses": [{"name": build::MAIN, "image": "", "imageID": "", "ready": false, "restartCount": restarts,
+            "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": {"exitCode": 1}}}]})
+    };
+    for (pod, restarts) in [("once", 1), ("again", 2)] {
+        world.put_child("v1", "Pod", pod, &json!({"status": crashing(restarts)}));
+        world.server.edit("pods", NAMESPACE, pod, |pod| {
+            pod["metadata"]["labels"]["perfvalidation.dev/component"] = names::WORKER.into();
+        });
+    }
+    let noise = "INFO loading\n".repeat(1_000);
+    let end = "\u{1b}[31mERROR\u{1b}[0m login with correct-horse and hf_0123456789abcdef failed\n";
+    world
+        .server
+        .set_previous_log(NAMESPACE, "again", build::MAIN, format!("{noise}{end}"));
+    let seen = world.observe(Need::Workload).await;
+    let [log] = seen.pod_logs.as_slice() else {
+        panic!("{:?}", seen.pod_logs)
+    };
+    assert_eq!((log.of.pod.as_str(), log.of.previous), ("again", true));
+    let text = log.text.present().expect("a log");
+    assert!(
+        text.ends_with("ERROR login with [hidden] and [hidden] failed"),
+        "{text}"
+    );
+    assert_eq!(text.lines().count(), 200, "the end of it");
+
+    world.server.fail(Fault::refuse("get", "pods/log", 500));
+    let seen = world.observe(Need::Workload).await;
+    let unknown = seen.pod_logs[0].text.unknown().expect("no log");
+    assert!(unknown.contains("get the log of Pod perf/again"), "{unknown}");
+    assert_eq!(
+        seen.pods.present().map(Vec::len),
+        Some(2),
+        "the rest is known all the same"
+    );
+}
