@@ -192,7 +192,9 @@ impl Trial<'_> {
         if told.len() == 1 {
             let stall = self.stalled().map(|text| (Cause::WorkerStall, text));
             // The frontend gives up on what a worker holds that stands still: 8 of 448 requests failed in a stop of 10 s.
-            told.extend(stall.or_else(|| self.stood_still()));
+            let why = stall.or_else(|| self.stood_still());
+            // Behind a throttled frontend requests time out too.
+            told.extend(why.or_else(|| diagnosis::frontend_bound(report, self.workers)));
         }
         Some(told)
     }

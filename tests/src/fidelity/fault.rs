@@ -20,7 +20,7 @@ pub enum Fault {
     Dead,
     /// One of the pods is deleted under load.
     Restart,
-    /// The load generator has a fifth of a CPU.
+    /// The load generator has half a CPU.
     StarvedGenerator,
     /// The frontend has a fraction of the CPU that the load needs.
     FrontendBound,
@@ -66,7 +66,7 @@ impl Fault {
             Self::FrozenForGood => "one worker frozen for good",
             Self::Dead => "one worker killed",
             Self::Restart => "one worker pod deleted mid-trial",
-            Self::StarvedGenerator => "load generator with 0.2 CPU",
+            Self::StarvedGenerator => "load generator with half a CPU",
             Self::FrontendBound => "frontend throttled under load",
             Self::RequestErrors => "requests refused (HTTP 400)",
             Self::ColdStart => "slow start",

@@ -19,6 +19,8 @@ use crate::{Gpus, Lab, Validation};
 
 const LIMIT: Duration = Duration::from_mins(8);
 const LOOK: Duration = Duration::from_millis(300);
+/// How often where the moment to strike, between the final plan and the binding of its pods, is a third of a second long.
+const GLANCE: Duration = Duration::from_millis(30);
 /// The lab's one real node.
 const NODE: &str = "gpu-node-1";
 
@@ -81,9 +83,14 @@ async fn follow(lab: &Lab, case: &Case, validation: &Validation, number: i64) ->
     let began = Instant::now();
     let mut watched = Watched::new();
     let (mut struck, mut cordoned) = (0, false);
+    let look = if case.fault == Fault::Unschedulable {
+        GLANCE
+    } else {
+        LOOK
+    };
     let status = loop {
         assert!(began.elapsed() < LIMIT, "{}: no verdict within {LIMIT:?}", case.name());
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(look).await;
         let Ok(status) = validation.status().await else {
             continue;
         };
@@ -93,7 +100,7 @@ async fn follow(lab: &Lab, case: &Case, validation: &Validation, number: i64) ->
         if status.phase == Some(Phase::Completed) {
             break status;
         }
-        if case.fault == Fault::Unschedulable && !cordoned && status.placement.is_some() {
+        if case.fault == Fault::Unschedulable && !cordoned && status.phase == Some(Phase::Deploying) {
             lab.kubectl(&["cordon", NODE]).await;
             cordoned = true;
         }

@@ -69,13 +69,13 @@ pub async fn strike(lab: &Lab, namespace: &str, run_id: &str, fault: Fault, vict
     pod
 }
 
-/// The frontend of the lab needs about half a CPU for the matrix's load.
+/// A tenth of a CPU still made 303 of 392 tokens/s, well within the gates.
 async fn throttle_frontend(lab: &Lab, namespace: &str, run_id: &str) {
     let pods = Api::<Pod>::namespaced(lab.client.clone(), namespace);
     let pods = pods.list(&ListParams::default()).await.expect("the pods");
     for frontend in &Pods::of(&pods.items, run_id).frontends {
         let name = format!("{namespace}/{}", frontend.name_any());
-        lab.run(&["fault", "throttle", &name, "0.1"]).await;
+        lab.run(&["fault", "throttle", &name, "0.03"]).await;
     }
 }
 

@@ -146,7 +146,7 @@ impl Case {
             // A request on a worker that never answers must not take the whole trial.
             Fault::FrozenForGood | Fault::Dead => spec["benchmark"]["requestTimeout"] = json!("20s"),
             Fault::StarvedGenerator => {
-                spec["benchmark"]["resources"] = json!({"limits": {"cpu": "200m"}});
+                spec["benchmark"]["resources"] = json!({"limits": {"cpu": "500m"}});
                 spec["workload"]["env"][0]["value"] = json!("2");
                 spec["benchmark"]["concurrencyPerGPU"] = json!(64);
             }
@@ -158,14 +158,15 @@ impl Case {
             Fault::CrashLoop => spec["workload"]["args"] = json!(["--no-such-flag"]),
             Fault::OutOfMemory => spec["workload"]["resources"] = json!({"limits": {"memory": "48Mi"}}),
             Fault::VersionSkew => spec["workload"]["image"] = json!("localhost/dynamo-lab:1.2.1"),
+            // A cordoned node is waited for.
+            Fault::Unschedulable => spec["timeouts"]["sizing"] = json!("20s"),
             Fault::Healthy
             | Fault::SlowWorker
             | Fault::AllSlow
             | Fault::FrozenTenSeconds
             | Fault::Restart
             | Fault::FrontendBound
-            | Fault::StaleDraPlugin
-            | Fault::Unschedulable => {}
+            | Fault::StaleDraPlugin => {}
         }
         if self.fault.before_any_trial() {
             spec["timeouts"]["workloadReady"] = json!("3m");

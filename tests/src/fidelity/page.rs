@@ -100,8 +100,9 @@ fn goals(page: &mut String, windows: &[Replayed], seen: &[&Seen<'_>], ended: &[&
     );
     let mut named: BTreeMap<Fault, (usize, usize)> = BTreeMap::new();
     let told = |run: &&&LabRun| {
-        let reason = run.live.as_ref().map(|live| live.reason.as_str());
-        reason.is_some_and(|reason| run.fault.names().contains(&reason))
+        let live = run.live.iter();
+        let mut words = live.flat_map(|live| live.causes.iter().chain([&live.reason]));
+        words.any(|word| run.fault.names().contains(&word.as_str()))
     };
     let faulty = seen.iter().filter(|seen| seen.run.fault != Fault::Healthy);
     let faulty = faulty.map(|seen| (seen.run.fault, seen.named()));

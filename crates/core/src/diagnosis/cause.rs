@@ -154,7 +154,9 @@ impl Cause {
                 "see the log of the trial's pod in the results ConfigMap; check image, model and tokenizer"
             }
             Self::ResultIncomplete => "see why AIPerf stopped early in its log",
-            Self::BenchmarkTimeout => "raise timeouts.benchmark or ask for fewer requests",
+            Self::BenchmarkTimeout => {
+                "raise timeouts.benchmark, ask for fewer requests, or give the load generator more CPU (benchmark.resources)"
+            }
             Self::MetricMissing => "gate a metric that this benchmark reports; Goodput needs benchmark.goodput",
             Self::RequestErrors => "read the errors; see the logs of frontend and workers",
             Self::DeadWorkerBlackHole => "see why the worker died; Dynamo 1.5 and later route around a dead worker",

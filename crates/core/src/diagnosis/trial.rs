@@ -116,7 +116,7 @@ pub fn miss(report: &Report, workers: &[Worker<'_>], judged: &[Judged]) -> Vec<T
 }
 
 /// Requests that spend their time on the way to the workers.
-fn frontend_bound(report: &Report, workers: &[Worker<'_>]) -> Option<Told> {
+pub fn frontend_bound(report: &Report, workers: &[Worker<'_>]) -> Option<Told> {
     let latency = report.value(Metric::RequestLatency, Statistic::Avg)? / Decimal::ONE_THOUSAND;
     let queued = report.dispatch_wait_ms.unwrap_or(Decimal::ZERO) / Decimal::ONE_THOUSAND;
     let inside = seconds_in_workers(workers)?;

@@ -153,3 +153,18 @@ fn every_cause_is_found_again_by_its_word() {
         assert!(!cause.remedy().is_empty());
     }
 }
+
+#[test]
+fn a_throttled_frontend_is_told_beside_the_requests_that_it_failed() {
+    let causes = |latency_ms: i64| {
+        let mut record = sample("partial-10pct-503", balanced());
+        let Outcome::Report(report) = &mut record.outcome else {
+            panic!("a report")
+        };
+        set(report, Metric::RequestLatency, Statistic::Avg, latency_ms);
+        let findings = judged(&record, &pods()).findings;
+        findings.into_iter().map(|(cause, _)| cause).collect::<Vec<_>>()
+    };
+    assert_eq!(causes(60_000), [Cause::RequestErrors, Cause::FrontendBound]);
+    assert_eq!(causes(2_000), [Cause::RequestErrors]);
+}
