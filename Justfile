@@ -158,10 +158,11 @@ oracle *FLAGS: build-lab
     just fresh-lab --control-plane
     {{lab}} exec -- "$CARGO_TARGET_DIR/debug/oracle" {{FLAGS}}
 
-# Whole runs on the real cluster; `just e2e NAME` runs the tests whose name holds NAME. A test that fails is run once
-# more on a fresh lab and reported: two cores under load, and a simulated engine that may hang, are not the product.
+# Whole runs on the real cluster; `just e2e NAME` runs the tests whose name holds NAME.
 e2e *ARGS: build-lab image
     #!/usr/bin/env bash
+    # A test that fails is run once more on a fresh lab and reported: two cores under load, and a simulated engine that may
+    # hang, are not the product.
     set -euo pipefail
     cargo test --quiet -p perfval-e2e --features lab --no-run
     export LAB={{lab}} PERFVAL_CONFIG="$PWD/config" PERFVAL_OPERATOR={{release}}/perfvalidation-operator
@@ -178,8 +179,7 @@ e2e *ARGS: build-lab image
       run --exact $failed
     fi
 
-# How often the verdict is right, into docs/fidelity.md: records every router under every fault on the lab (about an hour, as
-# root; interrupted, it goes on where it was). `just fidelity --replay-only` judges the recorded runs again, in seconds.
+# How often the verdict is right, into docs/fidelity.md: every router and fault on the lab (over an hour, resumes; `--replay-only`: seconds).
 fidelity *FLAGS:
     #!/usr/bin/env bash
     set -euo pipefail
