@@ -37,8 +37,8 @@ test: setup
     set -euo pipefail
     trap wait EXIT # a failure elsewhere must not leave the other behind
     {{stage}} check just check
-    # Side by side: neither keeps both cores busy. Beside the checks, fuzzing made them 120 s longer; beside a lab, its API
-    # server did not come up within 90 s.
+    # Fuzzing runs beside the release build, which links on one core. Beside the checks it made them 120 s longer; beside a
+    # lab, its API server did not come up within 90 s.
     {{stage}} fuzz just fuzz & fuzz=$!
     {{stage}} image just build-lab image
     wait $fuzz
@@ -179,7 +179,7 @@ e2e *ARGS: build-lab image
       run --exact $failed
     fi
 
-# How often the verdict is right, into docs/fidelity.md: every router and fault on the lab (over an hour, resumes; `--replay-only`: seconds).
+# How often the verdict is right, into docs/fidelity.md: every router and fault on the lab (twice 40 minutes, resumes; `--replay-only`: seconds).
 fidelity *FLAGS:
     #!/usr/bin/env bash
     set -euo pipefail

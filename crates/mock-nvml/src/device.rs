@@ -14,8 +14,8 @@ const BRAND_NVIDIA: c_uint = 14;
 const PCI_DEVICE_ID: c_uint = 0x2330_10DE;
 const PCI_SUBSYSTEM_ID: c_uint = 0x16C1_10DE;
 /// `NVML_STRUCT_VERSION(Memory, 2)`: the size of the struct, with the version in the top byte.
-#[allow(clippy::cast_possible_truncation, reason = "40 bytes")]
-const MEMORY_V2: c_uint = size_of::<MemoryV2>() as c_uint | 2 << 24;
+const MEMORY_V2: c_uint = 0x28 | 2 << 24;
+const _: () = assert!(size_of::<MemoryV2>() == 0x28);
 
 /// `nvmlDevice_t`, opaque to the caller: the index plus one, so that null is no device.
 #[repr(transparent)]

@@ -37,7 +37,7 @@ pub fn page(runs: &[LabRun]) -> String {
          You want to know what a `Passed` or a `Failed` is worth. Type\n\n\
          ```sh\njust fidelity --replay-only   # seconds: judges the recorded runs again, writes this page\n\
          just fidelity-rig             # about an hour: records trials of every router and engine fault, without a cluster\n\
-         just fidelity                 # about an hour: records runs of the operator on the lab, as root\n```\n\n\
+         just fidelity                 # twice 40 minutes: records runs of the operator on the lab, as root; type it again to go on\n```\n\n\
          Every figure below comes from the operator's own gate, trial and cause code. Beside it stands what **one trial with a plain\n\
          gate** says of the same data: throughput and TTFT p99 against their thresholds with 10 % tolerance, nothing else, as\n\
          NVIDIA/aicr's `inference-perf` check does.\n",

@@ -1,3 +1,4 @@
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::NodeSelector;
@@ -177,20 +178,17 @@ impl Device {
 
     /// An attribute by the name that the slice gives it.
     pub fn attribute(&self, name: &str) -> Option<&Attribute> {
-        let index = self
-            .attributes
-            .binary_search_by(|(known, _)| (**known).cmp(name))
-            .ok()?;
-        Some(&self.attributes[index].1)
+        self.find(|known| known.cmp(name))
     }
 
     /// An attribute by its name in a domain. Without a text of its own: every GPU of a cluster is asked.
     pub fn attribute_of(&self, domain: &str, name: &str) -> Option<&Attribute> {
         let qualified = || domain.bytes().chain([b'/']).chain(name.bytes());
-        let index = self
-            .attributes
-            .binary_search_by(|(known, _)| known.bytes().cmp(qualified()))
-            .ok()?;
+        self.find(|known| known.bytes().cmp(qualified()))
+    }
+
+    fn find(&self, order: impl Fn(&str) -> Ordering) -> Option<&Attribute> {
+        let index = self.attributes.binary_search_by(|(known, _)| order(known)).ok()?;
         Some(&self.attributes[index].1)
     }
 }

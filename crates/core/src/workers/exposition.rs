@@ -1,3 +1,5 @@
+use rust_decimal::prelude::ToPrimitive as _;
+
 use super::Reading;
 
 const IN_FLIGHT: &str = "dynamo_component_inflight_requests";
@@ -115,8 +117,7 @@ fn label<'a>(labels: &'a str, name: &str) -> Option<&'a str> {
 /// A whole number of `1/scale`; `None` for what no counter can be.
 fn number(value: &str, scale: f64) -> Option<i64> {
     let number = value.parse::<f64>().ok().filter(|n| (0.0..=ABSURD).contains(n))? * scale;
-    #[allow(clippy::cast_possible_truncation)] // within ±1e18, far inside an i64
-    Some(number.round() as i64)
+    number.round().to_i64()
 }
 
 fn require(sum: &mut Option<i64>, series: &str, value: &str) -> Result<(), ExpositionError> {
