@@ -22,7 +22,7 @@ default:
 demo *FLAGS: setup build-lab image
     #!/usr/bin/env bash
     set -euo pipefail
-    cargo build --quiet -p perfval-e2e --features lab --bin demo
+    cargo build --quiet -p perfval-e2e --bin demo
     began=$(date +%s)
     case " {{FLAGS}} " in *" --keep "*) ;; *) trap '{{lab}} down' EXIT ;; esac
     just fresh-lab
@@ -130,22 +130,21 @@ lab-down:
 
 # Tests of the lab itself: it comes up, reports deaths, and leaves nothing behind.
 lab-test: build-lab
-    cargo test --quiet -p perfval-lab --features lab --test lab --test driver_root -- --test-threads 1
+    cargo test --quiet --workspace --test lab --test driver_root -- --ignored --test-threads 1
 
 # The stand-in for Dynamo's operator and the images, on their own (two to four minutes more).
 lab-test-parts: build-lab
-    cargo test --quiet -p perfval-lab --features lab --test dynamo --test images -- --test-threads 1
+    cargo test --quiet --workspace --test dynamo --test images -- --ignored --test-threads 1
 
 # Against a real API server: the CRD, what the fake API server of other tests claims about it, and a little of the oracle.
 admission: build-lab
     #!/usr/bin/env bash
     set -euo pipefail
-    cargo test --quiet -p perfval-e2e --features lab --test admission --test api_server --no-run
-    cargo build --quiet -p perfval-e2e --features lab --bin oracle
+    cargo test --quiet --workspace --test admission --test api_server --no-run # and the package's programs: the oracle
     trap '{{lab}} down' EXIT
     just fresh-lab --control-plane
     for name in admission api_server; do
-      {{lab}} exec -- "$(just test-binary $name)"
+      {{lab}} exec -- "$(just test-binary $name)" --ignored
     done
     {{lab}} exec -- "$CARGO_TARGET_DIR/debug/oracle" --clusters 30 --seed 200
 
@@ -153,30 +152,44 @@ admission: build-lab
 oracle *FLAGS: build-lab
     #!/usr/bin/env bash
     set -euo pipefail
-    cargo build --quiet -p perfval-e2e --features lab --bin oracle
+    cargo build --quiet -p perfval-e2e --bin oracle
     trap '{{lab}} down' EXIT
     just fresh-lab --control-plane
     {{lab}} exec -- "$CARGO_TARGET_DIR/debug/oracle" {{FLAGS}}
 
-# Whole runs on the real cluster; `just e2e NAME` runs the tests whose name holds NAME.
-e2e *ARGS: build-lab image
+# Whole runs on the real cluster, in two labs side by side; `just e2e NAME` runs the tests whose name holds NAME.
+e2e NAME="": build-lab image
     #!/usr/bin/env bash
-    # A test that fails is run once more on a fresh lab and reported: two cores under load, and a simulated engine that may
-    # hang, are not the product.
+    # A run waits half of its time: two labs took X s for what took one 683 s. A test that fails is run once more, alone on
+    # a fresh lab, and reported: two cores under load, and a simulated engine that may hang, are not the product.
     set -euo pipefail
-    cargo test --quiet -p perfval-e2e --features lab --no-run
+    cargo test --quiet --workspace --test e2e --no-run
     export LAB={{lab}} PERFVAL_CONFIG="$PWD/config" PERFVAL_OPERATOR={{release}}/perfvalidation-operator
-    tests=$(just test-binary e2e)
-    log=$(mktemp)
-    trap '{{lab}} down; rm -f "$log"' EXIT
-    run() { {{lab}} exec --network-only -- "$tests" --test-threads 1 "$@"; }
-    just fresh-lab
-    if ! run {{ARGS}} | tee "$log"; then
-      failed=$(awk '/^failures:$/ { listed = 1 } listed && /^    e2e::/ { print $1 }' "$log" | sort -u)
-      [ -n "$failed" ] || exit 1
-      echo "FAILED ONCE, running again: "$failed
-      just fresh-lab
-      run --exact $failed
+    export TESTS=$(just test-binary e2e) LABS=/var/lib/perfval-e2e PASSED=$(mktemp)
+    trap 'for lab in 0 1; do PERFVAL_LAB_DIR=$LABS-$lab {{lab}} down; done; rm -f "$PASSED"' EXIT
+    names=$("$TESTS" --list --format terse --ignored {{NAME}} | sed -n 's/: test$//p' | sort -r)
+    [ -n "$names" ] || { echo "no test has {{NAME}} in its name" >&2; exit 1; }
+    labs=$(( $(wc -l <<< "$names") > 1 ? 2 : 1 ))
+    for lab in $(seq 0 $((labs - 1))); do PERFVAL_LAB_DIR=$LABS-$lab just fresh-lab; done
+    xargs --max-procs=$labs --max-args=1 --process-slot-var=SLOT just e2e-test <<< "$names" || true
+    left() { grep -vxFf "$PASSED" <<< "$names"; }
+    again=$(left) || exit 0
+    echo "FAILED ONCE, running again:" $again
+    for lab in 0 1; do PERFVAL_LAB_DIR=$LABS-$lab {{lab}} down; done
+    PERFVAL_LAB_DIR=$LABS-0 just fresh-lab
+    SLOT=0 xargs --max-args=1 just e2e-test <<< "$again" || true
+    ! left
+
+[private]
+e2e-test NAME:
+    #!/usr/bin/env bash
+    export PERFVAL_LAB_DIR=$LABS-$SLOT
+    if output=$($LAB exec --network-only -- "$TESTS" --ignored --exact {{NAME}} --nocapture 2>&1); then
+      echo {{NAME}} >> "$PASSED"
+      echo "{{NAME}} ... ok, $SECONDS s"
+    else
+      echo "$output"
+      echo "{{NAME}} ... FAILED, $SECONDS s"
     fi
 
 # How often the verdict is right, into docs/fidelity.md: every router and fault on the lab (twice 40 minutes, resumes; `--replay-only`: seconds).
@@ -217,15 +230,15 @@ fidelity-rig *ROUTERS: setup
 races: build-lab image
     #!/usr/bin/env bash
     set -euo pipefail
-    cargo test --quiet -p perfval-e2e --features lab --test races --no-run
+    cargo test --quiet --workspace --test races --no-run
     export LAB={{lab}} PERFVAL_CONFIG="$PWD/config"
     trap '{{lab}} down' EXIT
     just fresh-lab
-    {{lab}} exec --network-only -- "$(just test-binary races)" --nocapture
+    {{lab}} exec --network-only -- "$(just test-binary races)" --ignored --nocapture
 
 [private]
 test-binary NAME:
-    @cargo test --quiet -p perfval-e2e --features lab --test {{NAME}} --no-run --message-format json 2>/dev/null | python3 -c 'import json,sys; print([m["executable"] for m in map(json.loads, sys.stdin) if m.get("executable") and m["target"]["name"] == "{{NAME}}"][-1])'
+    @cargo test --quiet --workspace --test {{NAME}} --no-run --message-format json 2>/dev/null | python3 -c 'import json,sys; print([m["executable"] for m in map(json.loads, sys.stdin) if m.get("executable") and m["target"]["name"] == "{{NAME}}"][-1])'
 
 # Install what is missing: Debian's packages (as root, or it prints the command) and uv.
 setup:

@@ -13,11 +13,13 @@ use serde_json::{Value, json};
 const MANAGER: &str = "claims";
 
 #[tokio::test]
+#[ignore = "needs the lab: just admission"]
 async fn in_memory() {
     hold(ApiServer::new().client(), "claims").await;
 }
 
 #[tokio::test]
+#[ignore = "needs the lab: just admission"]
 async fn in_the_lab() {
     let mut config = Config::infer()
         .await

@@ -7,6 +7,7 @@ use serde_json::json;
 use crate::ready;
 
 #[tokio::test]
+#[ignore = "needs the lab: just e2e"]
 async fn an_object_deleted_while_benchmarking_leaves_nothing() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("e2e-delete").await;

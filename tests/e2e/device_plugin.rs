@@ -47,6 +47,7 @@ async fn patch_node(lab: &Lab, op: &str) {
 }
 
 #[tokio::test]
+#[ignore = "needs the lab: just e2e"]
 async fn gpus_of_a_device_plugin_are_counted_without_those_of_others() {
     let (lab, _operator) = ready().await;
     switch_to_device_plugin(&lab).await;

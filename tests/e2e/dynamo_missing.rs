@@ -44,6 +44,7 @@ async fn serve(lab: &Lab, versions: &str) {
 }
 
 #[tokio::test]
+#[ignore = "needs the lab: just e2e"]
 async fn a_missing_dynamo_fails_skips_or_is_waited_for_and_an_older_one_is_spoken_to() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("e2e-no-dynamo").await;

@@ -7,6 +7,7 @@ use serde_json::json;
 use crate::ready;
 
 #[tokio::test]
+#[ignore = "needs the lab: just e2e"]
 async fn a_stale_dra_plugin_is_named_with_its_remedy() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("e2e-stale").await;
@@ -21,6 +22,7 @@ async fn a_stale_dra_plugin_is_named_with_its_remedy() {
 }
 
 #[tokio::test]
+#[ignore = "needs the lab: just e2e"]
 async fn a_missing_image_ends_the_run_early() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("e2e-image").await;
@@ -38,6 +40,7 @@ async fn a_missing_image_ends_the_run_early() {
 }
 
 #[tokio::test]
+#[ignore = "needs the lab: just e2e"]
 async fn a_deployment_that_heals_from_failed_still_passes() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("e2e-heals").await;
@@ -50,6 +53,7 @@ async fn a_deployment_that_heals_from_failed_still_passes() {
 }
 
 #[tokio::test]
+#[ignore = "needs the lab: just e2e"]
 async fn a_deployment_that_never_gets_ready_ends_at_its_limit() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("e2e-never").await;

@@ -13,6 +13,7 @@ fn placed_in(number: i64, status: &PerfValidationStatus) -> bool {
 }
 
 #[tokio::test]
+#[ignore = "needs the lab: just e2e"]
 async fn a_suspended_run_frees_its_gpus_and_a_resumed_one_starts_again() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("e2e-suspend").await;
@@ -32,6 +33,7 @@ async fn a_suspended_run_frees_its_gpus_and_a_resumed_one_starts_again() {
 }
 
 #[tokio::test]
+#[ignore = "needs the lab: just e2e"]
 async fn a_changed_spec_ends_the_run_and_starts_a_new_one() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("e2e-change").await;

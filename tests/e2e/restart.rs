@@ -8,6 +8,7 @@ use perfval_e2e::{OutOfCluster, Validation, eventually, quick};
 use crate::ready;
 
 #[tokio::test]
+#[ignore = "needs the lab: just e2e"]
 async fn an_operator_killed_in_every_phase_and_a_restarted_api_server_change_no_verdict() {
     let (lab, installed) = ready().await;
     installed.scale(0).await;

@@ -31,6 +31,7 @@ async fn hold_all(lab: &Lab, namespace: &str) {
 }
 
 #[tokio::test]
+#[ignore = "needs the lab: just e2e"]
 async fn a_saturated_node_is_waited_for_and_then_reported() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("e2e-saturated").await;
@@ -74,6 +75,7 @@ fn impossible(name: &str, namespace: &str) -> Value {
 }
 
 #[tokio::test]
+#[ignore = "needs the lab: just e2e"]
 async fn two_runs_at_once_never_share_a_gpu_and_each_has_its_own_verdict() {
     let (lab, _operator) = ready().await;
     let first = lab.namespace("e2e-two-a").await;

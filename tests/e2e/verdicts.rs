@@ -8,6 +8,7 @@ use super::cleanup;
 use crate::ready;
 
 #[tokio::test]
+#[ignore = "needs the lab: just e2e"]
 async fn a_healthy_node_passes_and_shows_its_numbers() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("e2e-pass").await;
@@ -109,6 +110,7 @@ async fn a_healthy_node_passes_and_shows_its_numbers() {
 }
 
 #[tokio::test]
+#[ignore = "needs the lab: just e2e"]
 async fn one_slow_gpu_under_round_robin_fails_and_is_named() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("e2e-slow").await;
@@ -136,6 +138,7 @@ async fn one_slow_gpu_under_round_robin_fails_and_is_named() {
 }
 
 #[tokio::test]
+#[ignore = "needs the lab: just e2e"]
 async fn without_gates_nothing_is_touched() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("e2e-skip").await;

@@ -3,7 +3,6 @@
 use std::{
     fs::{self, File},
     os::unix::fs::symlink,
-    path::PathBuf,
     time::Instant,
 };
 
@@ -28,7 +27,7 @@ pub struct Options {
     /// Dynamo version of the image on the node and of the stand-in.
     #[arg(long, value_enum, default_value_t)]
     pub dynamo: DynamoVersion,
-    /// Leave Dynamo's image (1.4 GB, 20 s) out of the node: for tests of the lab itself.
+    /// Leave Dynamo's image (1.4 GB) out of the node: for tests of the lab itself.
     #[arg(long)]
     pub without_dynamo_image: bool,
     /// Number of simulated GPUs of the node.
@@ -94,8 +93,8 @@ pub fn up(state: &StateDir, options: &Options) -> Result<(), Error> {
             say("cleaning up after a lab that died");
             crate::down::down(state)?;
         }
-        let images = prepare(state, options, &mut say)?;
-        write_plan(state, options, &images)?;
+        prepare(state, options, &mut say)?;
+        write_plan(state, options)?;
         namespace::launch(state)?;
         follow(state, &mut say)?;
     }
@@ -127,8 +126,8 @@ fn already_up(state: &StateDir, options: &Options, say: &mut dyn FnMut(&str)) ->
     }
 }
 
-/// Builds programs and images and writes every file of a new cluster. Returns the image archives.
-fn prepare(state: &StateDir, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Vec<PathBuf>, Error> {
+/// Builds programs and images and writes every file of a new cluster.
+fn prepare(state: &StateDir, options: &Options, say: &mut dyn FnMut(&str)) -> Result<(), Error> {
     for folder in [state.root().to_owned(), state.bin(), state.join("logs")] {
         fs::create_dir_all(&folder).file("create", &folder)?;
     }
@@ -146,7 +145,7 @@ fn prepare(state: &StateDir, options: &Options, say: &mut dyn FnMut(&str)) -> Re
     pki::write(state)?;
     control_plane::write_files(state)?;
     if options.control_plane {
-        return Ok(Vec::new());
+        return Ok(());
     }
     node::write_files(state, &options.gpus())?;
     let dynamo = Image::Dynamo {
@@ -156,14 +155,14 @@ fn prepare(state: &StateDir, options: &Options, say: &mut dyn FnMut(&str)) -> Re
         .into_iter()
         .chain((!options.without_dynamo_image).then_some(dynamo))
         .map(|image| images::build(&image, say))
-        .collect::<Result<_, _>>()?;
-    Ok(archives)
+        .collect::<Result<Vec<_>, _>>()?;
+    images::fill_store(&node::image_store(state), &state.bin(), &archives, say)
 }
 
-fn write_plan(state: &StateDir, options: &Options, images: &[PathBuf]) -> Result<(), Error> {
+fn write_plan(state: &StateDir, options: &Options) -> Result<(), Error> {
     let mut steps = control_plane::steps(state, &options.dynamo.to_string());
     if !options.control_plane {
-        steps.extend(node::steps(state, &options.gpus(), images));
+        steps.extend(node::steps(state, &options.gpus()));
     }
     steps.extend(control_plane::last_steps(state));
     let plan = Plan {

@@ -31,6 +31,7 @@ fn nodes(root: &Path) -> Vec<(String, u64, u64)> {
 }
 
 #[test]
+#[ignore = "needs root: just lab-test"]
 fn two_gpus_come_and_go() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("driver");

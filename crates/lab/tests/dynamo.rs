@@ -18,6 +18,7 @@ print(http.urlopen(http.Request(url, body, {"content-type": "application/json"})
 "#;
 
 #[test]
+#[ignore = "needs root: just lab-test-parts"]
 fn both_shapes_serve_and_leave_nothing() {
     succeed(&lab(&["up"], ""));
     kubectl(&["delete", "namespace", NAMESPACE, "--ignore-not-found"], "");

@@ -78,6 +78,7 @@ fn bytes(path: &Path) -> Vec<u8> {
 }
 
 #[test]
+#[ignore = "needs root: just lab-test-parts"]
 fn busybox_has_its_tools_and_the_same_bytes_each_time() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("root");
@@ -118,6 +119,7 @@ fn busybox_has_its_tools_and_the_same_bytes_each_time() {
 }
 
 #[test]
+#[ignore = "needs root: just lab-test-parts"]
 fn a_missing_program_is_named_with_the_command_that_installs_it() {
     let cache = tempfile::tempdir().unwrap();
     let mut lab = Command::new(env!("CARGO_BIN_EXE_lab"));
@@ -136,6 +138,7 @@ fn a_missing_program_is_named_with_the_command_that_installs_it() {
 }
 
 #[test]
+#[ignore = "needs root: just lab-test-parts"]
 fn pause_is_a_good_process_1() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("root");
@@ -209,6 +212,7 @@ fn wait<T>(mut ask: impl FnMut() -> Option<T>) -> T {
 }
 
 #[test]
+#[ignore = "needs root: just lab-test-parts"]
 fn the_operator_s_image_holds_two_static_programs_and_no_more() {
     let folder = tempfile::tempdir().unwrap();
     let (root, runner) = (folder.path().join("root"), folder.path().join("runner"));
@@ -244,6 +248,7 @@ fn the_operator_s_image_holds_two_static_programs_and_no_more() {
 }
 
 #[test]
+#[ignore = "needs root: just lab-test-parts"]
 fn a_worker_takes_its_speed_from_the_gpu_it_was_given() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("root");

@@ -31,12 +31,7 @@ pub(super) fn lock(say: &mut dyn FnMut(&str)) -> Result<File, Error> {
             .file_name()
             .is_some_and(|name| name.to_string_lossy().starts_with(UNFINISHED))
         {
-            let removed = if path.is_dir() {
-                fs::remove_dir_all(&path)
-            } else {
-                fs::remove_file(&path)
-            };
-            removed.file("remove the unfinished", path)?;
+            remove(&path).file("remove the unfinished", path)?;
         }
     }
     Ok(lock)
@@ -55,18 +50,46 @@ pub(super) fn replace(target: &Path, write: impl FnOnce(&Path) -> Result<(), Err
         .map_err(|error| error.error)
         .file("move into place", target)?;
 
+    remove_superseded(target)
+}
+
+/// A folder for what becomes whole in many steps; it is gone with the value, unless [`keep`] took something out of it.
+pub(super) fn unfinished_folder() -> Result<tempfile::TempDir, Error> {
+    let folder = folder();
+    tempfile::Builder::new()
+        .prefix(UNFINISHED)
+        .tempdir_in(&folder)
+        .file("make a folder in", folder)
+}
+
+/// Moves what is whole to its place, then removes what it supersedes.
+pub(super) fn keep(made: &Path, target: &Path) -> Result<(), Error> {
+    fs::rename(made, target).file("move into place", target)?;
+    remove_superseded(target)
+}
+
+fn remove_superseded(target: &Path) -> Result<(), Error> {
     let same_name = |path: &Path| {
         name_and_key(path)
             .zip(name_and_key(target))
             .is_some_and(|(a, b)| a.0 == b.0)
     };
+    let folder = folder();
     for entry in fs::read_dir(&folder).file("list", &folder)? {
         let path = entry.file("list", &folder)?.path();
         if path != target && same_name(&path) {
-            fs::remove_file(&path).file("remove the superseded", path)?;
+            remove(&path).file("remove the superseded", path)?;
         }
     }
     Ok(())
+}
+
+fn remove(path: &Path) -> std::io::Result<()> {
+    if path.is_dir() {
+        fs::remove_dir_all(path)
+    } else {
+        fs::remove_file(path)
+    }
 }
 
 /// Where they are.
@@ -77,6 +100,11 @@ pub(super) fn folder() -> PathBuf {
 /// The file of this name and key, there or not.
 pub(super) fn cached(name: &str, key: &str) -> PathBuf {
     folder().join(format!("{name}@{key}.tar"))
+}
+
+/// The folder of this name and key, there or not.
+pub(super) fn cached_folder(name: &str, key: &str) -> PathBuf {
+    folder().join(format!("{name}@{key}"))
 }
 
 fn name_and_key(path: &Path) -> Option<(&str, &str)> {

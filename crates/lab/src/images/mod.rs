@@ -7,6 +7,7 @@ mod cache;
 mod dynamo;
 mod operator;
 mod small;
+mod store;
 
 use std::{
     fs,
@@ -17,6 +18,7 @@ use std::{
 use serde_json::Value;
 
 pub use dynamo::DynamoVersion;
+pub use store::fill as fill_store;
 
 use crate::{
     error::{Error, FileResult as _},
@@ -121,11 +123,7 @@ impl Layer {
     fn build(self, say: &mut dyn FnMut(&str)) -> Result<PathBuf, Error> {
         let target = cache::cached(&format!("layer-{}", self.name), &self.key());
         if !target.exists() {
-            let folder = cache::folder();
-            let root = tempfile::Builder::new()
-                .prefix(cache::UNFINISHED)
-                .tempdir_in(&folder)
-                .file("make a folder in", &folder)?;
+            let root = cache::unfinished_folder()?;
             // The image's user must be able to enter `/`.
             fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755))
                 .file("open to everyone", root.path())?;

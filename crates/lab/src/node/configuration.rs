@@ -30,7 +30,7 @@ pub fn write(state: &StateDir) -> Result<(), Error> {
 }
 
 fn containerd(state: &StateDir, cni: &Path) -> String {
-    let root = text(&state.join("containerd"));
+    let root = text(&super::image_store(state));
     let bin = packages::cni_dir().map(|dir| text(&dir)).unwrap_or_default();
     // restrict_oom_score_adj: without CAP_SYS_RESOURCE runc may not lower a score and fails with
     // "can't get final child's PID from pipe: EOF".

@@ -34,7 +34,7 @@ pub fn driver_root_path(state: &StateDir) -> PathBuf {
 }
 
 /// From a control plane to a node that runs pods with GPU claims.
-pub fn steps(state: &StateDir, gpus: &Gpus, images: &[PathBuf]) -> Vec<Step> {
+pub fn steps(state: &StateDir, gpus: &Gpus) -> Vec<Step> {
     let mut steps = vec![
         Step::Start(containerd(state)),
         Step::Await {
@@ -46,14 +46,6 @@ pub fn steps(state: &StateDir, gpus: &Gpus, images: &[PathBuf]) -> Vec<Step> {
         Step::Start(kube_proxy(state)),
         Step::Start(core_dns(state)),
     ];
-    // The kubelet registers meanwhile: it needs no image to become ready.
-    steps.extend(images.iter().map(|archive| Step::Run {
-        what: format!(
-            "importing {}",
-            archive.file_name().unwrap_or_default().to_string_lossy()
-        ),
-        command: import(state, archive),
-    }));
     steps.push(Step::Await {
         what: format!("waiting for node {NODE_NAME} to be ready"),
         command: kubectl(
@@ -83,6 +75,11 @@ fn await_slice(state: &StateDir) -> Step {
         command: kubectl(state, ["wait", "resourceslices", &node, driver, "--timeout=5s"]),
         deadline_seconds: 60,
     }
+}
+
+/// containerd's root, which holds the images.
+pub fn image_store(state: &StateDir) -> PathBuf {
+    state.join("containerd")
 }
 
 /// Imports an image archive into the kubelet's namespace of containerd.

@@ -5,10 +5,11 @@ mod machine;
 
 use std::{collections::BTreeSet, fs, path::PathBuf, process::Command};
 
-use cluster::{Lab, POD, both, kubectl, ok, run, start_pod, within};
+use cluster::{Lab, POD, STATE, both, kubectl, ok, run, start_pod, within};
 use machine::{cgroup_folders, lab_processes, namespace_members, namespace_of_the_lab, traces};
 
 #[test]
+#[ignore = "needs root: just lab-test"]
 fn a_pod_gets_its_gpu_faults_hit_it_and_down_leaves_nothing() {
     let lab = Lab::up(&["--without-dynamo-image", "--gpus", "2"]);
     start_pod();
@@ -29,6 +30,7 @@ fn a_pod_gets_its_gpu_faults_hit_it_and_down_leaves_nothing() {
         BTreeSet::from(["gpu-0", "gpu-1"])
     );
 
+    the_cached_images_stay_as_they_are();
     faults_hit_a_pod();
     faults_hit_the_dra_plugin();
 
@@ -45,6 +47,23 @@ fn a_pod_gets_its_gpu_faults_hit_it_and_down_leaves_nothing() {
         traces().difference(&lab.before).collect::<Vec<_>>(),
         Vec::<&String>::new()
     );
+}
+
+/// Layers are shared with the cache by hard links; a database that containerd writes must not be.
+fn the_cached_images_stay_as_they_are() {
+    let links = |kind: &str| {
+        let store = format!("{STATE}/containerd");
+        let found = Command::new("find")
+            .args([&store, "-name", kind, "-type", "f", "-printf", "%n "])
+            .output();
+        String::from_utf8(found.expect("find runs").stdout).expect("numbers")
+    };
+    let databases = links("*.db");
+    assert!(
+        databases.split_whitespace().count() >= 2 && databases.split_whitespace().all(|n| n == "1"),
+        "{databases}"
+    );
+    assert_eq!(links("busybox").trim(), "2", "the layers are not copies");
 }
 
 fn faults_hit_a_pod() {
@@ -104,6 +123,7 @@ fn faults_hit_the_dra_plugin() {
 }
 
 #[test]
+#[ignore = "needs root: just lab-test"]
 fn down_leaves_nothing_after_everything_was_killed() {
     let lab = Lab::up(&["--without-dynamo-image", "--gpus", "1"]);
     start_pod();
@@ -129,6 +149,7 @@ fn down_leaves_nothing_after_everything_was_killed() {
 }
 
 #[test]
+#[ignore = "needs root: just lab-test"]
 fn the_control_plane_reports_a_death_and_forgets_nothing() {
     let _lab = Lab::up(&["--control-plane"]);
     assert!(ok(&["status"]).contains("up (control plane only"));
