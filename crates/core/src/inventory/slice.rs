@@ -238,3 +238,39 @@ impl Consumption {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{from_value, json};
+
+    use super::*;
+
+    #[test]
+    fn an_attribute_is_found_by_its_name_and_by_its_domain() {
+        let device = from_value(json!({
+            "name": "gpu-0",
+            "attributes": {
+                "gpu.example/uuid": { "string": "own" },
+                "index": { "int": 1 },
+                "resource.kubernetes.io/pciBusID": { "string": "0000:1a:00.0" },
+            },
+        }))
+        .expect("a device");
+        let device = Device::read(&device, &mut Interned::default());
+        let text = |found: Option<&Attribute>| found.and_then(Attribute::string).map(str::to_owned);
+        assert_eq!(text(device.attribute_of("gpu.example", "uuid")).as_deref(), Some("own"));
+        assert_eq!(text(device.attribute("gpu.example/uuid")).as_deref(), Some("own"));
+        assert!(device.attribute("index").is_some());
+        let absent = [
+            ("gpu.example", "index"),
+            ("other.example", "uuid"),
+            ("gpu.example/uuid", ""),
+        ];
+        assert!(
+            absent
+                .iter()
+                .all(|(domain, name)| device.attribute_of(domain, name).is_none())
+        );
+        assert!(device.attribute("uuid").is_none());
+    }
+}
