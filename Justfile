@@ -160,7 +160,7 @@ oracle *FLAGS: build-lab
 # Whole runs on the real cluster, in two labs side by side; `just e2e NAME` runs the tests whose name holds NAME.
 e2e NAME="": build-lab image
     #!/usr/bin/env bash
-    # A run waits half of its time: two labs took X s for what took one 683 s. A test that fails is run once more, alone on
+    # A run waits half of its time: two labs take 330 s for what takes one 680 s. A test that fails is run once more, alone on
     # a fresh lab, and reported: two cores under load, and a simulated engine that may hang, are not the product.
     set -euo pipefail
     cargo test --quiet --workspace --test e2e --no-run

@@ -6,7 +6,7 @@ use crate::{
     error::{Error, FileResult as _},
     namespace::BRIDGE_ADDRESS,
     paths::StateDir,
-    supervisor::{Invocation, Process, Step},
+    supervisor::{Invocation, PATIENCE_SECONDS, Process, Step},
 };
 
 /// Objects every lab begins with.
@@ -49,7 +49,7 @@ pub fn steps(state: &StateDir, dynamo_version: &str) -> Vec<Step> {
         Step::Await {
             what: "waiting for the API server".to_owned(),
             command: kubectl(state, ["get", "--raw=/readyz"]),
-            deadline_seconds: 90,
+            deadline_seconds: PATIENCE_SECONDS,
         },
         Step::Start(controller_manager(state)),
         Step::Start(scheduler(state)),
@@ -69,12 +69,12 @@ pub fn last_steps(state: &StateDir) -> Vec<Step> {
         Step::Await {
             what: "waiting for the controllers".to_owned(),
             command: kubectl(state, ["get", "serviceaccount", "default", "--namespace=default"]),
-            deadline_seconds: 60,
+            deadline_seconds: PATIENCE_SECONDS,
         },
         Step::Await {
             what: "waiting for DynamoGraphDeployment to be served".to_owned(),
             command: kubectl(state, ["wait", "--for=condition=Established", "--timeout=5s", kind]),
-            deadline_seconds: 60,
+            deadline_seconds: PATIENCE_SECONDS,
         },
     ]
 }

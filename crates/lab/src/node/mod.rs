@@ -11,7 +11,7 @@ use crate::{
     error::Error,
     namespace::BRIDGE_ADDRESS,
     paths::StateDir,
-    supervisor::{Invocation, Process, Step},
+    supervisor::{Invocation, PATIENCE_SECONDS, Process, Step},
 };
 
 /// The node's name.
@@ -40,7 +40,7 @@ pub fn steps(state: &StateDir, gpus: &Gpus) -> Vec<Step> {
         Step::Await {
             what: "waiting for containerd".to_owned(),
             command: ctr(state, ["version"]),
-            deadline_seconds: 30,
+            deadline_seconds: PATIENCE_SECONDS,
         },
         Step::Start(kubelet(state)),
         Step::Start(kube_proxy(state)),
@@ -57,7 +57,7 @@ pub fn steps(state: &StateDir, gpus: &Gpus) -> Vec<Step> {
                 &format!("node/{NODE_NAME}"),
             ],
         ),
-        deadline_seconds: 120,
+        deadline_seconds: PATIENCE_SECONDS,
     });
     if gpus.count > 0 {
         // Not earlier: it listens in a folder the kubelet makes.
@@ -73,7 +73,7 @@ fn await_slice(state: &StateDir) -> Step {
     Step::Await {
         what: "waiting for the GPUs' ResourceSlice".to_owned(),
         command: kubectl(state, ["wait", "resourceslices", &node, driver, "--timeout=5s"]),
-        deadline_seconds: 60,
+        deadline_seconds: PATIENCE_SECONDS,
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-pub use plan::{Invocation, Plan, Process, Step};
+pub use plan::{Invocation, PATIENCE_SECONDS, Plan, Process, Step};
 pub use report::{Phase, Reply, Report, Request, State};
 
 use crate::{
@@ -29,7 +29,7 @@ use process::Processes;
 /// How soon an `Await` tries again.
 const RETRY: Duration = Duration::from_millis(250);
 /// How long one try of an `Await` may take.
-const TRY: Duration = Duration::from_secs(10);
+const TRY: Duration = Duration::from_secs(30);
 
 /// The body of `lab supervise`: runs the plan of a state folder and serves requests until it is killed.
 pub fn run(state: &StateDir) -> Result<(), Error> {

@@ -4,6 +4,10 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+/// How long a part of a cluster may take to come up. An emulated machine needs 20 times the three seconds of the API server;
+/// a death ends the wait at once.
+pub const PATIENCE_SECONDS: u64 = 300;
+
 /// A whole lab, in the order in which it is brought up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
