@@ -16,8 +16,11 @@ pub const BRIDGE: &str = "lab0";
 
 /// Makes this process's network namespace fit for a cluster.
 pub fn prepare() -> Result<(), Error> {
-    // Built into some kernels. Without it answers of a Service's pods bypass the firewall's translation.
-    let _ = Command::new("modprobe").arg("br_netfilter").output();
+    // Built into some kernels. Without the first, answers of a Service's pods bypass the firewall's translation; without the
+    // second, kube-proxy has no sysctl to set and ends (seen on Debian's kernel with cgroup v2).
+    for module in ["br_netfilter", "nf_conntrack"] {
+        let _ = Command::new("modprobe").arg(module).output();
+    }
     let address = format!("{BRIDGE_ADDRESS}/24");
     let gateway = BRIDGE_ADDRESS.to_string();
     for arguments in [
