@@ -26,6 +26,12 @@ pub enum Error {
         /// Why not.
         source: std::io::Error,
     },
+    /// The answer cannot be written.
+    #[error("the answer cannot be written to standard output")]
+    Answer {
+        /// Why not.
+        source: std::io::Error,
+    },
     /// The asynchronous runtime cannot start.
     #[error("the runtime cannot be started")]
     Runtime {

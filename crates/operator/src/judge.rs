@@ -11,7 +11,7 @@ use perfval_core::gate::Share;
 use perfval_core::judge;
 
 use crate::cli::{JudgeArgs, Output};
-use crate::manifest;
+use crate::{Answer, manifest};
 
 /// Nothing can be judged because of what was given. A result that proves nothing is no such error: it is an Invalid trial.
 #[derive(Debug, thiserror::Error)]
@@ -56,9 +56,9 @@ pub enum BadInput {
     Render(#[source] serde_json::Error),
 }
 
-/// Judges what the arguments name and prints the answer. Exit codes: 0 Passed or Skipped, 1 Failed, 3 Inconclusive, 4 Error;
+/// Judges what the arguments name. Exit codes: 0 Passed or Skipped, 1 Failed, 3 Inconclusive, 4 Error;
 /// the caller's code for bad input is 2.
-pub fn run(args: &JudgeArgs) -> Result<ExitCode, BadInput> {
+pub fn run(args: &JudgeArgs) -> Result<Answer, BadInput> {
     let object = manifest::read(&args.manifest)?;
     let mut trials = Vec::new();
     let mut placed = None;
@@ -71,16 +71,17 @@ pub fn run(args: &JudgeArgs) -> Result<ExitCode, BadInput> {
     let recorded: Vec<judge::Recorded> = trials.iter().map(|trial| trial.record.clone().into()).collect();
     let judgement = judge::judge(&object, share, &recorded, chrono::Utc::now());
     let report = report::Report::new(&judgement, &trials);
-    match args.output {
-        Output::Table => print!("{report}"),
-        Output::Json => println!("{}", serde_json::to_string_pretty(&report).map_err(BadInput::Render)?),
-    }
-    Ok(ExitCode::from(match judgement.verdict {
+    let text = match args.output {
+        Output::Table => report.to_string(),
+        Output::Json => serde_json::to_string_pretty(&report).map_err(BadInput::Render)? + "\n",
+    };
+    let code = match judgement.verdict {
         Verdict::Passed | Verdict::Skipped => 0,
         Verdict::Failed => 1,
         Verdict::Inconclusive => 3,
         Verdict::Error => 4,
-    }))
+    };
+    Ok((text, ExitCode::from(code)))
 }
 
 /// The GPUs that thresholds scale by: the flags, or what the saved results say. Never guessed.

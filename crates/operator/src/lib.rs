@@ -21,6 +21,7 @@ pub mod streams;
 pub mod superseded;
 pub mod unreadable;
 
+use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -31,7 +32,7 @@ use crate::error::Error;
 /// The program. Exit codes: 0 done or told to stop, 1 an error that is printed with its causes, 2 wrong flags or bad input;
 /// `judge` and `size` tell their answers by them.
 pub fn main() -> ExitCode {
-    match execute(Cli::parse().command) {
+    match execute(Cli::parse().command).and_then(tell) {
         Ok(code) => code,
         Err(error) => {
             let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
@@ -46,33 +47,44 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn execute(command: Command) -> Result<ExitCode, Error> {
-    match command {
-        Command::Run(args) => tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build()
-            .map_err(|source| Error::Runtime { source })?
-            .block_on(process::run(*args))?,
-        Command::Crd => {
-            print!(
-                "{}",
-                perfval_api::crd_yaml().map_err(|source| Error::Render {
-                    what: "the CRD",
-                    source
-                })?
-            );
+/// What a command answers: the text for standard output and the exit code.
+type Answer = (String, ExitCode);
+
+fn execute(command: Command) -> Result<Answer, Error> {
+    let text = match command {
+        Command::Run(args) => {
+            tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(2)
+                .enable_all()
+                .build()
+                .map_err(|source| Error::Runtime { source })?
+                .block_on(process::run(*args))?;
+            String::new()
         }
-        Command::Rbac { directory } => rbac::write(directory.as_deref())?,
-        Command::Docs { page } => {
-            let page = match page {
-                Page::Reference => docs::reference(),
-                Page::Causes => docs::causes(),
-            };
-            print!("{page}");
+        Command::Crd => perfval_api::crd_yaml().map_err(|source| Error::Render {
+            what: "the CRD",
+            source,
+        })?,
+        Command::Rbac {
+            directory: Some(directory),
+        } => {
+            rbac::write(&directory)?;
+            String::new()
         }
+        Command::Rbac { directory: None } => rbac::manifest(),
+        Command::Docs { page: Page::Reference } => docs::reference(),
+        Command::Docs { page: Page::Causes } => docs::causes(),
         Command::Judge(args) => return Ok(judge::run(&args)?),
         Command::Size(args) => return Ok(size::run(&args)?),
+    };
+    Ok((text, ExitCode::SUCCESS))
+}
+
+/// Writes the answer. A reader that has left (`… | head`) wants no more of it, and the exit code is still the answer's.
+fn tell((text, code): Answer) -> Result<ExitCode, Error> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(source) if source.kind() != ErrorKind::BrokenPipe => Err(Error::Answer { source }),
+        _ => Ok(code),
     }
-    Ok(ExitCode::SUCCESS)
 }

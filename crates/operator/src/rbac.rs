@@ -4,7 +4,7 @@ mod files;
 
 use perfval_cluster::{PERMISSIONS, Permission, Scope};
 
-pub use files::{files, write};
+pub use files::{files, manifest, write};
 
 /// Calls of the process itself; those of a pass are the cluster crate's.
 const PROCESS: &[Permission] = &[

@@ -13,7 +13,7 @@ use perfval_core::sizing;
 use serde_json::{from_value, json};
 
 use crate::cli::{Output, SizeArgs};
-use crate::manifest;
+use crate::{Answer, manifest};
 
 /// No answer.
 #[derive(Debug, thiserror::Error)]
@@ -83,8 +83,8 @@ fn known(nodes: &[String]) -> String {
     format!("there are {}{more}", nodes[..nodes.len().min(NAMED)].join(", "))
 }
 
-/// Prints the answer. Exit codes: 0 a run would get a plan, 1 it would not; the caller's for an error are [`Error::code`].
-pub fn run(args: &SizeArgs) -> Result<ExitCode, Error> {
+/// The answer. Exit codes: 0 a run would get a plan, 1 it would not; the caller's for an error are [`Error::code`].
+pub fn run(args: &SizeArgs) -> Result<Answer, Error> {
     let object = match &args.filename {
         Some(path) => manifest::read(path)?,
         None => defaults().map_err(Error::Defaults)?,
@@ -95,11 +95,11 @@ pub fn run(args: &SizeArgs) -> Result<ExitCode, Error> {
     };
     let (nodes, sizing) = sizing::explain(&inventory, &object.spec, &busy);
     let report = report::Report::new(nodes, sizing, notes, &args.nodes)?;
-    match args.output {
-        Output::Table => print!("{report}"),
-        Output::Json => println!("{}", serde_json::to_string_pretty(&report).map_err(Error::Render)?),
-    }
-    Ok(ExitCode::from(u8::from(!report.has_plan())))
+    let text = match args.output {
+        Output::Table => report.to_string(),
+        Output::Json => serde_json::to_string_pretty(&report).map_err(Error::Render)? + "\n",
+    };
+    Ok((text, ExitCode::from(u8::from(!report.has_plan()))))
 }
 
 /// A `PerfValidation` of which nothing is given that sizing asks about.

@@ -75,17 +75,14 @@ fn service_account() -> String {
     format!("apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {NAME}\n  namespace: {NAMESPACE}\n")
 }
 
-/// Prints the files, or writes them into a folder.
-pub fn write(directory: Option<&Path>) -> Result<(), Error> {
-    let Some(directory) = directory else {
-        let documents: Vec<_> = files()
-            .into_iter()
-            .filter(|(file, _)| *file != "kustomization.yaml")
-            .map(|(_, text)| text)
-            .collect();
-        print!("{}", documents.join("---\n"));
-        return Ok(());
-    };
+/// All of it in one manifest.
+pub fn manifest() -> String {
+    let manifests = files().into_iter().filter(|(file, _)| *file != "kustomization.yaml");
+    manifests.map(|(_, text)| text).collect::<Vec<_>>().join("---\n")
+}
+
+/// Writes the files into a folder.
+pub fn write(directory: &Path) -> Result<(), Error> {
     let written = || -> io::Result<()> {
         fs::create_dir_all(directory)?;
         files()

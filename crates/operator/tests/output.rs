@@ -1,0 +1,36 @@
+//! What a command answers, into a pipe that nobody reads and onto a disk that is full.
+
+use std::fs::File;
+use std::process::{Command, Output, Stdio};
+
+fn causes(stdout: impl Into<Stdio>) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_perfvalidation-operator"));
+    command.args(["docs", "causes"]).stdout(stdout).stderr(Stdio::piped());
+    let child = command.spawn().expect("the operator starts");
+    child.wait_with_output().expect("it ends")
+}
+
+#[test]
+fn a_reader_that_left_is_no_error() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let output = causes(writer);
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(output.stderr.is_empty());
+}
+
+#[test]
+fn an_answer_that_is_lost_is_an_error() {
+    let output = causes(File::create("/dev/full").expect("/dev/full"));
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("cannot be written to standard output: No space left"),
+        "{said}"
+    );
+}
