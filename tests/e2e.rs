@@ -1,4 +1,4 @@
-//! Whole runs on the real cluster, one after the other: each file of `e2e/` is one topic.
+//! Whole runs on the real cluster, one after the other in each lab: each file of `e2e/` is one topic.
 
 mod e2e {
     pub mod cleanup;

@@ -53,22 +53,13 @@ fn make(programs: &Path, archives: &[PathBuf], say: &mut dyn FnMut(&str)) -> Res
     }
     say(&format!("importing {}", names.join(", ")));
     let work = cache::unfinished_folder()?;
+    let script = work.path().join("import.sh");
+    fs::write(&script, IMPORT).file("write", &script)?;
     let path = std::env::var("PATH").unwrap_or_default();
     command::output(
         Command::new("unshare")
-            .args([
-                "--mount",
-                "--pid",
-                "--fork",
-                "--mount-proc",
-                "--kill-child",
-                "--",
-                "sh",
-                "-c",
-                IMPORT,
-                "import",
-            ])
-            .arg(work.path())
+            .args(["--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "--", "sh"])
+            .args([&script, work.path()])
             .args(archives)
             .env("PATH", format!("{}:{path}", programs.display())),
     )?;
