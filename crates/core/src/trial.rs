@@ -189,7 +189,10 @@ impl Trial<'_> {
         let changed = changed(self.evidence.before, self.evidence.after);
         let router = self.spec.workload.router_mode;
         let mut told = diagnosis::errors(report, self.workers, changed, router, &text);
-        if told.len() == 1 {
+        if told
+            .iter()
+            .all(|(cause, _)| matches!(cause, Cause::RequestErrors | Cause::FrontendLost))
+        {
             let stall = self.stalled().map(|text| (Cause::WorkerStall, text));
             // The frontend gives up on what a worker holds that stands still: 8 of 448 requests failed in a stop of 10 s.
             let why = stall.or_else(|| self.stood_still());

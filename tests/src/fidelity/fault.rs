@@ -110,7 +110,8 @@ impl Fault {
             Self::FrozenForGood => &["WorkerStall", "WorkerRestarted", "DeadWorkerBlackHole"],
             Self::Dead | Self::Restart => &["WorkerRestarted", "DeadWorkerBlackHole"],
             Self::StarvedGenerator => &["GeneratorStarved"],
-            Self::FrontendBound => &["FrontendBound"],
+            // Starved of CPU it fails its liveness probe, and the kubelet restarts it.
+            Self::FrontendBound => &["FrontendBound", "FrontendLost"],
             Self::RequestErrors => &["RequestErrors"],
             Self::ColdStart => &["ColdStart"],
             Self::StaleDraPlugin => &["StaleDRAPlugin"],

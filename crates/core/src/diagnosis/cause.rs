@@ -3,7 +3,7 @@
 use perfval_api::{Finding, Reason, Severity};
 
 /// Longest evidence (bytes): every cause at once must still fit into the status.
-const EVIDENCE: usize = 400;
+const EVIDENCE: usize = 380;
 
 /// Causes that a trial and a status show.
 pub const SHOWN: usize = 3;
@@ -21,6 +21,8 @@ pub enum Cause {
     MetricMissing,
     /// More requests failed or came back short than allowed.
     RequestErrors,
+    /// The load generator could not connect to the frontend, or the frontend cut it off.
+    FrontendLost,
     /// A worker died, and the router fed it: it refuses at once, so it always looks idle (Dynamo 1.1–1.4).
     DeadWorkerBlackHole,
     /// A worker restarted or was replaced.
@@ -53,7 +55,7 @@ pub enum Cause {
 
 impl Cause {
     /// Every cause, the most telling first: what names a thing to look at goes before what only says how bad it is.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::DeadWorkerBlackHole,
         Self::WorkerStall,
         Self::WorkerRestarted,
@@ -64,6 +66,7 @@ impl Cause {
         Self::BenchmarkTimeout,
         Self::ResultIncomplete,
         Self::MetricMissing,
+        Self::FrontendLost,
         Self::RequestErrors,
         Self::FrontendBound,
         Self::PastKnee,
@@ -83,6 +86,7 @@ impl Cause {
             Self::BenchmarkTimeout => "BenchmarkTimeout",
             Self::MetricMissing => "MetricMissing",
             Self::RequestErrors => "RequestErrors",
+            Self::FrontendLost => "FrontendLost",
             Self::DeadWorkerBlackHole => "DeadWorkerBlackHole",
             Self::WorkerRestarted => "WorkerRestarted",
             Self::GPUChanged => "GPUChanged",
@@ -107,7 +111,7 @@ impl Cause {
             Self::ResultIncomplete => Some(Reason::ResultIncomplete),
             Self::BenchmarkTimeout => Some(Reason::BenchmarkTimeout),
             Self::MetricMissing => Some(Reason::MetricMissing),
-            Self::RequestErrors | Self::DeadWorkerBlackHole => Some(Reason::RequestErrors),
+            Self::RequestErrors | Self::FrontendLost | Self::DeadWorkerBlackHole => Some(Reason::RequestErrors),
             Self::WorkerRestarted => Some(Reason::WorkerRestarted),
             Self::GPUChanged => Some(Reason::GPUChanged),
             Self::UnevenService => Some(Reason::UnevenService),
@@ -159,6 +163,9 @@ impl Cause {
             }
             Self::MetricMissing => "gate a metric that this benchmark reports; Goodput needs benchmark.goodput",
             Self::RequestErrors => "read the errors; see the logs of frontend and workers",
+            Self::FrontendLost => {
+                "see whether the frontend's pod restarted and why (probes, CPU, memory); then the network to it"
+            }
             Self::DeadWorkerBlackHole => "see why the worker died; Dynamo 1.5 and later route around a dead worker",
             Self::WorkerRestarted => "see the worker's previous log (kubectl logs --previous)",
             Self::GPUChanged => "something replaced the worker during the trial: look for evictions and device taints",

@@ -31,6 +31,9 @@ const UNREACHABLE: [&str; 6] = [
     "Instance disappeared",
 ];
 
+/// AIPerf's names for a connection that failed. It connects to nothing but the frontend, and no fault of a worker shows so.
+const CONNECTION: [&str; 3] = ["ClientConnectorError", "ClientOSError", "ServerDisconnectedError"];
+
 /// A cause with what was seen of it.
 pub type Told = (Cause, String);
 
@@ -85,7 +88,18 @@ pub fn errors(
         Some(what) => told.push((Cause::WorkerRestarted, what)),
         None => told.extend(changed),
     }
+    told.extend(frontend_lost(report));
     told
+}
+
+/// The frontend itself was not there, whatever its workers did: a restart under load fails requests for as long as it takes.
+fn frontend_lost(report: &Report) -> Option<Told> {
+    let connection = |error: &&ErrorKind| CONNECTION.contains(&error.kind.as_str());
+    let lost: Vec<ErrorKind> = report.errors.iter().filter(connection).cloned().collect();
+    (!lost.is_empty()).then(|| {
+        let text = format!("the load generator lost the frontend: {}", most_frequent(&lost));
+        (Cause::FrontendLost, text)
+    })
 }
 
 /// Why gates were missed by a deployment whose workers are all alive and none of which is stalled.

@@ -168,3 +168,23 @@ fn a_throttled_frontend_is_told_beside_the_requests_that_it_failed() {
     assert_eq!(causes(60_000), [Cause::RequestErrors, Cause::FrontendBound]);
     assert_eq!(causes(2_000), [Cause::RequestErrors]);
 }
+
+#[test]
+fn a_frontend_that_was_not_there_is_told_before_the_requests_that_it_failed() {
+    let causes = |kind: &str| {
+        let mut record = sample("partial-10pct-503", balanced());
+        let Outcome::Report(report) = &mut record.outcome else {
+            panic!("a report")
+        };
+        report.errors[0].kind = kind.into();
+        let findings = judged(&record, &pods()).findings;
+        findings.into_iter().map(|(cause, _)| cause).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        causes("ServerDisconnectedError"),
+        [Cause::FrontendLost, Cause::RequestErrors]
+    );
+    // A worker that answers too late, or with nonsense, is not the frontend.
+    assert_eq!(causes("TimeoutError"), [Cause::RequestErrors]);
+    assert_eq!(causes("InvalidInferenceResultError"), [Cause::RequestErrors]);
+}

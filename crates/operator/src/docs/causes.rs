@@ -120,6 +120,12 @@ fn explain(cause: Cause) -> (&'static str, &'static str, &'static str) {
             "the load generator has too little CPU, so it measured itself",
             UNTRUSTED,
         ),
+        Cause::FrontendLost => (
+            "failed requests above `maxErrorPercent`, among them connections that failed or broke (`ClientConnectorError`, \
+             `ServerDisconnectedError`)",
+            "the load generator connects to the frontend only: its pod restarted under load, or the network to it broke",
+            MISS,
+        ),
         Cause::WorkerStall => (
             "a request takes one worker several times as long as its peers, or the worker neither moves nor answers to the end",
             "its GPU is slow (clocks, temperature, a neighbour, XID errors), or its engine hangs",
