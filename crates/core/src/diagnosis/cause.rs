@@ -3,7 +3,7 @@
 use perfval_api::{Finding, Reason, Severity};
 
 /// Longest evidence (bytes): every cause at once must still fit into the status.
-const EVIDENCE: usize = 380;
+const EVIDENCE: usize = 400;
 
 /// Causes that a trial and a status show.
 pub const SHOWN: usize = 3;

@@ -2,6 +2,8 @@
 
 use perfval_api::PerfValidationStatus;
 
+use crate::diagnosis::cause::SHOWN;
+
 /// Longest message; keeps the whole status far under 32 KiB.
 const MESSAGE: usize = 1024;
 /// Largest status (bytes); etcd and every watcher carry it on each change.
@@ -11,7 +13,7 @@ const STATUS: usize = 31 * 1024;
 /// the results ConfigMap keeps all of it.
 pub fn fit(status: &mut PerfValidationStatus) {
     const SHORT: usize = 80;
-    let cuts: [fn(&mut PerfValidationStatus); 5] = [
+    let cuts: [fn(&mut PerfValidationStatus); 6] = [
         |status| status.history.truncate(1),
         |status| status.workers.clear(),
         |status| {
@@ -29,6 +31,7 @@ pub fn fit(status: &mut PerfValidationStatus) {
                 trial.causes.truncate(1);
             }
         },
+        |status| status.diagnosis.truncate(SHOWN),
     ];
     for shorten in cuts {
         if serde_json::to_string(status).is_ok_and(|json| json.len() <= STATUS) {
