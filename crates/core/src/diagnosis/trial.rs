@@ -30,8 +30,8 @@ const UNREACHABLE: [&str; 6] = [
     "worker_disconnected",
     "Instance disappeared",
 ];
-
-/// AIPerf's names for a connection that failed. It connects to nothing but the frontend, and no fault of a worker shows so.
+/// AIPerf's names for a connection that failed. It connects to nothing but the frontend; in the recorded runs they came only
+/// beside a frontend that said it was not ready (503).
 const CONNECTION: [&str; 3] = ["ClientConnectorError", "ClientOSError", "ServerDisconnectedError"];
 
 /// A cause with what was seen of it.

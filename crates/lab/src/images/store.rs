@@ -15,8 +15,8 @@ use crate::{
     error::{Error, FileResult as _},
 };
 
-/// Imports archives by a containerd of its own, in a pid and mount namespace that ends with it: `$1` is the folder it
-/// works in, the rest are the archives.
+/// Imports archives by a containerd of its own: `$1` is the folder it works in, the rest are the archives. It runs in a pid
+/// and mount namespace of its own, which ends with it and takes containerd along.
 const IMPORT: &str = include_str!("store.sh");
 
 /// Puts the images of these archives where a containerd of the lab will have its root; makes the store if the cache has none.
