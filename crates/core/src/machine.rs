@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Pending → Sizing → Deploying → WaitingForReady → Benchmarking → Evaluating → CleaningUp → Completed
-//!                ↖──── lost race ────┘                                            ↑   └→ Suspended, or the next run
+//!                ↖──── lost race ────┘  ↖── other GPUs ──┘                           ↑   └→ Suspended, or the next run
 //!    └── deletion, suspend, spec change, rerun, deadline, guard: from any phase ──┘
 //! ```
 //!
@@ -187,9 +187,10 @@ fn is_active(phase: Phase) -> bool {
 
 /// An error ends the measuring, but not before the trials that were measured are saved.
 fn save_first(pass: &mut Pass<'_>, current: Phase, step: Step) -> Step {
+    let is_measuring = matches!(current, Phase::WaitingForReady | Phase::Benchmarking);
     let measured = pass.status.trials.iter().any(|trial| trial.outcome.is_some());
     match (step, &mut pass.status.run) {
-        (Step::End(Verdict::Error, why), Some(run)) if current == Phase::Benchmarking && measured => {
+        (Step::End(Verdict::Error, why), Some(run)) if is_measuring && measured => {
             let (reason, message) = (why.reason.as_str().to_owned(), status::bounded(&why.message));
             run.failure = Some(RunFailure { reason, message });
             pass.status.trials.retain(|trial| trial.outcome.is_some());

@@ -69,13 +69,13 @@ fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers:
             ),
         };
     }
-    // Only the start is looked at: at its end a trial must find the same workers with the same GPUs.
-    let broken = pass
-        .run
-        .placement()
-        .and_then(|plan| readiness::misplaced(pods, claims, plan).or_else(|| readiness::moved(pods, claims, plan)));
-    if let Some(wrong) = broken {
-        return Step::error(Reason::PlacementBroken, wrong);
+    if let Some(plan) = pass.run.placement() {
+        if let Some(wrong) = readiness::misplaced(pods, claims, plan) {
+            return Step::error(Reason::PlacementBroken, wrong);
+        }
+        if let Some(moved) = readiness::moved(pods, claims, plan) {
+            return confirm_again(pass, moved);
+        }
     }
     let number = pass.status.trials.last().map_or(1, |trial| trial.number + 1);
     pass.status.trials.push(TrialStatus {
@@ -88,6 +88,14 @@ fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers:
         workload.workers = workers;
     }
     Step::work(Reason::Running, format!("trial {number} is running"))
+}
+
+/// A worker whose pod was replaced may come to a GPU that nobody has confirmed: the deployment becomes ready once more
+/// before the next trial. Trials that ran meanwhile are void anyway.
+fn confirm_again(pass: &mut Pass<'_>, moved: String) -> Step {
+    let why = Why::new(Reason::CheckingGPUs, moved);
+    pass.condition(condition::WORKLOAD_READY, false, &why);
+    Step::Go(Phase::WaitingForReady, why)
 }
 
 /// Follows the open trial to its end.

@@ -88,11 +88,13 @@ fn in_trouble(pass: &mut Pass<'_>, trouble: &Trouble) -> Step {
     let why = trouble.why();
     pass.condition(condition::WORKLOAD_READY, false, &why);
     pass.find(trouble.obstacle.finding(&trouble.evidence));
+    // Trials of two deployments are not trials of one: after the first, the GPUs stay what they are.
+    let may_resize = trouble.obstacle.response() == Response::SizeAgain && pass.status.trials.is_empty();
     let Some(run) = pass
         .status
         .run
         .as_mut()
-        .filter(|run| trouble.obstacle.response() == Response::SizeAgain && run.resizes < RESIZES)
+        .filter(|run| may_resize && run.resizes < RESIZES)
     else {
         return Step::End(perfval_api::Verdict::Error, why);
     };

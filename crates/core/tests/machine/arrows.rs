@@ -6,7 +6,7 @@ use perfval_api::{Phase, Verdict, meta};
 use serde_json::json;
 
 use super::moments::{
-    at, begun, busy, cache_fails, changed, dynamo_unreadable, failed_for_long, interrupted, kept_no_longer,
+    at, begun, busy, cache_fails, changed, dynamo_unreadable, failed_for_long, interrupted, kept_no_longer, moved,
     no_completion, no_dynamo, old_dynamo, prepare_fails, resized, saturated, second_trial_hangs, settled, showing,
     suspended, waiting_on,
 };
@@ -15,7 +15,7 @@ use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Evaluating, Pending,
 use Verdict::{Error, Failed, Inconclusive, Passed, Skipped};
 
 /// Every arrow of the machine; `None` is an object that was never looked at.
-const ARROWS: [(Option<Phase>, Phase); 20] = [
+const ARROWS: [(Option<Phase>, Phase); 22] = [
     (None, Pending),
     (None, Suspended),
     (Some(Pending), Sizing),
@@ -26,7 +26,9 @@ const ARROWS: [(Option<Phase>, Phase); 20] = [
     (Some(Deploying), CleaningUp),
     (Some(WaitingForReady), Benchmarking),
     (Some(WaitingForReady), Sizing),
+    (Some(WaitingForReady), Evaluating),
     (Some(WaitingForReady), CleaningUp),
+    (Some(Benchmarking), WaitingForReady),
     (Some(Benchmarking), Evaluating),
     (Some(Benchmarking), CleaningUp),
     (Some(Evaluating), CleaningUp),
@@ -99,6 +101,8 @@ fn rows() -> Vec<Row> {
         row("no completion within the limit", Some(WaitingForReady), no_completion, CleaningUp, Some(Error), "EndpointNotReady"),
         row("rerun asked for while waiting", Some(WaitingForReady), || { changed(at(WaitingForReady), |s| { s.annotate(meta::RERUN, Some("x")); }) }, CleaningUp, None, "RerunRequested"),
         row("the trial decides", Some(Benchmarking), || settled(Benchmarking), Evaluating, None, "Running"),
+        row("a worker came to another GPU", Some(Benchmarking), moved, WaitingForReady, None, "CheckingGPUs"),
+        row("workers on the wrong node, after a measured trial", Some(WaitingForReady), || { changed(moved(), |s| { s.step(); s.wrong_node = true; }) }, Evaluating, None, "Running"),
         row("what was measured is saved before an error is the verdict", Some(Benchmarking), second_trial_hangs, Evaluating, None, "Running"),
         row("an error after a measured trial", Some(Evaluating), || { changed(second_trial_hangs(), |s| { s.step(); s.step(); }) }, CleaningUp, Some(Error), "BenchmarkTimeout"),
         row("a named StorageClass that does not exist", Some(Pending), || begun(json!({"model": {"cache": {"size": "1Gi", "storageClassName": "none"}}})), CleaningUp, Some(Error), "StorageClassMissing"),

@@ -33,6 +33,19 @@ pub(super) fn second_trial_hangs() -> Story {
     story
 }
 
+/// Between two trials a worker's pod was replaced, and holds another GPU than the one that was confirmed.
+pub(super) fn moved() -> Story {
+    let mut story = Story::with(json!({"trials": {"rule": "Sequential", "max": 8}}));
+    story.until(Benchmarking);
+    while story.status().trials.iter().all(|trial| trial.outcome.is_none()) {
+        story.step();
+    }
+    let status = story.object.status.as_mut();
+    let plan = status.and_then(|status| status.placement.as_mut()).expect("a plan");
+    plan.devices[1].name = "gpu-7".into();
+    story
+}
+
 /// A run whose spec is special from the start, at Pending with its finalizer.
 pub(super) fn begun(spec: serde_json::Value) -> Story {
     let mut story = Story::with(spec);

@@ -7,6 +7,7 @@ use perfval_core::observed::Need;
 use perfval_core::{Observed, Run, Seen};
 use perfval_testkit::inventory::{ClaimBuilder, Cluster};
 
+use super::moments::moved;
 use super::story::Story;
 
 /// A run whose workers were just refused by the scheduler.
@@ -188,7 +189,7 @@ fn a_gpu_that_somebody_else_holds_too_is_not_measured() {
 }
 
 #[test]
-fn a_trial_starts_only_with_the_gpus_that_were_confirmed() {
+fn no_trial_starts_on_the_wrong_node() {
     let mut story = Story::new();
     story.until(Phase::Benchmarking);
     story.wrong_node = true;
@@ -197,17 +198,51 @@ fn a_trial_starts_only_with_the_gpus_that_were_confirmed() {
         (story.verdict(), story.reason()),
         (Some(Verdict::Error), "PlacementBroken".into())
     );
+}
 
-    let mut story = Story::new();
-    story.until(Phase::Benchmarking);
-    let plan = story
-        .object
-        .status
-        .as_mut()
-        .and_then(|status| status.placement.as_mut());
-    plan.expect("a plan").devices[1].name = "gpu-7".into();
+#[test]
+fn a_worker_that_came_to_another_gpu_is_confirmed_before_the_next_trial_and_the_run_goes_on() {
+    let mut story = moved();
     story.step();
-    assert_eq!(story.reason(), "PlacementBroken");
+    assert_eq!(
+        (story.phase(), story.reason()),
+        (Some(Phase::WaitingForReady), "CheckingGPUs".into())
+    );
     let message = story.status().message.unwrap_or_default();
     assert!(message.contains("w1") && message.contains("gpu-1"), "{message}");
+    assert!(counts_gpus(&story));
+    story.until(Phase::Benchmarking);
+    assert_eq!(story.status().trials.len(), 1, "what was measured stays");
+    assert_eq!(story.status().placement.expect("a plan").devices[1].name, "gpu-1");
+    story.until(Phase::Completed);
+    assert_eq!(story.verdict(), Some(Verdict::Passed));
+}
+
+#[test]
+fn a_gpu_that_belongs_to_somebody_else_too_ends_the_run_between_trials_with_what_was_measured() {
+    let mut story = moved();
+    story.shared_gpu = true;
+    story.until(Phase::Completed);
+    assert_eq!(
+        (story.verdict(), story.reason()),
+        (Some(Verdict::Error), "PlacementBroken".into())
+    );
+    assert_eq!(story.status().trials.len(), 1);
+    assert!(story.saved.is_some());
+}
+
+#[test]
+fn a_gpu_lost_between_trials_is_not_sized_again() {
+    let mut story = moved();
+    story.step();
+    story.unschedulable = true;
+    story.pods_age = 3;
+    story.free = 1;
+    story.until(Phase::Completed);
+    assert_eq!(
+        (story.verdict(), story.reason()),
+        (Some(Verdict::Error), "LostRace".into()),
+        "trials of two deployments are not trials of one"
+    );
+    assert!(story.saved.is_some());
 }
