@@ -192,7 +192,7 @@ e2e-test NAME:
       echo "{{NAME}} ... FAILED, $SECONDS s"
     fi
 
-# How often the verdict is right, into docs/fidelity.md: every router and fault on the lab (twice 40 minutes, resumes; `--replay-only`: seconds).
+# How often the verdict is right, into docs/fidelity.md: every router and fault on the lab (two hours in steps of 40 minutes; `--replay-only`: seconds).
 fidelity *FLAGS:
     #!/usr/bin/env bash
     set -euo pipefail

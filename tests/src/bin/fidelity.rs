@@ -98,10 +98,7 @@ async fn matrix(cli: &Cli, lab: &Path, config: &Path, record: &Path) -> Result<b
             continue;
         }
         let known = corpus::read(record).map_err(|error| named(record, &error))?;
-        if known
-            .iter()
-            .any(|run| (run.router, run.fault) == (case.router, case.fault))
-        {
+        if case.repeats_in(&known) >= case.repeats {
             continue;
         }
         if began.elapsed() > Duration::from_mins(cli.minutes) {

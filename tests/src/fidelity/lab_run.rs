@@ -27,7 +27,7 @@ const NODE: &str = "gpu-node-1";
 /// The workers around each trial, by its number.
 type Watched = BTreeMap<i64, (Vec<WorkerStatus>, Vec<WorkerStatus>)>;
 
-/// Runs a case until it has its trials, at most three times; every run of it.
+/// Runs a case until it has its repeats, at most three times; every run of it.
 ///
 /// # Panics
 /// If the lab refuses, or a run does not end.
@@ -38,18 +38,18 @@ pub async fn run(lab: &Lab, case: &Case, gates: &Value) -> Vec<LabRun> {
     let mut runs: Vec<LabRun> = Vec::new();
     for number in 1..=3 {
         if number > 1 {
+            switch_on(lab, case).await;
             validation
                 .annotate("perfvalidation.dev/rerun", Some(&number.to_string()))
                 .await;
         }
         let run = follow(lab, case, &validation, number).await;
         runs.push(run);
-        let trials: usize = runs.iter().map(|run| run.trials.len()).sum();
-        if trials >= case.trials {
+        switch_off(lab, case).await;
+        if case.repeats_in(&runs) >= case.repeats {
             break;
         }
     }
-    switch_off(lab, case).await;
     validation.delete().await;
     lab.kubectl(&["delete", "namespace", &namespace, "--wait=false"]).await;
     runs

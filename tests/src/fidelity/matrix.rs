@@ -1,8 +1,9 @@
-//! What is run on the lab: every router under every fault of the engines, and every other fault once.
+//! What is run on the lab: every router under every fault of the engines, and every other fault under one router.
 
 use perfval_api::RouterMode;
 use serde_json::{Value, json};
 
+use super::corpus::LabRun;
 use super::fault::{Fault, Truth};
 use crate::quick;
 
@@ -23,7 +24,7 @@ const OF_ENGINES: [Fault; 5] = [
     Fault::AllSlow,
 ];
 /// Faults that no router changes.
-const ONCE: [Fault; 11] = [
+const OF_ANY_ROUTER: [Fault; 11] = [
     Fault::RequestErrors,
     Fault::Restart,
     Fault::StarvedGenerator,
@@ -44,6 +45,9 @@ const CONCURRENCY_PER_GPU: i64 = 8;
 const OUTPUT_TOKENS: i64 = 16;
 /// Requests of a trial: twelve seconds on healthy workers.
 const REQUESTS: i64 = 448;
+/// How often every fault is injected; healthy trials are twenty in all.
+const REPEATS: usize = 3;
+const HEALTHY_REPEATS: usize = 4;
 
 /// One router under one fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,24 +56,32 @@ pub struct Case {
     pub router: RouterMode,
     /// What is wrong.
     pub fault: Fault,
-    /// Trials that are wanted.
-    pub trials: usize,
+    /// Trials that are wanted; runs, where the fault lets nothing be measured.
+    pub repeats: usize,
 }
 
 /// Every case, the telling ones first: an interrupted matrix still has each fault under the default router.
 pub fn cases() -> Vec<Case> {
-    let case = |router, fault, trials| Case { router, fault, trials };
-    let healthy = ROUTERS.map(|router| case(router, Fault::Healthy, 4));
+    let case = |router, fault| Case {
+        router,
+        fault,
+        repeats: if fault == Fault::Healthy {
+            HEALTHY_REPEATS
+        } else {
+            REPEATS
+        },
+    };
+    let healthy = ROUTERS.map(|router| case(router, Fault::Healthy));
     let engines = |routers: &[RouterMode]| -> Vec<Case> {
-        let of = |router: &RouterMode| OF_ENGINES.map(|fault| case(*router, fault, 3));
+        let of = |router: &RouterMode| OF_ENGINES.map(|fault| case(*router, fault));
         routers.iter().flat_map(of).collect()
     };
-    let once = ONCE.map(|fault| case(RouterMode::LeastLoaded, fault, usize::from(!fault.before_any_trial())));
+    let of_any_router = OF_ANY_ROUTER.map(|fault| case(RouterMode::LeastLoaded, fault));
     let (first, others) = ROUTERS.split_at(2);
     healthy
         .into_iter()
         .chain(engines(first))
-        .chain(once)
+        .chain(of_any_router)
         .chain(engines(others))
         .collect()
 }
@@ -102,6 +114,21 @@ impl Case {
         format!("{}-{:?}", self.router.flag(), self.fault).to_lowercase()
     }
 
+    /// How often these runs repeat the case.
+    pub fn repeats_in<'a>(&self, runs: impl IntoIterator<Item = &'a LabRun>) -> usize {
+        let of_case = runs
+            .into_iter()
+            .filter(|run| (run.router, run.fault) == (self.router, self.fault));
+        let repeats = |run: &LabRun| {
+            if self.fault.before_any_trial() {
+                1
+            } else {
+                run.trials.len()
+            }
+        };
+        of_case.map(repeats).sum()
+    }
+
     /// The speed of the first GPU where one worker is slow.
     pub fn slow_gpu(&self) -> Option<f64> {
         (self.fault == Fault::SlowWorker).then_some(SPEED / 10.0)
@@ -132,10 +159,11 @@ impl Case {
         spec["gates"] = gates.clone();
         spec["trials"] = match self.fault.truth() {
             // The first miss ends it; a repeat then costs a deployment, which is what a false miss is worth.
-            Truth::Healthy => json!({"rule": "All", "max": self.trials.max(1)}),
+            Truth::Healthy => json!({"rule": "All", "max": self.repeats}),
             // Three straight misses decide at this error bound: three trials on one deployment.
-            _ if self.trials > 1 => json!({"rule": "Sequential", "errorPercent": 7, "max": 3}),
-            _ => json!({"rule": "Single"}),
+            Truth::Degraded | Truth::Open | Truth::Broken => {
+                json!({"rule": "Sequential", "errorPercent": 7, "max": REPEATS})
+            }
         };
         self.break_manifest(spec);
         manifest
@@ -185,7 +213,7 @@ mod tests {
         let trials: usize = cases
             .iter()
             .filter(|case| case.fault == Fault::Healthy)
-            .map(|case| case.trials)
+            .map(|case| case.repeats)
             .sum();
         assert_eq!(trials, 20, "healthy trials");
         let mut names: Vec<String> = cases.iter().map(Case::name).collect();

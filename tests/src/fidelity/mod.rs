@@ -3,6 +3,7 @@
 
 pub mod corpus;
 pub mod fault;
+mod goals;
 pub mod lab_run;
 pub mod load;
 pub mod matrix;

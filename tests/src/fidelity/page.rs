@@ -3,19 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use perfval_api::{TrialOutcome, TrialsSpec};
-use perfval_core::trials::{Odds, Ruling, odds};
+use perfval_api::TrialOutcome;
+use perfval_core::trials::{Odds, Ruling};
 
 use super::corpus::LabRun;
 use super::fault::{Fault, Truth};
+use super::goals;
 use super::matrix::{ROUTERS, cases};
 use super::published::{Replayed, WINDOWS, replay, rows, share};
 use super::rejudged::{Place, Seen, drawn};
-
-/// Wrong verdicts that are accepted: two in a hundred.
-const WRONG: f64 = 0.02;
-/// Trials that a healthy run may take on average.
-const TRIALS: f64 = 3.2;
 
 /// The whole page.
 ///
@@ -37,12 +33,12 @@ pub fn page(runs: &[LabRun]) -> String {
          You want to know what a `Passed` or a `Failed` is worth. Type\n\n\
          ```sh\njust fidelity --replay-only   # seconds: judges the recorded runs again, writes this page\n\
          just fidelity-rig             # about an hour: records trials of every router and engine fault, without a cluster\n\
-         just fidelity                 # twice 40 minutes: records runs of the operator on the lab, as root; type it again to go on\n```\n\n\
+         just fidelity                 # two hours in steps of 40 minutes: records runs of the operator on the lab, as root; type it again to go on\n```\n\n\
          Every figure below comes from the operator's own gate, trial and cause code. Beside it stands what **one trial with a plain\n\
          gate** says of the same data: throughput and TTFT p99 against their thresholds with 10 % tolerance, nothing else, as\n\
          NVIDIA/aicr's `inference-perf` check does.\n",
     );
-    goals(&mut page, &windows, &seen, &ended);
+    goals::goals(&mut page, &windows, &seen, &ended);
     published(&mut page, &rows, &windows);
     recorded(&mut page, &places, &seen);
     before_any_trial(&mut page, &ended);
@@ -51,87 +47,8 @@ pub fn page(runs: &[LabRun]) -> String {
     page
 }
 
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
-}
-
-fn met(good: bool) -> &'static str {
-    if good { "met" } else { "**missed**" }
-}
-
-fn goals(page: &mut String, windows: &[Replayed], seen: &[&Seen<'_>], ended: &[&LabRun]) {
-    let stall = odds(&TrialsSpec::default(), 1.0 / 3.0, 0.0);
-    let healthy_windows = || {
-        windows
-            .iter()
-            .filter(|window| window.window.healthy && window.trials.len() > 2)
-    };
-    let worst = healthy_windows().map(|window| window.odds.failed).fold(0.0, f64::max);
-    let longest = healthy_windows().map(|window| window.odds.trials).fold(0.0, f64::max);
-    let _ = write!(
-        page,
-        "\n## The goals\n\n| goal | found | |\n|---|---|---|\n\
-         | a healthy deployment that stalls once in three trials fails in at most 2 % of its runs | {}, exactly; worst healthy window of the published runs {} | {} |\n\
-         | and takes at most 3.2 trials on average | {:.1}; worst window {longest:.1} | {} |\n",
-        percent(stall.failed),
-        percent(worst),
-        met(stall.failed <= WRONG && worst <= WRONG),
-        stall.trials,
-        met(stall.trials <= TRIALS && longest <= TRIALS),
-    );
-    let degraded = odds(&TrialsSpec::default(), 0.95, 0.0);
-    let broken = windows.iter().filter(|window| !window.window.healthy);
-    let passed = broken.map(|window| window.odds.passed).fold(0.0, f64::max);
-    let mut degraded_trials: BTreeMap<Fault, Vec<&Seen<'_>>> = BTreeMap::new();
-    for seen in seen.iter().filter(|seen| seen.run.fault.truth() == Truth::Degraded) {
-        degraded_trials.entry(seen.run.fault).or_default().push(seen);
-    }
-    let recorded = degraded_trials
-        .values()
-        .map(|seen| drawn(seen).passed)
-        .fold(0.0, f64::max);
-    let _ = writeln!(
-        page,
-        "| a degraded deployment passes in at most 2 % | {}, exactly, if it passes 1 trial of 20; published platform fault {}; worst recorded fault {} | {} |",
-        percent(degraded.passed),
-        percent(passed),
-        percent(recorded),
-        met(degraded.passed <= WRONG && passed <= WRONG && recorded <= WRONG),
-    );
-    let mut named: BTreeMap<Fault, (usize, usize)> = BTreeMap::new();
-    let told = |run: &&&LabRun| {
-        let live = run.live.iter();
-        let mut words = live.flat_map(|live| live.causes.iter().chain([&live.reason]));
-        words.any(|word| run.fault.names().contains(&word.as_str()))
-    };
-    let faulty = seen.iter().filter(|seen| seen.run.fault != Fault::Healthy);
-    let faulty = faulty.map(|seen| (seen.run.fault, seen.named()));
-    for (fault, named_here) in faulty.chain(ended.iter().map(|run| (run.fault, told(&run)))) {
-        let counts = named.entry(fault).or_default();
-        counts.0 += usize::from(named_here);
-        counts.1 += 1;
-    }
-    let kinds: BTreeSet<Fault> = cases().into_iter().map(|case| case.fault).collect();
-    let kinds = kinds.len() - 1; // without Healthy
-    let always = named.values().filter(|(named, all)| named == all).count();
-    let (times, all) = named
-        .values()
-        .fold((0, 0), |sum, counts| (sum.0 + counts.0, sum.1 + counts.1));
-    let _ = writeln!(
-        page,
-        "| every injected fault is named | {always} of {kinds} kinds every time, {} recorded; {times} of {all} trials and runs | {} |",
-        named.len(),
-        met(always == kinds),
-    );
-    let healthy: Vec<_> = seen.iter().filter(|seen| seen.run.fault == Fault::Healthy).collect();
-    let blamed = healthy.iter().filter(|seen| !seen.causes.is_empty()).count();
-    let missed = healthy.iter().filter(|seen| seen.outcome != TrialOutcome::Pass).count();
-    let _ = writeln!(
-        page,
-        "| a healthy run names no cause (20 trials or more) | {blamed} of {} trials named one; {missed} did not pass | {} |",
-        healthy.len(),
-        met(blamed == 0 && missed == 0 && healthy.len() >= 20),
-    );
 }
 
 fn published(page: &mut String, rows: &[super::published::Row], windows: &[Replayed]) {
@@ -289,17 +206,30 @@ fn before_any_trial(page: &mut String, ended: &[&LabRun]) {
     if ended.is_empty() {
         return;
     }
-    page.push_str("\n### Faults that let nothing be measured\n\n| fault | verdict | reason | seconds to the verdict |\n|---|---|---|---|\n");
+    page.push_str("\n### Faults that let nothing be measured\n\n| fault | runs | verdict | reason | seconds to the verdict |\n|---|---|---|---|---|\n");
+    let mut by_fault: BTreeMap<Fault, Vec<&LabRun>> = BTreeMap::new();
     for run in ended {
-        let (verdict, reason) = run
-            .live
-            .as_ref()
-            .map_or(("–", "–"), |live| (live.verdict.as_str(), live.reason.as_str()));
+        by_fault.entry(run.fault).or_default().push(run);
+    }
+    for (fault, runs) in by_fault {
+        let live = || runs.iter().filter_map(|run| run.live.as_ref());
+        let verdicts: BTreeSet<&str> = live().map(|live| live.verdict.as_str()).collect();
+        let reasons: BTreeSet<&str> = live().map(|live| live.reason.as_str()).collect();
+        let seconds: BTreeSet<u64> = runs.iter().map(|run| run.seconds).collect();
+        let words = |words: BTreeSet<&str>| words.into_iter().collect::<Vec<_>>().join(", ");
+        let seconds: Vec<String> = [seconds.first(), seconds.last()]
+            .into_iter()
+            .flatten()
+            .map(u64::to_string)
+            .collect();
         let _ = writeln!(
             page,
-            "| {} | {verdict} | {reason} | {} |",
-            run.fault.title(),
-            run.seconds
+            "| {} | {} | {} | {} | {} |",
+            fault.title(),
+            runs.len(),
+            words(verdicts),
+            words(reasons),
+            seconds.join(" to ")
         );
     }
 }
@@ -308,10 +238,7 @@ fn before_any_trial(page: &mut String, ended: &[&LabRun]) {
 fn not_recorded(page: &mut String, runs: &[LabRun]) {
     let mut missing: BTreeMap<Fault, Vec<&str>> = BTreeMap::new();
     for case in cases() {
-        if !runs
-            .iter()
-            .any(|run| (run.router, run.fault) == (case.router, case.fault))
-        {
+        if case.repeats_in(runs) < case.repeats {
             missing.entry(case.fault).or_default().push(case.router.flag());
         }
     }
@@ -319,7 +246,7 @@ fn not_recorded(page: &mut String, runs: &[LabRun]) {
         return;
     }
     page.push_str(
-        "\n### Not recorded yet\n\nNothing above speaks of these; `just fidelity` records them on the lab.\n\n",
+        "\n### Not recorded yet\n\nThese were repeated fewer than three times, or never; `just fidelity` records them on the lab.\n\n",
     );
     for (fault, routers) in missing {
         let _ = writeln!(page, "* {}: {}", fault.title(), routers.join(", "));

@@ -54,13 +54,21 @@ fn a_miss_without_a_stalled_worker_is_explained_by_where_the_time_goes() {
     };
     assert_eq!(causes(&changed_report(queueing, balanced())), [Cause::PastKnee]);
 
-    // A request takes 10 s, 3.2 of them in a worker.
-    let on_the_way = |report: &mut aiperf::Report| {
-        ttft_p99(12_000)(report);
-        set(report, Metric::RequestLatency, Statistic::Avg, 10_000);
+    // 3.2 s of it in a worker.
+    let taking = |milliseconds: i64| {
+        move |report: &mut aiperf::Report| {
+            ttft_p99(12_000)(report);
+            set(report, Metric::RequestLatency, Statistic::Avg, milliseconds);
+        }
     };
-    let verdict = changed_report(on_the_way, balanced());
-    assert_eq!(causes(&verdict), [Cause::FrontendBound]);
+    assert_eq!(
+        causes(&changed_report(taking(4_650), balanced())),
+        [Cause::FrontendBound]
+    );
+    assert_eq!(
+        causes(&changed_report(taking(4_500), balanced())),
+        [Cause::BalancedDegradation]
+    );
     // 3.2 s of 4 s in a worker, but 2.5 s waiting to be sent: both cannot be, and the frontend's own word counts.
     let queued = |report: &mut aiperf::Report| {
         ttft_p99(12_000)(report);

@@ -137,7 +137,7 @@ fn explain(cause: Cause) -> (&'static str, &'static str, &'static str) {
             NONE,
         ),
         Cause::FrontendBound => (
-            "requests spend more than half of their time, and over 0.5 s, outside of the workers",
+            "requests spend more than 30 % of their time, and over 0.5 s, outside of the workers",
             "the frontend cannot feed the workers as fast as they could work",
             MISS,
         ),
