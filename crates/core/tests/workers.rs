@@ -192,6 +192,24 @@ fn a_worker_that_was_silent_moved_at_both_ends_of_its_silence() {
 }
 
 #[test]
+fn a_worker_that_was_silent_and_got_nothing_afterwards_stood_still_all_the_same() {
+    // A frontend drops what does not answer: under round-robin the worker was idle for the rest of a trial (rig, 2026-11-21).
+    let dropped = |s: i64| match s {
+        ..6 => Some(moving(s)),
+        6..15 => None,
+        15 => Some(moving(7)),
+        _ => Some(Reading {
+            in_flight: 0,
+            ..moving(8)
+        }),
+    };
+    let peer = series("peer", (0..30).map(|s| Some(moving(s))));
+    let loads = summarize(&[series("a", (0..30).map(dropped)), peer], None);
+    assert!((7..=8).contains(&loads[0].still_seconds), "{loads:?}");
+    assert_eq!(loads[1].still_seconds, 0);
+}
+
+#[test]
 fn what_never_moves_again_is_frozen_to_the_end() {
     // A peer goes on; the worker answers until 9 s and never again, or answers and does not move.
     let peer = || series("peer", (0..30).map(|s| Some(moving(s))));

@@ -184,6 +184,9 @@ pub fn pod(index: usize, _: usize) -> Value {
     let mounts: Vec<Value> = (0..5)
         .map(|mount| json!({ "name": format!("volume-{mount}"), "mountPath": format!("/var/lib/mount-{mount}"), "readOnly": true }))
         .collect();
+    let volumes: Vec<Value> = (0..5)
+        .map(|volume| json!({ "name": format!("volume-{volume}"), "emptyDir": {} }))
+        .collect();
     let container = json!({
         "name": "main", "image": "registry.example.com/team/image:v1.2.3", "env": environment, "volumeMounts": mounts,
         "resources": { "requests": { "cpu": "500m", "memory": "1Gi" }, "limits": { "memory": "2Gi" } },
@@ -194,7 +197,7 @@ pub fn pod(index: usize, _: usize) -> Value {
         json!({ "app.kubernetes.io/name": "worker", "app.kubernetes.io/instance": format!("worker-{node}") });
     json!({
         "metadata": metadata,
-        "spec": { "nodeName": name(node), "containers": [container], "serviceAccountName": "default", "schedulerName": "default-scheduler" },
+        "spec": { "nodeName": name(node), "containers": [container], "volumes": volumes, "serviceAccountName": "default", "schedulerName": "default-scheduler" },
         "status": {
             "phase": "Running", "podIP": "10.0.0.1", "startTime": "2026-11-20T10:00:00Z",
             "conditions": [{ "type": "Ready", "status": "True", "lastTransitionTime": "2026-11-20T10:00:00Z" }],
