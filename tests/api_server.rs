@@ -144,9 +144,21 @@ impl Claims<'_> {
             (404, "NotFound".into())
         );
         assert_eq!(refused(self.config_maps().get_metadata("nobody").await).0, 404);
-        let path = format!("/apis/unserved.example/v1/namespaces/{}/things", self.namespace);
-        let unserved = http::Request::get(path).body(Vec::new()).expect("a request");
-        assert_eq!(refused(self.client.request::<Value>(unserved).await).0, 404);
+        // Only of an object that is not there the answer tells the name.
+        let name_of = |error: kube::Error| match error {
+            kube::Error::Api(status) if status.code == 404 => {
+                status.details.map_or(String::new(), |details| details.name)
+            }
+            other => panic!("no 404 of the API server: {other}"),
+        };
+        let nobody = self.config_maps().get("nobody").await.expect_err("not there");
+        assert_eq!(name_of(nobody), "nobody");
+        for unserved in ["unserved.example/v1/things/x", "resource.k8s.io/v9/deviceclasses/x"] {
+            let request = http::Request::get(format!("/apis/{unserved}"));
+            let request = request.body(Vec::new()).expect("a request");
+            let error = self.client.request::<Value>(request).await.expect_err("not served");
+            assert_eq!(name_of(error), "", "{unserved}");
+        }
     }
 
     async fn status_and_spec_are_written_apart(&self) {

@@ -125,9 +125,14 @@ impl Failure {
         self.code() == Some(404)
     }
 
-    /// Whether there is no such kind at this version. Of an object that is not there the API server tells more.
+    /// Whether there is no such kind at this version. Of an object that is not there the API server tells the name; the
+    /// reason is `NotFound` in both cases, if the group is its own.
     pub(crate) fn is_not_served(&self) -> bool {
-        matches!(self, Self::Call(kube::Error::Api(status)) if status.code == 404 && status.reason != "NotFound")
+        let Self::Call(kube::Error::Api(status)) = self else {
+            return false;
+        };
+        let named = status.details.as_ref().is_some_and(|details| !details.name.is_empty());
+        status.code == 404 && !named
     }
 
     /// What it asks for.

@@ -6,6 +6,8 @@ pub(super) struct Refusal {
     pub code: u16,
     reason: String,
     message: String,
+    /// Name of the object that it is about; empty for none.
+    name: String,
 }
 
 impl Refusal {
@@ -14,11 +16,19 @@ impl Refusal {
             code,
             reason: reason.into(),
             message: message.into(),
+            name: String::new(),
+        }
+    }
+
+    pub(super) fn about(self, name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            ..self
         }
     }
 
     pub(super) fn not_found(plural: &str, name: &str) -> Self {
-        Self::new(404, "NotFound", format!("{plural} \"{name}\" not found"))
+        Self::new(404, "NotFound", format!("{plural} \"{name}\" not found")).about(name)
     }
 
     pub(super) fn already_exists(plural: &str, name: &str) -> Self {
@@ -32,7 +42,7 @@ impl Refusal {
     pub(super) fn status(&self) -> Value {
         json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": self.message, "reason": self.reason, "code": self.code,
+            "message": self.message, "reason": self.reason, "code": self.code, "details": {"name": self.name},
         })
     }
 }

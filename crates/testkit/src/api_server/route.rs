@@ -54,7 +54,9 @@ impl State {
         self.calls.push(call.clone());
         let mut faults = self.faults.iter_mut();
         match faults.find_map(|fault| fault.strikes(&call, &address.query).then(|| fault.effect.clone())) {
-            Some(fault::Effect::Refuse { code, reason, message }) => Err(Refusal::new(code, &reason, message)),
+            Some(fault::Effect::Refuse { code, reason, message }) => {
+                Err(Refusal::new(code, &reason, message).about("fault"))
+            }
             Some(fault::Effect::Hang) => Ok(Answer::Never),
             Some(fault::Effect::LoseAnswer) => {
                 // Done, whatever came of it; nobody will hear.
@@ -76,7 +78,16 @@ impl State {
             kind.group == address.group && kind.plural == address.plural && kind.versions.contains(&address.version)
         };
         let Some(kind) = self.kinds.iter().find(served).cloned() else {
-            return Ok(Answer::Plain(404, b"404 page not found\n".to_vec()));
+            // Groups of the API server itself answer in JSON, those of CRDs in text.
+            return if address.group.ends_with(".k8s.io") || !address.group.contains('.') {
+                Err(Refusal::new(
+                    404,
+                    "NotFound",
+                    "the server could not find the requested resource",
+                ))
+            } else {
+                Ok(Answer::Plain(404, b"404 page not found\n".to_vec()))
+            };
         };
         match address.subresource.as_deref() {
             Some("log") => return self.log(address),
