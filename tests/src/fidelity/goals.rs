@@ -9,8 +9,7 @@ use perfval_core::trials::odds;
 use super::corpus::LabRun;
 use super::fault::{Fault, Truth};
 use super::matrix::cases;
-use super::page::percent;
-use super::published::Replayed;
+use super::published::{Replayed, percent};
 use super::rejudged::{Seen, drawn};
 
 /// Wrong verdicts that are accepted: two in a hundred.
@@ -19,7 +18,7 @@ const WRONG: f64 = 0.02;
 const TRIALS: f64 = 3.2;
 
 /// The table at the top of the page.
-pub(super) fn goals(page: &mut String, windows: &[Replayed], seen: &[&Seen<'_>], ended: &[&LabRun]) {
+pub(super) fn table(page: &mut String, windows: &[Replayed], seen: &[&Seen<'_>], ended: &[&LabRun]) {
     let stall = odds(&TrialsSpec::default(), 1.0 / 3.0, 0.0);
     let healthy_windows = || {
         windows

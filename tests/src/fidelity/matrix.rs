@@ -45,8 +45,9 @@ const CONCURRENCY_PER_GPU: i64 = 8;
 const OUTPUT_TOKENS: i64 = 16;
 /// Requests of a trial: twelve seconds on healthy workers.
 const REQUESTS: i64 = 448;
-/// How often every fault is injected; healthy trials are twenty in all.
+/// How often every fault is injected.
 const REPEATS: usize = 3;
+/// Healthy trials of each router: twenty in all.
 const HEALTHY_REPEATS: usize = 4;
 
 /// One router under one fault.

@@ -10,7 +10,7 @@ use super::corpus::LabRun;
 use super::fault::{Fault, Truth};
 use super::goals;
 use super::matrix::{ROUTERS, cases};
-use super::published::{Replayed, WINDOWS, replay, rows, share};
+use super::published::{Replayed, WINDOWS, percent, replay, rows, share};
 use super::rejudged::{Place, Seen, drawn};
 
 /// The whole page.
@@ -38,17 +38,13 @@ pub fn page(runs: &[LabRun]) -> String {
          gate** says of the same data: throughput and TTFT p99 against their thresholds with 10 % tolerance, nothing else, as\n\
          NVIDIA/aicr's `inference-perf` check does.\n",
     );
-    goals::goals(&mut page, &windows, &seen, &ended);
+    goals::table(&mut page, &windows, &seen, &ended);
     published(&mut page, &rows, &windows);
     recorded(&mut page, &places, &seen);
     before_any_trial(&mut page, &ended);
     not_recorded(&mut page, runs);
     not_named(&mut page, &seen);
     page
-}
-
-pub(super) fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
 }
 
 fn published(page: &mut String, rows: &[super::published::Row], windows: &[Replayed]) {

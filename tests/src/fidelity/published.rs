@@ -285,6 +285,11 @@ pub fn far_below(verdict: &trial::Verdict) -> bool {
     verdict.findings.iter().any(|(cause, _)| *cause == Cause::FarBelowGate)
 }
 
+/// A share as people read it.
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
 /// `part` of `all`, 0 to 1.
 pub fn share(part: usize, all: usize) -> f64 {
     let number = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));

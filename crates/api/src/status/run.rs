@@ -130,7 +130,7 @@ pub struct Comparison {
     pub differs: Vec<String>,
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
 fn is_zero(n: &i64) -> bool {
     *n == 0
 }

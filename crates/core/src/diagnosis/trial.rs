@@ -11,8 +11,8 @@ use crate::gate::{Judged, show};
 /// A latency that is over its threshold by at most this much (percent), with the throughput met, is the jitter of an
 /// operating point near the knee: 1,183 and 1,358 ms against 1,100 in the published runs of a healthy node.
 const KNEE_JITTER: Decimal = Decimal::from_parts(25, 0, 0, true, 0);
-/// Part of its time that a request spends outside of the workers, above which the way to them is what is slow: 0.02 to
-/// 0.10 in healthy runs with any router, 0.39 to 0.71 behind a frontend with 0.03 CPUs (docs/fidelity.md).
+/// Part of its time that a request spends outside of the workers, above which the way to them is what is slow: 0.01 to
+/// 0.10 in healthy runs with any router, 0.39 to 0.71 behind a frontend with 0.03 CPUs (tests/fidelity/recorded.jsonl.gz).
 const ON_THE_WAY: Decimal = Decimal::from_parts(3, 0, 0, false, 1);
 /// Time outside of the workers (s) up to which it is the ordinary work of frontend and load generator.
 const WORTH_TELLING: Decimal = Decimal::from_parts(5, 0, 0, false, 1);

@@ -90,8 +90,8 @@ fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers:
     Step::work(Reason::Running, format!("trial {number} is running"))
 }
 
-/// A worker whose pod was replaced may come to a GPU that nobody has confirmed: the deployment becomes ready once more
-/// before the next trial. Trials that ran meanwhile are void anyway.
+/// A worker whose pod was replaced may come to a GPU that nobody has confirmed: the deployment has to become ready once more
+/// before the next trial. A trial during which that happened is void by its own rules.
 fn confirm_again(pass: &mut Pass<'_>, moved: String) -> Step {
     let why = Why::new(Reason::CheckingGPUs, moved);
     pass.condition(condition::WORKLOAD_READY, false, &why);

@@ -88,7 +88,7 @@ fn in_trouble(pass: &mut Pass<'_>, trouble: &Trouble) -> Step {
     let why = trouble.why();
     pass.condition(condition::WORKLOAD_READY, false, &why);
     pass.find(trouble.obstacle.finding(&trouble.evidence));
-    // Trials of two deployments are not trials of one: after the first, the GPUs stay what they are.
+    // Trials of two deployments are not trials of one: once there is a trial, nothing is sized again.
     let may_resize = trouble.obstacle.response() == Response::SizeAgain && pass.status.trials.is_empty();
     let Some(run) = pass
         .status

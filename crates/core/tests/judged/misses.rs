@@ -54,7 +54,7 @@ fn a_miss_without_a_stalled_worker_is_explained_by_where_the_time_goes() {
     };
     assert_eq!(causes(&changed_report(queueing, balanced())), [Cause::PastKnee]);
 
-    // 3.2 s of it in a worker.
+    // A request spends 3.2 s in a worker.
     let taking = |milliseconds: i64| {
         move |report: &mut aiperf::Report| {
             ttft_p99(12_000)(report);

@@ -55,6 +55,7 @@ impl State {
         let mut faults = self.faults.iter_mut();
         match faults.find_map(|fault| fault.strikes(&call, &address.query).then(|| fault.effect.clone())) {
             Some(fault::Effect::Refuse { code, reason, message }) => {
+                // With a name: a refused 404 is a missing object, not a kind that is not served.
                 Err(Refusal::new(code, &reason, message).about("fault"))
             }
             Some(fault::Effect::Hang) => Ok(Answer::Never),
