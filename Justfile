@@ -196,7 +196,7 @@ e2e-test NAME:
 fidelity *FLAGS:
     #!/usr/bin/env bash
     set -euo pipefail
-    cargo build --quiet -p perfval-e2e --bin fidelity
+    cargo build --quiet -p perfval-fidelity --bin fidelity
     fidelity=$CARGO_TARGET_DIR/debug/fidelity
     if [ "{{FLAGS}}" = --replay-only ]; then "$fidelity"; exit; fi
     just build-lab image
@@ -211,16 +211,16 @@ fidelity *FLAGS:
 fidelity-rig *ROUTERS: setup
     #!/usr/bin/env bash
     set -euo pipefail
-    cargo build --quiet -p perfval-runner -p perfval-e2e --bin perfval-runner --bin fidelity
+    cargo build --quiet -p perfval-runner -p perfval-fidelity --bin perfval-runner --bin fidelity
     rig={{cache}}/rig
     for name in dynamo-1.4.2 aiperf-0.13.0; do
       [ -e "$rig/$name/installed" ] && continue
       uv venv --quiet --clear --python 3.11 "$rig/$name"
-      uv pip install --quiet --python "$rig/$name/bin/python" -r crates/lab/images/$name.txt
+      uv pip install --quiet --python "$rig/$name/bin/python" -r tests/lab/images/$name.txt
       touch "$rig/$name/installed"
     done
     corpus=$(echo "$rig"/aiperf-0.13.0/lib/python*/site-packages/aiperf/dataset/generator/assets/shakespeare.txt)
-    [ -d "$rig/model" ] || "$rig/dynamo-1.4.2/bin/python" crates/lab/images/tiny_qwen3.py "$corpus" "$rig/model"
+    [ -d "$rig/model" ] || "$rig/dynamo-1.4.2/bin/python" tests/lab/images/tiny_qwen3.py "$corpus" "$rig/model"
     rm -f "$rig/recorded.jsonl"
     python3 tests/fidelity/rig.py --dynamo "$rig/dynamo-1.4.2" --aiperf "$rig/aiperf-0.13.0" --model-cache "$rig/model" \
       --runner "$CARGO_TARGET_DIR/debug/perfval-runner" --work "$rig/work" --record "$rig/recorded.jsonl" {{ROUTERS}}

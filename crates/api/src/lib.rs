@@ -5,6 +5,7 @@
 
 #[cfg(feature = "admission")]
 pub mod admission;
+pub mod condition;
 mod crd;
 mod metric;
 mod reason;
@@ -13,9 +14,11 @@ mod spec;
 mod status;
 
 pub mod meta;
+pub mod quantity;
+pub mod text;
 
 pub use crd::{crd, crd_yaml};
 pub use metric::{Metric, Statistic};
-pub use reason::Reason;
+pub use reason::{Reason, Why};
 pub use spec::*;
 pub use status::*;

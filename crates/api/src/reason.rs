@@ -195,3 +195,22 @@ reasons! {
     /// The object cannot be parsed by this operator version.
     SpecUnreadable,
 }
+
+/// Why something is as it is: a stable word and a text for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Why {
+    /// Stable word.
+    pub reason: Reason,
+    /// Text for people.
+    pub message: String,
+}
+
+impl Why {
+    /// A reason with its text.
+    pub fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self {
+            reason,
+            message: message.into(),
+        }
+    }
+}

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kube::api::{Api, ListParams};
 use kube::core::{ObjectList, Request, Resource};
-use perfval_core::Seen;
+use perfval_sizing::Seen;
 use serde::de::DeserializeOwned;
 
 use crate::{Cluster, Failure};

@@ -2,7 +2,7 @@ use std::sync::atomic::Ordering;
 
 use kube::core::Resource;
 use kube::runtime::events::{Event, EventType};
-use perfval_core::{Notice, Run};
+use perfval_run::{Notice, Run};
 
 use crate::Cluster;
 

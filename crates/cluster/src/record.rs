@@ -1,7 +1,7 @@
 use kube::api::{Api, Patch, PatchParams};
 use kube::core::Resource;
 use perfval_api::{PerfValidation, PerfValidationStatus};
-use perfval_core::Run;
+use perfval_run::Run;
 use serde_json::json;
 
 use crate::{Class, Cluster, Error, FIELD_MANAGER};

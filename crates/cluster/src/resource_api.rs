@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use k8s_openapi::api::resource::v1::DeviceClass;
 use kube::api::{Api, DynamicObject, GetParams, ListParams};
 use kube::core::Request;
-use perfval_core::resource_api::{AsV1, NEWEST, VERSIONS, resource};
+use perfval_sizing::resource_api::{AsV1, NEWEST, VERSIONS, resource};
 use serde::de::DeserializeOwned;
 
 use crate::Cluster;

@@ -2,8 +2,8 @@
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use perfval_api::PerfValidationStatus;
-use perfval_core::{status, time};
+use perfval_api::{PerfValidationStatus, condition, text};
+use perfval_run::time;
 
 /// Type of the condition; it is there only while it is true.
 pub const BLOCKED: &str = "Blocked";
@@ -23,8 +23,8 @@ fn because_of(
     message: &str,
     now: DateTime<Utc>,
 ) -> Option<PerfValidationStatus> {
-    let message = status::bounded(message);
-    let before = status::find_condition(current, BLOCKED);
+    let message = text::bounded(message);
+    let before = condition::find(current, BLOCKED);
     if before.is_some_and(|before| before.reason == reason && before.message == message) {
         return None;
     }
@@ -46,7 +46,7 @@ fn because_of(
 
 /// The status without the condition; `None` if it is not there.
 pub fn no_longer(current: &PerfValidationStatus) -> Option<PerfValidationStatus> {
-    status::find_condition(current, BLOCKED)?;
+    condition::find(current, BLOCKED)?;
     let mut told = current.clone();
     told.conditions.retain(|condition| condition.type_ != BLOCKED);
     Some(told)

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
-use perfval_core::Settings;
+use perfval_run::Settings;
 
 /// Measures a node's GPUs by serving a model on them: the operator of the `PerfValidation` resource.
 #[derive(Debug, Parser)]

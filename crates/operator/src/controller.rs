@@ -12,7 +12,7 @@ use kube::ResourceExt;
 use kube::runtime::controller::Action;
 use perfval_api::{PerfValidationStatus, Phase};
 use perfval_cluster::{Class, Cluster, Recorded};
-use perfval_core::{Decision, Notice, Run, Settings, machine, status, time};
+use perfval_run::{Decision, Notice, Run, Settings, machine, status, time};
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, timeout};
 use tracing::{Instrument, debug, info, info_span, warn};
@@ -226,7 +226,7 @@ impl Context {
             self.metrics
                 .judged(verdict, after.reason.as_deref().unwrap_or_default());
         }
-        let frees = machine::holds_node(before) && !machine::holds_node(after);
+        let frees = perfval_sizing::holds_node(before) && !perfval_sizing::holds_node(after);
         if frees || (!is_over(before) && is_over(after)) {
             self.objects.wake_in(&[Phase::Sizing]);
         }

@@ -4,9 +4,8 @@ mod causes;
 
 use std::fmt::Write as _;
 
-use perfval_api::{Phase, Reason, TrialRule, TrialsSpec, Verdict};
-use perfval_core::status::condition;
-use perfval_core::trials::{DOCUMENTED, odds};
+use perfval_api::{Phase, Reason, TrialRule, TrialsSpec, Verdict, condition};
+use perfval_verdict::trials::{DOCUMENTED, odds};
 
 use crate::blocked::BLOCKED;
 use crate::cli::RunArgs;

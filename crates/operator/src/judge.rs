@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use perfval_api::{Gate, Scaling, Verdict};
-use perfval_core::gate::Share;
-use perfval_core::judge;
+use perfval_verdict::gate::Share;
+use perfval_verdict::judge;
 
 use crate::cli::{JudgeArgs, Output};
 use crate::{Answer, manifest};

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use perfval_api::PerfValidation;
-use perfval_core::inventory::{DumpError, Saved};
-use perfval_core::sizing;
+use perfval_sizing as sizing;
+use perfval_sizing::inventory::{DumpError, Saved};
 use serde_json::{from_value, json};
 
 use crate::cli::{Output, SizeArgs};

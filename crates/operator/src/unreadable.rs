@@ -37,7 +37,7 @@ impl Reporter {
         let event = Event {
             type_: EventType::Warning,
             reason: Reason::SpecUnreadable.as_str().to_owned(),
-            note: Some(perfval_core::status::bounded(&format!(
+            note: Some(perfval_api::text::bounded(&format!(
                 "this operator version cannot parse the object: {}",
                 invalid.error
             ))),

@@ -2,8 +2,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-use perfval_core::aiperf::{EXPORT_BYTES, FailedRequests, dispatch_wait_ms, parse};
-use perfval_core::frame::{Failure, Outcome};
+use perfval_verdict::aiperf::{EXPORT_BYTES, FailedRequests, dispatch_wait_ms, parse};
+use perfval_verdict::frame::{Failure, Outcome};
 
 use crate::aiperf::{Ended, How};
 

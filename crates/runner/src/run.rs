@@ -4,9 +4,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use perfval_core::aiperf::Measure;
-use perfval_core::frame::{Failure, Outcome, Payload, TrialRecord, frame, message};
-use perfval_core::workers::{WorkerSeries, summarize};
+use perfval_verdict::aiperf::Measure;
+use perfval_verdict::frame::{Failure, Outcome, Payload, TrialRecord, frame, message};
+use perfval_verdict::workers::{WorkerSeries, summarize};
 
 use crate::aiperf::{self, Limits};
 use crate::error::Error;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use perfval_core::workers::{Sample, Scrape, WorkerSeries};
+use perfval_verdict::workers::{Sample, Scrape, WorkerSeries};
 
 use crate::scrape::Scraper;
 

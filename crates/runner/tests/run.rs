@@ -5,7 +5,7 @@ mod rig;
 use std::fs;
 
 use perfval_api::{Metric, Statistic};
-use perfval_core::frame::{Failure, Outcome, Part};
+use perfval_verdict::frame::{Failure, Outcome, Part};
 use rig::{Rig, fixture};
 
 #[test]

@@ -4,8 +4,8 @@ use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::resource::v1::ResourceClaimTemplate;
 use kube::api::{Api, PostParams};
 use kube::core::{DynamicObject, Resource, ResourceExt as _};
-use perfval_core::Run;
-use perfval_core::resource_api::{self, VERSIONS, resource};
+use perfval_run::Run;
+use perfval_sizing::resource_api::{self, VERSIONS, resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -4,10 +4,9 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Service;
 use kube::api::{Api, DeleteParams, DynamicObject, Preconditions};
 use perfval_api::PerfValidation;
-use perfval_core::Run;
-use perfval_core::observed::{ChildKind, ChildRef};
-use perfval_core::resource_api::{VERSIONS, resource};
-
+use perfval_run::Run;
+use perfval_run::observed::{ChildKind, ChildRef};
+use perfval_sizing::resource_api::{VERSIONS, resource};
 use serde::de::DeserializeOwned;
 
 use super::{CLAIM_TEMPLATE, in_namespace};

@@ -1,7 +1,7 @@
 use kube::api::{Api, Patch, PatchParams};
 use perfval_api::PerfValidation;
 use perfval_api::meta::FINALIZER;
-use perfval_core::Run;
+use perfval_run::Run;
 use serde_json::{Value, json};
 
 use super::in_namespace;

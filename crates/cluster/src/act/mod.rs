@@ -5,7 +5,7 @@ mod delete;
 mod finalizer;
 mod results;
 
-use perfval_core::{Effect, Run};
+use perfval_run::{Effect, Run};
 
 use crate::{Cluster, Error};
 

@@ -1,7 +1,7 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, Patch, PatchParams};
 use kube::core::ResourceExt as _;
-use perfval_core::Run;
+use perfval_run::Run;
 
 use super::in_namespace;
 use crate::observe::is_ours;

@@ -2,7 +2,7 @@
 
 use kube::api::{Api, ListParams};
 use kube::core::{ApiResource, DynamicObject, ResourceExt as _};
-use perfval_core::inventory::{ClaimUse, Interned};
+use perfval_sizing::inventory::{ClaimUse, Interned};
 
 use crate::Cluster;
 use crate::call::{Read, Unread, read};

@@ -8,9 +8,9 @@ use k8s_openapi::api::resource::v1::ResourceClaimTemplate;
 use kube::api::{Api, ListParams};
 use kube::core::{Resource, ResourceExt as _};
 use perfval_api::meta::{NAME_LABEL, RUN_LABEL};
-use perfval_core::Run;
-use perfval_core::observed::{Child, ChildKind, ChildRef};
-use perfval_core::resource_api::VERSIONS;
+use perfval_run::Run;
+use perfval_run::observed::{Child, ChildKind, ChildRef};
+use perfval_sizing::resource_api::VERSIONS;
 use serde::de::DeserializeOwned;
 
 use crate::Cluster;

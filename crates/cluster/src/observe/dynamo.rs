@@ -5,8 +5,9 @@ use kube::api::{Api, PostParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind, Request, ResourceExt as _};
 use kube::discovery::pinned_kind;
 use kube::error::DiscoveryError;
-use perfval_core::observed::{Admission, DynamoApi};
-use perfval_core::{Run, Seen, names};
+use perfval_run::observed::{Admission, DynamoApi};
+use perfval_run::{Run, names};
+use perfval_sizing::Seen;
 
 use crate::call::{Read, Unread, read, seen};
 use crate::{Cluster, FIELD_MANAGER, Failure};

@@ -4,9 +4,9 @@
 use k8s_openapi::api::core::v1::{LimitRange, Node, Pod, ResourceQuota};
 use k8s_openapi::api::resource::v1::{ResourceClaim, ResourceSlice};
 use kube::api::{Api, ListParams};
-use perfval_core::Run;
-use perfval_core::inventory::{self, ClaimUse, Interned, Inventory, PodUse, Slice};
-use perfval_core::resource_api::VERSIONS;
+use perfval_run::Run;
+use perfval_sizing::inventory::{self, ClaimUse, Interned, Inventory, PodUse, Slice};
+use perfval_sizing::resource_api::VERSIONS;
 use serde_json::Value;
 
 use crate::Cluster;

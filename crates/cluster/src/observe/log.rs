@@ -2,9 +2,9 @@ use futures::AsyncReadExt as _;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, LogParams};
 use kube::core::ResourceExt as _;
-use perfval_core::diagnosis::log::clean;
-use perfval_core::observed::LogRequest;
-use perfval_core::{Run, build};
+use perfval_run::diagnosis::log::clean;
+use perfval_run::observed::LogRequest;
+use perfval_run::{Run, build};
 
 use crate::Cluster;
 use crate::call::{LOG_PATIENCE, Read, Unread, read};

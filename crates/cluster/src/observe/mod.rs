@@ -18,9 +18,11 @@ use k8s_openapi::api::resource::v1::ResourceClaim;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{Api, ListParams};
 use kube::core::{DynamicObject, ResourceExt as _};
-use perfval_core::line::Contender;
-use perfval_core::observed::{Admission, Child, DynamoApi, Inventory, Need, PodEvent, PodLog, Probe, TrialSeen};
-use perfval_core::{Needs, Observed, Run, Seen, build, names};
+use perfval_run::line::Contender;
+use perfval_run::observed::{Admission, Child, DynamoApi, Need, PodEvent, PodLog, Probe, TrialSeen};
+use perfval_run::{Needs, Observed, Run, build, names};
+use perfval_sizing::Seen;
+use perfval_sizing::inventory::Inventory;
 
 pub(crate) use children::is_ours;
 pub(crate) use dynamo::deployments_at;

@@ -2,8 +2,8 @@ use chrono::{DateTime, Utc};
 use kube::api::{Api, ListParams};
 use kube::core::{ApiResource, DynamicObject, ResourceExt as _};
 use perfval_api::{PerfValidation, PerfValidationSpec, PerfValidationStatus, Phase, PlacementStatus};
-use perfval_core::line::{Contender, Stand, Turn};
-use perfval_core::{Run, machine};
+use perfval_run::Run;
+use perfval_run::line::{Contender, Stand, Turn};
 use serde::Deserialize as _;
 
 use crate::Cluster;
@@ -48,7 +48,7 @@ fn stranger(object: &DynamicObject) -> Option<Contender> {
         conditions: Vec::deserialize(&written["conditions"]).unwrap_or_default(),
         ..PerfValidationStatus::default()
     };
-    if known && !machine::holds_node(&status) {
+    if known && !perfval_sizing::holds_node(&status) {
         return None;
     }
     Some(Contender {

@@ -3,8 +3,9 @@ use std::collections::BTreeMap;
 use futures::stream::{self, StreamExt as _};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams};
-use perfval_core::observed::TrialSeen;
-use perfval_core::{Run, Seen, job, names};
+use perfval_run::observed::TrialSeen;
+use perfval_run::{Run, job, names};
+use perfval_sizing::Seen;
 
 use crate::Cluster;
 use crate::call::{Read, Unread, read, seen};

@@ -6,10 +6,11 @@ use kube::api::{Api, ListParams};
 use kube::core::ResourceExt as _;
 use perfval_api::Phase;
 use perfval_api::meta::RUN_LABEL;
-use perfval_core::diagnosis::log::wanted;
-use perfval_core::observed::{PodEvent, PodLog};
-use perfval_core::resource_api::VERSIONS;
-use perfval_core::{Run, Seen, readiness, time};
+use perfval_run::diagnosis::log::wanted;
+use perfval_run::observed::{PodEvent, PodLog};
+use perfval_run::{Run, readiness, time};
+use perfval_sizing::Seen;
+use perfval_sizing::resource_api::VERSIONS;
 
 use super::Workload;
 use super::children::of_object;

@@ -1,4 +1,4 @@
-use perfval_core::observed::ProbeAnswer;
+use perfval_run::observed::ProbeAnswer;
 use serde_json::Value;
 
 /// Bytes of somebody else's text that are kept.

@@ -10,13 +10,11 @@ use futures::channel::mpsc::UnboundedSender;
 use kube::Client;
 use kube::runtime::reflector::ObjectRef;
 use perfval_api::PerfValidation;
-use perfval_core::Run;
-use perfval_core::decision::ProbeRequest;
-use perfval_core::names;
-use perfval_core::observed::{Probe, ProbeAnswer};
-use tokio::task::AbortHandle;
-
+use perfval_run::decision::ProbeRequest;
+use perfval_run::observed::{Probe, ProbeAnswer};
+use perfval_run::{Run, names};
 use send::Way;
+use tokio::task::AbortHandle;
 
 /// How the operator reaches a frontend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use hyper_util::client::legacy::{self, Client as HttpClient};
 use hyper_util::rt::TokioExecutor;
 use kube::Client;
 use kube::client::Body;
-use perfval_core::decision::ProbeRequest;
-use perfval_core::observed::ProbeAnswer;
+use perfval_run::decision::ProbeRequest;
+use perfval_run::observed::ProbeAnswer;
 use serde_json::json;
 
 use super::EndpointAccess;

@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::resource::v1::ResourceClaimTemplate;
 use kube::core::ResourceExt as _;
 use perfval_api::meta::FINALIZER;
-use perfval_api::{Reason, Verdict};
+use perfval_api::{Reason, Verdict, Why};
 use perfval_cluster::{Class, Error};
-use perfval_core::observed::{ChildKind, ChildRef};
-use perfval_core::status::Why;
-use perfval_core::{Effect, Run, build};
+use perfval_run::observed::{ChildKind, ChildRef};
+use perfval_run::{Effect, Run, build};
 use perfval_testkit::api_server::Fault;
 use serde_json::{Value, json};
 

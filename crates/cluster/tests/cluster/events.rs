@@ -1,6 +1,6 @@
 //! Events on the object.
 
-use perfval_core::{Notice, Run};
+use perfval_run::{Notice, Run};
 use perfval_testkit::api_server::Fault;
 
 use crate::world::World;

@@ -1,7 +1,8 @@
 //! A read that fails is unknown, whatever the failure; only "not found" is absent.
 
-use perfval_core::observed::Need;
-use perfval_core::{Observed, Seen};
+use perfval_run::Observed;
+use perfval_run::observed::Need;
+use perfval_sizing::Seen;
 use perfval_testkit::api_server::{Fault, Kind};
 
 use crate::world::World;

@@ -1,7 +1,7 @@
 //! What sizing counts: the order of the reads, pages, and versions.
 
-use perfval_core::Seen;
-use perfval_core::observed::Need;
+use perfval_run::observed::Need;
+use perfval_sizing::Seen;
 use perfval_testkit::api_server::{Fault, Kind};
 use serde_json::json;
 

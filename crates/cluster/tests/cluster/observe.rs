@@ -4,9 +4,10 @@ mod dry_run;
 mod trials;
 mod workload;
 
-use perfval_core::line::{Contender, Stand};
-use perfval_core::observed::{ChildKind, Need};
-use perfval_core::{Seen, names};
+use perfval_run::line::{Contender, Stand};
+use perfval_run::names;
+use perfval_run::observed::{ChildKind, Need};
+use perfval_sizing::Seen;
 use perfval_testkit::api_server::{KUBERNETES, Kind};
 use serde_json::json;
 

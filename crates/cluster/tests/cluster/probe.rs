@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use http::Method;
-use perfval_core::decision::ProbeRequest;
-use perfval_core::observed::{Need, Probe, ProbeAnswer};
-use perfval_core::{Effect, Run, names};
+use perfval_run::decision::ProbeRequest;
+use perfval_run::observed::{Need, Probe, ProbeAnswer};
+use perfval_run::{Effect, Run, names};
 use perfval_testkit::api_server::Fault;
 use serde_json::{Value, json};
 

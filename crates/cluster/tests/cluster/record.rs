@@ -2,7 +2,7 @@
 
 use perfval_api::{PerfValidationStatus, Phase};
 use perfval_cluster::{Class, Recorded};
-use perfval_core::Run;
+use perfval_run::Run;
 use perfval_testkit::api_server::Fault;
 
 use crate::world::{NAME, NAMESPACE, World};

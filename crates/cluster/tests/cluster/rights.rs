@@ -6,9 +6,9 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use perfval_api::PerfValidationStatus;
 use perfval_cluster::{PERMISSIONS, Permission, Scope};
-use perfval_core::decision::ProbeRequest;
-use perfval_core::observed::Need;
-use perfval_core::{Effect, Notice, Run, names};
+use perfval_run::decision::ProbeRequest;
+use perfval_run::observed::Need;
+use perfval_run::{Effect, Notice, Run, names};
 use perfval_testkit::api_server::Call;
 use serde_json::json;
 

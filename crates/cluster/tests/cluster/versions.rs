@@ -1,8 +1,9 @@
 //! `resource.k8s.io` as older clusters serve it.
 
 use kube::core::{ObjectMeta, ResourceExt as _};
-use perfval_core::observed::{ChildKind, Need};
-use perfval_core::{Effect, Run, Seen, build};
+use perfval_run::observed::{ChildKind, Need};
+use perfval_run::{Effect, Run, build};
+use perfval_sizing::Seen;
 use perfval_testkit::api_server::{Fault, Kind};
 use perfval_testkit::inventory::{ClaimBuilder, Cluster};
 use serde_json::{Value, json};

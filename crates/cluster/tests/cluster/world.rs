@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use perfval_api::PerfValidation;
 use perfval_cluster::{Cluster, EndpointAccess, Wakeups};
-use perfval_core::observed::Need;
-use perfval_core::{Needs, Observed, Run, Settings, build, names};
+use perfval_run::observed::Need;
+use perfval_run::{Needs, Observed, Run, Settings, build, names};
 use perfval_testkit::api_server::ApiServer;
 use serde_json::{Value, json};
 

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use perfval_core::diagnosis::cause::Cause;
-use perfval_core::diagnosis::obstacle::Obstacle;
+use perfval_run::diagnosis::obstacle::Obstacle;
+use perfval_verdict::diagnosis::cause::Cause;
 
 const INTRODUCTION: &str = "\
 <!-- Generated from the code: run `just generate`. -->

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use flate2::read::GzDecoder;
 use k8s_openapi::api::core::v1::ConfigMap;
-use perfval_core::aiperf::{self, EXPORT_BYTES};
-use perfval_core::frame::{Failure, Outcome, Part, Payload, TrialRecord};
-use perfval_core::gate::Share;
+use perfval_verdict::aiperf::{self, EXPORT_BYTES};
+use perfval_verdict::frame::{Failure, Outcome, Part, Payload, TrialRecord};
+use perfval_verdict::gate::Share;
 use serde::Deserialize;
 use serde_json::Value;
 

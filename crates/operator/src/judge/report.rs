@@ -1,7 +1,7 @@
 use std::fmt;
 
 use perfval_api::{Finding, GateResult, GateStatus, Metrics, TrialOutcome, Verdict};
-use perfval_core::judge::Judgement;
+use perfval_verdict::judge::Judgement;
 use serde::Serialize;
 
 use super::recorded::Trial;

@@ -3,10 +3,11 @@ use std::collections::BTreeSet;
 use kube::{Client, Config};
 use perfval_api::PerfValidation;
 use perfval_cluster::{Cluster, EndpointAccess};
-use perfval_core::inventory::Saved;
-use perfval_core::line::Contender;
-use perfval_core::observed::Need;
-use perfval_core::{Needs, Run, Seen, Settings};
+use perfval_run::line::Contender;
+use perfval_run::observed::Need;
+use perfval_run::{Needs, Run, Settings};
+use perfval_sizing::Seen;
+use perfval_sizing::inventory::Saved;
 
 use super::Error;
 

@@ -1,7 +1,7 @@
 use std::fmt;
 
 use perfval_api::{PlacementStatus, Reason};
-use perfval_core::sizing::{NodeReport, Obstacle, Sizing};
+use perfval_sizing::{NodeReport, Obstacle, Sizing};
 use serde::Serialize;
 
 use super::Error;

@@ -2,7 +2,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use perfval_api::PerfValidation;
-use perfval_core::inventory::{Dump, Saved};
+use perfval_sizing::inventory::{Dump, Saved};
 use serde_json::Value;
 
 use super::Error;

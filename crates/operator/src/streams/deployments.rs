@@ -11,7 +11,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use perfval_api::Phase;
 use perfval_cluster::Cluster;
 use perfval_cluster::dynamo::{CRD, KIND};
-use perfval_core::Seen;
+use perfval_sizing::Seen;
 use tokio::time::sleep;
 use tracing::{debug, info};
 

@@ -63,7 +63,7 @@ impl Desk {
 }
 
 fn fixture(name: &str) -> PathBuf {
-    PathBuf::from(format!("../core/tests/fixtures/aiperf-{name}.json"))
+    PathBuf::from(format!("../verdict/tests/fixtures/aiperf-{name}.json"))
 }
 
 fn text(name: &str) -> String {

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 
-use flate2::{Compression, write::GzEncoder};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
-use perfval_core::aiperf;
-use perfval_core::frame::{Outcome, Payload, TrialRecord};
-use perfval_core::workers::{Pace, Unit, WorkerSummary};
+use perfval_verdict::aiperf;
+use perfval_verdict::frame::{Outcome, Payload, TrialRecord};
+use perfval_verdict::workers::{Pace, Unit, WorkerSummary};
 use rust_decimal::Decimal;
 use serde_json::json;
 

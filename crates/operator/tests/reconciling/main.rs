@@ -15,12 +15,12 @@ use std::time::Duration;
 
 use kube::Client;
 use perfval_cluster::{Cluster, EndpointAccess};
-use perfval_core::Settings;
 use perfval_operator::controller::Context;
 use perfval_operator::metrics::Metrics;
-use perfval_operator::objects::Objects;
-use perfval_operator::streams::Scope;
-use perfval_operator::{objects, streams, unreadable as unreadable_objects};
+use perfval_operator::objects::{self, Objects};
+use perfval_operator::streams::{self, Scope};
+use perfval_operator::unreadable as unreadable_objects;
+use perfval_run::Settings;
 use perfval_testkit::api_server::ApiServer;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-use perfval_core::frame::{Failure, Framed, Outcome, Payload, TrialRecord, find, find_message};
+use perfval_verdict::frame::{Failure, Framed, Outcome, Payload, TrialRecord, find, find_message};
 use tempfile::TempDir;
 
 const NONCE: &str = "rig-1";
@@ -27,7 +27,7 @@ pub fn fixture(name: &str) -> String {
 }
 
 fn fixture_path(name: &str) -> PathBuf {
-    let path = Path::new("../core/tests/fixtures").join(name);
+    let path = Path::new("../verdict/tests/fixtures").join(name);
     std::path::absolute(path).expect("a current folder")
 }
 

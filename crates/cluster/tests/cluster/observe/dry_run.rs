@@ -1,7 +1,8 @@
 //! What a dry run of the deployment answers, and that it changes nothing.
 
-use perfval_core::observed::{Admission, Need};
-use perfval_core::{Seen, names};
+use perfval_run::names;
+use perfval_run::observed::{Admission, Need};
+use perfval_sizing::Seen;
 use perfval_testkit::api_server::Fault;
 use serde_json::json;
 

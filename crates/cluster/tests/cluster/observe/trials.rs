@@ -1,8 +1,8 @@
 //! What is read of trials: their Jobs, their logs, and the results that were saved.
 
-use perfval_core::Seen;
-use perfval_core::observed::Need;
-use perfval_core::{build, job, names};
+use perfval_run::observed::Need;
+use perfval_run::{build, job, names};
+use perfval_sizing::Seen;
 use serde_json::json;
 
 use crate::world::{NAME, NAMESPACE, World, container_status};

@@ -1,8 +1,8 @@
 //! What is read of the workload: pods, claims, events, and the log of a crash.
 
-use perfval_core::Seen;
-use perfval_core::observed::Need;
-use perfval_core::{build, names};
+use perfval_run::observed::Need;
+use perfval_run::{build, names};
+use perfval_sizing::Seen;
 use perfval_testkit::api_server::{Call, Fault};
 use serde_json::json;
 

@@ -1,0 +1,43 @@
+//! Types of the conditions in status, and how to read one.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use crate::{PerfValidationStatus, Reason};
+
+/// DGD and GPU APIs are served and versions fit.
+pub const PREREQUISITES_MET: &str = "PrerequisitesMet";
+/// Node and GPUs are chosen.
+pub const PLACED: &str = "Placed";
+/// Every component is ready.
+pub const WORKLOAD_READY: &str = "WorkloadReady";
+/// A real completion came back.
+pub const ENDPOINT_READY: &str = "EndpointReady";
+/// The verdict is Passed.
+pub const PASSED: &str = "Passed";
+/// Objects, pods and claims are confirmed gone.
+pub const CLEANED_UP: &str = "CleanedUp";
+/// The run is over, with any verdict.
+pub const COMPLETE: &str = "Complete";
+/// The operator knows what to do, and the API server does not let it; there only while it is true.
+pub const BLOCKED: &str = "Blocked";
+/// kstatus: over and good.
+pub const READY: &str = "Ready";
+/// kstatus: under way.
+pub const RECONCILING: &str = "Reconciling";
+/// kstatus: over and not good.
+pub const STALLED: &str = "Stalled";
+
+/// The condition of a type.
+pub fn find<'a>(status: &'a PerfValidationStatus, name: &str) -> Option<&'a Condition> {
+    status.conditions.iter().find(|condition| condition.type_ == name)
+}
+
+/// Whether a condition is there and true.
+pub fn is_true(status: &PerfValidationStatus, name: &str) -> bool {
+    find(status, name).is_some_and(|condition| condition.status == "True")
+}
+
+/// Whether a condition has this reason.
+pub fn has_reason(status: &PerfValidationStatus, name: &str, reason: Reason) -> bool {
+    find(status, name).is_some_and(|condition| condition.reason == reason.as_str())
+}

@@ -1,0 +1,23 @@
+//! Texts of bounded size: a status is carried by etcd and every watcher on each change.
+
+/// Longest message; keeps the whole status far under 32 KiB.
+const MESSAGE: usize = 1024;
+/// Longest text (bytes) that one line of a terminal, an event or a summarizing condition still shows well.
+pub const HEADLINE: usize = 200;
+
+/// Cuts a text to the longest message that status holds.
+pub fn bounded(text: &str) -> String {
+    cut(text, MESSAGE)
+}
+
+/// Cuts a text at a character's edge.
+pub fn cut(text: &str, bytes: usize) -> String {
+    if text.len() <= bytes {
+        return text.to_owned();
+    }
+    let end = (0..=bytes - '…'.len_utf8())
+        .rev()
+        .find(|&end| text.is_char_boundary(end))
+        .unwrap_or(0);
+    format!("{}…", &text[..end])
+}

@@ -1,0 +1,70 @@
+//! The command line of the load generator, one argument a word: no shell ever sees it.
+
+use perfval_api::{Benchmark, Objective, quantity};
+
+use super::endpoint;
+use crate::{Run, time};
+
+/// Where AIPerf writes.
+pub const RESULTS_PATH: &str = "/results";
+
+/// Requests in flight of a trial: `concurrencyPerGPU` for each GPU in use.
+fn concurrency(run: &Run<'_>) -> i64 {
+    let gpus = run.placement().map_or(0, |placement| placement.gpus);
+    i64::from(run.spec().benchmark.concurrency_per_gpu) * gpus
+}
+
+/// `aiperf profile …` for one trial. Flags are AICR's, plus the server's own token counts (without them a truncated stream
+/// cannot be told) and a request deadline (AIPerf's own is 6 h).
+pub fn aiperf_command(run: &Run<'_>) -> Vec<String> {
+    let benchmark = &run.spec().benchmark;
+    let concurrency = concurrency(run);
+    let requests = i64::from(benchmark.min_requests).max(concurrency * i64::from(benchmark.requests_per_concurrency));
+    let warmup = concurrency * i64::from(benchmark.warmup_per_concurrency);
+    let request_timeout = time::duration(&benchmark.request_timeout).as_secs().max(1);
+
+    let mut words: Vec<String> = ["aiperf", "profile", "--endpoint-type", "chat", "--streaming"]
+        .map(str::to_owned)
+        .into();
+    let mut flag = |name: &str, value: String| words.extend([name.to_owned(), value]);
+    flag("--model", run.spec().model.name.clone());
+    flag("--url", endpoint(run));
+    flag("--concurrency", concurrency.to_string());
+    flag("--request-count", requests.to_string());
+    if warmup > 0 {
+        // AIPerf refuses a warm-up of 0 requests.
+        flag("--warmup-request-count", warmup.to_string());
+    }
+    flag("--prompt-input-tokens-mean", benchmark.input_tokens.to_string());
+    flag("--prompt-input-tokens-stddev", "0".to_owned());
+    flag("--prompt-output-tokens-mean", benchmark.output_tokens.to_string());
+    flag("--prompt-output-tokens-stddev", "0".to_owned());
+    flag("--num-dataset-entries", benchmark.dataset_entries.to_string());
+    flag("--random-seed", benchmark.random_seed.to_string());
+    for (key, value) in &benchmark.extra_inputs {
+        flag("--extra-inputs", format!("{key}:{value}"));
+    }
+    flag("--request-timeout-seconds", request_timeout.to_string());
+    flag("--ui", "none".to_owned());
+    flag("--output-artifact-dir", RESULTS_PATH.to_owned());
+    flag("--export-level", "records".to_owned());
+    if !benchmark.tokenizer.is_empty() {
+        flag("--tokenizer", benchmark.tokenizer.clone());
+    }
+    if let Some(objectives) = goodput(benchmark) {
+        flag("--goodput", objectives);
+    }
+    words.extend(["--use-server-token-count", "--no-gpu-telemetry"].map(str::to_owned));
+    words.extend(benchmark.extra_args.iter().cloned());
+    words
+}
+
+/// All objectives in one word, as `tag:value tag:value` with plain numbers.
+fn goodput(benchmark: &Benchmark) -> Option<String> {
+    let objective = |Objective { metric, max }: &Objective| {
+        let value = quantity::parse(max).map_or_else(|| max.clone(), |value| value.to_string());
+        format!("{}:{value}", metric.aiperf_tag())
+    };
+    let objectives: Vec<String> = benchmark.goodput.iter().map(objective).collect();
+    (!objectives.is_empty()).then(|| objectives.join(" "))
+}

@@ -1,0 +1,41 @@
+//! The objects of a run, one kind a file.
+//!
+//! Every builder reads the recorded plan (`status.placement`) and nothing of the cluster, so a restarted operator
+//! builds the same object again. Before a plan is recorded only [`cache_claim`] is of use.
+
+mod aiperf_command;
+mod cache_claim;
+mod cache_job;
+mod claim_template;
+mod dynamo;
+mod meta;
+mod model;
+mod pod;
+mod results;
+mod trial_job;
+mod workers_service;
+
+pub use cache_claim::cache_claim;
+pub use cache_job::cache_job;
+pub use claim_template::claim_template;
+pub use dynamo::{MAIN, deployment};
+pub use meta::COMPONENT_LABEL;
+pub use results::{SHA256, results, results_sha256};
+pub use trial_job::{AIPERF_CONTAINER, trial_job};
+pub use workers_service::workers_service;
+
+use crate::{Run, names};
+
+/// Where requests go: the frontend's Service, which Dynamo's operator makes.
+pub fn endpoint(run: &Run<'_>) -> String {
+    format!(
+        "http://{}:{}",
+        service_host(run, &names::frontend_service(&run.id())),
+        names::FRONTEND_PORT
+    )
+}
+
+/// Name of a Service of the run's namespace, as any pod of the cluster resolves it.
+fn service_host(run: &Run<'_>, service: &str) -> String {
+    format!("{service}.{}.svc.{}", run.namespace(), run.settings.cluster_domain)
+}

@@ -1,0 +1,157 @@
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::batch::v1::{Job, JobSpec};
+use k8s_openapi::api::core::v1::{Container, EnvVar, PodSpec, PodTemplateSpec, Volume, VolumeMount};
+use kube::core::ObjectMeta;
+use perfval_api::Gate;
+use perfval_sizing::{installer_resources, trial_is_pinned};
+use perfval_verdict::aiperf::Measure;
+
+use super::aiperf_command::{RESULTS_PATH, aiperf_command};
+use super::meta::{labels, metadata};
+use super::model::{cache_mount, cache_volume, reader_env};
+use super::pod::{mount, non_empty, pin, restricted_container, restricted_pod, scratch, var};
+use super::service_host;
+use crate::{Run, names, time};
+
+/// Name of the container that runs AIPerf; its termination message and log hold the result.
+pub const AIPERF_CONTAINER: &str = "aiperf";
+const COMPONENT: &str = "benchmark";
+/// A user that no image knows and that may do nothing.
+const NOBODY: i64 = 65532;
+/// Where the operator's image holds the runner.
+const RUNNER_IN_IMAGE: &str = "/perfval-runner";
+const RUNNER_PATH: &str = "/perfval";
+/// More than the 20 s that the runner gives AIPerf after an interrupt, so that a cancelled trial still reports.
+const GRACE_SECONDS: i64 = 45;
+
+/// The Job of one trial: AIPerf in any image, behind the runner of the operator's own image.
+pub fn trial_job(run: &Run<'_>, trial: i64) -> Job {
+    Job {
+        metadata: metadata(run, names::trial_job(&run.id(), trial), COMPONENT),
+        spec: Some(JobSpec {
+            backoff_limit: Some(0),
+            active_deadline_seconds: Some(deadline_seconds(run)),
+            template: PodTemplateSpec {
+                metadata: Some(ObjectMeta {
+                    labels: Some(labels(run, COMPONENT)),
+                    ..ObjectMeta::default()
+                }),
+                spec: Some(pod(run, trial)),
+            },
+            ..JobSpec::default()
+        }),
+        status: None,
+    }
+}
+
+fn deadline_seconds(run: &Run<'_>) -> i64 {
+    let seconds = time::duration(&run.spec().timeouts.benchmark).as_secs();
+    i64::try_from(seconds).unwrap_or(i64::MAX).max(1)
+}
+
+/// The runner ends AIPerf early enough to report it: a Job past its deadline loses its pod, and the record with it.
+fn aiperf_seconds(run: &Run<'_>) -> i64 {
+    let deadline = deadline_seconds(run);
+    (deadline - GRACE_SECONDS).max(deadline / 2).max(1)
+}
+
+fn pod(run: &Run<'_>, trial: i64) -> PodSpec {
+    let placement = run.placement().cloned().unwrap_or_default();
+    PodSpec {
+        restart_policy: Some("Never".to_owned()),
+        termination_grace_period_seconds: Some(GRACE_SECONDS),
+        automount_service_account_token: Some(false),
+        enable_service_links: Some(false),
+        affinity: trial_is_pinned(run.spec()).then(|| pin(&placement.node)),
+        tolerations: non_empty(placement.tolerations),
+        image_pull_secrets: non_empty(run.spec().workload.image_pull_secrets.clone()),
+        // No fsGroup: it would hand the weights' volume over to this pod's group, file by file.
+        security_context: Some(restricted_pod(NOBODY)),
+        init_containers: Some(vec![installer(run)]),
+        containers: vec![container(run, trial)],
+        volumes: Some(volumes(run)),
+        ..PodSpec::default()
+    }
+}
+
+/// Copies the runner to where the measuring container finds it.
+fn installer(run: &Run<'_>) -> Container {
+    Container {
+        name: "install-runner".to_owned(),
+        image: Some(run.settings.runner_image.clone()),
+        command: Some([RUNNER_IN_IMAGE, "install", RUNNER_PATH].map(str::to_owned).into()),
+        resources: Some(installer_resources()),
+        security_context: Some(restricted_container()),
+        volume_mounts: Some(vec![mount("runner", RUNNER_PATH)]),
+        ..Container::default()
+    }
+}
+
+fn container(run: &Run<'_>, trial: i64) -> Container {
+    let benchmark = &run.spec().benchmark;
+    let image = Some(benchmark.image.clone())
+        .filter(|image| !image.is_empty())
+        .or_else(|| run.settings.aiperf_image.clone());
+    Container {
+        name: AIPERF_CONTAINER.to_owned(),
+        image,
+        command: Some(vec![format!("{RUNNER_PATH}/perfval-runner")]),
+        args: Some(arguments(run, trial)),
+        env: Some(environment(run)),
+        resources: Some(benchmark.resources.clone()),
+        security_context: Some(restricted_container()),
+        termination_message_policy: Some("File".to_owned()),
+        volume_mounts: Some(mounts(run)),
+        ..Container::default()
+    }
+}
+
+/// The runner's own arguments, then the command it runs.
+fn arguments(run: &Run<'_>, trial: i64) -> Vec<String> {
+    let id = run.id();
+    let mut words = vec!["run".to_owned()];
+    let mut flag = |name: &str, value: String| words.extend([name.to_owned(), value]);
+    flag("--nonce", names::nonce(run.uid(), &id, trial));
+    flag("--artifact-dir", RESULTS_PATH.to_owned());
+    flag("--workers-host", service_host(run, &names::workers_service(&id)));
+    flag("--workers-port", names::WORKER_METRICS_PORT.to_string());
+    flag("--timeout", aiperf_seconds(run).to_string());
+    let gated: BTreeSet<Measure> = run
+        .spec()
+        .gates
+        .iter()
+        .map(|&Gate { metric, statistic, .. }| Measure { metric, statistic })
+        .collect();
+    for measure in gated {
+        flag("--gated", measure.to_string());
+    }
+    words.push("--".to_owned());
+    // The kubelet would expand `$(NAME)`: with the token in the environment, a spec could put it on the command line.
+    words.extend(aiperf_command(run).iter().map(|word| word.replace('$', "$$")));
+    words
+}
+
+/// The root file system cannot be written, so everything that writes gets a directory.
+fn environment(run: &Run<'_>) -> Vec<EnvVar> {
+    // HF_HOME stays the image's: one that brings its own tokenizer cache must find it again.
+    let mut env = vec![var("HOME", "/tmp"), var("TMPDIR", "/tmp")];
+    env.extend(reader_env(run));
+    env
+}
+
+fn volumes(run: &Run<'_>) -> Vec<Volume> {
+    let mut volumes: Vec<Volume> = ["runner", "results", "tmp"].map(scratch).into();
+    volumes.extend(cache_volume(run));
+    volumes
+}
+
+fn mounts(run: &Run<'_>) -> Vec<VolumeMount> {
+    let runner = VolumeMount {
+        read_only: Some(true),
+        ..mount("runner", RUNNER_PATH)
+    };
+    let mut mounts = vec![runner, mount("results", RESULTS_PATH), mount("tmp", "/tmp")];
+    mounts.extend(cache_mount(run, true));
+    mounts
+}

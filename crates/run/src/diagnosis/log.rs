@@ -1,0 +1,142 @@
+//! What a container's log says of why it does not serve.
+
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use kube::core::ResourceExt as _;
+use perfval_api::condition::{self, has_reason};
+use perfval_api::text::cut;
+use perfval_api::{Phase, Reason};
+use serde_json::Value;
+
+use super::obstacle::Obstacle;
+use super::pods::{TOLD_CRASHES, containers};
+use super::secret::without_secrets;
+use crate::observed::{LogRequest, PodLog};
+use crate::readiness::{Pods, is_ready};
+use crate::run::Run;
+
+/// Logs read in one pass: one crashed worker tells as much as eight.
+const LOGS: usize = 4;
+/// Longest quotation (bytes).
+const QUOTED: usize = 240;
+
+/// Texts of a worker or frontend that ends, the cause before its consequences (Dynamo 1.2–1.6, vLLM 0.20–0.31).
+const CRASHES: [(&str, Obstacle); 5] = [
+    ("Failed to infer device type", Obstacle::NoGPUInContainer),
+    ("Free memory on device", Obstacle::GPUMemoryTaken),
+    (
+        "argument --router-mode: invalid choice",
+        Obstacle::RouterModeUnsupported,
+    ),
+    ("EngineDeadError", Obstacle::EngineDead),
+    ("AsyncLLM health check failed", Obstacle::EngineDead),
+];
+/// Texts of a frontend that is ready and does not answer, the most telling first.
+const SILENCE: [(&str, Obstacle); 3] = [
+    ("Unfold must not be polled after it returned", Obstacle::DiscoveryPanic),
+    ("Error adding model from discovery", Obstacle::ModelAddFailed),
+    ("KubeDiscoveryClient::list returning 0 instances", Obstacle::NoInstances),
+];
+/// Words of a line that tells why a process ended.
+const TELLING: [&str; 5] = ["error", "exception", "panicked", "fatal", "out of memory"];
+
+/// The logs that a pass needs: of containers that crashed more than once, and, where every component is ready but no
+/// completion comes back, of the frontend.
+pub fn wanted(run: &Run<'_>, pods: &[Pod]) -> Vec<LogRequest> {
+    if !matches!(run.status().phase, Some(Phase::WaitingForReady | Phase::Benchmarking)) {
+        return Vec::new();
+    }
+    let pods = Pods::of(pods, &run.id());
+    let crashed = pods.all().flat_map(|pod| {
+        let ended = containers(pod).filter(|container| container.restart_count >= TOLD_CRASHES && !is_ready(pod));
+        ended.filter_map(|container| last_end(pod, container))
+    });
+    let silent = has_reason(run.status(), condition::ENDPOINT_READY, Reason::EndpointNotReady)
+        || SILENCE
+            .iter()
+            .any(|(_, obstacle)| has_reason(run.status(), condition::ENDPOINT_READY, obstacle.reason()));
+    let frontends = pods.frontends.iter().filter(|pod| silent && is_ready(pod));
+    let frontends = frontends.map(|pod| LogRequest {
+        pod: pod.name_any(),
+        container: crate::build::MAIN.to_owned(),
+        previous: false,
+    });
+    crashed.chain(frontends).take(LOGS).collect()
+}
+
+/// The log of the last crash: the container that ended is the previous one as soon as the next is on its way.
+fn last_end(pod: &Pod, container: &ContainerStatus) -> Option<LogRequest> {
+    let ended = |state: &Option<k8s_openapi::api::core::v1::ContainerState>| {
+        state.as_ref().is_some_and(|state| state.terminated.is_some())
+    };
+    let previous = !ended(&container.state);
+    (!previous || ended(&container.last_state)).then(|| LogRequest {
+        pod: pod.name_any(),
+        container: container.name.clone(),
+        previous,
+    })
+}
+
+/// A log as decisions may see it: no colours, no secrets.
+pub fn clean(run: &Run<'_>, log: &str) -> String {
+    without_secrets(&anstream::adapter::strip_str(log).to_string(), run.spec())
+}
+
+/// Why a container crashes: the obstacle that its log names, and the line.
+pub(super) fn crash(logs: &[PodLog], pod: &str, container: &str) -> Option<(Obstacle, String)> {
+    let log = logs
+        .iter()
+        .find(|log| log.of.pod == pod && log.of.container == container)?;
+    let text = log.text.present()?;
+    find(text, &CRASHES).or_else(|| Some((Obstacle::CrashLoop, last_words(text)?)))
+}
+
+/// Why ready pods do not answer: the obstacle that a frontend's log names, and the line.
+pub fn silence(logs: &[PodLog]) -> Option<(Obstacle, String)> {
+    let texts = logs.iter().filter(|log| !log.of.previous);
+    texts
+        .filter_map(|log| find(log.text.present()?, &SILENCE))
+        .min_by_key(|(obstacle, _)| SILENCE.iter().position(|(_, known)| known == obstacle))
+}
+
+/// The first of these texts that a log holds, and the last line with it; a terminal may have broken it in two.
+fn find(log: &str, texts: &[(&str, Obstacle)]) -> Option<(Obstacle, String)> {
+    let lines: Vec<&str> = log.lines().map(str::trim).collect();
+    texts.iter().find_map(|(text, obstacle)| {
+        let whole = lines
+            .iter()
+            .rfind(|line| line.contains(text))
+            .map(|line| (*line).to_owned());
+        let broken = || {
+            let mut joined = lines.windows(2).map(|two| two.join(" "));
+            joined.rfind(|two| two.contains(text))
+        };
+        Some((*obstacle, quote(&whole.or_else(broken)?, text)))
+    })
+}
+
+/// The last line that speaks of an error; without one, the last line.
+fn last_words(log: &str) -> Option<String> {
+    let lines = || log.lines().map(str::trim).filter(|line| !line.is_empty());
+    let told = |line: &str| {
+        let line = line.to_ascii_lowercase();
+        TELLING.into_iter().find(|word| line.contains(word))
+    };
+    let line = lines()
+        .rfind(|line| told(line).is_some())
+        .or_else(|| lines().next_back())?;
+    Some(quote(line, ""))
+}
+
+/// A line, cut short: of a long one, what follows from `text` on. Dynamo writes JSON with `DYN_LOGGING_JSONL`.
+fn quote(line: &str, text: &str) -> String {
+    let json: Option<Value> = serde_json::from_str(line).ok();
+    let words = json.as_ref().map(|json| {
+        let fields = ["message", "error"]
+            .into_iter()
+            .filter_map(|field| json[field].as_str());
+        fields.collect::<Vec<_>>().join(": ")
+    });
+    let line = words.as_deref().filter(|words| !words.is_empty()).unwrap_or(line);
+    let from = line.find(text).filter(|_| line.len() > QUOTED).unwrap_or(0);
+    cut(&line[from..], QUOTED)
+}

@@ -1,0 +1,7 @@
+//! What keeps a run from measuring: obstacles found in pods, events and logs, each with its evidence and its remedy.
+
+pub mod log;
+pub mod obstacle;
+pub mod pods;
+pub mod race;
+pub mod secret;

@@ -1,0 +1,27 @@
+//! The life of one run.
+//!
+//! Pure: no client, no runtime, no clock. [`machine::decide`] takes the object, what was seen of the cluster and the
+//! time, and answers with the next status and the effects to carry out. Nothing here can touch the world.
+
+pub mod build;
+pub mod decision;
+pub mod diagnosis;
+pub mod job;
+pub mod line;
+pub mod machine;
+pub mod names;
+pub mod observed;
+mod pass;
+mod phase;
+pub mod readiness;
+pub mod run;
+pub mod settings;
+pub mod status;
+mod sweep;
+pub mod time;
+pub mod version;
+
+pub use decision::{Decision, Effect, Notice};
+pub use observed::{Needs, Observed};
+pub use run::Run;
+pub use settings::Settings;

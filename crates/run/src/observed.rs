@@ -1,0 +1,221 @@
+//! What a pass saw of the cluster. `machine::needs` says which parts a phase reads; all others stay `NotAsked`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, Utc};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::resource::v1::ResourceClaim;
+use k8s_openapi::api::storage::v1::StorageClass;
+use kube::core::{ApiResource, DynamicObject};
+use perfval_sizing::Seen;
+
+use crate::line::Contender;
+pub use perfval_sizing::inventory::Inventory;
+
+/// One part of the world that a phase reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Need {
+    /// Whether and how the DynamoGraphDeployment API is served.
+    Dynamo,
+    /// `StorageClasses`.
+    StorageClasses,
+    /// Other `PerfValidation`s that hold or want a node.
+    OtherRuns,
+    /// Device class, slices, taint rules, nodes, pods, claims: what sizing counts.
+    Inventory,
+    /// Everything that carries our name label and our owner reference, of any run.
+    Children,
+    /// The DynamoGraphDeployment of this run.
+    Deployment,
+    /// A server-side dry run of the DynamoGraphDeployment.
+    DryRun,
+    /// Pods, claims and pod events of this run (label `perfvalidation.dev/run`).
+    Workload,
+    /// The last answer of the probe.
+    Probe,
+    /// Job, pod and output of the open trial.
+    Trial,
+    /// The framed output of every finished trial, and the results ConfigMap.
+    Results,
+    /// Job that fills the model cache.
+    CacheJob,
+}
+
+/// Everything a pass has to read before it can decide.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Needs {
+    /// The parts.
+    pub parts: BTreeSet<Need>,
+    /// Body of the dry run ([`Need::DryRun`]).
+    pub dry_run: Option<Box<DynamicObject>>,
+    /// Number of the open trial ([`Need::Trial`]).
+    pub trial: Option<i64>,
+    /// Numbers of the finished trials ([`Need::Results`]).
+    pub finished_trials: Vec<i64>,
+}
+
+/// What a pass saw.
+#[derive(Clone, Debug, Default)]
+pub struct Observed {
+    /// The DynamoGraphDeployment API.
+    pub dynamo: Seen<DynamoApi>,
+    /// `/version` of the API server, such as `v1.36.4`.
+    pub kubernetes: Option<String>,
+    /// `StorageClasses` of the cluster.
+    pub storage_classes: Seen<Vec<StorageClass>>,
+    /// Other runs that hold or want a node, in any namespace.
+    pub other_runs: Seen<Vec<Contender>>,
+    /// What sizing counts.
+    pub inventory: Seen<Inventory>,
+    /// Everything of ours that exists, of any run of this object.
+    pub children: Seen<Vec<Child>>,
+    /// The DynamoGraphDeployment of this run.
+    pub deployment: Seen<DynamicObject>,
+    /// What the API server says of the DynamoGraphDeployment we would create.
+    pub dry_run: Seen<Admission>,
+    /// Pods of this object (any run), terminating ones included.
+    pub pods: Seen<Vec<Pod>>,
+    /// `ResourceClaims` of this object (any run).
+    pub claims: Seen<Vec<ResourceClaim>>,
+    /// Events on this run's pods.
+    pub pod_events: Seen<Vec<PodEvent>>,
+    /// Ends of logs that tell why pods do not serve ([`wanted`](crate::diagnosis::log::wanted)).
+    pub pod_logs: Vec<PodLog>,
+    /// The probe.
+    pub probe: Probe,
+    /// The open trial.
+    pub trial: Seen<TrialSeen>,
+    /// Log of the AIPerf container of each finished trial, by number: the part that holds the frame.
+    pub trial_logs: BTreeMap<i64, Seen<String>>,
+    /// SHA-256 annotation of the results ConfigMap.
+    pub results: Seen<Option<String>>,
+    /// Job that fills the model cache.
+    pub cache_job: Seen<Job>,
+}
+
+/// How the DynamoGraphDeployment API is served.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DynamoApi {
+    /// The newest version we speak: v1beta1, or v1alpha1 when only that is served.
+    pub resource: ApiResource,
+    /// Version of the installed operator (annotation `dynamo.nvidia.com/operator-version` of the CRD).
+    pub operator_version: Option<String>,
+}
+
+/// Kinds of children, in the order in which they are deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ChildKind {
+    /// AIPerf Job, or the Job that fills the model cache.
+    Job,
+    /// DynamoGraphDeployment.
+    Deployment,
+    /// Headless Service over the workers.
+    Service,
+    /// ResourceClaimTemplate of the workers.
+    ClaimTemplate,
+}
+
+/// Identity of a child.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ChildRef {
+    /// Its kind.
+    pub kind: ChildKind,
+    /// Its name, in the object's namespace.
+    pub name: String,
+    /// Its uid, the precondition of every delete.
+    pub uid: String,
+}
+
+/// A child that exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Child {
+    /// Its identity.
+    pub id: ChildRef,
+    /// Whether it is being deleted already.
+    pub deleting: bool,
+    /// The run it belongs to (label).
+    pub run: String,
+    /// Whether its controller owner is this very object; others of the same name are never touched.
+    pub ours: bool,
+}
+
+/// What the API server answers to a dry run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It would create it.
+    Accepted,
+    /// It refuses: schema, CEL, webhook or quota; its words.
+    Rejected(String),
+}
+
+/// An Event on one of our pods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodEvent {
+    /// Pod name.
+    pub pod: String,
+    /// Pod uid.
+    pub pod_uid: String,
+    /// Reason, such as `FailedScheduling`.
+    pub reason: String,
+    /// Text.
+    pub message: String,
+    /// Last time it was seen.
+    pub last_seen: Option<DateTime<Utc>>,
+}
+
+/// The log of one container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogRequest {
+    /// Pod name.
+    pub pod: String,
+    /// Container name.
+    pub container: String,
+    /// That of the container before the current one, which ended.
+    pub previous: bool,
+}
+
+/// The end of a log, without colours and secrets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PodLog {
+    /// Whose log it is.
+    pub of: LogRequest,
+    /// Its last lines.
+    pub text: Seen<String>,
+}
+
+/// State of the probe, which runs in the background.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Probe {
+    /// None was sent since this process began, or its answer was taken.
+    #[default]
+    Idle,
+    /// It is under way.
+    InFlight,
+    /// Its answer.
+    Answered(ProbeAnswer),
+}
+
+/// What came back from one chat completion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProbeAnswer {
+    /// 200 with non-empty content or reasoning content; the first characters of it.
+    Completion(String),
+    /// 200, but without any text.
+    Empty,
+    /// Another status, and the beginning of the body.
+    Refused(u16, String),
+    /// No answer: connection refused, time-out, …
+    Failed(String),
+}
+
+/// Job and pod of a trial.
+#[derive(Clone, Debug, Default)]
+pub struct TrialSeen {
+    /// The Job.
+    pub job: Option<Job>,
+    /// Its pod; the newest, should there be several.
+    pub pod: Option<Pod>,
+    /// Log of its AIPerf container, read only once the Job is over.
+    pub log: Seen<String>,
+}

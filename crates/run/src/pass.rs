@@ -1,0 +1,227 @@
+//! One pass under decision: the draft of the next status, and what is to be done.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use perfval_api::{Finding, PerfValidationStatus, Phase, Reason, Severity, Trigger, Verdict, Why};
+use perfval_verdict::{close, conclusion, environment};
+
+use crate::decision::{Decision, Effect, Notice};
+use crate::diagnosis::obstacle::Obstacle;
+use crate::machine;
+use crate::observed::Observed;
+use crate::run::Run;
+use crate::status::{self, Truth};
+
+/// How a phase answers.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Step {
+    /// Somebody else has to move first; the phase's time limit applies.
+    Wait(Why),
+    /// The operator itself has something in hand; the time limit applies, plus a grace.
+    Work(Why),
+    /// On to another phase.
+    Go(Phase, Why),
+    /// The run has its verdict; what it created is removed next.
+    End(Verdict, Why),
+    /// A new run begins.
+    Begin(Trigger),
+    /// Nothing to do until the user acts.
+    Rest,
+}
+
+impl Step {
+    pub(crate) fn wait(reason: Reason, message: impl Into<String>) -> Self {
+        Self::Wait(Why::new(reason, message))
+    }
+
+    pub(crate) fn work(reason: Reason, message: impl Into<String>) -> Self {
+        Self::Work(Why::new(reason, message))
+    }
+
+    pub(crate) fn go(phase: Phase, reason: Reason, message: impl Into<String>) -> Self {
+        Self::Go(phase, Why::new(reason, message))
+    }
+
+    pub(crate) fn error(reason: Reason, message: impl Into<String>) -> Self {
+        Self::End(Verdict::Error, Why::new(reason, message))
+    }
+}
+
+/// One pass under decision.
+pub(crate) struct Pass<'a> {
+    pub(crate) run: &'a Run<'a>,
+    pub(crate) seen: &'a Observed,
+    pub(crate) now: DateTime<Utc>,
+    /// The next status, as far as it is decided.
+    pub(crate) status: PerfValidationStatus,
+    effects: Vec<Effect>,
+    notices: Vec<Notice>,
+    recheck: Option<Duration>,
+}
+
+/// Watches wake us up; this is for what no watch shows, and for lost events.
+const SAFETY: Duration = Duration::from_secs(15);
+/// Findings that events tell of at the end of a run.
+const TOLD: usize = 3;
+
+impl<'a> Pass<'a> {
+    pub(crate) fn new(run: &'a Run<'a>, seen: &'a Observed, now: DateTime<Utc>) -> Self {
+        let mut status = run.status().clone();
+        status.observed_generation = run.generation();
+        Self {
+            run,
+            seen,
+            now,
+            status,
+            effects: Vec::new(),
+            notices: Vec::new(),
+            recheck: None,
+        }
+    }
+
+    /// Asks for an effect.
+    pub(crate) fn act(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
+    /// Asks for an event.
+    pub(crate) fn note(&mut self, notice: Notice) {
+        self.notices.push(notice);
+    }
+
+    /// Looks again after `delay` at the latest.
+    pub(crate) fn look_again_in(&mut self, delay: Duration) {
+        self.recheck = Some(self.recheck.map_or(delay, |set| set.min(delay)));
+    }
+
+    /// Sets a condition of this run.
+    pub(crate) fn condition(&mut self, name: &str, truth: impl Into<Truth>, why: &Why) {
+        status::set_condition(&mut self.status, name, truth.into(), why, self.now);
+    }
+
+    /// Keeps one finding per cause: the newest evidence of it.
+    pub(crate) fn find(&mut self, finding: Finding) {
+        close::keep(&mut self.status.diagnosis, finding);
+    }
+
+    /// Turns the phase's answer into the outcome of the pass.
+    pub(crate) fn finish(mut self, step: Step) -> Decision {
+        match step {
+            Step::Rest => {}
+            Step::Wait(why) | Step::Work(why) => {
+                // A verdict's reason stays; only a run without one says what it waits for.
+                if self.status.verdict.is_none() {
+                    status::explain(&mut self.status, &why);
+                }
+                self.look_again_in(SAFETY);
+                if let Some(left) = self
+                    .status
+                    .phase
+                    .and_then(|phase| machine::time_left(&self, phase))
+                    .filter(|left| !left.is_zero())
+                {
+                    self.look_again_in(left.max(Duration::from_millis(100)));
+                }
+            }
+            Step::Go(phase, why) => self.go(phase, &why),
+            Step::End(verdict, why) => self.end(verdict, &why),
+            Step::Begin(trigger) => self.begin(trigger),
+        }
+        status::summarize(&mut self.status, self.now);
+        status::fit(&mut self.status);
+        Decision {
+            status: self.status,
+            effects: self.effects,
+            notices: self.notices,
+            recheck: self.recheck,
+        }
+    }
+
+    fn go(&mut self, phase: Phase, why: &Why) {
+        if self.status.verdict.is_none() {
+            status::explain(&mut self.status, why);
+        }
+        status::enter(&mut self.status, phase, self.now);
+        if phase == Phase::Completed
+            && let Some(run) = &mut self.status.run
+        {
+            run.completed_at.get_or_insert(self.now);
+        }
+        self.note(Notice {
+            warning: false,
+            reason: phase.as_str().into(),
+            action: "EnterPhase",
+            note: why.message.clone(),
+        });
+        self.look_again_in(SAFETY);
+    }
+
+    fn end(&mut self, verdict: Verdict, why: &Why) {
+        self.status.verdict = Some(verdict);
+        if let Some(environment) = &mut self.status.environment {
+            environment.digest = Some(environment::digest(environment));
+        }
+        status::explain(&mut self.status, why);
+        let good = matches!(verdict, Verdict::Passed | Verdict::Skipped);
+        self.note(Notice {
+            warning: !good,
+            reason: why.reason.as_str().into(),
+            action: "Judge",
+            note: format!("{}: {}", verdict.as_str(), why.message),
+        });
+        if verdict == Verdict::Error {
+            self.blame(why);
+        }
+        if !good {
+            self.tell_what_to_do();
+        }
+        self.go(
+            Phase::CleaningUp,
+            &Why::new(Reason::Removing, format!("{}: {}", verdict.as_str(), why.message)),
+        );
+    }
+
+    /// The obstacle that ended the run is what decides its verdict.
+    fn blame(&mut self, why: &Why) {
+        let Some(obstacle) = Obstacle::behind(why.reason) else {
+            return;
+        };
+        let known = self
+            .status
+            .diagnosis
+            .iter()
+            .find(|known| known.cause == obstacle.as_str());
+        let evidence = known.map_or_else(|| why.message.clone(), |known| known.evidence.clone());
+        self.find(Finding {
+            severity: Severity::Error,
+            ..obstacle.finding(&evidence)
+        });
+    }
+
+    /// One event per cause: why, and what to do.
+    fn tell_what_to_do(&mut self) {
+        for finding in self.status.diagnosis.clone().into_iter().take(TOLD) {
+            self.note(Notice {
+                warning: finding.severity != Severity::Info,
+                reason: finding.cause,
+                action: "Diagnose",
+                note: format!("{}; what to do: {}", finding.evidence, finding.remedy),
+            });
+        }
+    }
+
+    fn begin(&mut self, trigger: Trigger) {
+        self.status = status::begin_run(self.run, trigger, self.now);
+        let number = self.status.run.as_ref().map_or(0, |run| run.number);
+        let asked = conclusion::asked(self.run.spec());
+        let why = Why::new(Reason::Running, format!("run {number} begins ({trigger:?}): {asked}"));
+        status::explain(&mut self.status, &why);
+        self.note(Notice {
+            warning: false,
+            reason: Phase::Pending.as_str().into(),
+            action: "BeginRun",
+            note: why.message,
+        });
+    }
+}

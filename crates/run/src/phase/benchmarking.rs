@@ -1,0 +1,251 @@
+//! Benchmarking: one AIPerf Job per trial, until the trial rule has decided.
+
+use std::time::Duration;
+
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::resource::v1::ResourceClaim;
+use perfval_api::{Phase, Reason, TrialOutcome, TrialStatus, Why, WorkerStatus, condition};
+use perfval_sizing::Seen;
+use perfval_verdict::close;
+use perfval_verdict::diagnosis::cause::Cause;
+use perfval_verdict::frame::{self, Framed, TrialRecord};
+use perfval_verdict::gate::Share;
+use perfval_verdict::trial::{self, Evidence, JudgedTrial};
+use perfval_verdict::trials::Ruling;
+
+use crate::decision::{Effect, Notice};
+use crate::diagnosis::pods::trouble;
+use crate::observed::TrialSeen;
+use crate::pass::{Pass, Step};
+use crate::readiness::{self, Pods};
+use crate::{build, job, names, time};
+
+/// Jobs and pods are watched; graces are not.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// The kubelet may serve the end of a log a moment after the Job is over; this long a missing record is read again.
+const LOG_GRACE: Duration = Duration::from_secs(15);
+
+pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
+    pass.look_again_in(LOOK_AGAIN);
+    let (Some(all_pods), Some(claims)) = (pass.seen.pods.present(), pass.seen.claims.present()) else {
+        let why = pass
+            .seen
+            .pods
+            .unknown()
+            .or(pass.seen.claims.unknown())
+            .unwrap_or("no answer");
+        return Step::wait(Reason::Running, format!("pods and claims: {why}"));
+    };
+    let pods = Pods::of(all_pods, &pass.run.id());
+    let workers = readiness::workers(&pods, claims);
+    match pass
+        .status
+        .trials
+        .last()
+        .filter(|trial| trial.outcome.is_none())
+        .map(|trial| trial.number)
+    {
+        None => open(pass, &pods, claims, workers),
+        Some(number) => follow(pass, number, &workers),
+    }
+}
+
+/// Opens the next trial once every worker is ready.
+fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers: Vec<WorkerStatus>) -> Step {
+    let wanted = pass.run.placement().map_or(0, |plan| plan.gpus);
+    let ready = pods.ready_workers();
+    if ready < wanted || !pods.frontend_ready() {
+        let events = pass.seen.pod_events.present().map_or(&[][..], Vec::as_slice);
+        return match trouble(pods.all(), events, &pass.seen.pod_logs, pass.now) {
+            Some(trouble) => {
+                let why = trouble.why();
+                pass.condition(condition::WORKLOAD_READY, false, &why);
+                pass.find(trouble.obstacle.finding(&trouble.evidence));
+                Step::End(perfval_api::Verdict::Error, why)
+            }
+            None => Step::wait(
+                Reason::WorkloadNotReady,
+                "not every component is ready any more; waiting for it",
+            ),
+        };
+    }
+    if let Some(plan) = pass.run.placement() {
+        if let Some(wrong) = readiness::misplaced(pods, claims, plan) {
+            return Step::error(Reason::PlacementBroken, wrong);
+        }
+        if let Some(moved) = readiness::moved(pods, claims, plan) {
+            return confirm_again(pass, moved);
+        }
+    }
+    let number = pass.status.trials.last().map_or(1, |trial| trial.number + 1);
+    pass.status.trials.push(TrialStatus {
+        number,
+        started_at: pass.now,
+        ..TrialStatus::default()
+    });
+    if let Some(workload) = &mut pass.status.workload {
+        workload.workers_ready = ready;
+        workload.workers = workers;
+    }
+    Step::work(Reason::Running, format!("trial {number} is running"))
+}
+
+/// A worker whose pod was replaced may come to a GPU that nobody has confirmed: the deployment has to become ready once more
+/// before the next trial. A trial during which that happened is void by its own rules.
+fn confirm_again(pass: &mut Pass<'_>, moved: String) -> Step {
+    let why = Why::new(Reason::CheckingGPUs, moved);
+    pass.condition(condition::WORKLOAD_READY, false, &why);
+    Step::Go(Phase::WaitingForReady, why)
+}
+
+/// Follows the open trial to its end.
+fn follow(pass: &mut Pass<'_>, number: i64, workers: &[WorkerStatus]) -> Step {
+    let message = format!("trial {number} is running");
+    let trial = match &pass.seen.trial {
+        Seen::Present(trial) => trial,
+        unread => {
+            let why = unread.unknown().unwrap_or("no answer");
+            return Step::wait(Reason::Running, format!("trial {number}: {why}"));
+        }
+    };
+    let Some(found) = &trial.job else {
+        pass.act(Effect::CreateTrialJob(Box::new(build::trial_job(pass.run, number))));
+        return Step::wait(Reason::Running, message);
+    };
+    if !job::is_over(found) {
+        let events = pass.seen.pod_events.present().map_or(&[][..], Vec::as_slice);
+        return match trouble(trial.pod.as_ref(), events, &[], pass.now) {
+            Some(trouble) => Step::error(
+                trouble.obstacle.reason(),
+                format!("load generator: {}", trouble.evidence),
+            ),
+            None => Step::wait(Reason::Running, message),
+        };
+    }
+    if let Some(verdict) = read(pass, number, trial, found) {
+        close(pass, number, &verdict(workers))
+    } else {
+        pass.look_again_in(Duration::from_secs(1));
+        Step::wait(Reason::Running, format!("reading the result of trial {number}"))
+    }
+}
+
+type Judge<'a> = Box<dyn Fn(&[WorkerStatus]) -> JudgedTrial + 'a>;
+
+/// Reads the record of a finished Job: the termination message, or the log where that says less. `None`: not yet.
+fn read<'a>(pass: &Pass<'a>, number: i64, trial: &TrialSeen, found: &Job) -> Option<Judge<'a>> {
+    let nonce = names::nonce(pass.run.uid(), &pass.run.id(), number);
+    let record = match record(trial, &nonce) {
+        Ok(record) => record,
+        Err(missing) => {
+            let over = found.status.as_ref().and_then(|status| {
+                let conditions = status.conditions.as_ref()?;
+                conditions
+                    .iter()
+                    .find_map(|condition| condition.last_transition_time.as_ref())
+            });
+            let since = over.map_or(pass.now, time::from_kubernetes);
+            let timed_out = job::has(found, job::FAILED) && job::failure(found).starts_with("DeadlineExceeded");
+            if pass.now < time::after(since, LOG_GRACE) && !timed_out {
+                return None;
+            }
+            let cause = if timed_out {
+                Cause::BenchmarkTimeout
+            } else {
+                Cause::BenchmarkFailed
+            };
+            let evidence = format!("{missing}; the Job ended with {}", job::failure(found));
+            return Some(Box::new(move |_| JudgedTrial::unmeasured(cause, evidence.clone())));
+        }
+    };
+    let spec = pass.run.spec();
+    let plan = pass.run.placement();
+    let share = Share {
+        gpus: plan.map_or(1, |plan| plan.gpus),
+        node_gpus: plan.map_or(1, |plan| plan.node_gpus),
+    };
+    let before = pass
+        .run
+        .status()
+        .workload
+        .as_ref()
+        .map_or(&[][..], |workload| workload.workers.as_slice());
+    Some(Box::new(move |after| {
+        trial::judge(
+            Evidence {
+                record: &record,
+                before,
+                after,
+                share,
+            },
+            spec,
+        )
+    }))
+}
+
+/// The record of a trial, or what is missing of it.
+fn record(trial: &TrialSeen, nonce: &str) -> Result<TrialRecord, String> {
+    let message = termination_message(trial).map_or(Framed::Missing, |message| frame::find_message(message, nonce));
+    let log = trial
+        .log
+        .present()
+        .map_or(Framed::Missing, |log| frame::find(log, nonce));
+    match (message, log) {
+        (Framed::Complete(record), _) if record.abridged.iter().all(|part| *part == frame::Part::Statistics) => {
+            Ok(record)
+        }
+        (_, Framed::Complete(payload)) => Ok(payload.record),
+        (Framed::Complete(record), _) if !record.abridged.contains(&frame::Part::Everything) => Ok(record),
+        (message, log) => Err(format!(
+            "no result: termination message {}, log {}",
+            state(&message),
+            trial
+                .log
+                .unknown()
+                .map_or_else(|| state(&log), |why| format!("unreadable ({why})"))
+        )),
+    }
+}
+
+fn state<T>(framed: &Framed<T>) -> String {
+    match framed {
+        Framed::Complete(_) => "complete".into(),
+        Framed::Truncated => "truncated".into(),
+        Framed::Missing => "without a result".into(),
+        Framed::Malformed(why) => format!("malformed ({why})"),
+    }
+}
+
+fn termination_message(trial: &TrialSeen) -> Option<&str> {
+    let statuses = trial.pod.as_ref()?.status.as_ref()?.container_statuses.as_ref()?;
+    let aiperf = statuses.iter().find(|status| status.name == build::AIPERF_CONTAINER)?;
+    aiperf.state.as_ref()?.terminated.as_ref()?.message.as_deref()
+}
+
+/// Writes the trial down, and goes on as the rule says.
+fn close(pass: &mut Pass<'_>, number: i64, judged: &JudgedTrial) -> Step {
+    let ruling = close::close(pass.run.spec(), &mut pass.status, number, judged, pass.now);
+    announce(pass, number, judged);
+    match ruling {
+        Ruling::Continue => Step::work(Reason::Running, format!("trial {number} is over; opening the next")),
+        Ruling::Pass | Ruling::Fail | Ruling::Undecided | Ruling::Unmeasurable => {
+            Step::Go(Phase::Evaluating, Why::new(Reason::Running, super::evaluating::SAVING))
+        }
+    }
+}
+
+fn announce(pass: &mut Pass<'_>, number: i64, judged: &JudgedTrial) {
+    let numbers = match (&judged.metrics.output_token_throughput, &judged.metrics.ttft_p99_ms) {
+        (Some(throughput), Some(ttft)) => format!("{throughput} tok/s, TTFT p99 {ttft} ms"),
+        _ => "no numbers".into(),
+    };
+    let cause = judged.findings.first().map_or(String::new(), |(_, finding)| {
+        format!("; {}: {}", finding.cause, finding.evidence)
+    });
+    pass.note(Notice {
+        warning: judged.outcome != TrialOutcome::Pass,
+        reason: format!("Trial{number}{:?}", judged.outcome),
+        action: "Benchmark",
+        note: format!("trial {number}: {:?}, {numbers}{cause}", judged.outcome),
+    });
+}

@@ -1,0 +1,91 @@
+//! `CleaningUp`: everything of the object is deleted and confirmed gone, pods and claims included.
+
+use std::time::Duration;
+
+use perfval_api::{Phase, Reason, Trigger, Why, condition};
+
+use crate::decision::{Effect, Notice};
+use crate::pass::{Pass, Step};
+use crate::status::Truth;
+use crate::{machine, sweep};
+
+/// Claims and terminating pods are seen by watches; this is for the rest.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
+pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
+    let keep = pass.run.keeps_everything() && !pass.run.is_deleting() && pass.status.verdict.is_some();
+    if keep {
+        pass.condition(condition::CLEANED_UP, false, &super::completed::kept());
+        return over(pass);
+    }
+    match sweep::sweep(pass) {
+        sweep::Swept::Gone => {
+            pass.condition(condition::CLEANED_UP, true, &sweep::gone());
+            if pass.run.is_deleting() {
+                pass.act(Effect::ReleaseFinalizer);
+                return Step::Rest;
+            }
+            over(pass)
+        }
+        sweep::Swept::Removing(what) => {
+            pass.condition(
+                condition::CLEANED_UP,
+                Truth::False,
+                &Why::new(Reason::Removing, "removal is under way"),
+            );
+            pass.look_again_in(LOOK_AGAIN);
+            Step::wait(Reason::Removing, what)
+        }
+        sweep::Swept::Unknown(what) => {
+            pass.look_again_in(LOOK_AGAIN);
+            Step::wait(Reason::Removing, what)
+        }
+    }
+}
+
+/// What follows a cleanup: the end of the run, a suspension, or the next run.
+fn over(pass: &Pass<'_>) -> Step {
+    if pass.status.verdict.is_some() {
+        return Step::Go(
+            Phase::Completed,
+            Why::new(Reason::RunOver, pass.status.message.clone().unwrap_or_default()),
+        );
+    }
+    if pass.run.spec().suspend {
+        return Step::go(
+            Phase::Suspended,
+            Reason::Suspended,
+            "suspended: set spec.suspend to false to run",
+        );
+    }
+    Step::Begin(machine::next_trigger(pass.run).unwrap_or(Trigger::Resumed))
+}
+
+/// The time limit passed and something is left, or cannot be read. A finalizer is never released on a guess.
+pub(crate) fn give_up(pass: &mut Pass<'_>, why: &Why) -> Step {
+    let report = Why::new(
+        Reason::TeardownUnconfirmed,
+        format!(
+            "{} (left: {}): see their finalizers, the node's kubelet and its DRA plugin; the operator keeps trying",
+            why.message,
+            sweep::left(pass.seen)
+        ),
+    );
+    // The recorded status: this pass has just written "Removing" into its draft.
+    let reported = condition::has_reason(pass.run.status(), condition::CLEANED_UP, Reason::TeardownUnconfirmed);
+    if !reported {
+        pass.note(Notice::warning(
+            Reason::TeardownUnconfirmed,
+            "CleanUp",
+            report.message.clone(),
+        ));
+    }
+    pass.condition(condition::CLEANED_UP, Truth::False, &report);
+    // A finished run keeps sweeping from Completed. One without a verdict has nowhere to rest but here: the finalizer,
+    // a suspension and the next run all promise that nothing is left.
+    if pass.run.is_deleting() || pass.status.verdict.is_none() {
+        pass.look_again_in(LOOK_AGAIN);
+        return Step::Wait(report);
+    }
+    over(pass)
+}

@@ -1,0 +1,90 @@
+//! Completed: rest, until a new run is asked for, the object is deleted, or something is still to be removed.
+
+use std::time::Duration;
+
+use perfval_api::{Phase, Reason, Why, condition};
+
+use crate::decision::Effect;
+use crate::pass::{Pass, Step};
+use crate::run::Run;
+use crate::{machine, sweep, time};
+
+/// How often a finished run looks after what could not be removed in time.
+const LEFTOVERS: Duration = Duration::from_secs(30);
+
+/// Whether a finished run still has something to remove.
+pub(crate) fn sweeps(run: &Run<'_>) -> bool {
+    !run.is_deleting()
+        && machine::next_trigger(run).is_none()
+        && condition::has_reason(run.status(), condition::CLEANED_UP, Reason::TeardownUnconfirmed)
+}
+
+pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
+    if pass.run.is_deleting() {
+        return leave(pass);
+    }
+    if !pass.run.spec().suspend
+        && let Some(trigger) = machine::next_trigger(pass.run)
+    {
+        return Step::Begin(trigger);
+    }
+    if condition::has_reason(&pass.status, condition::CLEANED_UP, Reason::NoCleanupRequested)
+        && !pass.run.keeps_everything()
+    {
+        return Step::go(
+            Phase::CleaningUp,
+            Reason::Removing,
+            "the no-cleanup annotation is gone: removing everything",
+        );
+    }
+    if sweeps(pass.run) {
+        remove_leftovers(pass);
+    }
+    delete_after_ttl(pass);
+    Step::Rest
+}
+
+/// A deleted object leaves through `CleaningUp`, which confirms that nothing is left.
+pub(crate) fn leave(pass: &Pass<'_>) -> Step {
+    if !pass.run.has_finalizer() {
+        return Step::Rest;
+    }
+    Step::go(
+        Phase::CleaningUp,
+        Reason::Deleted,
+        "the object is being deleted: removing what its runs created",
+    )
+}
+
+fn remove_leftovers(pass: &mut Pass<'_>) {
+    match sweep::sweep(pass) {
+        sweep::Swept::Gone => pass.condition(condition::CLEANED_UP, true, &sweep::gone()),
+        sweep::Swept::Removing(_) | sweep::Swept::Unknown(_) => pass.look_again_in(LEFTOVERS),
+    }
+}
+
+fn delete_after_ttl(pass: &mut Pass<'_>) {
+    if pass.run.keeps_everything() {
+        return;
+    }
+    let (Some(ttl), Some(over)) = (
+        pass.run.spec().ttl_seconds_after_finished,
+        pass.status.run.as_ref().and_then(|run| run.completed_at),
+    ) else {
+        return;
+    };
+    let due = time::after(over, Duration::from_secs(u64::try_from(ttl).unwrap_or(0)));
+    if pass.now >= due {
+        pass.act(Effect::DeleteSelf);
+    } else {
+        pass.look_again_in(time::until(due, pass.now));
+    }
+}
+
+/// What a finished run says of its removal when the user asked to keep everything.
+pub(crate) fn kept() -> Why {
+    Why::new(
+        Reason::NoCleanupRequested,
+        "kept for a post-mortem: remove the annotation perfvalidation.dev/no-cleanup to free the GPUs",
+    )
+}

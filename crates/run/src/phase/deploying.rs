@@ -1,0 +1,140 @@
+//! Deploying: the model cache is filled, the API server is asked whether it would take the deployment, then the claim
+//! template, the workers' Service and the deployment are created.
+
+use std::time::Duration;
+
+use k8s_openapi::api::batch::v1::Job;
+use kube::core::{DynamicObject, ResourceExt as _};
+use perfval_api::{PerfValidationSpec, Phase, Reason, Why, condition};
+use perfval_sizing as sizing;
+use perfval_sizing::Seen;
+
+use crate::decision::Effect;
+use crate::observed::Admission;
+use crate::pass::{Pass, Step};
+use crate::run::Run;
+use crate::{build, job};
+
+/// The deployment is watched; this is for a read that failed.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
+/// Whether this run fills a model cache of the operator's own.
+pub(crate) fn fills_cache(spec: &PerfValidationSpec) -> bool {
+    spec.model.cache.as_ref().is_some_and(|cache| cache.size.is_some())
+}
+
+/// Whether the API server accepted the deployment in a dry run of this phase.
+pub(crate) fn is_accepted(run: &Run<'_>) -> bool {
+    condition::has_reason(run.status(), condition::WORKLOAD_READY, Reason::Starting)
+}
+
+pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
+    if let Seen::Present(deployment) = &pass.seen.deployment {
+        return created(pass, deployment);
+    }
+    if !is_accepted(pass.run)
+        && let Some(step) = refused(pass)
+    {
+        return step;
+    }
+    if fills_cache(pass.run.spec())
+        && let Some(step) = fill_cache(pass)
+    {
+        return step;
+    }
+    pass.look_again_in(LOOK_AGAIN);
+    match &pass.seen.deployment {
+        Seen::Absent => create(pass),
+        unread => Step::wait(
+            Reason::Starting,
+            format!("deployment: {}", unread.unknown().unwrap_or_default()),
+        ),
+    }
+}
+
+/// What the API server has against the deployment; `None` if it would take it, which is recorded.
+fn refused(pass: &mut Pass<'_>) -> Option<Step> {
+    match &pass.seen.dry_run {
+        Seen::Present(Admission::Accepted) => {
+            let accepted = Why::new(Reason::Starting, "the API server accepts the deployment");
+            pass.condition(condition::WORKLOAD_READY, false, &accepted);
+            None
+        }
+        Seen::Present(Admission::Rejected(words)) => {
+            let why = Why::new(
+                Reason::DeploymentRejected,
+                format!("the API server refuses the deployment: {words}"),
+            );
+            pass.condition(condition::WORKLOAD_READY, false, &why);
+            Some(Step::End(perfval_api::Verdict::Error, why))
+        }
+        unread => {
+            pass.look_again_in(LOOK_AGAIN);
+            Some(Step::wait(
+                Reason::Starting,
+                format!("dry run of the deployment: {}", unread.unknown().unwrap_or("no answer")),
+            ))
+        }
+    }
+}
+
+fn created(pass: &Pass<'_>, deployment: &DynamicObject) -> Step {
+    let ours = deployment
+        .owner_references()
+        .iter()
+        .any(|owner| owner.uid == pass.run.uid());
+    if !ours {
+        return Step::error(
+            Reason::NameTaken,
+            format!(
+                "DynamoGraphDeployment {} belongs to somebody else: remove it",
+                deployment.name_any()
+            ),
+        );
+    }
+    Step::go(
+        Phase::WaitingForReady,
+        Reason::Starting,
+        "the deployment is created; its components are starting",
+    )
+}
+
+fn create(pass: &mut Pass<'_>) -> Step {
+    if pass.run.placement().is_some_and(|plan| plan.allocation == sizing::DRA) {
+        pass.act(Effect::CreateClaimTemplate(Box::new(build::claim_template(pass.run))));
+    }
+    pass.act(Effect::CreateWorkersService(Box::new(build::workers_service(pass.run))));
+    pass.act(Effect::CreateDeployment(Box::new(build::deployment(pass.run))));
+    Step::work(Reason::Starting, "creating the deployment")
+}
+
+/// Fills the cache; `None` once it is full.
+fn fill_cache(pass: &mut Pass<'_>) -> Option<Step> {
+    match &pass.seen.cache_job {
+        Seen::Absent => {
+            pass.act(Effect::CreateCacheClaim(Box::new(build::cache_claim(pass.run))));
+            pass.act(Effect::CreateCacheJob(Box::new(build::cache_job(pass.run))));
+            Some(Step::wait(Reason::Starting, "filling the model cache"))
+        }
+        Seen::Present(fill) if job::has(fill, job::COMPLETE) => None,
+        Seen::Present(fill) if job::has(fill, job::FAILED) => Some(cache_failed(fill)),
+        Seen::Present(_) => Some(Step::wait(Reason::Starting, "filling the model cache")),
+        // The first pass asks for the dry run only.
+        Seen::NotAsked => Some(Step::work(Reason::Starting, "filling the model cache")),
+        unread @ Seen::Unknown(_) => Some(Step::wait(
+            Reason::Starting,
+            format!("model cache: {}", unread.unknown().unwrap_or_default()),
+        )),
+    }
+}
+
+fn cache_failed(fill: &Job) -> Step {
+    Step::error(
+        Reason::ModelCacheFailed,
+        format!(
+            "Job {} could not fill the model cache ({}): check model.name, its token and the network",
+            fill.name_any(),
+            job::failure(fill)
+        ),
+    )
+}

@@ -1,0 +1,98 @@
+//! Evaluating: the verdict is computed and everything that supports it is saved, before anything is deleted.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use perfval_api::{Phase, Reason, ResultsRef, Verdict, Why};
+use perfval_sizing::Seen;
+use perfval_verdict::frame::{self, Framed};
+use perfval_verdict::{conclusion, history};
+
+use crate::decision::Effect;
+use crate::pass::{Pass, Step};
+use crate::{build, names};
+
+/// The ConfigMap is not watched: it is looked for right after it was written.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+/// Pause after a read that failed: each reads every trial's log again.
+const READ_AGAIN: Duration = Duration::from_secs(2);
+/// One text from the first pass to the last: the saved summary holds the status, and must not differ between passes.
+pub(crate) const SAVING: &str = "the trials decide; saving the results";
+
+pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
+    pass.look_again_in(READ_AGAIN);
+    pass.status.comparison = history::compare(&pass.status);
+    let (verdict, why) = match conclude(pass) {
+        Ok(conclusion) => conclusion,
+        Err(step) => return step,
+    };
+    let payloads = match payloads(pass) {
+        Ok(payloads) => payloads,
+        Err(unread) => return Step::wait(Reason::Running, format!("saving the results: {unread}")),
+    };
+    let results = build::results(pass.run, verdict, &why, &payloads);
+    let sha256 = build::results_sha256(&results);
+    match &pass.seen.results {
+        Seen::Present(Some(saved)) if *saved == sha256 => {
+            let name = names::results(pass.run.name(), &pass.run.id());
+            pass.status.results_ref = Some(ResultsRef { name, sha256 });
+            Step::End(verdict, why)
+        }
+        Seen::Present(_) | Seen::Absent => {
+            pass.act(Effect::SaveResults(Box::new(results)));
+            pass.look_again_in(LOOK_AGAIN);
+            Step::work(Reason::Running, SAVING)
+        }
+        unread => Step::wait(
+            Reason::Running,
+            format!("saving the results: {}", unread.unknown().unwrap_or_default()),
+        ),
+    }
+}
+
+/// The framed output of every trial that left one. A log that cannot be read now may be readable in a moment; one that
+/// is gone, or holds no frame, is left out.
+fn payloads(pass: &Pass<'_>) -> Result<BTreeMap<i64, String>, String> {
+    let mut payloads = BTreeMap::new();
+    for trial in &pass.status.trials {
+        let nonce = names::nonce(pass.run.uid(), &pass.run.id(), trial.number);
+        match pass.seen.trial_logs.get(&trial.number) {
+            Some(Seen::Present(log)) => {
+                if let Framed::Complete(payload) = frame::find(log, &nonce)
+                    && let Ok(json) = serde_json::to_string(&payload)
+                {
+                    payloads.insert(trial.number, json);
+                }
+            }
+            Some(Seen::Unknown(why)) => return Err(format!("log of trial {}: {why}", trial.number)),
+            Some(Seen::Absent | Seen::NotAsked) | None => {}
+        }
+    }
+    Ok(payloads)
+}
+
+/// The time limit passed: the numbers are in the status, so the verdict stands without the full exports.
+pub(crate) fn end_without_results(pass: &Pass<'_>, waited: &Why) -> Step {
+    match conclude(pass) {
+        Ok((verdict, why)) => {
+            let message = format!("{} (full results not saved: {})", why.message, waited.message);
+            Step::End(verdict, Why { message, ..why })
+        }
+        Err(step) => step,
+    }
+}
+
+/// The verdict of the trials; `Err` if there is none any more, because the spec that they were made for changed.
+fn conclude(pass: &Pass<'_>) -> Result<(Verdict, Why), Step> {
+    let status = &pass.status;
+    if let Some(failure) = status.run.as_ref().and_then(|run| run.failure.as_ref()) {
+        return Ok((
+            Verdict::Error,
+            Why::new(Reason::from_word(&failure.reason), failure.message.clone()),
+        ));
+    }
+    conclusion::conclude(pass.run.spec(), status).ok_or_else(|| {
+        let why = "the spec changed before the verdict was saved: this run stops, a new one follows";
+        Step::go(Phase::CleaningUp, Reason::SpecChanged, why)
+    })
+}

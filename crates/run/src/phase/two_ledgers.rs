@@ -1,0 +1,36 @@
+//! While a run measures on a node whose GPUs are given out in two ways: nobody may get one the other way.
+
+use perfval_api::{Phase, Reason};
+use perfval_sizing as sizing;
+
+use crate::pass::{Pass, Step};
+use crate::run::Run;
+
+/// Whether a phase has to watch the other way of a run's node.
+pub(crate) fn watches(run: &Run<'_>, current: Phase) -> bool {
+    let measures = matches!(current, Phase::WaitingForReady | Phase::Benchmarking);
+    measures && run.placement().is_some_and(|plan| plan.neighbours.is_some())
+}
+
+/// Ends a run that may share a GPU; waits while nobody can say.
+pub(crate) fn intruder(pass: &Pass<'_>, current: Phase) -> Option<Step> {
+    let plan = pass.run.placement().filter(|_| watches(pass.run, current))?;
+    let intruder = match pass.seen.inventory.present() {
+        Some(inventory) => sizing::intruder(inventory, pass.run.spec(), plan),
+        None => Err(pass.seen.inventory.unknown().unwrap_or("no answer").to_owned()),
+    };
+    match intruder {
+        Ok(None) => None,
+        Ok(Some(who)) => Some(Step::error(
+            Reason::MixedAllocation,
+            format!(
+                "{who} of {} while the run was using the node: it may be one of the workers'",
+                plan.node
+            ),
+        )),
+        Err(unread) => Some(Step::wait(
+            Reason::InventoryUnreadable,
+            format!("whether others got GPUs of {}: {unread}", plan.node),
+        )),
+    }
+}

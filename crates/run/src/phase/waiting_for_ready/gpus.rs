@@ -1,0 +1,106 @@
+//! Who has which GPU: looked at across the whole cluster only while a worker finds none, and once when all have one.
+
+use std::time::Duration;
+
+use k8s_openapi::api::resource::v1::ResourceClaim;
+use perfval_api::{DeviceStatus, PerfValidationStatus, PlacementStatus, Reason, Verdict, Why, condition, text};
+use perfval_sizing as sizing;
+use perfval_sizing::{Seen, Unconfirmed};
+
+use crate::diagnosis::race;
+use crate::pass::{Pass, Step};
+use crate::readiness::{self, Pods};
+
+/// Our own pods and claims are watched, those of others are not.
+const COUNT_AGAIN: Duration = Duration::from_secs(2);
+
+/// Whether the pass has to look who has which GPU: a worker finds none, or all have one.
+pub(crate) fn counts_gpus(status: &PerfValidationStatus) -> bool {
+    let because = |reason| condition::has_reason(status, condition::WORKLOAD_READY, reason);
+    because(Reason::Unschedulable) || because(Reason::CheckingGPUs)
+}
+
+/// What a run says while the scheduler finds no place for a worker.
+pub(super) fn refused(pass: &mut Pass<'_>, pods: &Pods<'_>) -> Option<Why> {
+    let refused = pods.workers.iter().any(|pod| race::is_unschedulable(pod));
+    refused.then(|| {
+        pass.look_again_in(COUNT_AGAIN);
+        Why::new(Reason::Unschedulable, "the scheduler finds no place for a worker")
+    })
+}
+
+/// Who took the GPU that a worker finds no more, where that is clear; the scheduler's own words take longer to trust.
+pub(super) fn lost(pass: &Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim]) -> Option<String> {
+    let (inventory, plan) = (pass.seen.inventory.present()?, pass.run.placement()?);
+    race::lost(inventory, pass.run.spec(), plan, pods, claims)
+}
+
+/// What to do while it is not certain that each worker has a GPU of its own where it was planned. The confirmed devices
+/// become those of the plan.
+pub(super) fn broken(
+    pass: &mut Pass<'_>,
+    pods: &Pods<'_>,
+    claims: &[ResourceClaim],
+    plan: &PlacementStatus,
+) -> Option<Step> {
+    if let Some(wrong) = readiness::misplaced(pods, claims, plan) {
+        return Some(misplaced(pass, wrong));
+    }
+    if plan.allocation != sizing::DRA || condition::is_true(&pass.status, condition::WORKLOAD_READY) {
+        return None;
+    }
+    match (confirmed(pass, pods, claims, plan), &mut pass.status.placement) {
+        (Err(step), _) => Some(step),
+        (Ok(devices), Some(plan)) => {
+            plan.devices = devices;
+            None
+        }
+        (Ok(_), None) => None,
+    }
+}
+
+fn confirmed(
+    pass: &mut Pass<'_>,
+    pods: &Pods<'_>,
+    claims: &[ResourceClaim],
+    plan: &PlacementStatus,
+) -> Result<Vec<DeviceStatus>, Step> {
+    let inventory = match &pass.seen.inventory {
+        Seen::Present(inventory) => inventory,
+        Seen::NotAsked => {
+            let what = "every component is ready; looking whether each worker has a GPU of its own";
+            return Err(checking(pass, what));
+        }
+        unread => {
+            let why = unread.unknown().unwrap_or("no answer");
+            return Err(checking(
+                pass,
+                format!("whose GPUs the workers have cannot be told: {why}"),
+            ));
+        }
+    };
+    sizing::confirm(inventory, &plan.node, &readiness::given(pods, claims)).map_err(|unconfirmed| match unconfirmed {
+        // Pods and claims are read at the same time: what two looks show is so.
+        Unconfirmed::Wrong(wrong) if was_said(pass, &wrong) => misplaced(pass, wrong),
+        Unconfirmed::Wrong(wrong) => checking(pass, wrong),
+        Unconfirmed::Unknown(why) => checking(pass, format!("whose GPUs the workers have cannot be told: {why}")),
+    })
+}
+
+fn was_said(pass: &Pass<'_>, message: &str) -> bool {
+    let last = condition::find(pass.run.status(), condition::WORKLOAD_READY);
+    last.is_some_and(|last| last.message == text::bounded(message))
+}
+
+fn checking(pass: &mut Pass<'_>, what: impl Into<String>) -> Step {
+    let why = Why::new(Reason::CheckingGPUs, what);
+    pass.condition(condition::WORKLOAD_READY, false, &why);
+    pass.look_again_in(COUNT_AGAIN);
+    Step::Wait(why)
+}
+
+fn misplaced(pass: &mut Pass<'_>, wrong: String) -> Step {
+    let why = Why::new(Reason::PlacementBroken, wrong);
+    pass.condition(condition::WORKLOAD_READY, false, &why);
+    Step::End(Verdict::Error, why)
+}

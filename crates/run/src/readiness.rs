@@ -1,0 +1,225 @@
+//! Whether the deployment is really ready: read from its status, its pods and their claims, because each misleads alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::resource::v1::{DeviceRequestAllocationResult, ResourceClaim};
+use kube::core::{DynamicObject, ResourceExt as _};
+use perfval_api::{PlacementStatus, WorkerStatus};
+use perfval_sizing as sizing;
+use perfval_sizing::GivenDevice;
+use serde_json::Value;
+
+use crate::build::COMPONENT_LABEL;
+use crate::names;
+
+/// What the deployment's own status says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reported {
+    /// Whether the status speaks of the deployment's present generation.
+    pub current: bool,
+    /// `failed`, which may heal itself.
+    pub failed: bool,
+    /// Ready replicas of a component, where it reports them.
+    pub ready: BTreeMap<String, i64>,
+    /// Message of the Ready condition.
+    pub message: String,
+}
+
+/// Reads a DynamoGraphDeployment's status. `replicas` in there counts living pods, not the wish, so it is not read.
+pub fn reported(deployment: &DynamicObject) -> Reported {
+    let status = &deployment.data["status"];
+    let observed = status["observedGeneration"].as_i64().unwrap_or(0);
+    // v1beta1 says components, v1alpha1 says services.
+    let components = [&status["components"], &status["services"]]
+        .into_iter()
+        .find_map(Value::as_object);
+    let ready = components
+        .into_iter()
+        .flatten()
+        .filter_map(|(name, component)| Some((name.to_lowercase(), component["readyReplicas"].as_i64()?)))
+        .collect();
+    let condition = status["conditions"]
+        .as_array()
+        .and_then(|all| all.iter().find(|c| c["type"] == "Ready"));
+    Reported {
+        current: observed >= deployment.metadata.generation.unwrap_or(i64::MAX),
+        failed: status["state"] == "failed",
+        ready,
+        message: condition
+            .and_then(|ready| ready["message"].as_str())
+            .unwrap_or("no Ready condition yet")
+            .to_owned(),
+    }
+}
+
+/// The pods of a run, told apart.
+pub struct Pods<'a> {
+    /// Worker pods that are not being deleted, by name.
+    pub workers: Vec<&'a Pod>,
+    /// Frontend pods that are not being deleted.
+    pub frontends: Vec<&'a Pod>,
+}
+
+impl<'a> Pods<'a> {
+    /// Tells the pods of a run apart by our component label.
+    pub fn of(pods: &'a [Pod], run_id: &str) -> Self {
+        let of = |component: &str| {
+            let mut found: Vec<&Pod> = pods
+                .iter()
+                .filter(|pod| {
+                    pod.labels()
+                        .get(perfval_api::meta::RUN_LABEL)
+                        .is_some_and(|id| id == run_id)
+                })
+                .filter(|pod| pod.labels().get(COMPONENT_LABEL).is_some_and(|name| name == component))
+                .filter(|pod| pod.metadata.deletion_timestamp.is_none() && !is_over(pod))
+                .collect();
+            found.sort_by_key(|pod| pod.name_any());
+            found
+        };
+        Self {
+            workers: of(names::WORKER),
+            frontends: of(names::FRONTEND),
+        }
+    }
+
+    /// Frontend and workers.
+    pub fn all(&self) -> impl Iterator<Item = &'a Pod> + '_ {
+        self.frontends.iter().chain(&self.workers).copied()
+    }
+
+    /// Workers that are Ready.
+    pub fn ready_workers(&self) -> i64 {
+        count(self.workers.iter().filter(|pod| is_ready(pod)).count())
+    }
+
+    /// Whether a frontend is Ready.
+    pub fn frontend_ready(&self) -> bool {
+        self.frontends.iter().any(|pod| is_ready(pod))
+    }
+}
+
+/// An evicted pod stays behind as Failed while its replacement works.
+fn is_over(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    matches!(phase, Some("Failed" | "Succeeded"))
+}
+
+/// Whether the kubelet reports the pod as Ready.
+pub fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions
+        .into_iter()
+        .flatten()
+        .any(|condition| condition.type_ == "Ready" && condition.status == "True")
+}
+
+/// The workers as a trial must find them again at its end.
+pub fn workers(pods: &Pods<'_>, claims: &[ResourceClaim]) -> Vec<WorkerStatus> {
+    pods.workers.iter().map(|pod| worker(pod, claims)).collect()
+}
+
+fn worker(pod: &Pod, claims: &[ResourceClaim]) -> WorkerStatus {
+    let statuses = pod
+        .status
+        .as_ref()
+        .and_then(|status| status.container_statuses.as_ref());
+    WorkerStatus {
+        pod: pod.name_any(),
+        uid: pod.uid().unwrap_or_default(),
+        restarts: statuses
+            .into_iter()
+            .flatten()
+            .map(|status| i64::from(status.restart_count))
+            .sum(),
+        address: pod.status.as_ref().and_then(|status| status.pod_ip.clone()),
+        device: results(pod, claims)
+            .next()
+            .map(|(_, result)| format!("{}/{}", result.pool, result.device)),
+    }
+}
+
+/// What a pod's claims were given, administrative access included.
+fn results<'a>(
+    pod: &Pod,
+    claims: &'a [ResourceClaim],
+) -> impl Iterator<Item = (&'a ResourceClaim, &'a DeviceRequestAllocationResult)> {
+    let uid = pod.uid().unwrap_or_default();
+    claims
+        .iter()
+        .filter(move |claim| claim.owner_references().iter().any(|owner| owner.uid == uid))
+        .flat_map(|claim| {
+            let allocation = claim.status.as_ref().and_then(|status| status.allocation.as_ref());
+            let devices = allocation.and_then(|allocation| allocation.devices.as_ref());
+            let results = devices.and_then(|devices| devices.results.as_ref());
+            results.into_iter().flatten().map(move |result| (claim, result))
+        })
+}
+
+/// What is wrong with where the workers are: wrong node, a missing, shared or borrowed GPU. `None`: all as planned, as far
+/// as pods and their claims tell.
+pub fn misplaced(pods: &Pods<'_>, claims: &[ResourceClaim], plan: &PlacementStatus) -> Option<String> {
+    let node = &plan.node;
+    let elsewhere = pods.workers.iter().find_map(|pod| {
+        let actual = pod.spec.as_ref()?.node_name.as_deref()?;
+        (actual != node).then(|| format!("worker {} runs on {actual}, not on {node}", pod.name_any()))
+    });
+    if elsewhere.is_some() || plan.allocation != sizing::DRA {
+        return elsewhere;
+    }
+    let mut held = BTreeSet::new();
+    pods.workers.iter().find_map(|pod| {
+        let worker = pod.name_any();
+        let given: Vec<&DeviceRequestAllocationResult> = results(pod, claims).map(|(_, result)| result).collect();
+        let [result] = given.as_slice() else {
+            return Some(format!("worker {worker} holds {} GPUs instead of one", given.len()));
+        };
+        let (device, pool) = (&result.device, &result.pool);
+        if result.admin_access == Some(true) {
+            return Some(format!(
+                "worker {worker} only looks at GPU {device} (adminAccess): it belongs to others"
+            ));
+        }
+        if result.share_id.is_some() {
+            return Some(format!("worker {worker} holds only a share of GPU {device} of {pool}"));
+        }
+        let is_new = held.insert((&result.driver, pool, device));
+        (!is_new).then(|| format!("GPU {device} of {pool} is held by two workers"))
+    })
+}
+
+/// The devices that the workers hold.
+pub fn given<'a>(pods: &Pods<'_>, claims: &'a [ResourceClaim]) -> Vec<GivenDevice<'a>> {
+    let of_worker = |pod: &&Pod| {
+        let worker = pod.name_any();
+        let devices: Vec<GivenDevice<'a>> = results(pod, claims)
+            .map(|(claim, result)| GivenDevice {
+                worker: worker.clone(),
+                claim: format!("{}/{}", claim.namespace().unwrap_or_default(), claim.name_any()),
+                driver: &result.driver,
+                pool: &result.pool,
+                device: &result.device,
+            })
+            .collect();
+        devices
+    };
+    pods.workers.iter().flat_map(of_worker).collect()
+}
+
+/// A worker that came to another GPU than those confirmed when the deployment became ready.
+pub fn moved(pods: &Pods<'_>, claims: &[ResourceClaim], plan: &PlacementStatus) -> Option<String> {
+    let confirmed = |given: &GivenDevice<'_>| {
+        let mut devices = plan.devices.iter();
+        devices.any(|device| device.pool == given.pool && device.name == given.device)
+    };
+    let stray = given(pods, claims).into_iter().find(|given| !confirmed(given))?;
+    Some(format!(
+        "worker {} holds GPU {} of {} now, which is not one of those that the run began with",
+        stray.worker, stray.device, stray.pool
+    ))
+}
+
+fn count(n: usize) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}

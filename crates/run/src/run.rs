@@ -1,0 +1,110 @@
+//! The object under reconciliation, read through its current run.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::core::Resource;
+use perfval_api::{PerfValidation, PerfValidationSpec, PerfValidationStatus, PlacementStatus, meta};
+
+use crate::names;
+use crate::settings::Settings;
+
+/// A `PerfValidation` and the operator's settings: everything a decision knows before it looks at the cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    /// The object.
+    pub object: &'a PerfValidation,
+    /// The operator's settings.
+    pub settings: &'a Settings,
+    status: &'a PerfValidationStatus,
+}
+
+impl<'a> Run<'a> {
+    /// Reads an object. An object without status is one that the operator has not seen yet.
+    pub fn new(object: &'a PerfValidation, settings: &'a Settings) -> Self {
+        static UNSEEN: std::sync::LazyLock<PerfValidationStatus> = std::sync::LazyLock::new(|| PerfValidationStatus {
+            observed_generation: -1,
+            ..PerfValidationStatus::default()
+        });
+        Self {
+            object,
+            settings,
+            status: object.status.as_ref().unwrap_or(&UNSEEN),
+        }
+    }
+
+    /// What the user asked for.
+    pub fn spec(&self) -> &'a PerfValidationSpec {
+        &self.object.spec
+    }
+
+    /// What was recorded last.
+    pub fn status(&self) -> &'a PerfValidationStatus {
+        self.status
+    }
+
+    /// Name of the object.
+    pub fn name(&self) -> &'a str {
+        self.object.metadata.name.as_deref().unwrap_or_default()
+    }
+
+    /// Namespace of the object and of all its children.
+    pub fn namespace(&self) -> &'a str {
+        self.object.metadata.namespace.as_deref().unwrap_or_default()
+    }
+
+    /// Uid of the object.
+    pub fn uid(&self) -> &'a str {
+        self.object.metadata.uid.as_deref().unwrap_or_default()
+    }
+
+    /// Generation of the spec.
+    pub fn generation(&self) -> i64 {
+        self.object.metadata.generation.unwrap_or_default()
+    }
+
+    /// Id of the current run; that of run 1 before one began.
+    pub fn id(&self) -> String {
+        self.status
+            .run
+            .as_ref()
+            .map_or_else(|| names::run_id(self.uid(), 1), |run| run.id.clone())
+    }
+
+    /// The plan, once sizing made one.
+    pub fn placement(&self) -> Option<&'a PlacementStatus> {
+        self.status.placement.as_ref()
+    }
+
+    /// Whether the user asked to keep everything after the run.
+    pub fn keeps_everything(&self) -> bool {
+        self.annotation(meta::NO_CLEANUP) == Some("true")
+    }
+
+    /// The rerun token, if one is set.
+    pub fn rerun_token(&self) -> Option<&'a str> {
+        self.annotation(meta::RERUN)
+    }
+
+    /// Whether the object is being deleted.
+    pub fn is_deleting(&self) -> bool {
+        self.object.metadata.deletion_timestamp.is_some()
+    }
+
+    /// Whether our finalizer is on the object.
+    pub fn has_finalizer(&self) -> bool {
+        self.object
+            .metadata
+            .finalizers
+            .iter()
+            .flatten()
+            .any(|finalizer| finalizer == meta::FINALIZER)
+    }
+
+    /// Owner reference for every child.
+    pub fn owner(&self) -> Option<OwnerReference> {
+        self.object.controller_owner_ref(&())
+    }
+
+    fn annotation(&self, key: &str) -> Option<&'a str> {
+        self.object.metadata.annotations.as_ref()?.get(key).map(String::as_str)
+    }
+}

@@ -1,0 +1,208 @@
+//! Status as a state: entering phases, beginning runs, conditions.
+
+use chrono::{DateTime, Utc};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use perfval_api::text::{HEADLINE, bounded, cut};
+use perfval_api::{PerfValidationStatus, Phase, Reason, RunStatus, TimelineEntry, Trigger, Verdict, Why, condition};
+use perfval_verdict::history;
+
+use crate::run::Run;
+use crate::{names, time};
+
+mod size;
+
+pub use size::fit;
+
+/// The order in which conditions stand, which is the one in which `kubectl describe` prints them: the story of a run,
+/// then what machines ask for.
+const STORY: [&str; 11] = [
+    condition::PREREQUISITES_MET,
+    condition::PLACED,
+    condition::WORKLOAD_READY,
+    condition::ENDPOINT_READY,
+    condition::PASSED,
+    condition::CLEANED_UP,
+    condition::BLOCKED,
+    condition::COMPLETE,
+    condition::READY,
+    condition::RECONCILING,
+    condition::STALLED,
+];
+
+/// The three values of a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Truth {
+    /// `True`
+    True,
+    /// `False`
+    False,
+    /// `Unknown`
+    Unknown,
+}
+
+impl Truth {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
+impl From<bool> for Truth {
+    fn from(value: bool) -> Self {
+        if value { Self::True } else { Self::False }
+    }
+}
+
+/// Begins the next run: everything of the last one moves to the history or is cleared.
+pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfValidationStatus {
+    let last = run.status();
+    let number = last.run.as_ref().map_or(1, |run| run.number + 1);
+    let mut status = PerfValidationStatus {
+        observed_generation: run.generation(),
+        history: history::with_last(last, now),
+        last_passed: history::last_passed(last),
+        conditions: last.conditions.clone(),
+        run: Some(RunStatus {
+            number,
+            id: names::run_id(run.uid(), number),
+            trigger,
+            generation: run.generation(),
+            rerun_token: run.rerun_token().map(str::to_owned),
+            started_at: now,
+            completed_at: None,
+            resizes: 0,
+            last_in_line: None,
+            failure: None,
+        }),
+        ..PerfValidationStatus::default()
+    };
+    let unknown = Why::new(Reason::NotReached, "the run has not come this far");
+    for name in [
+        condition::PREREQUISITES_MET,
+        condition::PLACED,
+        condition::WORKLOAD_READY,
+        condition::ENDPOINT_READY,
+        condition::CLEANED_UP,
+    ] {
+        set_condition(&mut status, name, Truth::Unknown, &unknown, now);
+    }
+    enter(&mut status, Phase::Pending, now);
+    status
+}
+
+/// Enters a phase: ends the current entry of the timeline and begins the next.
+pub fn enter(status: &mut PerfValidationStatus, phase: Phase, now: DateTime<Utc>) {
+    if let Some(current) = status.timeline.last_mut() {
+        current.completed_at.get_or_insert(now);
+    }
+    status.phase = Some(phase);
+    match phase {
+        // The timeline is that of a run; a finished run ends it.
+        Phase::Completed | Phase::Suspended => {}
+        _ => status.timeline.push(TimelineEntry {
+            phase,
+            started_at: now,
+            completed_at: None,
+        }),
+    }
+    bound_timeline(status);
+}
+
+/// A run sent back to Sizing again and again must not grow its status without bound.
+fn bound_timeline(status: &mut PerfValidationStatus) {
+    const ENTRIES: usize = 32;
+    let surplus = status.timeline.len().saturating_sub(ENTRIES);
+    status.timeline.drain(..surplus);
+}
+
+/// When the current phase began.
+pub fn phase_started_at(status: &PerfValidationStatus) -> Option<DateTime<Utc>> {
+    status
+        .timeline
+        .last()
+        .filter(|entry| Some(entry.phase) == status.phase)
+        .map(|entry| entry.started_at)
+}
+
+/// Records why the run is where it is.
+pub fn explain(status: &mut PerfValidationStatus, why: &Why) {
+    status.reason = Some(why.reason.as_str().into());
+    status.message = Some(bounded(&why.message));
+}
+
+/// Sets a condition. Its transition time moves only when its value does.
+pub fn set_condition(status: &mut PerfValidationStatus, name: &str, truth: Truth, why: &Why, now: DateTime<Utc>) {
+    let fresh = Condition {
+        type_: name.into(),
+        status: truth.as_str().into(),
+        reason: why.reason.as_str().into(),
+        message: bounded(&why.message),
+        observed_generation: Some(status.observed_generation),
+        last_transition_time: time::to_kubernetes(now),
+    };
+    match status.conditions.iter_mut().find(|condition| condition.type_ == name) {
+        None => status.conditions.push(fresh),
+        Some(old) if old.status == fresh.status => {
+            *old = Condition {
+                last_transition_time: old.last_transition_time.clone(),
+                ..fresh
+            };
+        }
+        Some(old) => *old = fresh,
+    }
+}
+
+/// Since when a condition is True.
+pub fn true_since(status: &PerfValidationStatus, name: &str) -> Option<DateTime<Utc>> {
+    condition::find(status, name)
+        .filter(|condition| condition.status == "True")
+        .map(|condition| time::from_kubernetes(&condition.last_transition_time))
+}
+
+/// Sets the conditions that follow from phase and verdict: Complete, Passed, and kstatus' Ready, Reconciling, Stalled.
+pub fn summarize(status: &mut PerfValidationStatus, now: DateTime<Utc>) {
+    let phase = status.phase.unwrap_or(Phase::Pending);
+    let over = phase == Phase::Completed;
+    let reconciling = !over && phase != Phase::Suspended;
+    let verdict = status.verdict;
+    let good = matches!(verdict, Some(Verdict::Passed | Verdict::Skipped));
+    // The whole text stands in status.message; five conditions repeat only its beginning.
+    let told = Why {
+        reason: Reason::from_word(status.reason.as_deref().unwrap_or_default()),
+        message: cut(status.message.as_deref().unwrap_or_default(), HEADLINE),
+    };
+    let running = Why::new(Reason::Running, format!("{}: {}", phase.as_str(), told.message));
+    let progress = if reconciling { &running } else { &told };
+
+    let passed = match verdict {
+        Some(Verdict::Passed) => Truth::True,
+        Some(Verdict::Failed | Verdict::Error) => Truth::False,
+        Some(Verdict::Inconclusive | Verdict::Skipped) | None => Truth::Unknown,
+    };
+    let ready = match (over, verdict) {
+        (true, Some(Verdict::Inconclusive)) => Truth::Unknown,
+        (true, _) => Truth::from(good),
+        (false, _) => Truth::False,
+    };
+    let complete = if over {
+        Why::new(Reason::RunOver, told.message.clone())
+    } else {
+        progress.clone()
+    };
+    set_condition(
+        status,
+        condition::PASSED,
+        passed,
+        if verdict.is_some() { &told } else { progress },
+        now,
+    );
+    set_condition(status, condition::COMPLETE, Truth::from(over), &complete, now);
+    set_condition(status, condition::READY, ready, progress, now);
+    set_condition(status, condition::RECONCILING, Truth::from(reconciling), progress, now);
+    set_condition(status, condition::STALLED, Truth::from(over && !good), progress, now);
+    let place = |name: &str| STORY.iter().position(|known| *known == name);
+    status.conditions.sort_by_key(|condition| place(&condition.type_));
+}

@@ -1,0 +1,40 @@
+//! Texts and statuses of bounded size.
+
+use perfval_api::PerfValidationStatus;
+use perfval_api::text::cut;
+use perfval_verdict::diagnosis::cause::SHOWN;
+
+/// Largest status (bytes); etcd and every watcher carry it on each change.
+const STATUS: usize = 31 * 1024;
+
+/// Keeps a status within its size, whatever happened: what explains goes before what is needed to go on. The summary in
+/// the results ConfigMap keeps all of it.
+pub fn fit(status: &mut PerfValidationStatus) {
+    const SHORT: usize = 80;
+    let cuts: [fn(&mut PerfValidationStatus); 6] = [
+        |status| status.history.truncate(1),
+        |status| status.workers.clear(),
+        |status| {
+            for finding in &mut status.diagnosis {
+                finding.evidence = cut(&finding.evidence, SHORT);
+            }
+        },
+        |status| {
+            for condition in &mut status.conditions {
+                condition.message = cut(&condition.message, SHORT);
+            }
+        },
+        |status| {
+            for trial in &mut status.trials {
+                trial.causes.truncate(1);
+            }
+        },
+        |status| status.diagnosis.truncate(SHOWN),
+    ];
+    for shorten in cuts {
+        if serde_json::to_string(status).is_ok_and(|json| json.len() <= STATUS) {
+            return;
+        }
+        shorten(status);
+    }
+}

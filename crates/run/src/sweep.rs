@@ -1,0 +1,70 @@
+//! Removing everything a run created, and being sure that it is gone.
+
+use kube::core::ResourceExt as _;
+use perfval_api::{Reason, Why};
+
+use crate::decision::Effect;
+use crate::observed::{Child, Observed};
+use crate::pass::Pass;
+
+/// How far the removal is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Swept {
+    /// Objects, pods and claims are confirmed gone.
+    Gone,
+    /// Something is still there; what.
+    Removing(String),
+    /// Something could not be read; what.
+    Unknown(String),
+}
+
+/// Deletes what is there, and says what is still left. Pods are never deleted by us: their owners do that, and a pod
+/// with a claim must end in its own time, or its GPU is handed out while it still computes (kubernetes#141471).
+pub(crate) fn sweep(pass: &mut Pass<'_>) -> Swept {
+    let seen = pass.seen;
+    let reads = [seen.children.unknown(), seen.pods.unknown(), seen.claims.unknown()];
+    if let Some(why) = reads.into_iter().flatten().next() {
+        return Swept::Unknown(format!("cannot see what is left: {why}"));
+    }
+    let mut ours: Vec<&Child> = seen
+        .children
+        .present()
+        .into_iter()
+        .flatten()
+        .filter(|child| child.ours)
+        .collect();
+    ours.sort_by_key(|child| (child.id.kind, child.id.name.clone()));
+    for child in ours.iter().filter(|child| !child.deleting) {
+        pass.act(Effect::Delete(child.id.clone()));
+    }
+    let pods = seen.pods.present().map_or(0, Vec::len);
+    let claims = seen.claims.present().map_or(0, Vec::len);
+    if ours.is_empty() && pods == 0 && claims == 0 {
+        return Swept::Gone;
+    }
+    // One text for the whole removal: naming what is left would be a status write for every pod that goes.
+    Swept::Removing("waiting until the deployment, its pods and their claims are gone".into())
+}
+
+/// Names what is left, a few of many.
+pub(crate) fn left(seen: &Observed) -> String {
+    const NAMED: usize = 5;
+    let children = seen.children.present().into_iter().flatten().filter(|child| child.ours);
+    let pods = seen.pods.present().into_iter().flatten();
+    let claims = seen.claims.present().into_iter().flatten();
+    let names: Vec<String> = children
+        .map(|child| format!("{:?} {}", child.id.kind, child.id.name))
+        .chain(pods.map(|pod| format!("Pod {}", pod.name_any())))
+        .chain(claims.map(|claim| format!("ResourceClaim {}", claim.name_any())))
+        .collect();
+    match names.len() {
+        0 => "unknown".into(),
+        few if few <= NAMED => names.join(", "),
+        many => format!("{} and {} more", names[..NAMED].join(", "), many - NAMED),
+    }
+}
+
+/// The condition of a confirmed removal.
+pub(crate) fn gone() -> Why {
+    Why::new(Reason::Removed, "objects, pods and claims are confirmed gone")
+}

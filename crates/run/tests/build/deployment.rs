@@ -1,0 +1,135 @@
+//! The DynamoGraphDeployment, in both API shapes.
+
+use std::collections::BTreeMap;
+
+use perfval_run::{Run, build};
+use serde_json::{Value, json};
+
+use super::{elaborate, object, settings, typical};
+
+#[test]
+fn pods_of_both_api_shapes_are_found_by_the_workers_service() {
+    for (object, labels_of_worker) in [
+        (typical(), "/spec/components/1/podTemplate/metadata/labels"),
+        (elaborate(), "/spec/services/worker/extraPodMetadata/labels"),
+    ] {
+        let settings = settings();
+        let run = Run::new(&object, &settings);
+        let deployment = json!(build::deployment(&run));
+        let labels = deployment.pointer(labels_of_worker).unwrap();
+        let selector = build::workers_service(&run).spec.unwrap().selector.unwrap();
+        for (key, value) in selector {
+            assert_eq!(labels[&key], value, "{key}");
+        }
+        let frontend = labels_of_worker.replace("/1/", "/0/").replace("worker", "frontend");
+        assert_eq!(
+            deployment.pointer(&frontend).unwrap()["perfvalidation.dev/component"],
+            "frontend"
+        );
+    }
+}
+
+#[test]
+fn the_wrapper_passes_every_argument_on_and_keeps_the_image_s_own_path_first() {
+    let mut object = typical();
+    object.spec.workload.args = vec!["a b".into(), "$(id)".into(), "'\"".into()];
+    let settings = settings();
+    let deployment = json!(build::deployment(&Run::new(&object, &settings)));
+    let main = &deployment["spec"]["components"][1]["podTemplate"]["spec"]["containers"][0];
+    let words = |list: &str| -> Vec<String> { serde_json::from_value(main[list].clone()).unwrap() };
+    let (command, args) = (words("command"), words("args"));
+    // In place of the engine: a program that shows what it was given.
+    let engine = r#"printf '%s\n' "$LD_LIBRARY_PATH" "$@""#;
+    let output = std::process::Command::new(&command[0])
+        .args(&command[1..])
+        .args(["/bin/sh", "-c", engine, "engine"])
+        .args(&args[3..])
+        .env("LD_LIBRARY_PATH", "/opt/own")
+        .output()
+        .unwrap();
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(
+        shown,
+        "/opt/own:/usr/local/nvidia/lib64\n--model\nQwen/Qwen3-8B\na b\n$(id)\n'\"\n"
+    );
+}
+
+#[test]
+fn the_router_is_named_once_and_only_to_the_frontend() {
+    let object = elaborate();
+    let settings = settings();
+    let deployment = json!(build::deployment(&Run::new(&object, &settings)));
+    let env_of = |component: &str| -> BTreeMap<String, Vec<Value>> {
+        let pod = &deployment["spec"]["services"][component]["extraPodSpec"]["mainContainer"];
+        let mut env = BTreeMap::<String, Vec<Value>>::new();
+        for var in pod["env"].as_array().unwrap() {
+            env.entry(var["name"].as_str().unwrap().to_owned())
+                .or_default()
+                .push(var["value"].clone());
+        }
+        env
+    };
+    let frontend = env_of("frontend");
+    assert_eq!(frontend["DYN_ROUTER_MODE"], [json!("kv")]);
+    assert_eq!(frontend["DYN_ROUTER_TEMPERATURE"], [json!("0.5")]);
+    let worker = env_of("worker");
+    assert!(worker.keys().all(|name| !name.starts_with("DYN_ROUTER_")), "{worker:?}");
+    for env in [frontend, worker] {
+        assert_eq!(env["HF_HOME"], [json!("/model-cache")]);
+        assert_eq!(env["NCCL_DEBUG"], [json!("WARN")]);
+        assert!(env.contains_key("HF_TOKEN"));
+    }
+    let args = &deployment["spec"]["services"]["frontend"]["extraPodSpec"]["mainContainer"]["args"];
+    assert_eq!(
+        *args,
+        json!(["--router-mode", "random", "--router-mode", "kv"]),
+        "argparse takes the last one"
+    );
+}
+
+#[test]
+fn a_worker_asks_for_exactly_one_gpu() {
+    let settings = settings();
+    let mut object = elaborate();
+    let plugin = json!(build::deployment(&Run::new(&object, &settings)));
+    let worker = &plugin["spec"]["services"]["worker"];
+    assert_eq!(worker["resources"]["limits"]["gpu"], "1", "not the 4 of the spec");
+    assert!(worker["resources"]["claims"].is_null() && worker["extraPodSpec"]["resourceClaims"].is_null());
+    assert_eq!(worker["resources"]["limits"]["custom"]["vendor.example/nic"], "1");
+
+    object.status.as_mut().unwrap().placement.as_mut().unwrap().allocation = "DRA".into();
+    let claims = json!(build::deployment(&Run::new(&object, &settings)));
+    let worker = &claims["spec"]["services"]["worker"];
+    assert!(
+        worker["resources"]["limits"]["gpu"].is_null(),
+        "beside a claim it would be a second GPU"
+    );
+    assert_eq!(worker["resources"]["claims"][0]["name"], "gpu");
+    assert_eq!(
+        worker["extraPodSpec"]["resourceClaims"][0]["resourceClaimTemplateName"],
+        claims["metadata"]["name"]
+    );
+}
+
+#[test]
+fn claims_tolerate_every_effect_by_its_name() {
+    let object = object(
+        "nvidia.com/v1beta1",
+        "DRA",
+        &json!({
+            "model": { "name": "m" }, "workload": { "image": "i:1" },
+            "placement": { "deviceTolerations": [
+                { "key": "xid", "operator": "Exists" }, { "key": "k", "value": "v", "effect": "NoSchedule" },
+            ] },
+        }),
+    );
+    let template = json!(build::claim_template(&Run::new(&object, &settings())));
+    assert_eq!(
+        template["spec"]["spec"]["devices"]["requests"][0]["exactly"]["tolerations"],
+        json!([
+            { "key": "xid", "operator": "Exists", "effect": "NoSchedule" },
+            { "key": "xid", "operator": "Exists", "effect": "NoExecute" },
+            { "key": "k", "value": "v", "effect": "NoSchedule" },
+        ])
+    );
+}

@@ -1,0 +1,223 @@
+//! What a run creates, object by object. `UPDATE_GOLDEN=1 cargo test -p perfval-run --test build` writes the golden
+//! files anew; without it they are compared.
+
+mod deployment;
+mod jobs;
+mod results;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use perfval_api::PerfValidation;
+use perfval_run::{Run, Settings, build, names};
+use serde_json::{Value, json};
+
+const UID: &str = "0b8f6f0e-5d3c-4f3a-9d60-2f6a3a0d9f11";
+
+/// What most users write.
+fn typical() -> PerfValidation {
+    object(
+        "nvidia.com/v1beta1",
+        "DRA",
+        &json!({
+            "model": { "name": "Qwen/Qwen3-8B", "tokenSecretRef": { "name": "hf-token", "key": "token" } },
+            "workload": { "image": "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.6.1", "imagePullSecrets": [{ "name": "ngc" }] },
+            "gates": [
+                { "name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "50k" },
+                { "name": "ttft-p99", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=", "threshold": "2000" },
+                { "name": "ttft-p99-warn", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=", "threshold": "1000", "mode": "Warn" },
+            ],
+        }),
+    )
+}
+
+/// Every field that ends up in a pod, for the older API and a device plugin.
+fn elaborate() -> PerfValidation {
+    object(
+        "nvidia.com/v1alpha1",
+        "DevicePlugin",
+        &json!({
+            "model": {
+                "name": "meta-llama/Llama-3.1-8B",
+                "tokenSecretRef": { "name": "hf", "key": "token", "optional": true },
+                "cache": { "size": "100Gi", "storageClassName": "gp3" },
+            },
+            "workload": {
+                "image": "registry.example/runtime:1.1.1",
+                "frontendImage": "registry.example/frontend:1.1.1",
+                "imagePullPolicy": "Always",
+                "routerMode": "KV",
+                "args": ["--max-model-len", "8192", "; rm -rf / $(HF_TOKEN) `id`"],
+                "frontendArgs": ["--router-mode", "random"],
+                "env": [
+                    { "name": "DYN_ROUTER_MODE", "value": "random" },
+                    { "name": "DYN_ROUTER_TEMPERATURE", "value": "0.5" },
+                    { "name": "HF_HOME", "value": "/elsewhere" },
+                    { "name": "NCCL_DEBUG", "value": "WARN" },
+                ],
+                "resources": {
+                    "requests": { "cpu": "8", "memory": "64Gi", "vendor.example/nic": "1" },
+                    "limits": { "memory": "64Gi", "vendor.example/nic": "1", "nvidia.com/gpu": "4" },
+                },
+            },
+            "placement": { "frontend": "Anywhere" },
+            "benchmark": {
+                "image": "registry.example/aiperf:0.13.0",
+                "concurrencyPerGPU": 2, "minRequests": 100, "warmupPerConcurrency": 0,
+                "extraInputs": { "stop": "$(HF_TOKEN) | sh", "temperature": "0" },
+                "goodput": [{ "metric": "TimeToFirstToken", "max": "1k" }, { "metric": "RequestLatency", "max": "5000" }],
+                "tokenizer": "meta-llama/Llama-3.1-8B-Instruct",
+                "extraArgs": ["--slice-duration", "10"],
+                "resources": { "requests": { "cpu": "16" } },
+                "placement": "WorkloadNode",
+            },
+        }),
+    )
+}
+
+/// The user's own worker command.
+fn own_command() -> PerfValidation {
+    object(
+        "nvidia.com/v1beta1",
+        "DRA",
+        &json!({
+            "model": { "name": "tiny/model", "cache": { "claimName": "weights" } },
+            "workload": { "image": "localhost/engine:1", "command": ["python3", "-m", "dynamo.sglang"], "args": ["--model-path", "tiny/model"] },
+        }),
+    )
+}
+
+fn object(api_version: &str, allocation: &str, spec: &Value) -> PerfValidation {
+    let id = names::run_id(UID, 1);
+    serde_json::from_value(json!({
+        "apiVersion": "perfvalidation.dev/v1alpha1",
+        "kind": "PerfValidation",
+        "metadata": { "name": "h100-baseline", "namespace": "perf", "uid": UID, "generation": 1 },
+        "spec": spec,
+        "status": {
+            "observedGeneration": 1,
+            "verdict": "Passed",
+            "reason": "GatesMet",
+            "message": "fast enough",
+            "run": { "number": 1, "id": id, "trigger": "Created", "generation": 1, "startedAt": "2026-11-20T10:00:00Z" },
+            "placement": {
+                "node": "gpu-node-1", "allocation": allocation, "gpus": 8, "nodeGPUs": 8,
+                "tolerations": [{ "key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule" }],
+            },
+            "workload": { "name": names::deployment(&id), "apiVersion": api_version, "routerMode": "", "workersReady": 8 },
+            "environment": { "model": "m", "image": "i" },
+            "metrics": { "outputTokenThroughput": "110847.2" },
+            "trials": [{ "number": 1, "outcome": "Pass", "startedAt": "2026-11-20T10:05:00Z" }],
+        },
+    }))
+    .expect("a PerfValidation")
+}
+
+fn settings() -> Settings {
+    Settings {
+        runner_image: "registry.example/perfvalidation-operator:0.1.0".into(),
+        aiperf_image: Some("nvcr.io/nvidia/aiperf:0.13.0".into()),
+        cluster_domain: "cluster.local".into(),
+        version: "0.1.0".into(),
+    }
+}
+
+/// Everything of a run, by the name of the builder.
+fn everything(run: &Run<'_>) -> BTreeMap<&'static str, Value> {
+    [
+        ("claim_template", json!(build::claim_template(run))),
+        ("cache_claim", json!(build::cache_claim(run))),
+        ("cache_job", json!(build::cache_job(run))),
+        ("workers_service", json!(build::workers_service(run))),
+        ("deployment", json!(build::deployment(run))),
+        ("trial_job", json!(build::trial_job(run, 3))),
+        (
+            "results",
+            json!(build::results(
+                run,
+                perfval_api::Verdict::Passed,
+                &results::why(),
+                &BTreeMap::from([(1, "{}".to_owned())])
+            )),
+        ),
+    ]
+    .into()
+}
+
+#[test]
+fn objects_are_as_recorded() {
+    let cases = [
+        ("typical", typical()),
+        ("elaborate", elaborate()),
+        ("own-command", own_command()),
+    ];
+    for (name, object) in cases {
+        let objects = everything(&Run::new(&object, &settings()));
+        let text = format!("{:#}\n", json!(objects));
+        let path = PathBuf::from(format!("tests/golden/{name}.json"));
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, &text).unwrap();
+        }
+        let recorded = std::fs::read_to_string(&path).unwrap();
+        assert!(
+            text == recorded,
+            "{} differs; see the header of this file:\n{text}",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn every_object_is_named_labelled_and_owned() {
+    let object = elaborate();
+    for (kind, value) in everything(&Run::new(&object, &settings())) {
+        let metadata = &value["metadata"];
+        assert!(metadata["name"].as_str().is_some_and(|name| !name.is_empty()), "{kind}");
+        assert_eq!(metadata["namespace"], "perf", "{kind}");
+        assert_eq!(metadata["ownerReferences"][0]["uid"], UID, "{kind}");
+        assert_eq!(metadata["ownerReferences"][0]["controller"], true, "{kind}");
+        let labels: BTreeSet<&str> = metadata["labels"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        let expected = BTreeSet::from([
+            "app.kubernetes.io/component",
+            "app.kubernetes.io/instance",
+            "app.kubernetes.io/managed-by",
+            "app.kubernetes.io/name",
+            "app.kubernetes.io/part-of",
+            "app.kubernetes.io/version",
+            "perfvalidation.dev/component",
+            "perfvalidation.dev/name",
+            "perfvalidation.dev/run",
+        ]);
+        assert_eq!(labels, expected, "{kind}");
+        let spoken_for = [metadata["labels"].clone(), value["spec"]["metadata"]["labels"].clone()];
+        for label in spoken_for.iter().filter_map(Value::as_object).flatten() {
+            assert!(
+                label.1.as_str().is_some_and(|value| value.len() <= 63),
+                "{kind} {label:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn names_and_label_values_fit_in_the_longest_namespace() {
+    let mut object = typical();
+    object.metadata.namespace = Some("n".repeat(51));
+    object.metadata.name = Some("x".repeat(40));
+    let settings = settings();
+    let run = Run::new(&object, &settings);
+    for (kind, value) in everything(&run) {
+        let name = value["metadata"]["name"].as_str().unwrap();
+        assert!(name.len() <= 63, "{kind}: {name}");
+    }
+    // The label `nvidia.com/dynamo-namespace` that Dynamo's operator makes.
+    let label = format!("{}-{}", run.namespace(), names::deployment(&run.id()));
+    assert!(label.len() <= 63, "{label}");
+    assert!(names::trial_job(&run.id(), 20).len() <= 63);
+}

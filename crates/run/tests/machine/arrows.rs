@@ -1,0 +1,159 @@
+//! The transition table: one row a way through an arrow, and the proof that no arrow is without a row.
+
+use std::collections::BTreeSet;
+
+use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Evaluating, Pending, Sizing, Suspended, WaitingForReady};
+use Verdict::{Error, Failed, Inconclusive, Passed, Skipped};
+use perfval_api::{Phase, Verdict, meta};
+use serde_json::json;
+
+use super::moments::{
+    at, begun, busy, cache_fails, changed, dynamo_unreadable, failed_for_long, interrupted, kept_no_longer, moved,
+    no_completion, no_dynamo, old_dynamo, prepare_fails, resized, saturated, second_trial_hangs, settled, showing,
+    suspended, waiting_on,
+};
+use super::story::{Showing, Story};
+
+/// Every arrow of the machine; `None` is an object that was never looked at.
+const ARROWS: [(Option<Phase>, Phase); 22] = [
+    (None, Pending),
+    (None, Suspended),
+    (Some(Pending), Sizing),
+    (Some(Pending), CleaningUp),
+    (Some(Sizing), Deploying),
+    (Some(Sizing), CleaningUp),
+    (Some(Deploying), WaitingForReady),
+    (Some(Deploying), CleaningUp),
+    (Some(WaitingForReady), Benchmarking),
+    (Some(WaitingForReady), Sizing),
+    (Some(WaitingForReady), Evaluating),
+    (Some(WaitingForReady), CleaningUp),
+    (Some(Benchmarking), WaitingForReady),
+    (Some(Benchmarking), Evaluating),
+    (Some(Benchmarking), CleaningUp),
+    (Some(Evaluating), CleaningUp),
+    (Some(CleaningUp), Completed),
+    (Some(CleaningUp), Suspended),
+    (Some(CleaningUp), Pending),
+    (Some(Completed), Pending),
+    (Some(Completed), CleaningUp),
+    (Some(Suspended), Pending),
+];
+
+struct Row {
+    name: &'static str,
+    from: Option<Phase>,
+    /// Takes the story to the last moment before the arrow.
+    given: fn() -> Story,
+    to: Phase,
+    verdict: Option<Verdict>,
+    reason: &'static str,
+}
+
+#[rustfmt::skip] // a table: one line a row
+fn rows() -> Vec<Row> {
+    let row = |name, from, given: fn() -> Story, to, verdict, reason| Row {
+        name,
+        from,
+        given,
+        to,
+        verdict,
+        reason,
+    };
+    vec![
+        row("a new object begins its first run", None, Story::new, Pending, None, "Running"),
+        row("a suspended new object waits", None, || Story::with(json!({"suspend": true})), Suspended, None, "Suspended"),
+        row("prerequisites are met", Some(Pending), || settled(Pending), Sizing, None, "PrerequisitesMet"),
+        row("no gates: nothing to judge", Some(Pending), || begun(json!({"gates": []})), CleaningUp, Some(Skipped), "NothingToJudge"),
+        row("no Dynamo within the limit, Fail", Some(Pending), || no_dynamo("Fail"), CleaningUp, Some(Error), "DynamoNotInstalled"),
+        row("no Dynamo within the limit, Skip", Some(Pending), || no_dynamo("Skip"), CleaningUp, Some(Skipped), "DynamoNotInstalled"),
+        row("Dynamo unreadable within the limit, even with Skip", Some(Pending), dynamo_unreadable, CleaningUp, Some(Error), "DynamoUnreadable"),
+        row("namespace too long", Some(Pending), || changed(settled(Pending), |s| s.object.metadata.namespace = Some("n".repeat(52))), CleaningUp, Some(Error), "NamespaceTooLong"),
+        row("image and operator of two versions", Some(Pending), || begun(json!({"workload": {"image": "v:1.6.1"}})), CleaningUp, Some(Error), "VersionSkew"),
+        row("frontend image of another version", Some(Pending), || begun(json!({"workload": {"frontendImage": "v:1.5.1"}})), CleaningUp, Some(Error), "VersionSkew"),
+        row("router mode unknown to the version", Some(Pending), old_dynamo, CleaningUp, Some(Error), "RouterModeUnsupported"),
+        row("no AIPerf image", Some(Pending), || begun(json!({"benchmark": {"image": ""}})), CleaningUp, Some(Error), "AiperfImageMissing"),
+        row("no default StorageClass", Some(Pending), || begun(json!({"model": {"cache": {"size": "1Gi"}}})), CleaningUp, Some(Error), "StorageClassMissing"),
+        row("deleted while pending", Some(Pending), || { changed(at(Pending), |s| { s.delete(); }) }, CleaningUp, None, "Deleted"),
+        row("two equal readings of free GPUs", Some(Sizing), || settled(Sizing), Deploying, None, "GpusChosen"),
+        row("saturated past the limit", Some(Sizing), saturated, CleaningUp, Some(Error), "Saturated"),
+        row("inventory unreadable past the limit", Some(Sizing), || { changed(at(Sizing), |s| { s.unreadable = true; s.wait(4000); }) }, CleaningUp, Some(Error), "InventoryUnreadable"),
+        row("another run holds the only node past the limit", Some(Sizing), busy, CleaningUp, Some(Error), "NodeBusy"),
+        row("suspended while sizing", Some(Sizing), || { changed(at(Sizing), |s| { s.spec(json!({"suspend": true})); }) }, CleaningUp, None, "Suspended"),
+        row("the deployment exists", Some(Deploying), || settled(Deploying), WaitingForReady, None, "Starting"),
+        row("the deployment is refused", Some(Deploying), || changed(at(Deploying), |s| s.refused = Some("webhook says no".into())), CleaningUp, Some(Error), "DeploymentRejected"),
+        row("the model cache cannot be filled", Some(Deploying), cache_fails, CleaningUp, Some(Error), "ModelCacheFailed"),
+        row("spec changed while deploying", Some(Deploying), || { changed(at(Deploying), |s| { s.spec(json!({"placement": {"maxGPUs": 1}})); }) }, CleaningUp, None, "SpecChanged"),
+        row("ready, and a completion came back", Some(WaitingForReady), || settled(WaitingForReady), Benchmarking, None, "CompletionReceived"),
+        row("a worker lost its GPU to somebody else", Some(WaitingForReady), || changed(at(WaitingForReady), |s| s.unschedulable = true), Sizing, None, "LostRace"),
+        row("a worker is unschedulable for the fourth time", Some(WaitingForReady), || { changed(at(WaitingForReady), |s| { s.unschedulable = true; resized(s, 3); }) }, CleaningUp, Some(Error), "Unschedulable"),
+        row("image cannot be pulled", Some(WaitingForReady), || waiting_on("ImagePullBackOff"), CleaningUp, Some(Error), "ImagePullBackOff"),
+        row("crash loop", Some(WaitingForReady), || waiting_on("CrashLoopBackOff"), CleaningUp, Some(Error), "CrashLoopBackOff"),
+        row("container cannot be configured", Some(WaitingForReady), || waiting_on("CreateContainerConfigError"), CleaningUp, Some(Error), "ContainerConfigError"),
+        row("stale DRA plugin", Some(WaitingForReady), || prepare_fails("invalid CDI Spec: invalid device, empty device edits"), CleaningUp, Some(Error), "StaleDRAPlugin"),
+        row("DRA plugin missing", Some(WaitingForReady), || prepare_fails("DRA driver gpu.nvidia.com is not registered"), CleaningUp, Some(Error), "DRAPluginMissing"),
+        row("claim cannot be prepared", Some(WaitingForReady), || prepare_fails("something else"), CleaningUp, Some(Error), "ClaimPrepareFailed"),
+        row("one GPU given to two claims", Some(WaitingForReady), || prepare_fails("requested device gpu-1 is already allocated to different claim x"), Sizing, None, "LostRace"),
+        row("deployment stays failed", Some(WaitingForReady), failed_for_long, CleaningUp, Some(Error), "DeploymentFailed"),
+        row("deployment deleted by somebody", Some(WaitingForReady), || changed(at(WaitingForReady), |s| s.deployed = false), CleaningUp, Some(Error), "DeploymentFailed"),
+        row("workers on the wrong node", Some(WaitingForReady), || changed(at(WaitingForReady), |s| s.wrong_node = true), CleaningUp, Some(Error), "PlacementBroken"),
+        row("not ready within the limit", Some(WaitingForReady), || { changed(at(WaitingForReady), |s| { s.workers_ready = false; s.step(); s.wait(4000); }) }, CleaningUp, Some(Error), "WorkloadNotReady"),
+        row("no completion within the limit", Some(WaitingForReady), no_completion, CleaningUp, Some(Error), "EndpointNotReady"),
+        row("rerun asked for while waiting", Some(WaitingForReady), || { changed(at(WaitingForReady), |s| { s.annotate(meta::RERUN, Some("x")); }) }, CleaningUp, None, "RerunRequested"),
+        row("the trial decides", Some(Benchmarking), || settled(Benchmarking), Evaluating, None, "Running"),
+        row("a worker came to another GPU", Some(Benchmarking), moved, WaitingForReady, None, "CheckingGPUs"),
+        row("workers on the wrong node, after a measured trial", Some(WaitingForReady), || { changed(moved(), |s| { s.step(); s.wrong_node = true; }) }, Evaluating, None, "Running"),
+        row("what was measured is saved before an error is the verdict", Some(Benchmarking), second_trial_hangs, Evaluating, None, "Running"),
+        row("an error after a measured trial", Some(Evaluating), || { changed(second_trial_hangs(), |s| { s.step(); s.step(); }) }, CleaningUp, Some(Error), "BenchmarkTimeout"),
+        row("a named StorageClass that does not exist", Some(Pending), || begun(json!({"model": {"cache": {"size": "1Gi", "storageClassName": "none"}}})), CleaningUp, Some(Error), "StorageClassMissing"),
+        row("deleted while benchmarking", Some(Benchmarking), || { changed(at(Benchmarking), |s| { s.step(); s.delete(); }) }, CleaningUp, None, "Deleted"),
+        row("the Job never ends", Some(Benchmarking), || { changed(at(Benchmarking), |s| { s.showing = Showing::Hang; s.step(); s.step(); s.wait(4000); }) }, CleaningUp, Some(Error), "BenchmarkTimeout"),
+        row("a fast deployment passes", Some(Evaluating), || settled(Evaluating), CleaningUp, Some(Passed), "GatesMet"),
+        row("a slow deployment fails", Some(Evaluating), || showing(Showing::Slow), CleaningUp, Some(Failed), "GatesMissed"),
+        row("a starved generator proves nothing", Some(Evaluating), || showing(Showing::Starved), CleaningUp, Some(Inconclusive), "GeneratorStarved"),
+        row("a crashing generator measures nothing", Some(Evaluating), || showing(Showing::Crash), CleaningUp, Some(Error), "BenchmarkFailed"),
+        row("results cannot be saved: the verdict stands", Some(Evaluating), || { changed(at(Evaluating), |s| { s.saving_fails = true; s.step(); s.wait(200); }) }, CleaningUp, Some(Passed), "GatesMet"),
+        row("suspension lets an evaluation finish", Some(Evaluating), || { changed(settled(Evaluating), |s| { s.spec(json!({"suspend": true})); }) }, CleaningUp, Some(Passed), "GatesMet"),
+        row("everything is gone", Some(CleaningUp), || settled(CleaningUp), Completed, Some(Passed), "GatesMet"),
+        row("kept on request", Some(CleaningUp), || { changed(at(CleaningUp), |s| { s.annotate(meta::NO_CLEANUP, Some("true")); }) }, Completed, Some(Passed), "GatesMet"),
+        row("not gone within the limit", Some(CleaningUp), || { changed(at(CleaningUp), |s| { s.stuck = true; s.step(); s.wait(4000); }) }, Completed, Some(Passed), "GatesMet"),
+        row("suspended run is cleaned up", Some(CleaningUp), || { interrupted(|s| { s.spec(json!({"suspend": true})); }) }, Suspended, None, "Suspended"),
+        row("changed run is followed by the next", Some(CleaningUp), || { interrupted(|s| { s.spec(json!({"placement": {"maxGPUs": 1}})); }) }, Pending, None, "Running"),
+        row("rerun is followed by the next", Some(CleaningUp), || { interrupted(|s| { s.annotate(meta::RERUN, Some("x")); }) }, Pending, None, "Running"),
+        row("spec change after a run", Some(Completed), || { changed(at(Completed), |s| { s.spec(json!({"placement": {"maxGPUs": 1}})); }) }, Pending, None, "Running"),
+        row("rerun after a run", Some(Completed), || { changed(at(Completed), |s| { s.annotate(meta::RERUN, Some("x")); }) }, Pending, None, "Running"),
+        row("no longer kept", Some(Completed), kept_no_longer, CleaningUp, Some(Passed), "GatesMet"),
+        row("deleted after a run", Some(Completed), || { changed(at(Completed), |s| { s.delete(); }) }, CleaningUp, Some(Passed), "GatesMet"),
+        row("resumed", Some(Suspended), || { changed(suspended(), |s| { s.spec(json!({"suspend": false})); }) }, Pending, None, "Running"),
+    ]
+}
+
+#[test]
+fn every_row_takes_its_arrow() {
+    let mut wrong = Vec::new();
+    for row in rows() {
+        let mut story = (row.given)();
+        assert_eq!(
+            story.phase(),
+            row.from,
+            "{}: the row starts elsewhere ({})",
+            row.name,
+            story.reason()
+        );
+        story.step();
+        let found = (story.phase(), story.verdict(), story.reason());
+        if found != (Some(row.to), row.verdict, row.reason.to_owned()) {
+            wrong.push(format!(
+                "{}: {found:?}, expected {:?} {:?} {}",
+                row.name, row.to, row.verdict, row.reason
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_arrow_has_a_row() {
+    let taken: BTreeSet<(Option<Phase>, Phase)> = rows().iter().map(|row| (row.from, row.to)).collect();
+    assert_eq!(taken, BTreeSet::from(ARROWS));
+}

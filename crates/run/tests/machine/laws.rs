@@ -1,0 +1,183 @@
+//! Laws that hold on every run, whatever the world does.
+
+use perfval_api::{Phase, meta};
+use perfval_run::Effect;
+use perfval_run::observed::ProbeAnswer;
+use perfval_sizing::Seen;
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::story::{Showing, Story};
+
+/// Something that happens between two passes.
+#[derive(Clone, Debug)]
+enum Happening {
+    Nothing,
+    Time(u16),
+    Saturated(bool),
+    Unreadable(bool),
+    DynamoUnreadable(bool),
+    WorkersReady(bool),
+    Unschedulable(bool),
+    Answer(bool),
+    Shows(u8),
+    Stuck(bool),
+    Suspend(bool),
+    Keep(bool),
+    Rerun(u8),
+    Change,
+    Delete,
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    use Happening as H;
+    prop_oneof![
+        12 => Just(H::Nothing),
+        4 => (1u16..900).prop_map(H::Time),
+        1 => any::<bool>().prop_map(H::Saturated),
+        1 => any::<bool>().prop_map(H::Unreadable),
+        1 => any::<bool>().prop_map(H::DynamoUnreadable),
+        1 => any::<bool>().prop_map(H::WorkersReady),
+        1 => any::<bool>().prop_map(H::Unschedulable),
+        1 => any::<bool>().prop_map(H::Answer),
+        1 => any::<u8>().prop_map(H::Shows),
+        1 => any::<bool>().prop_map(H::Stuck),
+        1 => any::<bool>().prop_map(H::Suspend),
+        1 => any::<bool>().prop_map(H::Keep),
+        1 => (0u8..3).prop_map(H::Rerun),
+        1 => Just(H::Change),
+        1 => Just(H::Delete),
+    ]
+}
+
+fn happen(story: &mut Story, what: &Happening) {
+    match what {
+        Happening::Nothing => {}
+        Happening::Time(seconds) => {
+            story.wait(i64::from(*seconds));
+        }
+        Happening::Saturated(yes) => story.free = if *yes { 0 } else { 8 },
+        Happening::Unreadable(yes) => story.unreadable = *yes,
+        Happening::DynamoUnreadable(yes) => {
+            let whole = Story::new().dynamo;
+            story.dynamo = if *yes { Seen::Unknown("403".into()) } else { whole };
+        }
+        Happening::WorkersReady(yes) => story.workers_ready = *yes,
+        Happening::Unschedulable(yes) => story.unschedulable = *yes,
+        Happening::Answer(yes) => {
+            story.answer = if *yes {
+                ProbeAnswer::Completion("x".into())
+            } else {
+                ProbeAnswer::Refused(404, String::new())
+            };
+        }
+        Happening::Shows(n) => {
+            story.showing = [
+                Showing::Fast,
+                Showing::Slow,
+                Showing::Starved,
+                Showing::Crash,
+                Showing::Hang,
+            ][usize::from(n % 5)];
+        }
+        Happening::Stuck(yes) => story.stuck = *yes,
+        Happening::Suspend(yes) => {
+            story.spec(json!({"suspend": yes}));
+        }
+        Happening::Keep(yes) => {
+            story.annotate(meta::NO_CLEANUP, yes.then_some("true"));
+        }
+        Happening::Rerun(token) => {
+            story.annotate(meta::RERUN, Some(&token.to_string()));
+        }
+        Happening::Change => {
+            story.spec(json!({"placement": {"maxGPUs": 2}}));
+        }
+        Happening::Delete => {
+            story.delete();
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn laws_hold_whatever_happens(happenings in proptest::collection::vec(happening(), 1..120)) {
+        let mut story = Story::with(json!({"trials": {"rule": "Sequential", "max": 4}}));
+        for what in &happenings {
+            happen(&mut story, what);
+            let before = story.status();
+            let first = story.decide();
+            prop_assert_eq!(&first, &story.decide(), "the same pass decides the same");
+            let decision = story.step();
+            if story.gone {
+                prop_assert!(!story.deployed && story.children.is_empty(), "released with something left");
+                break;
+            }
+            let after = &decision.status;
+            let same_run = before.run.as_ref().map(|run| run.number) == after.run.as_ref().map(|run| run.number);
+            if same_run && before.verdict.is_some() {
+                prop_assert_eq!(before.verdict, after.verdict, "a verdict never changes within a run");
+            }
+            let creates = decision.effects.iter().any(|effect| matches!(effect,
+                Effect::CreateDeployment(_) | Effect::CreateTrialJob(_) | Effect::CreateClaimTemplate(_) | Effect::CreateWorkersService(_)));
+            if creates {
+                prop_assert!(story.object.metadata.finalizers.is_some(), "created without the finalizer");
+                prop_assert!(before.verdict.is_none(), "created after the verdict");
+                prop_assert!(!matches!(before.phase, None | Some(Phase::Completed | Phase::Suspended | Phase::CleaningUp)));
+            }
+            if after.phase == Some(Phase::Suspended) {
+                prop_assert!(!story.deployed || story.stuck, "suspended with a deployment");
+            }
+            let size = serde_json::to_string(after).unwrap().len();
+            prop_assert!(size < 32 * 1024, "status of {size} bytes");
+            let conditions = |name: &str| after.conditions.iter().find(|c| c.type_ == name).map(|c| c.status.clone());
+            prop_assert!(!(conditions("Reconciling").as_deref() == Some("True") && conditions("Stalled").as_deref() == Some("True")));
+        }
+    }
+
+    #[test]
+    fn every_run_ends_when_the_world_stops_changing(happenings in proptest::collection::vec(happening(), 1..40)) {
+        let mut story = Story::new();
+        for what in &happenings {
+            if !matches!(what, Happening::Delete) {
+                happen(&mut story, what);
+            }
+            story.step();
+        }
+        happen(&mut story, &Happening::Stuck(false));
+        happen(&mut story, &Happening::Unreadable(false));
+        // The sum of all limits is under 90 minutes; two runs may follow each other.
+        for _ in 0..180 {
+            story.wait(60);
+            story.step();
+        }
+        prop_assert!(matches!(story.phase(), Some(Phase::Completed | Phase::Suspended)), "{:?} {}", story.phase(), story.reason());
+    }
+}
+
+#[test]
+fn a_pass_that_changes_nothing_writes_nothing() {
+    for phase in [Phase::Completed, Phase::Suspended] {
+        let mut story = Story::new();
+        if phase == Phase::Suspended {
+            story.spec(json!({"suspend": true}));
+        }
+        story.until(phase);
+        story.step();
+        let before = story.status();
+        story.wait(3600);
+        assert_eq!(story.step().status, before, "{phase:?}");
+    }
+}
+
+#[test]
+fn waiting_writes_nothing_either() {
+    let mut story = Story::new();
+    story.until(Phase::WaitingForReady);
+    story.workers_ready = false;
+    story.step();
+    let before = story.status();
+    assert_eq!(story.step().status, before);
+}

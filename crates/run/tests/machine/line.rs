@@ -1,0 +1,290 @@
+//! Several runs and one node: in which order they get it, and what the waiting costs them.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use perfval_api::{Phase, Verdict};
+use perfval_run::line::{Contender, Found, Line, Stand, Turn};
+use perfval_run::{machine, time};
+use perfval_sizing::Sizing;
+use perfval_testkit::inventory::{Cluster, NodeBuilder, SliceBuilder};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::story::Story;
+
+const GPUS: usize = 8;
+
+/// Runs that share one world: what one holds, the others see.
+struct Crowd {
+    stories: Vec<Story>,
+    /// Runs by number, in the order in which they were deployed.
+    served: Vec<usize>,
+}
+
+impl Crowd {
+    /// Runs that were all asked for in the same second, in the order of their uids.
+    fn of(specs: impl IntoIterator<Item = Value>) -> Self {
+        let story = |(number, spec): (usize, Value)| {
+            let mut story = Story::with(spec);
+            story.object.metadata.uid = Some(format!("u-{number:02}"));
+            story.object.metadata.name = Some(format!("run-{number}"));
+            story.object.metadata.creation_timestamp = Some(time::to_kubernetes(story.now));
+            story
+        };
+        Self {
+            stories: specs.into_iter().enumerate().map(story).collect(),
+            served: Vec::new(),
+        }
+    }
+
+    fn contenders(&self, number: usize) -> Vec<Contender> {
+        let others = self.stories.iter().enumerate().filter(|(other, _)| *other != number);
+        others
+            .filter_map(|(_, other)| {
+                let now = self.stories[number].now;
+                Contender::of(&other.object.metadata, &other.object.spec, &other.status(), now)
+            })
+            .collect()
+    }
+
+    fn step(&mut self, number: usize) {
+        let deployed = self.stories.iter().filter(|story| story.deployed).count();
+        let others = self.contenders(number);
+        let story = &mut self.stories[number];
+        story.free = GPUS - 2 * (deployed - usize::from(story.deployed));
+        story.others = others;
+        let before = story.phase();
+        story.step();
+        if before != Some(Phase::Deploying) && story.phase() == Some(Phase::Deploying) {
+            self.served.push(number);
+        }
+        let holders = self.stories.iter().filter(|story| story.deployed);
+        assert!(holders.count() <= 1, "two runs at once on one node");
+    }
+
+    fn skip(&mut self, number: usize) {
+        self.stories[number].wait(1);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(6))]
+
+    #[test]
+    fn runs_asked_for_at_once_are_served_in_order_and_all_pass(lots in proptest::collection::vec(any::<u16>(), 1..40)) {
+        // No time for GPUs at all: standing in line costs none of it.
+        let mut crowd = Crowd::of((0..10).map(|_| json!({"timeouts": {"sizing": "0s"}})));
+        let mut missed = [0; 10];
+        for lot in lots.iter().cycle().take(2000) {
+            if crowd.stories.iter().all(|story| story.phase() == Some(Phase::Completed)) {
+                break;
+            }
+            // Some are looked at late, as by a busy operator, but none for long.
+            for number in 0..10 {
+                let number = (number + usize::from(*lot)) % 10;
+                if (lot >> number) & 1 == 1 && missed[number] < 3 {
+                    missed[number] += 1;
+                    crowd.skip(number);
+                } else {
+                    missed[number] = 0;
+                    crowd.step(number);
+                }
+            }
+        }
+        let verdicts: Vec<_> = crowd.stories.iter().map(|story| (story.verdict(), story.reason())).collect();
+        prop_assert!(verdicts.iter().all(|(verdict, _)| *verdict == Some(Verdict::Passed)), "{:?}", verdicts);
+        prop_assert_eq!(&crowd.served, &(0..10).collect::<Vec<_>>());
+    }
+}
+
+fn now() -> DateTime<Utc> {
+    Story::new().now
+}
+
+fn metadata(uid: &str, created: DateTime<Utc>) -> k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
+    let mut metadata = Story::new().object.metadata;
+    metadata.uid = Some(uid.into());
+    metadata.name = Some(uid.into());
+    metadata.creation_timestamp = Some(time::to_kubernetes(created));
+    metadata
+}
+
+/// A run that waits for GPUs, asked for so many seconds ago.
+fn waiting(uid: &str, ago: i64, spec: Value) -> Contender {
+    let mut story = Story::with(spec);
+    story.until(Phase::Sizing);
+    let metadata = metadata(uid, now() - TimeDelta::seconds(ago));
+    Contender::of(&metadata, &story.object.spec, &story.status(), now()).expect("it waits")
+}
+
+fn turn(uid: &str, ago: i64) -> Turn {
+    Turn::of(&metadata(uid, now() - TimeDelta::seconds(ago)), &Story::new().status())
+}
+
+fn found(own: &Turn, others: &[Contender]) -> Found {
+    Line::at(own, others).choose(&Cluster::of_gpus(4).inventory(), &Story::new().object.spec)
+}
+
+#[test]
+fn an_earlier_run_comes_first_only_where_it_could_have_something() {
+    let own = turn("b", 10);
+    let first = found(&own, &[waiting("a", 20, json!({}))]);
+    assert!(
+        matches!(&first, Found::OthersFirst(who) if who.contains("perf/a")),
+        "{first:?}"
+    );
+    for (name, others) in [
+        ("a later one", waiting("c", 5, json!({}))),
+        ("a later one of the same second", waiting("c", 10, json!({}))),
+        (
+            "one for more GPUs than there are",
+            waiting("a", 20, json!({"placement": {"minGPUs": 8, "maxGPUs": 8}})),
+        ),
+        (
+            "one for another node",
+            waiting("a", 20, json!({"placement": {"nodeSelector": {"zone": "z"}}})),
+        ),
+    ] {
+        let found = found(&own, &[others]);
+        assert!(matches!(found, Found::Sized(Sizing::Chosen(_))), "{name}: {found:?}");
+    }
+}
+
+#[test]
+fn two_nodes_serve_the_first_two() {
+    let inventory = Cluster::of_gpus(4)
+        .node(NodeBuilder::named("n2"))
+        .slice(SliceBuilder::of("n2").gpus(3))
+        .inventory();
+    let others = [waiting("a", 20, json!({}))];
+    let line = Line::at(&turn("b", 10), &others);
+    let own = line.choose(&inventory, &Story::new().object.spec);
+    assert!(
+        matches!(&own, Found::Sized(Sizing::Chosen(plan)) if plan.node == "n2"),
+        "the larger one goes to the earlier run: {own:?}"
+    );
+}
+
+#[test]
+fn a_run_that_is_run_again_queues_from_then() {
+    let mut story = Story::new();
+    story.object.metadata.creation_timestamp = Some(time::to_kubernetes(story.now - TimeDelta::days(30)));
+    story.until(Phase::Completed);
+    let turn = |story: &Story| Turn::of(&story.object.metadata, &story.status());
+    let first = turn(&story);
+    story
+        .annotate(perfval_api::meta::RERUN, Some("again"))
+        .until(Phase::Pending);
+    let between = Turn::of(
+        &metadata("z", story.now - TimeDelta::seconds(5)),
+        &Story::new().status(),
+    );
+    assert!(first < between && between < turn(&story));
+}
+
+#[test]
+fn a_run_on_its_way_keeps_its_turn_for_a_moment_only() {
+    let story = Story::new();
+    let stand = |ago: i64, change: Value| {
+        let mut story = Story::with(change);
+        story.object.metadata.creation_timestamp = Some(time::to_kubernetes(now() - TimeDelta::seconds(ago)));
+        Contender::of(&story.object.metadata, &story.object.spec, &story.status(), now()).map(|found| found.stand)
+    };
+    let waits = Some(Stand::Waits(Box::new(story.object.spec.clone())));
+    assert_eq!(stand(5, json!({})), waits);
+    assert_eq!(stand(15, json!({})), None, "it waits for something else");
+    assert_eq!(stand(5, json!({"suspend": true})), None);
+    assert_eq!(stand(5, json!({"gates": []})), None);
+    let mut deleted = story.object.metadata.clone();
+    deleted.deletion_timestamp = Some(Time(k8s_openapi::jiff::Timestamp::UNIX_EPOCH));
+    assert_eq!(
+        Contender::of(&deleted, &story.object.spec, &story.status(), now()),
+        None
+    );
+}
+
+#[test]
+fn only_a_run_within_its_own_limits_is_waited_for_without_a_limit() {
+    let holder = |phase: Phase, later: i64| {
+        let mut story = Story::new();
+        if phase == Phase::Completed {
+            story.annotate(perfval_api::meta::NO_CLEANUP, Some("true"));
+        }
+        story.until(phase);
+        assert!(perfval_sizing::holds_node(&story.status()), "{phase:?}");
+        machine::is_at_work(
+            &story.object.spec,
+            &story.status(),
+            story.now + TimeDelta::seconds(later),
+        )
+    };
+    assert!(holder(Phase::WaitingForReady, 0));
+    assert!(
+        holder(Phase::WaitingForReady, 10 * 60 + 200),
+        "an operator that restarts takes it up again"
+    );
+    assert!(!holder(Phase::WaitingForReady, 10 * 60 + 400), "its operator is gone");
+    assert!(!holder(Phase::Completed, 0), "kept by the user");
+}
+
+#[test]
+fn the_limit_counts_from_the_end_of_the_line() {
+    let mut story = Story::with(json!({"timeouts": {"sizing": "60s"}}));
+    story.until(Phase::Sizing);
+    story.others = vec![Contender {
+        name: "perf/first".into(),
+        turn: turn("a", 100),
+        stand: Stand::Holds {
+            node: "n1".into(),
+            at_work: true,
+        },
+    }];
+    story.step();
+    assert_eq!(story.reason(), "InLine");
+    story.wait(7200).step();
+    assert_eq!((story.phase(), story.reason()), (Some(Phase::Sizing), "InLine".into()));
+    assert!(
+        story
+            .status()
+            .message
+            .is_some_and(|message| message.contains("perf/first"))
+    );
+    // The first one is over, and a stranger has all GPUs: now it is this run's own time.
+    story.others.clear();
+    story.free = 0;
+    story.step();
+    story.wait(50).step();
+    assert_eq!(
+        (story.phase(), story.reason()),
+        (Some(Phase::Sizing), "Saturated".into())
+    );
+    story.wait(20).step();
+    assert_eq!(
+        (story.verdict(), story.reason()),
+        (Some(Verdict::Error), "Saturated".into())
+    );
+}
+
+#[test]
+fn a_run_that_sizes_again_holds_its_node_until_it_has_left_it() {
+    let mut story = Story::new();
+    story.until(Phase::WaitingForReady);
+    story.unschedulable = true;
+    story.stuck = true;
+    story.step();
+    assert_eq!(story.phase(), Some(Phase::Sizing));
+    story.step();
+    assert!(
+        story.deployed && perfval_sizing::holds_node(&story.status()),
+        "its pods are still there"
+    );
+    story.stuck = false;
+    story.unschedulable = false;
+    story.free = 0;
+    story.step();
+    story.step();
+    assert_eq!(
+        (story.reason(), perfval_sizing::holds_node(&story.status())),
+        ("Saturated".into(), false)
+    );
+}

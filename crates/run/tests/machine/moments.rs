@@ -1,0 +1,200 @@
+//! Stories taken to the last moment before an arrow.
+
+use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Evaluating, Pending, Sizing, Suspended, WaitingForReady};
+use perfval_api::{Phase, meta};
+use perfval_run::line::{Contender, Stand, Turn};
+use perfval_run::observed::ProbeAnswer;
+use perfval_sizing::Seen;
+use serde_json::json;
+
+use super::story::{Showing, Story};
+
+pub(super) fn at(phase: Phase) -> Story {
+    let mut story = Story::new();
+    story.until(phase);
+    story
+}
+
+pub(super) fn changed(mut story: Story, change: impl Fn(&mut Story)) -> Story {
+    change(&mut story);
+    story
+}
+
+/// The second trial cannot be created for so long that the run gives up; the first was measured.
+pub(super) fn second_trial_hangs() -> Story {
+    let mut story = Story::with(json!({"trials": {"rule": "Sequential", "max": 8}}));
+    story.until(Benchmarking);
+    while story.status().trials.len() < 2 {
+        story.step();
+    }
+    story.showing = Showing::Hang;
+    story.step();
+    story.wait(4000);
+    story
+}
+
+/// Between two trials a worker's pod was replaced, and holds another GPU than the one that was confirmed.
+pub(super) fn moved() -> Story {
+    let mut story = Story::with(json!({"trials": {"rule": "Sequential", "max": 8}}));
+    story.until(Benchmarking);
+    while story.status().trials.iter().all(|trial| trial.outcome.is_none()) {
+        story.step();
+    }
+    let status = story.object.status.as_mut();
+    let plan = status.and_then(|status| status.placement.as_mut()).expect("a plan");
+    plan.devices[1].name = "gpu-7".into();
+    story
+}
+
+/// A run whose spec is special from the start, at Pending with its finalizer.
+pub(super) fn begun(spec: serde_json::Value) -> Story {
+    let mut story = Story::with(spec);
+    story.until(Pending).step();
+    story
+}
+
+/// The phase's own work is done; the next step takes the arrow.
+pub(super) fn settled(phase: Phase) -> Story {
+    let mut story = at(phase);
+    for _ in 0..40 {
+        story.wait(1);
+        let next = story.decide().status.phase;
+        story.wait(-1);
+        if next != Some(phase) {
+            return story;
+        }
+        story.step();
+    }
+    panic!("{phase:?} does not end: {}", story.reason());
+}
+
+pub(super) fn no_dynamo(on_missing: &str) -> Story {
+    let mut story = Story::with(json!({"onMissingDynamo": on_missing}));
+    story.dynamo = Seen::Absent;
+    story.until(Pending).step();
+    story.wait(4000);
+    story
+}
+
+pub(super) fn dynamo_unreadable() -> Story {
+    let mut story = Story::with(json!({"onMissingDynamo": "Skip"}));
+    story.dynamo = Seen::Unknown("GET customresourcedefinitions: 403".into());
+    story.until(Pending).step();
+    story.wait(4000);
+    story
+}
+
+pub(super) fn old_dynamo() -> Story {
+    let mut story = begun(json!({"workload": {"image": "v:1.0.2"}}));
+    if let Seen::Present(api) = &mut story.dynamo {
+        api.operator_version = Some("1.0.2".into());
+    }
+    story
+}
+
+pub(super) fn saturated() -> Story {
+    changed(at(Sizing), |s| {
+        s.free = 0;
+        s.step();
+        s.wait(4000);
+    })
+}
+
+pub(super) fn busy() -> Story {
+    changed(at(Sizing), |s| {
+        // Kept for a post-mortem: it does not give its node back by itself.
+        s.others = vec![Contender {
+            name: "other/run".into(),
+            turn: Turn::of(&s.object.metadata, &s.status()),
+            stand: Stand::Holds {
+                node: "n1".into(),
+                at_work: false,
+            },
+        }];
+        s.step();
+        s.wait(4000);
+    })
+}
+
+pub(super) fn cache_fails() -> Story {
+    let mut story = Story::with(json!({"model": {"cache": {"size": "1Gi", "storageClassName": "fast"}}}));
+    story.cache_job = Some("Failed");
+    // The first pass asks the API server whether it would take the deployment at all.
+    story.until(Deploying).step();
+    story
+}
+
+pub(super) fn resized(story: &mut Story, times: i64) {
+    story
+        .object
+        .status
+        .as_mut()
+        .expect("a status")
+        .run
+        .as_mut()
+        .expect("a run")
+        .resizes = times;
+}
+
+pub(super) fn waiting_on(reason: &'static str) -> Story {
+    changed(at(WaitingForReady), |s| {
+        s.workers_ready = false;
+        s.pod_waiting = Some(reason);
+    })
+}
+
+pub(super) fn prepare_fails(message: &'static str) -> Story {
+    changed(at(WaitingForReady), |s| {
+        s.workers_ready = false;
+        s.prepare_error = Some(message);
+    })
+}
+
+pub(super) fn failed_for_long() -> Story {
+    changed(at(WaitingForReady), |s| {
+        s.deployment_failed = true;
+        s.step();
+        s.wait(200);
+    })
+}
+
+pub(super) fn no_completion() -> Story {
+    changed(at(WaitingForReady), |s| {
+        s.answer = ProbeAnswer::Empty;
+        s.step();
+        s.step();
+        s.wait(4000);
+    })
+}
+
+pub(super) fn showing(showing: Showing) -> Story {
+    let mut story = Story::new();
+    story.showing = showing;
+    story.until(Evaluating);
+    story.step();
+    story
+}
+
+pub(super) fn interrupted(by: impl Fn(&mut Story)) -> Story {
+    let mut story = at(WaitingForReady);
+    by(&mut story);
+    story.until(CleaningUp);
+    story.step();
+    story
+}
+
+pub(super) fn suspended() -> Story {
+    let mut story = interrupted(|s| {
+        s.spec(json!({"suspend": true}));
+    });
+    story.until(Suspended);
+    story
+}
+
+pub(super) fn kept_no_longer() -> Story {
+    let mut story = at(CleaningUp);
+    story.annotate(meta::NO_CLEANUP, Some("true"));
+    story.until(Completed);
+    story.annotate(meta::NO_CLEANUP, None);
+    story
+}

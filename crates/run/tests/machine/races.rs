@@ -1,0 +1,248 @@
+//! GPUs that others take between plan and start, and GPUs that are not what the plan says.
+
+use k8s_openapi::api::core::v1::PodResourceClaimStatus;
+use perfval_api::{Phase, Verdict};
+use perfval_run::observed::Need;
+use perfval_run::{Observed, Run, machine};
+use perfval_sizing::Seen;
+use perfval_testkit::inventory::{ClaimBuilder, Cluster};
+
+use super::moments::moved;
+use super::story::Story;
+
+/// A run whose workers were just refused by the scheduler.
+fn refused() -> Story {
+    let mut story = Story::new();
+    story.until(Phase::WaitingForReady);
+    story.unschedulable = true;
+    story.pods_age = 3;
+    story
+}
+
+fn counts_gpus(story: &Story) -> bool {
+    let run = Run::new(&story.object, &story.settings);
+    machine::needs(&run).parts.contains(&Need::Inventory)
+}
+
+#[test]
+fn a_gpu_that_somebody_took_is_missed_within_two_looks_and_its_holder_named() {
+    let mut story = refused();
+    story.free = 1;
+    assert!(
+        !counts_gpus(&story),
+        "claims of the whole cluster are not listed in every pass"
+    );
+    story.step();
+    assert_eq!(
+        (story.phase(), story.reason()),
+        (Some(Phase::WaitingForReady), "Unschedulable".into())
+    );
+    story.step();
+    assert_eq!(
+        (story.phase(), story.reason()),
+        (Some(Phase::Sizing), "LostRace".into())
+    );
+    let message = story.status().message.unwrap_or_default();
+    assert!(message.contains("other/held has gpu-1"), "{message}");
+    let told =
+        |notice: &perfval_run::Notice| notice.reason == "LostRace" && notice.note.contains("other/held has gpu-1");
+    assert!(
+        story
+            .log
+            .last()
+            .is_some_and(|decision| decision.notices.iter().any(told))
+    );
+    assert_eq!(story.status().run.map(|run| run.resizes), Some(1));
+}
+
+#[test]
+fn a_race_lost_again_and_again_ends_the_run_with_the_name_of_the_winner() {
+    let mut story = Story::new();
+    for lost in 0..=3 {
+        story.unschedulable = false;
+        story.free = 8;
+        story.until(Phase::WaitingForReady);
+        story.unschedulable = true;
+        story.pods_age = 3;
+        story.free = 1;
+        assert_eq!(story.status().run.map(|run| run.resizes), Some(lost));
+        story.step();
+        story.step();
+    }
+    assert_eq!(
+        (story.verdict(), story.reason()),
+        (Some(Verdict::Error), "LostRace".into())
+    );
+    let message = story.status().message.unwrap_or_default();
+    assert!(message.contains("other/held"), "{message}");
+}
+
+#[test]
+fn a_refusal_while_gpus_are_free_gets_time() {
+    let mut story = refused();
+    for _ in 0..5 {
+        story.step();
+        assert_eq!(
+            story.phase(),
+            Some(Phase::WaitingForReady),
+            "GPUs are free: {}",
+            story.reason()
+        );
+    }
+    // The scheduler came round; it does not look any further.
+    story.unschedulable = false;
+    story.until(Phase::Benchmarking);
+    assert_eq!(story.status().run.map(|run| run.resizes), Some(0));
+}
+
+#[test]
+fn a_worker_that_got_its_gpu_while_it_was_looked_at_lost_nothing() {
+    let mut story = refused();
+    story.free = 2;
+    story.step();
+    let run = Run::new(&story.object, &story.settings);
+    let mut seen = story.observe(&machine::needs(&run).parts);
+    // Both are still refused in the list of pods, and served in the newer list of claims.
+    let pods = seen
+        .pods
+        .present()
+        .cloned()
+        .unwrap_or_default()
+        .into_iter()
+        .map(|mut pod| {
+            let status = pod.status.get_or_insert_default();
+            status.resource_claim_statuses = Some(vec![PodResourceClaimStatus {
+                name: "gpu".into(),
+                resource_claim_name: pod.metadata.name.clone(),
+            }]);
+            pod.metadata.namespace = Some("other".into());
+            pod
+        });
+    seen.pods = Seen::Present(pods.collect());
+    let of_others = || ClaimBuilder::named("held").holds("n1", "gpu-0");
+    let given = |name: &str, gpu: &str| ClaimBuilder::named(name).holds("n1", gpu);
+    let cluster = Cluster::of_gpus(3).claim(of_others());
+    seen.inventory = Seen::Present(
+        cluster
+            .claim(given("w0", "gpu-1"))
+            .claim(given("w1", "gpu-2"))
+            .inventory(),
+    );
+    let phase = |seen: &Observed| machine::decide(&run, seen, story.now).status.phase;
+    assert_eq!(phase(&seen), Some(Phase::WaitingForReady));
+
+    let cluster = Cluster::of_gpus(3).claim(of_others().holds("n1", "gpu-2"));
+    seen.inventory = Seen::Present(cluster.inventory());
+    assert_eq!(phase(&seen), Some(Phase::Sizing), "one of two is really left without");
+}
+
+#[test]
+fn what_cannot_be_read_is_no_lost_race() {
+    let mut story = refused();
+    story.free = 1;
+    story.step();
+    let run = Run::new(&story.object, &story.settings);
+    let needs = machine::needs(&run);
+    assert!(needs.parts.contains(&Need::Inventory));
+    for unread in [Seen::NotAsked, Seen::Unknown("403".into())] {
+        let mut seen = story.observe(&needs.parts);
+        seen.inventory = unread;
+        let decision = machine::decide(&run, &seen, story.now);
+        assert_eq!(decision.status.phase, Some(Phase::WaitingForReady));
+    }
+}
+
+#[test]
+fn the_gpus_are_confirmed_once_before_the_deployment_counts_as_ready() {
+    let mut story = Story::new();
+    story.until(Phase::WaitingForReady);
+    story.step();
+    assert_eq!(story.reason(), "CheckingGPUs");
+    assert!(counts_gpus(&story));
+    story.step();
+    assert!(!counts_gpus(&story), "and not again with every probe");
+    let plan = story.status().placement.expect("a plan");
+    let devices: Vec<_> = plan
+        .devices
+        .iter()
+        .map(|device| (device.name.as_str(), device.uuid.as_deref()))
+        .collect();
+    assert_eq!(devices, [("gpu-0", Some("GPU-0")), ("gpu-1", Some("GPU-1"))]);
+    story.until(Phase::Benchmarking);
+}
+
+#[test]
+fn a_gpu_that_somebody_else_holds_too_is_not_measured() {
+    let mut story = Story::new();
+    story.until(Phase::WaitingForReady);
+    story.shared_gpu = true;
+    story.until(Phase::Completed);
+    assert_eq!(
+        (story.verdict(), story.reason()),
+        (Some(Verdict::Error), "PlacementBroken".into())
+    );
+    let message = story.status().message.unwrap_or_default();
+    assert!(
+        message.contains("gpu-1") && message.contains("other/second"),
+        "{message}"
+    );
+}
+
+#[test]
+fn no_trial_starts_on_the_wrong_node() {
+    let mut story = Story::new();
+    story.until(Phase::Benchmarking);
+    story.wrong_node = true;
+    story.step();
+    assert_eq!(
+        (story.verdict(), story.reason()),
+        (Some(Verdict::Error), "PlacementBroken".into())
+    );
+}
+
+#[test]
+fn a_worker_that_came_to_another_gpu_is_confirmed_before_the_next_trial_and_the_run_goes_on() {
+    let mut story = moved();
+    story.step();
+    assert_eq!(
+        (story.phase(), story.reason()),
+        (Some(Phase::WaitingForReady), "CheckingGPUs".into())
+    );
+    let message = story.status().message.unwrap_or_default();
+    assert!(message.contains("w1") && message.contains("gpu-1"), "{message}");
+    assert!(counts_gpus(&story));
+    story.until(Phase::Benchmarking);
+    assert_eq!(story.status().trials.len(), 1, "what was measured stays");
+    assert_eq!(story.status().placement.expect("a plan").devices[1].name, "gpu-1");
+    story.until(Phase::Completed);
+    assert_eq!(story.verdict(), Some(Verdict::Passed));
+}
+
+#[test]
+fn a_gpu_that_belongs_to_somebody_else_too_ends_the_run_between_trials_with_what_was_measured() {
+    let mut story = moved();
+    story.shared_gpu = true;
+    story.until(Phase::Completed);
+    assert_eq!(
+        (story.verdict(), story.reason()),
+        (Some(Verdict::Error), "PlacementBroken".into())
+    );
+    assert_eq!(story.status().trials.len(), 1);
+    assert!(story.saved.is_some());
+}
+
+#[test]
+fn a_gpu_lost_between_trials_is_not_sized_again() {
+    let mut story = moved();
+    story.step();
+    story.unschedulable = true;
+    story.pods_age = 3;
+    story.free = 1;
+    story.until(Phase::Completed);
+    assert_eq!(
+        (story.verdict(), story.reason()),
+        (Some(Verdict::Error), "LostRace".into()),
+        "trials of two deployments are not trials of one"
+    );
+    assert!(story.saved.is_some());
+}

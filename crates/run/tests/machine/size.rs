@@ -1,0 +1,133 @@
+//! A status stays small with every list at its longest and every text at its largest.
+
+use perfval_api::{
+    Comparison, DeviceStatus, Finding, GateResult, GateStatus, HistoryEntry, PassedRun, Phase, Severity, TimelineEntry,
+    TrialOutcome, TrialStatus, WorkerLoad, WorkerStatus,
+};
+use perfval_run::status;
+use perfval_verdict::diagnosis::cause::Cause;
+
+use super::story::Story;
+
+#[test]
+fn the_largest_status_fits() {
+    let mut story = Story::new();
+    story.until(Phase::Benchmarking);
+    let text = "ö".repeat(512);
+    let now = story.now;
+    let mut largest = story.status();
+    largest.message = Some(text.clone());
+    let finding = |cause: Cause| Finding {
+        cause: cause.as_str().into(),
+        severity: Severity::Warning,
+        evidence: text[..400].to_owned(),
+        remedy: cause.remedy().into(),
+    };
+    largest.diagnosis = Cause::ALL.map(finding).into();
+    for condition in &mut largest.conditions {
+        condition.message.clone_from(&text);
+    }
+    let gate = |n: usize| GateStatus {
+        name: format!("a-gate-with-a-long-name-{n}"),
+        observed: Some("110847.123".into()),
+        threshold: "1000000000".into(),
+        effective: "999999999.999".into(),
+        result: GateResult::Missed,
+        margin_percent: Some("-1000000.25".into()),
+    };
+    largest.gates = (0..32).map(gate).collect();
+    let load = |n: usize| WorkerLoad {
+        name: format!("pv-3f9a1c07-worker-859d48dcbf-{n:05}"),
+        served: Some(100_000),
+        requests_per_second: Some("1234.567".into()),
+        mean_in_flight: Some("1234.56".into()),
+        peak_in_flight: Some(1000),
+        seconds_per_request: Some("123.456".into()),
+        tokens_per_second: Some("110847.1".into()),
+        still_seconds: Some(600),
+        timeouts: Some(600),
+        peak_waiting: Some(1000),
+        peak_kv_percent: Some(100),
+    };
+    largest.workers = (0..16).map(load).collect();
+    let trial = |number: i64| TrialStatus {
+        number,
+        outcome: Some(TrialOutcome::Invalid),
+        throughput: Some("110847.123".into()),
+        ttft_p99_ms: Some("123456.789".into()),
+        errors: Some(100_000),
+        requests: Some(100_000),
+        started_at: now,
+        completed_at: Some(now),
+        causes: vec!["DeadWorkerBlackHole".into(), "RequestErrors".into()],
+    };
+    largest.trials = (1..=40).map(trial).collect();
+    largest.timeline = vec![
+        TimelineEntry {
+            phase: Phase::WaitingForReady,
+            started_at: now,
+            completed_at: Some(now)
+        };
+        32
+    ];
+    let entry = HistoryEntry {
+        run: 1_000_000,
+        verdict: None,
+        reason: "DeploymentRejected".into(),
+        throughput: Some("110847.123".into()),
+        ttft_p99_ms: Some("123456.789".into()),
+        environment: Some("0123456789ab".into()),
+        completed_at: now,
+    };
+    largest.history = vec![entry; 10];
+    largest.last_passed = largest.environment.clone().map(|environment| PassedRun {
+        run: 1,
+        throughput: Some("110847.123".into()),
+        ttft_p99_ms: Some("123456.789".into()),
+        environment,
+    });
+    largest.comparison = Some(Comparison {
+        run: 1,
+        throughput_percent: None,
+        ttft_p99_percent: None,
+        differs: vec![text[..160].to_owned(); 8],
+    });
+    let name = "pv-3f9a1c07-worker-859d48dcbf-hfh79";
+    if let Some(workload) = &mut largest.workload {
+        let uid = "e42ae774-0e01-41b2-bff3-f9a7a2eacaf1".to_owned();
+        let worker = WorkerStatus {
+            pod: name.into(),
+            uid,
+            restarts: 0,
+            address: Some("2001:db8:85a3::8a2e:370:7334".into()),
+            device: Some(format!("{name}/gpu-10")),
+        };
+        workload.workers = vec![worker; 16];
+    }
+    if let Some(placement) = &mut largest.placement {
+        let device = DeviceStatus {
+            pool: name.into(),
+            name: "gpu-10".into(),
+            uuid: Some(format!("GPU-{name}")),
+        };
+        placement.devices = vec![device; 16];
+    }
+
+    let size = |status: &_| serde_json::to_string(status).expect("JSON").len();
+    assert!(
+        size(&largest) > 32 * 1024,
+        "the largest status is not large: {}",
+        size(&largest)
+    );
+    let before = largest.clone();
+    status::fit(&mut largest);
+    assert!(size(&largest) < 32 * 1024, "{}", size(&largest));
+    assert_eq!(
+        (largest.trials.len(), &largest.gates, &largest.workload),
+        (40, &before.gates, &before.workload)
+    );
+
+    let mut small = story.status();
+    status::fit(&mut small);
+    assert_eq!(small, story.status(), "what fits is left alone");
+}

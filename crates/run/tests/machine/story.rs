@@ -1,0 +1,232 @@
+//! A run in a small world that does what it is told: effects change it, the next pass observes it.
+
+mod effects;
+mod observed;
+mod trials;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::core::ApiResource;
+use perfval_api::{PerfValidation, PerfValidationStatus, Phase, Verdict};
+use perfval_run::line::Contender;
+use perfval_run::observed::{Child, DynamoApi, Probe, ProbeAnswer};
+use perfval_run::{Decision, Run, Settings, machine};
+use perfval_sizing::Seen;
+use serde_json::{Value, json};
+
+/// What the next trial will show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Showing {
+    Fast,
+    Slow,
+    Starved,
+    Crash,
+    Hang,
+}
+
+/// One run and its world: a switch for everything that can go wrong in it. Fields are set by a test between steps.
+#[expect(clippy::struct_excessive_bools, reason = "each is one switch of the world")]
+pub struct Story {
+    pub object: PerfValidation,
+    pub now: DateTime<Utc>,
+    pub settings: Settings,
+    pub dynamo: Seen<DynamoApi>,
+    pub free: usize,
+    /// Pods with a GPU of a device plugin, on a node where one offers the same GPUs.
+    pub plugin_pods: Option<usize>,
+    pub unreadable: bool,
+    pub others: Vec<Contender>,
+    pub refused: Option<String>,
+    pub deployed: bool,
+    pub deployment_failed: bool,
+    pub workers_ready: bool,
+    pub restarts: i32,
+    pub pod_waiting: Option<&'static str>,
+    pub unschedulable: bool,
+    pub pods_age: i64,
+    pub shared_gpu: bool,
+    pub prepare_error: Option<&'static str>,
+    pub wrong_node: bool,
+    pub frontend_log: Option<&'static str>,
+    pub operator_says: &'static str,
+    pub probe: Probe,
+    pub answer: ProbeAnswer,
+    pub cache_job: Option<&'static str>,
+    pub showing: Showing,
+    pub trial_job: Option<i64>,
+    pub children: Vec<Child>,
+    pub stuck: bool,
+    pub logs_unreadable: bool,
+    pub saved: Option<String>,
+    pub saving_fails: bool,
+    pub log: Vec<Decision>,
+    pub gone: bool,
+}
+
+impl Story {
+    pub fn new() -> Self {
+        Self::with(json!({}))
+    }
+
+    /// A run whose spec is the usual one merged with `spec`.
+    pub fn with(spec: Value) -> Self {
+        let mut manifest = json!({
+            "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
+            "metadata": {"name": "run", "namespace": "perf", "uid": "u-1", "generation": 1},
+            "spec": {
+                "model": {"name": "m"}, "workload": {"image": "vllm-runtime:1.4.2"},
+                "placement": {"maxGPUs": 2},
+                "benchmark": {"image": "aiperf:0.13.0"},
+                "trials": {"rule": "Single", "max": 1},
+                "gates": [{"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "1000"}],
+            },
+        });
+        merge(&mut manifest["spec"], spec);
+        Self {
+            object: serde_json::from_value(manifest).expect("well-formed"),
+            now: DateTime::from_timestamp(1_790_000_000, 0).expect("well-formed"),
+            settings: Settings::default(),
+            dynamo: Seen::Present(DynamoApi {
+                resource: dgd_resource(),
+                operator_version: Some("1.4.2".into()),
+            }),
+            free: 8,
+            plugin_pods: None,
+            unreadable: false,
+            others: Vec::new(),
+            refused: None,
+            deployed: false,
+            deployment_failed: false,
+            workers_ready: true,
+            restarts: 0,
+            pod_waiting: None,
+            unschedulable: false,
+            pods_age: 200,
+            shared_gpu: false,
+            prepare_error: None,
+            wrong_node: false,
+            frontend_log: None,
+            operator_says: "words of the operator",
+            probe: Probe::Idle,
+            answer: ProbeAnswer::Completion("hello".into()),
+            cache_job: None,
+            showing: Showing::Fast,
+            trial_job: None,
+            children: Vec::new(),
+            stuck: false,
+            logs_unreadable: false,
+            saved: None,
+            saving_fails: false,
+            log: Vec::new(),
+            gone: false,
+        }
+    }
+
+    pub fn status(&self) -> PerfValidationStatus {
+        self.object.status.clone().unwrap_or_default()
+    }
+
+    pub fn phase(&self) -> Option<Phase> {
+        self.status().phase
+    }
+
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.status().verdict
+    }
+
+    pub fn reason(&self) -> String {
+        self.status().reason.unwrap_or_default()
+    }
+
+    fn uid(&self) -> &str {
+        self.object.metadata.uid.as_deref().unwrap_or_default()
+    }
+
+    pub fn id(&self) -> String {
+        self.status().run.map(|run| run.id).unwrap_or_default()
+    }
+
+    pub fn wait(&mut self, seconds: i64) -> &mut Self {
+        self.now += TimeDelta::seconds(seconds);
+        self
+    }
+
+    pub fn spec(&mut self, change: Value) -> &mut Self {
+        let mut spec = serde_json::to_value(&self.object.spec).expect("well-formed");
+        merge(&mut spec, change);
+        self.object.spec = serde_json::from_value(spec).expect("well-formed");
+        self.object.metadata.generation = self.object.metadata.generation.map(|generation| generation + 1);
+        self
+    }
+
+    pub fn annotate(&mut self, key: &str, value: Option<&str>) -> &mut Self {
+        let annotations = self.object.metadata.annotations.get_or_insert_default();
+        match value {
+            Some(value) => drop(annotations.insert(key.into(), value.into())),
+            None => drop(annotations.remove(key)),
+        }
+        self
+    }
+
+    pub fn delete(&mut self) -> &mut Self {
+        self.object.metadata.deletion_timestamp = Some(Time(k8s_openapi::jiff::Timestamp::UNIX_EPOCH));
+        self
+    }
+
+    /// One pass, one second later.
+    pub fn step(&mut self) -> Decision {
+        self.wait(1);
+        let decision = self.decide();
+        self.object.status = Some(decision.status.clone());
+        for effect in decision.effects.clone() {
+            self.act(effect);
+        }
+        self.log.push(decision.clone());
+        decision
+    }
+
+    /// From now on the endpoint gives this answer.
+    pub fn answers(&mut self, answer: ProbeAnswer) -> &mut Self {
+        self.answer = answer;
+        self.probe = Probe::Idle;
+        self
+    }
+
+    /// What a pass would decide now.
+    pub fn decide(&self) -> Decision {
+        let run = Run::new(&self.object, &self.settings);
+        machine::decide(&run, &self.observe(&machine::needs(&run).parts), self.now)
+    }
+
+    /// Steps until the phase is reached.
+    pub fn until(&mut self, phase: Phase) -> &mut Self {
+        for _ in 0..80 {
+            if self.phase() == Some(phase) {
+                return self;
+            }
+            self.step();
+        }
+        panic!("{phase:?} not reached: {:?} {}", self.phase(), self.reason());
+    }
+}
+
+fn dgd_resource() -> ApiResource {
+    ApiResource {
+        group: "nvidia.com".into(),
+        version: "v1beta1".into(),
+        api_version: "nvidia.com/v1beta1".into(),
+        kind: "DynamoGraphDeployment".into(),
+        plural: "dynamographdeployments".into(),
+    }
+}
+
+fn merge(base: &mut Value, change: Value) {
+    match (base, change) {
+        (Value::Object(base), Value::Object(change)) => {
+            for (key, value) in change {
+                merge(base.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (base, change) => *base = change,
+    }
+}

@@ -1,0 +1,61 @@
+//! Effects change the world, unless a switch of it says otherwise.
+
+use perfval_api::meta;
+use perfval_run::observed::{Child, ChildKind, ChildRef, Probe};
+use perfval_run::{Effect, names};
+
+use super::Story;
+
+impl Story {
+    pub(super) fn act(&mut self, effect: Effect) {
+        let id = self.id();
+        match effect {
+            Effect::EnsureFinalizer => self.object.metadata.finalizers = Some(vec![meta::FINALIZER.into()]),
+            Effect::ReleaseFinalizer => self.gone = true,
+            Effect::CreateClaimTemplate(_) => self.child(ChildKind::ClaimTemplate, &names::deployment(&id)),
+            Effect::CreateWorkersService(_) => self.child(ChildKind::Service, &names::workers_service(&id)),
+            Effect::CreateDeployment(_) => {
+                self.deployed = true;
+                self.child(ChildKind::Deployment, &names::deployment(&id));
+            }
+            Effect::CreateCacheClaim(_) => {}
+            Effect::CreateCacheJob(_) => self.cache_job = self.cache_job.or(Some("Complete")),
+            Effect::CreateTrialJob(_) => {
+                self.trial_job = self.status().trials.last().map(|trial| trial.number);
+                let name = names::trial_job(&id, self.trial_job.unwrap_or(0));
+                self.child(ChildKind::Job, &name);
+            }
+            Effect::Probe(_) => self.probe = Probe::Answered(self.answer.clone()),
+            Effect::SaveResults(map) => {
+                if !self.saving_fails {
+                    self.saved = Some(perfval_run::build::results_sha256(&map));
+                }
+            }
+            Effect::Delete(child) => {
+                if !self.stuck {
+                    self.children.retain(|existing| existing.id != child);
+                    self.deployed &= child.kind != ChildKind::Deployment;
+                }
+            }
+            Effect::DeleteSelf => {
+                self.delete();
+            }
+        }
+    }
+
+    fn child(&mut self, kind: ChildKind, name: &str) {
+        let id = ChildRef {
+            kind,
+            name: name.into(),
+            uid: format!("uid-{name}"),
+        };
+        if !self.children.iter().any(|child| child.id == id) {
+            self.children.push(Child {
+                id,
+                deleting: false,
+                run: self.id(),
+                ours: true,
+            });
+        }
+    }
+}

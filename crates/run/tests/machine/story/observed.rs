@@ -1,0 +1,166 @@
+//! What a pass observes of the world: its inventory, the deployment, pods, claims and events.
+
+use chrono::TimeDelta;
+use kube::core::DynamicObject;
+use perfval_run::observed::{Admission, LogRequest, Need, PodLog};
+use perfval_run::{Observed, names};
+use perfval_sizing::Seen;
+use perfval_sizing::inventory::Inventory;
+use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder};
+use serde_json::json;
+
+use super::Story;
+use super::trials::job;
+
+impl Story {
+    pub fn observe(&self, needs: &std::collections::BTreeSet<Need>) -> Observed {
+        let mut seen = Observed::default();
+        for need in needs {
+            match need {
+                Need::Dynamo => {
+                    seen.dynamo = self.dynamo.clone();
+                    seen.kubernetes = Some("v1.36.4".into());
+                }
+                Need::StorageClasses => {
+                    let fast = json!({"metadata": {"name": "fast"}, "provisioner": "p"});
+                    seen.storage_classes = Seen::Present(vec![serde_json::from_value(fast).expect("well-formed")]);
+                }
+                Need::OtherRuns => seen.other_runs = Seen::Present(self.others.clone()),
+                Need::Inventory => seen.inventory = self.inventory(),
+                Need::Children => seen.children = Seen::Present(self.children.clone()),
+                Need::Deployment => seen.deployment = self.deployment(),
+                Need::DryRun => {
+                    seen.dry_run = Seen::Present(self.refused.clone().map_or(Admission::Accepted, Admission::Rejected));
+                }
+                Need::Workload if self.unreadable => {
+                    seen.pods = Seen::Unknown("GET pods: 403".into());
+                    seen.claims = Seen::Unknown("GET claims: 403".into());
+                }
+                Need::Workload => {
+                    seen.pods = Seen::Present(self.pods());
+                    seen.claims = Seen::Present(self.claims());
+                    seen.pod_events = Seen::Present(self.events());
+                    seen.pod_logs = self.frontend_log.map(frontend_log).into_iter().collect();
+                }
+                Need::Probe => seen.probe = self.probe.clone(),
+                Need::Trial => seen.trial = Seen::Present(self.trial()),
+                Need::Results => self.results(&mut seen),
+                Need::CacheJob => seen.cache_job = self.cache_job.map_or(Seen::Absent, |end| Seen::Present(job(end))),
+            }
+        }
+        seen
+    }
+
+    fn inventory(&self) -> Seen<Inventory> {
+        if self.unreadable {
+            return Seen::Unknown("GET resourceslices: 403".into());
+        }
+        let held = (self.free..8).fold(ClaimBuilder::named("held"), |claim, n| {
+            claim.holds("n1", &format!("gpu-{n}"))
+        });
+        let mut cluster = Cluster::of_gpus(8).claim(held);
+        if self.shared_gpu {
+            cluster = cluster.claim(ClaimBuilder::named("second").holds("n1", "gpu-1"));
+        }
+        if let Some(pods) = self.plugin_pods {
+            cluster = cluster.node(NodeBuilder::named("n1").offers("nvidia.com/gpu", "8"));
+            let pod = |n: usize| PodBuilder::on("n1", &format!("train-{n}")).requests("nvidia.com/gpu", "1");
+            cluster = (0..pods).map(pod).fold(cluster, Cluster::pod);
+        }
+        Seen::Present(cluster.inventory())
+    }
+
+    fn deployment(&self) -> Seen<DynamicObject> {
+        if self.unreadable {
+            return Seen::Unknown("GET dynamographdeployments: timed out".into());
+        }
+        if !self.deployed {
+            return Seen::Absent;
+        }
+        let ready = i64::from(self.workers_ready && !self.unschedulable);
+        Seen::Present(serde_json::from_value(json!({
+            "apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment",
+            "metadata": {"name": names::deployment(&self.id()), "namespace": "perf", "generation": 1,
+                "ownerReferences": [{"apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation", "name": "run", "uid": self.uid(), "controller": true}]},
+            "status": {"observedGeneration": 1, "state": if self.deployment_failed { "failed" } else { "successful" },
+                "conditions": [{"type": "Ready", "status": "True", "reason": "r", "message": self.operator_says}],
+                "components": {"frontend": {"readyReplicas": ready}, "worker": {"readyReplicas": ready * 2}}},
+        })).expect("well-formed"))
+    }
+
+    fn pods(&self) -> Vec<k8s_openapi::api::core::v1::Pod> {
+        if !self.deployed {
+            return Vec::new();
+        }
+        let pod = |name: &str, component: &str| {
+            let ready = if self.workers_ready && !self.unschedulable {
+                "True"
+            } else {
+                "False"
+            };
+            let created = (self.now - TimeDelta::seconds(self.pods_age)).to_rfc3339();
+            let mut conditions = vec![json!({"type": "Ready", "status": ready})];
+            if self.unschedulable && component == "worker" {
+                conditions.push(
+                    json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+                    "message": "cannot allocate all claims", "lastTransitionTime": created}),
+                );
+            }
+            let state = match self.pod_waiting {
+                Some(reason) => json!({"waiting": {"reason": reason, "message": "manifest unknown"}}),
+                None if self.prepare_error.is_some() => json!({"waiting": {"reason": "ContainerCreating"}}),
+                None => json!({"running": {}}),
+            };
+            let node = if self.wrong_node { "n2" } else { "n1" };
+            serde_json::from_value(json!({
+                "metadata": {"name": name, "uid": format!("uid-{name}"), "creationTimestamp": created,
+                    "labels": {"perfvalidation.dev/run": self.id(), "perfvalidation.dev/component": component}},
+                "spec": {"nodeName": node, "containers": []},
+                "status": {"conditions": conditions, "containerStatuses": [{"name": "main", "image": "i", "imageID": "sha256:1",
+                    "ready": true, "restartCount": if self.pod_waiting.is_some() { 5 } else { self.restarts }, "state": state}]},
+            })).expect("well-formed")
+        };
+        vec![pod("frontend", "frontend"), pod("w0", "worker"), pod("w1", "worker")]
+    }
+
+    fn claims(&self) -> Vec<k8s_openapi::api::resource::v1::ResourceClaim> {
+        let claim = |n: usize| {
+            serde_json::from_value(json!({
+            "metadata": {"name": format!("c{n}"), "namespace": "perf",
+                "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": format!("w{n}"), "uid": format!("uid-w{n}")}]},
+            "spec": {"devices": {"requests": []}},
+            "status": {"allocation": {"devices": {"results": [
+                {"request": "gpu", "driver": "gpu.nvidia.com", "pool": "n1", "device": format!("gpu-{n}")}]}}}})).expect("well-formed")
+        };
+        if self.deployed && !self.unschedulable {
+            (0..2).map(claim).collect()
+        } else {
+            Vec::new()
+        }
+    }
+
+    fn events(&self) -> Vec<perfval_run::observed::PodEvent> {
+        self.prepare_error
+            .map(|message| perfval_run::observed::PodEvent {
+                pod: "w0".into(),
+                pod_uid: "uid-w0".into(),
+                reason: "FailedPrepareDynamicResources".into(),
+                message: message.into(),
+                last_seen: Some(self.now),
+            })
+            .into_iter()
+            .collect()
+    }
+}
+
+fn frontend_log(text: &str) -> PodLog {
+    let of = LogRequest {
+        pod: "frontend".into(),
+        container: "main".into(),
+        previous: false,
+    };
+    PodLog {
+        of,
+        text: Seen::Present(text.into()),
+    }
+}

@@ -1,0 +1,234 @@
+//! What a run tells of itself: causes before a benchmark, the order of conditions, events that say what to do, history.
+
+use perfval_api::{Phase, Severity, Verdict, condition, meta};
+use perfval_run::observed::ProbeAnswer;
+use serde_json::json;
+
+use super::story::{Showing, Story};
+
+fn causes(story: &Story) -> Vec<(String, Severity)> {
+    let findings = story.status().diagnosis;
+    findings
+        .into_iter()
+        .map(|finding| (finding.cause, finding.severity))
+        .collect()
+}
+
+/// At `WaitingForReady`, every component ready, the endpoint refusing; the frontend's log says `log`.
+fn silent(log: &'static str) -> Story {
+    let mut story = Story::new();
+    story.answer = ProbeAnswer::Refused(404, "Model not found".into());
+    story.until(Phase::WaitingForReady);
+    story.frontend_log = Some(log);
+    // The GPUs are confirmed, then it counts as ready.
+    story.step();
+    story.step();
+    story
+}
+
+#[test]
+fn a_panic_of_the_frontends_discovery_ends_the_run_early() {
+    let mut story = silent("Unfold must not be polled after it returned Poll::Ready(None)");
+    for _ in 0..6 {
+        story.step();
+    }
+    assert_eq!(
+        story.phase(),
+        Some(Phase::WaitingForReady),
+        "it may only be slow to see its workers"
+    );
+    story.wait(10).step();
+    assert_eq!(story.verdict(), Some(Verdict::Error));
+    assert_eq!(story.reason(), "DiscoveryPanic");
+    assert_eq!(causes(&story), [("DiscoveryPanic".to_owned(), Severity::Error)]);
+}
+
+#[test]
+fn a_model_that_the_frontend_cannot_add_is_waited_for_and_forgotten_once_it_serves() {
+    let log = "Error adding model from discovery error=\"401 Unauthorized\"";
+    let mut story = silent(log);
+    story.wait(20);
+    story.step();
+    story.step();
+    assert_eq!(story.phase(), Some(Phase::WaitingForReady));
+    assert_eq!(story.reason(), "ModelAddFailed");
+    assert_eq!(causes(&story), [("ModelAddFailed".to_owned(), Severity::Warning)]);
+
+    let mut heals = silent(log);
+    heals.wait(20);
+    heals.step();
+    heals.step();
+    heals.answers(ProbeAnswer::Completion("hello".into()));
+    heals.until(Phase::Benchmarking);
+    let left = causes(&heals);
+    assert_eq!(
+        left,
+        [("ColdStart".to_owned(), Severity::Info)],
+        "only that it took long"
+    );
+
+    story.wait(4000).step();
+    assert_eq!(
+        (story.verdict(), story.reason().as_str()),
+        (Some(Verdict::Error), "ModelAddFailed")
+    );
+    assert_eq!(causes(&story), [("ModelAddFailed".to_owned(), Severity::Error)]);
+}
+
+#[test]
+fn the_first_completion_is_timed_and_only_a_long_one_is_told() {
+    let mut quick = Story::new();
+    quick.until(Phase::Benchmarking);
+    let seconds = quick
+        .status()
+        .workload
+        .and_then(|workload| workload.first_completion_seconds);
+    assert!(seconds.is_some_and(|seconds| seconds < 20), "{seconds:?}");
+    assert_eq!(causes(&quick), [], "a healthy run names no cause");
+
+    let mut cold = Story::new();
+    cold.answer = ProbeAnswer::Empty;
+    cold.until(Phase::WaitingForReady).step();
+    cold.step();
+    cold.wait(41);
+    cold.answers(ProbeAnswer::Completion("hello".into()));
+    cold.until(Phase::Benchmarking);
+    let status = cold.status();
+    let seconds = status
+        .workload
+        .as_ref()
+        .and_then(|workload| workload.first_completion_seconds);
+    assert!(seconds.is_some_and(|seconds| seconds >= 41), "{seconds:?}");
+    assert_eq!(causes(&cold), [("ColdStart".to_owned(), Severity::Info)]);
+    cold.until(Phase::Completed);
+    assert_eq!(cold.verdict(), Some(Verdict::Passed), "it has no effect");
+}
+
+#[test]
+fn a_queue_that_does_not_exist_is_not_waited_for() {
+    let mut story = Story::new();
+    story.until(Phase::WaitingForReady);
+    story.deployment_failed = true;
+    story.operator_says = "failed to determine kai-scheduler queue for pv";
+    story.step();
+    assert_eq!(
+        (story.verdict(), story.reason().as_str()),
+        (Some(Verdict::Error), "DeploymentFailed")
+    );
+    assert_eq!(causes(&story), [("QueueMissing".to_owned(), Severity::Error)]);
+}
+
+#[test]
+fn every_error_with_a_known_obstacle_shows_it_with_its_remedy() {
+    let mut story = Story::with(json!({"workload": {"image": "v:1.6.1"}}));
+    story.until(Phase::Completed);
+    assert_eq!(
+        (story.verdict(), story.reason().as_str()),
+        (Some(Verdict::Error), "VersionSkew")
+    );
+    let status = story.status();
+    assert_eq!(status.diagnosis[0].cause, "VersionSkew");
+    let events: Vec<_> = story.log.iter().flat_map(|decision| &decision.notices).collect();
+    let told = events
+        .iter()
+        .find(|event| event.reason == "VersionSkew" && event.action == "Diagnose");
+    let told = told.expect("an event");
+    assert!(
+        told.warning
+            && told
+                .note
+                .ends_with(&format!("what to do: {}", status.diagnosis[0].remedy)),
+        "{told:?}"
+    );
+
+    let mut saturated = Story::new();
+    saturated.free = 0;
+    saturated.until(Phase::Sizing).step();
+    saturated.wait(4000).step();
+    assert_eq!(saturated.reason(), "Saturated");
+    assert_eq!(causes(&saturated), [("InsufficientGPUs".to_owned(), Severity::Error)]);
+}
+
+#[test]
+fn conditions_stand_in_the_order_of_the_story() {
+    let mut story = Story::new();
+    story.showing = Showing::Slow;
+    story.until(Phase::Completed);
+    let status = story.status();
+    let names: Vec<&str> = status
+        .conditions
+        .iter()
+        .map(|condition| condition.type_.as_str())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            condition::PREREQUISITES_MET,
+            condition::PLACED,
+            condition::WORKLOAD_READY,
+            condition::ENDPOINT_READY,
+            condition::PASSED,
+            condition::CLEANED_UP,
+            condition::COMPLETE,
+            condition::READY,
+            condition::RECONCILING,
+            condition::STALLED,
+        ]
+    );
+    let message = |name: &str| {
+        let found = status.conditions.iter().find(|condition| condition.type_ == name);
+        found.map(|condition| condition.message.clone()).unwrap_or_default()
+    };
+    assert!(
+        message(condition::PREREQUISITES_MET).starts_with("asked: m on up to 2 GPUs"),
+        "{status:?}"
+    );
+    assert!(
+        message(condition::PLACED).starts_with("2 of 8 GPUs on n1 (NVIDIA H100"),
+        "{status:?}"
+    );
+    let passed = message(condition::PASSED);
+    assert!(
+        passed.starts_with("throughput 900 tok/s, 10 % below 1000") && passed.len() <= 200,
+        "{passed}"
+    );
+}
+
+#[test]
+fn a_rerun_is_compared_with_the_last_passed_run_of_its_environment() {
+    let mut story = Story::new();
+    story.until(Phase::Completed);
+    let first = story.status();
+    assert_eq!(first.comparison, None);
+    let environment = first.environment.clone().expect("an environment");
+    assert_eq!(environment.gpu_product.as_deref(), Some("NVIDIA H100 80GB HBM3"));
+    assert_eq!(environment.gpus, Some(2));
+    assert!(environment.gpu_driver.is_some(), "{environment:?}");
+    assert!(
+        environment.digest.is_some() && environment.aiperf.is_some(),
+        "{environment:?}"
+    );
+
+    story.annotate(meta::RERUN, Some("again"));
+    story.showing = Showing::Slow;
+    story.step();
+    story.until(Phase::Completed);
+    let second = story.status();
+    assert_eq!(second.history[0].environment, environment.digest);
+    let comparison = second.comparison.clone().expect("a comparison");
+    assert_eq!(
+        (comparison.run, comparison.throughput_percent.as_deref()),
+        (1, Some("-55"))
+    );
+    let message = second.message.clone().unwrap_or_default();
+    assert!(message.contains("against run 1: tok/s -55 %"), "{message}");
+
+    // Another concurrency is another measurement: what differs is said, and no number.
+    story.spec(json!({"benchmark": {"concurrencyPerGPU": 64}}));
+    story.showing = Showing::Fast;
+    story.step();
+    story.until(Phase::Completed);
+    let third = story.status().comparison.expect("a comparison");
+    assert_eq!((third.run, third.throughput_percent), (1, None));
+    assert!(third.differs[0].starts_with("settings "), "{:?}", third.differs);
+}

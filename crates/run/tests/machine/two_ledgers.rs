@@ -1,0 +1,73 @@
+//! A node whose GPUs claims and a device plugin give out at once.
+
+use perfval_api::{Phase, Verdict};
+use perfval_run::observed::Need;
+use perfval_run::{Run, machine};
+use serde_json::json;
+
+use super::story::Story;
+
+fn on_a_dual_node(allocation: &str) -> Story {
+    let mut story = Story::with(json!({ "placement": { "allocation": allocation } }));
+    story.plugin_pods = Some(0);
+    story
+}
+
+#[test]
+fn nobody_chooses_such_a_node_by_itself() {
+    let mut story = on_a_dual_node("Auto");
+    story.until(Phase::Completed);
+    assert_eq!(
+        (story.verdict(), story.reason()),
+        (Some(Verdict::Error), "MixedAllocation".to_owned())
+    );
+}
+
+#[test]
+fn an_explicit_choice_measures_there() {
+    let mut story = on_a_dual_node("DRA");
+    story.until(Phase::Completed);
+    assert_eq!(story.verdict(), Some(Verdict::Passed));
+}
+
+#[test]
+fn a_pod_of_the_other_way_ends_the_run() {
+    for phase in [Phase::WaitingForReady, Phase::Benchmarking] {
+        let mut story = on_a_dual_node("DRA");
+        story.until(phase);
+        story.plugin_pods = Some(1);
+        story.until(Phase::Completed);
+        assert_eq!(
+            (story.verdict(), story.reason()),
+            (Some(Verdict::Error), "MixedAllocation".to_owned()),
+            "{phase:?}"
+        );
+        let message = story.status().message.unwrap_or_default();
+        assert!(
+            message.contains("pod other/train-0 got nvidia.com/gpu of n1"),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn only_such_a_node_is_watched() {
+    let watched = |mut story: Story| {
+        story.until(Phase::Benchmarking);
+        let run = Run::new(&story.object, &story.settings);
+        machine::needs(&run).parts.contains(&Need::Inventory)
+    };
+    assert!(watched(on_a_dual_node("DRA")));
+    assert!(!watched(Story::new()));
+}
+
+#[test]
+fn while_nobody_can_say_no_trial_counts() {
+    let mut story = on_a_dual_node("DRA");
+    story.until(Phase::Benchmarking);
+    story.unreadable = true;
+    for _ in 0..20 {
+        story.step();
+    }
+    assert_eq!((story.phase(), story.verdict()), (Some(Phase::Benchmarking), None));
+}

@@ -1,0 +1,102 @@
+//! Runs that wait: for what is not gone, for what cannot be read, and for their time to be over.
+
+use Phase::{Benchmarking, CleaningUp, Completed, Sizing, WaitingForReady};
+use Verdict::Passed;
+use perfval_api::{Phase, Verdict, meta};
+use perfval_run::Effect;
+use serde_json::json;
+
+use super::moments::at;
+use super::story::Story;
+
+#[test]
+fn a_deleted_object_is_released_once_everything_is_gone() {
+    let mut story = at(Benchmarking);
+    story.step();
+    story.delete();
+    story.stuck = true;
+    for _ in 0..10 {
+        story.step();
+    }
+    story.wait(4000).step();
+    assert!(!story.gone, "the finalizer holds while something may exist");
+    assert!(story.log.iter().any(|decision| {
+        decision
+            .notices
+            .iter()
+            .any(|notice| notice.reason == "TeardownUnconfirmed")
+    }));
+    story.stuck = false;
+    for _ in 0..5 {
+        story.step();
+    }
+    assert!(story.gone);
+}
+
+#[test]
+fn a_wait_that_never_ends_is_not_a_hot_loop() {
+    let mut story = at(Benchmarking);
+    story.delete();
+    story.stuck = true;
+    for _ in 0..5 {
+        story.step();
+    }
+    story.wait(4000).step();
+    let told = |decision: &perfval_run::Decision| {
+        decision
+            .notices
+            .iter()
+            .filter(|notice| notice.reason == "TeardownUnconfirmed")
+            .count()
+    };
+    let later = story.step();
+    assert!(
+        later.recheck >= Some(std::time::Duration::from_secs(1)),
+        "{:?}",
+        later.recheck
+    );
+    assert_eq!(story.log.iter().map(told).sum::<usize>(), 1, "told once");
+}
+
+#[test]
+fn what_is_kept_for_a_post_mortem_outlives_its_time() {
+    let mut story = Story::with(json!({"ttlSecondsAfterFinished": 60}));
+    story.annotate(meta::NO_CLEANUP, Some("true"));
+    story.until(Completed);
+    assert_eq!(story.wait(600).step().effects, []);
+}
+
+#[test]
+fn a_trial_read_after_a_long_outage_still_counts() {
+    let mut story = Story::with(json!({"trials": {"rule": "Sequential", "max": 8}}));
+    story.until(Benchmarking);
+    story.step();
+    story.step();
+    story.wait(4000).step();
+    assert_eq!(story.phase(), Some(Benchmarking), "{}", story.reason());
+    story.until(Completed);
+    assert_eq!(story.verdict(), Some(Passed));
+}
+
+#[test]
+fn an_unknown_read_moves_no_phase() {
+    for phase in [Sizing, WaitingForReady, Benchmarking, CleaningUp] {
+        let mut story = at(phase);
+        story.unreadable = true;
+        if phase == CleaningUp {
+            story.object.status.as_mut().unwrap().verdict = None;
+        }
+        for _ in 0..5 {
+            story.step();
+        }
+        assert_eq!(story.phase(), Some(phase), "{}", story.reason());
+    }
+}
+
+#[test]
+fn a_finished_object_deletes_itself_after_its_time() {
+    let mut story = Story::with(json!({"ttlSecondsAfterFinished": 60}));
+    story.until(Completed);
+    assert!(!story.step().effects.contains(&Effect::DeleteSelf));
+    assert!(story.wait(60).step().effects.contains(&Effect::DeleteSelf));
+}

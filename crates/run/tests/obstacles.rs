@@ -1,0 +1,387 @@
+//! What keeps pods from serving, from the texts that real clusters print.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use k8s_openapi::api::core::v1::Pod;
+use perfval_run::diagnosis::log::{clean, silence, wanted};
+use perfval_run::diagnosis::obstacle::{Obstacle, Response};
+use perfval_run::diagnosis::pods::trouble;
+use perfval_run::observed::{LogRequest, PodEvent, PodLog};
+use perfval_run::{Run, Settings};
+use perfval_sizing::Seen;
+use serde_json::{Value, json};
+
+const RUN: &str = "01234567";
+
+fn now() -> DateTime<Utc> {
+    DateTime::from_timestamp(1_790_000_000, 0).expect("well-formed")
+}
+
+/// A worker that was created ten minutes ago.
+fn worker(status: Value) -> Pod {
+    component("worker", status)
+}
+
+fn component(name: &str, status: Value) -> Pod {
+    let created = (now() - TimeDelta::minutes(10)).to_rfc3339();
+    let mut pod = json!({
+        "metadata": {"name": name, "uid": "uid-1", "creationTimestamp": created,
+            "labels": {"perfvalidation.dev/run": RUN, "perfvalidation.dev/component": name}},
+        "spec": {"containers": []},
+    });
+    pod["status"] = status;
+    serde_json::from_value(pod).expect("well-formed")
+}
+
+fn container(restarts: i32, state: &Value, last: &Value) -> Value {
+    json!({"containerStatuses": [{"name": "main", "image": "vllm-runtime:1.6.1", "imageID": "", "ready": false,
+        "restartCount": restarts, "state": state, "lastState": last}]})
+}
+
+fn crashed(restarts: i32) -> Pod {
+    worker(container(
+        restarts,
+        &json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s restarting failed container"}}),
+        &json!({"terminated": {"exitCode": 1, "reason": "Error"}}),
+    ))
+}
+
+fn event(message: &str) -> Vec<PodEvent> {
+    vec![PodEvent {
+        pod: "worker".into(),
+        pod_uid: "uid-1".into(),
+        reason: "FailedPrepareDynamicResources".into(),
+        message: message.into(),
+        last_seen: Some(now()),
+    }]
+}
+
+fn log(pod: &str, text: &str) -> Vec<PodLog> {
+    let of = LogRequest {
+        pod: pod.into(),
+        container: "main".into(),
+        previous: pod == "worker",
+    };
+    vec![PodLog {
+        of,
+        text: Seen::Present(text.into()),
+    }]
+}
+
+fn found(pod: &Pod, events: &[PodEvent], logs: &[PodLog]) -> Option<(Obstacle, String)> {
+    trouble([pod], events, logs, now()).map(|trouble| (trouble.obstacle, trouble.evidence))
+}
+
+/// vLLM 0.9 to 0.31, as users reported them; Dynamo's own lines around them.
+const NO_GPU: &str = "INFO 06-18 10:13:10 [__init__.py:244] No platform detected, vLLM is running on UnspecifiedPlatform
+Traceback (most recent call last):
+  File \"/opt/dynamo/venv/lib/python3.12/site-packages/vllm/config/device.py\", line 54, in __post_init__
+    raise RuntimeError(
+RuntimeError: Failed to infer device type, please set the environment variable `VLLM_LOGGING_LEVEL=DEBUG` to turn on verbose logging to help debug the issue.
+";
+const MEMORY_TAKEN: &str = "ERROR 06-30 13:53:19 [core.py:515] EngineCore failed to start.
+ERROR 06-30 13:53:19 [core.py:515] Traceback (most recent call last):
+(EngineCore_DP0 pid=17374) ERROR 06-30 13:53:19 [core.py:718] ValueError: Free memory on device (3.22/79.1 GiB) on startup is less than desired GPU memory utilization (0.9, 71.2 GiB). Decrease GPU memory utilization or reduce GPU memory used by other processes.
+RuntimeError: Engine core initialization failed. See root cause above.
+vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.
+";
+const ENGINE_DEAD: &str = "2026-10-30T10:00:00.1Z ERROR engine_monitor._check_engine_health: vLLM AsyncLLM health check failed: EngineCore encountered an issue.
+2026-10-30T10:00:00.2Z  INFO engine_monitor: Initiating Dynamo Runtime shutdown.
+";
+/// Dynamo 1.4.2, asked for a mode that it does not know.
+const BAD_MODE: &str = "                   [--tokenizer {default,fastokens}]
+                   [--trust-remote-code | --no-trust-remote-code]
+__main__.py: error: argument --router-mode: invalid choice: 'bogus' (choose from 'round-robin', 'random', 'power-of-two', 'kv', 'direct', 'least-loaded', 'device-aware-weighted')
+";
+/// Dynamo 1.4.2, without the model.
+const NO_MODEL: &str = "  File \"/opt/dynamo/dynamo/mocker/main.py\", line 216, in launch_workers
+    engine_config = await make_engine(runtime, entrypoint_args)
+                    ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+Exception: Model snapshots for 'lab/none' not found in cache
+";
+const PANIC: &str = "2026-03-13T08:00:00.1Z  INFO dynamo_llm::http::service: chat endpoints enabled
+\x1b[31mthread 'tokio-runtime-worker' panicked\x1b[0m at /usr/local/cargo/registry/src/index.crates.io/futures-util-0.3.31/src/stream/unfold.rs:62:9:
+Unfold must not be polled after it returned Poll::Ready(None)
+note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace
+";
+const ADD_FAILED: &str = r#"{"time":"2026-07-02T08:00:00Z","level":"ERROR","target":"dynamo_llm::discovery::watcher","message":"Error adding model from discovery","error":"/home/dynamo/.cache/huggingface/hub/models--m/snapshots/1/config.json is 29464 bytes, exceeds cap 29431","model_name":"m"}
+"#;
+/// Dynamo 1.4.2, colours and all: the tokenizer is not the one that the worker announced.
+const CHECKSUM: &str = "\x1b[2m2026-11-21T13:17:40.440950Z\x1b[0m \x1b[31mERROR\x1b[0m \x1b[2mdynamo_llm::discovery::watcher\x1b[0m\x1b[2m:\x1b[0m Error adding model from discovery \x1b[3mmodel_name\x1b[0m\x1b[2m=\x1b[0m\"lab/nowhere\" \x1b[3mnamespace\x1b[0m\x1b[2m=\x1b[0m\"dynamo\" \x1b[3merror\x1b[0m\x1b[2m=\x1b[0m\"checksum mismatch for http://127.0.0.1:19103/v1/metadata/dynamo/backend/generate/lab_nowhere/_base/tokenizer.json: expected blake3:4e7cf634e09857c93207c605b04df894d0e23c5a7999673d896a6ab97020760c, got blake3:bfc824ac7a0f27e57bc54c16f010310dd82278ef2ded70f7c61a14bd899f6c93\"\n";
+const NO_INSTANCES: &str = "2026-10-30T10:00:00Z DEBUG dynamo_runtime::discovery::kube: KubeDiscoveryClient::list returning 0 instances for query=AllEndpoints
+2026-10-30T10:00:05Z DEBUG dynamo_runtime::discovery::kube: KubeDiscoveryClient::list returning 0 instances for query=AllEndpoints
+";
+
+#[test]
+fn claims_that_cannot_be_prepared_are_told_apart() {
+    let prepare = |words: &str| {
+        format!(
+            "Failed to prepare dynamic resources: prepare dynamic resources: NodePrepareResources failed for ResourceClaim c: {words}"
+        )
+    };
+    let cases = [
+        (
+            "error preparing devices for claim ns/c:uid: unable to create CDI spec file for claim: failed to write spec: \
+             invalid CDI Spec: failed add device \"uid-gpu-1\": invalid device, empty device edits",
+            Obstacle::StaleDRAPlugin,
+        ),
+        (
+            "DRA driver gpu.nvidia.com is not registered",
+            Obstacle::DRAPluginMissing,
+        ),
+        (
+            "requested device gpu-1 is already allocated to different claim 0b1e",
+            Obstacle::DoubleAllocated,
+        ),
+        (
+            "prepare devices failed: allocatable not found for device \"gpu-9\"",
+            Obstacle::LostRace,
+        ),
+        ("error acquiring prep/unprep lock", Obstacle::ClaimPrepareFailed),
+    ];
+    let pod = worker(container(
+        0,
+        &json!({"waiting": {"reason": "ContainerCreating"}}),
+        &json!({}),
+    ));
+    for (words, obstacle) in cases {
+        let (named, evidence) = found(&pod, &event(&prepare(words)), &[]).expect(words);
+        assert_eq!(named, obstacle, "{words}");
+        assert!(
+            evidence.starts_with("pod worker: ") && evidence.contains(words),
+            "{evidence}"
+        );
+    }
+    let running = worker(container(0, &json!({"running": {}}), &json!({})));
+    assert_eq!(
+        found(&running, &event(&prepare("x")), &[]),
+        None,
+        "it was prepared since"
+    );
+}
+
+#[test]
+fn the_schedulers_words_tell_missing_gpus_from_the_rest() {
+    let unscheduled = |words: &str| {
+        let since = (now() - TimeDelta::minutes(1)).to_rfc3339();
+        worker(
+            json!({"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+            "message": words, "lastTransitionTime": since}]}),
+        )
+    };
+    let cases = [
+        (
+            "0/1 nodes are available: 1 cannot allocate all claims. still not schedulable, preemption: 0/1",
+            Obstacle::InsufficientGPUs,
+        ),
+        (
+            "0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 2 node(s) didn't match Pod's node affinity",
+            Obstacle::InsufficientGPUs,
+        ),
+        (
+            "0/1 nodes are available: 1 Insufficient memory.",
+            Obstacle::Unschedulable,
+        ),
+        (
+            "0/1 nodes are available: 1 node(s) had untolerated taint {nvidia.com/gpu: present}.",
+            Obstacle::Unschedulable,
+        ),
+    ];
+    for (words, obstacle) in cases {
+        let (named, evidence) = found(&unscheduled(words), &[], &[]).expect(words);
+        assert_eq!((named, named.response()), (obstacle, Response::SizeAgain), "{words}");
+        assert!(evidence.contains(words), "{evidence}");
+    }
+}
+
+#[test]
+fn containers_that_do_not_start_are_told_apart() {
+    let waiting = |reason: &str, message: &str| {
+        worker(container(
+            0,
+            &json!({"waiting": {"reason": reason, "message": message}}),
+            &json!({}),
+        ))
+    };
+    let not_found =
+        "Back-off pulling image \"vllm-runtime:1.6.1\": ErrImagePull: failed to resolve reference: not found";
+    let cases = [
+        (waiting("ImagePullBackOff", not_found), Obstacle::ImagePull),
+        (
+            waiting(
+                "ErrImageNeverPull",
+                "Container image is not present with pull policy of Never",
+            ),
+            Obstacle::ImagePull,
+        ),
+        (
+            waiting("CreateContainerConfigError", "secret \"hf-token\" not found"),
+            Obstacle::ContainerConfigError,
+        ),
+        (
+            worker(container(
+                2,
+                &json!({"running": {}}),
+                &json!({"terminated": {"exitCode": 137, "reason": "OOMKilled"}}),
+            )),
+            Obstacle::OOMKilled,
+        ),
+    ];
+    for (pod, obstacle) in cases {
+        let (named, evidence) = found(&pod, &[], &[]).expect("a trouble");
+        assert_eq!((named, named.response()), (obstacle, Response::GiveUp), "{evidence}");
+    }
+    let network = waiting("ImagePullBackOff", "dial tcp: i/o timeout");
+    assert_eq!(found(&network, &[], &[]), None, "the network may come back");
+}
+
+#[test]
+fn a_crash_is_explained_by_its_log() {
+    let cases = [
+        (NO_GPU, Obstacle::NoGPUInContainer, "Failed to infer device type"),
+        (
+            MEMORY_TAKEN,
+            Obstacle::GPUMemoryTaken,
+            "Free memory on device (3.22/79.1 GiB)",
+        ),
+        (ENGINE_DEAD, Obstacle::EngineDead, "health check failed"),
+        (BAD_MODE, Obstacle::RouterModeUnsupported, "invalid choice: 'bogus'"),
+    ];
+    for (text, obstacle, line) in cases {
+        let (named, evidence) = found(&crashed(2), &[], &log("worker", text)).expect(line);
+        assert_eq!(named, obstacle);
+        assert!(
+            evidence.starts_with("pod worker, container main: crashes (exit code 1): ") && evidence.contains(line),
+            "{evidence}"
+        );
+        assert_eq!(found(&crashed(1), &[], &[]), None, "one crash is none");
+    }
+}
+
+#[test]
+fn any_other_crash_loop_quotes_the_line_that_tells_most() {
+    assert_eq!(
+        found(&crashed(2), &[], &log("worker", NO_MODEL)),
+        None,
+        "not yet a loop"
+    );
+    let (named, evidence) = found(&crashed(3), &[], &log("worker", NO_MODEL)).expect("a loop");
+    assert_eq!(named, Obstacle::CrashLoop);
+    assert!(
+        evidence
+            .ends_with("keeps crashing (exit code 1): Exception: Model snapshots for 'lab/none' not found in cache"),
+        "{evidence}"
+    );
+
+    let (_, evidence) = found(&crashed(3), &[], &log("worker", "one\nlast words\n\n")).expect("a loop");
+    assert!(evidence.ends_with("last words"), "{evidence}");
+    let unread = vec![PodLog {
+        text: Seen::Unknown("get the log: 500".into()),
+        ..log("worker", "").remove(0)
+    }];
+    assert_eq!(
+        found(&crashed(3), &[], &unread).map(|found| found.0),
+        Some(Obstacle::CrashLoop)
+    );
+}
+
+#[test]
+fn a_silent_frontend_is_explained_by_its_log() {
+    let cases = [
+        (PANIC.to_owned(), Obstacle::DiscoveryPanic, "Unfold must not be polled"),
+        (
+            ADD_FAILED.to_owned(),
+            Obstacle::ModelAddFailed,
+            "config.json is 29464 bytes",
+        ),
+        (
+            CHECKSUM.to_owned(),
+            Obstacle::ModelAddFailed,
+            "model_name=\"lab/nowhere\" namespace=\"dynamo\" error=\"checksum mismatch",
+        ),
+        (NO_INSTANCES.to_owned(), Obstacle::NoInstances, "returning 0 instances"),
+        (
+            format!("{NO_INSTANCES}{ADD_FAILED}"),
+            Obstacle::ModelAddFailed,
+            "adding model",
+        ),
+        (
+            PANIC.replace("polled after", "polled\nafter"),
+            Obstacle::DiscoveryPanic,
+            "Unfold must not be polled after",
+        ),
+    ];
+    let run = object(&json!({}));
+    for (text, obstacle, line) in cases {
+        let cleaned = clean(&Run::new(&run, &Settings::default()), &text);
+        assert!(!cleaned.contains('\x1b'), "{cleaned}");
+        let (named, quoted) = silence(&log("frontend", &cleaned)).expect(line);
+        assert_eq!(named, obstacle);
+        assert!(quoted.contains(line) && quoted.len() <= 240, "{quoted}");
+    }
+    assert_eq!(silence(&log("frontend", "INFO all is well")), None);
+}
+
+fn object(status: &Value) -> perfval_api::PerfValidation {
+    let mut object = json!({
+        "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
+        "metadata": {"name": "run", "namespace": "perf", "uid": "u-1", "generation": 1},
+        "spec": {"model": {"name": "m"}, "workload": {"image": "vllm-runtime:1.6.1"}},
+        "status": {"observedGeneration": 1, "phase": "WaitingForReady", "run": {
+            "number": 1, "id": RUN, "trigger": "Created", "generation": 1, "startedAt": now().to_rfc3339()}},
+    });
+    for (key, value) in status.as_object().into_iter().flatten() {
+        object["status"][key] = value.clone();
+    }
+    serde_json::from_value(object).expect("well-formed")
+}
+
+#[test]
+fn logs_are_asked_for_only_where_something_is_wrong() {
+    let ready = json!({"conditions": [{"type": "Ready", "status": "True"}]});
+    let settings = Settings::default();
+    let asked = |status: Value, pods: &[Pod]| {
+        let object = object(&status);
+        let wanted = wanted(&Run::new(&object, &settings), pods);
+        wanted.into_iter().map(|of| (of.pod, of.previous)).collect::<Vec<_>>()
+    };
+    let well = [component("frontend", ready.clone()), worker(ready.clone())];
+    assert_eq!(asked(json!({}), &well), []);
+    assert_eq!(asked(json!({}), &[crashed(1)]), [], "one crash is none");
+    assert_eq!(asked(json!({}), &[crashed(2)]), [("worker".to_owned(), true)]);
+    let just_ended = worker(container(2, &json!({"terminated": {"exitCode": 1}}), &json!({})));
+    assert_eq!(asked(json!({}), &[just_ended]), [("worker".to_owned(), false)]);
+    assert_eq!(asked(json!({"phase": "CleaningUp"}), &[crashed(3)]), []);
+
+    for reason in ["EndpointNotReady", "ModelAddFailed"] {
+        let silent = json!({"conditions": [{"type": "EndpointReady", "status": "False", "reason": reason,
+            "message": "", "lastTransitionTime": now().to_rfc3339()}]});
+        assert_eq!(asked(silent, &well), [("frontend".to_owned(), false)], "{reason}");
+    }
+    let many: Vec<Pod> = (0..8).map(|_| crashed(2)).collect();
+    assert_eq!(asked(json!({}), &many).len(), 4, "eight workers crash for one reason");
+}
+
+#[test]
+fn every_obstacle_has_a_name_an_explanation_and_a_remedy_of_its_own() {
+    let mut words: Vec<&str> = Obstacle::ALL.iter().map(|obstacle| obstacle.as_str()).collect();
+    words.dedup();
+    assert_eq!(words.len(), Obstacle::ALL.len());
+    for obstacle in Obstacle::ALL {
+        let finding = obstacle.finding("evidence");
+        assert_eq!(
+            (finding.cause.as_str(), finding.evidence.as_str()),
+            (obstacle.as_str(), "evidence")
+        );
+        assert!(
+            !obstacle.seen().is_empty() && !obstacle.why().is_empty(),
+            "{obstacle:?}"
+        );
+        assert!(
+            !finding.remedy.is_empty() && !finding.remedy.ends_with('.'),
+            "{obstacle:?}"
+        );
+        if let Some(behind) = Obstacle::behind(obstacle.reason()) {
+            assert_eq!(behind.reason(), obstacle.reason(), "{obstacle:?}");
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! One node: how many GPUs a run could have there, or what stands against it.
+
+use perfval_api::{AllocationMode, DeviceStatus, PerfValidationSpec, PlacementStatus};
+
+use super::devices::{NodeDevices, attribute, count};
+use super::dra::Dra;
+use super::namespace::Namespace;
+use super::node::{ineligible, says_it_has_gpus, tolerations};
+use super::plugin::{self, PluginGpus};
+use super::pods::PodsByNode;
+use super::report::{NodeReport, Obstacle, Taken};
+use super::room::room;
+use super::{DEVICE_PLUGIN, DRA, separation, two_ledgers};
+use crate::OtherRun;
+use crate::inventory::{Attribute, Inventory, Node, PodUse};
+
+/// Everything that a node is judged by.
+pub struct World<'a> {
+    pub dra: Dra<'a>,
+    pub pods: PodsByNode<'a>,
+    /// What the namespace says of workers that ask for claims.
+    pub by_claims: Namespace,
+    /// What it says of workers that ask a device plugin.
+    pub by_plugin: Namespace,
+    pub spec: &'a PerfValidationSpec,
+    pub busy: &'a [OtherRun],
+}
+
+/// The GPUs of a node, as the one who gives them out counts them.
+enum Gpus<'a> {
+    ByClaims {
+        devices: NodeDevices<'a>,
+        /// CEL that the claims carry beside their class.
+        selectors: Vec<String>,
+    },
+    ByPlugin(PluginGpus),
+}
+
+impl<'a> World<'a> {
+    /// The cluster as a run of this spec sees it; `pods` are those of the inventory.
+    pub fn of(
+        inventory: &'a Inventory,
+        pods: &'a [PodUse],
+        spec: &'a PerfValidationSpec,
+        busy: &'a [OtherRun],
+    ) -> Self {
+        Self {
+            dra: Dra::read(inventory, &spec.placement),
+            pods: PodsByNode::of(pods),
+            by_claims: Namespace::read(inventory, spec, true),
+            by_plugin: Namespace::read(inventory, spec, false),
+            spec,
+            busy,
+        }
+    }
+
+    /// What a node offers, and what stands against it.
+    pub fn report(&self, node: &Node) -> NodeReport {
+        let counted = self.count(node);
+        let mut report = NodeReport {
+            node: node.name.to_string(),
+            ..NodeReport::default()
+        };
+        if let Ok(gpus) = &counted {
+            report.allocation = Some(gpus.allocation());
+            (report.total, report.free) = (gpus.total(), gpus.free());
+            report.taken = gpus.taken(&self.dra);
+        }
+        report.obstacle = match counted.err() {
+            Some(Obstacle::NoGpus) => Some(Obstacle::NoGpus),
+            uncounted => ineligible(node, self.spec)
+                .or_else(|| self.held_by_run(node))
+                .or(uncounted)
+                .or_else(|| self.too_few(&report))
+                .or_else(|| self.fill(&mut report, node)),
+        };
+        report
+    }
+
+    /// The plan of a run on a node without obstacle.
+    pub fn plan(&self, node: &Node, report: &NodeReport) -> Option<PlacementStatus> {
+        let gpus = self.count(node).ok()?;
+        let max = self.spec.placement.max_gpus.map_or(i64::MAX, i64::from);
+        let plan = PlacementStatus {
+            node: report.node.clone(),
+            allocation: gpus.allocation().to_owned(),
+            gpus: report.usable.min(max),
+            node_gpus: report.total,
+            neighbours: self.neighbours(node),
+            tolerations: tolerations(node, self.spec),
+            ..PlacementStatus::default()
+        };
+        Some(match gpus {
+            Gpus::ByClaims { devices, selectors } => PlacementStatus {
+                selectors,
+                ..described(plan, &devices)
+            },
+            Gpus::ByPlugin(_) => PlacementStatus {
+                product: node.label("nvidia.com/gpu.product").map(str::to_owned),
+                driver_version: node.label("nvidia.com/cuda.driver-version.full").map(str::to_owned),
+                ..plan
+            },
+        })
+    }
+
+    fn count(&self, node: &Node) -> Result<Gpus<'a>, Obstacle> {
+        let plugin = plugin::count(node, &self.spec.placement.resource_name, self.pods.on(node));
+        let unsettled = self.dra.unsettled(node);
+        let has_devices = self.dra.has_gpus(node);
+        if !has_devices && plugin.is_none() && unsettled.is_none() && !says_it_has_gpus(node) {
+            return Err(Obstacle::NoGpus);
+        }
+        if let Some(unsettled) = unsettled {
+            return Err(unsettled);
+        }
+        let resource = || self.spec.placement.resource_name.clone();
+        match (has_devices, plugin, self.spec.placement.allocation) {
+            (true, Some(_), AllocationMode::Auto) => {
+                Err(self.two_ledgers("turn one of them off, or name the other one in placement.allocation"))
+            }
+            (true, Some(_), AllocationMode::DevicePlugin) if self.dra.holder_on(node).is_some() => {
+                Err(self.two_ledgers("claims hold GPUs of it, and a pod of the device plugin may get the same ones"))
+            }
+            (true, plugin, AllocationMode::Auto | AllocationMode::Dra) => self.count_devices(node, plugin.is_some()),
+            (true, None, AllocationMode::DevicePlugin) => Err(Obstacle::OnlyByClaims { resource: resource() }),
+            (_, Some(gpus), AllocationMode::DevicePlugin) | (false, Some(gpus), AllocationMode::Auto) => {
+                Ok(Gpus::ByPlugin(gpus))
+            }
+            (false, Some(_), AllocationMode::Dra) => Err(Obstacle::OnlyByPlugin { resource: resource() }),
+            (false, None, _) => Err(Obstacle::NothingPublished { resource: resource() }),
+        }
+    }
+
+    fn count_devices(&self, node: &Node, plugin_too: bool) -> Result<Gpus<'a>, Obstacle> {
+        let resource = &self.spec.placement.resource_name;
+        let users = two_ledgers::users(self.pods.on(node), resource);
+        if let Some(pod) = users.first().filter(|_| !plugin_too) {
+            let pod = pod.name.to_string();
+            let resource = resource.clone();
+            return Err(Obstacle::LeftByPlugin { pod, resource });
+        }
+        let devices = two_ledgers::without_those_of(self.dra.devices(node)?, &users, resource)
+            .map_err(|fault| self.two_ledgers(&fault))?;
+        if devices.all().next().is_none() {
+            let class = self.spec.placement.device_class_name.clone();
+            return Err(Obstacle::NotOfClass { class });
+        }
+        let selectors = separation::selectors(&devices)?;
+        Ok(Gpus::ByClaims { devices, selectors })
+    }
+
+    fn two_ledgers(&self, fault: &str) -> Obstacle {
+        Obstacle::TwoLedgers {
+            resource: self.spec.placement.resource_name.clone(),
+            fault: fault.to_owned(),
+        }
+    }
+
+    /// Pods that have GPUs of a node the other way, where there are two ways.
+    fn neighbours(&self, node: &Node) -> Option<Vec<String>> {
+        let resource = &self.spec.placement.resource_name;
+        let pods = self.pods.on(node);
+        let both = self.dra.has_gpus(node) && plugin::count(node, resource, pods).is_some();
+        let users = || two_ledgers::users(pods, resource);
+        both.then(|| users().iter().map(|pod| pod.name.to_string()).collect())
+    }
+
+    fn held_by_run(&self, node: &Node) -> Option<Obstacle> {
+        let here = self.busy.iter().filter(|other| *other.node == *node.name);
+        let run = here.map(|other| &other.name).min()?.clone();
+        Some(Obstacle::HeldByRun { run })
+    }
+
+    fn too_few(&self, report: &NodeReport) -> Option<Obstacle> {
+        let min = i64::from(self.spec.placement.min_gpus);
+        let never = report.taken.iter().filter(|taken| taken.why.is_for_good());
+        let never: i64 = never.map(|taken| taken.gpus).sum();
+        if report.total < min {
+            Some(Obstacle::TooFew)
+        } else if report.total - never < min {
+            Some(Obstacle::NotWhole)
+        } else if report.free < min {
+            Some(Obstacle::NotEnoughFree)
+        } else {
+            None
+        }
+    }
+
+    /// Counts the workers for which there is room beside the free GPUs.
+    fn fill(&self, report: &mut NodeReport, node: &Node) -> Option<Obstacle> {
+        let namespace = match report.allocation {
+            Some(DRA) => &self.by_claims,
+            _ => &self.by_plugin,
+        };
+        let min = i64::from(self.spec.placement.min_gpus);
+        let room = room(node, self.pods.on(node), &namespace.pods, self.spec);
+        if room.workers < min {
+            return Some(Obstacle::NoRoom {
+                resource: room.short_of,
+                workers: room.workers,
+            });
+        }
+        if let Some(forbidden) = namespace.forbids(min) {
+            return Some(forbidden);
+        }
+        report.usable = report.free.min(room.workers).min(namespace.workers());
+        None
+    }
+}
+
+impl Gpus<'_> {
+    fn allocation(&self) -> &'static str {
+        match self {
+            Self::ByClaims { .. } => DRA,
+            Self::ByPlugin(_) => DEVICE_PLUGIN,
+        }
+    }
+
+    fn total(&self) -> i64 {
+        match self {
+            Self::ByClaims { devices, .. } => count(devices.free.len() + devices.taken.len()),
+            Self::ByPlugin(gpus) => gpus.total,
+        }
+    }
+
+    fn free(&self) -> i64 {
+        match self {
+            Self::ByClaims { devices, .. } => count(devices.free.len()),
+            Self::ByPlugin(gpus) => gpus.free,
+        }
+    }
+
+    fn taken(&self, dra: &Dra<'_>) -> Vec<Taken> {
+        match self {
+            Self::ByClaims { devices, .. } => devices.tally(dra.busy()),
+            Self::ByPlugin(gpus) => gpus.taken.clone(),
+        }
+    }
+}
+
+/// Adds what the slices tell about the devices that the workers will probably get.
+fn described(plan: PlacementStatus, devices: &NodeDevices<'_>) -> PlacementStatus {
+    let chosen = &devices.free[..usize::try_from(plan.gpus).unwrap_or_default().min(devices.free.len())];
+    let distinct = |name: &str| {
+        let mut values: Vec<&str> = chosen
+            .iter()
+            .filter_map(|(id, device)| attribute(id, device, name))
+            .filter_map(Attribute::text)
+            .collect();
+        values.sort_unstable();
+        values.dedup();
+        (!values.is_empty()).then(|| values.join(", "))
+    };
+    PlacementStatus {
+        product: distinct("productName"),
+        driver_version: distinct("driverVersion"),
+        devices: chosen
+            .iter()
+            .map(|(id, device)| DeviceStatus {
+                pool: id.pool.to_owned(),
+                name: id.device.to_owned(),
+                uuid: attribute(id, device, "uuid")
+                    .and_then(Attribute::string)
+                    .map(str::to_owned),
+            })
+            .collect(),
+        ..plan
+    }
+}

@@ -1,0 +1,48 @@
+//! What sizing reads of a cluster, reduced to what it counts.
+//!
+//! A cluster of 5,000 GPU nodes lists half a gigabyte of JSON. Every page of a list is reduced at once, and texts that
+//! repeat (nodes, drivers, attribute names) are held once.
+
+mod amounts;
+mod claim;
+mod dump;
+mod interned;
+mod node;
+mod pod;
+mod slice;
+
+use k8s_openapi::api::core::v1::{LimitRange, ResourceQuota};
+use k8s_openapi::api::resource::v1::DeviceClass;
+
+pub use amounts::Amounts;
+pub use claim::{ClaimUse, HeldDevice};
+pub use dump::{Dump, DumpError, Saved};
+pub use interned::Interned;
+pub use node::Node;
+pub use pod::PodUse;
+pub use slice::{Attribute, Consumption, Counter, Device, Slice, Taint, Target};
+
+use crate::Seen;
+
+/// What sizing counts, read in this order; claims last, so that holders are never older than devices.
+#[derive(Clone, Debug, Default)]
+pub struct Inventory {
+    /// Our `DeviceClass`; absent: "no DRA here" or "half installed".
+    pub device_class: Seen<DeviceClass>,
+    /// `ResourceSlices` of all drivers; absent: the API is not served.
+    pub slices: Seen<Vec<Slice>>,
+    /// `DeviceTaintRules` as raw JSON of any version; absent: the kind is not served, so there are none.
+    pub taint_rules: Seen<Vec<serde_json::Value>>,
+    /// Nodes.
+    pub nodes: Seen<Vec<Node>>,
+    /// Pods of all namespaces that take room on a node.
+    pub pods: Seen<Vec<PodUse>>,
+    /// `ResourceQuotas` of the run's namespace.
+    pub quotas: Seen<Vec<ResourceQuota>>,
+    /// `LimitRanges` of the run's namespace.
+    pub limit_ranges: Seen<Vec<LimitRange>>,
+    /// Devices that KAI's scheduler has promised to pods and not yet written into their claims; absent: KAI is not there.
+    pub promises: Seen<Vec<ClaimUse>>,
+    /// `ResourceClaims` of all namespaces that hold devices.
+    pub claims: Seen<Vec<ClaimUse>>,
+}

@@ -1,0 +1,341 @@
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{self, LimitRange, Pod, ResourceQuota};
+use k8s_openapi::api::resource::v1::DeviceClass;
+use kube::ResourceExt as _;
+use kube::core::DynamicObject;
+use perfval_api::PerfValidationStatus;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{ClaimUse, Interned, Inventory, Node, PodUse, Slice};
+use crate::resource_api::AsV1;
+use crate::{OtherRun, Seen, holds_node};
+
+/// Kinds that sizing reads, and how `kubectl get` calls them. Those of the second list may well be missing in a cluster.
+const NEEDED: [(&str, &str); 2] = [("Node", "nodes"), ("Pod", "pods")];
+const OPTIONAL: [(&str, &str); 8] = [
+    ("ResourceSlice", "resourceslices"),
+    ("ResourceClaim", "resourceclaims"),
+    ("DeviceClass", "deviceclasses"),
+    ("DeviceTaintRule", "devicetaintrules"),
+    ("PerfValidation", "perfvalidations"),
+    ("ResourceQuota", "resourcequotas"),
+    ("LimitRange", "limitranges"),
+    ("BindRequest", "bindrequests.scheduling.run.ai"),
+];
+
+/// Objects of a cluster that were saved before, in any order.
+#[derive(Debug, Default)]
+pub struct Dump {
+    interned: Interned,
+    classes: Vec<DeviceClass>,
+    slices: Vec<Slice>,
+    taint_rules: Vec<Value>,
+    nodes: Vec<Node>,
+    pods: Vec<PodUse>,
+    quotas: Vec<ResourceQuota>,
+    limit_ranges: Vec<LimitRange>,
+    promises: Vec<ClaimUse>,
+    claims: Vec<ClaimUse>,
+    /// Objects by kind; a kind whose typed list is empty is there with none.
+    found: BTreeMap<String, usize>,
+    /// The first pod that uses a claim.
+    claim_user: Option<String>,
+    runs: Vec<OtherRun>,
+}
+
+/// What saved objects tell.
+#[derive(Debug)]
+pub struct Saved {
+    /// The cluster as sizing reads it.
+    pub inventory: Inventory,
+    /// Nodes that runs hold.
+    pub busy: Vec<OtherRun>,
+    /// What a person should know of how it was read.
+    pub notes: Vec<String>,
+}
+
+/// Why saved objects tell nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum DumpError {
+    /// Something that is no Kubernetes object.
+    #[error("{0:?} is no Kubernetes object: give what `kubectl get -o yaml` printed")]
+    NotAnObject(String),
+    /// An object that its kind does not allow.
+    #[error("{kind} {name} cannot be read: {why}")]
+    Malformed {
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
+        /// Why not.
+        why: serde_json::Error,
+    },
+    /// A kind that every cluster has, or that others refer to, is not among the objects.
+    #[error("there is no {kind} in it{why}: save it again with `kubectl get {}`", all())]
+    Missing {
+        /// The kind.
+        kind: &'static str,
+        /// Why there must be one.
+        why: String,
+    },
+}
+
+/// What `kubectl get` is to print: everything that sizing reads and every cluster serves.
+fn all() -> String {
+    let kinds: Vec<&str> = NEEDED.iter().chain(&OPTIONAL[..3]).map(|(_, plural)| *plural).collect();
+    format!("{} -A -o yaml", kinds.join(","))
+}
+
+impl Dump {
+    /// Adds an object, or all objects of a list.
+    pub fn add(&mut self, object: Value) -> Result<(), DumpError> {
+        let Some(kind) = object["kind"].as_str().map(str::to_owned) else {
+            return Err(DumpError::NotAnObject(object.to_string().chars().take(80).collect()));
+        };
+        let Value::Object(mut fields) = object else {
+            return Ok(());
+        };
+        match (kind.strip_suffix("List"), fields.remove("items")) {
+            (Some(of), Some(Value::Array(items))) => self.add_list(of, items),
+            (_, items) => {
+                fields.extend(items.map(|items| ("items".to_owned(), items)));
+                self.add_one(&kind, Value::Object(fields))
+            }
+        }
+    }
+
+    /// The items of a typed list, as from `kubectl get --raw`, do not tell their kind.
+    fn add_list(&mut self, kind: &str, items: Vec<Value>) -> Result<(), DumpError> {
+        if !kind.is_empty() {
+            self.found.entry(kind.to_owned()).or_default();
+        }
+        items.into_iter().try_for_each(|mut item| {
+            if item["kind"].is_null() && item.is_object() && !kind.is_empty() {
+                item["kind"] = kind.into();
+            }
+            self.add(item)
+        })
+    }
+
+    fn add_one(&mut self, kind: &str, object: Value) -> Result<(), DumpError> {
+        *self.found.entry(kind.to_owned()).or_default() += 1;
+        match kind {
+            "Node" => self
+                .nodes
+                .push(Node::read(&read::<v1::Node>(kind, object)?, &mut self.interned)),
+            "Pod" => self.add_pod(&read(kind, object)?),
+            "ResourceSlice" => {
+                let AsV1(slice) = read(kind, object)?;
+                self.slices.push(Slice::read(&slice, &mut self.interned));
+            }
+            "ResourceClaim" => {
+                let AsV1(claim) = read(kind, object)?;
+                self.claims.extend(ClaimUse::read(&claim, &mut self.interned));
+            }
+            "DeviceClass" => {
+                let AsV1(class) = read(kind, object)?;
+                self.classes.push(class);
+            }
+            "DeviceTaintRule" => self.taint_rules.push(object),
+            "ResourceQuota" => self.quotas.push(read(kind, object)?),
+            "LimitRange" => self.limit_ranges.push(read(kind, object)?),
+            "BindRequest" => {
+                let request: DynamicObject = read(kind, object)?;
+                let promised = ClaimUse::promised(&request, &mut self.interned);
+                self.promises.extend(promised.map_err(|why| DumpError::Malformed {
+                    kind: kind.to_owned(),
+                    name: request.name_any(),
+                    why,
+                })?);
+            }
+            "PerfValidation" => self.runs.extend(holder(&object)),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn add_pod(&mut self, pod: &Pod) {
+        let used = PodUse::read(pod, &mut self.interned);
+        let asks = pod.spec.as_ref().and_then(|spec| spec.resource_claims.as_ref());
+        if self.claim_user.is_none() && asks.is_some_and(|claims| !claims.is_empty()) {
+            self.claim_user = used
+                .as_ref()
+                .map(|_| format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any()));
+        }
+        self.pods.extend(used);
+    }
+
+    /// What the objects tell sizing by a class, for a run in a namespace. `kubectl` does not tell a kind that it was not asked for from one without
+    /// objects: where the objects themselves refer to one, its absence is an error.
+    pub fn finish(self, class: &str, namespace: &str) -> Result<Saved, DumpError> {
+        let missing = |kind: &str| !self.found.contains_key(kind);
+        if let Some((kind, _)) = NEEDED.into_iter().find(|(kind, _)| missing(kind)) {
+            let why = String::new();
+            return Err(DumpError::Missing { kind, why });
+        }
+        if let Some(pod) = self.claim_user.as_ref().filter(|_| missing("ResourceClaim")) {
+            return Err(DumpError::Missing {
+                kind: "ResourceClaim",
+                why: format!(", and the pod {pod} uses one"),
+            });
+        }
+        let notes = self.notes();
+        let named = |known: &DeviceClass| known.metadata.name.as_deref() == Some(class);
+        let inventory = Inventory {
+            device_class: self.classes.into_iter().find(named).map_or(Seen::Absent, Seen::Present),
+            slices: Seen::Present(self.slices),
+            taint_rules: Seen::Present(self.taint_rules),
+            nodes: Seen::Present(self.nodes),
+            pods: Seen::Present(self.pods),
+            quotas: Seen::Present(in_namespace(self.quotas, namespace)),
+            limit_ranges: Seen::Present(in_namespace(self.limit_ranges, namespace)),
+            promises: Seen::Present(self.promises),
+            claims: Seen::Present(self.claims),
+        };
+        Ok(Saved {
+            inventory,
+            busy: self.runs,
+            notes,
+        })
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let absent: Vec<&str> = OPTIONAL
+            .iter()
+            .filter(|(kind, _)| !self.found.contains_key(*kind))
+            .map(|(_, plural)| *plural)
+            .collect();
+        let known = |kind: &str| NEEDED.iter().chain(&OPTIONAL).any(|(known, _)| *known == kind);
+        let ignored: Vec<String> = self
+            .found
+            .iter()
+            .filter(|(kind, _)| !known(kind))
+            .map(|(kind, count)| format!("{count} {kind}"))
+            .collect();
+        let absent = (!absent.is_empty()).then(|| {
+            format!(
+                "none of these is in it, and the cluster is taken to have none: {}",
+                absent.join(", ")
+            )
+        });
+        let ignored = (!ignored.is_empty()).then(|| format!("not needed and left alone: {}", ignored.join(", ")));
+        absent.into_iter().chain(ignored).collect()
+    }
+}
+
+fn in_namespace<K: kube::ResourceExt>(mut objects: Vec<K>, namespace: &str) -> Vec<K> {
+    objects.retain(|object| object.namespace().as_deref() == Some(namespace));
+    objects
+}
+
+/// The node of a run that holds one. Another version may have written the object; what cannot be read of it is not over.
+fn holder(object: &Value) -> Option<OtherRun> {
+    let node = object["status"]["placement"]["node"].as_str()?;
+    let status: Result<PerfValidationStatus, _> = serde_json::from_value(object["status"].clone());
+    if status.is_ok_and(|status| !holds_node(&status)) {
+        return None;
+    }
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+    Some(OtherRun {
+        name: format!("{}/{}", text("namespace"), text("name")),
+        node: node.to_owned(),
+    })
+}
+
+fn read<K: DeserializeOwned>(kind: &str, object: Value) -> Result<K, DumpError> {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    serde_json::from_value(object).map_err(|why| DumpError::Malformed {
+        kind: kind.to_owned(),
+        name,
+        why,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn node() -> Value {
+        json!({ "kind": "Node", "metadata": { "name": "n1" } })
+    }
+
+    fn pod() -> Value {
+        json!({ "kind": "Pod", "metadata": { "name": "p", "namespace": "ns" }, "spec": { "nodeName": "n1", "containers": [] } })
+    }
+
+    fn told(objects: &[Value]) -> Result<Saved, String> {
+        let mut dump = Dump::default();
+        for object in objects {
+            dump.add(object.clone()).map_err(|error| error.to_string())?;
+        }
+        dump.finish("gpu.nvidia.com", "perf").map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn lists_of_any_form_are_read() {
+        let typed = json!({ "kind": "PodList", "items": [{ "metadata": { "name": "q" }, "spec": { "nodeName": "n1", "containers": [] } }] });
+        let mixed =
+            json!({ "kind": "List", "items": [node(), pod(), { "kind": "Secret", "metadata": { "name": "s" } }] });
+        let claims = json!({ "kind": "ResourceClaimList", "items": [] });
+        let saved = told(&[mixed, typed, claims]).unwrap();
+        assert_eq!(saved.inventory.nodes.present().map(Vec::len), Some(1));
+        assert_eq!(saved.inventory.pods.present().map(Vec::len), Some(2));
+        assert_eq!(
+            saved.notes,
+            [
+                "none of these is in it, and the cluster is taken to have none: resourceslices, deviceclasses, \
+                 devicetaintrules, perfvalidations, resourcequotas, limitranges, bindrequests.scheduling.run.ai",
+                "not needed and left alone: 1 Secret",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_must_be_there_and_is_not_is_named() {
+        let mut with_claim = pod();
+        with_claim["spec"]["resourceClaims"] = json!([{ "name": "gpu", "resourceClaimName": "c" }]);
+        let rows = [
+            (
+                vec![pod()],
+                "there is no Node in it: save it again with `kubectl get nodes,pods,resourceslices,",
+            ),
+            (vec![node()], "there is no Pod in it"),
+            (
+                vec![node(), with_claim],
+                "no ResourceClaim in it, and the pod ns/p uses one",
+            ),
+            (vec![json!({ "apiVersion": "v1" })], "is no Kubernetes object"),
+            (vec![json!("kind: Node")], "is no Kubernetes object"),
+            (
+                vec![json!({ "kind": "Pod", "metadata": { "name": "p" }, "spec": 5 })],
+                "Pod p cannot be read",
+            ),
+        ];
+        for (objects, says) in rows {
+            let error = told(&objects).unwrap_err();
+            assert!(error.contains(says), "{error:?} does not say {says:?}");
+        }
+    }
+
+    #[test]
+    fn a_saved_run_holds_its_node_until_it_is_over() {
+        let run = |phase: &str| {
+            let status = json!({
+                "phase": phase, "placement": { "node": "n1", "allocation": "DRA", "gpus": 1, "nodeGPUs": 8 },
+                "conditions": [{
+                    "type": "CleanedUp", "status": "True", "reason": "r", "message": "", "lastTransitionTime": "2026-11-20T10:00:00Z",
+                }],
+            });
+            json!({ "kind": "PerfValidation", "metadata": { "name": "r", "namespace": "ns" }, "status": status })
+        };
+        let busy = |phase: &str| told(&[node(), pod(), run(phase)]).unwrap().busy.len();
+        assert_eq!(
+            (busy("Benchmarking"), busy("OfANewerVersion"), busy("Completed")),
+            (1, 1, 0)
+        );
+    }
+}

@@ -1,0 +1,276 @@
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::NodeSelector;
+use k8s_openapi::api::resource::v1::{self, DeviceAttribute, ResourceSlice};
+use perfval_api::quantity;
+use rust_decimal::Decimal;
+
+use super::Interned;
+
+/// A `ResourceSlice`: devices of one pool, or the counters that they share.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slice {
+    /// Its own name, which decides on the order in which the scheduler walks a pool.
+    pub name: Box<str>,
+    /// The driver.
+    pub driver: Arc<str>,
+    /// Name of the pool.
+    pub pool: Arc<str>,
+    /// Generation of the pool that this slice belongs to.
+    pub generation: i64,
+    /// Slices that the driver announces for the pool.
+    pub slice_count: i64,
+    /// The nodes that can use the devices.
+    pub target: Target,
+    /// Whether every device has a target of its own instead.
+    pub target_per_device: bool,
+    /// The devices.
+    pub devices: Box<[Device]>,
+    /// What devices of the pool take from one another.
+    pub shared_counters: Box<[Consumption]>,
+}
+
+/// Nodes that can use a device: exactly one of the three is set.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Target {
+    /// All of them.
+    pub all_nodes: bool,
+    /// The one of this name.
+    pub node_name: Option<Arc<str>>,
+    /// Those that match.
+    pub node_selector: Option<Box<NodeSelector>>,
+}
+
+/// A device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Device {
+    /// Its name in the pool.
+    pub name: Arc<str>,
+    /// Its attributes, sorted by name.
+    pub attributes: Box<[(Arc<str>, Attribute)]>,
+    /// Its capacities as quantities, sorted by name.
+    pub capacity: Box<[(Arc<str>, Arc<str>)]>,
+    /// Taints of its slice; `DeviceTaintRule`s are apart.
+    pub taints: Box<[Taint]>,
+    /// What it takes from the pool's counters.
+    pub consumes: Box<[Consumption]>,
+    /// Whether many claims can have it at once (`allowMultipleAllocations`).
+    pub shareable: bool,
+    /// Whether it is attached only after binding (`bindingConditions`).
+    pub binds_later: bool,
+    /// Its own target, in a slice that leaves it to the devices.
+    pub target: Option<Box<Target>>,
+}
+
+/// The value of an attribute.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Attribute {
+    /// Text.
+    String(Arc<str>),
+    /// Semantic version.
+    Version(Arc<str>),
+    /// Number.
+    Int(i64),
+    /// Truth.
+    Bool(bool),
+    /// A kind of value that is not known here.
+    Unknown,
+}
+
+/// A taint of a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taint {
+    /// Its key.
+    pub key: Arc<str>,
+    /// Its value.
+    pub value: Option<Arc<str>>,
+    /// `NoSchedule`, `NoExecute`, `None` or something newer.
+    pub effect: Arc<str>,
+}
+
+/// Counters of one set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Consumption {
+    /// Name of the set.
+    pub set: Arc<str>,
+    /// The counters, sorted by name.
+    pub counters: Box<[Counter]>,
+}
+
+/// A counter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counter {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its value; the text of one that is no quantity.
+    pub value: Result<Decimal, Box<str>>,
+}
+
+impl Slice {
+    /// What sizing needs of a slice.
+    pub fn read(slice: &ResourceSlice, interned: &mut Interned) -> Self {
+        let spec = &slice.spec;
+        let counters = spec.shared_counters.iter().flatten();
+        Self {
+            name: slice.metadata.name.as_deref().unwrap_or_default().into(),
+            driver: interned.share(&spec.driver),
+            pool: interned.share(&spec.pool.name),
+            generation: spec.pool.generation,
+            slice_count: spec.pool.resource_slice_count,
+            target: Target {
+                all_nodes: spec.all_nodes == Some(true),
+                node_name: spec.node_name.as_deref().map(|name| interned.share(name)),
+                node_selector: spec.node_selector.clone().map(Box::new),
+            },
+            target_per_device: spec.per_device_node_selection == Some(true),
+            shared_counters: counters
+                .map(|set| Consumption::read(&set.name, &set.counters, interned))
+                .collect(),
+            devices: spec
+                .devices
+                .iter()
+                .flatten()
+                .map(|device| Device::read(device, interned))
+                .collect(),
+        }
+    }
+}
+
+impl Device {
+    /// What sizing needs of a device.
+    pub fn read(device: &v1::Device, interned: &mut Interned) -> Self {
+        let attributes = device.attributes.iter().flatten();
+        let capacity = device.capacity.iter().flatten();
+        let consumed = device.consumes_counters.iter().flatten();
+        let taints = device.taints.iter().flatten();
+        let target = Target {
+            all_nodes: device.all_nodes == Some(true),
+            node_name: device.node_name.as_deref().map(|name| interned.share(name)),
+            node_selector: device.node_selector.clone().map(Box::new),
+        };
+        Self {
+            name: interned.share(&device.name),
+            attributes: attributes
+                .map(|(name, value)| (interned.share(name), Attribute::read(value, interned)))
+                .collect(),
+            capacity: capacity
+                .map(|(name, amount)| (interned.share(name), interned.share(&amount.value.0)))
+                .collect(),
+            taints: taints
+                .map(|taint| Taint {
+                    key: interned.share(&taint.key),
+                    value: taint.value.as_deref().map(|value| interned.share(value)),
+                    effect: interned.share(&taint.effect),
+                })
+                .collect(),
+            consumes: consumed
+                .map(|consumed| Consumption::read(&consumed.counter_set, &consumed.counters, interned))
+                .collect(),
+            shareable: device.allow_multiple_allocations == Some(true),
+            binds_later: device
+                .binding_conditions
+                .as_ref()
+                .is_some_and(|conditions| !conditions.is_empty()),
+            target: (target != Target::default()).then(|| Box::new(target)),
+        }
+    }
+
+    /// An attribute by the name that the slice gives it.
+    pub fn attribute(&self, name: &str) -> Option<&Attribute> {
+        self.find(|known| known.cmp(name))
+    }
+
+    /// An attribute by its name in a domain. Without a text of its own: every GPU of a cluster is asked.
+    pub fn attribute_of(&self, domain: &str, name: &str) -> Option<&Attribute> {
+        let qualified = || domain.bytes().chain([b'/']).chain(name.bytes());
+        self.find(|known| known.bytes().cmp(qualified()))
+    }
+
+    fn find(&self, order: impl Fn(&str) -> Ordering) -> Option<&Attribute> {
+        let index = self.attributes.binary_search_by(|(known, _)| order(known)).ok()?;
+        Some(&self.attributes[index].1)
+    }
+}
+
+impl Attribute {
+    fn read(attribute: &DeviceAttribute, interned: &mut Interned) -> Self {
+        match attribute {
+            DeviceAttribute {
+                version: Some(text), ..
+            } => Self::Version(interned.share(text)),
+            DeviceAttribute { string: Some(text), .. } => Self::String(interned.share(text)),
+            DeviceAttribute { int: Some(number), .. } => Self::Int(*number),
+            DeviceAttribute { bool: Some(truth), .. } => Self::Bool(*truth),
+            _ => Self::Unknown,
+        }
+    }
+
+    /// The value, if it is text.
+    pub fn string(&self) -> Option<&str> {
+        match self {
+            Self::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The value, if it is text or a version.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::String(text) | Self::Version(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+impl Consumption {
+    fn read(set: &str, counters: &std::collections::BTreeMap<String, v1::Counter>, interned: &mut Interned) -> Self {
+        let value = |text: &str| quantity::parse(text).ok_or_else(|| text.into());
+        Self {
+            set: interned.share(set),
+            counters: counters
+                .iter()
+                .map(|(name, counter)| Counter {
+                    name: interned.share(name),
+                    value: value(&counter.value.0),
+                })
+                .collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{from_value, json};
+
+    use super::*;
+
+    #[test]
+    fn an_attribute_is_found_by_its_name_and_by_its_domain() {
+        let device = from_value(json!({
+            "name": "gpu-0",
+            "attributes": {
+                "gpu.example/uuid": { "string": "own" },
+                "index": { "int": 1 },
+                "resource.kubernetes.io/pciBusID": { "string": "0000:1a:00.0" },
+            },
+        }))
+        .expect("a device");
+        let device = Device::read(&device, &mut Interned::default());
+        let text = |found: Option<&Attribute>| found.and_then(Attribute::string).map(str::to_owned);
+        assert_eq!(text(device.attribute_of("gpu.example", "uuid")).as_deref(), Some("own"));
+        assert_eq!(text(device.attribute("gpu.example/uuid")).as_deref(), Some("own"));
+        assert!(device.attribute("index").is_some());
+        let absent = [
+            ("gpu.example", "index"),
+            ("other.example", "uuid"),
+            ("gpu.example/uuid", ""),
+        ];
+        assert!(
+            absent
+                .iter()
+                .all(|(domain, name)| device.attribute_of(domain, name).is_none())
+        );
+        assert!(device.attribute("uuid").is_none());
+    }
+}

@@ -1,0 +1,68 @@
+//! How many GPUs of which node are really free.
+//!
+//! [`choose`] answers with a whole plan or with the reason of every node. Reads that failed never become numbers: with
+//! one part unknown there is no plan. What a scheduler has decided but not written yet nobody can see, so a plan is a
+//! forecast, confirmed once the workers hold their devices.
+
+mod busy_devices;
+mod choose;
+mod counters;
+mod devices;
+mod dra;
+mod examine;
+mod given;
+mod holders;
+pub mod inventory;
+mod namespace;
+mod node;
+mod node_selector;
+mod our_pods;
+mod plugin;
+mod pods;
+mod pools;
+mod report;
+pub mod resource_api;
+mod room;
+mod seen;
+mod selector;
+mod separation;
+mod summary;
+mod taints;
+mod two_ledgers;
+
+use perfval_api::{PlacementStatus, Reason};
+
+pub use busy_devices::warnings;
+pub use choose::{choose, examine, explain};
+pub use given::{GivenDevice, Unconfirmed, confirm};
+pub use holders::{OtherRun, holds_node};
+pub use our_pods::{frontend_is_pinned, installer_resources, trial_is_pinned};
+pub use report::{NodeReport, Obstacle, Taken, TakenBy};
+pub use seen::Seen;
+pub use two_ledgers::intruder;
+
+/// `placement.allocation` of a run that asks for GPUs by `ResourceClaim`s.
+pub const DRA: &str = "DRA";
+/// `placement.allocation` of a run that asks for a device plugin's extended resource.
+pub const DEVICE_PLUGIN: &str = "DevicePlugin";
+
+/// What sizing found.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Sizing {
+    /// The plan.
+    Chosen(PlacementStatus),
+    /// None now; waiting may help.
+    Wait {
+        /// Why.
+        reason: Reason,
+        /// Why, node by node.
+        message: String,
+    },
+    /// None, and waiting does not change that.
+    Refuse {
+        /// Why.
+        reason: Reason,
+        /// Why, node by node.
+        message: String,
+    },
+}

@@ -1,0 +1,178 @@
+//! What the `ResourceQuotas` of a namespace leave for a run: one frontend, one load generator and as many workers as
+//! possible.
+
+use k8s_openapi::api::core::v1::{ResourceQuota, ScopedResourceSelectorRequirement};
+use k8s_openapi::api::resource::v1::DeviceClass;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use perfval_api::quantity;
+use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive;
+
+use super::Allowance;
+use crate::our_pods::{OurPod, OurPods};
+
+/// Resources of which a quota wants every container to say how much.
+const TO_BE_SET: [&str; 6] = [
+    "cpu",
+    "memory",
+    "requests.cpu",
+    "requests.memory",
+    "limits.cpu",
+    "limits.memory",
+];
+
+/// The claim of a worker, as quotas count it.
+pub struct Claim {
+    resources: Vec<String>,
+}
+
+impl Claim {
+    /// A claim for one device of a class. A class that stands for an extended resource counts as that resource too.
+    pub fn of(class: Option<&DeviceClass>, name: &str) -> Self {
+        let extended = class.and_then(|class| class.spec.extended_resource_name.as_ref());
+        let resources = [
+            "count/resourceclaims.resource.k8s.io".to_owned(),
+            format!("{name}.deviceclass.resource.k8s.io/devices"),
+            format!("requests.deviceclass.resource.kubernetes.io/{name}"),
+        ];
+        let extended = extended.map(|extended| format!("requests.{extended}"));
+        Self {
+            resources: resources.into_iter().chain(extended).collect(),
+        }
+    }
+}
+
+/// The least that any quota leaves; none if no quota counts what a run makes.
+pub fn allowance(quotas: &[ResourceQuota], pods: &OurPods, claim: Option<&Claim>) -> Option<Allowance> {
+    quotas
+        .iter()
+        .flat_map(|quota| hard(quota).filter_map(|(resource, hard)| of_resource(quota, resource, hard, pods, claim)))
+        .min_by(|a, b| (a.workers, &a.quota, &a.resource).cmp(&(b.workers, &b.quota, &b.resource)))
+}
+
+fn of_resource(
+    quota: &ResourceQuota,
+    resource: &str,
+    hard: Decimal,
+    pods: &OurPods,
+    claim: Option<&Claim>,
+) -> Option<Allowance> {
+    let demand = |pod: &OurPod| {
+        if covers(quota, pod) {
+            demand(resource, pod)
+        } else {
+            Decimal::ZERO
+        }
+    };
+    let of_claim = claim.is_some_and(|claim| is_unscoped(quota) && claim.resources.iter().any(|own| own == resource));
+    let each = demand(&pods.worker).max(if of_claim { Decimal::ONE } else { Decimal::ZERO });
+    let others = demand(&pods.frontend).saturating_add(demand(&pods.trial));
+    if each.is_zero() && others.is_zero() {
+        return None;
+    }
+    let left = hard.saturating_sub(used(quota, resource, hard)).saturating_sub(others);
+    let workers = if left < Decimal::ZERO {
+        0
+    } else {
+        let workers = left.checked_div(each).map(|workers| workers.floor());
+        workers.and_then(|workers| workers.to_i64()).unwrap_or(i64::MAX)
+    };
+    Some(Allowance {
+        quota: name(quota).to_owned(),
+        resource: resource.to_owned(),
+        workers,
+    })
+}
+
+/// What a quota wants every container to say, and one of ours does not: admission refuses such a pod.
+pub fn unmeasured(quotas: &[ResourceQuota], pods: &OurPods) -> Option<String> {
+    quotas.iter().find_map(|quota| {
+        let wanted = hard(quota).map(|(resource, _)| resource).filter(|resource| TO_BE_SET.contains(resource));
+        let (resource, pod) = wanted
+            .flat_map(|resource| pods.each().map(|pod| (resource, pod)))
+            .find(|(resource, pod)| covers(quota, pod) && !says(pod, resource))?;
+        Some(format!(
+            "ResourceQuota {} wants {resource} of every container, and the {} has none: set it in workload.resources and \
+             benchmark.resources, and let a LimitRange of the namespace set it for all others",
+            name(quota),
+            pod.what
+        ))
+    })
+}
+
+fn says(pod: &OurPod, resource: &str) -> bool {
+    pod.containers().all(|container| {
+        let (amounts, name) = match resource.split_once('.') {
+            Some(("limits", name)) => (&container.limits, name),
+            Some(("requests", name)) => (&container.requests, name),
+            _ => (&container.requests, resource),
+        };
+        amounts.iter().any(|(known, _)| known == name)
+    })
+}
+
+/// What a pod counts for a resource of a quota.
+fn demand(resource: &str, pod: &OurPod) -> Decimal {
+    if matches!(resource, "pods" | "count/pods") {
+        return Decimal::ONE;
+    }
+    let total = pod.total();
+    match resource.split_once('.') {
+        Some(("limits", name)) => total.limits.get(name),
+        Some(("requests", name)) => total.requests.get(name),
+        _ => total.requests.get(resource),
+    }
+}
+
+/// Whether a quota is for a pod like this: no deadline, and no priority class but the cluster's own default. A scope that
+/// is not known here is taken to be for it.
+fn covers(quota: &ResourceQuota, pod: &OurPod) -> bool {
+    let Some(spec) = &quota.spec else {
+        return true;
+    };
+    let total = pod.total();
+    let best_effort = ["cpu", "memory"]
+        .iter()
+        .all(|name| total.requests.get(name).is_zero() && total.limits.get(name).is_zero());
+    let in_scope = |scope: &str, operator: &str| match scope {
+        "Terminating" | "CrossNamespacePodAffinity" | "VolumeAttributesClass" => false,
+        "BestEffort" => best_effort,
+        "NotBestEffort" => !best_effort,
+        "PriorityClass" => matches!(operator, "NotIn" | "DoesNotExist"),
+        _ => true,
+    };
+    let selected = spec
+        .scope_selector
+        .iter()
+        .flat_map(|selector| selector.match_expressions.iter().flatten());
+    spec.scopes.iter().flatten().all(|scope| in_scope(scope, "Exists"))
+        && selected.into_iter().all(
+            |ScopedResourceSelectorRequirement {
+                 scope_name, operator, ..
+             }| in_scope(scope_name, operator),
+        )
+}
+
+/// Scopes are for pods only.
+fn is_unscoped(quota: &ResourceQuota) -> bool {
+    let spec = quota.spec.as_ref();
+    spec.is_none_or(|spec| spec.scopes.iter().flatten().next().is_none() && spec.scope_selector.is_none())
+}
+
+fn hard(quota: &ResourceQuota) -> impl Iterator<Item = (&str, Decimal)> {
+    let hard = quota.spec.iter().flat_map(|spec| spec.hard.iter().flatten());
+    hard.map(|(resource, Quantity(text))| (resource.as_str(), quantity::parse(text).unwrap_or_default()))
+}
+
+/// Until the quota's controller has counted, admission refuses everything.
+fn used(quota: &ResourceQuota, resource: &str, hard: Decimal) -> Decimal {
+    let used = quota
+        .status
+        .as_ref()
+        .and_then(|status| status.used.as_ref()?.get(resource));
+    used.and_then(|Quantity(text)| quantity::parse(text)).unwrap_or(hard)
+}
+
+fn name(quota: &ResourceQuota) -> &str {
+    quota.metadata.name.as_deref().unwrap_or_default()
+}

@@ -1,0 +1,379 @@
+//! Devices of one node: who holds them, what stands against them.
+
+use perfval_api::Reason;
+use perfval_sizing as sizing;
+use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, SliceBuilder, gpu};
+use serde_json::{Value, json};
+
+use super::{any, chosen, eight, eight_with, names, not_chosen};
+
+#[test]
+fn free_gpus_are_counted() {
+    let claim = || ClaimBuilder::named("c");
+    let rule = |selector: &Value, effect: &str| json!({ "deviceSelector": selector, "taint": { "key": "k", "effect": effect } });
+    let rows: Vec<(&str, Cluster, i64)> = vec![
+        ("a pending claim takes nothing", eight().claim(claim()), 8),
+        (
+            "a rule for one device",
+            eight().taint_rule(&rule(&json!({ "device": "gpu-3" }), "NoSchedule")),
+            7,
+        ),
+        (
+            "a rule that evicts",
+            eight().taint_rule(&rule(&json!({ "device": "gpu-3" }), "NoExecute")),
+            7,
+        ),
+        (
+            "a rule for another driver",
+            eight().taint_rule(&rule(&json!({ "driver": "x" }), "NoSchedule")),
+            8,
+        ),
+        (
+            "a rule without selector",
+            eight().taint_rule(&rule(&Value::Null, "NoSchedule")),
+            8,
+        ),
+        ("a rule of no effect", eight().taint_rule(&rule(&json!({}), "None")), 8),
+        (
+            "a request of a prioritized list",
+            eight().claim(claim().holds("n1", "gpu-2").of_request("main/sub")),
+            7,
+        ),
+        (
+            "a device that the scheduler takes last and attaches late",
+            eight().slice(
+                SliceBuilder::of("n1")
+                    .pool("a-first")
+                    .named("late")
+                    .device(gpu(8).field("bindingConditions", json!(["c"]))),
+            ),
+            8,
+        ),
+        (
+            "a device of another kind",
+            eight_with(gpu(0).attribute("type", "mig")),
+            7,
+        ),
+        (
+            "the same device of another pool",
+            eight().claim(claim().holds("n2", "gpu-0")),
+            8,
+        ),
+        (
+            "two claims on one device",
+            eight()
+                .claim(claim().holds("n1", "gpu-0"))
+                .claim(claim().holds("n1", "gpu-0")),
+            7,
+        ),
+    ];
+    for (name, cluster, expected) in rows {
+        let plan = chosen(&cluster, &any());
+        assert_eq!(
+            (plan.gpus, plan.allocation.as_str()),
+            (expected, "DRA"),
+            "{name}: {plan:?}"
+        );
+        assert_eq!(plan.devices.len(), usize::try_from(expected).unwrap(), "{name}");
+        assert!(plan.selectors.is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn nothing_is_counted_behind_a_device_that_is_attached_late() {
+    // Walked before gpu-3, it is what the fourth worker would get and wait for.
+    let cluster = (4..8).fold(SliceBuilder::of("n1").gpus(3), |slice, index| slice.device(gpu(index)));
+    let late = gpu(3).field("bindingConditions", json!(["c"]));
+    let slice = SliceBuilder::of("n1").gpus(3).device(late);
+    let cluster_with = |slice| eight().without_slices().slice(slice);
+    assert_eq!(chosen(&cluster_with(cluster), &any()).gpus, 7);
+    let behind = (4..8).fold(slice, |slice, index| slice.device(gpu(index)));
+    let plan = chosen(&cluster_with(behind), &any());
+    assert_eq!((plan.gpus, plan.node_gpus), (3, 8));
+}
+
+#[test]
+fn a_rule_of_a_newer_kind_never_counts_more() {
+    let newer = json!({
+        "deviceSelector": { "deviceClassName": "other" }, "taint": { "key": "k", "effect": "NoSchedule" },
+    });
+    let cluster = eight().taint_rule(&newer);
+    assert_eq!(not_chosen(&cluster, &any(), "0 of 8"), Ok(Reason::Saturated));
+}
+
+#[test]
+fn shares_everywhere_name_the_driver_s_setting() {
+    let slice = (0..8).fold(SliceBuilder::of("n1"), |slice, index| {
+        slice.device(gpu(index).shareable())
+    });
+    let cluster = eight().without_slices().slice(slice);
+    assert_eq!(
+        not_chosen(
+            &cluster,
+            &any(),
+            "only 0 of 8 GPUs can be had whole (8 given out in shares"
+        ),
+        Ok(Reason::NoCandidateNode)
+    );
+}
+
+#[test]
+fn a_pool_in_motion_is_waited_for() {
+    let moving = eight().slice(SliceBuilder::of("n1").named("b").generation(2, 2).gpus(4));
+    assert_eq!(
+        not_chosen(&moving, &any(), "1 of 2"),
+        Ok(Reason::PoolUnsettled),
+        "never the old generation either"
+    );
+
+    // The new generation's first slice is for another node: only an outdated one still names n1.
+    let elsewhere = eight().slice(SliceBuilder::of("n1").named("b").generation(2, 2).target(&json!({
+        "nodeSelector": { "nodeSelectorTerms": [{ "matchFields": [{ "key": "metadata.name", "operator": "In", "values": ["n2"] }] }] },
+    })));
+    assert_eq!(not_chosen(&elsewhere, &any(), "1 of 2"), Ok(Reason::PoolUnsettled));
+
+    let twice = eight().without_slices().slice(SliceBuilder::of("n1").gpus(4).gpus(4));
+    assert_eq!(
+        not_chosen(&twice, &any(), "two devices are called gpu-0"),
+        Ok(Reason::PoolUnsettled)
+    );
+
+    let dangling = eight_with(gpu(0).consumes("no-such-set", "memory", "1"));
+    assert_eq!(
+        not_chosen(&dangling, &any(), "no-such-set/memory"),
+        Ok(Reason::PoolUnsettled)
+    );
+}
+
+#[test]
+fn a_foreign_driver_in_motion_is_no_obstacle() {
+    let cluster = eight().slice(
+        SliceBuilder::of("n1")
+            .named("nic")
+            .driver("nic.example")
+            .generation(1, 2)
+            .device(gpu(0)),
+    );
+    assert_eq!(chosen(&cluster, &any()).gpus, 8);
+}
+
+#[test]
+fn partitions_and_their_card_block_each_other() {
+    // gpu-0 as a whole, and as three partitions of which two fit at a time; a counter set ties them.
+    let half = |index: usize| {
+        gpu(0)
+            .named(&format!("gpu-0-mig-{index}"))
+            .attribute("type", "mig")
+            .attribute("parentUUID", "GPU-0")
+            .attribute("uuid", &format!("MIG-{index}"))
+            .consumes("set-0", "memory", "40Gi")
+    };
+    let cluster = Cluster::of_gpus(0)
+        .without_slices()
+        .slice(
+            SliceBuilder::of("n1")
+                .named("a")
+                .generation(1, 2)
+                .counter_set("set-0", "memory", "80Gi"),
+        )
+        .slice(
+            SliceBuilder::of("n1")
+                .named("b")
+                .generation(1, 2)
+                .device(gpu(0).consumes("set-0", "memory", "80Gi"))
+                .device(half(0))
+                .device(half(1))
+                .device(half(2))
+                .device(gpu(1)),
+        );
+    assert_eq!(chosen(&cluster, &any()).gpus, 2);
+    let with_child = cluster
+        .clone()
+        .claim(ClaimBuilder::named("c").holds("n1", "gpu-0-mig-0"));
+    assert_eq!(names(&chosen(&with_child, &any())), ["gpu-1"], "10: its child holds it");
+
+    let mig = "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'mig'";
+    let partitions = cluster.class(mig);
+    assert_eq!(names(&chosen(&partitions, &any())), ["gpu-0-mig-0", "gpu-0-mig-1"]);
+    let sibling = partitions
+        .clone()
+        .claim(ClaimBuilder::named("c").holds("n1", "gpu-0-mig-0"));
+    assert_eq!(
+        names(&chosen(&sibling, &any())),
+        ["gpu-0-mig-1"],
+        "partitions get along"
+    );
+    let card = partitions.claim(ClaimBuilder::named("c").holds("n1", "gpu-0"));
+    assert_eq!(
+        not_chosen(&card, &any(), "0 of 3"),
+        Ok(Reason::Saturated),
+        "10: the whole card is gone"
+    );
+}
+
+#[test]
+fn a_passthrough_twin_holds_its_gpu() {
+    let cluster = eight()
+        .without_slices()
+        .slice(
+            SliceBuilder::of("n1")
+                .gpus(2)
+                .device(gpu(0).named("gpu-vfio-0").attribute("type", "vfio")),
+        )
+        .claim(ClaimBuilder::named("c").holds("n1", "gpu-vfio-0"));
+    let plan = chosen(&cluster, &any());
+    assert_eq!(names(&plan), ["gpu-1"]);
+    assert_eq!(
+        plan.selectors,
+        ["device.driver != 'gpu.nvidia.com' || !(device.attributes['gpu.nvidia.com'].uuid in ['GPU-0'])"],
+        "the scheduler does not know that gpu-0 is in use"
+    );
+    let nameless = eight()
+        .without_slices()
+        .slice(
+            SliceBuilder::of("n1")
+                .device(gpu(0).without("uuid"))
+                .device(gpu(1))
+                .device(gpu(0).named("gpu-vfio-0").attribute("type", "vfio")),
+        )
+        .claim(ClaimBuilder::named("c").holds("n1", "gpu-vfio-0"));
+    assert_eq!(
+        not_chosen(&nameless, &any(), "no uuid of its own tells it apart"),
+        Ok(Reason::NoCandidateNode)
+    );
+}
+
+#[test]
+fn a_class_of_several_kinds_is_refused() {
+    let mixed = eight_with(gpu(0).attribute("type", "mig")).class("device.driver == 'gpu.nvidia.com'");
+    assert_eq!(
+        not_chosen(&mixed, &any(), "several types (gpu, mig): use one for whole GPUs"),
+        Ok(Reason::NoCandidateNode)
+    );
+}
+
+#[test]
+fn devices_belong_to_the_nodes_that_their_slice_names() {
+    let two = Cluster::empty()
+        .node(NodeBuilder::named("n1").label("rack", "a"))
+        .node(NodeBuilder::named("n2"));
+    let by_label = json!({ "nodeSelector": { "nodeSelectorTerms": [{ "matchExpressions": [{ "key": "rack", "operator": "In", "values": ["a"] }] }] } });
+    let slice = |target: &Value| SliceBuilder::of("rack-a").gpus(3).target(target);
+    let plan = chosen(&two.clone().slice(slice(&by_label)), &any());
+    assert_eq!((plan.node.as_str(), plan.gpus), ("n1", 3));
+    let unknown_target = two.clone().slice(slice(&json!({})));
+    assert_eq!(
+        not_chosen(&unknown_target, &any(), "none of 2 nodes"),
+        Ok(Reason::NoCandidateNode)
+    );
+    let per_device = SliceBuilder::of("rack-a")
+        .target(&json!({ "perDeviceNodeSelection": true }))
+        .device(gpu(0).field("nodeName", json!("n1")))
+        .device(gpu(1).field("nodeName", json!("n2")))
+        .device(gpu(2).field("nodeName", json!("n2")));
+    let plan = chosen(&two.slice(per_device), &any());
+    assert_eq!((plan.node.as_str(), names(&plan)), ("n2", vec!["gpu-1", "gpu-2"]));
+}
+
+#[test]
+fn a_device_of_another_node_that_breaks_the_selector_breaks_it_for_all() {
+    let slice = SliceBuilder::of("rack-a")
+        .target(&json!({ "perDeviceNodeSelection": true }))
+        .device(gpu(0).field("nodeName", json!("n1")))
+        .device(gpu(1).field("nodeName", json!("n2")).without("type"));
+    let cluster = Cluster::empty().node(NodeBuilder::named("n1")).slice(slice);
+    assert_eq!(
+        not_chosen(&cluster, &any(), "gpu-1"),
+        Err(Reason::SelectorNotEvaluable),
+        "the scheduler evaluates all devices of a slice"
+    );
+}
+
+#[test]
+fn an_overdrawn_counter_stops_every_device_with_counters() {
+    let cluster = eight()
+        .without_slices()
+        .slice(
+            SliceBuilder::of("n1")
+                .named("a")
+                .generation(1, 2)
+                .counter_set("set-0", "memory", "10Gi")
+                .counter_set("set-1", "memory", "80Gi"),
+        )
+        .slice(
+            SliceBuilder::of("n1")
+                .named("b")
+                .generation(1, 2)
+                .device(gpu(0).consumes("set-0", "memory", "80Gi"))
+                .device(gpu(1).consumes("set-1", "memory", "80Gi"))
+                .device(gpu(2)),
+        )
+        .claim(ClaimBuilder::named("c").holds("n1", "gpu-0"));
+    assert_eq!(names(&chosen(&cluster, &any())), ["gpu-2"]);
+}
+
+#[test]
+fn a_malformed_slice_makes_its_node_ineligible_and_says_why() {
+    let counters = |amount: &str| {
+        eight()
+            .without_slices()
+            .slice(
+                SliceBuilder::of("n1")
+                    .named("a")
+                    .generation(1, 2)
+                    .counter_set("set-0", "memory", amount),
+            )
+            .slice(
+                SliceBuilder::of("n1")
+                    .named("b")
+                    .generation(1, 2)
+                    .device(gpu(0).consumes("set-0", "memory", "1")),
+            )
+    };
+    let unknown_operator = json!({ "nodeSelector": { "nodeSelectorTerms": [
+        { "matchExpressions": [{ "key": "rack", "operator": "Like", "values": ["a"] }] },
+    ] } });
+    let rows = [
+        (eight_with(gpu(1)), "two devices are called gpu-1"),
+        (counters("-1"), "set-0/memory is not an amount"),
+        (counters("many"), "set-0/memory is not an amount"),
+        (counters("1e40"), "set-0/memory is not an amount"),
+        (
+            eight_with(gpu(0).consumes("no-such-set", "memory", "1")),
+            "no-such-set/memory, which the pool does not have",
+        ),
+        (
+            eight()
+                .without_slices()
+                .slice(SliceBuilder::of("n1").gpus(8).generation(1, -1)),
+            "1 of -1 slices",
+        ),
+        (
+            eight()
+                .without_slices()
+                .slice(SliceBuilder::of("n1").gpus(8).target(&unknown_operator)),
+            "its node selector \"rack\" Like [\"a\"] cannot be read",
+        ),
+    ];
+    for (cluster, says) in rows {
+        assert_eq!(not_chosen(&cluster, &any(), says), Ok(Reason::PoolUnsettled));
+    }
+}
+
+#[test]
+fn warnings_change_no_number() {
+    let cluster = eight()
+        .claim(ClaimBuilder::named("stale").holds("n1", "gpu-9"))
+        .claim(ClaimBuilder::named("b").holds("n1", "gpu-0"))
+        .claim(ClaimBuilder::named("a").holds("n1", "gpu-0"));
+    let warnings = sizing::warnings(&cluster.inventory());
+    assert_eq!(
+        warnings,
+        [
+            "gpu.nvidia.com/n1/gpu-0 is held twice: by other/a, other/b",
+            "gpu.nvidia.com/n1/gpu-9 is held by other/stale, but no ResourceSlice has it",
+        ],
+        "13"
+    );
+    assert_eq!(chosen(&cluster, &any()).gpus, 7);
+}

@@ -1,0 +1,199 @@
+//! Who gives out the GPUs of a node: claims, a device plugin, both or neither.
+
+use perfval_api::{PerfValidationSpec, Reason};
+use perfval_sizing::{Seen, Sizing, choose, intruder};
+use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder, SliceBuilder, gpu};
+use serde_json::json;
+
+use super::{any, chosen, eight, names, not_chosen, spec};
+
+fn dual() -> Cluster {
+    eight().node(NodeBuilder::named("n1").offers("nvidia.com/gpu", "8"))
+}
+
+fn by(allocation: &str) -> PerfValidationSpec {
+    spec(&json!({ "placement": { "allocation": allocation } }))
+}
+
+#[test]
+fn v15_both_ways_at_once_are_never_mixed() {
+    let pod = || PodBuilder::on("n1", "p").requests("nvidia.com/gpu", "2");
+    let all_held = (0..8).fold(ClaimBuilder::named("c"), |claim, index| {
+        claim.holds("n1", &format!("gpu-{index}"))
+    });
+    for cluster in [dual(), dual().pod(pod()), dual().claim(all_held)] {
+        assert_eq!(
+            not_chosen(&cluster, &any(), "turn one of them off, or name the other one"),
+            Err(Reason::MixedAllocation)
+        );
+    }
+    assert_eq!(
+        not_chosen(
+            &dual().pod(pod()),
+            &by("DRA"),
+            "pod other/p has nvidia.com/gpu, and nothing tells which GPUs"
+        ),
+        Err(Reason::MixedAllocation)
+    );
+    let half_reported = dual().pod(pod().has_devices("nvidia.com/gpu", &["GPU-3"]));
+    assert!(not_chosen(&half_reported, &by("DRA"), "nothing tells which GPUs").is_err());
+    let unknown = dual().pod(pod().has_devices("nvidia.com/gpu", &["GPU-3", "GPU-3::1"]));
+    assert!(
+        not_chosen(
+            &unknown,
+            &by("DRA"),
+            "GPU-3::1 of nvidia.com/gpu, which is no free device"
+        )
+        .is_err()
+    );
+
+    let reported = dual().pod(pod().has_devices("nvidia.com/gpu", &["GPU-3", "GPU-5"]));
+    let plan = chosen(&reported, &by("DRA"));
+    assert_eq!((plan.gpus, plan.node_gpus), (6, 8));
+    assert!(names(&plan).iter().all(|name| !["gpu-3", "gpu-5"].contains(name)));
+    assert_eq!(
+        plan.selectors,
+        ["device.driver != 'gpu.nvidia.com' || !(device.attributes['gpu.nvidia.com'].uuid in ['GPU-3', 'GPU-5'])"]
+    );
+    assert_eq!(plan.neighbours, Some(vec!["other/p".to_owned()]));
+}
+
+#[test]
+fn a_pod_of_a_plugin_that_is_gone_still_has_its_gpu() {
+    let cluster = eight().pod(PodBuilder::on("n1", "old").requests("nvidia.com/gpu", "1"));
+    assert_eq!(
+        not_chosen(
+            &cluster,
+            &any(),
+            "n1: other/old still has nvidia.com/gpu of a device plugin that offers none"
+        ),
+        Ok(Reason::Saturated)
+    );
+}
+
+#[test]
+fn an_explicit_choice_takes_a_node_that_is_free_the_other_way() {
+    let plan = chosen(&dual(), &by("DRA"));
+    assert_eq!((plan.gpus, plan.allocation.as_str()), (8, "DRA"));
+    assert_eq!(plan.neighbours, Some(Vec::new()), "watched while the run measures");
+    let plan = chosen(
+        &dual().pod(PodBuilder::on("n1", "p").requests("nvidia.com/gpu", "2")),
+        &by("DevicePlugin"),
+    );
+    assert_eq!((plan.gpus, plan.allocation.as_str()), (6, "DevicePlugin"));
+    let held = dual().claim(ClaimBuilder::named("c").holds("n1", "gpu-0"));
+    assert_eq!(
+        not_chosen(&held, &by("DevicePlugin"), "claims hold GPUs of it"),
+        Err(Reason::MixedAllocation)
+    );
+    assert_eq!(chosen(&eight(), &any()).neighbours, None);
+}
+
+#[test]
+fn whoever_comes_the_other_way_meanwhile_is_noticed() {
+    let by_claims = chosen(&dual(), &by("DRA"));
+    let who = |cluster: &Cluster, plan| intruder(&cluster.inventory(), &any(), plan);
+    assert_eq!(who(&dual(), &by_claims), Ok(None));
+    let with_pod = dual().pod(PodBuilder::on("n1", "p").requests("nvidia.com/gpu", "1"));
+    assert_eq!(
+        who(&with_pod, &by_claims),
+        Ok(Some("pod other/p got nvidia.com/gpu".to_owned()))
+    );
+    let elsewhere = dual().pod(PodBuilder::on("n2", "p").requests("nvidia.com/gpu", "1"));
+    assert_eq!(who(&elsewhere, &by_claims), Ok(None));
+
+    let by_plugin = chosen(&dual(), &by("DevicePlugin"));
+    assert_eq!(who(&with_pod, &by_plugin), Ok(None), "that is seen by the scheduler");
+    let with_claim = dual().claim(ClaimBuilder::named("c").holds("n1", "gpu-0"));
+    assert_eq!(
+        who(&with_claim, &by_plugin),
+        Ok(Some("claim other/c got a GPU".to_owned()))
+    );
+    assert_eq!(who(&with_claim, &chosen(&eight(), &any())), Ok(None), "one way only");
+
+    let mut unread = with_pod.inventory();
+    unread.pods = Seen::Unknown("list Pods: 403".to_owned());
+    assert_eq!(
+        intruder(&unread, &any(), &by_claims),
+        Err("pods: list Pods: 403".to_owned())
+    );
+}
+
+#[test]
+fn claims_without_any_driver_are_refused() {
+    let dra = spec(&json!({ "placement": { "allocation": "DRA" } }));
+    let bare = Cluster::empty().node(NodeBuilder::named("n1"));
+    assert_eq!(
+        not_chosen(&bare.clone().without_class(), &dra, "no GPU driver"),
+        Err(Reason::DeviceClassMissing)
+    );
+    let mut inventory = bare.inventory();
+    inventory.slices = perfval_sizing::Seen::Absent;
+    let Sizing::Refuse { reason, message } = choose(&inventory, &dra, &[]) else {
+        panic!()
+    };
+    assert_eq!(reason, Reason::DeviceClassMissing);
+    assert!(message.contains("is not served"), "{message}");
+    assert_eq!(
+        not_chosen(&bare, &any(), "none of 1 nodes has a GPU"),
+        Ok(Reason::NoCandidateNode)
+    );
+}
+
+fn plugin_node(name: &str, gpus: &str) -> NodeBuilder {
+    NodeBuilder::named(name)
+        .offers("nvidia.com/gpu", gpus)
+        .label("nvidia.com/gpu.product", "NVIDIA-H100")
+}
+
+#[test]
+fn a_device_plugin_s_gpus_are_counted() {
+    let gpu_pod = |name: &str, gpus: &str| PodBuilder::on("n1", name).requests("nvidia.com/gpu", gpus);
+    let cluster = Cluster::empty().without_class().node(plugin_node("n1", "8"));
+    let busy = cluster
+        .clone()
+        .pod(gpu_pod("a", "2"))
+        .pod(gpu_pod("b", "1"))
+        .pod(gpu_pod("over", "4").phase("Failed"))
+        .pod(gpu_pod("mapped", "1").served_by_claim("c", "nvidia.com/gpu"))
+        .pod(PodBuilder::on("n2", "elsewhere").requests("nvidia.com/gpu", "4"));
+    for allocation in ["Auto", "DevicePlugin"] {
+        let spec = spec(&json!({ "placement": { "allocation": allocation } }));
+        assert_eq!(chosen(&cluster, &spec).gpus, 8);
+        let plan = chosen(&busy, &spec);
+        assert_eq!(
+            (plan.gpus, plan.node_gpus, plan.allocation.as_str()),
+            (5, 8, "DevicePlugin")
+        );
+        assert_eq!(plan.product.as_deref(), Some("NVIDIA-H100"));
+        assert!(plan.devices.is_empty(), "which ones is not known before binding");
+    }
+    let dra = spec(&json!({ "placement": { "allocation": "DRA" } }));
+    assert_eq!(
+        not_chosen(&cluster.clone().class("true"), &dra, "as nvidia.com/gpu only"),
+        Ok(Reason::NoCandidateNode)
+    );
+    let over = cluster.pod(gpu_pod("a", "9"));
+    assert_eq!(
+        not_chosen(&over, &any(), "0 of 8"),
+        Ok(Reason::Saturated),
+        "never below zero"
+    );
+    let plugin = spec(&json!({ "placement": { "allocation": "DevicePlugin" } }));
+    assert_eq!(
+        not_chosen(&eight(), &plugin, "by DRA only"),
+        Ok(Reason::NoCandidateNode)
+    );
+}
+
+#[test]
+fn a_slice_of_compute_domains_leaves_the_plugin_alone() {
+    let channel = gpu(0).named("channel-0").attribute("type", "channel");
+    let cluster = Cluster::empty().node(plugin_node("n1", "4")).slice(
+        SliceBuilder::of("n1")
+            .driver("compute-domain.nvidia.com")
+            .device(channel),
+    );
+    let plan = chosen(&cluster, &any());
+    assert_eq!((plan.gpus, plan.allocation.as_str()), (4, "DevicePlugin"));
+}

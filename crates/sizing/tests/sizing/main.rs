@@ -1,0 +1,69 @@
+//! How many GPUs are free: the cases that naive counting gets wrong, one row each, and what holds for every cluster.
+
+mod devices;
+mod given;
+mod ledgers;
+mod namespaces;
+mod nodes;
+mod properties;
+mod reports;
+mod scheduler;
+mod vectors;
+
+use perfval_api::{PerfValidationSpec, PlacementStatus, Reason};
+use perfval_sizing::{Sizing, choose};
+use perfval_testkit::inventory::{Cluster, DeviceBuilder, SliceBuilder, gpu};
+use serde_json::{Value, json};
+
+fn spec(fields: &Value) -> PerfValidationSpec {
+    let mut spec = json!({ "model": { "name": "m" }, "workload": { "image": "i:1" } });
+    for (key, value) in fields.as_object().into_iter().flatten() {
+        spec[key] = value.clone();
+    }
+    spec["workload"]["image"] = json!("i:1");
+    serde_json::from_value(spec).expect("a spec")
+}
+
+fn any() -> PerfValidationSpec {
+    spec(&json!({}))
+}
+
+fn sized(cluster: &Cluster, spec: &PerfValidationSpec) -> Sizing {
+    choose(&cluster.inventory(), spec, &[])
+}
+
+#[track_caller]
+fn chosen(cluster: &Cluster, spec: &PerfValidationSpec) -> PlacementStatus {
+    match sized(cluster, spec) {
+        Sizing::Chosen(plan) => plan,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The reason why there is no plan, with what its message must say. Waiting is `Ok`, refusing `Err`.
+#[track_caller]
+fn not_chosen(cluster: &Cluster, spec: &PerfValidationSpec, says: &str) -> Result<Reason, Reason> {
+    let (answer, message) = match sized(cluster, spec) {
+        Sizing::Wait { reason, message } => (Ok(reason), message),
+        Sizing::Refuse { reason, message } => (Err(reason), message),
+        Sizing::Chosen(plan) => panic!("{plan:?}"),
+    };
+    assert!(message.contains(says), "{message:?} does not say {says:?}");
+    answer
+}
+
+fn eight() -> Cluster {
+    Cluster::of_gpus(8)
+}
+
+/// Eight GPUs, the first of them another one.
+fn eight_with(first: DeviceBuilder) -> Cluster {
+    let slice = (1..8).fold(SliceBuilder::of("n1").device(first), |slice, index| {
+        slice.device(gpu(index))
+    });
+    eight().without_slices().slice(slice)
+}
+
+fn names(plan: &PlacementStatus) -> Vec<&str> {
+    plan.devices.iter().map(|device| device.name.as_str()).collect()
+}

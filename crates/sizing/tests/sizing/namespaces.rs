@@ -1,0 +1,264 @@
+//! What the namespace allows: `ResourceQuotas` and `LimitRanges`, as admission reads them.
+
+use perfval_api::{PerfValidationSpec, Reason};
+use perfval_sizing::{Seen, Sizing, choose};
+use perfval_testkit::inventory::{Cluster, NodeBuilder, PodBuilder};
+use serde_json::{Value, json};
+
+use super::{any, chosen, eight, not_chosen, spec};
+
+fn hard(resources: &Value, used: &Value) -> Cluster {
+    eight().quota(&json!({ "hard": resources }), used)
+}
+
+/// A namespace that sets amounts of nothing where a pod sets none, as a quota on amounts wants.
+fn with_all_set(cluster: Cluster) -> Cluster {
+    let nothing = json!({ "cpu": "0", "memory": "0" });
+    cluster.limit_range(&json!([{ "type": "Container", "default": nothing, "defaultRequest": nothing }]))
+}
+
+/// Workers of 8 cpus and 64Gi; the load generator takes 4 of each.
+fn sized() -> PerfValidationSpec {
+    spec(&json!({
+        "workload": { "image": "i:1", "resources": {
+            "requests": { "cpu": "8", "memory": "64Gi" }, "limits": { "cpu": "16", "memory": "64Gi" },
+        } },
+        "benchmark": { "resources": { "limits": { "cpu": "4", "memory": "4Gi" } } },
+    }))
+}
+
+#[test]
+fn a_quota_bounds_the_workers() {
+    let rows = [
+        (
+            "pods, beside frontend and load generator",
+            json!({ "pods": "5" }),
+            json!({ "pods": "0" }),
+            3,
+        ),
+        ("pods in use", json!({ "pods": "5" }), json!({ "pods": "1" }), 2),
+        (
+            "pods as objects",
+            json!({ "count/pods": "4" }),
+            json!({ "count/pods": "0" }),
+            2,
+        ),
+        (
+            "cpus",
+            json!({ "requests.cpu": "30" }),
+            json!({ "requests.cpu": "500m" }),
+            3,
+        ),
+        (
+            "cpus by their short name",
+            json!({ "cpu": "30" }),
+            json!({ "cpu": "0" }),
+            3,
+        ),
+        ("limits", json!({ "limits.cpu": "52" }), json!({ "limits.cpu": "0" }), 3),
+        (
+            "memory",
+            json!({ "requests.memory": "200Gi" }),
+            json!({ "requests.memory": "0" }),
+            3,
+        ),
+        (
+            "claims",
+            json!({ "count/resourceclaims.resource.k8s.io": "6" }),
+            json!({ "count/resourceclaims.resource.k8s.io": "2" }),
+            4,
+        ),
+        (
+            "devices of the class",
+            json!({ "gpu.nvidia.com.deviceclass.resource.k8s.io/devices": "5" }),
+            json!({ "gpu.nvidia.com.deviceclass.resource.k8s.io/devices": "0" }),
+            5,
+        ),
+        (
+            "devices of another class",
+            json!({ "x.deviceclass.resource.k8s.io/devices": "0" }),
+            json!({}),
+            8,
+        ),
+        (
+            "what a run does not make",
+            json!({ "services.loadbalancers": "0", "requests.storage": "0" }),
+            json!({}),
+            8,
+        ),
+    ];
+    for (name, resources, used, expected) in rows {
+        assert_eq!(
+            chosen(&with_all_set(hard(&resources, &used)), &sized()).gpus,
+            expected,
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_quota_without_room_is_named_before_anything_is_created() {
+    let full = with_all_set(hard(&json!({ "requests.cpu": "20" }), &json!({ "requests.cpu": "16" })));
+    let says = "n1: 8 of 8 GPUs free, but ResourceQuota quota-0 leaves requests.cpu for only 0 workers";
+    assert_eq!(not_chosen(&full, &sized(), says), Ok(Reason::QuotaExceeded));
+    let uncounted = eight().quota(&json!({ "hard": { "pods": "50" } }), &json!({}));
+    assert_eq!(
+        not_chosen(&uncounted, &any(), "quota-0 leaves pods for only 0 workers"),
+        Ok(Reason::QuotaExceeded),
+        "until it is counted, admission refuses everything"
+    );
+}
+
+#[test]
+fn a_quota_counts_the_pods_of_its_scopes() {
+    let scoped = |scopes: Value, used: &Value| {
+        let mut quota = json!({ "hard": { "pods": "4" } });
+        quota[scopes["as"].as_str().unwrap()] = scopes["is"].clone();
+        eight().quota(&quota, used)
+    };
+    let none = json!({ "pods": "0" });
+    let selector = |operator: &str| {
+        json!({ "as": "scopeSelector", "is": { "matchExpressions": [
+            { "scopeName": "PriorityClass", "operator": operator, "values": ["high"] },
+        ] } })
+    };
+    let rows = [
+        (json!({ "as": "scopes", "is": ["Terminating"] }), 8),
+        (json!({ "as": "scopes", "is": ["NotTerminating"] }), 2),
+        // The frontend alone asks for nothing.
+        (json!({ "as": "scopes", "is": ["BestEffort"] }), 8),
+        (json!({ "as": "scopes", "is": ["NotBestEffort"] }), 3),
+        (json!({ "as": "scopes", "is": ["SomethingNew"] }), 2),
+        (selector("In"), 8),
+        (selector("NotIn"), 2),
+    ];
+    for (scopes, expected) in rows {
+        assert_eq!(
+            chosen(&scoped(scopes.clone(), &none), &sized()).gpus,
+            expected,
+            "{scopes}"
+        );
+    }
+}
+
+#[test]
+fn a_device_plugin_s_resource_is_counted_too() {
+    let cluster = Cluster::empty()
+        .node(NodeBuilder::named("n1").offers("nvidia.com/gpu", "8"))
+        .quota(
+            &json!({ "hard": { "requests.nvidia.com/gpu": "6" } }),
+            &json!({ "requests.nvidia.com/gpu": "1" }),
+        );
+    assert_eq!(chosen(&cluster, &any()).gpus, 5);
+    let by_claims = hard(
+        &json!({ "requests.nvidia.com/gpu": "3" }),
+        &json!({ "requests.nvidia.com/gpu": "0" }),
+    );
+    assert_eq!(chosen(&by_claims, &any()).gpus, 8, "claims are not that resource");
+    assert_eq!(
+        chosen(&by_claims.class_for("nvidia.com/gpu"), &any()).gpus,
+        3,
+        "unless the class stands for it"
+    );
+}
+
+#[test]
+fn a_quota_that_wants_amounts_refuses_pods_without() {
+    let quota = hard(&json!({ "limits.memory": "1Ti" }), &json!({ "limits.memory": "0" }));
+    assert_eq!(
+        not_chosen(
+            &quota,
+            &sized(),
+            "ResourceQuota quota-0 wants limits.memory of every container, and the frontend has none"
+        ),
+        Err(Reason::QuotaExceeded)
+    );
+    let defaulted = quota.limit_range(&json!([
+        { "type": "Container", "default": { "memory": "8Gi" }, "defaultRequest": { "memory": "1Gi" } },
+    ]));
+    assert_eq!(chosen(&defaulted, &sized()).gpus, 8);
+    let twelve = hard(&json!({ "limits.memory": "140Gi" }), &json!({ "limits.memory": "0" })).limit_range(&json!([
+        { "type": "Container", "default": { "memory": "8Gi" } },
+    ]));
+    assert_eq!(
+        chosen(&twelve, &sized()).gpus,
+        2,
+        "8Gi of the frontend count, 4Gi of the load generator"
+    );
+}
+
+#[test]
+fn a_limit_range_that_refuses_our_pods_is_named() {
+    let rows = [
+        (
+            json!({ "type": "Container", "max": { "cpu": "8" }, "default": { "cpu": "8" } }),
+            "worker of type Container: limit of cpu is 16, and the maximum is 8",
+        ),
+        (
+            json!({ "type": "Container", "min": { "memory": "128Gi" }, "defaultRequest": { "memory": "128Gi" } }),
+            "worker of type Container: request of memory is 68719476736, and the minimum is 128Gi",
+        ),
+        (
+            json!({ "type": "Pod", "max": { "memory": "32Gi" } }),
+            "worker of type Pod: limit of memory is 68719476736, and the maximum is 32Gi",
+        ),
+        (
+            json!({ "type": "Container", "max": { "ephemeral-storage": "1Gi" } }),
+            "ephemeral-storage has a maximum of 1Gi and no limit is set",
+        ),
+        (
+            json!({ "type": "Container", "maxLimitRequestRatio": { "cpu": "1500m" } }),
+            "limit of cpu (16) may be 1500m times its request (8)",
+        ),
+    ];
+    for (limits, says) in rows {
+        let cluster = eight().limit_range(&json!([limits]));
+        assert_eq!(not_chosen(&cluster, &sized(), says), Err(Reason::LimitRangeViolated));
+    }
+    let harmless = json!([
+        { "type": "PersistentVolumeClaim", "max": { "storage": "1Gi" } },
+        { "type": "Container", "max": { "cpu": "16" }, "min": { "cpu": "10m" }, "default": { "cpu": "1" }, "defaultRequest": { "cpu": "100m" } },
+    ]);
+    assert_eq!(chosen(&eight().limit_range(&harmless), &sized()).gpus, 8);
+}
+
+#[test]
+fn what_a_limit_range_fills_in_needs_room_on_the_node() {
+    let busy = eight().pod(PodBuilder::on("n1", "p").requests("cpu", "230"));
+    assert_eq!(chosen(&busy, &any()).gpus, 8, "nothing is asked for");
+    let defaults = json!([{ "type": "Container", "default": { "cpu": "8" }, "defaultRequest": { "cpu": "5" } }]);
+    assert_eq!(
+        chosen(&busy.limit_range(&defaults), &any()).gpus,
+        4,
+        "26 cpus: 5 for the frontend, 5 for each worker"
+    );
+}
+
+#[test]
+fn a_load_generator_that_does_not_fit_leaves_no_room_for_workers() {
+    let pinned =
+        spec(&json!({ "benchmark": { "placement": "WorkloadNode", "resources": { "requests": { "cpu": "32" } } } }));
+    let busy = eight().pod(PodBuilder::on("n1", "p").requests("cpu", "230"));
+    assert_eq!(
+        not_chosen(&busy, &pinned, "but cpu for only 0 workers"),
+        Ok(Reason::Saturated),
+        "26 cpus are left"
+    );
+}
+
+#[test]
+fn a_namespace_that_cannot_be_read_allows_nothing() {
+    for part in 0..2 {
+        let mut inventory = eight().inventory();
+        let unread = || "list: 403 Forbidden".to_owned();
+        match part {
+            0 => inventory.quotas = Seen::Unknown(unread()),
+            _ => inventory.limit_ranges = Seen::Unknown(unread()),
+        }
+        let Sizing::Wait { reason, message } = choose(&inventory, &any(), &[]) else {
+            panic!()
+        };
+        assert_eq!(reason, Reason::InventoryUnreadable);
+        assert!(message.contains("403 Forbidden"), "{message}");
+    }
+}

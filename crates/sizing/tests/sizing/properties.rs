@@ -1,0 +1,186 @@
+//! What holds for every cluster, not only for those somebody thought of.
+
+use std::collections::BTreeSet;
+
+use perfval_api::{PerfValidationSpec, Reason};
+use perfval_sizing::inventory::Inventory;
+use perfval_sizing::{Seen, Sizing, choose};
+use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder, SliceBuilder, gpu};
+use proptest::prelude::*;
+use serde_json::json;
+
+/// One node: its GPUs (some tainted, shareable or of another kind), its place in the world, who holds what.
+#[derive(Clone, Debug)]
+struct NodePlan {
+    devices: Vec<u8>,
+    plugin: u8,
+    cordoned: bool,
+    announced: i64,
+    held: Vec<u8>,
+    cpus: u16,
+}
+
+fn node() -> impl Strategy<Value = NodePlan> {
+    (
+        prop::collection::vec(0_u8..10, 0..10),
+        prop_oneof![4 => Just(0_u8), 1 => 1_u8..9],
+        prop::bool::weighted(0.1),
+        prop_oneof![9 => Just(1_i64), 1 => Just(2_i64)],
+        prop::collection::vec(0_u8..12, 0..6),
+        0_u16..300,
+    )
+        .prop_map(|(devices, plugin, cordoned, announced, held, cpus)| NodePlan {
+            devices,
+            plugin,
+            cordoned,
+            announced,
+            held,
+            cpus,
+        })
+}
+
+fn cluster(nodes: &[NodePlan]) -> Cluster {
+    nodes
+        .iter()
+        .enumerate()
+        .fold(Cluster::empty(), |cluster, (index, plan)| {
+            let name = format!("n{index}");
+            let mut node = NodeBuilder::named(&name);
+            if plan.plugin > 0 {
+                node = node.offers("nvidia.com/gpu", &plan.plugin.to_string());
+            }
+            if plan.cordoned {
+                node = node.cordoned();
+            }
+            let slice = plan.devices.iter().enumerate().fold(
+                SliceBuilder::of(&name)
+                    .generation(1, plan.announced)
+                    .counter_set("set-0", "memory", "80Gi"),
+                |slice, (index, kind)| {
+                    slice.device(match kind {
+                        0 => gpu(index).taint("k", "NoSchedule"),
+                        1 => gpu(index).shareable(),
+                        2 => gpu(index).attribute("type", "mig"),
+                        3 => gpu(index).consumes("set-0", "memory", "40Gi"),
+                        _ => gpu(index),
+                    })
+                },
+            );
+            let claims = plan.held.iter().enumerate().map(|(number, device)| {
+                ClaimBuilder::named(&format!("{name}-{number}")).holds(&name, &format!("gpu-{device}"))
+            });
+            let pod = PodBuilder::on(&name, &format!("{name}-pod")).requests("cpu", &plan.cpus.to_string());
+            claims.fold(cluster.node(node).slice(slice).pod(pod), Cluster::claim)
+        })
+}
+
+fn spec(min: i32, max: Option<i32>) -> PerfValidationSpec {
+    serde_json::from_value(json!({
+        "model": { "name": "m" },
+        "workload": { "image": "i:1", "resources": { "requests": { "cpu": "20" } } },
+        "placement": { "minGPUs": min, "maxGPUs": max.map(|max| max.max(min)) },
+    }))
+    .expect("a spec")
+}
+
+/// Makes one of the reads fail.
+fn fail(inventory: &mut Inventory, part: usize) {
+    let why = || "list: 403 Forbidden".to_owned();
+    match part {
+        0 => inventory.device_class = Seen::Unknown(why()),
+        1 => inventory.slices = Seen::Unknown(why()),
+        2 => inventory.taint_rules = Seen::Unknown(why()),
+        3 => inventory.nodes = Seen::Unknown(why()),
+        4 => inventory.pods = Seen::Unknown(why()),
+        5 => inventory.quotas = Seen::Unknown(why()),
+        6 => inventory.limit_ranges = Seen::Unknown(why()),
+        7 => inventory.promises = Seen::Unknown(why()),
+        _ => inventory.claims = Seen::Unknown(why()),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn a_plan_never_exceeds_what_is_there(nodes in prop::collection::vec(node(), 0..5), min in 1..4, max in prop::option::of(1..9)) {
+        let spec = spec(min, max);
+        if let Sizing::Chosen(plan) = choose(&cluster(&nodes).inventory(), &spec, &[]) {
+            let index: usize = plan.node[1..].parse().unwrap();
+            let node = &nodes[index];
+            prop_assert!(plan.gpus >= i64::from(min));
+            prop_assert!(spec.placement.max_gpus.is_none_or(|max| plan.gpus <= i64::from(max)));
+            prop_assert!(plan.gpus <= plan.node_gpus);
+            prop_assert!(plan.gpus * 20 <= 256 - i64::from(node.cpus));
+            prop_assert!(!node.cordoned);
+            if plan.allocation == "DRA" {
+                let held = |name: &str| node.held.iter().any(|held| format!("gpu-{held}") == name);
+                let whole = |name: &str| name[4..].parse::<usize>().is_ok_and(|index| node.devices[index] > 2);
+                prop_assert_eq!(plan.devices.len(), usize::try_from(plan.gpus).unwrap());
+                prop_assert!(plan.devices.iter().all(|device| !held(&device.name) && whole(&device.name)));
+                prop_assert_eq!(node.plugin, 0);
+                // Devices of kind 3 share counters that are enough for two.
+                let of_kind_3 = |name: &str| name[4..].parse::<usize>().is_ok_and(|index| node.devices.get(index) == Some(&3));
+                let planned = plan.devices.iter().filter(|device| of_kind_3(&device.name)).count();
+                let kept: BTreeSet<&u8> = node.held.iter().filter(|held| of_kind_3(&format!("gpu-{held}"))).collect();
+                prop_assert!(planned <= 2_usize.saturating_sub(kept.len()), "{} beside {}", planned, kept.len());
+            } else {
+                prop_assert!(node.devices.is_empty() && plan.gpus <= i64::from(node.plugin));
+            }
+        }
+    }
+
+    #[test]
+    fn the_order_of_lists_does_not_matter(nodes in prop::collection::vec(node(), 0..5), min in 1..4) {
+        let cluster = cluster(&nodes);
+        let spec = spec(min, None);
+        prop_assert_eq!(
+            choose(&cluster.inventory(), &spec, &[]),
+            choose(&cluster.reversed().inventory(), &spec, &[])
+        );
+    }
+
+    #[test]
+    fn with_anything_unknown_there_is_no_plan(nodes in prop::collection::vec(node(), 0..5), part in 0_usize..9) {
+        let mut inventory = cluster(&nodes).inventory();
+        fail(&mut inventory, part);
+        let Sizing::Wait { reason, message } = choose(&inventory, &spec(1, None), &[]) else {
+            return Err(TestCaseError::fail("not a wait"));
+        };
+        prop_assert_eq!(reason, Reason::InventoryUnreadable);
+        prop_assert!(message.contains("403 Forbidden"), "{}", message);
+    }
+
+    #[test]
+    fn one_more_claim_never_frees_a_gpu(nodes in prop::collection::vec(node(), 1..4), device in 0_u8..10) {
+        let cluster = cluster(&nodes);
+        let gpus = |cluster: &Cluster| match choose(&cluster.inventory(), &spec(1, None), &[]) {
+            Sizing::Chosen(plan) => plan.gpus,
+            Sizing::Wait { .. } | Sizing::Refuse { .. } => 0,
+        };
+        let before = gpus(&cluster);
+        let after = gpus(&cluster.claim(ClaimBuilder::named("new").holds("n0", &format!("gpu-{device}"))));
+        prop_assert!(after <= before && before - after <= 1, "{} then {}", before, after);
+    }
+
+    #[test]
+    fn what_cannot_be_read_never_raises_the_answer(nodes in prop::collection::vec(node(), 1..4), which in 0_usize..4, garbage in "[a-z]{0,3}|-[1-9]|1e99|Infinity") {
+        let before = cluster(&nodes);
+        let broken = match which {
+            0 => before.clone().node(NodeBuilder::named("n0").offers("cpu", &garbage)),
+            1 => before.clone().pod(PodBuilder::on("n0", "odd").requests("cpu", &garbage)),
+            2 => before.clone().node(NodeBuilder::named("n0").offers("pods", &garbage)),
+            _ => before.clone().quota(&json!({ "hard": { "pods": garbage } }), &json!({ "pods": garbage })),
+        };
+        // The node is another one than before where it is replaced: ready, not cordoned, with the cpus of the others.
+        let intact = match which {
+            0 | 2 => before.node(NodeBuilder::named("n0")),
+            _ => before,
+        };
+        let gpus = |cluster: &Cluster| match choose(&cluster.inventory(), &spec(1, None), &[]) {
+            Sizing::Chosen(plan) => plan.gpus,
+            Sizing::Wait { .. } | Sizing::Refuse { .. } => 0,
+        };
+        prop_assert!(gpus(&broken) <= gpus(&intact), "{}", garbage);
+    }
+}

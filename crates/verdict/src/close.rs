@@ -1,0 +1,61 @@
+//! Closing a trial: what it showed is written into the status, and the rule says whether another one is needed.
+
+use chrono::{DateTime, Utc};
+use perfval_api::{Finding, PerfValidationSpec, PerfValidationStatus, TrialOutcome};
+
+use crate::diagnosis::cause::{Cause, SHOWN};
+use crate::trial::JudgedTrial;
+use crate::trials::{self, Ruling, finished};
+
+/// Findings that status keeps.
+const FINDINGS: usize = 16;
+
+/// Writes a judged trial into the status. A trial that proves nothing leaves the numbers of the one before it.
+pub fn close(
+    spec: &PerfValidationSpec,
+    status: &mut PerfValidationStatus,
+    number: i64,
+    judged: &JudgedTrial,
+    now: DateTime<Utc>,
+) -> Ruling {
+    if let Some(open) = status.trials.iter_mut().find(|trial| trial.number == number) {
+        open.outcome = Some(judged.outcome);
+        open.throughput.clone_from(&judged.metrics.output_token_throughput);
+        open.ttft_p99_ms.clone_from(&judged.metrics.ttft_p99_ms);
+        open.errors = judged.requests.map(|(errors, _)| errors);
+        open.requests = judged.requests.map(|(_, all)| all);
+        open.completed_at = Some(now);
+        open.causes = judged
+            .findings
+            .iter()
+            .map(|(cause, _)| cause.as_str().to_owned())
+            .collect();
+    }
+    if judged.outcome != TrialOutcome::Invalid {
+        status.metrics = Some(judged.metrics.clone());
+        status.gates.clone_from(&judged.gates);
+        status.workers.clone_from(&judged.workers);
+    }
+    if let (Some(version), Some(environment)) = (&judged.aiperf_version, &mut status.environment) {
+        environment.aiperf = Some(version.clone());
+    }
+    for (_, finding) in &judged.findings {
+        keep(&mut status.diagnosis, finding.clone());
+    }
+    keep_the_most_telling(&mut status.diagnosis);
+    trials::rule(&spec.trials, &finished(&status.trials))
+}
+
+/// Keeps one finding per cause: the newest evidence of it.
+pub fn keep(known: &mut Vec<Finding>, finding: Finding) {
+    match known.iter().position(|known| known.cause == finding.cause) {
+        Some(at) => known[at] = finding,
+        None if known.len() < FINDINGS => known.push(finding),
+        None => {}
+    }
+}
+
+fn keep_the_most_telling(diagnosis: &mut Vec<Finding>) {
+    diagnosis.sort_by_key(|finding| Cause::rank(&finding.cause));
+    diagnosis.truncate(SHOWN);
+}

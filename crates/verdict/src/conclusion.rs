@@ -1,0 +1,331 @@
+//! From finished trials to a verdict, and to the one line that explains it.
+
+use std::str::FromStr as _;
+
+use perfval_api::text::{HEADLINE, cut};
+use perfval_api::{
+    Finding, Gate, GateResult, GateStatus, PerfValidationSpec, PerfValidationStatus, Reason, TrialOutcome, TrialStatus,
+    Verdict, Why, quantity,
+};
+use rust_decimal::Decimal;
+
+use crate::diagnosis::cause::Cause;
+use crate::trials::{self, Ruling, finished};
+
+/// The verdict of the trials in a status; `None` if the rule asks for more of them.
+pub fn conclude(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Option<(Verdict, Why)> {
+    let (verdict, reason) = match trials::rule(&spec.trials, &finished(&status.trials)) {
+        Ruling::Pass => (Verdict::Passed, Reason::GatesMet),
+        Ruling::Fail => (Verdict::Failed, why_failed(status)),
+        Ruling::Undecided => (Verdict::Inconclusive, Reason::TrialsDisagree),
+        Ruling::Unmeasurable => unmeasurable(&status.trials),
+        Ruling::Continue => return None,
+    };
+    Some((verdict, Why::new(reason, message(spec, status, verdict))))
+}
+
+/// Errors outrank gates: numbers of the successes alone say little.
+fn why_failed(status: &PerfValidationStatus) -> Reason {
+    let missed = status
+        .trials
+        .iter()
+        .rev()
+        .find(|trial| trial.outcome == Some(TrialOutcome::Miss));
+    let reasons: Vec<Reason> = missed.into_iter().flat_map(reasons).collect();
+    let gates_met = status.gates.iter().all(|gate| gate.result != GateResult::Missed);
+    if reasons.contains(&Reason::RequestErrors) {
+        Reason::RequestErrors
+    } else if gates_met && reasons.contains(&Reason::WorkerStall) {
+        Reason::WorkerStall
+    } else {
+        Reason::GatesMissed
+    }
+}
+
+/// Two invalid trials in a row: could not be measured, or was measured and is not to be trusted.
+pub(crate) fn unmeasurable(trials: &[TrialStatus]) -> (Verdict, Reason) {
+    match trials.last().and_then(|last| reasons(last).next()) {
+        Some(
+            untrusted @ (Reason::GeneratorStarved
+            | Reason::WorkerRestarted
+            | Reason::GPUChanged
+            | Reason::UnevenService),
+        ) => (Verdict::Inconclusive, untrusted),
+        unmeasured => (Verdict::Error, unmeasured.unwrap_or(Reason::BenchmarkFailed)),
+    }
+}
+
+fn reasons(trial: &TrialStatus) -> impl Iterator<Item = Reason> {
+    trial
+        .causes
+        .iter()
+        .filter_map(|cause| Cause::from_word(cause)?.reason())
+}
+
+/// What a spec asks for, in one line.
+pub fn asked(spec: &PerfValidationSpec) -> String {
+    let gpus = spec
+        .placement
+        .max_gpus
+        .map_or_else(|| "all free".to_owned(), |max| format!("up to {max}"));
+    let gates: Vec<String> = spec
+        .gates
+        .iter()
+        .map(|gate| {
+            format!(
+                "{} {} {} {}",
+                gate.name,
+                gate.operator.sign(),
+                gate.threshold,
+                gate.metric.unit()
+            )
+        })
+        .collect();
+    let gates = Some(gates.join(", ")).filter(|gates| !gates.is_empty());
+    format!(
+        "{} on {gpus} GPUs of one node, {} requests in flight each; gates: {}",
+        spec.model.name,
+        spec.benchmark.concurrency_per_gpu,
+        gates.as_deref().unwrap_or("none")
+    )
+}
+
+/// The verdict in one line. What a reader needs first comes first: of a pass where it ran and what was measured, of
+/// anything else the gate, by how much, and why. Only a pass may be longer than a headline.
+fn message(spec: &PerfValidationSpec, status: &PerfValidationStatus, verdict: Verdict) -> String {
+    let place = status.placement.as_ref().map_or(String::new(), |plan| {
+        format!("{}/{} GPUs on {}", plan.gpus, plan.node_gpus, plan.node)
+    });
+    let change = status.comparison.as_ref().map(crate::history::in_words);
+    let trials = counted(&status.trials);
+    if verdict == Verdict::Passed {
+        let gates: Vec<String> = judged(spec, status).map(|(gate, judged)| met(gate, judged)).collect();
+        let parts: Vec<String> = [gates.join(", "), trials].into_iter().chain(change).collect();
+        return format!("{place}: {}", parts.join("; "));
+    }
+    let missed: Vec<String> = judged(spec, status)
+        .filter(|(_, judged)| judged.result == GateResult::Missed)
+        .map(|(gate, judged)| missed(gate, judged))
+        .collect();
+    let gates = (!missed.is_empty() && verdict != Verdict::Error).then(|| shortened(&missed));
+    let essential: Vec<String> = gates
+        .into_iter()
+        .chain(deciding_finding(status).map(in_words))
+        .collect();
+    within_a_line(essential.join("; "), change.into_iter().chain([trials, place]))
+}
+
+/// Adds parts as long as they fit into the line that conditions show.
+fn within_a_line(essential: String, more: impl Iterator<Item = String>) -> String {
+    let line = more.filter(|part| !part.is_empty()).fold(essential, |line, part| {
+        if line.is_empty() {
+            part
+        } else if line.len() + 2 + part.len() <= HEADLINE {
+            format!("{line}; {part}")
+        } else {
+            line
+        }
+    });
+    cut(&line, HEADLINE)
+}
+
+fn judged<'a>(
+    spec: &'a PerfValidationSpec,
+    status: &'a PerfValidationStatus,
+) -> impl Iterator<Item = (&'a Gate, &'a GateStatus)> {
+    spec.gates.iter().filter_map(|gate| {
+        let judged = status.gates.iter().find(|judged| judged.name == gate.name)?;
+        Some((gate, judged))
+    })
+}
+
+fn met(gate: &Gate, judged: &GateStatus) -> String {
+    let observed = judged.observed.as_deref().unwrap_or("nothing");
+    let (unit, sign) = (gate.metric.unit(), gate.operator.sign());
+    format!("{} {observed} {unit} ({sign} {})", gate.name, judged.effective)
+}
+
+/// `throughput 900 tok/s, 10 % below 1000`.
+fn missed(gate: &Gate, judged: &GateStatus) -> String {
+    let observed = judged.observed.as_deref().unwrap_or("nothing");
+    let near = near(observed, &judged.effective).unwrap_or_else(|| gate.operator.sign().to_owned());
+    format!(
+        "{} {observed} {}, {near} {}",
+        gate.name,
+        gate.metric.unit(),
+        judged.effective
+    )
+}
+
+/// How far a number is from a threshold: `10 % below`.
+fn near(observed: &str, effective: &str) -> Option<String> {
+    let (observed, effective) = (Decimal::from_str(observed).ok()?, Decimal::from_str(effective).ok()?);
+    let percent = quantity::change_percent(effective, observed)?;
+    let side = if percent.is_sign_negative() { "below" } else { "above" };
+    let shown = percent.abs().round_dp(1).normalize();
+    Some(if shown.is_zero() {
+        format!("just {side}")
+    } else {
+        format!("{shown} % {side}")
+    })
+}
+
+fn shortened(missed: &[String]) -> String {
+    match missed {
+        [first, second] => format!("{first}, {second}"),
+        [first, more @ ..] if !more.is_empty() => format!("{first} (and {} more gates missed)", more.len()),
+        missed => missed.concat(),
+    }
+}
+
+fn counted(trials: &[TrialStatus]) -> String {
+    let of = |outcome| trials.iter().filter(|trial| trial.outcome == Some(outcome)).count();
+    let counts = [
+        (of(TrialOutcome::Pass), "passed"),
+        (of(TrialOutcome::Miss), "missed"),
+        (of(TrialOutcome::Invalid), "invalid"),
+    ];
+    let some: Vec<String> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
+    format!("trials: {}", some.join(", "))
+}
+
+/// The finding that explains the last trial.
+fn deciding_finding(status: &PerfValidationStatus) -> Option<&Finding> {
+    let cause = status.trials.last()?.causes.first()?;
+    status.diagnosis.iter().find(|finding| finding.cause == *cause)
+}
+
+/// A cause with its evidence; what only repeats the gate's numbers is left out.
+fn in_words(finding: &Finding) -> String {
+    if finding.cause == Cause::FarBelowGate.as_str() {
+        return finding.cause.clone();
+    }
+    let evidence = finding.evidence.split("; gate ").next().unwrap_or_default();
+    format!("{}: {evidence}", finding.cause)
+}
+
+#[cfg(test)]
+mod tests {
+    use perfval_api::{Comparison, PlacementStatus};
+    use serde_json::json;
+
+    use super::*;
+
+    fn spec() -> PerfValidationSpec {
+        serde_json::from_value(json!({
+            "model": {"name": "m"}, "workload": {"image": "vllm-runtime:1.4.2"},
+            "trials": {"rule": "Sequential", "max": 8},
+            "gates": [
+                {"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "1000"},
+                {"name": "ttft-p99", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=", "threshold": "2000"},
+            ],
+        }))
+        .expect("well-formed")
+    }
+
+    fn gate(name: &str, observed: &str, effective: &str, result: GateResult) -> GateStatus {
+        serde_json::from_value(json!({
+            "name": name, "observed": observed, "threshold": effective, "effective": effective, "result": result,
+        }))
+        .expect("well-formed")
+    }
+
+    /// `P` pass, `M` miss, `I` invalid; the last one with these causes.
+    fn status(letters: &str, causes: &[(Cause, &str)], throughput: &str, result: GateResult) -> PerfValidationStatus {
+        let trial = |letter| TrialStatus {
+            outcome: Some(match letter {
+                'P' => TrialOutcome::Pass,
+                'I' => TrialOutcome::Invalid,
+                _ => TrialOutcome::Miss,
+            }),
+            ..TrialStatus::default()
+        };
+        let mut status = PerfValidationStatus {
+            placement: Some(PlacementStatus {
+                node: "gpu-node-1".into(),
+                gpus: 8,
+                node_gpus: 8,
+                ..PlacementStatus::default()
+            }),
+            trials: letters.chars().map(trial).collect(),
+            gates: vec![
+                gate("throughput", throughput, "1000", result),
+                gate("ttft-p99", "910", "2000", GateResult::Met),
+            ],
+            diagnosis: causes.iter().map(|(cause, text)| cause.finding(*text)).collect(),
+            ..PerfValidationStatus::default()
+        };
+        if let Some(last) = status.trials.last_mut() {
+            last.causes = causes.iter().map(|(cause, _)| cause.as_str().into()).collect();
+        }
+        status
+    }
+
+    fn told(status: &PerfValidationStatus) -> (Verdict, Reason, String) {
+        let (verdict, why) = conclude(&spec(), status).expect("a verdict");
+        (verdict, why.reason, why.message)
+    }
+
+    #[test]
+    fn a_failed_run_names_the_gate_how_near_and_the_first_cause_in_one_line() {
+        let stall = "worker 10.0.0.3 served 0.5 requests/s, its peers 5 (median)";
+        let causes = [(Cause::WorkerStall, stall)];
+        let (verdict, reason, message) = told(&status("MMMM", &causes, "900", GateResult::Missed));
+        assert_eq!((verdict, reason), (Verdict::Failed, Reason::GatesMissed));
+        assert_eq!(
+            message,
+            format!(
+                "throughput 900 tok/s, 10 % below 1000; WorkerStall: {stall}; trials: 4 missed; 8/8 GPUs on gpu-node-1"
+            )
+        );
+
+        // Evidence of any length leaves the gate, the numbers and the cause's name in the line.
+        let long = "ö".repeat(300);
+        let causes = [(Cause::WorkerStall, long.as_str())];
+        let (_, _, message) = told(&status("MMMM", &causes, "999.9", GateResult::Missed));
+        assert!(message.len() <= HEADLINE, "{} bytes: {message}", message.len());
+        assert!(
+            message.starts_with("throughput 999.9 tok/s, just below 1000; WorkerStall: ö"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn errors_lead_where_the_gates_were_met() {
+        let text = "94 % of 1500 requests failed or came back short (allowed: 1 %): 1404 × HTTP 500";
+        let causes = [(Cause::DeadWorkerBlackHole, text)];
+        let (verdict, reason, message) = told(&status("MMMM", &causes, "5934", GateResult::Met));
+        assert_eq!((verdict, reason), (Verdict::Failed, Reason::RequestErrors));
+        assert!(message.starts_with("DeadWorkerBlackHole: 94 % of 1500"), "{message}");
+    }
+
+    #[test]
+    fn a_pass_says_where_what_and_the_change() {
+        let mut passed = status("PP", &[], "1042", GateResult::Met);
+        passed.comparison = Some(Comparison {
+            run: 3,
+            throughput_percent: Some("+4.2".into()),
+            ttft_p99_percent: Some("-1".into()),
+            differs: Vec::new(),
+        });
+        let (verdict, reason, message) = told(&passed);
+        assert_eq!((verdict, reason), (Verdict::Passed, Reason::GatesMet));
+        assert_eq!(
+            message,
+            "8/8 GPUs on gpu-node-1: throughput 1042 tok/s (≥ 1000), ttft-p99 910 ms (≤ 2000); trials: 2 passed; \
+             against run 3: tok/s +4.2 %, TTFT p99 -1 %"
+        );
+    }
+
+    #[test]
+    fn what_was_not_measured_names_no_gate() {
+        let causes = [(Cause::BenchmarkFailed, "AIPerf exited with an error: Traceback")];
+        let (verdict, _, message) = told(&status("MII", &causes, "900", GateResult::Missed));
+        assert_eq!(verdict, Verdict::Error);
+        assert!(message.starts_with("BenchmarkFailed: AIPerf exited"), "{message}");
+    }
+}

@@ -1,0 +1,200 @@
+//! When two runs may be compared: what they ran on, field by field.
+
+use std::fmt::Write as _;
+
+use perfval_api::text::cut;
+use perfval_api::{Environment, PerfValidationSpec};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+/// Hex digits of a digest: enough to tell ten runs apart, short enough to read.
+const DIGEST: usize = 12;
+/// Longest difference (bytes).
+const DIFFERENCE: usize = 160;
+
+/// One field that a comparison must match.
+struct Field {
+    name: &'static str,
+    /// What is compared; `None`: not known.
+    key: Option<String>,
+    /// What people read.
+    shown: String,
+    /// Whether two runs that both do not know it may still be the same.
+    may_be_unknown: bool,
+}
+
+/// The fields that make two runs comparable. Kubernetes' version is recorded, but does not serve requests.
+fn fields(environment: &Environment) -> [Field; 8] {
+    let known = |name, value: Option<String>| Field {
+        name,
+        shown: value.clone().unwrap_or_default(),
+        key: value,
+        may_be_unknown: false,
+    };
+    let image = environment.image_digest.as_deref().map(content);
+    let short = image.map_or(String::new(), |digest| format!(" ({})", cut(digest, 22)));
+    [
+        known("model", Some(environment.model.clone())),
+        Field {
+            shown: format!("{}{short}", environment.image),
+            ..known("image", image.map(str::to_owned))
+        },
+        known("settings", environment.settings.clone()),
+        known("gpuProduct", environment.gpu_product.clone()),
+        known("gpus", environment.gpus.map(|gpus| gpus.to_string())),
+        known("gpuDriver", environment.gpu_driver.clone()),
+        // Its operator does not serve requests: where it has no version, the image tells.
+        Field {
+            may_be_unknown: true,
+            ..known("dynamo", environment.dynamo.clone())
+        },
+        known("aiperf", environment.aiperf.clone()),
+    ]
+}
+
+/// The digest of an image id, without the registry that it came from.
+fn content(image_id: &str) -> &str {
+    image_id.rfind("sha256:").map_or(image_id, |at| &image_id[at..])
+}
+
+/// Digest of the comparable fields (12 hex digits). Equal digests: equal environments. One with an unknown field has one
+/// too, but is never [the same](differences) as another.
+pub fn digest(environment: &Environment) -> String {
+    let keys: Vec<_> = fields(environment).into_iter().map(|field| field.key).collect();
+    hex(&json!(keys).to_string(), DIGEST)
+}
+
+/// What keeps two runs from being compared, in words; empty: nothing does.
+pub fn differences(before: &Environment, now: &Environment) -> Vec<String> {
+    fields(before)
+        .into_iter()
+        .zip(fields(now))
+        .filter_map(|(before, now)| {
+            let name = now.name;
+            let text = match (&before.key, &now.key) {
+                (None, None) if now.may_be_unknown => return None,
+                (_, None) => format!("{name} is not known"),
+                (None, Some(_)) => format!("{name} was not known, now {}", now.shown),
+                (Some(one), Some(other)) if one == other => return None,
+                (Some(_), Some(_)) => format!("{name} {}, now {}", before.shown, now.shown),
+            };
+            Some(cut(&text, DIFFERENCE))
+        })
+        .collect()
+}
+
+/// Whether everything that a comparison needs is known.
+pub fn is_known(environment: &Environment) -> bool {
+    differences(environment, environment).is_empty()
+}
+
+/// Digest (8 hex digits) of what the spec says about load and workload beside model and images: other flags or another
+/// concurrency are another measurement.
+pub fn settings(spec: &PerfValidationSpec) -> String {
+    let (workload, benchmark) = (&spec.workload, &spec.benchmark);
+    let settings = json!({
+        "routerMode": workload.router_mode,
+        "command": workload.command,
+        "args": workload.args,
+        "frontendArgs": workload.frontend_args,
+        "env": workload.env,
+        "resources": workload.resources,
+        "frontend": spec.placement.frontend,
+        "generator": benchmark.placement,
+        "generatorResources": benchmark.resources,
+        "concurrencyPerGPU": benchmark.concurrency_per_gpu,
+        "inputTokens": benchmark.input_tokens,
+        "outputTokens": benchmark.output_tokens,
+        "requestsPerConcurrency": benchmark.requests_per_concurrency,
+        "minRequests": benchmark.min_requests,
+        "warmupPerConcurrency": benchmark.warmup_per_concurrency,
+        "randomSeed": benchmark.random_seed,
+        "datasetEntries": benchmark.dataset_entries,
+        "extraInputs": benchmark.extra_inputs,
+        "requestTimeout": benchmark.request_timeout,
+        "tokenizer": benchmark.tokenizer,
+        "extraArgs": benchmark.extra_args,
+    });
+    hex(&settings.to_string(), 8)
+}
+
+fn hex(text: &str, digits: usize) -> String {
+    let mut all = String::new();
+    for byte in Sha256::digest(text) {
+        let _ = write!(all, "{byte:02x}");
+    }
+    all.truncate(digits);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment() -> Environment {
+        Environment {
+            model: "m".into(),
+            image: "vllm-runtime:1.4.2".into(),
+            image_digest: Some("registry/vllm-runtime@sha256:aa".into()),
+            settings: Some("01234567".into()),
+            gpu_product: Some("NVIDIA H100 80GB HBM3".into()),
+            gpus: Some(8),
+            gpu_driver: Some("580.82.7".into()),
+            dynamo: Some("1.4.2".into()),
+            aiperf: Some("0.13.0".into()),
+            kubernetes: Some("v1.36.4".into()),
+            digest: None,
+        }
+    }
+
+    #[test]
+    fn a_difference_is_named_and_changes_the_digest() {
+        let base = environment();
+        let changed = |change: fn(&mut Environment)| {
+            let mut other = environment();
+            change(&mut other);
+            other
+        };
+        let same = [
+            changed(|e| e.kubernetes = Some("v1.37.0".into())),
+            // Another registry, or another tag, of the very image.
+            changed(|e| e.image_digest = Some("sha256:aa".into())),
+            changed(|e| e.image = "mirror/vllm-runtime:latest".into()),
+        ];
+        for other in same {
+            assert_eq!(differences(&base, &other), Vec::<String>::new());
+            assert_eq!(digest(&base), digest(&other));
+        }
+        let different = [
+            (
+                changed(|e| e.gpu_driver = Some("580.95.5".into())),
+                "gpuDriver 580.82.7, now 580.95.5",
+            ),
+            (changed(|e| e.gpus = Some(4)), "gpus 8, now 4"),
+            (
+                changed(|e| e.image_digest = Some("sha256:bb".into())),
+                "image vllm-runtime:1.4.2 (sha256:aa), now vllm-runtime:1.4.2 (sha256:bb)",
+            ),
+            (
+                changed(|e| e.settings = Some("89abcdef".into())),
+                "settings 01234567, now 89abcdef",
+            ),
+            (changed(|e| e.aiperf = None), "aiperf is not known"),
+            (changed(|e| e.dynamo = None), "dynamo is not known"),
+        ];
+        for (other, text) in different {
+            assert_eq!(differences(&base, &other), [text]);
+            assert_ne!(digest(&base), digest(&other), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_unknown_in_both_is_not_the_same_but_for_the_operators_version() {
+        let mut unknown = environment();
+        unknown.dynamo = None;
+        assert!(is_known(&unknown), "{:?}", differences(&unknown, &unknown));
+        unknown.gpu_product = None;
+        assert!(!is_known(&unknown));
+        assert_eq!(differences(&unknown, &unknown), ["gpuProduct is not known"]);
+    }
+}

@@ -1,0 +1,295 @@
+//! Whether a trial's numbers are good enough.
+
+use perfval_api::{Gate, GateMode, GateOperator, GateResult, GateStatus, Scaling, quantity};
+use rust_decimal::{Decimal, RoundingStrategy};
+
+/// Margin (percent) of a throughput that is far below its gate.
+const FAR: Decimal = Decimal::from_parts(50, 0, 0, true, 0);
+
+/// The share of a node that a run uses; thresholds may scale with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// GPUs in use.
+    pub gpus: i64,
+    /// GPUs of the node.
+    pub node_gpus: i64,
+}
+
+/// A threshold after scaling and tolerance, kept as a fraction so that a comparison stays exact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effective {
+    numerator: Decimal,
+    denominator: Decimal,
+}
+
+impl Effective {
+    /// The effective threshold of a gate, or `None` if its quantity cannot be read exactly (admission refuses those).
+    pub fn of(gate: &Gate, share: Share) -> Option<Self> {
+        let threshold = quantity::parse(&gate.threshold)?;
+        let tolerance = Decimal::from(gate.tolerance_percent);
+        let hundred = Decimal::ONE_HUNDRED;
+        let percent = match gate.operator {
+            GateOperator::AtLeast => hundred - tolerance,
+            GateOperator::AtMost => hundred + tolerance,
+        };
+        let (times, over) = match gate.scaling {
+            Scaling::None => (1, 1),
+            Scaling::ByGpuShare => (share.gpus, share.node_gpus.max(1)),
+            Scaling::PerGpu => (share.gpus, 1),
+        };
+        Some(Self {
+            numerator: threshold.checked_mul(percent)?.checked_mul(Decimal::from(times))?,
+            denominator: hundred * Decimal::from(over),
+        })
+    }
+
+    /// Whether `observed` is on the good side; the threshold itself is good.
+    fn met_by(self, observed: Decimal, operator: GateOperator) -> bool {
+        let Some(scaled) = observed.checked_mul(self.denominator) else {
+            return operator == GateOperator::AtLeast; // larger than 28 digits: beyond any threshold
+        };
+        match operator {
+            GateOperator::AtLeast => scaled >= self.numerator,
+            GateOperator::AtMost => scaled <= self.numerator,
+        }
+    }
+
+    /// The threshold as a number, for people; six digits after the point.
+    pub fn value(self) -> Decimal {
+        (self.numerator / self.denominator).round_dp(6).normalize()
+    }
+
+    /// Distance of `observed` from the threshold (percent of it), positive on the good side. Rounded away from zero, so
+    /// that a miss never shows as 0.
+    pub fn margin(self, observed: Decimal, operator: GateOperator) -> Option<Decimal> {
+        let scaled = observed.checked_mul(self.denominator)?;
+        let above = quantity::change_percent(self.numerator, scaled)?;
+        let good = match operator {
+            GateOperator::AtLeast => above,
+            GateOperator::AtMost => -above,
+        };
+        Some(
+            good.round_dp_with_strategy(2, RoundingStrategy::AwayFromZero)
+                .normalize(),
+        )
+    }
+}
+
+/// One gate judged on one trial.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judged {
+    /// What status shows.
+    pub status: GateStatus,
+    /// Whether it makes the trial a miss.
+    pub counts_as_miss: bool,
+    /// Whether it counts and was not reported, so that the trial proves nothing.
+    pub unmeasured: bool,
+    /// Which side of the threshold is good.
+    pub operator: GateOperator,
+    /// Distance to the effective threshold (percent of it), negative for a miss.
+    pub margin: Option<Decimal>,
+    /// Whether a throughput is at most half of what was asked: no noise of a whole trial explains that. A latency tail may
+    /// be any multiple of its threshold in a single trial of a healthy node (4,155 and 12,295 ms against 2,200 in the
+    /// published runs, between trials that passed).
+    pub far: bool,
+}
+
+impl Judged {
+    /// What was observed, what was asked and how far they are apart.
+    pub fn in_words(&self) -> String {
+        let GateStatus {
+            name,
+            observed,
+            effective,
+            ..
+        } = &self.status;
+        let observed = observed.as_deref().unwrap_or("nothing");
+        let sign = self.operator.sign();
+        let off = self
+            .margin
+            .map_or(String::new(), |margin| format!(", off by {} %", show(margin.abs())));
+        format!("gate {name} observed {observed} ({sign} {effective}{off})")
+    }
+}
+
+/// Judges one gate on what was observed (`None`: not reported, not finite or not positive).
+pub fn judge(gate: &Gate, observed: Option<Decimal>, share: Share) -> Judged {
+    let effective = Effective::of(gate, share);
+    let met = match (observed, effective) {
+        (Some(observed), Some(effective)) => Some(effective.met_by(observed, gate.operator)),
+        _ => None,
+    };
+    let result = match (met, gate.mode) {
+        (None, _) => GateResult::Unmeasured,
+        (Some(true), _) => GateResult::Met,
+        (Some(false), GateMode::Enforce) => GateResult::Missed,
+        (Some(false), GateMode::Warn) => GateResult::Warned,
+    };
+    let margin = observed
+        .zip(effective)
+        .and_then(|(observed, effective)| effective.margin(observed, gate.operator));
+    let far = result == GateResult::Missed && gate.metric.is_rate() && margin.is_some_and(|margin| margin <= FAR);
+    Judged {
+        status: GateStatus {
+            name: gate.name.clone(),
+            observed: observed.map(show),
+            threshold: gate.threshold.clone(),
+            effective: effective.map_or_else(|| gate.threshold.clone(), |effective| show(effective.value())),
+            result,
+            margin_percent: margin.map(show),
+        },
+        operator: gate.operator,
+        margin,
+        counts_as_miss: result == GateResult::Missed,
+        unmeasured: result == GateResult::Unmeasured && gate.mode == GateMode::Enforce,
+        far,
+    }
+}
+
+/// A number as status prints it: no trailing zeros, at most three digits after the point.
+pub fn show(value: Decimal) -> String {
+    value.round_dp(3).normalize().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use perfval_api::{Metric, Statistic};
+
+    use super::*;
+
+    fn gate(operator: GateOperator, threshold: &str, tolerance: i32, scaling: Scaling) -> Gate {
+        Gate {
+            name: "g".into(),
+            metric: Metric::OutputTokenThroughput,
+            statistic: Statistic::Avg,
+            operator,
+            threshold: threshold.into(),
+            tolerance_percent: tolerance,
+            scaling,
+            mode: GateMode::Enforce,
+        }
+    }
+
+    #[test]
+    fn thresholds_scale_widen_and_include_their_edge() {
+        use GateOperator::{AtLeast, AtMost};
+        use GateResult::{Met, Missed};
+        let half = Share { gpus: 4, node_gpus: 8 };
+        let third = Share { gpus: 1, node_gpus: 3 };
+        let cases = [
+            (gate(AtLeast, "50000", 10, Scaling::None), half, "45000", "45000", Met),
+            (
+                gate(AtLeast, "50000", 10, Scaling::None),
+                half,
+                "44999.999",
+                "45000",
+                Missed,
+            ),
+            (
+                gate(AtLeast, "50k", 0, Scaling::ByGpuShare),
+                half,
+                "25000",
+                "25000",
+                Met,
+            ),
+            (
+                gate(AtLeast, "50k", 0, Scaling::ByGpuShare),
+                half,
+                "24999",
+                "25000",
+                Missed,
+            ),
+            (gate(AtLeast, "100", 0, Scaling::PerGpu), half, "400", "400", Met),
+            (gate(AtMost, "2000", 10, Scaling::None), half, "2200", "2200", Met),
+            (
+                gate(AtMost, "2000", 10, Scaling::None),
+                half,
+                "2200.001",
+                "2200",
+                Missed,
+            ),
+            // 100/3 has no end as a decimal: the comparison must not round it up.
+            (
+                gate(AtLeast, "100", 0, Scaling::ByGpuShare),
+                third,
+                "33.3333333",
+                "33.333",
+                Missed,
+            ),
+            (
+                gate(AtLeast, "100", 0, Scaling::ByGpuShare),
+                third,
+                "33.3333334",
+                "33.333",
+                Met,
+            ),
+        ];
+        for (gate, share, observed, effective, result) in cases {
+            let judged = judge(&gate, Decimal::from_str_exact(observed).ok(), share);
+            assert_eq!(
+                (judged.status.effective.as_str(), judged.status.result),
+                (effective, result),
+                "{gate:?} {observed}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_was_not_measured_is_neither_met_nor_missed() {
+        let judged = judge(
+            &gate(GateOperator::AtMost, "1", 0, Scaling::None),
+            None,
+            Share { gpus: 1, node_gpus: 1 },
+        );
+        assert_eq!(
+            (judged.status.result, judged.counts_as_miss),
+            (GateResult::Unmeasured, false)
+        );
+    }
+
+    #[test]
+    fn a_warning_gate_is_reported_but_does_not_count() {
+        let mut gate = gate(GateOperator::AtLeast, "10", 0, Scaling::None);
+        gate.mode = GateMode::Warn;
+        let judged = judge(&gate, Some(Decimal::ONE), Share { gpus: 1, node_gpus: 1 });
+        assert_eq!(
+            (judged.status.result, judged.counts_as_miss),
+            (GateResult::Warned, false)
+        );
+    }
+
+    #[test]
+    fn half_of_a_throughput_is_far_and_no_latency_is() {
+        let share = Share { gpus: 1, node_gpus: 1 };
+        let throughput = gate(GateOperator::AtLeast, "100", 0, Scaling::None);
+        let mut latency = gate(GateOperator::AtMost, "100", 0, Scaling::None);
+        latency.metric = Metric::TimeToFirstToken;
+        let far = |gate: &Gate, observed: i64| judge(gate, Some(observed.into()), share).far;
+        assert!(far(&throughput, 50) && !far(&throughput, 51));
+        assert!(!far(&latency, 1000));
+    }
+
+    #[test]
+    fn a_margin_is_signed_and_a_miss_never_shows_as_none() {
+        use GateOperator::{AtLeast, AtMost};
+        let share = Share { gpus: 1, node_gpus: 1 };
+        for (operator, tolerance, observed, margin) in [
+            (AtLeast, 0, "110", "10"),
+            (AtLeast, 0, "100", "0"),
+            (AtLeast, 0, "99.999999", "-0.01"),
+            (AtLeast, 10, "81", "-10"),
+            (AtMost, 10, "110", "0"),
+            (AtMost, 10, "55", "50"),
+            (AtMost, 0, "100.001", "-0.01"),
+            (AtMost, 0, "325", "-225"),
+        ] {
+            let observed = Decimal::from_str_exact(observed).ok();
+            let judged = judge(&gate(operator, "100", tolerance, Scaling::None), observed, share);
+            assert_eq!(
+                judged.status.margin_percent.as_deref(),
+                Some(margin),
+                "{operator:?} {observed:?}"
+            );
+        }
+    }
+}

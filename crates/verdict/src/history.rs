@@ -1,0 +1,238 @@
+//! Earlier runs, and how the current one compares with them.
+
+use std::str::FromStr as _;
+
+use chrono::{DateTime, Utc};
+use perfval_api::{Comparison, Environment, HistoryEntry, PassedRun, PerfValidationStatus, Reason, Verdict, quantity};
+use rust_decimal::Decimal;
+
+use crate::environment;
+
+/// Earlier runs that status keeps.
+const RUNS: usize = 10;
+
+/// The history that the next run begins with: the run that is over, then those before it.
+pub fn with_last(last: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<HistoryEntry> {
+    let entry = last.run.as_ref().map(|run| HistoryEntry {
+        run: run.number,
+        verdict: last.verdict,
+        reason: last
+            .reason
+            .clone()
+            .unwrap_or_else(|| Reason::NotReached.as_str().into()),
+        throughput: numbers(last).throughput,
+        ttft_p99_ms: numbers(last).ttft_p99,
+        environment: last.environment.as_ref().map(environment::digest),
+        completed_at: run.completed_at.unwrap_or(now),
+    });
+    entry
+        .into_iter()
+        .chain(last.history.iter().cloned())
+        .take(RUNS)
+        .collect()
+}
+
+/// The last run that passed, which the next run begins with.
+pub fn last_passed(last: &PerfValidationStatus) -> Option<PassedRun> {
+    match (&last.run, &last.environment, last.verdict) {
+        (Some(run), Some(environment), Some(Verdict::Passed)) => Some(PassedRun {
+            run: run.number,
+            throughput: numbers(last).throughput,
+            ttft_p99_ms: numbers(last).ttft_p99,
+            environment: environment.clone(),
+        }),
+        _ => last.last_passed.clone(),
+    }
+}
+
+/// The two numbers that are compared.
+#[derive(Clone, Default)]
+struct Numbers {
+    throughput: Option<String>,
+    ttft_p99: Option<String>,
+}
+
+fn numbers(status: &PerfValidationStatus) -> Numbers {
+    status
+        .metrics
+        .as_ref()
+        .map_or_else(Numbers::default, |metrics| Numbers {
+            throughput: metrics.output_token_throughput.clone(),
+            ttft_p99: metrics.ttft_p99_ms.clone(),
+        })
+}
+
+/// The change against the last passed run of the same environment; without one, what differs from the last passed run.
+pub fn compare(status: &PerfValidationStatus) -> Option<Comparison> {
+    status.metrics.as_ref()?;
+    let environment = status.environment.as_ref()?;
+    let last_passed = status.last_passed.as_ref()?;
+    if let Some((run, before)) = same_environment(status, environment, last_passed) {
+        let now = numbers(status);
+        return Some(Comparison {
+            run,
+            throughput_percent: change(before.throughput.as_deref(), now.throughput.as_deref()),
+            ttft_p99_percent: change(before.ttft_p99.as_deref(), now.ttft_p99.as_deref()),
+            differs: Vec::new(),
+        });
+    }
+    Some(Comparison {
+        run: last_passed.run,
+        throughput_percent: None,
+        ttft_p99_percent: None,
+        differs: environment::differences(&last_passed.environment, environment),
+    })
+}
+
+/// Number and figures of the last passed run of the same environment: of the history, or the one that outlives it.
+fn same_environment(
+    status: &PerfValidationStatus,
+    environment: &Environment,
+    last_passed: &PassedRun,
+) -> Option<(i64, Numbers)> {
+    if !environment::is_known(environment) {
+        return None;
+    }
+    let digest = environment::digest(environment);
+    let earlier = status
+        .history
+        .iter()
+        .find(|entry| entry.verdict == Some(Verdict::Passed) && entry.environment.as_ref() == Some(&digest));
+    if let Some(entry) = earlier {
+        let numbers = Numbers {
+            throughput: entry.throughput.clone(),
+            ttft_p99: entry.ttft_p99_ms.clone(),
+        };
+        return Some((entry.run, numbers));
+    }
+    let numbers = Numbers {
+        throughput: last_passed.throughput.clone(),
+        ttft_p99: last_passed.ttft_p99_ms.clone(),
+    };
+    (environment::digest(&last_passed.environment) == digest).then_some((last_passed.run, numbers))
+}
+
+/// `+4.2`, in percent of what it was.
+fn change(before: Option<&str>, now: Option<&str>) -> Option<String> {
+    let (before, now) = (Decimal::from_str(before?).ok()?, Decimal::from_str(now?).ok()?);
+    let percent = quantity::change_percent(before, now)?.round_dp(1).normalize();
+    let sign = if percent.is_sign_positive() && !percent.is_zero() {
+        "+"
+    } else {
+        ""
+    };
+    Some(format!("{sign}{percent}"))
+}
+
+/// The comparison, as messages say it.
+pub(crate) fn in_words(comparison: &Comparison) -> String {
+    let run = comparison.run;
+    if let [first, more @ ..] = comparison.differs.as_slice() {
+        let more = match more.len() {
+            0 => String::new(),
+            n => format!(" (and {n} more differences)"),
+        };
+        return format!("not compared with run {run}: {first}{more}");
+    }
+    let changes: Vec<String> = [
+        ("tok/s", &comparison.throughput_percent),
+        ("TTFT p99", &comparison.ttft_p99_percent),
+    ]
+    .iter()
+    .filter_map(|(what, percent)| Some(format!("{what} {} %", percent.as_deref()?)))
+    .collect();
+    format!("against run {run}: {}", changes.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use perfval_api::{Metrics, RunStatus};
+
+    use super::*;
+
+    fn environment(driver: &str) -> Environment {
+        Environment {
+            model: "m".into(),
+            image: "i".into(),
+            image_digest: Some("sha256:aa".into()),
+            settings: Some("01234567".into()),
+            gpu_product: Some("H100".into()),
+            gpus: Some(8),
+            gpu_driver: Some(driver.into()),
+            aiperf: Some("0.13.0".into()),
+            ..Environment::default()
+        }
+    }
+
+    /// The next run after `last`, with these numbers.
+    fn next(last: &PerfValidationStatus, verdict: Verdict, driver: &str, throughput: &str) -> PerfValidationStatus {
+        let number = last.run.as_ref().map_or(1, |run| run.number + 1);
+        PerfValidationStatus {
+            run: Some(RunStatus {
+                number,
+                ..RunStatus::default()
+            }),
+            verdict: Some(verdict),
+            environment: Some(environment(driver)),
+            metrics: Some(Metrics {
+                output_token_throughput: Some(throughput.into()),
+                ttft_p99_ms: Some("100".into()),
+                ..Metrics::default()
+            }),
+            history: with_last(last, DateTime::UNIX_EPOCH),
+            last_passed: last_passed(last),
+            ..PerfValidationStatus::default()
+        }
+    }
+
+    #[test]
+    fn a_run_is_compared_with_the_last_passed_one_of_its_environment() {
+        use Verdict::{Failed, Passed};
+        let first = next(&PerfValidationStatus::default(), Passed, "580", "1000");
+        assert_eq!(compare(&first), None, "nothing to compare with");
+        let failed = next(&first, Failed, "580", "500");
+        let other = next(&failed, Passed, "590", "2000");
+        let not_compared = compare(&other).expect("a comparison");
+        assert_eq!((not_compared.run, not_compared.throughput_percent.clone()), (1, None));
+        assert_eq!(not_compared.differs, ["gpuDriver 580, now 590"]);
+        assert_eq!(
+            in_words(&not_compared),
+            "not compared with run 1: gpuDriver 580, now 590"
+        );
+
+        // Back on the first driver: run 3 passed later, but run 1 is the one to compare with.
+        let back = next(&other, Passed, "580", "1042");
+        let compared = compare(&back).expect("a comparison");
+        assert_eq!((compared.run, compared.differs.len()), (1, 0));
+        assert_eq!(compared.throughput_percent.as_deref(), Some("+4.2"));
+        assert_eq!(compared.ttft_p99_percent.as_deref(), Some("0"));
+        assert_eq!(in_words(&compared), "against run 1: tok/s +4.2 %, TTFT p99 0 %");
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_compared() {
+        let mut first = next(&PerfValidationStatus::default(), Verdict::Passed, "580", "1000");
+        first.environment.as_mut().unwrap().gpu_product = None;
+        let mut second = next(&first, Verdict::Passed, "580", "1000");
+        second.environment.as_mut().unwrap().gpu_product = None;
+        let comparison = compare(&second).expect("a comparison");
+        assert_eq!(comparison.throughput_percent, None);
+        assert_eq!(comparison.differs, ["gpuProduct is not known"]);
+    }
+
+    #[test]
+    fn ten_runs_are_kept_and_the_last_passed_one_for_ever() {
+        let mut status = next(&PerfValidationStatus::default(), Verdict::Passed, "580", "1000");
+        for _ in 0..12 {
+            status = next(&status, Verdict::Failed, "580", "1000");
+        }
+        let runs: Vec<i64> = status.history.iter().map(|entry| entry.run).collect();
+        assert_eq!(runs, (3..=12).rev().collect::<Vec<_>>());
+        assert_eq!(status.last_passed.as_ref().map(|passed| passed.run), Some(1));
+        let comparison = compare(&status).expect("a comparison");
+        assert_eq!(
+            (comparison.run, comparison.throughput_percent.as_deref()),
+            (1, Some("0"))
+        );
+    }
+}

@@ -1,0 +1,134 @@
+//! Recorded trials judged without a cluster, by the very functions that judge them in one.
+
+use chrono::{DateTime, Utc};
+use perfval_api::{
+    PerfValidation, PerfValidationSpec, PerfValidationStatus, PlacementStatus, Reason, TrialOutcome, TrialStatus,
+    Verdict, Why, WorkerStatus,
+};
+
+use crate::close::close;
+use crate::conclusion;
+use crate::frame::TrialRecord;
+use crate::gate::Share;
+use crate::trial::{self, Evidence, JudgedTrial};
+use crate::trials::{self, Ruling};
+
+/// A trial as it was recorded.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// What the runner handed over.
+    pub record: TrialRecord,
+    /// The workers when the trial began; empty where nobody looked: then nothing is known of restarts.
+    pub before: Vec<WorkerStatus>,
+    /// The workers when it ended.
+    pub after: Vec<WorkerStatus>,
+}
+
+impl From<TrialRecord> for Recorded {
+    fn from(record: TrialRecord) -> Self {
+        Self {
+            record,
+            before: Vec::new(),
+            after: Vec::new(),
+        }
+    }
+}
+
+/// What the trials come to.
+#[derive(Clone, Debug)]
+pub struct Judgement {
+    /// What the run would have found.
+    pub verdict: Verdict,
+    /// Its reason.
+    pub reason: Reason,
+    /// The message of the status.
+    pub message: String,
+    /// Whether the trial rule had decided; if not, a run would go on with another trial.
+    pub decided: bool,
+    /// The trials that the rule asked for, in order; what comes after its decision is not judged.
+    pub trials: Vec<JudgedTrial>,
+    /// The status as it would stand: trials, gates, headline numbers and diagnosis.
+    pub status: PerfValidationStatus,
+}
+
+/// Judges recorded trials in order, until the rule of the spec decides or there are no more. Gates that scale need a share;
+/// without one they stand as written. Times in the answer are `now`.
+pub fn judge(object: &PerfValidation, share: Option<Share>, recorded: &[Recorded], now: DateTime<Utc>) -> Judgement {
+    let spec = &object.spec;
+    let mut status = PerfValidationStatus {
+        placement: share.map(|share| PlacementStatus {
+            node: "an unnamed node".to_owned(),
+            gpus: share.gpus,
+            node_gpus: share.node_gpus,
+            ..PlacementStatus::default()
+        }),
+        ..PerfValidationStatus::default()
+    };
+    let share = share.unwrap_or(Share { gpus: 1, node_gpus: 1 });
+    let mut judged = Vec::new();
+    for (number, trial) in (1..).zip(recorded) {
+        if ruling(spec, &status) != Ruling::Continue {
+            break;
+        }
+        status.trials.push(TrialStatus {
+            number,
+            started_at: now,
+            ..TrialStatus::default()
+        });
+        let evidence = Evidence {
+            record: &trial.record,
+            before: &trial.before,
+            after: &trial.after,
+            share,
+        };
+        let trial = trial::judge(evidence, spec);
+        close(spec, &mut status, number, &trial, now);
+        judged.push(trial);
+    }
+    let decided = spec.gates.is_empty() || ruling(spec, &status) != Ruling::Continue;
+    let (verdict, why) = if spec.gates.is_empty() {
+        (
+            Verdict::Skipped,
+            Why::new(Reason::NothingToJudge, "spec.gates is empty: nothing to judge"),
+        )
+    } else {
+        conclusion::conclude(spec, &status).unwrap_or_else(|| undecided(spec, &status))
+    };
+    Judgement {
+        verdict,
+        reason: why.reason,
+        // Where nobody named the GPUs, nothing stands before the colon.
+        message: why.message.trim_start_matches(": ").to_owned(),
+        decided,
+        trials: judged,
+        status,
+    }
+}
+
+fn ruling(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Ruling {
+    trials::rule(&spec.trials, &trials::finished(&status.trials))
+}
+
+/// Fewer trials than the rule asks for: not enough to tell, or nothing measured at all.
+fn undecided(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> (Verdict, Why) {
+    let trials = &status.trials;
+    let message = format!(
+        "{} given, and the rule {:?} (max {}) asks for another one: give more exports, or judge one trial alone with trials.rule Single",
+        match trials.len() {
+            0 => "no trial was".to_owned(),
+            1 => "1 trial was".to_owned(),
+            count => format!("{count} trials were"),
+        },
+        spec.trials.rule,
+        spec.trials.max
+    );
+    let measured = trials.iter().any(|trial| trial.outcome != Some(TrialOutcome::Invalid));
+    if measured {
+        return (Verdict::Inconclusive, Why::new(Reason::TrialsDisagree, message));
+    }
+    let (verdict, reason) = conclusion::unmeasurable(trials);
+    let evidence = status.diagnosis.first().map_or(String::new(), |finding| {
+        format!("{}: {}; ", finding.cause, finding.evidence)
+    });
+    (verdict, Why::new(reason, format!("{evidence}{message}")))
+}

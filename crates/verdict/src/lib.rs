@@ -1,0 +1,17 @@
+//! What a measurement means.
+//!
+//! Pure: no client, no runtime, no clock. AIPerf's export and the samples of the workers become a judged trial, trials
+//! become a verdict, and what explains them is named. The operator, the runner and `judge` share it.
+
+pub mod aiperf;
+pub mod close;
+pub mod conclusion;
+pub mod diagnosis;
+pub mod environment;
+pub mod frame;
+pub mod gate;
+pub mod history;
+pub mod judge;
+pub mod trial;
+pub mod trials;
+pub mod workers;

@@ -1,0 +1,306 @@
+//! One trial, judged in a fixed order: measured? errors? valid? gates (design: verdict).
+
+use perfval_api::{
+    Finding, GateStatus, Metric, Metrics, PerfValidationSpec, Statistic, TrialOutcome, WorkerLoad, WorkerStatus,
+};
+use rust_decimal::Decimal;
+
+use crate::aiperf::Report;
+use crate::diagnosis::cause::{self, Cause};
+use crate::diagnosis::peers::{self, Worker, named};
+use crate::diagnosis::trial::{self as diagnosis, Told, changed, most_frequent};
+use crate::frame::{Failure, Outcome, Part, TrialRecord};
+use crate::gate::{self, Judged, Share, show};
+
+/// Workers that status shows; the largest nodes have 16 GPUs.
+const WORKERS: usize = 16;
+
+/// What is known at the end of a trial.
+#[derive(Clone, Copy, Debug)]
+pub struct Evidence<'a> {
+    /// What the runner handed over.
+    pub record: &'a TrialRecord,
+    /// The workers when the trial began.
+    pub before: &'a [WorkerStatus],
+    /// The workers now.
+    pub after: &'a [WorkerStatus],
+    /// The part of the node in use.
+    pub share: Share,
+}
+
+/// A judged trial.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JudgedTrial {
+    /// What it showed.
+    pub outcome: TrialOutcome,
+    /// What explains it, the most telling first.
+    pub findings: Vec<(Cause, Finding)>,
+    /// Every gate.
+    pub gates: Vec<GateStatus>,
+    /// Headline numbers.
+    pub metrics: Metrics,
+    /// Requests that failed or came back short, and all requests.
+    pub requests: Option<(i64, i64)>,
+    /// Version of AIPerf that measured.
+    pub aiperf_version: Option<String>,
+    /// What each worker did.
+    pub workers: Vec<WorkerLoad>,
+}
+
+impl JudgedTrial {
+    fn new(outcome: TrialOutcome, cause: Cause, evidence: impl Into<String>) -> Self {
+        Self {
+            outcome,
+            findings: vec![(cause, cause.finding(evidence))],
+            gates: Vec::new(),
+            metrics: Metrics::default(),
+            requests: None,
+            aiperf_version: None,
+            workers: Vec::new(),
+        }
+    }
+
+    /// A trial that left nothing to read.
+    pub fn unmeasured(cause: Cause, evidence: impl Into<String>) -> Self {
+        Self::new(TrialOutcome::Invalid, cause, evidence)
+    }
+}
+
+/// Judges a trial.
+pub fn judge(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> JudgedTrial {
+    match &evidence.record.outcome {
+        Outcome::Report(report) => judge_report(evidence, report, spec),
+        Outcome::Failure(Failure::AllFailed { failed, errors }) => {
+            let text = format!("all {failed} requests failed: {}", most_frequent(errors));
+            let mut verdict = JudgedTrial::new(TrialOutcome::Miss, Cause::RequestErrors, text);
+            verdict.requests = Some((*failed, *failed));
+            verdict.gates = spec
+                .gates
+                .iter()
+                .map(|gate| gate::judge(gate, None, evidence.share).status)
+                .collect();
+            verdict.metrics.request_error_percent = Some("100".to_owned());
+            if let Some((cause, text)) = changed(evidence.before, evidence.after) {
+                verdict.findings.push((cause, cause.finding(text)));
+            }
+            verdict
+        }
+        Outcome::Failure(Failure::TimedOut { seconds }) => JudgedTrial::unmeasured(
+            Cause::BenchmarkTimeout,
+            format!("AIPerf was still running after {seconds} s"),
+        ),
+        Outcome::Failure(failure) => JudgedTrial::unmeasured(Cause::BenchmarkFailed, in_words(failure)),
+    }
+}
+
+fn judge_report(evidence: Evidence<'_>, report: &Report, spec: &PerfValidationSpec) -> JudgedTrial {
+    let judged: Vec<Judged> = spec
+        .gates
+        .iter()
+        .map(|gate| gate::judge(gate, report.value(gate.metric, gate.statistic), evidence.share))
+        .collect();
+    let workers = named(&evidence.record.workers, evidence.after);
+    let trial = Trial {
+        evidence,
+        report,
+        spec,
+        judged: &judged,
+        workers: &workers,
+    };
+    let (outcome, mut told) = trial.outcome();
+    told.sort_by_key(|(cause, _)| Cause::rank(cause.as_str()));
+    told.truncate(cause::SHOWN);
+    let bad = report.failed.saturating_add(report.truncated);
+    JudgedTrial {
+        outcome,
+        findings: told
+            .into_iter()
+            .map(|(cause, text)| (cause, cause.finding(text)))
+            .collect(),
+        metrics: headline(report),
+        requests: Some((bad, report.failed.saturating_add(report.succeeded))),
+        aiperf_version: report.aiperf_version.clone(),
+        workers: slowest_first(&workers).map(shown).take(WORKERS).collect(),
+        gates: judged.into_iter().map(|judged| judged.status).collect(),
+    }
+}
+
+/// A trial that left a report.
+#[derive(Clone, Copy)]
+struct Trial<'a> {
+    evidence: Evidence<'a>,
+    report: &'a Report,
+    spec: &'a PerfValidationSpec,
+    judged: &'a [Judged],
+    workers: &'a [Worker<'a>],
+}
+
+impl Trial<'_> {
+    /// The rules, in their order.
+    fn outcome(self) -> (TrialOutcome, Vec<Told>) {
+        use TrialOutcome::{Invalid, Miss, Pass};
+        if let Some(incomplete) = self.incomplete() {
+            return (Invalid, vec![incomplete]);
+        }
+        // Errors come before validity: a dead worker also lowers the achieved concurrency, and must not be excused by it.
+        if let Some(errors) = self.errors() {
+            return (Miss, errors);
+        }
+        if let Some(other) = self.other_workers() {
+            return (Invalid, vec![other]);
+        }
+        let aside = self.aside();
+        // Gates over the whole deployment can be met with a worker that does next to nothing. It lowers the achieved
+        // concurrency too (72 of 128 measured under least-loaded) and must not be excused by it either.
+        if let Some(text) = self.stalled() {
+            return (Miss, [(Cause::WorkerStall, text)].into_iter().chain(aside).collect());
+        }
+        if let Some(unmeasured) = self.starved().or_else(|| self.unmeasured()) {
+            return (Invalid, vec![unmeasured]);
+        }
+        if self.judged.iter().any(|gate| gate.counts_as_miss) {
+            let causes = diagnosis::miss(self.report, self.workers, self.judged);
+            return (Miss, causes.into_iter().chain(aside).collect());
+        }
+        (Pass, aside)
+    }
+
+    fn incomplete(self) -> Option<Told> {
+        if self.report.cancelled || !self.report.complete {
+            let why = self.report.incomplete_reason.as_deref();
+            let why = why.unwrap_or("AIPerf did not run to its end");
+            return Some((Cause::ResultIncomplete, why.to_owned()));
+        }
+        None
+    }
+
+    fn errors(self) -> Option<Vec<Told>> {
+        let (report, allowed) = (self.report, self.spec.max_error_percent);
+        let percent = report.error_percent();
+        if percent <= Decimal::from(allowed) {
+            return None;
+        }
+        let text = format!(
+            "{} % of {} requests failed or came back short (allowed: {allowed} %): {}",
+            show(percent),
+            report.failed.saturating_add(report.succeeded),
+            most_frequent(&report.errors)
+        );
+        let changed = changed(self.evidence.before, self.evidence.after);
+        let router = self.spec.workload.router_mode;
+        let mut told = diagnosis::errors(report, self.workers, changed, router, &text);
+        if told
+            .iter()
+            .all(|(cause, _)| matches!(cause, Cause::RequestErrors | Cause::FrontendLost))
+        {
+            let stall = self.stalled().map(|text| (Cause::WorkerStall, text));
+            // The frontend gives up on what a worker holds that stands still: 8 of 448 requests failed in a stop of 10 s.
+            let why = stall.or_else(|| self.stood_still());
+            // Behind a throttled frontend requests time out too.
+            told.extend(why.or_else(|| diagnosis::frontend_bound(report, self.workers)));
+        }
+        Some(told)
+    }
+
+    /// Not the same workers from its start to its end, or not all of them.
+    fn other_workers(self) -> Option<Told> {
+        changed(self.evidence.before, self.evidence.after)
+            .or_else(|| peers::gone(self.workers).map(|text| (Cause::WorkerRestarted, text)))
+            .or_else(|| peers::idle(self.workers).map(|text| (Cause::UnevenService, text)))
+    }
+
+    fn starved(self) -> Option<Told> {
+        let starved = self.report.starved();
+        starved.then(|| (Cause::GeneratorStarved, starved_text(self.report)))
+    }
+
+    fn unmeasured(self) -> Option<Told> {
+        let gate = &self.judged.iter().find(|gate| gate.unmeasured)?.status.name;
+        let text = format!("AIPerf did not report the metric of gate {gate}");
+        Some((Cause::MetricMissing, text))
+    }
+
+    fn stalled(self) -> Option<String> {
+        peers::stalled(self.workers, self.spec.workload.router_mode)
+    }
+
+    fn stood_still(self) -> Option<Told> {
+        peers::stood_still(self.workers).map(|text| (Cause::TransientStall, text))
+    }
+
+    /// What is told whatever the gates say.
+    fn aside(self) -> Vec<Told> {
+        let record = self.evidence.record;
+        // Left out of a short message is not unsampled.
+        let unsampled =
+            self.workers.iter().all(|worker| worker.load.samples == 0) && !record.abridged.contains(&Part::Workers);
+        let unsampled = unsampled.then(|| {
+            let text = "no worker answered on its metrics port during the trial";
+            (Cause::WorkersNotSampled, text.to_owned())
+        });
+        self.stood_still().into_iter().chain(unsampled).collect()
+    }
+}
+
+fn starved_text(report: &Report) -> String {
+    let number = |value: Option<Decimal>| value.map_or("?".to_owned(), show);
+    format!(
+        "{} requests in flight of {} asked (median), each waited {} ms in the generator and took {} ms",
+        number(report.generator.effective_concurrency_p50),
+        report.concurrency,
+        number(report.generator.credit_to_start_p50_ms),
+        number(report.generator.request_latency_p50_ms)
+    )
+}
+
+fn slowest_first<'a>(workers: &[Worker<'a>]) -> impl Iterator<Item = Worker<'a>> {
+    let mut workers = workers.to_vec();
+    workers.sort_by_key(|worker| worker.load.rate_per_second);
+    workers.into_iter()
+}
+
+/// A worker as status shows it.
+fn shown(worker: Worker<'_>) -> WorkerLoad {
+    let (load, positive) = (worker.load, |n: i64| Some(n).filter(|n| *n > 0));
+    let sampled = load.samples > 0;
+    WorkerLoad {
+        name: worker.name.to_owned(),
+        served: sampled.then_some(load.served),
+        requests_per_second: sampled.then(|| show(load.rate_per_second)),
+        mean_in_flight: sampled.then(|| show(load.mean_in_flight)),
+        peak_in_flight: sampled.then_some(load.peak_in_flight),
+        seconds_per_request: load.seconds_per_request.map(show),
+        tokens_per_second: load.tokens_per_second().map(show),
+        still_seconds: positive(load.still_seconds.max(load.frozen_seconds)),
+        timeouts: positive(load.timeouts),
+        peak_waiting: load.peak_waiting,
+        peak_kv_percent: load.peak_kv_percent,
+    }
+}
+
+fn in_words(failure: &Failure) -> String {
+    match failure {
+        Failure::Misconfigured { message } | Failure::NotExecutable { message } | Failure::Malformed { message } => {
+            message.clone()
+        }
+        Failure::AllFailed { failed, errors } => format!("all {failed} requests failed: {}", most_frequent(errors)),
+        Failure::Exited { tail } => format!("AIPerf exited with an error: {tail}"),
+        Failure::NoExport { tail } => format!("AIPerf left no export: {tail}"),
+        Failure::Killed { signal } => format!("AIPerf was ended by signal {signal} (9: mostly the memory limit)"),
+        Failure::Cancelled { signal } => format!("the trial was stopped by signal {signal}"),
+        Failure::TimedOut { seconds } => format!("AIPerf was still running after {seconds} s"),
+    }
+}
+
+fn headline(report: &Report) -> Metrics {
+    let value = |metric, statistic| report.value(metric, statistic).map(show);
+    Metrics {
+        output_token_throughput: value(Metric::OutputTokenThroughput, Statistic::Avg),
+        ttft_p50_ms: value(Metric::TimeToFirstToken, Statistic::P50),
+        ttft_p90_ms: value(Metric::TimeToFirstToken, Statistic::P90),
+        ttft_p99_ms: value(Metric::TimeToFirstToken, Statistic::P99),
+        ttft_max_ms: value(Metric::TimeToFirstToken, Statistic::Max),
+        request_error_percent: Some(show(report.error_percent())),
+        concurrency: Some(report.concurrency),
+    }
+}

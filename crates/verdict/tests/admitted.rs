@@ -1,0 +1,64 @@
+//! What the API server lets through, the operator can read; what it refuses as undecidable, the trial rule cannot decide.
+
+use perfval_api::{PerfValidation, TrialOutcome, TrialRule, quantity};
+use perfval_testkit::admission::{Rejected, cases};
+use perfval_verdict::trials::{Finished, Ruling, rule};
+
+#[test]
+fn every_accepted_number_and_duration_can_be_read() {
+    for case in cases().into_iter().filter(|case| case.rejected.is_none()) {
+        let spec = serde_json::from_value::<PerfValidation>(case.manifest).unwrap().spec;
+        let thresholds = spec.gates.iter().map(|gate| &gate.threshold);
+        for text in thresholds.chain(spec.benchmark.goodput.iter().map(|objective| &objective.max)) {
+            let value = quantity::parse(text);
+            assert!(
+                value.is_some_and(|value| value.is_sign_positive() && !value.is_zero()),
+                "{}: {text:?}",
+                case.name
+            );
+        }
+        let waits = spec.timeouts;
+        for text in [
+            waits.prerequisites,
+            waits.sizing,
+            waits.model_cache,
+            waits.workload_ready,
+            waits.endpoint_ready,
+            waits.endpoint_probe,
+            waits.benchmark,
+            waits.cleanup,
+            spec.benchmark.request_timeout,
+        ] {
+            assert!(text.parse::<kube::core::Duration>().is_ok(), "{}: {text:?}", case.name);
+        }
+    }
+}
+
+#[test]
+fn straight_misses_fail_a_deployment_exactly_where_the_api_server_lets_them() {
+    let misses_only = |manifest| {
+        let trials = serde_json::from_value::<PerfValidation>(manifest).unwrap().spec.trials;
+        let miss = Finished {
+            outcome: TrialOutcome::Miss,
+            far: false,
+        };
+        let max = usize::try_from(trials.max).unwrap();
+        (trials.rule == TrialRule::Sequential).then(|| rule(&trials, &vec![miss; max]))
+    };
+    let mut refused = 0;
+    for case in cases() {
+        match case.rejected {
+            None => assert!(
+                misses_only(case.manifest).is_none_or(|ruling| ruling == Ruling::Fail),
+                "{}",
+                case.name
+            ),
+            Some(Rejected::Rule(words)) if words == "so few trials" => {
+                assert_eq!(misses_only(case.manifest), Some(Ruling::Undecided), "{}", case.name);
+                refused += 1;
+            }
+            Some(_) => {}
+        }
+    }
+    assert!(refused > 0);
+}

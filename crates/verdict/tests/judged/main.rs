@@ -1,0 +1,205 @@
+//! Trials judged: every recorded export, and what the workers add to it.
+
+mod misses;
+mod workers;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use perfval_api::{GateResult, Metric, PerfValidationSpec, Statistic, TrialOutcome, WorkerStatus};
+use perfval_verdict::aiperf;
+use perfval_verdict::diagnosis::cause::Cause;
+use perfval_verdict::frame::{Failure, Outcome, TrialRecord};
+use perfval_verdict::gate::Share;
+use perfval_verdict::trial::{Evidence, JudgedTrial, judge};
+use perfval_verdict::workers::{Pace, Unit, WorkerSummary};
+use rust_decimal::Decimal;
+use serde_json::json;
+
+/// The gates of the published baseline, at the scale of the recordings (four workers on two cores).
+fn spec() -> PerfValidationSpec {
+    serde_json::from_value(json!({
+        "model": {"name": "m"}, "workload": {"image": "i:1.2.1"},
+        "gates": [
+            {"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "1500"},
+            {"name": "ttft-p99", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=", "threshold": "2000"},
+        ],
+    }))
+    .expect("a spec")
+}
+
+/// A worker that was busy for 30 s: by Little's law a request takes as long as its queue is longer than its rate.
+fn worker(address: &str, rate: i64, in_flight: i64) -> WorkerSummary {
+    let rate = Decimal::from(rate);
+    WorkerSummary {
+        address: address.to_owned(),
+        seconds: 30,
+        samples: 30,
+        served: (rate * Decimal::from(30)).try_into().expect("a small number"),
+        peak_in_flight: in_flight,
+        mean_in_flight: in_flight.into(),
+        rate_per_second: rate,
+        seconds_per_request: Decimal::from(in_flight).checked_div(rate),
+        pace: Some(Pace {
+            unit: Unit::Tokens,
+            mean: rate * Decimal::from(64),
+            best: rate * Decimal::from(80),
+        }),
+        ..WorkerSummary::default()
+    }
+}
+
+fn balanced() -> Vec<WorkerSummary> {
+    vec![
+        worker("a", 10, 32),
+        worker("b", 10, 32),
+        worker("c", 11, 32),
+        worker("d", 9, 32),
+    ]
+}
+
+/// Worker `c` is the odd one out of four.
+fn odd_one(odd: WorkerSummary, peer: impl Fn(&str) -> WorkerSummary) -> Vec<WorkerSummary> {
+    vec![peer("a"), peer("b"), odd, peer("d")]
+}
+
+fn pods() -> Vec<WorkerStatus> {
+    let pod = |name: &str| WorkerStatus {
+        pod: name.to_owned(),
+        uid: format!("uid-{name}"),
+        restarts: 0,
+        address: Some(name.to_owned()),
+        device: Some(format!("n1/{name}")),
+    };
+    ["a", "b", "c", "d"].map(pod).into()
+}
+
+fn record(outcome: Outcome, workers: Vec<WorkerSummary>) -> TrialRecord {
+    TrialRecord {
+        nonce: "n".into(),
+        exit_code: 0,
+        outcome,
+        workers,
+        scrape_errors: BTreeMap::new(),
+        abridged: BTreeSet::new(),
+    }
+}
+
+fn judged(record: &TrialRecord, after: &[WorkerStatus]) -> JudgedTrial {
+    let share = Share { gpus: 4, node_gpus: 8 };
+    judge(
+        Evidence {
+            record,
+            before: &pods(),
+            after,
+            share,
+        },
+        &spec(),
+    )
+}
+
+fn sample(name: &str, workers: Vec<WorkerSummary>) -> TrialRecord {
+    let path = format!("tests/fixtures/aiperf-{name}.json");
+    let export = std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let report = aiperf::parse(&export).unwrap_or_else(|error| panic!("{name}: {error}"));
+    record(Outcome::Report(Box::new(report)), workers)
+}
+
+fn first_cause(verdict: &JudgedTrial) -> Option<Cause> {
+    verdict.findings.first().map(|(cause, _)| *cause)
+}
+
+/// As in every healthy run: nearly all of a request's time passes in a worker.
+fn spend_the_latency_in_workers(record: &mut TrialRecord) {
+    if let Outcome::Report(report) = &record.outcome {
+        let latency = report.value(Metric::RequestLatency, Statistic::Avg);
+        for worker in &mut record.workers {
+            worker.seconds_per_request = latency.map(|ms| ms / Decimal::from(1050));
+        }
+    }
+}
+
+#[test]
+fn every_recorded_export_is_judged_for_what_it_is() {
+    use TrialOutcome::{Invalid, Miss, Pass};
+    let cases = [
+        ("success", Pass, None),
+        ("success-client-tokenized", Pass, None),
+        ("0.12.0-success", Pass, None),
+        ("0.11.0-dead-worker-least-loaded", Miss, Some(Cause::RequestErrors)),
+        // 560 of 1,500 tok/s: one worker of four was 10 × slower, which its peers' metrics would tell.
+        ("slow-worker-round-robin", Miss, Some(Cause::FarBelowGate)),
+        ("slow-worker-kv", Miss, Some(Cause::BalancedDegradation)),
+        // TTFT p99 2,499 ms against 2,000, throughput met.
+        ("slow-worker-least-loaded", Miss, Some(Cause::KneeJitter)),
+        ("partial-10pct-503", Miss, Some(Cause::RequestErrors)),
+        ("partial-dead-worker-round-robin", Miss, Some(Cause::RequestErrors)),
+        // 5,934 tok/s and TTFT p99 173 ms: the gates alone would pass a run in which 94 % of the requests failed.
+        ("partial-dead-worker-least-loaded", Miss, Some(Cause::RequestErrors)),
+        ("cancelled-sigint", Invalid, Some(Cause::ResultIncomplete)),
+        (
+            "cancelled-failed-request-threshold",
+            Invalid,
+            Some(Cause::ResultIncomplete),
+        ),
+        ("underdriven-c1024", Invalid, Some(Cause::GeneratorStarved)),
+    ];
+    for (name, outcome, cause) in cases {
+        let mut record = sample(name, balanced());
+        spend_the_latency_in_workers(&mut record);
+        let verdict = judged(&record, &pods());
+        assert_eq!(
+            (verdict.outcome, first_cause(&verdict)),
+            (outcome, cause),
+            "{name}: {:?}",
+            verdict.findings
+        );
+        assert_eq!(verdict.gates.len(), 2, "{name}: every gate is reported");
+    }
+}
+
+#[test]
+fn a_run_in_which_everything_failed_is_a_miss_with_its_error() {
+    let failure = Failure::AllFailed {
+        failed: 44,
+        errors: vec![aiperf::ErrorKind {
+            code: Some(404),
+            kind: "Not Found".into(),
+            message: "no model".into(),
+            count: 44,
+        }],
+    };
+    let verdict = judged(&record(Outcome::Failure(failure), Vec::new()), &pods());
+    assert_eq!(
+        (verdict.outcome, first_cause(&verdict)),
+        (TrialOutcome::Miss, Some(Cause::RequestErrors))
+    );
+    assert_eq!(verdict.requests, Some((44, 44)));
+    assert!(verdict.gates.iter().all(|gate| gate.result == GateResult::Unmeasured));
+    assert!(
+        verdict.findings[0].1.evidence.contains("44 × HTTP 404"),
+        "{}",
+        verdict.findings[0].1.evidence
+    );
+}
+
+#[test]
+fn a_generator_that_crashed_measured_nothing() {
+    for (failure, cause) in [
+        (
+            Failure::Exited {
+                tail: "Traceback".into(),
+            },
+            Cause::BenchmarkFailed,
+        ),
+        (Failure::NoExport { tail: String::new() }, Cause::BenchmarkFailed),
+        (Failure::Killed { signal: 9 }, Cause::BenchmarkFailed),
+        (Failure::TimedOut { seconds: 900 }, Cause::BenchmarkTimeout),
+    ] {
+        let verdict = judged(&record(Outcome::Failure(failure.clone()), Vec::new()), &pods());
+        assert_eq!(
+            (verdict.outcome, first_cause(&verdict)),
+            (TrialOutcome::Invalid, Some(cause)),
+            "{failure:?}"
+        );
+    }
+}

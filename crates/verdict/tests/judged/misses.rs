@@ -1,0 +1,198 @@
+//! Why a trial missed, and how that is told.
+
+use perfval_api::{Metric, Statistic, TrialOutcome};
+use perfval_verdict::aiperf;
+use perfval_verdict::diagnosis::cause::Cause;
+use perfval_verdict::frame::Outcome;
+use perfval_verdict::gate::Share;
+use perfval_verdict::trial::{Evidence, JudgedTrial, judge};
+use perfval_verdict::workers::WorkerSummary;
+use rust_decimal::Decimal;
+use serde_json::json;
+
+use super::{balanced, first_cause, judged, odd_one, pods, sample, spec, worker};
+
+/// The report of a recorded success, changed.
+fn changed_report(change: impl Fn(&mut aiperf::Report), workers: Vec<WorkerSummary>) -> JudgedTrial {
+    let mut record = sample("success", workers);
+    let Outcome::Report(report) = &mut record.outcome else {
+        panic!("a report")
+    };
+    change(report);
+    judged(&record, &pods())
+}
+
+fn set(report: &mut aiperf::Report, metric: Metric, statistic: Statistic, value: i64) {
+    report
+        .metrics
+        .entry(metric)
+        .or_default()
+        .insert(statistic, value.into());
+}
+
+#[test]
+fn a_miss_without_a_stalled_worker_is_explained_by_where_the_time_goes() {
+    let causes = |verdict: &JudgedTrial| -> Vec<Cause> { verdict.findings.iter().map(|(cause, _)| *cause).collect() };
+    let ttft_p99 =
+        |value| move |report: &mut aiperf::Report| set(report, Metric::TimeToFirstToken, Statistic::P99, value);
+
+    let just_over = changed_report(ttft_p99(2400), balanced());
+    assert_eq!(causes(&just_over), [Cause::KneeJitter]);
+    assert!(
+        just_over.findings[0].1.evidence.contains("off by 20 %"),
+        "{just_over:?}"
+    );
+    assert_eq!(just_over.gates[1].margin_percent.as_deref(), Some("-20"));
+
+    let far_over = changed_report(ttft_p99(12_000), balanced());
+    assert_eq!(causes(&far_over), [Cause::BalancedDegradation]);
+
+    let queueing = |report: &mut aiperf::Report| {
+        ttft_p99(12_000)(report);
+        set(report, Metric::TimeToFirstToken, Statistic::P50, 6_000);
+        set(report, Metric::RequestLatency, Statistic::P50, 8_000);
+    };
+    assert_eq!(causes(&changed_report(queueing, balanced())), [Cause::PastKnee]);
+
+    // A request spends 3.2 s in a worker.
+    let taking = |milliseconds: i64| {
+        move |report: &mut aiperf::Report| {
+            ttft_p99(12_000)(report);
+            set(report, Metric::RequestLatency, Statistic::Avg, milliseconds);
+        }
+    };
+    assert_eq!(
+        causes(&changed_report(taking(4_650), balanced())),
+        [Cause::FrontendBound]
+    );
+    assert_eq!(
+        causes(&changed_report(taking(4_500), balanced())),
+        [Cause::BalancedDegradation]
+    );
+    // 3.2 s of 4 s in a worker, but 2.5 s waiting to be sent: both cannot be, and the frontend's own word counts.
+    let queued = |report: &mut aiperf::Report| {
+        ttft_p99(12_000)(report);
+        set(report, Metric::RequestLatency, Statistic::Avg, 4_000);
+        report.dispatch_wait_ms = Some(Decimal::from(2_500));
+    };
+    assert_eq!(causes(&changed_report(queued, balanced())), [Cause::FrontendBound]);
+
+    let slow = |tokens: i64| {
+        move |report: &mut aiperf::Report| set(report, Metric::OutputTokenThroughput, Statistic::Avg, tokens)
+    };
+    assert_eq!(
+        causes(&changed_report(slow(1000), balanced())),
+        [Cause::BalancedDegradation]
+    );
+    assert_eq!(
+        causes(&changed_report(slow(700), balanced())),
+        [Cause::FarBelowGate, Cause::BalancedDegradation]
+    );
+    // Nothing is said of a balance that was not seen.
+    assert_eq!(
+        causes(&changed_report(slow(700), Vec::new())),
+        [Cause::WorkersNotSampled]
+    );
+    let uneven = odd_one(worker("c", 4, 8), |name| worker(name, 10, 20));
+    assert_eq!(causes(&changed_report(slow(700), uneven)), []);
+}
+
+#[test]
+fn workers_are_shown_by_their_pods_the_slowest_first() {
+    let mut after = pods();
+    after[2].pod = "pv-1-worker-x7k2".into();
+    let verdict = judged(&sample("success", balanced()), &after);
+    let shown: Vec<_> = verdict
+        .workers
+        .iter()
+        .map(|worker| {
+            (
+                worker.name.as_str(),
+                worker.served,
+                worker.requests_per_second.as_deref(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("d", Some(270), Some("9")),
+            ("a", Some(300), Some("10")),
+            ("b", Some(300), Some("10")),
+            ("pv-1-worker-x7k2", Some(330), Some("11"))
+        ]
+    );
+    assert_eq!(verdict.workers[0].tokens_per_second.as_deref(), Some("576"));
+}
+
+#[test]
+fn a_metric_that_is_not_reported_proves_nothing() {
+    let mut spec = spec();
+    let goodput = json!({"name": "goodput", "metric": "Goodput", "operator": ">=", "threshold": "1"});
+    spec.gates.push(serde_json::from_value(goodput).expect("a gate"));
+    let record = sample("success", balanced());
+    let share = Share { gpus: 4, node_gpus: 8 };
+    let workers = pods();
+    let evidence = Evidence {
+        record: &record,
+        before: &workers,
+        after: &workers,
+        share,
+    };
+    let verdict = judge(evidence, &spec);
+    assert_eq!(
+        (verdict.outcome, first_cause(&verdict)),
+        (TrialOutcome::Invalid, Some(Cause::MetricMissing))
+    );
+
+    spec.gates[2].mode = perfval_api::GateMode::Warn;
+    assert_eq!(
+        judge(evidence, &spec).outcome,
+        TrialOutcome::Pass,
+        "a warning gate voids no trial"
+    );
+}
+
+#[test]
+fn every_cause_is_found_again_by_its_word() {
+    for cause in Cause::ALL {
+        assert_eq!(Cause::from_word(cause.as_str()), Some(cause));
+        assert_eq!(Cause::ALL[Cause::rank(cause.as_str())], cause);
+        assert!(!cause.remedy().is_empty());
+    }
+}
+
+#[test]
+fn a_throttled_frontend_is_told_beside_the_requests_that_it_failed() {
+    let causes = |latency_ms: i64| {
+        let mut record = sample("partial-10pct-503", balanced());
+        let Outcome::Report(report) = &mut record.outcome else {
+            panic!("a report")
+        };
+        set(report, Metric::RequestLatency, Statistic::Avg, latency_ms);
+        let findings = judged(&record, &pods()).findings;
+        findings.into_iter().map(|(cause, _)| cause).collect::<Vec<_>>()
+    };
+    assert_eq!(causes(60_000), [Cause::RequestErrors, Cause::FrontendBound]);
+    assert_eq!(causes(2_000), [Cause::RequestErrors]);
+}
+
+#[test]
+fn a_frontend_that_was_not_there_is_told_before_the_requests_that_it_failed() {
+    let causes = |kind: &str| {
+        let mut record = sample("partial-10pct-503", balanced());
+        let Outcome::Report(report) = &mut record.outcome else {
+            panic!("a report")
+        };
+        report.errors[0].kind = kind.into();
+        let findings = judged(&record, &pods()).findings;
+        findings.into_iter().map(|(cause, _)| cause).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        causes("ServerDisconnectedError"),
+        [Cause::FrontendLost, Cause::RequestErrors]
+    );
+    // A worker that answers too late, or with nonsense, is not the frontend.
+    assert_eq!(causes("TimeoutError"), [Cause::RequestErrors]);
+    assert_eq!(causes("InvalidInferenceResultError"), [Cause::RequestErrors]);
+}

@@ -1,0 +1,183 @@
+//! The rule that turns trials into a verdict: its error bounds, and what never changes it.
+
+use perfval_api::{PerfValidation, TrialOutcome, TrialRule, TrialStatus, TrialsSpec};
+use perfval_verdict::trials::{DOCUMENTED, Finished, Odds, Ruling, finished, odds, rule};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+fn sequential(error_percent: i32, max: i32) -> TrialsSpec {
+    TrialsSpec {
+        rule: TrialRule::Sequential,
+        error_percent,
+        max,
+    }
+}
+
+#[test]
+fn the_default_rule_keeps_its_error_bounds() {
+    // passed, failed, inconclusive, trials: the figures that docs/reference.md prints, worked out apart from this code.
+    let expected = [
+        (1.0000, 0.0000, 0.0000, 2.041),
+        (0.9767, 0.0136, 0.0098, 3.093),
+        (0.9469, 0.0295, 0.0236, 3.452),
+        (0.0164, 0.9542, 0.0294, 4.674),
+        (0.0006, 0.9979, 0.0015, 4.155),
+    ];
+    for ((rate, what), (passed, failed, inconclusive, trials)) in DOCUMENTED.into_iter().zip(expected) {
+        let found = odds(&TrialsSpec::default(), 1.0 - rate, 0.0);
+        let near = |a: f64, b: f64, within: f64| (a - b).abs() < within;
+        assert!(
+            near(found.passed, passed, 6e-5)
+                && near(found.failed, failed, 6e-5)
+                && near(found.inconclusive, inconclusive, 6e-5)
+                && near(found.trials, trials, 6e-4),
+            "{what}, pass rate {rate}: {found:?}"
+        );
+        let all = found.passed + found.failed + found.inconclusive;
+        assert!(near(all, 1.0, 1e-9), "{what}: probabilities add up to {all}");
+    }
+}
+
+#[test]
+fn a_single_trial_fails_what_stalls_once_in_three() {
+    let single = TrialsSpec {
+        rule: TrialRule::Single,
+        ..TrialsSpec::default()
+    };
+    let found = odds(&single, 1.0 / 3.0, 0.0);
+    let expected = Odds {
+        passed: 1.0 - 1.0 / 3.0,
+        failed: 1.0 / 3.0,
+        inconclusive: 0.0,
+        trials: 1.0,
+    };
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn far_misses_end_a_run_early_and_are_part_of_the_odds() {
+    let always = odds(&TrialsSpec::default(), 0.0, 1.0);
+    assert_eq!((always.failed, always.trials), (1.0, 2.0));
+    // Two straight far misses: the price of ending early is 1/9 at one far miss in three, so only what no noise explains
+    // may count as far.
+    let sometimes = odds(&TrialsSpec::default(), 0.0, 1.0 / 3.0);
+    assert!(sometimes.failed > 0.1, "{sometimes:?}");
+}
+
+fn any_trial() -> impl Strategy<Value = Finished> {
+    let outcome = select(vec![TrialOutcome::Pass, TrialOutcome::Miss, TrialOutcome::Invalid]);
+    (outcome, any::<bool>()).prop_map(|(outcome, far)| Finished {
+        outcome,
+        far: far && outcome == TrialOutcome::Miss,
+    })
+}
+
+/// Every spec that the API server lets through.
+fn any_spec() -> impl Strategy<Value = TrialsSpec> {
+    let rule = select(vec![TrialRule::Sequential, TrialRule::All, TrialRule::Single]);
+    (rule, 1..=20_i32, 1..=20_i32).prop_map(|(rule, error_percent, max)| TrialsSpec {
+        rule,
+        error_percent,
+        max,
+    })
+}
+
+/// Trials until the rule has decided, and what it said.
+fn run(spec: &TrialsSpec, trials: &[Finished]) -> (usize, Ruling) {
+    let mut length = 0;
+    while rule(spec, &trials[..length]) == Ruling::Continue && length < trials.len() {
+        length += 1;
+    }
+    (length, rule(spec, &trials[..length]))
+}
+
+fn status(number: i64, trial: Finished) -> TrialStatus {
+    TrialStatus {
+        number,
+        outcome: Some(trial.outcome),
+        causes: trial.far.then(|| "FarBelowGate".to_owned()).into_iter().collect(),
+        ..TrialStatus::default()
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_run_never_takes_more_than_its_trials(spec in any_spec(), trials in prop::collection::vec(any_trial(), 41)) {
+        let (length, ruling) = run(&spec, &trials);
+        prop_assert_ne!(ruling, Ruling::Continue);
+        let max = usize::try_from(spec.max).unwrap();
+        let judged = trials[..length].iter().filter(|trial| trial.outcome != TrialOutcome::Invalid).count();
+        let (most_judged, most) = match spec.rule {
+            TrialRule::Sequential => (max, max.max(2)),
+            // A trial that proved nothing is repeated.
+            TrialRule::All => (max, 2 * max),
+            TrialRule::Single => (1, 2),
+        };
+        prop_assert!(judged <= most_judged && length <= most, "{judged} judged of {length}: {:?}", &trials[..length]);
+    }
+
+    #[test]
+    fn the_order_of_passes_and_misses_does_not_matter(
+        spec in any_spec(),
+        (trials, shuffled) in prop::collection::vec(any_trial(), 0..20)
+            .prop_map(|mut trials| { trials.retain(|trial| trial.outcome != TrialOutcome::Invalid); trials })
+            .prop_flat_map(|trials| (Just(trials.clone()), Just(trials).prop_shuffle())),
+    ) {
+        prop_assert_eq!(rule(&spec, &trials), rule(&spec, &shuffled));
+    }
+
+    #[test]
+    fn one_more_pass_never_fails_a_run_and_one_more_miss_never_passes_it(spec in any_spec(), trials in prop::collection::vec(any_trial(), 0..20)) {
+        let with = |outcome| {
+            let mut trials = trials.clone();
+            trials.push(Finished { outcome, far: false });
+            rule(&spec, &trials)
+        };
+        if rule(&spec, &trials) == Ruling::Continue {
+            prop_assert_ne!(with(TrialOutcome::Pass), Ruling::Fail);
+            prop_assert_ne!(with(TrialOutcome::Miss), Ruling::Pass);
+            prop_assert!(matches!(with(TrialOutcome::Invalid), Ruling::Continue | Ruling::Undecided | Ruling::Unmeasurable));
+        }
+    }
+
+    #[test]
+    fn a_crash_after_any_trial_changes_nothing(spec in any_spec(), trials in prop::collection::vec(any_trial(), 0..41), crash in 0..41_usize) {
+        // All that survives is the object in the API server.
+        let (length, ruling) = run(&spec, &trials);
+        let recorded: Vec<TrialStatus> = (1..).zip(&trials[..length.min(crash)]).map(|(number, trial)| status(number, *trial)).collect();
+        let survived: Vec<TrialStatus> = serde_json::from_str(&serde_json::to_string(&recorded).unwrap()).unwrap();
+        let mut resumed = finished(&survived);
+        while rule(&spec, &resumed) == Ruling::Continue && resumed.len() < trials.len() {
+            resumed.push(trials[resumed.len()]);
+        }
+        prop_assert_eq!((resumed.len(), rule(&spec, &resumed)), (length, ruling));
+    }
+
+    #[test]
+    fn a_trial_that_still_runs_is_not_one(spec in any_spec(), trials in prop::collection::vec(any_trial(), 0..8)) {
+        let mut recorded: Vec<TrialStatus> = (1..).zip(&trials).map(|(number, trial)| status(number, *trial)).collect();
+        recorded.push(TrialStatus { number: 99, ..TrialStatus::default() });
+        prop_assert_eq!(rule(&spec, &finished(&recorded)), rule(&spec, &trials));
+    }
+
+    #[test]
+    fn the_error_bounds_hold_for_every_admitted_sequential_rule(error_percent in 1..=20_i32, max in 6..=20_i32) {
+        let bound = f64::from(error_percent) / 100.0;
+        let healthy = odds(&sequential(error_percent, max), 0.4, 0.0);
+        let degraded = odds(&sequential(error_percent, max), 0.95, 0.0);
+        // Wald's bounds: a wrong answer is at most e/(1-e).
+        let most = bound / (1.0 - bound) + 1e-9;
+        prop_assert!(healthy.failed <= most, "healthy: {healthy:?}");
+        prop_assert!(degraded.passed <= most, "degraded: {degraded:?}");
+    }
+}
+
+#[test]
+fn the_documented_spec_is_the_default_one() {
+    let object: PerfValidation = serde_json::from_value(serde_json::json!({
+        "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation", "metadata": {"name": "a"},
+        "spec": {"model": {"name": "m"}, "workload": {"image": "i:1"}},
+    }))
+    .unwrap();
+    assert_eq!(object.spec.trials, sequential(5, 8));
+}

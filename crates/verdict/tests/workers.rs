@@ -1,0 +1,327 @@
+//! Workers' metrics as Dynamo writes them, and what a series of them says.
+
+use perfval_verdict::workers::{
+    ExpositionError, Reading, Sample, Scrape, Silence, Unit, WorkerSeries, WorkerSummary, read, summarize,
+};
+use proptest::prelude::*;
+use rust_decimal::Decimal;
+
+fn fixture(name: &str) -> String {
+    let path = format!("tests/fixtures/{name}");
+    std::fs::read_to_string(path).expect("a fixture")
+}
+
+fn reading(in_flight: i64, finished: i64) -> Reading {
+    Reading {
+        in_flight,
+        started: finished + 200,
+        finished,
+        ..Reading::default()
+    }
+}
+
+/// One sample per second; `None` is a time-out.
+fn series(address: &str, readings: impl IntoIterator<Item = Option<Reading>>) -> WorkerSeries {
+    let sample = |(second, reading): (usize, Option<Reading>)| {
+        let scrape = reading.map_or(Scrape::Nothing(Silence::TimedOut), Scrape::Reading);
+        Sample(i64::try_from(second).expect("few seconds"), scrape)
+    };
+    WorkerSeries {
+        address: address.to_owned(),
+        worker_id: None,
+        samples: readings.into_iter().enumerate().map(sample).collect(),
+    }
+}
+
+fn only(series: WorkerSeries) -> WorkerSummary {
+    summarize(&[series], None).remove(0)
+}
+
+#[test]
+fn both_dumps_are_read_for_the_generate_endpoint_alone() {
+    let old = read(&fixture("dynamo-worker-metrics.txt")).unwrap();
+    assert_eq!(
+        old.reading,
+        Reading {
+            in_flight: 15,
+            started: 295,
+            finished: 280,
+            tokens: None,
+            bytes: Some(3_453_374),
+            busy_ms: Some(138_454),
+            waiting: Some(0),
+            kv_percent: None,
+        }
+    );
+    assert_eq!(old.worker_id.as_deref(), Some("1d7ba7fec842bbf2"));
+
+    let new = read(&fixture("dynamo-worker-metrics-1.6.1.txt")).unwrap();
+    assert_eq!(
+        new.reading,
+        Reading {
+            in_flight: 0,
+            started: 105,
+            finished: 105,
+            tokens: Some(6615),
+            bytes: Some(955_606),
+            busy_ms: Some(48_856),
+            waiting: Some(0),
+            kv_percent: Some(0),
+        }
+    );
+    assert_eq!(new.worker_id.as_deref(), Some("df08b7fd81039b92"));
+}
+
+#[test]
+fn another_endpoint_is_never_taken_for_generate() {
+    let text = fixture("dynamo-worker-metrics.txt");
+    let renamed = text.replace("dynamo_endpoint=\"generate\"", "dynamo_endpoint=\"generate_more\"");
+    assert!(matches!(read(&renamed), Err(ExpositionError::Missing(_))));
+    let hidden = text.replace("dynamo_endpoint=\"generate\"", "x=\"dynamo_endpoint=generate\"");
+    assert!(matches!(read(&hidden), Err(ExpositionError::Missing(_))));
+    assert!(matches!(read(""), Err(ExpositionError::Missing(_))));
+}
+
+#[test]
+fn counters_that_are_none_are_errors() {
+    let text = fixture("dynamo-worker-metrics.txt");
+    for value in ["NaN", "+Inf", "-1", "1e30", "many", "0x1f"] {
+        let wrong = text.replace("bbf2\"} 295", &format!("bbf2\"}} {value}"));
+        assert_ne!(wrong, text);
+        assert!(matches!(read(&wrong), Err(ExpositionError::Number { .. })), "{value}");
+    }
+    let other_form = text.replace("bbf2\"} 295", "bbf2\"} 2.95e2 1795166231988");
+    assert_eq!(read(&other_form).unwrap().reading.started, 295);
+}
+
+#[test]
+fn what_is_not_required_and_not_readable_is_left_out() {
+    let text = fixture("dynamo-worker-metrics-1.6.1.txt");
+    let whole = read(&text).unwrap().reading;
+    for (series, value) in [
+        ("dynamo_component_response_bytes_total", "NaN"),
+        ("dynamo_component_request_duration_seconds_sum", "-3"),
+        ("vllm:inter_token_latency_seconds_count", "+Inf"),
+    ] {
+        let line = |line: &str| {
+            if line.starts_with(series) {
+                format!("{} {value}", line.rsplit_once(' ').unwrap().0)
+            } else {
+                line.to_owned()
+            }
+        };
+        let wrong: Vec<String> = text.lines().map(line).collect();
+        let found = read(&wrong.join("\n")).unwrap().reading;
+        assert_ne!(found, whole, "{series}");
+        assert_eq!(
+            (found.in_flight, found.started, found.finished),
+            (0, 105, 105),
+            "{series}"
+        );
+    }
+}
+
+#[test]
+fn queues_are_summed_and_the_fullest_cache_counts() {
+    let more = "\ndynamo_request_queue 3\nvllm:num_requests_waiting{engine=\"0\"} 4\nvllm:num_requests_waiting{engine=\"1\"} 5\n\
+                vllm:kv_cache_usage_perc{engine=\"0\"} 0.25\nvllm:kv_cache_usage_perc{engine=\"1\"} 0.5\n";
+    let reading = read(&(fixture("dynamo-worker-metrics.txt") + more)).unwrap().reading;
+    assert_eq!((reading.waiting, reading.kv_percent), (Some(12), Some(50)));
+}
+
+#[test]
+fn a_slow_worker_shows_in_its_rate_where_the_queue_is_equal() {
+    // Least-loaded routing equalises the queue: 32 in flight on each, one of them ten times slower.
+    let fast = series("10.0.0.1", (0..=10).map(|s| Some(reading(32, s * 20))));
+    let slow = series("10.0.0.2", (0..=10).map(|s| Some(reading(32, s * 2))));
+    let summaries = summarize(&[slow, fast], None);
+    assert_eq!(summaries[0].address, "10.0.0.1");
+    let numbers: Vec<_> = summaries
+        .iter()
+        .map(|w| (w.peak_in_flight, w.served, w.rate_per_second.to_string()))
+        .collect();
+    assert_eq!(numbers, [(32, 200, "20".to_owned()), (32, 20, "2".to_owned())]);
+}
+
+#[test]
+fn rates_are_over_the_span_in_which_any_worker_was_busy() {
+    let idle_at_both_ends = |s: i64| reading(if (6..16).contains(&s) { 8 } else { 0 }, (s - 6).clamp(0, 10) * 5);
+    let worker = only(series("10.0.0.1", (0..30).map(|s| Some(idle_at_both_ends(s)))));
+    assert_eq!((worker.samples, worker.served), (30, 50));
+    assert_eq!(worker.rate_per_second.to_string(), "5");
+    assert_eq!(
+        worker.mean_in_flight.round_dp(1).to_string(),
+        "7.3",
+        "80 over the eleven busy seconds"
+    );
+}
+
+/// Sixteen requests in flight, a hundred tokens and two finished requests a second.
+fn moving(second: i64) -> Reading {
+    Reading {
+        tokens: Some(second * 100),
+        ..reading(16, second * 2)
+    }
+}
+
+#[test]
+fn a_freeze_is_a_span_without_progress_under_load() {
+    let frozen = |s: i64| moving(s.min(5) + (s - 12).max(0));
+    let worker = only(series("a", (0..20).map(|s| Some(frozen(s)))));
+    assert_eq!((worker.still_seconds, worker.still_in_flight), (7, 16));
+    // Idle is not frozen.
+    let idle = |_| {
+        Some(Reading {
+            in_flight: 0,
+            ..moving(3)
+        })
+    };
+    assert_eq!(only(series("a", (0..20).map(idle))).still_seconds, 0);
+}
+
+#[test]
+fn a_worker_that_was_silent_moved_at_both_ends_of_its_silence() {
+    // Stopped from 5.5 s to 14.5 s: ten seconds between two answers, one of them at work.
+    let stopped = |s: i64| (!(6..15).contains(&s)).then(|| moving(if s < 6 { s } else { s - 9 }));
+    let worker = only(series("a", (0..30).map(stopped)));
+    assert_eq!((worker.timeouts, worker.still_in_flight), (9, 16));
+    assert!((8..=9).contains(&worker.still_seconds), "{worker:?}");
+    // Silent but working: its metrics port alone was slow.
+    let slow_port = |s: i64| (!(6..15).contains(&s)).then(|| moving(s));
+    assert_eq!(only(series("a", (0..30).map(slow_port))).still_seconds, 0);
+}
+
+#[test]
+fn a_worker_that_was_silent_and_got_nothing_afterwards_stood_still_all_the_same() {
+    // A frontend drops what does not answer: under round-robin the worker was idle for the rest of a trial (rig, 2026-11-21).
+    let dropped = |s: i64| match s {
+        ..6 => Some(moving(s)),
+        6..15 => None,
+        15 => Some(moving(7)),
+        _ => Some(Reading {
+            in_flight: 0,
+            ..moving(8)
+        }),
+    };
+    let peer = series("peer", (0..30).map(|s| Some(moving(s))));
+    let loads = summarize(&[series("a", (0..30).map(dropped)), peer], None);
+    assert!((7..=8).contains(&loads[0].still_seconds), "{loads:?}");
+    assert_eq!(loads[1].still_seconds, 0);
+}
+
+#[test]
+fn what_never_moves_again_is_frozen_to_the_end() {
+    // A peer goes on; the worker answers until 9 s and never again, or answers and does not move.
+    let peer = || series("peer", (0..30).map(|s| Some(moving(s))));
+    let silent = series("silent", (0..30).map(|s| (s < 10).then(|| moving(s))));
+    let still = series("still", (0..30).map(|s| Some(moving(s.min(9)))));
+    for frozen in [silent, still] {
+        let name = frozen.address.clone();
+        let both = summarize(&[frozen, peer()], None);
+        let worker = both.iter().find(|worker| worker.address == name).unwrap();
+        assert_eq!((worker.frozen_seconds, worker.still_seconds), (20, 0), "{worker:?}");
+        assert_eq!(
+            both.iter()
+                .find(|worker| worker.address == "peer")
+                .unwrap()
+                .frozen_seconds,
+            0
+        );
+    }
+}
+
+#[test]
+fn bytes_show_progress_where_tokens_are_not_counted_and_finished_requests_do_not() {
+    let long = |s: i64| Reading {
+        bytes: Some(s * 7_000),
+        ..reading(4, 0)
+    };
+    let worker = only(series("a", (0..20).map(|s| Some(long(s)))));
+    assert_eq!(
+        (worker.still_seconds, worker.pace.map(|pace| pace.unit)),
+        (0, Some(Unit::Bytes))
+    );
+    // Without either, one long answer looks like a freeze: that is no evidence.
+    let worker = only(series("a", (0..20).map(|_| Some(reading(4, 0)))));
+    assert_eq!((worker.still_seconds, worker.frozen_seconds), (0, 0));
+}
+
+#[test]
+fn the_warm_up_is_not_judged() {
+    // Ten seconds in which the first kernels are compiled, then twenty at work.
+    let cold = |s: i64| Reading {
+        tokens: Some((s - 10).max(0) * 100),
+        ..reading(16, (s - 10).max(0) * 2)
+    };
+    let series = series("a", (0..=30).map(|s| Some(cold(s))));
+    let measured = |seconds: i64| summarize(std::slice::from_ref(&series), Some(Decimal::from(seconds))).remove(0);
+    let worker = measured(20);
+    assert_eq!((worker.seconds, worker.served, worker.still_seconds), (20, 40, 0));
+    assert_eq!(worker.pace.map(|pace| pace.mean), Some(Decimal::ONE_HUNDRED));
+    assert_eq!(measured(30).still_seconds, 10);
+}
+
+#[test]
+fn the_time_of_a_request_in_a_worker_is_exact_between_samples() {
+    let busy = |s: i64| Reading {
+        busy_ms: Some(s * 2 * 850),
+        ..reading(0, s * 2)
+    };
+    let worker = only(series("a", (0..20).map(|s| Some(busy(s)))));
+    assert_eq!(worker.seconds_per_request, Some(Decimal::new(85, 2)));
+}
+
+#[test]
+fn a_restart_is_counted_and_loses_no_requests() {
+    let readings = [(4, 100), (4, 110), (0, 0), (4, 6)];
+    let worker = only(series(
+        "a",
+        readings.map(|(in_flight, finished)| Some(reading(in_flight, finished))),
+    ));
+    assert_eq!((worker.resets, worker.served), (1, 16));
+}
+
+#[test]
+fn a_worker_that_never_answered_served_an_unknown_number() {
+    let worker = only(series("a", [None, None, None]));
+    assert_eq!((worker.samples, worker.timeouts, worker.served), (0, 3, 0));
+    assert!(summarize(&[], None).is_empty());
+}
+
+#[test]
+fn samples_are_short_in_the_log() {
+    let json = serde_json::to_string(&series("a", [Some(reading(3, 9)), None]).samples).unwrap();
+    assert_eq!(json, r#"[[0,[3,209,9,null,null,null,null,null]],[1,"TimedOut"]]"#);
+    assert_eq!(serde_json::from_str::<Vec<Sample>>(&json).unwrap().len(), 2);
+    // What an earlier version wrote.
+    let older: Sample = serde_json::from_str("[0,[3,209,9,null]]").unwrap();
+    assert_eq!(older, Sample(0, Scrape::Reading(reading(3, 9))));
+}
+
+proptest! {
+    #[test]
+    fn thinning_keeps_the_peak_the_end_and_silences(
+        readings in proptest::collection::vec(proptest::option::weighted(0.98, (0..200_i64, 0..9_i64)), 1..3000),
+        limit in 1..400_usize,
+    ) {
+        let mut finished = 0;
+        let whole = series("a", readings.into_iter().map(|r| r.map(|(in_flight, more)| {
+            finished += more;
+            reading(in_flight, finished)
+        })));
+        let mut thin = whole.clone();
+        thin.thin(limit);
+        prop_assert!(thin.samples.len() <= limit);
+        let silent = |s: &WorkerSeries| s.samples.iter().any(|s| matches!(s.1, Scrape::Nothing(_)));
+        prop_assert_eq!(silent(&thin), silent(&whole));
+        if !silent(&whole) {
+            prop_assert_eq!(only(thin.clone()).peak_in_flight, only(whole.clone()).peak_in_flight);
+            prop_assert_eq!(thin.samples.last().map(|s| s.0), whole.samples.last().map(|s| s.0));
+        }
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(text in "[a-z_{}=\"., 0-9\n#:+-]{0,300}") {
+        prop_assert!(read(&text).is_err());
+    }
+}

@@ -1,0 +1,19 @@
+//! What the end-to-end tests and the demo share: the lab, an installed operator, one validation, the proof that nothing
+//! is left, and the audit log.
+
+mod audit;
+mod holder;
+mod install;
+mod lab;
+mod leftovers;
+pub mod oracle;
+mod spec;
+mod validation;
+
+pub use audit::{Audit, Reactions};
+pub use holder::Holder;
+pub use install::{Operator, OutOfCluster};
+pub use lab::{Lab, eventually};
+pub use leftovers::{Gpus, leftovers};
+pub use spec::quick;
+pub use validation::Validation;

@@ -1,0 +1,98 @@
+//! The goals of the product, and whether the recorded runs meet them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use perfval_api::{TrialOutcome, TrialsSpec};
+use perfval_verdict::trials::odds;
+
+use crate::corpus::LabRun;
+use crate::fault::{Fault, Truth};
+use crate::matrix::cases;
+use crate::published::{Replayed, percent};
+use crate::rejudged::{Seen, drawn};
+
+/// Wrong verdicts that are accepted: two in a hundred.
+const WRONG: f64 = 0.02;
+/// Trials that a healthy run may take on average.
+const TRIALS: f64 = 3.2;
+
+/// The table at the top of the page.
+pub(super) fn table(page: &mut String, windows: &[Replayed], seen: &[&Seen<'_>], ended: &[&LabRun]) {
+    let stall = odds(&TrialsSpec::default(), 1.0 / 3.0, 0.0);
+    let healthy_windows = || {
+        windows
+            .iter()
+            .filter(|window| window.window.healthy && window.trials.len() > 2)
+    };
+    let worst = healthy_windows().map(|window| window.odds.failed).fold(0.0, f64::max);
+    let longest = healthy_windows().map(|window| window.odds.trials).fold(0.0, f64::max);
+    let _ = write!(
+        page,
+        "\n## The goals\n\n| goal | found | |\n|---|---|---|\n\
+         | a healthy deployment that stalls once in three trials fails in at most 2 % of its runs | {}, exactly; worst healthy window of the published runs {} | {} |\n\
+         | and takes at most 3.2 trials on average | {:.1}; worst window {longest:.1} | {} |\n",
+        percent(stall.failed),
+        percent(worst),
+        met(stall.failed <= WRONG && worst <= WRONG),
+        stall.trials,
+        met(stall.trials <= TRIALS && longest <= TRIALS),
+    );
+    let degraded = odds(&TrialsSpec::default(), 0.95, 0.0);
+    let broken = windows.iter().filter(|window| !window.window.healthy);
+    let passed = broken.map(|window| window.odds.passed).fold(0.0, f64::max);
+    let mut degraded_trials: BTreeMap<Fault, Vec<&Seen<'_>>> = BTreeMap::new();
+    for seen in seen.iter().filter(|seen| seen.run.fault.truth() == Truth::Degraded) {
+        degraded_trials.entry(seen.run.fault).or_default().push(seen);
+    }
+    let recorded = degraded_trials
+        .values()
+        .map(|seen| drawn(seen).passed)
+        .fold(0.0, f64::max);
+    let _ = writeln!(
+        page,
+        "| a degraded deployment passes in at most 2 % | {}, exactly, if it passes 1 trial of 20; published platform fault {}; worst recorded fault {} | {} |",
+        percent(degraded.passed),
+        percent(passed),
+        percent(recorded),
+        met(degraded.passed <= WRONG && passed <= WRONG && recorded <= WRONG),
+    );
+    let mut named: BTreeMap<Fault, (usize, usize)> = BTreeMap::new();
+    let told = |run: &&&LabRun| {
+        let live = run.live.iter();
+        let mut words = live.flat_map(|live| live.causes.iter().chain([&live.reason]));
+        words.any(|word| run.fault.names().contains(&word.as_str()))
+    };
+    let faulty = seen.iter().filter(|seen| seen.run.fault != Fault::Healthy);
+    let faulty = faulty.map(|seen| (seen.run.fault, seen.named()));
+    for (fault, named_here) in faulty.chain(ended.iter().map(|run| (run.fault, told(&run)))) {
+        let counts = named.entry(fault).or_default();
+        counts.0 += usize::from(named_here);
+        counts.1 += 1;
+    }
+    let kinds: BTreeSet<Fault> = cases().into_iter().map(|case| case.fault).collect();
+    let kinds = kinds.len() - 1; // without Healthy
+    let always = named.values().filter(|(named, all)| named == all).count();
+    let (times, all) = named
+        .values()
+        .fold((0, 0), |sum, counts| (sum.0 + counts.0, sum.1 + counts.1));
+    let _ = writeln!(
+        page,
+        "| every injected fault is named | {always} of {kinds} kinds every time, {} recorded; {times} of {all} trials and runs | {} |",
+        named.len(),
+        met(always == kinds),
+    );
+    let healthy: Vec<_> = seen.iter().filter(|seen| seen.run.fault == Fault::Healthy).collect();
+    let blamed = healthy.iter().filter(|seen| !seen.causes.is_empty()).count();
+    let missed = healthy.iter().filter(|seen| seen.outcome != TrialOutcome::Pass).count();
+    let _ = writeln!(
+        page,
+        "| a healthy run names no cause (20 trials or more) | {blamed} of {} trials named one; {missed} did not pass | {} |",
+        healthy.len(),
+        met(blamed == 0 && missed == 0 && healthy.len() >= 20),
+    );
+}
+
+fn met(good: bool) -> &'static str {
+    if good { "met" } else { "**missed**" }
+}

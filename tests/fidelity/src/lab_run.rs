@@ -1,0 +1,234 @@
+//! One run on the lab: its fault switched on, its trials watched, its records taken from the results ConfigMap.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::time::{Duration, Instant};
+
+use flate2::read::GzDecoder;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use perfval_api::{PerfValidationStatus, Phase, TrialOutcome, Verdict, WorkerStatus};
+use perfval_e2e::{Gpus, Lab, Validation};
+use perfval_verdict::frame::Payload;
+use serde_json::Value;
+
+use crate::corpus::{LabRun, LabTrial, Live};
+use crate::fault::Fault;
+use crate::load::{strike, workers};
+use crate::matrix::Case;
+
+const LIMIT: Duration = Duration::from_mins(8);
+const LOOK: Duration = Duration::from_millis(300);
+/// How often where the moment to strike, between the final plan and the binding of its pods, is a third of a second long.
+const GLANCE: Duration = Duration::from_millis(30);
+/// The lab's one real node.
+const NODE: &str = "gpu-node-1";
+
+/// The workers around each trial, by its number.
+type Watched = BTreeMap<i64, (Vec<WorkerStatus>, Vec<WorkerStatus>)>;
+
+/// Runs a case until it has its repeats, at most three times; every run of it.
+///
+/// # Panics
+/// If the lab refuses, or a run does not end.
+pub async fn run(lab: &Lab, case: &Case, gates: &Value) -> Vec<LabRun> {
+    let namespace = lab.namespace(&format!("fidelity-{}", case.name())).await;
+    switch_on(lab, case).await;
+    let validation = Validation::create(lab, case.manifest(&namespace, gates)).await;
+    let mut runs: Vec<LabRun> = Vec::new();
+    for number in 1..=3 {
+        if number > 1 {
+            switch_on(lab, case).await;
+            validation
+                .annotate("perfvalidation.dev/rerun", Some(&number.to_string()))
+                .await;
+        }
+        let run = follow(lab, case, &validation, number).await;
+        runs.push(run);
+        switch_off(lab, case).await;
+        if case.repeats_in(&runs) >= case.repeats {
+            break;
+        }
+    }
+    validation.delete().await;
+    lab.kubectl(&["delete", "namespace", &namespace, "--wait=false"]).await;
+    runs
+}
+
+async fn switch_on(lab: &Lab, case: &Case) {
+    if let Some(speed) = case.slow_gpu() {
+        let first = Gpus::count(lab).await.first;
+        let gpu = first.trim_start_matches("gpu-");
+        lab.run(&["fault", "slow-gpu", gpu, &speed.to_string()]).await;
+    }
+    if case.fault == Fault::StaleDraPlugin {
+        lab.run(&["fault", "stale-dra"]).await;
+    }
+}
+
+/// Undoes what outlives a run. The workers' patience stays, as Dynamo 1.5 and later have it.
+pub async fn switch_off(lab: &Lab, case: &Case) {
+    match case.fault {
+        Fault::SlowWorker | Fault::StaleDraPlugin => {
+            lab.run(&["fault", "clear"]).await;
+            lab.run(&["fault", "dgd", "liveness=3"]).await;
+        }
+        Fault::Unschedulable => drop(lab.kubectl(&["uncordon", NODE]).await),
+        _ => {}
+    }
+}
+
+/// Follows one run to its end, and strikes where the case says so.
+async fn follow(lab: &Lab, case: &Case, validation: &Validation, number: i64) -> LabRun {
+    let began = Instant::now();
+    let mut watched = Watched::new();
+    let (mut struck, mut cordoned) = (0, false);
+    let look = if case.fault == Fault::Unschedulable {
+        GLANCE
+    } else {
+        LOOK
+    };
+    let status = loop {
+        assert!(began.elapsed() < LIMIT, "{}: no verdict within {LIMIT:?}", case.name());
+        tokio::time::sleep(look).await;
+        let Ok(status) = validation.status().await else {
+            continue;
+        };
+        let Some(run) = status.run.as_ref().filter(|run| run.number == number) else {
+            continue;
+        };
+        if status.phase == Some(Phase::Completed) {
+            break status;
+        }
+        if case.fault == Fault::Unschedulable && !cordoned && status.phase == Some(Phase::Deploying) {
+            lab.kubectl(&["cordon", NODE]).await;
+            cordoned = true;
+        }
+        let Some(trial) = status.trials.last() else { continue };
+        if trial.outcome.is_none() {
+            let before = status
+                .workload
+                .as_ref()
+                .map(|workload| workload.workers.clone())
+                .unwrap_or_default();
+            watched.entry(trial.number).or_insert((before, Vec::new()));
+            if case.fault.strikes_under_load() && struck < trial.number {
+                struck = trial.number;
+                let victim = usize::try_from(struck).unwrap_or(0);
+                let pod = strike(
+                    lab,
+                    &validation.namespace,
+                    &run.id,
+                    case.fault,
+                    victim,
+                    case.strikes_after(),
+                )
+                .await;
+                watch_end(lab, validation, &run.id, trial.number, &mut watched).await;
+                if case.fault == Fault::FrozenForGood {
+                    // A stopped process outlives SIGTERM: without this the next trial would wait a minute for the worker.
+                    let _ = lab_fault(lab, &["fault", "kill", &format!("{}/{pod}", validation.namespace)]).await;
+                }
+            } else {
+                watch_end(lab, validation, &run.id, trial.number, &mut watched).await;
+            }
+        }
+    };
+    collect(lab, case, validation, &status, watched, began.elapsed().as_secs()).await
+}
+
+/// A command of the lab that may fail: the pod may be gone by now.
+async fn lab_fault(lab: &Lab, arguments: &[&str]) -> bool {
+    let mut command = tokio::process::Command::new(&lab.program);
+    command
+        .args(arguments)
+        .output()
+        .await
+        .is_ok_and(|output| output.status.success())
+}
+
+/// Waits for the end of a trial and looks at the workers at once.
+async fn watch_end(lab: &Lab, validation: &Validation, run_id: &str, number: i64, watched: &mut Watched) {
+    let began = Instant::now();
+    while began.elapsed() < LIMIT {
+        if let Ok(status) = validation.status().await {
+            let over = |trial: &perfval_api::TrialStatus| trial.number == number && trial.outcome.is_some();
+            if status.trials.iter().any(over) || status.phase != Some(Phase::Benchmarking) {
+                break;
+            }
+        }
+        if let (Ok(now), Some((_, after))) = (
+            workers(lab, &validation.namespace, run_id).await,
+            watched.get_mut(&number),
+        ) {
+            *after = now;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+async fn collect(
+    lab: &Lab,
+    case: &Case,
+    validation: &Validation,
+    status: &PerfValidationStatus,
+    mut watched: Watched,
+    seconds: u64,
+) -> LabRun {
+    let object = validation.get().await.expect("the object");
+    let placement = status.placement.as_ref();
+    let payloads = payloads(lab, validation, status).await;
+    let trials = status.trials.iter().filter_map(|trial| {
+        let payload = payloads.get(&trial.number)?;
+        let (before, after) = watched.remove(&trial.number).unwrap_or_default();
+        Some(LabTrial {
+            record: payload.record.clone(),
+            series: payload.workers.clone(),
+            after: if after.is_empty() { before.clone() } else { after },
+            before,
+        })
+    });
+    LabRun {
+        router: case.router,
+        fault: case.fault,
+        spec: object.spec,
+        gpus: placement.map_or((0, 0), |plan| (plan.gpus, plan.node_gpus)),
+        trials: trials.collect(),
+        live: Some(Live {
+            verdict: status.verdict.unwrap_or(Verdict::Error),
+            reason: status.reason.clone().unwrap_or_default(),
+            message: status.message.clone().unwrap_or_default(),
+            causes: status.diagnosis.iter().map(|finding| finding.cause.clone()).collect(),
+            trials: status
+                .trials
+                .iter()
+                .map(|trial| (trial.outcome.unwrap_or(TrialOutcome::Invalid), trial.causes.clone()))
+                .collect(),
+        }),
+        seconds,
+        load: load().unwrap_or_default(),
+    }
+}
+
+fn load() -> Option<f64> {
+    let averages = std::fs::read_to_string("/proc/loadavg").ok()?;
+    averages.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// What the runner handed over, by trial, from the results ConfigMap.
+async fn payloads(lab: &Lab, validation: &Validation, status: &PerfValidationStatus) -> BTreeMap<i64, Payload> {
+    let Some(results) = &status.results_ref else {
+        return BTreeMap::new();
+    };
+    let api = Api::<ConfigMap>::namespaced(lab.client.clone(), &validation.namespace);
+    let saved = api.get(&results.name).await.expect("the results");
+    let packed = saved.binary_data.into_iter().flatten();
+    packed
+        .filter_map(|(key, packed)| {
+            let number = key.strip_prefix("trial-")?.strip_suffix(".json.gz")?.parse().ok()?;
+            let mut json = String::new();
+            GzDecoder::new(packed.0.as_slice()).read_to_string(&mut json).ok()?;
+            Some((number, serde_json::from_str(&json).ok()?))
+        })
+        .collect()
+}

@@ -1,0 +1,331 @@
+//! The published runs of NVIDIA/aicr's `inference-perf` check, judged by the gate and trial code.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use perfval_api::{Metric, PerfValidationSpec, Statistic, TrialOutcome, TrialsSpec};
+use perfval_verdict::aiperf::Report;
+use perfval_verdict::diagnosis::cause::Cause;
+use perfval_verdict::frame::{Outcome, TrialRecord};
+use perfval_verdict::gate::Share;
+use perfval_verdict::trial::{self, Evidence};
+use perfval_verdict::trials::{Finished, Odds, Ruling, odds, rule};
+use perfval_verdict::workers::WorkerSummary;
+use rust_decimal::Decimal;
+use serde_json::json;
+
+const RUNS: &str = include_str!("../published.csv");
+/// Requests in flight that each worker had when the load was shared evenly, in the runs that publish a peak.
+const FAIR_PEAK: i64 = 256;
+
+/// One published run.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Its number in the table.
+    pub id: u32,
+    /// Output tokens/s, lowest and highest of a range; absent: not published.
+    throughput: Option<(Decimal, Decimal)>,
+    /// Time to first token p99 (ms), the same way.
+    ttft: Option<(Decimal, Decimal)>,
+    /// Highest requests in flight on one worker.
+    peak: Option<i64>,
+    gate: (String, String),
+    /// What the published gate says of the published numbers: `P`, `F`, or `E` for a run that measured nothing.
+    pub published: char,
+}
+
+/// Every published run.
+///
+/// # Panics
+/// If the table in this repository is broken.
+pub fn rows() -> Vec<Row> {
+    RUNS.lines()
+        .filter(|line| !line.starts_with('#') && !line.starts_with("id,"))
+        .map(|line| row(line).unwrap_or_else(|| panic!("published.csv: {line}")))
+        .collect()
+}
+
+fn row(line: &str) -> Option<Row> {
+    let cells: Vec<&str> = line.split(',').collect();
+    let [
+        id,
+        _,
+        _,
+        _,
+        _,
+        _,
+        _,
+        throughput,
+        ttft,
+        peak,
+        gate,
+        ttft_gate,
+        verdict,
+        _,
+    ] = cells.as_slice()
+    else {
+        return None;
+    };
+    Some(Row {
+        id: id.parse().ok()?,
+        throughput: range(throughput).ok()?,
+        ttft: range(ttft).ok()?,
+        peak: if peak.is_empty() {
+            None
+        } else {
+            Some(peak.parse().ok()?)
+        },
+        gate: ((*gate).to_owned(), (*ttft_gate).to_owned()),
+        published: verdict.chars().next()?,
+    })
+}
+
+/// `12`, `~12` or `10-20`; nothing for an empty cell.
+fn range(cell: &str) -> Result<Option<(Decimal, Decimal)>, rust_decimal::Error> {
+    let cell = cell.trim_start_matches('~');
+    if cell.is_empty() {
+        return Ok(None);
+    }
+    let (low, high) = cell.split_once('-').unwrap_or((cell, cell));
+    Ok(Some((low.parse()?, high.parse()?)))
+}
+
+impl Row {
+    /// The trial that this run is, judged by the operator's code; `None` for a run that measured nothing.
+    ///
+    /// # Panics
+    /// If the two ends of a published range are judged differently: the table says nothing then.
+    pub fn judge(&self) -> Option<Finished> {
+        if self.throughput.is_none() && self.ttft.is_none() {
+            return None;
+        }
+        let low = |range: &Option<(Decimal, Decimal)>| range.map(|(low, _)| low);
+        let high = |range: &Option<(Decimal, Decimal)>| range.map(|(_, high)| high);
+        let worst = self.judge_values(low(&self.throughput), high(&self.ttft));
+        let best = self.judge_values(high(&self.throughput), low(&self.ttft));
+        assert_eq!(
+            worst.outcome, best.outcome,
+            "run {}: its range crosses the gate",
+            self.id
+        );
+        Some(worst)
+    }
+
+    fn judge_values(&self, throughput: Option<Decimal>, ttft: Option<Decimal>) -> Finished {
+        let mut metrics = BTreeMap::new();
+        let mut gates = Vec::new();
+        if let Some(value) = throughput {
+            metrics.insert(Metric::OutputTokenThroughput, [(Statistic::Avg, value)].into());
+            gates.push(
+                json!({"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=",
+                "threshold": self.gate.0, "tolerancePercent": 10}),
+            );
+        }
+        if let Some(value) = ttft {
+            metrics.insert(Metric::TimeToFirstToken, [(Statistic::P99, value)].into());
+            gates.push(
+                json!({"name": "ttft-p99", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=",
+                "threshold": self.gate.1, "tolerancePercent": 10}),
+            );
+        }
+        // The check publishes no errors, and looks at none.
+        let report = Report {
+            requested: 16384,
+            concurrency: 2048,
+            succeeded: 16384,
+            complete: true,
+            metrics,
+            ..Report::default()
+        };
+        let record = TrialRecord {
+            nonce: String::new(),
+            exit_code: 0,
+            outcome: Outcome::Report(Box::new(report)),
+            workers: self.workers(),
+            scrape_errors: BTreeMap::new(),
+            abridged: BTreeSet::new(),
+        };
+        let spec: PerfValidationSpec = serde_json::from_value(json!({
+            "model": {"name": "Qwen/Qwen3-8B"}, "workload": {"image": "vllm-runtime:1.2.1"}, "gates": gates,
+        }))
+        .unwrap_or_else(|error| panic!("run {}: {error}", self.id));
+        let evidence = Evidence {
+            record: &record,
+            before: &[],
+            after: &[],
+            share: Share { gpus: 8, node_gpus: 8 },
+        };
+        let verdict = trial::judge(evidence, &spec);
+        Finished {
+            outcome: verdict.outcome,
+            far: far_below(&verdict),
+        }
+    }
+
+    /// Workers that share the load evenly, where the published peak says so: the case in which far misses end a run early.
+    fn workers(&self) -> Vec<WorkerSummary> {
+        let Some(peak) = self.peak.filter(|peak| (FAIR_PEAK - *peak).abs() * 5 <= FAIR_PEAK) else {
+            return Vec::new();
+        };
+        let worker = |index: i64| WorkerSummary {
+            address: format!("10.0.0.{index}"),
+            seconds: 60,
+            samples: 60,
+            served: 2048,
+            seconds_per_request: Some(Decimal::TWO),
+            peak_in_flight: peak,
+            mean_in_flight: Decimal::from(peak),
+            rate_per_second: Decimal::from(100),
+            ..WorkerSummary::default()
+        };
+        (1..=8).map(worker).collect()
+    }
+}
+
+/// Runs of one deployment in one stretch of time.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    /// What it is called.
+    pub name: &'static str,
+    /// First and last run.
+    pub runs: (u32, u32),
+    /// Whether the deployment was healthy, by what its users found out afterwards.
+    pub healthy: bool,
+}
+
+/// The published stretches of repeated runs.
+pub const WINDOWS: [Window; 7] = [
+    Window {
+        name: "EKS H100, round-robin, variants (report r1–r8)",
+        runs: (15, 22),
+        healthy: true,
+    },
+    Window {
+        name: "EKS H100, quiet morning (stall1–6)",
+        runs: (25, 30),
+        healthy: true,
+    },
+    Window {
+        name: "EKS H100, afternoon, unpinned inputs (s1–s3)",
+        runs: (34, 36),
+        healthy: true,
+    },
+    Window {
+        name: "EKS H100, afternoon, pinned inputs (t1–t6)",
+        runs: (37, 42),
+        healthy: true,
+    },
+    Window {
+        name: "EKS H100, after a driver restart (t8–t9)",
+        runs: (44, 45),
+        healthy: true,
+    },
+    Window {
+        name: "AKS H100 with isolcpus: a real platform fault (#1766)",
+        runs: (57, 60),
+        healthy: false,
+    },
+    Window {
+        name: "AKS H100, healthy baseline",
+        runs: (64, 67),
+        healthy: true,
+    },
+];
+
+/// What a window says of the rule.
+#[derive(Clone, Debug)]
+pub struct Replayed {
+    /// Which.
+    pub window: Window,
+    /// Its runs as trials, in order.
+    pub trials: Vec<Finished>,
+    /// How a run of the operator ends if each trial is drawn from this window, exactly.
+    pub odds: Odds,
+    /// What the rule says of the trials in their recorded order, and after how many.
+    pub in_order: (Ruling, usize),
+}
+
+impl Replayed {
+    /// Trials that missed.
+    pub fn missed(&self) -> usize {
+        self.trials
+            .iter()
+            .filter(|trial| trial.outcome == TrialOutcome::Miss)
+            .count()
+    }
+
+    /// Probability that one trial alone is wrong.
+    pub fn one_trial_wrong(&self) -> f64 {
+        let missed = share(self.missed(), self.trials.len());
+        if self.window.healthy { missed } else { 1.0 - missed }
+    }
+}
+
+/// Replays a window through the default rule.
+pub fn replay(window: Window, rows: &[Row]) -> Replayed {
+    let spec = TrialsSpec::default();
+    let within = |row: &&Row| (window.runs.0..=window.runs.1).contains(&row.id);
+    let trials: Vec<Finished> = rows.iter().filter(within).filter_map(Row::judge).collect();
+    let count = |far: bool| {
+        let counted = |trial: &&Finished| trial.outcome == TrialOutcome::Miss && trial.far == far;
+        share(trials.iter().filter(counted).count(), trials.len())
+    };
+    let decided = (1..=trials.len())
+        .map(|length| (rule(&spec, &trials[..length]), length))
+        .find(|(ruling, _)| *ruling != Ruling::Continue);
+    Replayed {
+        window,
+        odds: odds(&spec, count(false), count(true)),
+        in_order: decided.unwrap_or((Ruling::Continue, trials.len())),
+        trials,
+    }
+}
+
+/// Whether a trial missed by so much that repeating it is no use.
+pub fn far_below(verdict: &trial::JudgedTrial) -> bool {
+    verdict.findings.iter().any(|(cause, _)| *cause == Cause::FarBelowGate)
+}
+
+/// A share as people read it.
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// `part` of `all`, 0 to 1.
+pub fn share(part: usize, all: usize) -> f64 {
+    let number = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+    number(part) / number(all.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_72_runs_are_judged_as_published() {
+        let rows = rows();
+        assert_eq!(rows.len(), 72);
+        for row in rows {
+            let judged = match row.judge().map(|trial| trial.outcome) {
+                Some(TrialOutcome::Pass) => 'P',
+                Some(TrialOutcome::Miss) => 'F',
+                Some(TrialOutcome::Invalid) => 'I',
+                None => 'E',
+            };
+            assert_eq!(judged, row.published, "run {}: {row:?}", row.id);
+        }
+    }
+
+    #[test]
+    fn no_recorded_window_is_judged_wrongly_more_often_than_the_goal() {
+        for window in WINDOWS {
+            let replayed = replay(window, &rows());
+            if !window.healthy {
+                assert!(replayed.odds.passed <= 0.02, "{}: {:?}", window.name, replayed.odds);
+            } else if share(replayed.missed(), replayed.trials.len()) <= 1.0 / 3.0 {
+                // One run of two missed in t8–t9: two runs bound no rate.
+                assert!(replayed.odds.failed <= 0.02, "{}: {:?}", window.name, replayed.odds);
+                assert!(replayed.odds.trials <= 3.2, "{}: {:?}", window.name, replayed.odds);
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The command line: what exists and which module does it.
+
+use std::fs;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{self, ExitCode};
+
+use clap::{Parser, Subcommand};
+
+use crate::error::{Error, FileResult as _};
+use crate::fault::{self, Fault};
+use crate::images::{self, Image};
+use crate::paths::StateDir;
+use crate::supervisor::{self, Report, client};
+use crate::{command, down, dynamo, enter, namespace, node, up};
+
+/// A real Kubernetes cluster with simulated GPUs on this machine.
+#[derive(Debug, Parser)]
+#[command(name = "lab", version, about)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Bring the lab up: minutes the first time (programs are built from source), seconds after.
+    Up(up::Options),
+    /// End the lab and remove every trace of it but the cache.
+    Down,
+    /// Show every process; fails unless the lab is up and nothing died.
+    Status,
+    /// Run a command inside the lab, e.g. `lab exec -- kubectl get pods -A`.
+    Exec {
+        /// Enter the lab's network only: files, processes and the `lab` command stay those of the machine.
+        #[arg(long)]
+        network_only: bool,
+        /// The command and its arguments.
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        command: Vec<String>,
+    },
+    /// Print the path of the admin's kubeconfig; it works inside the lab only.
+    Kubeconfig,
+    /// Print the path of the API server's audit log.
+    AuditLog,
+    /// Make a container image, unless the cache has it, and print the path of its archive.
+    #[command(subcommand)]
+    Image(Image),
+    /// Import an image archive into the node.
+    LoadImage {
+        /// A docker-archive or OCI tar file.
+        file: PathBuf,
+    },
+    /// Print the log of a process (names: `lab status`, and `supervisor`).
+    Logs {
+        /// The process.
+        name: String,
+    },
+    /// Make something go wrong, or right again.
+    #[command(subcommand)]
+    Fault(Fault),
+    /// Stand in for Dynamo's operator until told to stop (runs under the supervisor).
+    DynamoOperator(dynamo::Args),
+    /// Process 1 of the lab's namespace.
+    #[command(hide = true)]
+    Init {
+        /// The state folder.
+        state: PathBuf,
+    },
+    /// The supervisor inside the lab's namespace.
+    #[command(hide = true)]
+    Supervise {
+        /// The state folder.
+        state: PathBuf,
+    },
+}
+
+/// Runs one command.
+pub fn run(cli: Cli) -> Result<ExitCode, Error> {
+    let state = StateDir::from_env();
+    match cli.command {
+        Command::Up(options) => up::up(&state, &options)?,
+        Command::Down => down::down(&state)?,
+        Command::Status => return status(&state),
+        Command::Exec { network_only, command } => {
+            let enter = if network_only { enter::network } else { enter::command };
+            return Err(replace_with(enter(&state, &command)?));
+        }
+        Command::Kubeconfig => println!("{}", state.kubeconfig("admin").display()),
+        Command::AuditLog => println!("{}", state.audit_log().display()),
+        Command::Image(image) => {
+            let archive = images::build(&image, &mut |text| eprintln!("{text}"))?;
+            println!("{}", archive.display());
+        }
+        Command::LoadImage { file } => load_image(&state, file)?,
+        Command::Logs { name } => print_log(&state, &name)?,
+        Command::Fault(fault) => fault::apply(&state, &fault)?,
+        Command::DynamoOperator(arguments) => {
+            let runtime = tokio::runtime::Runtime::new().map_err(Error::Runtime)?;
+            runtime.block_on(dynamo::run(arguments))?;
+        }
+        Command::Init { state } => namespace::init(&StateDir::at(state))?,
+        Command::Supervise { state } => supervisor::run(&StateDir::at(state))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn status(state: &StateDir) -> Result<ExitCode, Error> {
+    if let Some(report) = client::status(state)? {
+        print!("{report}");
+        return Ok(if report.is_healthy() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        });
+    }
+    println!("down");
+    if let Some(report) = last_report(state) {
+        print!("the supervisor is gone without `lab down`; the last it knew:\n{report}");
+    }
+    Ok(ExitCode::FAILURE)
+}
+
+/// What a dead supervisor left on disk.
+fn last_report(state: &StateDir) -> Option<Report> {
+    serde_json::from_str(&fs::read_to_string(state.status()).ok()?).ok()
+}
+
+/// Becomes the command; returns only if that fails.
+fn replace_with(mut command: process::Command) -> Error {
+    let source = command.exec();
+    Error::Start {
+        program: command.get_program().to_string_lossy().into_owned(),
+        source,
+    }
+}
+
+fn load_image(state: &StateDir, file: PathBuf) -> Result<(), Error> {
+    let file = fs::canonicalize(&file).file("find", file)?;
+    let import = node::import(state, &file);
+    let words = std::iter::once(import.program.to_string_lossy().into_owned()).chain(import.args);
+    let said = command::output(&mut enter::command(state, &words.collect::<Vec<_>>())?)?;
+    print!("{said}");
+    Ok(())
+}
+
+fn print_log(state: &StateDir, name: &str) -> Result<(), Error> {
+    let path = state.log(name);
+    let mut log = fs::File::open(&path).file("read", &path)?;
+    std::io::copy(&mut log, &mut std::io::stdout())
+        .map(drop)
+        .file("print", path)
+}

@@ -1,0 +1,221 @@
+//! The cluster's programs, built from source by wrapper modules.
+//!
+//! `go install` cannot build Kubernetes (its `replace` lines and `v0.0.0` requirements), so each program family has a
+//! module of ours in `programs/<name>` that pins it and, with `go.sum`, every dependency. A build is kept in the cache
+//! under a key of the wrapper's content and the build's arguments: nothing is built twice.
+
+mod families;
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::error::{Error, FileResult as _};
+use crate::{command, packages, paths};
+
+pub use families::{CONTROL_PLANE_FAMILIES, Family, NODE_FAMILIES};
+
+/// The version of every `k8s.io` program.
+pub const KUBERNETES: &str = "1.36.4";
+
+/// How often a long build says that it is alive.
+const PROGRESS_EVERY: Duration = Duration::from_secs(10);
+
+impl Family {
+    /// Names this exact build: changes with the wrapper's content and with the build's arguments.
+    pub fn key(&self) -> String {
+        let mut hash = Sha256::new();
+        for part in [
+            self.go_mod,
+            self.go_sum,
+            &self.arguments().join("\n"),
+            if self.cgo { "cgo" } else { "static" },
+        ] {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        format!("{:x}", hash.finalize())[..16].to_owned()
+    }
+
+    /// The folder of this build in the cache.
+    pub fn folder(&self) -> PathBuf {
+        paths::cache()
+            .join("programs")
+            .join(format!("{}-{}", self.name, self.key()))
+    }
+
+    fn arguments(&self) -> Vec<String> {
+        let mut arguments = vec!["-ldflags".to_owned(), linker_flags()];
+        if !self.tags.is_empty() {
+            arguments.extend(["-tags".to_owned(), self.tags.to_owned()]);
+        }
+        arguments.extend(self.packages.iter().map(ToString::to_string));
+        arguments
+    }
+}
+
+/// Stamps the Kubernetes version: NVIDIA's driver and Helm's `kubeVersion` read it. Go ignores it in other programs.
+fn linker_flags() -> String {
+    let (major, rest) = KUBERNETES.split_once('.').unwrap_or((KUBERNETES, ""));
+    let minor = rest.split('.').next().unwrap_or_default();
+    let mut flags = vec!["-s -w".to_owned()];
+    for package in ["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"] {
+        for (name, value) in [
+            ("gitVersion", format!("v{KUBERNETES}").as_str()),
+            ("gitMajor", major),
+            ("gitMinor", minor),
+            ("gitTreeState", "clean"),
+            ("gitCommit", "unknown"),
+            ("buildDate", "1970-01-01T00:00:00Z"),
+        ] {
+            flags.push(format!("-X {package}.{name}={value}"));
+        }
+    }
+    flags.join(" ")
+}
+
+/// Builds a family unless the cache has it, and returns the folder with its programs.
+pub fn build(family: &Family, say: &mut dyn FnMut(&str)) -> Result<PathBuf, Error> {
+    let folder = family.folder();
+    if family.binaries.iter().all(|binary| folder.join(binary).is_file()) {
+        return Ok(folder);
+    }
+    if packages::find("go").is_none() {
+        return Err(Error::MissingPrograms {
+            missing: "go (1.26.8 or newer)".to_owned(),
+            install: "the archive of https://go.dev/dl unpacked to /usr/local, with /usr/local/go/bin in PATH"
+                .to_owned(),
+        });
+    }
+    say(&format!(
+        "building {} from source (once; minutes on a small machine)",
+        family.name
+    ));
+    let work = folder.with_extension("building");
+    if work.exists() {
+        std::fs::remove_dir_all(&work).file("remove", &work)?;
+    }
+    let out = work.join("bin");
+    std::fs::create_dir_all(&out).file("create", &out)?;
+    for (name, content) in [("go.mod", family.go_mod), ("go.sum", family.go_sum)] {
+        let file = work.join(name);
+        std::fs::write(&file, content).file("write", &file)?;
+    }
+    let started = Instant::now();
+    compile(family, &work, &out, say)?;
+    // Renamed last: an interrupted build never looks like a finished one.
+    std::fs::rename(&out, &folder).file("move into place", &folder)?;
+    std::fs::remove_dir_all(&work).file("remove", &work)?;
+    say(&format!("built {} in {} s", family.name, started.elapsed().as_secs()));
+    Ok(folder)
+}
+
+fn compile(family: &Family, work: &Path, out: &Path, say: &mut dyn FnMut(&str)) -> Result<(), Error> {
+    // One program gets its name (etcd's package would be called `server`), several keep theirs.
+    let target = if let [binary] = family.binaries {
+        out.join(binary)
+    } else {
+        out.join("")
+    };
+    let mut command = Command::new("go");
+    command
+        .current_dir(work)
+        .args(["build", "-v", "-mod=readonly", "-trimpath", "-buildvcs=false", "-o"])
+        .arg(target)
+        .args(family.arguments())
+        .env("CGO_ENABLED", if family.cgo { "1" } else { "0" })
+        // The wrapper decides versions; a different toolchain is never downloaded.
+        .env("GOTOOLCHAIN", "local")
+        .env_remove("GOFLAGS")
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped());
+    let start_error = |source| Error::Start {
+        program: "go".to_owned(),
+        source,
+    };
+    let mut child = command.spawn().map_err(start_error)?;
+    let (started, mut last_said) = (Instant::now(), Instant::now());
+    let (mut compiled, mut said) = (0_u32, String::new());
+    for line in child
+        .stderr
+        .take()
+        .map(BufReader::new)
+        .into_iter()
+        .flat_map(BufRead::lines)
+        .map_while(Result::ok)
+    {
+        compiled += 1;
+        said.push_str(&line);
+        said.push('\n');
+        if last_said.elapsed() >= PROGRESS_EVERY {
+            last_said = Instant::now();
+            say(&format!(
+                "  {}: {compiled} packages, {} s",
+                family.name,
+                started.elapsed().as_secs()
+            ));
+        }
+    }
+    let status = child.wait().map_err(start_error)?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(Error::Command {
+        command: format!("go build {}", family.packages.join(" ")),
+        status,
+        output: command::tail(&said, 4000).to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        families::{ETCD, KUBERNETES_PROGRAMS},
+        *,
+    };
+
+    #[test]
+    fn the_key_follows_every_input_of_the_build() {
+        let same = Family { ..ETCD };
+        assert_eq!(ETCD.key(), same.key());
+        let changes = [
+            Family {
+                go_mod: "module lab/other",
+                ..ETCD
+            },
+            Family { go_sum: "", ..ETCD },
+            Family { tags: "netgo", ..ETCD },
+            Family { cgo: true, ..ETCD },
+            Family {
+                packages: &["go.etcd.io/etcd/etcdctl/v3"],
+                ..ETCD
+            },
+        ];
+        for change in changes {
+            assert_ne!(ETCD.key(), change.key(), "{change:?}");
+        }
+    }
+
+    #[test]
+    fn every_wrapper_pins_what_it_builds() {
+        for family in CONTROL_PLANE_FAMILIES.iter().chain(NODE_FAMILIES) {
+            for package in family.packages {
+                assert!(
+                    family.go_mod.contains(package),
+                    "{} is no tool of {}",
+                    package,
+                    family.name
+                );
+            }
+            assert!(!family.go_sum.is_empty(), "{}", family.name);
+        }
+        assert!(
+            KUBERNETES_PROGRAMS
+                .go_mod
+                .contains(&format!("k8s.io/kubernetes v{KUBERNETES}"))
+        );
+    }
+}
