@@ -1,8 +1,8 @@
 use std::sync::atomic::Ordering;
 
 use kube::core::Resource;
-use kube::runtime::events::{Event, EventType};
-use perfval_run::{Notice, Run};
+use kube::runtime::events::{self, EventType};
+use perfval_run::{Event, Run};
 
 use crate::Cluster;
 
@@ -14,23 +14,23 @@ const WORD_BYTES: usize = 128;
 impl Cluster {
     /// Publishes Events on the object. A lost one is logged and counted, and never fails a pass. Within six minutes an Event
     /// of the same type, action and reason only raises a count: its note is lost.
-    pub async fn publish(&self, run: &Run<'_>, notices: &[Notice]) {
+    pub async fn publish(&self, run: &Run<'_>, events: &[Event]) {
         let object = run.object.object_ref(&());
-        for notice in notices {
-            let event = Event {
-                type_: if notice.warning {
+        for event in events {
+            let published = events::Event {
+                type_: if event.warning {
                     EventType::Warning
                 } else {
                     EventType::Normal
                 },
-                reason: cut(&notice.reason, WORD_BYTES),
-                note: Some(cut(&notice.note, NOTE_BYTES)),
-                action: cut(notice.action, WORD_BYTES),
+                reason: cut(&event.reason, WORD_BYTES),
+                note: Some(cut(&event.note, NOTE_BYTES)),
+                action: cut(event.action, WORD_BYTES),
                 secondary: None,
             };
-            if let Err(failure) = self.bounded(self.recorder.publish(&event, &object)).await {
+            if let Err(failure) = self.bounded(self.recorder.publish(&published, &object)).await {
                 self.counters.lost_events.fetch_add(1, Ordering::Relaxed);
-                tracing::warn!(reason = event.reason, %failure, "an event is lost");
+                tracing::warn!(reason = published.reason, %failure, "an event is lost");
             }
         }
     }

@@ -12,7 +12,7 @@ use kube::ResourceExt;
 use kube::runtime::controller::Action;
 use perfval_api::{PerfValidationStatus, Phase};
 use perfval_cluster::{Class, Cluster, Recorded};
-use perfval_run::{Decision, Notice, Run, Settings, machine, status, time};
+use perfval_run::{Decision, Event, Run, Settings, machine, status, time};
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, timeout};
 use tracing::{Instrument, debug, info, info_span, warn};
@@ -110,7 +110,7 @@ async fn pass(
     }
 
     let acted = cluster.act(run, &decision.effects).await;
-    cluster.publish(run, &decision.notices).await;
+    cluster.publish(run, &decision.events).await;
     let current = Run::new(written.as_deref().unwrap_or(run.object), run.settings);
     tell_whether_blocked(&current, context, acted.as_ref().err()).await;
     acted?;
@@ -141,8 +141,8 @@ async fn tell_whether_blocked(run: &Run<'_>, context: &Context, error: Option<&p
     }
 }
 
-fn warning(error: &perfval_cluster::Error, action: &'static str) -> Notice {
-    Notice {
+fn warning(error: &perfval_cluster::Error, action: &'static str) -> Event {
+    Event {
         warning: true,
         reason: error.reason().into(),
         action,

@@ -1,4 +1,4 @@
-//! What a pass ends in: a status to record, effects to carry out, notices to publish.
+//! What a pass ends in: a status to record, effects to carry out, events to publish.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub struct Decision {
     /// What to do, in this order.
     pub effects: Vec<Effect>,
     /// Events to publish once the status is recorded.
-    pub notices: Vec<Notice>,
+    pub events: Vec<Event>,
     /// When to look again if nothing happens before.
     pub recheck: Option<Duration>,
 }
@@ -70,7 +70,7 @@ pub struct ProbeRequest {
 
 /// An Event to publish on the object. One reason per cause: the API server drops the text of a repeated reason.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Notice {
+pub struct Event {
     /// Whether it is a Warning.
     pub warning: bool,
     /// Reason of the Event (`PascalCase`).
@@ -81,7 +81,7 @@ pub struct Notice {
     pub note: String,
 }
 
-impl Notice {
+impl Event {
     /// A Warning event.
     pub fn warning(reason: Reason, action: &'static str, note: impl Into<String>) -> Self {
         Self {

@@ -6,22 +6,23 @@
 pub mod build;
 pub mod decision;
 pub mod diagnosis;
+mod interruption;
 pub mod job;
-pub mod line;
 pub mod machine;
 pub mod names;
 pub mod observed;
 mod pass;
 mod phase;
+pub mod queue;
 pub mod readiness;
 pub mod run;
 pub mod settings;
 pub mod status;
-mod sweep;
+mod teardown;
 pub mod time;
 pub mod version;
 
-pub use decision::{Decision, Effect, Notice};
+pub use decision::{Decision, Effect, Event};
 pub use observed::{Needs, Observed};
 pub use run::Run;
 pub use settings::Settings;

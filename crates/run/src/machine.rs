@@ -18,6 +18,7 @@ use perfval_api::{
 };
 
 use crate::decision::Decision;
+use crate::interruption::{interruption, is_active};
 use crate::observed::{Need, Needs, Observed};
 use crate::pass::{Pass, Step};
 use crate::run::Run;
@@ -44,11 +45,11 @@ pub fn needs(run: &Run<'_>) -> Needs {
         Phase::Benchmarking => &[Need::Workload, Need::Trial],
         Phase::Evaluating => &[Need::Results],
         Phase::CleaningUp => &[Need::Children, Need::Workload],
-        Phase::Completed if phase::completed::sweeps(run) => &[Need::Children, Need::Workload],
+        Phase::Completed if phase::completed::removes_leftovers(run) => &[Need::Children, Need::Workload],
         Phase::Completed | Phase::Suspended => &[],
     };
     let trials = &run.status().trials;
-    let beside = phase::two_ledgers::watches(run, current).then_some(Need::Inventory);
+    let beside = phase::mixed_allocation::watches(run, current).then_some(Need::Inventory);
     Needs {
         parts: parts.iter().copied().chain(beside).collect(),
         dry_run: (current == Phase::Deploying).then(|| Box::new(build::deployment(run))),
@@ -72,7 +73,7 @@ pub fn decide(run: &Run<'_>, seen: &Observed, now: DateTime<Utc>) -> Decision {
         Some(current) => match interruption(run) {
             Some(interruption) if is_active(current) => Step::Go(Phase::CleaningUp, interruption.why()),
             _ => {
-                let intruder = phase::two_ledgers::intruder(&pass, current);
+                let intruder = phase::mixed_allocation::intruder(&pass, current);
                 let step = intruder.unwrap_or_else(|| phase::step(&mut pass, current));
                 let step = expired(&mut pass, current, step);
                 save_first(&mut pass, current, step)
@@ -96,65 +97,6 @@ fn first_look(run: &Run<'_>) -> Step {
     Step::Begin(Trigger::Created)
 }
 
-/// Why an active run has to stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Interruption {
-    Deletion,
-    Suspension,
-    SpecChange,
-    Rerun,
-}
-
-impl Interruption {
-    fn why(self) -> Why {
-        match self {
-            Self::Deletion => Why::new(
-                Reason::Deleted,
-                "the object is being deleted: removing what the run created",
-            ),
-            Self::Suspension => Why::new(
-                Reason::Suspended,
-                "spec.suspend is true: the run stops and frees its GPUs",
-            ),
-            Self::SpecChange => Why::new(
-                Reason::SpecChanged,
-                "the spec changed: this run stops, a new one follows",
-            ),
-            Self::Rerun => Why::new(
-                Reason::RerunRequested,
-                "a rerun was asked for: this run stops, a new one follows",
-            ),
-        }
-    }
-}
-
-/// What interrupts the run, the most important first.
-pub(crate) fn interruption(run: &Run<'_>) -> Option<Interruption> {
-    if run.is_deleting() {
-        return Some(Interruption::Deletion);
-    }
-    // A saved measurement is worth the second that saving it takes: only deletion stops an evaluation.
-    if run.status().phase == Some(Phase::Evaluating) {
-        return None;
-    }
-    if run.spec().suspend {
-        return Some(Interruption::Suspension);
-    }
-    match next_trigger(run)? {
-        Trigger::Rerun => Some(Interruption::Rerun),
-        Trigger::SpecChanged | Trigger::Created | Trigger::Resumed => Some(Interruption::SpecChange),
-    }
-}
-
-/// What asks for a run after the current one.
-pub(crate) fn next_trigger(run: &Run<'_>) -> Option<Trigger> {
-    let current = run.status().run.as_ref()?;
-    if current.generation != run.generation() {
-        return Some(Trigger::SpecChanged);
-    }
-    (run.rerun_token().is_some() && run.rerun_token() != current.rerun_token.as_deref()).then_some(Trigger::Rerun)
-}
-
 /// Whether a run that holds a node gives it back by itself. One that is past its own limits is looked after by nobody,
 /// such as the run of an install that is gone.
 pub fn is_at_work(spec: &PerfValidationSpec, status: &PerfValidationStatus, now: DateTime<Utc>) -> bool {
@@ -163,19 +105,6 @@ pub fn is_at_work(spec: &PerfValidationSpec, status: &PerfValidationStatus, now:
         .phase
         .filter(|phase| is_active(*phase) || *phase == Phase::CleaningUp);
     current.is_some_and(|current| !deadline(spec, status, current).is_some_and(overdue))
-}
-
-/// Whether a phase can be interrupted: it may hold or soon create something, and its verdict is not known.
-fn is_active(phase: Phase) -> bool {
-    match phase {
-        Phase::Pending
-        | Phase::Sizing
-        | Phase::Deploying
-        | Phase::WaitingForReady
-        | Phase::Benchmarking
-        | Phase::Evaluating => true,
-        Phase::CleaningUp | Phase::Completed | Phase::Suspended => false,
-    }
 }
 
 /// An error ends the measuring, but not before the trials that were measured are saved.

@@ -10,7 +10,7 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use kube::core::{ApiResource, DynamicObject};
 use perfval_sizing::Seen;
 
-use crate::line::Contender;
+use crate::queue::Contender;
 pub use perfval_sizing::inventory::Inventory;
 
 /// One part of the world that a phase reads.

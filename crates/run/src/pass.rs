@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use perfval_api::{Finding, PerfValidationStatus, Phase, Reason, Severity, Trigger, Verdict, Why};
 use perfval_verdict::{close, conclusion, environment};
 
-use crate::decision::{Decision, Effect, Notice};
+use crate::decision::{Decision, Effect, Event};
 use crate::diagnosis::obstacle::Obstacle;
 use crate::machine;
 use crate::observed::Observed;
@@ -56,7 +56,7 @@ pub(crate) struct Pass<'a> {
     /// The next status, as far as it is decided.
     pub(crate) status: PerfValidationStatus,
     effects: Vec<Effect>,
-    notices: Vec<Notice>,
+    events: Vec<Event>,
     recheck: Option<Duration>,
 }
 
@@ -75,7 +75,7 @@ impl<'a> Pass<'a> {
             now,
             status,
             effects: Vec::new(),
-            notices: Vec::new(),
+            events: Vec::new(),
             recheck: None,
         }
     }
@@ -86,8 +86,8 @@ impl<'a> Pass<'a> {
     }
 
     /// Asks for an event.
-    pub(crate) fn note(&mut self, notice: Notice) {
-        self.notices.push(notice);
+    pub(crate) fn note(&mut self, notice: Event) {
+        self.events.push(notice);
     }
 
     /// Looks again after `delay` at the latest.
@@ -133,7 +133,7 @@ impl<'a> Pass<'a> {
         Decision {
             status: self.status,
             effects: self.effects,
-            notices: self.notices,
+            events: self.events,
             recheck: self.recheck,
         }
     }
@@ -148,7 +148,7 @@ impl<'a> Pass<'a> {
         {
             run.completed_at.get_or_insert(self.now);
         }
-        self.note(Notice {
+        self.note(Event {
             warning: false,
             reason: phase.as_str().into(),
             action: "EnterPhase",
@@ -164,7 +164,7 @@ impl<'a> Pass<'a> {
         }
         status::explain(&mut self.status, why);
         let good = matches!(verdict, Verdict::Passed | Verdict::Skipped);
-        self.note(Notice {
+        self.note(Event {
             warning: !good,
             reason: why.reason.as_str().into(),
             action: "Judge",
@@ -202,7 +202,7 @@ impl<'a> Pass<'a> {
     /// One event per cause: why, and what to do.
     fn tell_what_to_do(&mut self) {
         for finding in self.status.diagnosis.clone().into_iter().take(TOLD) {
-            self.note(Notice {
+            self.note(Event {
                 warning: finding.severity != Severity::Info,
                 reason: finding.cause,
                 action: "Diagnose",
@@ -217,7 +217,7 @@ impl<'a> Pass<'a> {
         let asked = conclusion::asked(self.run.spec());
         let why = Why::new(Reason::Running, format!("run {number} begins ({trigger:?}): {asked}"));
         status::explain(&mut self.status, &why);
-        self.note(Notice {
+        self.note(Event {
             warning: false,
             reason: Phase::Pending.as_str().into(),
             action: "BeginRun",

@@ -7,7 +7,7 @@ use k8s_openapi::api::resource::v1::{DeviceRequestAllocationResult, ResourceClai
 use kube::core::{DynamicObject, ResourceExt as _};
 use perfval_api::{PlacementStatus, WorkerStatus};
 use perfval_sizing as sizing;
-use perfval_sizing::GivenDevice;
+use perfval_sizing::HeldByWorker;
 use serde_json::Value;
 
 use crate::build::COMPONENT_LABEL;
@@ -190,11 +190,11 @@ pub fn misplaced(pods: &Pods<'_>, claims: &[ResourceClaim], plan: &PlacementStat
 }
 
 /// The devices that the workers hold.
-pub fn given<'a>(pods: &Pods<'_>, claims: &'a [ResourceClaim]) -> Vec<GivenDevice<'a>> {
+pub fn held_devices<'a>(pods: &Pods<'_>, claims: &'a [ResourceClaim]) -> Vec<HeldByWorker<'a>> {
     let of_worker = |pod: &&Pod| {
         let worker = pod.name_any();
-        let devices: Vec<GivenDevice<'a>> = results(pod, claims)
-            .map(|(claim, result)| GivenDevice {
+        let devices: Vec<HeldByWorker<'a>> = results(pod, claims)
+            .map(|(claim, result)| HeldByWorker {
                 worker: worker.clone(),
                 claim: format!("{}/{}", claim.namespace().unwrap_or_default(), claim.name_any()),
                 driver: &result.driver,
@@ -209,11 +209,11 @@ pub fn given<'a>(pods: &Pods<'_>, claims: &'a [ResourceClaim]) -> Vec<GivenDevic
 
 /// A worker that came to another GPU than those confirmed when the deployment became ready.
 pub fn moved(pods: &Pods<'_>, claims: &[ResourceClaim], plan: &PlacementStatus) -> Option<String> {
-    let confirmed = |given: &GivenDevice<'_>| {
+    let confirmed = |given: &HeldByWorker<'_>| {
         let mut devices = plan.devices.iter();
         devices.any(|device| device.pool == given.pool && device.name == given.device)
     };
-    let stray = given(pods, claims).into_iter().find(|given| !confirmed(given))?;
+    let stray = held_devices(pods, claims).into_iter().find(|given| !confirmed(given))?;
     Some(format!(
         "worker {} holds GPU {} of {} now, which is not one of those that the run began with",
         stray.worker, stray.device, stray.pool

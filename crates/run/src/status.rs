@@ -15,7 +15,7 @@ pub use size::fit;
 
 /// The order in which conditions stand, which is the one in which `kubectl describe` prints them: the story of a run,
 /// then what machines ask for.
-const STORY: [&str; 11] = [
+const CONDITION_ORDER: [&str; 11] = [
     condition::PREREQUISITES_MET,
     condition::PLACED,
     condition::WORKLOAD_READY,
@@ -203,6 +203,6 @@ pub fn summarize(status: &mut PerfValidationStatus, now: DateTime<Utc>) {
     set_condition(status, condition::READY, ready, progress, now);
     set_condition(status, condition::RECONCILING, Truth::from(reconciling), progress, now);
     set_condition(status, condition::STALLED, Truth::from(over && !good), progress, now);
-    let place = |name: &str| STORY.iter().position(|known| *known == name);
+    let place = |name: &str| CONDITION_ORDER.iter().position(|known| *known == name);
     status.conditions.sort_by_key(|condition| place(&condition.type_));
 }

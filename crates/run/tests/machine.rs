@@ -3,13 +3,13 @@
 mod machine {
     pub mod arrows;
     pub mod laws;
-    pub mod line;
+    pub mod mixed_allocation;
     pub mod moments;
+    pub mod queue;
     pub mod races;
     pub mod settling;
     pub mod size;
     pub mod story;
     pub mod telling;
-    pub mod two_ledgers;
     pub mod waiting;
 }

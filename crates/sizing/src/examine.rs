@@ -10,7 +10,7 @@ use super::plugin::{self, PluginGpus};
 use super::pods::PodsByNode;
 use super::report::{NodeReport, Obstacle, Taken};
 use super::room::room;
-use super::{DEVICE_PLUGIN, DRA, separation, two_ledgers};
+use super::{DEVICE_PLUGIN, DRA, mixed_allocation, separation};
 use crate::OtherRun;
 use crate::inventory::{Attribute, Inventory, Node, PodUse};
 
@@ -116,10 +116,11 @@ impl<'a> World<'a> {
         let resource = || self.spec.placement.resource_name.clone();
         match (has_devices, plugin, self.spec.placement.allocation) {
             (true, Some(_), AllocationMode::Auto) => {
-                Err(self.two_ledgers("turn one of them off, or name the other one in placement.allocation"))
+                Err(self.mixed_allocation("turn one of them off, or name the other one in placement.allocation"))
             }
             (true, Some(_), AllocationMode::DevicePlugin) if self.dra.holder_on(node).is_some() => {
-                Err(self.two_ledgers("claims hold GPUs of it, and a pod of the device plugin may get the same ones"))
+                Err(self
+                    .mixed_allocation("claims hold GPUs of it, and a pod of the device plugin may get the same ones"))
             }
             (true, plugin, AllocationMode::Auto | AllocationMode::Dra) => self.count_devices(node, plugin.is_some()),
             (true, None, AllocationMode::DevicePlugin) => Err(Obstacle::OnlyByClaims { resource: resource() }),
@@ -133,14 +134,14 @@ impl<'a> World<'a> {
 
     fn count_devices(&self, node: &Node, plugin_too: bool) -> Result<Gpus<'a>, Obstacle> {
         let resource = &self.spec.placement.resource_name;
-        let users = two_ledgers::users(self.pods.on(node), resource);
+        let users = mixed_allocation::users(self.pods.on(node), resource);
         if let Some(pod) = users.first().filter(|_| !plugin_too) {
             let pod = pod.name.to_string();
             let resource = resource.clone();
             return Err(Obstacle::LeftByPlugin { pod, resource });
         }
-        let devices = two_ledgers::without_those_of(self.dra.devices(node)?, &users, resource)
-            .map_err(|fault| self.two_ledgers(&fault))?;
+        let devices = mixed_allocation::without_those_of(self.dra.devices(node)?, &users, resource)
+            .map_err(|fault| self.mixed_allocation(&fault))?;
         if devices.all().next().is_none() {
             let class = self.spec.placement.device_class_name.clone();
             return Err(Obstacle::NotOfClass { class });
@@ -149,7 +150,7 @@ impl<'a> World<'a> {
         Ok(Gpus::ByClaims { devices, selectors })
     }
 
-    fn two_ledgers(&self, fault: &str) -> Obstacle {
+    fn mixed_allocation(&self, fault: &str) -> Obstacle {
         Obstacle::TwoLedgers {
             resource: self.spec.placement.resource_name.clone(),
             fault: fault.to_owned(),
@@ -161,7 +162,7 @@ impl<'a> World<'a> {
         let resource = &self.spec.placement.resource_name;
         let pods = self.pods.on(node);
         let both = self.dra.has_gpus(node) && plugin::count(node, resource, pods).is_some();
-        let users = || two_ledgers::users(pods, resource);
+        let users = || mixed_allocation::users(pods, resource);
         both.then(|| users().iter().map(|pod| pod.name.to_string()).collect())
     }
 

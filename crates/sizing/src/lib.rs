@@ -6,13 +6,14 @@
 
 mod busy_devices;
 mod choose;
+mod confirm;
 mod counters;
 mod devices;
 mod dra;
 mod examine;
-mod given;
 mod holders;
 pub mod inventory;
+mod mixed_allocation;
 mod namespace;
 mod node;
 mod node_selector;
@@ -28,18 +29,17 @@ mod selector;
 mod separation;
 mod summary;
 mod taints;
-mod two_ledgers;
 
 use perfval_api::{PlacementStatus, Reason};
 
 pub use busy_devices::warnings;
 pub use choose::{choose, examine, explain};
-pub use given::{GivenDevice, Unconfirmed, confirm};
+pub use confirm::{HeldByWorker, Unconfirmed, confirm};
 pub use holders::{OtherRun, holds_node};
+pub use mixed_allocation::intruder;
 pub use our_pods::{frontend_is_pinned, installer_resources, trial_is_pinned};
 pub use report::{NodeReport, Obstacle, Taken, TakenBy};
 pub use seen::Seen;
-pub use two_ledgers::intruder;
 
 /// `placement.allocation` of a run that asks for GPUs by `ResourceClaim`s.
 pub const DRA: &str = "DRA";

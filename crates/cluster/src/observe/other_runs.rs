@@ -3,7 +3,7 @@ use kube::api::{Api, ListParams};
 use kube::core::{ApiResource, DynamicObject, ResourceExt as _};
 use perfval_api::{PerfValidation, PerfValidationSpec, PerfValidationStatus, Phase, PlacementStatus};
 use perfval_run::Run;
-use perfval_run::line::{Contender, Stand, Turn};
+use perfval_run::queue::{Contender, Position, Wants};
 use serde::Deserialize as _;
 
 use crate::Cluster;
@@ -53,7 +53,7 @@ fn stranger(object: &DynamicObject) -> Option<Contender> {
     }
     Some(Contender {
         name: format!("{}/{}", object.namespace().unwrap_or_default(), object.name_any()),
-        turn: Turn::of(&object.metadata, &status),
-        stand: Stand::Holds { node, at_work: false },
+        position: Position::of(&object.metadata, &status),
+        stand: Wants::Holds { node, at_work: false },
     })
 }

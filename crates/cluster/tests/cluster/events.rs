@@ -1,12 +1,12 @@
 //! Events on the object.
 
-use perfval_run::{Notice, Run};
+use perfval_run::{Event, Run};
 use perfval_testkit::api_server::Fault;
 
 use crate::world::World;
 
-fn notice(reason: &str) -> Notice {
-    Notice {
+fn notice(reason: &str) -> Event {
+    Event {
         warning: true,
         reason: reason.into(),
         action: "Judge",

@@ -4,9 +4,9 @@ mod dry_run;
 mod trials;
 mod workload;
 
-use perfval_run::line::{Contender, Stand};
 use perfval_run::names;
 use perfval_run::observed::{ChildKind, Need};
+use perfval_run::queue::{Contender, Wants};
 use perfval_sizing::Seen;
 use perfval_testkit::api_server::{KUBERNETES, Kind};
 use serde_json::json;
@@ -92,8 +92,8 @@ async fn only_unfinished_runs_of_others_hold_or_want_a_node() {
         .unwrap()
         .iter()
         .filter_map(|run| match &run.stand {
-            Stand::Holds { node, .. } => Some((run.name.as_str(), node.as_str())),
-            Stand::Waits(_) => None,
+            Wants::Holds { node, .. } => Some((run.name.as_str(), node.as_str())),
+            Wants::Waits(_) => None,
         })
         .collect();
     held.sort_unstable();
@@ -105,7 +105,7 @@ async fn only_unfinished_runs_of_others_hold_or_want_a_node() {
             ("perf/strange", "node-5")
         ]
     );
-    let waits = |run: &&Contender| matches!(&run.stand, Stand::Waits(spec) if spec.model.name == "lab/tiny-qwen3");
+    let waits = |run: &&Contender| matches!(&run.stand, Wants::Waits(spec) if spec.model.name == "lab/tiny-qwen3");
     let waiting: Vec<_> = seen.other_runs.present().unwrap().iter().filter(waits).collect();
     assert_eq!(waiting.len(), 1, "{waiting:?}");
     assert_eq!(waiting[0].name, "perf/waiting");

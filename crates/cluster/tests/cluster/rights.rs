@@ -8,7 +8,7 @@ use perfval_api::PerfValidationStatus;
 use perfval_cluster::{PERMISSIONS, Permission, Scope};
 use perfval_run::decision::ProbeRequest;
 use perfval_run::observed::Need;
-use perfval_run::{Effect, Notice, Run, names};
+use perfval_run::{Effect, Event, Run, names};
 use perfval_testkit::api_server::Call;
 use serde_json::json;
 
@@ -62,7 +62,7 @@ async fn every_call() -> BTreeSet<Call> {
         world.cluster.act(&run, &effects[1..]).await.expect("all goes well");
     }
     world.wakeups.next().await.expect("a wake-up");
-    let notice = Notice {
+    let notice = Event {
         warning: false,
         reason: "Pending".into(),
         action: "BeginRun",

@@ -13,7 +13,7 @@ use perfval_verdict::gate::Share;
 use perfval_verdict::trial::{self, Evidence, JudgedTrial};
 use perfval_verdict::trials::Ruling;
 
-use crate::decision::{Effect, Notice};
+use crate::decision::{Effect, Event};
 use crate::diagnosis::pods::trouble;
 use crate::observed::TrialSeen;
 use crate::pass::{Pass, Step};
@@ -242,7 +242,7 @@ fn announce(pass: &mut Pass<'_>, number: i64, judged: &JudgedTrial) {
     let cause = judged.findings.first().map_or(String::new(), |(_, finding)| {
         format!("; {}: {}", finding.cause, finding.evidence)
     });
-    pass.note(Notice {
+    pass.note(Event {
         warning: judged.outcome != TrialOutcome::Pass,
         reason: format!("Trial{number}{:?}", judged.outcome),
         action: "Benchmark",

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use perfval_api::{Phase, Reason, Trigger, Why, condition};
 
-use crate::decision::{Effect, Notice};
+use crate::decision::{Effect, Event};
 use crate::pass::{Pass, Step};
 use crate::status::Truth;
-use crate::{machine, sweep};
+use crate::{interruption, teardown};
 
 /// Claims and terminating pods are seen by watches; this is for the rest.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
@@ -18,16 +18,16 @@ pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
         pass.condition(condition::CLEANED_UP, false, &super::completed::kept());
         return over(pass);
     }
-    match sweep::sweep(pass) {
-        sweep::Swept::Gone => {
-            pass.condition(condition::CLEANED_UP, true, &sweep::gone());
+    match teardown::remove(pass) {
+        teardown::Removal::Gone => {
+            pass.condition(condition::CLEANED_UP, true, &teardown::gone());
             if pass.run.is_deleting() {
                 pass.act(Effect::ReleaseFinalizer);
                 return Step::Rest;
             }
             over(pass)
         }
-        sweep::Swept::Removing(what) => {
+        teardown::Removal::Removing(what) => {
             pass.condition(
                 condition::CLEANED_UP,
                 Truth::False,
@@ -36,7 +36,7 @@ pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
             pass.look_again_in(LOOK_AGAIN);
             Step::wait(Reason::Removing, what)
         }
-        sweep::Swept::Unknown(what) => {
+        teardown::Removal::Unknown(what) => {
             pass.look_again_in(LOOK_AGAIN);
             Step::wait(Reason::Removing, what)
         }
@@ -58,7 +58,7 @@ fn over(pass: &Pass<'_>) -> Step {
             "suspended: set spec.suspend to false to run",
         );
     }
-    Step::Begin(machine::next_trigger(pass.run).unwrap_or(Trigger::Resumed))
+    Step::Begin(interruption::next_trigger(pass.run).unwrap_or(Trigger::Resumed))
 }
 
 /// The time limit passed and something is left, or cannot be read. A finalizer is never released on a guess.
@@ -68,13 +68,13 @@ pub(crate) fn give_up(pass: &mut Pass<'_>, why: &Why) -> Step {
         format!(
             "{} (left: {}): see their finalizers, the node's kubelet and its DRA plugin; the operator keeps trying",
             why.message,
-            sweep::left(pass.seen)
+            teardown::left(pass.seen)
         ),
     );
     // The recorded status: this pass has just written "Removing" into its draft.
     let reported = condition::has_reason(pass.run.status(), condition::CLEANED_UP, Reason::TeardownUnconfirmed);
     if !reported {
-        pass.note(Notice::warning(
+        pass.note(Event::warning(
             Reason::TeardownUnconfirmed,
             "CleanUp",
             report.message.clone(),

@@ -7,15 +7,15 @@ use perfval_api::{Phase, Reason, Why, condition};
 use crate::decision::Effect;
 use crate::pass::{Pass, Step};
 use crate::run::Run;
-use crate::{machine, sweep, time};
+use crate::{interruption, teardown, time};
 
 /// How often a finished run looks after what could not be removed in time.
 const LEFTOVERS: Duration = Duration::from_secs(30);
 
 /// Whether a finished run still has something to remove.
-pub(crate) fn sweeps(run: &Run<'_>) -> bool {
+pub(crate) fn removes_leftovers(run: &Run<'_>) -> bool {
     !run.is_deleting()
-        && machine::next_trigger(run).is_none()
+        && interruption::next_trigger(run).is_none()
         && condition::has_reason(run.status(), condition::CLEANED_UP, Reason::TeardownUnconfirmed)
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
         return leave(pass);
     }
     if !pass.run.spec().suspend
-        && let Some(trigger) = machine::next_trigger(pass.run)
+        && let Some(trigger) = interruption::next_trigger(pass.run)
     {
         return Step::Begin(trigger);
     }
@@ -37,7 +37,7 @@ pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
             "the no-cleanup annotation is gone: removing everything",
         );
     }
-    if sweeps(pass.run) {
+    if removes_leftovers(pass.run) {
         remove_leftovers(pass);
     }
     delete_after_ttl(pass);
@@ -57,9 +57,9 @@ pub(crate) fn leave(pass: &Pass<'_>) -> Step {
 }
 
 fn remove_leftovers(pass: &mut Pass<'_>) {
-    match sweep::sweep(pass) {
-        sweep::Swept::Gone => pass.condition(condition::CLEANED_UP, true, &sweep::gone()),
-        sweep::Swept::Removing(_) | sweep::Swept::Unknown(_) => pass.look_again_in(LEFTOVERS),
+    match teardown::remove(pass) {
+        teardown::Removal::Gone => pass.condition(condition::CLEANED_UP, true, &teardown::gone()),
+        teardown::Removal::Removing(_) | teardown::Removal::Unknown(_) => pass.look_again_in(LEFTOVERS),
     }
 }
 

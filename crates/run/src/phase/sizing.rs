@@ -7,10 +7,10 @@ use perfval_sizing as sizing;
 use perfval_sizing::Sizing;
 use perfval_verdict::diagnosis::cause::Cause;
 
-use crate::line::{Found, Line, Turn};
 use crate::pass::{Pass, Step};
+use crate::queue::{Found, Position, Queue};
 use crate::status::Truth;
-use crate::{sweep, time};
+use crate::{teardown, time};
 
 /// Two equal readings this far apart: the scheduler's decisions reach the API only in `PreBind`, and a driver publishes
 /// its slices one by one.
@@ -37,13 +37,13 @@ pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
 
 fn place(pass: &mut Pass<'_>) -> Step {
     // A run that comes back from a lost race, or follows one that was kept, first removes what is left.
-    match sweep::sweep(pass) {
-        sweep::Swept::Gone => {}
-        sweep::Swept::Removing(what) => {
+    match teardown::remove(pass) {
+        teardown::Removal::Gone => {}
+        teardown::Removal::Removing(what) => {
             pass.look_again_in(SETTLE);
             return Step::work(Reason::Removing, what);
         }
-        sweep::Swept::Unknown(what) => return unreadable(pass, &what),
+        teardown::Removal::Unknown(what) => return unreadable(pass, &what),
     }
     let Some(others) = pass.seen.other_runs.present() else {
         return unreadable(pass, pass.seen.other_runs.unknown().unwrap_or("other runs: no answer"));
@@ -51,7 +51,7 @@ fn place(pass: &mut Pass<'_>) -> Step {
     let Some(inventory) = pass.seen.inventory.present() else {
         return unreadable(pass, pass.seen.inventory.unknown().unwrap_or("inventory: no answer"));
     };
-    let line = Line::at(&Turn::of(&pass.run.object.metadata, pass.run.status()), others);
+    let line = Queue::at(&Position::of(&pass.run.object.metadata, pass.run.status()), others);
     match line.choose(inventory, pass.run.spec()) {
         Found::Sized(Sizing::Chosen(plan)) => settle(pass, plan),
         Found::Sized(Sizing::Wait { reason, message }) => match line.behind().filter(|_| reason == Reason::NodeBusy) {

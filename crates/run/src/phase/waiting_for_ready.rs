@@ -9,7 +9,7 @@ use perfval_sizing::Seen;
 
 pub(crate) use gpus::counts_gpus;
 
-use crate::decision::{Effect, Notice, ProbeRequest};
+use crate::decision::{Effect, Event, ProbeRequest};
 use crate::diagnosis::log::silence;
 use crate::diagnosis::obstacle::{Obstacle, Response};
 use crate::diagnosis::pods::{Trouble, trouble};
@@ -105,7 +105,7 @@ fn in_trouble(pass: &mut Pass<'_>, trouble: &Trouble) -> Step {
     }
     let again = format!("sizing again: {}", why.message);
     // Apart from the event of the phase: a second one of the same reason loses its text.
-    pass.note(Notice::warning(Reason::LostRace, "SizeAgain", again.clone()));
+    pass.note(Event::warning(Reason::LostRace, "SizeAgain", again.clone()));
     Step::go(Phase::Sizing, Reason::LostRace, again)
 }
 

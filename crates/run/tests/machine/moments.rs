@@ -2,8 +2,8 @@
 
 use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Evaluating, Pending, Sizing, Suspended, WaitingForReady};
 use perfval_api::{Phase, meta};
-use perfval_run::line::{Contender, Stand, Turn};
 use perfval_run::observed::ProbeAnswer;
+use perfval_run::queue::{Contender, Position, Wants};
 use perfval_sizing::Seen;
 use serde_json::json;
 
@@ -105,8 +105,8 @@ pub(super) fn busy() -> Story {
         // Kept for a post-mortem: it does not give its node back by itself.
         s.others = vec![Contender {
             name: "other/run".into(),
-            turn: Turn::of(&s.object.metadata, &s.status()),
-            stand: Stand::Holds {
+            position: Position::of(&s.object.metadata, &s.status()),
+            stand: Wants::Holds {
                 node: "n1".into(),
                 at_work: false,
             },

@@ -45,12 +45,12 @@ fn a_gpu_that_somebody_took_is_missed_within_two_looks_and_its_holder_named() {
     let message = story.status().message.unwrap_or_default();
     assert!(message.contains("other/held has gpu-1"), "{message}");
     let told =
-        |notice: &perfval_run::Notice| notice.reason == "LostRace" && notice.note.contains("other/held has gpu-1");
+        |notice: &perfval_run::Event| notice.reason == "LostRace" && notice.note.contains("other/held has gpu-1");
     assert!(
         story
             .log
             .last()
-            .is_some_and(|decision| decision.notices.iter().any(told))
+            .is_some_and(|decision| decision.events.iter().any(told))
     );
     assert_eq!(story.status().run.map(|run| run.resizes), Some(1));
 }

@@ -128,7 +128,7 @@ fn every_error_with_a_known_obstacle_shows_it_with_its_remedy() {
     );
     let status = story.status();
     assert_eq!(status.diagnosis[0].cause, "VersionSkew");
-    let events: Vec<_> = story.log.iter().flat_map(|decision| &decision.notices).collect();
+    let events: Vec<_> = story.log.iter().flat_map(|decision| &decision.events).collect();
     let told = events
         .iter()
         .find(|event| event.reason == "VersionSkew" && event.action == "Diagnose");

@@ -22,7 +22,7 @@ fn a_deleted_object_is_released_once_everything_is_gone() {
     assert!(!story.gone, "the finalizer holds while something may exist");
     assert!(story.log.iter().any(|decision| {
         decision
-            .notices
+            .events
             .iter()
             .any(|notice| notice.reason == "TeardownUnconfirmed")
     }));
@@ -44,7 +44,7 @@ fn a_wait_that_never_ends_is_not_a_hot_loop() {
     story.wait(4000).step();
     let told = |decision: &perfval_run::Decision| {
         decision
-            .notices
+            .events
             .iter()
             .filter(|notice| notice.reason == "TeardownUnconfirmed")
             .count()

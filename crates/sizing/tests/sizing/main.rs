@@ -1,7 +1,7 @@
 //! How many GPUs are free: the cases that naive counting gets wrong, one row each, and what holds for every cluster.
 
+mod confirm;
 mod devices;
-mod given;
 mod ledgers;
 mod namespaces;
 mod nodes;

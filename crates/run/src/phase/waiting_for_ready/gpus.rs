@@ -79,11 +79,13 @@ fn confirmed(
             ));
         }
     };
-    sizing::confirm(inventory, &plan.node, &readiness::given(pods, claims)).map_err(|unconfirmed| match unconfirmed {
-        // Pods and claims are read at the same time: what two looks show is so.
-        Unconfirmed::Wrong(wrong) if was_said(pass, &wrong) => misplaced(pass, wrong),
-        Unconfirmed::Wrong(wrong) => checking(pass, wrong),
-        Unconfirmed::Unknown(why) => checking(pass, format!("whose GPUs the workers have cannot be told: {why}")),
+    sizing::confirm(inventory, &plan.node, &readiness::held_devices(pods, claims)).map_err(|unconfirmed| {
+        match unconfirmed {
+            // Pods and claims are read at the same time: what two looks show is so.
+            Unconfirmed::Wrong(wrong) if was_said(pass, &wrong) => misplaced(pass, wrong),
+            Unconfirmed::Wrong(wrong) => checking(pass, wrong),
+            Unconfirmed::Unknown(why) => checking(pass, format!("whose GPUs the workers have cannot be told: {why}")),
+        }
     })
 }
 

@@ -1,10 +1,10 @@
 //! The check after allocation: what workers were given against what is published and held.
 
-use perfval_sizing::{GivenDevice, Seen, Unconfirmed, confirm};
+use perfval_sizing::{HeldByWorker, Seen, Unconfirmed, confirm};
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, GPU_DRIVER, SliceBuilder, gpu};
 
-fn given(worker: &str, device: &'static str) -> GivenDevice<'static> {
-    GivenDevice {
+fn given(worker: &str, device: &'static str) -> HeldByWorker<'static> {
+    HeldByWorker {
         worker: worker.to_owned(),
         claim: format!("other/{worker}"),
         driver: GPU_DRIVER,
@@ -14,7 +14,7 @@ fn given(worker: &str, device: &'static str) -> GivenDevice<'static> {
 }
 
 /// Two workers with a GPU each, and the claims by which they hold it.
-fn two() -> (Cluster, [GivenDevice<'static>; 2]) {
+fn two() -> (Cluster, [HeldByWorker<'static>; 2]) {
     let cluster = Cluster::of_gpus(4)
         .claim(ClaimBuilder::named("w0").holds("n1", "gpu-3"))
         .claim(ClaimBuilder::named("w1").holds("n1", "gpu-1"));
@@ -22,7 +22,7 @@ fn two() -> (Cluster, [GivenDevice<'static>; 2]) {
 }
 
 #[track_caller]
-fn wrong(cluster: &Cluster, given: &[GivenDevice<'_>], words: &[&str]) {
+fn wrong(cluster: &Cluster, given: &[HeldByWorker<'_>], words: &[&str]) {
     match confirm(&cluster.inventory(), "n1", given) {
         Err(Unconfirmed::Wrong(why)) => assert!(words.iter().all(|word| why.contains(word)), "{why}"),
         other => panic!("{other:?}"),

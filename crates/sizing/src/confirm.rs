@@ -10,7 +10,7 @@ use crate::inventory::Inventory;
 
 /// A device that a worker's claim was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GivenDevice<'a> {
+pub struct HeldByWorker<'a> {
     /// Name of the worker's pod.
     pub worker: String,
     /// The claim, as `namespace/name`.
@@ -36,7 +36,11 @@ pub enum Unconfirmed {
 ///
 /// # Errors
 /// If that is not so, or cannot be told.
-pub fn confirm(inventory: &Inventory, node: &str, given: &[GivenDevice<'_>]) -> Result<Vec<DeviceStatus>, Unconfirmed> {
+pub fn confirm(
+    inventory: &Inventory,
+    node: &str,
+    given: &[HeldByWorker<'_>],
+) -> Result<Vec<DeviceStatus>, Unconfirmed> {
     let unread = [
         ("resource slices", inventory.slices.unknown()),
         ("nodes", inventory.nodes.unknown()),
@@ -59,8 +63,8 @@ pub fn confirm(inventory: &Inventory, node: &str, given: &[GivenDevice<'_>]) -> 
     }
     let here: Vec<_> = pools.concerning(node).flat_map(|pool| pool.devices_of(node)).collect();
 
-    let confirm_one = |given: &GivenDevice<'_>| {
-        let GivenDevice {
+    let confirm_one = |given: &HeldByWorker<'_>| {
+        let HeldByWorker {
             worker,
             device: name,
             pool,

@@ -9,7 +9,7 @@ use crate::pass::Pass;
 
 /// How far the removal is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Swept {
+pub(crate) enum Removal {
     /// Objects, pods and claims are confirmed gone.
     Gone,
     /// Something is still there; what.
@@ -20,11 +20,11 @@ pub(crate) enum Swept {
 
 /// Deletes what is there, and says what is still left. Pods are never deleted by us: their owners do that, and a pod
 /// with a claim must end in its own time, or its GPU is handed out while it still computes (kubernetes#141471).
-pub(crate) fn sweep(pass: &mut Pass<'_>) -> Swept {
+pub(crate) fn remove(pass: &mut Pass<'_>) -> Removal {
     let seen = pass.seen;
     let reads = [seen.children.unknown(), seen.pods.unknown(), seen.claims.unknown()];
     if let Some(why) = reads.into_iter().flatten().next() {
-        return Swept::Unknown(format!("cannot see what is left: {why}"));
+        return Removal::Unknown(format!("cannot see what is left: {why}"));
     }
     let mut ours: Vec<&Child> = seen
         .children
@@ -40,10 +40,10 @@ pub(crate) fn sweep(pass: &mut Pass<'_>) -> Swept {
     let pods = seen.pods.present().map_or(0, Vec::len);
     let claims = seen.claims.present().map_or(0, Vec::len);
     if ours.is_empty() && pods == 0 && claims == 0 {
-        return Swept::Gone;
+        return Removal::Gone;
     }
     // One text for the whole removal: naming what is left would be a status write for every pod that goes.
-    Swept::Removing("waiting until the deployment, its pods and their claims are gone".into())
+    Removal::Removing("waiting until the deployment, its pods and their claims are gone".into())
 }
 
 /// Names what is left, a few of many.

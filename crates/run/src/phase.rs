@@ -5,10 +5,10 @@ pub(crate) mod cleaning_up;
 pub(crate) mod completed;
 pub(crate) mod deploying;
 pub(crate) mod evaluating;
+pub(crate) mod mixed_allocation;
 mod pending;
 pub(crate) mod sizing;
 mod suspended;
-pub(crate) mod two_ledgers;
 pub(crate) mod waiting_for_ready;
 
 use perfval_api::Phase;

@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use perfval_api::{Phase, Verdict};
-use perfval_run::line::{Contender, Found, Line, Stand, Turn};
+use perfval_run::queue::{Contender, Found, Position, Queue, Wants};
 use perfval_run::{machine, time};
 use perfval_sizing::Sizing;
 use perfval_testkit::inventory::{Cluster, NodeBuilder, SliceBuilder};
@@ -117,17 +117,17 @@ fn waiting(uid: &str, ago: i64, spec: Value) -> Contender {
     Contender::of(&metadata, &story.object.spec, &story.status(), now()).expect("it waits")
 }
 
-fn turn(uid: &str, ago: i64) -> Turn {
-    Turn::of(&metadata(uid, now() - TimeDelta::seconds(ago)), &Story::new().status())
+fn position(uid: &str, ago: i64) -> Position {
+    Position::of(&metadata(uid, now() - TimeDelta::seconds(ago)), &Story::new().status())
 }
 
-fn found(own: &Turn, others: &[Contender]) -> Found {
-    Line::at(own, others).choose(&Cluster::of_gpus(4).inventory(), &Story::new().object.spec)
+fn found(own: &Position, others: &[Contender]) -> Found {
+    Queue::at(own, others).choose(&Cluster::of_gpus(4).inventory(), &Story::new().object.spec)
 }
 
 #[test]
 fn an_earlier_run_comes_first_only_where_it_could_have_something() {
-    let own = turn("b", 10);
+    let own = position("b", 10);
     let first = found(&own, &[waiting("a", 20, json!({}))]);
     assert!(
         matches!(&first, Found::OthersFirst(who) if who.contains("perf/a")),
@@ -157,7 +157,7 @@ fn two_nodes_serve_the_first_two() {
         .slice(SliceBuilder::of("n2").gpus(3))
         .inventory();
     let others = [waiting("a", 20, json!({}))];
-    let line = Line::at(&turn("b", 10), &others);
+    let line = Queue::at(&position("b", 10), &others);
     let own = line.choose(&inventory, &Story::new().object.spec);
     assert!(
         matches!(&own, Found::Sized(Sizing::Chosen(plan)) if plan.node == "n2"),
@@ -170,16 +170,16 @@ fn a_run_that_is_run_again_queues_from_then() {
     let mut story = Story::new();
     story.object.metadata.creation_timestamp = Some(time::to_kubernetes(story.now - TimeDelta::days(30)));
     story.until(Phase::Completed);
-    let turn = |story: &Story| Turn::of(&story.object.metadata, &story.status());
-    let first = turn(&story);
+    let position = |story: &Story| Position::of(&story.object.metadata, &story.status());
+    let first = position(&story);
     story
         .annotate(perfval_api::meta::RERUN, Some("again"))
         .until(Phase::Pending);
-    let between = Turn::of(
+    let between = Position::of(
         &metadata("z", story.now - TimeDelta::seconds(5)),
         &Story::new().status(),
     );
-    assert!(first < between && between < turn(&story));
+    assert!(first < between && between < position(&story));
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn a_run_on_its_way_keeps_its_turn_for_a_moment_only() {
         story.object.metadata.creation_timestamp = Some(time::to_kubernetes(now() - TimeDelta::seconds(ago)));
         Contender::of(&story.object.metadata, &story.object.spec, &story.status(), now()).map(|found| found.stand)
     };
-    let waits = Some(Stand::Waits(Box::new(story.object.spec.clone())));
+    let waits = Some(Wants::Waits(Box::new(story.object.spec.clone())));
     assert_eq!(stand(5, json!({})), waits);
     assert_eq!(stand(15, json!({})), None, "it waits for something else");
     assert_eq!(stand(5, json!({"suspend": true})), None);
@@ -233,8 +233,8 @@ fn the_limit_counts_from_the_end_of_the_line() {
     story.until(Phase::Sizing);
     story.others = vec![Contender {
         name: "perf/first".into(),
-        turn: turn("a", 100),
-        stand: Stand::Holds {
+        position: position("a", 100),
+        stand: Wants::Holds {
             node: "n1".into(),
             at_work: true,
         },

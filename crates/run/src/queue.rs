@@ -1,4 +1,4 @@
-//! Whose turn it is: GPUs go to runs in the order in which these were asked for.
+//! Whose position it is: GPUs go to runs in the order in which these were asked for.
 //!
 //! A run that holds a node keeps it. Of those that still wait, the earlier ones choose first: a node that one of them
 //! could have now is not for this run. One that can have nothing now is in nobody's way, so a run that waits for eight
@@ -16,19 +16,19 @@ use perfval_sizing::{OtherRun, Sizing, holds_node};
 
 use crate::{machine, time};
 
-/// A run on its way to Sizing keeps its turn this long; one that takes longer waits for something else than GPUs.
+/// A run on its way to Sizing keeps its position this long; one that takes longer waits for something else than GPUs.
 const ON_ITS_WAY: Duration = Duration::from_secs(10);
 /// Earlier runs that a message names.
 const NAMED: usize = 3;
 
 /// A place in the line: when a run was asked for, and its object's uid where two were asked for in the same second.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Turn {
+pub struct Position {
     asked_at: DateTime<Utc>,
     uid: String,
 }
 
-impl Turn {
+impl Position {
     /// An object's first run was asked for when the object was created, any other when it began: an old object that is
     /// run again and again does not always come first.
     pub fn of(metadata: &ObjectMeta, status: &PerfValidationStatus) -> Self {
@@ -50,14 +50,14 @@ pub struct Contender {
     /// `namespace/name`.
     pub name: String,
     /// Its place in the line.
-    pub turn: Turn,
+    pub position: Position,
     /// What it has or wants.
-    pub stand: Stand,
+    pub stand: Wants,
 }
 
 /// What another run has or wants.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Stand {
+pub enum Wants {
     /// It holds a node, or plans to.
     Holds {
         /// The node.
@@ -73,11 +73,11 @@ impl Contender {
     /// The node that it holds.
     pub fn holds(&self) -> Option<OtherRun> {
         match &self.stand {
-            Stand::Holds { node, .. } => Some(OtherRun {
+            Wants::Holds { node, .. } => Some(OtherRun {
                 name: self.name.clone(),
                 node: node.clone(),
             }),
-            Stand::Waits(_) => None,
+            Wants::Waits(_) => None,
         }
     }
 
@@ -88,10 +88,10 @@ impl Contender {
         status: &PerfValidationStatus,
         now: DateTime<Utc>,
     ) -> Option<Self> {
-        let turn = Turn::of(metadata, status);
+        let position = Position::of(metadata, status);
         let held = status.placement.as_ref().filter(|_| holds_node(status));
         let stand = if let Some(plan) = held {
-            Stand::Holds {
+            Wants::Holds {
                 node: plan.node.clone(),
                 at_work: machine::is_at_work(spec, status, now),
             }
@@ -99,10 +99,10 @@ impl Contender {
             let wanted = metadata.deletion_timestamp.is_none() && !spec.suspend && !spec.gates.is_empty();
             let waits = match status.phase {
                 Some(Phase::Sizing) => true,
-                None | Some(Phase::Pending) => now < time::after(turn.asked_at, ON_ITS_WAY),
+                None | Some(Phase::Pending) => now < time::after(position.asked_at, ON_ITS_WAY),
                 Some(_) => false,
             };
-            (wanted && waits).then(|| Stand::Waits(Box::new(spec.clone())))?
+            (wanted && waits).then(|| Wants::Waits(Box::new(spec.clone())))?
         };
         Some(Self {
             name: format!(
@@ -110,19 +110,19 @@ impl Contender {
                 metadata.namespace.as_deref().unwrap_or_default(),
                 metadata.name.as_deref().unwrap_or_default()
             ),
-            turn,
+            position,
             stand,
         })
     }
 }
 
 /// All other runs, seen from one place in the line.
-pub struct Line<'a> {
+pub struct Queue<'a> {
     others: &'a [Contender],
     ahead: Vec<&'a Contender>,
 }
 
-/// What a run finds in its turn.
+/// What a run finds in its position.
 #[derive(Debug, PartialEq)]
 pub enum Found {
     /// What sizing says of the nodes that nobody holds.
@@ -131,11 +131,11 @@ pub enum Found {
     OthersFirst(String),
 }
 
-impl<'a> Line<'a> {
-    /// The line as a run at `turn` sees it.
-    pub fn at(turn: &Turn, others: &'a [Contender]) -> Self {
-        let mut ahead: Vec<&Contender> = others.iter().filter(|other| other.turn < *turn).collect();
-        ahead.sort_by(|a, b| a.turn.cmp(&b.turn));
+impl<'a> Queue<'a> {
+    /// The line as a run at `position` sees it.
+    pub fn at(position: &Position, others: &'a [Contender]) -> Self {
+        let mut ahead: Vec<&Contender> = others.iter().filter(|other| other.position < *position).collect();
+        ahead.sort_by(|a, b| a.position.cmp(&b.position));
         Self { others, ahead }
     }
 
@@ -166,7 +166,7 @@ impl<'a> Line<'a> {
 
     /// The earlier runs that this one waits for, if they are why it waits: one of them holds a node, and gives it back.
     pub fn behind(&self) -> Option<String> {
-        let at_work = |other: &&&Contender| matches!(other.stand, Stand::Holds { at_work: true, .. });
+        let at_work = |other: &&&Contender| matches!(other.stand, Wants::Holds { at_work: true, .. });
         self.ahead.iter().find(at_work)?;
         let names: Vec<&str> = self.ahead.iter().map(|other| other.name.as_str()).collect();
         Some(match names.len() {
@@ -185,7 +185,7 @@ impl<'a> Line<'a> {
         // With more nodes taken, the same wish is refused again: ten equal runs are asked once.
         let mut refused: Vec<&PerfValidationSpec> = Vec::new();
         for other in &self.ahead {
-            let Stand::Waits(wanted) = &other.stand else { continue };
+            let Wants::Waits(wanted) = &other.stand else { continue };
             if refused.contains(&wanted.as_ref()) {
                 continue;
             }

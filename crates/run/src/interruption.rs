@@ -1,0 +1,77 @@
+//! What interrupts a run, or asks for the next one.
+
+use perfval_api::{Phase, Reason, Trigger, Why};
+
+use crate::run::Run;
+
+/// Why an active run has to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interruption {
+    Deletion,
+    Suspension,
+    SpecChange,
+    Rerun,
+}
+
+impl Interruption {
+    pub(crate) fn why(self) -> Why {
+        match self {
+            Self::Deletion => Why::new(
+                Reason::Deleted,
+                "the object is being deleted: removing what the run created",
+            ),
+            Self::Suspension => Why::new(
+                Reason::Suspended,
+                "spec.suspend is true: the run stops and frees its GPUs",
+            ),
+            Self::SpecChange => Why::new(
+                Reason::SpecChanged,
+                "the spec changed: this run stops, a new one follows",
+            ),
+            Self::Rerun => Why::new(
+                Reason::RerunRequested,
+                "a rerun was asked for: this run stops, a new one follows",
+            ),
+        }
+    }
+}
+
+/// What interrupts the run, the most important first.
+pub(crate) fn interruption(run: &Run<'_>) -> Option<Interruption> {
+    if run.is_deleting() {
+        return Some(Interruption::Deletion);
+    }
+    // A saved measurement is worth the second that saving it takes: only deletion stops an evaluation.
+    if run.status().phase == Some(Phase::Evaluating) {
+        return None;
+    }
+    if run.spec().suspend {
+        return Some(Interruption::Suspension);
+    }
+    match next_trigger(run)? {
+        Trigger::Rerun => Some(Interruption::Rerun),
+        Trigger::SpecChanged | Trigger::Created | Trigger::Resumed => Some(Interruption::SpecChange),
+    }
+}
+
+/// What asks for a run after the current one.
+pub(crate) fn next_trigger(run: &Run<'_>) -> Option<Trigger> {
+    let current = run.status().run.as_ref()?;
+    if current.generation != run.generation() {
+        return Some(Trigger::SpecChanged);
+    }
+    (run.rerun_token().is_some() && run.rerun_token() != current.rerun_token.as_deref()).then_some(Trigger::Rerun)
+}
+
+/// Whether a phase can be interrupted: it may hold or soon create something, and its verdict is not known.
+pub(crate) fn is_active(phase: Phase) -> bool {
+    match phase {
+        Phase::Pending
+        | Phase::Sizing
+        | Phase::Deploying
+        | Phase::WaitingForReady
+        | Phase::Benchmarking
+        | Phase::Evaluating => true,
+        Phase::CleaningUp | Phase::Completed | Phase::Suspended => false,
+    }
+}
