@@ -1,15 +1,19 @@
+mod phase;
 mod results;
 mod run;
+mod verdict;
 mod workload;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use phase::Phase;
 pub use results::{
     Finding, GateResult, GateStatus, Metrics, ResultsRef, Severity, TrialOutcome, TrialStatus, WorkerLoad,
 };
 pub use run::{Comparison, HistoryEntry, PassedRun, RunFailure, RunStatus, TimelineEntry, Trigger};
+pub use verdict::Verdict;
 pub use workload::{DeviceStatus, Environment, PlacementStatus, WorkerStatus, WorkloadStatus};
 
 /// What the operator answers. Everything a restarted operator needs to go on is here.
@@ -81,85 +85,4 @@ pub struct PerfValidationStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
-}
-
-/// Where a run is.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Phase {
-    /// Prerequisites are checked.
-    Pending,
-    /// Free GPUs are counted and chosen.
-    Sizing,
-    /// The deployment is being created.
-    Deploying,
-    /// The deployment is starting.
-    WaitingForReady,
-    /// AIPerf runs, one Job per trial.
-    Benchmarking,
-    /// The verdict is saved.
-    Evaluating,
-    /// Everything is being removed.
-    CleaningUp,
-    /// The run is over.
-    Completed,
-    /// `spec.suspend` holds the next run back.
-    Suspended,
-}
-
-impl Phase {
-    /// Every phase, in the order of a run.
-    pub const ALL: [Self; 9] = [
-        Self::Pending,
-        Self::Sizing,
-        Self::Deploying,
-        Self::WaitingForReady,
-        Self::Benchmarking,
-        Self::Evaluating,
-        Self::CleaningUp,
-        Self::Completed,
-        Self::Suspended,
-    ];
-
-    /// The word in status, events and metrics.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "Pending",
-            Self::Sizing => "Sizing",
-            Self::Deploying => "Deploying",
-            Self::WaitingForReady => "WaitingForReady",
-            Self::Benchmarking => "Benchmarking",
-            Self::Evaluating => "Evaluating",
-            Self::CleaningUp => "CleaningUp",
-            Self::Completed => "Completed",
-            Self::Suspended => "Suspended",
-        }
-    }
-}
-
-/// What a run found.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Verdict {
-    /// Measured, and every enforced gate was met.
-    Passed,
-    /// Measured, and below a gate.
-    Failed,
-    /// Measured, but not to be trusted.
-    Inconclusive,
-    /// Nothing to judge.
-    Skipped,
-    /// Could not be measured.
-    Error,
-}
-
-impl Verdict {
-    /// The word in status, events and metrics.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Passed => "Passed",
-            Self::Failed => "Failed",
-            Self::Inconclusive => "Inconclusive",
-            Self::Skipped => "Skipped",
-            Self::Error => "Error",
-        }
-    }
 }

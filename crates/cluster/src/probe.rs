@@ -13,17 +13,11 @@ use perfval_api::PerfValidation;
 use perfval_run::decision::ProbeRequest;
 use perfval_run::observed::{Probe, ProbeAnswer};
 use perfval_run::{Run, names};
-use send::Way;
 use tokio::task::AbortHandle;
 
-/// How the operator reaches a frontend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EndpointAccess {
-    /// By the Service's DNS name: from inside the cluster.
-    Dns,
-    /// Through the API server's service proxy: from outside.
-    ServiceProxy,
-}
+pub use send::EndpointAccess;
+
+use send::Way;
 
 /// Probes under way, and answers that no pass has taken yet.
 #[derive(Clone)]

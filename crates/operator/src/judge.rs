@@ -1,60 +1,20 @@
 //! `judge`: recorded results judged without a cluster, by the operator's own code.
 
+mod bad_input;
 mod recorded;
 mod report;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use perfval_api::{Gate, Scaling, Verdict};
 use perfval_verdict::gate::Share;
 use perfval_verdict::judge;
 
+use crate::answer::Answer;
 use crate::cli::{JudgeArgs, Output};
-use crate::{Answer, manifest};
+use crate::manifest;
 
-/// Nothing can be judged because of what was given. A result that proves nothing is no such error: it is an Invalid trial.
-#[derive(Debug, thiserror::Error)]
-pub enum BadInput {
-    /// A file cannot be read.
-    #[error("{} cannot be read", path.display())]
-    Unreadable {
-        /// Which.
-        path: PathBuf,
-        /// Why not.
-        source: std::io::Error,
-    },
-    /// The manifest.
-    #[error(transparent)]
-    Manifest(#[from] manifest::Error),
-    /// A saved ConfigMap without all trials.
-    #[error("{}: {why}", path.display())]
-    Results {
-        /// Which file.
-        path: PathBuf,
-        /// What is missing.
-        why: String,
-    },
-    /// A threshold that scales, and no number to scale by.
-    #[error("gate {gate} scales with the GPUs in use: give {missing}")]
-    Share {
-        /// Which gate.
-        gate: String,
-        /// The flags.
-        missing: &'static str,
-    },
-    /// More GPUs in use than there are.
-    #[error("--gpus {gpus} is more than --node-gpus {node_gpus}")]
-    TooMany {
-        /// In use.
-        gpus: i64,
-        /// Of the node.
-        node_gpus: i64,
-    },
-    /// The answer has no JSON form.
-    #[error("the answer cannot be written as JSON")]
-    Render(#[source] serde_json::Error),
-}
+pub use bad_input::BadInput;
 
 /// Judges what the arguments name. Exit codes: 0 Passed or Skipped, 1 Failed, 3 Inconclusive, 4 Error;
 /// the caller's code for bad input is 2.

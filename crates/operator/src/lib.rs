@@ -1,5 +1,6 @@
 //! The operator's process: flags, watch streams, leader lease, metrics. Start reading at [`controller`].
 
+mod answer;
 pub mod blocked;
 pub mod cli;
 pub mod controller;
@@ -26,6 +27,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use crate::answer::Answer;
 use crate::cli::{Cli, Command, Page};
 use crate::error::Error;
 
@@ -46,9 +48,6 @@ pub fn main() -> ExitCode {
         }
     }
 }
-
-/// What a command answers: the text for standard output and the exit code.
-type Answer = (String, ExitCode);
 
 fn execute(command: Command) -> Result<Answer, Error> {
     let text = match command {

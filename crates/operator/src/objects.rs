@@ -4,14 +4,19 @@ use std::sync::Arc;
 
 use futures::{FutureExt, Stream, StreamExt, stream};
 use kube::core::DeserializeGuard;
-use kube::runtime::reflector::{ObjectRef, Store, store};
+use kube::runtime::reflector::{ObjectRef, Store, store, store::Writer};
 use perfval_api::{PerfValidation, Phase};
 use tokio::sync::broadcast::{self, error::RecvError};
 
-use crate::streams::Scope;
-
 /// An object as watched: one that cannot be parsed does not hide the others.
 pub type Guarded = DeserializeGuard<PerfValidation>;
+
+/// One watched namespace (`None` is all of them), and where its objects are kept.
+pub struct Scope {
+    pub(crate) namespace: Option<String>,
+    pub(crate) reader: Store<Guarded>,
+    pub(crate) writer: Writer<Guarded>,
+}
 
 /// Wakes that a scope may be behind by; a lost one costs the wait for the next look, at most 15 s.
 const BACKLOG: usize = 256;

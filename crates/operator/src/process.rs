@@ -17,12 +17,9 @@ use crate::error::Error;
 use crate::health::{self, Health};
 use crate::leader::Candidate;
 use crate::metrics::Metrics;
-use crate::objects;
-use crate::streams::{self, Scope};
+use crate::objects::{self, Scope};
+use crate::streams;
 use crate::{logging, shutdown, unreadable};
-
-/// Limit of a call that is not part of a pass.
-pub(crate) const LIMIT: Duration = Duration::from_secs(10);
 
 /// Reconciles until told to stop; an error is a reason to be started again.
 pub async fn run(args: RunArgs) -> Result<(), Error> {

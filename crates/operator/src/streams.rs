@@ -4,37 +4,27 @@
 //! watch). Each watch logs, counts and swallows its own errors and starts again with its own backoff.
 
 mod deployments;
+mod watches;
 
 use std::convert::Infallible;
-use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{FutureExt, Stream, StreamExt, future};
-use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::resource::v1::ResourceClaim;
-use kube::api::{Api, PartialObjectMeta};
-use kube::runtime::reflector::{ObjectRef, Store, store::Writer};
+use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::runtime::{Controller, WatchStreamExt, controller};
-use kube::{Client, Resource, ResourceExt};
-use perfval_api::{Phase, meta};
-use serde::de::DeserializeOwned;
+use kube::{Client, Resource as _};
+use perfval_api::Phase;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
+use self::watches::{Watches, without_errors};
 use crate::controller::{Context, reconcile};
-use crate::metrics::Metrics;
-use crate::objects::Guarded;
-
-/// One watched namespace (`None` is all of them), and where its objects are kept.
-pub struct Scope {
-    pub(crate) namespace: Option<String>,
-    pub(crate) reader: Store<Guarded>,
-    pub(crate) writer: Writer<Guarded>,
-}
+use crate::objects::{Guarded, Scope};
 
 /// A pod that starts changes several times within milliseconds; one pass serves them all.
 const DEBOUNCE: Duration = Duration::from_millis(150);
@@ -101,125 +91,4 @@ fn root(
         })
         .applied_objects();
     without_errors(watches.metrics.clone(), "PerfValidation", events)
-}
-
-/// What every watch of a scope needs.
-#[derive(Clone)]
-struct Watches {
-    client: Client,
-    namespace: Option<String>,
-    metrics: Arc<Metrics>,
-}
-
-impl Watches {
-    fn api<K>(&self) -> Api<K>
-    where
-        K: Resource<Scope = NamespaceResourceScope, DynamicType: Default>,
-    {
-        match &self.namespace {
-            Some(namespace) => Api::namespaced(self.client.clone(), namespace),
-            None => Api::all(self.client.clone()),
-        }
-    }
-
-    /// The objects whose children of this kind changed. Metadata alone: a pass reads what it needs.
-    fn children<K>(&self, kind: &'static str) -> impl Stream<Item = ObjectRef<Guarded>> + Send + use<K>
-    where
-        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
-            + Clone
-            + Debug
-            + DeserializeOwned
-            + Send
-            + 'static,
-    {
-        self.owners(kind, self.api::<PartialObjectMeta<K>>())
-    }
-
-    fn owners<K>(&self, kind: &'static str, api: Api<K>) -> impl Stream<Item = ObjectRef<Guarded>> + Send + use<K>
-    where
-        K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
-    {
-        let ours = watcher::Config::default().labels(meta::NAME_LABEL);
-        let touched = watcher(api, ours).default_backoff().touched_objects();
-        without_errors(self.metrics.clone(), kind, touched).filter_map(|child| future::ready(owner(&child)))
-    }
-}
-
-/// Logs, counts and swallows: the watcher starts again by itself.
-fn without_errors<T: Send>(
-    metrics: Arc<Metrics>,
-    kind: &'static str,
-    stream: impl Stream<Item = watcher::Result<T>> + Send,
-) -> impl Stream<Item = T> + Send {
-    stream.filter_map(move |item| {
-        if let Err(error) = &item {
-            metrics.watch_failed(kind);
-            if is_not_served(error) {
-                debug!(kind, "not served by this cluster");
-            } else {
-                warn!(
-                    kind,
-                    error = error as &dyn std::error::Error,
-                    "watch broke; it starts again"
-                );
-            }
-        }
-        future::ready(item.ok())
-    })
-}
-
-/// The object that a child belongs to, by our label.
-fn owner(child: &impl ResourceExt) -> Option<ObjectRef<Guarded>> {
-    let name = child.labels().get(meta::NAME_LABEL)?;
-    Some(ObjectRef::new(name).within(&child.namespace()?))
-}
-
-/// Whether the kind itself is unknown: a cluster without DRA serves no ResourceClaims.
-fn is_not_served(error: &watcher::Error) -> bool {
-    let (watcher::Error::InitialListFailed(source) | watcher::Error::WatchStartFailed(source)) = error else {
-        return false;
-    };
-    matches!(source, kube::Error::Api(status) if status.is_not_found())
-}
-
-#[cfg(test)]
-mod tests {
-    use kube::api::ObjectMeta;
-
-    use super::*;
-
-    fn child(namespace: Option<&str>, labels: &[(&str, &str)]) -> Pod {
-        let labels = labels
-            .iter()
-            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-            .collect();
-        let metadata = ObjectMeta {
-            namespace: namespace.map(Into::into),
-            labels: Some(labels),
-            ..ObjectMeta::default()
-        };
-        Pod {
-            metadata,
-            ..Pod::default()
-        }
-    }
-
-    #[test]
-    fn a_child_wakes_the_object_its_label_names_in_its_own_namespace() {
-        let found = owner(&child(
-            Some("perf"),
-            &[(meta::NAME_LABEL, "h100"), (meta::RUN_LABEL, "0011aabb")],
-        ))
-        .unwrap();
-        assert_eq!(
-            (found.name.as_str(), found.namespace.as_deref()),
-            ("h100", Some("perf"))
-        );
-    }
-
-    #[test]
-    fn a_stranger_wakes_nobody() {
-        assert!(owner(&child(Some("perf"), &[("app", "h100")])).is_none());
-        assert!(owner(&child(None, &[(meta::NAME_LABEL, "h100")])).is_none());
-    }
 }

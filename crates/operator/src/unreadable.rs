@@ -1,5 +1,7 @@
 //! An object that this version cannot parse: its user is told by an Event, and no other object is held up.
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::core::error_boundary::InvalidObject;
 use kube::runtime::controller::Action;
@@ -9,7 +11,9 @@ use perfval_api::{PerfValidation, Reason};
 use tracing::{debug, error};
 
 use crate::metrics::Metrics;
-use crate::process::LIMIT;
+
+/// How long an event may take.
+const LIMIT: Duration = Duration::from_secs(10);
 
 /// Tells users about their unreadable objects.
 pub struct Reporter(Recorder);

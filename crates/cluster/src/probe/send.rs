@@ -13,7 +13,6 @@ use perfval_run::decision::ProbeRequest;
 use perfval_run::observed::ProbeAnswer;
 use serde_json::json;
 
-use super::EndpointAccess;
 use super::answer::{beginning, read_completion};
 
 /// Enough for 16 tokens and an error page.
@@ -21,6 +20,15 @@ const BODY_BYTES: usize = 1 << 20;
 /// A Service without endpoints refuses at once or drops packets; the request's own deadline is for the first token.
 const CONNECT: Duration = Duration::from_secs(5);
 const MAX_TOKENS: u32 = 16;
+
+/// How the operator reaches a frontend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndpointAccess {
+    /// By the Service's DNS name: from inside the cluster.
+    Dns,
+    /// Through the API server's service proxy: from outside.
+    ServiceProxy,
+}
 
 /// How requests travel.
 #[derive(Clone)]

@@ -10,7 +10,7 @@ use perfval_verdict::gate::Share;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::BadInput;
+use super::bad_input::BadInput;
 use crate::input;
 
 /// Largest file that is read (bytes): a trial's payload holds an export and the workers' samples.

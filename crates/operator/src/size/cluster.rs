@@ -9,7 +9,7 @@ use perfval_run::{Needs, Run, Settings};
 use perfval_sizing::Seen;
 use perfval_sizing::inventory::Saved;
 
-use super::Error;
+use super::error::Error;
 
 /// The cluster of the kubeconfig, read as a pass reads it.
 pub fn read(object: &PerfValidation) -> Result<Saved, Error> {

@@ -4,7 +4,7 @@ use perfval_api::{PlacementStatus, Reason};
 use perfval_sizing::{NodeReport, Obstacle, Sizing};
 use serde::Serialize;
 
-use super::Error;
+use super::error::Error;
 
 /// The answer: data for scripts, a table for people.
 #[derive(Debug, Serialize)]

@@ -5,7 +5,7 @@ use perfval_api::PerfValidation;
 use perfval_sizing::inventory::{Dump, Saved};
 use serde_json::Value;
 
-use super::Error;
+use super::error::Error;
 use crate::input;
 
 /// The cluster that a file tells of: YAML of any number of documents, or JSON.

@@ -15,7 +15,7 @@ use perfval_sizing::Seen;
 use tokio::time::sleep;
 use tracing::{debug, info};
 
-use super::{Watches, without_errors};
+use super::watches::{Watches, without_errors};
 use crate::objects::{Guarded, Objects};
 
 const DISCOVERY_RETRY: Duration = Duration::from_secs(2);

@@ -1,0 +1,144 @@
+//! One watch: its namespace, whose children it shows, and what becomes of its errors.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use futures::{Stream, StreamExt, future};
+use k8s_openapi::NamespaceResourceScope;
+use kube::api::{Api, PartialObjectMeta};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::reflector::ObjectRef;
+use kube::runtime::watcher::{self, watcher};
+use kube::{Client, Resource, ResourceExt};
+use perfval_api::meta;
+use serde::de::DeserializeOwned;
+use tracing::{debug, warn};
+
+use crate::metrics::Metrics;
+use crate::objects::Guarded;
+
+/// What every watch of a scope needs.
+#[derive(Clone)]
+pub(super) struct Watches {
+    pub(super) client: Client,
+    pub(super) namespace: Option<String>,
+    pub(super) metrics: Arc<Metrics>,
+}
+
+impl Watches {
+    pub(super) fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType: Default>,
+    {
+        match &self.namespace {
+            Some(namespace) => Api::namespaced(self.client.clone(), namespace),
+            None => Api::all(self.client.clone()),
+        }
+    }
+
+    /// The objects whose children of this kind changed. Metadata alone: a pass reads what it needs.
+    pub(super) fn children<K>(&self, kind: &'static str) -> impl Stream<Item = ObjectRef<Guarded>> + Send + use<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + Debug
+            + DeserializeOwned
+            + Send
+            + 'static,
+    {
+        self.owners(kind, self.api::<PartialObjectMeta<K>>())
+    }
+
+    pub(super) fn owners<K>(
+        &self,
+        kind: &'static str,
+        api: Api<K>,
+    ) -> impl Stream<Item = ObjectRef<Guarded>> + Send + use<K>
+    where
+        K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
+    {
+        let ours = watcher::Config::default().labels(meta::NAME_LABEL);
+        let touched = watcher(api, ours).default_backoff().touched_objects();
+        without_errors(self.metrics.clone(), kind, touched).filter_map(|child| future::ready(owner(&child)))
+    }
+}
+
+/// Logs, counts and swallows: the watcher starts again by itself.
+pub(super) fn without_errors<T: Send>(
+    metrics: Arc<Metrics>,
+    kind: &'static str,
+    stream: impl Stream<Item = watcher::Result<T>> + Send,
+) -> impl Stream<Item = T> + Send {
+    stream.filter_map(move |item| {
+        if let Err(error) = &item {
+            metrics.watch_failed(kind);
+            if is_not_served(error) {
+                debug!(kind, "not served by this cluster");
+            } else {
+                warn!(
+                    kind,
+                    error = error as &dyn std::error::Error,
+                    "watch broke; it starts again"
+                );
+            }
+        }
+        future::ready(item.ok())
+    })
+}
+
+/// The object that a child belongs to, by our label.
+fn owner(child: &impl ResourceExt) -> Option<ObjectRef<Guarded>> {
+    let name = child.labels().get(meta::NAME_LABEL)?;
+    Some(ObjectRef::new(name).within(&child.namespace()?))
+}
+
+/// Whether the kind itself is unknown: a cluster without DRA serves no ResourceClaims.
+fn is_not_served(error: &watcher::Error) -> bool {
+    let (watcher::Error::InitialListFailed(source) | watcher::Error::WatchStartFailed(source)) = error else {
+        return false;
+    };
+    matches!(source, kube::Error::Api(status) if status.is_not_found())
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+    use kube::api::ObjectMeta;
+
+    use super::*;
+
+    fn child(namespace: Option<&str>, labels: &[(&str, &str)]) -> Pod {
+        let labels = labels
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect();
+        let metadata = ObjectMeta {
+            namespace: namespace.map(Into::into),
+            labels: Some(labels),
+            ..ObjectMeta::default()
+        };
+        Pod {
+            metadata,
+            ..Pod::default()
+        }
+    }
+
+    #[test]
+    fn a_child_wakes_the_object_its_label_names_in_its_own_namespace() {
+        let found = owner(&child(
+            Some("perf"),
+            &[(meta::NAME_LABEL, "h100"), (meta::RUN_LABEL, "0011aabb")],
+        ))
+        .unwrap();
+        assert_eq!(
+            (found.name.as_str(), found.namespace.as_deref()),
+            ("h100", Some("perf"))
+        );
+    }
+
+    #[test]
+    fn a_stranger_wakes_nobody() {
+        assert!(owner(&child(Some("perf"), &[("app", "h100")])).is_none());
+        assert!(owner(&child(None, &[(meta::NAME_LABEL, "h100")])).is_none());
+    }
+}
