@@ -35,7 +35,8 @@ pub fn needs(run: &Run<'_>) -> Needs {
     let parts: &[Need] = match current {
         Phase::Pending if phase::deploying::fills_cache(run.spec()) => &[Need::Dynamo, Need::StorageClasses],
         Phase::Pending => &[Need::Dynamo],
-        Phase::Sizing => &[Need::Children, Need::Workload, Need::OtherRuns, Need::Inventory],
+        Phase::Sizing if queue::is_queued(run.status()) => &[],
+        Phase::Sizing => &[Need::Children, Need::Workload],
         Phase::Deploying if phase::deploying::is_accepted(run) => &[Need::CacheJob, Need::Deployment],
         Phase::Deploying => &[Need::Deployment, Need::DryRun],
         Phase::WaitingForReady if phase::waiting_for_ready::counts_gpus(run.status()) => {

@@ -10,7 +10,7 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use kube::core::{ApiResource, DynamicObject};
 use perfval_sizing::Seen;
 
-use crate::queue::Contender;
+use crate::queue::{Line, Turn};
 pub use perfval_sizing::inventory::Inventory;
 
 /// One part of the world that a phase reads.
@@ -20,8 +20,8 @@ pub enum Need {
     Dynamo,
     /// `StorageClasses`.
     StorageClasses,
-    /// Other `PerfValidation`s that hold or want a node.
-    OtherRuns,
+    /// All `PerfValidation`s that hold or want a node.
+    Line,
     /// Device class, slices, taint rules, nodes, pods, claims: what sizing counts.
     Inventory,
     /// Everything that carries our name label and our owner reference, of any run.
@@ -64,8 +64,10 @@ pub struct Observed {
     pub kubernetes: Option<String>,
     /// `StorageClasses` of the cluster.
     pub storage_classes: Seen<Vec<StorageClass>>,
-    /// Other runs that hold or want a node, in any namespace.
-    pub other_runs: Seen<Vec<Contender>>,
+    /// Runs that hold or want a node, in any namespace.
+    pub line: Seen<Line>,
+    /// What the queue says to this run; only the planner knows.
+    pub turn: Seen<Turn>,
     /// What sizing counts.
     pub inventory: Seen<Inventory>,
     /// Everything of ours that exists, of any run of this object.

@@ -10,6 +10,7 @@ use crate::decision::{Decision, Effect, Event};
 use crate::diagnosis::obstacle::Obstacle;
 use crate::machine;
 use crate::observed::Observed;
+use crate::queue;
 use crate::run::Run;
 use crate::status::{self, Truth};
 
@@ -62,6 +63,8 @@ pub(crate) struct Pass<'a> {
 
 /// Watches wake us up; this is for what no watch shows, and for lost events.
 const SAFETY: Duration = Duration::from_secs(15);
+/// GPUs that somebody else gives back are seen by looking; one look serves the whole queue.
+const QUEUE_POLL: Duration = Duration::from_secs(30);
 /// Findings that events tell of at the end of a run.
 const TOLD: usize = 3;
 
@@ -114,7 +117,7 @@ impl<'a> Pass<'a> {
                 if self.status.verdict.is_none() {
                     status::explain(&mut self.status, &why);
                 }
-                self.look_again_in(SAFETY);
+                self.look_again_in(if queue::is_queued(&self.status) { QUEUE_POLL } else { SAFETY });
                 if let Some(left) = self
                     .status
                     .phase

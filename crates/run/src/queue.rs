@@ -1,27 +1,26 @@
-//! Whose position it is: GPUs go to runs in the order in which these were asked for.
+//! Who gets GPUs next: they go to runs in the order in which these asked for them.
 //!
-//! A run that holds a node keeps it. Of those that still wait, the earlier ones choose first: a node that one of them
-//! could have now is not for this run. One that can have nothing now is in nobody's way, so a run that waits for eight
-//! GPUs does not hold up one that needs a single one; and it is asked first whenever a node comes free, so the later
-//! ones do not starve it either.
+//! One look at the cluster serves the whole queue ([`plan`]). A run that holds a node keeps it. Of those that wait, the
+//! earlier ones choose first. One that can have nothing now is in nobody's way, so a run that waits for eight GPUs does
+//! not hold up one that needs a single one; and it is asked first whenever a node comes free, so the later ones do not
+//! starve it either.
 
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use perfval_api::{PerfValidationSpec, PerfValidationStatus, Phase, Trigger};
-use perfval_sizing as sizing;
+use perfval_api::{PerfValidationSpec, PerfValidationStatus, Phase, Reason, Trigger};
 use perfval_sizing::inventory::Inventory;
-use perfval_sizing::{OtherRun, Sizing, holds_node};
+use perfval_sizing::{OtherRun, Sizing, choose, holds_node};
 
-use crate::{machine, time};
+use crate::time;
 
-/// A run on its way to Sizing keeps its position this long; one that takes longer waits for something else than GPUs.
+/// A run on its way to Sizing keeps its place this long; one that takes longer waits for something else than GPUs.
 const ON_ITS_WAY: Duration = Duration::from_secs(10);
 /// Earlier runs that a message names.
 const NAMED: usize = 3;
 
-/// A place in the line: when a run was asked for, and its object's uid where two were asked for in the same second.
+/// A place in the queue: when a run was asked for, and its object's uid where two were asked for in the same second.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     asked_at: DateTime<Utc>,
@@ -42,161 +41,237 @@ impl Position {
             uid: metadata.uid.clone().unwrap_or_default(),
         }
     }
+
+    /// Uid of the object.
+    pub fn uid(&self) -> &str {
+        &self.uid
+    }
 }
 
-/// The run of another object, as far as it stands in the way of this one.
+/// A node that a run holds, or plans to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// The node.
+    pub node: String,
+    /// Whether the run gives the node back by itself: it is not over and kept, and within its own limits.
+    pub at_work: bool,
+}
+
+/// A run as far as others have to know of it: what it holds, and what it wants.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contender {
-    /// `namespace/name`.
+    /// Namespace of its object.
+    pub namespace: String,
+    /// Name of its object.
     pub name: String,
-    /// Its place in the line.
+    /// Its place in the queue.
     pub position: Position,
-    /// What it has or wants.
-    pub stand: Wants,
-}
-
-/// What another run has or wants.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Wants {
-    /// It holds a node, or plans to.
-    Holds {
-        /// The node.
-        node: String,
-        /// Whether it gives the node back by itself: it is not over and kept, and within its own limits.
-        at_work: bool,
-    },
-    /// It waits for GPUs, or will within seconds.
-    Waits(Box<PerfValidationSpec>),
+    /// What it holds.
+    pub holds: Option<Hold>,
+    /// What it waits for: GPUs for this spec, now or within seconds.
+    pub wants: Option<Box<PerfValidationSpec>>,
 }
 
 impl Contender {
-    /// The node that it holds.
-    pub fn holds(&self) -> Option<OtherRun> {
-        match &self.stand {
-            Wants::Holds { node, .. } => Some(OtherRun {
-                name: self.name.clone(),
-                node: node.clone(),
-            }),
-            Wants::Waits(_) => None,
-        }
-    }
-
-    /// Reads another object; `None` if it neither holds nor wants a node.
+    /// Reads an object; `None` if it neither holds nor wants a node. `is_at_work`: whether it gives back what it holds.
     pub fn of(
         metadata: &ObjectMeta,
         spec: &PerfValidationSpec,
         status: &PerfValidationStatus,
+        is_at_work: bool,
         now: DateTime<Utc>,
     ) -> Option<Self> {
         let position = Position::of(metadata, status);
-        let held = status.placement.as_ref().filter(|_| holds_node(status));
-        let stand = if let Some(plan) = held {
-            Wants::Holds {
+        let holds = status
+            .placement
+            .as_ref()
+            .filter(|_| holds_node(status))
+            .map(|plan| Hold {
                 node: plan.node.clone(),
-                at_work: machine::is_at_work(spec, status, now),
-            }
-        } else {
-            let wanted = metadata.deletion_timestamp.is_none() && !spec.suspend && !spec.gates.is_empty();
-            let waits = match status.phase {
-                Some(Phase::Sizing) => true,
-                None | Some(Phase::Pending) => now < time::after(position.asked_at, ON_ITS_WAY),
-                Some(_) => false,
-            };
-            (wanted && waits).then(|| Wants::Waits(Box::new(spec.clone())))?
+                at_work: is_at_work,
+            });
+        let may_want = metadata.deletion_timestamp.is_none() && !spec.suspend && !spec.gates.is_empty();
+        let waits = match status.phase {
+            Some(Phase::Sizing) => is_queued(status),
+            None | Some(Phase::Pending) => now < time::after(position.asked_at, ON_ITS_WAY),
+            Some(_) => false,
         };
-        Some(Self {
-            name: format!(
-                "{}/{}",
-                metadata.namespace.as_deref().unwrap_or_default(),
-                metadata.name.as_deref().unwrap_or_default()
-            ),
+        let wants = (may_want && waits).then(|| Box::new(spec.clone()));
+        (holds.is_some() || wants.is_some()).then(|| Self {
+            namespace: metadata.namespace.clone().unwrap_or_default(),
+            name: metadata.name.clone().unwrap_or_default(),
             position,
-            stand,
+            holds,
+            wants,
         })
+    }
+
+    /// The node that it holds, with its name.
+    pub fn held(&self) -> Option<OtherRun> {
+        self.holds.as_ref().map(|hold| self.on(&hold.node))
+    }
+
+    fn on(&self, node: &str) -> OtherRun {
+        OtherRun {
+            name: self.full_name(),
+            node: node.to_owned(),
+        }
+    }
+
+    /// `namespace/name`.
+    fn full_name(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
     }
 }
 
-/// All other runs, seen from one place in the line.
-pub struct Queue<'a> {
-    others: &'a [Contender],
-    ahead: Vec<&'a Contender>,
+/// All runs that hold or want a node, and how long the last ones held theirs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Line {
+    /// The runs, in any order.
+    pub runs: Vec<Contender>,
+    /// How long a run lately held its node, if any is over.
+    pub usual: Option<Duration>,
 }
 
-/// What a run finds in its position.
-#[derive(Debug, PartialEq)]
-pub enum Found {
-    /// What sizing says of the nodes that nobody holds.
+/// Whether a run waits in the queue: the planner alone moves it from here. A run that may still hold GPUs of an earlier
+/// deployment removes that first.
+pub fn is_queued(status: &PerfValidationStatus) -> bool {
+    status.phase == Some(Phase::Sizing) && status.run.as_ref().is_none_or(|run| !run.clears_first)
+}
+
+/// What the queue says to one run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Turn {
+    /// What sizing says of the nodes that nobody else holds.
     Sized(Sizing),
-    /// There is a plan, but earlier runs come first; who, and where.
-    OthersFirst(String),
+    /// It waits for runs that were asked for earlier.
+    Queued(Place),
 }
 
-impl<'a> Queue<'a> {
-    /// The line as a run at `position` sees it.
-    pub fn at(position: &Position, others: &'a [Contender]) -> Self {
-        let mut ahead: Vec<&Contender> = others.iter().filter(|other| other.position < *position).collect();
-        ahead.sort_by(|a, b| a.position.cmp(&b.position));
-        Self { others, ahead }
+/// A place in the queue, as people are told it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Earlier runs that hold a node or wait for one.
+    pub ahead: i64,
+    /// The first of them.
+    pub behind: String,
+    /// How long it may take, where earlier runs tell.
+    pub estimate: Option<Duration>,
+    /// Why no node is free, node by node.
+    pub message: String,
+}
+
+/// Plans for the whole queue, in order. `inventory` gives what sizing counts for one run: quotas are those of its
+/// namespace.
+pub fn plan<'a>(
+    line: &'a Line,
+    mut inventory: impl FnMut(&Contender, &mut dyn FnMut(&Inventory)),
+) -> Vec<(&'a Contender, Turn)> {
+    let mut in_order: Vec<&Contender> = line.runs.iter().collect();
+    in_order.sort_by(|a, b| a.position.cmp(&b.position));
+    let mut held: Vec<OtherRun> = in_order.iter().filter_map(|run| run.held()).collect();
+    let mut refused = Refused::default();
+    let mut ahead = Ahead::default();
+    let mut turns = Vec::new();
+    for run in in_order {
+        let Some(spec) = &run.wants else {
+            ahead.add(run, run.holds.as_ref().is_some_and(|hold| hold.at_work));
+            continue;
+        };
+        // What it planned in the last look stands in nobody's way but others'.
+        if let Some(own) = run.held() {
+            held.retain(|other| *other != own);
+        }
+        let sizing = refused.get(run, spec).cloned().unwrap_or_else(|| {
+            let mut sizing = None;
+            inventory(run, &mut |inventory| sizing = Some(choose(inventory, spec, &held)));
+            sizing.unwrap_or_else(not_looked_at)
+        });
+        let chosen = match &sizing {
+            Sizing::Chosen(plan) => Some(plan.node.clone()),
+            Sizing::Wait { .. } | Sizing::Refuse { .. } => None,
+        };
+        turns.push((run, ahead.turn(&sizing, line.usual)));
+        ahead.add(run, chosen.is_some());
+        match chosen {
+            Some(node) => held.push(run.on(&node)),
+            None => refused.keep(run, spec, sizing),
+        }
+    }
+    turns
+}
+
+fn not_looked_at() -> Sizing {
+    Sizing::Wait {
+        reason: Reason::InventoryUnreadable,
+        message: "free GPUs cannot be counted: not looked at".into(),
+    }
+}
+
+/// Answers that hold for equal wishes: with more nodes taken, the same wish is refused again. A thousand equal runs are
+/// sized once.
+#[derive(Default)]
+struct Refused<'a>(Vec<(&'a str, &'a PerfValidationSpec, Sizing)>);
+
+impl<'a> Refused<'a> {
+    fn get(&self, run: &Contender, spec: &PerfValidationSpec) -> Option<&Sizing> {
+        let same = |(namespace, wish, _): &&(&str, &PerfValidationSpec, Sizing)| *namespace == run.namespace && *wish == spec;
+        self.0.iter().find(same).map(|(_, _, sizing)| sizing)
     }
 
-    /// What is there for a run of this spec, once every earlier run that waits has chosen.
-    pub fn choose(&self, inventory: &Inventory, spec: &PerfValidationSpec) -> Found {
-        let mut held = self.held();
-        let own = sizing::choose(inventory, spec, &held);
-        let Sizing::Chosen(plan) = &own else {
-            return Found::Sized(own);
-        };
-        let free = held.len();
-        held.extend(self.chosen_before(inventory, &held));
-        let Some(first) = held[free..]
-            .iter()
-            .find(|other| other.node == plan.node)
-            .or(held.get(free))
-        else {
-            return Found::Sized(own);
-        };
-        match sizing::choose(inventory, spec, &held) {
-            chosen @ Sizing::Chosen(_) => Found::Sized(chosen),
-            Sizing::Wait { .. } | Sizing::Refuse { .. } => Found::OthersFirst(format!(
-                "{} goes to {} first, which was asked for earlier",
-                first.node, first.name
-            )),
+    fn keep(&mut self, run: &'a Contender, spec: &'a PerfValidationSpec, sizing: Sizing) {
+        if self.get(run, spec).is_none() {
+            self.0.push((&run.namespace, spec, sizing));
+        }
+    }
+}
+
+/// The runs before one in the queue.
+#[derive(Default)]
+struct Ahead {
+    count: i64,
+    at_work: i64,
+    named: Vec<String>,
+}
+
+impl Ahead {
+    fn add(&mut self, run: &Contender, at_work: bool) {
+        self.count += 1;
+        self.at_work += i64::from(at_work);
+        if self.named.len() < NAMED {
+            self.named.push(run.full_name());
         }
     }
 
-    /// The earlier runs that this one waits for, if they are why it waits: one of them holds a node, and gives it back.
-    pub fn behind(&self) -> Option<String> {
-        let at_work = |other: &&&Contender| matches!(other.stand, Wants::Holds { at_work: true, .. });
-        self.ahead.iter().find(at_work)?;
-        let names: Vec<&str> = self.ahead.iter().map(|other| other.name.as_str()).collect();
-        Some(match names.len() {
-            few if few <= NAMED => names.join(", "),
-            many => format!("{} and {} more", names[..NAMED].join(", "), many - NAMED),
-        })
-    }
-
-    fn held(&self) -> Vec<OtherRun> {
-        self.others.iter().filter_map(Contender::holds).collect()
-    }
-
-    /// The nodes that earlier runs which still wait would take, one after the other.
-    fn chosen_before(&self, inventory: &Inventory, held: &[OtherRun]) -> Vec<OtherRun> {
-        let mut taken = held.to_vec();
-        // With more nodes taken, the same wish is refused again: ten equal runs are asked once.
-        let mut refused: Vec<&PerfValidationSpec> = Vec::new();
-        for other in &self.ahead {
-            let Wants::Waits(wanted) = &other.stand else { continue };
-            if refused.contains(&wanted.as_ref()) {
-                continue;
-            }
-            match sizing::choose(inventory, wanted, &taken) {
-                Sizing::Chosen(plan) => taken.push(OtherRun {
-                    name: other.name.clone(),
-                    node: plan.node,
+    /// A run waits in the queue if earlier ones are why it waits: one of them holds a node, and gives it back.
+    fn turn(&self, sizing: &Sizing, usual: Option<Duration>) -> Turn {
+        match sizing {
+            Sizing::Wait {
+                reason: Reason::NodeBusy,
+                message,
+            } if self.at_work > 0 => Turn::Queued(Place {
+                ahead: self.count,
+                behind: self.named.join(", "),
+                estimate: usual.map(|usual| {
+                    let rounds = u32::try_from((self.count + self.at_work - 1) / self.at_work).unwrap_or(u32::MAX);
+                    usual.saturating_mul(rounds)
                 }),
-                Sizing::Wait { .. } | Sizing::Refuse { .. } => refused.push(wanted),
-            }
+                message: message.clone(),
+            }),
+            sizing => Turn::Sized(sizing.clone()),
         }
-        taken.split_off(held.len())
     }
+}
+
+/// How long the last runs held their node: the median, of those that are over.
+pub fn usual(mut held: Vec<Duration>) -> Option<Duration> {
+    held.sort();
+    held.get(held.len() / 2).copied()
+}
+
+/// How long a run that is over held its node.
+pub fn held_for(status: &PerfValidationStatus) -> Option<Duration> {
+    let of = |phase| status.timeline.iter().find(move |entry| entry.phase == phase);
+    let freed = of(Phase::CleaningUp)?.completed_at?;
+    (freed - of(Phase::Deploying)?.started_at).to_std().ok()
 }

@@ -74,6 +74,8 @@ pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfVal
             started_at: now,
             completed_at: None,
             resizes: 0,
+            clears_first: number > 1,
+            queue: None,
             last_in_line: None,
             failure: None,
         }),

@@ -52,12 +52,33 @@ pub struct RunStatus {
     /// How often a lost race for a GPU sent it back to Sizing.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub resizes: i64,
+    /// Whether an earlier deployment of this object may still hold GPUs: it is removed before the run joins the queue.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub clears_first: bool,
+    /// Its place in the queue, while it waits for earlier runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueStatus>,
     /// When it last stood in line behind earlier runs; `timeouts.sizing` counts from then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_in_line: Option<DateTime<Utc>>,
     /// What ended the measuring before the trial rule could decide; the trials so far are saved before it is the verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<RunFailure>,
+}
+
+/// The place of a run in the queue. It is written at most once a minute, and far from the head only when it changed by a
+/// tenth: a thousand waiting runs must not keep the API server busy.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueStatus {
+    /// Earlier runs that hold a node or wait for one.
+    pub ahead: i64,
+    /// When the GPUs may be this run's (an estimate: how long recent runs held their node, times the runs ahead); absent
+    /// where no run has finished yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_at: Option<DateTime<Utc>>,
+    /// When this was written.
+    pub updated_at: DateTime<Utc>,
 }
 
 /// When a phase began and ended.

@@ -2,21 +2,22 @@
 
 use std::time::Duration;
 
-use perfval_api::{PerfValidationStatus, Phase, PlacementStatus, Reason, Why, condition};
+use chrono::{DateTime, Utc};
+use perfval_api::{PerfValidationStatus, Phase, PlacementStatus, QueueStatus, Reason, Why, condition};
 use perfval_sizing as sizing;
 use perfval_sizing::Sizing;
 use perfval_verdict::diagnosis::cause::Cause;
 
 use crate::pass::{Pass, Step};
-use crate::queue::{Found, Position, Queue};
+use crate::queue::{self, Place, Turn};
 use crate::status::Truth;
 use crate::{teardown, time};
 
 /// Two equal readings this far apart: the scheduler's decisions reach the API only in `PreBind`, and a driver publishes
 /// its slices one by one.
 const SETTLE: Duration = Duration::from_secs(2);
-/// How often a saturated cluster is counted again.
-const COUNT_AGAIN: Duration = Duration::from_secs(5);
+/// A place in the queue is written at most this often.
+const SAY_AGAIN: Duration = Duration::from_mins(1);
 
 /// Whether a run waits for earlier ones; its time limit stands still meanwhile.
 pub(crate) fn is_in_line(status: &PerfValidationStatus) -> bool {
@@ -24,6 +25,9 @@ pub(crate) fn is_in_line(status: &PerfValidationStatus) -> bool {
 }
 
 pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
+    if !queue::is_queued(&pass.status) {
+        return clear(pass);
+    }
     let was_in_line = is_in_line(&pass.status);
     let step = place(pass);
     if was_in_line
@@ -31,12 +35,13 @@ pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
         && let Some(run) = &mut pass.status.run
     {
         run.last_in_line = Some(pass.now);
+        run.queue = None;
     }
     step
 }
 
-fn place(pass: &mut Pass<'_>) -> Step {
-    // A run that comes back from a lost race, or follows one that was kept, first removes what is left.
+/// A run that comes back from a lost race, or follows one that was kept, first removes what is left.
+fn clear(pass: &mut Pass<'_>) -> Step {
     match teardown::remove(pass) {
         teardown::Removal::Gone => {}
         teardown::Removal::Removing(what) => {
@@ -45,36 +50,69 @@ fn place(pass: &mut Pass<'_>) -> Step {
         }
         teardown::Removal::Unknown(what) => return unreadable(pass, &what),
     }
-    let Some(others) = pass.seen.other_runs.present() else {
-        return unreadable(pass, pass.seen.other_runs.unknown().unwrap_or("other runs: no answer"));
-    };
-    let Some(inventory) = pass.seen.inventory.present() else {
-        return unreadable(pass, pass.seen.inventory.unknown().unwrap_or("inventory: no answer"));
-    };
-    let line = Queue::at(&Position::of(&pass.run.object.metadata, pass.run.status()), others);
-    match line.choose(inventory, pass.run.spec()) {
-        Found::Sized(Sizing::Chosen(plan)) => settle(pass, plan),
-        Found::Sized(Sizing::Wait { reason, message }) => match line.behind().filter(|_| reason == Reason::NodeBusy) {
-            Some(names) => wait(
-                pass,
-                Why::new(Reason::InLine, format!("in line behind {names}: {message}")),
-            ),
-            None => wait(pass, Why::new(reason, message)),
-        },
-        // They take it within seconds; a limit of `0s` is not meant for that.
-        Found::OthersFirst(who) => {
-            let why = Why::new(Reason::NodeBusy, who);
-            give_back(pass, &why);
-            pass.look_again_in(SETTLE);
-            Step::Work(why)
-        }
-        Found::Sized(Sizing::Refuse { reason, message }) => {
+    if let Some(run) = &mut pass.status.run {
+        run.clears_first = false;
+    }
+    Step::work(Reason::Settling, "counting free GPUs")
+}
+
+fn place(pass: &mut Pass<'_>) -> Step {
+    match &pass.seen.turn {
+        Seen::Present(Turn::Sized(Sizing::Chosen(plan))) => settle(pass, plan.clone()),
+        Seen::Present(Turn::Sized(Sizing::Wait { reason, message })) => wait(pass, Why::new(*reason, message.clone())),
+        Seen::Present(Turn::Queued(place)) => queued(pass, place),
+        Seen::Present(Turn::Sized(Sizing::Refuse { reason, message })) => {
+            let why = Why::new(*reason, message.clone());
             pass.status.placement = None;
-            let why = Why::new(reason, message);
             pass.condition(condition::PLACED, false, &why);
             Step::End(perfval_api::Verdict::Error, why)
         }
+        Seen::Unknown(why) => unreadable(pass, why),
+        // Not a pass of the planner: what the last one said stands.
+        Seen::NotAsked | Seen::Absent => Step::work(said(pass).reason, said(pass).message),
     }
+}
+
+fn said(pass: &Pass<'_>) -> Why {
+    Why::new(
+        Reason::from_word(pass.status.reason.as_deref().unwrap_or_default()),
+        pass.status.message.clone().unwrap_or_default(),
+    )
+}
+
+/// In the queue: where, behind whom, and for how long. The text changes seldom, because each change is a write.
+fn queued(pass: &mut Pass<'_>, place: &Place) -> Step {
+    pass.status.placement = None;
+    let before = pass.status.run.as_ref().and_then(|run| run.queue.clone());
+    if is_in_line(&pass.status) && before.is_some_and(|before| !worth_saying(&before, place, pass.now)) {
+        return Step::Wait(said(pass));
+    }
+    let others = match place.ahead {
+        1 => String::new(),
+        ahead => format!(" ({ahead} runs are ahead)"),
+    };
+    let estimate = place.estimate.map_or(String::new(), |wait| {
+        format!("; about {} min, as recent runs took", wait.as_secs().div_ceil(60))
+    });
+    let why = Why::new(
+        Reason::InLine,
+        format!("in the queue behind {}{others}{estimate}: {}", place.behind, place.message),
+    );
+    pass.condition(condition::PLACED, false, &why);
+    if let Some(run) = &mut pass.status.run {
+        run.queue = Some(QueueStatus {
+            ahead: place.ahead,
+            expected_at: place.estimate.map(|wait| time::after(pass.now, wait)),
+            updated_at: pass.now,
+        });
+    }
+    Step::Wait(why)
+}
+
+/// Whether a place is another one than was said: at the head every step counts, far behind a tenth does.
+fn worth_saying(before: &QueueStatus, place: &Place, now: DateTime<Utc>) -> bool {
+    let moved = (before.ahead - place.ahead).abs();
+    now >= time::after(before.updated_at, SAY_AGAIN) && moved > 0 && moved * 10 >= place.ahead
 }
 
 fn unreadable(pass: &mut Pass<'_>, what: &str) -> Step {
@@ -83,13 +121,11 @@ fn unreadable(pass: &mut Pass<'_>, what: &str) -> Step {
         format!("free GPUs cannot be counted: {what}"),
     );
     pass.condition(condition::PLACED, Truth::Unknown, &why);
-    pass.look_again_in(COUNT_AGAIN);
     Step::Wait(why)
 }
 
 fn wait(pass: &mut Pass<'_>, why: Why) -> Step {
     give_back(pass, &why);
-    pass.look_again_in(COUNT_AGAIN);
     Step::Wait(why)
 }
 
@@ -127,7 +163,7 @@ fn settle(pass: &mut Pass<'_>, plan: PlacementStatus) -> Step {
         pass.look_again_in(time::until(settled, pass.now));
         return Step::work(Reason::Settling, pass.status.message.clone().unwrap_or_default());
     }
-    let oddities = pass.seen.inventory.present().map(sizing::warnings).unwrap_or_default();
+    let oddities = ODD;
     if !oddities.is_empty() {
         pass.find(Cause::SuspiciousAllocation.finding(oddities.join("; ")));
     }

@@ -99,6 +99,7 @@ fn in_trouble(pass: &mut Pass<'_>, trouble: &Trouble) -> Step {
         return Step::End(perfval_api::Verdict::Error, why);
     };
     run.resizes += 1;
+    run.clears_first = true;
     // The node stays this run's until what it created there is gone; the plan has to settle anew.
     if let Some(plan) = &mut pass.status.placement {
         plan.chosen_at = None;
