@@ -7,6 +7,7 @@ mod act;
 mod call;
 mod error;
 mod events;
+mod look;
 mod observe;
 mod probe;
 mod rbac;
@@ -24,6 +25,7 @@ use perfval_api::PerfValidation;
 use tokio::sync::OnceCell;
 
 pub use error::{Class, Error, Failure};
+pub use look::Look;
 pub use observe::dynamo;
 pub use probe::EndpointAccess;
 pub use rbac::{PERMISSIONS, Permission, Scope};

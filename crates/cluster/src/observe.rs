@@ -4,8 +4,8 @@ mod bind_requests;
 mod children;
 pub mod dynamo;
 mod inventory;
+mod line;
 mod log;
-mod other_runs;
 mod trial;
 mod workload;
 
@@ -19,7 +19,7 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{Api, ListParams};
 use kube::core::{DynamicObject, ResourceExt as _};
 use perfval_run::observed::{Admission, Child, DynamoApi, Need, PodEvent, PodLog, Probe, TrialSeen};
-use perfval_run::queue::Contender;
+use perfval_run::queue::Line;
 use perfval_run::{Needs, Observed, Run, build, names};
 use perfval_sizing::Seen;
 use perfval_sizing::inventory::Inventory;
@@ -29,12 +29,13 @@ pub(crate) use dynamo::deployments_at;
 
 use crate::Cluster;
 use crate::call::{Read, read, seen};
+use crate::look::Wish;
 
 /// What one need gave.
 enum Answer {
     Dynamo(Seen<DynamoApi>, Option<String>),
     StorageClasses(Seen<Vec<StorageClass>>),
-    OtherRuns(Seen<Vec<Contender>>),
+    Line(Seen<Line>),
     Inventory(Box<Inventory>),
     Children(Seen<Vec<Child>>),
     Deployment(Box<Seen<DynamicObject>>),
@@ -72,8 +73,10 @@ impl Cluster {
         match need {
             Need::Dynamo => Answer::Dynamo(seen(self.dynamo().await), self.version().await.ok()),
             Need::StorageClasses => Answer::StorageClasses(seen(self.storage_classes().await)),
-            Need::OtherRuns => Answer::OtherRuns(seen(self.other_runs(run).await)),
-            Need::Inventory => Answer::Inventory(Box::new(self.inventory(run).await)),
+            Need::Line => Answer::Line(seen(self.line().await)),
+            Need::Inventory => {
+                Answer::Inventory(Box::new(self.inventory(&Wish::of(run.namespace(), run.spec())).await))
+            }
             // On the heap: four lists at once.
             Need::Children => Answer::Children(seen(Box::pin(self.children(run)).await)),
             Need::Deployment => Answer::Deployment(Box::new(seen(self.deployment(run).await))),
@@ -124,7 +127,7 @@ fn put(observed: &mut Observed, answer: Answer) {
     match answer {
         Answer::Dynamo(dynamo, kubernetes) => (observed.dynamo, observed.kubernetes) = (dynamo, kubernetes),
         Answer::StorageClasses(classes) => observed.storage_classes = classes,
-        Answer::OtherRuns(runs) => observed.other_runs = runs,
+        Answer::Line(line) => observed.line = line,
         Answer::Inventory(inventory) => observed.inventory = Seen::Present(*inventory),
         Answer::Children(children) => observed.children = children,
         Answer::Deployment(deployment) => observed.deployment = *deployment,

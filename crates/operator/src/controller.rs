@@ -8,18 +8,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::Utc;
-use kube::ResourceExt;
 use kube::runtime::controller::Action;
-use perfval_api::{PerfValidationStatus, Phase};
+use perfval_api::{PerfValidation, PerfValidationStatus, Phase};
 use perfval_cluster::{Class, Cluster, Recorded};
 use perfval_run::{Decision, Event, Run, Settings, machine, status, time};
-use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, timeout};
 use tracing::{Instrument, debug, info, info_span, warn};
 
 use crate::metrics::Metrics;
 use crate::objects::{Guarded, Objects};
-use crate::superseded::Superseded;
+use crate::own_writes::OwnWrites;
+use crate::planner::Planner;
 use crate::{blocked, unreadable};
 
 /// A pass that takes longer is given up and begun anew; every call in it has its own, shorter limit.
@@ -28,7 +27,7 @@ const PASS_LIMIT: Duration = Duration::from_mins(4);
 const TRANSIENT: Duration = Duration::from_secs(5);
 /// After an error that somebody has to mend.
 const PERMANENT: Duration = Duration::from_secs(30);
-/// After a write of somebody else; the watch brings it within milliseconds.
+/// After a write, of our own or of somebody else; the watch brings it within milliseconds.
 const SOON: Duration = Duration::from_millis(200);
 
 /// What every pass shares.
@@ -38,8 +37,8 @@ pub struct Context {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) objects: Objects,
     pub(crate) unreadable: unreadable::Reporter,
-    planning: Mutex<()>,
-    pub(crate) superseded: Superseded,
+    pub(crate) planner: Planner,
+    pub(crate) own_writes: OwnWrites,
 }
 
 /// One pass. It never fails towards the `Controller`: what went wrong is told to the user, the log and the metrics.
@@ -48,11 +47,12 @@ pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Ac
         Ok(object) => object,
         Err(invalid) => return Ok(context.unreadable.report(invalid, &context.metrics).await),
     };
-    if context.superseded.has(object) {
-        debug!(name = object.name_any(), "the watch has not brought our last write yet");
-        return Ok(Action::requeue(SOON));
+    let newer = context.own_writes.newer(object);
+    let run = Run::new(newer.as_deref().unwrap_or(object), &context.settings);
+    if machine::is_queued(&run) {
+        context.planner.expects(&run);
+        return Ok(Action::await_change());
     }
-    let run = Run::new(object, &context.settings);
     let phase = run.status().phase.map_or("", Phase::as_str);
     let span = info_span!(
         "pass",
@@ -66,9 +66,8 @@ pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Ac
 }
 
 async fn bounded_pass(run: &Run<'_>, context: &Context) -> Action {
-    let planning = context.planning(run).await;
     let began = Instant::now();
-    let passed = timeout(PASS_LIMIT, Box::pin(pass(run, context, planning))).await;
+    let passed = timeout(PASS_LIMIT, Box::pin(pass(run, context))).await;
     let (outcome, action) = match passed {
         Ok(Ok(action)) => ("ok", action),
         Ok(Err(error)) => failed(context, &error),
@@ -83,15 +82,20 @@ async fn bounded_pass(run: &Run<'_>, context: &Context) -> Action {
     action
 }
 
-async fn pass(
+async fn pass(run: &Run<'_>, context: &Context) -> Result<Action, perfval_cluster::Error> {
+    let needs = machine::needs(run);
+    let seen = context.cluster.observe(run, &needs).await;
+    let decision = machine::decide(run, &seen, Utc::now());
+    commit(run, context, &decision).await
+}
+
+/// Records a decision, then carries it out.
+pub(crate) async fn commit(
     run: &Run<'_>,
     context: &Context,
-    planning: Option<MutexGuard<'_, ()>>,
+    decision: &Decision,
 ) -> Result<Action, perfval_cluster::Error> {
     let cluster = &context.cluster;
-    let needs = machine::needs(run);
-    let seen = cluster.observe(run, &needs).await;
-    let decision = machine::decide(run, &seen, Utc::now());
     let written = match cluster.record(run, &decision.status).await {
         Ok(Recorded::Unchanged) => None,
         Ok(Recorded::Written(object)) => Some(object),
@@ -104,17 +108,20 @@ async fn pass(
             return Err(error);
         }
     };
-    drop(planning);
-    if written.is_some() {
-        context.recorded(run, &decision);
+    if let Some(written) = &written {
+        context.recorded(run, decision, written);
     }
-
     let acted = cluster.act(run, &decision.effects).await;
     cluster.publish(run, &decision.events).await;
     let current = Run::new(written.as_deref().unwrap_or(run.object), run.settings);
     tell_whether_blocked(&current, context, acted.as_ref().err()).await;
     acted?;
-    Ok(decision.recheck.map_or_else(Action::await_change, Action::requeue))
+    // The echo of our own write comes first, unless the watch is silent.
+    let recheck = match written {
+        Some(_) => Some(decision.recheck.map_or(SOON, |recheck| recheck.min(SOON))),
+        None => decision.recheck,
+    };
+    Ok(recheck.map_or_else(Action::await_change, Action::requeue))
 }
 
 /// Says in the status what keeps the operator from acting, and takes it back once it can: a user is never left with a
@@ -127,8 +134,8 @@ async fn tell_whether_blocked(run: &Run<'_>, context: &Context, error: Option<&p
     };
     let Some(told) = told else { return };
     match context.cluster.record(run, &told).await {
-        Ok(Recorded::Written(_)) => {
-            context.superseded.add(run.object);
+        Ok(Recorded::Written(written)) => {
+            context.own_writes.add(run.object, *written);
             if let Some(error) = error {
                 context.cluster.publish(run, &[warning(error, "Act")]).await;
             }
@@ -196,24 +203,29 @@ impl Context {
             metrics,
             objects,
             unreadable,
-            planning: Mutex::default(),
-            superseded: Superseded::default(),
+            planner: Planner::default(),
+            own_writes: OwnWrites::default(),
         }
     }
 
-    /// Passes that start in Sizing exclude each other from before they observe until their plan is recorded. Each lists
-    /// the other runs' plans afresh under this lock, so it sees every plan made before its own: two runs of this
-    /// operator never plan the same node.
-    async fn planning(&self, run: &Run<'_>) -> Option<MutexGuard<'_, ()>> {
-        match run.status().phase {
-            Some(Phase::Sizing) => Some(self.planning.lock().await),
-            _ => None,
-        }
+    /// The objects that the planner moves, none older than our own last write of it.
+    pub(crate) fn queued(&self) -> Vec<Arc<PerfValidation>> {
+        let newest = |object: &PerfValidation| {
+            self.own_writes
+                .newer(object)
+                .unwrap_or_else(|| Arc::new(object.clone()))
+        };
+        let queued = |object: &PerfValidation| machine::is_queued(&Run::new(object, &self.settings));
+        self.objects
+            .readable()
+            .filter_map(|object| object.0.as_ref().ok().map(newest))
+            .filter(|object| queued(object))
+            .collect()
     }
 
     /// Follows a recorded decision: what it supersedes, what it measures, and whom it wakes.
-    fn recorded(&self, run: &Run<'_>, decision: &Decision) {
-        self.superseded.add(run.object);
+    fn recorded(&self, run: &Run<'_>, decision: &Decision, written: &PerfValidation) {
+        self.own_writes.add(run.object, written.clone());
         let (before, after) = (run.status(), &decision.status);
         if let Some(left) = before.phase.filter(|_| before.phase != after.phase) {
             let next = after.phase.map_or("", Phase::as_str);
@@ -228,7 +240,7 @@ impl Context {
         }
         let frees = perfval_sizing::holds_node(before) && !perfval_sizing::holds_node(after);
         if frees || (!is_over(before) && is_over(after)) {
-            self.objects.wake_in(&[Phase::Sizing]);
+            self.planner.wake();
         }
     }
 }

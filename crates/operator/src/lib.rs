@@ -14,12 +14,13 @@ mod logging;
 pub mod manifest;
 pub mod metrics;
 pub mod objects;
+pub mod own_writes;
+mod planner;
 mod process;
 pub mod rbac;
 mod shutdown;
 pub mod size;
 pub mod streams;
-pub mod superseded;
 pub mod unreadable;
 
 use std::io::{ErrorKind, Write as _};

@@ -71,6 +71,12 @@ impl Objects {
             .collect()
     }
 
+    /// Every object that can be read, as last seen.
+    pub(crate) fn readable(&self) -> impl Iterator<Item = Arc<Guarded>> {
+        let all = self.stores.iter().flat_map(Store::state);
+        all.filter(|object| object.0.is_ok())
+    }
+
     /// Has one object looked at.
     pub fn wake(&self, object: ObjectRef<Guarded>) {
         // Nobody listens in a follower.

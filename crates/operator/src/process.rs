@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
+use futures::join;
 use kube::{Client, Config};
 use perfval_cluster::Cluster;
 use tokio::net::TcpListener;
@@ -18,6 +19,7 @@ use crate::health::{self, Health};
 use crate::leader::Candidate;
 use crate::metrics::Metrics;
 use crate::objects::{self, Scope};
+use crate::planner;
 use crate::streams;
 use crate::{logging, shutdown, unreadable};
 
@@ -57,10 +59,15 @@ pub async fn run(args: RunArgs) -> Result<(), Error> {
     result
 }
 
-/// Two ways to the API server: one that tries again by itself, and one for what must not wait.
+/// A watch that says nothing for longer than it was asked for is dead: behind a connection that died silently nobody would
+/// hear of anything (issue 12, B4).
+const SILENCE: Duration = streams::WATCH.saturating_add(Duration::from_secs(10));
+
+/// Three ways to the API server: one that tries again by itself, one for what must not wait, and one for watches.
 struct Clients {
     patient: Client,
     impatient: Client,
+    watching: Client,
 }
 
 impl Clients {
@@ -68,9 +75,12 @@ impl Clients {
         let build = |config| Client::try_from(config).map_err(|source| Error::Client { source });
         let mut impatient = config.clone();
         impatient.default_retry = false;
+        let mut watching = impatient.clone();
+        watching.read_timeout = Some(SILENCE);
         Ok(Self {
             patient: build(config)?,
             impatient: build(impatient)?,
+            watching: build(watching)?,
         })
     }
 }
@@ -116,7 +126,7 @@ async fn work(args: &RunArgs, clients: &Clients, health: &Health, scopes: Vec<Sc
     let controllers = join_all(scopes.into_iter().map(|scope| {
         streams::reconcile_all(
             scope,
-            clients.patient.clone(),
+            clients.watching.clone(),
             context.clone(),
             args.workers,
             stop.clone(),
@@ -126,6 +136,10 @@ async fn work(args: &RunArgs, clients: &Clients, health: &Health, scopes: Vec<Sc
         objects.wake_from(answers).await;
         std::future::pending::<()>().await;
     };
+    let planned = planner::plan_until(context.clone(), stop.clone());
+    let worked = async {
+        join!(controllers, planned);
+    };
     health.leads();
     let drained = async {
         stop.cancelled().await;
@@ -133,7 +147,7 @@ async fn work(args: &RunArgs, clients: &Clients, health: &Health, scopes: Vec<Sc
         warn!(limit = ?shutdown::DRAIN, "passes still run; leaving them: each of their steps can be repeated");
     };
     tokio::select! {
-        _ = controllers => {}
+        () = worked => {}
         () = woken => {}
         () = drained => {}
     }

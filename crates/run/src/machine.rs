@@ -21,6 +21,7 @@ use crate::decision::Decision;
 use crate::interruption::{interruption, is_active};
 use crate::observed::{Need, Needs, Observed};
 use crate::pass::{Pass, Step};
+use crate::queue;
 use crate::run::Run;
 use crate::{build, phase, status, time};
 
@@ -96,6 +97,11 @@ fn first_look(run: &Run<'_>) -> Step {
         );
     }
     Step::Begin(Trigger::Created)
+}
+
+/// Whether the planner alone moves a run: it waits in the queue, and nothing interrupts it.
+pub fn is_queued(run: &Run<'_>) -> bool {
+    queue::is_queued(run.status()) && interruption(run).is_none()
 }
 
 /// Whether a run that holds a node gives it back by itself. One that is past its own limits is looked after by nobody,

@@ -68,6 +68,8 @@ pub struct Observed {
     pub line: Seen<Line>,
     /// What the queue says to this run; only the planner knows.
     pub turn: Seen<Turn>,
+    /// What is odd about the devices and claims of the cluster; only the planner tells.
+    pub oddities: Vec<String>,
     /// What sizing counts.
     pub inventory: Seen<Inventory>,
     /// Everything of ours that exists, of any run of this object.

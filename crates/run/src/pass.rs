@@ -117,7 +117,11 @@ impl<'a> Pass<'a> {
                 if self.status.verdict.is_none() {
                     status::explain(&mut self.status, &why);
                 }
-                self.look_again_in(if queue::is_queued(&self.status) { QUEUE_POLL } else { SAFETY });
+                self.look_again_in(if queue::is_queued(&self.status) {
+                    QUEUE_POLL
+                } else {
+                    SAFETY
+                });
                 if let Some(left) = self
                     .status
                     .phase

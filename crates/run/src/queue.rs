@@ -10,8 +10,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use perfval_api::{PerfValidationSpec, PerfValidationStatus, Phase, Reason, Trigger};
-use perfval_sizing::inventory::Inventory;
-use perfval_sizing::{OtherRun, Sizing, choose, holds_node};
+use perfval_sizing::{OtherRun, Sizing, holds_node};
 
 use crate::time;
 
@@ -161,11 +160,10 @@ pub struct Place {
     pub message: String,
 }
 
-/// Plans for the whole queue, in order. `inventory` gives what sizing counts for one run: quotas are those of its
-/// namespace.
+/// Plans for the whole queue, in order. `size` tells what there is for one run beside those that hold a node.
 pub fn plan<'a>(
     line: &'a Line,
-    mut inventory: impl FnMut(&Contender, &mut dyn FnMut(&Inventory)),
+    mut size: impl FnMut(&Contender, &PerfValidationSpec, &[OtherRun]) -> Sizing,
 ) -> Vec<(&'a Contender, Turn)> {
     let mut in_order: Vec<&Contender> = line.runs.iter().collect();
     in_order.sort_by(|a, b| a.position.cmp(&b.position));
@@ -182,11 +180,8 @@ pub fn plan<'a>(
         if let Some(own) = run.held() {
             held.retain(|other| *other != own);
         }
-        let sizing = refused.get(run, spec).cloned().unwrap_or_else(|| {
-            let mut sizing = None;
-            inventory(run, &mut |inventory| sizing = Some(choose(inventory, spec, &held)));
-            sizing.unwrap_or_else(not_looked_at)
-        });
+        let known = refused.get(run, spec).cloned();
+        let sizing = known.unwrap_or_else(|| size(run, spec, &held));
         let chosen = match &sizing {
             Sizing::Chosen(plan) => Some(plan.node.clone()),
             Sizing::Wait { .. } | Sizing::Refuse { .. } => None,
@@ -201,13 +196,6 @@ pub fn plan<'a>(
     turns
 }
 
-fn not_looked_at() -> Sizing {
-    Sizing::Wait {
-        reason: Reason::InventoryUnreadable,
-        message: "free GPUs cannot be counted: not looked at".into(),
-    }
-}
-
 /// Answers that hold for equal wishes: with more nodes taken, the same wish is refused again. A thousand equal runs are
 /// sized once.
 #[derive(Default)]
@@ -215,7 +203,8 @@ struct Refused<'a>(Vec<(&'a str, &'a PerfValidationSpec, Sizing)>);
 
 impl<'a> Refused<'a> {
     fn get(&self, run: &Contender, spec: &PerfValidationSpec) -> Option<&Sizing> {
-        let same = |(namespace, wish, _): &&(&str, &PerfValidationSpec, Sizing)| *namespace == run.namespace && *wish == spec;
+        let same =
+            |(namespace, wish, _): &&(&str, &PerfValidationSpec, Sizing)| *namespace == run.namespace && *wish == spec;
         self.0.iter().find(same).map(|(_, _, sizing)| sizing)
     }
 

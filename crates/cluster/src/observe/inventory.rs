@@ -4,39 +4,51 @@
 use k8s_openapi::api::core::v1::{LimitRange, Node, Pod, ResourceQuota};
 use k8s_openapi::api::resource::v1::{ResourceClaim, ResourceSlice};
 use kube::api::{Api, ListParams};
-use perfval_run::Run;
 use perfval_sizing::inventory::{self, ClaimUse, Interned, Inventory, PodUse, Slice};
 use perfval_sizing::resource_api::VERSIONS;
 use serde_json::Value;
 
 use crate::Cluster;
 use crate::call::{Read, read, seen};
+use crate::look::{OfRun, Wish};
 use crate::resource_api::Wanted;
 
 /// Versions of device taint rules, the newest first.
 const TAINT_RULE_VERSIONS: [&str; 3] = ["v1", "v1beta2", "v1alpha3"];
 
 impl Cluster {
-    pub(super) async fn inventory(&self, run: &Run<'_>) -> Inventory {
-        let class = run.spec().placement.device_class_name.as_str();
-        let quotas: Api<ResourceQuota> = Api::namespaced(self.client.clone(), run.namespace());
-        let limit_ranges: Api<LimitRange> = Api::namespaced(self.client.clone(), run.namespace());
+    /// What sizing reads for one run alone.
+    pub(crate) async fn of_run(&self, wish: &Wish) -> OfRun {
+        let quotas: Api<ResourceQuota> = Api::namespaced(self.client.clone(), &wish.namespace);
+        let limit_ranges: Api<LimitRange> = Api::namespaced(self.client.clone(), &wish.namespace);
+        let (device_class, quotas, limit_ranges) = futures::join!(
+            self.device_class(&wish.device_class),
+            self.list(&quotas, ListParams::default()),
+            self.list(&limit_ranges, ListParams::default()),
+        );
+        OfRun {
+            device_class: seen(device_class),
+            quotas: seen(read("list ResourceQuotas", quotas)),
+            limit_ranges: seen(read("list LimitRanges", limit_ranges)),
+        }
+    }
+
+    pub(crate) async fn inventory(&self, wish: &Wish) -> Inventory {
+        let OfRun {
+            device_class,
+            quotas,
+            limit_ranges,
+        } = self.of_run(wish).await;
         let interned = &mut Interned::default();
         // A struct's fields are evaluated in the order in which they are written here.
         Inventory {
-            device_class: seen(self.device_class(class).await),
+            device_class,
             slices: seen(self.slices(interned).await),
             taint_rules: seen(self.taint_rules().await),
             nodes: seen(self.nodes(interned).await),
             pods: seen(self.pods_of_nodes(interned).await),
-            quotas: seen(read(
-                "list ResourceQuotas",
-                self.list(&quotas, ListParams::default()).await,
-            )),
-            limit_ranges: seen(read(
-                "list LimitRanges",
-                self.list(&limit_ranges, ListParams::default()).await,
-            )),
+            quotas,
+            limit_ranges,
             promises: seen(self.bind_requests(interned).await),
             claims: seen(self.claims(interned).await),
         }

@@ -49,9 +49,7 @@ const READS: &[Read] = &[
     read(Need::StorageClasses, "list", "storageclasses", |seen| {
         word(&seen.storage_classes)
     }),
-    read(Need::OtherRuns, "list", "perfvalidations", |seen| {
-        word(&seen.other_runs)
-    }),
+    read(Need::Line, "list", "perfvalidations", |seen| word(&seen.line)),
     inventory!("get", "deviceclasses", device_class),
     inventory!("list", "resourceslices", slices),
     inventory!("list", "devicetaintrules", taint_rules),

@@ -6,7 +6,7 @@ mod workload;
 
 use perfval_run::names;
 use perfval_run::observed::{ChildKind, Need};
-use perfval_run::queue::{Contender, Wants};
+use perfval_run::queue::Contender;
 use perfval_sizing::Seen;
 use perfval_testkit::api_server::{KUBERNETES, Kind};
 use serde_json::json;
@@ -85,17 +85,10 @@ async fn only_unfinished_runs_of_others_hold_or_want_a_node() {
     ] {
         world.server.put(object);
     }
-    let seen = world.observe(Need::OtherRuns).await;
-    let mut held: Vec<_> = seen
-        .other_runs
-        .present()
-        .unwrap()
-        .iter()
-        .filter_map(|run| match &run.stand {
-            Wants::Holds { node, .. } => Some((run.name.as_str(), node.as_str())),
-            Wants::Waits(_) => None,
-        })
-        .collect();
+    let seen = world.observe(Need::Line).await;
+    let runs = &seen.line.present().unwrap().runs;
+    let held: Vec<_> = runs.iter().filter_map(Contender::held).collect();
+    let mut held: Vec<_> = held.iter().map(|run| (run.name.as_str(), run.node.as_str())).collect();
     held.sort_unstable();
     assert_eq!(
         held,
@@ -105,10 +98,13 @@ async fn only_unfinished_runs_of_others_hold_or_want_a_node() {
             ("perf/strange", "node-5")
         ]
     );
-    let waits = |run: &&Contender| matches!(&run.stand, Wants::Waits(spec) if spec.model.name == "lab/tiny-qwen3");
-    let waiting: Vec<_> = seen.other_runs.present().unwrap().iter().filter(waits).collect();
-    assert_eq!(waiting.len(), 1, "{waiting:?}");
-    assert_eq!(waiting[0].name, "perf/waiting");
+    let waits = |run: &&Contender| {
+        run.wants
+            .as_ref()
+            .is_some_and(|spec| spec.model.name == "lab/tiny-qwen3")
+    };
+    let waiting: Vec<_> = runs.iter().filter(waits).map(|run| run.name.as_str()).collect();
+    assert_eq!(waiting, ["waiting"]);
 }
 
 #[tokio::test]

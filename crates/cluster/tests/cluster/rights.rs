@@ -18,7 +18,7 @@ use crate::world::{NAMESPACE, World};
 const NEEDS: [Need; 12] = [
     Need::Dynamo,
     Need::StorageClasses,
-    Need::OtherRuns,
+    Need::Line,
     Need::Inventory,
     Need::Children,
     Need::Deployment,

@@ -33,14 +33,14 @@ async fn observe(object: &PerfValidation) -> Result<Saved, Error> {
     let settings = Settings::default();
     let run = Run::new(&object, &settings);
     let needs = Needs {
-        parts: BTreeSet::from([Need::Inventory, Need::OtherRuns]),
+        parts: BTreeSet::from([Need::Inventory, Need::Line]),
         ..Needs::default()
     };
     let seen = cluster.observe(&run, &needs).await;
     let unread = |why: Option<&str>| Error::Unreadable(why.unwrap_or_default().to_owned());
     let mut notes = Vec::new();
-    let busy = match seen.other_runs {
-        Seen::Present(runs) => runs.iter().filter_map(Contender::holds).collect(),
+    let busy = match seen.line {
+        Seen::Present(line) => line.runs.iter().filter_map(Contender::held).collect(),
         Seen::Absent => {
             notes.push("PerfValidations are not served here: no node is taken to be a run's".to_owned());
             Vec::new()

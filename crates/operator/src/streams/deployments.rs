@@ -1,13 +1,15 @@
 //! The watch on the `DynamoGraphDeployment`s, which may be installed long after this operator.
 
+use std::future::ready;
 use std::time::Duration;
 
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, ApiResource, DynamicObject, PartialObjectMeta};
+use kube::runtime::WatchStreamExt;
 use kube::runtime::reflector::ObjectRef;
-use kube::runtime::{WatchStreamExt, watcher};
+use kube::runtime::watcher::{Event, watcher};
 use perfval_api::Phase;
 use perfval_cluster::Cluster;
 use perfval_cluster::dynamo::{CRD, KIND};
@@ -15,7 +17,7 @@ use perfval_sizing::Seen;
 use tokio::time::sleep;
 use tracing::{debug, info};
 
-use super::watches::{Watches, without_errors};
+use super::watches::{Watches, config, without_errors};
 use crate::objects::{Guarded, Objects};
 
 const DISCOVERY_RETRY: Duration = Duration::from_secs(2);
@@ -44,13 +46,27 @@ pub(super) fn changes(
 /// Whether the CRD is there, each time that changes: by its uid, as a CRD that was replaced needs a new watch.
 fn served(watches: &Watches) -> impl Stream<Item = bool> + Send + use<> {
     let crds = Api::<PartialObjectMeta<CustomResourceDefinition>>::all(watches.client.clone());
-    let events = watcher::watch_object(crds, CRD).default_backoff();
+    let this = config().fields(&format!("metadata.name={CRD}"));
+    let events = watcher(crds, this).default_backoff();
+    let mut listed: Option<String> = None;
     let mut last: Option<Option<String>> = None;
-    without_errors(watches.metrics.clone(), "CustomResourceDefinition", events).filter_map(move |crd| {
-        let uid = crd.and_then(|crd| crd.metadata.uid);
+    without_errors(watches.metrics.clone(), "CustomResourceDefinition", events).filter_map(move |event| {
+        let uid = match event {
+            Event::Init => {
+                listed = None;
+                return ready(None);
+            }
+            Event::InitApply(crd) => {
+                listed = crd.metadata.uid;
+                return ready(None);
+            }
+            Event::InitDone => listed.take(),
+            Event::Apply(crd) => crd.metadata.uid,
+            Event::Delete(_) => None,
+        };
         let changed = last.as_ref() != Some(&uid);
         last = Some(uid.clone());
-        std::future::ready(changed.then_some(uid.is_some()))
+        ready(changed.then_some(uid.is_some()))
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::{Stream, StreamExt, future};
 use k8s_openapi::NamespaceResourceScope;
@@ -16,6 +17,14 @@ use tracing::{debug, warn};
 
 use crate::metrics::Metrics;
 use crate::objects::Guarded;
+
+/// A watch is asked for anew this often: one that says nothing for longer is dead.
+pub const WATCH: Duration = Duration::from_secs(40);
+
+/// How to watch.
+pub(super) fn config() -> watcher::Config {
+    watcher::Config::default().timeout(u32::try_from(WATCH.as_secs()).unwrap_or(u32::MAX))
+}
 
 /// What every watch of a scope needs.
 #[derive(Clone)]
@@ -57,7 +66,7 @@ impl Watches {
     where
         K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
     {
-        let ours = watcher::Config::default().labels(meta::NAME_LABEL);
+        let ours = config().labels(meta::NAME_LABEL);
         let touched = watcher(api, ours).default_backoff().touched_objects();
         without_errors(self.metrics.clone(), kind, touched).filter_map(|child| future::ready(owner(&child)))
     }

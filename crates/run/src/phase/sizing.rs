@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use perfval_api::{PerfValidationStatus, Phase, PlacementStatus, QueueStatus, Reason, Why, condition};
-use perfval_sizing as sizing;
+use perfval_sizing::Seen;
 use perfval_sizing::Sizing;
 use perfval_verdict::diagnosis::cause::Cause;
 
@@ -96,7 +96,10 @@ fn queued(pass: &mut Pass<'_>, place: &Place) -> Step {
     });
     let why = Why::new(
         Reason::InLine,
-        format!("in the queue behind {}{others}{estimate}: {}", place.behind, place.message),
+        format!(
+            "in the queue behind {}{others}{estimate}: {}",
+            place.behind, place.message
+        ),
     );
     pass.condition(condition::PLACED, false, &why);
     if let Some(run) = &mut pass.status.run {
@@ -163,7 +166,7 @@ fn settle(pass: &mut Pass<'_>, plan: PlacementStatus) -> Step {
         pass.look_again_in(time::until(settled, pass.now));
         return Step::work(Reason::Settling, pass.status.message.clone().unwrap_or_default());
     }
-    let oddities = ODD;
+    let oddities = &pass.seen.oddities;
     if !oddities.is_empty() {
         pass.find(Cause::SuspiciousAllocation.finding(oddities.join("; ")));
     }

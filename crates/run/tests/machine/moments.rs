@@ -1,9 +1,10 @@
 //! Stories taken to the last moment before an arrow.
 
 use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Evaluating, Pending, Sizing, Suspended, WaitingForReady};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use perfval_api::{Phase, meta};
 use perfval_run::observed::ProbeAnswer;
-use perfval_run::queue::{Contender, Position, Wants};
+use perfval_run::queue::{Contender, Hold, Position};
 use perfval_sizing::Seen;
 use serde_json::json;
 
@@ -104,12 +105,20 @@ pub(super) fn busy() -> Story {
     changed(at(Sizing), |s| {
         // Kept for a post-mortem: it does not give its node back by itself.
         s.others = vec![Contender {
-            name: "other/run".into(),
-            position: Position::of(&s.object.metadata, &s.status()),
-            stand: Wants::Holds {
+            namespace: "other".into(),
+            name: "run".into(),
+            position: Position::of(
+                &ObjectMeta {
+                    uid: Some("u-0".into()),
+                    ..s.object.metadata.clone()
+                },
+                &s.status(),
+            ),
+            holds: Some(Hold {
                 node: "n1".into(),
                 at_work: false,
-            },
+            }),
+            wants: None,
         }];
         s.step();
         s.wait(4000);

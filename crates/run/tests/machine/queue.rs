@@ -3,9 +3,10 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use perfval_api::{Phase, Verdict};
-use perfval_run::queue::{Contender, Found, Position, Queue, Wants};
+use perfval_run::queue::{self, Contender, Hold, Line, Position, Turn};
 use perfval_run::{machine, time};
-use perfval_sizing::Sizing;
+use perfval_sizing::inventory::Inventory;
+use perfval_sizing::{Sizing, choose};
 use perfval_testkit::inventory::{Cluster, NodeBuilder, SliceBuilder};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -42,7 +43,14 @@ impl Crowd {
         others
             .filter_map(|(_, other)| {
                 let now = self.stories[number].now;
-                Contender::of(&other.object.metadata, &other.object.spec, &other.status(), now)
+                let at_work = machine::is_at_work(&other.object.spec, &other.status(), now);
+                Contender::of(
+                    &other.object.metadata,
+                    &other.object.spec,
+                    &other.status(),
+                    at_work,
+                    now,
+                )
             })
             .collect()
     }
@@ -114,26 +122,38 @@ fn waiting(uid: &str, ago: i64, spec: Value) -> Contender {
     let mut story = Story::with(spec);
     story.until(Phase::Sizing);
     let metadata = metadata(uid, now() - TimeDelta::seconds(ago));
-    Contender::of(&metadata, &story.object.spec, &story.status(), now()).expect("it waits")
+    Contender::of(&metadata, &story.object.spec, &story.status(), true, now()).expect("it waits")
 }
 
 fn position(uid: &str, ago: i64) -> Position {
     Position::of(&metadata(uid, now() - TimeDelta::seconds(ago)), &Story::new().status())
 }
 
-fn found(own: &Position, others: &[Contender]) -> Found {
-    Queue::at(own, others).choose(&Cluster::of_gpus(4).inventory(), &Story::new().object.spec)
+/// The turn of the last of these runs.
+fn turn_of(uid: &str, runs: Vec<Contender>, inventory: &Inventory) -> Turn {
+    let line = Line { runs, usual: None };
+    let turns = queue::plan(&line, |_, spec, held| choose(inventory, spec, held));
+    let own = turns.into_iter().find(|(run, _)| run.position.uid() == uid);
+    own.expect("it waits").1
+}
+
+fn chosen(turn: &Turn) -> Option<&str> {
+    match turn {
+        Turn::Sized(Sizing::Chosen(plan)) => Some(&plan.node),
+        _ => None,
+    }
 }
 
 #[test]
 fn an_earlier_run_comes_first_only_where_it_could_have_something() {
-    let own = position("b", 10);
-    let first = found(&own, &[waiting("a", 20, json!({}))]);
+    let inventory = Cluster::of_gpus(4).inventory();
+    let own = || waiting("b", 10, json!({}));
+    let first = turn_of("b", vec![waiting("a", 20, json!({})), own()], &inventory);
     assert!(
-        matches!(&first, Found::OthersFirst(who) if who.contains("perf/a")),
+        matches!(&first, Turn::Queued(place) if place.ahead == 1 && place.behind == "perf/a"),
         "{first:?}"
     );
-    for (name, others) in [
+    for (name, other) in [
         ("a later one", waiting("c", 5, json!({}))),
         ("a later one of the same second", waiting("c", 10, json!({}))),
         (
@@ -145,8 +165,8 @@ fn an_earlier_run_comes_first_only_where_it_could_have_something() {
             waiting("a", 20, json!({"placement": {"nodeSelector": {"zone": "z"}}})),
         ),
     ] {
-        let found = found(&own, &[others]);
-        assert!(matches!(found, Found::Sized(Sizing::Chosen(_))), "{name}: {found:?}");
+        let turn = turn_of("b", vec![other, own()], &inventory);
+        assert_eq!(chosen(&turn), Some("n1"), "{name}: {turn:?}");
     }
 }
 
@@ -156,12 +176,68 @@ fn two_nodes_serve_the_first_two() {
         .node(NodeBuilder::named("n2"))
         .slice(SliceBuilder::of("n2").gpus(3))
         .inventory();
-    let others = [waiting("a", 20, json!({}))];
-    let line = Queue::at(&position("b", 10), &others);
-    let own = line.choose(&inventory, &Story::new().object.spec);
+    let runs = vec![waiting("a", 20, json!({})), waiting("b", 10, json!({}))];
+    let turn = turn_of("b", runs, &inventory);
+    assert_eq!(chosen(&turn), Some("n2"), "the larger one goes to the earlier run");
+}
+
+#[test]
+fn equal_wishes_of_a_thousand_runs_are_sized_once() {
+    let inventory = Cluster::of_gpus(4).inventory();
+    let runs = (0..1000).map(|n| waiting(&format!("u{n:04}"), 5, json!({})));
+    let line = Line {
+        runs: runs.collect(),
+        usual: Some(std::time::Duration::from_secs(60)),
+    };
+    let mut sized = 0;
+    let turns = queue::plan(&line, |_, spec, held| {
+        sized += 1;
+        choose(&inventory, spec, held)
+    });
+    assert_eq!(sized, 2, "the one that gets the node, and the first that does not");
+    let Turn::Queued(last) = &turns[999].1 else {
+        panic!("{:?}", turns[999].1)
+    };
+    assert_eq!(
+        (last.ahead, last.behind.as_str(), last.estimate),
+        (
+            999,
+            "perf/u0000, perf/u0001, perf/u0002",
+            Some(std::time::Duration::from_secs(999 * 60))
+        )
+    );
+}
+
+#[test]
+fn a_place_in_the_queue_is_said_again_at_most_once_a_minute_and_far_behind_by_tenths() {
+    let holder = |n: usize| Contender {
+        holds: Some(Hold {
+            node: "n1".into(),
+            at_work: true,
+        }),
+        wants: None,
+        ..waiting(&format!("a{n:03}"), 100, json!({}))
+    };
+    let mut story = Story::new();
+    story.until(Phase::Sizing);
+    story.others = (0..100).map(holder).collect();
+    let said = |story: &mut Story, left: usize, wait: i64| {
+        story.others.truncate(left);
+        story.wait(wait).step();
+        story.status().message.expect("a message")
+    };
+    let first = said(&mut story, 100, 1);
+    assert!(first.contains("(100 runs are ahead)"), "{first}");
+    assert_eq!(said(&mut story, 80, 10), first, "too soon");
+    assert!(said(&mut story, 80, 60).contains("(80 runs are ahead)"));
     assert!(
-        matches!(&own, Found::Sized(Sizing::Chosen(plan)) if plan.node == "n2"),
-        "the larger one goes to the earlier run: {own:?}"
+        said(&mut story, 75, 600).contains("(80 runs are ahead)"),
+        "less than a tenth"
+    );
+    assert!(said(&mut story, 3, 61).contains("(3 runs are ahead)"));
+    assert!(
+        said(&mut story, 2, 61).contains("(2 runs are ahead)"),
+        "near the head every step counts"
     );
 }
 
@@ -188,9 +264,10 @@ fn a_run_on_its_way_keeps_its_turn_for_a_moment_only() {
     let stand = |ago: i64, change: Value| {
         let mut story = Story::with(change);
         story.object.metadata.creation_timestamp = Some(time::to_kubernetes(now() - TimeDelta::seconds(ago)));
-        Contender::of(&story.object.metadata, &story.object.spec, &story.status(), now()).map(|found| found.stand)
+        let found = Contender::of(&story.object.metadata, &story.object.spec, &story.status(), true, now());
+        found.map(|found| found.wants)
     };
-    let waits = Some(Wants::Waits(Box::new(story.object.spec.clone())));
+    let waits = Some(Some(Box::new(story.object.spec.clone())));
     assert_eq!(stand(5, json!({})), waits);
     assert_eq!(stand(15, json!({})), None, "it waits for something else");
     assert_eq!(stand(5, json!({"suspend": true})), None);
@@ -198,7 +275,7 @@ fn a_run_on_its_way_keeps_its_turn_for_a_moment_only() {
     let mut deleted = story.object.metadata.clone();
     deleted.deletion_timestamp = Some(Time(k8s_openapi::jiff::Timestamp::UNIX_EPOCH));
     assert_eq!(
-        Contender::of(&deleted, &story.object.spec, &story.status(), now()),
+        Contender::of(&deleted, &story.object.spec, &story.status(), true, now()),
         None
     );
 }
@@ -232,12 +309,14 @@ fn the_limit_counts_from_the_end_of_the_line() {
     let mut story = Story::with(json!({"timeouts": {"sizing": "60s"}}));
     story.until(Phase::Sizing);
     story.others = vec![Contender {
-        name: "perf/first".into(),
+        namespace: "perf".into(),
+        name: "first".into(),
         position: position("a", 100),
-        stand: Wants::Holds {
+        holds: Some(Hold {
             node: "n1".into(),
             at_work: true,
-        },
+        }),
+        wants: None,
     }];
     story.step();
     assert_eq!(story.reason(), "InLine");

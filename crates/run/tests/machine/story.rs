@@ -195,7 +195,12 @@ impl Story {
     /// What a pass would decide now.
     pub fn decide(&self) -> Decision {
         let run = Run::new(&self.object, &self.settings);
-        machine::decide(&run, &self.observe(&machine::needs(&run).parts), self.now)
+        let seen = if machine::is_queued(&run) {
+            self.turn()
+        } else {
+            self.observe(&machine::needs(&run).parts)
+        };
+        machine::decide(&run, &seen, self.now)
     }
 
     /// Steps until the phase is reached.

@@ -3,9 +3,10 @@
 use chrono::TimeDelta;
 use kube::core::DynamicObject;
 use perfval_run::observed::{Admission, LogRequest, Need, PodLog};
-use perfval_run::{Observed, names};
-use perfval_sizing::Seen;
+use perfval_run::queue::{self, Contender, Line};
+use perfval_run::{Observed, Run, names};
 use perfval_sizing::inventory::Inventory;
+use perfval_sizing::{Seen, choose, warnings};
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder};
 use serde_json::json;
 
@@ -25,7 +26,7 @@ impl Story {
                     let fast = json!({"metadata": {"name": "fast"}, "provisioner": "p"});
                     seen.storage_classes = Seen::Present(vec![serde_json::from_value(fast).expect("well-formed")]);
                 }
-                Need::OtherRuns => seen.other_runs = Seen::Present(self.others.clone()),
+                Need::Line => {}
                 Need::Inventory => seen.inventory = self.inventory(),
                 Need::Children => seen.children = Seen::Present(self.children.clone()),
                 Need::Deployment => seen.deployment = self.deployment(),
@@ -49,6 +50,30 @@ impl Story {
             }
         }
         seen
+    }
+
+    /// What the planner sees for a run of the queue.
+    pub fn turn(&self) -> Observed {
+        let run = Run::new(&self.object, &self.settings);
+        let own = Contender::of(&self.object.metadata, run.spec(), run.status(), true, self.now);
+        let line = Line {
+            runs: self.others.iter().cloned().chain(own).collect(),
+            usual: None,
+        };
+        let inventory = self.inventory();
+        let turn = match &inventory {
+            Seen::Present(inventory) => {
+                let turns = queue::plan(&line, |_, spec, held| choose(inventory, spec, held));
+                let own = turns.into_iter().find(|(of, _)| of.position.uid() == run.uid());
+                own.map_or(Seen::NotAsked, |(_, turn)| Seen::Present(turn))
+            }
+            unread => Seen::Unknown(unread.unknown().unwrap_or_default().to_owned()),
+        };
+        Observed {
+            turn,
+            oddities: inventory.present().map(warnings).unwrap_or_default(),
+            ..Observed::default()
+        }
     }
 
     fn inventory(&self) -> Seen<Inventory> {

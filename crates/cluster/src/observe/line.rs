@@ -1,0 +1,78 @@
+//! The queue as the API server knows it: every run that holds or wants a node.
+
+use chrono::{DateTime, Utc};
+use kube::api::{Api, ListParams};
+use kube::core::{ApiResource, DynamicObject, ResourceExt as _};
+use perfval_api::{PerfValidation, PerfValidationSpec, PerfValidationStatus, Phase, PlacementStatus};
+use perfval_run::machine;
+use perfval_run::queue::{self, Contender, Hold, Line, Position};
+use serde::Deserialize as _;
+
+use crate::Cluster;
+use crate::call::{Read, read};
+
+impl Cluster {
+    /// All runs that hold or want a node, in any namespace.
+    pub(crate) async fn line(&self) -> Read<Line> {
+        let resource = ApiResource::erase::<PerfValidation>(&());
+        // Read loosely: an object that another version of the CRD wrote still holds its node, and must not hide the others.
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+        let now = Utc::now();
+        let mut held = Vec::new();
+        // A thousand objects have megabytes: each page is reduced before the next one is read.
+        let reduce = |object: DynamicObject| {
+            let status =
+                Option::<PerfValidationStatus>::deserialize(&object.data["status"]).map(Option::unwrap_or_default);
+            held.extend(status.as_ref().ok().and_then(queue::held_for));
+            contender(&object, status.ok(), now)
+        };
+        let runs = self
+            .list_reduced(api.resource_url(), ListParams::default(), reduce)
+            .await;
+        let runs = read("list PerfValidations", runs)?;
+        Ok(Line {
+            runs,
+            usual: queue::usual(held),
+        })
+    }
+}
+
+fn contender(object: &DynamicObject, status: Option<PerfValidationStatus>, now: DateTime<Utc>) -> Option<Contender> {
+    let spec = PerfValidationSpec::deserialize(&object.data["spec"]).ok();
+    match (spec, status) {
+        (Some(spec), Some(status)) => {
+            let at_work = machine::is_at_work(&spec, &status, now);
+            Contender::of(&object.metadata, &spec, &status, at_work, now)
+        }
+        // This operator cannot run it, so it is in no queue; it may hold a node all the same.
+        _ => stranger(object),
+    }
+}
+
+/// The node that an object of another version holds. Only what tells that is read; a phase that this version does not
+/// know is not over.
+fn stranger(object: &DynamicObject) -> Option<Contender> {
+    let written = &object.data["status"];
+    let node = written["placement"]["node"].as_str()?.to_owned();
+    let phase = Option::<Phase>::deserialize(&written["phase"]);
+    let known = phase.is_ok();
+    let status = PerfValidationStatus {
+        phase: phase.unwrap_or_default(),
+        placement: Some(PlacementStatus {
+            node: node.clone(),
+            ..PlacementStatus::default()
+        }),
+        conditions: Vec::deserialize(&written["conditions"]).unwrap_or_default(),
+        ..PerfValidationStatus::default()
+    };
+    if known && !perfval_sizing::holds_node(&status) {
+        return None;
+    }
+    Some(Contender {
+        namespace: object.namespace().unwrap_or_default(),
+        name: object.name_any(),
+        position: Position::of(&object.metadata, &status),
+        holds: Some(Hold { node, at_work: false }),
+        wants: None,
+    })
+}

@@ -1,0 +1,104 @@
+//! Objects as our own last write left them, for as long as the watch is behind.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kube::ResourceExt;
+use perfval_api::PerfValidation;
+
+/// A watch may be behind our own last write. A decision on an object from before it could repeat effects of a phase
+/// that is over: nothing would be written then, so the lock on the resourceVersion would not notice. What we wrote is
+/// known, so nobody has to wait for its echo (issue 12, B4).
+#[derive(Default)]
+pub struct OwnWrites(Mutex<HashMap<String, Written>>);
+
+struct Written {
+    /// Versions that our writes replaced, which the watch may still bring.
+    replaced: Vec<String>,
+    newest: Arc<PerfValidation>,
+}
+
+impl OwnWrites {
+    /// We replaced a version by another one.
+    pub fn add(&self, replaced: &PerfValidation, newest: PerfValidation) {
+        let (Some(uid), Some(version)) = (replaced.uid(), replaced.resource_version()) else {
+            return;
+        };
+        let newest = Arc::new(newest);
+        let mut all = self.lock();
+        let written = all.entry(uid).or_insert_with(|| Written {
+            replaced: Vec::new(),
+            newest: newest.clone(),
+        });
+        written.replaced.push(version);
+        written.newest = newest;
+    }
+
+    /// What we wrote after the watched version; `None` if the watch has caught up.
+    pub fn newer(&self, watched: &PerfValidation) -> Option<Arc<PerfValidation>> {
+        let (uid, version) = (watched.uid()?, watched.resource_version()?);
+        let mut all = self.lock();
+        let behind = all.get(&uid).filter(|written| written.replaced.contains(&version));
+        let newest = behind.map(|written| written.newest.clone());
+        if newest.is_none() {
+            all.remove(&uid);
+        }
+        newest
+    }
+
+    /// The object is gone.
+    pub fn forget(&self, object: &impl ResourceExt) {
+        if let Some(uid) = object.uid() {
+            self.lock().remove(&uid);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Written>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn version(uid: &str, version: &str) -> PerfValidation {
+        serde_json::from_value(json!({
+            "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
+            "metadata": {"name": "run", "namespace": "perf", "uid": uid, "resourceVersion": version},
+            "spec": {"model": {"name": "m"}, "workload": {"image": "i:1.4.2"}},
+        }))
+        .expect("well-formed")
+    }
+
+    fn newer(writes: &OwnWrites, uid: &str, watched: &str) -> Option<String> {
+        writes.newer(&version(uid, watched))?.resource_version()
+    }
+
+    #[test]
+    fn our_own_write_counts_until_the_watch_brings_a_newer_version() {
+        let writes = OwnWrites::default();
+        writes.add(&version("a", "7"), version("a", "9"));
+        writes.add(&version("a", "9"), version("a", "10"));
+        for behind in ["7", "9"] {
+            assert_eq!(
+                newer(&writes, "a", behind).as_deref(),
+                Some("10"),
+                "both writes of one pass"
+            );
+        }
+        assert_eq!(newer(&writes, "b", "7"), None, "another object");
+        assert_eq!(newer(&writes, "a", "11"), None);
+        assert!(writes.lock().is_empty(), "nothing is kept once the watch has caught up");
+    }
+
+    #[test]
+    fn an_object_that_is_gone_leaves_nothing() {
+        let writes = OwnWrites::default();
+        writes.add(&version("a", "7"), version("a", "8"));
+        writes.forget(&version("a", "8"));
+        assert!(writes.lock().is_empty());
+    }
+}

@@ -1,0 +1,172 @@
+//! The planner: one task of the leader that gives GPUs to the runs that wait for them.
+//!
+//! One look at the cluster serves the whole queue. It looks only when something may have changed: a run joined the queue,
+//! one of ours gave its node back, a plan has to be confirmed, or a slow poll may show that somebody else gave GPUs back.
+//! A waiting run costs no pass, no lock and no call (100 of them took the API server 1.3 cores before; issue 12).
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use chrono::Utc;
+use futures::{StreamExt, stream};
+use perfval_api::PerfValidation;
+use perfval_run::observed::Observed;
+use perfval_run::queue::{self, Turn};
+use perfval_run::{Decision, Run, machine};
+use perfval_sizing::{Seen, choose, warnings};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use crate::controller::{Context, commit};
+
+/// Several things that change at once are one reason to look.
+const COALESCE: Duration = Duration::from_millis(50);
+/// A look that takes longer is given up: every call in it has its own, shorter limit.
+const LOOK_LIMIT: Duration = Duration::from_mins(2);
+/// Looking may take this part of the time at most: while a thousand runs are created, each would ask for a look.
+const REST: u32 = 9;
+/// Longest rest between two looks that were asked for.
+const LONGEST_REST: Duration = Duration::from_secs(10);
+/// Operators that poll at the same moment would burden the API server together (percent of the pause).
+const JITTER: u64 = 20;
+/// Statuses written at once.
+const WRITERS: usize = 4;
+
+/// Wakes the planner, and remembers for whom it looked last.
+#[derive(Default)]
+pub struct Planner {
+    bell: Notify,
+    known: Mutex<HashSet<(String, String)>>,
+}
+
+impl Planner {
+    /// Something may have changed for those who wait.
+    pub fn wake(&self) {
+        self.bell.notify_one();
+    }
+
+    /// A run of the queue came by: the planner looks if it has not looked for this one yet.
+    pub fn expects(&self, run: &Run<'_>) {
+        let id = (run.uid().to_owned(), run.id());
+        if !self.known.lock().unwrap_or_else(PoisonError::into_inner).contains(&id) {
+            self.wake();
+        }
+    }
+
+    fn looks_for<'a>(&self, runs: impl Iterator<Item = Run<'a>>) {
+        let ids = runs.map(|run| (run.uid().to_owned(), run.id())).collect();
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = ids;
+    }
+}
+
+/// Plans for as long as this process leads.
+pub async fn plan_until(context: Arc<Context>, stop: CancellationToken) {
+    let mut rested = Instant::now();
+    let mut pause: Option<Duration> = None;
+    loop {
+        let due = pause.map(|pause| Instant::now() + jittered(pause));
+        tokio::select! {
+            () = context.planner.bell.notified() => sleep_until(rested.max(Instant::now() + COALESCE)).await,
+            () = at(due) => {}
+            () = stop.cancelled() => return,
+        }
+        let began = Instant::now();
+        pause = look(&context).await;
+        rested = Instant::now() + (began.elapsed() * REST).min(LONGEST_REST);
+    }
+}
+
+async fn at(due: Option<Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Short pauses are exact: a plan is confirmed after two seconds.
+fn jittered(pause: Duration) -> Duration {
+    let percent = u64::from(Utc::now().timestamp_subsec_nanos()) % JITTER;
+    pause + pause * u32::try_from(percent).unwrap_or(0) / 100 * u32::from(pause > Duration::from_secs(5))
+}
+
+/// One look for the whole queue. The answer is when to look again, if anybody still waits.
+async fn look(context: &Context) -> Option<Duration> {
+    let queued: Vec<Arc<PerfValidation>> = context.queued();
+    let runs = || queued.iter().map(|object| Run::new(object, &context.settings));
+    context.planner.looks_for(runs());
+    if queued.is_empty() {
+        return None;
+    }
+    let began = Instant::now();
+    let (mut turns, oddities) = match timeout(LOOK_LIMIT, turns(context)).await {
+        Ok(seen) => seen,
+        Err(_) => (Err(format!("no answer within {} s", LOOK_LIMIT.as_secs())), Vec::new()),
+    };
+    let mut decisions: Vec<(usize, Run<'_>, Decision)> = runs()
+        .filter_map(|run| {
+            let (place, turn) = match &mut turns {
+                Ok(turns) => match turns.remove(run.uid()) {
+                    Some((place, turn)) => (place, Seen::Present(turn)),
+                    // The API server knows more of it than the watch: the next look.
+                    None => return None,
+                },
+                Err(why) => (0, Seen::Unknown(why.clone())),
+            };
+            let seen = Observed {
+                turn,
+                oddities: oddities.clone(),
+                ..Observed::default()
+            };
+            Some((place, run, machine::decide(&run, &seen, Utc::now())))
+        })
+        .collect();
+    decisions.sort_by_key(|(place, ..)| *place);
+    let next = decisions.iter().filter_map(|(_, _, decision)| decision.recheck).min();
+    let changed: Vec<_> = decisions
+        .into_iter()
+        .filter(|(_, run, decision)| run.object.status.as_ref() != Some(&decision.status))
+        .collect();
+    debug!(queued = queued.len(), written = changed.len(), took = ?began.elapsed(), "looked for the queue");
+    stream::iter(changed)
+        .for_each_concurrent(WRITERS, async |(_, run, decision)| {
+            if let Err(error) = Box::pin(commit(&run, context, &decision)).await {
+                warn!(
+                    name = run.name(),
+                    namespace = run.namespace(),
+                    error = &error as &dyn std::error::Error,
+                    "a plan could not be written; trying again"
+                );
+                context.metrics.failed(error.reason());
+                sleep(COALESCE).await;
+                context.planner.wake();
+            }
+        })
+        .await;
+    Some(next.unwrap_or(LONGEST_REST))
+}
+
+type Turns = HashMap<String, (usize, Turn)>;
+
+/// What the queue says to each run, by uid, with its place; and what is odd about the cluster's devices.
+async fn turns(context: &Context) -> (Result<Turns, String>, Vec<String>) {
+    let mut look = context.cluster.look().await;
+    let line = match std::mem::take(&mut look.line) {
+        Seen::Present(line) => line,
+        unread => {
+            return (
+                Err(format!("runs that wait: {}", unread.unknown().unwrap_or("no answer"))),
+                Vec::new(),
+            );
+        }
+    };
+    let turns = queue::plan(&line, |run, spec, held| choose(look.inventory_for(run), spec, held));
+    let turns = turns
+        .into_iter()
+        .enumerate()
+        .map(|(place, (run, turn))| (run.position.uid().to_owned(), (place, turn)))
+        .collect();
+    (Ok(turns), warnings(look.inventory()))
+}
