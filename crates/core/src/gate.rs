@@ -1,6 +1,6 @@
 //! Whether a trial's numbers are good enough.
 
-use perfval_api::{Gate, GateMode, GateOperator, GateResult, GateStatus, Scaling};
+use perfval_api::{ExpectedBy, Gate, GateMode, GateOperator, GateResult, GateStatus, PlacementStatus, Scaling};
 use rust_decimal::{Decimal, RoundingStrategy};
 
 use crate::quantity;
@@ -13,8 +13,21 @@ const FAR: Decimal = Decimal::from_parts(50, 0, 0, true, 0);
 pub struct Share {
     /// GPUs in use.
     pub gpus: i64,
-    /// GPUs of the node.
+    /// GPUs of the node, as far as they count: see [`Share::of`].
     pub node_gpus: i64,
+}
+
+impl Share {
+    /// The share of a plan. A threshold is lowered for GPUs that others use, and not for faulty ones: those are nobody's. Where
+    /// the spec says how many there should be, it is meant for that many: the missing ones fail the run by themselves.
+    pub fn of(plan: &PlacementStatus) -> Self {
+        let by_spec = plan.expected.filter(|expected| expected.by == ExpectedBy::Spec);
+        let healthy = plan.node_gpus - plan.faulty_gpus;
+        Self {
+            gpus: plan.gpus,
+            node_gpus: by_spec.map_or(healthy, |expected| expected.gpus.max(healthy)),
+        }
+    }
 }
 
 /// A threshold after scaling and tolerance, kept as a fraction so that a comparison stays exact.

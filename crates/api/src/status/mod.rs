@@ -10,7 +10,9 @@ pub use results::{
     Finding, GateResult, GateStatus, Metrics, ResultsRef, Severity, TrialOutcome, TrialStatus, WorkerLoad,
 };
 pub use run::{Comparison, HistoryEntry, PassedRun, RunFailure, RunStatus, TimelineEntry, Trigger};
-pub use workload::{DeviceStatus, Environment, PlacementStatus, WorkerStatus, WorkloadStatus};
+pub use workload::{
+    DeviceStatus, Environment, ExpectedBy, ExpectedGpus, PlacementStatus, WorkerStatus, WorkloadStatus,
+};
 
 /// What the operator answers. Everything a restarted operator needs to go on is here.
 ///

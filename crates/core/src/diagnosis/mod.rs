@@ -2,6 +2,7 @@
 
 pub mod cause;
 pub mod log;
+pub mod missing;
 pub mod obstacle;
 pub mod peers;
 pub mod pods;

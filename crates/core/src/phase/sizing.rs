@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use perfval_api::{PerfValidationStatus, Phase, PlacementStatus, Reason};
+use perfval_api::{Finding, PerfValidationStatus, Phase, PlacementStatus, Reason};
 
 use crate::diagnosis::cause::Cause;
+use crate::diagnosis::missing::missing;
 use crate::line::{Found, Line, Turn};
 use crate::pass::{Pass, Step};
 use crate::sizing::{self, Sizing};
@@ -52,7 +53,7 @@ fn place(pass: &mut Pass<'_>) -> Step {
     };
     let line = Line::at(&Turn::of(&pass.run.object.metadata, pass.run.status()), others);
     match line.choose(inventory, pass.run.spec()) {
-        Found::Sized(Sizing::Chosen(plan)) => settle(pass, plan),
+        Found::Sized(Sizing::Chosen(plan)) => settle(pass, *plan),
         Found::Sized(Sizing::Wait { reason, message }) => match line.behind().filter(|_| reason == Reason::NodeBusy) {
             Some(names) => wait(
                 pass,
@@ -129,6 +130,12 @@ fn settle(pass: &mut Pass<'_>, plan: PlacementStatus) -> Step {
     let oddities = pass.seen.inventory.present().map(sizing::warnings).unwrap_or_default();
     if !oddities.is_empty() {
         pass.find(Cause::SuspiciousAllocation.finding(oddities.join("; ")));
+    }
+    // A plan for another node may have been given back before.
+    let of_node = |known: &Finding| known.cause == Cause::GPUsMissing.as_str();
+    pass.status.diagnosis.retain(|known| !of_node(known));
+    if let Some(finding) = missing(&plan) {
+        pass.find(finding);
     }
     let why = Why::new(
         Reason::GpusChosen,

@@ -10,6 +10,7 @@ mod counters;
 mod devices;
 mod dra;
 mod examine;
+mod expected;
 mod given;
 mod namespace;
 mod node;
@@ -24,14 +25,17 @@ mod selector;
 mod separation;
 mod summary;
 mod taints;
+mod taken;
 mod two_ledgers;
 
 use perfval_api::{PlacementStatus, Reason};
 
 pub use busy_devices::warnings;
 pub use choose::{choose, examine, explain};
+pub use expected::source;
 pub use given::{GivenDevice, Unconfirmed, confirm};
-pub use report::{NodeReport, Obstacle, Taken, TakenBy};
+pub use report::{NodeReport, Obstacle};
+pub use taken::{Taken, TakenBy};
 pub use two_ledgers::intruder;
 
 /// `placement.allocation` of a run that asks for GPUs by `ResourceClaim`s.
@@ -43,7 +47,7 @@ pub const DEVICE_PLUGIN: &str = "DevicePlugin";
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sizing {
     /// The plan.
-    Chosen(PlacementStatus),
+    Chosen(Box<PlacementStatus>),
     /// None now; waiting may help.
     Wait {
         /// Why.

@@ -1,6 +1,7 @@
 //! How many GPUs are free: the cases that naive counting gets wrong, one row each, and what holds for every cluster.
 
 mod devices;
+mod expected;
 mod given;
 mod ledgers;
 mod namespaces;
@@ -35,7 +36,7 @@ fn sized(cluster: &Cluster, spec: &PerfValidationSpec) -> Sizing {
 #[track_caller]
 fn chosen(cluster: &Cluster, spec: &PerfValidationSpec) -> PlacementStatus {
     match sized(cluster, spec) {
-        Sizing::Chosen(plan) => plan,
+        Sizing::Chosen(plan) => *plan,
         other => panic!("{other:?}"),
     }
 }

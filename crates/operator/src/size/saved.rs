@@ -3,6 +3,7 @@ use std::path::Path;
 
 use perfval_api::PerfValidation;
 use perfval_core::inventory::{Dump, Saved};
+use perfval_core::{Run, Settings, build};
 use serde_json::Value;
 
 use super::Error;
@@ -19,7 +20,9 @@ pub fn read(path: &Path, object: &PerfValidation) -> Result<Saved, Error> {
         dump.add(document).map_err(told)?;
     }
     let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
-    dump.finish(&object.spec.placement.device_class_name, namespace)
+    let settings = Settings::default();
+    let cache = build::cache_claim_name(&Run::new(object, &settings));
+    dump.finish(&object.spec.placement.device_class_name, namespace, cache.as_deref())
         .map_err(told)
 }
 
