@@ -68,6 +68,18 @@ pub enum ExpectedBy {
     Peers,
 }
 
+impl ExpectedBy {
+    /// Who that is, for messages.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Spec => "placement.expectGPUs",
+            Self::Node => "the node itself",
+            Self::Label => "its label nvidia.com/gpu.count",
+            Self::Peers => "most nodes like it",
+        }
+    }
+}
+
 /// One GPU.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "camelCase")]

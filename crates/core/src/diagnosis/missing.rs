@@ -3,7 +3,6 @@
 use perfval_api::{ExpectedBy, Finding, PlacementStatus};
 
 use super::cause::Cause;
-use crate::sizing;
 
 /// What is missing of the node of a plan, if anything is.
 pub fn missing(plan: &PlacementStatus) -> Option<Finding> {
@@ -13,7 +12,7 @@ pub fn missing(plan: &PlacementStatus) -> Option<Finding> {
         0 => String::new(),
         faulty => format!("; {faulty} unhealthy or tainted"),
     };
-    let source = sizing::source(expected.by);
+    let source = expected.by.in_words();
     let evidence = format!(
         "{node} has {healthy} of {} GPUs expected by {source}{faulty}",
         expected.gpus

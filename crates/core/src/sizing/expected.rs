@@ -17,16 +17,6 @@ const MIG_STRATEGY: &str = "nvidia.com/mig.strategy";
 /// The machine type. Where nobody sets it, all nodes of a product are alike.
 const MACHINE: &str = "node.kubernetes.io/instance-type";
 
-/// Who says how many GPUs there should be, in words.
-pub fn source(by: ExpectedBy) -> &'static str {
-    match by {
-        ExpectedBy::Spec => "placement.expectGPUs",
-        ExpectedBy::Node => "the node itself",
-        ExpectedBy::Label => "its label nvidia.com/gpu.count",
-        ExpectedBy::Peers => "most nodes like it",
-    }
-}
-
 /// What a node should have by the spec, or else by what the node itself says. `shown` are its GPUs; the label is that of all
 /// GPUs of the machine, so it tells nothing where the class holds only some of them.
 pub fn by_itself(spec: Option<i32>, node: &Node, shown: i64, class_holds_all: bool) -> ExpectedGpus {

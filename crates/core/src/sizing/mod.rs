@@ -32,7 +32,6 @@ use perfval_api::{PlacementStatus, Reason};
 
 pub use busy_devices::warnings;
 pub use choose::{choose, examine, explain};
-pub use expected::source;
 pub use given::{GivenDevice, Unconfirmed, confirm};
 pub use report::{NodeReport, Obstacle};
 pub use taken::{Taken, TakenBy};

@@ -3,7 +3,6 @@
 use perfval_api::{ExpectedGpus, PlacementStatus, Reason};
 use serde::Serialize;
 
-use super::expected;
 use super::taken::Taken;
 
 /// One node.
@@ -236,7 +235,7 @@ impl NodeReport {
     fn of_expected(&self) -> String {
         let more = self.expected.filter(|expected| expected.gpus > self.total);
         more.map_or(String::new(), |expected| {
-            format!(", {} expected by {}", expected.gpus, expected::source(expected.by))
+            format!(", {} expected by {}", expected.gpus, expected.by.in_words())
         })
     }
 
