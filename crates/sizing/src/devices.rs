@@ -8,9 +8,9 @@ use serde_json::Value;
 use super::busy_devices::{BusyDevices, names};
 use super::counters::Counters;
 use super::pools::{DeviceId, Pool};
-use super::report::{Taken, TakenBy};
 use super::selector::{NotEvaluable, Selectors};
 use super::taints::device_taint;
+use super::taken::{Taken, TakenBy};
 use crate::inventory::{Attribute, Device, Node};
 
 /// The devices of a class on one node.

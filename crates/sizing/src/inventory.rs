@@ -10,6 +10,7 @@ mod interned;
 mod node;
 mod pod;
 mod slice;
+mod volume;
 
 use k8s_openapi::api::core::v1::{LimitRange, ResourceQuota};
 use k8s_openapi::api::resource::v1::DeviceClass;
@@ -21,6 +22,7 @@ pub use interned::Interned;
 pub use node::Node;
 pub use pod::PodUse;
 pub use slice::{Attribute, Consumption, Counter, Device, Slice, Taint, Target};
+pub use volume::CacheVolume;
 
 use crate::Seen;
 
@@ -41,6 +43,8 @@ pub struct Inventory {
     pub quotas: Seen<Vec<ResourceQuota>>,
     /// `LimitRanges` of the run's namespace.
     pub limit_ranges: Seen<Vec<LimitRange>>,
+    /// The volume of the run's model cache; absent: there is none yet, or every node can reach it.
+    pub cache_volume: Seen<CacheVolume>,
     /// Devices that KAI's scheduler has promised to pods and not yet written into their claims; absent: KAI is not there.
     pub promises: Seen<Vec<ClaimUse>>,
     /// `ResourceClaims` of all namespaces that hold devices.

@@ -1,16 +1,16 @@
 //! What sizing counts. The order is the point: holders are read after devices, so a device that is given out in between is
 //! seen as held and never as free.
 
-use k8s_openapi::api::core::v1::{LimitRange, Node, Pod, ResourceQuota};
+use k8s_openapi::api::core::v1::{LimitRange, Node, PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota};
 use k8s_openapi::api::resource::v1::{ResourceClaim, ResourceSlice};
 use kube::api::{Api, ListParams};
-use perfval_run::Run;
-use perfval_sizing::inventory::{self, ClaimUse, Interned, Inventory, PodUse, Slice};
+use perfval_run::{Run, build};
+use perfval_sizing::inventory::{self, CacheVolume, ClaimUse, Interned, Inventory, PodUse, Slice};
 use perfval_sizing::resource_api::VERSIONS;
 use serde_json::Value;
 
 use crate::Cluster;
-use crate::call::{Read, read, seen};
+use crate::call::{Read, Unread, read, seen};
 use crate::resource_api::Wanted;
 
 /// Versions of device taint rules, the newest first.
@@ -37,9 +37,23 @@ impl Cluster {
                 "list LimitRanges",
                 self.list(&limit_ranges, ListParams::default()).await,
             )),
+            cache_volume: seen(self.cache_volume(run).await),
             promises: seen(self.bind_requests(interned).await),
             claims: seen(self.claims(interned).await),
         }
+    }
+
+    /// Absent where every node reaches the model cache: without one, before it is bound, or on storage of all nodes.
+    async fn cache_volume(&self, run: &Run<'_>) -> Read<CacheVolume> {
+        let name = build::cache_claim_name(run).ok_or(Unread::Absent)?;
+        let claims: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), run.namespace());
+        let call = format!("get PersistentVolumeClaim {}/{name}", run.namespace());
+        let claim = read(&call, self.bounded(claims.get(&name)).await)?;
+        let bound_to = CacheVolume::name_for(&claim).ok_or(Unread::Absent)?;
+        let volumes: Api<PersistentVolume> = Api::all(self.client.clone());
+        let call = format!("get PersistentVolume {bound_to}");
+        let volume = read(&call, self.bounded(volumes.get(bound_to)).await)?;
+        CacheVolume::read(&claim, &volume).ok_or(Unread::Absent)
     }
 
     async fn slices(&self, interned: &mut Interned) -> Read<Vec<Slice>> {

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use perfval_api::{PerfValidationStatus, Phase, PlacementStatus, Reason, Why, condition};
+use perfval_api::{Finding, PerfValidationStatus, Phase, PlacementStatus, Reason, Why, condition};
 use perfval_sizing as sizing;
 use perfval_sizing::Sizing;
 use perfval_verdict::diagnosis::cause::Cause;
+use perfval_verdict::diagnosis::missing::missing;
 
 use crate::pass::{Pass, Step};
 use crate::queue::{Found, Position, Queue};
@@ -53,7 +54,7 @@ fn place(pass: &mut Pass<'_>) -> Step {
     };
     let line = Queue::at(&Position::of(&pass.run.object.metadata, pass.run.status()), others);
     match line.choose(inventory, pass.run.spec()) {
-        Found::Sized(Sizing::Chosen(plan)) => settle(pass, plan),
+        Found::Sized(Sizing::Chosen(plan)) => settle(pass, *plan),
         Found::Sized(Sizing::Wait { reason, message }) => match line.behind().filter(|_| reason == Reason::NodeBusy) {
             Some(names) => wait(
                 pass,
@@ -130,6 +131,12 @@ fn settle(pass: &mut Pass<'_>, plan: PlacementStatus) -> Step {
     let oddities = pass.seen.inventory.present().map(sizing::warnings).unwrap_or_default();
     if !oddities.is_empty() {
         pass.find(Cause::SuspiciousAllocation.finding(oddities.join("; ")));
+    }
+    // A plan for another node may have been given back before.
+    let of_node = |known: &Finding| known.cause == Cause::GPUsMissing.as_str();
+    pass.status.diagnosis.retain(|known| !of_node(known));
+    if let Some(finding) = missing(&plan) {
+        pass.find(finding);
     }
     let why = Why::new(
         Reason::GpusChosen,
