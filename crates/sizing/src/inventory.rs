@@ -9,6 +9,7 @@ mod dump;
 mod interned;
 mod node;
 mod pod;
+pub mod protobuf;
 mod slice;
 
 use k8s_openapi::api::core::v1::{LimitRange, ResourceQuota};
@@ -24,7 +25,7 @@ pub use slice::{Attribute, Consumption, Counter, Device, Slice, Taint, Target};
 
 use crate::Seen;
 
-/// What sizing counts, read in this order; claims last, so that holders are never older than devices.
+/// What sizing counts. Holders are never older than devices: pods and promises are read after all before them, claims last.
 #[derive(Clone, Debug, Default)]
 pub struct Inventory {
     /// Our `DeviceClass`; absent: "no DRA here" or "half installed".
