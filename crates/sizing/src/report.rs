@@ -1,6 +1,5 @@
 //! What sizing found on one node: data for scripts, words for people.
 
-use std::collections::BTreeSet;
 use std::fmt;
 
 use perfval_api::{PlacementStatus, Reason};
@@ -265,7 +264,9 @@ impl TakenBy {
 impl Taken {
     /// GPUs that somebody has, or something stands against.
     pub fn by<'a>(why: TakenBy, gpus: i64, holders: impl IntoIterator<Item = &'a str>) -> Self {
-        let holders: BTreeSet<&str> = holders.into_iter().collect();
+        let mut holders: Vec<&str> = holders.into_iter().collect();
+        holders.sort_unstable();
+        holders.dedup();
         Self {
             why,
             gpus,
