@@ -78,12 +78,14 @@ impl Cluster {
         reduce: &mut impl FnMut(K) -> Option<T>,
     ) -> Result<Vec<T>, Failure> {
         let mut params = params.limit(PAGE);
-        let mut all = Vec::new();
+        let (mut all, mut buffer) = (Vec::new(), Vec::new());
         loop {
             let request = Request::new(url)
                 .list(&params)
                 .map_err(|error| Failure::Call(kube::Error::BuildRequest(error)))?;
-            let page = self.bounded(Answer::to(&self.client, request, F::ACCEPT)).await?;
+            let page = self
+                .bounded(Answer::to(&self.client, request, F::ACCEPT, &mut buffer))
+                .await?;
             let next = F::read(&page, |object| all.extend(reduce(object))).map_err(Failure::Call)?;
             match next {
                 Some(token) => params = params.continue_token(&token),

@@ -3,7 +3,9 @@
 use std::fmt::Debug;
 
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use http_body_util::BodyExt as _;
 use kube::Client;
+use kube::client::Body;
 use kube::core::{ObjectList, Status};
 use perfval_sizing::inventory::protobuf;
 use serde::de::{DeserializeOwned, Error as _};
@@ -14,7 +16,7 @@ pub(crate) trait Form<K>: Copy {
     const ACCEPT: HeaderValue;
 
     /// Reads a page, object by object; gives the token of the next page.
-    fn read(answer: &Answer, each: impl FnMut(K)) -> kube::Result<Option<String>>;
+    fn read(answer: &Answer<'_>, each: impl FnMut(K)) -> kube::Result<Option<String>>;
 }
 
 /// JSON, which every kind has.
@@ -28,8 +30,8 @@ pub(crate) struct Protobuf;
 impl<K: Clone + DeserializeOwned + Debug> Form<K> for Json {
     const ACCEPT: HeaderValue = HeaderValue::from_static("application/json");
 
-    fn read(answer: &Answer, each: impl FnMut(K)) -> kube::Result<Option<String>> {
-        let page: ObjectList<K> = serde_json::from_slice(&answer.body).map_err(kube::Error::SerdeError)?;
+    fn read(answer: &Answer<'_>, each: impl FnMut(K)) -> kube::Result<Option<String>> {
+        let page: ObjectList<K> = serde_json::from_slice(answer.body).map_err(kube::Error::SerdeError)?;
         page.items.into_iter().for_each(each);
         Ok(page.metadata.continue_.filter(|token| !token.is_empty()))
     }
@@ -38,9 +40,9 @@ impl<K: Clone + DeserializeOwned + Debug> Form<K> for Json {
 impl<K: Clone + DeserializeOwned + Debug + protobuf::Message> Form<K> for Protobuf {
     const ACCEPT: HeaderValue = HeaderValue::from_static("application/vnd.kubernetes.protobuf, application/json");
 
-    fn read(answer: &Answer, each: impl FnMut(K)) -> kube::Result<Option<String>> {
+    fn read(answer: &Answer<'_>, each: impl FnMut(K)) -> kube::Result<Option<String>> {
         if answer.is_protobuf {
-            protobuf::page(&answer.body, each).map_err(malformed)
+            protobuf::page(answer.body, each).map_err(malformed)
         } else {
             Json::read(answer, each)
         }
@@ -48,27 +50,36 @@ impl<K: Clone + DeserializeOwned + Debug + protobuf::Message> Form<K> for Protob
 }
 
 /// An answer as it came.
-pub(crate) struct Answer {
+pub(crate) struct Answer<'b> {
     is_protobuf: bool,
-    body: Vec<u8>,
+    body: &'b [u8],
 }
 
-impl Answer {
-    /// Asks for a page. A refusal is an error, in whichever form it comes.
+impl<'b> Answer<'b> {
+    /// Asks for a page and reads it into a buffer, which all pages of a list share: with a new one for each, clearing fresh
+    /// memory took 60 % of the CPU. A refusal is an error, in whichever form it comes.
     pub(crate) async fn to(
         client: &Client,
         mut request: http::Request<Vec<u8>>,
         accept: HeaderValue,
+        buffer: &'b mut Vec<u8>,
     ) -> kube::Result<Self> {
         request.headers_mut().insert(ACCEPT, accept);
-        let response = client.send(request.map(kube::client::Body::from)).await?;
+        let response = client.send(request.map(Body::from)).await?;
         let code = response.status();
-        let is_protobuf = response
-            .headers()
-            .get(CONTENT_TYPE)
-            .is_some_and(|form| form.as_bytes().starts_with(protobuf::MEDIA_TYPE.as_bytes()));
-        let body = response.into_body().collect_bytes().await?.into();
-        let answer = Self { is_protobuf, body };
+        let form = response.headers().get(CONTENT_TYPE);
+        let is_protobuf = form.is_some_and(|form| form.as_bytes().starts_with(protobuf::MEDIA_TYPE.as_bytes()));
+        let mut body = response.into_body();
+        buffer.clear();
+        while let Some(frame) = body.frame().await {
+            if let Some(bytes) = frame?.data_ref() {
+                buffer.extend_from_slice(bytes);
+            }
+        }
+        let answer = Self {
+            is_protobuf,
+            body: buffer,
+        };
         if code.is_success() {
             return Ok(answer);
         }
@@ -77,13 +88,13 @@ impl Answer {
 
     fn refusal(&self, code: u16) -> Status {
         let told = if self.is_protobuf {
-            protobuf::status(&self.body).ok()
+            protobuf::status(self.body).ok()
         } else {
-            serde_json::from_slice(&self.body).ok()
+            serde_json::from_slice(self.body).ok()
         };
         // Of a proxy, or of a group that is not served: any text.
         told.unwrap_or_else(|| {
-            let text = String::from_utf8_lossy(&self.body);
+            let text = String::from_utf8_lossy(self.body);
             Status::failure(text.trim(), "Failed to parse error data").with_code(code)
         })
     }
