@@ -8,6 +8,7 @@ mod call;
 mod error;
 mod events;
 mod observe;
+mod page;
 mod probe;
 mod rbac;
 mod record;

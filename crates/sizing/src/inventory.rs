@@ -9,6 +9,7 @@ mod dump;
 mod interned;
 mod node;
 mod pod;
+pub mod protobuf;
 mod slice;
 mod volume;
 
@@ -26,7 +27,7 @@ pub use volume::CacheVolume;
 
 use crate::Seen;
 
-/// What sizing counts, read in this order; claims last, so that holders are never older than devices.
+/// What sizing counts. Holders are never older than devices: pods and promises are read after all before them, claims last.
 #[derive(Clone, Debug, Default)]
 pub struct Inventory {
     /// Our `DeviceClass`; absent: "no DRA here" or "half installed".

@@ -1,6 +1,5 @@
 //! GPUs that no worker can get, and why.
 
-use std::collections::BTreeSet;
 use std::fmt;
 
 use rust_decimal::prelude::Zero;
@@ -69,7 +68,9 @@ impl TakenBy {
 impl Taken {
     /// GPUs that somebody has, or something stands against.
     pub fn by<'a>(why: TakenBy, gpus: i64, holders: impl IntoIterator<Item = &'a str>) -> Self {
-        let holders: BTreeSet<&str> = holders.into_iter().collect();
+        let mut holders: Vec<&str> = holders.into_iter().collect();
+        holders.sort_unstable();
+        holders.dedup();
         Self {
             why,
             gpus,

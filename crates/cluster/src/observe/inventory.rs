@@ -1,5 +1,5 @@
 //! What sizing counts. The order is the point: holders are read after devices, so a device that is given out in between is
-//! seen as held and never as free.
+//! seen as held and never as free. What depends on nothing is read at once.
 
 use k8s_openapi::api::core::v1::{LimitRange, Node, PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota};
 use k8s_openapi::api::resource::v1::{ResourceClaim, ResourceSlice};
@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::Cluster;
 use crate::call::{Read, Unread, read, seen};
+use crate::page::{Json, Protobuf};
 use crate::resource_api::Wanted;
 
 /// Versions of device taint rules, the newest first.
@@ -21,25 +22,29 @@ impl Cluster {
         let class = run.spec().placement.device_class_name.as_str();
         let quotas: Api<ResourceQuota> = Api::namespaced(self.client.clone(), run.namespace());
         let limit_ranges: Api<LimitRange> = Api::namespaced(self.client.clone(), run.namespace());
-        let interned = &mut Interned::default();
-        // A struct's fields are evaluated in the order in which they are written here.
+        let (device_class, slices, taint_rules, nodes, quotas, limit_ranges, cache_volume) = futures::join!(
+            self.device_class(class),
+            self.slices(),
+            self.taint_rules(),
+            self.nodes(),
+            self.list(&quotas, ListParams::default()),
+            self.list(&limit_ranges, ListParams::default()),
+            self.cache_volume(run),
+        );
+        // A pod may say that a claim serves it: the claim must not be older.
+        let (pods, promises) = futures::join!(self.pods_of_nodes(), self.bind_requests());
+        let claims = self.claims().await;
         Inventory {
-            device_class: seen(self.device_class(class).await),
-            slices: seen(self.slices(interned).await),
-            taint_rules: seen(self.taint_rules().await),
-            nodes: seen(self.nodes(interned).await),
-            pods: seen(self.pods_of_nodes(interned).await),
-            quotas: seen(read(
-                "list ResourceQuotas",
-                self.list(&quotas, ListParams::default()).await,
-            )),
-            limit_ranges: seen(read(
-                "list LimitRanges",
-                self.list(&limit_ranges, ListParams::default()).await,
-            )),
-            cache_volume: seen(self.cache_volume(run).await),
-            promises: seen(self.bind_requests(interned).await),
-            claims: seen(self.claims(interned).await),
+            device_class: seen(device_class),
+            slices: seen(slices),
+            taint_rules: seen(taint_rules),
+            nodes: seen(nodes),
+            pods: seen(pods),
+            quotas: seen(read("list ResourceQuotas", quotas)),
+            limit_ranges: seen(read("list LimitRanges", limit_ranges)),
+            cache_volume: seen(cache_volume),
+            promises: seen(promises),
+            claims: seen(claims),
         }
     }
 
@@ -56,7 +61,7 @@ impl Cluster {
         CacheVolume::read(&claim, &volume).ok_or(Unread::Absent)
     }
 
-    async fn slices(&self, interned: &mut Interned) -> Read<Vec<Slice>> {
+    async fn slices(&self) -> Read<Vec<Slice>> {
         let wanted = Wanted {
             call: "list ResourceSlices",
             versions: &VERSIONS,
@@ -64,8 +69,9 @@ impl Cluster {
             namespace: None,
             params: ListParams::default(),
         };
+        let interned = &mut Interned::default();
         let reduce = |slice: ResourceSlice| Some(Slice::read(&slice, interned));
-        self.list_served(wanted, reduce).await
+        self.list_served(Protobuf, wanted, reduce).await
     }
 
     /// Raw, because three versions are served in the field; absent if none of them is.
@@ -77,30 +83,32 @@ impl Cluster {
             namespace: None,
             params: ListParams::default(),
         };
-        self.list_served(wanted, Some).await
+        self.list_served(Json, wanted, Some).await
     }
 
-    async fn nodes(&self, interned: &mut Interned) -> Read<Vec<inventory::Node>> {
+    async fn nodes(&self) -> Read<Vec<inventory::Node>> {
         let api: Api<Node> = Api::all(self.client.clone());
+        let interned = &mut Interned::default();
         let reduce = |node: Node| Some(inventory::Node::read(&node, interned));
         read(
             "list Nodes",
-            self.list_reduced(api.resource_url(), ListParams::default(), reduce)
+            self.list_reduced(Protobuf, api.resource_url(), ListParams::default(), reduce)
                 .await,
         )
     }
 
-    async fn pods_of_nodes(&self, interned: &mut Interned) -> Read<Vec<PodUse>> {
+    async fn pods_of_nodes(&self) -> Read<Vec<PodUse>> {
         let api: Api<Pod> = Api::all(self.client.clone());
         let running = ListParams::default().fields("status.phase!=Succeeded,status.phase!=Failed");
+        let interned = &mut Interned::default();
         let reduce = |pod: Pod| PodUse::read(&pod, interned);
         read(
             "list Pods",
-            self.list_reduced(api.resource_url(), running, reduce).await,
+            self.list_reduced(Protobuf, api.resource_url(), running, reduce).await,
         )
     }
 
-    async fn claims(&self, interned: &mut Interned) -> Read<Vec<ClaimUse>> {
+    async fn claims(&self) -> Read<Vec<ClaimUse>> {
         let wanted = Wanted {
             call: "list ResourceClaims",
             versions: &VERSIONS,
@@ -108,7 +116,8 @@ impl Cluster {
             namespace: None,
             params: ListParams::default(),
         };
+        let interned = &mut Interned::default();
         let reduce = |claim: ResourceClaim| ClaimUse::read(&claim, interned);
-        self.list_served(wanted, reduce).await
+        self.list_served(Protobuf, wanted, reduce).await
     }
 }
