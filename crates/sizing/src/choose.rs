@@ -52,17 +52,17 @@ pub fn explain(inventory: &Inventory, spec: &PerfValidationSpec, busy: &[OtherRu
 }
 
 /// What a node should have, where it has fewer healthy GPUs. What the spec says, nobody else overrules.
-fn expected_by_anyone<'a>(
-    world: &World<'_>,
-    node: &Node,
+fn expected_by_anyone<'n>(
+    world: &World<'n>,
+    node: &'n Node,
     report: &NodeReport,
-    all: impl Iterator<Item = (&'a Node, &'a NodeReport)> + Clone,
+    all: impl Iterator<Item = (&'n Node, &'n NodeReport)> + Clone,
 ) -> Option<ExpectedGpus> {
     if world.spec.placement.expect_gpus.is_some() {
         return report.expected;
     }
     let known = report.expected.map_or(report.total, |expected| expected.gpus);
-    expected::by_peers(world, node, known, all).or(report.expected)
+    expected::by_peers(node, known, all, |of| world.product(of)).or(report.expected)
 }
 
 /// What one node has for a run of this spec; nothing of a cluster that could not be read.

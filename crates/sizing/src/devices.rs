@@ -83,7 +83,7 @@ pub fn first_fit<'a>(
     // Once a worker would wait for such a device, nobody can say what the next one gets.
     let mut behind_late_one = false;
     for pool in pools {
-        let mut counters = Counters::of(pool);
+        let mut counters = Counters::of(pool.slices());
         let busy_here = busy.of_pool(pool.driver, pool.name);
         pool.devices()
             .filter(|(id, device)| !device.consumes.is_empty() && busy_here.contains(id.device))

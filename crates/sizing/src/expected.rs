@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use perfval_api::{ExpectedBy, ExpectedGpus};
 
-use super::examine::World;
 use super::report::NodeReport;
 use crate::inventory::Node;
 
@@ -39,21 +38,18 @@ pub fn by_itself(spec: Option<i32>, node: &Node, shown: i64, class_holds_all: bo
 }
 
 /// What most other nodes of the same product and machine type show, if that is more than `known` and at least two do.
-pub fn by_peers<'a>(
-    world: &World<'_>,
-    node: &Node,
+pub fn by_peers<'n>(
+    node: &'n Node,
     known: i64,
-    all: impl Iterator<Item = (&'a Node, &'a NodeReport)> + Clone,
+    all: impl Iterator<Item = (&'n Node, &'n NodeReport)> + Clone,
+    product: impl Fn(&'n Node) -> Option<&'n str>,
 ) -> Option<ExpectedGpus> {
     // In most clusters nobody shows more, and nothing has to be compared.
     all.clone().find(|(_, report)| report.total > known)?;
     let machine = node.label(MACHINE);
-    let product = world.product(node)?;
-    let alike = |(other, report): &(&Node, &NodeReport)| {
-        report.total > 0
-            && other.name != node.name
-            && other.label(MACHINE) == machine
-            && world.product(other) == Some(product)
+    let wanted = product(node)?;
+    let alike = |(other, report): &(&'n Node, &NodeReport)| {
+        report.total > 0 && other.name != node.name && other.label(MACHINE) == machine && product(other) == Some(wanted)
     };
     let mut shown: BTreeMap<i64, usize> = BTreeMap::new();
     for (_, report) in all.filter(alike) {

@@ -11,6 +11,7 @@ mod node;
 mod pod;
 pub mod protobuf;
 mod slice;
+mod texts;
 mod volume;
 
 use k8s_openapi::api::core::v1::{LimitRange, ResourceQuota};
@@ -23,11 +24,12 @@ pub use interned::Interned;
 pub use node::Node;
 pub use pod::PodUse;
 pub use slice::{Attribute, Consumption, Counter, Device, Slice, Taint, Target};
+pub use texts::Texts;
 pub use volume::CacheVolume;
 
 use crate::Seen;
 
-/// What sizing counts. Holders are never older than devices: pods and promises are read after all before them, claims last.
+/// What sizing counts. Holders are never older than devices: pods and promises are read after all else, claims last.
 #[derive(Clone, Debug, Default)]
 pub struct Inventory {
     /// Our `DeviceClass`; absent: "no DRA here" or "half installed".

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::node_selector;
+use super::{counters, node_selector};
 use crate::inventory::{Device, Node, Slice, Target};
 
 /// A device of any driver.
@@ -156,7 +156,7 @@ impl<'a> Pool<'a> {
     }
 
     /// The slices in force.
-    pub fn slices(&self) -> impl Iterator<Item = &'a Slice> {
+    pub fn slices(&self) -> impl Iterator<Item = &'a Slice> + Clone {
         self.newest.iter().copied()
     }
 
@@ -187,7 +187,7 @@ impl<'a> Pool<'a> {
         let mut selectors = targets.filter_map(|target| target.node_selector.as_deref());
         selectors
             .find_map(node_selector::fault)
-            .or_else(|| super::counters::fault(self))
+            .or_else(|| counters::fault(self.slices()))
     }
 }
 
