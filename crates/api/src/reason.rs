@@ -38,6 +38,9 @@ reasons! {
     RequestErrors,
     /// One worker was much slower than its peers, although the deployment as a whole met its gates: check its GPU.
     WorkerStall,
+    /// The node has fewer healthy GPUs than `placement.expectGPUs` asks for, although those that it has met the gates: see what
+    /// became of the others.
+    GPUsMissing,
     // ── verdict Inconclusive ──
     /// Trials passed and missed, and `trials.max` was reached before the rule could decide.
     TrialsDisagree,

@@ -14,7 +14,9 @@ pub use results::{
 };
 pub use run::{Comparison, HistoryEntry, PassedRun, QueueStatus, RunFailure, RunStatus, TimelineEntry, Trigger};
 pub use verdict::Verdict;
-pub use workload::{DeviceStatus, Environment, PlacementStatus, WorkerStatus, WorkloadStatus};
+pub use workload::{
+    DeviceStatus, Environment, ExpectedBy, ExpectedGpus, PlacementStatus, WorkerStatus, WorkloadStatus,
+};
 
 /// What the operator answers. Everything a restarted operator needs to go on is here.
 ///

@@ -5,10 +5,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use kube::api::{Api, ListParams};
-use kube::core::{ObjectList, Request, Resource};
+use kube::core::{Request, Resource};
 use perfval_sizing::Seen;
 use serde::de::DeserializeOwned;
 
+use crate::page::{Answer, Form, Json};
 use crate::{Cluster, Failure};
 
 /// How long a call may take. The default client retries 429, 503 and 504 for minutes and has no read timeout.
@@ -44,7 +45,7 @@ impl Cluster {
     where
         K: Resource + Clone + DeserializeOwned + Debug,
     {
-        self.list_reduced(api.resource_url(), params, |mut object: K| {
+        self.list_reduced(Json, api.resource_url(), params, |mut object: K| {
             // Half of an object's bytes, and nobody reads them.
             object.meta_mut().managed_fields = None;
             Some(object)
@@ -53,42 +54,40 @@ impl Cluster {
     }
 
     /// A consistent list of which only a part is kept: every page is reduced before the next one is read.
-    pub(crate) async fn list_reduced<K, T>(
+    pub(crate) async fn list_reduced<K, T, F: Form<K>>(
         &self,
+        form: F,
         url: &str,
         params: ListParams,
         mut reduce: impl FnMut(K) -> Option<T>,
-    ) -> Result<Vec<T>, Failure>
-    where
-        K: Clone + DeserializeOwned + Debug,
-    {
+    ) -> Result<Vec<T>, Failure> {
         let mut restarts = 0;
         loop {
-            match self.pages(url, params.clone(), &mut reduce).await {
+            match self.pages(form, url, params.clone(), &mut reduce).await {
                 Err(expired) if expired.code() == Some(410) && restarts < RESTARTS => restarts += 1,
                 done => return done,
             }
         }
     }
 
-    async fn pages<K, T>(
+    async fn pages<K, T, F: Form<K>>(
         &self,
+        _: F,
         url: &str,
         params: ListParams,
         reduce: &mut impl FnMut(K) -> Option<T>,
-    ) -> Result<Vec<T>, Failure>
-    where
-        K: Clone + DeserializeOwned + Debug,
-    {
+    ) -> Result<Vec<T>, Failure> {
         let mut params = params.limit(PAGE);
-        let mut all = Vec::new();
+        let (mut all, mut buffer) = (Vec::new(), Vec::new());
         loop {
             let request = Request::new(url)
                 .list(&params)
                 .map_err(|error| Failure::Call(kube::Error::BuildRequest(error)))?;
-            let page: ObjectList<K> = self.bounded(self.client.request(request)).await?;
-            all.extend(page.items.into_iter().filter_map(&mut *reduce));
-            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            let page = self
+                .bounded(Answer::to(&self.client, request, F::ACCEPT, &mut buffer))
+                .await?;
+            let next = F::read(&page, |object| all.extend(reduce(object))).map_err(Failure::Call)?;
+            match next {
                 Some(token) => params = params.continue_token(&token),
                 None => return Ok(all),
             }

@@ -9,6 +9,7 @@ mod error;
 mod events;
 mod look;
 mod observe;
+mod page;
 mod probe;
 mod rbac;
 mod record;

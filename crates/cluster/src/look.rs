@@ -1,15 +1,16 @@
 //! One look at the cluster for the whole queue: what sizing counts is read once, what depends on the run once for each
 //! kind of wish.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::{LimitRange, ResourceQuota};
 use k8s_openapi::api::resource::v1::DeviceClass;
 use perfval_api::PerfValidationSpec;
+use perfval_run::build;
 use perfval_run::queue::{Contender, Line};
 use perfval_sizing::Seen;
-use perfval_sizing::inventory::Inventory;
+use perfval_sizing::inventory::{CacheVolume, Inventory};
 
 use crate::Cluster;
 use crate::call::seen;
@@ -20,6 +21,8 @@ pub struct Look {
     pub line: Seen<Line>,
     inventory: Inventory,
     of_runs: BTreeMap<Wish, OfRun>,
+    /// Volumes of model caches, by namespace and claim; read for the runs that are about to get a node.
+    volumes: BTreeMap<(String, String), Seen<CacheVolume>>,
 }
 
 /// What decides what is read for one run alone.
@@ -68,13 +71,35 @@ impl Look {
         if let Some(of_run) = Wish::of_contender(run).and_then(|wish| self.of_runs.get(&wish)) {
             of_run.put_into(&mut self.inventory);
         }
+        let volume = cache_of(run).and_then(|claim| self.volumes.get(&claim));
+        self.inventory.cache_volume = volume.cloned().unwrap_or(Seen::Absent);
         &self.inventory
+    }
+
+    /// Reads where the model caches of some runs are. Whether any of them was not known before: then the plan has to be
+    /// made again. A thousand runs that wait cost no read.
+    pub async fn locate_caches(&mut self, cluster: &Cluster, runs: impl Iterator<Item = &Contender>) -> bool {
+        let unread: BTreeSet<_> = runs
+            .filter_map(cache_of)
+            .filter(|claim| !self.volumes.contains_key(claim))
+            .collect();
+        for (namespace, claim) in &unread {
+            let volume = cluster.cache_volume(namespace, Some(claim)).await;
+            self.volumes.insert((namespace.clone(), claim.clone()), volume);
+        }
+        !unread.is_empty()
     }
 
     /// What sizing counts, whatever run it is for.
     pub fn inventory(&self) -> &Inventory {
         &self.inventory
     }
+}
+
+/// Namespace and name of the volume claim with a run's model cache.
+fn cache_of(run: &Contender) -> Option<(String, String)> {
+    let claim = build::cache_claim_name(&run.name, run.wants.as_ref()?)?;
+    Some((run.namespace.clone(), claim))
 }
 
 impl Cluster {
@@ -91,6 +116,7 @@ impl Cluster {
                 line,
                 inventory: Inventory::default(),
                 of_runs: BTreeMap::new(),
+                volumes: BTreeMap::new(),
             };
         };
         // Holders are read last, after everything that may make a device free.
@@ -98,7 +124,7 @@ impl Cluster {
             .into_iter()
             .map(async |wish| (wish.clone(), self.of_run(&wish).await));
         let mut of_runs: BTreeMap<Wish, OfRun> = join_all(others).await.into_iter().collect();
-        let inventory = self.inventory(&first).await;
+        let inventory = self.inventory(&first, None).await;
         of_runs.insert(
             first,
             OfRun {

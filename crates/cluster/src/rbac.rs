@@ -113,6 +113,12 @@ pub const PERMISSIONS: &[Permission] = &[
         &["list"],
         "sizing: devices that KAI's scheduler has promised",
     ),
+    in_cluster(
+        "",
+        "persistentvolumes",
+        &["get"],
+        "sizing: which nodes reach the model cache",
+    ),
     in_namespace("", "resourcequotas", &["list"], "sizing: what the namespace allows"),
     in_namespace("", "limitranges", &["list"], "sizing: what the namespace allows"),
     in_namespace("perfvalidation.dev", "perfvalidations", &["patch"], "finalizer"),
@@ -166,7 +172,12 @@ pub const PERMISSIONS: &[Permission] = &[
     in_namespace("batch", "jobs", &["get"], "end of a trial; ownership of a namesake"),
     in_namespace("batch", "jobs", &["list", "delete"], "cleanup"),
     in_namespace("", "persistentvolumeclaims", &["create"], "model cache"),
-    in_namespace("", "persistentvolumeclaims", &["get"], "ownership of a namesake"),
+    in_namespace(
+        "",
+        "persistentvolumeclaims",
+        &["get"],
+        "sizing: which nodes reach the model cache; ownership of a namesake",
+    ),
     in_namespace(
         "",
         "pods/log",

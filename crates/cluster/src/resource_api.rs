@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 
 use crate::Cluster;
 use crate::call::{Read, Unread, read};
+use crate::page::{Form, Json};
 
 /// A list to be read.
 pub(crate) struct Wanted<'a> {
@@ -27,9 +28,11 @@ pub(crate) struct Wanted<'a> {
 }
 
 impl Cluster {
-    /// A consistent list of which only a part is kept; absent if no version of the kind is served.
-    pub(crate) async fn list_served<K, T>(
+    /// A consistent list of which only a part is kept; absent if no version of the kind is served. Older versions are read
+    /// as JSON, whose shapes can be told apart.
+    pub(crate) async fn list_served<K, T, F: Form<K>>(
         &self,
+        newest: F,
         wanted: Wanted<'_>,
         mut reduce: impl FnMut(K) -> Option<T>,
     ) -> Read<Vec<T>>
@@ -40,9 +43,10 @@ impl Cluster {
             let url = self.url(version, wanted.plural, wanted.namespace);
             let params = wanted.params.clone();
             let list = if version == NEWEST {
-                self.list_reduced(&url, params, &mut reduce).await
+                self.list_reduced(newest, &url, params, &mut reduce).await
             } else {
-                self.list_reduced(&url, params, |AsV1(object)| reduce(object)).await
+                self.list_reduced(Json, &url, params, |AsV1(object)| reduce(object))
+                    .await
             };
             match read(wanted.call, list) {
                 Err(Unread::Absent) => {}

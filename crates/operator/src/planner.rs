@@ -14,7 +14,7 @@ use perfval_api::PerfValidation;
 use perfval_run::observed::Observed;
 use perfval_run::queue::{self, Turn};
 use perfval_run::{Decision, Run, machine};
-use perfval_sizing::{Seen, choose, warnings};
+use perfval_sizing::{Seen, Sizing, choose, warnings};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
@@ -162,7 +162,15 @@ async fn turns(context: &Context) -> (Result<Turns, String>, Vec<String>) {
             );
         }
     };
-    let turns = queue::plan(&line, |run, spec, held| choose(look.inventory_for(run), spec, held));
+    let turns = loop {
+        let turns = queue::plan(&line, |run, spec, held| choose(look.inventory_for(run), spec, held));
+        let chosen = turns
+            .iter()
+            .filter(|(_, turn)| matches!(turn, Turn::Sized(Sizing::Chosen(_))));
+        if !look.locate_caches(&context.cluster, chosen.map(|(run, _)| *run)).await {
+            break turns;
+        }
+    };
     let turns = turns
         .into_iter()
         .enumerate()

@@ -54,10 +54,30 @@ impl<'a> BusyDevices<'a> {
 
     /// The claims that hold a device, by name.
     pub fn holders<'s>(&'s self, id: &DeviceId<'s>) -> &'s [Holder<'a>] {
-        let of_pool = self.pools.get(&(id.driver, id.pool)).map_or(&[][..], Vec::as_slice);
-        let first = of_pool.partition_point(|holder| holder.device < id.device);
-        let rest = &of_pool[first..];
-        &rest[..rest.partition_point(|holder| holder.device == id.device)]
+        self.of_pool(id.driver, id.pool).holders(id.device)
+    }
+
+    /// Those of one pool: looked up once for all devices of a node.
+    pub fn of_pool<'s>(&'s self, driver: &'s str, pool: &'s str) -> BusyPool<'s, 'a> {
+        BusyPool(self.pools.get(&(driver, pool)).map_or(&[], Vec::as_slice))
+    }
+}
+
+/// Devices in use of one pool.
+#[derive(Clone, Copy)]
+pub struct BusyPool<'s, 'a>(&'s [Holder<'a>]);
+
+impl<'s, 'a> BusyPool<'s, 'a> {
+    /// Whether any claim holds a device or a share of it.
+    pub fn contains(self, device: &str) -> bool {
+        !self.holders(device).is_empty()
+    }
+
+    /// The claims that hold a device, by name.
+    pub fn holders(self, device: &str) -> &'s [Holder<'a>] {
+        let Self(all) = self;
+        let rest = &all[all.partition_point(|holder| holder.device < device)..];
+        &rest[..rest.partition_point(|holder| holder.device == device)]
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::cmp::Reverse;
 
-use perfval_api::{AllocationMode, PerfValidationSpec, Reason};
+use perfval_api::{AllocationMode, ExpectedGpus, PerfValidationSpec, PlacementStatus, Reason};
 
 use super::dra::Dra;
 use super::examine::World;
 use super::report::NodeReport;
-use super::{Sizing, namespace, summary};
+use super::{Sizing, expected, namespace, summary};
 use crate::inventory::{Inventory, Node, PodUse};
 use crate::{OtherRun, Seen};
 
@@ -42,12 +42,27 @@ pub fn explain(inventory: &Inventory, spec: &PerfValidationSpec, busy: &[OtherRu
     let sizing = no_dra(inventory, &world.dra, spec)
         .or_else(|| namespace::refusal(inventory, spec))
         .or_else(|| {
-            Some(Sizing::Chosen(
-                best.and_then(|(node, report)| world.plan(node, report))?,
-            ))
+            let (node, report) = best?;
+            let plan = world.plan(node, report)?;
+            let expected = expected_by_anyone(&world, node, report, nodes.iter().copied().zip(&reports));
+            Some(Sizing::Chosen(Box::new(PlacementStatus { expected, ..plan })))
         })
         .unwrap_or_else(|| summary::none_fits(&reports, spec));
     (reports, sizing)
+}
+
+/// What a node should have, where it has fewer healthy GPUs. What the spec says, nobody else overrules.
+fn expected_by_anyone<'n>(
+    world: &World<'n>,
+    node: &'n Node,
+    report: &NodeReport,
+    all: impl Iterator<Item = (&'n Node, &'n NodeReport)> + Clone,
+) -> Option<ExpectedGpus> {
+    if world.spec.placement.expect_gpus.is_some() {
+        return report.expected;
+    }
+    let known = report.expected.map_or(report.total, |expected| expected.gpus);
+    expected::by_peers(node, known, all, |of| world.product(of)).or(report.expected)
 }
 
 /// What one node has for a run of this spec; nothing of a cluster that could not be read.
@@ -67,6 +82,7 @@ fn read(inventory: &Inventory) -> Result<(&[Node], &[PodUse]), String> {
         pods,
         quotas,
         limit_ranges,
+        cache_volume,
         promises,
         claims,
     } = inventory;
@@ -78,6 +94,7 @@ fn read(inventory: &Inventory) -> Result<(&[Node], &[PodUse]), String> {
         ("pods", pods.unknown()),
         ("resource quotas", quotas.unknown()),
         ("limit ranges", limit_ranges.unknown()),
+        ("model cache", cache_volume.unknown()),
         ("bind requests", promises.unknown()),
         ("resource claims", claims.unknown()),
     ];

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rust_decimal::Decimal;
 
-use super::pools::Pool;
-use crate::inventory::{Consumption, Counter, Device};
+use crate::inventory::{Consumption, Counter, Device, Slice};
 
 /// What is left of the counters of a pool, by set and counter.
 pub struct Counters<'a> {
@@ -13,9 +12,9 @@ pub struct Counters<'a> {
 }
 
 impl<'a> Counters<'a> {
-    /// The counters of a valid pool with nothing taken.
-    pub fn of(pool: &Pool<'a>) -> Self {
-        let counters = pool.slices().flat_map(|slice| amounts(&slice.shared_counters));
+    /// The counters of a valid pool's slices with nothing taken.
+    pub fn of(slices: impl Iterator<Item = &'a Slice>) -> Self {
+        let counters = slices.flat_map(|slice| amounts(&slice.shared_counters));
         Self {
             left: counters.map(|(key, value)| (key, value.unwrap_or_default())).collect(),
         }
@@ -45,26 +44,26 @@ impl<'a> Counters<'a> {
     }
 }
 
-/// What is wrong with the counters of a pool.
-pub fn fault(pool: &Pool<'_>) -> Option<String> {
+/// What is wrong with the counters of a pool's slices.
+pub fn fault<'a>(slices: impl Iterator<Item = &'a Slice> + Clone) -> Option<String> {
     let mut known = BTreeSet::new();
     let mut sets = BTreeSet::new();
-    for Consumption { set, counters } in pool.slices().flat_map(|slice| &slice.shared_counters) {
+    for Consumption { set, counters } in slices.clone().flat_map(|slice| &slice.shared_counters) {
         if !sets.insert(&**set) {
             return Some(format!("two counter sets are called {set}"));
         }
         known.extend(counters.iter().map(|counter| (&**set, &*counter.name)));
     }
-    let shared = pool.slices().flat_map(|slice| amounts(&slice.shared_counters));
+    let shared = slices.clone().flat_map(|slice| amounts(&slice.shared_counters));
     if let Some(((set, counter), _)) = shared.into_iter().find(|(_, amount)| amount.is_none()) {
         return Some(format!("counter {set}/{counter} is not an amount"));
     }
-    pool.devices().find_map(|(id, device)| {
+    slices.flat_map(|slice| &slice.devices).find_map(|device| {
         let ((set, counter), amount) =
             amounts(&device.consumes).find(|(key, amount)| !known.contains(key) || amount.is_none())?;
         Some(match amount {
-            Some(_) => format!("{} consumes {set}/{counter}, which the pool does not have", id.device),
-            None => format!("what {} consumes of {set}/{counter} is not an amount", id.device),
+            Some(_) => format!("{} consumes {set}/{counter}, which the pool does not have", device.name),
+            None => format!("what {} consumes of {set}/{counter} is not an amount", device.name),
         })
     })
 }

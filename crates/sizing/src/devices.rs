@@ -1,16 +1,14 @@
 //! Which devices of a node a worker could get.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::api::resource::v1::DeviceToleration;
 use serde_json::Value;
 
-use super::busy_devices::{BusyDevices, names};
+use super::busy_devices::BusyDevices;
 use super::counters::Counters;
 use super::pools::{DeviceId, Pool};
-use super::report::{Taken, TakenBy};
 use super::selector::{NotEvaluable, Selectors};
 use super::taints::device_taint;
+use super::taken::{Taken, TakenBy};
 use crate::inventory::{Attribute, Device, Node};
 
 /// The devices of a class on one node.
@@ -31,15 +29,21 @@ impl<'a> NodeDevices<'a> {
 
     /// The devices that are not free, counted by what stands against them.
     pub fn tally(&self, busy: &BusyDevices<'_>) -> Vec<Taken> {
-        let mut kinds: BTreeMap<&TakenBy, Vec<DeviceId<'_>>> = BTreeMap::new();
-        for (id, _, by) in &self.taken {
-            kinds.entry(by).or_default().push(*id);
-        }
-        let tally = |(by, ids): (&TakenBy, Vec<DeviceId<'_>>)| {
-            let holders = ids.iter().flat_map(|id| names(busy.holders(id)));
-            Taken::by(by.clone(), count(ids.len()), holders)
+        let mut by_kind: Vec<(&TakenBy, &DeviceId<'_>)> = self.taken.iter().map(|(id, _, by)| (by, id)).collect();
+        by_kind.sort_by_key(|(by, _)| *by);
+        let tally = |of_kind: &[(&TakenBy, &DeviceId<'_>)]| {
+            let by_pool = of_kind.chunk_by(|(_, a), (_, b)| (a.driver, a.pool) == (b.driver, b.pool));
+            let holders = by_pool.flat_map(|ids| {
+                let here = busy.of_pool(ids[0].1.driver, ids[0].1.pool);
+                ids.iter().flat_map(move |(_, id)| here.holders(id.device))
+            });
+            Taken::by(
+                of_kind[0].0.clone(),
+                count(of_kind.len()),
+                holders.map(|holder| holder.claim),
+            )
         };
-        kinds.into_iter().map(tally).collect()
+        by_kind.chunk_by(|(a, _), (b, _)| a == b).map(tally).collect()
     }
 }
 
@@ -79,16 +83,17 @@ pub fn first_fit<'a>(
     // Once a worker would wait for such a device, nobody can say what the next one gets.
     let mut behind_late_one = false;
     for pool in pools {
-        let mut counters = Counters::of(pool);
+        let mut counters = Counters::of(pool.slices());
+        let busy_here = busy.of_pool(pool.driver, pool.name);
         pool.devices()
-            .filter(|(id, device)| !device.consumes.is_empty() && busy.contains(id))
+            .filter(|(id, device)| !device.consumes.is_empty() && busy_here.contains(id.device))
             .for_each(|(_, device)| counters.take(device));
         for (id, device, here) in pool.walked_for(node) {
             // The scheduler asks about a slice's devices of other nodes too, and gives up where that fails.
             if !request.selectors.match_device(id.driver, device)? || !here {
                 continue;
             }
-            let taken_by = if busy.contains(&id) {
+            let taken_by = if busy_here.contains(id.device) {
                 Some(TakenBy::InUse)
             } else if device.shareable {
                 Some(TakenBy::Shareable)

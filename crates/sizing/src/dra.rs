@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use super::busy_devices::BusyDevices;
 use super::devices::{NodeDevices, Request, first_fit};
-use super::pools::{Pool, PoolState, Pools};
+use super::pools::{DeviceId, Pool, PoolState, Pools};
 use super::report::Obstacle;
 use super::selector::{NotEvaluable, Selectors};
 use crate::Seen;
-use crate::inventory::{Inventory, Node};
+use crate::inventory::{Device, Inventory, Node};
 
 /// All devices of the cluster, and who holds them.
 pub struct Dra<'a> {
@@ -45,7 +45,12 @@ impl<'a> Dra<'a> {
 
     /// Whether claims could give out GPUs of a node, used ones included.
     pub fn has_gpus(&self, node: &Node) -> bool {
-        self.gpu_pools(node).any(|pool| pool.devices_of(node).next().is_some())
+        self.gpus_of(node).next().is_some()
+    }
+
+    /// All devices of a node that are GPUs or parts of them, of any class.
+    pub fn gpus_of(&self, node: &Node) -> impl Iterator<Item = (DeviceId<'a>, &'a Device)> {
+        self.gpu_pools(node).flat_map(|pool| pool.devices_of(node))
     }
 
     /// Whether any driver of GPUs publishes anything, anywhere.
@@ -55,8 +60,7 @@ impl<'a> Dra<'a> {
 
     /// A claim that holds a GPU of a node, if any does.
     pub fn holder_on(&self, node: &Node) -> Option<&'a str> {
-        self.gpu_pools(node)
-            .flat_map(|pool| pool.devices_of(node))
+        self.gpus_of(node)
             .find_map(|(id, _)| self.busy.holders(&id).first().map(|holder| holder.claim))
     }
 

@@ -1,6 +1,6 @@
 //! One node: how many GPUs a run could have there, or what stands against it.
 
-use perfval_api::{AllocationMode, DeviceStatus, PerfValidationSpec, PlacementStatus};
+use perfval_api::{AllocationMode, DeviceStatus, ExpectedGpus, PerfValidationSpec, PlacementStatus};
 
 use super::devices::{NodeDevices, attribute, count};
 use super::dra::Dra;
@@ -8,11 +8,12 @@ use super::namespace::Namespace;
 use super::node::{ineligible, says_it_has_gpus, tolerations};
 use super::plugin::{self, PluginGpus};
 use super::pods::PodsByNode;
-use super::report::{NodeReport, Obstacle, Taken};
+use super::report::{NodeReport, Obstacle};
 use super::room::room;
-use super::{DEVICE_PLUGIN, DRA, mixed_allocation, separation};
+use super::taken::Taken;
+use super::{DEVICE_PLUGIN, DRA, expected, mixed_allocation, separation};
 use crate::OtherRun;
-use crate::inventory::{Attribute, Inventory, Node, PodUse};
+use crate::inventory::{Attribute, CacheVolume, Inventory, Node, PodUse};
 
 /// Everything that a node is judged by.
 pub struct World<'a> {
@@ -24,6 +25,8 @@ pub struct World<'a> {
     pub by_plugin: Namespace,
     pub spec: &'a PerfValidationSpec,
     pub busy: &'a [OtherRun],
+    /// The volume of the model cache, where not every node can reach it.
+    pub cache: Option<&'a CacheVolume>,
 }
 
 /// The GPUs of a node, as the one who gives them out counts them.
@@ -51,6 +54,7 @@ impl<'a> World<'a> {
             by_plugin: Namespace::read(inventory, spec, false),
             spec,
             busy,
+            cache: inventory.cache_volume.present(),
         }
     }
 
@@ -65,10 +69,12 @@ impl<'a> World<'a> {
             report.allocation = Some(gpus.allocation());
             (report.total, report.free) = (gpus.total(), gpus.free());
             report.taken = gpus.taken(&self.dra);
+            let expected = self.expected(node, gpus);
+            report.expected = Some(expected).filter(|expected| expected.gpus > report.healthy());
         }
         report.obstacle = match counted.err() {
             Some(Obstacle::NoGpus) => Some(Obstacle::NoGpus),
-            uncounted => ineligible(node, self.spec)
+            uncounted => ineligible(node, self.spec, self.cache)
                 .or_else(|| self.held_by_run(node))
                 .or(uncounted)
                 .or_else(|| self.too_few(&report))
@@ -86,6 +92,8 @@ impl<'a> World<'a> {
             allocation: gpus.allocation().to_owned(),
             gpus: report.usable.min(max),
             node_gpus: report.total,
+            faulty_gpus: report.faulty(),
+            expected: report.expected,
             neighbours: self.neighbours(node),
             tolerations: tolerations(node, self.spec),
             ..PlacementStatus::default()
@@ -96,11 +104,32 @@ impl<'a> World<'a> {
                 ..described(plan, &devices)
             },
             Gpus::ByPlugin(_) => PlacementStatus {
-                product: node.label("nvidia.com/gpu.product").map(str::to_owned),
+                product: node.label(expected::PRODUCT).map(str::to_owned),
                 driver_version: node.label("nvidia.com/cuda.driver-version.full").map(str::to_owned),
                 ..plan
             },
         })
+    }
+
+    /// What a node should have as far as the spec and the node itself tell.
+    fn expected(&self, node: &Node, gpus: &Gpus<'_>) -> ExpectedGpus {
+        let class_holds_all = match gpus {
+            Gpus::ByClaims { .. } => {
+                self.dra.gpus_of(node).count() == usize::try_from(gpus.total()).unwrap_or_default()
+            }
+            Gpus::ByPlugin(_) => true,
+        };
+        expected::by_itself(self.spec.placement.expect_gpus, node, gpus.total(), class_holds_all)
+    }
+
+    /// The product of a node's GPUs.
+    pub fn product<'n>(&self, node: &'n Node) -> Option<&'n str>
+    where
+        'a: 'n,
+    {
+        let of_device = |(id, device)| attribute(&id, device, "productName")?.text();
+        let published = self.dra.gpus_of(node).find_map(of_device);
+        published.or_else(|| node.label(expected::PRODUCT))
     }
 
     fn count(&self, node: &Node) -> Result<Gpus<'a>, Obstacle> {

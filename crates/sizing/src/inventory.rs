@@ -9,7 +9,10 @@ mod dump;
 mod interned;
 mod node;
 mod pod;
+pub mod protobuf;
 mod slice;
+mod texts;
+mod volume;
 
 use k8s_openapi::api::core::v1::{LimitRange, ResourceQuota};
 use k8s_openapi::api::resource::v1::DeviceClass;
@@ -21,10 +24,12 @@ pub use interned::Interned;
 pub use node::Node;
 pub use pod::PodUse;
 pub use slice::{Attribute, Consumption, Counter, Device, Slice, Taint, Target};
+pub use texts::Texts;
+pub use volume::CacheVolume;
 
 use crate::Seen;
 
-/// What sizing counts, read in this order; claims last, so that holders are never older than devices.
+/// What sizing counts. Holders are never older than devices: pods and promises are read after all else, claims last.
 #[derive(Clone, Debug, Default)]
 pub struct Inventory {
     /// Our `DeviceClass`; absent: "no DRA here" or "half installed".
@@ -41,6 +46,8 @@ pub struct Inventory {
     pub quotas: Seen<Vec<ResourceQuota>>,
     /// `LimitRanges` of the run's namespace.
     pub limit_ranges: Seen<Vec<LimitRange>>,
+    /// The volume of the run's model cache; absent: there is none yet, or every node can reach it.
+    pub cache_volume: Seen<CacheVolume>,
     /// Devices that KAI's scheduler has promised to pods and not yet written into their claims; absent: KAI is not there.
     pub promises: Seen<Vec<ClaimUse>>,
     /// `ResourceClaims` of all namespaces that hold devices.

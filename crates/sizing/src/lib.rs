@@ -11,6 +11,7 @@ mod counters;
 mod devices;
 mod dra;
 mod examine;
+mod expected;
 mod holders;
 pub mod inventory;
 mod mixed_allocation;
@@ -29,6 +30,7 @@ mod selector;
 mod separation;
 mod summary;
 mod taints;
+mod taken;
 
 use perfval_api::{PlacementStatus, Reason};
 
@@ -38,8 +40,9 @@ pub use confirm::{HeldByWorker, Unconfirmed, confirm};
 pub use holders::{OtherRun, holds_node};
 pub use mixed_allocation::intruder;
 pub use our_pods::{frontend_is_pinned, installer_resources, trial_is_pinned};
-pub use report::{NodeReport, Obstacle, Taken, TakenBy};
+pub use report::{NodeReport, Obstacle};
 pub use seen::Seen;
+pub use taken::{Taken, TakenBy};
 
 /// `placement.allocation` of a run that asks for GPUs by `ResourceClaim`s.
 pub const DRA: &str = "DRA";
@@ -50,7 +53,7 @@ pub const DEVICE_PLUGIN: &str = "DevicePlugin";
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sizing {
     /// The plan.
-    Chosen(PlacementStatus),
+    Chosen(Box<PlacementStatus>),
     /// None now; waiting may help.
     Wait {
         /// Why.

@@ -7,7 +7,7 @@ use rust_decimal::Decimal;
 use super::DRA;
 use super::devices::{NodeDevices, attribute};
 use super::dra::Dra;
-use super::report::TakenBy;
+use super::taken::TakenBy;
 use crate::inventory::{Attribute, Inventory, Node, PodUse};
 
 /// Pods that have something of a resource.

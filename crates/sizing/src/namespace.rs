@@ -5,6 +5,8 @@ mod quota;
 
 use perfval_api::{PerfValidationSpec, Reason};
 
+use quota::{Allowance, Claim, allowance, unmeasured};
+
 use super::Sizing;
 use super::our_pods::OurPods;
 use super::report::Obstacle;
@@ -18,14 +20,6 @@ pub struct Namespace {
     pub allowance: Option<Allowance>,
 }
 
-/// What a quota leaves.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Allowance {
-    pub quota: String,
-    pub resource: String,
-    pub workers: i64,
-}
-
 impl Namespace {
     /// Reads what the namespace says of workers that ask for claims, or else for a device plugin's resource.
     pub fn read(inventory: &Inventory, spec: &PerfValidationSpec, by_claims: bool) -> Self {
@@ -33,10 +27,9 @@ impl Namespace {
         let limit_ranges = inventory.limit_ranges.present().map(Vec::as_slice).unwrap_or_default();
         let quotas = inventory.quotas.present().map(Vec::as_slice).unwrap_or_default();
         let pods = OurPods::of(spec, Some(resource).filter(|_| !by_claims), limit_ranges);
-        let claim =
-            by_claims.then(|| quota::Claim::of(inventory.device_class.present(), &spec.placement.device_class_name));
+        let claim = by_claims.then(|| Claim::of(inventory.device_class.present(), &spec.placement.device_class_name));
         Self {
-            allowance: quota::allowance(quotas, &pods, claim.as_ref()),
+            allowance: allowance(quotas, &pods, claim.as_ref()),
             pods,
         }
     }
@@ -68,6 +61,6 @@ pub fn refusal(inventory: &Inventory, spec: &PerfValidationSpec) -> Option<Sizin
     let pods = OurPods::of(spec, None, limit_ranges);
     let (reason, message) = limit_range::refusal(limit_ranges, &pods)
         .map(|message| (Reason::LimitRangeViolated, message))
-        .or_else(|| quota::unmeasured(quotas, &pods).map(|message| (Reason::QuotaExceeded, message)))?;
+        .or_else(|| unmeasured(quotas, &pods).map(|message| (Reason::QuotaExceeded, message)))?;
     Some(Sizing::Refuse { reason, message })
 }

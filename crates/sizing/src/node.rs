@@ -1,48 +1,120 @@
 //! Whether our pods may run on a node.
 
-use k8s_openapi::api::core::v1::Toleration;
+use k8s_openapi::api::core::v1::{Taint, Toleration};
 use perfval_api::PerfValidationSpec;
 
+use super::node_selector;
 use super::report::Obstacle;
-use super::taints::{strict, tolerated, toleration};
-use crate::inventory::Node;
+use super::taints::{as_yaml, strict, tolerated, toleration};
+use crate::inventory::{CacheVolume, Node};
 
-/// Taints that the cluster itself puts on a node in trouble; they are never tolerated on a node's behalf.
-const TROUBLE: &str = "node.kubernetes.io/";
+/// Taints by which the cluster takes a node out of service or is about to remove it. Nobody is advised to tolerate them.
+const OUT_OF_SERVICE: [&str; 9] = [
+    "node.kubernetes.io/",
+    "node.cloudprovider.kubernetes.io/",
+    "ToBeDeletedByClusterAutoscaler",
+    "DeletionCandidateOfClusterAutoscaler",
+    "karpenter.sh/disrupted",
+    "karpenter.sh/disruption",
+    "karpenter.sh/unregistered",
+    "aws-node-termination-handler/",
+    "cloud.google.com/impending-node-termination",
+];
+/// Taints that keep pods without a GPU off nodes with GPUs, by key and value: a convention of NVIDIA's GPU operator, GKE
+/// and EKS, and of AKS. `placement.resourceName` is another one: `ExtendedResourceToleration` tolerates it as well.
+const MARKS_GPUS: [(&str, Option<&str>); 2] = [("nvidia.com/gpu", None), ("sku", Some("gpu"))];
+/// The taint of a cordoned node, which its controller may not have added yet.
+const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
+const HOSTNAME: &str = "kubernetes.io/hostname";
 /// Label of NVIDIA's node feature discovery.
 const GPU_PRESENT: &str = "nvidia.com/gpu.present";
 
 /// Why none of our pods may run on a node, if so.
-pub fn ineligible(node: &Node, spec: &PerfValidationSpec) -> Option<Obstacle> {
+pub fn ineligible(node: &Node, spec: &PerfValidationSpec, cache: Option<&CacheVolume>) -> Option<Obstacle> {
     if node.deleting {
         return Some(Obstacle::BeingDeleted);
     }
     if !node.ready {
         return Some(Obstacle::NotReady);
     }
-    if node.unschedulable {
-        return Some(Obstacle::Cordoned);
-    }
     let mut labels = spec.placement.node_selector.iter();
     if let Some((key, value)) = labels.find(|(key, value)| node.label(key) != Some(value.as_str())) {
         let label = format!("{key}={value}");
         return Some(Obstacle::LabelMissing { label });
     }
-    let tolerations = tolerations(node, spec);
-    let taint = strict(&node.taints).find(|taint| !tolerated(taint, &tolerations))?;
-    let taint = format!("{}:{}", taint.key, taint.effect);
-    Some(Obstacle::NotTolerated { taint })
+    // A repaired node is validated before it is uncordoned; but nobody wants a cordoned one that he did not name.
+    if node.unschedulable && !spec.placement.node_selector.contains_key(HOSTNAME) {
+        return Some(Obstacle::Cordoned);
+    }
+    not_tolerated(node, spec).or_else(|| out_of_reach(node, cache))
 }
 
-/// The tolerations that our pods will carry: those of the spec, or else exactly the node's own taints.
-pub fn tolerations(node: &Node, spec: &PerfValidationSpec) -> Vec<Toleration> {
-    if !spec.placement.tolerations.is_empty() {
-        return spec.placement.tolerations.clone();
+/// The taints that our pods do not tolerate. All at once: nobody wants to learn of the second one in the next run.
+fn not_tolerated(node: &Node, spec: &PerfValidationSpec) -> Option<Obstacle> {
+    let tolerations = tolerations(node, spec);
+    let cordon = Taint {
+        key: UNSCHEDULABLE.to_owned(),
+        effect: "NoSchedule".to_owned(),
+        ..Taint::default()
+    };
+    let own = strict(&node.taints).filter(|taint| taint.key != UNSCHEDULABLE);
+    let cordon = node.unschedulable.then_some(&cordon);
+    let missing: Vec<&Taint> = own
+        .chain(cordon)
+        .filter(|taint| !tolerated(taint, &tolerations))
+        .collect();
+    if missing.is_empty() {
+        return None;
     }
-    strict(&node.taints)
-        .filter(|taint| !taint.key.starts_with(TROUBLE))
-        .map(toleration)
-        .collect()
+    let fatal = |taint: &&&Taint| taint.key != UNSCHEDULABLE && is_out_of_service(taint);
+    if let Some(taint) = missing.iter().find(fatal) {
+        return Some(Obstacle::OutOfService { taint: in_words(taint) });
+    }
+    Some(Obstacle::NotTolerated {
+        taints: missing.iter().map(|taint| in_words(taint)).collect(),
+        tolerations: missing.iter().map(|taint| as_yaml(&toleration(taint))).collect(),
+    })
+}
+
+fn is_out_of_service(taint: &Taint) -> bool {
+    OUT_OF_SERVICE.iter().any(|known| match known.strip_suffix('/') {
+        Some(_) => taint.key.starts_with(known),
+        None => taint.key == *known,
+    })
+}
+
+/// `dedicated=ml:NoSchedule`.
+fn in_words(taint: &Taint) -> String {
+    let value = taint.value.as_deref().filter(|value| !value.is_empty());
+    let value = value.map(|value| format!("={value}")).unwrap_or_default();
+    format!("{}{value}:{}", taint.key, taint.effect)
+}
+
+fn out_of_reach(node: &Node, cache: Option<&CacheVolume>) -> Option<Obstacle> {
+    let cache = cache.filter(|cache| !node_selector::matches(&cache.nodes, node))?;
+    Some(Obstacle::VolumeElsewhere {
+        claim: cache.claim.clone(),
+        nodes: node_selector::in_words(&cache.nodes),
+    })
+}
+
+/// The tolerations that our pods will carry: those of the spec, and those of the node's taints that only mark its GPUs.
+pub fn tolerations(node: &Node, spec: &PerfValidationSpec) -> Vec<Toleration> {
+    let mut tolerations = spec.placement.tolerations.clone();
+    let marks = strict(&node.taints).filter(|taint| marks_gpus(taint, spec));
+    for taint in marks {
+        if !tolerated(taint, &tolerations) {
+            tolerations.push(toleration(taint));
+        }
+    }
+    tolerations
+}
+
+fn marks_gpus(taint: &Taint, spec: &PerfValidationSpec) -> bool {
+    let known = |(key, value): &(&str, Option<&str>)| {
+        taint.key == *key && value.is_none_or(|value| taint.value.as_deref() == Some(value))
+    };
+    taint.key == spec.placement.resource_name || MARKS_GPUS.iter().any(known)
 }
 
 /// Whether the node claims to have GPUs.

@@ -37,6 +37,24 @@ pub fn fault(selector: &NodeSelector) -> Option<String> {
     ))
 }
 
+/// `topology.kubernetes.io/zone in a, b or rack in c`: which nodes a selector matches.
+pub fn in_words(selector: &NodeSelector) -> String {
+    let requirement = |requirement: &NodeSelectorRequirement| {
+        let operator = match requirement.operator.as_str() {
+            "In" => "in",
+            "NotIn" => "not in",
+            other => other,
+        };
+        let values = requirement.values.as_deref().unwrap_or_default().join(", ");
+        format!("{} {operator} {values}", requirement.key).trim_end().to_owned()
+    };
+    let terms = selector.node_selector_terms.iter().map(|term| {
+        let all = term.match_expressions.iter().chain(&term.match_fields).flatten();
+        all.map(requirement).collect::<Vec<_>>().join(" and ")
+    });
+    terms.collect::<Vec<_>>().join(" or ")
+}
+
 fn is_readable(requirement: &NodeSelectorRequirement) -> bool {
     let values = requirement.values.as_deref().unwrap_or_default();
     match (requirement.operator.as_str(), values) {

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use perfval_api::{PerfValidationSpec, PodPlacement};
 use rust_decimal::Decimal;
 
-use crate::inventory::{Amounts, Interned};
+use crate::inventory::{Amounts, Texts};
 
 /// One pod of each kind. The Job that fills the model cache is over before the others begin.
 pub struct OurPods {
@@ -115,10 +115,10 @@ impl OurPod {
 impl Resources {
     /// Requests and limits of a container after the defaults of the API and of the namespace.
     fn admitted(resources: &ResourceRequirements, limit_ranges: &[LimitRange]) -> Self {
-        let interned = &mut Interned::default();
+        let texts = &mut Texts::default();
         let mut admitted = Self {
-            requests: Amounts::requests(Some(resources), interned),
-            limits: Amounts::read(resources.limits.as_ref(), interned),
+            requests: Amounts::requests(Some(resources), texts),
+            limits: Amounts::read(resources.limits.as_ref(), texts),
         };
         for LimitRangeItem {
             default,
@@ -126,8 +126,8 @@ impl Resources {
             ..
         } in items(limit_ranges, "Container")
         {
-            admitted.limits = filled(Amounts::read(default.as_ref(), interned), &admitted.limits);
-            admitted.requests = filled(Amounts::read(default_request.as_ref(), interned), &admitted.requests);
+            admitted.limits = filled(Amounts::read(default.as_ref(), texts), &admitted.limits);
+            admitted.requests = filled(Amounts::read(default_request.as_ref(), texts), &admitted.requests);
         }
         admitted
     }

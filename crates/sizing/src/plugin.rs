@@ -3,7 +3,7 @@
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 
-use super::report::{Taken, TakenBy};
+use super::taken::{Taken, TakenBy};
 use crate::inventory::{Node, PodUse};
 
 /// GPUs of a device plugin on one node.

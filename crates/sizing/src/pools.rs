@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::node_selector;
+use super::{counters, node_selector};
 use crate::inventory::{Device, Node, Slice, Target};
 
 /// A device of any driver.
@@ -81,7 +81,9 @@ impl<'a> Pools<'a> {
     /// Those that have, or had a moment ago, anything to do with a node.
     pub fn concerning(&self, node: &Node) -> impl Iterator<Item = &Pool<'a>> {
         let own = self.of_node.get(&*node.name).into_iter().flatten();
-        let indices: BTreeSet<usize> = own.chain(&self.shared).copied().collect();
+        let mut indices: Vec<usize> = own.chain(&self.shared).copied().collect();
+        indices.sort_unstable();
+        indices.dedup();
         indices
             .into_iter()
             .filter_map(|index| self.all.get(index))
@@ -109,10 +111,10 @@ impl<'a> Pool<'a> {
 
     /// Completeness is that of the whole pool, also of slices for other nodes.
     fn judge(&self) -> PoolState {
-        let announced: BTreeSet<i64> = self.newest.iter().map(|slice| slice.slice_count).collect();
+        let announced = || self.newest.iter().map(|slice| slice.slice_count);
         let present = self.newest.len();
-        let count = announced.last().copied().unwrap_or_default();
-        if announced.len() != 1 || i64::try_from(present) != Ok(count) {
+        let count = announced().max().unwrap_or_default();
+        if announced().any(|other| other != count) || i64::try_from(present) != Ok(count) {
             return PoolState::Incomplete {
                 present,
                 announced: count,
@@ -154,7 +156,7 @@ impl<'a> Pool<'a> {
     }
 
     /// The slices in force.
-    pub fn slices(&self) -> impl Iterator<Item = &'a Slice> {
+    pub fn slices(&self) -> impl Iterator<Item = &'a Slice> + Clone {
         self.newest.iter().copied()
     }
 
@@ -185,7 +187,7 @@ impl<'a> Pool<'a> {
         let mut selectors = targets.filter_map(|target| target.node_selector.as_deref());
         selectors
             .find_map(node_selector::fault)
-            .or_else(|| super::counters::fault(self))
+            .or_else(|| counters::fault(self.slices()))
     }
 }
 

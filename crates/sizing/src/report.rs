@@ -1,14 +1,9 @@
 //! What sizing found on one node: data for scripts, words for people.
 
-use std::collections::BTreeSet;
-use std::fmt;
-
-use perfval_api::{PlacementStatus, Reason};
-use rust_decimal::prelude::Zero;
+use perfval_api::{ExpectedGpus, PlacementStatus, Reason};
 use serde::Serialize;
 
-/// Holders that a report names.
-const NAMED_HOLDERS: usize = 3;
+use super::taken::Taken;
 
 /// One node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -24,6 +19,9 @@ pub struct NodeReport {
     pub total: i64,
     /// GPUs that workers could get.
     pub free: i64,
+    /// What the node should have, where it has fewer healthy GPUs than that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected: Option<ExpectedGpus>,
     /// All other GPUs, by what stands against them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub taken: Vec<Taken>,
@@ -37,51 +35,6 @@ pub struct NodeReport {
     pub plan: Option<PlacementStatus>,
 }
 
-/// GPUs of a node that no worker can get, for one reason.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Taken {
-    /// The reason.
-    #[serde(flatten)]
-    pub why: TakenBy,
-    /// How many.
-    pub gpus: i64,
-    /// Who has them, as `namespace/name`; at most three, in order.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub by: Vec<String>,
-    /// How many more have them.
-    #[serde(skip_serializing_if = "Zero::is_zero")]
-    pub more: usize,
-}
-
-/// Why a worker cannot get a GPU.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(tag = "why")]
-pub enum TakenBy {
-    /// A claim holds it, or a pod asked the device plugin for it.
-    InUse,
-    /// A pod has it from the device plugin, on a node where claims give out the others.
-    InUseByPod {
-        /// `namespace/name`.
-        pod: String,
-    },
-    /// The device plugin reports it as unhealthy: it is in the node's capacity, but not in its allocatable.
-    Unhealthy,
-    /// The driver gives it to many claims at once, and a worker needs a whole GPU.
-    Shareable,
-    /// It is tainted.
-    Tainted {
-        /// Key of the taint, or name of the `DeviceTaintRule`.
-        taint: String,
-    },
-    /// The counters that it consumes are used up, as by a MIG partition of it.
-    CountersUsedUp,
-    /// Another device of the same physical GPU is in use.
-    TwinInUse,
-    /// It would only be attached after the pod is bound, or the scheduler would take such a device first.
-    BindsLater,
-}
-
 /// What stands against a node. The names are stable, for scripts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "why")]
@@ -93,12 +46,19 @@ pub enum Obstacle {
     BeingDeleted,
     /// It is not Ready.
     NotReady,
-    /// It is cordoned.
+    /// It is cordoned, and the spec does not name it.
     Cordoned,
     /// It lacks a label that `nodeSelector` asks for.
     LabelMissing { label: String },
-    /// It has a taint that our pods do not tolerate.
-    NotTolerated { taint: String },
+    /// The cluster has taken it out of service, or is about to remove it.
+    OutOfService { taint: String },
+    /// It has taints that our pods do not tolerate; the tolerations are as the spec would write them.
+    NotTolerated {
+        taints: Vec<String>,
+        tolerations: Vec<String>,
+    },
+    /// It cannot reach the volume of the model cache.
+    VolumeElsewhere { claim: String, nodes: String },
     /// Another run has it.
     HeldByRun { run: String },
     /// A driver is still publishing its devices.
@@ -157,7 +117,9 @@ impl Obstacle {
             | Self::NotReady
             | Self::Cordoned
             | Self::LabelMissing { .. }
+            | Self::OutOfService { .. }
             | Self::NotTolerated { .. }
+            | Self::VolumeElsewhere { .. }
             | Self::OnlyByClaims { .. }
             | Self::OnlyByPlugin { .. }
             | Self::NotOfClass { .. }
@@ -177,6 +139,17 @@ impl Obstacle {
 }
 
 impl NodeReport {
+    /// GPUs that are out of service.
+    pub fn faulty(&self) -> i64 {
+        let faulty = self.taken.iter().filter(|taken| taken.why.is_faulty());
+        faulty.map(|taken| taken.gpus).sum()
+    }
+
+    /// GPUs that are in service, free or not.
+    pub fn healthy(&self) -> i64 {
+        self.total - self.faulty()
+    }
+
     /// A line for people: `7 of 8 GPUs free (1 in use by team-a/train)`, behind what stands against the node.
     pub fn summary(&self) -> String {
         let Some(obstacle) = &self.obstacle else {
@@ -186,9 +159,20 @@ impl NodeReport {
             Obstacle::NoGpus => "has no GPUs".to_owned(),
             Obstacle::BeingDeleted => "is being deleted".to_owned(),
             Obstacle::NotReady => "is not Ready".to_owned(),
-            Obstacle::Cordoned => "is cordoned".to_owned(),
+            Obstacle::Cordoned => "is cordoned, and placement.nodeSelector does not name it".to_owned(),
             Obstacle::LabelMissing { label } => format!("does not carry {label}"),
-            Obstacle::NotTolerated { taint } => format!("has the taint {taint}, which is not tolerated"),
+            Obstacle::OutOfService { taint } => format!("is out of service: it has the taint {taint}"),
+            Obstacle::NotTolerated { taints, tolerations } => {
+                let (s, is) = if taints.len() == 1 { ("", "is") } else { ("s", "are") };
+                format!(
+                    "has the taint{s} {}, which {is} not tolerated: add to placement.tolerations: [{}]",
+                    taints.join(" and "),
+                    tolerations.join(", ")
+                )
+            }
+            Obstacle::VolumeElsewhere { claim, nodes } => {
+                format!("cannot reach the volume of the model cache {claim}: only nodes with {nodes} can")
+            }
             Obstacle::HeldByRun { run } => format!("is held by the run of {run}"),
             Obstacle::PoolIncomplete {
                 driver,
@@ -221,7 +205,7 @@ impl NodeReport {
             Obstacle::NotOfClass { class } => format!("none of its devices is of the class {class}"),
             Obstacle::NotEvaluable { fault } => format!("the class's selector cannot be evaluated: {fault}"),
             Obstacle::Inseparable { fault } => fault.clone(),
-            Obstacle::TooFew => format!("has {} GPUs in all", self.total),
+            Obstacle::TooFew => format!("has {} GPUs in all{}", self.total, self.of_expected()),
             Obstacle::NotWhole => {
                 let never = self.taken.iter().filter(|taken| taken.why.is_for_good());
                 let whole = self.total - never.map(|taken| taken.gpus).sum::<i64>();
@@ -243,7 +227,16 @@ impl NodeReport {
     }
 
     fn free_of_total(&self) -> String {
-        format!("{} of {} GPUs free{}", self.free, self.total, self.because())
+        let (expected, because) = (self.of_expected(), self.because());
+        format!("{} of {} GPUs free{expected}{because}", self.free, self.total)
+    }
+
+    /// What a node that shows too few GPUs should show.
+    fn of_expected(&self) -> String {
+        let more = self.expected.filter(|expected| expected.gpus > self.total);
+        more.map_or(String::new(), |expected| {
+            format!(", {} expected by {}", expected.gpus, expected.by.in_words())
+        })
     }
 
     fn because(&self) -> String {
@@ -252,48 +245,5 @@ impl NodeReport {
             return String::new();
         }
         format!(" ({})", all.join("; "))
-    }
-}
-
-impl TakenBy {
-    /// Whether no waiting makes the GPU a worker's.
-    pub fn is_for_good(&self) -> bool {
-        matches!(self, Self::Shareable | Self::BindsLater)
-    }
-}
-
-impl Taken {
-    /// GPUs that somebody has, or something stands against.
-    pub fn by<'a>(why: TakenBy, gpus: i64, holders: impl IntoIterator<Item = &'a str>) -> Self {
-        let holders: BTreeSet<&str> = holders.into_iter().collect();
-        Self {
-            why,
-            gpus,
-            more: holders.len().saturating_sub(NAMED_HOLDERS),
-            by: holders.into_iter().take(NAMED_HOLDERS).map(str::to_owned).collect(),
-        }
-    }
-}
-
-impl fmt::Display for Taken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ", self.gpus)?;
-        match &self.why {
-            TakenBy::InUse => f.write_str("in use"),
-            TakenBy::InUseByPod { pod } => write!(f, "in use by {pod} through the device plugin"),
-            TakenBy::Unhealthy => f.write_str("unhealthy"),
-            TakenBy::Shareable => f.write_str("given out in shares: allowMultipleAllocations, a setting of the driver"),
-            TakenBy::Tainted { taint } => write!(f, "tainted: {taint}"),
-            TakenBy::CountersUsedUp => f.write_str("used up by partitions"),
-            TakenBy::TwinInUse => f.write_str("in use through another device of the same GPU"),
-            TakenBy::BindsLater => f.write_str("attached only after binding: bindingConditions"),
-        }?;
-        if !self.by.is_empty() {
-            write!(f, " by {}", self.by.join(", "))?;
-        }
-        if self.more > 0 {
-            write!(f, " and {} more", self.more)?;
-        }
-        Ok(())
     }
 }

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::devices::{NodeDevices, attribute};
 use super::pools::DeviceId;
-use super::report::{Obstacle, TakenBy};
+use super::report::Obstacle;
+use super::taken::TakenBy;
 use crate::inventory::Device;
 
 /// Leaves out devices that many claims may hold at once. A device can only say so where the API server knows the field,

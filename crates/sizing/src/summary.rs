@@ -8,8 +8,8 @@ use super::report::{NodeReport, Obstacle};
 /// Groups of nodes that a message shows for each reason, and nodes that it names of each group.
 const GROUPS: usize = 3;
 const NAMED_NODES: usize = 3;
-/// Characters of what a message says of a group.
-const TEXT: usize = 240;
+/// Characters of what a message says of a group: room for two taints and their tolerations.
+const TEXT: usize = 400;
 
 /// Reasons against a node from the one that time heals soonest to those that it does not heal.
 const BY_HOPE: [Reason; 9] = [

@@ -115,3 +115,15 @@ pub fn toleration(taint: &Taint) -> Toleration {
         toleration_seconds: None,
     }
 }
+
+/// A toleration as a manifest writes it, on one line. Quoted, as a value such as `true` would be no text without.
+pub fn as_yaml(toleration: &Toleration) -> String {
+    let value = toleration.value.as_deref();
+    let value = value.map(|value| format!(", value: {value:?}")).unwrap_or_default();
+    format!(
+        "{{key: {:?}, operator: {}{value}, effect: {}}}",
+        toleration.key.as_deref().unwrap_or_default(),
+        toleration.operator.as_deref().unwrap_or_default(),
+        toleration.effect.as_deref().unwrap_or_default()
+    )
+}

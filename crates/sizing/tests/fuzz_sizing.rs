@@ -4,8 +4,9 @@
 use std::collections::BTreeSet;
 
 use fastrand::Rng;
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use perfval_api::{PerfValidationSpec, PlacementStatus};
-use perfval_sizing::inventory::{ClaimUse, Interned, Inventory, Node, PodUse, Slice};
+use perfval_sizing::inventory::{CacheVolume, ClaimUse, Interned, Inventory, Node, PodUse, Slice};
 use perfval_sizing::{NodeReport, Seen, Sizing, explain, intruder, warnings};
 use perfval_testkit::fuzz;
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, GPU_DRIVER, NodeBuilder, PodBuilder, SliceBuilder, gpu};
@@ -75,8 +76,13 @@ fn corpus() -> Vec<Vec<Value>> {
         { "matchExpressions": [{ "key": "rack", "operator": "In", "values": ["a"] }] },
     ] } });
     let shared = Cluster::of_gpus(2)
-        .node(NodeBuilder::named("n2").label("rack", "a").taint("gpu", "NoSchedule"))
+        .node(
+            NodeBuilder::named("n2")
+                .label("rack", "a")
+                .taint("nvidia.com/gpu=present", "NoSchedule"),
+        )
         .slice(SliceBuilder::of("rack").gpus(3).target(&elsewhere))
+        .cache_on(&elsewhere["nodeSelector"])
         .pod(
             PodBuilder::on("n2", "p")
                 .requests("cpu", "30")
@@ -279,6 +285,7 @@ fn read(objects: &[Value]) -> Result<Inventory, serde_json::Error> {
     let pods: Vec<_> = all(objects, "Pod")?;
     let claims: Vec<_> = all(objects, "ResourceClaim")?;
     let requests: Vec<_> = all(objects, "BindRequest")?;
+    let volumes: Vec<_> = all(objects, "PersistentVolume")?;
     let promises: Result<Vec<Option<ClaimUse>>, _> = requests
         .iter()
         .map(|request| ClaimUse::promised(request, interned))
@@ -291,6 +298,10 @@ fn read(objects: &[Value]) -> Result<Inventory, serde_json::Error> {
         pods: Seen::Present(pods.iter().filter_map(|pod| PodUse::read(pod, interned)).collect()),
         quotas: Seen::Present(all(objects, "ResourceQuota")?),
         limit_ranges: Seen::Present(all(objects, "LimitRange")?),
+        cache_volume: volumes
+            .iter()
+            .find_map(|volume| CacheVolume::read(&PersistentVolumeClaim::default(), volume))
+            .map_or(Seen::Absent, Seen::Present),
         promises: Seen::Present(promises?.into_iter().flatten().collect()),
         claims: Seen::Present(
             claims

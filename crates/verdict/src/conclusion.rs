@@ -10,18 +10,25 @@ use perfval_api::{
 use rust_decimal::Decimal;
 
 use crate::diagnosis::cause::Cause;
+use crate::diagnosis::missing;
 use crate::trials::{self, Ruling, finished};
 
 /// The verdict of the trials in a status; `None` if the rule asks for more of them.
 pub fn conclude(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Option<(Verdict, Why)> {
     let (verdict, reason) = match trials::rule(&spec.trials, &finished(&status.trials)) {
+        Ruling::Pass if gpus_missing(status) => (Verdict::Failed, Reason::GPUsMissing),
         Ruling::Pass => (Verdict::Passed, Reason::GatesMet),
         Ruling::Fail => (Verdict::Failed, why_failed(status)),
         Ruling::Undecided => (Verdict::Inconclusive, Reason::TrialsDisagree),
         Ruling::Unmeasurable => unmeasurable(&status.trials),
         Ruling::Continue => return None,
     };
-    Some((verdict, Why::new(reason, message(spec, status, verdict))))
+    Some((verdict, Why::new(reason, message(spec, status, verdict, reason))))
+}
+
+/// A node with fewer GPUs than the spec says is measured, but it does not pass.
+fn gpus_missing(status: &PerfValidationStatus) -> bool {
+    status.placement.as_ref().is_some_and(missing::fails_run)
 }
 
 /// Errors outrank gates: numbers of the successes alone say little.
@@ -92,7 +99,9 @@ pub fn asked(spec: &PerfValidationSpec) -> String {
 
 /// The verdict in one line. What a reader needs first comes first: of a pass where it ran and what was measured, of
 /// anything else the gate, by how much, and why. Only a pass may be longer than a headline.
-fn message(spec: &PerfValidationSpec, status: &PerfValidationStatus, verdict: Verdict) -> String {
+fn message(spec: &PerfValidationSpec, status: &PerfValidationStatus, verdict: Verdict, reason: Reason) -> String {
+    let missing = status.placement.as_ref().and_then(missing::missing);
+    let missing = missing.as_ref().map(in_words);
     let place = status.placement.as_ref().map_or(String::new(), |plan| {
         format!("{}/{} GPUs on {}", plan.gpus, plan.node_gpus, plan.node)
     });
@@ -100,7 +109,11 @@ fn message(spec: &PerfValidationSpec, status: &PerfValidationStatus, verdict: Ve
     let trials = counted(&status.trials);
     if verdict == Verdict::Passed {
         let gates: Vec<String> = judged(spec, status).map(|(gate, judged)| met(gate, judged)).collect();
-        let parts: Vec<String> = [gates.join(", "), trials].into_iter().chain(change).collect();
+        let parts: Vec<String> = [gates.join(", "), trials]
+            .into_iter()
+            .chain(missing)
+            .chain(change)
+            .collect();
         return format!("{place}: {}", parts.join("; "));
     }
     let missed: Vec<String> = judged(spec, status)
@@ -108,9 +121,13 @@ fn message(spec: &PerfValidationSpec, status: &PerfValidationStatus, verdict: Ve
         .map(|(gate, judged)| missed(gate, judged))
         .collect();
     let gates = (!missed.is_empty() && verdict != Verdict::Error).then(|| shortened(&missed));
-    let essential: Vec<String> = gates
+    let (decisive, further) = match reason {
+        Reason::GPUsMissing => (missing, None),
+        _ => (None, missing),
+    };
+    let essential: Vec<String> = [gates, decisive, deciding_finding(status).map(in_words), further]
         .into_iter()
-        .chain(deciding_finding(status).map(in_words))
+        .flatten()
         .collect();
     within_a_line(essential.join("; "), change.into_iter().chain([trials, place]))
 }

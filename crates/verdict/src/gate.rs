@@ -1,6 +1,8 @@
 //! Whether a trial's numbers are good enough.
 
-use perfval_api::{Gate, GateMode, GateOperator, GateResult, GateStatus, Scaling, quantity};
+use perfval_api::{
+    ExpectedBy, Gate, GateMode, GateOperator, GateResult, GateStatus, PlacementStatus, Scaling, quantity,
+};
 use rust_decimal::{Decimal, RoundingStrategy};
 
 /// Margin (percent) of a throughput that is far below its gate.
@@ -11,8 +13,21 @@ const FAR: Decimal = Decimal::from_parts(50, 0, 0, true, 0);
 pub struct Share {
     /// GPUs in use.
     pub gpus: i64,
-    /// GPUs of the node.
+    /// GPUs of the node, as far as they count: see [`Share::of`].
     pub node_gpus: i64,
+}
+
+impl Share {
+    /// The share of a plan. A threshold is lowered for GPUs that others use, and not for faulty ones: those are nobody's. Where
+    /// the spec says how many there should be, it is meant for that many: the missing ones fail the run by themselves.
+    pub fn of(plan: &PlacementStatus) -> Self {
+        let by_spec = plan.expected.filter(|expected| expected.by == ExpectedBy::Spec);
+        let healthy = plan.node_gpus - plan.faulty_gpus;
+        Self {
+            gpus: plan.gpus,
+            node_gpus: by_spec.map_or(healthy, |expected| expected.gpus.max(healthy)),
+        }
+    }
 }
 
 /// A threshold after scaling and tolerance, kept as a fraction so that a comparison stays exact.
@@ -153,7 +168,7 @@ pub fn show(value: Decimal) -> String {
 
 #[cfg(test)]
 mod tests {
-    use perfval_api::{Metric, Statistic};
+    use perfval_api::{ExpectedGpus, Metric, Statistic};
 
     use super::*;
 
@@ -167,6 +182,30 @@ mod tests {
             tolerance_percent: tolerance,
             scaling,
             mode: GateMode::Enforce,
+        }
+    }
+
+    #[test]
+    fn a_threshold_is_for_the_gpus_in_service_or_for_those_that_the_spec_expects() {
+        let rows = [
+            (8, 0, None, 8),
+            (8, 1, None, 7),
+            (7, 0, Some((ExpectedBy::Spec, 8)), 8),
+            (8, 1, Some((ExpectedBy::Spec, 8)), 8),
+            (8, 1, Some((ExpectedBy::Node, 8)), 7),
+            (7, 0, Some((ExpectedBy::Label, 8)), 7),
+            (7, 0, Some((ExpectedBy::Peers, 8)), 7),
+        ];
+        for (node_gpus, faulty_gpus, expected, counted) in rows {
+            let plan = PlacementStatus {
+                gpus: 7,
+                node_gpus,
+                faulty_gpus,
+                expected: expected.map(|(by, gpus)| ExpectedGpus { gpus, by }),
+                ..PlacementStatus::default()
+            };
+            let share = Share::of(&plan);
+            assert_eq!((share.gpus, share.node_gpus), (7, counted), "{plan:?}");
         }
     }
 

@@ -7,11 +7,11 @@ mod node;
 mod pod;
 mod slice;
 
-use k8s_openapi::api::core::v1::{LimitRange, Node, Pod, ResourceQuota};
+use k8s_openapi::api::core::v1::{LimitRange, Node, PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota};
 use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceSlice};
 use kube::core::DynamicObject;
 use perfval_sizing::Seen;
-use perfval_sizing::inventory::{self, ClaimUse, Interned, Inventory, PodUse, Slice};
+use perfval_sizing::inventory::{self, CacheVolume, ClaimUse, Interned, Inventory, PodUse, Slice};
 use serde_json::{Value, from_value, json};
 
 pub use claim::ClaimBuilder;
@@ -37,6 +37,7 @@ pub struct Cluster {
     bind_requests: Vec<DynamicObject>,
     quotas: Vec<ResourceQuota>,
     limit_ranges: Vec<LimitRange>,
+    volume: Option<Box<PersistentVolume>>,
 }
 
 impl Cluster {
@@ -52,6 +53,7 @@ impl Cluster {
             bind_requests: Vec::new(),
             quotas: Vec::new(),
             limit_ranges: Vec::new(),
+            volume: None,
         }
         .class(GPU_SELECTOR)
     }
@@ -154,6 +156,15 @@ impl Cluster {
         self
     }
 
+    /// Binds the model cache, the claim `weights`, to a volume that only these nodes reach, as a `NodeSelector`.
+    #[must_use]
+    pub fn cache_on(mut self, nodes: &Value) -> Self {
+        self.volume = Some(Box::new(build(json!({
+            "metadata": { "name": "pv-weights" }, "spec": { "nodeAffinity": { "required": nodes } },
+        }))));
+        self
+    }
+
     /// Adds a pod.
     #[must_use]
     pub fn pod(mut self, pod: PodBuilder) -> Self {
@@ -207,6 +218,14 @@ impl Cluster {
             .iter()
             .filter_map(|request| ClaimUse::promised(request, interned).expect("the builder writes what is read"))
             .collect();
+        let claim = PersistentVolumeClaim {
+            metadata: build(json!({ "name": "weights" })),
+            ..PersistentVolumeClaim::default()
+        };
+        let cache_volume = self
+            .volume
+            .as_ref()
+            .and_then(|volume| CacheVolume::read(&claim, volume));
         Inventory {
             device_class: self.class.clone(),
             slices: Seen::Present(slices),
@@ -215,6 +234,7 @@ impl Cluster {
             pods: Seen::Present(pods),
             quotas: Seen::Present(self.quotas.clone()),
             limit_ranges: Seen::Present(self.limit_ranges.clone()),
+            cache_volume: cache_volume.map_or(Seen::Absent, Seen::Present),
             promises: Seen::Present(promises),
             claims: Seen::Present(claims),
         }
@@ -236,6 +256,7 @@ impl Cluster {
             .chain(self.nodes.iter().map(|node| json!(node)))
             .chain(self.pods.iter().map(|pod| json!(pod)))
             .chain(self.claims.iter().map(|claim| json!(claim)))
+            .chain(self.volume.iter().map(|volume| json!(volume)))
             .collect()
     }
 }

@@ -4,3 +4,4 @@ pub mod admission;
 pub mod api_server;
 pub mod fuzz;
 pub mod inventory;
+pub mod protobuf;

@@ -38,7 +38,7 @@ pub struct Gate {
     #[serde(default)]
     #[schemars(range(min = 0, max = 50))]
     pub tolerance_percent: i32,
-    /// How the threshold follows the number of GPUs: `None` as written, `ByGPUShare` × GPUs in use / GPUs of the node, `PerGPU` × GPUs in use.
+    /// How the threshold follows the number of GPUs: `None` as written, `ByGPUShare` × GPUs in use / GPUs of the node that are in service (`placement.expectGPUs`, where that is more), `PerGPU` × GPUs in use.
     #[serde(default)]
     pub scaling: Scaling,
     /// `Enforce`: a miss makes the trial a miss. `Warn`: a miss is reported only.

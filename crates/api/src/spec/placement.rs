@@ -13,11 +13,15 @@ use crate::rules;
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("!has(self.maxGPUs) || self.minGPUs <= self.maxGPUs")
     .message("write a minGPUs of at most maxGPUs"))]
+#[x_kube(validation = Rule::new("!has(self.expectGPUs) || self.minGPUs <= self.expectGPUs")
+    .message("write an expectGPUs of at least minGPUs"))]
 pub struct PlacementSpec {
-    /// Labels a node must carry. None: every node with GPUs is eligible.
+    /// Labels a node must carry. None: every node with GPUs is eligible. A cordoned node is only used if its
+    /// `kubernetes.io/hostname` stands here and `tolerations` tolerate `node.kubernetes.io/unschedulable`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,
-    /// Tolerations of the pods. None: the chosen node's own taints, except `node.kubernetes.io/*`.
+    /// Tolerations of the pods. Taints that only mark a node with GPUs are tolerated without it: `nvidia.com/gpu`,
+    /// `resourceName` and `sku=gpu`. A node with any other taint is used only if it is tolerated here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = Rule::new("self.all(t, (!has(t.operator) || t.operator in ['Exists', 'Equal']) && (!has(t.effect) || t.effect in ['NoSchedule', 'PreferNoSchedule', 'NoExecute']))")
@@ -56,6 +60,12 @@ pub struct PlacementSpec {
     #[serde(default, rename = "maxGPUs", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 64))]
     pub max_gpus: Option<i32>,
+    /// GPUs that the node should have (1 to 64). A run on a node with fewer healthy ones is measured, and Failed with
+    /// `GPUsMissing`. Thresholds that scale `ByGPUShare` count them all. Absent: what the node, its label
+    /// `nvidia.com/gpu.count` and nodes like it say is only a warning.
+    #[serde(default, rename = "expectGPUs", skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 64))]
+    pub expect_gpus: Option<i32>,
 }
 
 /// How GPUs are asked for.
@@ -92,6 +102,7 @@ impl Default for PlacementSpec {
             frontend: default_frontend(),
             min_gpus: default_min_gpus(),
             max_gpus: None,
+            expect_gpus: None,
         }
     }
 }

@@ -152,6 +152,6 @@ pub struct Comparison {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
-fn is_zero(n: &i64) -> bool {
+pub(super) fn is_zero(n: &i64) -> bool {
     *n == 0
 }

@@ -15,6 +15,12 @@ pub struct PlacementStatus {
     /// GPUs of the node, free or not.
     #[serde(rename = "nodeGPUs")]
     pub node_gpus: i64,
+    /// Those of `nodeGPUs` that are unhealthy or tainted, and so nobody's.
+    #[serde(default, rename = "faultyGPUs", skip_serializing_if = "super::run::is_zero")]
+    pub faulty_gpus: i64,
+    /// What the node should have, where it has fewer healthy GPUs than that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<ExpectedGpus>,
     /// Product name of the GPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub product: Option<String>,
@@ -37,6 +43,41 @@ pub struct PlacementStatus {
     /// Tolerations the pods carry.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tolerations: Vec<k8s_openapi::api::core::v1::Toleration>,
+}
+
+/// GPUs that a node should have.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct ExpectedGpus {
+    /// How many.
+    pub gpus: i64,
+    /// Who says so.
+    pub by: ExpectedBy,
+}
+
+/// Who says how many GPUs a node should have.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExpectedBy {
+    /// `placement.expectGPUs`.
+    Spec,
+    /// The node itself: its capacity, or its ResourceSlices.
+    Node,
+    /// The node's label `nvidia.com/gpu.count`.
+    Label,
+    /// Most other nodes of the same product and machine type.
+    Peers,
+}
+
+impl ExpectedBy {
+    /// Who that is, for messages.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Spec => "placement.expectGPUs",
+            Self::Node => "the node itself",
+            Self::Label => "its label nvidia.com/gpu.count",
+            Self::Peers => "most nodes like it",
+        }
+    }
 }
 
 /// One GPU.

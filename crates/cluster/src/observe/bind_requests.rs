@@ -6,10 +6,11 @@ use perfval_sizing::inventory::{ClaimUse, Interned};
 
 use crate::Cluster;
 use crate::call::{Read, Unread, read};
+use crate::page::Json;
 
 impl Cluster {
     /// Absent where KAI's scheduler is not installed.
-    pub(super) async fn bind_requests(&self, interned: &mut Interned) -> Read<Vec<ClaimUse>> {
+    pub(super) async fn bind_requests(&self) -> Read<Vec<ClaimUse>> {
         let resource = ApiResource {
             group: "scheduling.run.ai".into(),
             version: "v1alpha2".into(),
@@ -18,12 +19,13 @@ impl Cluster {
             plural: "bindrequests".into(),
         };
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+        let interned = &mut Interned::default();
         let reduce = |request: DynamicObject| {
             let unread = |error| format!("BindRequest {}: {error}", request.name_any());
             ClaimUse::promised(&request, interned).map_err(unread).transpose()
         };
         let list = self
-            .list_reduced(api.resource_url(), ListParams::default(), reduce)
+            .list_reduced(Json, api.resource_url(), ListParams::default(), reduce)
             .await;
         let promises: Result<Vec<ClaimUse>, String> = read("list BindRequests", list)?.into_iter().collect();
         promises.map_err(Unread::Unknown)

@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 
 use crate::Cluster;
 use crate::call::{Read, Unread, read};
+use crate::page::Json;
 use crate::resource_api::Wanted;
 
 /// Selects what carries the object's name.
@@ -56,7 +57,7 @@ impl Cluster {
             params: of_object(run),
         };
         let reduce = |template: ResourceClaimTemplate| Some(child(run, kind, &template));
-        self.list_served(wanted, reduce).await
+        self.list_served(Json, wanted, reduce).await
     }
 
     async fn child_deployments(&self, run: &Run<'_>) -> Read<Vec<Child>> {

@@ -1,23 +1,25 @@
 //! What sizing counts. The order is the point: holders are read after devices, so a device that is given out in between is
-//! seen as held and never as free.
+//! seen as held and never as free. What depends on nothing is read at once.
 
-use k8s_openapi::api::core::v1::{LimitRange, Node, Pod, ResourceQuota};
+use k8s_openapi::api::core::v1::{LimitRange, Node, PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota};
 use k8s_openapi::api::resource::v1::{ResourceClaim, ResourceSlice};
 use kube::api::{Api, ListParams};
-use perfval_sizing::inventory::{self, ClaimUse, Interned, Inventory, PodUse, Slice};
+use perfval_sizing::Seen;
+use perfval_sizing::inventory::{self, CacheVolume, ClaimUse, Interned, Inventory, PodUse, Slice};
 use perfval_sizing::resource_api::VERSIONS;
 use serde_json::Value;
 
 use crate::Cluster;
-use crate::call::{Read, read, seen};
+use crate::call::{Read, Unread, read, seen};
 use crate::look::{OfRun, Wish};
+use crate::page::{Json, Protobuf};
 use crate::resource_api::Wanted;
 
 /// Versions of device taint rules, the newest first.
 const TAINT_RULE_VERSIONS: [&str; 3] = ["v1", "v1beta2", "v1alpha3"];
 
 impl Cluster {
-    /// What sizing reads for one run alone.
+    /// What sizing reads for one namespace and one device class.
     pub(crate) async fn of_run(&self, wish: &Wish) -> OfRun {
         let quotas: Api<ResourceQuota> = Api::namespaced(self.client.clone(), &wish.namespace);
         let limit_ranges: Api<LimitRange> = Api::namespaced(self.client.clone(), &wish.namespace);
@@ -33,28 +35,52 @@ impl Cluster {
         }
     }
 
-    pub(crate) async fn inventory(&self, wish: &Wish) -> Inventory {
-        let OfRun {
-            device_class,
-            quotas,
-            limit_ranges,
-        } = self.of_run(wish).await;
-        let interned = &mut Interned::default();
-        // A struct's fields are evaluated in the order in which they are written here.
+    /// What sizing counts; `cache_claim` names the volume claim of the run's model cache.
+    pub(crate) async fn inventory(&self, wish: &Wish, cache_claim: Option<&str>) -> Inventory {
+        let (of_run, slices, taint_rules, nodes, cache_volume) = futures::join!(
+            self.of_run(wish),
+            self.slices(),
+            self.taint_rules(),
+            self.nodes(),
+            self.cache_volume(&wish.namespace, cache_claim),
+        );
+        // A pod may say that a claim serves it: the claim must not be older.
+        let (pods, promises) = futures::join!(self.pods_of_nodes(), self.bind_requests());
+        let claims = self.claims().await;
         Inventory {
-            device_class,
-            slices: seen(self.slices(interned).await),
-            taint_rules: seen(self.taint_rules().await),
-            nodes: seen(self.nodes(interned).await),
-            pods: seen(self.pods_of_nodes(interned).await),
-            quotas,
-            limit_ranges,
-            promises: seen(self.bind_requests(interned).await),
-            claims: seen(self.claims(interned).await),
+            device_class: of_run.device_class,
+            slices: seen(slices),
+            taint_rules: seen(taint_rules),
+            nodes: seen(nodes),
+            pods: seen(pods),
+            quotas: of_run.quotas,
+            limit_ranges: of_run.limit_ranges,
+            cache_volume,
+            promises: seen(promises),
+            claims: seen(claims),
         }
     }
 
-    async fn slices(&self, interned: &mut Interned) -> Read<Vec<Slice>> {
+    /// Absent where every node reaches the model cache: without one, before it is bound, or on storage of all nodes.
+    pub(crate) async fn cache_volume(&self, namespace: &str, claim: Option<&str>) -> Seen<CacheVolume> {
+        match claim {
+            Some(claim) => seen(self.volume_of(namespace, claim).await),
+            None => Seen::Absent,
+        }
+    }
+
+    async fn volume_of(&self, namespace: &str, name: &str) -> Read<CacheVolume> {
+        let claims: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), namespace);
+        let call = format!("get PersistentVolumeClaim {namespace}/{name}");
+        let claim = read(&call, self.bounded(claims.get(name)).await)?;
+        let bound_to = CacheVolume::name_for(&claim).ok_or(Unread::Absent)?;
+        let volumes: Api<PersistentVolume> = Api::all(self.client.clone());
+        let call = format!("get PersistentVolume {bound_to}");
+        let volume = read(&call, self.bounded(volumes.get(bound_to)).await)?;
+        CacheVolume::read(&claim, &volume).ok_or(Unread::Absent)
+    }
+
+    async fn slices(&self) -> Read<Vec<Slice>> {
         let wanted = Wanted {
             call: "list ResourceSlices",
             versions: &VERSIONS,
@@ -62,8 +88,9 @@ impl Cluster {
             namespace: None,
             params: ListParams::default(),
         };
+        let interned = &mut Interned::default();
         let reduce = |slice: ResourceSlice| Some(Slice::read(&slice, interned));
-        self.list_served(wanted, reduce).await
+        self.list_served(Protobuf, wanted, reduce).await
     }
 
     /// Raw, because three versions are served in the field; absent if none of them is.
@@ -75,30 +102,32 @@ impl Cluster {
             namespace: None,
             params: ListParams::default(),
         };
-        self.list_served(wanted, Some).await
+        self.list_served(Json, wanted, Some).await
     }
 
-    async fn nodes(&self, interned: &mut Interned) -> Read<Vec<inventory::Node>> {
+    async fn nodes(&self) -> Read<Vec<inventory::Node>> {
         let api: Api<Node> = Api::all(self.client.clone());
+        let interned = &mut Interned::default();
         let reduce = |node: Node| Some(inventory::Node::read(&node, interned));
         read(
             "list Nodes",
-            self.list_reduced(api.resource_url(), ListParams::default(), reduce)
+            self.list_reduced(Protobuf, api.resource_url(), ListParams::default(), reduce)
                 .await,
         )
     }
 
-    async fn pods_of_nodes(&self, interned: &mut Interned) -> Read<Vec<PodUse>> {
+    async fn pods_of_nodes(&self) -> Read<Vec<PodUse>> {
         let api: Api<Pod> = Api::all(self.client.clone());
         let running = ListParams::default().fields("status.phase!=Succeeded,status.phase!=Failed");
+        let interned = &mut Interned::default();
         let reduce = |pod: Pod| PodUse::read(&pod, interned);
         read(
             "list Pods",
-            self.list_reduced(api.resource_url(), running, reduce).await,
+            self.list_reduced(Protobuf, api.resource_url(), running, reduce).await,
         )
     }
 
-    async fn claims(&self, interned: &mut Interned) -> Read<Vec<ClaimUse>> {
+    async fn claims(&self) -> Read<Vec<ClaimUse>> {
         let wanted = Wanted {
             call: "list ResourceClaims",
             versions: &VERSIONS,
@@ -106,7 +135,8 @@ impl Cluster {
             namespace: None,
             params: ListParams::default(),
         };
+        let interned = &mut Interned::default();
         let reduce = |claim: ResourceClaim| ClaimUse::read(&claim, interned);
-        self.list_served(wanted, reduce).await
+        self.list_served(Protobuf, wanted, reduce).await
     }
 }

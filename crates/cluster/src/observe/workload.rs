@@ -16,6 +16,7 @@ use super::Workload;
 use super::children::of_object;
 use crate::Cluster;
 use crate::call::{Read, Unread, read, seen};
+use crate::page::Json;
 use crate::resource_api::Wanted;
 
 /// Pods whose events are read in one pass: one is enough to tell the user, and the next pass reads on.
@@ -38,7 +39,10 @@ impl Cluster {
             namespace: Some(run.namespace()),
             params: of_object(run),
         };
-        let (pods, claims) = futures::join!(self.list(&pods, of_object(run)), self.list_served(its_claims, Some));
+        let (pods, claims) = futures::join!(
+            self.list(&pods, of_object(run)),
+            self.list_served(Json, its_claims, Some)
+        );
         let pods = read(&of("Pods"), pods);
         let claims = match claims {
             // No Dynamic Resource Allocation here: no claims.

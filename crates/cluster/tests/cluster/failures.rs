@@ -55,6 +55,8 @@ const READS: &[Read] = &[
     inventory!("list", "devicetaintrules", taint_rules),
     inventory!("list", "nodes", nodes),
     inventory!("list", "pods", pods),
+    inventory!("get", "persistentvolumeclaims", cache_volume),
+    inventory!("get", "persistentvolumes", cache_volume),
     inventory!("list", "resourceclaims", claims),
     read(Need::Children, "list", "jobs", |seen| word(&seen.children)),
     read(Need::Children, "list", "dynamographdeployments", |seen| {
@@ -87,6 +89,7 @@ const READS: &[Read] = &[
 fn world() -> World {
     let world = World::new();
     world.put_trial(Some("result"));
+    world.put_cache();
     world
 }
 

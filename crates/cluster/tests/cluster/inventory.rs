@@ -5,7 +5,7 @@ use perfval_sizing::Seen;
 use perfval_testkit::api_server::{Fault, Kind};
 use serde_json::json;
 
-use crate::world::World;
+use crate::world::{NAMESPACE, World};
 
 #[tokio::test]
 async fn holders_are_read_after_devices() {
@@ -42,6 +42,33 @@ async fn nothing_installed_is_absent_and_known() {
     world.server.withdraw("resourceslices");
     let seen = world.observe(Need::Inventory).await;
     assert!(seen.inventory.present().unwrap().slices.is_absent());
+}
+
+#[tokio::test]
+async fn the_model_cache_is_where_its_volume_is() {
+    let world = World::new();
+    let volume = async || {
+        let seen = world.observe(Need::Inventory).await;
+        seen.inventory.present().unwrap().cache_volume.clone()
+    };
+    assert_eq!(volume().await, Seen::Absent, "no cache");
+    world.put_cache();
+    let Seen::Present(found) = volume().await else {
+        panic!("a volume")
+    };
+    assert_eq!(found.claim, "weights");
+    let zone = &json!(found.nodes)["nodeSelectorTerms"][0]["matchExpressions"][0];
+    assert_eq!(zone["values"], json!(["a"]));
+    world
+        .server
+        .edit("persistentvolumes", "", "disk-1", |volume| volume["spec"] = json!({}));
+    assert_eq!(volume().await, Seen::Absent, "every node reaches it");
+    world
+        .server
+        .edit("persistentvolumeclaims", NAMESPACE, "weights", |claim| {
+            claim["spec"] = json!({"volumeName": ""});
+        });
+    assert_eq!(volume().await, Seen::Absent, "not bound yet");
 }
 
 #[tokio::test]

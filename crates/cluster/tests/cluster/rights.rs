@@ -35,6 +35,7 @@ async fn every_call() -> BTreeSet<Call> {
     let mut world = World::new();
     world.put_trial(Some("result"));
     world.put_child("v1", "Pod", "waiting", &json!({}));
+    world.put_cache();
     world.server.forget_calls();
     for need in NEEDS {
         world.observe(need).await;

@@ -87,6 +87,22 @@ impl World {
         })
     }
 
+    /// A model cache on a volume that only the nodes of zone `a` reach.
+    pub fn put_cache(&self) {
+        self.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
+            object["spec"]["model"]["cache"] = json!({"claimName": "weights"});
+        });
+        self.server.put(json!({
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+            "metadata": {"namespace": NAMESPACE, "name": "weights"}, "spec": {"volumeName": "disk-1"},
+        }));
+        let zone = json!({"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["a"]});
+        self.server.put(json!({
+            "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "disk-1"},
+            "spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [zone]}]}}},
+        }));
+    }
+
     /// A Job of trial 1 with its pod; over, if `log` is given.
     pub fn put_trial(&self, log: Option<&str>) {
         let job = names::trial_job(&self.run_id(), 1);

@@ -70,6 +70,12 @@ const NONE: &str = "none: it is reported";
 /// What a cause looks like, why it happens, and what the trial becomes.
 fn explain(cause: Cause) -> (&'static str, &'static str, &'static str) {
     match cause {
+        Cause::GPUsMissing => (
+            "`status.placement.expected`: the node has fewer healthy GPUs than `placement.expectGPUs` asks for, or than the node \
+             itself, its label `nvidia.com/gpu.count` or most nodes like it say",
+            "a GPU fell off the bus, is unhealthy or tainted, or its driver does not publish it",
+            "with `placement.expectGPUs` the run is Failed where its gates are met; without it is reported",
+        ),
         Cause::BenchmarkFailed => (
             "a Job that ended without a result",
             "AIPerf could not start, could not load the tokenizer, or was killed",

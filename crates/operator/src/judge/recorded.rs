@@ -4,6 +4,7 @@ use std::path::Path;
 
 use flate2::read::GzDecoder;
 use k8s_openapi::api::core::v1::ConfigMap;
+use perfval_api::PlacementStatus;
 use perfval_verdict::aiperf::{self, EXPORT_BYTES};
 use perfval_verdict::frame::{Failure, Outcome, Part, Payload, TrialRecord};
 use perfval_verdict::gate::Share;
@@ -158,10 +159,15 @@ fn of_config_map(path: &Path, results: &ConfigMap) -> Result<File, String> {
     }
     let share = texts.get(&"summary.json".to_owned()).and_then(|summary| {
         let summary: Value = serde_json::from_str(summary).ok()?;
-        Some(Share {
-            gpus: summary["placement"]["gpus"].as_i64()?,
-            node_gpus: summary["placement"]["nodeGPUs"].as_i64()?,
-        })
+        let placement = &summary["placement"];
+        let number = |field: &str| placement[field].as_i64();
+        Some(Share::of(&PlacementStatus {
+            gpus: number("gpus")?,
+            node_gpus: number("nodeGPUs")?,
+            faulty_gpus: number("faultyGPUs").unwrap_or_default(),
+            expected: serde_json::from_value(placement["expected"].clone()).ok(),
+            ..PlacementStatus::default()
+        }))
     });
     Ok(File {
         trials: trials.into_values().collect(),

@@ -26,7 +26,7 @@ impl Report {
     /// The nodes of `only`, or all; the plan is always that of the whole cluster.
     pub fn new(reports: Vec<NodeReport>, sizing: Sizing, notes: Vec<String>, only: &[String]) -> Result<Self, Error> {
         let (plan, reason, message) = match sizing {
-            Sizing::Chosen(plan) => (Some(plan), None, None),
+            Sizing::Chosen(plan) => (Some(*plan), None, None),
             Sizing::Wait {
                 reason: Reason::InventoryUnreadable,
                 message,

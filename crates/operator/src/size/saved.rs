@@ -2,6 +2,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use perfval_api::PerfValidation;
+use perfval_run::build;
 use perfval_sizing::inventory::{Dump, Saved};
 use serde_json::Value;
 
@@ -19,7 +20,9 @@ pub fn read(path: &Path, object: &PerfValidation) -> Result<Saved, Error> {
         dump.add(document).map_err(told)?;
     }
     let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
-    dump.finish(&object.spec.placement.device_class_name, namespace)
+    let name = object.metadata.name.as_deref().unwrap_or_default();
+    let cache = build::cache_claim_name(name, &object.spec);
+    dump.finish(&object.spec.placement.device_class_name, namespace, cache.as_deref())
         .map_err(told)
 }
 

@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::{
     EnvVar, EnvVarSource, PersistentVolumeClaimVolumeSource, SecretKeySelector, Volume, VolumeMount,
 };
 use perfval_api::ModelCache;
+use perfval_api::PerfValidationSpec;
 
 use super::pod::var;
 use crate::{Run, names};
@@ -14,19 +15,15 @@ pub const CACHE_PATH: &str = "/model-cache";
 const CACHE_VOLUME: &str = "model-cache";
 
 /// The volume claim with the weights, if there is one.
-pub fn cache_claim_name(run: &Run<'_>) -> Option<String> {
-    let cache: &ModelCache = run.spec().model.cache.as_ref()?;
-    Some(
-        cache
-            .claim_name
-            .clone()
-            .unwrap_or_else(|| names::cache_claim(run.name())),
-    )
+pub fn cache_claim_name(object: &str, spec: &PerfValidationSpec) -> Option<String> {
+    let cache: &ModelCache = spec.model.cache.as_ref()?;
+    let own = || names::cache_claim(object);
+    Some(cache.claim_name.clone().unwrap_or_else(own))
 }
 
 /// The volume with the weights, if there is one.
 pub fn cache_volume(run: &Run<'_>) -> Option<Volume> {
-    let claim_name = cache_claim_name(run)?;
+    let claim_name = cache_claim_name(run.name(), run.spec())?;
     Some(Volume {
         name: CACHE_VOLUME.to_owned(),
         persistent_volume_claim: Some(PersistentVolumeClaimVolumeSource {

@@ -160,10 +160,7 @@ fn read<'a>(pass: &Pass<'a>, number: i64, trial: &TrialSeen, found: &Job) -> Opt
     };
     let spec = pass.run.spec();
     let plan = pass.run.placement();
-    let share = Share {
-        gpus: plan.map_or(1, |plan| plan.gpus),
-        node_gpus: plan.map_or(1, |plan| plan.node_gpus),
-    };
+    let share = plan.map_or(Share { gpus: 1, node_gpus: 1 }, Share::of);
     let before = pass
         .run
         .status()

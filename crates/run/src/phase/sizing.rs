@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use perfval_api::{PerfValidationStatus, Phase, PlacementStatus, QueueStatus, Reason, Why, condition};
+use perfval_api::{Finding, PerfValidationStatus, Phase, PlacementStatus, QueueStatus, Reason, Why, condition};
 use perfval_sizing::Seen;
 use perfval_sizing::Sizing;
 use perfval_verdict::diagnosis::cause::Cause;
+use perfval_verdict::diagnosis::missing::missing;
 
 use crate::pass::{Pass, Step};
 use crate::queue::{self, Place, Turn};
@@ -58,7 +59,7 @@ fn clear(pass: &mut Pass<'_>) -> Step {
 
 fn place(pass: &mut Pass<'_>) -> Step {
     match &pass.seen.turn {
-        Seen::Present(Turn::Sized(Sizing::Chosen(plan))) => settle(pass, plan.clone()),
+        Seen::Present(Turn::Sized(Sizing::Chosen(plan))) => settle(pass, plan.as_ref().clone()),
         Seen::Present(Turn::Sized(Sizing::Wait { reason, message })) => wait(pass, Why::new(*reason, message.clone())),
         Seen::Present(Turn::Queued(place)) => queued(pass, place),
         Seen::Present(Turn::Sized(Sizing::Refuse { reason, message })) => {
@@ -169,6 +170,12 @@ fn settle(pass: &mut Pass<'_>, plan: PlacementStatus) -> Step {
     let oddities = &pass.seen.oddities;
     if !oddities.is_empty() {
         pass.find(Cause::SuspiciousAllocation.finding(oddities.join("; ")));
+    }
+    // A plan for another node may have been given back before.
+    let of_node = |known: &Finding| known.cause == Cause::GPUsMissing.as_str();
+    pass.status.diagnosis.retain(|known| !of_node(known));
+    if let Some(finding) = missing(&plan) {
+        pass.find(finding);
     }
     let why = Why::new(
         Reason::GpusChosen,

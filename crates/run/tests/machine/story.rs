@@ -34,6 +34,8 @@ pub struct Story {
     pub free: usize,
     /// Pods with a GPU of a device plugin, on a node where one offers the same GPUs.
     pub plugin_pods: Option<usize>,
+    /// Whether the driver has taken one GPU of the node out of service.
+    pub tainted: bool,
     pub unreadable: bool,
     pub others: Vec<Contender>,
     pub refused: Option<String>,
@@ -92,6 +94,7 @@ impl Story {
             }),
             free: 8,
             plugin_pods: None,
+            tainted: false,
             unreadable: false,
             others: Vec::new(),
             refused: None,

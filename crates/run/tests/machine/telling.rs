@@ -232,3 +232,40 @@ fn a_rerun_is_compared_with_the_last_passed_run_of_its_environment() {
     assert_eq!((third.run, third.throughput_percent), (1, None));
     assert!(third.differs[0].starts_with("settings "), "{:?}", third.differs);
 }
+
+#[test]
+fn a_node_without_all_the_gpus_it_should_have_is_measured_and_fails() {
+    let mut story = Story::with(json!({"placement": {"expectGPUs": 9}}));
+    story.until(Phase::Completed);
+    assert_eq!(
+        (story.verdict(), story.reason()),
+        (Some(Verdict::Failed), "GPUsMissing".to_owned())
+    );
+    assert_eq!(causes(&story), [("GPUsMissing".to_owned(), Severity::Warning)]);
+    let message = story.status().message.unwrap_or_default();
+    let says = "GPUsMissing: n1 has 8 of 9 GPUs expected by placement.expectGPUs";
+    assert!(message.starts_with(says), "{message}");
+
+    let mut slow = Story::with(json!({"placement": {"expectGPUs": 9}}));
+    slow.showing = Showing::Slow;
+    slow.until(Phase::Completed);
+    assert_eq!(slow.reason(), "GatesMissed");
+    let message = slow.status().message.unwrap_or_default();
+    assert!(message.contains("GPUsMissing: n1 has 8 of 9 GPUs"), "{message}");
+
+    let mut whole = Story::with(json!({"placement": {"expectGPUs": 8}}));
+    whole.until(Phase::Completed);
+    assert_eq!((whole.verdict(), causes(&whole)), (Some(Verdict::Passed), Vec::new()));
+}
+
+#[test]
+fn gpus_that_only_the_cluster_expects_are_a_warning_that_a_pass_does_not_hide() {
+    let mut story = Story::new();
+    story.tainted = true;
+    story.until(Phase::Completed);
+    assert_eq!(story.verdict(), Some(Verdict::Passed));
+    assert_eq!(causes(&story), [("GPUsMissing".to_owned(), Severity::Warning)]);
+    let message = story.status().message.unwrap_or_default();
+    let says = "GPUsMissing: n1 has 7 of 8 GPUs expected by the node itself; 1 unhealthy or tainted";
+    assert!(message.contains(says), "{message}");
+}

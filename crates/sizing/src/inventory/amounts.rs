@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use perfval_api::quantity;
 use rust_decimal::Decimal;
 
-use super::Interned;
+use super::Texts;
 
 /// Amounts by resource name, sorted by name; a resource that is not listed is zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -14,30 +14,30 @@ pub struct Amounts(Vec<(Arc<str>, Decimal)>);
 
 impl Amounts {
     /// What is asked for. An amount that cannot be read counts as more than any node has, and a negative one as nothing.
-    pub fn read(quantities: Option<&BTreeMap<String, Quantity>>, interned: &mut Interned) -> Self {
-        Self::read_or(quantities, Decimal::MAX, interned)
+    pub fn read(quantities: Option<&BTreeMap<String, Quantity>>, texts: &mut Texts) -> Self {
+        Self::read_or(quantities, Decimal::MAX, texts)
     }
 
     /// What is offered. An amount that cannot be read counts as nothing.
-    pub fn offered(quantities: Option<&BTreeMap<String, Quantity>>, interned: &mut Interned) -> Self {
-        Self::read_or(quantities, Decimal::ZERO, interned)
+    pub fn offered(quantities: Option<&BTreeMap<String, Quantity>>, texts: &mut Texts) -> Self {
+        Self::read_or(quantities, Decimal::ZERO, texts)
     }
 
-    fn read_or(quantities: Option<&BTreeMap<String, Quantity>>, unreadable: Decimal, interned: &mut Interned) -> Self {
+    fn read_or(quantities: Option<&BTreeMap<String, Quantity>>, unreadable: Decimal, texts: &mut Texts) -> Self {
         let amount = |text: &str| quantity::parse(text).unwrap_or(unreadable).max(Decimal::ZERO);
         let amounts = quantities
             .into_iter()
             .flatten()
-            .map(|(name, Quantity(text))| (interned.share(name), amount(text)));
+            .map(|(name, Quantity(text))| (texts.share(name), amount(text)));
         Self(amounts.collect())
     }
 
     /// The requests of a container; a limit stands in where there is no request.
-    pub fn requests(resources: Option<&ResourceRequirements>, interned: &mut Interned) -> Self {
-        let mut all = Self::read(resources.and_then(|resources| resources.limits.as_ref()), interned);
+    pub fn requests(resources: Option<&ResourceRequirements>, texts: &mut Texts) -> Self {
+        let mut all = Self::read(resources.and_then(|resources| resources.limits.as_ref()), texts);
         all.replace(&Self::read(
             resources.and_then(|resources| resources.requests.as_ref()),
-            interned,
+            texts,
         ));
         all
     }
@@ -114,11 +114,11 @@ mod tests {
     #[test]
     fn an_unreadable_amount_never_makes_room() {
         let quantities = BTreeMap::from([("cpu".to_owned(), Quantity("12 cores".to_owned()))]);
-        let mut total = Amounts::read(Some(&quantities), &mut Interned::default());
+        let mut total = Amounts::read(Some(&quantities), &mut Texts::default());
         total.add(&total.clone());
         assert_eq!(total.get("cpu"), Decimal::MAX);
         assert_eq!(total.get("memory"), Decimal::ZERO);
-        let offered = Amounts::offered(Some(&quantities), &mut Interned::default());
+        let offered = Amounts::offered(Some(&quantities), &mut Texts::default());
         assert_eq!(offered.get("cpu"), Decimal::ZERO);
     }
 }

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{self, LimitRange, Pod, ResourceQuota};
+use k8s_openapi::api::core::v1::{self, LimitRange, PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota};
 use k8s_openapi::api::resource::v1::DeviceClass;
 use kube::ResourceExt as _;
 use kube::core::DynamicObject;
@@ -8,7 +8,7 @@ use perfval_api::PerfValidationStatus;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{ClaimUse, Interned, Inventory, Node, PodUse, Slice};
+use super::{CacheVolume, ClaimUse, Interned, Inventory, Node, PodUse, Slice};
 use crate::resource_api::AsV1;
 use crate::{OtherRun, Seen, holds_node};
 
@@ -24,6 +24,11 @@ const OPTIONAL: [(&str, &str); 8] = [
     ("LimitRange", "limitranges"),
     ("BindRequest", "bindrequests.scheduling.run.ai"),
 ];
+/// Kinds that matter only to a run with a model cache.
+const OF_CACHE: [(&str, &str); 2] = [
+    ("PersistentVolumeClaim", "persistentvolumeclaims"),
+    ("PersistentVolume", "persistentvolumes"),
+];
 
 /// Objects of a cluster that were saved before, in any order.
 #[derive(Debug, Default)]
@@ -36,6 +41,8 @@ pub struct Dump {
     pods: Vec<PodUse>,
     quotas: Vec<ResourceQuota>,
     limit_ranges: Vec<LimitRange>,
+    volume_claims: Vec<PersistentVolumeClaim>,
+    volumes: Vec<PersistentVolume>,
     promises: Vec<ClaimUse>,
     claims: Vec<ClaimUse>,
     /// Objects by kind; a kind whose typed list is empty is there with none.
@@ -141,6 +148,8 @@ impl Dump {
             "DeviceTaintRule" => self.taint_rules.push(object),
             "ResourceQuota" => self.quotas.push(read(kind, object)?),
             "LimitRange" => self.limit_ranges.push(read(kind, object)?),
+            "PersistentVolumeClaim" => self.volume_claims.push(read(kind, object)?),
+            "PersistentVolume" => self.volumes.push(read(kind, object)?),
             "BindRequest" => {
                 let request: DynamicObject = read(kind, object)?;
                 let promised = ClaimUse::promised(&request, &mut self.interned);
@@ -167,9 +176,10 @@ impl Dump {
         self.pods.extend(used);
     }
 
-    /// What the objects tell sizing by a class, for a run in a namespace. `kubectl` does not tell a kind that it was not asked for from one without
-    /// objects: where the objects themselves refer to one, its absence is an error.
-    pub fn finish(self, class: &str, namespace: &str) -> Result<Saved, DumpError> {
+    /// What the objects tell sizing by a class, for a run in a namespace with the claim of its model cache. `kubectl` does
+    /// not tell a kind that it was not asked for from one without objects: where the objects themselves refer to one, its
+    /// absence is an error.
+    pub fn finish(self, class: &str, namespace: &str, cache: Option<&str>) -> Result<Saved, DumpError> {
         let missing = |kind: &str| !self.found.contains_key(kind);
         if let Some((kind, _)) = NEEDED.into_iter().find(|(kind, _)| missing(kind)) {
             let why = String::new();
@@ -181,7 +191,15 @@ impl Dump {
                 why: format!(", and the pod {pod} uses one"),
             });
         }
-        let notes = self.notes();
+        let mut notes = self.notes();
+        let cache_volume = match cache.map(|claim| self.cache_volume(claim, namespace)) {
+            Some(Err(note)) => {
+                notes.push(note);
+                None
+            }
+            Some(Ok(volume)) => volume,
+            None => None,
+        };
         let named = |known: &DeviceClass| known.metadata.name.as_deref() == Some(class);
         let inventory = Inventory {
             device_class: self.classes.into_iter().find(named).map_or(Seen::Absent, Seen::Present),
@@ -191,6 +209,7 @@ impl Dump {
             pods: Seen::Present(self.pods),
             quotas: Seen::Present(in_namespace(self.quotas, namespace)),
             limit_ranges: Seen::Present(in_namespace(self.limit_ranges, namespace)),
+            cache_volume: cache_volume.map_or(Seen::Absent, Seen::Present),
             promises: Seen::Present(self.promises),
             claims: Seen::Present(self.claims),
         };
@@ -201,13 +220,34 @@ impl Dump {
         })
     }
 
+    /// The volume of the model cache, or what a person should know of it.
+    fn cache_volume(&self, claim: &str, namespace: &str) -> Result<Option<CacheVolume>, String> {
+        let ours = |known: &&PersistentVolumeClaim| {
+            known.metadata.name.as_deref() == Some(claim) && known.namespace().as_deref() == Some(namespace)
+        };
+        let missing =
+            |what: &str| format!("{what} is not in it: the model cache is taken to be within reach of every node");
+        let found = self.volume_claims.iter().find(ours);
+        let claim = found.ok_or_else(|| missing(&format!("PersistentVolumeClaim {namespace}/{claim}")))?;
+        let Some(name) = CacheVolume::name_for(claim) else {
+            return Ok(None);
+        };
+        let mut volumes = self.volumes.iter();
+        let volume = volumes.find(|known| known.metadata.name.as_deref() == Some(name));
+        let volume = volume.ok_or_else(|| missing(&format!("PersistentVolume {name}")))?;
+        Ok(CacheVolume::read(claim, volume))
+    }
+
     fn notes(&self) -> Vec<String> {
         let absent: Vec<&str> = OPTIONAL
             .iter()
             .filter(|(kind, _)| !self.found.contains_key(*kind))
             .map(|(_, plural)| *plural)
             .collect();
-        let known = |kind: &str| NEEDED.iter().chain(&OPTIONAL).any(|(known, _)| *known == kind);
+        let known = |kind: &str| {
+            let mut kinds = NEEDED.iter().chain(&OPTIONAL).chain(&OF_CACHE);
+            kinds.any(|(known, _)| *known == kind)
+        };
         let ignored: Vec<String> = self
             .found
             .iter()
@@ -268,11 +308,16 @@ mod tests {
     }
 
     fn told(objects: &[Value]) -> Result<Saved, String> {
+        told_with(objects, Some("weights"))
+    }
+
+    fn told_with(objects: &[Value], cache: Option<&str>) -> Result<Saved, String> {
         let mut dump = Dump::default();
         for object in objects {
             dump.add(object.clone()).map_err(|error| error.to_string())?;
         }
-        dump.finish("gpu.nvidia.com", "perf").map_err(|error| error.to_string())
+        dump.finish("gpu.nvidia.com", "perf", cache)
+            .map_err(|error| error.to_string())
     }
 
     #[test]
@@ -281,7 +326,7 @@ mod tests {
         let mixed =
             json!({ "kind": "List", "items": [node(), pod(), { "kind": "Secret", "metadata": { "name": "s" } }] });
         let claims = json!({ "kind": "ResourceClaimList", "items": [] });
-        let saved = told(&[mixed, typed, claims]).unwrap();
+        let saved = told_with(&[mixed, typed, claims], None).unwrap();
         assert_eq!(saved.inventory.nodes.present().map(Vec::len), Some(1));
         assert_eq!(saved.inventory.pods.present().map(Vec::len), Some(2));
         assert_eq!(
@@ -318,6 +363,32 @@ mod tests {
         for (objects, says) in rows {
             let error = told(&objects).unwrap_err();
             assert!(error.contains(says), "{error:?} does not say {says:?}");
+        }
+    }
+
+    #[test]
+    fn the_volume_of_the_model_cache_is_found_or_missed() {
+        let claim = json!({
+            "kind": "PersistentVolumeClaim", "metadata": { "name": "weights", "namespace": "perf" }, "spec": { "volumeName": "v" },
+        });
+        let terms = json!([{ "matchFields": [{ "key": "metadata.name", "operator": "In", "values": ["n1"] }] }]);
+        let volume = json!({
+            "kind": "PersistentVolume", "metadata": { "name": "v" }, "spec": { "nodeAffinity": { "required": { "nodeSelectorTerms": terms } } },
+        });
+        let saved = told(&[node(), pod(), claim.clone(), volume]).unwrap();
+        let found = saved.inventory.cache_volume.present().map(|volume| &*volume.claim);
+        assert_eq!(found, Some("weights"));
+        for (objects, says) in [
+            (vec![node(), pod()], "PersistentVolumeClaim perf/weights is not in it"),
+            (vec![node(), pod(), claim], "PersistentVolume v is not in it"),
+        ] {
+            let saved = told(&objects).unwrap();
+            assert!(saved.inventory.cache_volume.is_absent());
+            assert!(
+                saved.notes.iter().any(|note| note.starts_with(says)),
+                "{:?}",
+                saved.notes
+            );
         }
     }
 

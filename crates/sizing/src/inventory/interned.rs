@@ -1,24 +1,24 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::Amounts;
+use super::{Amounts, Texts};
 
 /// What is held once, however often it occurs: names, and requests, of which a hundred thousand pods have a few hundred.
 #[derive(Debug, Default)]
 pub struct Interned {
-    texts: HashSet<Arc<str>>,
+    texts: Texts,
     amounts: HashSet<Arc<Amounts>>,
 }
 
 impl Interned {
     /// The one copy of a text.
     pub fn share(&mut self, text: &str) -> Arc<str> {
-        if let Some(known) = self.texts.get(text) {
-            return known.clone();
-        }
-        let new: Arc<str> = Arc::from(text);
-        self.texts.insert(new.clone());
-        new
+        self.texts.share(text)
+    }
+
+    /// All texts.
+    pub fn texts(&mut self) -> &mut Texts {
+        &mut self.texts
     }
 
     /// The one copy of some amounts.

@@ -40,8 +40,9 @@ impl Node {
             ready: conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True"),
             unschedulable: spec.and_then(|spec| spec.unschedulable) == Some(true),
             deleting: node.metadata.deletion_timestamp.is_some(),
-            allocatable: Amounts::offered(status.and_then(|status| status.allocatable.as_ref()), interned).trimmed(),
-            capacity: Amounts::offered(status.and_then(|status| status.capacity.as_ref()), interned).trimmed(),
+            allocatable: Amounts::offered(status.and_then(|status| status.allocatable.as_ref()), interned.texts())
+                .trimmed(),
+            capacity: Amounts::offered(status.and_then(|status| status.capacity.as_ref()), interned.texts()).trimmed(),
         }
     }
 

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{
 };
 use kube::ResourceExt as _;
 
-use super::{Amounts, Interned};
+use super::{Amounts, Interned, Texts};
 
 /// A pod that takes room on a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl PodUse {
         let bound = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
         let nominated = || status.and_then(|status| status.nominated_node_name.as_deref());
         let node = named(bound).or_else(|| named(nominated()))?;
-        let requests = effective_request(pod, interned).trimmed();
+        let requests = effective_request(pod, interned.texts()).trimmed();
         Some(Self {
             name: format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any()).into(),
             node: interned.share(node),
@@ -66,7 +66,7 @@ fn named(node: Option<&str>) -> Option<&str> {
 
 /// What the scheduler counts for a pod: containers and sidecars together, or the largest moment of its start, plus the
 /// overhead of its runtime class. A request for the whole pod stands for the sum.
-fn effective_request(pod: &Pod, interned: &mut Interned) -> Amounts {
+fn effective_request(pod: &Pod, texts: &mut Texts) -> Amounts {
     let Some(spec) = &pod.spec else {
         return Amounts::default();
     };
@@ -74,7 +74,7 @@ fn effective_request(pod: &Pod, interned: &mut Interned) -> Amounts {
     let mut sidecars = Amounts::default();
     let mut start = Amounts::default();
     for container in spec.init_containers.iter().flatten() {
-        let mut moment = containers.request(container, interned);
+        let mut moment = containers.request(container, texts);
         if container.restart_policy.as_deref() == Some("Always") {
             sidecars.add(&moment);
             moment.clone_from(&sidecars);
@@ -85,17 +85,17 @@ fn effective_request(pod: &Pod, interned: &mut Interned) -> Amounts {
     }
     let mut total = sidecars;
     for container in &spec.containers {
-        total.add(&containers.request(container, interned));
+        total.add(&containers.request(container, texts));
     }
     total.raise(&start);
-    total.replace(&of_whole_pod(spec.resources.as_ref(), interned));
-    total.add(&Amounts::read(spec.overhead.as_ref(), interned));
+    total.replace(&of_whole_pod(spec.resources.as_ref(), texts));
+    total.add(&Amounts::read(spec.overhead.as_ref(), texts));
     total
 }
 
 /// Only these can be asked for a pod as a whole; the scheduler looks away from all others there.
-fn of_whole_pod(resources: Option<&ResourceRequirements>, interned: &mut Interned) -> Amounts {
-    let mut asked = Amounts::requests(resources, interned);
+fn of_whole_pod(resources: Option<&ResourceRequirements>, texts: &mut Texts) -> Amounts {
+    let mut asked = Amounts::requests(resources, texts);
     asked.retain(|name| matches!(name, "cpu" | "memory") || name.starts_with("hugepages-"));
     asked
 }
@@ -123,14 +123,11 @@ impl<'a> Containers<'a> {
     }
 
     /// The most of what a container asks for, was promised and has: a resize in place takes its time.
-    fn request(&self, container: &Container, interned: &mut Interned) -> Amounts {
-        let mut request = Amounts::requests(container.resources.as_ref(), interned);
+    fn request(&self, container: &Container, texts: &mut Texts) -> Amounts {
+        let mut request = Amounts::requests(container.resources.as_ref(), texts);
         if let Some(status) = self.status_of(&container.name) {
-            let mut has = Amounts::read(
-                status.resources.as_ref().and_then(|has| has.requests.as_ref()),
-                interned,
-            );
-            has.raise(&Amounts::read(status.allocated_resources.as_ref(), interned));
+            let mut has = Amounts::read(status.resources.as_ref().and_then(|has| has.requests.as_ref()), texts);
+            has.raise(&Amounts::read(status.allocated_resources.as_ref(), texts));
             if self.resize_is_infeasible {
                 request.replace(&has);
             } else {

@@ -8,7 +8,6 @@ use perfval_api::quantity;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 
-use super::Allowance;
 use crate::our_pods::{OurPod, OurPods};
 
 /// Resources of which a quota wants every container to say how much.
@@ -20,6 +19,14 @@ const TO_BE_SET: [&str; 6] = [
     "limits.cpu",
     "limits.memory",
 ];
+
+/// What a quota leaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Allowance {
+    pub quota: String,
+    pub resource: String,
+    pub workers: i64,
+}
 
 /// The claim of a worker, as quotas count it.
 pub struct Claim {

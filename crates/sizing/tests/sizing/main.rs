@@ -2,6 +2,7 @@
 
 mod confirm;
 mod devices;
+mod expected;
 mod ledgers;
 mod namespaces;
 mod nodes;
@@ -35,7 +36,7 @@ fn sized(cluster: &Cluster, spec: &PerfValidationSpec) -> Sizing {
 #[track_caller]
 fn chosen(cluster: &Cluster, spec: &PerfValidationSpec) -> PlacementStatus {
     match sized(cluster, spec) {
-        Sizing::Chosen(plan) => plan,
+        Sizing::Chosen(plan) => *plan,
         other => panic!("{other:?}"),
     }
 }

@@ -30,20 +30,146 @@ fn nodes_that_our_pods_may_not_use_are_not_chosen() {
 }
 
 #[test]
-fn tolerations_are_those_of_the_spec_or_the_node_s_own_taints() {
+fn taints_that_only_mark_gpus_are_tolerated_beside_those_of_the_spec() {
     let cluster = eight().node(
         NodeBuilder::named("n1")
-            .taint("nvidia.com/gpu", "NoSchedule")
+            .taint("nvidia.com/gpu=present", "NoSchedule")
+            .taint("sku=gpu", "NoExecute")
             .taint("soft", "PreferNoSchedule"),
     );
-    let plan = chosen(&cluster, &any());
+    let marks = [
+        json!({ "key": "nvidia.com/gpu", "operator": "Equal", "value": "present", "effect": "NoSchedule" }),
+        json!({ "key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoExecute" }),
+    ];
+    assert_eq!(json!(chosen(&cluster, &any()).tolerations), json!(marks));
+
+    let other = json!({ "key": "dedicated", "operator": "Exists" });
+    let with_other = spec(&json!({ "placement": { "tolerations": [other] } }));
     assert_eq!(
-        json!(plan.tolerations),
-        json!([{ "key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule" }])
+        json!(chosen(&cluster, &with_other).tolerations),
+        json!([&[other][..], &marks].concat())
     );
     let everything = json!([{ "operator": "Exists" }]);
-    let spec = spec(&json!({ "placement": { "tolerations": everything } }));
-    assert_eq!(json!(chosen(&cluster, &spec).tolerations), everything);
+    let bears_all = spec(&json!({ "placement": { "tolerations": everything } }));
+    assert_eq!(json!(chosen(&cluster, &bears_all).tolerations), everything);
+
+    let resource = spec(&json!({ "placement": { "resourceName": "amd.com/gpu", "allocation": "DRA" } }));
+    let marked = eight().node(NodeBuilder::named("n1").taint("amd.com/gpu", "NoSchedule"));
+    assert_eq!(
+        json!(chosen(&marked, &resource).tolerations),
+        json!([{ "key": "amd.com/gpu", "operator": "Exists", "effect": "NoSchedule" }])
+    );
+}
+
+#[test]
+fn any_other_taint_is_named_with_the_toleration_that_the_spec_lacks() {
+    let tainted = |taints: &[(&str, &str)]| {
+        let node = NodeBuilder::named("n1").taint("nvidia.com/gpu", "NoSchedule");
+        let node = taints.iter().fold(node, |node, (key, effect)| node.taint(key, effect));
+        eight().node(node)
+    };
+    let rows: [(&[(&str, &str)], &str); 6] = [
+        (
+            &[("dedicated=ml", "NoSchedule")],
+            "n1: has the taint dedicated=ml:NoSchedule, which is not tolerated: add to placement.tolerations: \
+             [{key: \"dedicated\", operator: Equal, value: \"ml\", effect: NoSchedule}]",
+        ),
+        (
+            &[("gpu=true", "NoExecute"), ("team", "NoSchedule")],
+            "n1: has the taints gpu=true:NoExecute and team:NoSchedule, which are not tolerated: add to \
+             placement.tolerations: [{key: \"gpu\", operator: Equal, value: \"true\", effect: NoExecute}, \
+             {key: \"team\", operator: Exists, effect: NoSchedule}]",
+        ),
+        (&[("sku=cpu", "NoSchedule")], "value: \"cpu\""),
+        (
+            &[("ToBeDeletedByClusterAutoscaler=1732200000", "NoSchedule")],
+            "n1: is out of service: it has the taint ToBeDeletedByClusterAutoscaler=1732200000:NoSchedule",
+        ),
+        (
+            &[("dedicated=ml", "NoSchedule"), ("karpenter.sh/disrupted", "NoSchedule")],
+            "n1: is out of service: it has the taint karpenter.sh/disrupted:NoSchedule",
+        ),
+        (
+            &[("node.cloudprovider.kubernetes.io/uninitialized=true", "NoSchedule")],
+            "n1: is out of service",
+        ),
+    ];
+    for (taints, says) in rows {
+        assert_eq!(
+            not_chosen(&tainted(taints), &any(), says),
+            Ok(Reason::NoCandidateNode),
+            "{taints:?}"
+        );
+    }
+    let advised = json!([{ "key": "dedicated", "operator": "Equal", "value": "ml", "effect": "NoSchedule" }]);
+    let spec = spec(&json!({ "placement": { "tolerations": advised } }));
+    assert_eq!(chosen(&tainted(&[("dedicated=ml", "NoSchedule")]), &spec).gpus, 8);
+}
+
+#[test]
+fn a_cordoned_node_is_for_whoever_names_and_tolerates_it() {
+    let cordoned = || {
+        NodeBuilder::named("n1")
+            .label("kubernetes.io/hostname", "host-1")
+            .cordoned()
+    };
+    // The node controller adds the taint a moment later.
+    let with_taint = cordoned().taint("node.kubernetes.io/unschedulable", "NoSchedule");
+    let named = json!({ "kubernetes.io/hostname": "host-1" });
+    let tolerated = json!([{ "key": "node.kubernetes.io/unschedulable", "operator": "Exists" }]);
+    for node in [cordoned(), with_taint] {
+        let cluster = eight().node(node);
+        let asked = |placement: Value| spec(&json!({ "placement": placement }));
+        let rows = [
+            (asked(json!({})), "n1: is cordoned"),
+            (asked(json!({ "tolerations": tolerated })), "n1: is cordoned"),
+            (
+                asked(json!({ "nodeSelector": named })),
+                "add to placement.tolerations: [{key: \"node.kubernetes.io/unschedulable\", operator: Exists, effect: NoSchedule}]",
+            ),
+            (
+                asked(json!({ "nodeSelector": { "kubernetes.io/hostname": "n1" }, "tolerations": tolerated })),
+                "does not carry kubernetes.io/hostname=n1",
+            ),
+        ];
+        for (spec, says) in rows {
+            assert_eq!(not_chosen(&cluster, &spec, says), Ok(Reason::NoCandidateNode), "{says}");
+        }
+        let both = asked(json!({ "nodeSelector": named, "tolerations": tolerated }));
+        let plan = chosen(&cluster, &both);
+        assert_eq!((plan.gpus, json!(plan.tolerations)), (8, tolerated.clone()));
+    }
+}
+
+#[test]
+fn the_model_cache_decides_where_a_run_can_be() {
+    let zone = |zone: &str| {
+        json!({ "nodeSelectorTerms": [
+            { "matchExpressions": [{ "key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone] }] },
+        ] })
+    };
+    let cluster = eight()
+        .node(NodeBuilder::named("n1").label("topology.kubernetes.io/zone", "a"))
+        .node(NodeBuilder::named("n2").label("topology.kubernetes.io/zone", "b"))
+        .slice(SliceBuilder::of("n2").gpus(4));
+    assert_eq!(chosen(&cluster, &any()).node, "n1");
+    assert_eq!(chosen(&cluster.clone().cache_on(&zone("b")), &any()).node, "n2");
+    let says = "n1, n2: cannot reach the volume of the model cache weights: only nodes with \
+                topology.kubernetes.io/zone in c can";
+    assert_eq!(
+        not_chosen(&cluster.clone().cache_on(&zone("c")), &any(), says),
+        Ok(Reason::NoCandidateNode)
+    );
+    // A local volume.
+    let on_n2 = json!({ "nodeSelectorTerms": [
+        { "matchExpressions": [{ "key": "kubernetes.io/hostname", "operator": "In", "values": ["n2"] }] },
+    ] });
+    let named = cluster.node(
+        NodeBuilder::named("n2")
+            .label("kubernetes.io/hostname", "n2")
+            .label("topology.kubernetes.io/zone", "b"),
+    );
+    assert_eq!(chosen(&named.cache_on(&on_n2), &any()).node, "n2");
 }
 
 #[test]

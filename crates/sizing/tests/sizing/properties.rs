@@ -94,7 +94,8 @@ fn fail(inventory: &mut Inventory, part: usize) {
         4 => inventory.pods = Seen::Unknown(why()),
         5 => inventory.quotas = Seen::Unknown(why()),
         6 => inventory.limit_ranges = Seen::Unknown(why()),
-        7 => inventory.promises = Seen::Unknown(why()),
+        7 => inventory.cache_volume = Seen::Unknown(why()),
+        8 => inventory.promises = Seen::Unknown(why()),
         _ => inventory.claims = Seen::Unknown(why()),
     }
 }
@@ -141,7 +142,7 @@ proptest! {
     }
 
     #[test]
-    fn with_anything_unknown_there_is_no_plan(nodes in prop::collection::vec(node(), 0..5), part in 0_usize..9) {
+    fn with_anything_unknown_there_is_no_plan(nodes in prop::collection::vec(node(), 0..5), part in 0_usize..10) {
         let mut inventory = cluster(&nodes).inventory();
         fail(&mut inventory, part);
         let Sizing::Wait { reason, message } = choose(&inventory, &spec(1, None), &[]) else {

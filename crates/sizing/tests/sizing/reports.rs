@@ -45,7 +45,11 @@ fn every_node_has_a_report_by_name() {
     assert_eq!(
         says,
         [
-            ("cordoned", "is cordoned".to_owned(), 0),
+            (
+                "cordoned",
+                "is cordoned, and placement.nodeSelector does not name it".to_owned(),
+                0
+            ),
             ("cpu-only", "has no GPUs".to_owned(), 0),
             ("n1", "8 of 8 GPUs free".to_owned(), 8),
             ("plugin", "1 of 4 GPUs free (3 in use by other/train)".to_owned(), 1),
@@ -114,7 +118,7 @@ fn a_thousand_nodes_make_a_readable_message() {
         message,
         "no node for 1 GPUs or more: n001: 0 of 4 GPUs free (4 in use by other/job-001); \
          n003: 0 of 4 GPUs free (4 in use by other/job-003); n005: 0 of 4 GPUs free (4 in use by other/job-005); \
-         n000, n002, n004 and 497 more: is cordoned; and 497 more nodes (497 Saturated)"
+         n000, n002, n004 and 497 more: is cordoned, and placement.nodeSelector does not name it; and 497 more nodes (497 Saturated)"
     );
 }
 
@@ -134,7 +138,7 @@ fn what_may_change_is_said_before_what_may_not() {
     assert_eq!(reason, Reason::NodeBusy);
     assert_eq!(
         message,
-        "no node for 4 GPUs or more: n1: is held by the run of perf/first; a: is cordoned; b: has 2 GPUs in all"
+        "no node for 4 GPUs or more: n1: is held by the run of perf/first; a: is cordoned, and placement.nodeSelector does not name it; b: has 2 GPUs in all"
     );
     assert_eq!(reports[1].obstacle, Some(Obstacle::TooFew));
 }

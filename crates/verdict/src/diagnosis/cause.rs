@@ -11,6 +11,8 @@ pub const SHOWN: usize = 3;
 /// What explains a trial's outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
+    /// The node has fewer healthy GPUs than it should have.
+    GPUsMissing,
     /// AIPerf left nothing to judge.
     BenchmarkFailed,
     /// AIPerf's result was cut short.
@@ -55,7 +57,8 @@ pub enum Cause {
 
 impl Cause {
     /// Every cause, the most telling first: what names a thing to look at goes before what only says how bad it is.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
+        Self::GPUsMissing,
         Self::DeadWorkerBlackHole,
         Self::WorkerStall,
         Self::WorkerRestarted,
@@ -81,6 +84,7 @@ impl Cause {
     /// The word in status.
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::GPUsMissing => "GPUsMissing",
             Self::BenchmarkFailed => "BenchmarkFailed",
             Self::ResultIncomplete => "ResultIncomplete",
             Self::BenchmarkTimeout => "BenchmarkTimeout",
@@ -107,6 +111,7 @@ impl Cause {
     /// The reason of a run that ends for this cause alone.
     pub fn reason(self) -> Option<Reason> {
         match self {
+            Self::GPUsMissing => Some(Reason::GPUsMissing),
             Self::BenchmarkFailed => Some(Reason::BenchmarkFailed),
             Self::ResultIncomplete => Some(Reason::ResultIncomplete),
             Self::BenchmarkTimeout => Some(Reason::BenchmarkTimeout),
@@ -154,6 +159,9 @@ impl Cause {
     /// What to do about it.
     pub fn remedy(self) -> &'static str {
         match self {
+            Self::GPUsMissing => {
+                "look for the GPUs on the node (nvidia-smi, kernel log, XID errors) and repair it; if it never had more, say so in placement.expectGPUs"
+            }
             Self::BenchmarkFailed => {
                 "see the log of the trial's pod in the results ConfigMap; check image, model and tokenizer"
             }

@@ -59,7 +59,7 @@ pub async fn ask(
         // Without the others, whose reasons would come first.
         let (reports, sizing) = explain(&of_node(&inventory, &probe.node), &object.spec, &[]);
         let answer = match sizing {
-            Sizing::Chosen(plan) => Answer::Plan(Box::new(plan)),
+            Sizing::Chosen(plan) => Answer::Plan(plan),
             Sizing::Wait { message, .. } | Sizing::Refuse { message, .. } => Answer::None(obstacle(&reports)?, message),
         };
         Ok(Asked {
@@ -69,7 +69,7 @@ pub async fn ask(
         })
     });
     let chosen = match choose(&inventory, run.spec(), &[]) {
-        Sizing::Chosen(plan) => Some(plan),
+        Sizing::Chosen(plan) => Some(*plan),
         Sizing::Wait { .. } | Sizing::Refuse { .. } => None,
     };
     Ok(Answers {

@@ -10,8 +10,9 @@ use super::schedule::Scheduled;
 
 /// Obstacles by which sizing says that no worker fits, as the scheduler has to confirm. All others say that sizing does not
 /// know, or that a person ruled the node out.
-const COUNTED_AS_NONE: [&str; 9] = [
+const COUNTED_AS_NONE: [&str; 10] = [
     "NoGpus",
+    "OutOfService",
     "NotTolerated",
     "ClassMissing",
     "NothingPublished",

@@ -193,17 +193,19 @@ fn without_plan(object: &PerfValidation, node: &str, features: &BTreeSet<&'stati
         AllocationMode::Dra => false,
         AllocationMode::DevicePlugin => true,
     };
-    // A taint that a run would not tolerate by itself is one of those that keep the node away for good.
+    // What a run tolerates by itself, whether or not the node carries it. Every other taint keeps the workers away.
     let own = |key: &str| Toleration {
         key: Some(key.to_owned()),
         operator: Some("Exists".to_owned()),
         ..Toleration::default()
     };
-    let tolerations = if placement.tolerations.is_empty() {
-        vec![own("nvidia.com/gpu"), own("dedicated")]
-    } else {
-        placement.tolerations.clone()
+    let sku = Toleration {
+        key: Some("sku".to_owned()),
+        value: Some("gpu".to_owned()),
+        ..Toleration::default()
     };
+    let mut tolerations = placement.tolerations.clone();
+    tolerations.extend([own("nvidia.com/gpu"), own(&placement.resource_name), sku]);
     PlacementStatus {
         node: node.to_owned(),
         allocation: if by_plugin { sizing::DEVICE_PLUGIN } else { sizing::DRA }.to_owned(),

@@ -14,11 +14,12 @@ fn nested(path: &str, value: Value) -> Value {
 }
 
 fn numbers() -> Vec<Case> {
-    let bounds: [(&str, i64, i64); 15] = [
+    let bounds: [(&str, i64, i64); 16] = [
         ("maxErrorPercent", 0, 100),
         ("ttlSecondsAfterFinished", 0, 31_536_000),
         ("placement.minGPUs", 1, 64),
         ("placement.maxGPUs", 1, 64),
+        ("placement.expectGPUs", 1, 64),
         ("benchmark.concurrencyPerGPU", 1, 4096),
         ("benchmark.inputTokens", 1, 1_000_000),
         ("benchmark.outputTokens", 1, 1_000_000),

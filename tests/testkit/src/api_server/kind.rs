@@ -109,6 +109,7 @@ pub(super) fn built_in() -> Vec<Kind> {
         Kind::new("", "v1", "limitranges", "LimitRange", true),
         Kind::new("", "v1", "nodes", "Node", false).with_status(),
         Kind::new("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true).with_status(),
+        Kind::new("", "v1", "persistentvolumes", "PersistentVolume", false).with_status(),
         Kind::new("", "v1", "pods", "Pod", true).with_status(),
         Kind::new("", "v1", "resourcequotas", "ResourceQuota", true).with_status(),
         Kind::new("", "v1", "services", "Service", true).with_status(),

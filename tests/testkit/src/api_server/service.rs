@@ -7,20 +7,24 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::channel::mpsc::UnboundedReceiver;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use kube::client::Body;
+use perfval_sizing::inventory::protobuf::MEDIA_TYPE;
 use serde_json::Value;
 
 use super::ApiServer;
+use crate::protobuf;
 
 type AnswerBody = UnsyncBoxBody<Bytes, Infallible>;
 
 /// An answer, before it is bytes.
 pub(super) enum Answer {
     Json(u16, Value),
+    Protobuf(u16, Vec<u8>),
     Plain(u16, Vec<u8>),
     Stream(UnboundedReceiver<Bytes>),
     Never,
@@ -43,16 +47,31 @@ impl tower::Service<Request<Body>> for ApiServer {
             let body = body.collect_bytes().await.unwrap_or_default();
             let answer = server.lock().handle(&head.method, &head.uri, &head.headers, &body);
             let answer = answer.unwrap_or_else(|refusal| Answer::Json(refusal.code, refusal.status()));
-            Ok(respond(answer).await)
+            Ok(respond(answer.as_wanted(&head.headers)).await)
         })
+    }
+}
+
+impl Answer {
+    /// The same in protobuf, if the request prefers that and the kind has it.
+    fn as_wanted(self, headers: &http::HeaderMap) -> Self {
+        let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
+        match self {
+            Self::Json(code, value) if accept.is_some_and(protobuf::is_wanted) => match protobuf::body(&value) {
+                Some(body) => Self::Protobuf(code, body),
+                None => Self::Json(code, value),
+            },
+            other => other,
+        }
     }
 }
 
 async fn respond(answer: Answer) -> Response<AnswerBody> {
     let full = |bytes: Vec<u8>| Full::new(Bytes::from(bytes)).boxed_unsync();
+    let is_protobuf = matches!(answer, Answer::Protobuf(..));
     let (code, body) = match answer {
         Answer::Json(code, value) => (code, full(value.to_string().into_bytes())),
-        Answer::Plain(code, bytes) => (code, full(bytes)),
+        Answer::Protobuf(code, bytes) | Answer::Plain(code, bytes) => (code, full(bytes)),
         Answer::Stream(events) => {
             let frames = events.map(|line| Ok(Frame::data(line)));
             (200, StreamBody::new(frames).boxed_unsync())
@@ -61,5 +80,9 @@ async fn respond(answer: Answer) -> Response<AnswerBody> {
     };
     let mut response = Response::new(body);
     *response.status_mut() = http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
+    if is_protobuf {
+        let form = HeaderValue::from_static(MEDIA_TYPE);
+        response.headers_mut().insert(CONTENT_TYPE, form);
+    }
     response
 }

@@ -56,10 +56,13 @@ impl NodeBuilder {
         self
     }
 
-    /// Adds a taint.
+    /// Adds a taint, given as `key` or `key=value`.
     #[must_use]
     pub fn taint(mut self, key: &str, effect: &str) -> Self {
-        let taint = build(json!({ "key": key, "effect": effect }));
+        let (key, value) = key
+            .split_once('=')
+            .map_or((key, None), |(key, value)| (key, Some(value)));
+        let taint = build(json!({ "key": key, "value": value, "effect": effect }));
         self.0
             .spec
             .get_or_insert_default()

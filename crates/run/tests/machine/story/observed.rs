@@ -84,6 +84,11 @@ impl Story {
             claim.holds("n1", &format!("gpu-{n}"))
         });
         let mut cluster = Cluster::of_gpus(8).claim(held);
+        if self.tainted {
+            let selector = json!({ "device": "gpu-7" });
+            let taint = json!({ "key": "gpu.nvidia.com/xid", "effect": "NoSchedule" });
+            cluster = cluster.taint_rule(&json!({ "deviceSelector": selector, "taint": taint }));
+        }
         if self.shared_gpu {
             cluster = cluster.claim(ClaimBuilder::named("second").holds("n1", "gpu-1"));
         }

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{from_value, json};
 
 use super::Outcome;
+use super::serve::Form;
 
 /// Decisions of which the cheapest counts: the others were interrupted.
 const DECISIONS: usize = 7;
@@ -26,22 +27,25 @@ pub struct Cost {
     pub megabytes: f64,
     pub observe: f64,
     pub observe_cpu: f64,
+    pub server_cpu: f64,
     pub decide_ms: f64,
     pub peak_mib: f64,
 }
 
 #[tokio::main(flavor = "current_thread")]
-pub async fn measure(nodes: usize) -> Outcome<()> {
-    let small = Server::of(1)?;
-    let large = Server::of(nodes)?;
+pub async fn measure(nodes: usize, form: Form) -> Outcome<()> {
+    let small = Server::of(1, form)?;
+    let large = Server::of(nodes, form)?;
     // The first look loads what every process needs once.
     small.look().await?;
     let idle = memory("VmRSS:")?;
     std::fs::write("/proc/self/clear_refs", "5")?;
 
+    let served = large.ask("/served/cpu").await?;
     let (began, cpu) = (Instant::now(), cpu_seconds()?);
     let observed = large.look().await?;
     let (observe, observe_cpu) = (began.elapsed().as_secs_f64(), cpu_seconds()? - cpu);
+    let server_cpu = large.ask("/served/cpu").await? - served;
     let inventory = observed.inventory.present().ok_or("the inventory was not read")?;
 
     let object = object()?;
@@ -58,9 +62,10 @@ pub async fn measure(nodes: usize) -> Outcome<()> {
         }
     }
     let cost = Cost {
-        megabytes: large.served().await? / 1e6,
+        megabytes: large.ask("/served").await? / 1e6,
         observe,
         observe_cpu,
+        server_cpu,
         decide_ms: decide * 1e3,
         peak_mib: (memory("VmHWM:")? - idle) / 1024.0,
     };
@@ -75,9 +80,9 @@ struct Server {
 }
 
 impl Server {
-    fn of(nodes: usize) -> Outcome<Self> {
+    fn of(nodes: usize, form: Form) -> Outcome<Self> {
         let mut process = Command::new(std::env::current_exe()?)
-            .args(["serve", &nodes.to_string()])
+            .args(["serve", &nodes.to_string(), form.name()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -91,10 +96,10 @@ impl Server {
         look(&Client::try_from(Config::new(self.url.parse()?))?).await
     }
 
-    /// Bytes that were served.
-    async fn served(&self) -> Outcome<f64> {
+    /// Bytes that were served, or the CPU time that it took.
+    async fn ask(&self, path: &str) -> Outcome<f64> {
         let client = Client::try_from(Config::new(self.url.parse()?))?;
-        let request = http::Request::get("/served").body(Vec::new())?;
+        let request = http::Request::get(path).body(Vec::new())?;
         Ok(client.request::<f64>(request).await?)
     }
 }
@@ -132,7 +137,7 @@ pub fn object() -> Outcome<PerfValidation> {
 }
 
 /// CPU time of this thread, which does everything. Not `schedstat`, which is only as fine as the scheduler's tick of 4 ms.
-fn cpu_seconds() -> Outcome<f64> {
+pub fn cpu_seconds() -> Outcome<f64> {
     let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)?;
     Ok(Duration::from(time).as_secs_f64())
 }

@@ -1,16 +1,23 @@
-//! A cluster that exists only as pages of JSON, made when they are asked for.
+//! A cluster that exists only as lists, written before they are asked for.
 
+use std::collections::HashMap;
 use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::Router;
 use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
+use perfval_sizing::inventory::protobuf::MEDIA_TYPE;
+use perfval_testkit::protobuf;
 use serde_json::{Value, json};
 
 use super::Outcome;
+use super::measure::cpu_seconds;
+
+const JSON: &str = "application/json";
 
 /// Per node.
 pub const GPUS: usize = 8;
@@ -18,58 +25,142 @@ pub const CLAIMS: usize = 8;
 pub const PODS: usize = 20;
 
 struct Served {
-    nodes: usize,
+    lists: HashMap<&'static str, List>,
+    form: Form,
     bytes: AtomicUsize,
+}
+
+/// In which form lists are served.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// JSON alone, as to a client that knows no other.
+    Json,
+    /// Protobuf, as every API server does for its own kinds.
+    Protobuf,
+}
+
+impl Form {
+    /// Its name as an argument.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Protobuf => "protobuf",
+        }
+    }
+
+    /// The form of a name.
+    pub fn of(name: &str) -> Outcome<Self> {
+        let all = [Self::Json, Self::Protobuf];
+        let found = all.into_iter().find(|form| form.name() == name);
+        found.ok_or_else(|| format!("{name} is no form").into())
+    }
+}
+
+/// The objects of a list, written before anybody asks: a page is a piece of it. An API server takes its time, too, but how
+/// much of the look is ours would not be seen beside it.
+struct List {
+    kind: &'static str,
+    written: Vec<u8>,
+    /// Where each object ends.
+    ends: Vec<usize>,
+}
+
+impl List {
+    fn of(kind: &'static str, count: usize, form: Form, item: impl Fn(usize) -> Value) -> Outcome<Self> {
+        let (mut written, mut ends) = (Vec::new(), Vec::with_capacity(count));
+        for index in 0..count {
+            let object = item(index);
+            match form {
+                Form::Json => {
+                    serde_json::to_writer(&mut written, &object)?;
+                    written.push(b',');
+                }
+                Form::Protobuf => written.extend(protobuf::item(kind, &object).ok_or("a kind without protobuf")?),
+            }
+            ends.push(written.len());
+        }
+        Ok(Self { kind, written, ends })
+    }
+
+    fn page(&self, uri: &Uri, form: Form) -> Vec<u8> {
+        let query = |wanted: &str| {
+            let pairs = uri.query().unwrap_or_default().split('&');
+            let mut values = pairs.filter_map(|pair| pair.strip_prefix(wanted)?.strip_prefix('='));
+            values.find_map(|value| value.parse::<usize>().ok())
+        };
+        let count = self.ends.len();
+        let from = query("continue").unwrap_or(0).min(count);
+        let to = query("limit").map_or(count, |limit| count.min(from + limit));
+        let next = if to < count { to.to_string() } else { String::new() };
+        let end = |index: usize| index.checked_sub(1).map_or(0, |last| self.ends[last]);
+        let items = &self.written[end(from)..end(to)];
+        let kind = format!("{}List", self.kind);
+        match form {
+            Form::Json => {
+                let head = json!({ "kind": kind, "apiVersion": "v1", "metadata": { "resourceVersion": "1", "continue": next } });
+                let mut page = head.to_string().into_bytes();
+                page.pop();
+                page.extend_from_slice(b",\"items\":[");
+                page.extend_from_slice(items.strip_suffix(b",").unwrap_or(items));
+                page.extend_from_slice(b"]}");
+                page
+            }
+            Form::Protobuf => protobuf::envelope("v1", &kind, &protobuf::list(&next, items)),
+        }
+    }
 }
 
 /// Serves until the process that began it is gone.
 #[tokio::main(flavor = "current_thread")]
-pub async fn serve(nodes: usize) -> Outcome<()> {
+pub async fn serve(nodes: usize, form: Form) -> Outcome<()> {
     std::thread::spawn(|| {
         // Ends with the other side, and not before.
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         std::process::exit(0);
     });
+    let list = |kind, count, item: fn(usize, usize) -> Value| List::of(kind, count, form, |index| item(index, nodes));
+    let served = Served {
+        lists: HashMap::from([
+            (
+                "/apis/resource.k8s.io/v1/resourceslices",
+                list("ResourceSlice", nodes, slice)?,
+            ),
+            (
+                "/apis/resource.k8s.io/v1/resourceclaims",
+                list("ResourceClaim", nodes * CLAIMS, claim)?,
+            ),
+            ("/api/v1/nodes", list("Node", nodes, node)?),
+            ("/api/v1/pods", list("Pod", nodes * PODS, pod)?),
+        ]),
+        form,
+        bytes: AtomicUsize::new(0),
+    };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     println!("http://{}", listener.local_addr()?);
     std::io::stdout().flush()?;
-    let served = Arc::new(Served {
-        nodes,
-        bytes: AtomicUsize::new(0),
-    });
-    let router = Router::new().fallback(answer).with_state(served);
+    let router = Router::new().fallback(answer).with_state(Arc::new(served));
     Ok(axum::serve(listener, router).await?)
 }
 
 async fn answer(State(served): State<Arc<Served>>, uri: Uri) -> Response {
-    let nodes = served.nodes;
-    let page = |count: usize, item: fn(usize, usize) -> Value| page(&uri, count, |index| item(index, nodes));
-    let body = match uri.path() {
-        "/served" => json!(served.bytes.load(Ordering::Relaxed)),
-        "/apis/resource.k8s.io/v1/deviceclasses/gpu.nvidia.com" => class(),
-        "/apis/resource.k8s.io/v1/resourceslices" => page(nodes, slice),
-        "/apis/resource.k8s.io/v1/devicetaintrules" => page(0, slice),
-        "/apis/resource.k8s.io/v1/resourceclaims" => page(nodes * CLAIMS, claim),
-        "/api/v1/nodes" => page(nodes, node),
-        "/api/v1/pods" => page(nodes * PODS, pod),
-        _ => return (StatusCode::NOT_FOUND, "404 page not found\n").into_response(),
+    let (form, body) = match uri.path() {
+        "/served" => (
+            JSON,
+            json!(served.bytes.load(Ordering::Relaxed)).to_string().into_bytes(),
+        ),
+        "/served/cpu" => (JSON, json!(cpu_seconds().unwrap_or(f64::NAN)).to_string().into_bytes()),
+        "/apis/resource.k8s.io/v1/deviceclasses/gpu.nvidia.com" => (JSON, class().to_string().into_bytes()),
+        "/apis/resource.k8s.io/v1/devicetaintrules" => {
+            (JSON, json!({ "metadata": {}, "items": [] }).to_string().into_bytes())
+        }
+        path => match (served.lists.get(path), served.form) {
+            (Some(list), Form::Json) => (JSON, list.page(&uri, Form::Json)),
+            (Some(list), Form::Protobuf) => (MEDIA_TYPE, list.page(&uri, Form::Protobuf)),
+            (None, _) => return (StatusCode::NOT_FOUND, "404 page not found\n").into_response(),
+        },
     };
-    let text = body.to_string();
-    served.bytes.fetch_add(text.len(), Ordering::Relaxed);
-    ([("content-type", "application/json")], text).into_response()
-}
-
-fn page(uri: &Uri, count: usize, item: impl Fn(usize) -> Value) -> Value {
-    let query = |wanted: &str| {
-        let pairs = uri.query().unwrap_or_default().split('&');
-        let mut values = pairs.filter_map(|pair| pair.strip_prefix(wanted)?.strip_prefix('='));
-        values.find_map(|value| value.parse::<usize>().ok())
-    };
-    let from = query("continue").unwrap_or(0);
-    let to = query("limit").map_or(count, |limit| count.min(from + limit));
-    let next = if to < count { to.to_string() } else { String::new() };
-    let items: Vec<Value> = (from..to).map(item).collect();
-    json!({ "kind": "List", "apiVersion": "v1", "metadata": { "resourceVersion": "1", "continue": next }, "items": items })
+    served.bytes.fetch_add(body.len(), Ordering::Relaxed);
+    ([(CONTENT_TYPE, form)], body).into_response()
 }
 
 pub fn class() -> Value {

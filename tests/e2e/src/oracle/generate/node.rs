@@ -172,8 +172,13 @@ impl Workshop {
             json!({ "key": "dedicated", "value": "training", "effect": "NoSchedule" }),
             json!({ "key": "soft", "effect": "PreferNoSchedule" }),
             json!({ "key": "node.kubernetes.io/maintenance", "effect": "NoSchedule" }),
+            json!({ "key": "sku", "value": "gpu", "effect": "NoSchedule" }),
+            json!({ "key": "sku", "value": "cpu", "effect": "NoSchedule" }),
+            json!({ "key": self.resource, "effect": "NoSchedule" }),
+            json!({ "key": "ToBeDeletedByClusterAutoscaler", "value": "1732200000", "effect": "NoSchedule" }),
+            json!({ "key": "karpenter.sh/disrupted", "effect": "NoSchedule" }),
         ];
-        let some: Vec<Value> = taints.into_iter().filter(|_| self.draw.chance(8)).collect();
+        let some: Vec<Value> = taints.into_iter().filter(|_| self.draw.chance(6)).collect();
         if !some.is_empty() {
             site.has("node taints");
             node["spec"]["taints"] = json!(some);

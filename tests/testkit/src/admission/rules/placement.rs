@@ -17,6 +17,19 @@ pub fn cases() -> Vec<Case> {
             "a minGPUs of at most maxGPUs",
         ),
         accepted(
+            "as many GPUs expected as asked for at least",
+            placement(json!({"minGPUs": 8, "expectGPUs": 8})),
+        ),
+        accepted(
+            "fewer GPUs expected than asked for at most",
+            placement(json!({"maxGPUs": 16, "expectGPUs": 8})),
+        ),
+        refused(
+            "fewer GPUs expected than asked for at least",
+            placement(json!({"minGPUs": 8, "expectGPUs": 7})),
+            "an expectGPUs of at least minGPUs",
+        ),
+        accepted(
             "toleration",
             placement(json!({"tolerations": [
                 {"operator": "Exists"}, {"key": "gpu", "value": "x", "effect": "NoExecute", "tolerationSeconds": 60},

@@ -1,0 +1,18 @@
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Texts that are held once, however often they occur.
+#[derive(Debug, Default)]
+pub struct Texts(HashSet<Arc<str>>);
+
+impl Texts {
+    /// The one copy of a text.
+    pub fn share(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.0.get(text) {
+            return known.clone();
+        }
+        let new: Arc<str> = Arc::from(text);
+        self.0.insert(new.clone());
+        new
+    }
+}

@@ -1,0 +1,104 @@
+//! GPUs that no worker can get, and why.
+
+use std::fmt;
+
+use rust_decimal::prelude::Zero;
+use serde::Serialize;
+
+/// Holders that a report names.
+const NAMED_HOLDERS: usize = 3;
+
+/// GPUs of a node that no worker can get, for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Taken {
+    /// The reason.
+    #[serde(flatten)]
+    pub why: TakenBy,
+    /// How many.
+    pub gpus: i64,
+    /// Who has them, as `namespace/name`; at most three, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub by: Vec<String>,
+    /// How many more have them.
+    #[serde(skip_serializing_if = "Zero::is_zero")]
+    pub more: usize,
+}
+
+/// Why a worker cannot get a GPU.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(tag = "why")]
+pub enum TakenBy {
+    /// A claim holds it, or a pod asked the device plugin for it.
+    InUse,
+    /// A pod has it from the device plugin, on a node where claims give out the others.
+    InUseByPod {
+        /// `namespace/name`.
+        pod: String,
+    },
+    /// The device plugin reports it as unhealthy: it is in the node's capacity, but not in its allocatable.
+    Unhealthy,
+    /// The driver gives it to many claims at once, and a worker needs a whole GPU.
+    Shareable,
+    /// It is tainted.
+    Tainted {
+        /// Key of the taint, or name of the `DeviceTaintRule`.
+        taint: String,
+    },
+    /// The counters that it consumes are used up, as by a MIG partition of it.
+    CountersUsedUp,
+    /// Another device of the same physical GPU is in use.
+    TwinInUse,
+    /// It would only be attached after the pod is bound, or the scheduler would take such a device first.
+    BindsLater,
+}
+
+impl TakenBy {
+    /// Whether no waiting makes the GPU a worker's.
+    pub fn is_for_good(&self) -> bool {
+        matches!(self, Self::Shareable | Self::BindsLater)
+    }
+
+    /// Whether the GPU is out of service, and not in use by somebody else.
+    pub fn is_faulty(&self) -> bool {
+        matches!(self, Self::Unhealthy | Self::Tainted { .. })
+    }
+}
+
+impl Taken {
+    /// GPUs that somebody has, or something stands against.
+    pub fn by<'a>(why: TakenBy, gpus: i64, holders: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut holders: Vec<&str> = holders.into_iter().collect();
+        holders.sort_unstable();
+        holders.dedup();
+        Self {
+            why,
+            gpus,
+            more: holders.len().saturating_sub(NAMED_HOLDERS),
+            by: holders.into_iter().take(NAMED_HOLDERS).map(str::to_owned).collect(),
+        }
+    }
+}
+
+impl fmt::Display for Taken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ", self.gpus)?;
+        match &self.why {
+            TakenBy::InUse => f.write_str("in use"),
+            TakenBy::InUseByPod { pod } => write!(f, "in use by {pod} through the device plugin"),
+            TakenBy::Unhealthy => f.write_str("unhealthy"),
+            TakenBy::Shareable => f.write_str("given out in shares: allowMultipleAllocations, a setting of the driver"),
+            TakenBy::Tainted { taint } => write!(f, "tainted: {taint}"),
+            TakenBy::CountersUsedUp => f.write_str("used up by partitions"),
+            TakenBy::TwinInUse => f.write_str("in use through another device of the same GPU"),
+            TakenBy::BindsLater => f.write_str("attached only after binding: bindingConditions"),
+        }?;
+        if !self.by.is_empty() {
+            write!(f, " by {}", self.by.join(", "))?;
+        }
+        if self.more > 0 {
+            write!(f, " and {} more", self.more)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,126 @@
+//! A node that shows fewer GPUs than it should have.
+
+use perfval_api::{ExpectedBy, ExpectedGpus, Reason};
+use perfval_sizing::explain;
+use perfval_testkit::inventory::{Cluster, NodeBuilder, SliceBuilder, gpu};
+use serde_json::json;
+
+use super::{any, chosen, not_chosen, spec};
+
+/// Machine types and GPUs of other nodes, what the node itself shows, and what it should have.
+type Row<'a> = (&'a [(&'a str, usize)], usize, Option<ExpectedGpus>);
+
+fn expecting(gpus: i32) -> perfval_api::PerfValidationSpec {
+    spec(&json!({ "placement": { "expectGPUs": gpus } }))
+}
+
+fn by(by: ExpectedBy, gpus: i64) -> ExpectedGpus {
+    ExpectedGpus { gpus, by }
+}
+
+#[test]
+fn a_missing_gpu_is_found_by_what_the_spec_says() {
+    let seven = Cluster::of_gpus(7);
+    let plan = chosen(&seven, &expecting(8));
+    assert_eq!((plan.gpus, plan.node_gpus, plan.faulty_gpus), (7, 7, 0));
+    assert_eq!(plan.expected, Some(by(ExpectedBy::Spec, 8)));
+
+    for (cluster, gpus) in [(Cluster::of_gpus(8), 8), (Cluster::of_gpus(9), 9)] {
+        let plan = chosen(&cluster, &expecting(8));
+        assert_eq!((plan.expected, plan.node_gpus), (None, gpus));
+    }
+    let plan = chosen(&seven, &any());
+    assert_eq!(plan.expected, None, "nobody says that there are more");
+
+    let [report] = explain(&seven.inventory(), &expecting(8), &[]).0.try_into().unwrap();
+    assert_eq!(report.summary(), "7 of 7 GPUs free, 8 expected by placement.expectGPUs");
+    let all = spec(&json!({ "placement": { "minGPUs": 8, "expectGPUs": 8 } }));
+    let says = "n1: has 7 GPUs in all, 8 expected by placement.expectGPUs";
+    assert_eq!(not_chosen(&seven, &all, says), Ok(Reason::NoCandidateNode));
+}
+
+#[test]
+fn a_faulty_gpu_is_missing_and_in_nobody_s_use() {
+    let slice = (1..8).fold(
+        SliceBuilder::of("n1").device(gpu(0).taint("gpu.nvidia.com/xid", "NoSchedule")),
+        |slice, index| slice.device(gpu(index)),
+    );
+    let tainted = Cluster::of_gpus(8).without_slices().slice(slice);
+    let unhealthy = Cluster::empty().node(
+        NodeBuilder::named("n1")
+            .offers("nvidia.com/gpu", "7")
+            .has_in_all("nvidia.com/gpu", "8"),
+    );
+    for cluster in [tainted, unhealthy] {
+        let plan = chosen(&cluster, &any());
+        assert_eq!((plan.gpus, plan.node_gpus, plan.faulty_gpus), (7, 8, 1));
+        assert_eq!(plan.expected, Some(by(ExpectedBy::Node, 8)));
+
+        let plan = chosen(&cluster, &expecting(8));
+        assert_eq!(plan.expected, Some(by(ExpectedBy::Spec, 8)));
+        let plan = chosen(&cluster, &expecting(7));
+        assert_eq!(plan.expected, None, "the spec has the last word");
+    }
+}
+
+#[test]
+fn a_missing_gpu_is_found_by_the_label_of_the_node() {
+    let labelled = |node: NodeBuilder| Cluster::of_gpus(7).node(node.label("nvidia.com/gpu.count", "8"));
+    let n1 = || NodeBuilder::named("n1");
+    let plan = chosen(&labelled(n1()), &any());
+    assert_eq!(plan.expected, Some(by(ExpectedBy::Label, 8)));
+    let plan = chosen(&labelled(n1()), &expecting(7));
+    assert_eq!(plan.expected, None, "the spec has the last word");
+
+    // It counts all GPUs of the machine, and tells nothing of some of them.
+    let mixed = labelled(n1().label("nvidia.com/mig.strategy", "mixed"));
+    assert_eq!(chosen(&mixed, &any()).expected, None);
+    let some = labelled(n1()).slice(
+        SliceBuilder::of("n1")
+            .pool("mig")
+            .device(gpu(7).attribute("type", "mig")),
+    );
+    assert_eq!(chosen(&some, &any()).expected, None);
+}
+
+#[test]
+fn a_missing_gpu_is_found_by_nodes_of_the_same_kind() {
+    let node = |cluster: Cluster, name: &str, machine: &str, gpus: usize| {
+        cluster
+            .node(NodeBuilder::named(name).label("node.kubernetes.io/instance-type", machine))
+            .slice(SliceBuilder::of(name).gpus(gpus))
+    };
+    let of_n1 = |cluster: Cluster, shows: usize| {
+        let cluster = cluster
+            .node(
+                NodeBuilder::named("n1")
+                    .label("node.kubernetes.io/instance-type", "big")
+                    .label("wanted", "yes"),
+            )
+            .slice(SliceBuilder::of("n1").gpus(shows));
+        chosen(
+            &cluster,
+            &spec(&json!({ "placement": { "nodeSelector": { "wanted": "yes" } } })),
+        )
+        .expected
+    };
+    let peers = |shown: &[(&str, usize)]| {
+        let numbered = (2..).zip(shown);
+        numbered.fold(Cluster::empty(), |cluster, (number, (machine, gpus))| {
+            node(cluster, &format!("n{number}"), machine, *gpus)
+        })
+    };
+    let usual = Some(by(ExpectedBy::Peers, 8));
+    let rows: [Row<'_>; 7] = [
+        (&[("big", 8), ("big", 8), ("big", 7)], 7, usual),
+        (&[("big", 8), ("big", 8)], 8, None),
+        (&[("big", 8)], 7, None),
+        (&[("big", 8), ("big", 8), ("big", 7), ("big", 7)], 7, None),
+        (&[("small", 8), ("small", 8), ("small", 8)], 7, None),
+        (&[("big", 4), ("big", 4), ("big", 4)], 7, None),
+        (&[("big", 8), ("big", 8), ("big", 8), ("big", 7)], 6, usual),
+    ];
+    for (shown, shows, expected) in rows {
+        assert_eq!(of_n1(peers(shown), shows), expected, "{shows} beside {shown:?}");
+    }
+}
