@@ -12,7 +12,7 @@ pub use phase::Phase;
 pub use results::{
     Finding, GateResult, GateStatus, Metrics, ResultsRef, Severity, TrialOutcome, TrialStatus, WorkerLoad,
 };
-pub use run::{Comparison, HistoryEntry, PassedRun, RunFailure, RunStatus, TimelineEntry, Trigger};
+pub use run::{Comparison, Gap, HistoryEntry, PassedRun, RunFailure, RunStatus, TimelineEntry, Trigger};
 pub use verdict::Verdict;
 pub use workload::{DeviceStatus, Environment, PlacementStatus, WorkerStatus, WorkloadStatus};
 

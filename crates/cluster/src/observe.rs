@@ -11,6 +11,7 @@ mod workload;
 
 use std::collections::BTreeMap;
 
+use chrono::Utc;
 use futures::future::join_all;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
@@ -28,7 +29,7 @@ pub(crate) use children::is_ours;
 pub(crate) use dynamo::deployments_at;
 
 use crate::Cluster;
-use crate::call::{Read, read, seen};
+use crate::call::{Read, one_look, read, seen};
 
 /// What one need gave.
 enum Answer {
@@ -55,14 +56,17 @@ struct Workload {
 }
 
 impl Cluster {
-    /// Reads what a pass needs, all parts at once.
+    /// Reads what a pass needs, all parts at once, and answers within a minute: what did not come by then is unknown.
     pub async fn observe(&self, run: &Run<'_>, needs: &Needs) -> Observed {
         if !needs.parts.contains(&Need::Probe) {
             self.probes.forget(run);
         }
         let reads = needs.parts.iter().map(|need| Box::pin(self.answer(run, needs, *need)));
-        let mut observed = Observed::default();
-        for answer in join_all(reads).await {
+        let mut observed = Observed {
+            began: Some(Utc::now()),
+            ..Observed::default()
+        };
+        for answer in one_look(join_all(reads)).await {
             put(&mut observed, answer);
         }
         observed

@@ -14,7 +14,7 @@ use perfval_sizing as sizing;
 use perfval_sizing::inventory::Inventory;
 use perfval_sizing::{OtherRun, Sizing, holds_node};
 
-use crate::{machine, time};
+use crate::time;
 
 /// A run on its way to Sizing keeps its position this long; one that takes longer waits for something else than GPUs.
 const ON_ITS_WAY: Duration = Duration::from_secs(10);
@@ -81,11 +81,13 @@ impl Contender {
         }
     }
 
-    /// Reads another object; `None` if it neither holds nor wants a node.
+    /// Reads another object; `None` if it neither holds nor wants a node. `at_work`: whether it gives its node back by
+    /// itself ([`is_at_work`](crate::machine::is_at_work)).
     pub fn of(
         metadata: &ObjectMeta,
         spec: &PerfValidationSpec,
         status: &PerfValidationStatus,
+        at_work: bool,
         now: DateTime<Utc>,
     ) -> Option<Self> {
         let position = Position::of(metadata, status);
@@ -93,7 +95,7 @@ impl Contender {
         let stand = if let Some(plan) = held {
             Wants::Holds {
                 node: plan.node.clone(),
-                at_work: machine::is_at_work(spec, status, now),
+                at_work,
             }
         } else {
             let wanted = metadata.deletion_timestamp.is_none() && !spec.suspend && !spec.gates.is_empty();

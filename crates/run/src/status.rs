@@ -75,6 +75,8 @@ pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfVal
             completed_at: None,
             resizes: 0,
             last_in_line: None,
+            last_looked_at: None,
+            gaps: Vec::new(),
             failure: None,
         }),
         ..PerfValidationStatus::default()
@@ -99,6 +101,9 @@ pub fn enter(status: &mut PerfValidationStatus, phase: Phase, now: DateTime<Utc>
         current.completed_at.get_or_insert(now);
     }
     status.phase = Some(phase);
+    if let Some(run) = &mut status.run {
+        run.gaps.clear();
+    }
     match phase {
         // The timeline is that of a run; a finished run ends it.
         Phase::Completed | Phase::Suspended => {}

@@ -2,8 +2,8 @@ use chrono::{DateTime, Utc};
 use kube::api::{Api, ListParams};
 use kube::core::{ApiResource, DynamicObject, ResourceExt as _};
 use perfval_api::{PerfValidation, PerfValidationSpec, PerfValidationStatus, Phase, PlacementStatus};
-use perfval_run::Run;
 use perfval_run::queue::{Contender, Position, Wants};
+use perfval_run::{Run, machine};
 use serde::Deserialize as _;
 
 use crate::Cluster;
@@ -26,7 +26,11 @@ fn contender(object: &DynamicObject, now: DateTime<Utc>) -> Option<Contender> {
     let spec = PerfValidationSpec::deserialize(&object.data["spec"]);
     let status = Option::<PerfValidationStatus>::deserialize(&object.data["status"]);
     match (spec, status) {
-        (Ok(spec), Ok(status)) => Contender::of(&object.metadata, &spec, &status.unwrap_or_default(), now),
+        (Ok(spec), Ok(status)) => {
+            let status = status.unwrap_or_default();
+            let at_work = machine::is_at_work(&spec, &status, now);
+            Contender::of(&object.metadata, &spec, &status, at_work, now)
+        }
         // This operator cannot run it, so it is in no line; it may hold a node all the same.
         _ => stranger(object),
     }

@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
-use perfval_api::{PerfValidationStatus, Phase, PlacementStatus, Reason, Why, condition};
+use chrono::{DateTime, Utc};
+use perfval_api::{PerfValidationSpec, PerfValidationStatus, Phase, PlacementStatus, Reason, Why, condition};
 use perfval_sizing as sizing;
 use perfval_sizing::Sizing;
 use perfval_verdict::diagnosis::cause::Cause;
 
+use super::definition::{Definition, Timed, give_up};
+use crate::attendance::Limit;
+use crate::observed::{Need, Needs};
 use crate::pass::{Pass, Step};
 use crate::queue::{Found, Position, Queue};
 use crate::status::Truth;
@@ -18,12 +22,33 @@ const SETTLE: Duration = Duration::from_secs(2);
 /// How often a saturated cluster is counted again.
 const COUNT_AGAIN: Duration = Duration::from_secs(5);
 
+/// A thousand runs may wait here, and one look is enough to take a node: their heartbeat is slow.
+const HEARTBEAT: Duration = Duration::from_mins(1);
+
+pub(super) const PHASE: Definition = Definition {
+    needs: |_| Needs::of([Need::Children, Need::Workload, Need::OtherRuns, Need::Inventory]),
+    step,
+    timed: Some(Timed {
+        limit,
+        expired: |pass, why| give_up(pass, why.reason, why, "timeouts.sizing"),
+    }),
+};
+
+fn limit(spec: &PerfValidationSpec, status: &PerfValidationStatus, began: DateTime<Utc>) -> Option<Limit> {
+    let last_in_line = status.run.as_ref().and_then(|run| run.last_in_line);
+    let since = last_in_line.map_or(began, |last| last.max(began));
+    (!is_in_line(status)).then(|| Limit {
+        heartbeat: HEARTBEAT,
+        ..Limit::new(since, time::duration(&spec.timeouts.sizing))
+    })
+}
+
 /// Whether a run waits for earlier ones; its time limit stands still meanwhile.
-pub(crate) fn is_in_line(status: &PerfValidationStatus) -> bool {
+fn is_in_line(status: &PerfValidationStatus) -> bool {
     condition::has_reason(status, condition::PLACED, Reason::InLine)
 }
 
-pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
+fn step(pass: &mut Pass<'_>) -> Step {
     let was_in_line = is_in_line(&pass.status);
     let step = place(pass);
     if was_in_line

@@ -42,7 +42,7 @@ impl Crowd {
         others
             .filter_map(|(_, other)| {
                 let now = self.stories[number].now;
-                Contender::of(&other.object.metadata, &other.object.spec, &other.status(), now)
+                Contender::of(&other.object.metadata, &other.object.spec, &other.status(), true, now)
             })
             .collect()
     }
@@ -114,7 +114,7 @@ fn waiting(uid: &str, ago: i64, spec: Value) -> Contender {
     let mut story = Story::with(spec);
     story.until(Phase::Sizing);
     let metadata = metadata(uid, now() - TimeDelta::seconds(ago));
-    Contender::of(&metadata, &story.object.spec, &story.status(), now()).expect("it waits")
+    Contender::of(&metadata, &story.object.spec, &story.status(), true, now()).expect("it waits")
 }
 
 fn position(uid: &str, ago: i64) -> Position {
@@ -188,7 +188,7 @@ fn a_run_on_its_way_keeps_its_turn_for_a_moment_only() {
     let stand = |ago: i64, change: Value| {
         let mut story = Story::with(change);
         story.object.metadata.creation_timestamp = Some(time::to_kubernetes(now() - TimeDelta::seconds(ago)));
-        Contender::of(&story.object.metadata, &story.object.spec, &story.status(), now()).map(|found| found.stand)
+        Contender::of(&story.object.metadata, &story.object.spec, &story.status(), true, now()).map(|found| found.stand)
     };
     let waits = Some(Wants::Waits(Box::new(story.object.spec.clone())));
     assert_eq!(stand(5, json!({})), waits);
@@ -198,7 +198,7 @@ fn a_run_on_its_way_keeps_its_turn_for_a_moment_only() {
     let mut deleted = story.object.metadata.clone();
     deleted.deletion_timestamp = Some(Time(k8s_openapi::jiff::Timestamp::UNIX_EPOCH));
     assert_eq!(
-        Contender::of(&deleted, &story.object.spec, &story.status(), now()),
+        Contender::of(&deleted, &story.object.spec, &story.status(), true, now()),
         None
     );
 }
