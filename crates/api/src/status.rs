@@ -12,7 +12,7 @@ pub use phase::Phase;
 pub use results::{
     Finding, GateResult, GateStatus, Metrics, ResultsRef, Severity, TrialOutcome, TrialStatus, WorkerLoad,
 };
-pub use run::{Comparison, HistoryEntry, PassedRun, QueueStatus, RunFailure, RunStatus, TimelineEntry, Trigger};
+pub use run::{Comparison, Gap, HistoryEntry, PassedRun, QueueStatus, RunFailure, RunStatus, TimelineEntry, Trigger};
 pub use verdict::Verdict;
 pub use workload::{
     DeviceStatus, Environment, ExpectedBy, ExpectedGpus, PlacementStatus, WorkerStatus, WorkloadStatus,

@@ -107,6 +107,11 @@ pub enum Failure {
         /// The limit.
         after: Duration,
     },
+    /// No answer by the end of the look that it belongs to.
+    LookOver {
+        /// How long a look may take.
+        after: Duration,
+    },
     /// The API server's refusal, or a broken connection.
     Call(kube::Error),
 }
@@ -116,7 +121,7 @@ impl Failure {
     pub fn code(&self) -> Option<u16> {
         match self {
             Self::Call(kube::Error::Api(status)) => Some(status.code),
-            Self::Call(_) | Self::TimedOut { .. } => None,
+            Self::Call(_) | Self::TimedOut { .. } | Self::LookOver { .. } => None,
         }
     }
 
@@ -140,7 +145,7 @@ impl Failure {
         match (self, self.code()) {
             (_, Some(409)) => Class::Conflict,
             // 401: a token may be between two rotations.
-            (_, Some(401 | 408 | 429 | 500..)) | (Self::TimedOut { .. }, _) => Class::Transient,
+            (_, Some(401 | 408 | 429 | 500..)) | (Self::TimedOut { .. } | Self::LookOver { .. }, _) => Class::Transient,
             (_, Some(_)) => Class::Permanent,
             (Self::Call(kube::Error::SerdeError(_) | kube::Error::BuildRequest(_) | kube::Error::HttpError(_)), _) => {
                 Class::Permanent
@@ -166,6 +171,8 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TimedOut { after } => write!(f, "no answer within {} s", after.as_secs()),
+            // Not how long this call had: a text that differs from look to look would be a status write each time.
+            Self::LookOver { after } => write!(f, "no answer within the {} s of one look", after.as_secs()),
             Self::Call(kube::Error::Api(status)) => write!(f, "{} {}: {}", status.code, status.reason, status.message),
             Self::Call(error) => {
                 write!(f, "{error}")?;

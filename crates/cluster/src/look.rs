@@ -137,6 +137,7 @@ impl Cluster {
             line,
             inventory,
             of_runs,
+            volumes: BTreeMap::new(),
         }
     }
 }

@@ -11,6 +11,7 @@ mod workload;
 
 use std::collections::BTreeMap;
 
+use chrono::Utc;
 use futures::future::join_all;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
@@ -28,7 +29,7 @@ pub(crate) use children::is_ours;
 pub(crate) use dynamo::deployments_at;
 
 use crate::Cluster;
-use crate::call::{Read, read, seen};
+use crate::call::{Read, one_look, read, seen};
 use crate::look::Wish;
 
 /// What one need gave.
@@ -56,14 +57,17 @@ struct Workload {
 }
 
 impl Cluster {
-    /// Reads what a pass needs, all parts at once.
+    /// Reads what a pass needs, all parts at once, and answers within a minute: what did not come by then is unknown.
     pub async fn observe(&self, run: &Run<'_>, needs: &Needs) -> Observed {
         if !needs.parts.contains(&Need::Probe) {
             self.probes.forget(run);
         }
         let reads = needs.parts.iter().map(|need| Box::pin(self.answer(run, needs, *need)));
-        let mut observed = Observed::default();
-        for answer in join_all(reads).await {
+        let mut observed = Observed {
+            began: Some(Utc::now()),
+            ..Observed::default()
+        };
+        for answer in one_look(join_all(reads)).await {
             put(&mut observed, answer);
         }
         observed
@@ -75,7 +79,9 @@ impl Cluster {
             Need::StorageClasses => Answer::StorageClasses(seen(self.storage_classes().await)),
             Need::Line => Answer::Line(seen(self.line().await)),
             Need::Inventory => {
-                Answer::Inventory(Box::new(self.inventory(&Wish::of(run.namespace(), run.spec())).await))
+                let wish = Wish::of(run.namespace(), run.spec());
+                let cache_claim = build::cache_claim_name(run.name(), run.spec());
+                Answer::Inventory(Box::new(self.inventory(&wish, cache_claim.as_deref()).await))
             }
             // On the heap: four lists at once.
             Need::Children => Answer::Children(seen(Box::pin(self.children(run)).await)),

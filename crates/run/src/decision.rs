@@ -53,6 +53,26 @@ pub enum Effect {
     DeleteSelf,
 }
 
+impl Effect {
+    /// Whether it begins something in the cluster that a run which is over would have to remove or wait for.
+    pub(crate) fn creates(&self) -> bool {
+        match self {
+            Self::CreateClaimTemplate(_)
+            | Self::CreateCacheClaim(_)
+            | Self::CreateCacheJob(_)
+            | Self::CreateWorkersService(_)
+            | Self::CreateDeployment(_)
+            | Self::CreateTrialJob(_)
+            | Self::Probe(_) => true,
+            Self::EnsureFinalizer
+            | Self::ReleaseFinalizer
+            | Self::SaveResults(_)
+            | Self::Delete(_)
+            | Self::DeleteSelf => false,
+        }
+    }
+}
+
 /// One chat completion to ask of the frontend.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ProbeRequest {

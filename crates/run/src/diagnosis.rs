@@ -1,5 +1,6 @@
 //! What keeps a run from measuring: obstacles found in pods, events and logs, each with its evidence and its remedy.
 
+mod containers;
 pub mod log;
 pub mod obstacle;
 pub mod pods;

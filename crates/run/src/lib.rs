@@ -3,6 +3,7 @@
 //! Pure: no client, no runtime, no clock. [`machine::decide`] takes the object, what was seen of the cluster and the
 //! time, and answers with the next status and the effects to carry out. Nothing here can touch the world.
 
+mod attendance;
 pub mod build;
 pub mod decision;
 pub mod diagnosis;

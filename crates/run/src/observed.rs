@@ -55,9 +55,21 @@ pub struct Needs {
     pub finished_trials: Vec<i64>,
 }
 
+impl Needs {
+    /// These parts, none of which needs to know more.
+    pub(crate) fn of(parts: impl IntoIterator<Item = Need>) -> Self {
+        Self {
+            parts: parts.into_iter().collect(),
+            ..Self::default()
+        }
+    }
+}
+
 /// What a pass saw.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
+    /// When it began to look; a look that takes long is no pause.
+    pub began: Option<DateTime<Utc>>,
     /// The DynamoGraphDeployment API.
     pub dynamo: Seen<DynamoApi>,
     /// `/version` of the API server, such as `v1.36.4`.

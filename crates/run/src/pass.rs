@@ -6,13 +6,14 @@ use chrono::{DateTime, Utc};
 use perfval_api::{Finding, PerfValidationStatus, Phase, Reason, Severity, Trigger, Verdict, Why};
 use perfval_verdict::{close, conclusion, environment};
 
+use crate::attendance::{self, Clock, LONGEST_PAUSE, Limit};
 use crate::decision::{Decision, Effect, Event};
 use crate::diagnosis::obstacle::Obstacle;
-use crate::machine;
 use crate::observed::Observed;
 use crate::queue;
 use crate::run::Run;
 use crate::status::{self, Truth};
+use crate::time;
 
 /// How a phase answers.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,12 +60,18 @@ pub(crate) struct Pass<'a> {
     effects: Vec<Effect>,
     events: Vec<Event>,
     recheck: Option<Duration>,
+    /// Time in which nobody looked before this pass did, as far as is known.
+    pause: Option<Duration>,
+    /// Whether a limit would have passed, if this were not the first look after a pause.
+    looks_once_more: bool,
 }
 
 /// Watches wake us up; this is for what no watch shows, and for lost events.
-const SAFETY: Duration = Duration::from_secs(15);
+const SAFETY: Duration = LONGEST_PAUSE;
 /// GPUs that somebody else gives back are seen by looking; one look serves the whole queue.
 const QUEUE_POLL: Duration = Duration::from_secs(30);
+/// The look that decides whether a limit has passed comes this long after the first one.
+const ONCE_MORE: Duration = Duration::from_secs(1);
 /// Findings that events tell of at the end of a run.
 const TOLD: usize = 3;
 
@@ -80,7 +87,32 @@ impl<'a> Pass<'a> {
             effects: Vec::new(),
             events: Vec::new(),
             recheck: None,
+            pause: attendance::pause(run.status(), seen.began.unwrap_or(now)),
+            looks_once_more: false,
         }
+    }
+
+    /// Records that nobody looked for a while, if that is so: the limit of the current wait stood still meanwhile.
+    pub(crate) fn notice_gap(&mut self, limit: &Limit) {
+        attendance::notice(&mut self.status, limit, self.seen.began.unwrap_or(self.now));
+    }
+
+    /// Whether a limit has passed, of attended time.
+    pub(crate) fn has_passed(&mut self, limit: &Limit) -> bool {
+        match attendance::clock(&self.status, limit, self.pause, self.now) {
+            Clock::Runs => false,
+            Clock::Passed => true,
+            Clock::LookOnceMore => {
+                self.looks_once_more = true;
+                self.look_again_in(ONCE_MORE);
+                false
+            }
+        }
+    }
+
+    /// Attended time since then.
+    pub(crate) fn attended_since(&self, since: DateTime<Utc>) -> Duration {
+        attendance::attended(&self.status, since, self.now)
     }
 
     /// Asks for an effect.
@@ -108,8 +140,12 @@ impl<'a> Pass<'a> {
         close::keep(&mut self.status.diagnosis, finding);
     }
 
-    /// Turns the phase's answer into the outcome of the pass.
-    pub(crate) fn finish(mut self, step: Step) -> Decision {
+    /// Turns the phase's answer into the outcome of the pass. `limit` is that of the wait the pass ends in.
+    pub(crate) fn finish(mut self, step: Step, limit: Option<Limit>) -> Decision {
+        if !matches!(step, Step::Wait(_) | Step::Work(_) | Step::Rest) {
+            // What the phase wanted to create is not wanted any more: the next one would only have to remove it.
+            self.effects.retain(|effect| !effect.creates());
+        }
         match step {
             Step::Rest => {}
             Step::Wait(why) | Step::Work(why) => {
@@ -117,17 +153,14 @@ impl<'a> Pass<'a> {
                 if self.status.verdict.is_none() {
                     status::explain(&mut self.status, &why);
                 }
-                self.look_again_in(if queue::is_queued(&self.status) {
+                let poll = if queue::is_queued(&self.status) {
                     QUEUE_POLL
                 } else {
                     SAFETY
-                });
-                if let Some(left) = self
-                    .status
-                    .phase
-                    .and_then(|phase| machine::time_left(&self, phase))
-                    .filter(|left| !left.is_zero())
-                {
+                };
+                self.look_again_in(poll);
+                let left = limit.map(|limit| time::until(attendance::deadline(&self.status, &limit), self.now));
+                if let Some(left) = left.filter(|left| !left.is_zero()) {
                     self.look_again_in(left.max(Duration::from_millis(100)));
                 }
             }
@@ -137,12 +170,36 @@ impl<'a> Pass<'a> {
         }
         status::summarize(&mut self.status, self.now);
         status::fit(&mut self.status);
+        self.record_look(limit);
         Decision {
             status: self.status,
             effects: self.effects,
             events: self.events,
             recheck: self.recheck,
         }
+    }
+
+    /// Moves the heartbeat with every change. Alone, it is a reason to write only once it is old and a limit runs, or
+    /// where a limit passes as soon as the next look confirms it.
+    fn record_look(&mut self, limit: Option<Limit>) {
+        let rests = matches!(self.status.phase, None | Some(Phase::Completed | Phase::Suspended));
+        let is_news = self.status != *self.run.status() || self.looks_once_more;
+        let Some(run) = &mut self.status.run else { return };
+        if rests {
+            run.last_looked_at = None;
+            return;
+        }
+        if !is_news {
+            let Some(limit) = limit else { return };
+            let due = run
+                .last_looked_at
+                .map(|last| time::until(time::after(last, limit.heartbeat), self.now));
+            if let Some(due) = due.filter(|due| !due.is_zero()) {
+                self.look_again_in(due);
+                return;
+            }
+        }
+        run.last_looked_at = Some(self.now);
     }
 
     fn go(&mut self, phase: Phase, why: &Why) {

@@ -1,31 +1,41 @@
-//! One file a phase: what it checks, what it does, when it ends.
+//! One file a phase: what it reads and does, how long it may wait, and what it says when that is over.
 
-pub(crate) mod benchmarking;
-pub(crate) mod cleaning_up;
-pub(crate) mod completed;
-pub(crate) mod deploying;
+mod benchmarking;
+mod cleaning_up;
+mod completed;
+mod definition;
+mod deploying;
 pub(crate) mod evaluating;
 pub(crate) mod mixed_allocation;
 mod pending;
-pub(crate) mod sizing;
+mod sizing;
 mod suspended;
-pub(crate) mod waiting_for_ready;
+mod waiting_for_ready;
 
-use perfval_api::Phase;
+use perfval_api::{PerfValidationSpec, PerfValidationStatus, Phase};
 
-use crate::pass::{Pass, Step};
+pub(crate) use definition::Definition;
 
-/// Runs the current phase's code.
-pub(crate) fn step(pass: &mut Pass<'_>, current: Phase) -> Step {
-    match current {
-        Phase::Pending => pending::step(pass),
-        Phase::Sizing => sizing::step(pass),
-        Phase::Deploying => deploying::step(pass),
-        Phase::WaitingForReady => waiting_for_ready::step(pass),
-        Phase::Benchmarking => benchmarking::step(pass),
-        Phase::Evaluating => evaluating::step(pass),
-        Phase::CleaningUp => cleaning_up::step(pass),
-        Phase::Completed => completed::step(pass),
-        Phase::Suspended => suspended::step(pass),
+use crate::attendance::Limit;
+use crate::status;
+
+/// The table of phases.
+pub(crate) fn of(phase: Phase) -> &'static Definition {
+    match phase {
+        Phase::Pending => &pending::PHASE,
+        Phase::Sizing => &sizing::PHASE,
+        Phase::Deploying => &deploying::PHASE,
+        Phase::WaitingForReady => &waiting_for_ready::PHASE,
+        Phase::Benchmarking => &benchmarking::PHASE,
+        Phase::Evaluating => &evaluating::PHASE,
+        Phase::CleaningUp => &cleaning_up::PHASE,
+        Phase::Completed => &completed::PHASE,
+        Phase::Suspended => &suspended::PHASE,
     }
+}
+
+/// The limit of the wait that a run is in.
+pub(crate) fn limit(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Option<Limit> {
+    let timed = of(status.phase?).timed.as_ref()?;
+    (timed.limit)(spec, status, status::phase_started_at(status)?)
 }

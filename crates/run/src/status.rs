@@ -77,6 +77,8 @@ pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfVal
             clears_first: number > 1,
             queue: None,
             last_in_line: None,
+            last_looked_at: None,
+            gaps: Vec::new(),
             failure: None,
         }),
         ..PerfValidationStatus::default()
@@ -101,6 +103,9 @@ pub fn enter(status: &mut PerfValidationStatus, phase: Phase, now: DateTime<Utc>
         current.completed_at.get_or_insert(now);
     }
     status.phase = Some(phase);
+    if let Some(run) = &mut status.run {
+        run.gaps.clear();
+    }
     match phase {
         // The timeline is that of a run; a finished run ends it.
         Phase::Completed | Phase::Suspended => {}

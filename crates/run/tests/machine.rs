@@ -5,6 +5,7 @@ mod machine {
     pub mod laws;
     pub mod mixed_allocation;
     pub mod moments;
+    pub mod outages;
     pub mod queue;
     pub mod races;
     pub mod settling;

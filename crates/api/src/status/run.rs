@@ -61,6 +61,13 @@ pub struct RunStatus {
     /// When it last stood in line behind earlier runs; `timeouts.sizing` counts from then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_in_line: Option<DateTime<Utc>>,
+    /// When the operator last looked, written at least every minute while a time limit runs. No limit counts time in which
+    /// it did not look: an outage of the operator fails no run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_looked_at: Option<DateTime<Utc>>,
+    /// Outages of the operator during the current phase: no time limit counts them. Of more than eight the oldest are one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gaps: Vec<Gap>,
     /// What ended the measuring before the trial rule could decide; the trials so far are saved before it is the verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<RunFailure>,
@@ -79,6 +86,16 @@ pub struct QueueStatus {
     pub expected_at: Option<DateTime<Utc>>,
     /// When this was written.
     pub updated_at: DateTime<Utc>,
+}
+
+/// Time in which no operator looked at the run.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct Gap {
+    /// When it began, at the earliest.
+    pub from: DateTime<Utc>,
+    /// When the operator looked again.
+    pub until: DateTime<Utc>,
 }
 
 /// When a phase began and ended.

@@ -10,6 +10,7 @@ use serde::Deserialize as _;
 
 use crate::Cluster;
 use crate::call::{Read, read};
+use crate::page::Json;
 
 impl Cluster {
     /// All runs that hold or want a node, in any namespace.
@@ -27,7 +28,7 @@ impl Cluster {
             contender(&object, status.ok(), now)
         };
         let runs = self
-            .list_reduced(api.resource_url(), ListParams::default(), reduce)
+            .list_reduced(Json, api.resource_url(), ListParams::default(), reduce)
             .await;
         let runs = read("list PerfValidations", runs)?;
         Ok(Line {

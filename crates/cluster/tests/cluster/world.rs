@@ -105,7 +105,12 @@ impl World {
 
     /// A Job of trial 1 with its pod; over, if `log` is given.
     pub fn put_trial(&self, log: Option<&str>) {
-        let job = names::trial_job(&self.run_id(), 1);
+        self.put_numbered_trial(1, log);
+    }
+
+    /// A Job of a trial with its pod; over, if `log` is given.
+    pub fn put_numbered_trial(&self, number: i64, log: Option<&str>) {
+        let job = names::trial_job(&self.run_id(), number);
         let (job_status, container) = match log {
             Some(_) => (
                 json!({"conditions": [{"type": "Complete", "status": "True"}]}),

@@ -7,8 +7,8 @@ use perfval_api::text::cut;
 use perfval_api::{Phase, Reason};
 use serde_json::Value;
 
+use super::containers::{TOLD_CRASHES, containers};
 use super::obstacle::Obstacle;
-use super::pods::{TOLD_CRASHES, containers};
 use super::secret::without_secrets;
 use crate::observed::{LogRequest, PodLog};
 use crate::readiness::{Pods, is_ready};

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::core::ResourceExt as _;
 use perfval_api::Why;
 
+use super::containers::{TOLD_CRASHES, containers};
 use super::log;
 use super::obstacle::{Obstacle, Response};
 use crate::observed::{PodEvent, PodLog};
@@ -37,8 +38,6 @@ const PREPARING: Duration = Duration::from_mins(3);
 const UNSCHEDULABLE: Duration = Duration::from_secs(30);
 /// Restarts after which a crash is a loop: the kubelet has backed off twice by then.
 const CRASHES: i32 = 3;
-/// Restarts after which a crash is one if its log tells why.
-pub(super) const TOLD_CRASHES: i32 = 2;
 /// What a container waits for before the claims of its pod are prepared.
 const BEFORE_CLAIMS: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 /// Words of a registry for which trying again is no use; anything else may be the network.
@@ -126,13 +125,6 @@ fn classify_prepare(message: &str) -> (Obstacle, Duration) {
     } else {
         (Obstacle::ClaimPrepareFailed, PREPARING)
     }
-}
-
-pub(super) fn containers(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
-    let status = pod.status.as_ref();
-    let init = status.and_then(|status| status.init_container_statuses.as_ref());
-    let main = status.and_then(|status| status.container_statuses.as_ref());
-    init.into_iter().flatten().chain(main.into_iter().flatten())
 }
 
 fn container_trouble(pod: &Pod, container: &ContainerStatus, logs: &[PodLog], age: Duration) -> Option<Trouble> {

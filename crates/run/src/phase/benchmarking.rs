@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::resource::v1::ResourceClaim;
-use perfval_api::{Phase, Reason, TrialOutcome, TrialStatus, Why, WorkerStatus, condition};
+use perfval_api::{
+    PerfValidationSpec, PerfValidationStatus, Phase, Reason, TrialOutcome, TrialStatus, Why, WorkerStatus, condition,
+};
 use perfval_sizing::Seen;
 use perfval_verdict::close;
 use perfval_verdict::diagnosis::cause::Cause;
@@ -13,11 +16,14 @@ use perfval_verdict::gate::Share;
 use perfval_verdict::trial::{self, Evidence, JudgedTrial};
 use perfval_verdict::trials::Ruling;
 
+use super::definition::{Definition, QUICK, Timed, give_up};
+use crate::attendance::Limit;
 use crate::decision::{Effect, Event};
 use crate::diagnosis::pods::trouble;
-use crate::observed::TrialSeen;
+use crate::observed::{Need, Needs, TrialSeen};
 use crate::pass::{Pass, Step};
 use crate::readiness::{self, Pods};
+use crate::run::Run;
 use crate::{build, job, names, time};
 
 /// Jobs and pods are watched; graces are not.
@@ -25,7 +31,46 @@ const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// The kubelet may serve the end of a log a moment after the Job is over; this long a missing record is read again.
 const LOG_GRACE: Duration = Duration::from_secs(15);
 
-pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
+pub(super) const PHASE: Definition = Definition {
+    needs,
+    step,
+    timed: Some(Timed { limit, expired }),
+};
+
+fn needs(run: &Run<'_>) -> Needs {
+    Needs {
+        trial: open_trial(run.status()),
+        ..Needs::of([Need::Workload, Need::Trial])
+    }
+}
+
+/// Each trial has its own limit. Its Job is ended by the kubelet, outage or not, so ours comes a little later.
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "the type of the table: other phases wait without a limit"
+)]
+fn limit(spec: &PerfValidationSpec, status: &PerfValidationStatus, began: DateTime<Utc>) -> Option<Limit> {
+    let last = status.trials.last();
+    let since = last.map_or(began, |trial| trial.completed_at.unwrap_or(trial.started_at));
+    let limit = time::duration(&spec.timeouts.benchmark) + QUICK;
+    // After the last trial the deployment may have had to become ready again.
+    Some(Limit::new(since.max(began), limit))
+}
+
+fn expired(pass: &mut Pass<'_>, why: &Why) -> Step {
+    let reason = match why.reason {
+        Reason::Running => Reason::BenchmarkTimeout,
+        reason => reason,
+    };
+    give_up(pass, reason, why, "timeouts.benchmark")
+}
+
+fn open_trial(status: &PerfValidationStatus) -> Option<i64> {
+    let last = status.trials.last();
+    last.filter(|trial| trial.outcome.is_none()).map(|trial| trial.number)
+}
+
+fn step(pass: &mut Pass<'_>) -> Step {
     pass.look_again_in(LOOK_AGAIN);
     let (Some(all_pods), Some(claims)) = (pass.seen.pods.present(), pass.seen.claims.present()) else {
         let why = pass
@@ -38,13 +83,7 @@ pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
     };
     let pods = Pods::of(all_pods, &pass.run.id());
     let workers = readiness::workers(&pods, claims);
-    match pass
-        .status
-        .trials
-        .last()
-        .filter(|trial| trial.outcome.is_none())
-        .map(|trial| trial.number)
-    {
+    match open_trial(&pass.status) {
         None => open(pass, &pods, claims, workers),
         Some(number) => follow(pass, number, &workers),
     }
@@ -133,7 +172,7 @@ fn follow(pass: &mut Pass<'_>, number: i64, workers: &[WorkerStatus]) -> Step {
 type Judge<'a> = Box<dyn Fn(&[WorkerStatus]) -> JudgedTrial + 'a>;
 
 /// Reads the record of a finished Job: the termination message, or the log where that says less. `None`: not yet.
-fn read<'a>(pass: &Pass<'a>, number: i64, trial: &TrialSeen, found: &Job) -> Option<Judge<'a>> {
+fn read<'a>(pass: &mut Pass<'a>, number: i64, trial: &TrialSeen, found: &Job) -> Option<Judge<'a>> {
     let nonce = names::nonce(pass.run.uid(), &pass.run.id(), number);
     let record = match record(trial, &nonce) {
         Ok(record) => record,
@@ -146,7 +185,7 @@ fn read<'a>(pass: &Pass<'a>, number: i64, trial: &TrialSeen, found: &Job) -> Opt
             });
             let since = over.map_or(pass.now, time::from_kubernetes);
             let timed_out = job::has(found, job::FAILED) && job::failure(found).starts_with("DeadlineExceeded");
-            if pass.now < time::after(since, LOG_GRACE) && !timed_out {
+            if !timed_out && !pass.has_passed(&Limit::new(since, LOG_GRACE)) {
                 return None;
             }
             let cause = if timed_out {

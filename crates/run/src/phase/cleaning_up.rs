@@ -4,15 +4,27 @@ use std::time::Duration;
 
 use perfval_api::{Phase, Reason, Trigger, Why, condition};
 
+use super::definition::{Definition, Timed};
+use crate::attendance::Limit;
 use crate::decision::{Effect, Event};
+use crate::observed::{Need, Needs};
 use crate::pass::{Pass, Step};
 use crate::status::Truth;
-use crate::{interruption, teardown};
+use crate::{interruption, teardown, time};
 
 /// Claims and terminating pods are seen by watches; this is for the rest.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
-pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
+pub(super) const PHASE: Definition = Definition {
+    needs: |_| Needs::of([Need::Children, Need::Workload]),
+    step,
+    timed: Some(Timed {
+        limit: |spec, _, began| Some(Limit::new(began, time::duration(&spec.timeouts.cleanup))),
+        expired: give_up,
+    }),
+};
+
+fn step(pass: &mut Pass<'_>) -> Step {
     let keep = pass.run.keeps_everything() && !pass.run.is_deleting() && pass.status.verdict.is_some();
     if keep {
         pass.condition(condition::CLEANED_UP, false, &super::completed::kept());
@@ -62,7 +74,7 @@ fn over(pass: &Pass<'_>) -> Step {
 }
 
 /// The time limit passed and something is left, or cannot be read. A finalizer is never released on a guess.
-pub(crate) fn give_up(pass: &mut Pass<'_>, why: &Why) -> Step {
+fn give_up(pass: &mut Pass<'_>, why: &Why) -> Step {
     let report = Why::new(
         Reason::TeardownUnconfirmed,
         format!(

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use perfval_api::{Phase, Reason, Why, condition};
 
+use super::definition::Definition;
 use crate::decision::Effect;
+use crate::observed::{Need, Needs};
 use crate::pass::{Pass, Step};
 use crate::run::Run;
 use crate::{interruption, teardown, time};
@@ -12,14 +14,28 @@ use crate::{interruption, teardown, time};
 /// How often a finished run looks after what could not be removed in time.
 const LEFTOVERS: Duration = Duration::from_secs(30);
 
+pub(super) const PHASE: Definition = Definition {
+    needs,
+    step,
+    timed: None,
+};
+
+fn needs(run: &Run<'_>) -> Needs {
+    if removes_leftovers(run) {
+        Needs::of([Need::Children, Need::Workload])
+    } else {
+        Needs::default()
+    }
+}
+
 /// Whether a finished run still has something to remove.
-pub(crate) fn removes_leftovers(run: &Run<'_>) -> bool {
+fn removes_leftovers(run: &Run<'_>) -> bool {
     !run.is_deleting()
         && interruption::next_trigger(run).is_none()
         && condition::has_reason(run.status(), condition::CLEANED_UP, Reason::TeardownUnconfirmed)
 }
 
-pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
+fn step(pass: &mut Pass<'_>) -> Step {
     if pass.run.is_deleting() {
         return leave(pass);
     }

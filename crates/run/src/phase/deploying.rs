@@ -9,14 +9,48 @@ use perfval_api::{PerfValidationSpec, Phase, Reason, Why, condition};
 use perfval_sizing as sizing;
 use perfval_sizing::Seen;
 
+use super::definition::{Definition, QUICK, Timed, give_up};
+use crate::attendance::Limit;
 use crate::decision::Effect;
-use crate::observed::Admission;
+use crate::observed::{Admission, Need, Needs};
 use crate::pass::{Pass, Step};
 use crate::run::Run;
-use crate::{build, job};
+use crate::{build, job, time};
 
 /// The deployment is watched; this is for a read that failed.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
+pub(super) const PHASE: Definition = Definition {
+    needs,
+    step,
+    timed: Some(Timed {
+        limit: |spec, _, began| {
+            let filling = fills_cache(spec).then(|| time::duration(&spec.timeouts.model_cache));
+            Some(Limit::new(began, filling.unwrap_or_default() + QUICK))
+        },
+        expired,
+    }),
+};
+
+fn needs(run: &Run<'_>) -> Needs {
+    if is_accepted(run) {
+        return Needs::of([Need::CacheJob, Need::Deployment]);
+    }
+    Needs {
+        dry_run: Some(Box::new(build::deployment(run))),
+        ..Needs::of([Need::Deployment, Need::DryRun])
+    }
+}
+
+fn expired(pass: &mut Pass<'_>, why: &Why) -> Step {
+    let (reason, limit) = if fills_cache(pass.run.spec()) {
+        (Reason::ModelCacheFailed, "timeouts.modelCache")
+    } else {
+        (Reason::DeploymentFailed, "two minutes")
+    };
+    let is_starting = why.reason == Reason::Starting;
+    give_up(pass, if is_starting { reason } else { why.reason }, why, limit)
+}
 
 /// Whether this run fills a model cache of the operator's own.
 pub(crate) fn fills_cache(spec: &PerfValidationSpec) -> bool {
@@ -24,11 +58,11 @@ pub(crate) fn fills_cache(spec: &PerfValidationSpec) -> bool {
 }
 
 /// Whether the API server accepted the deployment in a dry run of this phase.
-pub(crate) fn is_accepted(run: &Run<'_>) -> bool {
+fn is_accepted(run: &Run<'_>) -> bool {
     condition::has_reason(run.status(), condition::WORKLOAD_READY, Reason::Starting)
 }
 
-pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
+fn step(pass: &mut Pass<'_>) -> Step {
     if let Seen::Present(deployment) = &pass.seen.deployment {
         return created(pass, deployment);
     }

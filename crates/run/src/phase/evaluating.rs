@@ -8,8 +8,12 @@ use perfval_sizing::Seen;
 use perfval_verdict::frame::{self, Framed};
 use perfval_verdict::{conclusion, history};
 
+use super::definition::{Definition, QUICK, Timed};
+use crate::attendance::Limit;
 use crate::decision::Effect;
+use crate::observed::{Need, Needs};
 use crate::pass::{Pass, Step};
+use crate::run::Run;
 use crate::{build, names};
 
 /// The ConfigMap is not watched: it is looked for right after it was written.
@@ -19,7 +23,25 @@ const READ_AGAIN: Duration = Duration::from_secs(2);
 /// One text from the first pass to the last: the saved summary holds the status, and must not differ between passes.
 pub(crate) const SAVING: &str = "the trials decide; saving the results";
 
-pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
+pub(super) const PHASE: Definition = Definition {
+    needs,
+    step,
+    timed: Some(Timed {
+        limit: |_, _, began| Some(Limit::new(began, QUICK)),
+        expired: |pass, why| end_without_results(pass, why),
+    }),
+};
+
+fn needs(run: &Run<'_>) -> Needs {
+    let trials = run.status().trials.iter();
+    let finished = trials.filter(|trial| trial.outcome.is_some());
+    Needs {
+        finished_trials: finished.map(|trial| trial.number).collect(),
+        ..Needs::of([Need::Results])
+    }
+}
+
+fn step(pass: &mut Pass<'_>) -> Step {
     pass.look_again_in(READ_AGAIN);
     pass.status.comparison = history::compare(&pass.status);
     let (verdict, why) = match conclude(pass) {
@@ -72,7 +94,7 @@ fn payloads(pass: &Pass<'_>) -> Result<BTreeMap<i64, String>, String> {
 }
 
 /// The time limit passed: the numbers are in the status, so the verdict stands without the full exports.
-pub(crate) fn end_without_results(pass: &Pass<'_>, waited: &Why) -> Step {
+fn end_without_results(pass: &Pass<'_>, waited: &Why) -> Step {
     match conclude(pass) {
         Ok((verdict, why)) => {
             let message = format!("{} (full results not saved: {})", why.message, waited.message);

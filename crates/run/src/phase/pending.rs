@@ -2,23 +2,51 @@
 
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::core::ResourceExt as _;
-use perfval_api::{Environment, Phase, Reason, RouterMode, Verdict, Why, WorkloadStatus, condition};
+use perfval_api::{Environment, OnMissingDynamo, Phase, Reason, RouterMode, Verdict, Why, WorkloadStatus, condition};
 use perfval_sizing::Seen;
 use perfval_verdict::{conclusion, environment};
 
+use super::definition::{Definition, Timed, give_up};
+use crate::attendance::Limit;
 use crate::decision::Effect;
-use crate::names;
-use crate::observed::DynamoApi;
+use crate::observed::{DynamoApi, Need, Needs};
 use crate::pass::{Pass, Step};
+use crate::run::Run;
 use crate::status::Truth;
 use crate::version::Version;
+use crate::{names, time};
 
 /// `<namespace>-<deployment name>` is a label value of Dynamo's pods: 63 − 12 (reference: Dynamo's operator).
 const LONGEST_NAMESPACE: usize = 51;
 /// First Dynamo version with least-loaded, power-of-two and device-aware routing; 1.0.2 silently does round-robin.
 const LOAD_AWARE_ROUTING: Version = Version { major: 1, minor: 1 };
 
-pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
+pub(super) const PHASE: Definition = Definition {
+    needs,
+    step,
+    timed: Some(Timed {
+        limit: |spec, _, began| Some(Limit::new(began, time::duration(&spec.timeouts.prerequisites))),
+        expired,
+    }),
+};
+
+fn needs(run: &Run<'_>) -> Needs {
+    let storage = super::deploying::fills_cache(run.spec()).then_some(Need::StorageClasses);
+    Needs::of([Need::Dynamo].into_iter().chain(storage))
+}
+
+fn expired(pass: &mut Pass<'_>, why: &Why) -> Step {
+    if why.reason != Reason::DynamoNotInstalled {
+        return give_up(pass, why.reason, why, "timeouts.prerequisites");
+    }
+    let verdict = match pass.run.spec().on_missing_dynamo {
+        OnMissingDynamo::Fail => Verdict::Error,
+        OnMissingDynamo::Skip => Verdict::Skipped,
+    };
+    Step::End(verdict, why.clone())
+}
+
+fn step(pass: &mut Pass<'_>) -> Step {
     if !pass.run.has_finalizer() {
         pass.act(Effect::EnsureFinalizer);
         return Step::work(Reason::Running, pass.status.message.clone().unwrap_or_default());

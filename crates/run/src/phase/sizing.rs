@@ -3,12 +3,17 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use perfval_api::{Finding, PerfValidationStatus, Phase, PlacementStatus, QueueStatus, Reason, Why, condition};
+use perfval_api::{
+    Finding, PerfValidationSpec, PerfValidationStatus, Phase, PlacementStatus, QueueStatus, Reason, Why, condition,
+};
 use perfval_sizing::Seen;
 use perfval_sizing::Sizing;
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::diagnosis::missing::missing;
 
+use super::definition::{Definition, Timed, give_up};
+use crate::attendance::Limit;
+use crate::observed::{Need, Needs};
 use crate::pass::{Pass, Step};
 use crate::queue::{self, Place, Turn};
 use crate::status::Truth;
@@ -20,12 +25,37 @@ const SETTLE: Duration = Duration::from_secs(2);
 /// A place in the queue is written at most this often.
 const SAY_AGAIN: Duration = Duration::from_mins(1);
 
+/// A thousand runs may wait here, and one look is enough to take a node: their heartbeat is slow.
+const HEARTBEAT: Duration = Duration::from_mins(1);
+
+pub(super) const PHASE: Definition = Definition {
+    needs: |run| match queue::is_queued(run.status()) {
+        // The planner reads for the whole queue.
+        true => Needs::default(),
+        false => Needs::of([Need::Children, Need::Workload]),
+    },
+    step,
+    timed: Some(Timed {
+        limit,
+        expired: |pass, why| give_up(pass, why.reason, why, "timeouts.sizing"),
+    }),
+};
+
+fn limit(spec: &PerfValidationSpec, status: &PerfValidationStatus, began: DateTime<Utc>) -> Option<Limit> {
+    let last_in_line = status.run.as_ref().and_then(|run| run.last_in_line);
+    let since = last_in_line.map_or(began, |last| last.max(began));
+    (!is_in_line(status)).then(|| Limit {
+        heartbeat: HEARTBEAT,
+        ..Limit::new(since, time::duration(&spec.timeouts.sizing))
+    })
+}
+
 /// Whether a run waits for earlier ones; its time limit stands still meanwhile.
-pub(crate) fn is_in_line(status: &PerfValidationStatus) -> bool {
+fn is_in_line(status: &PerfValidationStatus) -> bool {
     condition::has_reason(status, condition::PLACED, Reason::InLine)
 }
 
-pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
+fn step(pass: &mut Pass<'_>) -> Step {
     if !queue::is_queued(&pass.status) {
         return clear(pass);
     }

@@ -2,9 +2,17 @@
 
 use perfval_api::{Phase, Trigger};
 
+use super::definition::Definition;
+use crate::observed::Needs;
 use crate::pass::{Pass, Step};
 
-pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
+pub(super) const PHASE: Definition = Definition {
+    needs: |_| Needs::default(),
+    step,
+    timed: None,
+};
+
+fn step(pass: &mut Pass<'_>) -> Step {
     if pass.run.is_deleting() {
         return super::completed::leave(pass);
     }

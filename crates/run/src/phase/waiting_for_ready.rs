@@ -4,18 +4,20 @@ mod gpus;
 
 use std::time::Duration;
 
-use perfval_api::{Phase, Reason, Why, condition};
+use chrono::{DateTime, Utc};
+use perfval_api::{PerfValidationSpec, PerfValidationStatus, Phase, Reason, Why, condition};
 use perfval_sizing::Seen;
 
-pub(crate) use gpus::counts_gpus;
-
+use super::definition::{Definition, Timed, give_up};
+use crate::attendance::Limit;
 use crate::decision::{Effect, Event, ProbeRequest};
 use crate::diagnosis::log::silence;
 use crate::diagnosis::obstacle::{Obstacle, Response};
 use crate::diagnosis::pods::{Trouble, trouble};
-use crate::observed::{Probe, ProbeAnswer};
+use crate::observed::{Need, Needs, Probe, ProbeAnswer};
 use crate::pass::{Pass, Step};
 use crate::readiness::{self, Pods};
+use crate::run::Run;
 use crate::status::{self, Truth};
 use crate::{build, names, time};
 
@@ -34,7 +36,48 @@ const COLD: Duration = Duration::from_secs(20);
 /// Pods and the deployment are watched; ages and graces are not.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
-pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
+pub(super) const PHASE: Definition = Definition {
+    needs,
+    step,
+    timed: Some(Timed { limit, expired }),
+};
+
+fn needs(run: &Run<'_>) -> Needs {
+    let who_has_which = gpus::counts_gpus(run.status()).then_some(Need::Inventory);
+    Needs::of(
+        [Need::Deployment, Need::Workload, Need::Probe]
+            .into_iter()
+            .chain(who_has_which),
+    )
+}
+
+/// Two waits: for the components, then for a completion.
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "the type of the table: other phases wait without a limit"
+)]
+fn limit(spec: &PerfValidationSpec, status: &PerfValidationStatus, began: DateTime<Utc>) -> Option<Limit> {
+    let timeouts = &spec.timeouts;
+    Some(match status::true_since(status, condition::WORKLOAD_READY) {
+        Some(ready) => Limit::new(ready, time::duration(&timeouts.endpoint_ready)),
+        None => Limit::new(began, time::duration(&timeouts.workload_ready)),
+    })
+}
+
+fn expired(pass: &mut Pass<'_>, why: &Why) -> Step {
+    let limit = if condition::is_true(&pass.status, condition::WORKLOAD_READY) {
+        "timeouts.endpointReady"
+    } else {
+        "timeouts.workloadReady"
+    };
+    let reason = match why.reason {
+        Reason::Probing => Reason::EndpointNotReady,
+        reason => reason,
+    };
+    give_up(pass, reason, why, limit)
+}
+
+fn step(pass: &mut Pass<'_>) -> Step {
     pass.look_again_in(LOOK_AGAIN);
     let reported = match &pass.seen.deployment {
         Seen::Present(deployment) => readiness::reported(deployment),
@@ -104,6 +147,9 @@ fn in_trouble(pass: &mut Pass<'_>, trouble: &Trouble) -> Step {
     if let Some(plan) = &mut pass.status.placement {
         plan.chosen_at = None;
     }
+    if let Some(workload) = &mut pass.status.workload {
+        workload.failed_since = None;
+    }
     let again = format!("sizing again: {}", why.message);
     // Apart from the event of the phase: a second one of the same reason loses its text.
     pass.note(Event::warning(Reason::LostRace, "SizeAgain", again.clone()));
@@ -127,7 +173,7 @@ fn failed_for_long(pass: &mut Pass<'_>, failed: bool, message: &str) -> Option<S
     if no_queue {
         pass.find(Obstacle::QueueMissing.finding(message));
     }
-    let over = no_queue || pass.now >= time::after(since, FAILED_GRACE);
+    let over = no_queue || pass.has_passed(&Limit::new(since, FAILED_GRACE));
     Some(if over {
         Step::End(perfval_api::Verdict::Error, why)
     } else {
@@ -252,10 +298,10 @@ fn unanswered(pass: &mut Pass<'_>, answer: &str) -> Step {
     }
 }
 
-/// How long every component has been ready.
+/// How long every component has been ready, while somebody looked: nobody asked for a completion in between.
 fn silent_for(pass: &Pass<'_>) -> Duration {
     status::true_since(&pass.status, condition::WORKLOAD_READY)
-        .map_or(Duration::ZERO, |ready| time::until(pass.now, ready))
+        .map_or(Duration::ZERO, |ready| pass.attended_since(ready))
 }
 
 /// The obstacles that may pass.

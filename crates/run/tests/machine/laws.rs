@@ -1,8 +1,8 @@
 //! Laws that hold on every run, whatever the world does.
 
-use perfval_api::{Phase, meta};
+use perfval_api::{Phase, Verdict, meta};
 use perfval_run::Effect;
-use perfval_run::observed::ProbeAnswer;
+use perfval_run::observed::{Probe, ProbeAnswer};
 use perfval_sizing::Seen;
 use proptest::prelude::*;
 use serde_json::json;
@@ -99,6 +99,45 @@ fn happen(story: &mut Story, what: &Happening) {
     }
 }
 
+fn creates(effect: &Effect) -> bool {
+    match effect {
+        Effect::CreateClaimTemplate(_)
+        | Effect::CreateCacheClaim(_)
+        | Effect::CreateCacheJob(_)
+        | Effect::CreateWorkersService(_)
+        | Effect::CreateDeployment(_)
+        | Effect::CreateTrialJob(_)
+        | Effect::Probe(_) => true,
+        Effect::EnsureFinalizer
+        | Effect::ReleaseFinalizer
+        | Effect::SaveResults(_)
+        | Effect::Delete(_)
+        | Effect::DeleteSelf => false,
+    }
+}
+
+/// A run past the limit of its phase, whose next pass finds something to create.
+#[test]
+fn a_pass_that_ends_the_run_creates_nothing() {
+    for (phase, passes) in [
+        (Phase::Deploying, 0),
+        (Phase::WaitingForReady, 2),
+        (Phase::Benchmarking, 1),
+    ] {
+        let mut story = Story::new();
+        story.until(phase);
+        for _ in 0..passes {
+            story.step();
+        }
+        story.probe = Probe::Idle;
+        story.wait(4000);
+        let decision = story.step();
+        assert_eq!(decision.status.verdict, Some(Verdict::Error), "{phase:?}");
+        let created: Vec<_> = decision.effects.iter().filter(|effect| creates(effect)).collect();
+        assert!(created.is_empty(), "{phase:?}: {created:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
@@ -120,11 +159,10 @@ proptest! {
             if same_run && before.verdict.is_some() {
                 prop_assert_eq!(before.verdict, after.verdict, "a verdict never changes within a run");
             }
-            let creates = decision.effects.iter().any(|effect| matches!(effect,
-                Effect::CreateDeployment(_) | Effect::CreateTrialJob(_) | Effect::CreateClaimTemplate(_) | Effect::CreateWorkersService(_)));
-            if creates {
+            if decision.effects.iter().any(creates) {
                 prop_assert!(story.object.metadata.finalizers.is_some(), "created without the finalizer");
-                prop_assert!(before.verdict.is_none(), "created after the verdict");
+                prop_assert!(after.verdict.is_none(), "created by the pass that ends the run");
+                prop_assert_eq!(before.phase, after.phase, "created by a pass that leaves its phase");
                 prop_assert!(!matches!(before.phase, None | Some(Phase::Completed | Phase::Suspended | Phase::CleaningUp)));
             }
             if after.phase == Some(Phase::Suspended) {

@@ -56,6 +56,9 @@ pub struct Story {
     pub cache_job: Option<&'static str>,
     pub showing: Showing,
     pub trial_job: Option<i64>,
+    /// When the open trial's Job ended; long ago, unless a test says so.
+    pub trial_ended_at: DateTime<Utc>,
+    pub trial_log_unreadable: bool,
     pub children: Vec<Child>,
     pub stuck: bool,
     pub logs_unreadable: bool,
@@ -115,6 +118,8 @@ impl Story {
             cache_job: None,
             showing: Showing::Fast,
             trial_job: None,
+            trial_ended_at: DateTime::UNIX_EPOCH,
+            trial_log_unreadable: false,
             children: Vec::new(),
             stuck: false,
             logs_unreadable: false,
@@ -149,7 +154,17 @@ impl Story {
         self.status().run.map(|run| run.id).unwrap_or_default()
     }
 
+    /// Time passes in which the operator looks and finds nothing new: only its heartbeat moves.
     pub fn wait(&mut self, seconds: i64) -> &mut Self {
+        let run = self.object.status.as_mut().and_then(|status| status.run.as_mut());
+        if let Some(last) = run.and_then(|run| run.last_looked_at.as_mut()) {
+            *last += TimeDelta::seconds(seconds);
+        }
+        self.outage(seconds)
+    }
+
+    /// Time passes in which nobody looks.
+    pub fn outage(&mut self, seconds: i64) -> &mut Self {
         self.now += TimeDelta::seconds(seconds);
         self
     }
@@ -178,7 +193,7 @@ impl Story {
 
     /// One pass, one second later.
     pub fn step(&mut self) -> Decision {
-        self.wait(1);
+        self.outage(1);
         let decision = self.decide();
         self.object.status = Some(decision.status.clone());
         for effect in decision.effects.clone() {

@@ -72,7 +72,7 @@ fn a_trial_read_after_a_long_outage_still_counts() {
     story.until(Benchmarking);
     story.step();
     story.step();
-    story.wait(4000).step();
+    story.outage(4000).step();
     assert_eq!(story.phase(), Some(Benchmarking), "{}", story.reason());
     story.until(Completed);
     assert_eq!(story.verdict(), Some(Passed));

@@ -1,8 +1,12 @@
 //! What is read of trials: their Jobs, their logs, and the results that were saved.
 
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use perfval_run::observed::Need;
-use perfval_run::{build, job, names};
+use perfval_run::{Needs, Run, build, job, names};
 use perfval_sizing::Seen;
+use perfval_testkit::api_server::Fault;
 use serde_json::json;
 
 use crate::world::{NAME, NAMESPACE, World, container_status};
@@ -69,6 +73,37 @@ async fn no_pod_and_a_container_that_never_ran_have_no_log() {
         .server
         .edit("pods", NAMESPACE, &pod, |pod| pod["status"] = waiting);
     assert_eq!(world.observe(Need::Results).await.trial_logs[&1], Seen::Absent);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kubelet_that_does_not_answer_holds_up_no_pass() {
+    const TRIALS: i64 = 20;
+    /// The operator gives a pass up after this time, with everything that it saw.
+    const PASS_LIMIT: Duration = Duration::from_mins(4);
+    let world = World::new();
+    for number in 1..=TRIALS {
+        world.put_numbered_trial(number, Some("result\n"));
+    }
+    world.put_child("v1", "ConfigMap", &names::results(NAME, &world.run_id()), &json!({}));
+    // The first two are still served.
+    world.server.fail(Fault::hang("get", "pods/log").skip(2));
+    let object = world.object();
+    let run = Run::new(&object, &world.settings);
+    let needs = Needs {
+        parts: BTreeSet::from([Need::Results]),
+        finished_trials: (1..=TRIALS).collect(),
+        ..Needs::default()
+    };
+    let look = world.cluster.observe(&run, &needs);
+    let seen = tokio::time::timeout(PASS_LIMIT, look)
+        .await
+        .expect("a pass that decides");
+    assert_eq!(seen.results, Seen::Present(None), "what came in time is kept");
+    let read = |log: &&Seen<String>| log.present().is_some();
+    assert_eq!(seen.trial_logs.values().filter(read).count(), 2);
+    let unread: Vec<_> = seen.trial_logs.values().filter_map(Seen::unknown).collect();
+    assert_eq!(unread.len(), 18, "{unread:?}");
+    assert!(unread[17].contains("within the 60 s of one look"), "{}", unread[17]);
 }
 
 #[tokio::test]

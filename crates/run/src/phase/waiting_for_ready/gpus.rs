@@ -15,7 +15,7 @@ use crate::readiness::{self, Pods};
 const COUNT_AGAIN: Duration = Duration::from_secs(2);
 
 /// Whether the pass has to look who has which GPU: a worker finds none, or all have one.
-pub(crate) fn counts_gpus(status: &PerfValidationStatus) -> bool {
+pub(super) fn counts_gpus(status: &PerfValidationStatus) -> bool {
     let because = |reason| condition::has_reason(status, condition::WORKLOAD_READY, reason);
     because(Reason::Unschedulable) || because(Reason::CheckingGPUs)
 }

@@ -1,5 +1,6 @@
 //! What trials show: their Jobs, their logs and what is saved of them.
 
+use chrono::{DateTime, Utc};
 use perfval_run::observed::TrialSeen;
 use perfval_run::{Observed, names};
 use perfval_sizing::Seen;
@@ -67,9 +68,13 @@ impl Story {
             "Complete"
         };
         TrialSeen {
-            job: Some(job(end)),
+            job: Some(job_ended(end, self.trial_ended_at)),
             pod: None,
-            log: Seen::Present(self.log_of(number)),
+            log: if self.trial_log_unreadable {
+                Seen::Unknown("log: 500".into())
+            } else {
+                Seen::Present(self.log_of(number))
+            },
         }
     }
 
@@ -102,7 +107,11 @@ fn report(throughput: i64, starved: bool) -> Report {
 }
 
 pub(super) fn job(end: &str) -> k8s_openapi::api::batch::v1::Job {
+    job_ended(end, DateTime::UNIX_EPOCH)
+}
+
+fn job_ended(end: &str, at: DateTime<Utc>) -> k8s_openapi::api::batch::v1::Job {
     serde_json::from_value(json!({"metadata": {"name": "j"}, "status": {"conditions": [
-        {"type": end, "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z", "reason": "BackoffLimitExceeded"}]}}))
+        {"type": end, "status": "True", "lastTransitionTime": at.to_rfc3339(), "reason": "BackoffLimitExceeded"}]}}))
     .expect("well-formed")
 }

@@ -1,0 +1,118 @@
+//! Which time counts: a limit is for the world, so only time in which the operator looked is held against a run.
+//!
+//! `status.run.lastLookedAt` is the heartbeat. It is written with every other change, and by itself only when it is older
+//! than [`Limit::heartbeat`] while a limit runs: a look in between decides an equal status, which is not written. A run
+//! without a limit, such as one in line, has no heartbeat. If a look finds the heartbeat much older, the time between
+//! was nobody's: it is kept as a gap of the phase, and every clock of the phase leaves it out.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use perfval_api::{Gap, PerfValidationStatus};
+
+use crate::time;
+
+/// Longest pause between two looks at a run that waits.
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+/// After a longer pause a look may be the first one after an outage.
+const RECENT: Duration = Duration::from_secs(5);
+/// Gaps that a status keeps.
+const GAPS: usize = 8;
+
+/// How long a wait may last.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Limit {
+    /// When its clock began.
+    pub(crate) since: DateTime<Utc>,
+    /// Attended time that it may take.
+    pub(crate) limit: Duration,
+    /// How old the heartbeat may become before it is written by itself.
+    pub(crate) heartbeat: Duration,
+}
+
+impl Limit {
+    /// A limit with the usual heartbeat: three writes a minute. The run of a minute that e2e audits makes some 30 others.
+    pub(crate) fn new(since: DateTime<Utc>, limit: Duration) -> Self {
+        Self {
+            since,
+            limit,
+            heartbeat: Duration::from_secs(20),
+        }
+    }
+
+    /// A heartbeat older than this shows an outage. Half a heartbeat is room for a busy operator.
+    fn outage(&self) -> Duration {
+        self.heartbeat + self.heartbeat / 2
+    }
+}
+
+/// What a look may say of a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Clock {
+    /// There is time left.
+    Runs,
+    /// It has passed, but this is the first look after a pause: what it saw counts first, and the next one decides.
+    LookOnceMore,
+    /// It has passed.
+    Passed,
+}
+
+/// Time from `since` to `now`, without the gaps.
+pub(crate) fn attended(status: &PerfValidationStatus, since: DateTime<Utc>, now: DateTime<Utc>) -> Duration {
+    time::until(now, since).saturating_sub(unattended(status, since))
+}
+
+/// When a limit passes, if nobody misses a look from now on.
+pub(crate) fn deadline(status: &PerfValidationStatus, limit: &Limit) -> DateTime<Utc> {
+    time::after(limit.since, limit.limit.saturating_add(unattended(status, limit.since)))
+}
+
+/// What a look that began at `looked` and decides at `now` may say of a limit.
+pub(crate) fn clock(
+    status: &PerfValidationStatus,
+    limit: &Limit,
+    pause: Option<Duration>,
+    now: DateTime<Utc>,
+) -> Clock {
+    let over = attended(status, limit.since, now).checked_sub(limit.limit);
+    match over {
+        None => Clock::Runs,
+        // No single pause leads past this: the part of it that is no gap is shorter. So a run that is always looked at
+        // too late, or whose heartbeat an older CRD drops, ends nevertheless.
+        Some(over) if over >= limit.outage() => Clock::Passed,
+        Some(_) if pause.is_some_and(|pause| pause <= RECENT) => Clock::Passed,
+        Some(_) => Clock::LookOnceMore,
+    }
+}
+
+/// Time between the heartbeat and the beginning of a look; `None` without a heartbeat.
+pub(crate) fn pause(status: &PerfValidationStatus, began: DateTime<Utc>) -> Option<Duration> {
+    let last = status.run.as_ref()?.last_looked_at?;
+    Some(time::until(began, last))
+}
+
+/// Records the gap between the heartbeat and the beginning of a look, if there is one.
+pub(crate) fn notice(status: &mut PerfValidationStatus, limit: &Limit, began: DateTime<Utc>) {
+    if pause(status, began).is_none_or(|pause| pause <= limit.outage()) {
+        return;
+    }
+    let Some(run) = &mut status.run else { return };
+    let Some(last) = run.last_looked_at else { return };
+    run.gaps.push(Gap {
+        // Looks that found nothing new were made after the heartbeat too.
+        from: time::after(last, limit.heartbeat),
+        until: began,
+    });
+    if run.gaps.len() > GAPS {
+        // The oldest two become one of the same length.
+        let first = run.gaps.remove(0);
+        if let Some(second) = run.gaps.first_mut() {
+            second.from -= first.until - first.from;
+        }
+    }
+}
+
+fn unattended(status: &PerfValidationStatus, since: DateTime<Utc>) -> Duration {
+    let gaps = status.run.iter().flat_map(|run| &run.gaps);
+    gaps.map(|gap| time::until(gap.until, gap.from.max(since))).sum()
+}

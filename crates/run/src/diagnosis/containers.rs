@@ -1,0 +1,14 @@
+//! Containers of a pod, and when one counts as crashing.
+
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+
+/// Restarts after which a crash is one if its log tells why.
+pub(super) const TOLD_CRASHES: i32 = 2;
+
+/// Init containers first, as they run.
+pub(super) fn containers(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
+    let status = pod.status.as_ref();
+    let init = status.and_then(|status| status.init_container_statuses.as_ref());
+    let main = status.and_then(|status| status.container_statuses.as_ref());
+    init.into_iter().flatten().chain(main.into_iter().flatten())
+}

@@ -1,0 +1,41 @@
+//! What the machine asks of a phase.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use perfval_api::{PerfValidationSpec, PerfValidationStatus, Reason, Verdict, Why, condition};
+
+use crate::attendance::Limit;
+use crate::observed::Needs;
+use crate::pass::{Pass, Step};
+use crate::run::Run;
+
+/// Creating four objects, and writing one ConfigMap: seconds. The API server's own retries fit in.
+pub(super) const QUICK: Duration = Duration::from_mins(2);
+
+/// A phase: each defines one in its file.
+pub(crate) struct Definition {
+    /// What it reads.
+    pub(crate) needs: fn(&Run<'_>) -> Needs,
+    /// What it does in one pass.
+    pub(crate) step: fn(&mut Pass<'_>) -> Step,
+    /// How long it may wait; `None` for phases that wait for the user.
+    pub(crate) timed: Option<Timed>,
+}
+
+/// The time limit of a phase.
+pub(crate) struct Timed {
+    /// The limit of the current wait, of a phase that began at this time; `None` while it waits without one.
+    pub(crate) limit: fn(&PerfValidationSpec, &PerfValidationStatus, DateTime<Utc>) -> Option<Limit>,
+    /// What becomes of a wait that has lasted too long.
+    pub(crate) expired: fn(&mut Pass<'_>, &Why) -> Step,
+}
+
+/// The end of a run that waited too long: what it waited for, what kept the operator from acting, which limit to raise.
+pub(super) fn give_up(pass: &Pass<'_>, reason: Reason, why: &Why, limit: &str) -> Step {
+    let blocked = condition::find(&pass.status, condition::BLOCKED).map_or(String::new(), |blocked| {
+        format!("; {}: {}", blocked.reason, blocked.message)
+    });
+    let message = format!("{}{blocked} (gave up: {limit} passed)", why.message);
+    Step::End(Verdict::Error, Why::new(reason, message))
+}
