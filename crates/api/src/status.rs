@@ -12,7 +12,7 @@ pub use phase::Phase;
 pub use results::{
     Finding, GateResult, GateStatus, Metrics, ResultsRef, Severity, TrialOutcome, TrialStatus, WorkerLoad,
 };
-pub use run::{Comparison, HistoryEntry, PassedRun, RunFailure, RunStatus, TimelineEntry, Trigger};
+pub use run::{Comparison, HistoryEntry, PassedRun, RunFailure, RunStatus, SpecDigests, TimelineEntry, Trigger};
 pub use verdict::Verdict;
 pub use workload::{DeviceStatus, Environment, PlacementStatus, WorkerStatus, WorkloadStatus};
 
@@ -27,7 +27,7 @@ pub struct PerfValidationStatus {
     /// Where the run is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// What the run found; absent until known, never changes within a run.
+    /// What the run found, for the spec of `run.generation`; absent until known, never changes within a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
     /// Why, as a stable word.

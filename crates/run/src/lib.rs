@@ -6,6 +6,7 @@
 pub mod build;
 pub mod decision;
 pub mod diagnosis;
+mod edit;
 mod interruption;
 pub mod job;
 pub mod machine;

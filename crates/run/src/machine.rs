@@ -4,6 +4,7 @@
 //! Pending → Sizing → Deploying → WaitingForReady → Benchmarking → Evaluating → CleaningUp → Completed
 //!                ↖──── lost race ────┘  ↖── other GPUs ──┘                           ↑   └→ Suspended, or the next run
 //!    └── deletion, suspend, spec change, rerun, deadline, guard: from any phase ──┘
+//!                    Completed → Evaluating → Completed: changed gates judge the saved trials again
 //! ```
 //!
 //! Interruptions and deadlines are handled here, once, before and after the phase's own code. A phase function answers
@@ -43,6 +44,7 @@ pub fn needs(run: &Run<'_>) -> Needs {
         }
         Phase::WaitingForReady => &[Need::Deployment, Need::Workload, Need::Probe],
         Phase::Benchmarking => &[Need::Workload, Need::Trial],
+        Phase::Evaluating if phase::evaluating::rejudging::judged_run(run.status()).is_some() => &[Need::SavedRun],
         Phase::Evaluating => &[Need::Results],
         Phase::CleaningUp => &[Need::Children, Need::Workload],
         Phase::Completed if phase::completed::removes_leftovers(run) => &[Need::Children, Need::Workload],

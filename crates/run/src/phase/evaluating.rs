@@ -1,5 +1,7 @@
 //! Evaluating: the verdict is computed and everything that supports it is saved, before anything is deleted.
 
+pub(crate) mod rejudging;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -21,6 +23,9 @@ pub(crate) const SAVING: &str = "the trials decide; saving the results";
 
 pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
     pass.look_again_in(READ_AGAIN);
+    if let Some(judged_run) = rejudging::judged_run(&pass.status) {
+        return rejudging::step(pass, judged_run);
+    }
     pass.status.comparison = history::compare(&pass.status);
     let (verdict, why) = match conclude(pass) {
         Ok(conclusion) => conclusion,
@@ -72,7 +77,10 @@ fn payloads(pass: &Pass<'_>) -> Result<BTreeMap<i64, String>, String> {
 }
 
 /// The time limit passed: the numbers are in the status, so the verdict stands without the full exports.
-pub(crate) fn end_without_results(pass: &Pass<'_>, waited: &Why) -> Step {
+pub(crate) fn end_without_results(pass: &mut Pass<'_>, waited: &Why) -> Step {
+    if let Some(judged_run) = rejudging::judged_run(&pass.status) {
+        return rejudging::measure(pass, judged_run, &waited.message);
+    }
     match conclude(pass) {
         Ok((verdict, why)) => {
             let message = format!("{} (full results not saved: {})", why.message, waited.message);
