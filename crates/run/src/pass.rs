@@ -221,7 +221,9 @@ impl<'a> Pass<'a> {
         self.status = status::begin_run(self.run, trigger, self.now);
         let number = self.status.run.as_ref().map_or(0, |run| run.number);
         let asked = match rejudging::judged_run(&self.status) {
-            Some(judged) => format!("judges the saved trials of run {judged} by the changed gates; nothing is measured"),
+            Some(judged) => {
+                format!("judges the saved trials of run {judged} by the changed gates; nothing is measured")
+            }
             None => conclusion::asked(self.run.spec()),
         };
         let why = Why::new(Reason::Running, format!("run {number} begins ({trigger:?}): {asked}"));

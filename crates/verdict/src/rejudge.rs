@@ -115,10 +115,7 @@ fn still_void(judged: &mut JudgedTrial, cause: Cause, saved: &SavedRun, allowed:
 
 /// What was found of these causes.
 fn findings<'a>(saved: &'a SavedRun, causes: &'a [String]) -> impl Iterator<Item = &'a Finding> {
-    saved
-        .diagnosis
-        .iter()
-        .filter(|finding| causes.contains(&finding.cause))
+    saved.diagnosis.iter().filter(|finding| causes.contains(&finding.cause))
 }
 
 /// What was found beside the trials, such as a slow start: no gate changes that.

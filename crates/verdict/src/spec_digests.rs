@@ -62,8 +62,14 @@ mod tests {
             (json!({"model": {"name": "other"}}), [true, false, false]),
             (json!({"workload": {"image": "i:1.5.0"}}), [true, false, false]),
             (json!({"placement": {"maxGPUs": 2}}), [true, false, false]),
-            (json!({"placement": {"tolerations": [{"operator": "Exists"}]}}), [true, false, false]),
-            (json!({"benchmark": {"goodput": [{"metric": "TimeToFirstToken", "max": "5"}]}}), [true, false, false]),
+            (
+                json!({"placement": {"tolerations": [{"operator": "Exists"}]}}),
+                [true, false, false],
+            ),
+            (
+                json!({"benchmark": {"goodput": [{"metric": "TimeToFirstToken", "max": "5"}]}}),
+                [true, false, false],
+            ),
             (json!({"gates": gate}), [false, true, false]),
             (json!({"trials": {"rule": "Single"}}), [false, true, false]),
             (json!({"maxErrorPercent": 2}), [false, true, false]),

@@ -22,7 +22,10 @@ pub(super) fn step(pass: &mut Pass<'_>, judged_run: i64) -> Step {
         Seen::Absent => Err("the ConfigMap of status.resultsRef is gone".to_owned()),
         unread => {
             let why = unread.unknown().unwrap_or("no answer");
-            return Step::wait(Reason::Running, format!("reading the results of run {judged_run}: {why}"));
+            return Step::wait(
+                Reason::Running,
+                format!("reading the results of run {judged_run}: {why}"),
+            );
         }
     };
     let judged = saved.and_then(|saved| rejudge(pass.run.spec(), &mut pass.status, &saved, pass.now));
