@@ -124,3 +124,27 @@ fn beside_the_trials(saved: &SavedRun) -> Vec<Finding> {
     let beside = saved.diagnosis.iter().filter(|finding| !of_a_trial(finding));
     beside.cloned().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_restart_voids_a_trial_again_unless_it_has_too_many_errors() {
+        let seen = Cause::WorkerRestarted.finding("worker w0 restarted");
+        let saved = SavedRun {
+            diagnosis: vec![seen.clone()],
+            ..SavedRun::default()
+        };
+        for (allowed, outcome) in [(4, TrialOutcome::Miss), (5, TrialOutcome::Invalid)] {
+            let mut judged = JudgedTrial {
+                outcome: TrialOutcome::Miss,
+                requests: Some((5, 100)),
+                ..JudgedTrial::unmeasured(Cause::RequestErrors, "5 failed")
+            };
+            still_void(&mut judged, Cause::WorkerRestarted, &saved, allowed);
+            assert_eq!(judged.outcome, outcome, "{allowed} % allowed");
+            assert_eq!(judged.findings[0], (Cause::WorkerRestarted, seen.clone()));
+        }
+    }
+}

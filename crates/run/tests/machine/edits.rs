@@ -1,6 +1,8 @@
 //! Edits of the spec: what was not measured is never claimed, and what was measured is not measured again.
 
+use k8s_openapi::ByteString;
 use perfval_api::{Phase, TrialOutcome, Trigger, Verdict, condition, meta};
+use perfval_run::build;
 use serde_json::{Value, json};
 
 use super::moments::{at, changed, judging_again, stricter};
@@ -225,16 +227,7 @@ fn trials_that_a_run_left_out_count_again_for_the_next_one() {
 
 #[test]
 fn saved_trials_that_do_not_suffice_are_measured_again_and_the_event_says_why() {
-    let tampered = |story: &mut Story| {
-        for results in story.results.values_mut() {
-            results
-                .data
-                .as_mut()
-                .expect("data")
-                .insert("summary.json".into(), "{}".into());
-        }
-    };
-    let cases: [(fn(&mut Story), &str); 2] = [
+    let cases: [(Change, &str); 5] = [
         (|story| story.results.clear(), "is gone"),
         (
             |story| {
@@ -242,8 +235,23 @@ fn saved_trials_that_do_not_suffice_are_measured_again_and_the_event_says_why() 
             },
             "asks for more trials than the 1",
         ),
+        (
+            |story| {
+                for results in story.results.values_mut() {
+                    results.binary_data = None;
+                }
+            },
+            "was changed",
+        ),
+        (
+            |story| saved_instead(story, None),
+            "trial 1 is not in the saved results",
+        ),
+        (
+            |story| saved_instead(story, Some(b"no gzip")),
+            "trial-1.json.gz cannot be read",
+        ),
     ];
-    let cases = cases.into_iter().chain([(tampered as fn(&mut Story), "was changed")]);
     for (change, why) in cases {
         let mut story = changed(at(Phase::Completed), |story| {
             story.spec(gate("900"));
@@ -261,6 +269,18 @@ fn saved_trials_that_do_not_suffice_are_measured_again_and_the_event_says_why() 
         story.until(Phase::Completed);
         assert_eq!(story.verdict(), Some(Verdict::Passed), "{why}");
     }
+}
+
+/// Something that happens to a story.
+type Change = fn(&mut Story);
+
+/// The run saved something else of its trial.
+fn saved_instead(story: &mut Story, payload: Option<&[u8]>) {
+    let status = story.object.status.as_mut().expect("a status");
+    let reference = status.results_ref.as_mut().expect("results");
+    let results = story.results.get_mut(&reference.name).expect("results");
+    results.binary_data = payload.map(|bytes| [("trial-1.json.gz".into(), ByteString(bytes.to_vec()))].into());
+    reference.sha256 = build::results_sha256(results);
 }
 
 #[test]
