@@ -177,7 +177,7 @@ reasons! {
     RunOver,
     /// `spec.suspend` is set.
     Suspended,
-    /// The spec changed; a new run follows.
+    /// What is measured or judged changed; a new run follows.
     SpecChanged,
     /// A rerun was asked for; a new run follows.
     RerunRequested,

@@ -20,7 +20,9 @@ pub use timeouts::Timeouts;
 pub use trials::{TrialRule, TrialsSpec};
 pub use workload::{ImagePullPolicy, RouterMode, Workload};
 
-/// What to serve, how to load it, and what is good enough. A change while a run is active ends that run and starts a new one.
+/// What to serve, how to load it, and what is good enough. A change of what is measured or judged ends an active run and
+/// starts a new one. After a run, changed gates judge its saved trials again. A change of `timeouts`,
+/// `ttlSecondsAfterFinished` or `suspend` measures nothing again.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
     group = "perfvalidation.dev",

@@ -12,7 +12,9 @@ pub use phase::Phase;
 pub use results::{
     Finding, GateResult, GateStatus, Metrics, ResultsRef, Severity, TrialOutcome, TrialStatus, WorkerLoad,
 };
-pub use run::{Comparison, Gap, HistoryEntry, PassedRun, QueueStatus, RunFailure, RunStatus, TimelineEntry, Trigger};
+pub use run::{
+    Comparison, Gap, HistoryEntry, PassedRun, QueueStatus, RunFailure, RunStatus, SpecDigests, TimelineEntry, Trigger,
+};
 pub use verdict::Verdict;
 pub use workload::{
     DeviceStatus, Environment, ExpectedBy, ExpectedGpus, PlacementStatus, WorkerStatus, WorkloadStatus,
@@ -29,7 +31,7 @@ pub struct PerfValidationStatus {
     /// Where the run is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// What the run found; absent until known, never changes within a run.
+    /// What the run found, for the spec of `run.generation`; absent until known, never changes within a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
     /// Why, as a stable word.

@@ -45,6 +45,7 @@ enum Answer {
     Probe(Probe),
     Trial(Box<Seen<TrialSeen>>),
     Results(Seen<Option<String>>, BTreeMap<i64, Seen<String>>),
+    SavedRun(Box<Seen<ConfigMap>>),
     CacheJob(Box<Seen<Job>>),
 }
 
@@ -101,6 +102,7 @@ impl Cluster {
                     futures::join!(self.saved_results(run), self.trial_logs(run, &needs.finished_trials));
                 Answer::Results(seen(saved), logs)
             }
+            Need::SavedRun => Answer::SavedRun(Box::new(seen(self.saved_run(run).await))),
             Need::CacheJob => {
                 let name = names::cache_job(&run.id());
                 Answer::CacheJob(Box::new(seen(self.job(run, &name).await)))
@@ -116,6 +118,14 @@ impl Cluster {
     async fn job(&self, run: &Run<'_>, name: &str) -> Read<Job> {
         let api: Api<Job> = Api::namespaced(self.client.clone(), run.namespace());
         let call = format!("get Job {}/{name}", run.namespace());
+        read(&call, self.bounded(api.get(name)).await)
+    }
+
+    /// The results that the status refers to, with their content.
+    async fn saved_run(&self, run: &Run<'_>) -> Read<ConfigMap> {
+        let name = run.status().results_ref.as_ref().map_or("", |results| &results.name);
+        let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), run.namespace());
+        let call = format!("get ConfigMap {}/{name}", run.namespace());
         read(&call, self.bounded(api.get(name)).await)
     }
 
@@ -145,6 +155,7 @@ fn put(observed: &mut Observed, answer: Answer) {
         Answer::Probe(probe) => observed.probe = probe,
         Answer::Trial(trial) => observed.trial = *trial,
         Answer::Results(saved, logs) => (observed.results, observed.trial_logs) = (saved, logs),
+        Answer::SavedRun(results) => observed.saved_run = *results,
         Answer::CacheJob(job) => observed.cache_job = *job,
     }
 }

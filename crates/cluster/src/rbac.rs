@@ -189,7 +189,7 @@ pub const PERMISSIONS: &[Permission] = &[
         "",
         "configmaps",
         &["get"],
-        "whether the results are saved; ownership of a namesake",
+        "whether the results are saved; trials to judge again; ownership of a namesake",
     ),
     // The API server asks for `create` too where an apply makes the object.
     in_namespace("", "configmaps", &["create", "patch"], "saving the results"),

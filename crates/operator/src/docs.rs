@@ -44,7 +44,8 @@ pub fn reference() -> String {
     section(
         &mut page,
         "Conditions",
-        "`status.conditions`. kstatus reads `Ready`, `Reconciling` and `Stalled`.",
+        "`status.conditions`. kstatus reads `Ready`, `Reconciling` and `Stalled`. `observedGeneration` is the generation of the spec that a \
+         condition is true of; a spec that was not measured and judged is never `Ready`, `Passed` or `Complete`.",
         &["condition", "true when"],
         conditions(),
     );
@@ -117,7 +118,10 @@ fn phases() -> impl Iterator<Item = [String; 3]> {
             Phase::Benchmarking => ("AIPerf runs, one Job per trial", "`timeouts.benchmark` per trial"),
             Phase::Evaluating => ("verdict and results are saved", "120 s"),
             Phase::CleaningUp => ("everything is deleted, and confirmed gone", "`timeouts.cleanup`"),
-            Phase::Completed => ("the run is over", "a new spec, a rerun, or deletion"),
+            Phase::Completed => (
+                "the run is over",
+                "a spec that asks for another run, a rerun, or deletion",
+            ),
             Phase::Suspended => ("`spec.suspend` holds the next run back", "`spec.suspend: false`"),
         };
         [phase.as_str().to_owned(), what.to_owned(), ends.to_owned()]
@@ -181,9 +185,9 @@ fn conditions() -> impl Iterator<Item = [String; 2]> {
         (condition::PLACED, "a node and its GPUs are chosen"),
         (condition::WORKLOAD_READY, "every worker and the frontend are ready, each worker with a GPU of its own"),
         (condition::ENDPOINT_READY, "a real completion came back"),
-        (condition::PASSED, "the verdict is Passed"),
+        (condition::PASSED, "the verdict is Passed, for this spec"),
         (condition::CLEANED_UP, "everything the run created is confirmed gone"),
-        (condition::COMPLETE, "the run is over"),
+        (condition::COMPLETE, "the run is over, and it measured and judged what this spec asks for"),
         (condition::READY, "the run is over, and passed or was skipped"),
         (condition::RECONCILING, "the run is going on"),
         (condition::STALLED, "the run is over without having passed"),

@@ -2,6 +2,7 @@
 
 use perfval_api::{Phase, Reason, Trigger, Why};
 
+use crate::edit;
 use crate::run::Run;
 
 /// Why an active run has to stop.
@@ -26,7 +27,7 @@ impl Interruption {
             ),
             Self::SpecChange => Why::new(
                 Reason::SpecChanged,
-                "the spec changed: this run stops, a new one follows",
+                "what is measured or judged changed: this run stops, a new one follows",
             ),
             Self::Rerun => Why::new(
                 Reason::RerunRequested,
@@ -50,17 +51,22 @@ pub(crate) fn interruption(run: &Run<'_>) -> Option<Interruption> {
     }
     match next_trigger(run)? {
         Trigger::Rerun => Some(Interruption::Rerun),
-        Trigger::SpecChanged | Trigger::Created | Trigger::Resumed => Some(Interruption::SpecChange),
+        Trigger::SpecChanged | Trigger::GatesChanged | Trigger::Created | Trigger::Resumed => {
+            Some(Interruption::SpecChange)
+        }
     }
 }
 
 /// What asks for a run after the current one.
 pub(crate) fn next_trigger(run: &Run<'_>) -> Option<Trigger> {
     let current = run.status().run.as_ref()?;
-    if current.generation != run.generation() {
-        return Some(Trigger::SpecChanged);
+    let edited = edit::trigger(run);
+    let rerun = run.rerun_token().is_some() && run.rerun_token() != current.rerun_token.as_deref();
+    match edited {
+        // A rerun measures, and judges what it measures by the new gates.
+        None | Some(Trigger::GatesChanged) if rerun => Some(Trigger::Rerun),
+        _ => edited,
     }
-    (run.rerun_token().is_some() && run.rerun_token() != current.rerun_token.as_deref()).then_some(Trigger::Rerun)
 }
 
 /// Whether a phase can be interrupted: it may hold or soon create something, and its verdict is not known.

@@ -7,6 +7,7 @@ mod attendance;
 pub mod build;
 pub mod decision;
 pub mod diagnosis;
+mod edit;
 mod interruption;
 pub mod job;
 pub mod machine;

@@ -4,6 +4,7 @@
 //! Pending → Sizing → Deploying → WaitingForReady → Benchmarking → Evaluating → CleaningUp → Completed
 //!                ↖──── lost race ────┘  ↖── other GPUs ──┘                           ↑   └→ Suspended, or the next run
 //!    └── deletion, suspend, spec change, rerun, deadline, guard: from any phase ──┘
+//!                    Completed → Evaluating → Completed: changed gates judge the saved trials again
 //! ```
 //!
 //! Interruptions and deadlines are handled here, once, before and after the phase's own code. A phase function answers

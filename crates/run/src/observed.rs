@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use k8s_openapi::api::resource::v1::ResourceClaim;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::core::{ApiResource, DynamicObject};
@@ -38,6 +38,8 @@ pub enum Need {
     Trial,
     /// The framed output of every finished trial, and the results ConfigMap.
     Results,
+    /// The whole ConfigMap that `status.resultsRef` names.
+    SavedRun,
     /// Job that fills the model cache.
     CacheJob,
 }
@@ -106,6 +108,8 @@ pub struct Observed {
     pub trial_logs: BTreeMap<i64, Seen<String>>,
     /// SHA-256 annotation of the results ConfigMap.
     pub results: Seen<Option<String>>,
+    /// The ConfigMap that `status.resultsRef` names, with its content.
+    pub saved_run: Seen<ConfigMap>,
     /// Job that fills the model cache.
     pub cache_job: Seen<Job>,
 }

@@ -9,6 +9,7 @@ use perfval_verdict::{close, conclusion, environment};
 use crate::attendance::{self, Clock, LONGEST_PAUSE, Limit};
 use crate::decision::{Decision, Effect, Event};
 use crate::diagnosis::obstacle::Obstacle;
+use crate::edit;
 use crate::observed::Observed;
 use crate::queue;
 use crate::run::Run;
@@ -79,6 +80,7 @@ impl<'a> Pass<'a> {
     pub(crate) fn new(run: &'a Run<'a>, seen: &'a Observed, now: DateTime<Utc>) -> Self {
         let mut status = run.status().clone();
         status.observed_generation = run.generation();
+        edit::adopt(run, &mut status);
         Self {
             run,
             seen,
@@ -240,10 +242,13 @@ impl<'a> Pass<'a> {
         if !good {
             self.tell_what_to_do();
         }
-        self.go(
-            Phase::CleaningUp,
-            &Why::new(Reason::Removing, format!("{}: {}", verdict.as_str(), why.message)),
-        );
+        let summary = format!("{}: {}", verdict.as_str(), why.message);
+        if status::judged_run(&self.status).is_some() {
+            // It created nothing; what the run before it may have left is looked after from there.
+            self.go(Phase::Completed, &Why::new(Reason::RunOver, summary));
+        } else {
+            self.go(Phase::CleaningUp, &Why::new(Reason::Removing, summary));
+        }
     }
 
     /// The obstacle that ended the run is what decides its verdict.
@@ -278,12 +283,17 @@ impl<'a> Pass<'a> {
     fn begin(&mut self, trigger: Trigger) {
         self.status = status::begin_run(self.run, trigger, self.now);
         let number = self.status.run.as_ref().map_or(0, |run| run.number);
-        let asked = conclusion::asked(self.run.spec());
+        let asked = match status::judged_run(&self.status) {
+            Some(judged) => {
+                format!("judges the saved trials of run {judged} by the changed gates; nothing is measured")
+            }
+            None => conclusion::asked(self.run.spec()),
+        };
         let why = Why::new(Reason::Running, format!("run {number} begins ({trigger:?}): {asked}"));
         status::explain(&mut self.status, &why);
         self.note(Event {
             warning: false,
-            reason: Phase::Pending.as_str().into(),
+            reason: self.status.phase.unwrap_or(Phase::Pending).as_str().into(),
             action: "BeginRun",
             note: why.message,
         });

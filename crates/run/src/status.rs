@@ -4,11 +4,12 @@ use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use perfval_api::text::{HEADLINE, bounded, cut};
 use perfval_api::{PerfValidationStatus, Phase, Reason, RunStatus, TimelineEntry, Trigger, Verdict, Why, condition};
-use perfval_verdict::history;
+use perfval_verdict::{history, spec_digests};
 
 use crate::run::Run;
 use crate::{names, time};
 
+mod rejudged;
 mod size;
 
 pub use size::fit;
@@ -27,6 +28,15 @@ const CONDITION_ORDER: [&str; 11] = [
     condition::READY,
     condition::RECONCILING,
     condition::STALLED,
+];
+
+/// Conditions that speak of the run, and so of the spec that it is true of; all others speak of the object as it is now.
+const OF_THE_RUN: [&str; 5] = [
+    condition::PREREQUISITES_MET,
+    condition::PLACED,
+    condition::WORKLOAD_READY,
+    condition::ENDPOINT_READY,
+    condition::CLEANED_UP,
 ];
 
 /// The three values of a condition.
@@ -70,6 +80,8 @@ pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfVal
             id: names::run_id(run.uid(), number),
             trigger,
             generation: run.generation(),
+            digests: Some(spec_digests::digests(run.spec())),
+            judged_run: None,
             rerun_token: run.rerun_token().map(str::to_owned),
             started_at: now,
             completed_at: None,
@@ -83,18 +95,28 @@ pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfVal
         }),
         ..PerfValidationStatus::default()
     };
+    if trigger == Trigger::GatesChanged {
+        rejudged::carry(&mut status, last);
+        restate_run_conditions(&mut status);
+        enter(&mut status, Phase::Evaluating, now);
+        return status;
+    }
     let unknown = Why::new(Reason::NotReached, "the run has not come this far");
-    for name in [
-        condition::PREREQUISITES_MET,
-        condition::PLACED,
-        condition::WORKLOAD_READY,
-        condition::ENDPOINT_READY,
-        condition::CLEANED_UP,
-    ] {
+    for name in OF_THE_RUN {
         set_condition(&mut status, name, Truth::Unknown, &unknown, now);
     }
     enter(&mut status, Phase::Pending, now);
     status
+}
+
+/// The conditions of the run are true of its generation.
+pub(crate) fn restate_run_conditions(status: &mut PerfValidationStatus) {
+    let generation = status.run.as_ref().map(|run| run.generation);
+    for condition in &mut status.conditions {
+        if OF_THE_RUN.contains(&condition.type_.as_str()) {
+            condition.observed_generation = generation;
+        }
+    }
 }
 
 /// Enters a phase: ends the current entry of the timeline and begins the next.
@@ -140,14 +162,16 @@ pub fn explain(status: &mut PerfValidationStatus, why: &Why) {
     status.message = Some(bounded(&why.message));
 }
 
-/// Sets a condition. Its transition time moves only when its value does.
+/// Sets a condition, with the generation that it is true of. Its transition time moves only when its value does.
 pub fn set_condition(status: &mut PerfValidationStatus, name: &str, truth: Truth, why: &Why, now: DateTime<Utc>) {
+    let of_the_run = status.run.as_ref().filter(|_| OF_THE_RUN.contains(&name));
+    let generation = of_the_run.map_or(status.observed_generation, |run| run.generation);
     let fresh = Condition {
         type_: name.into(),
         status: truth.as_str().into(),
         reason: why.reason.as_str().into(),
         message: bounded(&why.message),
-        observed_generation: Some(status.observed_generation),
+        observed_generation: Some(generation),
         last_transition_time: time::to_kubernetes(now),
     };
     match status.conditions.iter_mut().find(|condition| condition.type_ == name) {
@@ -169,17 +193,36 @@ pub fn true_since(status: &PerfValidationStatus, name: &str) -> Option<DateTime<
         .map(|condition| time::from_kubernetes(&condition.last_transition_time))
 }
 
+/// The generation that the run is true of, where a later edit asks for another run.
+fn outdated(status: &PerfValidationStatus) -> Option<&RunStatus> {
+    let run = status.run.as_ref()?;
+    (run.generation != status.observed_generation).then_some(run)
+}
+
 /// Sets the conditions that follow from phase and verdict: Complete, Passed, and kstatus' Ready, Reconciling, Stalled.
+/// They speak of the observed generation: a verdict of another one says nothing of it.
 pub fn summarize(status: &mut PerfValidationStatus, now: DateTime<Utc>) {
     let phase = status.phase.unwrap_or(Phase::Pending);
-    let over = phase == Phase::Completed;
-    let reconciling = !over && phase != Phase::Suspended;
-    let verdict = status.verdict;
+    let outdated = outdated(status);
+    let over = phase == Phase::Completed && outdated.is_none();
+    let reconciling = !matches!(phase, Phase::Completed | Phase::Suspended);
+    let verdict = status.verdict.filter(|_| outdated.is_none());
     let good = matches!(verdict, Some(Verdict::Passed | Verdict::Skipped));
+    // A finished run whose spec was edited is followed by the next at once, unless that is held back.
+    let held_back = outdated.filter(|_| phase == Phase::Completed);
     // The whole text stands in status.message; five conditions repeat only its beginning.
-    let told = Why {
-        reason: Reason::from_word(status.reason.as_deref().unwrap_or_default()),
-        message: cut(status.message.as_deref().unwrap_or_default(), HEADLINE),
+    let told = match held_back {
+        Some(run) => Why::new(
+            Reason::Suspended,
+            format!(
+                "generation {} was not measured, the verdict of run {} is that of generation {}: set spec.suspend to false to run",
+                status.observed_generation, run.number, run.generation
+            ),
+        ),
+        None => Why {
+            reason: Reason::from_word(status.reason.as_deref().unwrap_or_default()),
+            message: cut(status.message.as_deref().unwrap_or_default(), HEADLINE),
+        },
     };
     let running = Why::new(Reason::Running, format!("{}: {}", phase.as_str(), told.message));
     let progress = if reconciling { &running } else { &told };
@@ -212,4 +255,9 @@ pub fn summarize(status: &mut PerfValidationStatus, now: DateTime<Utc>) {
     set_condition(status, condition::STALLED, Truth::from(over && !good), progress, now);
     let place = |name: &str| CONDITION_ORDER.iter().position(|known| *known == name);
     status.conditions.sort_by_key(|condition| place(&condition.type_));
+}
+
+/// The run whose trials this one judges; `None`: its own.
+pub(crate) fn judged_run(status: &PerfValidationStatus) -> Option<i64> {
+    status.run.as_ref()?.judged_run
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 /// Hex digits of a digest: enough to tell ten runs apart, short enough to read.
-const DIGEST: usize = 12;
+pub(crate) const DIGEST: usize = 12;
 /// Longest difference (bytes).
 const DIFFERENCE: usize = 160;
 
@@ -118,7 +118,7 @@ pub fn settings(spec: &PerfValidationSpec) -> String {
     hex(&settings.to_string(), 8)
 }
 
-fn hex(text: &str, digits: usize) -> String {
+pub(crate) fn hex(text: &str, digits: usize) -> String {
     let mut all = String::new();
     for byte in Sha256::digest(text) {
         let _ = write!(all, "{byte:02x}");

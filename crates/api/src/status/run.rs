@@ -27,6 +27,20 @@ pub enum Trigger {
     Rerun,
     /// `spec.suspend` was taken back.
     Resumed,
+    /// What judges the trials changed: the saved ones of an earlier run are judged again, and nothing is measured.
+    GatesChanged,
+}
+
+/// Digests of a spec (12 hex digits each), by what a change of the part asks for.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct SpecDigests {
+    /// What a run measures: a change asks for new trials.
+    pub measured: String,
+    /// What judges the trials: a change judges the saved ones again.
+    pub judged: String,
+    /// How long a run waits: a change counts at once, and asks for a new run only where nothing could be measured.
+    pub limits: String,
 }
 
 /// The current or last run.
@@ -39,8 +53,14 @@ pub struct RunStatus {
     pub id: String,
     /// Why it began.
     pub trigger: Trigger,
-    /// Generation of the spec it judges.
+    /// Generation of the spec that it is true of: the newest that asks for nothing that it did not measure and judge.
     pub generation: i64,
+    /// The spec that it began with, by what a change of it asks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digests: Option<SpecDigests>,
+    /// Number of the run whose saved trials it judges again; absent in a run that measures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judged_run: Option<i64>,
     /// The rerun token in force when it began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rerun_token: Option<String>,

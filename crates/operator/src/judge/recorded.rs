@@ -1,22 +1,16 @@
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read as _;
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use flate2::read::GzDecoder;
 use k8s_openapi::api::core::v1::ConfigMap;
 use perfval_api::PlacementStatus;
-use perfval_verdict::aiperf::{self, EXPORT_BYTES};
-use perfval_verdict::frame::{Failure, Outcome, Part, Payload, TrialRecord};
+use perfval_verdict::frame::TrialRecord;
 use perfval_verdict::gate::Share;
+use perfval_verdict::saved::{self, FILE_BYTES};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::bad_input::BadInput;
 use crate::input;
-
-/// Largest file that is read (bytes): a trial's payload holds an export and the workers' samples.
-const FILE_BYTES: u64 = 2 * EXPORT_BYTES;
-const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// What a file holds.
 pub struct File {
@@ -48,78 +42,17 @@ pub fn read(path: &Path) -> Result<File, BadInput> {
             why,
         });
     }
-    let record = record(&bytes);
+    let record = saved::record(&bytes);
     Ok(File {
         trials: vec![Trial { from, record }],
         share: None,
     })
 }
 
-/// The record of an export or a payload.
-fn record(bytes: &[u8]) -> TrialRecord {
-    if bytes.starts_with(&GZIP) {
-        return match gunzip(bytes) {
-            Ok(unpacked) => record(&unpacked),
-            Err(error) => unusable(format!("the gzip is broken: {error}")),
-        };
-    }
-    if bytes.len() as u64 > FILE_BYTES {
-        return unusable(format!(
-            "larger than {FILE_BYTES} bytes; an export of AIPerf has about 40,000"
-        ));
-    }
-    if is_payload(bytes) {
-        return serde_json::from_slice::<Payload>(bytes).map_or_else(
-            |error| unusable(format!("the trial's payload cannot be read: {error}")),
-            |payload| payload.record,
-        );
-    }
-    if bytes.len() as u64 > EXPORT_BYTES {
-        return unusable(format!(
-            "larger than {EXPORT_BYTES} bytes; an export of AIPerf has about 40,000"
-        ));
-    }
-    match aiperf::parse(bytes) {
-        Ok(report) => with(Outcome::Report(Box::new(report))),
-        Err(error) => unusable(error.to_string()),
-    }
-}
-
-fn gunzip(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
-    let mut unpacked = Vec::new();
-    GzDecoder::new(bytes).take(FILE_BYTES + 1).read_to_end(&mut unpacked)?;
-    if unpacked.starts_with(&GZIP) {
-        return Err(std::io::Error::other("packed twice"));
-    }
-    Ok(unpacked)
-}
-
-fn unusable(message: String) -> TrialRecord {
-    with(Outcome::Failure(Failure::Malformed { message }))
-}
-
-fn with(outcome: Outcome) -> TrialRecord {
-    TrialRecord {
-        nonce: String::new(),
-        exit_code: 0,
-        outcome,
-        workers: Vec::new(),
-        scrape_errors: BTreeMap::new(),
-        // A bare export says nothing of the workers; that is not a worker that gave no answer.
-        abridged: BTreeSet::from([Part::Workers]),
-    }
-}
-
 #[derive(Deserialize)]
 struct Shape {
     #[serde(default)]
     kind: Value,
-    #[serde(default)]
-    record: Value,
-}
-
-fn is_payload(bytes: &[u8]) -> bool {
-    serde_json::from_slice::<Shape>(bytes).is_ok_and(|shape| shape.record.is_object())
 }
 
 fn config_map(bytes: &[u8]) -> Option<ConfigMap> {
@@ -138,20 +71,14 @@ fn of_config_map(path: &Path, results: &ConfigMap) -> Result<File, String> {
             omitted.trim()
         ));
     }
-    let number = |key: &str| {
-        key.strip_prefix("trial-")?
-            .strip_suffix(".json.gz")?
-            .parse::<i64>()
-            .ok()
-    };
     let trials: BTreeMap<i64, Trial> = results
         .binary_data
         .iter()
         .flatten()
         .filter_map(|(key, packed)| {
             let from = format!("{}:{key}", path.display());
-            let record = record(&packed.0);
-            Some((number(key)?, Trial { from, record }))
+            let record = saved::record(&packed.0);
+            Some((saved::trial_number(key)?, Trial { from, record }))
         })
         .collect();
     if trials.is_empty() {

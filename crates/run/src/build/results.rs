@@ -14,6 +14,8 @@ use crate::{Run, names};
 
 /// Annotation: SHA-256 (hex) over the content, see [`results_sha256`].
 pub const SHA256: &str = "perfvalidation.dev/sha256";
+/// Key of the summary.
+pub const SUMMARY: &str = "summary.json";
 /// Most bytes of content. The API server takes 1 MiB; the rest is for keys, metadata and the server's own fields.
 const CONTENT_MAX: usize = 900 * 1024;
 /// Kept free for the names of what does not fit: at most 20 trials, a line each.
@@ -25,7 +27,7 @@ const OMITTED_MAX: usize = 2 * 1024;
 pub fn results(run: &Run<'_>, verdict: Verdict, why: &Why, payloads: &BTreeMap<i64, String>) -> ConfigMap {
     let summary = summary(run, verdict, why);
     let mut free = CONTENT_MAX.saturating_sub(OMITTED_MAX + summary.len());
-    let mut data = BTreeMap::from([("summary.json".to_owned(), summary)]);
+    let mut data = BTreeMap::from([(SUMMARY.to_owned(), summary)]);
     let mut binary_data = BTreeMap::new();
     let mut omitted = Vec::new();
     for (trial, payload) in payloads {

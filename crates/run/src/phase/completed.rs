@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use perfval_api::{Phase, Reason, Why, condition};
+use perfval_api::{Phase, Reason, Trigger, Why, condition};
 
 use super::definition::Definition;
 use crate::decision::Effect;
@@ -31,17 +31,20 @@ fn needs(run: &Run<'_>) -> Needs {
 /// Whether a finished run still has something to remove.
 fn removes_leftovers(run: &Run<'_>) -> bool {
     !run.is_deleting()
-        && interruption::next_trigger(run).is_none()
+        && next(run).is_none()
         && condition::has_reason(run.status(), condition::CLEANED_UP, Reason::TeardownUnconfirmed)
+}
+
+/// The run that begins now; a suspension holds it back.
+fn next(run: &Run<'_>) -> Option<Trigger> {
+    interruption::next_trigger(run).filter(|_| !run.spec().suspend)
 }
 
 fn step(pass: &mut Pass<'_>) -> Step {
     if pass.run.is_deleting() {
         return leave(pass);
     }
-    if !pass.run.spec().suspend
-        && let Some(trigger) = interruption::next_trigger(pass.run)
-    {
+    if let Some(trigger) = next(pass.run) {
         return Step::Begin(trigger);
     }
     if condition::has_reason(&pass.status, condition::CLEANED_UP, Reason::NoCleanupRequested)
@@ -80,7 +83,8 @@ fn remove_leftovers(pass: &mut Pass<'_>) {
 }
 
 fn delete_after_ttl(pass: &mut Pass<'_>) {
-    if pass.run.keeps_everything() {
+    // A run that is held back is still to come.
+    if pass.run.keeps_everything() || interruption::next_trigger(pass.run).is_some() {
         return;
     }
     let (Some(ttl), Some(over)) = (

@@ -1,5 +1,7 @@
 //! Evaluating: the verdict is computed and everything that supports it is saved, before anything is deleted.
 
+pub(crate) mod rejudging;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -14,6 +16,7 @@ use crate::decision::Effect;
 use crate::observed::{Need, Needs};
 use crate::pass::{Pass, Step};
 use crate::run::Run;
+use crate::status;
 use crate::{build, names};
 
 /// The ConfigMap is not watched: it is looked for right after it was written.
@@ -33,6 +36,9 @@ pub(super) const PHASE: Definition = Definition {
 };
 
 fn needs(run: &Run<'_>) -> Needs {
+    if status::judged_run(run.status()).is_some() {
+        return Needs::of([Need::SavedRun]);
+    }
     let trials = run.status().trials.iter();
     let finished = trials.filter(|trial| trial.outcome.is_some());
     Needs {
@@ -43,6 +49,9 @@ fn needs(run: &Run<'_>) -> Needs {
 
 fn step(pass: &mut Pass<'_>) -> Step {
     pass.look_again_in(READ_AGAIN);
+    if let Some(judged_run) = status::judged_run(&pass.status) {
+        return rejudging::step(pass, judged_run);
+    }
     pass.status.comparison = history::compare(&pass.status);
     let (verdict, why) = match conclude(pass) {
         Ok(conclusion) => conclusion,
@@ -94,7 +103,10 @@ fn payloads(pass: &Pass<'_>) -> Result<BTreeMap<i64, String>, String> {
 }
 
 /// The time limit passed: the numbers are in the status, so the verdict stands without the full exports.
-fn end_without_results(pass: &Pass<'_>, waited: &Why) -> Step {
+fn end_without_results(pass: &mut Pass<'_>, waited: &Why) -> Step {
+    if let Some(judged_run) = status::judged_run(&pass.status) {
+        return rejudging::measure(pass, judged_run, &waited.message);
+    }
     match conclude(pass) {
         Ok((verdict, why)) => {
             let message = format!("{} (full results not saved: {})", why.message, waited.message);

@@ -8,14 +8,14 @@ use perfval_api::{Phase, Verdict, meta};
 use serde_json::json;
 
 use super::moments::{
-    at, begun, busy, cache_fails, changed, dynamo_unreadable, failed_for_long, interrupted, kept_no_longer, moved,
-    no_completion, no_dynamo, old_dynamo, prepare_fails, resized, saturated, second_trial_hangs, settled, showing,
-    suspended, waiting_on,
+    at, begun, busy, cache_fails, changed, dynamo_unreadable, failed_for_long, interrupted, judging_again,
+    kept_no_longer, moved, no_completion, no_dynamo, old_dynamo, prepare_fails, resized, saturated, second_trial_hangs,
+    settled, showing, stricter, suspended, waiting_on,
 };
 use super::story::{Showing, Story};
 
 /// Every arrow of the machine; `None` is an object that was never looked at.
-const ARROWS: [(Option<Phase>, Phase); 22] = [
+const ARROWS: [(Option<Phase>, Phase); 25] = [
     (None, Pending),
     (None, Suspended),
     (Some(Pending), Sizing),
@@ -32,11 +32,14 @@ const ARROWS: [(Option<Phase>, Phase); 22] = [
     (Some(Benchmarking), Evaluating),
     (Some(Benchmarking), CleaningUp),
     (Some(Evaluating), CleaningUp),
+    (Some(Evaluating), Completed),
+    (Some(Evaluating), Pending),
     (Some(CleaningUp), Completed),
     (Some(CleaningUp), Suspended),
     (Some(CleaningUp), Pending),
     (Some(Completed), Pending),
     (Some(Completed), CleaningUp),
+    (Some(Completed), Evaluating),
     (Some(Suspended), Pending),
 ];
 
@@ -121,6 +124,10 @@ fn rows() -> Vec<Row> {
         row("changed run is followed by the next", Some(CleaningUp), || { interrupted(|s| { s.spec(json!({"placement": {"maxGPUs": 1}})); }) }, Pending, None, "Running"),
         row("rerun is followed by the next", Some(CleaningUp), || { interrupted(|s| { s.annotate(meta::RERUN, Some("x")); }) }, Pending, None, "Running"),
         row("spec change after a run", Some(Completed), || { changed(at(Completed), |s| { s.spec(json!({"placement": {"maxGPUs": 1}})); }) }, Pending, None, "Running"),
+        row("changed gates after a run", Some(Completed), || { changed(at(Completed), stricter) }, Evaluating, None, "Running"),
+        row("the saved trials are judged again", Some(Evaluating), judging_again, Completed, Some(Failed), "GatesMissed"),
+        row("the saved trials are gone", Some(Evaluating), || changed(judging_again(), |s| s.results.clear()), Pending, None, "Running"),
+        row("the saved trials cannot be read within the limit", Some(Evaluating), || { changed(judging_again(), |s| { s.results_unreadable = true; s.step(); s.wait(200); }) }, Pending, None, "Running"),
         row("rerun after a run", Some(Completed), || { changed(at(Completed), |s| { s.annotate(meta::RERUN, Some("x")); }) }, Pending, None, "Running"),
         row("no longer kept", Some(Completed), kept_no_longer, CleaningUp, Some(Passed), "GatesMet"),
         row("deleted after a run", Some(Completed), || { changed(at(Completed), |s| { s.delete(); }) }, CleaningUp, Some(Passed), "GatesMet"),

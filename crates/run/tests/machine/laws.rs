@@ -25,7 +25,9 @@ enum Happening {
     Suspend(bool),
     Keep(bool),
     Rerun(u8),
-    Change,
+    Change(bool),
+    Gates(u8),
+    Outside(u8),
     Delete,
 }
 
@@ -45,9 +47,33 @@ fn happening() -> impl Strategy<Value = Happening> {
         1 => any::<bool>().prop_map(H::Suspend),
         1 => any::<bool>().prop_map(H::Keep),
         1 => (0u8..3).prop_map(H::Rerun),
-        1 => Just(H::Change),
+        1 => any::<bool>().prop_map(H::Change),
+        1 => any::<u8>().prop_map(H::Gates),
+        1 => any::<u8>().prop_map(H::Outside),
         1 => Just(H::Delete),
     ]
+}
+
+/// A change of what judges the trials.
+fn judged(n: u8) -> serde_json::Value {
+    let gate = |threshold: &str| json!([{"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": threshold}]);
+    match n % 4 {
+        0 => json!({"gates": gate("1000")}),
+        1 => json!({"gates": gate("1500")}),
+        2 => json!({"gates": gate("3000")}),
+        _ => json!({"maxErrorPercent": n % 7}),
+    }
+}
+
+/// A change that asks for nothing: neither what is measured nor what judges it.
+fn outside(n: u8) -> serde_json::Value {
+    match n % 4 {
+        // Long enough for a law that plays an hour.
+        0 => json!({"ttlSecondsAfterFinished": 1_000_000 + i64::from(n)}),
+        1 => json!({"timeouts": {"cleanup": format!("{}m", 4 + n % 3)}}),
+        2 => json!({"timeouts": {"modelCache": format!("{}m", 10 + n % 3)}}),
+        _ => json!({"onMissingDynamo": if n % 8 < 4 { "Skip" } else { "Fail" }}),
+    }
 }
 
 fn happen(story: &mut Story, what: &Happening) {
@@ -90,8 +116,14 @@ fn happen(story: &mut Story, what: &Happening) {
         Happening::Rerun(token) => {
             story.annotate(meta::RERUN, Some(&token.to_string()));
         }
-        Happening::Change => {
-            story.spec(json!({"placement": {"maxGPUs": 2}}));
+        Happening::Change(fewer) => {
+            story.spec(json!({"placement": {"maxGPUs": if *fewer { 1 } else { 2 }}}));
+        }
+        Happening::Gates(n) => {
+            story.spec(judged(*n));
+        }
+        Happening::Outside(n) => {
+            story.spec(outside(*n));
         }
         Happening::Delete => {
             story.delete();
@@ -170,6 +202,13 @@ proptest! {
             }
             let size = serde_json::to_string(after).unwrap().len();
             prop_assert!(size < 32 * 1024, "status of {size} bytes");
+            if after.conditions.iter().any(|c| c.type_ == "Ready" && c.status == "True") {
+                let judged = after.run.as_ref().map(|run| run.generation);
+                prop_assert_eq!(judged, story.object.metadata.generation, "ready without a verdict on this spec");
+            }
+            let created = decision.effects.iter().any(creates);
+            let judges_again = after.run.as_ref().is_some_and(|run| run.judged_run.is_some());
+            prop_assert!(!(judges_again && created), "created something to judge saved trials");
             let conditions = |name: &str| after.conditions.iter().find(|c| c.type_ == name).map(|c| c.status.clone());
             prop_assert!(!(conditions("Reconciling").as_deref() == Some("True") && conditions("Stalled").as_deref() == Some("True")));
         }
@@ -192,6 +231,36 @@ proptest! {
             story.step();
         }
         prop_assert!(matches!(story.phase(), Some(Phase::Completed | Phase::Suspended)), "{:?} {}", story.phase(), story.reason());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn an_edit_outside_of_what_is_measured_never_measures(edits in proptest::collection::vec((0u8..3, any::<u8>()), 1..30)) {
+        let mut story = Story::new();
+        story.until(Phase::Completed);
+        for (kind, n) in edits {
+            let before = story.status();
+            let was_suspended = story.object.spec.suspend;
+            match kind {
+                0 => story.spec(outside(n)),
+                1 => story.spec(judged(n)),
+                _ => story.spec(json!({"suspend": n % 2 == 0})),
+            };
+            for _ in 0..3 {
+                let decision = story.step();
+                prop_assert_eq!(&decision.effects, &Vec::new());
+            }
+            let after = story.status();
+            prop_assert_eq!(after.phase, Some(Phase::Completed));
+            let (before, after) = (before.run.expect("a run"), after.run.expect("a run"));
+            prop_assert!(after.number == before.number || after.judged_run == Some(1), "run {} measured", after.number);
+            if kind == 0 && !was_suspended {
+                prop_assert_eq!(after.number, before.number, "an edit that asks for nothing began a run");
+            }
+        }
     }
 }
 

@@ -207,3 +207,16 @@ pub(super) fn kept_no_longer() -> Story {
     story.annotate(meta::NO_CLEANUP, None);
     story
 }
+
+/// Gates that a fast deployment misses.
+pub(super) fn stricter(story: &mut Story) {
+    let gate = json!({"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "3000"});
+    story.spec(json!({"gates": [gate]}));
+}
+
+/// Changed gates, and the saved trials not looked at yet.
+pub(super) fn judging_again() -> Story {
+    let mut story = changed(at(Completed), stricter);
+    story.until(Evaluating);
+    story
+}

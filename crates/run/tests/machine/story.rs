@@ -4,7 +4,10 @@ mod effects;
 mod observed;
 mod trials;
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, TimeDelta, Utc};
+use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::core::ApiResource;
 use perfval_api::{PerfValidation, PerfValidationStatus, Phase, Verdict};
@@ -63,6 +66,9 @@ pub struct Story {
     pub stuck: bool,
     pub logs_unreadable: bool,
     pub saved: Option<String>,
+    /// Every results ConfigMap that was saved, by its name.
+    pub results: BTreeMap<String, ConfigMap>,
+    pub results_unreadable: bool,
     pub saving_fails: bool,
     pub log: Vec<Decision>,
     pub gone: bool,
@@ -124,6 +130,8 @@ impl Story {
             stuck: false,
             logs_unreadable: false,
             saved: None,
+            results: BTreeMap::new(),
+            results_unreadable: false,
             saving_fails: false,
             log: Vec::new(),
             gone: false,

@@ -121,3 +121,21 @@ async fn saved_results_are_known_by_their_digest() {
         Seen::Present(Some("abc".into()))
     );
 }
+
+#[tokio::test]
+async fn the_results_that_the_status_names_are_read_whole() {
+    let world = World::new();
+    // Those of an earlier run: not the name that this one would give its own.
+    world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
+        object["status"]["resultsRef"] = json!({"name": "demo-earlier", "sha256": "s"});
+    });
+    assert!(world.observe(Need::SavedRun).await.saved_run.is_absent());
+    let content = json!({"data": {"summary.json": "{}"}, "binaryData": {"trial-1.json.gz": "AAAA"}});
+    world.put_child("v1", "ConfigMap", "demo-earlier", &content);
+    let seen = world.observe(Need::SavedRun).await;
+    let saved = seen.saved_run.present().unwrap();
+    assert_eq!(saved.data.as_ref().unwrap()["summary.json"], "{}");
+    assert_eq!(saved.binary_data.as_ref().unwrap()["trial-1.json.gz"].0, [0, 0, 0]);
+    world.server.fail(Fault::refuse("get", "configmaps", 403));
+    assert!(world.observe(Need::SavedRun).await.saved_run.unknown().is_some());
+}

@@ -29,6 +29,8 @@ impl Story {
             Effect::SaveResults(map) => {
                 if !self.saving_fails {
                     self.saved = Some(perfval_run::build::results_sha256(&map));
+                    let name = map.metadata.name.clone().unwrap_or_default();
+                    self.results.insert(name, *map);
                 }
             }
             Effect::Delete(child) => {

@@ -46,6 +46,7 @@ impl Story {
                 Need::Probe => seen.probe = self.probe.clone(),
                 Need::Trial => seen.trial = Seen::Present(self.trial()),
                 Need::Results => self.results(&mut seen),
+                Need::SavedRun => seen.saved_run = self.saved_run(),
                 Need::CacheJob => seen.cache_job = self.cache_job.map_or(Seen::Absent, |end| Seen::Present(job(end))),
             }
         }

@@ -1,6 +1,7 @@
 //! What trials show: their Jobs, their logs and what is saved of them.
 
 use chrono::{DateTime, Utc};
+use k8s_openapi::api::core::v1::ConfigMap;
 use perfval_run::observed::TrialSeen;
 use perfval_run::{Observed, names};
 use perfval_sizing::Seen;
@@ -76,6 +77,20 @@ impl Story {
                 Seen::Present(self.log_of(number))
             },
         }
+    }
+
+    pub(super) fn saved_run(&self) -> Seen<ConfigMap> {
+        if self.results_unreadable {
+            return Seen::Unknown("GET configmaps: 403".into());
+        }
+        let name = self
+            .status()
+            .results_ref
+            .map(|results| results.name)
+            .unwrap_or_default();
+        self.results
+            .get(&name)
+            .map_or(Seen::Absent, |results| Seen::Present(results.clone()))
     }
 
     pub(super) fn results(&self, seen: &mut Observed) {

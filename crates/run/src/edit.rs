@@ -1,0 +1,58 @@
+//! What an edit of the spec asks for, see [`spec_digests`](perfval_verdict::spec_digests).
+
+use perfval_api::{PerfValidationStatus, Trigger, Verdict};
+use perfval_verdict::spec_digests::digests;
+
+use crate::run::Run;
+use crate::status;
+
+/// The run that the spec asks for since the current one began; `None`: that one measured and judged what is asked.
+pub(crate) fn trigger(run: &Run<'_>) -> Option<Trigger> {
+    let current = run.status().run.as_ref()?;
+    if current.generation == run.generation() {
+        return None;
+    }
+    let Some(before) = &current.digests else {
+        // It began under an operator that did not record them.
+        return Some(Trigger::SpecChanged);
+    };
+    let now = digests(run.spec());
+    let status = run.status();
+    if now.measured != before.measured {
+        return Some(Trigger::SpecChanged);
+    }
+    if now.judged != before.judged {
+        let can_judge_again = has_saved_trials(status) && !run.spec().gates.is_empty();
+        return Some(if can_judge_again {
+            Trigger::GatesChanged
+        } else {
+            Trigger::SpecChanged
+        });
+    }
+    // A limit may be what kept the run from measuring: whoever changes it wants to see the difference.
+    let unmeasured = matches!(status.verdict, Some(Verdict::Error | Verdict::Skipped));
+    (now.limits != before.limits && unmeasured).then_some(Trigger::SpecChanged)
+}
+
+/// Whether the last run measured, judged and saved its trials.
+fn has_saved_trials(status: &PerfValidationStatus) -> bool {
+    let judged = matches!(
+        status.verdict,
+        Some(Verdict::Passed | Verdict::Failed | Verdict::Inconclusive)
+    );
+    judged && status.results_ref.is_some()
+}
+
+/// An edit that asks for no run leaves what the current one says true: it is true of the new generation then.
+pub(crate) fn adopt(run: &Run<'_>, status: &mut PerfValidationStatus) {
+    let generation = run.generation();
+    let edited = status.run.as_ref().is_some_and(|run| run.generation != generation);
+    if !edited || trigger(run).is_some() {
+        return;
+    }
+    if let Some(current) = &mut status.run {
+        current.generation = generation;
+        current.digests = Some(digests(run.spec()));
+    }
+    status::restate_run_conditions(status);
+}

@@ -1,0 +1,59 @@
+//! A run that judges the saved trials of an earlier one by changed gates. It creates nothing and measures nothing.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use perfval_api::{PerfValidationStatus, Reason, Trigger, Why};
+use perfval_sizing::Seen;
+use perfval_verdict::rejudge::rejudge;
+use perfval_verdict::saved::SavedRun;
+
+use crate::build;
+use crate::decision::Event;
+use crate::pass::{Pass, Step};
+
+/// Judges the saved trials; where they do not suffice, the next run measures.
+pub(super) fn step(pass: &mut Pass<'_>, judged_run: i64) -> Step {
+    let saved = match &pass.seen.saved_run {
+        Seen::Present(results) => read(results, pass.run.status()),
+        Seen::Absent => Err("the ConfigMap of status.resultsRef is gone".to_owned()),
+        unread => {
+            let why = unread.unknown().unwrap_or("no answer");
+            return Step::wait(
+                Reason::Running,
+                format!("reading the results of run {judged_run}: {why}"),
+            );
+        }
+    };
+    let judged = saved.and_then(|saved| rejudge(pass.run.spec(), &mut pass.status, &saved, pass.now));
+    match judged {
+        Ok((verdict, why)) => {
+            let message = format!(
+                "{} (trials of run {judged_run}, judged again; nothing was measured)",
+                why.message
+            );
+            Step::End(verdict, Why { message, ..why })
+        }
+        Err(why) => measure(pass, judged_run, &why),
+    }
+}
+
+/// The saved trials of a run, if they are still what it saved.
+fn read(results: &ConfigMap, status: &PerfValidationStatus) -> Result<SavedRun, String> {
+    let expected = status.results_ref.as_ref().map(|results| results.sha256.as_str());
+    if expected != Some(build::results_sha256(results).as_str()) {
+        return Err("the ConfigMap of status.resultsRef was changed: its SHA-256 is another one".to_owned());
+    }
+    let summary = results.data.iter().flatten().find(|(key, _)| *key == build::SUMMARY);
+    let (_, summary) = summary.ok_or("the ConfigMap of status.resultsRef has no summary")?;
+    let packed = results.binary_data.iter().flatten();
+    SavedRun::read(summary, packed.map(|(key, bytes)| (key.as_str(), bytes.0.as_slice())))
+}
+
+/// Ends this run without a verdict: the next one measures.
+pub(super) fn measure(pass: &mut Pass<'_>, judged_run: i64, why: &str) -> Step {
+    pass.note(Event::warning(
+        Reason::SpecChanged,
+        "Judge",
+        format!("run {judged_run} cannot be judged again, so the next run measures: {why}"),
+    ));
+    Step::Begin(Trigger::SpecChanged)
+}

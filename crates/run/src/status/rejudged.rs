@@ -1,0 +1,14 @@
+use perfval_api::PerfValidationStatus;
+
+/// A run that judges saved trials again begins with what the run that measured them knows, but for what the gates make
+/// of it.
+pub(super) fn carry(status: &mut PerfValidationStatus, last: &PerfValidationStatus) {
+    status.placement.clone_from(&last.placement);
+    status.workload.clone_from(&last.workload);
+    status.environment.clone_from(&last.environment);
+    status.comparison.clone_from(&last.comparison);
+    status.results_ref.clone_from(&last.results_ref);
+    if let (Some(run), Some(last)) = (&mut status.run, &last.run) {
+        run.judged_run = Some(last.judged_run.unwrap_or(last.number));
+    }
+}

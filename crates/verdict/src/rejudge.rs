@@ -1,0 +1,150 @@
+//! Saved trials judged again, after what judges them changed.
+
+use chrono::{DateTime, Utc};
+use perfval_api::{Finding, PerfValidationSpec, PerfValidationStatus, TrialOutcome, TrialStatus, Verdict, Why};
+
+use crate::close::{close, keep};
+use crate::conclusion;
+use crate::diagnosis::cause::Cause;
+use crate::frame::TrialRecord;
+use crate::gate::Share;
+use crate::saved::SavedRun;
+use crate::trial::{self, Evidence, JudgedTrial};
+use crate::trials::{self, Ruling};
+
+/// What only the cluster knew when a trial ended; no record holds it.
+const SEEN_IN_THE_CLUSTER: [Cause; 2] = [Cause::WorkerRestarted, Cause::GPUChanged];
+
+/// Judges the saved trials of a run in order, until the rule of the spec decides, and writes them into a status that holds
+/// the run's placement, workload and environment. `Err` says why the trials do not suffice; the status is unchanged then.
+pub fn rejudge(
+    spec: &PerfValidationSpec,
+    status: &mut PerfValidationStatus,
+    saved: &SavedRun,
+    now: DateTime<Utc>,
+) -> Result<(Verdict, Why), String> {
+    let mut next = status.clone();
+    next.diagnosis = beside_the_trials(saved);
+    for before in saved.trials.iter().filter(|trial| trial.outcome.is_some()) {
+        if ruling(spec, &next) != Ruling::Continue {
+            break;
+        }
+        match saved.records.get(&before.number) {
+            Some(record) => {
+                let judged = judged(spec, status, saved, before, record);
+                next.trials.push(TrialStatus {
+                    number: before.number,
+                    started_at: before.started_at,
+                    ..TrialStatus::default()
+                });
+                let ended = before.completed_at.unwrap_or(now);
+                close(spec, &mut next, before.number, &judged, ended);
+            }
+            // It left nothing to judge, whatever the gates are.
+            None if before.outcome == Some(TrialOutcome::Invalid) => {
+                next.trials.push(before.clone());
+                for finding in findings(saved, &before.causes) {
+                    keep(&mut next.diagnosis, finding.clone());
+                }
+            }
+            None => return Err(format!("trial {} is not in the saved results", before.number)),
+        }
+    }
+    let conclusion = conclusion::conclude(spec, &next).ok_or_else(|| {
+        format!(
+            "the rule {:?} (max {}) asks for more trials than the {} that were saved",
+            spec.trials.rule,
+            spec.trials.max,
+            next.trials.len()
+        )
+    })?;
+    *status = next;
+    Ok(conclusion)
+}
+
+fn ruling(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Ruling {
+    trials::rule(&spec.trials, &trials::finished(&status.trials))
+}
+
+fn judged(
+    spec: &PerfValidationSpec,
+    status: &PerfValidationStatus,
+    saved: &SavedRun,
+    before: &TrialStatus,
+    record: &TrialRecord,
+) -> JudgedTrial {
+    // For the names of the workers' pods; that they are the same before and after says nothing of a restart.
+    let workers = status
+        .workload
+        .as_ref()
+        .map_or(&[][..], |workload| workload.workers.as_slice());
+    let plan = status.placement.as_ref();
+    let evidence = Evidence {
+        record,
+        before: workers,
+        after: workers,
+        share: Share {
+            gpus: plan.map_or(1, |plan| plan.gpus),
+            node_gpus: plan.map_or(1, |plan| plan.node_gpus),
+        },
+    };
+    let mut judged = trial::judge(evidence, spec);
+    for cause in SEEN_IN_THE_CLUSTER {
+        if before.causes.iter().any(|known| known == cause.as_str()) {
+            still_void(&mut judged, cause, saved, spec.max_error_percent);
+        }
+    }
+    judged
+}
+
+/// A worker that restarted voids the trial under any gates. Only errors come before it, as when it was first judged.
+fn still_void(judged: &mut JudgedTrial, cause: Cause, saved: &SavedRun, allowed: i32) {
+    if judged.findings.iter().all(|(known, _)| *known != cause) {
+        let word = [cause.as_str().to_owned()];
+        let seen = findings(saved, &word).next().cloned();
+        let finding = seen.unwrap_or_else(|| cause.finding("seen when the trial was measured"));
+        judged.findings.insert(0, (cause, finding));
+    }
+    let too_many_errors = judged
+        .requests
+        .is_some_and(|(bad, all)| bad.saturating_mul(100) > all.saturating_mul(i64::from(allowed)));
+    if !too_many_errors {
+        judged.outcome = TrialOutcome::Invalid;
+    }
+}
+
+/// What was found of these causes.
+fn findings<'a>(saved: &'a SavedRun, causes: &'a [String]) -> impl Iterator<Item = &'a Finding> {
+    saved.diagnosis.iter().filter(|finding| causes.contains(&finding.cause))
+}
+
+/// What was found beside the trials, such as a slow start: no gate changes that.
+fn beside_the_trials(saved: &SavedRun) -> Vec<Finding> {
+    let of_a_trial = |finding: &&Finding| saved.trials.iter().any(|trial| trial.causes.contains(&finding.cause));
+    let beside = saved.diagnosis.iter().filter(|finding| !of_a_trial(finding));
+    beside.cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_restart_voids_a_trial_again_unless_it_has_too_many_errors() {
+        let seen = Cause::WorkerRestarted.finding("worker w0 restarted");
+        let saved = SavedRun {
+            diagnosis: vec![seen.clone()],
+            ..SavedRun::default()
+        };
+        for (allowed, outcome) in [(4, TrialOutcome::Miss), (5, TrialOutcome::Invalid)] {
+            let mut judged = JudgedTrial {
+                outcome: TrialOutcome::Miss,
+                requests: Some((5, 100)),
+                ..JudgedTrial::unmeasured(Cause::RequestErrors, "5 failed")
+            };
+            still_void(&mut judged, Cause::WorkerRestarted, &saved, allowed);
+            assert_eq!(judged.outcome, outcome, "{allowed} % allowed");
+            assert_eq!(judged.findings[0], (Cause::WorkerRestarted, seen.clone()));
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What a run saved of its trials, read again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
+
+use flate2::read::GzDecoder;
+use perfval_api::{Finding, TrialStatus};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::aiperf::{self, EXPORT_BYTES};
+use crate::frame::{Failure, Outcome, Part, Payload, TrialRecord};
+
+/// Largest file or payload that is read (bytes): a trial's payload holds an export and the workers' samples.
+pub const FILE_BYTES: u64 = 2 * EXPORT_BYTES;
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// A run's trials, as its results ConfigMap holds them.
+#[derive(Clone, Debug, Default)]
+pub struct SavedRun {
+    /// The trials as they were judged.
+    pub trials: Vec<TrialStatus>,
+    /// What was found.
+    pub diagnosis: Vec<Finding>,
+    /// What the runner handed over, by the trial's number.
+    pub records: BTreeMap<i64, TrialRecord>,
+}
+
+#[derive(Deserialize)]
+struct Summary {
+    trials: Vec<TrialStatus>,
+    diagnosis: Vec<Finding>,
+}
+
+impl SavedRun {
+    /// Reads `summary.json` and the trials' payloads under their keys. What cannot be read is said, never left out.
+    pub fn read<'a>(summary: &str, packed: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Result<Self, String> {
+        let Summary { trials, diagnosis } =
+            serde_json::from_str(summary).map_err(|error| format!("the summary cannot be read: {error}"))?;
+        let mut records = BTreeMap::new();
+        for (key, bytes) in packed {
+            if let Some(number) = trial_number(key) {
+                let payload = payload(bytes).map_err(|error| format!("{key} cannot be read: {error}"))?;
+                records.insert(number, payload.record);
+            }
+        }
+        Ok(Self {
+            trials,
+            diagnosis,
+            records,
+        })
+    }
+}
+
+/// The number in a payload's key, `trial-<n>.json.gz`.
+pub fn trial_number(key: &str) -> Option<i64> {
+    key.strip_prefix("trial-")?.strip_suffix(".json.gz")?.parse().ok()
+}
+
+fn payload(packed: &[u8]) -> Result<Payload, String> {
+    let unpacked = gunzip(packed).map_err(|error| format!("the gzip is broken: {error}"))?;
+    if unpacked.len() as u64 > FILE_BYTES {
+        return Err(too_large(FILE_BYTES));
+    }
+    serde_json::from_slice(&unpacked).map_err(|error| error.to_string())
+}
+
+/// The record of AIPerf's export or of a payload of the runner, also as gzip. What cannot be understood is an unusable
+/// trial with its reason, never an absent one.
+pub fn record(bytes: &[u8]) -> TrialRecord {
+    if bytes.starts_with(&GZIP) {
+        return match gunzip(bytes) {
+            Ok(unpacked) => record(&unpacked),
+            Err(error) => unusable(format!("the gzip is broken: {error}")),
+        };
+    }
+    if bytes.len() as u64 > FILE_BYTES {
+        return unusable(too_large(FILE_BYTES));
+    }
+    if is_payload(bytes) {
+        return serde_json::from_slice::<Payload>(bytes).map_or_else(
+            |error| unusable(format!("the trial's payload cannot be read: {error}")),
+            |payload| payload.record,
+        );
+    }
+    if bytes.len() as u64 > EXPORT_BYTES {
+        return unusable(too_large(EXPORT_BYTES));
+    }
+    match aiperf::parse(bytes) {
+        Ok(report) => with(Outcome::Report(Box::new(report))),
+        Err(error) => unusable(error.to_string()),
+    }
+}
+
+fn too_large(limit: u64) -> String {
+    format!("larger than {limit} bytes; an export of AIPerf has about 40,000")
+}
+
+fn gunzip(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut unpacked = Vec::new();
+    GzDecoder::new(bytes).take(FILE_BYTES + 1).read_to_end(&mut unpacked)?;
+    if unpacked.starts_with(&GZIP) {
+        return Err(std::io::Error::other("packed twice"));
+    }
+    Ok(unpacked)
+}
+
+fn unusable(message: String) -> TrialRecord {
+    with(Outcome::Failure(Failure::Malformed { message }))
+}
+
+fn with(outcome: Outcome) -> TrialRecord {
+    TrialRecord {
+        nonce: String::new(),
+        exit_code: 0,
+        outcome,
+        workers: Vec::new(),
+        scrape_errors: BTreeMap::new(),
+        // A bare export says nothing of the workers; that is not a worker that gave no answer.
+        abridged: BTreeSet::from([Part::Workers]),
+    }
+}
+
+fn is_payload(bytes: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Shape {
+        #[serde(default)]
+        record: Value,
+    }
+    serde_json::from_slice::<Shape>(bytes).is_ok_and(|shape| shape.record.is_object())
+}

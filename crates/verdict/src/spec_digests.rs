@@ -1,0 +1,91 @@
+//! What a change of the spec asks for.
+//!
+//! | part | fields | a change of it |
+//! |---|---|---|
+//! | measured | `model`, `workload`, `placement`, `benchmark` | needs new trials |
+//! | judged | `gates`, `trials`, `maxErrorPercent` | judges the saved trials again; needs new ones if the rule asks for more |
+//! | limits | `timeouts`, `onMissingDynamo` | counts at once; needs a new run only where none could measure |
+//! | neither | `suspend`, `ttlSecondsAfterFinished` | needs nothing |
+//!
+//! Tolerations, pull secrets and request timeouts count as measured: they decide which node serves, and with what.
+
+use perfval_api::{PerfValidationSpec, SpecDigests};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::environment::{DIGEST, hex};
+
+/// The digests of a spec, one for each part of the table.
+pub fn digests(spec: &PerfValidationSpec) -> SpecDigests {
+    // Without `..`: whoever adds a field to the spec decides here what a change of it asks for.
+    let PerfValidationSpec {
+        model,
+        workload,
+        placement,
+        benchmark,
+        gates,
+        trials,
+        max_error_percent,
+        timeouts,
+        on_missing_dynamo,
+        suspend: _,
+        ttl_seconds_after_finished: _,
+    } = spec;
+    SpecDigests {
+        measured: digest((model, workload, placement, benchmark)),
+        judged: digest((gates, trials, max_error_percent)),
+        limits: digest((timeouts, on_missing_dynamo)),
+    }
+}
+
+fn digest(part: impl Serialize) -> String {
+    hex(&json!(part).to_string(), DIGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(change: serde_json::Value) -> PerfValidationSpec {
+        let mut spec = json!({"model": {"name": "m"}, "workload": {"image": "i:1.4.2"}});
+        for (key, value) in change.as_object().into_iter().flatten() {
+            spec[key] = value.clone();
+        }
+        serde_json::from_value(spec).unwrap()
+    }
+
+    #[test]
+    fn every_field_belongs_to_one_part() {
+        let base = digests(&spec(json!({})));
+        let gate = json!([{"name": "g", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=", "threshold": "1"}]);
+        let cases = [
+            (json!({"model": {"name": "other"}}), [true, false, false]),
+            (json!({"workload": {"image": "i:1.5.0"}}), [true, false, false]),
+            (json!({"placement": {"maxGPUs": 2}}), [true, false, false]),
+            (
+                json!({"placement": {"tolerations": [{"operator": "Exists"}]}}),
+                [true, false, false],
+            ),
+            (
+                json!({"benchmark": {"goodput": [{"metric": "TimeToFirstToken", "max": "5"}]}}),
+                [true, false, false],
+            ),
+            (json!({"gates": gate}), [false, true, false]),
+            (json!({"trials": {"rule": "Single"}}), [false, true, false]),
+            (json!({"maxErrorPercent": 2}), [false, true, false]),
+            (json!({"timeouts": {"sizing": "1s"}}), [false, false, true]),
+            (json!({"onMissingDynamo": "Skip"}), [false, false, true]),
+            (json!({"suspend": true}), [false, false, false]),
+            (json!({"ttlSecondsAfterFinished": 5}), [false, false, false]),
+        ];
+        for (change, parts) in cases {
+            let now = digests(&spec(change.clone()));
+            let changed = [
+                now.measured != base.measured,
+                now.judged != base.judged,
+                now.limits != base.limits,
+            ];
+            assert_eq!(changed, parts, "{change}");
+        }
+    }
+}
