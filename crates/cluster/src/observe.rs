@@ -24,7 +24,6 @@ use perfval_run::{Needs, Observed, Run, build, names};
 use perfval_sizing::Seen;
 use perfval_sizing::inventory::Inventory;
 
-pub(crate) use children::is_ours;
 pub(crate) use dynamo::deployments_at;
 
 use crate::Cluster;

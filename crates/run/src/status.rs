@@ -75,6 +75,7 @@ pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfVal
             completed_at: None,
             resizes: 0,
             last_in_line: None,
+            cache_job_uid: None,
             failure: None,
         }),
         ..PerfValidationStatus::default()
@@ -99,6 +100,12 @@ pub fn enter(status: &mut PerfValidationStatus, phase: Phase, now: DateTime<Utc>
         current.completed_at.get_or_insert(now);
     }
     status.phase = Some(phase);
+    // Sizing removes everything that the run has made so far, its cache-filling Job included.
+    if phase == Phase::Sizing
+        && let Some(run) = &mut status.run
+    {
+        run.cache_job_uid = None;
+    }
     match phase {
         // The timeline is that of a run; a finished run ends it.
         Phase::Completed | Phase::Suspended => {}

@@ -2,6 +2,7 @@
 
 mod machine {
     pub mod arrows;
+    pub mod jobs;
     pub mod laws;
     pub mod mixed_allocation;
     pub mod moments;

@@ -55,6 +55,9 @@ pub struct RunStatus {
     /// When it last stood in line behind earlier runs; `timeouts.sizing` counts from then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_in_line: Option<DateTime<Utc>>,
+    /// Uid of the Job that fills the model cache, once that was seen: no other Job of this name counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_job_uid: Option<String>,
     /// What ended the measuring before the trial rule could decide; the trials so far are saved before it is the verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<RunFailure>,

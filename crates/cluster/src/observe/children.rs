@@ -93,14 +93,6 @@ fn child(run: &Run<'_>, kind: ChildKind, object: &impl Resource) -> Child {
         },
         deleting: object.meta().deletion_timestamp.is_some(),
         run: object.labels().get(RUN_LABEL).cloned().unwrap_or_default(),
-        ours: is_ours(run, object),
+        ours: run.owns(object),
     }
-}
-
-/// Whether an object's controller is this very `PerfValidation`; a name or a label proves nothing.
-pub(crate) fn is_ours(run: &Run<'_>, object: &impl Resource) -> bool {
-    let owners = object.owner_references();
-    owners
-        .iter()
-        .any(|owner| owner.controller == Some(true) && owner.uid == run.uid())
 }

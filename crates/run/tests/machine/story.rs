@@ -54,6 +54,12 @@ pub struct Story {
     pub cache_job: Option<&'static str>,
     pub showing: Showing,
     pub trial_job: Option<i64>,
+    /// Whom the Jobs belong to, if not to this run.
+    pub job_owner: Option<&'static str>,
+    /// Changes when somebody replaces the Jobs.
+    pub job_uid: &'static str,
+    /// A load generator that outlived its Job.
+    pub stray_generator: bool,
     pub children: Vec<Child>,
     pub stuck: bool,
     pub logs_unreadable: bool,
@@ -112,6 +118,9 @@ impl Story {
             cache_job: None,
             showing: Showing::Fast,
             trial_job: None,
+            job_owner: None,
+            job_uid: "first",
+            stray_generator: false,
             children: Vec::new(),
             stuck: false,
             logs_unreadable: false,

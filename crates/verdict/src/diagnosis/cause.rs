@@ -17,6 +17,8 @@ pub enum Cause {
     ResultIncomplete,
     /// The trial did not end in time.
     BenchmarkTimeout,
+    /// Somebody deleted or replaced the trial's Job.
+    JobLost,
     /// A gated metric was not reported.
     MetricMissing,
     /// More requests failed or came back short than allowed.
@@ -55,7 +57,7 @@ pub enum Cause {
 
 impl Cause {
     /// Every cause, the most telling first: what names a thing to look at goes before what only says how bad it is.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::DeadWorkerBlackHole,
         Self::WorkerStall,
         Self::WorkerRestarted,
@@ -64,6 +66,7 @@ impl Cause {
         Self::GeneratorStarved,
         Self::BenchmarkFailed,
         Self::BenchmarkTimeout,
+        Self::JobLost,
         Self::ResultIncomplete,
         Self::MetricMissing,
         Self::FrontendLost,
@@ -84,6 +87,7 @@ impl Cause {
             Self::BenchmarkFailed => "BenchmarkFailed",
             Self::ResultIncomplete => "ResultIncomplete",
             Self::BenchmarkTimeout => "BenchmarkTimeout",
+            Self::JobLost => "JobLost",
             Self::MetricMissing => "MetricMissing",
             Self::RequestErrors => "RequestErrors",
             Self::FrontendLost => "FrontendLost",
@@ -110,6 +114,7 @@ impl Cause {
             Self::BenchmarkFailed => Some(Reason::BenchmarkFailed),
             Self::ResultIncomplete => Some(Reason::ResultIncomplete),
             Self::BenchmarkTimeout => Some(Reason::BenchmarkTimeout),
+            Self::JobLost => Some(Reason::JobLost),
             Self::MetricMissing => Some(Reason::MetricMissing),
             Self::RequestErrors | Self::FrontendLost | Self::DeadWorkerBlackHole => Some(Reason::RequestErrors),
             Self::WorkerRestarted => Some(Reason::WorkerRestarted),
@@ -144,9 +149,11 @@ impl Cause {
     fn severity(self) -> Severity {
         match self {
             Self::WorkersNotSampled | Self::SuspiciousAllocation => Severity::Info,
-            Self::BenchmarkFailed | Self::ResultIncomplete | Self::BenchmarkTimeout | Self::MetricMissing => {
-                Severity::Error
-            }
+            Self::BenchmarkFailed
+            | Self::ResultIncomplete
+            | Self::BenchmarkTimeout
+            | Self::JobLost
+            | Self::MetricMissing => Severity::Error,
             _ => Severity::Warning,
         }
     }
@@ -161,6 +168,7 @@ impl Cause {
             Self::BenchmarkTimeout => {
                 "raise timeouts.benchmark, ask for fewer requests, or give the load generator more CPU (benchmark.resources)"
             }
+            Self::JobLost => "see who deletes Jobs in this namespace (audit log, clean-up tools), then run again",
             Self::MetricMissing => "gate a metric that this benchmark reports; Goodput needs benchmark.goodput",
             Self::RequestErrors => "read the errors; see the logs of frontend and workers",
             Self::FrontendLost => {

@@ -10,7 +10,6 @@ use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder}
 use serde_json::json;
 
 use super::Story;
-use super::trials::job;
 
 impl Story {
     pub fn observe(&self, needs: &std::collections::BTreeSet<Need>) -> Observed {
@@ -45,7 +44,7 @@ impl Story {
                 Need::Probe => seen.probe = self.probe.clone(),
                 Need::Trial => seen.trial = Seen::Present(self.trial()),
                 Need::Results => self.results(&mut seen),
-                Need::CacheJob => seen.cache_job = self.cache_job.map_or(Seen::Absent, |end| Seen::Present(job(end))),
+                Need::CacheJob => seen.cache_job = self.cache_job.map_or(Seen::Absent, |end| Seen::Present(self.job(end))),
             }
         }
         seen
@@ -120,7 +119,9 @@ impl Story {
                     "ready": true, "restartCount": if self.pod_waiting.is_some() { 5 } else { self.restarts }, "state": state}]},
             })).expect("well-formed")
         };
-        vec![pod("frontend", "frontend"), pod("w0", "worker"), pod("w1", "worker")]
+        let mut pods = vec![pod("frontend", "frontend"), pod("w0", "worker"), pod("w1", "worker")];
+        pods.extend(self.stray_generator.then(|| pod("stray", names::LOAD_GENERATOR)));
+        pods
     }
 
     fn claims(&self) -> Vec<k8s_openapi::api::resource::v1::ResourceClaim> {

@@ -67,10 +67,29 @@ impl Story {
             "Complete"
         };
         TrialSeen {
-            job: Some(job(end)),
+            job: Some(self.job(end)),
             pod: None,
             log: Seen::Present(self.log_of(number)),
         }
+    }
+
+    /// A Job of this run, unless a switch says otherwise.
+    pub(super) fn job(&self, end: &str) -> k8s_openapi::api::batch::v1::Job {
+        let owner = self.job_owner.unwrap_or(self.uid());
+        serde_json::from_value(json!({
+            "metadata": {
+                "name": "j", "uid": format!("{}-{:?}", self.job_uid, self.trial_job),
+                "labels": {"perfvalidation.dev/run": self.id()},
+                "ownerReferences": [{
+                    "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation", "name": "run", "uid": owner,
+                    "controller": true,
+                }],
+            },
+            "status": {"conditions": [
+                {"type": end, "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z", "reason": "BackoffLimitExceeded"},
+            ]},
+        }))
+        .expect("well-formed")
     }
 
     pub(super) fn results(&self, seen: &mut Observed) {
@@ -99,10 +118,4 @@ fn report(throughput: i64, starved: bool) -> Report {
         report.generator.credit_to_start_p50_ms = Some(Decimal::from(100_000));
     }
     report
-}
-
-pub(super) fn job(end: &str) -> k8s_openapi::api::batch::v1::Job {
-    serde_json::from_value(json!({"metadata": {"name": "j"}, "status": {"conditions": [
-        {"type": end, "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z", "reason": "BackoffLimitExceeded"}]}}))
-    .expect("well-formed")
 }
