@@ -69,7 +69,7 @@ impl Cluster {
 
     async fn answer(&self, run: &Run<'_>, needs: &Needs, need: Need) -> Answer {
         match need {
-            Need::Dynamo => Answer::Dynamo(seen(self.dynamo().await), self.version().await.ok()),
+            Need::Dynamo => Answer::Dynamo(seen(self.dynamo(run).await), self.version().await.ok()),
             Need::StorageClasses => Answer::StorageClasses(seen(self.storage_classes().await)),
             Need::OtherRuns => Answer::OtherRuns(seen(self.other_runs(run).await)),
             Need::Inventory => Answer::Inventory(Box::new(self.inventory(run).await)),

@@ -18,7 +18,10 @@ use crate::pass::{Pass, Step};
 
 /// Something that the run needs has a name that is taken; whatever it says is not read.
 fn name_taken(kind: &str, taken: &impl Resource) -> Step {
-    let message = format!("{kind} {} belongs to somebody else: remove it, then run again", taken.name_any());
+    let message = format!(
+        "{kind} {} belongs to somebody else: remove it, then run again",
+        taken.name_any()
+    );
     Step::error(Reason::NameTaken, message)
 }
 

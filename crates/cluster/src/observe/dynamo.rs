@@ -1,5 +1,6 @@
 //! Whether and how Dynamo serves its API, the deployment of a run, and what the API server would say to it.
 
+mod definition;
 mod versions;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -41,13 +42,15 @@ pub(crate) fn deployments_at(api_version: &str) -> ApiResource {
 
 impl Cluster {
     /// The CRD tells whether Dynamo is installed, discovery which of its versions is served. The group alone tells nothing.
-    pub(super) async fn dynamo(&self) -> Read<DynamoApi> {
+    pub(super) async fn dynamo(&self, run: &Run<'_>) -> Read<DynamoApi> {
         let crds: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         // Metadata only: the CRD itself has 1.6 MB.
         let crd = self.bounded(crds.get_metadata(CRD)).await;
         let crd = read(&format!("get CustomResourceDefinition {CRD}"), crd)?;
         match self.newest_served().await {
             Ok(resource) => Ok(DynamoApi {
+                takes_runtime_version: run.spec().workload.runtime_version.is_some()
+                    && self.definition().await?.takes_runtime_version(&resource.version),
                 resource,
                 operator_version: crd.annotations().get(OPERATOR_VERSION).cloned(),
             }),
@@ -100,7 +103,10 @@ impl Cluster {
         loop {
             let resource = versions.next().await?;
             if !VERSIONS.contains(&resource.version.as_str()) {
-                let foreign = format!("{call}: it is served as {} only, which we do not speak", resource.version);
+                let foreign = format!(
+                    "{call}: it is served as {} only, which we do not speak",
+                    resource.version
+                );
                 return Err(Unread::Unknown(foreign));
             }
             match self.bounded(self.deployments_as(run, &resource).get(&name)).await {

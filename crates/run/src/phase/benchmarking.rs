@@ -55,7 +55,10 @@ pub(crate) fn step(pass: &mut Pass<'_>) -> Step {
 /// Opens the next trial once every worker is ready.
 fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers: Vec<WorkerStatus>) -> Step {
     if let Some(pod) = pods.load_generators.first() {
-        let still = format!("{} of an earlier trial still loads the deployment; waiting for its end", pod.name_any());
+        let still = format!(
+            "{} of an earlier trial still loads the deployment; waiting for its end",
+            pod.name_any()
+        );
         return Step::wait(Reason::WorkloadNotReady, still);
     }
     let wanted = pass.run.placement().map_or(0, |plan| plan.gpus);

@@ -109,7 +109,12 @@ fn fill_cache(pass: &mut Pass<'_>) -> Option<Step> {
         Seen::NotAsked => return Some(Step::work(Reason::Starting, "filling the model cache")),
         Seen::Unknown(why) => return Some(Step::wait(Reason::Starting, format!("model cache: {why}"))),
     };
-    let recorded = pass.run.status().run.as_ref().and_then(|run| run.cache_job_uid.as_deref());
+    let recorded = pass
+        .run
+        .status()
+        .run
+        .as_ref()
+        .and_then(|run| run.cache_job_uid.as_deref());
     let fill = match job::standing(pass.run, found, recorded) {
         Standing::Ours(job) => job,
         Standing::Free => {

@@ -37,8 +37,14 @@ fn a_result_of_a_job_that_somebody_else_made_changes_nothing() {
     (story.trial_job, story.job_owner) = (Some(1), Some("u-of-somebody-else"));
     let decision = story.step();
     assert_eq!(creates_jobs(&decision), 0);
-    assert_eq!((story.verdict(), story.reason().as_str()), (Some(Verdict::Error), "NameTaken"));
-    assert!(story.status().metrics.is_none() && story.status().gates.is_empty(), "nothing of it was read");
+    assert_eq!(
+        (story.verdict(), story.reason().as_str()),
+        (Some(Verdict::Error), "NameTaken")
+    );
+    assert!(
+        story.status().metrics.is_none() && story.status().gates.is_empty(),
+        "nothing of it was read"
+    );
 }
 
 #[test]
@@ -46,7 +52,11 @@ fn a_job_that_was_never_seen_is_created_again() {
     let mut story = opened();
     assert_eq!(creates_jobs(&story.step()), 1);
     story.trial_job = None;
-    assert_eq!(creates_jobs(&story.step()), 1, "a lost answer and a crash look like this");
+    assert_eq!(
+        creates_jobs(&story.step()),
+        1,
+        "a lost answer and a crash look like this"
+    );
     assert_eq!(story.status().trials[0].outcome, None);
 }
 
@@ -57,9 +67,16 @@ fn a_trial_whose_job_vanished_is_invalid_and_the_next_one_follows() {
     let decision = story.step();
     assert_eq!(creates_jobs(&decision), 0, "never silently again");
     let lost = &story.status().trials[0];
-    assert_eq!((lost.outcome, lost.causes.as_slice()), (Some(TrialOutcome::Invalid), &["JobLost".to_owned()][..]));
+    assert_eq!(
+        (lost.outcome, lost.causes.as_slice()),
+        (Some(TrialOutcome::Invalid), &["JobLost".to_owned()][..])
+    );
     let found = story.status().diagnosis;
-    assert!(found[0].evidence.contains("the Job of trial 1 is gone"), "{}", found[0].evidence);
+    assert!(
+        found[0].evidence.contains("the Job of trial 1 is gone"),
+        "{}",
+        found[0].evidence
+    );
 
     story.showing = Showing::Fast;
     story.until(Phase::Completed);
@@ -80,7 +97,10 @@ fn two_jobs_lost_in_a_row_end_the_run() {
         assert!(story.status().trials.len() < 3, "trial {number}");
     }
     story.until(Phase::Completed);
-    assert_eq!((story.verdict(), story.reason().as_str()), (Some(Verdict::Error), "JobLost"));
+    assert_eq!(
+        (story.verdict(), story.reason().as_str()),
+        (Some(Verdict::Error), "JobLost")
+    );
 }
 
 #[test]
@@ -90,7 +110,10 @@ fn a_job_that_replaced_ours_is_not_read() {
     story.job_uid = "second";
     story.step();
     let trial = &story.status().trials[0];
-    assert_eq!((trial.outcome, trial.causes.as_slice()), (Some(TrialOutcome::Invalid), &["JobLost".to_owned()][..]));
+    assert_eq!(
+        (trial.outcome, trial.causes.as_slice()),
+        (Some(TrialOutcome::Invalid), &["JobLost".to_owned()][..])
+    );
     assert!(trial.throughput.is_none());
 }
 
@@ -101,7 +124,11 @@ fn the_next_trial_waits_until_a_load_generator_without_a_job_has_ended() {
     for _ in 0..5 {
         story.step();
     }
-    assert_eq!(story.status().trials.len(), 1, "two loads at once would measure neither");
+    assert_eq!(
+        story.status().trials.len(),
+        1,
+        "two loads at once would measure neither"
+    );
     story.stray_generator = false;
     story.step();
     assert_eq!(story.status().trials.len(), 2);
@@ -120,7 +147,10 @@ fn a_cache_that_somebody_else_says_is_full_is_not_believed() {
     (story.cache_job, story.job_owner) = (Some("Complete"), Some("u-of-somebody-else"));
     story.step();
     story.step();
-    assert_eq!((story.verdict(), story.reason().as_str()), (Some(Verdict::Error), "NameTaken"));
+    assert_eq!(
+        (story.verdict(), story.reason().as_str()),
+        (Some(Verdict::Error), "NameTaken")
+    );
     assert!(!story.deployed);
 }
 
@@ -133,5 +163,8 @@ fn a_cache_job_that_vanished_is_not_created_again() {
     story.cache_job = None;
     let decision = story.step();
     assert_eq!(creates_jobs(&decision), 0);
-    assert_eq!((story.verdict(), story.reason().as_str()), (Some(Verdict::Error), "ModelCacheFailed"));
+    assert_eq!(
+        (story.verdict(), story.reason().as_str()),
+        (Some(Verdict::Error), "ModelCacheFailed")
+    );
 }

@@ -95,6 +95,7 @@ impl Story {
             dynamo: Seen::Present(DynamoApi {
                 resource: dgd_resource(),
                 operator_version: Some("1.4.2".into()),
+                takes_runtime_version: true,
             }),
             free: 8,
             plugin_pods: None,

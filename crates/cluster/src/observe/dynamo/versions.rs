@@ -3,31 +3,12 @@
 
 use std::collections::VecDeque;
 
-use kube::api::GetParams;
-use kube::core::{ApiResource, Request};
+use kube::core::ApiResource;
 use perfval_run::Run;
-use serde::Deserialize;
 
 use super::{CRD, KIND, VERSIONS, deployments_at};
-use crate::call::{Read, Unread, read};
+use crate::call::{Read, Unread};
 use crate::{Cluster, Failure};
-
-/// What is read of the CRD: all of it has 1.6 MB.
-#[derive(Deserialize)]
-struct Definition {
-    spec: DefinitionSpec,
-}
-
-#[derive(Deserialize)]
-struct DefinitionSpec {
-    versions: Vec<Version>,
-}
-
-#[derive(Deserialize)]
-struct Version {
-    name: String,
-    served: bool,
-}
 
 /// The versions, one after the other: the recorded one, those we speak, then all others that the CRD serves.
 pub(crate) struct Versions<'a> {
@@ -41,7 +22,11 @@ pub(crate) struct Versions<'a> {
 impl Cluster {
     /// Versions at which to ask for the deployments of a run.
     pub(crate) fn deployment_versions<'a>(&'a self, run: &Run<'_>) -> Versions<'a> {
-        let recorded = run.status().workload.as_ref().map(|workload| deployments_at(&workload.api_version).version);
+        let recorded = run
+            .status()
+            .workload
+            .as_ref()
+            .map(|workload| deployments_at(&workload.api_version).version);
         let known = VERSIONS.map(str::to_owned);
         Versions {
             cluster: self,
@@ -51,16 +36,6 @@ impl Cluster {
             failed: None,
         }
     }
-
-    async fn served_versions(&self) -> Read<Vec<String>> {
-        let call = format!("get CustomResourceDefinition {CRD}");
-        let request = Request::new("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
-            .get(CRD, &GetParams::default())
-            .map_err(|error| Unread::Unknown(format!("{call}: {error}")))?;
-        let found: Definition = read(&call, self.bounded(self.client.request(request)).await)?;
-        let served = found.spec.versions.into_iter().filter(|version| version.served);
-        Ok(served.map(|version| version.name).collect())
-    }
 }
 
 impl Versions<'_> {
@@ -69,7 +44,7 @@ impl Versions<'_> {
         loop {
             if self.waiting.is_empty() && !self.crd_was_read {
                 self.crd_was_read = true;
-                self.waiting = self.cluster.served_versions().await?.into();
+                self.waiting = self.cluster.definition().await?.served().collect();
             }
             let Some(version) = self.waiting.pop_front() else {
                 let unserved = || format!("{CRD} exists, but {KIND} is not served as {}", self.tried.join(" or "));

@@ -92,23 +92,41 @@ async fn reads_nothing(world: &World, what: &str) {
     world.server.forget_calls();
     let seen = world.observe(Need::Trial).await;
     let trial = seen.trial.present().unwrap();
-    assert!(trial.pod.is_none() && !matches!(trial.log, Seen::Present(_)), "{what}: {trial:?}");
-    assert_eq!(world.observe(Need::Results).await.trial_logs[&1], Seen::Absent, "{what}");
-    assert!(world.server.calls().iter().all(|call| call.resource != "pods/log"), "{what}");
+    assert!(
+        trial.pod.is_none() && !matches!(trial.log, Seen::Present(_)),
+        "{what}: {trial:?}"
+    );
+    assert_eq!(
+        world.observe(Need::Results).await.trial_logs[&1],
+        Seen::Absent,
+        "{what}"
+    );
+    assert!(
+        world.server.calls().iter().all(|call| call.resource != "pods/log"),
+        "{what}"
+    );
 }
 
 #[tokio::test]
 async fn a_job_of_our_name_that_somebody_else_made_is_not_read() {
     let forged: [(&str, fn(&mut serde_json::Value)); 4] = [
         ("no owner", |job| job["metadata"]["ownerReferences"] = json!([])),
-        ("another owner", |job| job["metadata"]["ownerReferences"][0]["uid"] = json!("another")),
-        ("not its controller", |job| job["metadata"]["ownerReferences"][0]["controller"] = json!(false)),
-        ("another run", |job| job["metadata"]["labels"]["perfvalidation.dev/run"] = json!("00000000")),
+        ("another owner", |job| {
+            job["metadata"]["ownerReferences"][0]["uid"] = json!("another")
+        }),
+        ("not its controller", |job| {
+            job["metadata"]["ownerReferences"][0]["controller"] = json!(false)
+        }),
+        ("another run", |job| {
+            job["metadata"]["labels"]["perfvalidation.dev/run"] = json!("00000000")
+        }),
     ];
     for (what, forge) in forged {
         let world = World::new();
         world.put_trial(Some("a forged result\n"));
-        world.server.edit("jobs", NAMESPACE, &names::trial_job(&world.run_id(), 1), forge);
+        world
+            .server
+            .edit("jobs", NAMESPACE, &names::trial_job(&world.run_id(), 1), forge);
         reads_nothing(&world, what).await;
     }
 }

@@ -44,7 +44,9 @@ impl Story {
                 Need::Probe => seen.probe = self.probe.clone(),
                 Need::Trial => seen.trial = Seen::Present(self.trial()),
                 Need::Results => self.results(&mut seen),
-                Need::CacheJob => seen.cache_job = self.cache_job.map_or(Seen::Absent, |end| Seen::Present(self.job(end))),
+                Need::CacheJob => {
+                    seen.cache_job = self.cache_job.map_or(Seen::Absent, |end| Seen::Present(self.job(end)))
+                }
             }
         }
         seen
