@@ -11,19 +11,9 @@ pub(crate) mod sizing;
 mod suspended;
 pub(crate) mod waiting_for_ready;
 
-use kube::core::{Resource, ResourceExt as _};
-use perfval_api::{Phase, Reason};
+use perfval_api::Phase;
 
 use crate::pass::{Pass, Step};
-
-/// Something that the run needs has a name that is taken; whatever it says is not read.
-fn name_taken(kind: &str, taken: &impl Resource) -> Step {
-    let message = format!(
-        "{kind} {} belongs to somebody else: remove it, then run again",
-        taken.name_any()
-    );
-    Step::error(Reason::NameTaken, message)
-}
 
 /// Runs the current phase's code.
 pub(crate) fn step(pass: &mut Pass<'_>, current: Phase) -> Step {

@@ -123,7 +123,7 @@ fn follow(pass: &mut Pass<'_>, number: i64, workers: &[WorkerStatus]) -> Step {
             pass.act(Effect::CreateTrialJob(Box::new(build::trial_job(pass.run, number))));
             return Step::wait(Reason::Running, message);
         }
-        Standing::Taken(job) => return super::name_taken("Job", job),
+        Standing::Taken(job) => return Step::name_taken("Job", job),
         Standing::Lost => {
             let evidence = format!("the Job of trial {number} is gone: somebody deleted it");
             return close(pass, number, &JudgedTrial::unmeasured(Cause::JobLost, evidence));

@@ -81,7 +81,7 @@ fn refused(pass: &mut Pass<'_>) -> Option<Step> {
 
 fn created(pass: &Pass<'_>, deployment: &DynamicObject) -> Step {
     if !pass.run.owns(deployment) {
-        return super::name_taken("DynamoGraphDeployment", deployment);
+        return Step::name_taken("DynamoGraphDeployment", deployment);
     }
     Step::go(
         Phase::WaitingForReady,
@@ -122,7 +122,7 @@ fn fill_cache(pass: &mut Pass<'_>) -> Option<Step> {
             pass.act(Effect::CreateCacheJob(Box::new(build::cache_job(pass.run))));
             return Some(filling());
         }
-        Standing::Taken(job) => return Some(super::name_taken("Job", job)),
+        Standing::Taken(job) => return Some(Step::name_taken("Job", job)),
         Standing::Lost => {
             let lost = "the Job that fills the model cache is gone: somebody deleted it; run again";
             return Some(Step::error(Reason::ModelCacheFailed, lost));

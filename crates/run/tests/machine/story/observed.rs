@@ -45,7 +45,7 @@ impl Story {
                 Need::Trial => seen.trial = Seen::Present(self.trial()),
                 Need::Results => self.results(&mut seen),
                 Need::CacheJob => {
-                    seen.cache_job = self.cache_job.map_or(Seen::Absent, |end| Seen::Present(self.job(end)))
+                    seen.cache_job = self.cache_job.map_or(Seen::Absent, |end| Seen::Present(self.job(end)));
                 }
             }
         }
