@@ -170,6 +170,8 @@ reasons! {
     MetricMissing,
     /// The trial did not end in time.
     BenchmarkTimeout,
+    /// The Job of a trial was deleted or replaced while the run needed it: see who deletes Jobs in this namespace.
+    JobLost,
     // ── the run itself ──
     /// The run is going on.
     Running,

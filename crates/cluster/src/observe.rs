@@ -25,7 +25,6 @@ use perfval_run::{Needs, Observed, Run, build, names};
 use perfval_sizing::Seen;
 use perfval_sizing::inventory::Inventory;
 
-pub(crate) use children::is_ours;
 pub(crate) use dynamo::deployments_at;
 
 use crate::Cluster;
@@ -76,7 +75,7 @@ impl Cluster {
 
     async fn answer(&self, run: &Run<'_>, needs: &Needs, need: Need) -> Answer {
         match need {
-            Need::Dynamo => Answer::Dynamo(seen(self.dynamo().await), self.version().await.ok()),
+            Need::Dynamo => Answer::Dynamo(seen(self.dynamo(run).await), self.version().await.ok()),
             Need::StorageClasses => Answer::StorageClasses(seen(self.storage_classes().await)),
             Need::Line => Answer::Line(seen(self.line().await)),
             Need::Inventory => {

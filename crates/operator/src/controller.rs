@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::Utc;
+use kube::api::ObjectMeta;
 use kube::runtime::controller::Action;
 use perfval_api::{PerfValidation, PerfValidationStatus, Phase};
 use perfval_cluster::{Class, Cluster, Recorded};
-use perfval_run::{Decision, Event, Run, Settings, machine, status, time};
+use perfval_run::{Decision, Event, Run, Settings, machine, status, teardown, time};
 use tokio::time::{Instant, timeout};
 use tracing::{Instrument, debug, info, info_span, warn};
 
@@ -45,7 +46,13 @@ pub struct Context {
 pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Action, Infallible> {
     let object = match &object.0 {
         Ok(object) => object,
-        Err(invalid) => return Ok(context.unreadable.report(invalid, &context.metrics).await),
+        Err(invalid) => {
+            let action = context.unreadable.report(invalid, &context.metrics).await;
+            if invalid.metadata.deletion_timestamp.is_none() {
+                return Ok(action);
+            }
+            return Ok(bounded(&context, Box::pin(remove(&invalid.metadata, &context))).await);
+        }
     };
     let newer = context.own_writes.newer(object);
     let run = Run::new(newer.as_deref().unwrap_or(object), &context.settings);
@@ -66,8 +73,15 @@ pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Ac
 }
 
 async fn bounded_pass(run: &Run<'_>, context: &Context) -> Action {
+    bounded(context, Box::pin(pass(run, context))).await
+}
+
+async fn bounded(
+    context: &Context,
+    pass: impl Future<Output = Result<Action, perfval_cluster::Error>> + Send,
+) -> Action {
     let began = Instant::now();
-    let passed = timeout(PASS_LIMIT, Box::pin(pass(run, context))).await;
+    let passed = timeout(PASS_LIMIT, pass).await;
     let (outcome, action) = match passed {
         Ok(Ok(action)) => ("ok", action),
         Ok(Err(error)) => failed(context, &error),
@@ -104,6 +118,11 @@ pub(crate) async fn commit(
             // A status that cannot be written cannot say so.
             if error.class() == Class::Permanent {
                 cluster.publish(run, &[warning(&error, "Record")]).await;
+                // An older CRD may refuse every status that this version can write.
+                if run.is_deleting() {
+                    context.metrics.failed(error.reason());
+                    return Box::pin(remove(&run.object.metadata, context)).await;
+                }
             }
             return Err(error);
         }
@@ -122,6 +141,26 @@ pub(crate) async fn commit(
         None => decision.recheck,
     };
     Ok(recheck.map_or_else(Action::await_change, Action::requeue))
+}
+
+/// Removes what a deleted object has created, where its status cannot be read or not be written: the finalizer goes only
+/// once everything is confirmed gone, as always.
+async fn remove(metadata: &ObjectMeta, context: &Context) -> Result<Action, perfval_cluster::Error> {
+    let object = match teardown::leaving(metadata) {
+        Ok(object) => object,
+        Err(error) => {
+            warn!(error = &error as &dyn std::error::Error, "no teardown without a spec");
+            return Ok(Action::await_change());
+        }
+    };
+    let run = Run::new(&object, &context.settings);
+    if !run.has_finalizer() {
+        return Ok(Action::await_change());
+    }
+    let seen = context.cluster.observe(&run, &machine::needs(&run)).await;
+    let decision = machine::decide(&run, &seen, Utc::now());
+    context.cluster.act(&run, &decision.effects).await?;
+    Ok(decision.recheck.map_or_else(Action::await_change, Action::requeue))
 }
 
 /// Says in the status what keeps the operator from acting, and takes it back once it can: a user is never left with a

@@ -1,11 +1,46 @@
-//! Reading a Job's end.
+//! Whose a Job is, and how it ended.
 
 use k8s_openapi::api::batch::v1::{Job, JobCondition};
+use kube::core::ResourceExt as _;
+use perfval_api::meta::RUN_LABEL;
+
+use crate::run::Run;
 
 /// Condition of a Job that succeeded.
 pub const COMPLETE: &str = "Complete";
 /// Condition of a Job that failed.
 pub const FAILED: &str = "Failed";
+
+/// What stands under the name of a Job that a run makes.
+#[derive(Clone, Copy, Debug)]
+pub enum Standing<'a> {
+    /// Nothing, and none of ours was seen: the Job may be created.
+    Free,
+    /// A Job that this run did not make.
+    Taken(&'a Job),
+    /// The Job of ours that was seen is gone; its name may be free or have another Job.
+    Lost,
+    /// The Job that this run made.
+    Ours(&'a Job),
+}
+
+/// Tells by the uid that was recorded when the Job was first seen; before that, by its owner and its run. What is
+/// recorded is never created again.
+pub fn standing<'a>(run: &Run<'_>, found: Option<&'a Job>, recorded: Option<&str>) -> Standing<'a> {
+    match (found, recorded) {
+        (None, None) => Standing::Free,
+        (Some(job), None) if run.owns(job) && job.labels().get(RUN_LABEL) == Some(&run.id()) => Standing::Ours(job),
+        (Some(job), None) => Standing::Taken(job),
+        (Some(job), Some(uid)) if job.metadata.uid.as_deref() == Some(uid) => Standing::Ours(job),
+        (_, Some(_)) => Standing::Lost,
+    }
+}
+
+/// The uid of a trial's Job, once it was recorded.
+pub fn recorded<'a>(run: &Run<'a>, trial: i64) -> Option<&'a str> {
+    let mut trials = run.status().trials.iter();
+    trials.find(|known| known.number == trial)?.job_uid.as_deref()
+}
 
 /// Whether a Job carries a condition.
 pub fn has(job: &Job, condition: &str) -> bool {

@@ -20,7 +20,7 @@ pub mod readiness;
 pub mod run;
 pub mod settings;
 pub mod status;
-mod teardown;
+pub mod teardown;
 pub mod time;
 pub mod version;
 

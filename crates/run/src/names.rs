@@ -6,6 +6,8 @@ use sha2::{Digest, Sha256};
 pub const FRONTEND: &str = "frontend";
 /// Component of the deployment that holds the GPUs.
 pub const WORKER: &str = "worker";
+/// Pods that send a trial's requests.
+pub const LOAD_GENERATOR: &str = "benchmark";
 /// Port of the frontend's Service.
 pub const FRONTEND_PORT: u16 = 8000;
 /// Port of a worker's metrics.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use kube::core::{Resource, ResourceExt as _};
 use perfval_api::{Finding, PerfValidationStatus, Phase, Reason, Severity, Trigger, Verdict, Why};
 use perfval_verdict::{close, conclusion, environment};
 
@@ -48,6 +49,13 @@ impl Step {
 
     pub(crate) fn error(reason: Reason, message: impl Into<String>) -> Self {
         Self::End(Verdict::Error, Why::new(reason, message))
+    }
+
+    /// Something that the run needs has a name that is taken; whatever it says is not read.
+    pub(crate) fn name_taken(kind: &str, taken: &impl Resource) -> Self {
+        let name = taken.name_any();
+        let message = format!("{kind} {name} belongs to somebody else: remove it, then run again");
+        Self::error(Reason::NameTaken, message)
     }
 }
 

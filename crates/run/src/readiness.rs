@@ -59,12 +59,14 @@ pub struct Pods<'a> {
     pub workers: Vec<&'a Pod>,
     /// Frontend pods that are not being deleted.
     pub frontends: Vec<&'a Pod>,
+    /// Pods of trials that are not over; one that is being deleted still sends requests.
+    pub load_generators: Vec<&'a Pod>,
 }
 
 impl<'a> Pods<'a> {
     /// Tells the pods of a run apart by our component label.
     pub fn of(pods: &'a [Pod], run_id: &str) -> Self {
-        let of = |component: &str| {
+        let alive = |component: &str| {
             let mut found: Vec<&Pod> = pods
                 .iter()
                 .filter(|pod| {
@@ -73,14 +75,20 @@ impl<'a> Pods<'a> {
                         .is_some_and(|id| id == run_id)
                 })
                 .filter(|pod| pod.labels().get(COMPONENT_LABEL).is_some_and(|name| name == component))
-                .filter(|pod| pod.metadata.deletion_timestamp.is_none() && !is_over(pod))
+                .filter(|pod| !is_over(pod))
                 .collect();
             found.sort_by_key(|pod| pod.name_any());
             found
         };
+        let staying = |component: &str| {
+            let mut found = alive(component);
+            found.retain(|pod| pod.metadata.deletion_timestamp.is_none());
+            found
+        };
         Self {
-            workers: of(names::WORKER),
-            frontends: of(names::FRONTEND),
+            workers: staying(names::WORKER),
+            frontends: staying(names::FRONTEND),
+            load_generators: alive(names::LOAD_GENERATOR),
         }
     }
 

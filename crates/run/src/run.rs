@@ -99,6 +99,14 @@ impl<'a> Run<'a> {
             .any(|finalizer| finalizer == meta::FINALIZER)
     }
 
+    /// Whether an object's controller is this very `PerfValidation`; a name or a label proves nothing.
+    pub fn owns(&self, object: &impl Resource) -> bool {
+        let owners = object.meta().owner_references.iter().flatten();
+        owners
+            .filter(|owner| owner.controller == Some(true))
+            .any(|owner| owner.uid == self.uid())
+    }
+
     /// Owner reference for every child.
     pub fn owner(&self) -> Option<OwnerReference> {
         self.object.controller_owner_ref(&())

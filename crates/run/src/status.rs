@@ -91,6 +91,7 @@ pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfVal
             last_in_line: None,
             last_looked_at: None,
             gaps: Vec::new(),
+            cache_job_uid: None,
             failure: None,
         }),
         ..PerfValidationStatus::default()
@@ -127,6 +128,10 @@ pub fn enter(status: &mut PerfValidationStatus, phase: Phase, now: DateTime<Utc>
     status.phase = Some(phase);
     if let Some(run) = &mut status.run {
         run.gaps.clear();
+        // Sizing removes everything that the run has made so far, its cache-filling Job included.
+        if phase == Phase::Sizing {
+            run.cache_job_uid = None;
+        }
     }
     match phase {
         // The timeline is that of a run; a finished run ends it.

@@ -1,11 +1,26 @@
 //! Removing everything a run created, and being sure that it is gone.
 
-use kube::core::ResourceExt as _;
-use perfval_api::{Reason, Why};
+use kube::core::{ObjectMeta, ResourceExt as _};
+use perfval_api::{PerfValidation, PerfValidationStatus, Phase, Reason, Why};
+use serde_json::json;
 
 use crate::decision::Effect;
 use crate::observed::{Child, Observed};
 use crate::pass::Pass;
+
+/// A deleted object of which only the metadata counts: its runs' children are found by label and uid, whatever its spec
+/// and status say. It stands in `CleaningUp`, and nobody may write its status.
+pub fn leaving(metadata: &ObjectMeta) -> serde_json::Result<PerfValidation> {
+    let nothing = json!({"model": {"name": ""}, "workload": {"image": ""}});
+    Ok(PerfValidation {
+        metadata: metadata.clone(),
+        spec: serde_json::from_value(nothing)?,
+        status: Some(PerfValidationStatus {
+            phase: Some(Phase::CleaningUp),
+            ..PerfValidationStatus::default()
+        }),
+    })
+}
 
 /// How far the removal is.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 mod machine {
     pub mod arrows;
     pub mod edits;
+    pub mod jobs;
     pub mod laws;
     pub mod mixed_allocation;
     pub mod moments;

@@ -93,6 +93,7 @@ impl ApiServer {
         let mut crd = json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": {"name": "dynamographdeployments.nvidia.com"},
+            "spec": {"versions": versions.iter().map(|name| json!({"name": name, "served": true})).collect::<Vec<_>>()},
         });
         if let Some(version) = operator_version {
             crd["metadata"]["annotations"] = json!({"dynamo.nvidia.com/operator-version": version});

@@ -22,7 +22,16 @@ pub struct Workload {
     #[schemars(length(max = 1024))]
     #[x_kube(validation = rules::image_or_empty())]
     pub frontend_image: String,
-    /// Pull secrets of both components. None: those of the namespace's default service account.
+    /// Version of Dynamo in the images (MAJOR.MINOR.PATCH), for a tag that does not tell it: a digest, `latest`, a build
+    /// id. Dynamo 1.4 and later refuses such an image without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    #[x_kube(validation = Rule::new("self.matches('^(0|[1-9][0-9]*)([.](0|[1-9][0-9]*)){2}$')")
+        .message("write Dynamo's version as MAJOR.MINOR.PATCH, such as 1.6.1, or leave the field out"))]
+    pub runtime_version: Option<String>,
+    /// Pull secrets of every pod of a run. None: Dynamo's operator gives both components, which run as the deployment's own
+    /// service account, the docker secrets of the namespace whose registry is the image's; the trials' and the cache's
+    /// pods have those of the namespace's default service account.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     #[x_kube(validation = Rule::new("self.all(s, size(s.name) > 0)")

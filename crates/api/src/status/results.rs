@@ -94,6 +94,9 @@ pub struct TrialStatus {
     /// Requests sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<i64>,
+    /// Uid of its Job, once that was seen: no other Job of this name counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job_uid: Option<String>,
     /// When its Job was asked for.
     pub started_at: DateTime<Utc>,
     /// When its result was read.

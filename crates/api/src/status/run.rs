@@ -88,6 +88,9 @@ pub struct RunStatus {
     /// Outages of the operator during the current phase: no time limit counts them. Of more than eight the oldest are one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<Gap>,
+    /// Uid of the Job that fills the model cache, once that was seen: no other Job of this name counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_job_uid: Option<String>,
     /// What ended the measuring before the trial rule could decide; the trials so far are saved before it is the verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<RunFailure>,

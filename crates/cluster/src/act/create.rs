@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{CLAIM_TEMPLATE, in_namespace};
-use crate::observe::{deployments_at, is_ours};
+use crate::observe::deployments_at;
 use crate::{Cluster, Error, FIELD_MANAGER, Failure};
 
 impl Cluster {
@@ -83,7 +83,7 @@ impl Cluster {
             Err(gone) if gone.is_not_found() => return Err(failed(failure)),
             Err(unread) => return Err(failed(unread)),
         };
-        if is_ours(run, &found) {
+        if run.owns(&found) {
             return Ok(());
         }
         Err(Error::NameTaken {

@@ -44,18 +44,22 @@ impl Cluster {
     }
 
     async fn delete_deployment(&self, run: &Run<'_>, child: &ChildRef) -> Result<(), Error> {
+        let call = format!("delete {}", dynamo::KIND);
+        let mut versions = self.deployment_versions(run);
+        let mut refused = Ok(());
         // Not served, or unread: nothing is deleted now, and the next look at the children says what is left.
-        let Ok(api) = self.deployments(run).await else {
-            return Ok(());
-        };
-        let mut answer = self.try_delete(&api, &child.name, &child.uid).await;
-        // The recorded version may not be served any more; the deployment may live on under another one.
-        if matches!(&answer, Err(failure) if failure.is_not_found())
-            && let Ok(api) = self.served_deployments(run).await
-        {
-            answer = self.try_delete(&api, &child.name, &child.uid).await;
+        while let Ok(resource) = versions.next().await {
+            let api = self.deployments_as(run, &resource);
+            match self.try_delete(&api, &child.name, &child.uid).await {
+                Err(failure) if versions.goes_on(&call, &failure) => {
+                    if refused.is_ok() && !failure.is_not_served() {
+                        refused = Err(failure);
+                    }
+                }
+                answer => return deleted(run, dynamo::KIND, &child.name, answer),
+            }
         }
-        deleted(run, dynamo::KIND, &child.name, answer)
+        deleted(run, dynamo::KIND, &child.name, refused)
     }
 
     pub(super) async fn delete_self(&self, run: &Run<'_>) -> Result<(), Error> {

@@ -4,7 +4,6 @@ use kube::core::ResourceExt as _;
 use perfval_run::Run;
 
 use super::in_namespace;
-use crate::observe::is_ours;
 use crate::{Cluster, Error, FIELD_MANAGER};
 
 impl Cluster {
@@ -17,7 +16,7 @@ impl Cluster {
             failure,
         };
         match self.bounded(api.get_metadata(&name)).await {
-            Ok(found) if !is_ours(run, &found) => {
+            Ok(found) if !run.owns(&found) => {
                 return Err(Error::NameTaken {
                     kind: "ConfigMap".into(),
                     name: in_namespace(run, &name),

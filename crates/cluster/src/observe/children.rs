@@ -60,15 +60,17 @@ impl Cluster {
         self.list_served(Json, wanted, reduce).await
     }
 
+    /// Found at any version: their metadata is the same at each.
     async fn child_deployments(&self, run: &Run<'_>) -> Read<Vec<Child>> {
-        let api = self.deployments(run).await?;
-        match self.children_of(run, ChildKind::Deployment, &api).await {
-            // The recorded version is not served any more; the deployments may live on under another one.
-            Err(Unread::Absent) => {
-                let api = self.served_deployments(run).await?;
-                self.children_of(run, ChildKind::Deployment, &api).await
+        let kind = ChildKind::Deployment;
+        let call = listing(run, kind);
+        let mut versions = self.deployment_versions(run);
+        loop {
+            let api = self.deployments_as(run, &versions.next().await?);
+            match self.bounded(api.list_metadata(&of_object(run))).await {
+                Err(failure) if versions.goes_on(&call, &failure) => {}
+                answer => return read(&call, answer).map(|found| children(run, kind, &found.items)),
             }
-            known => known,
         }
     }
 
@@ -76,13 +78,17 @@ impl Cluster {
     where
         K: Resource + Clone + DeserializeOwned + Debug,
     {
-        let found = read(&listing(run, kind), self.list(api, of_object(run)).await)?;
-        Ok(found.iter().map(|object| child(run, kind, object)).collect())
+        let found = self.bounded(api.list_metadata(&of_object(run))).await;
+        Ok(children(run, kind, &read(&listing(run, kind), found)?.items))
     }
 }
 
 fn listing(run: &Run<'_>, kind: ChildKind) -> String {
     format!("list {kind:?}s of {}/{}", run.namespace(), run.name())
+}
+
+fn children(run: &Run<'_>, kind: ChildKind, found: &[impl Resource]) -> Vec<Child> {
+    found.iter().map(|object| child(run, kind, object)).collect()
 }
 
 fn child(run: &Run<'_>, kind: ChildKind, object: &impl Resource) -> Child {
@@ -94,14 +100,6 @@ fn child(run: &Run<'_>, kind: ChildKind, object: &impl Resource) -> Child {
         },
         deleting: object.meta().deletion_timestamp.is_some(),
         run: object.labels().get(RUN_LABEL).cloned().unwrap_or_default(),
-        ours: is_ours(run, object),
+        ours: run.owns(object),
     }
-}
-
-/// Whether an object's controller is this very `PerfValidation`; a name or a label proves nothing.
-pub(crate) fn is_ours(run: &Run<'_>, object: &impl Resource) -> bool {
-    let owners = object.owner_references();
-    owners
-        .iter()
-        .any(|owner| owner.controller == Some(true) && owner.uid == run.uid())
 }

@@ -1,5 +1,8 @@
 //! Whether and how Dynamo serves its API, the deployment of a run, and what the API server would say to it.
 
+mod definition;
+mod versions;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, PostParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind, Request, ResourceExt as _};
@@ -39,13 +42,15 @@ pub(crate) fn deployments_at(api_version: &str) -> ApiResource {
 
 impl Cluster {
     /// The CRD tells whether Dynamo is installed, discovery which of its versions is served. The group alone tells nothing.
-    pub(super) async fn dynamo(&self) -> Read<DynamoApi> {
+    pub(super) async fn dynamo(&self, run: &Run<'_>) -> Read<DynamoApi> {
         let crds: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         // Metadata only: the CRD itself has 1.6 MB.
         let crd = self.bounded(crds.get_metadata(CRD)).await;
         let crd = read(&format!("get CustomResourceDefinition {CRD}"), crd)?;
         match self.newest_served().await {
             Ok(resource) => Ok(DynamoApi {
+                takes_runtime_version: run.spec().workload.runtime_version.is_some()
+                    && self.definition().await?.takes_runtime_version(&resource.version),
                 resource,
                 operator_version: crd.annotations().get(OPERATOR_VERSION).cloned(),
             }),
@@ -85,29 +90,30 @@ impl Cluster {
         }
     }
 
-    /// Deployments in the run's namespace, at its recorded version; without one, at the newest that is served.
-    pub(crate) async fn deployments(&self, run: &Run<'_>) -> Read<Api<DynamicObject>> {
-        match &run.status().workload {
-            Some(workload) => Ok(self.deployments_as(run, &deployments_at(&workload.api_version))),
-            None => self.served_deployments(run).await,
-        }
-    }
-
-    /// Deployments in the run's namespace, at the newest version that is served.
-    pub(crate) async fn served_deployments(&self, run: &Run<'_>) -> Read<Api<DynamicObject>> {
-        Ok(self.deployments_as(run, &self.dynamo().await?.resource))
-    }
-
-    fn deployments_as(&self, run: &Run<'_>, resource: &ApiResource) -> Api<DynamicObject> {
+    /// Deployments in the run's namespace, at a version.
+    pub(crate) fn deployments_as(&self, run: &Run<'_>, resource: &ApiResource) -> Api<DynamicObject> {
         Api::namespaced_with(self.client.clone(), run.namespace(), resource)
     }
 
-    /// The deployment of this run.
+    /// The deployment of this run, at a version that we speak.
     pub(super) async fn deployment(&self, run: &Run<'_>) -> Read<DynamicObject> {
         let name = names::deployment(&run.id());
-        let api = self.deployments(run).await?;
         let call = format!("get {KIND} {}/{name}", run.namespace());
-        read(&call, self.bounded(api.get(&name)).await)
+        let mut versions = self.deployment_versions(run);
+        loop {
+            let resource = versions.next().await?;
+            if !VERSIONS.contains(&resource.version.as_str()) {
+                let foreign = format!(
+                    "{call}: it is served as {} only, which we do not speak",
+                    resource.version
+                );
+                return Err(Unread::Unknown(foreign));
+            }
+            match self.bounded(self.deployments_as(run, &resource).get(&name)).await {
+                Err(failure) if versions.goes_on(&call, &failure) => {}
+                answer => return read(&call, answer),
+            }
+        }
     }
 
     /// Asks the API server whether it would take the deployment: schema with unknown fields refused, webhooks, quota.

@@ -3,6 +3,8 @@ use std::collections::BTreeMap;
 use futures::stream::{self, StreamExt as _};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams};
+use kube::core::ResourceExt as _;
+use perfval_run::job::Standing;
 use perfval_run::observed::TrialSeen;
 use perfval_run::{Run, job, names};
 use perfval_sizing::Seen;
@@ -15,7 +17,7 @@ const JOB_NAME_LABEL: &str = "batch.kubernetes.io/job-name";
 const LOGS_AT_ONCE: usize = 2;
 
 impl Cluster {
-    /// Job, pod and output of the open trial.
+    /// Job, pod and output of the open trial. Of a Job that this run did not make, nothing else is read.
     pub(super) async fn trial(&self, run: &Run<'_>, number: i64) -> Read<TrialSeen> {
         let name = names::trial_job(&run.id(), number);
         let job = match self.job(run, &name).await {
@@ -24,7 +26,13 @@ impl Cluster {
             Err(Unread::Absent) => return Ok(TrialSeen::default()),
             Err(unknown) => return Err(unknown),
         };
-        let pod = self.newest_pod(run, &name).await?;
+        let Standing::Ours(ours) = job::standing(run, Some(&job), job::recorded(run, number)) else {
+            return Ok(TrialSeen {
+                job: Some(job),
+                ..TrialSeen::default()
+            });
+        };
+        let pod = self.newest_pod(run, &name, &ours.uid().unwrap_or_default()).await?;
         let log = match &pod {
             _ if !job::is_over(&job) => Seen::NotAsked,
             Some(pod) => seen(self.aiperf_log(pod).await),
@@ -48,18 +56,36 @@ impl Cluster {
     }
 
     async fn trial_log(&self, run: &Run<'_>, number: i64) -> Read<String> {
-        let job = names::trial_job(&run.id(), number);
-        let pod = self.newest_pod(run, &job).await?.ok_or(Unread::Absent)?;
+        let name = names::trial_job(&run.id(), number);
+        let uid = match job::recorded(run, number) {
+            Some(uid) => uid.to_owned(),
+            // An older CRD drops what it does not know.
+            None => self.uid_of_job(run, &name).await?,
+        };
+        let pod = self.newest_pod(run, &name, &uid).await?.ok_or(Unread::Absent)?;
         self.aiperf_log(&pod).await
     }
 
-    /// The newest pod of a Job. By the Job controller's own label, which the pod has even where ours were taken off.
-    async fn newest_pod(&self, run: &Run<'_>, job: &str) -> Read<Option<Pod>> {
+    async fn uid_of_job(&self, run: &Run<'_>, name: &str) -> Read<String> {
+        let found = self.job(run, name).await?;
+        match job::standing(run, Some(&found), None) {
+            Standing::Ours(job) => job.uid().ok_or(Unread::Absent),
+            _ => Err(Unread::Absent),
+        }
+    }
+
+    /// The newest pod of a Job: found by the Job controller's own label, which it has even where ours were taken off, and
+    /// known by the Job's uid, because anybody may write a label.
+    async fn newest_pod(&self, run: &Run<'_>, job: &str, uid: &str) -> Read<Option<Pod>> {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), run.namespace());
         let params = ListParams::default().labels(&format!("{JOB_NAME_LABEL}={job}"));
         let call = format!("list Pods of Job {}/{job}", run.namespace());
         let pods = read(&call, self.list(&api, params).await)?;
         let age = |pod: &Pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
-        Ok(pods.into_iter().max_by_key(age))
+        let of_job = |pod: &Pod| {
+            let mut owners = pod.owner_references().iter();
+            owners.any(|owner| owner.controller == Some(true) && owner.uid == uid)
+        };
+        Ok(pods.into_iter().filter(of_job).max_by_key(age))
     }
 }

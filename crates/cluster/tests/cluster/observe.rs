@@ -8,10 +8,10 @@ use perfval_run::names;
 use perfval_run::observed::{ChildKind, Need};
 use perfval_run::queue::Contender;
 use perfval_sizing::Seen;
-use perfval_testkit::api_server::{KUBERNETES, Kind};
+use perfval_testkit::api_server::{Fault, KUBERNETES, Kind};
 use serde_json::json;
 
-use crate::world::{NAMESPACE, World, validation};
+use crate::world::{NAME, NAMESPACE, World, validation};
 
 #[tokio::test]
 async fn the_newest_version_of_dynamo_that_we_speak_is_taken() {
@@ -31,6 +31,39 @@ async fn the_newest_version_of_dynamo_that_we_speak_is_taken() {
         seen.dynamo.present().unwrap().resource.api_version,
         "nvidia.com/v1alpha1"
     );
+}
+
+#[tokio::test]
+async fn whether_a_version_takes_the_runtime_version_stands_in_its_schema() {
+    let world = World::new();
+    let takes = async || {
+        world
+            .observe(Need::Dynamo)
+            .await
+            .dynamo
+            .present()
+            .unwrap()
+            .takes_runtime_version
+    };
+    let crd = "dynamographdeployments.nvidia.com";
+    let component = json!({"properties": {"image": {"type": "string"}, "runtimeVersionOverride": {"type": "string"}}});
+    let list = json!({"properties": {"spec": {"properties": {"components": {"items": component}}}}});
+    let map = json!({"properties": {"spec": {"properties": {"services": {"additionalProperties": component}}}}});
+    for (version, schema) in [("v1beta1", list), ("v1alpha1", map)] {
+        world.server.install_dynamo(&[version], Some("1.4.2"));
+        world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
+            object["spec"]["workload"]["runtimeVersion"] = json!("1.4.2");
+        });
+        assert!(!takes().await, "{version} without a schema");
+        world.server.edit("customresourcedefinitions", "", crd, |crd| {
+            crd["spec"]["versions"][0]["schema"] = json!({"openAPIV3Schema": schema});
+        });
+        assert!(takes().await, "{version}");
+        world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
+            object["spec"]["workload"]["runtimeVersion"] = json!(null);
+        });
+        assert!(!takes().await, "1.6 MB are read only where the answer matters");
+    }
 }
 
 #[tokio::test]
@@ -151,6 +184,68 @@ async fn a_deployment_is_found_when_its_recorded_version_is_not_served_any_more(
     let world = World::new();
     world.put_child("nvidia.com/v1beta1", "DynamoGraphDeployment", "pv-1", &json!({}));
     world.server.install_dynamo(&["v1alpha1"], None);
+    let seen = world.observe(Need::Children).await;
+    assert_eq!(seen.children.present().unwrap()[0].id.name, "pv-1");
+}
+
+#[tokio::test]
+async fn a_deployment_is_read_at_another_version_that_we_speak() {
+    let world = World::new();
+    let name = names::deployment(&world.run_id());
+    let state = json!({"status": {"state": "successful"}});
+    world.put_child("nvidia.com/v1beta1", "DynamoGraphDeployment", &name, &state);
+    world.server.install_dynamo(&["v1alpha1"], None);
+    let seen = world.observe(Need::Deployment).await;
+    assert_eq!(seen.deployment.present().unwrap().data["status"]["state"], "successful");
+}
+
+#[tokio::test]
+async fn a_deployment_of_a_newer_version_than_we_speak_is_a_child_and_unknown_otherwise() {
+    let world = World::new();
+    let name = names::deployment(&world.run_id());
+    world.put_child("nvidia.com/v1beta1", "DynamoGraphDeployment", &name, &json!({}));
+    world.server.install_dynamo(&["v2"], None);
+    let seen = world.observe(Need::Children).await;
+    assert_eq!(seen.children.present().unwrap()[0].id.name, name);
+    let seen = world.observe(Need::Deployment).await;
+    assert!(
+        seen.deployment.unknown().is_some_and(|why| why.contains("v2")),
+        "{:?}",
+        seen.deployment
+    );
+}
+
+#[tokio::test]
+async fn a_deployment_that_is_served_nowhere_is_not_gone() {
+    let world = World::new();
+    world.put_child("nvidia.com/v1beta1", "DynamoGraphDeployment", "pv-1", &json!({}));
+    world.server.withdraw("dynamographdeployments");
+    let seen = world.observe(Need::Children).await;
+    assert!(
+        seen.children.unknown().is_some_and(|why| why.contains("not served")),
+        "{:?}",
+        seen.children
+    );
+    assert!(world.observe(Need::Deployment).await.deployment.unknown().is_some());
+
+    world
+        .server
+        .fail(Fault::refuse("get", "customresourcedefinitions", 403));
+    let seen = world.observe(Need::Children).await;
+    assert!(
+        seen.children.unknown().is_some_and(|why| why.contains("403")),
+        "{:?}",
+        seen.children
+    );
+}
+
+#[tokio::test]
+async fn a_broken_conversion_leads_to_the_version_that_needs_none() {
+    let world = World::new();
+    world.put_child("nvidia.com/v1beta1", "DynamoGraphDeployment", "pv-1", &json!({}));
+    world
+        .server
+        .fail(Fault::refuse("list", "dynamographdeployments", 500).times(1));
     let seen = world.observe(Need::Children).await;
     assert_eq!(seen.children.present().unwrap()[0].id.name, "pv-1");
 }

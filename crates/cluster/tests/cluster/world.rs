@@ -118,11 +118,13 @@ impl World {
             ),
             None => (json!({"active": 1}), json!({"running": {}})),
         };
-        self.put_child("batch/v1", "Job", &job, &json!({"status": job_status}));
+        let uid = self.put_child("batch/v1", "Job", &job, &json!({"status": job_status}))["metadata"]["uid"].clone();
         let pod = format!("{job}-abcde");
         self.put_child("v1", "Pod", &pod, &json!({"status": container_status(&container)}));
         self.server.edit("pods", NAMESPACE, &pod, |pod| {
             pod["metadata"]["labels"]["batch.kubernetes.io/job-name"] = job.clone().into();
+            pod["metadata"]["ownerReferences"] =
+                json!([{"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": uid, "controller": true}]);
         });
         if let Some(log) = log {
             self.server.set_log(NAMESPACE, &pod, build::AIPERF_CONTAINER, log);

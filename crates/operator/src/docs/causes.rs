@@ -91,6 +91,11 @@ fn explain(cause: Cause) -> (&'static str, &'static str, &'static str) {
             "the deployment is so slow, or the load so large, that a trial does not fit into `timeouts.benchmark`",
             INVALID,
         ),
+        Cause::JobLost => (
+            "the Job of a trial is gone, or another Job has its name",
+            "somebody deleted it: its result, if any, went with it, and what another Job says is not read",
+            INVALID,
+        ),
         Cause::MetricMissing => (
             "a gate with result `Unmeasured`",
             "AIPerf reports this metric only under certain settings",

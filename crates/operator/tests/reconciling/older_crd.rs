@@ -1,4 +1,4 @@
-use perfval_testkit::api_server::{ApiServer, Call};
+use perfval_testkit::api_server::{ApiServer, Call, Fault};
 use serde_json::json;
 
 use crate::{NAMESPACE, Operator, condition, eventually, manifest, phase, with_gpus};
@@ -29,4 +29,27 @@ async fn a_field_that_an_older_crd_drops_does_not_park_the_object() {
         phase(server, "early") == "WaitingForReady"
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_status_that_an_older_crd_refuses_does_not_block_a_deletion() {
+    let server = with_gpus(4);
+    let _operator = Operator::start(&server);
+    server.put(manifest("refused"));
+    eventually(&server, "it is deployed", |server| {
+        phase(server, "refused") == "WaitingForReady" && !server.objects("dynamographdeployments").is_empty()
+    })
+    .await;
+    let words = "status.phase: Unsupported value";
+    server.fail(Fault::refuse("patch", "perfvalidations/status", 422).saying(words));
+    server.delete("perfvalidations", NAMESPACE, "refused");
+    eventually(&server, "the object is released", |server| {
+        server.get("perfvalidations", NAMESPACE, "refused").is_none()
+    })
+    .await;
+    for plural in ["dynamographdeployments", "services", "resourceclaimtemplates"] {
+        assert!(server.objects(plural).is_empty(), "{plural}");
+    }
+    let told = |event: &serde_json::Value| event["note"].as_str().is_some_and(|note| note.contains(words));
+    assert!(server.objects("events").iter().any(told), "the user is told");
 }

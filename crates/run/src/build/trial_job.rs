@@ -16,7 +16,6 @@ use crate::{Run, names, time};
 
 /// Name of the container that runs AIPerf; its termination message and log hold the result.
 pub const AIPERF_CONTAINER: &str = "aiperf";
-const COMPONENT: &str = "benchmark";
 /// A user that no image knows and that may do nothing.
 const NOBODY: i64 = 65532;
 /// Where the operator's image holds the runner.
@@ -28,13 +27,13 @@ const GRACE_SECONDS: i64 = 45;
 /// The Job of one trial: AIPerf in any image, behind the runner of the operator's own image.
 pub fn trial_job(run: &Run<'_>, trial: i64) -> Job {
     Job {
-        metadata: metadata(run, names::trial_job(&run.id(), trial), COMPONENT),
+        metadata: metadata(run, names::trial_job(&run.id(), trial), names::LOAD_GENERATOR),
         spec: Some(JobSpec {
             backoff_limit: Some(0),
             active_deadline_seconds: Some(deadline_seconds(run)),
             template: PodTemplateSpec {
                 metadata: Some(ObjectMeta {
-                    labels: Some(labels(run, COMPONENT)),
+                    labels: Some(labels(run, names::LOAD_GENERATOR)),
                     ..ObjectMeta::default()
                 }),
                 spec: Some(pod(run, trial)),

@@ -5,6 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::resource::v1::ResourceClaim;
+use kube::core::ResourceExt as _;
 use perfval_api::{
     PerfValidationSpec, PerfValidationStatus, Phase, Reason, TrialOutcome, TrialStatus, Why, WorkerStatus, condition,
 };
@@ -20,6 +21,7 @@ use super::definition::{Definition, QUICK, Timed, give_up};
 use crate::attendance::Limit;
 use crate::decision::{Effect, Event};
 use crate::diagnosis::pods::trouble;
+use crate::job::Standing;
 use crate::observed::{Need, Needs, TrialSeen};
 use crate::pass::{Pass, Step};
 use crate::readiness::{self, Pods};
@@ -91,6 +93,13 @@ fn step(pass: &mut Pass<'_>) -> Step {
 
 /// Opens the next trial once every worker is ready.
 fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers: Vec<WorkerStatus>) -> Step {
+    if let Some(pod) = pods.load_generators.first() {
+        let still = format!(
+            "{} of an earlier trial still loads the deployment; waiting for its end",
+            pod.name_any()
+        );
+        return Step::wait(Reason::WorkloadNotReady, still);
+    }
     let wanted = pass.run.placement().map_or(0, |plan| plan.gpus);
     let ready = pods.ready_workers();
     if ready < wanted || !pods.frontend_ready() {
@@ -147,10 +156,21 @@ fn follow(pass: &mut Pass<'_>, number: i64, workers: &[WorkerStatus]) -> Step {
             return Step::wait(Reason::Running, format!("trial {number}: {why}"));
         }
     };
-    let Some(found) = &trial.job else {
-        pass.act(Effect::CreateTrialJob(Box::new(build::trial_job(pass.run, number))));
-        return Step::wait(Reason::Running, message);
+    let found = match job::standing(pass.run, trial.job.as_ref(), job::recorded(pass.run, number)) {
+        Standing::Ours(job) => job,
+        Standing::Free => {
+            pass.act(Effect::CreateTrialJob(Box::new(build::trial_job(pass.run, number))));
+            return Step::wait(Reason::Running, message);
+        }
+        Standing::Taken(job) => return Step::name_taken("Job", job),
+        Standing::Lost => {
+            let evidence = format!("the Job of trial {number} is gone: somebody deleted it");
+            return close(pass, number, &JudgedTrial::unmeasured(Cause::JobLost, evidence));
+        }
     };
+    if let Some(open) = pass.status.trials.last_mut() {
+        open.job_uid = found.uid();
+    }
     if !job::is_over(found) {
         let events = pass.seen.pod_events.present().map_or(&[][..], Vec::as_slice);
         return match trouble(trial.pod.as_ref(), events, &[], pass.now) {

@@ -12,6 +12,7 @@ use perfval_sizing::Seen;
 use super::definition::{Definition, QUICK, Timed, give_up};
 use crate::attendance::Limit;
 use crate::decision::Effect;
+use crate::job::Standing;
 use crate::observed::{Admission, Need, Needs};
 use crate::pass::{Pass, Step};
 use crate::run::Run;
@@ -113,18 +114,8 @@ fn refused(pass: &mut Pass<'_>) -> Option<Step> {
 }
 
 fn created(pass: &Pass<'_>, deployment: &DynamicObject) -> Step {
-    let ours = deployment
-        .owner_references()
-        .iter()
-        .any(|owner| owner.uid == pass.run.uid());
-    if !ours {
-        return Step::error(
-            Reason::NameTaken,
-            format!(
-                "DynamoGraphDeployment {} belongs to somebody else: remove it",
-                deployment.name_any()
-            ),
-        );
+    if !pass.run.owns(deployment) {
+        return Step::name_taken("DynamoGraphDeployment", deployment);
     }
     Step::go(
         Phase::WaitingForReady,
@@ -144,21 +135,42 @@ fn create(pass: &mut Pass<'_>) -> Step {
 
 /// Fills the cache; `None` once it is full.
 fn fill_cache(pass: &mut Pass<'_>) -> Option<Step> {
-    match &pass.seen.cache_job {
-        Seen::Absent => {
+    let filling = || Step::wait(Reason::Starting, "filling the model cache");
+    let found = match &pass.seen.cache_job {
+        Seen::Absent => None,
+        Seen::Present(job) => Some(job),
+        // The first pass asks for the dry run only.
+        Seen::NotAsked => return Some(Step::work(Reason::Starting, "filling the model cache")),
+        Seen::Unknown(why) => return Some(Step::wait(Reason::Starting, format!("model cache: {why}"))),
+    };
+    let recorded = pass
+        .run
+        .status()
+        .run
+        .as_ref()
+        .and_then(|run| run.cache_job_uid.as_deref());
+    let fill = match job::standing(pass.run, found, recorded) {
+        Standing::Ours(job) => job,
+        Standing::Free => {
             pass.act(Effect::CreateCacheClaim(Box::new(build::cache_claim(pass.run))));
             pass.act(Effect::CreateCacheJob(Box::new(build::cache_job(pass.run))));
-            Some(Step::wait(Reason::Starting, "filling the model cache"))
+            return Some(filling());
         }
-        Seen::Present(fill) if job::has(fill, job::COMPLETE) => None,
-        Seen::Present(fill) if job::has(fill, job::FAILED) => Some(cache_failed(fill)),
-        Seen::Present(_) => Some(Step::wait(Reason::Starting, "filling the model cache")),
-        // The first pass asks for the dry run only.
-        Seen::NotAsked => Some(Step::work(Reason::Starting, "filling the model cache")),
-        unread @ Seen::Unknown(_) => Some(Step::wait(
-            Reason::Starting,
-            format!("model cache: {}", unread.unknown().unwrap_or_default()),
-        )),
+        Standing::Taken(job) => return Some(Step::name_taken("Job", job)),
+        Standing::Lost => {
+            let lost = "the Job that fills the model cache is gone: somebody deleted it; run again";
+            return Some(Step::error(Reason::ModelCacheFailed, lost));
+        }
+    };
+    if let Some(run) = &mut pass.status.run {
+        run.cache_job_uid = fill.uid();
+    }
+    if job::has(fill, job::COMPLETE) {
+        None
+    } else if job::has(fill, job::FAILED) {
+        Some(cache_failed(fill))
+    } else {
+        Some(filling())
     }
 }
 

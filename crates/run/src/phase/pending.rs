@@ -2,7 +2,9 @@
 
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::core::ResourceExt as _;
-use perfval_api::{Environment, OnMissingDynamo, Phase, Reason, RouterMode, Verdict, Why, WorkloadStatus, condition};
+use perfval_api::{
+    Environment, OnMissingDynamo, Phase, Reason, RouterMode, Verdict, Why, Workload, WorkloadStatus, condition,
+};
 use perfval_sizing::Seen;
 use perfval_verdict::{conclusion, environment};
 
@@ -123,10 +125,16 @@ fn namespace_too_long(pass: &Pass<'_>) -> Option<Why> {
     })
 }
 
+/// The version of Dynamo in the image: what the spec says, else what the tag says.
+fn image_version(workload: &Workload) -> Option<Version> {
+    let given = workload.runtime_version.as_deref().and_then(Version::parse);
+    given.or_else(|| Version::of_image(&workload.image))
+}
+
 /// Frontend, workers and Dynamo's operator must share MAJOR.MINOR; a version that cannot be read is not guessed.
 fn version_skew(pass: &Pass<'_>, api: &DynamoApi) -> Option<Why> {
     let workload = &pass.run.spec().workload;
-    let image = Version::of_image(&workload.image);
+    let image = image_version(workload);
     let differs = |what: &str, other: Option<Version>| {
         let (image, other) = (image?, other?);
         (image != other).then(|| {
@@ -153,8 +161,7 @@ fn version_skew(pass: &Pass<'_>, api: &DynamoApi) -> Option<Why> {
 
 fn router_mode_unsupported(pass: &Pass<'_>, api: &DynamoApi) -> Option<Why> {
     let workload = &pass.run.spec().workload;
-    let version =
-        Version::of_image(&workload.image).or_else(|| api.operator_version.as_deref().and_then(Version::parse))?;
+    let version = image_version(workload).or_else(|| api.operator_version.as_deref().and_then(Version::parse))?;
     let load_aware = match workload.router_mode {
         RouterMode::LeastLoaded | RouterMode::PowerOfTwo | RouterMode::DeviceAwareWeighted => true,
         RouterMode::RoundRobin | RouterMode::Random | RouterMode::Kv => false,
@@ -228,6 +235,11 @@ fn record(pass: &mut Pass<'_>, api: &DynamoApi) {
         name: names::deployment(&pass.run.id()),
         api_version: api.resource.api_version.clone(),
         dynamo_version: api.operator_version.clone(),
+        runtime_version: spec
+            .workload
+            .runtime_version
+            .clone()
+            .filter(|_| api.takes_runtime_version),
         router_mode: spec.workload.router_mode.flag().into(),
         ..WorkloadStatus::default()
     });

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use perfval_api::PerfValidation;
 use perfval_run::{Run, build};
 use serde_json::{Value, json};
 
@@ -132,4 +133,26 @@ fn claims_tolerate_every_effect_by_its_name() {
             { "key": "k", "value": "v", "effect": "NoSchedule" },
         ])
     );
+}
+
+#[test]
+fn a_version_that_images_do_not_tell_is_written_in_both_api_shapes() {
+    for (mut object, components) in [
+        (typical(), ["/spec/components/0", "/spec/components/1"]),
+        (elaborate(), ["/spec/services/frontend", "/spec/services/worker"]),
+    ] {
+        let settings = settings();
+        let version = |object: &PerfValidation, component: &str| {
+            let deployment = json!(build::deployment(&Run::new(object, &settings)));
+            deployment.pointer(component).unwrap()["runtimeVersionOverride"].clone()
+        };
+        // Set, but not recorded: the served API does not have the field.
+        object.spec.workload.runtime_version = Some("1.6.1".into());
+        assert_eq!(version(&object, components[0]), Value::Null);
+        let workload = object.status.as_mut().and_then(|status| status.workload.as_mut());
+        workload.unwrap().runtime_version = Some("1.6.1".into());
+        for component in components {
+            assert_eq!(version(&object, component), "1.6.1", "{component}");
+        }
+    }
 }

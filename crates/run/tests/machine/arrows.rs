@@ -73,6 +73,8 @@ fn rows() -> Vec<Row> {
         row("Dynamo unreadable within the limit, even with Skip", Some(Pending), dynamo_unreadable, CleaningUp, Some(Error), "DynamoUnreadable"),
         row("namespace too long", Some(Pending), || changed(settled(Pending), |s| s.object.metadata.namespace = Some("n".repeat(52))), CleaningUp, Some(Error), "NamespaceTooLong"),
         row("image and operator of two versions", Some(Pending), || begun(json!({"workload": {"image": "v:1.6.1"}})), CleaningUp, Some(Error), "VersionSkew"),
+        row("a version that the tag does not tell, and another operator", Some(Pending), || begun(json!({"workload": {"image": "v:latest", "runtimeVersion": "1.6.1"}})), CleaningUp, Some(Error), "VersionSkew"),
+        row("a version that the tag does not tell, and the operator's", Some(Pending), || begun(json!({"workload": {"image": "v@sha256:00", "runtimeVersion": "1.4.2"}})), Sizing, None, "PrerequisitesMet"),
         row("frontend image of another version", Some(Pending), || begun(json!({"workload": {"frontendImage": "v:1.5.1"}})), CleaningUp, Some(Error), "VersionSkew"),
         row("router mode unknown to the version", Some(Pending), old_dynamo, CleaningUp, Some(Error), "RouterModeUnsupported"),
         row("no AIPerf image", Some(Pending), || begun(json!({"benchmark": {"image": ""}})), CleaningUp, Some(Error), "AiperfImageMissing"),

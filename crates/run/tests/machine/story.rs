@@ -62,6 +62,12 @@ pub struct Story {
     /// When the open trial's Job ended; long ago, unless a test says so.
     pub trial_ended_at: DateTime<Utc>,
     pub trial_log_unreadable: bool,
+    /// Whom the Jobs belong to, if not to this run.
+    pub job_owner: Option<&'static str>,
+    /// Changes when somebody replaces the Jobs.
+    pub job_uid: &'static str,
+    /// A load generator that outlived its Job.
+    pub stray_generator: bool,
     pub children: Vec<Child>,
     pub stuck: bool,
     pub logs_unreadable: bool,
@@ -100,6 +106,7 @@ impl Story {
             dynamo: Seen::Present(DynamoApi {
                 resource: dgd_resource(),
                 operator_version: Some("1.4.2".into()),
+                takes_runtime_version: true,
             }),
             free: 8,
             plugin_pods: None,
@@ -126,6 +133,9 @@ impl Story {
             trial_job: None,
             trial_ended_at: DateTime::UNIX_EPOCH,
             trial_log_unreadable: false,
+            job_owner: None,
+            job_uid: "first",
+            stray_generator: false,
             children: Vec::new(),
             stuck: false,
             logs_unreadable: false,

@@ -19,6 +19,8 @@ pub enum Cause {
     ResultIncomplete,
     /// The trial did not end in time.
     BenchmarkTimeout,
+    /// Somebody deleted or replaced the trial's Job.
+    JobLost,
     /// A gated metric was not reported.
     MetricMissing,
     /// More requests failed or came back short than allowed.
@@ -57,7 +59,7 @@ pub enum Cause {
 
 impl Cause {
     /// Every cause, the most telling first: what names a thing to look at goes before what only says how bad it is.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::GPUsMissing,
         Self::DeadWorkerBlackHole,
         Self::WorkerStall,
@@ -67,6 +69,7 @@ impl Cause {
         Self::GeneratorStarved,
         Self::BenchmarkFailed,
         Self::BenchmarkTimeout,
+        Self::JobLost,
         Self::ResultIncomplete,
         Self::MetricMissing,
         Self::FrontendLost,
@@ -88,6 +91,7 @@ impl Cause {
             Self::BenchmarkFailed => "BenchmarkFailed",
             Self::ResultIncomplete => "ResultIncomplete",
             Self::BenchmarkTimeout => "BenchmarkTimeout",
+            Self::JobLost => "JobLost",
             Self::MetricMissing => "MetricMissing",
             Self::RequestErrors => "RequestErrors",
             Self::FrontendLost => "FrontendLost",
@@ -115,6 +119,7 @@ impl Cause {
             Self::BenchmarkFailed => Some(Reason::BenchmarkFailed),
             Self::ResultIncomplete => Some(Reason::ResultIncomplete),
             Self::BenchmarkTimeout => Some(Reason::BenchmarkTimeout),
+            Self::JobLost => Some(Reason::JobLost),
             Self::MetricMissing => Some(Reason::MetricMissing),
             Self::RequestErrors | Self::FrontendLost | Self::DeadWorkerBlackHole => Some(Reason::RequestErrors),
             Self::WorkerRestarted => Some(Reason::WorkerRestarted),
@@ -149,9 +154,11 @@ impl Cause {
     fn severity(self) -> Severity {
         match self {
             Self::WorkersNotSampled | Self::SuspiciousAllocation => Severity::Info,
-            Self::BenchmarkFailed | Self::ResultIncomplete | Self::BenchmarkTimeout | Self::MetricMissing => {
-                Severity::Error
-            }
+            Self::BenchmarkFailed
+            | Self::ResultIncomplete
+            | Self::BenchmarkTimeout
+            | Self::JobLost
+            | Self::MetricMissing => Severity::Error,
             _ => Severity::Warning,
         }
     }
@@ -169,6 +176,7 @@ impl Cause {
             Self::BenchmarkTimeout => {
                 "raise timeouts.benchmark, ask for fewer requests, or give the load generator more CPU (benchmark.resources)"
             }
+            Self::JobLost => "see who deletes Jobs in this namespace (audit log, clean-up tools), then run again",
             Self::MetricMissing => "gate a metric that this benchmark reports; Goodput needs benchmark.goodput",
             Self::RequestErrors => "read the errors; see the logs of frontend and workers",
             Self::FrontendLost => {

@@ -93,6 +93,12 @@ fn texts() -> Vec<Case> {
         253,
         &|length| json!({"model": {"cache": {"size": "1Gi", "storageClassName": letters(length)}}}),
     );
+    text("workload.runtimeVersion", 32, &|length| {
+        nested(
+            "workload.runtimeVersion",
+            json!(format!("{}.0.0", "1".repeat(length - 4))),
+        )
+    });
     text("placement.resourceName", 253, &|length| {
         nested("placement.resourceName", json!(resource(length)))
     });

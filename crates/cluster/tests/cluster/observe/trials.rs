@@ -139,3 +139,67 @@ async fn the_results_that_the_status_names_are_read_whole() {
     world.server.fail(Fault::refuse("get", "configmaps", 403));
     assert!(world.observe(Need::SavedRun).await.saved_run.unknown().is_some());
 }
+
+/// Nothing of the trial's Job may be read, neither while it runs nor for the results.
+async fn reads_nothing(world: &World, what: &str) {
+    world.server.forget_calls();
+    let seen = Box::pin(world.observe(Need::Trial)).await;
+    let trial = seen.trial.present().expect("a trial");
+    assert!(
+        trial.pod.is_none() && !matches!(trial.log, Seen::Present(_)),
+        "{what}: {trial:?}"
+    );
+    let seen = Box::pin(world.observe(Need::Results)).await;
+    assert_eq!(seen.trial_logs[&1], Seen::Absent, "{what}");
+    assert!(
+        world.server.calls().iter().all(|call| call.resource != "pods/log"),
+        "{what}"
+    );
+}
+
+#[tokio::test]
+async fn a_job_of_our_name_that_somebody_else_made_is_not_read() {
+    let forged = [
+        ("/metadata/ownerReferences", json!([])),
+        ("/metadata/ownerReferences/0/uid", json!("another")),
+        ("/metadata/ownerReferences/0/controller", json!(false)),
+        ("/metadata/labels/perfvalidation.dev~1run", json!("00000000")),
+    ];
+    for (field, value) in forged {
+        let world = World::new();
+        world.put_trial(Some("a forged result\n"));
+        let job = names::trial_job(&world.run_id(), 1);
+        world.server.edit("jobs", NAMESPACE, &job, |job| {
+            *job.pointer_mut(field).expect("it is set") = value;
+        });
+        reads_nothing(&world, field).await;
+    }
+}
+
+#[tokio::test]
+async fn a_job_of_another_uid_than_recorded_is_not_read() {
+    let world = World::new();
+    world.put_trial(Some("result\n"));
+    let record = |uid: serde_json::Value| {
+        world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
+            object["status"]["trials"] = json!([{"number": 1, "startedAt": "2026-01-01T00:00:00Z", "jobUid": uid}]);
+        });
+    };
+    let job = names::trial_job(&world.run_id(), 1);
+    record(world.server.get("jobs", NAMESPACE, &job).unwrap()["metadata"]["uid"].clone());
+    let seen = world.observe(Need::Results).await;
+    assert_eq!(seen.trial_logs[&1], Seen::Present("result\n".into()));
+    record(json!("another"));
+    reads_nothing(&world, "another uid").await;
+}
+
+#[tokio::test]
+async fn a_pod_that_the_job_does_not_own_is_not_read() {
+    let world = World::new();
+    world.put_trial(Some("a forged result\n"));
+    let pod = format!("{}-abcde", names::trial_job(&world.run_id(), 1));
+    world.server.edit("pods", NAMESPACE, &pod, |pod| {
+        pod["metadata"]["ownerReferences"][0]["uid"] = json!("another");
+    });
+    reads_nothing(&world, "another owner").await;
+}

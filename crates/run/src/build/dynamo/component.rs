@@ -34,6 +34,8 @@ const KV_EVENTS: [&str; 2] = [
 pub struct Component {
     pub name: &'static str,
     pub replicas: i64,
+    /// The version that its image does not tell, where the API takes it.
+    pub runtime_version: Option<String>,
     /// Labels of its pods.
     pub labels: BTreeMap<String, String>,
     /// `/dev/shm`, where it is not the default 8Gi.
@@ -61,6 +63,7 @@ impl Component {
         Self {
             name: names::FRONTEND,
             replicas: 1,
+            runtime_version: runtime_version(run),
             labels: own_labels(run, names::FRONTEND),
             shared_memory: None,
             pod: pod(run, frontend_is_pinned(run.spec())),
@@ -99,6 +102,7 @@ impl Component {
         Self {
             name: names::WORKER,
             replicas: placement.gpus,
+            runtime_version: runtime_version(run),
             labels: own_labels(run, names::WORKER),
             shared_memory: Some("2Gi"),
             pod,
@@ -112,6 +116,10 @@ impl Component {
             resources: worker_resources(run, &placement),
         }
     }
+}
+
+fn runtime_version(run: &Run<'_>) -> Option<String> {
+    run.status().workload.as_ref()?.runtime_version.clone()
 }
 
 fn pod(run: &Run<'_>, pinned: bool) -> PodSpec {

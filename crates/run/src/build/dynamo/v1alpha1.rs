@@ -36,6 +36,9 @@ fn service(component: Component) -> Value {
     if !resources.is_empty() {
         service["resources"] = Value::Object(resources);
     }
+    if let Some(version) = component.runtime_version {
+        service["runtimeVersionOverride"] = json!(version);
+    }
     if let Some(size) = component.shared_memory {
         service["sharedMemory"] = json!({ "size": size });
     }

@@ -23,6 +23,9 @@ fn component(component: Component) -> Value {
         "replicas": component.replicas,
         "podTemplate": { "metadata": { "labels": component.labels }, "spec": pod },
     });
+    if let Some(version) = component.runtime_version {
+        value["runtimeVersionOverride"] = json!(version);
+    }
     if let Some(size) = component.shared_memory {
         value["sharedMemorySize"] = json!(size);
     }

@@ -1,6 +1,6 @@
 //! What a pass observes of the world: its inventory, the deployment, pods, claims and events.
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta};
 use kube::core::DynamicObject;
 use perfval_run::observed::{Admission, LogRequest, Need, PodLog};
 use perfval_run::queue::{self, Contender, Line};
@@ -11,7 +11,6 @@ use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder}
 use serde_json::json;
 
 use super::Story;
-use super::trials::job;
 
 impl Story {
     pub fn observe(&self, needs: &std::collections::BTreeSet<Need>) -> Observed {
@@ -47,7 +46,10 @@ impl Story {
                 Need::Trial => seen.trial = Seen::Present(self.trial()),
                 Need::Results => self.results(&mut seen),
                 Need::SavedRun => seen.saved_run = self.saved_run(),
-                Need::CacheJob => seen.cache_job = self.cache_job.map_or(Seen::Absent, |end| Seen::Present(job(end))),
+                Need::CacheJob => {
+                    let job = |end| Seen::Present(self.job(end, DateTime::UNIX_EPOCH));
+                    seen.cache_job = self.cache_job.map_or(Seen::Absent, job);
+                }
             }
         }
         seen
@@ -151,7 +153,9 @@ impl Story {
                     "ready": true, "restartCount": if self.pod_waiting.is_some() { 5 } else { self.restarts }, "state": state}]},
             })).expect("well-formed")
         };
-        vec![pod("frontend", "frontend"), pod("w0", "worker"), pod("w1", "worker")]
+        let mut pods = vec![pod("frontend", "frontend"), pod("w0", "worker"), pod("w1", "worker")];
+        pods.extend(self.stray_generator.then(|| pod("stray", names::LOAD_GENERATOR)));
+        pods
     }
 
     fn claims(&self) -> Vec<k8s_openapi::api::resource::v1::ResourceClaim> {

@@ -69,7 +69,7 @@ impl Story {
             "Complete"
         };
         TrialSeen {
-            job: Some(job_ended(end, self.trial_ended_at)),
+            job: Some(self.job(end, self.trial_ended_at)),
             pod: None,
             log: if self.trial_log_unreadable {
                 Seen::Unknown("log: 500".into())
@@ -91,6 +91,25 @@ impl Story {
         self.results
             .get(&name)
             .map_or(Seen::Absent, |results| Seen::Present(results.clone()))
+    }
+
+    /// A Job of this run, unless a switch says otherwise.
+    pub(super) fn job(&self, end: &str, ended: DateTime<Utc>) -> k8s_openapi::api::batch::v1::Job {
+        let owner = self.job_owner.unwrap_or(self.uid());
+        serde_json::from_value(json!({
+            "metadata": {
+                "name": "j", "uid": format!("{}-{:?}", self.job_uid, self.trial_job),
+                "labels": {"perfvalidation.dev/run": self.id()},
+                "ownerReferences": [{
+                    "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation", "name": "run", "uid": owner,
+                    "controller": true,
+                }],
+            },
+            "status": {"conditions": [
+                {"type": end, "status": "True", "lastTransitionTime": ended.to_rfc3339(), "reason": "BackoffLimitExceeded"},
+            ]},
+        }))
+        .expect("well-formed")
     }
 
     pub(super) fn results(&self, seen: &mut Observed) {
@@ -119,14 +138,4 @@ fn report(throughput: i64, starved: bool) -> Report {
         report.generator.credit_to_start_p50_ms = Some(Decimal::from(100_000));
     }
     report
-}
-
-pub(super) fn job(end: &str) -> k8s_openapi::api::batch::v1::Job {
-    job_ended(end, DateTime::UNIX_EPOCH)
-}
-
-fn job_ended(end: &str, at: DateTime<Utc>) -> k8s_openapi::api::batch::v1::Job {
-    serde_json::from_value(json!({"metadata": {"name": "j"}, "status": {"conditions": [
-        {"type": end, "status": "True", "lastTransitionTime": at.to_rfc3339(), "reason": "BackoffLimitExceeded"}]}}))
-    .expect("well-formed")
 }

@@ -27,6 +27,20 @@ pub fn cases() -> Vec<Case> {
             workload(json!({"frontendImage": "a b"})),
             "write an image reference, or",
         ),
+        accepted(
+            "version of an image that tells none",
+            workload(json!({"runtimeVersion": "1.6.1"})),
+        ),
+        refused(
+            "version without a patch",
+            workload(json!({"runtimeVersion": "1.6"})),
+            "write Dynamo's version as MAJOR.MINOR.PATCH",
+        ),
+        refused(
+            "version with a suffix",
+            workload(json!({"runtimeVersion": "1.6.1-cuda13"})),
+            "write Dynamo's version as MAJOR.MINOR.PATCH",
+        ),
         accepted("pull secret", workload(json!({"imagePullSecrets": [{"name": "ngc"}]}))),
         refused(
             "pull secret of no name",

@@ -1,0 +1,99 @@
+//! What is read of the deployments' CRD: its versions, and whether one has a field. All of it has 1.6 MB; the types name
+//! what is kept, and everything else is skipped while it is read.
+
+use kube::api::GetParams;
+use kube::core::Request;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::CRD;
+use crate::Cluster;
+use crate::call::{Read, Unread, read};
+
+#[derive(Deserialize)]
+pub(super) struct Definition {
+    spec: Spec,
+}
+
+#[derive(Deserialize)]
+struct Spec {
+    versions: Vec<Version>,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    name: String,
+    served: bool,
+    schema: Option<Schema>,
+}
+
+#[derive(Deserialize)]
+struct Schema {
+    #[serde(rename = "openAPIV3Schema")]
+    root: Option<Object<Root>>,
+}
+
+/// A node of a schema with the properties that we look for.
+#[derive(Deserialize)]
+struct Object<P> {
+    properties: Option<P>,
+}
+
+#[derive(Deserialize)]
+struct Root {
+    spec: Option<Object<Graph>>,
+}
+
+/// Components are a list at v1beta1, and a map of services at v1alpha1.
+#[derive(Deserialize)]
+struct Graph {
+    components: Option<List>,
+    services: Option<Map>,
+}
+
+#[derive(Deserialize)]
+struct List {
+    items: Option<Object<Component>>,
+}
+
+#[derive(Deserialize)]
+struct Map {
+    #[serde(rename = "additionalProperties")]
+    values: Option<Object<Component>>,
+}
+
+#[derive(Deserialize)]
+struct Component {
+    #[serde(rename = "runtimeVersionOverride")]
+    runtime_version: Option<IgnoredAny>,
+}
+
+impl Definition {
+    /// Names of the versions that are served.
+    pub(super) fn served(self) -> impl Iterator<Item = String> {
+        let served = self.spec.versions.into_iter().filter(|version| version.served);
+        served.map(|version| version.name)
+    }
+
+    /// Whether components have `runtimeVersionOverride` at a version.
+    pub(super) fn takes_runtime_version(self, version: &str) -> bool {
+        let mut versions = self.spec.versions.into_iter();
+        let takes = |version: Version| {
+            let graph = version.schema?.root?.properties?.spec?.properties?;
+            let list = graph.components.and_then(|list| list.items);
+            let component = list.or_else(|| graph.services.and_then(|map| map.values))?;
+            component.properties?.runtime_version
+        };
+        versions.find(|known| known.name == version).and_then(takes).is_some()
+    }
+}
+
+impl Cluster {
+    pub(super) async fn definition(&self) -> Read<Definition> {
+        let call = format!("get CustomResourceDefinition {CRD}");
+        let request = Request::new("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
+            .get(CRD, &GetParams::default())
+            .map_err(|error| Unread::Unknown(format!("{call}: {error}")))?;
+        read(&call, self.bounded(self.client.request(request)).await)
+    }
+}

@@ -1,0 +1,170 @@
+//! Jobs are ours by their uid: one of another maker is not read, one that is gone is not made again.
+
+use perfval_api::{Phase, TrialOutcome, Verdict};
+use perfval_run::{Decision, Effect};
+use serde_json::json;
+
+use super::story::{Showing, Story};
+
+/// A run whose first trial is open; no Job of it was seen yet.
+fn opened() -> Story {
+    let mut story = Story::with(json!({"trials": {"rule": "Single", "max": 5}}));
+    story.until(Phase::Benchmarking);
+    while story.status().trials.is_empty() {
+        story.step();
+    }
+    story
+}
+
+/// A run whose first trial's Job was seen at work.
+fn under_way() -> Story {
+    let mut story = opened();
+    story.showing = Showing::Hang;
+    story.step();
+    story.step();
+    assert!(story.status().trials[0].job_uid.is_some(), "the Job's uid is recorded");
+    story
+}
+
+fn creates_jobs(decision: &Decision) -> usize {
+    let creates = |effect: &&Effect| matches!(effect, Effect::CreateTrialJob(_) | Effect::CreateCacheJob(_));
+    decision.effects.iter().filter(creates).count()
+}
+
+#[test]
+fn a_result_of_a_job_that_somebody_else_made_changes_nothing() {
+    let mut story = opened();
+    (story.trial_job, story.job_owner) = (Some(1), Some("u-of-somebody-else"));
+    let decision = story.step();
+    assert_eq!(creates_jobs(&decision), 0);
+    assert_eq!(
+        (story.verdict(), story.reason().as_str()),
+        (Some(Verdict::Error), "NameTaken")
+    );
+    assert!(
+        story.status().metrics.is_none() && story.status().gates.is_empty(),
+        "nothing of it was read"
+    );
+}
+
+#[test]
+fn a_job_that_was_never_seen_is_created_again() {
+    let mut story = opened();
+    assert_eq!(creates_jobs(&story.step()), 1);
+    story.trial_job = None;
+    assert_eq!(
+        creates_jobs(&story.step()),
+        1,
+        "a lost answer and a crash look like this"
+    );
+    assert_eq!(story.status().trials[0].outcome, None);
+}
+
+#[test]
+fn a_trial_whose_job_vanished_is_invalid_and_the_next_one_follows() {
+    let mut story = under_way();
+    story.trial_job = None;
+    let decision = story.step();
+    assert_eq!(creates_jobs(&decision), 0, "never silently again");
+    let lost = &story.status().trials[0];
+    assert_eq!(
+        (lost.outcome, lost.causes.as_slice()),
+        (Some(TrialOutcome::Invalid), &["JobLost".to_owned()][..])
+    );
+    let found = story.status().diagnosis;
+    assert!(
+        found[0].evidence.contains("the Job of trial 1 is gone"),
+        "{}",
+        found[0].evidence
+    );
+
+    story.showing = Showing::Fast;
+    story.until(Phase::Completed);
+    assert_eq!(story.verdict(), Some(Verdict::Passed), "{}", story.reason());
+    assert_eq!(story.status().trials.len(), 2);
+}
+
+#[test]
+fn two_jobs_lost_in_a_row_end_the_run() {
+    let mut story = under_way();
+    for number in 2..4 {
+        story.trial_job = None;
+        while story.verdict().is_none() && story.trial_job.is_none() {
+            story.step();
+        }
+        // Seen at work, before it is lost as well.
+        story.step();
+        assert!(story.status().trials.len() < 3, "trial {number}");
+    }
+    story.until(Phase::Completed);
+    assert_eq!(
+        (story.verdict(), story.reason().as_str()),
+        (Some(Verdict::Error), "JobLost")
+    );
+}
+
+#[test]
+fn a_job_that_replaced_ours_is_not_read() {
+    let mut story = under_way();
+    story.showing = Showing::Fast;
+    story.job_uid = "second";
+    story.step();
+    let trial = &story.status().trials[0];
+    assert_eq!(
+        (trial.outcome, trial.causes.as_slice()),
+        (Some(TrialOutcome::Invalid), &["JobLost".to_owned()][..])
+    );
+    assert!(trial.throughput.is_none());
+}
+
+#[test]
+fn the_next_trial_waits_until_a_load_generator_without_a_job_has_ended() {
+    let mut story = under_way();
+    (story.trial_job, story.stray_generator) = (None, true);
+    for _ in 0..5 {
+        story.step();
+    }
+    assert_eq!(
+        story.status().trials.len(),
+        1,
+        "two loads at once would measure neither"
+    );
+    story.stray_generator = false;
+    story.step();
+    assert_eq!(story.status().trials.len(), 2);
+}
+
+fn with_cache() -> Story {
+    let mut story = Story::with(json!({"model": {"cache": {"size": "1Gi", "storageClassName": "fast"}}}));
+    story.cache_job = Some("Running");
+    story.until(Phase::Deploying);
+    story
+}
+
+#[test]
+fn a_cache_that_somebody_else_says_is_full_is_not_believed() {
+    let mut story = with_cache();
+    (story.cache_job, story.job_owner) = (Some("Complete"), Some("u-of-somebody-else"));
+    story.step();
+    story.step();
+    assert_eq!(
+        (story.verdict(), story.reason().as_str()),
+        (Some(Verdict::Error), "NameTaken")
+    );
+    assert!(!story.deployed);
+}
+
+#[test]
+fn a_cache_job_that_vanished_is_not_created_again() {
+    let mut story = with_cache();
+    story.step();
+    story.step();
+    assert!(story.status().run.is_some_and(|run| run.cache_job_uid.is_some()));
+    story.cache_job = None;
+    let decision = story.step();
+    assert_eq!(creates_jobs(&decision), 0);
+    assert_eq!(
+        (story.verdict(), story.reason().as_str()),
+        (Some(Verdict::Error), "ModelCacheFailed")
+    );
+}
