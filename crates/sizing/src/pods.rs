@@ -1,6 +1,6 @@
 //! Pods by the node that they take room on.
 
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt as _};
 
 use crate::inventory::{Node, PodUse};
 

@@ -1,6 +1,8 @@
 //! Pools of devices: which slices of a driver are in force.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
+
+use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 
 use super::{counters, node_selector};
 use crate::inventory::{Device, Node, Slice, Target};
@@ -56,7 +58,7 @@ impl<'a> Pools<'a> {
             .into_iter()
             .map(|((driver, name), slices)| Pool::new(driver, name, slices))
             .collect();
-        let mut of_node: HashMap<&str, Vec<usize>> = HashMap::new();
+        let mut of_node: HashMap<&str, Vec<usize>> = HashMap::with_capacity(all.len());
         let mut shared = Vec::new();
         for (index, pool) in all.iter().enumerate() {
             let slices = || pool.newest.iter().chain(&pool.outdated);
@@ -176,7 +178,7 @@ impl<'a> Pool<'a> {
 
     /// What makes the scheduler leave a complete pool alone.
     fn fault(&self) -> Option<String> {
-        let mut names = BTreeSet::new();
+        let mut names = HashSet::new();
         if let Some((id, _)) = self.devices().find(|(id, _)| !names.insert(id.device)) {
             return Some(format!("two devices are called {}", id.device));
         }
