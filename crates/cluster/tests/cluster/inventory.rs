@@ -92,7 +92,7 @@ async fn a_list_has_all_its_pages_and_no_finished_pods() {
         .iter()
         .filter(|call| call.resource == "pods")
         .count();
-    assert_eq!(pages, 5, "of 250 each");
+    assert_eq!(pages, 3, "of 500 each");
 }
 
 #[tokio::test]
