@@ -1,6 +1,8 @@
 //! Devices that claims hold, whoever reserved them and whether or not they are being deleted.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+
+use foldhash::{HashMap, HashMapExt as _};
 
 use super::pools::{DeviceId, Pools};
 use crate::inventory::{ClaimUse, Inventory};
@@ -70,7 +72,7 @@ pub struct BusyPool<'s, 'a>(&'s [Holder<'a>]);
 impl<'s, 'a> BusyPool<'s, 'a> {
     /// Whether any claim holds a device or a share of it.
     pub fn contains(self, device: &str) -> bool {
-        !self.holders(device).is_empty()
+        self.0.binary_search_by(|holder| holder.device.cmp(device)).is_ok()
     }
 
     /// The claims that hold a device, by name.

@@ -49,7 +49,7 @@ impl<'a> World<'a> {
     ) -> Self {
         Self {
             dra: Dra::read(inventory, &spec.placement),
-            pods: PodsByNode::of(pods),
+            pods: PodsByNode::of(pods, &spec.placement.resource_name),
             by_claims: Namespace::read(inventory, spec, true),
             by_plugin: Namespace::read(inventory, spec, false),
             spec,
@@ -133,7 +133,7 @@ impl<'a> World<'a> {
     }
 
     fn count(&self, node: &Node) -> Result<Gpus<'a>, Obstacle> {
-        let plugin = plugin::count(node, &self.spec.placement.resource_name, self.pods.on(node));
+        let plugin = plugin::count(node, &self.spec.placement.resource_name, self.pods.users_on(node));
         let unsettled = self.dra.unsettled(node);
         let has_devices = self.dra.has_gpus(node);
         if !has_devices && plugin.is_none() && unsettled.is_none() && !says_it_has_gpus(node) {
@@ -163,13 +163,13 @@ impl<'a> World<'a> {
 
     fn count_devices(&self, node: &Node, plugin_too: bool) -> Result<Gpus<'a>, Obstacle> {
         let resource = &self.spec.placement.resource_name;
-        let users = mixed_allocation::users(self.pods.on(node), resource);
+        let users = self.pods.users_on(node);
         if let Some(pod) = users.first().filter(|_| !plugin_too) {
             let pod = pod.name.to_string();
             let resource = resource.clone();
             return Err(Obstacle::LeftByPlugin { pod, resource });
         }
-        let devices = mixed_allocation::without_those_of(self.dra.devices(node)?, &users, resource)
+        let devices = mixed_allocation::without_those_of(self.dra.devices(node)?, users, resource)
             .map_err(|fault| self.mixed_allocation(&fault))?;
         if devices.all().next().is_none() {
             let class = self.spec.placement.device_class_name.clone();
@@ -189,10 +189,9 @@ impl<'a> World<'a> {
     /// Pods that have GPUs of a node the other way, where there are two ways.
     fn neighbours(&self, node: &Node) -> Option<Vec<String>> {
         let resource = &self.spec.placement.resource_name;
-        let pods = self.pods.on(node);
-        let both = self.dra.has_gpus(node) && plugin::count(node, resource, pods).is_some();
-        let users = || mixed_allocation::users(pods, resource);
-        both.then(|| users().iter().map(|pod| pod.name.to_string()).collect())
+        let users = self.pods.users_on(node);
+        let both = self.dra.has_gpus(node) && plugin::count(node, resource, users).is_some();
+        both.then(|| users.iter().map(|pod| pod.name.to_string()).collect())
     }
 
     fn held_by_run(&self, node: &Node) -> Option<Obstacle> {

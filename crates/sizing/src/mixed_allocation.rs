@@ -10,12 +10,6 @@ use super::dra::Dra;
 use super::taken::TakenBy;
 use crate::inventory::{Attribute, Inventory, Node, PodUse};
 
-/// Pods that have something of a resource.
-pub fn users<'a>(pods: &[&'a PodUse], resource: &str) -> Vec<&'a PodUse> {
-    let has = |pod: &&&PodUse| pod.requests.get(resource) > Decimal::ZERO;
-    pods.iter().filter(has).copied().collect()
-}
-
 /// The devices without those that pods have from the device plugin, or why that cannot be told: which GPUs a pod has only
 /// its kubelet knows.
 pub fn without_those_of<'a>(

@@ -17,19 +17,20 @@ pub struct PluginGpus {
     pub taken: Vec<Taken>,
 }
 
-/// Counts the plugin's GPUs of a node and its pods; none if it offers no such resource. Unhealthy GPUs are in the capacity,
+/// Counts the plugin's GPUs of a node and the pods that use them; none if it offers no such resource. Unhealthy GPUs are in the capacity,
 /// but not allocatable.
-pub fn count(node: &Node, resource: &str, pods: &[&PodUse]) -> Option<PluginGpus> {
+pub fn count(node: &Node, resource: &str, users: &[&PodUse]) -> Option<PluginGpus> {
     let allocatable = whole(node.allocatable.get(resource));
     if allocatable <= 0 {
         return None;
     }
-    let users = || pods.iter().filter(|pod| pod.requests.get(resource) > Decimal::ZERO);
-    let used = users().fold(Decimal::ZERO, |sum, pod| sum.saturating_add(pod.requests.get(resource)));
+    let used = users
+        .iter()
+        .fold(Decimal::ZERO, |sum, pod| sum.saturating_add(pod.requests.get(resource)));
     let used = used.ceil().to_i64().unwrap_or(i64::MAX);
     let total = allocatable.max(whole(node.capacity.get(resource)));
     let free = allocatable.saturating_sub(used).max(0);
-    let names = || users().map(|pod| &*pod.name);
+    let names = || users.iter().map(|pod| &*pod.name);
     let taken = [
         Taken::by(TakenBy::InUse, allocatable - free, names()),
         Taken::by(TakenBy::Unhealthy, total - allocatable, []),

@@ -1,6 +1,6 @@
 //! Pools of devices: which slices of a driver are in force.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 
 use super::{counters, node_selector};
 use crate::inventory::{Device, Node, Slice, Target};
@@ -48,15 +48,14 @@ pub struct Pools<'a> {
 impl<'a> Pools<'a> {
     /// Sorts slices into pools.
     pub fn of(slices: &'a [Slice]) -> Self {
-        let mut groups: BTreeMap<(&str, &str), Vec<&Slice>> = BTreeMap::new();
-        for slice in slices {
-            groups.entry((&slice.driver, &slice.pool)).or_default().push(slice);
-        }
-        let all: Vec<Pool<'a>> = groups
-            .into_iter()
-            .map(|((driver, name), slices)| Pool::new(driver, name, slices))
+        let mut slices: Vec<&Slice> = slices.iter().collect();
+        // Lists come sorted by name, and so nearly in this order: that costs a look at each.
+        slices.sort_by(|a, b| (&a.driver, &a.pool).cmp(&(&b.driver, &b.pool)));
+        let all: Vec<Pool<'a>> = slices
+            .chunk_by(|a, b| (&a.driver, &a.pool) == (&b.driver, &b.pool))
+            .map(|group| Pool::new(&group[0].driver, &group[0].pool, group.to_vec()))
             .collect();
-        let mut of_node: HashMap<&str, Vec<usize>> = HashMap::new();
+        let mut of_node: HashMap<&str, Vec<usize>> = HashMap::with_capacity(all.len());
         let mut shared = Vec::new();
         for (index, pool) in all.iter().enumerate() {
             let slices = || pool.newest.iter().chain(&pool.outdated);
@@ -80,12 +79,17 @@ impl<'a> Pools<'a> {
 
     /// Those that have, or had a moment ago, anything to do with a node.
     pub fn concerning(&self, node: &Node) -> impl Iterator<Item = &Pool<'a>> {
-        let own = self.of_node.get(&*node.name).into_iter().flatten();
-        let mut indices: Vec<usize> = own.chain(&self.shared).copied().collect();
-        indices.sort_unstable();
-        indices.dedup();
-        indices
-            .into_iter()
+        let own = self.of_node.get(&*node.name).map_or(&[][..], Vec::as_slice);
+        let mut own = own.iter().copied().peekable();
+        let mut shared = self.shared.iter().copied().peekable();
+        // Both are in order, and a pool may be in both.
+        let merged = std::iter::from_fn(move || {
+            let next = own.peek().into_iter().chain(shared.peek()).min().copied()?;
+            own.next_if_eq(&next);
+            shared.next_if_eq(&next);
+            Some(next)
+        });
+        merged
             .filter_map(|index| self.all.get(index))
             .filter(move |pool| pool.concerns(node))
     }
@@ -176,7 +180,7 @@ impl<'a> Pool<'a> {
 
     /// What makes the scheduler leave a complete pool alone.
     fn fault(&self) -> Option<String> {
-        let mut names = BTreeSet::new();
+        let mut names = HashSet::new();
         if let Some((id, _)) = self.devices().find(|(id, _)| !names.insert(id.device)) {
             return Some(format!("two devices are called {}", id.device));
         }

@@ -1,5 +1,6 @@
-use std::collections::HashSet;
 use std::sync::Arc;
+
+use foldhash::HashSet;
 
 use super::{Amounts, Texts};
 

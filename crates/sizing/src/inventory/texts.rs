@@ -1,5 +1,6 @@
-use std::collections::HashSet;
 use std::sync::Arc;
+
+use foldhash::HashSet;
 
 /// Texts that are held once, however often they occur.
 #[derive(Debug, Default)]

@@ -211,7 +211,24 @@ const CONTAINER_STATUS: &[Field] = &[
     Field("allocatedResourcesStatus", 14, Message(HEALTH)),
 ];
 
-const STATE: &[Field] = &[Field("running", 2, Message(&[Field("startedAt", 1, Time)]))];
+const STATE: &[Field] = &[
+    Field(
+        "waiting",
+        1,
+        Message(&[Field("reason", 1, Text), Field("message", 2, Text)]),
+    ),
+    Field("running", 2, Message(&[Field("startedAt", 1, Time)])),
+    Field("terminated", 3, Message(TERMINATED)),
+];
+
+const TERMINATED: &[Field] = &[
+    Field("exitCode", 1, Number),
+    Field("signal", 2, Number),
+    Field("reason", 3, Text),
+    Field("message", 4, Text),
+    Field("startedAt", 5, Time),
+    Field("finishedAt", 6, Time),
+];
 
 const HEALTH: &[Field] = &[
     Field("name", 1, Text),
