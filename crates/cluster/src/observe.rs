@@ -43,6 +43,7 @@ enum Answer {
     Probe(Probe),
     Trial(Box<Seen<TrialSeen>>),
     Results(Seen<Option<String>>, BTreeMap<i64, Seen<String>>),
+    SavedResults(Seen<Vec<Child>>),
     CacheJob(Box<Seen<Job>>),
 }
 
@@ -92,6 +93,7 @@ impl Cluster {
                     futures::join!(self.saved_results(run), self.trial_logs(run, &needs.finished_trials));
                 Answer::Results(seen(saved), logs)
             }
+            Need::SavedResults => Answer::SavedResults(seen(self.results_of_all_runs(run).await)),
             Need::CacheJob => {
                 let name = names::cache_job(&run.id());
                 Answer::CacheJob(Box::new(seen(self.job(run, &name).await)))
@@ -136,6 +138,7 @@ fn put(observed: &mut Observed, answer: Answer) {
         Answer::Probe(probe) => observed.probe = probe,
         Answer::Trial(trial) => observed.trial = *trial,
         Answer::Results(saved, logs) => (observed.results, observed.trial_logs) = (saved, logs),
+        Answer::SavedResults(saved) => observed.saved_results = saved,
         Answer::CacheJob(job) => observed.cache_job = *job,
     }
 }

@@ -43,7 +43,7 @@ pub fn needs(run: &Run<'_>) -> Needs {
         }
         Phase::WaitingForReady => &[Need::Deployment, Need::Workload, Need::Probe],
         Phase::Benchmarking => &[Need::Workload, Need::Trial],
-        Phase::Evaluating => &[Need::Results],
+        Phase::Evaluating => &[Need::Results, Need::SavedResults],
         Phase::CleaningUp => &[Need::Children, Need::Workload],
         Phase::Completed if phase::completed::removes_leftovers(run) => &[Need::Children, Need::Workload],
         Phase::Completed | Phase::Suspended => &[],

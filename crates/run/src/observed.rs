@@ -38,6 +38,8 @@ pub enum Need {
     Trial,
     /// The framed output of every finished trial, and the results ConfigMap.
     Results,
+    /// The results `ConfigMaps` of every run of this object, without their content.
+    SavedResults,
     /// Job that fills the model cache.
     CacheJob,
 }
@@ -90,6 +92,8 @@ pub struct Observed {
     pub trial_logs: BTreeMap<i64, Seen<String>>,
     /// SHA-256 annotation of the results ConfigMap.
     pub results: Seen<Option<String>>,
+    /// The results `ConfigMaps` of every run of this object.
+    pub saved_results: Seen<Vec<Child>>,
     /// Job that fills the model cache.
     pub cache_job: Seen<Job>,
 }
@@ -114,6 +118,8 @@ pub enum ChildKind {
     Service,
     /// ResourceClaimTemplate of the workers.
     ClaimTemplate,
+    /// ConfigMap with the results of a run; outlives it.
+    Results,
 }
 
 /// Identity of a child.

@@ -7,9 +7,11 @@ mod machine {
     pub mod moments;
     pub mod queue;
     pub mod races;
+    pub mod results;
     pub mod settling;
     pub mod size;
     pub mod story;
     pub mod telling;
     pub mod waiting;
+    pub mod worker_loss;
 }

@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::act::{children, creations, save_results};
 use crate::world::{NAMESPACE, World};
 
-const NEEDS: [Need; 12] = [
+const NEEDS: [Need; 13] = [
     Need::Dynamo,
     Need::StorageClasses,
     Need::OtherRuns,
@@ -27,6 +27,7 @@ const NEEDS: [Need; 12] = [
     Need::Probe,
     Need::Trial,
     Need::Results,
+    Need::SavedResults,
     Need::CacheJob,
 ];
 

@@ -31,6 +31,24 @@ pub struct Trial {
     pub from: String,
     /// What was measured, or why nothing can be read.
     pub record: TrialRecord,
+    /// What is alike only where the same trial is given twice; `None` where nothing was measured.
+    pub fingerprint: Option<String>,
+}
+
+impl Trial {
+    fn new(from: String, bytes: &[u8]) -> Self {
+        let record = record(bytes);
+        let fingerprint = match &record.outcome {
+            // No two trials have the same times to the last digit.
+            Outcome::Report(report) => serde_json::to_string(&(&report.metrics, report.duration_seconds)).ok(),
+            Outcome::Failure(_) => None,
+        };
+        Self {
+            from,
+            record,
+            fingerprint,
+        }
+    }
 }
 
 /// Reads a file of any kind that holds trials: AIPerf's export, a payload of the runner (also as gzip), or a results
@@ -47,9 +65,8 @@ pub fn read(path: &Path) -> Result<File, BadInput> {
             why,
         });
     }
-    let record = record(&bytes);
     Ok(File {
-        trials: vec![Trial { from, record }],
+        trials: vec![Trial::new(from, &bytes)],
         share: None,
     })
 }
@@ -128,6 +145,14 @@ fn config_map(bytes: &[u8]) -> Option<ConfigMap> {
         .flatten()
 }
 
+/// The trials that came to an end, as a summary lists them.
+fn finished(summary: &Value) -> impl Iterator<Item = i64> {
+    let trials = summary["trials"].as_array().into_iter().flatten();
+    trials
+        .filter(|trial| !trial["outcome"].is_null())
+        .filter_map(|trial| trial["number"].as_i64())
+}
+
 /// The trials of a run's results ConfigMap (`kubectl get configmap -o json`), from the first on.
 fn of_config_map(path: &Path, results: &ConfigMap) -> Result<File, String> {
     let texts = results.data.iter().flatten().collect::<BTreeMap<_, _>>();
@@ -149,20 +174,33 @@ fn of_config_map(path: &Path, results: &ConfigMap) -> Result<File, String> {
         .flatten()
         .filter_map(|(key, packed)| {
             let from = format!("{}:{key}", path.display());
-            let record = record(&packed.0);
-            Some((number(key)?, Trial { from, record }))
+            Some((number(key)?, Trial::new(from, &packed.0)))
         })
         .collect();
     if trials.is_empty() {
         return Err("no key trial-<n>.json.gz in this ConfigMap: give the one that status.resultsRef names".to_owned());
     }
-    let share = texts.get(&"summary.json".to_owned()).and_then(|summary| {
-        let summary: Value = serde_json::from_str(summary).ok()?;
-        Some(Share {
-            gpus: summary["placement"]["gpus"].as_i64()?,
-            node_gpus: summary["placement"]["nodeGPUs"].as_i64()?,
-        })
-    });
+    let summary = texts
+        .get(&"summary.json".to_owned())
+        .map(|text| serde_json::from_str::<Value>(text));
+    let summary = match summary {
+        Some(Ok(summary)) => summary,
+        Some(Err(error)) => return Err(format!("summary.json cannot be read: {error}")),
+        None => return Err("no summary.json in this ConfigMap, so nobody knows whether trials are missing".to_owned()),
+    };
+    let missing: Vec<String> = finished(&summary)
+        .filter(|number| !trials.contains_key(number))
+        .map(|number| number.to_string())
+        .collect();
+    if !missing.is_empty() {
+        return Err(format!(
+            "summary.json lists trials that are not in this ConfigMap, so the verdict cannot be repeated: {}",
+            missing.join(", ")
+        ));
+    }
+    let number = |field: &str| summary["placement"][field].as_i64();
+    let share = number("gpus").zip(number("nodeGPUs"));
+    let share = share.map(|(gpus, node_gpus)| Share { gpus, node_gpus });
     Ok(File {
         trials: trials.into_values().collect(),
         share,

@@ -41,6 +41,8 @@ pub struct Story {
     pub deployment_failed: bool,
     pub workers_ready: bool,
     pub restarts: i32,
+    /// Every pod was replaced by another one on the same GPU.
+    pub replaced: bool,
     pub pod_waiting: Option<&'static str>,
     pub unschedulable: bool,
     pub pods_age: i64,
@@ -59,6 +61,8 @@ pub struct Story {
     pub logs_unreadable: bool,
     pub saved: Option<String>,
     pub saving_fails: bool,
+    /// What earlier runs saved.
+    pub saved_results: Seen<Vec<Child>>,
     pub log: Vec<Decision>,
     pub gone: bool,
 }
@@ -99,6 +103,7 @@ impl Story {
             deployment_failed: false,
             workers_ready: true,
             restarts: 0,
+            replaced: false,
             pod_waiting: None,
             unschedulable: false,
             pods_age: 200,
@@ -117,6 +122,7 @@ impl Story {
             logs_unreadable: false,
             saved: None,
             saving_fails: false,
+            saved_results: Seen::Present(Vec::new()),
             log: Vec::new(),
             gone: false,
         }

@@ -45,6 +45,7 @@ impl Story {
                 Need::Probe => seen.probe = self.probe.clone(),
                 Need::Trial => seen.trial = Seen::Present(self.trial()),
                 Need::Results => self.results(&mut seen),
+                Need::SavedResults => seen.saved_results = self.saved_results.clone(),
                 Need::CacheJob => seen.cache_job = self.cache_job.map_or(Seen::Absent, |end| Seen::Present(job(end))),
             }
         }
@@ -112,22 +113,30 @@ impl Story {
                 None => json!({"running": {}}),
             };
             let node = if self.wrong_node { "n2" } else { "n1" };
+            let last = match self.restarts {
+                0 => json!({}),
+                _ => json!({"terminated": {"exitCode": 139, "reason": "Error"}}),
+            };
             serde_json::from_value(json!({
-                "metadata": {"name": name, "uid": format!("uid-{name}"), "creationTimestamp": created,
+                "metadata": {"name": name, "uid": self.pod_uid(name), "creationTimestamp": created,
                     "labels": {"perfvalidation.dev/run": self.id(), "perfvalidation.dev/component": component}},
                 "spec": {"nodeName": node, "containers": []},
                 "status": {"conditions": conditions, "containerStatuses": [{"name": "main", "image": "i", "imageID": "sha256:1",
-                    "ready": true, "restartCount": if self.pod_waiting.is_some() { 5 } else { self.restarts }, "state": state}]},
+                    "ready": true, "restartCount": if self.pod_waiting.is_some() { 5 } else { self.restarts }, "state": state, "lastState": last}]},
             })).expect("well-formed")
         };
         vec![pod("frontend", "frontend"), pod("w0", "worker"), pod("w1", "worker")]
+    }
+
+    fn pod_uid(&self, name: &str) -> String {
+        format!("uid-{name}{}", if self.replaced { "-new" } else { "" })
     }
 
     fn claims(&self) -> Vec<k8s_openapi::api::resource::v1::ResourceClaim> {
         let claim = |n: usize| {
             serde_json::from_value(json!({
             "metadata": {"name": format!("c{n}"), "namespace": "perf",
-                "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": format!("w{n}"), "uid": format!("uid-w{n}")}]},
+                "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": format!("w{n}"), "uid": self.pod_uid(&format!("w{n}"))}]},
             "spec": {"devices": {"requests": []}},
             "status": {"allocation": {"devices": {"results": [
                 {"request": "gpu", "driver": "gpu.nvidia.com", "pool": "n1", "device": format!("gpu-{n}")}]}}}})).expect("well-formed")
