@@ -1,6 +1,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::GateOperator;
+
 /// A quantity of AIPerf's export that a gate can judge. Units are those AIPerf reports.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Metric {
@@ -60,6 +62,35 @@ impl Metric {
             Self::RequestThroughput | Self::Goodput => "req/s",
             Self::TimeToFirstToken | Self::TimeToSecondToken | Self::InterTokenLatency | Self::RequestLatency => "ms",
             Self::OutputSequenceLength => "tokens",
+        }
+    }
+
+    /// Which side of a threshold is good; `None`: either.
+    pub fn good_side(self) -> Option<GateOperator> {
+        match self {
+            Self::OutputTokenThroughput
+            | Self::OutputTokenThroughputPerUser
+            | Self::RequestThroughput
+            | Self::Goodput => Some(GateOperator::AtLeast),
+            Self::TimeToFirstToken | Self::TimeToSecondToken | Self::InterTokenLatency | Self::RequestLatency => {
+                Some(GateOperator::AtMost)
+            }
+            Self::OutputSequenceLength => None,
+        }
+    }
+
+    /// The word in a gate.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OutputTokenThroughput => "OutputTokenThroughput",
+            Self::OutputTokenThroughputPerUser => "OutputTokenThroughputPerUser",
+            Self::RequestThroughput => "RequestThroughput",
+            Self::TimeToFirstToken => "TimeToFirstToken",
+            Self::TimeToSecondToken => "TimeToSecondToken",
+            Self::InterTokenLatency => "InterTokenLatency",
+            Self::RequestLatency => "RequestLatency",
+            Self::OutputSequenceLength => "OutputSequenceLength",
+            Self::Goodput => "Goodput",
         }
     }
 

@@ -41,12 +41,14 @@ reasons! {
     /// The node has fewer healthy GPUs than `placement.expectGPUs` asks for, although those that it has met the gates: see what
     /// became of the others.
     GPUsMissing,
+    /// A worker's container crashed while the run measured: see its previous log and exit code.
+    WorkerCrashed,
     // ── verdict Inconclusive ──
     /// Trials passed and missed, and `trials.max` was reached before the rule could decide.
     TrialsDisagree,
     /// The load generator could not keep the asked concurrency in flight: give it CPUs or lower `concurrencyPerGPU`.
     GeneratorStarved,
-    /// A worker restarted during a trial.
+    /// A worker's pod was removed or replaced while the run measured.
     WorkerRestarted,
     /// A worker held another GPU at the end of a trial than at its start.
     GPUChanged,

@@ -2,6 +2,8 @@
 
 use kube::core::Rule;
 
+use crate::{GateOperator, Metric};
+
 /// A wait of a run: a Go duration above zero.
 pub fn duration() -> Rule {
     Rule::new(
@@ -22,6 +24,46 @@ pub fn threshold() -> Rule {
         "isQuantity(self) && quantity(self).isGreaterThan(quantity('0')) && quantity(self).compareTo(quantity('1G')) <= 0",
     )
     .message(r#"write a quantity above 0 and up to 1G in the metric's unit, such as "2000", "0.5" or "50k""#)
+}
+
+/// A gate on a rate of the whole trial.
+pub fn rate_has_an_average_only() -> Rule {
+    let rates = listed(Metric::is_rate);
+    Rule::new(format!("!(self.metric in {rates}) || self.statistic == 'Avg'"))
+        .message("a rate of the whole trial has an average only: write statistic Avg, or a metric of single requests")
+}
+
+/// A gate on a metric of which `amount` is better.
+pub fn good_side(operator: GateOperator, amount: &str) -> Rule {
+    let metrics = listed(|metric| metric.good_side() == Some(operator));
+    let word = operator.as_str();
+    Rule::new(format!("!(self.metric in {metrics}) || self.operator == '{word}'"))
+        .message(format!("{amount} of this metric is better: write operator \"{word}\"").as_str())
+}
+
+/// A threshold that follows the number of GPUs.
+pub fn only_rates_scale() -> Rule {
+    let words: Vec<&str> = Metric::ALL
+        .into_iter()
+        .filter(|metric| metric.is_rate())
+        .map(Metric::as_str)
+        .collect();
+    let words = match words.as_slice() {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        few => few.concat(),
+    };
+    Rule::new(format!(
+        "self.metric in {} || self.scaling == 'None'",
+        listed(Metric::is_rate)
+    ))
+    .message(format!("only {words} grow with the number of GPUs: write scaling None").as_str())
+}
+
+/// The metrics of which something holds, as a list in CEL.
+fn listed(holds: impl Fn(Metric) -> bool) -> String {
+    let words = Metric::ALL.into_iter().filter(|metric| holds(*metric));
+    let words: Vec<String> = words.map(|metric| format!("'{}'", metric.as_str())).collect();
+    format!("[{}]", words.join(", "))
 }
 
 /// Size of a volume.

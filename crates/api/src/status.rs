@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 pub use phase::Phase;
 pub use results::{
-    Finding, GateResult, GateStatus, Metrics, ResultsRef, Severity, TrialOutcome, TrialStatus, WorkerLoad,
+    Finding, GateResult, GateStatus, Metrics, ResultsRef, Severity, TrialOutcome, TrialStatus, WorkerLoad, WorkerLoss,
 };
 pub use run::{
     Comparison, Gap, HistoryEntry, PassedRun, QueueStatus, RunFailure, RunStatus, SpecDigests, TimelineEntry, Trigger,

@@ -45,6 +45,7 @@ enum Answer {
     Trial(Box<Seen<TrialSeen>>),
     Results(Seen<Option<String>>, BTreeMap<i64, Seen<String>>),
     SavedRun(Box<Seen<ConfigMap>>),
+    SavedResults(Seen<Vec<Child>>),
     CacheJob(Box<Seen<Job>>),
 }
 
@@ -102,6 +103,7 @@ impl Cluster {
                 Answer::Results(seen(saved), logs)
             }
             Need::SavedRun => Answer::SavedRun(Box::new(seen(self.saved_run(run).await))),
+            Need::SavedResults => Answer::SavedResults(seen(self.results_of_all_runs(run).await)),
             Need::CacheJob => {
                 let name = names::cache_job(&run.id());
                 Answer::CacheJob(Box::new(seen(self.job(run, &name).await)))
@@ -155,6 +157,7 @@ fn put(observed: &mut Observed, answer: Answer) {
         Answer::Trial(trial) => observed.trial = *trial,
         Answer::Results(saved, logs) => (observed.results, observed.trial_logs) = (saved, logs),
         Answer::SavedRun(results) => observed.saved_run = *results,
+        Answer::SavedResults(saved) => observed.saved_results = saved,
         Answer::CacheJob(job) => observed.cache_job = *job,
     }
 }

@@ -193,6 +193,12 @@ pub const PERMISSIONS: &[Permission] = &[
     ),
     // The API server asks for `create` too where an apply makes the object.
     in_namespace("", "configmaps", &["create", "patch"], "saving the results"),
+    in_namespace(
+        "",
+        "configmaps",
+        &["list", "delete"],
+        "results of runs that are not kept",
+    ),
     in_namespace("events.k8s.io", "events", &["create", "patch"], "events on the object"),
     Permission {
         scope: Scope::Outside,

@@ -4,6 +4,7 @@ mod bad_input;
 mod recorded;
 mod report;
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use perfval_api::{Gate, Scaling, Verdict};
@@ -13,6 +14,8 @@ use perfval_verdict::judge;
 use crate::answer::Answer;
 use crate::cli::{JudgeArgs, Output};
 use crate::manifest;
+
+use recorded::Trial;
 
 pub use bad_input::BadInput;
 
@@ -27,6 +30,7 @@ pub fn run(args: &JudgeArgs) -> Result<Answer, BadInput> {
         placed = placed.or(file.share);
         trials.extend(file.trials);
     }
+    given_once(&trials)?;
     let share = share(args, placed, &object.spec.gates)?;
     let recorded: Vec<judge::Recorded> = trials.iter().map(|trial| trial.record.clone().into()).collect();
     let judgement = judge::judge(&object, share, &recorded, chrono::Utc::now());
@@ -42,6 +46,21 @@ pub fn run(args: &JudgeArgs) -> Result<Answer, BadInput> {
         Verdict::Error => 4,
     };
     Ok((text, ExitCode::from(code)))
+}
+
+/// A trial that is counted twice would decide what it did not show.
+fn given_once(trials: &[Trial]) -> Result<(), BadInput> {
+    let mut known = BTreeMap::new();
+    for trial in trials {
+        let Some(fingerprint) = &trial.fingerprint else {
+            continue;
+        };
+        if let Some(first) = known.insert(fingerprint, &trial.from) {
+            let (first, second) = (first.clone(), trial.from.clone());
+            return Err(BadInput::GivenTwice { first, second });
+        }
+    }
+    Ok(())
 }
 
 /// The GPUs that thresholds scale by: the flags, or what the saved results say. Never guessed.

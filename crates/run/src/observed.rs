@@ -40,6 +40,8 @@ pub enum Need {
     Results,
     /// The whole ConfigMap that `status.resultsRef` names.
     SavedRun,
+    /// The results `ConfigMaps` of every run of this object, without their content.
+    SavedResults,
     /// Job that fills the model cache.
     CacheJob,
 }
@@ -110,6 +112,8 @@ pub struct Observed {
     pub results: Seen<Option<String>>,
     /// The ConfigMap that `status.resultsRef` names, with its content.
     pub saved_run: Seen<ConfigMap>,
+    /// The results `ConfigMaps` of every run of this object.
+    pub saved_results: Seen<Vec<Child>>,
     /// Job that fills the model cache.
     pub cache_job: Seen<Job>,
 }
@@ -136,6 +140,8 @@ pub enum ChildKind {
     Service,
     /// ResourceClaimTemplate of the workers.
     ClaimTemplate,
+    /// ConfigMap with the results of a run; outlives it.
+    Results,
 }
 
 /// Identity of a child.

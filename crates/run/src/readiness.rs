@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use k8s_openapi::api::resource::v1::{DeviceRequestAllocationResult, ResourceClaim};
 use kube::core::{DynamicObject, ResourceExt as _};
 use perfval_api::{PlacementStatus, WorkerStatus};
@@ -129,23 +129,33 @@ pub fn workers(pods: &Pods<'_>, claims: &[ResourceClaim]) -> Vec<WorkerStatus> {
 }
 
 fn worker(pod: &Pod, claims: &[ResourceClaim]) -> WorkerStatus {
-    let statuses = pod
-        .status
-        .as_ref()
-        .and_then(|status| status.container_statuses.as_ref());
+    let statuses = || {
+        let status = pod.status.as_ref();
+        status
+            .and_then(|status| status.container_statuses.as_ref())
+            .into_iter()
+            .flatten()
+    };
     WorkerStatus {
         pod: pod.name_any(),
         uid: pod.uid().unwrap_or_default(),
-        restarts: statuses
-            .into_iter()
-            .flatten()
-            .map(|status| i64::from(status.restart_count))
-            .sum(),
+        restarts: statuses().map(|status| i64::from(status.restart_count)).sum(),
+        last_exit: statuses().find_map(last_exit),
         address: pod.status.as_ref().and_then(|status| status.pod_ip.clone()),
         device: results(pod, claims)
             .next()
             .map(|(_, result)| format!("{}/{}", result.pool, result.device)),
     }
+}
+
+/// How a container ended before it was started again, in the kubelet's words.
+fn last_exit(status: &ContainerStatus) -> Option<String> {
+    let ended = status.last_state.as_ref()?.terminated.as_ref()?;
+    let reason = ended
+        .reason
+        .as_ref()
+        .map_or(String::new(), |reason| format!(" ({reason})"));
+    Some(format!("exit code {}{reason}", ended.exit_code))
 }
 
 /// What a pod's claims were given, administrative access included.

@@ -10,9 +10,11 @@ mod machine {
     pub mod outages;
     pub mod queue;
     pub mod races;
+    pub mod results;
     pub mod settling;
     pub mod size;
     pub mod story;
     pub mod telling;
     pub mod waiting;
+    pub mod worker_loss;
 }

@@ -30,6 +30,9 @@ pub fn close(
             .iter()
             .map(|(cause, _)| cause.as_str().to_owned())
             .collect();
+        open.far = judged.far;
+        // A worker may have been lost since the trial before.
+        open.worker_loss = open.worker_loss.max(judged.worker_loss);
     }
     if judged.outcome != TrialOutcome::Invalid {
         status.metrics = Some(judged.metrics.clone());

@@ -5,7 +5,7 @@ use std::str::FromStr as _;
 use perfval_api::text::{HEADLINE, cut};
 use perfval_api::{
     Finding, Gate, GateResult, GateStatus, PerfValidationSpec, PerfValidationStatus, Reason, TrialOutcome, TrialStatus,
-    Verdict, Why, quantity,
+    Verdict, Why, WorkerLoss, quantity,
 };
 use rust_decimal::Decimal;
 
@@ -15,18 +15,37 @@ use crate::trials::{self, Ruling, finished};
 
 /// The verdict of the trials in a status; `None` if the rule asks for more of them.
 pub fn conclude(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Option<(Verdict, Why)> {
-    let (verdict, reason) = match trials::rule(&spec.trials, &finished(&status.trials)) {
-        Ruling::Pass if gpus_missing(status) => (Verdict::Failed, Reason::GPUsMissing),
-        Ruling::Pass => (Verdict::Passed, Reason::GatesMet),
-        Ruling::Fail => (Verdict::Failed, why_failed(status)),
-        Ruling::Undecided => (Verdict::Inconclusive, Reason::TrialsDisagree),
-        Ruling::Unmeasurable => unmeasurable(&status.trials),
-        Ruling::Continue => return None,
+    let ruling = trials::rule(&spec.trials, &finished(&status.trials));
+    let loss = status.trials.iter().filter_map(|trial| trial.worker_loss).max();
+    let (verdict, reason, cause) = match (ruling, loss) {
+        (Ruling::Continue, _) => return None,
+        (Ruling::Fail, _) => (Verdict::Failed, why_failed(status), None),
+        // Engines that crash under this load are broken, however fast the others are.
+        (_, Some(WorkerLoss::Crashed)) => (Verdict::Failed, Reason::WorkerCrashed, Some(Cause::WorkerCrashed)),
+        (Ruling::Pass, Some(WorkerLoss::Removed)) => (
+            Verdict::Inconclusive,
+            Reason::WorkerRestarted,
+            Some(Cause::WorkerRestarted),
+        ),
+        // A node with fewer GPUs than the spec says is measured, but it does not pass.
+        (Ruling::Pass, None) if gpus_missing(status) => (Verdict::Failed, Reason::GPUsMissing, None),
+        (Ruling::Pass, None) => (Verdict::Passed, Reason::GatesMet, None),
+        (Ruling::Undecided, _) => (Verdict::Inconclusive, Reason::TrialsDisagree, None),
+        (Ruling::Unmeasurable, _) => {
+            let (verdict, reason) = unmeasurable(&status.trials);
+            (verdict, reason, None)
+        }
     };
-    Some((verdict, Why::new(reason, message(spec, status, verdict, reason))))
+    let finding = match cause {
+        Some(cause) => finding_of(status, cause.as_str()),
+        None => deciding_finding(status),
+    };
+    Some((
+        verdict,
+        Why::new(reason, message(spec, status, verdict, reason, finding)),
+    ))
 }
 
-/// A node with fewer GPUs than the spec says is measured, but it does not pass.
 fn gpus_missing(status: &PerfValidationStatus) -> bool {
     status.placement.as_ref().is_some_and(missing::fails_run)
 }
@@ -58,6 +77,7 @@ pub(crate) fn unmeasurable(trials: &[TrialStatus]) -> (Verdict, Reason) {
             | Reason::GPUChanged
             | Reason::UnevenService),
         ) => (Verdict::Inconclusive, untrusted),
+        Some(Reason::WorkerCrashed) => (Verdict::Failed, Reason::WorkerCrashed),
         unmeasured => (Verdict::Error, unmeasured.unwrap_or(Reason::BenchmarkFailed)),
     }
 }
@@ -99,7 +119,13 @@ pub fn asked(spec: &PerfValidationSpec) -> String {
 
 /// The verdict in one line. What a reader needs first comes first: of a pass where it ran and what was measured, of
 /// anything else the gate, by how much, and why. Only a pass may be longer than a headline.
-fn message(spec: &PerfValidationSpec, status: &PerfValidationStatus, verdict: Verdict, reason: Reason) -> String {
+fn message(
+    spec: &PerfValidationSpec,
+    status: &PerfValidationStatus,
+    verdict: Verdict,
+    reason: Reason,
+    finding: Option<&Finding>,
+) -> String {
     let missing = status.placement.as_ref().and_then(missing::missing);
     let missing = missing.as_ref().map(in_words);
     let place = status.placement.as_ref().map_or(String::new(), |plan| {
@@ -125,7 +151,7 @@ fn message(spec: &PerfValidationSpec, status: &PerfValidationStatus, verdict: Ve
         Reason::GPUsMissing => (missing, None),
         _ => (None, missing),
     };
-    let essential: Vec<String> = [gates, decisive, deciding_finding(status).map(in_words), further]
+    let essential: Vec<String> = [gates, decisive, finding.map(in_words), further]
         .into_iter()
         .flatten()
         .collect();
@@ -212,17 +238,19 @@ fn counted(trials: &[TrialStatus]) -> String {
 
 /// The finding that explains the last trial.
 fn deciding_finding(status: &PerfValidationStatus) -> Option<&Finding> {
-    let cause = status.trials.last()?.causes.first()?;
-    status.diagnosis.iter().find(|finding| finding.cause == *cause)
+    finding_of(status, status.trials.last()?.causes.first()?)
+}
+
+fn finding_of<'a>(status: &'a PerfValidationStatus, cause: &str) -> Option<&'a Finding> {
+    status.diagnosis.iter().find(|finding| finding.cause == cause)
 }
 
 /// A cause with its evidence; what only repeats the gate's numbers is left out.
 fn in_words(finding: &Finding) -> String {
-    if finding.cause == Cause::FarBelowGate.as_str() {
+    if Cause::from_word(&finding.cause).is_some_and(Cause::repeats_gates) {
         return finding.cause.clone();
     }
-    let evidence = finding.evidence.split("; gate ").next().unwrap_or_default();
-    format!("{}: {evidence}", finding.cause)
+    format!("{}: {}", finding.cause, finding.evidence)
 }
 
 #[cfg(test)]
@@ -336,6 +364,32 @@ mod tests {
             "8/8 GPUs on gpu-node-1: throughput 1042 tok/s (≥ 1000), ttft-p99 910 ms (≤ 2000); trials: 2 passed; \
              against run 3: tok/s +4.2 %, TTFT p99 -1 %"
         );
+    }
+
+    #[test]
+    fn a_lost_worker_keeps_a_run_from_passing() {
+        let crash = (
+            Cause::WorkerCrashed,
+            "worker w0 restarted: its container ended with exit code 139",
+        );
+        let removed = (Cause::WorkerRestarted, "worker w0 is gone");
+        let with = |letters: &str, (cause, text): (Cause, &str)| {
+            let mut lost = status(letters, &[], "1042", GateResult::Met);
+            lost.diagnosis.push(cause.finding(text));
+            lost.trials[1].worker_loss = cause.worker_loss();
+            lost
+        };
+        let (verdict, reason, message) = told(&with("PIP", crash));
+        assert_eq!((verdict, reason), (Verdict::Failed, Reason::WorkerCrashed));
+        assert!(message.starts_with("WorkerCrashed: worker w0 restarted"), "{message}");
+        let (verdict, reason, message) = told(&with("PIP", removed));
+        assert_eq!((verdict, reason), (Verdict::Inconclusive, Reason::WorkerRestarted));
+        assert!(message.starts_with("WorkerRestarted: worker w0 is gone"), "{message}");
+        // A crash says so much that no trial needs to be missed; a pod that was removed says nothing.
+        let verdicts = |letters: &str| [crash, removed].map(|loss| told(&with(letters, loss)).0);
+        assert_eq!(verdicts("PII"), [Verdict::Failed, Verdict::Error]);
+        assert_eq!(verdicts("MMMM"), [Verdict::Failed, Verdict::Failed]);
+        assert_eq!(verdicts("PMMMMMMI"), [Verdict::Failed, Verdict::Inconclusive]);
     }
 
     #[test]

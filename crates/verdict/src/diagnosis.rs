@@ -4,3 +4,26 @@ pub mod cause;
 pub mod missing;
 pub mod peers;
 pub mod trial;
+
+#[cfg(test)]
+mod tests {
+    use super::cause::Cause;
+    use super::{peers, trial};
+
+    #[test]
+    fn the_page_says_the_figures_of_the_code() {
+        let percent = |part: rust_decimal::Decimal| (part * rust_decimal::Decimal::ONE_HUNDRED).normalize();
+        for (cause, figure) in [
+            (Cause::TransientStall, format!("{} s", peers::STANDSTILL)),
+            (Cause::KneeJitter, format!("{} %", trial::KNEE_JITTER.abs())),
+            (Cause::FrontendBound, format!("{} %", percent(trial::ON_THE_WAY))),
+            (Cause::FrontendBound, format!("{} s", trial::WORTH_TELLING)),
+        ] {
+            assert!(
+                cause.seen().contains(&figure),
+                "{cause:?}: no {figure} in {:?}",
+                cause.seen()
+            );
+        }
+    }
+}

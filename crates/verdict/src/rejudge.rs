@@ -13,7 +13,7 @@ use crate::trial::{self, Evidence, JudgedTrial};
 use crate::trials::{self, Ruling};
 
 /// What only the cluster knew when a trial ended; no record holds it.
-const SEEN_IN_THE_CLUSTER: [Cause; 2] = [Cause::WorkerRestarted, Cause::GPUChanged];
+const SEEN_IN_THE_CLUSTER: [Cause; 3] = [Cause::WorkerCrashed, Cause::WorkerRestarted, Cause::GPUChanged];
 
 /// Judges the saved trials of a run in order, until the rule of the spec decides, and writes them into a status that holds
 /// the run's placement, workload and environment. `Err` says why the trials do not suffice; the status is unchanged then.
@@ -35,6 +35,7 @@ pub fn rejudge(
                 next.trials.push(TrialStatus {
                     number: before.number,
                     started_at: before.started_at,
+                    worker_loss: before.worker_loss,
                     ..TrialStatus::default()
                 });
                 let ended = before.completed_at.unwrap_or(now);
@@ -83,10 +84,7 @@ fn judged(
         record,
         before: workers,
         after: workers,
-        share: Share {
-            gpus: plan.map_or(1, |plan| plan.gpus),
-            node_gpus: plan.map_or(1, |plan| plan.node_gpus),
-        },
+        share: plan.map_or(Share { gpus: 1, node_gpus: 1 }, Share::of),
     };
     let mut judged = trial::judge(evidence, spec);
     for cause in SEEN_IN_THE_CLUSTER {

@@ -29,6 +29,7 @@ pub fn digests(spec: &PerfValidationSpec) -> SpecDigests {
         timeouts,
         on_missing_dynamo,
         suspend: _,
+        results_history_limit: _,
         ttl_seconds_after_finished: _,
     } = spec;
     SpecDigests {

@@ -1,14 +1,15 @@
 //! One trial, judged in a fixed order: measured? errors? valid? gates (design: verdict).
 
 use perfval_api::{
-    Finding, GateStatus, Metric, Metrics, PerfValidationSpec, Statistic, TrialOutcome, WorkerLoad, WorkerStatus,
+    Finding, GateStatus, Metric, Metrics, PerfValidationSpec, Statistic, TrialOutcome, WorkerLoad, WorkerLoss,
+    WorkerStatus,
 };
 use rust_decimal::Decimal;
 
 use crate::aiperf::Report;
-use crate::diagnosis::cause::{self, Cause};
+use crate::diagnosis::cause::{self, Cause, Told};
 use crate::diagnosis::peers::{self, Worker, named};
-use crate::diagnosis::trial::{self as diagnosis, Told, changed, most_frequent};
+use crate::diagnosis::trial::{self as diagnosis, changed, most_frequent};
 use crate::frame::{Failure, Outcome, Part, TrialRecord};
 use crate::gate::{self, Judged, Share, show};
 
@@ -45,13 +46,25 @@ pub struct JudgedTrial {
     pub aiperf_version: Option<String>,
     /// What each worker did.
     pub workers: Vec<WorkerLoad>,
+    /// Whether it is a miss that no repetition can change.
+    pub far: bool,
+    /// What happened to a worker.
+    pub worker_loss: Option<WorkerLoss>,
 }
 
 impl JudgedTrial {
-    fn new(outcome: TrialOutcome, cause: Cause, evidence: impl Into<String>) -> Self {
+    /// Causes in any order, as many as it takes to say what happened; the most telling are shown.
+    fn new(outcome: TrialOutcome, mut told: Vec<Told>) -> Self {
+        told.sort_by_key(|(cause, _)| Cause::rank(cause.as_str()));
         Self {
             outcome,
-            findings: vec![(cause, cause.finding(evidence))],
+            far: told.iter().any(|(cause, _)| *cause == Cause::FarBelowGate),
+            worker_loss: told.iter().filter_map(|(cause, _)| cause.worker_loss()).max(),
+            findings: told
+                .into_iter()
+                .take(cause::SHOWN)
+                .map(|(cause, text)| (cause, cause.finding(text)))
+                .collect(),
             gates: Vec::new(),
             metrics: Metrics::default(),
             requests: None,
@@ -62,7 +75,7 @@ impl JudgedTrial {
 
     /// A trial that left nothing to read.
     pub fn unmeasured(cause: Cause, evidence: impl Into<String>) -> Self {
-        Self::new(TrialOutcome::Invalid, cause, evidence)
+        Self::new(TrialOutcome::Invalid, vec![(cause, evidence.into())])
     }
 }
 
@@ -72,24 +85,47 @@ pub fn judge(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> JudgedTrial {
         Outcome::Report(report) => judge_report(evidence, report, spec),
         Outcome::Failure(Failure::AllFailed { failed, errors }) => {
             let text = format!("all {failed} requests failed: {}", most_frequent(errors));
-            let mut verdict = JudgedTrial::new(TrialOutcome::Miss, Cause::RequestErrors, text);
+            let mut told = vec![(Cause::RequestErrors, text)];
+            told.extend(changed(evidence.before, evidence.after));
+            let mut verdict = JudgedTrial::new(TrialOutcome::Miss, told);
             verdict.requests = Some((*failed, *failed));
-            verdict.gates = spec
-                .gates
-                .iter()
-                .map(|gate| gate::judge(gate, None, evidence.share).status)
-                .collect();
+            verdict.gates = unmeasured_gates(evidence, spec);
             verdict.metrics.request_error_percent = Some("100".to_owned());
-            if let Some((cause, text)) = changed(evidence.before, evidence.after) {
-                verdict.findings.push((cause, cause.finding(text)));
-            }
             verdict
         }
-        Outcome::Failure(Failure::TimedOut { seconds }) => JudgedTrial::unmeasured(
-            Cause::BenchmarkTimeout,
-            format!("AIPerf was still running after {seconds} s"),
-        ),
+        Outcome::Failure(failure @ Failure::TimedOut { .. }) => judge_timeout(evidence, in_words(failure), spec),
         Outcome::Failure(failure) => JudgedTrial::unmeasured(Cause::BenchmarkFailed, in_words(failure)),
+    }
+}
+
+fn unmeasured_gates(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> Vec<GateStatus> {
+    let judged = |gate| gate::judge(gate, None, evidence.share).status;
+    spec.gates.iter().map(judged).collect()
+}
+
+/// A trial that ran into its limit left no report, but its workers were sampled: one that stalled held it up.
+fn judge_timeout(evidence: Evidence<'_>, timeout: String, spec: &PerfValidationSpec) -> JudgedTrial {
+    let workers = named(&evidence.record.workers, evidence.after);
+    let lost = changed(evidence.before, evidence.after).or_else(|| peers::gone(&workers));
+    let stalled = || {
+        let stalled = peers::stalled(&workers, spec.workload.router_mode).or_else(|| peers::held_up(&workers));
+        stalled.map(|text| (Cause::WorkerStall, text))
+    };
+    let (outcome, why) = match lost.is_none().then(stalled).flatten() {
+        Some(stalled) => (TrialOutcome::Miss, Some(stalled)),
+        None => (
+            TrialOutcome::Invalid,
+            lost.or_else(|| peers::idle(&workers).map(|text| (Cause::UnevenService, text))),
+        ),
+    };
+    let unexplained = outcome == TrialOutcome::Invalid;
+    let aside = peers::stood_still(&workers).filter(|_| unexplained);
+    let aside = aside.map(|text| (Cause::TransientStall, text));
+    let timeout = (Cause::BenchmarkTimeout, timeout);
+    JudgedTrial {
+        gates: unmeasured_gates(evidence, spec),
+        workers: shown(&workers),
+        ..JudgedTrial::new(outcome, why.into_iter().chain([timeout]).chain(aside).collect())
     }
 }
 
@@ -107,21 +143,15 @@ fn judge_report(evidence: Evidence<'_>, report: &Report, spec: &PerfValidationSp
         judged: &judged,
         workers: &workers,
     };
-    let (outcome, mut told) = trial.outcome();
-    told.sort_by_key(|(cause, _)| Cause::rank(cause.as_str()));
-    told.truncate(cause::SHOWN);
+    let (outcome, told) = trial.outcome();
     let bad = report.failed.saturating_add(report.truncated);
     JudgedTrial {
-        outcome,
-        findings: told
-            .into_iter()
-            .map(|(cause, text)| (cause, cause.finding(text)))
-            .collect(),
         metrics: headline(report),
         requests: Some((bad, report.failed.saturating_add(report.succeeded))),
         aiperf_version: report.aiperf_version.clone(),
-        workers: slowest_first(&workers).map(shown).take(WORKERS).collect(),
+        workers: shown(&workers),
         gates: judged.into_iter().map(|judged| judged.status).collect(),
+        ..JudgedTrial::new(outcome, told)
     }
 }
 
@@ -205,7 +235,7 @@ impl Trial<'_> {
     /// Not the same workers from its start to its end, or not all of them.
     fn other_workers(self) -> Option<Told> {
         changed(self.evidence.before, self.evidence.after)
-            .or_else(|| peers::gone(self.workers).map(|text| (Cause::WorkerRestarted, text)))
+            .or_else(|| peers::gone(self.workers))
             .or_else(|| peers::idle(self.workers).map(|text| (Cause::UnevenService, text)))
     }
 
@@ -253,14 +283,14 @@ fn starved_text(report: &Report) -> String {
     )
 }
 
-fn slowest_first<'a>(workers: &[Worker<'a>]) -> impl Iterator<Item = Worker<'a>> {
+/// The workers as status shows them, the slowest first.
+fn shown(workers: &[Worker<'_>]) -> Vec<WorkerLoad> {
     let mut workers = workers.to_vec();
     workers.sort_by_key(|worker| worker.load.rate_per_second);
-    workers.into_iter()
+    workers.into_iter().map(load).take(WORKERS).collect()
 }
 
-/// A worker as status shows it.
-fn shown(worker: Worker<'_>) -> WorkerLoad {
+fn load(worker: Worker<'_>) -> WorkerLoad {
     let (load, positive) = (worker.load, |n: i64| Some(n).filter(|n| *n > 0));
     let sampled = load.samples > 0;
     WorkerLoad {

@@ -7,8 +7,6 @@ mod odds;
 
 use perfval_api::{TrialOutcome, TrialRule, TrialStatus, TrialsSpec};
 
-use crate::diagnosis::cause::Cause;
-
 pub use odds::{DOCUMENTED, Odds, odds};
 
 /// Pass rate of a healthy deployment: the worst window of the published runs passed 2 of 3 trials
@@ -47,11 +45,10 @@ pub struct Finished {
 
 /// The finished trials of a status, as the rule sees them: nothing else carries a run over a restart of the operator.
 pub fn finished(trials: &[TrialStatus]) -> Vec<Finished> {
-    let far = |trial: &TrialStatus| trial.causes.iter().any(|cause| cause == Cause::FarBelowGate.as_str());
     let finished = |trial: &TrialStatus| {
         Some(Finished {
             outcome: trial.outcome?,
-            far: far(trial),
+            far: trial.far,
         })
     };
     trials.iter().filter_map(finished).collect()

@@ -3,10 +3,12 @@
 
 mod exposition;
 mod measured;
+mod pace;
 mod series;
 mod stillness;
 mod summary;
 
 pub use exposition::{ExpositionError, Scraped, read};
+pub use pace::{Pace, Unit};
 pub use series::{Reading, Sample, Scrape, Silence, WorkerSeries};
-pub use summary::{Pace, Unit, WorkerSummary, summarize};
+pub use summary::{WorkerSummary, summarize};

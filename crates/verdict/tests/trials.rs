@@ -95,7 +95,7 @@ fn status(number: i64, trial: Finished) -> TrialStatus {
     TrialStatus {
         number,
         outcome: Some(trial.outcome),
-        causes: trial.far.then(|| "FarBelowGate".to_owned()).into_iter().collect(),
+        far: trial.far,
         ..TrialStatus::default()
     }
 }

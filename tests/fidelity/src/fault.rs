@@ -106,9 +106,9 @@ impl Fault {
             Self::SlowWorker => &["WorkerStall"],
             Self::AllSlow => &["BalancedDegradation", "FarBelowGate"],
             // Until Dynamo 1.5 the kubelet restarts such a worker; then the restart is its name.
-            Self::FrozenTenSeconds => &["TransientStall", "WorkerStall", "WorkerRestarted"],
-            Self::FrozenForGood => &["WorkerStall", "WorkerRestarted", "DeadWorkerBlackHole"],
-            Self::Dead | Self::Restart => &["WorkerRestarted", "DeadWorkerBlackHole"],
+            Self::FrozenTenSeconds => &["TransientStall", "WorkerStall", "WorkerCrashed", "WorkerRestarted"],
+            Self::FrozenForGood => &["WorkerStall", "WorkerCrashed", "WorkerRestarted", "DeadWorkerBlackHole"],
+            Self::Dead | Self::Restart => &["WorkerCrashed", "WorkerRestarted", "DeadWorkerBlackHole"],
             Self::StarvedGenerator => &["GeneratorStarved"],
             // Starved of CPU it fails its liveness probe, and the kubelet restarts it.
             Self::FrontendBound => &["FrontendBound", "FrontendLost"],

@@ -8,14 +8,10 @@ use crate::{Metric, Statistic, rules};
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = Rule::new("!(self.metric in ['OutputTokenThroughput', 'RequestThroughput', 'Goodput']) || self.statistic == 'Avg'")
-        .message("a rate of the whole trial has an average only: write statistic Avg, or a metric of single requests"),
-    validation = Rule::new("!(self.metric in ['OutputTokenThroughput', 'OutputTokenThroughputPerUser', 'RequestThroughput', 'Goodput']) || self.operator == '>='")
-        .message("more of this metric is better: write operator \">=\""),
-    validation = Rule::new("!(self.metric in ['TimeToFirstToken', 'TimeToSecondToken', 'InterTokenLatency', 'RequestLatency']) || self.operator == '<='")
-        .message("less of this metric is better: write operator \"<=\""),
-    validation = Rule::new("self.metric in ['OutputTokenThroughput', 'RequestThroughput', 'Goodput'] || self.scaling == 'None'")
-        .message("only OutputTokenThroughput, RequestThroughput and Goodput grow with the number of GPUs: write scaling None"),
+    validation = rules::rate_has_an_average_only(),
+    validation = rules::good_side(GateOperator::AtLeast, "more"),
+    validation = rules::good_side(GateOperator::AtMost, "less"),
+    validation = rules::only_rates_scale(),
 )]
 pub struct Gate {
     /// Unique name, as status and messages show it.
@@ -58,6 +54,14 @@ pub enum GateOperator {
 }
 
 impl GateOperator {
+    /// The word in a gate.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AtLeast => ">=",
+            Self::AtMost => "<=",
+        }
+    }
+
     /// The sign, as messages print it.
     pub fn sign(self) -> &'static str {
         match self {

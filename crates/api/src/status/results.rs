@@ -73,6 +73,15 @@ pub enum TrialOutcome {
     Invalid,
 }
 
+/// How a run lost a worker, the less serious first.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WorkerLoss {
+    /// Its pod was removed or replaced.
+    Removed,
+    /// Its container ended by itself.
+    Crashed,
+}
+
 /// One trial.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
@@ -105,6 +114,12 @@ pub struct TrialStatus {
     /// What explains a miss or an invalid trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<String>,
+    /// A miss that no repetition can change: an enforced gate missed by half or more with balanced workers.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub far: bool,
+    /// What happened to a worker during the trial, or since the one before: the run cannot be Passed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker_loss: Option<WorkerLoss>,
 }
 
 /// What one worker did in the measured phase of a trial.
@@ -178,4 +193,9 @@ pub struct ResultsRef {
     pub name: String,
     /// SHA-256 over its content (hex).
     pub sha256: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+fn is_false(value: &bool) -> bool {
+    !*value
 }

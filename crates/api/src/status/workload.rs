@@ -120,7 +120,7 @@ pub struct WorkloadStatus {
     /// Since when Dynamo's operator reports the deployment as failed; it often heals itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_since: Option<DateTime<Utc>>,
-    /// The workers as they were when the current trial began; a change voids the trial.
+    /// The workers as they were when the current trial began, or the last one ended; a change voids the trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<WorkerStatus>,
 }
@@ -135,6 +135,9 @@ pub struct WorkerStatus {
     pub uid: String,
     /// Restarts of its containers.
     pub restarts: i64,
+    /// How its container ended before it was started again, such as `exit code 137 (OOMKilled)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_exit: Option<String>,
     /// IP address; its metrics are sampled there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,

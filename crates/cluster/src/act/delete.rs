@@ -1,7 +1,7 @@
 use std::fmt::Debug;
 
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use kube::api::{Api, DeleteParams, DynamicObject, Preconditions};
 use perfval_api::PerfValidation;
 use perfval_run::Run;
@@ -24,6 +24,10 @@ impl Cluster {
             ChildKind::Service => {
                 let api: Api<Service> = Api::namespaced(client, namespace);
                 self.delete(run, &api, "Service", child).await
+            }
+            ChildKind::Results => {
+                let api: Api<ConfigMap> = Api::namespaced(client, namespace);
+                self.delete(run, &api, "ConfigMap", child).await
             }
             ChildKind::ClaimTemplate => self.delete_claim_template(run, child).await,
             ChildKind::Deployment => self.delete_deployment(run, child).await,

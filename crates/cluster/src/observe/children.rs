@@ -3,13 +3,14 @@
 use std::fmt::Debug;
 
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use k8s_openapi::api::resource::v1::ResourceClaimTemplate;
 use kube::api::{Api, ListParams};
 use kube::core::{Resource, ResourceExt as _};
 use perfval_api::meta::{NAME_LABEL, RUN_LABEL};
-use perfval_run::Run;
+use perfval_run::build::COMPONENT_LABEL;
 use perfval_run::observed::{Child, ChildKind, ChildRef};
+use perfval_run::{Run, build};
 use perfval_sizing::resource_api::VERSIONS;
 use serde::de::DeserializeOwned;
 
@@ -45,6 +46,19 @@ impl Cluster {
             }
         }
         Ok(all)
+    }
+
+    /// The results of every run of the object, without their content.
+    pub(super) async fn results_of_all_runs(&self, run: &Run<'_>) -> Read<Vec<Child>> {
+        let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), run.namespace());
+        let params = ListParams::default().labels(&format!(
+            "{NAME_LABEL}={},{COMPONENT_LABEL}={}",
+            run.name(),
+            build::RESULTS
+        ));
+        let kind = ChildKind::Results;
+        let found = read(&listing(run, kind), self.bounded(api.list_metadata(&params)).await)?;
+        Ok(found.items.iter().map(|results| child(run, kind, results)).collect())
     }
 
     async fn child_templates(&self, run: &Run<'_>) -> Read<Vec<Child>> {

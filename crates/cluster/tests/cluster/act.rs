@@ -229,6 +229,7 @@ pub fn children(world: &World) -> Vec<(&'static str, ChildRef)> {
             "resourceclaimtemplates",
             ChildKind::ClaimTemplate,
         ),
+        ("v1", "ConfigMap", "configmaps", ChildKind::Results),
     ]
     .into_iter()
     .map(|(api_version, kind, plural, of)| {

@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::act::{children, creations, save_results};
 use crate::world::{NAMESPACE, World};
 
-const NEEDS: [Need; 13] = [
+const NEEDS: [Need; 14] = [
     Need::Dynamo,
     Need::StorageClasses,
     Need::Line,
@@ -28,6 +28,7 @@ const NEEDS: [Need; 13] = [
     Need::Trial,
     Need::Results,
     Need::SavedRun,
+    Need::SavedResults,
     Need::CacheJob,
 ];
 

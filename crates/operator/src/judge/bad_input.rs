@@ -26,6 +26,14 @@ pub enum BadInput {
         /// What is missing.
         why: String,
     },
+    /// One trial twice.
+    #[error("{first} and {second} hold the same trial: give each one once")]
+    GivenTwice {
+        /// Where it was found first.
+        first: String,
+        /// Where it was found again.
+        second: String,
+    },
     /// A threshold that scales, and no number to scale by.
     #[error("gate {gate} scales with the GPUs in use: give {missing}")]
     Share {

@@ -3,7 +3,7 @@ use std::path::Path;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use perfval_api::PlacementStatus;
-use perfval_verdict::frame::TrialRecord;
+use perfval_verdict::frame::{Outcome, TrialRecord};
 use perfval_verdict::gate::Share;
 use perfval_verdict::saved::{self, FILE_BYTES};
 use serde::Deserialize;
@@ -26,6 +26,24 @@ pub struct Trial {
     pub from: String,
     /// What was measured, or why nothing can be read.
     pub record: TrialRecord,
+    /// What is alike only where the same trial is given twice; `None` where nothing was measured.
+    pub fingerprint: Option<String>,
+}
+
+impl Trial {
+    fn new(from: String, bytes: &[u8]) -> Self {
+        let record = saved::record(bytes);
+        let fingerprint = match &record.outcome {
+            // No two trials have the same times to the last digit.
+            Outcome::Report(report) => serde_json::to_string(&(&report.metrics, report.duration_seconds)).ok(),
+            Outcome::Failure(_) => None,
+        };
+        Self {
+            from,
+            record,
+            fingerprint,
+        }
+    }
 }
 
 /// Reads a file of any kind that holds trials: AIPerf's export, a payload of the runner (also as gzip), or a results
@@ -42,9 +60,8 @@ pub fn read(path: &Path) -> Result<File, BadInput> {
             why,
         });
     }
-    let record = saved::record(&bytes);
     Ok(File {
-        trials: vec![Trial { from, record }],
+        trials: vec![Trial::new(from, &bytes)],
         share: None,
     })
 }
@@ -62,6 +79,14 @@ fn config_map(bytes: &[u8]) -> Option<ConfigMap> {
         .flatten()
 }
 
+/// The trials that came to an end, as a summary lists them.
+fn finished(summary: &Value) -> impl Iterator<Item = i64> {
+    let trials = summary["trials"].as_array().into_iter().flatten();
+    trials
+        .filter(|trial| !trial["outcome"].is_null())
+        .filter_map(|trial| trial["number"].as_i64())
+}
+
 /// The trials of a run's results ConfigMap (`kubectl get configmap -o json`), from the first on.
 fn of_config_map(path: &Path, results: &ConfigMap) -> Result<File, String> {
     let texts = results.data.iter().flatten().collect::<BTreeMap<_, _>>();
@@ -77,24 +102,40 @@ fn of_config_map(path: &Path, results: &ConfigMap) -> Result<File, String> {
         .flatten()
         .filter_map(|(key, packed)| {
             let from = format!("{}:{key}", path.display());
-            let record = saved::record(&packed.0);
-            Some((saved::trial_number(key)?, Trial { from, record }))
+            Some((saved::trial_number(key)?, Trial::new(from, &packed.0)))
         })
         .collect();
     if trials.is_empty() {
         return Err("no key trial-<n>.json.gz in this ConfigMap: give the one that status.resultsRef names".to_owned());
     }
-    let share = texts.get(&"summary.json".to_owned()).and_then(|summary| {
-        let summary: Value = serde_json::from_str(summary).ok()?;
-        let placement = &summary["placement"];
-        let number = |field: &str| placement[field].as_i64();
-        Some(Share::of(&PlacementStatus {
-            gpus: number("gpus")?,
-            node_gpus: number("nodeGPUs")?,
+    let summary = texts
+        .get(&"summary.json".to_owned())
+        .map(|text| serde_json::from_str::<Value>(text));
+    let summary = match summary {
+        Some(Ok(summary)) => summary,
+        Some(Err(error)) => return Err(format!("summary.json cannot be read: {error}")),
+        None => return Err("no summary.json in this ConfigMap, so nobody knows whether trials are missing".to_owned()),
+    };
+    let missing: Vec<String> = finished(&summary)
+        .filter(|number| !trials.contains_key(number))
+        .map(|number| number.to_string())
+        .collect();
+    if !missing.is_empty() {
+        return Err(format!(
+            "summary.json lists trials that are not in this ConfigMap, so the verdict cannot be repeated: {}",
+            missing.join(", ")
+        ));
+    }
+    let placement = &summary["placement"];
+    let number = |field: &str| placement[field].as_i64();
+    let share = number("gpus").zip(number("nodeGPUs")).map(|(gpus, node_gpus)| {
+        Share::of(&PlacementStatus {
+            gpus,
+            node_gpus,
             faulty_gpus: number("faultyGPUs").unwrap_or_default(),
             expected: serde_json::from_value(placement["expected"].clone()).ok(),
             ..PlacementStatus::default()
-        }))
+        })
     });
     Ok(File {
         trials: trials.into_values().collect(),

@@ -108,7 +108,7 @@ fn every_verdict_has_its_exit_code_and_its_words() {
         (&single, &["underdriven-c1024"], 3, "Inconclusive GeneratorStarved"),
         (
             &sequential,
-            &["success", "success", "success"],
+            &["success", "success-client-tokenized", "0.12.0-success"],
             0,
             "not judged: the rule had decided",
         ),
@@ -120,7 +120,7 @@ fn every_verdict_has_its_exit_code_and_its_words() {
         ),
         (
             &sequential,
-            &["cancelled-sigint", "cancelled-sigint"],
+            &["cancelled-sigint", "cancelled-failed-request-threshold"],
             4,
             "Error ResultIncomplete",
         ),
@@ -197,4 +197,14 @@ fn standard_input_is_a_file_too() {
         .write_all(text("success").as_bytes())
         .expect("written");
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
+}
+
+#[test]
+fn an_export_that_is_given_twice_is_refused() {
+    let desk = Desk::new();
+    let manifest = desk.manifest(&json!({"trials": {"rule": "Sequential"}}));
+    let copy = desk.file("copy.json", text("success"));
+    let answer = judge(&manifest, &[fixture("success"), copy], &[]);
+    assert_eq!(answer.code, 2, "{answer:?}");
+    assert!(answer.complaint.contains("hold the same trial"), "{answer:?}");
 }

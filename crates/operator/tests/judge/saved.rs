@@ -102,6 +102,18 @@ fn saved_trials_are_judged_with_what_the_workers_did() {
     let answer = judge(&manifest, &[desk.file("incomplete.json", incomplete.to_string())], &[]);
     assert_eq!(answer.code, 2, "{answer:?}");
     assert!(answer.complaint.contains("trial 2"), "{answer:?}");
+    let mut incomplete = results.clone();
+    let trial = |number: i64, outcome: &str| json!({"number": number, "outcome": outcome});
+    let trials = json!([trial(1, "Miss"), trial(2, "Miss"), trial(3, "Invalid"), {"number": 4}]);
+    incomplete["data"]["summary.json"] = json!({"trials": trials}).to_string().into();
+    let answer = judge(&manifest, &[desk.file("missing.json", incomplete.to_string())], &[]);
+    assert_eq!(answer.code, 2, "{answer:?}");
+    assert!(answer.complaint.contains("cannot be repeated: 2, 3"), "{answer:?}");
+    incomplete["data"] = json!({});
+    let answer = judge(&manifest, &[desk.file("unknown.json", incomplete.to_string())], &[]);
+    assert_eq!(answer.code, 2, "{answer:?}");
+    assert!(answer.complaint.contains("no summary.json"), "{answer:?}");
+
     results["binaryData"] = json!({});
     let answer = judge(&manifest, &[desk.file("empty.json", results.to_string())], &[]);
     assert_eq!(answer.code, 2, "{answer:?}");

@@ -16,6 +16,8 @@ use crate::{Run, names};
 pub const SHA256: &str = "perfvalidation.dev/sha256";
 /// Key of the summary.
 pub const SUMMARY: &str = "summary.json";
+/// Component label of the ConfigMap.
+pub const RESULTS: &str = "results";
 /// Most bytes of content. The API server takes 1 MiB; the rest is for keys, metadata and the server's own fields.
 const CONTENT_MAX: usize = 900 * 1024;
 /// Kept free for the names of what does not fit: at most 20 trials, a line each.
@@ -48,7 +50,7 @@ pub fn results(run: &Run<'_>, verdict: Verdict, why: &Why, payloads: &BTreeMap<i
 
     let id = run.id();
     let mut results = ConfigMap {
-        metadata: metadata(run, names::results(run.name(), &id), "results"),
+        metadata: metadata(run, names::results(run.name(), &id), RESULTS),
         data: Some(data),
         binary_data: Some(binary_data),
         immutable: None,

@@ -24,13 +24,17 @@ const RUNNER_PATH: &str = "/perfval";
 /// More than the 20 s that the runner gives AIPerf after an interrupt, so that a cancelled trial still reports.
 const GRACE_SECONDS: i64 = 45;
 
+/// The Job's deadline counts from its creation, AIPerf's limit from its start: pulling two images comes in between. The
+/// operator itself gives a trial 30 s more than this.
+const START_SECONDS: i64 = 90;
+
 /// The Job of one trial: AIPerf in any image, behind the runner of the operator's own image.
 pub fn trial_job(run: &Run<'_>, trial: i64) -> Job {
     Job {
         metadata: metadata(run, names::trial_job(&run.id(), trial), names::LOAD_GENERATOR),
         spec: Some(JobSpec {
             backoff_limit: Some(0),
-            active_deadline_seconds: Some(deadline_seconds(run)),
+            active_deadline_seconds: Some(limit_seconds(run).saturating_add(START_SECONDS)),
             template: PodTemplateSpec {
                 metadata: Some(ObjectMeta {
                     labels: Some(labels(run, names::LOAD_GENERATOR)),
@@ -44,15 +48,15 @@ pub fn trial_job(run: &Run<'_>, trial: i64) -> Job {
     }
 }
 
-fn deadline_seconds(run: &Run<'_>) -> i64 {
+fn limit_seconds(run: &Run<'_>) -> i64 {
     let seconds = time::duration(&run.spec().timeouts.benchmark).as_secs();
     i64::try_from(seconds).unwrap_or(i64::MAX).max(1)
 }
 
 /// The runner ends AIPerf early enough to report it: a Job past its deadline loses its pod, and the record with it.
 fn aiperf_seconds(run: &Run<'_>) -> i64 {
-    let deadline = deadline_seconds(run);
-    (deadline - GRACE_SECONDS).max(deadline / 2).max(1)
+    let limit = limit_seconds(run);
+    (limit - GRACE_SECONDS).max(limit / 2).max(1)
 }
 
 fn pod(run: &Run<'_>, trial: i64) -> PodSpec {

@@ -12,6 +12,7 @@ use perfval_api::{
 use perfval_sizing::Seen;
 use perfval_verdict::close;
 use perfval_verdict::diagnosis::cause::Cause;
+use perfval_verdict::diagnosis::trial::changed;
 use perfval_verdict::frame::{self, Framed, TrialRecord};
 use perfval_verdict::gate::Share;
 use perfval_verdict::trial::{self, Evidence, JudgedTrial};
@@ -126,16 +127,27 @@ fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers:
         }
     }
     let number = pass.status.trials.last().map_or(1, |trial| trial.number + 1);
+    let lost = changed(seen_last(pass), &workers).and_then(|(cause, what)| Some((cause, what, cause.worker_loss()?)));
     pass.status.trials.push(TrialStatus {
         number,
         started_at: pass.now,
+        worker_loss: lost.as_ref().map(|(_, _, loss)| *loss),
         ..TrialStatus::default()
     });
+    if let Some((cause, what, _)) = lost {
+        pass.find(cause.finding(format!("{what} (before trial {number})")));
+    }
     if let Some(workload) = &mut pass.status.workload {
         workload.workers_ready = ready;
         workload.workers = workers;
     }
     Step::work(Reason::Running, format!("trial {number} is running"))
+}
+
+/// The workers as they were when a trial last began or ended.
+fn seen_last<'a>(pass: &Pass<'a>) -> &'a [WorkerStatus] {
+    let workload = pass.run.status().workload.as_ref();
+    workload.map_or(&[], |workload| workload.workers.as_slice())
 }
 
 /// A worker whose pod was replaced may come to a GPU that nobody has confirmed: the deployment has to become ready once more
@@ -165,7 +177,12 @@ fn follow(pass: &mut Pass<'_>, number: i64, workers: &[WorkerStatus]) -> Step {
         Standing::Taken(job) => return Step::name_taken("Job", job),
         Standing::Lost => {
             let evidence = format!("the Job of trial {number} is gone: somebody deleted it");
-            return close(pass, number, &JudgedTrial::unmeasured(Cause::JobLost, evidence));
+            return close(
+                pass,
+                number,
+                &JudgedTrial::unmeasured(Cause::JobLost, evidence),
+                workers,
+            );
         }
     };
     if let Some(open) = pass.status.trials.last_mut() {
@@ -182,7 +199,7 @@ fn follow(pass: &mut Pass<'_>, number: i64, workers: &[WorkerStatus]) -> Step {
         };
     }
     if let Some(verdict) = read(pass, number, trial, found) {
-        close(pass, number, &verdict(workers))
+        close(pass, number, &verdict(workers), workers)
     } else {
         pass.look_again_in(Duration::from_secs(1));
         Step::wait(Reason::Running, format!("reading the result of trial {number}"))
@@ -220,12 +237,7 @@ fn read<'a>(pass: &mut Pass<'a>, number: i64, trial: &TrialSeen, found: &Job) ->
     let spec = pass.run.spec();
     let plan = pass.run.placement();
     let share = plan.map_or(Share { gpus: 1, node_gpus: 1 }, Share::of);
-    let before = pass
-        .run
-        .status()
-        .workload
-        .as_ref()
-        .map_or(&[][..], |workload| workload.workers.as_slice());
+    let before = seen_last(pass);
     Some(Box::new(move |after| {
         trial::judge(
             Evidence {
@@ -279,8 +291,11 @@ fn termination_message(trial: &TrialSeen) -> Option<&str> {
 }
 
 /// Writes the trial down, and goes on as the rule says.
-fn close(pass: &mut Pass<'_>, number: i64, judged: &JudgedTrial) -> Step {
+fn close(pass: &mut Pass<'_>, number: i64, judged: &JudgedTrial, workers: &[WorkerStatus]) -> Step {
     let ruling = close::close(pass.run.spec(), &mut pass.status, number, judged, pass.now);
+    if let Some(workload) = &mut pass.status.workload {
+        workload.workers = workers.to_vec();
+    }
     announce(pass, number, judged);
     match ruling {
         Ruling::Continue => Step::work(Reason::Running, format!("trial {number} is over; opening the next")),

@@ -13,7 +13,7 @@ use perfval_verdict::{conclusion, history};
 use super::definition::{Definition, QUICK, Timed};
 use crate::attendance::Limit;
 use crate::decision::Effect;
-use crate::observed::{Need, Needs};
+use crate::observed::{ChildRef, Need, Needs};
 use crate::pass::{Pass, Step};
 use crate::run::Run;
 use crate::status;
@@ -43,7 +43,7 @@ fn needs(run: &Run<'_>) -> Needs {
     let finished = trials.filter(|trial| trial.outcome.is_some());
     Needs {
         finished_trials: finished.map(|trial| trial.number).collect(),
-        ..Needs::of([Need::Results])
+        ..Needs::of([Need::Results, Need::SavedResults])
     }
 }
 
@@ -67,6 +67,9 @@ fn step(pass: &mut Pass<'_>) -> Step {
         Seen::Present(Some(saved)) if *saved == sha256 => {
             let name = names::results(pass.run.name(), &pass.run.id());
             pass.status.results_ref = Some(ResultsRef { name, sha256 });
+            for old in outdated(pass) {
+                pass.act(Effect::Delete(old));
+            }
             Step::End(verdict, why)
         }
         Seen::Present(_) | Seen::Absent => {
@@ -100,6 +103,20 @@ fn payloads(pass: &Pass<'_>) -> Result<BTreeMap<i64, String>, String> {
         }
     }
     Ok(payloads)
+}
+
+/// Results of runs that are older than those that the spec keeps. What cannot be listed now is deleted by a later run.
+fn outdated(pass: &Pass<'_>) -> Vec<ChildRef> {
+    let last = pass.run.status().run.as_ref().map_or(0, |run| run.number);
+    let first = last.saturating_sub(pass.run.spec().results_history_limit.into());
+    let kept: Vec<String> = (first..=last)
+        .map(|number| names::run_id(pass.run.uid(), number))
+        .collect();
+    let saved = pass.seen.saved_results.present().into_iter().flatten();
+    saved
+        .filter(|results| results.ours && !results.deleting && !kept.contains(&results.run))
+        .map(|results| results.id.clone())
+        .collect()
 }
 
 /// The time limit passed: the numbers are in the status, so the verdict stands without the full exports.

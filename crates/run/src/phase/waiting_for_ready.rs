@@ -12,7 +12,7 @@ use super::definition::{Definition, Timed, give_up};
 use crate::attendance::Limit;
 use crate::decision::{Effect, Event, ProbeRequest};
 use crate::diagnosis::log::silence;
-use crate::diagnosis::obstacle::{Obstacle, Response};
+use crate::diagnosis::obstacle::{COLD_SECONDS, Obstacle, Response};
 use crate::diagnosis::pods::{Trouble, trouble};
 use crate::observed::{Need, Needs, Probe, ProbeAnswer};
 use crate::pass::{Pass, Step};
@@ -32,7 +32,7 @@ const PROBE_AGAIN: Duration = Duration::from_secs(2);
 /// A frontend that is ready may need this long to see its workers; only then its log is asked why it does not answer.
 const SILENCE: Duration = Duration::from_secs(10);
 /// A first completion that takes longer is told: 30 to 42 s were measured on real GPUs, a busy lab needs up to 10 s.
-const COLD: Duration = Duration::from_secs(20);
+const COLD: Duration = Duration::from_secs(COLD_SECONDS);
 /// Pods and the deployment are watched; ages and graces are not.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 

@@ -2,7 +2,7 @@
 
 use perfval_api::{
     Comparison, DeviceStatus, Finding, GateResult, GateStatus, HistoryEntry, PassedRun, Phase, Severity, TimelineEntry,
-    TrialOutcome, TrialStatus, WorkerLoad, WorkerStatus,
+    TrialOutcome, TrialStatus, WorkerLoad, WorkerLoss, WorkerStatus,
 };
 use perfval_run::status;
 use perfval_verdict::diagnosis::cause::Cause;
@@ -60,7 +60,13 @@ fn the_largest_status_fits() {
         requests: Some(100_000),
         started_at: now,
         completed_at: Some(now),
-        causes: vec!["DeadWorkerBlackHole".into(), "RequestErrors".into()],
+        causes: vec![
+            "DeadWorkerBlackHole".into(),
+            "WorkerCrashed".into(),
+            "RequestErrors".into(),
+        ],
+        far: true,
+        worker_loss: Some(WorkerLoss::Crashed),
     };
     largest.trials = (1..=40).map(trial).collect();
     largest.timeline = vec![
@@ -99,7 +105,8 @@ fn the_largest_status_fits() {
         let worker = WorkerStatus {
             pod: name.into(),
             uid,
-            restarts: 0,
+            restarts: 10_000,
+            last_exit: Some("exit code 137 (OOMKilled)".into()),
             address: Some("2001:db8:85a3::8a2e:370:7334".into()),
             device: Some(format!("{name}/gpu-10")),
         };

@@ -46,6 +46,8 @@ pub struct Story {
     pub deployment_failed: bool,
     pub workers_ready: bool,
     pub restarts: i32,
+    /// Every pod was replaced by another one on the same GPU.
+    pub replaced: bool,
     pub pod_waiting: Option<&'static str>,
     pub unschedulable: bool,
     pub pods_age: i64,
@@ -76,6 +78,8 @@ pub struct Story {
     pub results: BTreeMap<String, ConfigMap>,
     pub results_unreadable: bool,
     pub saving_fails: bool,
+    /// What earlier runs saved.
+    pub saved_results: Seen<Vec<Child>>,
     pub log: Vec<Decision>,
     pub gone: bool,
 }
@@ -118,6 +122,7 @@ impl Story {
             deployment_failed: false,
             workers_ready: true,
             restarts: 0,
+            replaced: false,
             pod_waiting: None,
             unschedulable: false,
             pods_age: 200,
@@ -143,6 +148,7 @@ impl Story {
             results: BTreeMap::new(),
             results_unreadable: false,
             saving_fails: false,
+            saved_results: Seen::Present(Vec::new()),
             log: Vec::new(),
             gone: false,
         }

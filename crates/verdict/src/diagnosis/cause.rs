@@ -1,143 +1,273 @@
-//! What explains a trial: the stable names of status, each with its weight and its remedy.
+//! What explains a trial: the stable names of status, each with its weight, its remedy and its page.
 
-use perfval_api::{Finding, Reason, Severity};
+use perfval_api::{Finding, Reason, Severity, WorkerLoss};
 
 /// Longest evidence (bytes): every cause at once must still fit into the status.
 const EVIDENCE: usize = 400;
 
+/// A cause with what was seen of it.
+pub type Told = (Cause, String);
+
 /// Causes that a trial and a status show.
 pub const SHOWN: usize = 3;
 
-/// What explains a trial's outcome.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Cause {
+/// What a trial becomes for a cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It was not measured.
+    Invalid,
+    /// It was measured, and the numbers are not to be trusted.
+    Untrusted,
+    /// The deployment is broken, whatever other trials show.
+    FailsTheRun,
+    /// The run does not pass where the spec says how many GPUs there are.
+    FailsWhereExpected,
+    /// A miss.
+    Miss,
+    /// A miss that no gate needs to show.
+    MissDespiteGates,
+    /// A miss that no repetition changes.
+    FarMiss,
+    /// It stays what the gates make of it.
+    Reported,
+}
+
+impl Effect {
+    /// What the documentation says of it.
+    pub fn explanation(self) -> &'static str {
+        match self {
+            Self::Invalid => "the trial is Invalid; two in a row end the run with Error",
+            Self::Untrusted => "the trial is Invalid; two in a row end the run with Inconclusive",
+            Self::FailsTheRun => "the run ends with Failed, even if its other trials pass",
+            Self::FailsWhereExpected => {
+                "with `placement.expectGPUs` the run is Failed where its gates are met; without it is reported"
+            }
+            Self::Miss => "the trial is a Miss",
+            Self::MissDespiteGates => "the trial is a Miss, even if every gate is met",
+            Self::FarMiss => "the trial is a Miss; two of them fail the run at once",
+            Self::Reported => "none: it is reported",
+        }
+    }
+}
+
+/// Declares the causes with their documentation, so that the enum, its words and the page are one list.
+macro_rules! causes {
+    (@reason -) => { None };
+    (@reason $reason:ident) => { Some(Reason::$reason) };
+    ($($(#[doc = $doc:literal])+ $name:ident {
+        reason: $reason:tt, severity: $severity:ident, effect: $effect:ident,
+        seen: $seen:literal, why: $why:literal, remedy: $remedy:literal $(,)?
+    })+) => {
+        /// What explains a trial's outcome. Never reworded once released.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Cause { $($(#[doc = $doc])+ $name,)+ }
+
+        impl Cause {
+            /// Every cause, the most telling first: what names a thing to look at goes before what only says how bad it is.
+            pub const ALL: [Self; [$(stringify!($name)),+].len()] = [$(Self::$name,)+];
+
+            /// The word in status.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$name => stringify!($name),)+ }
+            }
+
+            /// The reason of a run that ends for this cause alone.
+            pub fn reason(self) -> Option<Reason> {
+                match self { $(Self::$name => causes!(@reason $reason),)+ }
+            }
+
+            fn severity(self) -> Severity {
+                match self { $(Self::$name => Severity::$severity,)+ }
+            }
+
+            /// What the trial becomes.
+            pub fn effect(self) -> Effect {
+                match self { $(Self::$name => Effect::$effect,)+ }
+            }
+
+            /// What it looks like.
+            pub fn seen(self) -> &'static str {
+                match self { $(Self::$name => $seen,)+ }
+            }
+
+            /// Why it happens.
+            pub fn why(self) -> &'static str {
+                match self { $(Self::$name => $why,)+ }
+            }
+
+            /// What to do about it.
+            pub fn remedy(self) -> &'static str {
+                match self { $(Self::$name => $remedy,)+ }
+            }
+        }
+    };
+}
+
+causes! {
     /// The node has fewer healthy GPUs than it should have.
-    GPUsMissing,
-    /// AIPerf left nothing to judge.
-    BenchmarkFailed,
-    /// AIPerf's result was cut short.
-    ResultIncomplete,
-    /// The trial did not end in time.
-    BenchmarkTimeout,
-    /// Somebody deleted or replaced the trial's Job.
-    JobLost,
-    /// A gated metric was not reported.
-    MetricMissing,
-    /// More requests failed or came back short than allowed.
-    RequestErrors,
-    /// The load generator could not connect to the frontend, or the frontend cut it off.
-    FrontendLost,
+    GPUsMissing {
+        reason: GPUsMissing, severity: Warning, effect: FailsWhereExpected,
+        seen: "`status.placement.expected`: the node has fewer healthy GPUs than `placement.expectGPUs` asks for, or than the node itself, its label `nvidia.com/gpu.count` or most nodes like it say",
+        why: "a GPU fell off the bus, is unhealthy or tainted, or its driver does not publish it",
+        remedy: "look for the GPUs on the node (nvidia-smi, kernel log, XID errors) and repair it; if it never had more, say so in placement.expectGPUs",
+    }
     /// A worker died, and the router fed it: it refuses at once, so it always looks idle (Dynamo 1.1–1.4).
-    DeadWorkerBlackHole,
-    /// A worker restarted or was replaced.
-    WorkerRestarted,
-    /// A worker holds another GPU than at the start.
-    GPUChanged,
-    /// A worker served nothing.
-    UnevenService,
-    /// The load generator could not keep up.
-    GeneratorStarved,
+    DeadWorkerBlackHole {
+        reason: RequestErrors, severity: Warning, effect: Miss,
+        seen: "most requests failed within seconds, and one worker is gone",
+        why: "a dead worker refuses at once, so it always looks least loaded, and the router feeds it everything (Dynamo 1.1 to 1.4)",
+        remedy: "see why the worker died; Dynamo 1.5 and later route around a dead worker",
+    }
+    /// A worker's container ended by itself and was started again.
+    WorkerCrashed {
+        reason: WorkerCrashed, severity: Error, effect: FailsTheRun,
+        seen: "a worker's restart count rose during a trial or between two, or its process began anew, in the same pod",
+        why: "the engine crashed under load, ran out of memory, or failed its liveness probe",
+        remedy: "see the worker's previous log (kubectl logs --previous) and its exit code; check the GPU for XID errors",
+    }
     /// One worker is much slower than its peers.
-    WorkerStall,
-    /// One worker stood still for a while and went on.
-    TransientStall,
+    WorkerStall {
+        reason: WorkerStall, severity: Warning, effect: MissDespiteGates,
+        seen: "a request takes one worker several times as long as its peers, or the worker neither moves nor answers to the end",
+        why: "its GPU is slow (clocks, temperature, a neighbour, XID errors), or its engine hangs",
+        remedy: "check the GPU of this worker: clocks, temperature, XID errors, neighbours",
+    }
+    /// A worker's pod was removed or replaced.
+    WorkerRestarted {
+        reason: WorkerRestarted, severity: Warning, effect: Untrusted,
+        seen: "a worker's pod was replaced during a trial or between two",
+        why: "the pod was deleted or evicted",
+        remedy: "see who removed the pod (evictions, drains, taints) and keep them off the node while it is validated",
+    }
+    /// A worker holds another GPU than at the start.
+    GPUChanged {
+        reason: GPUChanged, severity: Warning, effect: Untrusted,
+        seen: "a worker holds another GPU at the end of the trial than at its start",
+        why: "its pod or claim was replaced",
+        remedy: "something replaced the worker during the trial: look for evictions and device taints",
+    }
+    /// A worker served nothing.
+    UnevenService {
+        reason: UnevenService, severity: Warning, effect: Untrusted,
+        seen: "a worker that served no request while others did",
+        why: "it is not registered with the frontend, or the router never chose it",
+        remedy: "see whether the worker is registered with the frontend; raise warmupPerConcurrency",
+    }
+    /// The load generator could not keep up.
+    GeneratorStarved {
+        reason: GeneratorStarved, severity: Warning, effect: Untrusted,
+        seen: "fewer requests in flight than asked, while requests waited inside AIPerf",
+        why: "the load generator has too little CPU, so it measured itself",
+        remedy: "give the load generator CPUs (benchmark.resources) or lower concurrencyPerGPU",
+    }
+    /// AIPerf left nothing to judge.
+    BenchmarkFailed {
+        reason: BenchmarkFailed, severity: Error, effect: Invalid,
+        seen: "a Job that ended without a result",
+        why: "AIPerf could not start, could not load the tokenizer, or was killed",
+        remedy: "see the log of the trial's pod in the results ConfigMap; check image, model and tokenizer",
+    }
+    /// The trial did not end in time.
+    BenchmarkTimeout {
+        reason: BenchmarkTimeout, severity: Error, effect: Invalid,
+        seen: "AIPerf still running at the trial's time limit, while no worker stands out (one that stalled is a `WorkerStall`)",
+        why: "the deployment is so slow, or the load so large, that a trial does not fit into `timeouts.benchmark`",
+        remedy: "raise timeouts.benchmark, ask for fewer requests, or give the load generator more CPU (benchmark.resources)",
+    }
+    /// AIPerf's result was cut short.
+    ResultIncomplete {
+        reason: ResultIncomplete, severity: Error, effect: Invalid,
+        seen: "a result that AIPerf itself marks as cancelled or cut short",
+        why: "AIPerf was stopped, or gave up after too many failed requests",
+        remedy: "see why AIPerf stopped early in its log",
+    }
+    /// Somebody deleted or replaced the trial's Job.
+    JobLost {
+        reason: JobLost, severity: Error, effect: Invalid,
+        seen: "the Job of a trial is gone, or another Job has its name",
+        why: "somebody deleted it: its result, if any, went with it, and what another Job says is not read",
+        remedy: "see who deletes Jobs in this namespace (audit log, clean-up tools), then run again",
+    }
+    /// A gated metric was not reported.
+    MetricMissing {
+        reason: MetricMissing, severity: Error, effect: Invalid,
+        seen: "a gate with result `Unmeasured`",
+        why: "AIPerf reports this metric only under certain settings",
+        remedy: "gate a metric that this benchmark reports; Goodput needs benchmark.goodput",
+    }
+    /// The load generator could not connect to the frontend, or the frontend cut it off.
+    FrontendLost {
+        reason: RequestErrors, severity: Warning, effect: Miss,
+        seen: "failed requests above `maxErrorPercent`, among them connections that failed or broke (`ClientConnectorError`, `ServerDisconnectedError`)",
+        why: "the load generator connects to the frontend only: its pod restarted under load, or the network to it broke",
+        remedy: "see whether the frontend's pod restarted and why (probes, CPU, memory); then the network to it",
+    }
+    /// More requests failed or came back short than allowed.
+    RequestErrors {
+        reason: RequestErrors, severity: Warning, effect: Miss,
+        seen: "failed requests, or streams shorter than asked, above `maxErrorPercent`",
+        why: "frontend or workers refuse or drop requests; the error's code and text are in the evidence",
+        remedy: "read the errors; see the logs of frontend and workers",
+    }
     /// Requests spend their time on the way to the workers.
-    FrontendBound,
+    FrontendBound {
+        reason: -, severity: Warning, effect: Miss,
+        seen: "requests spend more than 30 % of their time, and over 0.5 s, outside of the workers",
+        why: "the frontend cannot feed the workers as fast as they could work",
+        remedy: "lower benchmark.concurrencyPerGPU, or give the frontend CPUs",
+    }
     /// More requests are in flight than the engines run at once.
-    PastKnee,
-    /// Throughput is met and a latency just missed: jitter of an operating point near the knee.
-    KneeJitter,
-    /// All workers are equally slow.
-    BalancedDegradation,
+    PastKnee {
+        reason: -, severity: Warning, effect: Miss,
+        seen: "half of the requests wait for their first token longer than for all others; the throughput is met",
+        why: "more requests are in flight than the engines run at once",
+        remedy: "lower benchmark.concurrencyPerGPU until few requests wait for an engine",
+    }
     /// At most half of the throughput asked for, with balanced workers: no repetition changes that.
-    FarBelowGate,
-    /// The workers' metrics could not be read, so nothing is known of their balance.
-    WorkersNotSampled,
+    FarBelowGate {
+        reason: -, severity: Warning, effect: FarMiss,
+        seen: "at most half of the throughput asked for, with workers that work alike",
+        why: "the threshold is for another GPU or model, or everything is slow",
+        remedy: "check the gate's threshold against this GPU model, then what all workers share",
+    }
+    /// All workers are equally slow.
+    BalancedDegradation {
+        reason: -, severity: Warning, effect: Miss,
+        seen: "all workers work alike, and all are slow",
+        why: "what they share is slow: image, flags, power limit, driver, network",
+        remedy: "look for what all workers share: image, flags, power limit, driver, network",
+    }
+    /// Throughput is met and a latency just missed: jitter of an operating point near the knee.
+    KneeJitter {
+        reason: -, severity: Warning, effect: Miss,
+        seen: "only a latency is missed, by at most 25 %",
+        why: "near the knee a tail latency varies from trial to trial; the trial rule absorbs it",
+        remedy: "nothing, if most trials pass; else lower benchmark.concurrencyPerGPU",
+    }
+    /// One worker stood still for a while and went on.
+    TransientStall {
+        reason: -, severity: Warning, effect: Reported,
+        seen: "one worker had requests and did not move for 5 s or more, then went on",
+        why: "its process or GPU was stopped for a while; a TTFT gate does not show it, ITL p99 does",
+        remedy: "see what stopped this worker: kernel log (XID), CPU throttling, neighbours; ITL p99 shows it, TTFT does not",
+    }
     /// A claim holds a device that nobody publishes, or two claims hold one.
-    SuspiciousAllocation,
+    SuspiciousAllocation {
+        reason: -, severity: Info, effect: Reported,
+        seen: "a ResourceClaim that holds a device nobody publishes, or two claims that hold one",
+        why: "a pod was force-deleted, or a device vanished from its driver",
+        remedy: "look for a force-deleted pod, or a device that vanished from its driver",
+    }
+    /// The workers' metrics could not be read, so nothing is known of their balance.
+    WorkersNotSampled {
+        reason: -, severity: Info, effect: Reported,
+        seen: "no samples of the workers in the results",
+        why: "the benchmark pod cannot reach the workers' metrics port 9090",
+        remedy: "let the benchmark pod reach port 9090 of the workers (network policy)",
+    }
 }
 
 impl Cause {
-    /// Every cause, the most telling first: what names a thing to look at goes before what only says how bad it is.
-    pub const ALL: [Self; 22] = [
-        Self::GPUsMissing,
-        Self::DeadWorkerBlackHole,
-        Self::WorkerStall,
-        Self::WorkerRestarted,
-        Self::GPUChanged,
-        Self::UnevenService,
-        Self::GeneratorStarved,
-        Self::BenchmarkFailed,
-        Self::BenchmarkTimeout,
-        Self::JobLost,
-        Self::ResultIncomplete,
-        Self::MetricMissing,
-        Self::FrontendLost,
-        Self::RequestErrors,
-        Self::FrontendBound,
-        Self::PastKnee,
-        Self::FarBelowGate,
-        Self::BalancedDegradation,
-        Self::KneeJitter,
-        Self::TransientStall,
-        Self::SuspiciousAllocation,
-        Self::WorkersNotSampled,
-    ];
-
-    /// The word in status.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::GPUsMissing => "GPUsMissing",
-            Self::BenchmarkFailed => "BenchmarkFailed",
-            Self::ResultIncomplete => "ResultIncomplete",
-            Self::BenchmarkTimeout => "BenchmarkTimeout",
-            Self::JobLost => "JobLost",
-            Self::MetricMissing => "MetricMissing",
-            Self::RequestErrors => "RequestErrors",
-            Self::FrontendLost => "FrontendLost",
-            Self::DeadWorkerBlackHole => "DeadWorkerBlackHole",
-            Self::WorkerRestarted => "WorkerRestarted",
-            Self::GPUChanged => "GPUChanged",
-            Self::UnevenService => "UnevenService",
-            Self::GeneratorStarved => "GeneratorStarved",
-            Self::WorkerStall => "WorkerStall",
-            Self::TransientStall => "TransientStall",
-            Self::FrontendBound => "FrontendBound",
-            Self::PastKnee => "PastKnee",
-            Self::KneeJitter => "KneeJitter",
-            Self::BalancedDegradation => "BalancedDegradation",
-            Self::FarBelowGate => "FarBelowGate",
-            Self::WorkersNotSampled => "WorkersNotSampled",
-            Self::SuspiciousAllocation => "SuspiciousAllocation",
-        }
-    }
-
-    /// The reason of a run that ends for this cause alone.
-    pub fn reason(self) -> Option<Reason> {
-        match self {
-            Self::GPUsMissing => Some(Reason::GPUsMissing),
-            Self::BenchmarkFailed => Some(Reason::BenchmarkFailed),
-            Self::ResultIncomplete => Some(Reason::ResultIncomplete),
-            Self::BenchmarkTimeout => Some(Reason::BenchmarkTimeout),
-            Self::JobLost => Some(Reason::JobLost),
-            Self::MetricMissing => Some(Reason::MetricMissing),
-            Self::RequestErrors | Self::FrontendLost | Self::DeadWorkerBlackHole => Some(Reason::RequestErrors),
-            Self::WorkerRestarted => Some(Reason::WorkerRestarted),
-            Self::GPUChanged => Some(Reason::GPUChanged),
-            Self::UnevenService => Some(Reason::UnevenService),
-            Self::GeneratorStarved => Some(Reason::GeneratorStarved),
-            Self::WorkerStall => Some(Reason::WorkerStall),
-            Self::TransientStall
-            | Self::FrontendBound
-            | Self::PastKnee
-            | Self::KneeJitter
-            | Self::BalancedDegradation
-            | Self::FarBelowGate
-            | Self::WorkersNotSampled
-            | Self::SuspiciousAllocation => None,
-        }
-    }
-
     /// The cause that a status recorded.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|cause| cause.as_str() == word)
@@ -151,54 +281,18 @@ impl Cause {
             .unwrap_or(Self::ALL.len())
     }
 
-    fn severity(self) -> Severity {
+    /// What it says of a worker.
+    pub fn worker_loss(self) -> Option<WorkerLoss> {
         match self {
-            Self::WorkersNotSampled | Self::SuspiciousAllocation => Severity::Info,
-            Self::BenchmarkFailed
-            | Self::ResultIncomplete
-            | Self::BenchmarkTimeout
-            | Self::JobLost
-            | Self::MetricMissing => Severity::Error,
-            _ => Severity::Warning,
+            Self::WorkerCrashed => Some(WorkerLoss::Crashed),
+            Self::WorkerRestarted => Some(WorkerLoss::Removed),
+            _ => None,
         }
     }
 
-    /// What to do about it.
-    pub fn remedy(self) -> &'static str {
-        match self {
-            Self::GPUsMissing => {
-                "look for the GPUs on the node (nvidia-smi, kernel log, XID errors) and repair it; if it never had more, say so in placement.expectGPUs"
-            }
-            Self::BenchmarkFailed => {
-                "see the log of the trial's pod in the results ConfigMap; check image, model and tokenizer"
-            }
-            Self::ResultIncomplete => "see why AIPerf stopped early in its log",
-            Self::BenchmarkTimeout => {
-                "raise timeouts.benchmark, ask for fewer requests, or give the load generator more CPU (benchmark.resources)"
-            }
-            Self::JobLost => "see who deletes Jobs in this namespace (audit log, clean-up tools), then run again",
-            Self::MetricMissing => "gate a metric that this benchmark reports; Goodput needs benchmark.goodput",
-            Self::RequestErrors => "read the errors; see the logs of frontend and workers",
-            Self::FrontendLost => {
-                "see whether the frontend's pod restarted and why (probes, CPU, memory); then the network to it"
-            }
-            Self::DeadWorkerBlackHole => "see why the worker died; Dynamo 1.5 and later route around a dead worker",
-            Self::WorkerRestarted => "see the worker's previous log (kubectl logs --previous)",
-            Self::GPUChanged => "something replaced the worker during the trial: look for evictions and device taints",
-            Self::UnevenService => "see whether the worker is registered with the frontend; raise warmupPerConcurrency",
-            Self::GeneratorStarved => "give the load generator CPUs (benchmark.resources) or lower concurrencyPerGPU",
-            Self::WorkerStall => "check the GPU of this worker: clocks, temperature, XID errors, neighbours",
-            Self::TransientStall => {
-                "see what stopped this worker: kernel log (XID), CPU throttling, neighbours; ITL p99 shows it, TTFT does not"
-            }
-            Self::FrontendBound => "lower benchmark.concurrencyPerGPU, or give the frontend CPUs",
-            Self::PastKnee => "lower benchmark.concurrencyPerGPU until few requests wait for an engine",
-            Self::KneeJitter => "nothing, if most trials pass; else lower benchmark.concurrencyPerGPU",
-            Self::BalancedDegradation => "look for what all workers share: image, flags, power limit, driver, network",
-            Self::FarBelowGate => "check the gate's threshold against this GPU model, then what all workers share",
-            Self::SuspiciousAllocation => "look for a force-deleted pod, or a device that vanished from its driver",
-            Self::WorkersNotSampled => "let the benchmark pod reach port 9090 of the workers (network policy)",
-        }
+    /// Whether its evidence is nothing but the numbers of the missed gates, which stand beside it anyway.
+    pub fn repeats_gates(self) -> bool {
+        matches!(self, Self::FarBelowGate | Self::KneeJitter)
     }
 
     /// The finding that status shows.

@@ -3,15 +3,18 @@
 use perfval_api::{RouterMode, WorkerStatus};
 use rust_decimal::Decimal;
 
+use super::cause::{Cause, Told};
 use crate::gate::show;
 use crate::workers::WorkerSummary;
 
 /// Shortest standstill that is told (s): the longest of a healthy worker on two busy cores was 1 s.
-const STANDSTILL: i64 = 5;
+pub(super) const STANDSTILL: i64 = 5;
 /// Requests that the peers must have finished (median) before anyone is compared with them.
 const COMPARABLE: i64 = 10;
 /// A standstill longer than this many of the peers' is the worker's own: long prompts stop every worker now and then.
 const OWN_STANDSTILL: i64 = 3;
+/// A standstill of one part in this many explains a trial that ran out of time; trials of a healthy deployment differ less.
+const GOOD_PART: i64 = 10;
 /// How much of its peers' rate a worker may serve and still have been given no more than they: 0.86 to 1.19 in healthy
 /// runs and 1.17 for a worker that is 10 × slower, under round-robin and random; 150 under kv, which prefers one.
 const AS_MANY: Decimal = Decimal::from_parts(150, 0, 0, false, 2);
@@ -23,15 +26,21 @@ pub struct Worker<'a> {
     pub name: &'a str,
     /// What it did.
     pub load: &'a WorkerSummary,
+    /// Whether its pod is still there.
+    pub has_pod: bool,
 }
 
 /// Every sampled worker with its pod's name, where a pod has its address.
 pub fn named<'a>(loads: &'a [WorkerSummary], pods: &'a [WorkerStatus]) -> Vec<Worker<'a>> {
-    let name = |load: &'a WorkerSummary| {
+    let worker = |load: &'a WorkerSummary| {
         let pod = pods.iter().find(|pod| pod.address.as_ref() == Some(&load.address));
-        pod.map_or(load.address.as_str(), |pod| pod.pod.as_str())
+        Worker {
+            name: pod.map_or(load.address.as_str(), |pod| pod.pod.as_str()),
+            load,
+            has_pod: pod.is_some(),
+        }
     };
-    loads.iter().map(|load| Worker { name: name(load), load }).collect()
+    loads.iter().map(worker).collect()
 }
 
 /// The workers that are much slower than their peers or stand still for good: what was seen of each.
@@ -45,7 +54,7 @@ pub fn stalled(workers: &[Worker<'_>], router: RouterMode) -> Option<String> {
 
 /// A worker with requests in work that neither moved nor answered until the end, or never answered at all.
 fn stopped(worker: Worker<'_>, all: &[Worker<'_>]) -> Option<String> {
-    let Worker { name, load } = worker;
+    let Worker { name, load, .. } = worker;
     let others_go_on = all
         .iter()
         .any(|peer| peer.load.samples > 0 && peer.load.frozen_seconds < STANDSTILL);
@@ -77,7 +86,7 @@ fn stopped(worker: Worker<'_>, all: &[Worker<'_>]) -> Option<String> {
 /// power-of-two and kv, and 1.0 to 1.2 of the rate with 19 to 21 times the time under round-robin and random. In ten
 /// healthy runs with any router the rate was 0.86 to 1.19 and the time 0.91 to 1.11.
 fn slow(worker: Worker<'_>, all: &[Worker<'_>], router: RouterMode) -> Option<String> {
-    let Worker { name, load } = worker;
+    let Worker { name, load, .. } = worker;
     let peers = Peers::of(worker, all)?;
     let (rate, each) = (show(peers.rate), show(peers.seconds_per_request));
     if load.served == 0 {
@@ -175,6 +184,13 @@ impl Moving {
     }
 }
 
+/// A worker that stood still for a good part of a trial that ran out of time. What it held is cancelled in the end, so its
+/// own metrics may show that it went on.
+pub fn held_up(workers: &[Worker<'_>]) -> Option<String> {
+    let long = |worker: &Worker<'_>| worker.load.still_seconds * GOOD_PART >= worker.load.seconds;
+    stood_still(workers).filter(|_| workers.iter().any(long))
+}
+
 /// A worker that stood still under load and went on, while its peers did not.
 pub fn stood_still(workers: &[Worker<'_>]) -> Option<String> {
     let worker = workers.iter().max_by_key(|worker| worker.load.still_seconds)?;
@@ -196,14 +212,26 @@ pub fn idle(workers: &[Worker<'_>]) -> Option<String> {
 }
 
 /// A worker whose process restarted, or ended: its metrics port refuses what it answered before.
-pub fn gone(workers: &[Worker<'_>]) -> Option<String> {
-    workers.iter().find_map(|Worker { name, load }| {
+pub fn gone(workers: &[Worker<'_>]) -> Option<Told> {
+    workers.iter().find_map(|Worker { name, load, has_pod }| {
+        // A new pod has another address: behind the same one only the process is new.
         if load.resets > 0 {
-            return Some(format!("the process of worker {name} restarted"));
+            return Some((Cause::WorkerCrashed, format!("the process of worker {name} restarted")));
         }
         let silent = load.frozen_seconds;
-        (load.samples > 0 && silent >= STANDSTILL && load.failures > load.timeouts)
-            .then(|| format!("worker {name} refused every connection in the last {silent} s"))
+        let refuses = load.samples > 0 && silent >= STANDSTILL && load.failures > load.timeouts;
+        refuses.then(|| {
+            // A pod that is removed refuses too before it is gone.
+            let cause = if *has_pod {
+                Cause::WorkerCrashed
+            } else {
+                Cause::WorkerRestarted
+            };
+            (
+                cause,
+                format!("worker {name} refused every connection in the last {silent} s"),
+            )
+        })
     })
 }
 

@@ -3,19 +3,19 @@
 use perfval_api::{GateOperator, Metric, RouterMode, Statistic, WorkerStatus};
 use rust_decimal::Decimal;
 
-use super::cause::Cause;
+use super::cause::{Cause, Told};
 use super::peers::{Worker, balanced, gone};
 use crate::aiperf::{ErrorKind, Report};
 use crate::gate::{Judged, show};
 
 /// A latency that is over its threshold by at most this much (percent), with the throughput met, is the jitter of an
 /// operating point near the knee: 1,183 and 1,358 ms against 1,100 in the published runs of a healthy node.
-const KNEE_JITTER: Decimal = Decimal::from_parts(25, 0, 0, true, 0);
+pub(super) const KNEE_JITTER: Decimal = Decimal::from_parts(25, 0, 0, true, 0);
 /// Part of its time that a request spends outside of the workers, above which the way to them is what is slow: 0.01 to
 /// 0.10 in healthy runs with any router, 0.39 to 0.71 behind a frontend with 0.03 CPUs (tests/fidelity/recorded.jsonl.gz).
-const ON_THE_WAY: Decimal = Decimal::from_parts(3, 0, 0, false, 1);
+pub(super) const ON_THE_WAY: Decimal = Decimal::from_parts(3, 0, 0, false, 1);
 /// Time outside of the workers (s) up to which it is the ordinary work of frontend and load generator.
-const WORTH_TELLING: Decimal = Decimal::from_parts(5, 0, 0, false, 1);
+pub(super) const WORTH_TELLING: Decimal = Decimal::from_parts(5, 0, 0, false, 1);
 /// Part of its time that a request waits for its first token, above which more requests are in flight than the engines
 /// run at once; healthy runs: 0.08 to 0.28.
 const WAITING: Decimal = Decimal::from_parts(5, 0, 0, false, 1);
@@ -34,32 +34,28 @@ const UNREACHABLE: [&str; 6] = [
 /// beside a frontend that said it was not ready (503).
 const CONNECTION: [&str; 3] = ["ClientConnectorError", "ClientOSError", "ServerDisconnectedError"];
 
-/// A cause with what was seen of it.
-pub type Told = (Cause, String);
-
-/// What changed of the workers between the start of a trial and its end.
+/// What changed of the workers between two looks, such as the start of a trial and its end: the most telling of it.
 pub fn changed(before: &[WorkerStatus], after: &[WorkerStatus]) -> Option<Told> {
-    before
-        .iter()
-        .find_map(|worker| match after.iter().find(|later| later.uid == worker.uid) {
-            None => Some((Cause::WorkerRestarted, format!("worker {} is gone", worker.pod))),
-            Some(later) if later.restarts != worker.restarts => {
-                Some((Cause::WorkerRestarted, format!("worker {} restarted", worker.pod)))
-            }
-            Some(later) if later.device != worker.device => {
-                let (old, new) = (worker.device.as_deref(), later.device.as_deref());
-                Some((
-                    Cause::GPUChanged,
-                    format!(
-                        "worker {} held {} and now {}",
-                        worker.pod,
-                        old.unwrap_or("none"),
-                        new.unwrap_or("none")
-                    ),
-                ))
-            }
-            Some(_) => None,
-        })
+    let changes = before.iter().filter_map(|worker| change(worker, after));
+    changes.min_by_key(|(cause, _)| Cause::rank(cause.as_str()))
+}
+
+/// The same pod with more restarts crashed; one that is gone was removed by somebody.
+fn change(worker: &WorkerStatus, after: &[WorkerStatus]) -> Option<Told> {
+    let name = &worker.pod;
+    let Some(later) = after.iter().find(|later| later.uid == worker.uid) else {
+        return Some((Cause::WorkerRestarted, format!("worker {name} is gone")));
+    };
+    if later.restarts != worker.restarts {
+        let how = later.last_exit.as_deref();
+        let how = how.map_or(String::new(), |how| format!(": its container ended with {how}"));
+        return Some((Cause::WorkerCrashed, format!("worker {name} restarted{how}")));
+    }
+    (later.device != worker.device).then(|| {
+        let device = |device: &Option<String>| device.clone().unwrap_or_else(|| "none".to_owned());
+        let (old, new) = (device(&worker.device), device(&later.device));
+        (Cause::GPUChanged, format!("worker {name} held {old} and now {new}"))
+    })
 }
 
 /// Why requests failed. `changed` is what happened to the pods, `text` how many requests failed.
@@ -70,8 +66,8 @@ pub fn errors(
     router: RouterMode,
     text: &str,
 ) -> Vec<Told> {
-    let gone = match &changed {
-        Some((Cause::WorkerRestarted, what)) => Some(what.clone()),
+    let lost = match &changed {
+        Some((Cause::WorkerCrashed | Cause::WorkerRestarted, _)) => changed.clone(),
         _ => gone(workers),
     };
     let feeds_the_idle = !matches!(router, RouterMode::RoundRobin | RouterMode::Random);
@@ -80,14 +76,12 @@ pub fn errors(
         error.message.is_empty() || UNREACHABLE.iter().any(|sign| error.message.contains(sign))
     };
     let mut told = vec![(Cause::RequestErrors, text.to_owned())];
-    match gone {
-        // The dead worker refuses at once, so it always has the fewest requests.
-        Some(what) if feeds_the_idle && (report.errors.is_empty() || report.errors.iter().any(unreachable)) => {
-            told.push((Cause::DeadWorkerBlackHole, format!("{what}; {text}")));
-        }
-        Some(what) => told.push((Cause::WorkerRestarted, what)),
-        None => told.extend(changed),
+    // The dead worker refuses at once, so it always has the fewest requests.
+    let black_hole = feeds_the_idle && (report.errors.is_empty() || report.errors.iter().any(unreachable));
+    if let Some((_, what)) = lost.as_ref().filter(|_| black_hole) {
+        told.push((Cause::DeadWorkerBlackHole, format!("{what}; {text}")));
     }
+    told.extend(lost.or(changed));
     told.extend(frontend_lost(report));
     told
 }
@@ -119,12 +113,7 @@ pub fn miss(report: &Report, workers: &[Worker<'_>], judged: &[Judged]) -> Vec<T
         .or_else(|| past_knee(report, workers).filter(|_| only_latency))
         .or_else(|| {
             let count = workers.len();
-            balanced.then(|| {
-                (
-                    Cause::BalancedDegradation,
-                    format!("all {count} workers worked alike; {text}"),
-                )
-            })
+            balanced.then(|| (Cause::BalancedDegradation, format!("all {count} workers worked alike")))
         });
     why.into_iter().chain(far).collect()
 }

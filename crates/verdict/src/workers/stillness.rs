@@ -1,7 +1,8 @@
 use rust_decimal::Decimal;
 
 use super::measured::Phase;
-use super::{Pace, Reading, Unit, WorkerSeries};
+use super::pace::{Pace, Unit};
+use super::{Reading, WorkerSeries};
 
 /// Longest step between two answers that is no gap: a busy machine oversleeps a second now and then.
 const STEP: i64 = 2;

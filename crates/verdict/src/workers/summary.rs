@@ -3,6 +3,7 @@ use rust_decimal::prelude::Zero;
 use serde::{Deserialize, Serialize};
 
 use super::measured::Phase;
+use super::pace::{Pace, Unit};
 use super::stillness::stillness;
 use super::{Reading, Silence, WorkerSeries};
 
@@ -58,48 +59,6 @@ pub struct WorkerSummary {
     /// Highest use of its KV cache in any sample (percent), where that is exported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_kv_percent: Option<i64>,
-}
-
-/// How fast a worker's answers grew.
-#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pace {
-    /// What is counted.
-    pub unit: Unit,
-    /// Per second, over the whole phase.
-    pub mean: Decimal,
-    /// Per second, in its best step between two samples.
-    pub best: Decimal,
-}
-
-/// What shows a worker's progress, finest first.
-#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
-#[serde(rename_all = "camelCase")]
-pub enum Unit {
-    /// Generated tokens.
-    Tokens,
-    /// Bytes of answers.
-    Bytes,
-    /// Finished requests.
-    Requests,
-}
-
-impl Unit {
-    /// The finest that a reading holds.
-    fn finest(reading: Reading) -> Self {
-        match (reading.tokens, reading.bytes) {
-            (Some(_), _) => Self::Tokens,
-            (None, Some(_)) => Self::Bytes,
-            (None, None) => Self::Requests,
-        }
-    }
-
-    pub(super) fn of(self, reading: Reading) -> Option<i64> {
-        match self {
-            Self::Tokens => reading.tokens,
-            Self::Bytes => reading.bytes,
-            Self::Requests => Some(reading.finished),
-        }
-    }
 }
 
 impl WorkerSummary {

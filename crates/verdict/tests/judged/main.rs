@@ -67,6 +67,7 @@ fn pods() -> Vec<WorkerStatus> {
         pod: name.to_owned(),
         uid: format!("uid-{name}"),
         restarts: 0,
+        last_exit: None,
         address: Some(name.to_owned()),
         device: Some(format!("n1/{name}")),
     };

@@ -14,9 +14,10 @@ fn nested(path: &str, value: Value) -> Value {
 }
 
 fn numbers() -> Vec<Case> {
-    let bounds: [(&str, i64, i64); 16] = [
+    let bounds: [(&str, i64, i64); 17] = [
         ("maxErrorPercent", 0, 100),
         ("ttlSecondsAfterFinished", 0, 31_536_000),
+        ("resultsHistoryLimit", 0, 100),
         ("placement.minGPUs", 1, 64),
         ("placement.maxGPUs", 1, 64),
         ("placement.expectGPUs", 1, 64),

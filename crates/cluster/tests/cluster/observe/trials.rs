@@ -29,6 +29,47 @@ async fn a_trial_is_read_step_by_step() {
 }
 
 #[tokio::test]
+async fn the_results_of_every_run_are_found_and_nothing_else() {
+    let world = World::new();
+    let put = |name: &str, labels: &serde_json::Value| {
+        world.put_child("v1", "ConfigMap", name, &json!({"data": {"summary.json": "{}"}}));
+        world.server.edit("configmaps", NAMESPACE, name, |map| {
+            for (key, value) in labels.as_object().into_iter().flatten() {
+                map["metadata"]["labels"][key] = value.clone();
+            }
+        });
+    };
+    put(
+        "demo-1",
+        &json!({"perfvalidation.dev/component": "results", "perfvalidation.dev/run": "an-earlier-run"}),
+    );
+    put("demo-2", &json!({"perfvalidation.dev/component": "results"}));
+    put(
+        "another",
+        &json!({"perfvalidation.dev/component": "results", "perfvalidation.dev/name": "another"}),
+    );
+    put("settings", &json!({}));
+    put("strangers", &json!({"perfvalidation.dev/component": "results"}));
+    world.server.edit("configmaps", NAMESPACE, "strangers", |map| {
+        map["metadata"]["ownerReferences"] = json!([]);
+    });
+    let seen = world.observe(Need::SavedResults).await;
+    let saved = seen.saved_results.present().unwrap().iter();
+    let mut saved: Vec<_> = saved
+        .map(|saved| (saved.id.name.as_str(), saved.run == world.run_id(), saved.ours))
+        .collect();
+    saved.sort_unstable();
+    assert_eq!(
+        saved,
+        [
+            ("demo-1", false, true),
+            ("demo-2", true, true),
+            ("strangers", true, false)
+        ]
+    );
+}
+
+#[tokio::test]
 async fn a_result_of_two_megabytes_is_read_whole() {
     let world = World::new();
     // As a kubelet serves it: AIPerf's lines, then the result in pieces of 16 KiB.

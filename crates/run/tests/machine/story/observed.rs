@@ -46,6 +46,7 @@ impl Story {
                 Need::Trial => seen.trial = Seen::Present(self.trial()),
                 Need::Results => self.results(&mut seen),
                 Need::SavedRun => seen.saved_run = self.saved_run(),
+                Need::SavedResults => seen.saved_results = self.saved_results.clone(),
                 Need::CacheJob => {
                     let job = |end| Seen::Present(self.job(end, DateTime::UNIX_EPOCH));
                     seen.cache_job = self.cache_job.map_or(Seen::Absent, job);
@@ -145,12 +146,16 @@ impl Story {
                 None => json!({"running": {}}),
             };
             let node = if self.wrong_node { "n2" } else { "n1" };
+            let last = match self.restarts {
+                0 => json!({}),
+                _ => json!({"terminated": {"exitCode": 139, "reason": "Error"}}),
+            };
             serde_json::from_value(json!({
-                "metadata": {"name": name, "uid": format!("uid-{name}"), "creationTimestamp": created,
+                "metadata": {"name": name, "uid": self.pod_uid(name), "creationTimestamp": created,
                     "labels": {"perfvalidation.dev/run": self.id(), "perfvalidation.dev/component": component}},
                 "spec": {"nodeName": node, "containers": []},
                 "status": {"conditions": conditions, "containerStatuses": [{"name": "main", "image": "i", "imageID": "sha256:1",
-                    "ready": true, "restartCount": if self.pod_waiting.is_some() { 5 } else { self.restarts }, "state": state}]},
+                    "ready": true, "restartCount": if self.pod_waiting.is_some() { 5 } else { self.restarts }, "state": state, "lastState": last}]},
             })).expect("well-formed")
         };
         let mut pods = vec![pod("frontend", "frontend"), pod("w0", "worker"), pod("w1", "worker")];
@@ -158,11 +163,15 @@ impl Story {
         pods
     }
 
+    fn pod_uid(&self, name: &str) -> String {
+        format!("uid-{name}{}", if self.replaced { "-new" } else { "" })
+    }
+
     fn claims(&self) -> Vec<k8s_openapi::api::resource::v1::ResourceClaim> {
         let claim = |n: usize| {
             serde_json::from_value(json!({
             "metadata": {"name": format!("c{n}"), "namespace": "perf",
-                "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": format!("w{n}"), "uid": format!("uid-w{n}")}]},
+                "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": format!("w{n}"), "uid": self.pod_uid(&format!("w{n}"))}]},
             "spec": {"devices": {"requests": []}},
             "status": {"allocation": {"devices": {"results": [
                 {"request": "gpu", "driver": "gpu.nvidia.com", "pool": "n1", "device": format!("gpu-{n}")}]}}}})).expect("well-formed")

@@ -1,0 +1,47 @@
+use rust_decimal::Decimal;
+use serde::{Deserialize, Serialize};
+
+use super::Reading;
+
+/// How fast a worker's answers grew.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// What is counted.
+    pub unit: Unit,
+    /// Per second, over the whole phase.
+    pub mean: Decimal,
+    /// Per second, in its best step between two samples.
+    pub best: Decimal,
+}
+
+/// What shows a worker's progress, finest first.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub enum Unit {
+    /// Generated tokens.
+    Tokens,
+    /// Bytes of answers.
+    Bytes,
+    /// Finished requests.
+    Requests,
+}
+
+impl Unit {
+    /// The finest that a reading holds.
+    pub(super) fn finest(reading: Reading) -> Self {
+        match (reading.tokens, reading.bytes) {
+            (Some(_), _) => Self::Tokens,
+            (None, Some(_)) => Self::Bytes,
+            (None, None) => Self::Requests,
+        }
+    }
+
+    /// How much of it a reading shows.
+    pub(super) fn of(self, reading: Reading) -> Option<i64> {
+        match self {
+            Self::Tokens => reading.tokens,
+            Self::Bytes => reading.bytes,
+            Self::Requests => Some(reading.finished),
+        }
+    }
+}
