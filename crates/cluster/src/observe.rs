@@ -73,7 +73,8 @@ impl Cluster {
             Need::Dynamo => Answer::Dynamo(seen(self.dynamo().await), self.version().await.ok()),
             Need::StorageClasses => Answer::StorageClasses(seen(self.storage_classes().await)),
             Need::OtherRuns => Answer::OtherRuns(seen(self.other_runs(run).await)),
-            Need::Inventory => Answer::Inventory(Box::new(self.inventory(run).await)),
+            // On the heap, as all four with many calls at once.
+            Need::Inventory => Answer::Inventory(Box::new(Box::pin(self.inventory(run)).await)),
             // On the heap: four lists at once.
             Need::Children => Answer::Children(seen(Box::pin(self.children(run)).await)),
             Need::Deployment => Answer::Deployment(Box::new(seen(self.deployment(run).await))),
