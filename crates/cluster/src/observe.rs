@@ -79,10 +79,12 @@ impl Cluster {
             Need::Dynamo => Answer::Dynamo(seen(self.dynamo(run).await), self.version().await.ok()),
             Need::StorageClasses => Answer::StorageClasses(seen(self.storage_classes().await)),
             Need::Line => Answer::Line(seen(self.line().await)),
+            // On the heap, as all four with many calls at once.
             Need::Inventory => {
                 let wish = Wish::of(run.namespace(), run.spec());
                 let cache_claim = build::cache_claim_name(run.name(), run.spec());
-                Answer::Inventory(Box::new(self.inventory(&wish, cache_claim.as_deref()).await))
+                let inventory = Box::pin(self.inventory(&wish, cache_claim.as_deref())).await;
+                Answer::Inventory(Box::new(inventory))
             }
             // On the heap: four lists at once.
             Need::Children => Answer::Children(seen(Box::pin(self.children(run)).await)),

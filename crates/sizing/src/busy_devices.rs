@@ -79,7 +79,8 @@ impl<'s, 'a> BusyPool<'s, 'a> {
     pub fn holders(self, device: &str) -> &'s [Holder<'a>] {
         let Self(all) = self;
         let rest = &all[all.partition_point(|holder| holder.device < device)..];
-        &rest[..rest.partition_point(|holder| holder.device == device)]
+        let others = rest.iter().position(|holder| holder.device != device);
+        &rest[..others.unwrap_or(rest.len())]
     }
 }
 

@@ -180,7 +180,7 @@ impl<'a> Pool<'a> {
 
     /// What makes the scheduler leave a complete pool alone.
     fn fault(&self) -> Option<String> {
-        let mut names = HashSet::new();
+        let mut names = HashSet::with_capacity(self.newest.iter().map(|slice| slice.devices.len()).sum());
         if let Some((id, _)) = self.devices().find(|(id, _)| !names.insert(id.device)) {
             return Some(format!("two devices are called {}", id.device));
         }

@@ -19,7 +19,8 @@ use serde_json::{Value, from_slice, from_value, json, to_value};
 fn fixture<K: Message + DeserializeOwned + Serialize>(json: &[u8], bytes: &[u8], decoded: &[&str]) -> [K; 2] {
     let whole: K = from_slice(json).expect("Kubernetes' own");
     let part: K = protobuf::object(bytes).expect("Kubernetes' own");
-    let (whole_tree, part_tree) = (to_value(&whole).unwrap(), to_value(&part).unwrap());
+    let tree = |object: &K| to_value(object).expect("it came from JSON");
+    let (whole_tree, part_tree) = (tree(&whole), tree(&part));
     let mut leaves = BTreeSet::new();
     walk(&part_tree, &whole_tree, String::new(), &mut leaves);
     leaves.retain(|path| path != "/apiVersion" && path != "/kind");
@@ -227,7 +228,7 @@ fn pages<K: Message + DeserializeOwned, T: Debug + PartialEq>(
     let list = json!({ "kind": format!("{kind}List"), "apiVersion": "v1", "metadata": {}, "items": objects });
     let mut protobuf = Vec::new();
     let next = protobuf::page(&body(&list).expect("a known kind"), |object: K| {
-        protobuf.push(read(&object))
+        protobuf.push(read(&object));
     });
     assert_eq!(next, Ok(None));
     [json.collect(), protobuf]

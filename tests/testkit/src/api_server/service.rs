@@ -47,14 +47,14 @@ impl tower::Service<Request<Body>> for ApiServer {
             let body = body.collect_bytes().await.unwrap_or_default();
             let answer = server.lock().handle(&head.method, &head.uri, &head.headers, &body);
             let answer = answer.unwrap_or_else(|refusal| Answer::Json(refusal.code, refusal.status()));
-            Ok(respond(answer.as_wanted(&head.headers)).await)
+            Ok(respond(answer.in_wanted_form(&head.headers)).await)
         })
     }
 }
 
 impl Answer {
     /// The same in protobuf, if the request prefers that and the kind has it.
-    fn as_wanted(self, headers: &http::HeaderMap) -> Self {
+    fn in_wanted_form(self, headers: &http::HeaderMap) -> Self {
         let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
         match self {
             Self::Json(code, value) if accept.is_some_and(protobuf::is_wanted) => match protobuf::body(&value) {

@@ -1,4 +1,4 @@
-//! ResourceClaims.
+//! `ResourceClaim`s.
 
 use k8s_openapi::api::resource::v1::{
     AllocationResult, DeviceAllocationResult, DeviceRequestAllocationResult, ResourceClaim, ResourceClaimStatus,

@@ -1,4 +1,4 @@
-//! ResourceSlices.
+//! `ResourceSlice`s.
 
 use k8s_openapi::api::resource::v1::{
     Counter, CounterSet, Device, DeviceAttribute, DeviceCapacity, DeviceCounterConsumption, DeviceTaint, ResourcePool,
