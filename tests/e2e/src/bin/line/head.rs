@@ -1,0 +1,100 @@
+//! The run at the head, followed by a watch of this one object.
+
+use std::time::{Duration, Instant};
+
+use futures::StreamExt as _;
+use kube::Api;
+use kube::api::{WatchEvent, WatchParams};
+use perfval_api::{PerfValidation, PerfValidationStatus, Phase, Verdict};
+use tokio::time::timeout;
+
+use crate::process::{Cost, Meter, Reading};
+use crate::{LIMIT, Outcome};
+
+/// Between two attempts to watch.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// What became of the run at the head.
+#[derive(Default)]
+pub struct Head {
+    /// From free GPUs to Deploying (s).
+    pub started_after: Option<f64>,
+    /// From Deploying to Completed (s).
+    pub took: Option<f64>,
+    /// What operator and API server cost while its trial measured.
+    pub benchmarking: Option<Cost>,
+    /// Verdict and reason, or the phase in which the limit found it.
+    pub end: String,
+}
+
+/// Follows the run from now, when the GPUs are free, to its end or to the limit.
+pub async fn follow(api: &Api<PerfValidation>, name: &str, meter: &Meter) -> Outcome<Head> {
+    let mut follower = Follower {
+        meter,
+        free: Instant::now(),
+        deploying: None,
+        trial: None,
+        head: Head::default(),
+    };
+    // A run that waits, deploys and ends has twice the time of any other wait.
+    let _ = timeout(LIMIT * 2, follower.until_over(api, name)).await;
+    Ok(follower.head)
+}
+
+struct Follower<'a> {
+    meter: &'a Meter,
+    free: Instant,
+    deploying: Option<Instant>,
+    trial: Option<Reading>,
+    head: Head,
+}
+
+impl Follower<'_> {
+    async fn until_over(&mut self, api: &Api<PerfValidation>, name: &str) {
+        let one = WatchParams::default().fields(&format!("metadata.name={name}"));
+        loop {
+            let Ok(events) = api.watch(&one, "0").await else {
+                continue;
+            };
+            let mut events = std::pin::pin!(events);
+            while let Some(Ok(event)) = events.next().await {
+                let (WatchEvent::Added(object) | WatchEvent::Modified(object)) = event else {
+                    continue;
+                };
+                let status = object.status.unwrap_or_default();
+                if self.see(&status) {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Notes what changed; whether the run is over.
+    fn see(&mut self, status: &PerfValidationStatus) -> bool {
+        let Some(phase) = status.phase else { return false };
+        self.head.end = end(status, phase);
+        if phase == Phase::Deploying && self.deploying.is_none() {
+            self.deploying = Some(Instant::now());
+            self.head.started_after = Some(self.free.elapsed().as_secs_f64());
+        }
+        if phase == Phase::Benchmarking {
+            self.trial.get_or_insert_with(|| self.meter.read());
+        } else if let Some(began) = self.trial.take() {
+            self.head.benchmarking = Some(self.meter.since(&began));
+        }
+        let over = phase == Phase::Completed;
+        if over {
+            self.head.took = self.deploying.map(|began| began.elapsed().as_secs_f64());
+        }
+        over
+    }
+}
+
+fn end(status: &PerfValidationStatus, phase: Phase) -> String {
+    let reason = status.reason.as_deref().unwrap_or_default();
+    match status.verdict.filter(|_| phase == Phase::Completed) {
+        Some(verdict @ Verdict::Passed) => verdict.as_str().to_owned(),
+        Some(verdict) => format!("{}/{reason}", verdict.as_str()),
+        None => format!("in {}", phase.as_str()),
+    }
+}
