@@ -102,11 +102,11 @@ impl Audit {
         audit
     }
 
-    /// Requests of the installed operator that were answered since `since`, reads too, lease renewals aside.
+    /// Requests of the installed operator that were answered between two moments, reads too, lease renewals aside.
     ///
     /// # Panics
     /// If the log cannot be read.
-    pub async fn requests(lab: &Lab, since: DateTime<Utc>) -> usize {
+    pub async fn requests(lab: &Lab, since: DateTime<Utc>, until: DateTime<Utc>) -> usize {
         let counts = |entry: &Entry| {
             let of_lease = entry
                 .object_ref
@@ -114,7 +114,7 @@ impl Audit {
                 .is_some_and(|object| object.resource == "leases");
             entry.stage == "ResponseComplete"
                 && entry.user.username == OPERATOR
-                && entry.stage_timestamp >= since
+                && (since..until).contains(&entry.stage_timestamp)
                 && !of_lease
         };
         entries(&log(lab).await).filter(counts).count()

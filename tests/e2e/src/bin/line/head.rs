@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use chrono::{DateTime, Utc};
 use futures::StreamExt as _;
 use kube::Api;
 use kube::api::{WatchEvent, WatchParams};
@@ -23,6 +24,8 @@ pub struct Head {
     pub took: Option<f64>,
     /// What operator and API server cost while its trial measured.
     pub benchmarking: Option<Cost>,
+    /// From when until when that was.
+    pub measured: Option<(DateTime<Utc>, DateTime<Utc>)>,
     /// Verdict and reason, or the phase in which the limit found it.
     pub end: String,
 }
@@ -45,7 +48,7 @@ struct Follower<'a> {
     meter: &'a Meter,
     free: Instant,
     deploying: Option<Instant>,
-    trial: Option<Reading>,
+    trial: Option<(DateTime<Utc>, Reading)>,
     head: Head,
 }
 
@@ -54,6 +57,7 @@ impl Follower<'_> {
         let one = WatchParams::default().fields(&format!("metadata.name={name}"));
         loop {
             let Ok(events) = api.watch(&one, "0").await else {
+                tokio::time::sleep(RETRY).await;
                 continue;
             };
             let mut events = std::pin::pin!(events);
@@ -78,9 +82,10 @@ impl Follower<'_> {
             self.head.started_after = Some(self.free.elapsed().as_secs_f64());
         }
         if phase == Phase::Benchmarking {
-            self.trial.get_or_insert_with(|| self.meter.read());
-        } else if let Some(began) = self.trial.take() {
+            self.trial.get_or_insert_with(|| (Utc::now(), self.meter.read()));
+        } else if let Some((since, began)) = self.trial.take() {
             self.head.benchmarking = Some(self.meter.since(&began));
+            self.head.measured = Some((since, Utc::now()));
         }
         let over = phase == Phase::Completed;
         if over {

@@ -90,11 +90,27 @@ impl Running {
     async fn sum(&self, series: &str) -> Outcome<usize> {
         let request = http::Request::get("/metrics").body(Vec::new())?;
         let text = self.metrics.request_text(request).await?;
-        let values = text.lines().filter_map(|line| {
-            let (name, value) = line.rsplit_once(' ')?;
-            let name = name.split('{').next()?;
-            value.parse::<usize>().ok().filter(|_| name == series)
-        });
-        Ok(values.sum())
+        Ok(total(&text, series))
+    }
+}
+
+fn total(metrics: &str, series: &str) -> usize {
+    let values = metrics.lines().filter_map(|line| {
+        let (name, value) = line.rsplit_once(' ')?;
+        let name = name.split('{').next()?;
+        value.parse::<usize>().ok().filter(|_| name == series)
+    });
+    values.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_series_is_summed_over_its_labels_and_no_longer_name_is_taken_for_it() {
+        let metrics = "# TYPE passes histogram\npasses_count{outcome=\"ok\"} 3\npasses_count{outcome=\"conflict\"} 4\n\
+            passes_counted 9\npasses_sum{outcome=\"ok\"} 0.5\n# EOF\n";
+        assert_eq!(total(metrics, "passes_count"), 7);
     }
 }

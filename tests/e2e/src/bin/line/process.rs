@@ -127,3 +127,27 @@ impl Meter {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_process_may_hold_spaces_and_parentheses() {
+        let stat = "7 (a) b (c) S 1 7 7 0 -1 4194304 100 0 0 0 250 50 0 0 20 0 9 0 12345 1000 200";
+        assert_eq!(
+            [14, 15, 22].map(|number| field(stat, number)),
+            [Some(250.0), Some(50.0), Some(12345.0)]
+        );
+    }
+
+    #[test]
+    fn a_process_that_is_gone_costs_nothing_that_is_known() {
+        let gone = Meter {
+            operator: Process(u32::MAX),
+            api_server: Process(std::process::id()),
+        };
+        let cost = gone.since(&gone.read());
+        assert!(cost.operator.is_none() && cost.api_server.is_some(), "{cost:?}");
+    }
+}

@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use kube::Api;
 use perfval_api::PerfValidation;
 use perfval_e2e::{Audit, Gpus, Holder, Lab, Operator, eventually};
@@ -19,7 +19,7 @@ use crate::{LIMIT, Outcome};
 /// Over which an idle operator is measured.
 const IDLE: Duration = Duration::from_secs(30);
 /// Over which a line that waits is measured: a status may change once a minute, and all of them do in this time.
-const WAIT: Duration = Duration::from_secs(60);
+const WAIT: Duration = Duration::from_mins(1);
 /// What an operator or a line does after something changed is over by then.
 const SETTLE: Duration = Duration::from_secs(10);
 const HEAD: &str = "head";
@@ -35,10 +35,12 @@ pub struct Round {
     /// All of them wait behind somebody else's pod.
     pub all_wait: Cost,
     pub all_wait_mib: Option<f64>,
-    /// Requests of the operator in a minute of that.
-    pub requests: usize,
+    /// Requests of the operator a minute meanwhile.
+    pub all_wait_requests: Option<f64>,
     pub restart: Option<Reached>,
     pub head: Head,
+    /// Requests of the operator a minute while the head measured.
+    pub head_requests: Option<f64>,
     /// From an event to the operator's next write during the run at the head (s).
     pub reaction: Option<f64>,
     pub deletion: Option<Reached>,
@@ -83,7 +85,7 @@ pub async fn run(lab: &Lab, operator: &Operator, sample: &Value, waiting: usize)
     tokio::time::sleep(SETTLE).await;
     let since = Utc::now();
     round.all_wait = over(WAIT, &meter).await;
-    round.requests = Audit::requests(lab, since).await;
+    round.all_wait_requests = requests_per_minute(lab, since, Utc::now()).await;
     round.all_wait_mib = running.process.resident();
     round.peak_mib = running.process.peak();
 
@@ -96,6 +98,9 @@ pub async fn run(lab: &Lab, operator: &Operator, sample: &Value, waiting: usize)
     let since = Utc::now();
     holder.leave().await;
     round.head = head::follow(&validations, HEAD, &meter).await?;
+    if let Some((since, until)) = round.head.measured {
+        round.head_requests = requests_per_minute(lab, since, until).await;
+    }
     round.reaction = Audit::read(lab, &namespace, since).await.reactions.median_seconds();
 
     say.that("all are deleted");
@@ -142,6 +147,12 @@ async fn over(time: Duration, meter: &Meter) -> Cost {
     let before = meter.read();
     tokio::time::sleep(time).await;
     meter.since(&before)
+}
+
+async fn requests_per_minute(lab: &Lab, since: DateTime<Utc>, until: DateTime<Utc>) -> Option<f64> {
+    let requests = u32::try_from(Audit::requests(lab, since, until).await).ok()?;
+    let seconds = (until - since).to_std().ok()?.as_secs_f64();
+    Some(f64::from(requests) / seconds * 60.0)
 }
 
 fn largest(one: Option<f64>, other: Option<f64>) -> Option<f64> {

@@ -46,7 +46,7 @@ pub fn print(rounds: &[Round]) {
         above_idle(|cost| cost.api_server),
     );
     table.row("all wait: requests of the operator a minute", "", |round| {
-        round.requests.to_string()
+        number(round.all_wait_requests, 0)
     });
     table.row("all wait: operator, MiB resident", "<= 80", |round| {
         number(round.all_wait_mib, 1)
@@ -74,6 +74,9 @@ pub fn print(rounds: &[Round]) {
         "",
         trial(|cost| cost.api_server),
     );
+    table.row("head measures: requests of the operator a minute", "", |round| {
+        number(round.head_requests, 0)
+    });
     table.row("head: event to the next write, median s", "<= 0.05", |round| {
         number(round.reaction, 3)
     });
