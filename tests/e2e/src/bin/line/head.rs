@@ -9,8 +9,8 @@ use kube::api::{WatchEvent, WatchParams};
 use perfval_api::{PerfValidation, PerfValidationStatus, Phase, Verdict};
 use tokio::time::timeout;
 
+use crate::LIMIT;
 use crate::process::{Cost, Meter, Reading};
-use crate::{LIMIT, Outcome};
 
 /// Between two attempts to watch.
 const RETRY: Duration = Duration::from_millis(500);
@@ -18,7 +18,7 @@ const RETRY: Duration = Duration::from_millis(500);
 /// What became of the run at the head.
 #[derive(Default)]
 pub struct Head {
-    /// From free GPUs to Deploying (s).
+    /// From the end of whoever held the GPUs to Deploying (s).
     pub started_after: Option<f64>,
     /// From Deploying to Completed (s).
     pub took: Option<f64>,
@@ -30,23 +30,23 @@ pub struct Head {
     pub end: String,
 }
 
-/// Follows the run from now, when the GPUs are free, to its end or to the limit.
-pub async fn follow(api: &Api<PerfValidation>, name: &str, meter: &Meter) -> Outcome<Head> {
+/// Follows the run from now, when the GPUs become free, to its end or to the limit.
+pub async fn follow(api: &Api<PerfValidation>, name: &str, meter: &Meter) -> Head {
     let mut follower = Follower {
         meter,
-        free: Instant::now(),
+        began: Instant::now(),
         deploying: None,
         trial: None,
         head: Head::default(),
     };
     // A run that waits, deploys and ends has twice the time of any other wait.
     let _ = timeout(LIMIT * 2, follower.until_over(api, name)).await;
-    Ok(follower.head)
+    follower.head
 }
 
 struct Follower<'a> {
     meter: &'a Meter,
-    free: Instant,
+    began: Instant,
     deploying: Option<Instant>,
     trial: Option<(DateTime<Utc>, Reading)>,
     head: Head,
@@ -79,7 +79,7 @@ impl Follower<'_> {
         self.head.end = end(status, phase);
         if phase == Phase::Deploying && self.deploying.is_none() {
             self.deploying = Some(Instant::now());
-            self.head.started_after = Some(self.free.elapsed().as_secs_f64());
+            self.head.started_after = Some(self.began.elapsed().as_secs_f64());
         }
         if phase == Phase::Benchmarking {
             self.trial.get_or_insert_with(|| (Utc::now(), self.meter.read()));

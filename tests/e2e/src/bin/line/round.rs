@@ -22,6 +22,7 @@ const IDLE: Duration = Duration::from_secs(30);
 const WAIT: Duration = Duration::from_mins(1);
 /// What an operator or a line does after something changed is over by then.
 const SETTLE: Duration = Duration::from_secs(10);
+const SECOND: Duration = Duration::from_secs(1);
 const HEAD: &str = "head";
 
 /// What a round showed.
@@ -75,6 +76,8 @@ pub async fn run(lab: &Lab, operator: &Operator, sample: &Value, waiting: usize)
     let holder = Holder::by_claim(lab, &namespace, "holder", gpus).await.holding().await;
     let manifest = whole_node(sample, &namespace, gpus);
     let first = waiting::create(&validations, &manifest, vec![HEAD.to_owned()]).await?;
+    // Who is older is known in whole seconds.
+    tokio::time::sleep(SECOND).await;
     let others = (0..waiting).map(|number| format!("waiting-{number:04}")).collect();
     round.greeted = waiting::create(&validations, &manifest, others).await?;
     if waiting == 0 {
@@ -96,8 +99,7 @@ pub async fn run(lab: &Lab, operator: &Operator, sample: &Value, waiting: usize)
 
     say.that("the GPUs become free; the head runs");
     let since = Utc::now();
-    holder.leave().await;
-    round.head = head::follow(&validations, HEAD, &meter).await?;
+    ((), round.head) = tokio::join!(holder.leave(), head::follow(&validations, HEAD, &meter));
     if let Some((since, until)) = round.head.measured {
         round.head_requests = requests_per_minute(lab, since, until).await;
     }

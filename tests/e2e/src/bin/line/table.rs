@@ -54,7 +54,7 @@ pub fn print(rounds: &[Round]) {
     table.row("restart: until all were looked at", "<= 5 s", |round| {
         reached(round.restart)
     });
-    table.row("head: from free GPUs to Deploying, s", "", |round| {
+    table.row("head: from the holder's end to Deploying, s", "", |round| {
         number(round.head.started_after, 1)
     });
     table.row("head: from Deploying to Completed, s", "", |round| {
