@@ -18,7 +18,6 @@ use std::time::Duration;
 
 use clap::Parser;
 use perfval_e2e::{Lab, Operator};
-use serde_json::Value;
 
 /// The longest any wait takes. What was reached by then is the figure.
 const LIMIT: Duration = Duration::from_mins(3);
@@ -52,13 +51,11 @@ async fn main() -> ExitCode {
 
 async fn bench(cli: &Cli) -> Outcome<()> {
     let lab = Lab::at(cli.lab.clone()).await;
-    let sample = std::fs::read_to_string(cli.config.join("samples/demo.yaml"))?;
-    let sample: Value = serde_saphyr::from_str(&sample)?;
     let operator = Operator::install(&lab, &cli.config.to_string_lossy()).await;
 
     let mut rounds = Vec::new();
     for waiting in [0].into_iter().chain(cli.waiting.iter().copied()) {
-        rounds.push(round::run(&lab, &operator, &sample, waiting).await?);
+        rounds.push(round::run(&lab, &operator, waiting).await?);
         table::print(&rounds);
         println!();
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 use kube::Api;
 use perfval_api::PerfValidation;
-use perfval_e2e::{Audit, Gpus, Holder, Lab, Operator, eventually};
+use perfval_e2e::{Audit, Gpus, Holder, Lab, Operator, eventually, quick};
 use serde_json::{Value, json};
 
 use crate::head::{self, Head};
@@ -52,7 +52,7 @@ pub struct Round {
 }
 
 /// Lets `waiting` validations wait behind one.
-pub async fn run(lab: &Lab, operator: &Operator, sample: &Value, waiting: usize) -> Outcome<Round> {
+pub async fn run(lab: &Lab, operator: &Operator, waiting: usize) -> Outcome<Round> {
     let say = Progress::of(waiting);
     let mut round = Round {
         waiting,
@@ -74,7 +74,7 @@ pub async fn run(lab: &Lab, operator: &Operator, sample: &Value, waiting: usize)
     say.that("somebody else's pod takes all GPUs; the head and the others come");
     let gpus = Gpus::count(lab).await.all;
     let holder = Holder::by_claim(lab, &namespace, "holder", gpus).await.holding().await;
-    let manifest = whole_node(sample, &namespace, gpus);
+    let manifest = whole_node(&namespace, gpus);
     let first = waiting::create(&validations, &manifest, vec![HEAD.to_owned()]).await?;
     // Who is older is known in whole seconds.
     tokio::time::sleep(SECOND).await;
@@ -135,13 +135,15 @@ async fn clear(
     Ok(())
 }
 
-/// The sample as a run of one trial on every GPU of the node, for which it waits as long as it has to.
-fn whole_node(sample: &Value, namespace: &str, gpus: usize) -> Value {
-    let mut manifest = sample.clone();
-    manifest["metadata"]["namespace"] = json!(namespace);
-    manifest["spec"]["placement"] = json!({"minGPUs": gpus, "maxGPUs": gpus});
-    manifest["spec"]["trials"] = json!({"rule": "Single", "max": 1});
-    manifest["spec"]["timeouts"] = json!({"sizing": "12h"});
+/// A run of one trial on every GPU of the node, for which it waits as long as it has to. Two cores serve so few requests at
+/// once with eight workers, and the trial is long enough to tell what it costs to wait meanwhile.
+fn whole_node(namespace: &str, gpus: usize) -> Value {
+    let mut manifest = quick(HEAD, namespace);
+    let spec = &mut manifest["spec"];
+    spec["placement"] = json!({"minGPUs": gpus, "maxGPUs": gpus});
+    spec["benchmark"]["concurrencyPerGPU"] = json!(1);
+    spec["benchmark"]["requestsPerConcurrency"] = json!(40);
+    spec["timeouts"]["sizing"] = json!("12h");
     manifest
 }
 
