@@ -88,7 +88,7 @@ bench-cluster nodes="1000": build-lab image
     {{lab}} exec --network-only -- {{release}}/scale cluster {{nodes}}
 
 # What a line of validations costs that all wait for one node, and what it does to the run at its head (half an hour; prints, and asserts nothing).
-bench-line waiting="1,10,100,1000": build-lab image
+bench-line waiting="0,1,10,100,1000": build-lab image
     #!/usr/bin/env bash
     set -euo pipefail
     cargo build --quiet -p perfval-e2e --bin line

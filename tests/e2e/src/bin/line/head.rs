@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use futures::StreamExt as _;
 use kube::Api;
 use kube::api::{WatchEvent, WatchParams};
-use perfval_api::{PerfValidation, PerfValidationStatus, Phase, Verdict};
+use perfval_api::{PerfValidation, PerfValidationStatus, Phase};
 use tokio::time::timeout;
 
 use crate::LIMIT;
@@ -26,8 +26,10 @@ pub struct Head {
     pub benchmarking: Option<Cost>,
     /// From when until when that was.
     pub measured: Option<(DateTime<Utc>, DateTime<Utc>)>,
-    /// Verdict and reason, or the phase in which the limit found it.
+    /// Verdict, or the phase in which the limit found it.
     pub end: String,
+    /// What the status said then.
+    pub message: String,
 }
 
 /// Follows the run from now, when the GPUs become free, to its end or to the limit.
@@ -41,6 +43,7 @@ pub async fn follow(api: &Api<PerfValidation>, name: &str, meter: &Meter) -> Hea
     };
     // A run that waits, deploys and ends has twice the time of any other wait.
     let _ = timeout(LIMIT * 2, follower.until_over(api, name)).await;
+    follower.trial_over();
     follower.head
 }
 
@@ -77,15 +80,15 @@ impl Follower<'_> {
     fn see(&mut self, status: &PerfValidationStatus) -> bool {
         let Some(phase) = status.phase else { return false };
         self.head.end = end(status, phase);
+        self.head.message = status.message.clone().unwrap_or_default();
         if phase == Phase::Deploying && self.deploying.is_none() {
             self.deploying = Some(Instant::now());
             self.head.started_after = Some(self.began.elapsed().as_secs_f64());
         }
         if phase == Phase::Benchmarking {
             self.trial.get_or_insert_with(|| (Utc::now(), self.meter.read()));
-        } else if let Some((since, began)) = self.trial.take() {
-            self.head.benchmarking = Some(self.meter.since(&began));
-            self.head.measured = Some((since, Utc::now()));
+        } else {
+            self.trial_over();
         }
         let over = phase == Phase::Completed;
         if over {
@@ -93,13 +96,19 @@ impl Follower<'_> {
         }
         over
     }
+
+    /// Notes what a trial cost that is over, or that the limit cut short.
+    fn trial_over(&mut self) {
+        if let Some((since, began)) = self.trial.take() {
+            self.head.benchmarking = Some(self.meter.since(&began));
+            self.head.measured = Some((since, Utc::now()));
+        }
+    }
 }
 
 fn end(status: &PerfValidationStatus, phase: Phase) -> String {
-    let reason = status.reason.as_deref().unwrap_or_default();
     match status.verdict.filter(|_| phase == Phase::Completed) {
-        Some(verdict @ Verdict::Passed) => verdict.as_str().to_owned(),
-        Some(verdict) => format!("{}/{reason}", verdict.as_str()),
-        None => format!("in {}", phase.as_str()),
+        Some(verdict) => verdict.as_str().to_owned(),
+        None => phase.as_str().to_owned(),
     }
 }

@@ -100,6 +100,7 @@ pub async fn run(lab: &Lab, operator: &Operator, waiting: usize) -> Outcome<Roun
     say.that("the GPUs become free; the head runs");
     let since = Utc::now();
     ((), round.head) = tokio::join!(holder.leave(), head::follow(&validations, HEAD, &meter));
+    say.that(&format!("the head: {}: {}", round.head.end, round.head.message));
     if let Some((since, until)) = round.head.measured {
         round.head_requests = requests_per_minute(lab, since, until).await;
     }
