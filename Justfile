@@ -87,6 +87,15 @@ bench-cluster nodes="1000": build-lab image
     {{lab}} exec --network-only -- kubectl apply --server-side -f "$PWD/config/crd/perfvalidations.perfvalidation.dev.yaml"
     {{lab}} exec --network-only -- {{release}}/scale cluster {{nodes}}
 
+# What a line of validations costs that all wait for one node, and what it does to the run at its head (half an hour; prints, and asserts nothing).
+bench-line waiting="0,1,10,100,1000": build-lab image
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cargo build --quiet -p perfval-e2e --bin line
+    trap '{{lab}} down' EXIT
+    just fresh-lab
+    {{lab}} exec --network-only -- "$CARGO_TARGET_DIR/debug/line" --lab {{lab}} --config "$PWD/config" --waiting {{waiting}}
+
 # Lint everything, warnings denied.
 lint:
     cargo clippy --quiet --workspace --all-targets --all-features -- -D warnings

@@ -74,12 +74,9 @@ impl Audit {
     /// # Panics
     /// If the log cannot be read.
     pub async fn read(lab: &Lab, namespace: &str, since: DateTime<Utc>) -> Self {
-        let path = lab.run(&["audit-log"]).await;
-        let log = Path::new(path.trim());
-        let text = std::fs::read_to_string(log).unwrap_or_else(|error| panic!("{}: {error}", log.display()));
         let mut audit = Self::default();
         let mut last_event: Option<DateTime<Utc>> = None;
-        for entry in text.lines().filter_map(|line| serde_json::from_str::<Entry>(line).ok()) {
+        for entry in entries(&log(lab).await) {
             let Some(object) = &entry.object_ref else { continue };
             let is_write = matches!(entry.verb.as_str(), "create" | "update" | "patch" | "delete");
             if entry.stage != "ResponseComplete"
@@ -105,10 +102,38 @@ impl Audit {
         audit
     }
 
+    /// Requests of the installed operator that were answered between two moments, reads too, lease renewals aside.
+    ///
+    /// # Panics
+    /// If the log cannot be read.
+    pub async fn requests(lab: &Lab, since: DateTime<Utc>, until: DateTime<Utc>) -> usize {
+        let counts = |entry: &Entry| {
+            let of_lease = entry
+                .object_ref
+                .as_ref()
+                .is_some_and(|object| object.resource == "leases");
+            entry.stage == "ResponseComplete"
+                && entry.user.username == OPERATOR
+                && (since..until).contains(&entry.stage_timestamp)
+                && !of_lease
+        };
+        entries(&log(lab).await).filter(counts).count()
+    }
+
     /// All writes.
     pub fn total(&self) -> usize {
         self.writes.values().sum()
     }
+}
+
+async fn log(lab: &Lab) -> String {
+    let path = lab.run(&["audit-log"]).await;
+    let log = Path::new(path.trim());
+    std::fs::read_to_string(log).unwrap_or_else(|error| panic!("{}: {error}", log.display()))
+}
+
+fn entries(log: &str) -> impl Iterator<Item = Entry> {
+    log.lines().filter_map(|line| serde_json::from_str(line).ok())
 }
 
 impl ObjectRef {

@@ -3,12 +3,16 @@
 use std::path::PathBuf;
 use std::process::Stdio;
 
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::ListParams;
 use tokio::process::{Child, Command};
 
 use crate::lab::Lab;
 
 const NAMESPACE: &str = "perfvalidation-system";
 const DEPLOYMENT: &str = "deployment/perfvalidation-operator";
+const SELECTOR: &str = "app.kubernetes.io/name=perfvalidation-operator";
 
 /// The operator as a Deployment, installed from `config/`.
 pub struct Operator {
@@ -42,7 +46,6 @@ impl Operator {
             .kubectl(&["rollout", "status", "-n", NAMESPACE, DEPLOYMENT, "--timeout=120s"])
             .await;
         if replicas == "--replicas=0" {
-            let selector = "app.kubernetes.io/name=perfvalidation-operator";
             self.lab
                 .kubectl(&[
                     "wait",
@@ -50,12 +53,22 @@ impl Operator {
                     NAMESPACE,
                     "pod",
                     "-l",
-                    selector,
+                    SELECTOR,
                     "--for=delete",
                     "--timeout=60s",
                 ])
                 .await;
         }
+    }
+
+    /// Its pod.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub async fn pod(&self) -> Pod {
+        let pods: Api<Pod> = Api::namespaced(self.lab.client.clone(), NAMESPACE);
+        let listed = pods.list(&ListParams::default().labels(SELECTOR)).await;
+        listed.expect("list pods").items.pop().expect("a pod of the operator")
     }
 }
 

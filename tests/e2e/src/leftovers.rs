@@ -23,10 +23,21 @@ const KINDS: [&str; 6] = [
 /// # Panics
 /// If the cluster cannot be read.
 pub async fn leftovers(lab: &Lab, namespace: &str, name: &str) -> Vec<String> {
-    let selector = format!("perfvalidation.dev/name={name}");
+    labelled(lab, namespace, &format!("perfvalidation.dev/name={name}")).await
+}
+
+/// Everything in a namespace that carries the name of any validation.
+///
+/// # Panics
+/// If the cluster cannot be read.
+pub async fn leftovers_of_all(lab: &Lab, namespace: &str) -> Vec<String> {
+    labelled(lab, namespace, "perfvalidation.dev/name").await
+}
+
+async fn labelled(lab: &Lab, namespace: &str, selector: &str) -> Vec<String> {
     let mut left = Vec::new();
     for kind in KINDS {
-        let arguments = ["get", kind, "-n", namespace, "-l", &selector, "-o", "name"];
+        let arguments = ["get", kind, "-n", namespace, "-l", selector, "-o", "name"];
         match lab.try_kubectl(&arguments).await {
             Ok(names) => left.extend(names.lines().map(str::to_owned)),
             // A kind that the cluster does not serve holds nothing.

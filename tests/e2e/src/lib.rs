@@ -14,6 +14,6 @@ pub use audit::{Audit, Reactions};
 pub use holder::Holder;
 pub use install::{Operator, OutOfCluster};
 pub use lab::{Lab, eventually};
-pub use leftovers::{Gpus, leftovers};
+pub use leftovers::{Gpus, leftovers, leftovers_of_all};
 pub use spec::quick;
 pub use validation::Validation;

@@ -1,0 +1,153 @@
+//! What a process of the lab costs, read from `/proc`: the lab's processes are processes of this machine.
+
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+use crate::Outcome;
+
+/// Clock ticks a second in `/proc/<pid>/stat`: the same on every Linux of this architecture.
+const TICKS: f64 = 100.0;
+
+/// A running process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process(u32);
+
+impl Process {
+    /// The API server of the lab that this program runs in: several labs may be up.
+    pub fn api_server() -> Outcome<Self> {
+        let here = fs::read_link("/proc/self/ns/net")?;
+        let found = find(|process| {
+            fs::read_to_string(process.join("comm")).is_ok_and(|name| name.trim() == "kube-apiserver")
+                && fs::read_link(process.join("ns/net")).is_ok_and(|namespace| namespace == here)
+        })?;
+        Ok(found.ok_or("no kube-apiserver in this network: run this by `lab exec --network-only`")?)
+    }
+
+    /// The operator in the pod of this uid, if it runs.
+    pub fn operator(pod_uid: &str) -> Outcome<Option<Self>> {
+        find(|process| {
+            fs::read_to_string(process.join("cgroup")).is_ok_and(|groups| groups.contains(pod_uid))
+                && fs::read(process.join("cmdline"))
+                    .is_ok_and(|line| String::from_utf8_lossy(&line).contains("perfvalidation-operator"))
+        })
+    }
+
+    /// CPU time so far (s); `None` once it is gone.
+    pub fn cpu_seconds(&self) -> Option<f64> {
+        let fields = self.stat()?;
+        Some((field(&fields, 14)? + field(&fields, 15)?) / TICKS)
+    }
+
+    /// Time since it was started (s); `None` once it is gone.
+    pub fn age(&self) -> Option<f64> {
+        let uptime = fs::read_to_string("/proc/uptime").ok()?;
+        let uptime: f64 = uptime.split_whitespace().next()?.parse().ok()?;
+        Some(uptime - field(&self.stat()?, 22)? / TICKS)
+    }
+
+    /// Resident memory now (MiB).
+    pub fn resident(&self) -> Option<f64> {
+        self.memory("VmRSS:")
+    }
+
+    /// The most resident memory so far (MiB).
+    pub fn peak(&self) -> Option<f64> {
+        self.memory("VmHWM:")
+    }
+
+    fn memory(&self, line: &str) -> Option<f64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.0)).ok()?;
+        let value = status.lines().find_map(|found| found.strip_prefix(line))?;
+        let kib: f64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        Some(kib / 1024.0)
+    }
+
+    fn stat(&self) -> Option<String> {
+        fs::read_to_string(format!("/proc/{}/stat", self.0)).ok()
+    }
+}
+
+/// A field by its number in proc(5). The name before may hold anything, a parenthesis too.
+fn field(stat: &str, number: usize) -> Option<f64> {
+    let (_, after_name) = stat.rsplit_once(')')?;
+    after_name.split_whitespace().nth(number - 3)?.parse().ok()
+}
+
+fn find(wanted: impl Fn(&Path) -> bool) -> Outcome<Option<Process>> {
+    for entry in fs::read_dir("/proc")? {
+        let path = entry?.path();
+        let pid = path.file_name().and_then(|name| name.to_str()?.parse().ok());
+        if let Some(pid) = pid.filter(|_| wanted(&path)) {
+            return Ok(Some(Process(pid)));
+        }
+    }
+    Ok(None)
+}
+
+/// The two processes that waiting may cost something.
+pub struct Meter {
+    pub operator: Process,
+    pub api_server: Process,
+}
+
+/// CPU time of both at one moment.
+pub struct Reading {
+    at: Instant,
+    operator: Option<f64>,
+    api_server: Option<f64>,
+}
+
+/// Shares of a core (%) between two moments. `None`: the process was gone at one of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cost {
+    pub seconds: f64,
+    pub operator: Option<f64>,
+    pub api_server: Option<f64>,
+}
+
+impl Meter {
+    pub fn read(&self) -> Reading {
+        Reading {
+            at: Instant::now(),
+            operator: self.operator.cpu_seconds(),
+            api_server: self.api_server.cpu_seconds(),
+        }
+    }
+
+    /// What both cost since an earlier reading.
+    pub fn since(&self, before: &Reading) -> Cost {
+        let now = self.read();
+        let seconds = (now.at - before.at).as_secs_f64();
+        let share = |from: Option<f64>, to: Option<f64>| Some((to? - from?) / seconds * 100.0);
+        Cost {
+            seconds,
+            operator: share(before.operator, now.operator),
+            api_server: share(before.api_server, now.api_server),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_process_may_hold_spaces_and_parentheses() {
+        let stat = "7 (a) b (c) S 1 7 7 0 -1 4194304 100 0 0 0 250 50 0 0 20 0 9 0 12345 1000 200";
+        assert_eq!(
+            [14, 15, 22].map(|number| field(stat, number)),
+            [Some(250.0), Some(50.0), Some(12345.0)]
+        );
+    }
+
+    #[test]
+    fn a_process_that_is_gone_costs_nothing_that_is_known() {
+        let gone = Meter {
+            operator: Process(u32::MAX),
+            api_server: Process(std::process::id()),
+        };
+        let cost = gone.since(&gone.read());
+        assert!(cost.operator.is_none() && cost.api_server.is_some(), "{cost:?}");
+    }
+}
