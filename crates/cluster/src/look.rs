@@ -124,7 +124,7 @@ impl Cluster {
             .into_iter()
             .map(async |wish| (wish.clone(), self.of_run(&wish).await));
         let mut of_runs: BTreeMap<Wish, OfRun> = join_all(others).await.into_iter().collect();
-        let inventory = self.inventory(&first, None).await;
+        let inventory = Box::pin(self.inventory(&first, None)).await;
         of_runs.insert(
             first,
             OfRun {

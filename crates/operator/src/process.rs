@@ -47,9 +47,14 @@ pub async fn run(args: RunArgs) -> Result<(), Error> {
             &args.leader_elect_name,
             identity(&args),
         );
-        lead(candidate, work(&args, &clients, &health, scopes, &stop), &stop).await
+        lead(
+            candidate,
+            Box::pin(work(&args, &clients, &health, scopes, &stop)),
+            &stop,
+        )
+        .await
     } else {
-        work(&args, &clients, &health, scopes, &stop).await;
+        Box::pin(work(&args, &clients, &health, scopes, &stop)).await;
         Ok(())
     };
     end.cancel();
@@ -136,7 +141,8 @@ async fn work(args: &RunArgs, clients: &Clients, health: &Health, scopes: Vec<Sc
         objects.wake_from(answers).await;
         std::future::pending::<()>().await;
     };
-    let planned = planner::plan_until(context.clone(), stop.clone());
+    // On the heap: a plan holds the whole cluster in its hands.
+    let planned = Box::pin(planner::plan_until(context.clone(), stop.clone()));
     let worked = async {
         join!(controllers, planned);
     };

@@ -25,17 +25,17 @@ pub(crate) struct Limit {
     /// When its clock began.
     pub(crate) since: DateTime<Utc>,
     /// Attended time that it may take.
-    pub(crate) limit: Duration,
+    pub(crate) lasts: Duration,
     /// How old the heartbeat may become before it is written by itself.
     pub(crate) heartbeat: Duration,
 }
 
 impl Limit {
     /// A limit with the usual heartbeat: three writes a minute. The run of a minute that e2e audits makes some 30 others.
-    pub(crate) fn new(since: DateTime<Utc>, limit: Duration) -> Self {
+    pub(crate) fn new(since: DateTime<Utc>, lasts: Duration) -> Self {
         Self {
             since,
-            limit,
+            lasts,
             heartbeat: Duration::from_secs(20),
         }
     }
@@ -64,7 +64,7 @@ pub(crate) fn attended(status: &PerfValidationStatus, since: DateTime<Utc>, now:
 
 /// When a limit passes, if nobody misses a look from now on.
 pub(crate) fn deadline(status: &PerfValidationStatus, limit: &Limit) -> DateTime<Utc> {
-    time::after(limit.since, limit.limit.saturating_add(unattended(status, limit.since)))
+    time::after(limit.since, limit.lasts.saturating_add(unattended(status, limit.since)))
 }
 
 /// What a look that began at `looked` and decides at `now` may say of a limit.
@@ -74,7 +74,7 @@ pub(crate) fn clock(
     pause: Option<Duration>,
     now: DateTime<Utc>,
 ) -> Clock {
-    let over = attended(status, limit.since, now).checked_sub(limit.limit);
+    let over = attended(status, limit.since, now).checked_sub(limit.lasts);
     match over {
         None => Clock::Runs,
         // No single pause leads past this: the part of it that is no gap is shorter. So a run that is always looked at

@@ -120,7 +120,7 @@ fn expired(pass: &mut Pass<'_>, current: Phase, step: Step) -> Step {
         return step;
     };
     let limit = Limit {
-        limit: limit.limit.saturating_add(grace),
+        lasts: limit.lasts.saturating_add(grace),
         ..limit
     };
     // Said once, it stays said.

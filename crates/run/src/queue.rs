@@ -90,12 +90,12 @@ impl Contender {
                 at_work: is_at_work,
             });
         let may_want = metadata.deletion_timestamp.is_none() && !spec.suspend && !spec.gates.is_empty();
-        let waits = match status.phase {
+        let is_waiting = match status.phase {
             Some(Phase::Sizing) => is_queued(status),
             None | Some(Phase::Pending) => now < time::after(position.asked_at, ON_ITS_WAY),
             Some(_) => false,
         };
-        let wants = (may_want && waits).then(|| Box::new(spec.clone()));
+        let wants = (may_want && is_waiting).then(|| Box::new(spec.clone()));
         (holds.is_some() || wants.is_some()).then(|| Self {
             namespace: metadata.namespace.clone().unwrap_or_default(),
             name: metadata.name.clone().unwrap_or_default(),
@@ -161,10 +161,10 @@ pub struct Place {
 }
 
 /// Plans for the whole queue, in order. `size` tells what there is for one run beside those that hold a node.
-pub fn plan<'a>(
-    line: &'a Line,
+pub fn plan(
+    line: &Line,
     mut size: impl FnMut(&Contender, &PerfValidationSpec, &[OtherRun]) -> Sizing,
-) -> Vec<(&'a Contender, Turn)> {
+) -> Vec<(&Contender, Turn)> {
     let mut in_order: Vec<&Contender> = line.runs.iter().collect();
     in_order.sort_by(|a, b| a.position.cmp(&b.position));
     let mut held: Vec<OtherRun> = in_order.iter().filter_map(|run| run.held()).collect();

@@ -29,10 +29,13 @@ const SAY_AGAIN: Duration = Duration::from_mins(1);
 const HEARTBEAT: Duration = Duration::from_mins(1);
 
 pub(super) const PHASE: Definition = Definition {
-    needs: |run| match queue::is_queued(run.status()) {
-        // The planner reads for the whole queue.
-        true => Needs::default(),
-        false => Needs::of([Need::Children, Need::Workload]),
+    needs: |run| {
+        if queue::is_queued(run.status()) {
+            // The planner reads for the whole queue.
+            Needs::default()
+        } else {
+            Needs::of([Need::Children, Need::Workload])
+        }
     },
     step,
     timed: Some(Timed {
