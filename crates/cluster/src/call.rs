@@ -16,7 +16,7 @@ use crate::{Cluster, Failure};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Logs come from a kubelet, and a result may have megabytes.
 pub(crate) const LOG_PATIENCE: Duration = Duration::from_secs(30);
-/// Objects per page of a list, as `kubectl` asks for. Pages of 250 need no less memory (`just bench`): 71 to 75 MiB both.
+/// Objects per page of a list, as `kubectl` asks for. Pages of 250 need no less memory (`just bench`): 71 to 86 MiB both.
 const PAGE: u32 = 500;
 /// A paged list is one snapshot; when it expires in between, the whole list is read again this often.
 const RESTARTS: u32 = 3;
