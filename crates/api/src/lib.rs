@@ -18,7 +18,7 @@ pub mod quantity;
 pub mod text;
 
 pub use crd::{crd, crd_yaml};
-pub use metric::{Metric, Statistic};
+pub use metric::{GateOperator, Metric, Statistic};
 pub use reason::{Reason, Why};
 pub use spec::*;
 pub use status::*;

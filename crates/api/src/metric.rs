@@ -1,7 +1,34 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::GateOperator;
+/// Side of the threshold that is good; inclusive.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GateOperator {
+    /// Observed ≥ effective threshold.
+    #[serde(rename = ">=")]
+    AtLeast,
+    /// Observed ≤ effective threshold.
+    #[serde(rename = "<=")]
+    AtMost,
+}
+
+impl GateOperator {
+    /// The word in a gate.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AtLeast => ">=",
+            Self::AtMost => "<=",
+        }
+    }
+
+    /// The sign, as messages print it.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Self::AtLeast => "≥",
+            Self::AtMost => "≤",
+        }
+    }
+}
 
 /// A quantity of AIPerf's export that a gate can judge. Units are those AIPerf reports.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::PerfValidationStatus;
 
 pub use benchmark::{Benchmark, Objective};
-pub use gates::{Gate, GateMode, GateOperator, Scaling};
+pub use gates::{Gate, GateMode, Scaling};
 pub use model::{Model, ModelCache};
 pub use placement::{AllocationMode, PlacementSpec, PodPlacement};
 pub use timeouts::Timeouts;

@@ -20,7 +20,7 @@ pub(crate) const LOG_PATIENCE: Duration = Duration::from_secs(30);
 /// How long all reads of one look may take: many times what 5,000 nodes need (`just bench`), and a quarter of what a pass
 /// may take.
 const LOOK: Duration = Duration::from_mins(1);
-/// Objects per page of a list, as `kubectl` asks for. Pages of 250 need no less memory (`just bench`): 71 to 75 MiB both.
+/// Objects per page of a list, as `kubectl` asks for. Pages of 250 need no less memory (`just bench`): 71 to 86 MiB both.
 const PAGE: u32 = 500;
 /// A paged list is one snapshot; when it expires in between, the whole list is read again this often.
 const RESTARTS: u32 = 3;

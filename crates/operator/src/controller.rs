@@ -19,7 +19,7 @@ use tracing::{Instrument, debug, info, info_span, warn};
 use crate::metrics::Metrics;
 use crate::objects::{Guarded, Objects};
 use crate::own_writes::OwnWrites;
-use crate::planner::Planner;
+use crate::queue_bell::QueueBell;
 use crate::{blocked, unreadable};
 
 /// A pass that takes longer is given up and begun anew; every call in it has its own, shorter limit.
@@ -38,7 +38,7 @@ pub struct Context {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) objects: Objects,
     pub(crate) unreadable: unreadable::Reporter,
-    pub(crate) planner: Planner,
+    pub(crate) queue: QueueBell,
     pub(crate) own_writes: OwnWrites,
 }
 
@@ -57,7 +57,7 @@ pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Ac
     let newer = context.own_writes.newer(object);
     let run = Run::new(newer.as_deref().unwrap_or(object), &context.settings);
     if machine::is_queued(&run) {
-        context.planner.expects(&run);
+        context.queue.expects(&run);
         return Ok(Action::await_change());
     }
     let phase = run.status().phase.map_or("", Phase::as_str);
@@ -242,7 +242,7 @@ impl Context {
             metrics,
             objects,
             unreadable,
-            planner: Planner::default(),
+            queue: QueueBell::default(),
             own_writes: OwnWrites::default(),
         }
     }
@@ -279,7 +279,7 @@ impl Context {
         }
         let frees = perfval_sizing::holds_node(before) && !perfval_sizing::holds_node(after);
         if frees || (!is_over(before) && is_over(after)) {
-            self.planner.wake();
+            self.queue.wake();
         }
     }
 }

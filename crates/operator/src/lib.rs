@@ -17,6 +17,7 @@ pub mod objects;
 pub mod own_writes;
 mod planner;
 mod process;
+mod queue_bell;
 pub mod rbac;
 mod shutdown;
 pub mod size;

@@ -4,8 +4,8 @@
 //! one of ours gave its node back, a plan has to be confirmed, or a slow poll may show that somebody else gave GPUs back.
 //! A waiting run costs no pass, no lock and no call (100 of them took the API server 1.3 cores before; issue 12).
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::Utc;
@@ -15,7 +15,6 @@ use perfval_run::observed::Observed;
 use perfval_run::queue::{self, Turn};
 use perfval_run::{Decision, Run, machine};
 use perfval_sizing::{Seen, Sizing, choose, warnings};
-use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
@@ -35,33 +34,6 @@ const JITTER: u64 = 20;
 /// Statuses written at once.
 const WRITERS: usize = 4;
 
-/// Wakes the planner, and remembers for whom it looked last.
-#[derive(Default)]
-pub struct Planner {
-    bell: Notify,
-    known: Mutex<HashSet<(String, String)>>,
-}
-
-impl Planner {
-    /// Something may have changed for those who wait.
-    pub fn wake(&self) {
-        self.bell.notify_one();
-    }
-
-    /// A run of the queue came by: the planner looks if it has not looked for this one yet.
-    pub fn expects(&self, run: &Run<'_>) {
-        let id = (run.uid().to_owned(), run.id());
-        if !self.known.lock().unwrap_or_else(PoisonError::into_inner).contains(&id) {
-            self.wake();
-        }
-    }
-
-    fn looks_for<'a>(&self, runs: impl Iterator<Item = Run<'a>>) {
-        let ids = runs.map(|run| (run.uid().to_owned(), run.id())).collect();
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = ids;
-    }
-}
-
 /// Plans for as long as this process leads.
 pub async fn plan_until(context: Arc<Context>, stop: CancellationToken) {
     let mut rested = Instant::now();
@@ -69,7 +41,7 @@ pub async fn plan_until(context: Arc<Context>, stop: CancellationToken) {
     loop {
         let due = pause.map(|pause| Instant::now() + jittered(pause));
         tokio::select! {
-            () = context.planner.bell.notified() => sleep_until(rested.max(Instant::now() + COALESCE)).await,
+            () = context.queue.woken() => sleep_until(rested.max(Instant::now() + COALESCE)).await,
             () = at(due) => {}
             () = stop.cancelled() => return,
         }
@@ -96,7 +68,7 @@ fn jittered(pause: Duration) -> Duration {
 async fn look(context: &Context) -> Option<Duration> {
     let queued: Vec<Arc<PerfValidation>> = context.queued();
     let runs = || queued.iter().map(|object| Run::new(object, &context.settings));
-    context.planner.looks_for(runs());
+    context.queue.looks_for(runs());
     if queued.is_empty() {
         return None;
     }
@@ -141,7 +113,7 @@ async fn look(context: &Context) -> Option<Duration> {
                 );
                 context.metrics.failed(error.reason());
                 sleep(COALESCE).await;
-                context.planner.wake();
+                context.queue.wake();
             }
         })
         .await;

@@ -87,7 +87,7 @@ fn root(
             if let Ok(Event::Delete(object)) = event {
                 context.own_writes.forget(object);
                 // Its GPUs may be free now.
-                context.planner.wake();
+                context.queue.wake();
             }
         })
         .applied_objects();

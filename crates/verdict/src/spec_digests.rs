@@ -47,7 +47,7 @@ fn digest(part: impl Serialize) -> String {
 mod tests {
     use super::*;
 
-    fn spec(change: serde_json::Value) -> PerfValidationSpec {
+    fn spec(change: &serde_json::Value) -> PerfValidationSpec {
         let mut spec = json!({"model": {"name": "m"}, "workload": {"image": "i:1.4.2"}});
         for (key, value) in change.as_object().into_iter().flatten() {
             spec[key] = value.clone();

@@ -13,38 +13,20 @@ mod architecture {
 use architecture::circles::circles;
 use architecture::crates::Workspace;
 
-/// Crates whose circles are known and not resolved yet.
-const NOT_YET_CLEAN: &[&str] = &[];
-
 #[test]
 fn modules_of_a_shipped_crate_do_not_import_each_other_in_a_circle() {
     let workspace = Workspace::read();
     let mut found = String::new();
-    let mut with_circles = Vec::new();
     for package in workspace.shipped() {
         let sources = package.sources();
         let circles: Vec<_> = package.roots().flat_map(|root| circles(root, &sources)).collect();
-        if !circles.is_empty() {
-            with_circles.push(package.name());
-        }
-        if !NOT_YET_CLEAN.contains(&package.name()) {
-            found.extend(
-                circles
-                    .iter()
-                    .map(|circle| format!("\ncrates/{}: {circle}", package.name())),
-            );
-        }
+        let circles = circles.iter();
+        found.extend(circles.map(|circle| format!("\ncrates/{}: {circle}", package.name())));
     }
     assert!(
         found.is_empty(),
         "modules import each other; move what both need into a module of its own:\n{found}"
     );
-    for listed in NOT_YET_CLEAN {
-        assert!(
-            with_circles.contains(listed),
-            "crates/{listed} has no circle: take it off NOT_YET_CLEAN"
-        );
-    }
 }
 
 #[test]

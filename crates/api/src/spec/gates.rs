@@ -2,7 +2,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Metric, Statistic, rules};
+use crate::{GateOperator, Metric, Statistic, rules};
 
 /// One requirement on one statistic of one metric.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
@@ -40,35 +40,6 @@ pub struct Gate {
     /// `Enforce`: a miss makes the trial a miss. `Warn`: a miss is reported only.
     #[serde(default)]
     pub mode: GateMode,
-}
-
-/// Side of the threshold that is good; inclusive.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GateOperator {
-    /// Observed ≥ effective threshold.
-    #[serde(rename = ">=")]
-    AtLeast,
-    /// Observed ≤ effective threshold.
-    #[serde(rename = "<=")]
-    AtMost,
-}
-
-impl GateOperator {
-    /// The word in a gate.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::AtLeast => ">=",
-            Self::AtMost => "<=",
-        }
-    }
-
-    /// The sign, as messages print it.
-    pub fn sign(self) -> &'static str {
-        match self {
-            Self::AtLeast => "≥",
-            Self::AtMost => "≤",
-        }
-    }
 }
 
 /// How a threshold follows the number of GPUs in use.

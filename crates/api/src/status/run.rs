@@ -2,7 +2,7 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::workload::Environment;
+use super::workload::{Environment, is_zero};
 use crate::{Phase, Verdict};
 
 /// What ended the measuring early.
@@ -189,9 +189,4 @@ pub struct Comparison {
     /// What keeps the two from being compared: the fields of the environment that differ or are not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differs: Vec<String>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
-pub(super) fn is_zero(n: &i64) -> bool {
-    *n == 0
 }

@@ -16,7 +16,7 @@ pub struct PlacementStatus {
     #[serde(rename = "nodeGPUs")]
     pub node_gpus: i64,
     /// Those of `nodeGPUs` that are unhealthy or tainted, and so nobody's.
-    #[serde(default, rename = "faultyGPUs", skip_serializing_if = "super::run::is_zero")]
+    #[serde(default, rename = "faultyGPUs", skip_serializing_if = "is_zero")]
     pub faulty_gpus: i64,
     /// What the node should have, where it has fewer healthy GPUs than that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -181,4 +181,9 @@ pub struct Environment {
     /// Digest of all of this but the Kubernetes version, once the run is judged (12 hex digits).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+pub(super) fn is_zero(n: &i64) -> bool {
+    *n == 0
 }

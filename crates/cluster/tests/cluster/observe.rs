@@ -126,6 +126,7 @@ async fn only_unfinished_runs_of_others_hold_or_want_a_node() {
     assert_eq!(
         held,
         [
+            ("perf/demo", "node-1"),
             ("perf/kept", "node-3"),
             ("perf/running", "node-2"),
             ("perf/strange", "node-5")

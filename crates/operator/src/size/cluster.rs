@@ -40,7 +40,14 @@ async fn observe(object: &PerfValidation) -> Result<Saved, Error> {
     let unread = |why: Option<&str>| Error::Unreadable(why.unwrap_or_default().to_owned());
     let mut notes = Vec::new();
     let busy = match seen.line {
-        Seen::Present(line) => line.runs.iter().filter_map(Contender::held).collect(),
+        Seen::Present(line) => {
+            // What the object itself holds is in nobody's way but others'.
+            let others = line
+                .runs
+                .iter()
+                .filter(|of| Some(of.position.uid()) != object.metadata.uid.as_deref());
+            others.filter_map(Contender::held).collect()
+        }
         Seen::Absent => {
             notes.push("PerfValidations are not served here: no node is taken to be a run's".to_owned());
             Vec::new()

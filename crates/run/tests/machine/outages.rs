@@ -32,8 +32,11 @@ struct Trouble {
     seconds: i64,
 }
 
+/// A phase, what goes wrong in it, and how that is mended.
+type Case = (Phase, fn(&mut Story), fn(&mut Story));
+
 fn trouble() -> impl Strategy<Value = Option<Trouble>> {
-    let all: [(Phase, fn(&mut Story), fn(&mut Story)); 9] = [
+    let all: [Case; 9] = [
         (Pending, |s| s.dynamo = Seen::Absent, |s| s.dynamo = Story::new().dynamo),
         (Sizing, |s| s.free = 0, |s| s.free = 8),
         (Sizing, |s| s.unreadable = true, |s| s.unreadable = false),

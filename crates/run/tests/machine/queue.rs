@@ -180,7 +180,7 @@ fn equal_wishes_of_a_thousand_runs_are_sized_once() {
     let runs = (0..1000).map(|n| waiting(&format!("u{n:04}"), 5, json!({})));
     let line = Line {
         runs: runs.collect(),
-        usual: Some(std::time::Duration::from_secs(60)),
+        usual: Some(std::time::Duration::from_mins(1)),
     };
     let mut sized = 0;
     let turns = queue::plan(&line, |_, spec, held| {
@@ -196,7 +196,7 @@ fn equal_wishes_of_a_thousand_runs_are_sized_once() {
         (
             999,
             "perf/u0000, perf/u0001, perf/u0002",
-            Some(std::time::Duration::from_secs(999 * 60))
+            Some(std::time::Duration::from_mins(999))
         )
     );
 }
