@@ -58,6 +58,10 @@ async fn bench(cli: &Cli) -> Outcome<()> {
         rounds.push(round::run(&lab, &operator, waiting).await?);
         table::print(&rounds);
         println!();
+        // After the table: what was measured is not lost when something stays.
+        if let Some(round) = rounds.last() {
+            round::clear(&lab, &operator, round).await?;
+        }
     }
     Ok(())
 }

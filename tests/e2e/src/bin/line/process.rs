@@ -1,5 +1,6 @@
 //! What a process of the lab costs, read from `/proc`: the lab's processes are processes of this machine.
 
+use std::fmt;
 use std::fs;
 use std::path::Path;
 use std::time::Instant;
@@ -104,6 +105,14 @@ pub struct Cost {
     pub seconds: f64,
     pub operator: Option<f64>,
     pub api_server: Option<f64>,
+}
+
+impl fmt::Display for Cost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let share = |share: Option<f64>| share.map_or_else(|| "?".to_owned(), |share| format!("{share:.1} %"));
+        let (operator, api_server) = (share(self.operator), share(self.api_server));
+        write!(f, "{operator} of a core (operator) and {api_server} (API server)")
+    }
 }
 
 impl Meter {

@@ -58,7 +58,7 @@ pub async fn run(lab: &Lab, operator: &Operator, waiting: usize) -> Outcome<Roun
         waiting,
         ..Round::default()
     };
-    let namespace = lab.namespace(&format!("line-{waiting}")).await;
+    let namespace = lab.namespace(&namespace(waiting)).await;
     let validations: Api<PerfValidation> = Api::namespaced(lab.client.clone(), &namespace);
 
     say.that("a fresh operator, idle");
@@ -84,7 +84,10 @@ pub async fn run(lab: &Lab, operator: &Operator, waiting: usize) -> Outcome<Roun
         round.greeted = first;
     }
 
-    say.that("all wait");
+    say.that(&format!(
+        "all wait; {} of {} say what for",
+        round.greeted.ever, round.greeted.all
+    ));
     tokio::time::sleep(SETTLE).await;
     let since = Utc::now();
     round.all_wait = over(WAIT, &meter).await;
@@ -92,12 +95,12 @@ pub async fn run(lab: &Lab, operator: &Operator, waiting: usize) -> Outcome<Roun
     round.all_wait_mib = running.process.resident();
     round.peak_mib = running.process.peak();
 
-    say.that("the operator is killed");
+    say.that(&format!("that cost {}; the operator is killed", round.all_wait));
     round.restart = Some(running.restart(lab, waiting + 1).await?);
     meter.operator = running.process.clone();
     tokio::time::sleep(SETTLE).await;
 
-    say.that("the GPUs become free; the head runs");
+    say.that("all were looked at, or the limit came; the GPUs become free, and the head runs");
     let since = Utc::now();
     ((), round.head) = tokio::join!(holder.leave(), head::follow(&validations, HEAD, &meter));
     say.that(&format!("the head: {}: {}", round.head.end, round.head.message));
@@ -110,22 +113,20 @@ pub async fn run(lab: &Lab, operator: &Operator, waiting: usize) -> Outcome<Roun
     round.deletion = Some(waiting::delete(lab, &validations, &namespace).await?);
     round.peak_mib = largest(round.peak_mib, meter.operator.peak());
     round.restarts = running.restarts(operator).await - 1;
-    clear(lab, operator, &validations, &namespace, &round).await?;
     say.that("over");
     Ok(round)
 }
 
+fn namespace(waiting: usize) -> String {
+    format!("line-{waiting}")
+}
+
 /// Leaves the lab as it was, whatever the operator left behind.
-async fn clear(
-    lab: &Lab,
-    operator: &Operator,
-    validations: &Api<PerfValidation>,
-    namespace: &str,
-    round: &Round,
-) -> Outcome<()> {
+pub async fn clear(lab: &Lab, operator: &Operator, round: &Round) -> Outcome<()> {
+    let namespace = &namespace(round.waiting);
     if matches!(round.deletion, Some(Reached::Only(..))) {
         operator.scale(0).await;
-        waiting::abandon(validations).await?;
+        waiting::abandon(&Api::namespaced(lab.client.clone(), namespace)).await?;
     }
     lab.kubectl(&["delete", "namespace", namespace, "--timeout=300s"]).await;
     eventually("all GPUs are free", LIMIT, || async {
