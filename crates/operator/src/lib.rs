@@ -15,7 +15,7 @@ pub mod manifest;
 pub mod metrics;
 pub mod objects;
 pub mod own_writes;
-mod planner;
+pub mod planner;
 mod process;
 mod queue_bell;
 pub mod rbac;

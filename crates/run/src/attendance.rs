@@ -38,6 +38,18 @@ impl Limit {
             lasts,
             heartbeat: Duration::from_secs(20),
         }
+        .heard_often()
+    }
+
+    /// The same limit with a heartbeat of this age. A short limit has a faster one, or an outage that is not much longer
+    /// than the limit would not be noticed.
+    pub(crate) fn with_heartbeat(self, heartbeat: Duration) -> Self {
+        Self { heartbeat, ..self }.heard_often()
+    }
+
+    fn heard_often(self) -> Self {
+        let heartbeat = self.heartbeat.min(self.lasts / 4).max(Duration::from_secs(1));
+        Self { heartbeat, ..self }
     }
 
     /// A heartbeat older than this shows an outage. Half a heartbeat is room for a busy operator.

@@ -168,7 +168,7 @@ impl<'a> Pass<'a> {
                 } else {
                     SAFETY
                 };
-                self.look_again_in(poll);
+                self.look_again_in(limit.map_or(poll, |limit| poll.min(limit.heartbeat)));
                 let left = limit.map(|limit| time::until(attendance::deadline(&self.status, &limit), self.now));
                 if let Some(left) = left.filter(|left| !left.is_zero()) {
                     self.look_again_in(left.max(Duration::from_millis(100)));

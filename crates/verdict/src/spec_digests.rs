@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn every_field_belongs_to_one_part() {
-        let base = digests(&spec(json!({})));
+        let base = digests(&spec(&json!({})));
         let gate = json!([{"name": "g", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=", "threshold": "1"}]);
         let cases = [
             (json!({"model": {"name": "other"}}), [true, false, false]),
@@ -80,7 +80,7 @@ mod tests {
             (json!({"ttlSecondsAfterFinished": 5}), [false, false, false]),
         ];
         for (change, parts) in cases {
-            let now = digests(&spec(change.clone()));
+            let now = digests(&spec(&change));
             let changed = [
                 now.measured != base.measured,
                 now.judged != base.judged,

@@ -18,6 +18,7 @@ use perfval_cluster::{Cluster, EndpointAccess};
 use perfval_operator::controller::Context;
 use perfval_operator::metrics::Metrics;
 use perfval_operator::objects::{self, Objects, Scope};
+use perfval_operator::planner;
 use perfval_operator::streams;
 use perfval_operator::unreadable as unreadable_objects;
 use perfval_run::Settings;
@@ -66,6 +67,7 @@ impl Operator {
         let metrics = Arc::new(Metrics::new());
         let context = Arc::new(Context::new(cluster, settings, metrics, objects.clone(), reporter));
         let mut tasks = vec![tokio::spawn(async move { objects.wake_from(answers).await })];
+        tasks.push(tokio::spawn(planner::plan_until(context.clone(), stop.clone())));
         for scope in scopes {
             tasks.push(tokio::spawn(streams::reconcile_all(
                 scope,

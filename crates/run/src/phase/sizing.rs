@@ -47,10 +47,7 @@ pub(super) const PHASE: Definition = Definition {
 fn limit(spec: &PerfValidationSpec, status: &PerfValidationStatus, began: DateTime<Utc>) -> Option<Limit> {
     let last_in_line = status.run.as_ref().and_then(|run| run.last_in_line);
     let since = last_in_line.map_or(began, |last| last.max(began));
-    (!is_in_line(status)).then(|| Limit {
-        heartbeat: HEARTBEAT,
-        ..Limit::new(since, time::duration(&spec.timeouts.sizing))
-    })
+    (!is_in_line(status)).then(|| Limit::new(since, time::duration(&spec.timeouts.sizing)).with_heartbeat(HEARTBEAT))
 }
 
 /// Whether a run waits for earlier ones; its time limit stands still meanwhile.

@@ -11,7 +11,7 @@ const STATUS: usize = 31 * 1024;
 /// the results ConfigMap keeps all of it.
 pub fn fit(status: &mut PerfValidationStatus) {
     const SHORT: usize = 80;
-    let cuts: [fn(&mut PerfValidationStatus); 6] = [
+    let cuts: [fn(&mut PerfValidationStatus); 7] = [
         |status| status.history.truncate(1),
         |status| status.workers.clear(),
         |status| {
@@ -30,6 +30,8 @@ pub fn fit(status: &mut PerfValidationStatus) {
             }
         },
         |status| status.diagnosis.truncate(SHOWN),
+        // The last phases: what a pass needs of the timeline is when the current one began.
+        |status| drop(status.timeline.drain(..status.timeline.len().saturating_sub(8))),
     ];
     for shorten in cuts {
         if serde_json::to_string(status).is_ok_and(|json| json.len() <= STATUS) {

@@ -153,7 +153,7 @@ fn a_limit_passes_a_second_after_the_first_look() {
     story.until(WaitingForReady);
     story.workers_ready = false;
     story.step();
-    let first = story.outage(29).step();
+    let first = story.wait(22).outage(9).step();
     assert_eq!(first.recheck, Some(Duration::from_secs(1)));
     assert_eq!(story.phase(), Some(WaitingForReady));
     story.step();

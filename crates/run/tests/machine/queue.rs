@@ -355,6 +355,7 @@ fn a_run_that_sizes_again_holds_its_node_until_it_has_left_it() {
     story.free = 0;
     story.step();
     story.step();
+    story.step();
     assert_eq!(
         (story.reason(), perfval_sizing::holds_node(&story.status())),
         ("Saturated".into(), false)
