@@ -25,7 +25,8 @@ use crate::controller::{Context, commit};
 const COALESCE: Duration = Duration::from_millis(50);
 /// A look that takes longer is given up: every call in it has its own, shorter limit.
 const LOOK_LIMIT: Duration = Duration::from_mins(2);
-/// Looking may take this part of the time at most: while a thousand runs are created, each would ask for a look.
+/// After a look the planner rests this many times as long as the look took: while a thousand runs are created, each asks for
+/// one.
 const REST: u32 = 9;
 /// Longest rest between two looks that were asked for.
 const LONGEST_REST: Duration = Duration::from_secs(10);
