@@ -150,7 +150,7 @@ pub enum Turn {
 /// A place in the queue, as people are told it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Earlier runs that hold a node or wait for one.
+    /// Runs that hold a node and give it back, and earlier ones that wait for one.
     pub ahead: i64,
     /// The first of them.
     pub behind: String,
@@ -166,20 +166,22 @@ pub fn plan(
     mut size: impl FnMut(&Contender, &PerfValidationSpec, &[OtherRun]) -> Sizing,
 ) -> Vec<(&Contender, Turn)> {
     let mut in_order: Vec<&Contender> = line.runs.iter().collect();
-    in_order.sort_by(|a, b| a.position.cmp(&b.position));
-    let mut held: Vec<OtherRun> = in_order.iter().filter_map(|run| run.held()).collect();
+    // Who has a node already is served before all that wait: a later run may have got it while an earlier one was not
+    // yet ready for GPUs, and gives it back like any other.
+    in_order.sort_by_key(|run| (run.wants.is_some(), &run.position));
+    // A plan that is not confirmed yet is made anew in every look: it holds nothing, and each run is given one in turn.
+    let holders = in_order.iter().filter(|run| run.wants.is_none());
+    let mut held: Vec<OtherRun> = holders.filter_map(|run| run.held()).collect();
     let mut refused = Refused::default();
     let mut ahead = Ahead::default();
     let mut turns = Vec::new();
     for run in in_order {
         let Some(spec) = &run.wants else {
-            ahead.add(run, run.holds.as_ref().is_some_and(|hold| hold.at_work));
+            if run.holds.as_ref().is_some_and(|hold| hold.at_work) {
+                ahead.add(run, true);
+            }
             continue;
         };
-        // What it planned in the last look stands in nobody's way but others'.
-        if let Some(own) = run.held() {
-            held.retain(|other| *other != own);
-        }
         let known = refused.get(run, spec).cloned();
         let sizing = known.unwrap_or_else(|| size(run, spec, &held));
         let chosen = match &sizing {
@@ -232,7 +234,7 @@ impl Ahead {
         }
     }
 
-    /// A run waits in the queue if earlier ones are why it waits: one of them holds a node, and gives it back.
+    /// A run waits in the queue if ours are why it waits: one of them holds a node, and gives it back.
     fn turn(&self, sizing: &Sizing, usual: Option<Duration>) -> Turn {
         match sizing {
             Sizing::Wait {
