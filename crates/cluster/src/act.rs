@@ -5,6 +5,7 @@ mod delete;
 mod finalizer;
 mod results;
 
+use kube::core::ObjectMeta;
 use perfval_run::{Effect, Run};
 
 use crate::{Cluster, Error};
@@ -12,26 +13,29 @@ use crate::{Cluster, Error};
 impl Cluster {
     /// Carries out effects in their order. The first that fails ends it, except that one failed delete does not keep the
     /// others back: a Job that may not be deleted must not leave the deployment its GPUs.
-    pub async fn act(&self, run: &Run<'_>, effects: &[Effect]) -> Result<(), Error> {
+    ///
+    /// The answer is the metadata of the run's own object, if an effect changed it.
+    pub async fn act(&self, run: &Run<'_>, effects: &[Effect]) -> Result<Option<ObjectMeta>, Error> {
+        let mut metadata = None;
         let mut not_deleted = Ok(());
         for effect in effects {
             let deletes = matches!(effect, Effect::Delete(_));
             if not_deleted.is_err() && !deletes {
                 break;
             }
-            let done = self.carry_out(run, effect).await;
-            if !deletes {
-                done?;
-            } else if not_deleted.is_ok() {
-                not_deleted = done;
+            match self.carry_out(run, effect).await {
+                Ok(None) => {}
+                Ok(changed) => metadata = changed,
+                Err(failed) if deletes => not_deleted = not_deleted.and(Err(failed)),
+                Err(failed) => return Err(failed),
             }
         }
-        not_deleted
+        not_deleted.map(|()| metadata)
     }
 
-    async fn carry_out(&self, run: &Run<'_>, effect: &Effect) -> Result<(), Error> {
-        match effect {
-            Effect::EnsureFinalizer => self.ensure_finalizer(run).await,
+    async fn carry_out(&self, run: &Run<'_>, effect: &Effect) -> Result<Option<ObjectMeta>, Error> {
+        let done = match effect {
+            Effect::EnsureFinalizer => return self.ensure_finalizer(run).await,
             Effect::ReleaseFinalizer => self.release_finalizer(run).await,
             Effect::CreateClaimTemplate(template) => self.create_claim_template(run, template).await,
             Effect::CreateCacheClaim(claim) => self.create(run, claim.as_ref()).await,
@@ -45,7 +49,8 @@ impl Cluster {
             Effect::SaveResults(results) => self.save_results(run, results).await,
             Effect::Delete(child) => self.delete_child(run, child).await,
             Effect::DeleteSelf => self.delete_self(run).await,
-        }
+        };
+        done.map(|()| None)
     }
 }
 

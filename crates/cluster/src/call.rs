@@ -102,7 +102,10 @@ impl Cluster {
         params: ListParams,
         reduce: &mut impl FnMut(K) -> Option<T>,
     ) -> Result<Vec<T>, Failure> {
-        let mut params = params.limit(PAGE);
+        let mut params = match params.limit {
+            Some(_) => params,
+            None => params.limit(PAGE),
+        };
         let (mut all, mut buffer) = (Vec::new(), Vec::new());
         loop {
             let request = Request::new(url)

@@ -1,8 +1,8 @@
 use std::sync::atomic::Ordering;
 
-use kube::core::Resource;
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::{self, EventType};
-use perfval_run::{Event, Run};
+use perfval_run::Event;
 
 use crate::Cluster;
 
@@ -12,27 +12,29 @@ const NOTE_BYTES: usize = 1024;
 const WORD_BYTES: usize = 128;
 
 impl Cluster {
-    /// Publishes Events on the object. A lost one is logged and counted, and never fails a pass. Within six minutes an Event
+    /// Publishes an Event on an object. A lost one is logged and counted, and never fails a pass. Within six minutes an Event
     /// of the same type, action and reason only raises a count: its note is lost.
-    pub async fn publish(&self, run: &Run<'_>, events: &[Event]) {
-        let object = run.object.object_ref(&());
-        for event in events {
-            let published = events::Event {
-                type_: if event.warning {
-                    EventType::Warning
-                } else {
-                    EventType::Normal
-                },
-                reason: cut(&event.reason, WORD_BYTES),
-                note: Some(cut(&event.note, NOTE_BYTES)),
-                action: cut(event.action, WORD_BYTES),
-                secondary: None,
-            };
-            if let Err(failure) = self.bounded(self.recorder.publish(&published, &object)).await {
-                self.counters.lost_events.fetch_add(1, Ordering::Relaxed);
-                tracing::warn!(reason = published.reason, %failure, "an event is lost");
-            }
+    pub async fn publish(&self, object: &ObjectReference, event: &Event) {
+        let published = events::Event {
+            type_: if event.warning {
+                EventType::Warning
+            } else {
+                EventType::Normal
+            },
+            reason: cut(&event.reason, WORD_BYTES),
+            note: Some(cut(&event.note, NOTE_BYTES)),
+            action: cut(event.action, WORD_BYTES),
+            secondary: None,
+        };
+        if let Err(failure) = self.bounded(self.recorder.publish(&published, object)).await {
+            tracing::warn!(reason = published.reason, %failure, "an event is lost");
+            self.lost_event();
         }
+    }
+
+    /// Counts an Event that nobody will see.
+    pub fn lost_event(&self) {
+        self.counters.lost_events.fetch_add(1, Ordering::Relaxed);
     }
 }
 

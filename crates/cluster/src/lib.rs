@@ -47,6 +47,7 @@ pub struct Cluster {
     recorder: Recorder,
     probes: Probes,
     version: Arc<OnceCell<String>>,
+    installed: dynamo::LastInstalled,
     counters: Arc<Counters>,
 }
 
@@ -79,6 +80,7 @@ impl Cluster {
             client,
             probes: Probes::new(access, impatient, wake),
             version: Arc::default(),
+            installed: dynamo::LastInstalled::default(),
             counters: Arc::default(),
         };
         (cluster, wakeups)

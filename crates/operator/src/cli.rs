@@ -159,7 +159,7 @@ pub struct RunArgs {
     pub log: String,
 
     /// Objects reconciled at the same time, per watched namespace
-    #[arg(long, env = "PERFVAL_WORKERS", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, env = "PERFVAL_WORKERS", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub workers: u16,
 }
 

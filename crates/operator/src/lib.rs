@@ -1,5 +1,6 @@
 //! The operator's process: flags, watch streams, leader lease, metrics. Start reading at [`controller`].
 
+mod announcer;
 mod answer;
 pub mod blocked;
 pub mod cli;
@@ -13,6 +14,7 @@ pub mod leader;
 mod logging;
 pub mod manifest;
 pub mod metrics;
+mod newcomers;
 pub mod objects;
 pub mod own_writes;
 pub mod planner;

@@ -25,6 +25,7 @@ pub struct Metrics {
     api_timeouts: Counter,
     lost_events: Counter,
     leader: Gauge,
+    queue: Gauge,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -70,7 +71,8 @@ impl Metrics {
             Family::default(),
             Family::default(),
         );
-        let (api_timeouts, lost_events, leader) = (Counter::default(), Counter::default(), Gauge::default());
+        let (api_timeouts, lost_events) = (Counter::default(), Counter::default());
+        let (leader, queue) = (Gauge::default(), Gauge::default());
         registry.register_with_unit(
             "reconcile_duration",
             "Time of one pass",
@@ -93,6 +95,7 @@ impl Metrics {
         );
         registry.register("lost_events", "Events that could not be published", lost_events.clone());
         registry.register("leader", "1 while this process holds the lease", leader.clone());
+        registry.register("queue_length", "Runs for which the planner looked last", queue.clone());
         registry.register(
             "build",
             "Version of this operator",
@@ -109,6 +112,7 @@ impl Metrics {
             api_timeouts,
             lost_events,
             leader,
+            queue,
         }
     }
 
@@ -154,6 +158,11 @@ impl Metrics {
     /// This process leads, or no longer does.
     pub fn leads(&self, leads: bool) {
         self.leader.set(i64::from(leads));
+    }
+
+    /// The planner has looked for so many runs.
+    pub fn queued(&self, runs: usize) {
+        self.queue.set(i64::try_from(runs).unwrap_or(i64::MAX));
     }
 
     /// What the cluster's calls counted by now.
@@ -208,6 +217,7 @@ mod tests {
             lost_events: 1,
         });
         metrics.leads(true);
+        metrics.queued(7);
         let text = metrics.text(&[Phase::Sizing, Phase::Sizing, Phase::Completed]);
         for line in [
             "perfvalidation_reconcile_duration_seconds_bucket{le=\"0.05\",outcome=\"ok\"} 1",
@@ -220,6 +230,7 @@ mod tests {
             "perfvalidation_api_timeouts_total 3",
             "perfvalidation_lost_events_total 1",
             "perfvalidation_leader 1",
+            "perfvalidation_queue_length 7",
             concat!(
                 "perfvalidation_build_info{version=\"",
                 env!("CARGO_PKG_VERSION"),

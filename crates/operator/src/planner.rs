@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::controller::{Context, commit};
+use crate::queue_bell;
 
 /// Several things that change at once are one reason to look.
 const COALESCE: Duration = Duration::from_millis(50);
@@ -69,8 +70,9 @@ fn jittered(pause: Duration) -> Duration {
 async fn look(context: &Context) -> Option<Duration> {
     let queued: Vec<Arc<PerfValidation>> = context.queued();
     let runs = || queued.iter().map(|object| Run::new(object, &context.settings));
-    context.queue.looks_for(runs());
+    let mut looked_before = context.queue.looks_for(runs());
     if queued.is_empty() {
+        context.metrics.queued(0);
         return None;
     }
     let began = Instant::now();
@@ -91,6 +93,7 @@ async fn look(context: &Context) -> Option<Duration> {
             let seen = Observed {
                 turn,
                 oddities: oddities.clone(),
+                looked_before: looked_before.remove(&queue_bell::key(&run)),
                 ..Observed::default()
             };
             Some((place, run, machine::decide(&run, &seen, Utc::now())))
@@ -102,6 +105,7 @@ async fn look(context: &Context) -> Option<Duration> {
         .into_iter()
         .filter(|(_, run, decision)| run.object.status.as_ref() != Some(&decision.status))
         .collect();
+    context.metrics.queued(queued.len());
     debug!(queued = queued.len(), written = changed.len(), took = ?began.elapsed(), "looked for the queue");
     stream::iter(changed)
         .for_each_concurrent(WRITERS, async |(_, run, decision)| {

@@ -143,8 +143,14 @@ async fn work(args: &RunArgs, clients: &Clients, health: &Health, scopes: Vec<Sc
     };
     // On the heap: a plan holds the whole cluster in its hands.
     let planned = Box::pin(planner::plan_until(context.clone(), stop.clone()));
-    let worked = async {
+    let last = CancellationToken::new();
+    let published = context.publish_until(last.clone());
+    let decided = async {
         join!(controllers, planned);
+        last.cancel();
+    };
+    let worked = async {
+        join!(decided, published);
     };
     health.leads();
     let drained = async {

@@ -1,8 +1,9 @@
 //! What wakes the planner.
 
-use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use chrono::{DateTime, Utc};
 use perfval_run::Run;
 use tokio::sync::Notify;
 
@@ -10,7 +11,15 @@ use tokio::sync::Notify;
 #[derive(Default)]
 pub struct QueueBell {
     bell: Notify,
-    known: Mutex<HashSet<(String, String)>>,
+    known: Mutex<HashMap<RunKey, DateTime<Utc>>>,
+}
+
+/// Uid of the object, and id of its run.
+pub(crate) type RunKey = (String, String);
+
+/// What a run is known by.
+pub(crate) fn key(run: &Run<'_>) -> RunKey {
+    (run.uid().to_owned(), run.id())
 }
 
 impl QueueBell {
@@ -26,15 +35,18 @@ impl QueueBell {
 
     /// A run of the queue came by: the planner looks if it has not looked for this one yet.
     pub fn expects(&self, run: &Run<'_>) {
-        let id = (run.uid().to_owned(), run.id());
-        if !self.known.lock().unwrap_or_else(PoisonError::into_inner).contains(&id) {
+        if !self.known().contains_key(&key(run)) {
             self.wake();
         }
     }
 
-    /// The planner looks for these now.
-    pub(crate) fn looks_for<'a>(&self, runs: impl Iterator<Item = Run<'a>>) {
-        let ids = runs.map(|run| (run.uid().to_owned(), run.id())).collect();
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = ids;
+    /// The planner looks for these now. The answer is when it looked before, for those for whom it did.
+    pub(crate) fn looks_for<'a>(&self, runs: impl Iterator<Item = Run<'a>>) -> HashMap<RunKey, DateTime<Utc>> {
+        let ids = runs.map(|run| (key(&run), Utc::now())).collect();
+        std::mem::replace(&mut *self.known(), ids)
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<RunKey, DateTime<Utc>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

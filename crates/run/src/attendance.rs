@@ -4,6 +4,10 @@
 //! than [`Limit::heartbeat`] while a limit runs: a look in between decides an equal status, which is not written. A run
 //! without a limit, such as one in line, has no heartbeat. If a look finds the heartbeat much older, the time between
 //! was nobody's: it is kept as a gap of the phase, and every clock of the phase leaves it out.
+//!
+//! A run in the queue is looked at twice a minute together with a thousand others. The planner remembers its last look,
+//! so their heartbeats are written seldom ([`Limit::written_every`]); only after a restart the time since the written
+//! one is nobody's.
 
 use std::time::Duration;
 
@@ -26,8 +30,10 @@ pub(crate) struct Limit {
     pub(crate) since: DateTime<Utc>,
     /// Attended time that it may take.
     pub(crate) lasts: Duration,
-    /// How old the heartbeat may become before it is written by itself.
+    /// Longest time between two looks.
     pub(crate) heartbeat: Duration,
+    /// How old the written heartbeat may become before it is written by itself.
+    pub(crate) written: Duration,
 }
 
 impl Limit {
@@ -37,6 +43,7 @@ impl Limit {
             since,
             lasts,
             heartbeat: Duration::from_secs(20),
+            written: Duration::ZERO,
         }
         .heard_often()
     }
@@ -47,9 +54,19 @@ impl Limit {
         Self { heartbeat, ..self }.heard_often()
     }
 
+    /// The same limit whose heartbeat is written less often than looks are made, by who remembers its looks.
+    pub(crate) fn written_every(self, written: Duration) -> Self {
+        let written = written.min(self.lasts / 4).max(self.heartbeat);
+        Self { written, ..self }
+    }
+
     fn heard_often(self) -> Self {
         let heartbeat = self.heartbeat.min(self.lasts / 4).max(Duration::from_secs(1));
-        Self { heartbeat, ..self }
+        Self {
+            heartbeat,
+            written: heartbeat,
+            ..self
+        }
     }
 
     /// A heartbeat older than this shows an outage. Half a heartbeat is room for a busy operator.
@@ -97,19 +114,23 @@ pub(crate) fn clock(
     }
 }
 
-/// Time between the heartbeat and the beginning of a look; `None` without a heartbeat.
-pub(crate) fn pause(status: &PerfValidationStatus, began: DateTime<Utc>) -> Option<Duration> {
-    let last = status.run.as_ref()?.last_looked_at?;
-    Some(time::until(began, last))
+/// When a run was looked at last: its heartbeat, or a later look that wrote nothing and is remembered.
+pub(crate) fn last_look(status: &PerfValidationStatus, remembered: Option<DateTime<Utc>>) -> Option<DateTime<Utc>> {
+    let heartbeat = status.run.as_ref()?.last_looked_at?;
+    Some(remembered.map_or(heartbeat, |look| look.max(heartbeat)))
 }
 
-/// Records the gap between the heartbeat and the beginning of a look, if there is one.
-pub(crate) fn notice(status: &mut PerfValidationStatus, limit: &Limit, began: DateTime<Utc>) {
-    if pause(status, began).is_none_or(|pause| pause <= limit.outage()) {
+/// Records the gap between the last look and the beginning of this one, if there is one.
+pub(crate) fn notice(
+    status: &mut PerfValidationStatus,
+    limit: &Limit,
+    last: Option<DateTime<Utc>>,
+    began: DateTime<Utc>,
+) {
+    let Some(last) = last.filter(|last| time::until(began, *last) > limit.outage()) else {
         return;
-    }
+    };
     let Some(run) = &mut status.run else { return };
-    let Some(last) = run.last_looked_at else { return };
     run.gaps.push(Gap {
         // Looks that found nothing new were made after the heartbeat too.
         from: time::after(last, limit.heartbeat),

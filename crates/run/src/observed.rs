@@ -74,6 +74,8 @@ impl Needs {
 pub struct Observed {
     /// When it began to look; a look that takes long is no pause.
     pub began: Option<DateTime<Utc>>,
+    /// When this process looked at this run before, where it remembers; it may have written nothing then.
+    pub looked_before: Option<DateTime<Utc>>,
     /// The DynamoGraphDeployment API.
     pub dynamo: Seen<DynamoApi>,
     /// `/version` of the API server, such as `v1.36.4`.

@@ -69,8 +69,8 @@ pub(crate) struct Pass<'a> {
     effects: Vec<Effect>,
     events: Vec<Event>,
     recheck: Option<Duration>,
-    /// Time in which nobody looked before this pass did, as far as is known.
-    pause: Option<Duration>,
+    /// When somebody looked before this pass did, as far as is known.
+    last_look: Option<DateTime<Utc>>,
     /// Whether a limit would have passed, if this were not the first look after a pause.
     looks_once_more: bool,
 }
@@ -97,19 +97,25 @@ impl<'a> Pass<'a> {
             effects: Vec::new(),
             events: Vec::new(),
             recheck: None,
-            pause: attendance::pause(run.status(), seen.began.unwrap_or(now)),
+            last_look: attendance::last_look(run.status(), seen.looked_before),
             looks_once_more: false,
         }
     }
 
     /// Records that nobody looked for a while, if that is so: the limit of the current wait stood still meanwhile.
     pub(crate) fn notice_gap(&mut self, limit: &Limit) {
-        attendance::notice(&mut self.status, limit, self.seen.began.unwrap_or(self.now));
+        let began = self.began();
+        attendance::notice(&mut self.status, limit, self.last_look, began);
+    }
+
+    fn began(&self) -> DateTime<Utc> {
+        self.seen.began.unwrap_or(self.now)
     }
 
     /// Whether a limit has passed, of attended time.
     pub(crate) fn has_passed(&mut self, limit: &Limit) -> bool {
-        match attendance::clock(&self.status, limit, self.pause, self.now) {
+        let pause = self.last_look.map(|last| time::until(self.began(), last));
+        match attendance::clock(&self.status, limit, pause, self.now) {
             Clock::Runs => false,
             Clock::Passed => true,
             Clock::LookOnceMore => {
@@ -203,7 +209,7 @@ impl<'a> Pass<'a> {
             let Some(limit) = limit else { return };
             let due = run
                 .last_looked_at
-                .map(|last| time::until(time::after(last, limit.heartbeat), self.now));
+                .map(|last| time::until(time::after(last, limit.written), self.now));
             if let Some(due) = due.filter(|due| !due.is_zero()) {
                 self.look_again_in(due);
                 return;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
@@ -30,7 +31,7 @@ impl Reactions {
         let mut sorted = self.0.clone();
         sorted.sort();
         let milliseconds = sorted.get(sorted.len() / 2)?.num_milliseconds();
-        Some(std::time::Duration::from_millis(milliseconds.unsigned_abs()).as_secs_f64())
+        Some(Duration::from_millis(milliseconds.unsigned_abs()).as_secs_f64())
     }
 }
 
@@ -56,6 +57,7 @@ struct User {
 struct ObjectRef {
     resource: String,
     namespace: String,
+    name: String,
     subresource: String,
 }
 
@@ -91,7 +93,7 @@ impl Audit {
                     last_event = Some(entry.stage_timestamp);
                 }
             } else if object.resource != "leases" {
-                *audit.writes.entry(object.name()).or_default() += 1;
+                *audit.writes.entry(object.kind()).or_default() += 1;
                 // Only the first write after somebody else's reacts to it, and only if it began after it: the log is in order
                 // of the answers.
                 if let Some(event) = last_event.take_if(|event| *event <= entry.request_received_timestamp) {
@@ -118,6 +120,33 @@ impl Audit {
                 && !of_lease
         };
         entries(&log(lab, since).await).filter(counts).count()
+    }
+
+    /// How soon after its creation each object of a namespace had its first status, by name.
+    ///
+    /// # Panics
+    /// If the log cannot be read.
+    pub async fn first_statuses(lab: &Lab, namespace: &str, since: DateTime<Utc>) -> BTreeMap<String, Duration> {
+        let (mut created, mut delays) = (BTreeMap::new(), BTreeMap::new());
+        for entry in entries(&log(lab, since).await) {
+            let Some(object) = entry.object_ref else { continue };
+            if entry.stage != "ResponseComplete" || object.namespace != namespace {
+                continue;
+            }
+            match (object.kind().as_str(), entry.verb.as_str()) {
+                ("perfvalidations", "create") => {
+                    created.insert(object.name, entry.stage_timestamp);
+                }
+                ("perfvalidations/status", "patch") if !delays.contains_key(&object.name) => {
+                    if let Some(at) = created.get(&object.name) {
+                        let delay = (entry.stage_timestamp - at).to_std().unwrap_or_default();
+                        delays.insert(object.name, delay);
+                    }
+                }
+                _ => {}
+            }
+        }
+        delays
     }
 
     /// All writes.
@@ -156,7 +185,8 @@ fn entries(log: &str) -> impl Iterator<Item = Entry> {
 }
 
 impl ObjectRef {
-    fn name(&self) -> String {
+    /// Resource and subresource.
+    fn kind(&self) -> String {
         if self.subresource.is_empty() {
             self.resource.clone()
         } else {

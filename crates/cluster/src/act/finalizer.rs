@@ -1,4 +1,5 @@
 use kube::api::{Api, Patch, PatchParams};
+use kube::core::ObjectMeta;
 use perfval_api::PerfValidation;
 use perfval_api::meta::FINALIZER;
 use perfval_run::Run;
@@ -8,9 +9,9 @@ use super::in_namespace;
 use crate::{Cluster, Error, FIELD_MANAGER, Failure};
 
 impl Cluster {
-    pub(super) async fn ensure_finalizer(&self, run: &Run<'_>) -> Result<(), Error> {
+    pub(super) async fn ensure_finalizer(&self, run: &Run<'_>) -> Result<Option<ObjectMeta>, Error> {
         if run.has_finalizer() {
-            return Ok(());
+            return Ok(None);
         }
         // Each operation holds only on the list that was seen: others add and remove finalizers too.
         let operations = match run.object.metadata.finalizers.as_deref() {
@@ -25,6 +26,7 @@ impl Cluster {
         };
         self.patch_finalizers(run, operations)
             .await
+            .map(Some)
             .map_err(|failure| Error::Finalizer {
                 name: in_namespace(run, run.name()),
                 failure,
@@ -47,11 +49,11 @@ impl Cluster {
                 failure,
             }),
             // A missing object is a released one.
-            Ok(()) | Err(_) => Ok(()),
+            Ok(_) | Err(_) => Ok(()),
         }
     }
 
-    async fn patch_finalizers(&self, run: &Run<'_>, mut operations: Value) -> Result<(), Failure> {
+    async fn patch_finalizers(&self, run: &Run<'_>, mut operations: Value) -> Result<ObjectMeta, Failure> {
         if let Some(all) = operations.as_array_mut() {
             all.insert(0, json!({"op": "test", "path": "/metadata/uid", "value": run.uid()}));
         }
@@ -63,7 +65,7 @@ impl Cluster {
         };
         let api: Api<PerfValidation> = Api::namespaced(self.client.clone(), run.namespace());
         let patch: Patch<()> = Patch::Json(patch);
-        self.bounded(api.patch_metadata(run.name(), &params, &patch)).await?;
-        Ok(())
+        let patched = self.bounded(api.patch_metadata(run.name(), &params, &patch)).await?;
+        Ok(patched.metadata)
     }
 }

@@ -1,9 +1,9 @@
 //! Whether and how Dynamo serves its API, the deployment of a run, and what the API server would say to it.
 
 mod definition;
+mod served;
 mod versions;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, PostParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind, Request, ResourceExt as _};
 use kube::discovery::pinned_kind;
@@ -12,6 +12,8 @@ use perfval_run::observed::{Admission, DynamoApi};
 use perfval_run::{Run, names};
 use perfval_sizing::Seen;
 
+use self::served::Installed;
+pub(crate) use self::served::LastInstalled;
 use crate::call::{Read, Unread, read, seen};
 use crate::{Cluster, FIELD_MANAGER, Failure};
 
@@ -41,26 +43,18 @@ pub(crate) fn deployments_at(api_version: &str) -> ApiResource {
 }
 
 impl Cluster {
-    /// The CRD tells whether Dynamo is installed, discovery which of its versions is served. The group alone tells nothing.
+    /// Whether and how Dynamo serves its API, for this run.
     pub(super) async fn dynamo(&self, run: &Run<'_>) -> Read<DynamoApi> {
-        let crds: Api<CustomResourceDefinition> = Api::all(self.client.clone());
-        // Metadata only: the CRD itself has 1.6 MB.
-        let crd = self.bounded(crds.get_metadata(CRD)).await;
-        let crd = read(&format!("get CustomResourceDefinition {CRD}"), crd)?;
-        match self.newest_served().await {
-            Ok(resource) => Ok(DynamoApi {
-                takes_runtime_version: run.spec().workload.runtime_version.is_some()
-                    && self.definition().await?.takes_runtime_version(&resource.version),
-                resource,
-                operator_version: crd.annotations().get(OPERATOR_VERSION).cloned(),
-            }),
-            // Discovery may lag behind a new CRD by some seconds.
-            Err(Unread::Absent) => Err(Unread::Unknown(format!(
-                "{CRD} exists, but {KIND} is not served as {}",
-                VERSIONS.join(" or ")
-            ))),
-            Err(unknown) => Err(unknown),
-        }
+        let Installed {
+            resource,
+            operator_version,
+        } = self.installed().await?;
+        Ok(DynamoApi {
+            takes_runtime_version: run.spec().workload.runtime_version.is_some()
+                && self.definition().await?.takes_runtime_version(&resource.version),
+            resource,
+            operator_version,
+        })
     }
 
     /// The newest version of the deployments that is served and that we speak.

@@ -12,6 +12,9 @@ use crate::Cluster;
 use crate::call::{Read, read};
 use crate::page::Json;
 
+/// Objects in a page.
+const PAGE: u32 = 100;
+
 impl Cluster {
     /// All runs that hold or want a node, in any namespace.
     pub(crate) async fn line(&self) -> Read<Line> {
@@ -20,7 +23,7 @@ impl Cluster {
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
         let now = Utc::now();
         let mut held = Vec::new();
-        // A thousand objects have megabytes: each page is reduced before the next one is read.
+        // A thousand objects have megabytes: each page is reduced before the next one is read, and a page is small.
         let reduce = |object: DynamicObject| {
             let status =
                 Option::<PerfValidationStatus>::deserialize(&object.data["status"]).map(Option::unwrap_or_default);
@@ -28,7 +31,7 @@ impl Cluster {
             contender(&object, status.ok(), now)
         };
         let runs = self
-            .list_reduced(Json, api.resource_url(), ListParams::default(), reduce)
+            .list_reduced(Json, api.resource_url(), ListParams::default().limit(PAGE), reduce)
             .await;
         let runs = read("list PerfValidations", runs)?;
         Ok(Line {

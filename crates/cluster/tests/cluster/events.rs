@@ -1,5 +1,6 @@
 //! Events on the object.
 
+use kube::core::Resource as _;
 use perfval_run::{Event, Run};
 use perfval_testkit::api_server::Fault;
 
@@ -14,15 +15,23 @@ fn notice(reason: &str) -> Event {
     }
 }
 
+async fn publish(world: &World, run: &Run<'_>, events: &[Event]) {
+    for event in events {
+        world.cluster.publish(&run.object.object_ref(&()), event).await;
+    }
+}
+
 #[tokio::test]
 async fn events_are_published_and_a_repeated_one_is_counted() {
     let world = World::new();
     let object = world.object();
     let run = Run::new(&object, &world.settings);
-    world
-        .cluster
-        .publish(&run, &[notice("Saturated"), notice("Saturated"), notice("LostRace")])
-        .await;
+    publish(
+        &world,
+        &run,
+        &[notice("Saturated"), notice("Saturated"), notice("LostRace")],
+    )
+    .await;
     let events = world.server.objects("events");
     assert_eq!(events.len(), 2);
     let saturated = events.iter().find(|event| event["reason"] == "Saturated").unwrap();
@@ -38,13 +47,8 @@ async fn a_lost_event_is_counted_and_the_next_is_published() {
     let world = World::new();
     let object = world.object();
     world.server.fail(Fault::refuse("create", "events", 403).times(1));
-    world
-        .cluster
-        .publish(
-            &Run::new(&object, &world.settings),
-            &[notice("Saturated"), notice("LostRace")],
-        )
-        .await;
+    let run = Run::new(&object, &world.settings);
+    publish(&world, &run, &[notice("Saturated"), notice("LostRace")]).await;
     assert_eq!(world.cluster.counts().lost_events, 1);
     assert_eq!(world.server.objects("events").len(), 1);
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use kube::core::Resource as _;
 use perfval_api::PerfValidationStatus;
 use perfval_cluster::{PERMISSIONS, Permission, Scope};
 use perfval_run::decision::ProbeRequest;
@@ -71,7 +72,9 @@ async fn every_call() -> BTreeSet<Call> {
         action: "BeginRun",
         note: String::new(),
     };
-    world.cluster.publish(&run, &[notice.clone(), notice]).await;
+    for _ in 0..2 {
+        world.cluster.publish(&object.object_ref(&()), &notice).await;
+    }
     let status = PerfValidationStatus::default();
     world.cluster.record(&run, &status).await.expect("all goes well");
     let end = [Effect::EnsureFinalizer, Effect::DeleteSelf];

@@ -68,6 +68,10 @@ impl Operator {
         let context = Arc::new(Context::new(cluster, settings, metrics, objects.clone(), reporter));
         let mut tasks = vec![tokio::spawn(async move { objects.wake_from(answers).await })];
         tasks.push(tokio::spawn(planner::plan_until(context.clone(), stop.clone())));
+        let publishing = (context.clone(), stop.clone());
+        tasks.push(tokio::spawn(
+            async move { publishing.0.publish_until(publishing.1).await },
+        ));
         for scope in scopes {
             tasks.push(tokio::spawn(streams::reconcile_all(
                 scope,

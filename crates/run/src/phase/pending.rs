@@ -33,6 +33,9 @@ pub(super) const PHASE: Definition = Definition {
 };
 
 fn needs(run: &Run<'_>) -> Needs {
+    if !run.has_finalizer() {
+        return Needs::default();
+    }
     let storage = super::deploying::fills_cache(run.spec()).then_some(Need::StorageClasses);
     Needs::of([Need::Dynamo].into_iter().chain(storage))
 }

@@ -214,7 +214,7 @@ fn the_heartbeat_is_written_three_times_a_minute_and_only_while_a_limit_runs() {
     assert_eq!(writes(starting), 3);
     let mut saturated = at(Sizing);
     saturated.free = 0;
-    assert_eq!(writes(saturated), 1);
+    assert_eq!(writes(saturated), 0, "the planner remembers its looks");
     let mut suspended = Story::with(json!({"suspend": true}));
     suspended.until(Suspended);
     assert_eq!(writes(suspended), 0);
@@ -234,6 +234,52 @@ fn a_run_without_a_heartbeat_is_looked_at_and_ends() {
         story.step();
     }
     assert_eq!(story.verdict(), Some(Verdict::Error));
+}
+
+/// A run that waits for strangers' GPUs, and is looked at twice a minute for so many minutes; how often it was written.
+fn queue_for(story: &mut Story, minutes: usize) -> usize {
+    let mut written = 0;
+    for _ in 0..minutes * 2 {
+        let before = story.status();
+        story.outage(29).step();
+        written += usize::from(story.status() != before);
+    }
+    written
+}
+
+fn saturated() -> Story {
+    let mut story = Story::with(json!({"timeouts": {"sizing": "2h"}}));
+    story.until(Sizing);
+    story.free = 0;
+    story.step();
+    story
+}
+
+#[test]
+fn a_run_in_the_queue_is_written_seldom_and_its_limit_still_counts() {
+    let mut story = saturated();
+    assert_eq!(queue_for(&mut story, 119), 11, "every ten minutes");
+    assert_eq!(story.phase(), Some(Sizing));
+    assert_eq!(story.status().run.map(|run| run.gaps), Some(Vec::new()));
+    // The first look after a pause ends nothing, and these are half a minute apart.
+    queue_for(&mut story, 3);
+    assert_eq!(
+        (story.verdict(), story.reason()),
+        (Some(Verdict::Error), "Saturated".into())
+    );
+}
+
+#[test]
+fn what_a_new_process_does_not_remember_is_held_against_nobody() {
+    let mut story = saturated();
+    queue_for(&mut story, 118);
+    // It restarts: of the looks since the written heartbeat it knows nothing.
+    story.planned = None;
+    story.outage(600).step();
+    assert_eq!(story.phase(), Some(Sizing));
+    assert!(queue_for(&mut story, 2) <= 1 && story.phase() == Some(Sizing));
+    queue_for(&mut story, 30);
+    assert_eq!(story.verdict(), Some(Verdict::Error), "once only");
 }
 
 #[test]

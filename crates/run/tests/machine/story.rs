@@ -80,6 +80,8 @@ pub struct Story {
     pub saving_fails: bool,
     /// What earlier runs saved.
     pub saved_results: Seen<Vec<Child>>,
+    /// When the planner looked at it, as far as its process remembers.
+    pub planned: Option<DateTime<Utc>>,
     pub log: Vec<Decision>,
     pub gone: bool,
 }
@@ -149,6 +151,7 @@ impl Story {
             results_unreadable: false,
             saving_fails: false,
             saved_results: Seen::Present(Vec::new()),
+            planned: None,
             log: Vec::new(),
             gone: false,
         }
@@ -184,6 +187,7 @@ impl Story {
         if let Some(last) = run.and_then(|run| run.last_looked_at.as_mut()) {
             *last += TimeDelta::seconds(seconds);
         }
+        self.planned = self.planned.map(|last| last + TimeDelta::seconds(seconds));
         self.outage(seconds)
     }
 
@@ -219,6 +223,7 @@ impl Story {
     pub fn step(&mut self) -> Decision {
         self.outage(1);
         let decision = self.decide();
+        self.planned = Some(self.now);
         self.object.status = Some(decision.status.clone());
         for effect in decision.effects.clone() {
             self.act(effect);

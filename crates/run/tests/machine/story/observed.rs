@@ -76,6 +76,7 @@ impl Story {
         Observed {
             turn,
             oddities: inventory.present().map(warnings).unwrap_or_default(),
+            looked_before: self.planned,
             ..Observed::default()
         }
     }

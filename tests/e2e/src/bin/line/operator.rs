@@ -50,8 +50,8 @@ impl Running {
         Ok(running)
     }
 
-    /// Kills the process and waits until its successor has looked at as many objects. Seen by its metrics: as many passes
-    /// of the new process are over, and none is counted before its object was looked at. The time counts from the start of
+    /// Kills the process and waits until its successor has looked at as many objects. Seen by its metrics: its planner has
+    /// looked for those that wait, and each other one had a pass. The time counts from the start of
     /// the new process: how soon the kubelet starts it is not the operator's.
     pub async fn restart(&mut self, lab: &Lab, objects: usize) -> Outcome<Reached> {
         lab.run(&["fault", "kill", &format!("perfvalidation-system/{}", self.name)])
@@ -68,8 +68,12 @@ impl Running {
                 }
             }
             // It does not listen yet.
-            let passes = self.sum("perfvalidation_reconcile_duration_seconds_count").await;
-            looked_at = passes.unwrap_or(0).min(objects);
+            let passes = self
+                .sum("perfvalidation_reconcile_duration_seconds_count")
+                .await
+                .unwrap_or(0);
+            let queued = self.sum("perfvalidation_queue_length").await.unwrap_or(0);
+            looked_at = (passes + queued).min(objects);
             if looked_at == objects {
                 let seconds = self.process.age().ok_or("the new operator is gone again")?;
                 return Ok(Reached::After(seconds));

@@ -18,7 +18,7 @@ use crate::{LIMIT, Outcome};
 
 /// Over which an idle operator is measured.
 const IDLE: Duration = Duration::from_secs(30);
-/// Over which a line that waits is measured: a status may change once a minute, and all of them do in this time.
+/// Over which a line that waits is measured, after as long a wait: a status may change once a minute.
 const WAIT: Duration = Duration::from_mins(1);
 /// What an operator or a line does after something changed is over by then.
 const SETTLE: Duration = Duration::from_secs(10);
@@ -33,6 +33,8 @@ pub struct Round {
     pub idle: Cost,
     pub idle_mib: Option<f64>,
     pub greeted: Greeted,
+    /// From then until all of them stood in the queue.
+    pub queued: Option<Reached>,
     /// All of them wait behind somebody else's pod.
     pub all_wait: Cost,
     pub all_wait_mib: Option<f64>,
@@ -75,11 +77,11 @@ pub async fn run(lab: &Lab, operator: &Operator, waiting: usize) -> Outcome<Roun
     let gpus = Gpus::count(lab).await.all;
     let holder = Holder::by_claim(lab, &namespace, "holder", gpus).await.holding().await;
     let manifest = whole_node(&namespace, gpus);
-    let first = waiting::create(&validations, &manifest, vec![HEAD.to_owned()]).await?;
+    let first = waiting::create(lab, &validations, &namespace, &manifest, vec![HEAD.to_owned()]).await?;
     // Who is older is known in whole seconds.
     tokio::time::sleep(SECOND).await;
     let others = (0..waiting).map(|number| format!("waiting-{number:04}")).collect();
-    round.greeted = waiting::create(&validations, &manifest, others).await?;
+    round.greeted = waiting::create(lab, &validations, &namespace, &manifest, others).await?;
     if waiting == 0 {
         round.greeted = first;
     }
@@ -88,7 +90,9 @@ pub async fn run(lab: &Lab, operator: &Operator, waiting: usize) -> Outcome<Roun
         "all wait; {} of {} say what for",
         round.greeted.ever, round.greeted.all
     ));
-    tokio::time::sleep(SETTLE).await;
+    round.queued = Some(waiting::all_queued(&validations).await?);
+    // A place may be said again a minute after it was said first.
+    tokio::time::sleep(WAIT).await;
     let since = Utc::now();
     round.all_wait = over(WAIT, &meter).await;
     round.all_wait_requests = requests_per_minute(lab, since, Utc::now()).await;

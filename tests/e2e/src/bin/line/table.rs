@@ -35,6 +35,9 @@ pub fn print(rounds: &[Round]) {
     table.row("new: slowest until then, s", "<= 2", |round| {
         number(round.greeted.slowest, 2)
     });
+    table.row("new: from then until all stand in the queue", "", |round| {
+        reached(round.queued)
+    });
     table.row(
         "all wait: operator, % of a core above idle",
         "<= 2",

@@ -1,16 +1,14 @@
 //! The validations that wait: how they come, how soon each says something, and how they go.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures::{StreamExt as _, TryStreamExt as _, stream};
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
+use chrono::Utc;
+use futures::{TryStreamExt as _, stream};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt as _};
-use perfval_api::PerfValidation;
-use perfval_e2e::{Lab, leftovers_of_all};
+use perfval_api::{PerfValidation, Phase, Reason};
+use perfval_e2e::{Audit, Lab, leftovers_of_all};
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
 
 use crate::reached::Reached;
 use crate::{LIMIT, Outcome};
@@ -37,40 +35,39 @@ pub struct Greeted {
     pub slowest: Option<f64>,
 }
 
-/// When each object was first seen with a phase and a message.
-type Seen = Arc<Mutex<BTreeMap<String, Instant>>>;
-
-/// Creates as many objects as fast as the API server takes them, and watches until each has a phase and a message.
-pub async fn create(api: &Api<PerfValidation>, manifest: &Value, names: Vec<String>) -> Outcome<Greeted> {
-    let seen = Seen::default();
-    let watch = Watch(tokio::spawn(watch(api.clone(), seen.clone())));
-    let created: Vec<(String, Instant)> = stream::iter(names.into_iter().map(Ok))
-        .map_ok(|name: String| async move {
+/// Creates as many objects as fast as the API server takes them, and waits until each has a phase and a message. How soon
+/// is read from the audit log: a watch of so many changes would lag behind them.
+pub async fn create(
+    lab: &Lab,
+    api: &Api<PerfValidation>,
+    namespace: &str,
+    manifest: &Value,
+    names: Vec<String>,
+) -> Outcome<Greeted> {
+    let (since, began, all) = (Utc::now(), Instant::now(), names.len());
+    stream::iter(names.iter().map(Ok))
+        .try_for_each_concurrent(AT_ONCE, |name| async move {
             let mut manifest = manifest.clone();
             manifest["metadata"]["name"] = json!(name);
             api.create(&PostParams::default(), &serde_json::from_value(manifest)?)
                 .await?;
-            Ok::<_, Box<dyn std::error::Error>>((name, Instant::now()))
+            Ok::<_, Box<dyn std::error::Error>>(())
         })
-        .try_buffer_unordered(AT_ONCE)
-        .try_collect()
         .await?;
-    let began = Instant::now();
-    let greeted = || {
-        let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let delays = created
-            .iter()
-            .filter_map(|(name, at)| Some(seen.get(name)?.saturating_duration_since(*at)));
-        delays.collect::<Vec<_>>()
-    };
-    while greeted().len() < created.len() && began.elapsed() < LIMIT {
+    loop {
+        let objects = api.list(&ListParams::default()).await?.items;
+        let greeted = objects.iter().filter(|object| speaks(object)).count();
+        if greeted == objects.len() || began.elapsed() > LIMIT {
+            break;
+        }
         tokio::time::sleep(POLL).await;
     }
-    drop(watch);
-    let mut delays = greeted();
+    let mut delays = Audit::first_statuses(lab, namespace, since).await;
+    delays.retain(|name, _| names.contains(name));
+    let mut delays: Vec<Duration> = delays.into_values().collect();
     delays.sort();
     Ok(Greeted {
-        all: created.len(),
+        all,
         soon: delays.iter().filter(|delay| **delay <= GREETING).count(),
         ever: delays.len(),
         median: delays.get(delays.len() / 2).map(Duration::as_secs_f64),
@@ -78,38 +75,32 @@ pub async fn create(api: &Api<PerfValidation>, manifest: &Value, names: Vec<Stri
     })
 }
 
-/// A watch ends with this value: what it costs the API server must not count as a cost of waiting.
-struct Watch(JoinHandle<()>);
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-async fn watch(api: Api<PerfValidation>, seen: Seen) {
-    loop {
-        // A watch from the start of history brings all objects again: nothing is missed when one breaks.
-        let Ok(events) = api.watch(&WatchParams::default(), "0").await else {
-            tokio::time::sleep(POLL).await;
-            continue;
-        };
-        let mut events = std::pin::pin!(events);
-        while let Some(Ok(event)) = events.next().await {
-            let (WatchEvent::Added(object) | WatchEvent::Modified(object)) = event else {
-                continue;
-            };
-            if speaks(&object) {
-                let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-                seen.entry(object.name_any()).or_insert_with(Instant::now);
-            }
-        }
-    }
-}
-
 fn speaks(object: &PerfValidation) -> bool {
     let status = object.status.as_ref();
     status.is_some_and(|status| status.phase.is_some() && status.message.as_ref().is_some_and(|text| !text.is_empty()))
+}
+
+/// Waits until the planner has said to each object what it waits for.
+pub async fn all_queued(api: &Api<PerfValidation>) -> Outcome<Reached> {
+    let began = Instant::now();
+    loop {
+        let objects = api.list(&ListParams::default()).await?.items;
+        let queued = objects.iter().filter(|object| is_queued(object)).count();
+        if queued == objects.len() {
+            return Ok(Reached::After(began.elapsed().as_secs_f64()));
+        }
+        if began.elapsed() > LIMIT {
+            return Ok(Reached::Only(queued, objects.len()));
+        }
+        tokio::time::sleep(POLL * 4).await;
+    }
+}
+
+fn is_queued(object: &PerfValidation) -> bool {
+    let arrived = Reason::PrerequisitesMet.as_str();
+    object.status.as_ref().is_some_and(|status| {
+        status.phase == Some(Phase::Sizing) && status.reason.as_deref().is_some_and(|reason| reason != arrived)
+    })
 }
 
 /// Deletes every validation of the namespace and waits until they are gone and nothing of their runs is left.
