@@ -36,7 +36,7 @@ impl Cluster {
     async fn carry_out(&self, run: &Run<'_>, effect: &Effect) -> Result<Option<ObjectMeta>, Error> {
         let done = match effect {
             Effect::EnsureFinalizer => return self.ensure_finalizer(run).await,
-            Effect::ReleaseFinalizer => self.release_finalizer(run).await,
+            Effect::ReleaseFinalizer => return self.release_finalizer(run).await,
             Effect::CreateClaimTemplate(template) => self.create_claim_template(run, template).await,
             Effect::CreateCacheClaim(claim) => self.create(run, claim.as_ref()).await,
             Effect::CreateCacheJob(job) | Effect::CreateTrialJob(job) => self.create(run, job.as_ref()).await,

@@ -4,6 +4,7 @@ mod announcer;
 mod answer;
 pub mod blocked;
 pub mod cli;
+mod clients;
 pub mod controller;
 pub mod docs;
 pub mod error;

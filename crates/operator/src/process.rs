@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use futures::join;
-use kube::{Client, Config};
+use kube::Config;
 use perfval_cluster::Cluster;
 use tokio::net::TcpListener;
 use tokio::time::timeout;
@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::cli::{EndpointAccess, RunArgs, in_pod};
+use crate::clients::Clients;
 use crate::controller::Context;
 use crate::error::Error;
 use crate::health::{self, Health};
@@ -21,7 +22,7 @@ use crate::metrics::Metrics;
 use crate::objects::{self, Scope};
 use crate::planner;
 use crate::streams;
-use crate::{logging, shutdown, unreadable};
+use crate::{clients, logging, shutdown, unreadable};
 
 /// Reconciles until told to stop; an error is a reason to be started again.
 pub async fn run(args: RunArgs) -> Result<(), Error> {
@@ -33,7 +34,7 @@ pub async fn run(args: RunArgs) -> Result<(), Error> {
         .leader_elect_namespace
         .clone()
         .unwrap_or_else(|| config.default_namespace.clone());
-    let clients = Clients::new(config)?;
+    let clients = Clients::new(config, clients::SILENCE)?;
 
     let (objects, scopes) = objects::watched(args.scopes());
     let health = Health::new(Arc::new(Metrics::new()), objects);
@@ -62,32 +63,6 @@ pub async fn run(args: RunArgs) -> Result<(), Error> {
     let _ = timeout(Duration::from_secs(1), served).await;
     info!("stopped");
     result
-}
-
-/// A watch that says nothing for longer than it was asked for is dead: behind a connection that died silently nobody would
-/// hear of anything (issue 12, B4).
-const SILENCE: Duration = streams::WATCH.saturating_add(Duration::from_secs(10));
-
-/// Three ways to the API server: one that tries again by itself, one for what must not wait, and one for watches.
-struct Clients {
-    patient: Client,
-    impatient: Client,
-    watching: Client,
-}
-
-impl Clients {
-    fn new(config: Config) -> Result<Self, Error> {
-        let build = |config| Client::try_from(config).map_err(|source| Error::Client { source });
-        let mut impatient = config.clone();
-        impatient.default_retry = false;
-        let mut watching = impatient.clone();
-        watching.read_timeout = Some(SILENCE);
-        Ok(Self {
-            patient: build(config)?,
-            impatient: build(impatient)?,
-            watching: build(watching)?,
-        })
-    }
 }
 
 /// Works for as long as the lease is ours. The lease is given back last, when nothing of this process writes any more.

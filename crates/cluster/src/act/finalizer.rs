@@ -33,10 +33,10 @@ impl Cluster {
             })
     }
 
-    pub(super) async fn release_finalizer(&self, run: &Run<'_>) -> Result<(), Error> {
+    pub(super) async fn release_finalizer(&self, run: &Run<'_>) -> Result<Option<ObjectMeta>, Error> {
         let seen = run.object.metadata.finalizers.as_deref().unwrap_or_default();
         let Some(at) = seen.iter().position(|finalizer| finalizer == FINALIZER) else {
-            return Ok(());
+            return Ok(None);
         };
         let path = format!("/metadata/finalizers/{at}");
         let operations = json!([
@@ -48,8 +48,9 @@ impl Cluster {
                 name: in_namespace(run, run.name()),
                 failure,
             }),
+            Ok(metadata) => Ok(Some(metadata)),
             // A missing object is a released one.
-            Ok(_) | Err(_) => Ok(()),
+            Err(_) => Ok(None),
         }
     }
 

@@ -18,7 +18,10 @@ impl World {
     /// Carries out effects on the object as it is now.
     async fn act(&self, effects: &[Effect]) -> Result<(), Error> {
         let object = self.object();
-        self.cluster.act(&Run::new(&object, &self.settings), effects).await
+        self.cluster
+            .act(&Run::new(&object, &self.settings), effects)
+            .await
+            .map(drop)
     }
 
     /// Everything in the cluster but what changes with each look.

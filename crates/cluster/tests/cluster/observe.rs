@@ -4,16 +4,47 @@ mod dry_run;
 mod trials;
 mod workload;
 
+use std::time::Duration;
+
 use perfval_run::names;
 use perfval_run::observed::{ChildKind, Need};
 use perfval_run::queue::Contender;
 use perfval_sizing::Seen;
-use perfval_testkit::api_server::{Fault, KUBERNETES, Kind};
+use perfval_testkit::api_server::{Call, Fault, KUBERNETES, Kind};
 use serde_json::json;
 
 use crate::world::{NAME, NAMESPACE, World, validation};
 
-#[tokio::test]
+/// Lets what is known of Dynamo's installation grow old.
+async fn later() {
+    tokio::time::advance(Duration::from_secs(6)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_runs_ask_once_whether_dynamo_is_installed() {
+    let world = World::new();
+    let asked = || {
+        let calls = world.server.calls();
+        let crd = |call: &&Call| call.verb == "get" && call.resource == "customresourcedefinitions";
+        calls.iter().filter(crd).count()
+    };
+    for _ in 0..3 {
+        world.observe(Need::Dynamo).await;
+    }
+    assert_eq!(asked(), 1);
+    later().await;
+    world.observe(Need::Dynamo).await;
+    assert_eq!(asked(), 2);
+    // What was absent or unknown is asked for again at once.
+    later().await;
+    world
+        .server
+        .fail(Fault::refuse("get", "customresourcedefinitions", 403).times(1));
+    assert!(world.observe(Need::Dynamo).await.dynamo.unknown().is_some());
+    assert!(world.observe(Need::Dynamo).await.dynamo.present().is_some());
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_newest_version_of_dynamo_that_we_speak_is_taken() {
     let world = World::new();
     let seen = world.observe(Need::Dynamo).await;
@@ -26,6 +57,7 @@ async fn the_newest_version_of_dynamo_that_we_speak_is_taken() {
     assert_eq!(seen.kubernetes.as_deref(), Some(KUBERNETES));
 
     world.server.install_dynamo(&["v1alpha1"], None);
+    later().await;
     let seen = world.observe(Need::Dynamo).await;
     assert_eq!(
         seen.dynamo.present().unwrap().resource.api_version,
@@ -33,7 +65,7 @@ async fn the_newest_version_of_dynamo_that_we_speak_is_taken() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn whether_a_version_takes_the_runtime_version_stands_in_its_schema() {
     let world = World::new();
     let takes = async || {
@@ -51,6 +83,7 @@ async fn whether_a_version_takes_the_runtime_version_stands_in_its_schema() {
     let map = json!({"properties": {"spec": {"properties": {"services": {"additionalProperties": component}}}}});
     for (version, schema) in [("v1beta1", list), ("v1alpha1", map)] {
         world.server.install_dynamo(&[version], Some("1.4.2"));
+        later().await;
         world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
             object["spec"]["workload"]["runtimeVersion"] = json!("1.4.2");
         });

@@ -68,7 +68,7 @@ impl World {
         let mut child = json!({
             "apiVersion": api_version, "kind": kind,
             "metadata": {
-                "namespace": NAMESPACE, "name": name,
+                "namespace": NAMESPACE, "name": name, "creationTimestamp": "2026-11-20T00:00:00Z",
                 "labels": {"perfvalidation.dev/name": NAME, "perfvalidation.dev/run": self.run_id()},
                 "ownerReferences": [self.owner()],
             },

@@ -5,6 +5,8 @@ use std::time::Duration;
 use perfval_api::{Phase, Verdict};
 use perfval_e2e::{OutOfCluster, Validation, eventually, quick};
 
+use serde_json::json;
+
 use crate::ready;
 
 #[tokio::test]
@@ -51,4 +53,27 @@ async fn an_operator_killed_in_every_phase_and_a_restarted_api_server_change_no_
     run.delete().await;
     operator.kill().await;
     installed.scale(1).await;
+}
+
+#[tokio::test]
+#[ignore = "needs the lab: just e2e"]
+async fn an_operator_that_is_away_for_longer_than_a_limit_fails_nothing() {
+    let (lab, installed) = ready().await;
+    let namespace = lab.namespace("e2e-away").await;
+    let mut manifest = quick("away", &namespace);
+    manifest["spec"]["timeouts"]["workloadReady"] = json!("30s");
+    let run = Validation::create(&lab, manifest).await;
+    run.phase(Phase::WaitingForReady).await;
+    installed.scale(0).await;
+    // The outage itself: half as long again as the whole limit (issue 12, B).
+    tokio::time::sleep(Duration::from_secs(45)).await;
+    installed.scale(1).await;
+    let status = run.ends(Verdict::Passed).await;
+    let gaps = status.run.map(|run| run.gaps).unwrap_or_default();
+    assert!(!gaps.is_empty(), "nobody looked for 45 s");
+    for gap in &gaps {
+        println!("nobody looked from {} until {}", gap.from, gap.until);
+    }
+    run.left_nothing().await;
+    run.delete().await;
 }
