@@ -1,3 +1,4 @@
+mod allocation;
 mod phase;
 mod results;
 mod run;
@@ -8,6 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use allocation::Allocation;
 pub use phase::Phase;
 pub use results::{
     Finding, GateResult, GateStatus, Metrics, ResultsRef, Severity, TrialOutcome, TrialStatus, WorkerLoad, WorkerLoss,

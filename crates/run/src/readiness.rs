@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use k8s_openapi::api::resource::v1::{DeviceRequestAllocationResult, ResourceClaim};
 use kube::core::{DynamicObject, ResourceExt as _};
-use perfval_api::{PlacementStatus, WorkerStatus};
-use perfval_sizing as sizing;
+use perfval_api::{Allocation, PlacementStatus, WorkerStatus};
 use perfval_sizing::HeldByWorker;
 use serde_json::Value;
 
@@ -183,7 +182,7 @@ pub fn misplaced(pods: &Pods<'_>, claims: &[ResourceClaim], plan: &PlacementStat
         let actual = pod.spec.as_ref()?.node_name.as_deref()?;
         (actual != node).then(|| format!("worker {} runs on {actual}, not on {node}", pod.name_any()))
     });
-    if elsewhere.is_some() || plan.allocation != sizing::DRA {
+    if elsewhere.is_some() || plan.allocation != Allocation::Dra {
         return elsewhere;
     }
     let mut held = BTreeSet::new();

@@ -2,6 +2,8 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::allocation::Allocation;
+
 /// The node and GPUs of a run.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
@@ -9,7 +11,8 @@ pub struct PlacementStatus {
     /// Node under test.
     pub node: String,
     /// How GPUs are asked for: `DRA` or `DevicePlugin`.
-    pub allocation: String,
+    #[schemars(with = "String")]
+    pub allocation: Allocation,
     /// GPUs in use, one worker each.
     pub gpus: i64,
     /// GPUs of the node, free or not.

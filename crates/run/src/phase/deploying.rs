@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
 use kube::core::{DynamicObject, ResourceExt as _};
-use perfval_api::{PerfValidationSpec, Phase, Reason, Why, condition};
-use perfval_sizing as sizing;
+use perfval_api::{Allocation, PerfValidationSpec, Phase, Reason, Why, condition};
 use perfval_sizing::Seen;
 
 use super::definition::{Definition, QUICK, Timed, give_up};
@@ -125,7 +124,7 @@ fn created(pass: &Pass<'_>, deployment: &DynamicObject) -> Step {
 }
 
 fn create(pass: &mut Pass<'_>) -> Step {
-    if pass.run.placement().is_some_and(|plan| plan.allocation == sizing::DRA) {
+    if pass.run.placement().is_some_and(|plan| plan.allocation == Allocation::Dra) {
         pass.act(Effect::CreateClaimTemplate(Box::new(build::claim_template(pass.run))));
     }
     pass.act(Effect::CreateWorkersService(Box::new(build::workers_service(pass.run))));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use perfval_api::PerfValidation;
+use perfval_api::{Allocation, PerfValidation};
 use perfval_run::{Run, build};
 use serde_json::{Value, json};
 
@@ -98,7 +98,7 @@ fn a_worker_asks_for_exactly_one_gpu() {
     assert!(worker["resources"]["claims"].is_null() && worker["extraPodSpec"]["resourceClaims"].is_null());
     assert_eq!(worker["resources"]["limits"]["custom"]["vendor.example/nic"], "1");
 
-    object.status.as_mut().unwrap().placement.as_mut().unwrap().allocation = "DRA".into();
+    object.status.as_mut().unwrap().placement.as_mut().unwrap().allocation = Allocation::Dra;
     let claims = json!(build::deployment(&Run::new(&object, &settings)));
     let worker = &claims["spec"]["services"]["worker"];
     assert!(

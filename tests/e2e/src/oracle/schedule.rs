@@ -7,9 +7,8 @@ use futures::{TryStreamExt as _, stream};
 use k8s_openapi::api::core::v1::Toleration;
 use kube::Client;
 use kube::api::{DynamicObject, ListParams, PostParams};
-use perfval_api::{AllocationMode, PerfValidation, PlacementStatus};
+use perfval_api::{Allocation, AllocationMode, PerfValidation, PlacementStatus};
 use perfval_run::{Run, Settings, build, names};
-use perfval_sizing as sizing;
 use serde_json::{Value, json};
 
 use super::ask::{Answer, Asked};
@@ -208,7 +207,7 @@ fn without_plan(object: &PerfValidation, node: &str, features: &BTreeSet<&'stati
     tolerations.extend([own("nvidia.com/gpu"), own(&placement.resource_name), sku]);
     PlacementStatus {
         node: node.to_owned(),
-        allocation: if by_plugin { sizing::DEVICE_PLUGIN } else { sizing::DRA }.to_owned(),
+        allocation: if by_plugin { Allocation::DevicePlugin } else { Allocation::Dra },
         gpus: 1,
         // What the workers' claims ask for on nodes with such devices; elsewhere it holds anyway.
         selectors: vec!["!device.allowMultipleAllocations".to_owned()],

@@ -2,8 +2,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Container, EnvVar, PodResourceClaim, PodSpec, ResourceClaim, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use perfval_api::{PlacementStatus, RouterMode};
-use perfval_sizing as sizing;
+use perfval_api::{Allocation, PlacementStatus, RouterMode};
 use perfval_sizing::frontend_is_pinned;
 
 use crate::build::claim_template::GPU;
@@ -92,7 +91,7 @@ impl Component {
             .cloned()
             .collect();
         let mut pod = pod(run, true);
-        if placement.allocation == sizing::DRA {
+        if placement.allocation == Allocation::Dra {
             pod.resource_claims = Some(vec![PodResourceClaim {
                 name: GPU.to_owned(),
                 resource_claim_template_name: Some(names::deployment(&run.id())),
@@ -167,7 +166,7 @@ fn worker_resources(run: &Run<'_>, placement: &PlacementStatus) -> ResourceRequi
         amounts.remove(resource);
     }
     resources.claims = None;
-    if placement.allocation == sizing::DRA {
+    if placement.allocation == Allocation::Dra {
         resources.claims = Some(vec![ResourceClaim {
             name: GPU.to_owned(),
             request: None,

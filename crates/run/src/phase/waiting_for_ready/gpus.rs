@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::resource::v1::ResourceClaim;
-use perfval_api::{DeviceStatus, PerfValidationStatus, PlacementStatus, Reason, Verdict, Why, condition, text};
+use perfval_api::{Allocation, DeviceStatus, PerfValidationStatus, PlacementStatus, Reason, Verdict, Why, condition, text};
 use perfval_sizing as sizing;
 use perfval_sizing::{Seen, Unconfirmed};
 
@@ -46,7 +46,7 @@ pub(super) fn broken(
     if let Some(wrong) = readiness::misplaced(pods, claims, plan) {
         return Some(misplaced(pass, wrong));
     }
-    if plan.allocation != sizing::DRA || condition::is_true(&pass.status, condition::WORKLOAD_READY) {
+    if plan.allocation != Allocation::Dra || condition::is_true(&pass.status, condition::WORKLOAD_READY) {
         return None;
     }
     match (confirmed(pass, pods, claims, plan), &mut pass.status.placement) {
