@@ -15,11 +15,12 @@ pub use results::{
     Finding, GateResult, GateStatus, Metrics, ResultsRef, Severity, TrialOutcome, TrialStatus, WorkerLoad, WorkerLoss,
 };
 pub use run::{
-    Comparison, Gap, HistoryEntry, PassedRun, QueueStatus, RunFailure, RunStatus, SpecDigests, TimelineEntry, Trigger,
+    Comparison, Gap, HistoryEntry, Leftovers, PassedRun, QueueStatus, RunFailure, RunStatus, SpecDigests,
+    TimelineEntry, Trigger,
 };
 pub use verdict::Verdict;
 pub use workload::{
-    DeviceStatus, Environment, ExpectedBy, ExpectedGpus, PlacementStatus, WorkerStatus, WorkloadStatus,
+    DeviceStatus, Environment, ExpectedBy, ExpectedGpus, GpuCheck, PlacementStatus, WorkerStatus, WorkloadStatus,
 };
 
 /// What the operator answers. Everything a restarted operator needs to go on is here.

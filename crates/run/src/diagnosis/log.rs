@@ -2,9 +2,8 @@
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::core::ResourceExt as _;
-use perfval_api::condition::{self, has_reason};
 use perfval_api::text::cut;
-use perfval_api::{Phase, Reason};
+use perfval_api::{Phase, condition};
 use serde_json::Value;
 
 use super::containers::{TOLD_CRASHES, containers};
@@ -50,10 +49,7 @@ pub fn wanted(run: &Run<'_>, pods: &[Pod]) -> Vec<LogRequest> {
         let ended = containers(pod).filter(|container| container.restart_count >= TOLD_CRASHES && !is_ready(pod));
         ended.filter_map(|container| last_end(pod, container))
     });
-    let silent = has_reason(run.status(), condition::ENDPOINT_READY, Reason::EndpointNotReady)
-        || SILENCE
-            .iter()
-            .any(|(_, obstacle)| has_reason(run.status(), condition::ENDPOINT_READY, obstacle.reason()));
+    let silent = condition::is_false(run.status(), condition::ENDPOINT_READY);
     let frontends = pods.frontends.iter().filter(|pod| silent && is_ready(pod));
     let frontends = frontends.map(|pod| LogRequest {
         pod: pod.name_any(),

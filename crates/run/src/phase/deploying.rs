@@ -57,9 +57,10 @@ pub(crate) fn fills_cache(spec: &PerfValidationSpec) -> bool {
     spec.model.cache.as_ref().is_some_and(|cache| cache.size.is_some())
 }
 
-/// Whether the API server accepted the deployment in a dry run of this phase.
+/// Whether the API server accepted the deployment in a dry run. A status of an older version does not say: it is asked again.
 fn is_accepted(run: &Run<'_>) -> bool {
-    condition::has_reason(run.status(), condition::WORKLOAD_READY, Reason::Starting)
+    let current = run.status().run.as_ref();
+    current.is_some_and(|current| current.accepted_at.is_some())
 }
 
 fn step(pass: &mut Pass<'_>) -> Step {
@@ -92,6 +93,9 @@ fn refused(pass: &mut Pass<'_>) -> Option<Step> {
         Seen::Present(Admission::Accepted) => {
             let accepted = Why::new(Reason::Starting, "the API server accepts the deployment");
             pass.condition(condition::WORKLOAD_READY, false, &accepted);
+            if let Some(run) = &mut pass.status.run {
+                run.accepted_at = Some(pass.now);
+            }
             None
         }
         Seen::Present(Admission::Rejected(words)) => {
@@ -124,7 +128,11 @@ fn created(pass: &Pass<'_>, deployment: &DynamicObject) -> Step {
 }
 
 fn create(pass: &mut Pass<'_>) -> Step {
-    if pass.run.placement().is_some_and(|plan| plan.allocation == Allocation::Dra) {
+    if pass
+        .run
+        .placement()
+        .is_some_and(|plan| plan.allocation == Allocation::Dra)
+    {
         pass.act(Effect::CreateClaimTemplate(Box::new(build::claim_template(pass.run))));
     }
     pass.act(Effect::CreateWorkersService(Box::new(build::workers_service(pass.run))));

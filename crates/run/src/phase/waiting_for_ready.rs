@@ -5,7 +5,7 @@ mod gpus;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use perfval_api::{PerfValidationSpec, PerfValidationStatus, Phase, Reason, Why, condition};
+use perfval_api::{GpuCheck, PerfValidationSpec, PerfValidationStatus, Phase, Reason, Why, condition};
 use perfval_sizing::Seen;
 
 use super::definition::{Definition, Timed, give_up};
@@ -129,7 +129,7 @@ fn unreadable(what: &str, why: Option<&str>) -> Step {
 
 fn in_trouble(pass: &mut Pass<'_>, trouble: &Trouble) -> Step {
     let why = trouble.why();
-    pass.condition(condition::WORKLOAD_READY, false, &why);
+    pass.not_ready(&why, None);
     pass.find(trouble.obstacle.finding(&trouble.evidence));
     // Trials of two deployments are not trials of one: once there is a trial, nothing is sized again.
     let may_resize = trouble.obstacle.response() == Response::SizeAgain && pass.status.trials.is_empty();
@@ -168,7 +168,7 @@ fn failed_for_long(pass: &mut Pass<'_>, failed: bool, message: &str) -> Option<S
         Reason::DeploymentFailed,
         format!("Dynamo's operator reports: {message}"),
     );
-    pass.condition(condition::WORKLOAD_READY, false, &why);
+    pass.not_ready(&why, None);
     let no_queue = message.contains(NO_QUEUE);
     if no_queue {
         pass.find(Obstacle::QueueMissing.finding(message));
@@ -185,11 +185,13 @@ fn starting(pass: &mut Pass<'_>, pods: &Pods<'_>, wanted: i64) -> Step {
     let ready = pods.ready_workers();
     // The count goes into the status only once in a while: each worker would be a write.
     let what = format!("waiting for {wanted} workers and the frontend");
-    let why = gpus::refused(pass, pods).unwrap_or(Why::new(Reason::WorkloadNotReady, what));
+    let refused = gpus::refused(pass, pods);
+    let gpu_check = refused.as_ref().map(|_| GpuCheck::default());
+    let why = refused.unwrap_or(Why::new(Reason::WorkloadNotReady, what));
     if ready == 0 || ready >= wanted {
         set_workers_ready(pass, ready);
     }
-    pass.condition(condition::WORKLOAD_READY, false, &why);
+    pass.not_ready(&why, gpu_check);
     Step::Wait(why)
 }
 
@@ -204,6 +206,7 @@ fn record_ready(pass: &mut Pass<'_>, pods: &Pods<'_>) {
     set_workers_ready(pass, ready);
     if let Some(workload) = &mut pass.status.workload {
         workload.endpoint = Some(build::endpoint(pass.run));
+        workload.gpu_check = None;
     }
     if let Some(environment) = &mut pass.status.environment {
         environment.image_digest = pods.workers.first().and_then(|pod| image_digest(pod));
@@ -243,7 +246,7 @@ fn probe(pass: &mut Pass<'_>) -> Step {
         return unanswered(pass, &answer);
     }
     // While the next probe is under way, the last answer stays the one to show.
-    let last = condition::find(&pass.status, condition::ENDPOINT_READY).filter(|c| c.status == "False");
+    let last = condition::find(&pass.status, condition::ENDPOINT_READY).filter(|last| last.status == "False");
     match last {
         Some(last) => Step::wait(Reason::from_word(&last.reason), last.message.clone()),
         None => Step::wait(Reason::Probing, "probing the endpoint"),

@@ -207,7 +207,11 @@ fn without_plan(object: &PerfValidation, node: &str, features: &BTreeSet<&'stati
     tolerations.extend([own("nvidia.com/gpu"), own(&placement.resource_name), sku]);
     PlacementStatus {
         node: node.to_owned(),
-        allocation: if by_plugin { Allocation::DevicePlugin } else { Allocation::Dra },
+        allocation: if by_plugin {
+            Allocation::DevicePlugin
+        } else {
+            Allocation::Dra
+        },
         gpus: 1,
         // What the workers' claims ask for on nodes with such devices; elsewhere it holds anyway.
         selectors: vec!["!device.allowMultipleAllocations".to_owned()],
