@@ -9,6 +9,8 @@ use serde_json::Value;
 use super::containers::{TOLD_CRASHES, containers};
 use super::obstacle::Obstacle;
 use super::secret::without_secrets;
+use crate::dynamo::log::{CRASHES, SILENCE};
+use crate::dynamo::names::MAIN;
 use crate::observed::{LogRequest, PodLog};
 use crate::readiness::{Pods, is_ready};
 use crate::run::Run;
@@ -18,23 +20,6 @@ const LOGS: usize = 4;
 /// Longest quotation (bytes).
 const QUOTED: usize = 240;
 
-/// Texts of a worker or frontend that ends, the cause before its consequences (Dynamo 1.2–1.6, vLLM 0.20–0.31).
-const CRASHES: [(&str, Obstacle); 5] = [
-    ("Failed to infer device type", Obstacle::NoGPUInContainer),
-    ("Free memory on device", Obstacle::GPUMemoryTaken),
-    (
-        "argument --router-mode: invalid choice",
-        Obstacle::RouterModeUnsupported,
-    ),
-    ("EngineDeadError", Obstacle::EngineDead),
-    ("AsyncLLM health check failed", Obstacle::EngineDead),
-];
-/// Texts of a frontend that is ready and does not answer, the most telling first.
-const SILENCE: [(&str, Obstacle); 3] = [
-    ("Unfold must not be polled after it returned", Obstacle::DiscoveryPanic),
-    ("Error adding model from discovery", Obstacle::ModelAddFailed),
-    ("KubeDiscoveryClient::list returning 0 instances", Obstacle::NoInstances),
-];
 /// Words of a line that tells why a process ended.
 const TELLING: [&str; 5] = ["error", "exception", "panicked", "fatal", "out of memory"];
 
@@ -53,7 +38,7 @@ pub fn wanted(run: &Run<'_>, pods: &[Pod]) -> Vec<LogRequest> {
     let frontends = pods.frontends.iter().filter(|pod| silent && is_ready(pod));
     let frontends = frontends.map(|pod| LogRequest {
         pod: pod.name_any(),
-        container: crate::build::MAIN.to_owned(),
+        container: MAIN.to_owned(),
         previous: false,
     });
     crashed.chain(frontends).take(LOGS).collect()

@@ -15,7 +15,7 @@ use crate::job::Standing;
 use crate::observed::{Admission, Need, Needs};
 use crate::pass::{Pass, Step};
 use crate::run::Run;
-use crate::{build, job, time};
+use crate::{build, dynamo, job, time};
 
 /// The deployment is watched; this is for a read that failed.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
@@ -37,7 +37,7 @@ fn needs(run: &Run<'_>) -> Needs {
         return Needs::of([Need::CacheJob, Need::Deployment]);
     }
     Needs {
-        dry_run: Some(Box::new(build::deployment(run))),
+        dry_run: Some(Box::new(dynamo::deployment(run))),
         ..Needs::of([Need::Deployment, Need::DryRun])
     }
 }
@@ -118,7 +118,7 @@ fn refused(pass: &mut Pass<'_>) -> Option<Step> {
 
 fn created(pass: &Pass<'_>, deployment: &DynamicObject) -> Step {
     if !pass.run.owns(deployment) {
-        return Step::name_taken("DynamoGraphDeployment", deployment);
+        return Step::name_taken(dynamo::names::KIND, deployment);
     }
     Step::go(
         Phase::WaitingForReady,
@@ -136,7 +136,7 @@ fn create(pass: &mut Pass<'_>) -> Step {
         pass.act(Effect::CreateClaimTemplate(Box::new(build::claim_template(pass.run))));
     }
     pass.act(Effect::CreateWorkersService(Box::new(build::workers_service(pass.run))));
-    pass.act(Effect::CreateDeployment(Box::new(build::deployment(pass.run))));
+    pass.act(Effect::CreateDeployment(Box::new(dynamo::deployment(pass.run))));
     Step::work(Reason::Starting, "creating the deployment")
 }
 

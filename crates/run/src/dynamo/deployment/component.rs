@@ -9,10 +9,8 @@ use crate::build::claim_template::GPU;
 use crate::build::meta::own_labels;
 use crate::build::model::{cache_mount, cache_volume, reader_env};
 use crate::build::pod::{non_empty, pin, var};
+use crate::dynamo::names::{FRONTEND, MAIN, WORKER};
 use crate::{Run, names};
-
-/// The container that Dynamo's operator completes; all others it leaves alone.
-pub const MAIN: &str = "main";
 
 /// Puts the driver libraries of GKE's device plugin, which comes without environment (aicr #2044), behind what the image
 /// looks through anyway, and becomes the worker. The program is constant: all of the spec is in its arguments.
@@ -60,10 +58,10 @@ impl Component {
         args.extend(["--router-mode", router].map(str::to_owned));
         let env = [reader_env(run), vec![var("DYN_ROUTER_MODE", router)]].concat();
         Self {
-            name: names::FRONTEND,
+            name: FRONTEND,
             replicas: 1,
             runtime_version: runtime_version(run),
-            labels: own_labels(run, names::FRONTEND),
+            labels: own_labels(run, FRONTEND),
             shared_memory: None,
             pod: pod(run, frontend_is_pinned(run.spec())),
             main: Container {
@@ -99,10 +97,10 @@ impl Component {
             }]);
         }
         Self {
-            name: names::WORKER,
+            name: WORKER,
             replicas: placement.gpus,
             runtime_version: runtime_version(run),
-            labels: own_labels(run, names::WORKER),
+            labels: own_labels(run, WORKER),
             shared_memory: Some("2Gi"),
             pod,
             main: Container {
