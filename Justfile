@@ -10,7 +10,9 @@ export PATH := env("PATH") + ":" + cache / "tools" / "bin" + ":" + cache / "deny
 # Where a static binary comes out: an explicit target keeps build scripts dynamic.
 triple := "x86_64-unknown-linux-gnu"
 release := CARGO_TARGET_DIR / triple / "release"
-lab := CARGO_TARGET_DIR / "debug" / "lab"
+debug := CARGO_TARGET_DIR / "debug"
+lab := debug / "lab"
+suite := debug / "suite --debug " + debug + " --release " + release
 stage := justfile_directory() / ".ci" / "stage"
 deny_version := "0.20.2"
 
@@ -20,31 +22,39 @@ default:
 
 # Show a whole run on a real cluster on this machine, ending in a printed verdict. `just demo --keep` leaves it up.
 demo *FLAGS: setup build-lab image
-    #!/usr/bin/env bash
-    set -euo pipefail
-    cargo build --quiet -p perfval-e2e --bin demo
-    began=$(date +%s)
-    case " {{FLAGS}} " in *" --keep "*) ;; *) trap '{{lab}} down' EXIT ;; esac
-    just fresh-lab
-    code=0
-    {{lab}} exec --network-only -- "$CARGO_TARGET_DIR/debug/demo" --lab {{lab}} --config "$PWD/config" {{FLAGS}} || code=$?
-    echo "total since lab up: $(( $(date +%s) - began )) s"
-    exit $code
+    @{{suite}} demo {{FLAGS}}
 
 # Pass every test: the quick checks, then the real cluster.
-test: setup
-    #!/usr/bin/env bash
-    set -euo pipefail
-    trap wait EXIT # a failure elsewhere must not leave the others behind
-    {{stage}} check just check
-    # Side by side: a build links on one core, and a lab waits half of its time. Beside the checks, fuzzing made them 120 s longer.
-    {{stage}} fuzz just fuzz & fuzz=$!
-    {{stage}} lab just lab-test & lab=$!
-    {{stage}} image just build-lab image
-    wait $fuzz
-    wait $lab
-    {{stage}} admission just admission
-    {{stage}} e2e just e2e
+test: setup test-check test-beside test-admission test-e2e
+
+[private]
+test-check:
+    @{{stage}} check just check
+
+# A build links on one core, and a lab waits half of its time. Beside the checks, fuzzing made them 120 s longer.
+[private]
+[parallel]
+test-beside: test-fuzz test-lab test-image
+
+[private]
+test-fuzz:
+    @{{stage}} fuzz just fuzz
+
+[private]
+test-lab:
+    @{{stage}} lab just lab-test
+
+[private]
+test-image:
+    @{{stage}} image just build-lab image
+
+[private]
+test-admission:
+    @{{stage}} admission just admission
+
+[private]
+test-e2e:
+    @{{stage}} e2e just e2e
 
 # Format, lints, dependency rules, generated files, unit tests: under two minutes once built.
 check: fmt-check lint deny unit
@@ -54,14 +64,12 @@ unit *ARGS:
     @env -u PERFVAL_FUZZ_SECONDS cargo test --quiet {{ARGS}}
 
 # Feed broken results to the parsers and broken clusters to sizing, each for PERFVAL_FUZZ_SECONDS (default: a few seconds).
-fuzz:
-    #!/usr/bin/env bash
-    set -euo pipefail
-    cargo test --quiet --test fuzz_result --test fuzz_sizing --no-run
-    cargo test --quiet --test fuzz_result -- --nocapture & result=$!
-    trap 'wait $result' EXIT
-    cargo test --quiet --test fuzz_sizing -- --nocapture
-    wait $result
+[parallel]
+fuzz: (fuzz-test "fuzz_result") (fuzz-test "fuzz_sizing")
+
+[private]
+fuzz-test NAME:
+    @cargo test --quiet --test {{NAME}} -- --nocapture
 
 # Format the code.
 fmt:
@@ -78,23 +86,12 @@ bench:
 
 # The same on a real API server with nodes of kwok, and how long a run sizes there (minutes; a lab of its own).
 bench-cluster nodes="1000": build-lab image
-    #!/usr/bin/env bash
-    set -euo pipefail
     RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --target {{triple}} -p perfval-e2e --bin scale
-    export LAB={{lab}} PERFVAL_OPERATOR={{release}}/perfvalidation-operator
-    trap '{{lab}} down' EXIT
-    just fresh-lab --control-plane
-    {{lab}} exec --network-only -- kubectl apply --server-side -f "$PWD/config/crd/perfvalidations.perfvalidation.dev.yaml"
-    {{lab}} exec --network-only -- {{release}}/scale cluster {{nodes}}
+    @{{suite}} scale {{nodes}}
 
 # What a line of validations costs that all wait for one node, and what it does to the run at its head (half an hour; prints, and asserts nothing).
 bench-line waiting="0,1,10,100,1000": build-lab image
-    #!/usr/bin/env bash
-    set -euo pipefail
-    cargo build --quiet -p perfval-e2e --bin line
-    trap '{{lab}} down' EXIT
-    just fresh-lab
-    {{lab}} exec --network-only -- "$CARGO_TARGET_DIR/debug/line" --lab {{lab}} --config "$PWD/config" --waiting {{waiting}}
+    @{{suite}} line {{waiting}}
 
 # Lint everything, warnings denied.
 lint:
@@ -117,20 +114,14 @@ generate:
 image:
     RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --target {{triple}} -p perfval-operator -p perfval-runner
 
-# Build the lab.
+# Build the lab, and what runs programs and tests on fresh ones.
 build-lab:
     cargo build --quiet -p mock-nvml -p perfval-lab
+    @cargo build --quiet -p perfval-e2e --bin suite
 
 # Bring the lab's cluster up and load the operator's image; `just lab-up --control-plane` for the control plane only.
 lab-up *FLAGS: setup build-lab image
-    @just fresh-lab {{FLAGS}}
-
-# A lab with the operator's image and nothing of a lab that an interrupted run left behind.
-[private]
-fresh-lab *FLAGS:
-    @{{lab}} down
-    @{{lab}} up {{FLAGS}}
-    @[ "{{FLAGS}}" = --control-plane ] || {{lab}} load-image "$({{lab}} image operator {{release}}/perfvalidation-operator {{release}}/perfval-runner)"
+    @{{suite}} up {{FLAGS}}
 
 # End the lab and remove every trace of it.
 lab-down:
@@ -147,131 +138,41 @@ lab-test-parts: build-lab
 
 # Against a real API server: the CRD, what the fake API server of other tests claims about it, and a little of the oracle.
 admission: build-lab
-    #!/usr/bin/env bash
-    set -euo pipefail
-    cargo test --quiet --workspace --test admission --test api_server --no-run # and the package's programs: the oracle
-    trap '{{lab}} down' EXIT
-    just fresh-lab --control-plane
-    for name in admission api_server; do
-      {{lab}} exec -- "$(just test-binary $name)" --ignored
-    done
-    {{lab}} exec -- "$CARGO_TARGET_DIR/debug/oracle" --clusters 30 --seed 200
+    @{{suite}} admission
 
 # Sizing against the real scheduler on random clusters (minutes); `just oracle --seed S --clusters 1` repeats the one of seed S.
 oracle *FLAGS: build-lab
-    #!/usr/bin/env bash
-    set -euo pipefail
-    cargo build --quiet -p perfval-e2e --bin oracle
-    trap '{{lab}} down' EXIT
-    just fresh-lab --control-plane
-    {{lab}} exec -- "$CARGO_TARGET_DIR/debug/oracle" {{FLAGS}}
+    @{{suite}} oracle -- {{FLAGS}}
 
 # Whole runs on the real cluster, in two labs side by side; `just e2e NAME` runs the tests whose name holds NAME.
 e2e NAME="": build-lab image
-    #!/usr/bin/env bash
-    # A run waits half of its time: two labs take 330 s for what takes one 680 s. A test that fails is run once more, alone on
-    # a fresh lab, and reported: two cores under load, and a simulated engine that may hang, are not the product.
-    set -euo pipefail
-    cargo test --quiet --workspace --test e2e --no-run
-    export LAB={{lab}} PERFVAL_CONFIG="$PWD/config" PERFVAL_OPERATOR={{release}}/perfvalidation-operator
-    export TESTS=$(just test-binary e2e) LABS=/var/lib/perfval-e2e PASSED=$(mktemp)
-    trap 'for lab in 0 1; do PERFVAL_LAB_DIR=$LABS-$lab {{lab}} down; done; rm -f "$PASSED"' EXIT
-    names=$("$TESTS" --list --format terse --ignored {{NAME}} | sed -n 's/: test$//p' | sort -r)
-    [ -n "$names" ] || { echo "no test has {{NAME}} in its name" >&2; exit 1; }
-    labs=$(( $(wc -l <<< "$names") > 1 ? 2 : 1 ))
-    for lab in $(seq 0 $((labs - 1))); do PERFVAL_LAB_DIR=$LABS-$lab just fresh-lab; done
-    xargs --max-procs=$labs --max-args=1 --process-slot-var=SLOT just e2e-test <<< "$names" || true
-    left() { grep -vxFf "$PASSED" <<< "$names"; }
-    again=$(left) || exit 0
-    echo "FAILED ONCE, running again:" $again
-    for lab in 0 1; do PERFVAL_LAB_DIR=$LABS-$lab {{lab}} down; done
-    PERFVAL_LAB_DIR=$LABS-0 just fresh-lab
-    SLOT=0 xargs --max-args=1 just e2e-test <<< "$again" || true
-    ! left
-
-[private]
-e2e-test NAME:
-    #!/usr/bin/env bash
-    export PERFVAL_LAB_DIR=$LABS-$SLOT
-    if output=$($LAB exec --network-only -- "$TESTS" --ignored --exact {{NAME}} --nocapture 2>&1); then
-      echo {{NAME}} >> "$PASSED"
-      echo "{{NAME}} ... ok, $SECONDS s"
-    else
-      echo "$output"
-      echo "{{NAME}} ... FAILED, $SECONDS s"
-    fi
+    @{{suite}} runs {{NAME}}
 
 # How often the verdict is right, into docs/fidelity.md: every router and fault on the lab (two hours in steps of 40 minutes; `--replay-only`: seconds).
 fidelity *FLAGS:
-    #!/usr/bin/env bash
-    set -euo pipefail
-    cargo build --quiet -p perfval-fidelity --bin fidelity
-    fidelity=$CARGO_TARGET_DIR/debug/fidelity
-    if [ "{{FLAGS}}" = --replay-only ]; then "$fidelity"; exit; fi
-    just build-lab image
-    record={{cache}}/fidelity.jsonl
-    trap '{{lab}} down' EXIT
-    just fresh-lab
-    {{lab}} exec --network-only -- "$fidelity" --lab {{lab}} --config "$PWD/config" --record "$record" \
-      --pack --runs "$PWD/tests/fidelity/recorded.jsonl.gz" --page "$PWD/docs/fidelity.md" {{FLAGS}}
-    rm "$record"
+    @just {{ if FLAGS == "--replay-only" { "fidelity-replay" } else { "fidelity-record " + FLAGS } }}
+
+[private]
+fidelity-replay:
+    @cargo run --quiet -p perfval-fidelity --bin fidelity
+
+[private]
+fidelity-record *FLAGS: build-lab image
+    @{{suite}} fidelity --record {{cache}}/fidelity.jsonl -- {{FLAGS}}
 
 # The same for the faults of the engines only, without a cluster and without root: `just fidelity-rig [ROUTER…]`.
 fidelity-rig *ROUTERS: setup
-    #!/usr/bin/env bash
-    set -euo pipefail
     cargo build --quiet -p perfval-runner -p perfval-fidelity --bin perfval-runner --bin fidelity
-    rig={{cache}}/rig
-    for name in dynamo-1.4.2 aiperf-0.13.0; do
-      [ -e "$rig/$name/installed" ] && continue
-      uv venv --quiet --clear --python 3.11 "$rig/$name"
-      uv pip install --quiet --python "$rig/$name/bin/python" -r tests/lab/images/$name.txt
-      touch "$rig/$name/installed"
-    done
-    corpus=$(echo "$rig"/aiperf-0.13.0/lib/python*/site-packages/aiperf/dataset/generator/assets/shakespeare.txt)
-    [ -d "$rig/model" ] || "$rig/dynamo-1.4.2/bin/python" tests/lab/images/tiny_qwen3.py "$corpus" "$rig/model"
-    rm -f "$rig/recorded.jsonl"
-    python3 tests/fidelity/rig.py --dynamo "$rig/dynamo-1.4.2" --aiperf "$rig/aiperf-0.13.0" --model-cache "$rig/model" \
-      --runner "$CARGO_TARGET_DIR/debug/perfval-runner" --work "$rig/work" --record "$rig/recorded.jsonl" {{ROUTERS}}
-    "$CARGO_TARGET_DIR/debug/fidelity" --rig "$rig/recorded.jsonl" --pack
+    @python3 tests/fidelity/rig.py --cache {{cache}}/rig --runner {{debug}}/perfval-runner {{ROUTERS}}
+    @{{debug}}/fidelity --rig {{cache}}/rig/recorded.jsonl --pack
 
 # Ten validations at once on one node, one after the other in their order: five minutes, and not part of `just test`.
 races: build-lab image
-    #!/usr/bin/env bash
-    set -euo pipefail
-    cargo test --quiet --workspace --test races --no-run
-    export LAB={{lab}} PERFVAL_CONFIG="$PWD/config"
-    trap '{{lab}} down' EXIT
-    just fresh-lab
-    {{lab}} exec --network-only -- "$(just test-binary races)" --ignored --nocapture
-
-[private]
-test-binary NAME:
-    @cargo test --quiet --workspace --test {{NAME}} --no-run --message-format json 2>/dev/null | python3 -c 'import json,sys; print([m["executable"] for m in map(json.loads, sys.stdin) if m.get("executable") and m["target"]["name"] == "{{NAME}}"][-1])'
+    @{{suite}} races
 
 # Install what is missing: Debian's packages (as root, or it prints the command) and uv.
 setup:
-    #!/usr/bin/env bash
-    set -euo pipefail
-    packages="build-essential ca-certificates git procps mount iproute2 iptables conntrack ethtool socat kmod runc containernetworking-plugins debootstrap busybox-static"
-    missing=$(for package in $packages; do dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || echo "$package"; done)
-    if [ -n "$missing" ]; then
-      if [ "$(id -u)" -eq 0 ]; then
-        echo "installing: $(echo $missing)"
-        apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
-      else
-        echo "missing Debian packages; run: sudo apt-get install $(echo $missing)" >&2; exit 1
-      fi
-    fi
-    for program in cargo go python3; do
-      command -v $program >/dev/null || { echo "$program is missing: install Rust (rustup), Go 1.26.8 and Python 3.11 first" >&2; exit 1; }
-    done
-    go=$(GOTOOLCHAIN=local go env GOVERSION | sed 's/^go//')
-    [ "$(printf '%s\n' 1.26.8 "$go" | sort -V | head -n 1)" = 1.26.8 ] || { echo "Go $go is too old: install 1.26.8 or newer" >&2; exit 1; }
-    if ! command -v uv >/dev/null; then
-      [ -x {{cache}}/tools/bin/pip ] || python3 -m venv {{cache}}/tools
-      {{cache}}/tools/bin/pip install --quiet uv
-    fi
+    @bash .ci/setup {{cache}}/tools
 
 # The lab's own command: `just lab status`, `just lab fault --help`, `just lab logs kubelet`.
 lab *ARGS:

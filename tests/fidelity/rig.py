@@ -1,7 +1,9 @@
 """Records every router under every fault of the engines without a cluster: Dynamo's frontend and mockers on loopback
 addresses, AIPerf, and the runner that samples the workers as it does in a pod. One JSON line per router and fault.
 
-Usage: rig.py --dynamo VENV --aiperf VENV --runner PROGRAM --model-cache HF_HOME --work FOLDER --record FILE [ROUTER ...]
+Usage: rig.py --cache FOLDER --runner PROGRAM [ROUTER ...]
+
+What it needs is installed into the folder once; `recorded.jsonl` in there is written anew.
 """
 
 import argparse
@@ -173,12 +175,36 @@ def run(options, router: str, fault: str, stack: Stack) -> None:
     print(f"{router} {fault}: {len(trials)} trials, {line['seconds']} s", flush=True)
 
 
+def install(cache: Path) -> dict[str, str]:
+    """Dynamo, AIPerf and a model in the cache; what is there already stays."""
+    images = Path(__file__).parent.parent / "lab" / "images"
+    environments = {name.split("-")[0]: cache / name for name in ("dynamo-1.4.2", "aiperf-0.13.0")}
+    for environment in environments.values():
+        if (environment / "installed").exists():
+            continue
+        requirements = str(images / f"{environment.name}.txt")
+        subprocess.run(["uv", "venv", "--quiet", "--clear", "--python", "3.11", str(environment)], check=True)
+        python = str(environment / "bin" / "python")
+        subprocess.run(["uv", "pip", "install", "--quiet", "--python", python, "-r", requirements], check=True)
+        (environment / "installed").touch()
+    model = cache / "model"
+    if not model.is_dir():
+        [corpus] = environments["aiperf"].glob("lib/python*/site-packages/aiperf/dataset/generator/assets/shakespeare.txt")
+        python = environments["dynamo"] / "bin" / "python"
+        subprocess.run([str(python), str(images / "tiny_qwen3.py"), str(corpus), str(model)], check=True)
+    return {**{name: str(path) for name, path in environments.items()}, "model_cache": str(model)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
-    for name in ("dynamo", "aiperf", "runner", "model-cache", "work", "record"):
-        parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--cache", type=Path, required=True)
+    parser.add_argument("--runner", required=True)
     parser.add_argument("routers", nargs="*", default=list(ROUTERS))
     options = parser.parse_args()
+    for name, path in install(options.cache).items():
+        setattr(options, name, path)
+    options.work, options.record = str(options.cache / "work"), str(options.cache / "recorded.jsonl")
+    Path(options.record).unlink(missing_ok=True)
     for router in options.routers:
         for speeds, faults in (
             ([SPEED] * WORKERS, ("Healthy", "FrozenTenSeconds", "Dead", "FrozenForGood")),

@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use crate::{PerfValidationStatus, Reason};
+use crate::PerfValidationStatus;
 
 /// DGD and GPU APIs are served and versions fit.
 pub const PREREQUISITES_MET: &str = "PrerequisitesMet";
@@ -37,7 +37,7 @@ pub fn is_true(status: &PerfValidationStatus, name: &str) -> bool {
     find(status, name).is_some_and(|condition| condition.status == "True")
 }
 
-/// Whether a condition has this reason.
-pub fn has_reason(status: &PerfValidationStatus, name: &str, reason: Reason) -> bool {
-    find(status, name).is_some_and(|condition| condition.reason == reason.as_str())
+/// Whether a condition is there and false.
+pub fn is_false(status: &PerfValidationStatus, name: &str) -> bool {
+    find(status, name).is_some_and(|condition| condition.status == "False")
 }

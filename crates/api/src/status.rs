@@ -1,3 +1,4 @@
+mod allocation;
 mod phase;
 mod results;
 mod run;
@@ -8,16 +9,18 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use allocation::Allocation;
 pub use phase::Phase;
 pub use results::{
     Finding, GateResult, GateStatus, Metrics, ResultsRef, Severity, TrialOutcome, TrialStatus, WorkerLoad, WorkerLoss,
 };
 pub use run::{
-    Comparison, Gap, HistoryEntry, PassedRun, QueueStatus, RunFailure, RunStatus, SpecDigests, TimelineEntry, Trigger,
+    Comparison, Gap, HistoryEntry, Leftovers, PassedRun, QueueStatus, RunFailure, RunStatus, SpecDigests,
+    TimelineEntry, Trigger,
 };
 pub use verdict::Verdict;
 pub use workload::{
-    DeviceStatus, Environment, ExpectedBy, ExpectedGpus, PlacementStatus, WorkerStatus, WorkloadStatus,
+    DeviceStatus, Environment, ExpectedBy, ExpectedGpus, GpuCheck, PlacementStatus, WorkerStatus, WorkloadStatus,
 };
 
 /// What the operator answers. Everything a restarted operator needs to go on is here.

@@ -10,9 +10,10 @@ use futures::channel::mpsc::UnboundedSender;
 use kube::Client;
 use kube::runtime::reflector::ObjectRef;
 use perfval_api::PerfValidation;
+use perfval_run::Run;
 use perfval_run::decision::ProbeRequest;
+use perfval_run::dynamo::names::frontend_service;
 use perfval_run::observed::{Probe, ProbeAnswer};
-use perfval_run::{Run, names};
 use tokio::task::AbortHandle;
 
 pub use send::EndpointAccess;
@@ -82,7 +83,7 @@ impl Probes {
     /// The state of this run's probe; an answer is given once.
     pub(crate) fn take(&self, run: &Run<'_>) -> Probe {
         let mut sent = self.lock();
-        let service = names::frontend_service(&run.id());
+        let service = frontend_service(&run.id());
         let Some(current) = sent.get_mut(run.uid()).filter(|sent| sent.request.service == service) else {
             return Probe::Idle;
         };

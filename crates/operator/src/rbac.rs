@@ -2,7 +2,7 @@
 
 mod files;
 
-use perfval_cluster::{PERMISSIONS, Permission, Scope};
+use perfval_cluster::{PERMISSIONS, Permission, Scope, dynamo};
 
 pub use files::{files, manifest, write};
 
@@ -31,14 +31,14 @@ const PROCESS: &[Permission] = &[
         "watch of a run's Jobs",
     ),
     process(
-        "nvidia.com",
-        "dynamographdeployments",
+        dynamo::GROUP,
+        dynamo::PLURAL,
         &["list", "watch"],
         Scope::Namespace,
         "watch of a run's deployment",
     ),
     Permission {
-        names: &["dynamographdeployments.nvidia.com"],
+        names: &[dynamo::CRD],
         ..process(
             "apiextensions.k8s.io",
             "customresourcedefinitions",

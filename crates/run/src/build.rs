@@ -6,11 +6,10 @@
 mod aiperf_command;
 mod cache_claim;
 mod cache_job;
-mod claim_template;
-mod dynamo;
-mod meta;
-mod model;
-mod pod;
+pub(crate) mod claim_template;
+pub(crate) mod meta;
+pub(crate) mod model;
+pub(crate) mod pod;
 mod results;
 mod trial_job;
 mod workers_service;
@@ -18,14 +17,14 @@ mod workers_service;
 pub use cache_claim::cache_claim;
 pub use cache_job::cache_job;
 pub use claim_template::claim_template;
-pub use dynamo::{MAIN, deployment};
 pub use meta::COMPONENT_LABEL;
 pub use model::cache_claim_name;
 pub use results::{RESULTS, SHA256, SUMMARY, results, results_sha256};
 pub use trial_job::{AIPERF_CONTAINER, trial_job};
 pub use workers_service::workers_service;
 
-use crate::{Run, names};
+use crate::Run;
+use crate::dynamo::names;
 
 /// Where requests go: the frontend's Service, which Dynamo's operator makes.
 pub fn endpoint(run: &Run<'_>) -> String {

@@ -7,6 +7,7 @@ mod attendance;
 pub mod build;
 pub mod decision;
 pub mod diagnosis;
+pub mod dynamo;
 mod edit;
 mod interruption;
 pub mod job;
@@ -22,7 +23,6 @@ pub mod settings;
 pub mod status;
 pub mod teardown;
 pub mod time;
-pub mod version;
 
 pub use decision::{Decision, Effect, Event};
 pub use observed::{Needs, Observed};

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use perfval_api::{
-    PerfValidationSpec, PerfValidationStatus, Phase, Reason, RunFailure, Trigger, Verdict, Why, condition, text,
+    Leftovers, PerfValidationSpec, PerfValidationStatus, Phase, Reason, RunFailure, Trigger, Verdict, Why, text,
 };
 
 use crate::attendance::{self, Limit};
@@ -24,7 +24,7 @@ use crate::observed::{Need, Needs, Observed};
 use crate::pass::{Pass, Step};
 use crate::queue;
 use crate::run::Run;
-use crate::{phase, time};
+use crate::{phase, teardown, time};
 
 /// What a pass over this object has to read.
 pub fn needs(run: &Run<'_>) -> Needs {
@@ -112,7 +112,9 @@ fn expired(pass: &mut Pass<'_>, current: Phase, step: Step) -> Step {
     let (why, grace) = match &step {
         Step::Wait(why) => (why, Duration::ZERO),
         // Sizing may be allowed no time at all; removing what a lost race left behind has its own.
-        Step::Work(why) if why.reason == Reason::Removing => (why, time::duration(&pass.run.spec().timeouts.cleanup)),
+        Step::Work(why) if current == Phase::Sizing && !queue::is_queued(&pass.status) => {
+            (why, time::duration(&pass.run.spec().timeouts.cleanup))
+        }
         Step::Work(why) => (why, WORK_GRACE),
         Step::Go(..) | Step::End(..) | Step::Begin(_) | Step::Rest => return step,
     };
@@ -123,8 +125,9 @@ fn expired(pass: &mut Pass<'_>, current: Phase, step: Step) -> Step {
         lasts: limit.lasts.saturating_add(grace),
         ..limit
     };
-    // Said once, it stays said.
-    let has_passed = condition::has_reason(pass.run.status(), condition::CLEANED_UP, Reason::TeardownUnconfirmed);
+    // Once passed, the time for removal stays passed.
+    let overdue = teardown::leftovers(pass.run) == Some(Leftovers::Overdue);
+    let has_passed = current == Phase::CleaningUp && overdue;
     if has_passed || pass.has_passed(&limit) {
         (timed.expired)(pass, why)
     } else {

@@ -2,16 +2,8 @@
 
 use sha2::{Digest, Sha256};
 
-/// Component of the deployment that takes requests.
-pub const FRONTEND: &str = "frontend";
-/// Component of the deployment that holds the GPUs.
-pub const WORKER: &str = "worker";
 /// Pods that send a trial's requests.
 pub const LOAD_GENERATOR: &str = "benchmark";
-/// Port of the frontend's Service.
-pub const FRONTEND_PORT: u16 = 8000;
-/// Port of a worker's metrics.
-pub const WORKER_METRICS_PORT: u16 = 9090;
 
 /// Id of a run: 8 hex digits from the object's uid and the run's number.
 pub fn run_id(uid: &str, number: i64) -> String {
@@ -21,11 +13,6 @@ pub fn run_id(uid: &str, number: i64) -> String {
 /// Name of the deployment, its claim template and the prefix of all other children.
 pub fn deployment(run_id: &str) -> String {
     format!("pv-{run_id}")
-}
-
-/// Service that Dynamo's operator makes for the frontend.
-pub fn frontend_service(run_id: &str) -> String {
-    format!("{}-{FRONTEND}", deployment(run_id))
 }
 
 /// Headless Service over the workers' metrics port.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use kube::core::{Resource, ResourceExt as _};
-use perfval_api::{Finding, PerfValidationStatus, Phase, Reason, Severity, Trigger, Verdict, Why};
+use perfval_api::{Finding, GpuCheck, PerfValidationStatus, Phase, Reason, Severity, Trigger, Verdict, Why, condition};
 use perfval_verdict::{close, conclusion, environment};
 
 use crate::attendance::{self, Clock, LONGEST_PAUSE, Limit};
@@ -149,6 +149,14 @@ impl<'a> Pass<'a> {
     /// Sets a condition of this run.
     pub(crate) fn condition(&mut self, name: &str, truth: impl Into<Truth>, why: &Why) {
         status::set_condition(&mut self.status, name, truth.into(), why, self.now);
+    }
+
+    /// The deployment is not ready. `gpu_check`: what there is to find out about its GPUs.
+    pub(crate) fn not_ready(&mut self, why: &Why, gpu_check: Option<GpuCheck>) {
+        self.condition(condition::WORKLOAD_READY, false, why);
+        if let Some(workload) = &mut self.status.workload {
+            workload.gpu_check = gpu_check;
+        }
     }
 
     /// Keeps one finding per cause: the newest evidence of it.

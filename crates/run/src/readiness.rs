@@ -1,57 +1,16 @@
-//! Whether the deployment is really ready: read from its status, its pods and their claims, because each misleads alone.
+//! Whether a deployment is really ready, as its pods and their claims show; what its own status says can mislead.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use k8s_openapi::api::resource::v1::{DeviceRequestAllocationResult, ResourceClaim};
-use kube::core::{DynamicObject, ResourceExt as _};
-use perfval_api::{PlacementStatus, WorkerStatus};
-use perfval_sizing as sizing;
+use kube::core::ResourceExt as _;
+use perfval_api::{Allocation, PlacementStatus, WorkerStatus};
 use perfval_sizing::HeldByWorker;
-use serde_json::Value;
 
 use crate::build::COMPONENT_LABEL;
-use crate::names;
-
-/// What the deployment's own status says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reported {
-    /// Whether the status speaks of the deployment's present generation.
-    pub current: bool,
-    /// `failed`, which may heal itself.
-    pub failed: bool,
-    /// Ready replicas of a component, where it reports them.
-    pub ready: BTreeMap<String, i64>,
-    /// Message of the Ready condition.
-    pub message: String,
-}
-
-/// Reads a DynamoGraphDeployment's status. `replicas` in there counts living pods, not the wish, so it is not read.
-pub fn reported(deployment: &DynamicObject) -> Reported {
-    let status = &deployment.data["status"];
-    let observed = status["observedGeneration"].as_i64().unwrap_or(0);
-    // v1beta1 says components, v1alpha1 says services.
-    let components = [&status["components"], &status["services"]]
-        .into_iter()
-        .find_map(Value::as_object);
-    let ready = components
-        .into_iter()
-        .flatten()
-        .filter_map(|(name, component)| Some((name.to_lowercase(), component["readyReplicas"].as_i64()?)))
-        .collect();
-    let condition = status["conditions"]
-        .as_array()
-        .and_then(|all| all.iter().find(|c| c["type"] == "Ready"));
-    Reported {
-        current: observed >= deployment.metadata.generation.unwrap_or(i64::MAX),
-        failed: status["state"] == "failed",
-        ready,
-        message: condition
-            .and_then(|ready| ready["message"].as_str())
-            .unwrap_or("no Ready condition yet")
-            .to_owned(),
-    }
-}
+use crate::dynamo::names::{FRONTEND, WORKER};
+use crate::names::LOAD_GENERATOR;
 
 /// The pods of a run, told apart.
 pub struct Pods<'a> {
@@ -86,9 +45,9 @@ impl<'a> Pods<'a> {
             found
         };
         Self {
-            workers: staying(names::WORKER),
-            frontends: staying(names::FRONTEND),
-            load_generators: alive(names::LOAD_GENERATOR),
+            workers: staying(WORKER),
+            frontends: staying(FRONTEND),
+            load_generators: alive(LOAD_GENERATOR),
         }
     }
 
@@ -183,7 +142,7 @@ pub fn misplaced(pods: &Pods<'_>, claims: &[ResourceClaim], plan: &PlacementStat
         let actual = pod.spec.as_ref()?.node_name.as_deref()?;
         (actual != node).then(|| format!("worker {} runs on {actual}, not on {node}", pod.name_any()))
     });
-    if elsewhere.is_some() || plan.allocation != sizing::DRA {
+    if elsewhere.is_some() || plan.allocation != Allocation::Dra {
         return elsewhere;
     }
     let mut held = BTreeSet::new();

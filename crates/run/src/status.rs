@@ -91,8 +91,10 @@ pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfVal
             last_in_line: None,
             last_looked_at: None,
             gaps: Vec::new(),
+            accepted_at: None,
             cache_job_uid: None,
             failure: None,
+            leftovers: None,
         }),
         ..PerfValidationStatus::default()
     };
@@ -128,8 +130,10 @@ pub fn enter(status: &mut PerfValidationStatus, phase: Phase, now: DateTime<Utc>
     status.phase = Some(phase);
     if let Some(run) = &mut status.run {
         run.gaps.clear();
-        // Sizing removes everything that the run has made so far, its cache-filling Job included.
+        // Sizing removes everything that the run has made so far, its cache-filling Job included, and the next plan makes
+        // another deployment.
         if phase == Phase::Sizing {
+            run.accepted_at = None;
             run.cache_job_uid = None;
         }
     }

@@ -1,12 +1,13 @@
 //! Removing everything a run created, and being sure that it is gone.
 
 use kube::core::{ObjectMeta, ResourceExt as _};
-use perfval_api::{PerfValidation, PerfValidationStatus, Phase, Reason, Why};
+use perfval_api::{Leftovers, PerfValidation, PerfValidationStatus, Phase, Reason, Why, condition};
 use serde_json::json;
 
 use crate::decision::Effect;
 use crate::observed::{Child, Observed};
 use crate::pass::Pass;
+use crate::run::Run;
 
 /// A deleted object of which only the metadata counts: its runs' children are found by label and uid, whatever its spec
 /// and status say. It stands in `CleaningUp`, and nobody may write its status.
@@ -79,7 +80,38 @@ pub(crate) fn left(seen: &Observed) -> String {
     }
 }
 
-/// The condition of a confirmed removal.
-pub(crate) fn gone() -> Why {
-    Why::new(Reason::Removed, "objects, pods and claims are confirmed gone")
+/// What a run that is over still has in the cluster. A status of an older version says only that there is something.
+pub(crate) fn leftovers(run: &Run<'_>) -> Option<Leftovers> {
+    let status = run.status();
+    let recorded = status.run.as_ref().and_then(|run| run.leftovers);
+    let unrecorded = || {
+        let something = status.phase == Some(Phase::Completed) && condition::is_false(status, condition::CLEANED_UP);
+        something.then(|| {
+            if run.keeps_everything() {
+                Leftovers::Kept
+            } else {
+                Leftovers::Overdue
+            }
+        })
+    };
+    recorded.or_else(unrecorded)
+}
+
+/// Records that the run leaves something behind, and why.
+pub(crate) fn leave(pass: &mut Pass<'_>, leftovers: Leftovers, why: &Why) {
+    pass.condition(condition::CLEANED_UP, false, why);
+    record(pass, Some(leftovers));
+}
+
+/// Records that nothing is left.
+pub(crate) fn confirm_gone(pass: &mut Pass<'_>) {
+    let gone = Why::new(Reason::Removed, "objects, pods and claims are confirmed gone");
+    pass.condition(condition::CLEANED_UP, true, &gone);
+    record(pass, None);
+}
+
+fn record(pass: &mut Pass<'_>, leftovers: Option<Leftovers>) {
+    if let Some(run) = &mut pass.status.run {
+        run.leftovers = leftovers;
+    }
 }

@@ -16,5 +16,6 @@ mod machine {
     pub mod story;
     pub mod telling;
     pub mod waiting;
+    pub mod words;
     pub mod worker_loss;
 }

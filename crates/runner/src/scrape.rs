@@ -2,7 +2,8 @@ use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use perfval_verdict::workers::{ExpositionError, Scraped, Silence, read};
+use perfval_verdict::dynamo::worker_metrics::{ExpositionError, Scraped, read};
+use perfval_verdict::workers::Silence;
 use ureq::Agent;
 
 /// A worker answers in milliseconds; one that does not within a second counts as silent for that second.

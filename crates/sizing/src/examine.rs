@@ -1,6 +1,6 @@
 //! One node: how many GPUs a run could have there, or what stands against it.
 
-use perfval_api::{AllocationMode, DeviceStatus, ExpectedGpus, PerfValidationSpec, PlacementStatus};
+use perfval_api::{Allocation, AllocationMode, DeviceStatus, ExpectedGpus, PerfValidationSpec, PlacementStatus};
 
 use super::devices::{NodeDevices, attribute, count};
 use super::dra::Dra;
@@ -11,7 +11,7 @@ use super::pods::PodsByNode;
 use super::report::{NodeReport, Obstacle};
 use super::room::room;
 use super::taken::Taken;
-use super::{DEVICE_PLUGIN, DRA, expected, mixed_allocation, separation};
+use super::{expected, mixed_allocation, separation};
 use crate::OtherRun;
 use crate::inventory::{Attribute, CacheVolume, Inventory, Node, PodUse};
 
@@ -89,7 +89,7 @@ impl<'a> World<'a> {
         let max = self.spec.placement.max_gpus.map_or(i64::MAX, i64::from);
         let plan = PlacementStatus {
             node: report.node.clone(),
-            allocation: gpus.allocation().to_owned(),
+            allocation: gpus.allocation(),
             gpus: report.usable.min(max),
             node_gpus: report.total,
             faulty_gpus: report.faulty(),
@@ -218,7 +218,7 @@ impl<'a> World<'a> {
     /// Counts the workers for which there is room beside the free GPUs.
     fn fill(&self, report: &mut NodeReport, node: &Node) -> Option<Obstacle> {
         let namespace = match report.allocation {
-            Some(DRA) => &self.by_claims,
+            Some(Allocation::Dra) => &self.by_claims,
             _ => &self.by_plugin,
         };
         let min = i64::from(self.spec.placement.min_gpus);
@@ -238,10 +238,10 @@ impl<'a> World<'a> {
 }
 
 impl Gpus<'_> {
-    fn allocation(&self) -> &'static str {
+    fn allocation(&self) -> Allocation {
         match self {
-            Self::ByClaims { .. } => DRA,
-            Self::ByPlugin(_) => DEVICE_PLUGIN,
+            Self::ByClaims { .. } => Allocation::Dra,
+            Self::ByPlugin(_) => Allocation::DevicePlugin,
         }
     }
 

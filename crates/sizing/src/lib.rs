@@ -44,11 +44,6 @@ pub use report::{NodeReport, Obstacle};
 pub use seen::Seen;
 pub use taken::{Taken, TakenBy};
 
-/// `placement.allocation` of a run that asks for GPUs by `ResourceClaim`s.
-pub const DRA: &str = "DRA";
-/// `placement.allocation` of a run that asks for a device plugin's extended resource.
-pub const DEVICE_PLUGIN: &str = "DevicePlugin";
-
 /// What sizing found.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sizing {

@@ -1,10 +1,9 @@
 //! A node whose GPUs claims and a device plugin give out at once. Neither sees the other, so a run takes such a node only
 //! when the spec names one of them, and as long as nobody gets a GPU of it the other way.
 
-use perfval_api::{PerfValidationSpec, PlacementStatus};
+use perfval_api::{Allocation, PerfValidationSpec, PlacementStatus};
 use rust_decimal::Decimal;
 
-use super::DRA;
 use super::devices::{NodeDevices, attribute};
 use super::dra::Dra;
 use super::taken::TakenBy;
@@ -53,7 +52,7 @@ pub fn intruder(
         return Ok(None);
     };
     let unread = |what: &str, why: Option<&str>| format!("{what}: {}", why.unwrap_or("not served"));
-    if plan.allocation == DRA {
+    if plan.allocation == Allocation::Dra {
         let pods = inventory
             .pods
             .present()

@@ -1,6 +1,6 @@
 //! What sizing found on one node: data for scripts, words for people.
 
-use perfval_api::{ExpectedGpus, PlacementStatus, Reason};
+use perfval_api::{Allocation, ExpectedGpus, PlacementStatus, Reason};
 use serde::Serialize;
 
 use super::taken::Taken;
@@ -13,7 +13,7 @@ pub struct NodeReport {
     pub node: String,
     /// Who gives out its GPUs: `DRA` or `DevicePlugin`; none where there are no GPUs or both do.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub allocation: Option<&'static str>,
+    pub allocation: Option<Allocation>,
     /// Its GPUs, free or not.
     #[serde(rename = "gpus")]
     pub total: i64,

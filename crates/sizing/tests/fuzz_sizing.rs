@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use fastrand::Rng;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
-use perfval_api::{PerfValidationSpec, PlacementStatus};
+use perfval_api::{Allocation, PerfValidationSpec, PlacementStatus};
 use perfval_sizing::inventory::{CacheVolume, ClaimUse, Interned, Inventory, Node, PodUse, Slice};
 use perfval_sizing::{NodeReport, Seen, Sizing, explain, intruder, warnings};
 use perfval_testkit::fuzz;
@@ -253,7 +253,7 @@ fn is_kept(plan: &PlacementStatus, inventory: &Inventory, reports: &[NodeReport]
     let mut named = reports.iter().filter(|report| report.node == plan.node);
     assert!(named.any(|report| plan.gpus <= report.usable), "{plan:?} {reports:?}");
     assert!(plan.gpus > 0, "{plan:?}");
-    if plan.allocation != "DRA" {
+    if plan.allocation != Allocation::Dra {
         return;
     }
     assert_eq!(i64::try_from(plan.devices.len()), Ok(plan.gpus));

@@ -1,14 +1,14 @@
 //! From finished trials to a verdict, and to the one line that explains it.
 
-use std::str::FromStr as _;
+mod headline;
 
-use perfval_api::text::{HEADLINE, cut};
 use perfval_api::{
-    Finding, Gate, GateResult, GateStatus, PerfValidationSpec, PerfValidationStatus, Reason, TrialOutcome, TrialStatus,
-    Verdict, Why, WorkerLoss, quantity,
+    Finding, GateResult, PerfValidationSpec, PerfValidationStatus, Reason, TrialOutcome, TrialStatus, Verdict, Why,
+    WorkerLoss,
 };
-use rust_decimal::Decimal;
 
+pub use self::headline::asked;
+use self::headline::message;
 use crate::diagnosis::cause::Cause;
 use crate::diagnosis::missing;
 use crate::trials::{self, Ruling, finished};
@@ -89,153 +89,6 @@ fn reasons(trial: &TrialStatus) -> impl Iterator<Item = Reason> {
         .filter_map(|cause| Cause::from_word(cause)?.reason())
 }
 
-/// What a spec asks for, in one line.
-pub fn asked(spec: &PerfValidationSpec) -> String {
-    let gpus = spec
-        .placement
-        .max_gpus
-        .map_or_else(|| "all free".to_owned(), |max| format!("up to {max}"));
-    let gates: Vec<String> = spec
-        .gates
-        .iter()
-        .map(|gate| {
-            format!(
-                "{} {} {} {}",
-                gate.name,
-                gate.operator.sign(),
-                gate.threshold,
-                gate.metric.unit()
-            )
-        })
-        .collect();
-    let gates = Some(gates.join(", ")).filter(|gates| !gates.is_empty());
-    format!(
-        "{} on {gpus} GPUs of one node, {} requests in flight each; gates: {}",
-        spec.model.name,
-        spec.benchmark.concurrency_per_gpu,
-        gates.as_deref().unwrap_or("none")
-    )
-}
-
-/// The verdict in one line. What a reader needs first comes first: of a pass where it ran and what was measured, of
-/// anything else the gate, by how much, and why. Only a pass may be longer than a headline.
-fn message(
-    spec: &PerfValidationSpec,
-    status: &PerfValidationStatus,
-    verdict: Verdict,
-    reason: Reason,
-    finding: Option<&Finding>,
-) -> String {
-    let missing = status.placement.as_ref().and_then(missing::missing);
-    let missing = missing.as_ref().map(in_words);
-    let place = status.placement.as_ref().map_or(String::new(), |plan| {
-        format!("{}/{} GPUs on {}", plan.gpus, plan.node_gpus, plan.node)
-    });
-    let change = status.comparison.as_ref().map(crate::history::in_words);
-    let trials = counted(&status.trials);
-    if verdict == Verdict::Passed {
-        let gates: Vec<String> = judged(spec, status).map(|(gate, judged)| met(gate, judged)).collect();
-        let parts: Vec<String> = [gates.join(", "), trials]
-            .into_iter()
-            .chain(missing)
-            .chain(change)
-            .collect();
-        return format!("{place}: {}", parts.join("; "));
-    }
-    let missed: Vec<String> = judged(spec, status)
-        .filter(|(_, judged)| judged.result == GateResult::Missed)
-        .map(|(gate, judged)| missed(gate, judged))
-        .collect();
-    let gates = (!missed.is_empty() && verdict != Verdict::Error).then(|| shortened(&missed));
-    let (decisive, further) = match reason {
-        Reason::GPUsMissing => (missing, None),
-        _ => (None, missing),
-    };
-    let essential: Vec<String> = [gates, decisive, finding.map(in_words), further]
-        .into_iter()
-        .flatten()
-        .collect();
-    within_a_line(essential.join("; "), change.into_iter().chain([trials, place]))
-}
-
-/// Adds parts as long as they fit into the line that conditions show.
-fn within_a_line(essential: String, more: impl Iterator<Item = String>) -> String {
-    let line = more.filter(|part| !part.is_empty()).fold(essential, |line, part| {
-        if line.is_empty() {
-            part
-        } else if line.len() + 2 + part.len() <= HEADLINE {
-            format!("{line}; {part}")
-        } else {
-            line
-        }
-    });
-    cut(&line, HEADLINE)
-}
-
-fn judged<'a>(
-    spec: &'a PerfValidationSpec,
-    status: &'a PerfValidationStatus,
-) -> impl Iterator<Item = (&'a Gate, &'a GateStatus)> {
-    spec.gates.iter().filter_map(|gate| {
-        let judged = status.gates.iter().find(|judged| judged.name == gate.name)?;
-        Some((gate, judged))
-    })
-}
-
-fn met(gate: &Gate, judged: &GateStatus) -> String {
-    let observed = judged.observed.as_deref().unwrap_or("nothing");
-    let (unit, sign) = (gate.metric.unit(), gate.operator.sign());
-    format!("{} {observed} {unit} ({sign} {})", gate.name, judged.effective)
-}
-
-/// `throughput 900 tok/s, 10 % below 1000`.
-fn missed(gate: &Gate, judged: &GateStatus) -> String {
-    let observed = judged.observed.as_deref().unwrap_or("nothing");
-    let near = near(observed, &judged.effective).unwrap_or_else(|| gate.operator.sign().to_owned());
-    format!(
-        "{} {observed} {}, {near} {}",
-        gate.name,
-        gate.metric.unit(),
-        judged.effective
-    )
-}
-
-/// How far a number is from a threshold: `10 % below`.
-fn near(observed: &str, effective: &str) -> Option<String> {
-    let (observed, effective) = (Decimal::from_str(observed).ok()?, Decimal::from_str(effective).ok()?);
-    let percent = quantity::change_percent(effective, observed)?;
-    let side = if percent.is_sign_negative() { "below" } else { "above" };
-    let shown = percent.abs().round_dp(1).normalize();
-    Some(if shown.is_zero() {
-        format!("just {side}")
-    } else {
-        format!("{shown} % {side}")
-    })
-}
-
-fn shortened(missed: &[String]) -> String {
-    match missed {
-        [first, second] => format!("{first}, {second}"),
-        [first, more @ ..] if !more.is_empty() => format!("{first} (and {} more gates missed)", more.len()),
-        missed => missed.concat(),
-    }
-}
-
-fn counted(trials: &[TrialStatus]) -> String {
-    let of = |outcome| trials.iter().filter(|trial| trial.outcome == Some(outcome)).count();
-    let counts = [
-        (of(TrialOutcome::Pass), "passed"),
-        (of(TrialOutcome::Miss), "missed"),
-        (of(TrialOutcome::Invalid), "invalid"),
-    ];
-    let some: Vec<String> = counts
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, word)| format!("{count} {word}"))
-        .collect();
-    format!("trials: {}", some.join(", "))
-}
-
 /// The finding that explains the last trial.
 fn deciding_finding(status: &PerfValidationStatus) -> Option<&Finding> {
     finding_of(status, status.trials.last()?.causes.first()?)
@@ -245,17 +98,10 @@ fn finding_of<'a>(status: &'a PerfValidationStatus, cause: &str) -> Option<&'a F
     status.diagnosis.iter().find(|finding| finding.cause == cause)
 }
 
-/// A cause with its evidence; what only repeats the gate's numbers is left out.
-fn in_words(finding: &Finding) -> String {
-    if Cause::from_word(&finding.cause).is_some_and(Cause::repeats_gates) {
-        return finding.cause.clone();
-    }
-    format!("{}: {}", finding.cause, finding.evidence)
-}
-
 #[cfg(test)]
 mod tests {
-    use perfval_api::{Comparison, PlacementStatus};
+    use perfval_api::text::HEADLINE;
+    use perfval_api::{Comparison, GateStatus, PlacementStatus};
     use serde_json::json;
 
     use super::*;

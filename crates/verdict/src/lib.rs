@@ -7,6 +7,7 @@ pub mod aiperf;
 pub mod close;
 pub mod conclusion;
 pub mod diagnosis;
+pub mod dynamo;
 pub mod environment;
 pub mod frame;
 pub mod gate;

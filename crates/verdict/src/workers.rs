@@ -1,14 +1,12 @@
 //! What the workers did during a trial, from their own metrics: the frontend has no per-worker in-flight gauge under
 //! least-loaded routing.
 
-mod exposition;
 mod measured;
 mod pace;
 mod series;
 mod stillness;
 mod summary;
 
-pub use exposition::{ExpositionError, Scraped, read};
 pub use pace::{Pace, Unit};
 pub use series::{Reading, Sample, Scrape, Silence, WorkerSeries};
 pub use summary::{WorkerSummary, summarize};

@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use fastrand::Rng;
 use perfval_testkit::fuzz;
 use perfval_verdict::aiperf::{FailedRequests, Measure, Report, parse};
+use perfval_verdict::dynamo::worker_metrics;
 use perfval_verdict::frame::{
     Framed, MESSAGE_BYTES, Outcome, Payload, TrialRecord, find, find_message, frame, message,
 };
-use perfval_verdict::workers;
 use rust_decimal::Decimal;
 
 const NONCE: &str = "fuzz-1";
@@ -172,7 +172,7 @@ impl Tally {
             Framed::Missing => {}
         }
         let _ = find_message(&text, NONCE); // any answer is right but a panic
-        if let Ok(scraped) = workers::read(&text) {
+        if let Ok(scraped) = worker_metrics::read(&text) {
             self.metrics += 1;
             assert!(scraped.reading.in_flight >= 0 && scraped.reading.finished >= 0);
         }

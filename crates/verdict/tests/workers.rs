@@ -1,8 +1,7 @@
 //! Workers' metrics as Dynamo writes them, and what a series of them says.
 
-use perfval_verdict::workers::{
-    ExpositionError, Reading, Sample, Scrape, Silence, Unit, WorkerSeries, WorkerSummary, read, summarize,
-};
+use perfval_verdict::dynamo::worker_metrics::{ExpositionError, read};
+use perfval_verdict::workers::{Reading, Sample, Scrape, Silence, Unit, WorkerSeries, WorkerSummary, summarize};
 use proptest::prelude::*;
 use rust_decimal::Decimal;
 

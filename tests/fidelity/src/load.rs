@@ -9,7 +9,7 @@ use kube::{Api, ResourceExt as _};
 use perfval_api::WorkerStatus;
 use perfval_e2e::{Lab, eventually};
 use perfval_run::readiness::{self, Pods};
-use perfval_verdict::workers;
+use perfval_verdict::dynamo::worker_metrics;
 
 use crate::fault::Fault;
 
@@ -98,7 +98,7 @@ async fn requests(lab: &Lab, namespace: &str, run_id: &str) -> Result<i64, Strin
         let scraped = answer
             .ok()
             .and_then(Result::ok)
-            .and_then(|text| workers::read(&text).ok());
+            .and_then(|text| worker_metrics::read(&text).ok());
         finished += scraped.map_or(0, |scraped| scraped.reading.finished);
     }
     Ok(finished)

@@ -5,6 +5,15 @@ use serde::{Deserialize, Serialize};
 use super::workload::{Environment, is_zero};
 use crate::{Phase, Verdict};
 
+/// What a finished run still has in the cluster.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leftovers {
+    /// Everything: the user asked to keep it.
+    Kept,
+    /// Something that could not be removed within `timeouts.cleanup`; the operator keeps trying.
+    Overdue,
+}
+
 /// What ended the measuring early.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
@@ -88,12 +97,19 @@ pub struct RunStatus {
     /// Outages of the operator during the current phase: no time limit counts them. Of more than eight the oldest are one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<Gap>,
+    /// When the API server accepted the deployment in a dry run: from then on the model cache is filled, where the spec
+    /// asks for one, and the deployment is created.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted_at: Option<DateTime<Utc>>,
     /// Uid of the Job that fills the model cache, once that was seen: no other Job of this name counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_job_uid: Option<String>,
     /// What ended the measuring before the trial rule could decide; the trials so far are saved before it is the verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<RunFailure>,
+    /// What it still has in the cluster although it is over, or its time for removal has passed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leftovers: Option<Leftovers>,
 }
 
 /// The place of a run in the queue. It is written at most once a minute, and far from the head only when it changed by a

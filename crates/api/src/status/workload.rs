@@ -2,6 +2,8 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::allocation::Allocation;
+
 /// The node and GPUs of a run.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
@@ -9,7 +11,8 @@ pub struct PlacementStatus {
     /// Node under test.
     pub node: String,
     /// How GPUs are asked for: `DRA` or `DevicePlugin`.
-    pub allocation: String,
+    #[schemars(with = "String")]
+    pub allocation: Allocation,
     /// GPUs in use, one worker each.
     pub gpus: i64,
     /// GPUs of the node, free or not.
@@ -120,9 +123,21 @@ pub struct WorkloadStatus {
     /// Since when Dynamo's operator reports the deployment as failed; it often heals itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_since: Option<DateTime<Utc>>,
+    /// There while it is not certain that each worker has a GPU of its own: every look finds out who has which GPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_check: Option<GpuCheck>,
     /// The workers as they were when the current trial began, or the last one ended; a change voids the trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<WorkerStatus>,
+}
+
+/// What is known while it is found out whether each worker has a GPU of its own.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct GpuCheck {
+    /// What the last look found wrong; a second look that finds the same ends the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wrong: Option<String>,
 }
 
 /// One worker.

@@ -8,6 +8,7 @@ use kube::api::{Api, PostParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind, Request, ResourceExt as _};
 use kube::discovery::pinned_kind;
 use kube::error::DiscoveryError;
+pub use perfval_run::dynamo::names::{GROUP, KIND};
 use perfval_run::observed::{Admission, DynamoApi};
 use perfval_run::{Run, names};
 use perfval_sizing::Seen;
@@ -17,10 +18,6 @@ pub(crate) use self::served::LastInstalled;
 use crate::call::{Read, Unread, read, seen};
 use crate::{Cluster, FIELD_MANAGER, Failure};
 
-/// API group of the deployments; other operators serve it too.
-pub const GROUP: &str = "nvidia.com";
-/// Kind of the deployments.
-pub const KIND: &str = "DynamoGraphDeployment";
 /// Plural of the deployments, as in URLs.
 pub const PLURAL: &str = "dynamographdeployments";
 /// Name of their CRD.

@@ -8,7 +8,7 @@ use perfval_api::meta::FINALIZER;
 use perfval_api::{Reason, Verdict, Why};
 use perfval_cluster::{Class, Error};
 use perfval_run::observed::{ChildKind, ChildRef};
-use perfval_run::{Effect, Run, build};
+use perfval_run::{Effect, Run, build, dynamo};
 use perfval_testkit::api_server::Fault;
 use serde_json::{Value, json};
 
@@ -57,7 +57,7 @@ pub fn creations(run: &Run<'_>) -> Vec<(&'static str, Effect)> {
         ),
         (
             "dynamographdeployments",
-            Effect::CreateDeployment(Box::new(build::deployment(run))),
+            Effect::CreateDeployment(Box::new(dynamo::deployment(run))),
         ),
         ("jobs", Effect::CreateTrialJob(Box::new(build::trial_job(run, 1)))),
     ]

@@ -5,8 +5,9 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use http::Method;
 use perfval_run::decision::ProbeRequest;
+use perfval_run::dynamo::names::{FRONTEND_PORT, frontend_service};
 use perfval_run::observed::{Need, Probe, ProbeAnswer};
-use perfval_run::{Effect, Run, names};
+use perfval_run::{Effect, Run};
 use perfval_testkit::api_server::Fault;
 use serde_json::{Value, json};
 
@@ -15,8 +16,8 @@ use crate::world::{NAME, NAMESPACE, World};
 fn request(world: &World) -> ProbeRequest {
     ProbeRequest {
         namespace: NAMESPACE.into(),
-        service: names::frontend_service(&world.run_id()),
-        port: names::FRONTEND_PORT,
+        service: frontend_service(&world.run_id()),
+        port: FRONTEND_PORT,
         model: "lab/tiny-qwen3".into(),
         timeout: Duration::from_mins(2),
     }
@@ -131,10 +132,10 @@ async fn one_probe_is_under_way_at_a_time_and_ends_at_its_deadline() {
 #[tokio::test(start_paused = true)]
 async fn the_answer_of_an_earlier_run_is_not_taken_for_this_one() {
     let mut world = World::new();
-    let service = names::frontend_service("00000000");
+    let service = frontend_service("00000000");
     world
         .server
-        .set_backend(NAMESPACE, &service, names::FRONTEND_PORT, |_, _, _| says("from before"));
+        .set_backend(NAMESPACE, &service, FRONTEND_PORT, |_, _, _| says("from before"));
     let earlier = ProbeRequest {
         service,
         ..request(&world)

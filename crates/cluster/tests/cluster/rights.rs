@@ -8,8 +8,9 @@ use kube::core::Resource as _;
 use perfval_api::PerfValidationStatus;
 use perfval_cluster::{PERMISSIONS, Permission, Scope};
 use perfval_run::decision::ProbeRequest;
+use perfval_run::dynamo::names::{FRONTEND_PORT, frontend_service};
 use perfval_run::observed::Need;
-use perfval_run::{Effect, Event, Run, names};
+use perfval_run::{Effect, Event, Run};
 use perfval_testkit::api_server::Call;
 use serde_json::json;
 
@@ -50,8 +51,8 @@ async fn every_call() -> BTreeSet<Call> {
     effects.extend(children(&world).into_iter().map(|(_, child)| Effect::Delete(child)));
     let probe = ProbeRequest {
         namespace: NAMESPACE.into(),
-        service: names::frontend_service(&run.id()),
-        port: names::FRONTEND_PORT,
+        service: frontend_service(&run.id()),
+        port: FRONTEND_PORT,
         model: "m".into(),
         timeout: Duration::from_secs(5),
     };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use perfval_api::PerfValidation;
 use perfval_cluster::{Cluster, EndpointAccess, Wakeups};
 use perfval_run::observed::Need;
-use perfval_run::{Needs, Observed, Run, Settings, build, names};
+use perfval_run::{Needs, Observed, Run, Settings, build, dynamo, names};
 use perfval_testkit::api_server::ApiServer;
 use serde_json::{Value, json};
 
@@ -51,7 +51,7 @@ impl World {
         let run = Run::new(&object, &self.settings);
         let needs = Needs {
             parts: BTreeSet::from([need]),
-            dry_run: Some(Box::new(build::deployment(&run))),
+            dry_run: Some(Box::new(dynamo::deployment(&run))),
             trial: Some(1),
             finished_trials: vec![1],
         };

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use perfval_api::{PlacementStatus, Reason};
+use perfval_api::{Allocation, PlacementStatus, Reason};
 use perfval_sizing::{NodeReport, Obstacle, Sizing};
 use serde::Serialize;
 
@@ -61,7 +61,7 @@ impl Report {
         let row = |node: &NodeReport| {
             [
                 node.node.clone(),
-                node.allocation.unwrap_or("-").to_owned(),
+                node.allocation.as_ref().map_or("-", Allocation::as_str).to_owned(),
                 node.total.to_string(),
                 node.free.to_string(),
                 node.usable.to_string(),

@@ -6,10 +6,8 @@ use kube::core::ObjectMeta;
 use super::meta::{labels, metadata};
 use super::model::{CACHE_PATH, cache_mount, cache_volume, token_env};
 use super::pod::{mount, non_empty, pin, restricted_container, restricted_pod, scratch, var};
+use crate::dynamo::names::USER;
 use crate::{Run, names, time};
-
-/// User of Dynamo's runtime images; also the group that its pods give their volumes.
-const DYNAMO_USER: i64 = 1000;
 
 /// Constant: the model id is an argument, never part of the program.
 const FILL: &str = "import sys; from huggingface_hub import snapshot_download; snapshot_download(sys.argv[1])";
@@ -46,8 +44,8 @@ fn pod(run: &Run<'_>) -> PodSpec {
         tolerations: non_empty(placement.tolerations),
         image_pull_secrets: non_empty(run.spec().workload.image_pull_secrets.clone()),
         security_context: Some(PodSecurityContext {
-            fs_group: Some(DYNAMO_USER),
-            ..restricted_pod(DYNAMO_USER)
+            fs_group: Some(USER),
+            ..restricted_pod(USER)
         }),
         containers: vec![container(run)],
         volumes: Some(

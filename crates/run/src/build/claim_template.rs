@@ -6,6 +6,7 @@ use kube::core::ObjectMeta;
 
 use super::meta::{labels, metadata};
 use super::pod::non_empty;
+use crate::dynamo::names::WORKER;
 use crate::{Run, names};
 
 /// Name of the one request in a worker's claim, and of the claim in its pod.
@@ -31,10 +32,10 @@ pub fn claim_template(run: &Run<'_>) -> ResourceClaimTemplate {
         first_available: None,
     };
     ResourceClaimTemplate {
-        metadata: metadata(run, names::deployment(&run.id()), names::WORKER),
+        metadata: metadata(run, names::deployment(&run.id()), WORKER),
         spec: ResourceClaimTemplateSpec {
             metadata: Some(ObjectMeta {
-                labels: Some(labels(run, names::WORKER)),
+                labels: Some(labels(run, WORKER)),
                 ..ObjectMeta::default()
             }),
             spec: ResourceClaimSpec {

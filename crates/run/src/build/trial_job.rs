@@ -12,6 +12,7 @@ use super::meta::{labels, metadata};
 use super::model::{cache_mount, cache_volume, reader_env};
 use super::pod::{mount, non_empty, pin, restricted_container, restricted_pod, scratch, var};
 use super::service_host;
+use crate::dynamo::names::WORKER_METRICS_PORT;
 use crate::{Run, names, time};
 
 /// Name of the container that runs AIPerf; its termination message and log hold the result.
@@ -118,7 +119,7 @@ fn arguments(run: &Run<'_>, trial: i64) -> Vec<String> {
     flag("--nonce", names::nonce(run.uid(), &id, trial));
     flag("--artifact-dir", RESULTS_PATH.to_owned());
     flag("--workers-host", service_host(run, &names::workers_service(&id)));
-    flag("--workers-port", names::WORKER_METRICS_PORT.to_string());
+    flag("--workers-port", WORKER_METRICS_PORT.to_string());
     flag("--timeout", aiperf_seconds(run).to_string());
     let gated: BTreeSet<Measure> = run
         .spec()

@@ -3,6 +3,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use perfval_api::meta::RUN_LABEL;
 
 use super::meta::{COMPONENT_LABEL, metadata};
+use crate::dynamo::names::{WORKER, WORKER_METRICS_PORT};
 use crate::{Run, names};
 
 /// The headless Service through which the runner finds every worker's metrics. It lists workers that are not ready
@@ -10,18 +11,18 @@ use crate::{Run, names};
 pub fn workers_service(run: &Run<'_>) -> Service {
     let selector = [
         (RUN_LABEL.to_owned(), run.id()),
-        (COMPONENT_LABEL.to_owned(), names::WORKER.to_owned()),
+        (COMPONENT_LABEL.to_owned(), WORKER.to_owned()),
     ];
     Service {
-        metadata: metadata(run, names::workers_service(&run.id()), names::WORKER),
+        metadata: metadata(run, names::workers_service(&run.id()), WORKER),
         spec: Some(ServiceSpec {
             cluster_ip: Some("None".to_owned()),
             publish_not_ready_addresses: Some(true),
             selector: Some(selector.into()),
             ports: Some(vec![ServicePort {
                 name: Some("system".to_owned()),
-                port: names::WORKER_METRICS_PORT.into(),
-                target_port: Some(IntOrString::Int(names::WORKER_METRICS_PORT.into())),
+                port: WORKER_METRICS_PORT.into(),
+                target_port: Some(IntOrString::Int(WORKER_METRICS_PORT.into())),
                 protocol: Some("TCP".to_owned()),
                 ..ServicePort::default()
             }]),

@@ -2,14 +2,15 @@
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::core::ResourceExt as _;
-use perfval_api::condition::{self, has_reason};
 use perfval_api::text::cut;
-use perfval_api::{Phase, Reason};
+use perfval_api::{Phase, condition};
 use serde_json::Value;
 
 use super::containers::{TOLD_CRASHES, containers};
 use super::obstacle::Obstacle;
 use super::secret::without_secrets;
+use crate::dynamo::log::{CRASHES, SILENCE};
+use crate::dynamo::names::MAIN;
 use crate::observed::{LogRequest, PodLog};
 use crate::readiness::{Pods, is_ready};
 use crate::run::Run;
@@ -19,23 +20,6 @@ const LOGS: usize = 4;
 /// Longest quotation (bytes).
 const QUOTED: usize = 240;
 
-/// Texts of a worker or frontend that ends, the cause before its consequences (Dynamo 1.2–1.6, vLLM 0.20–0.31).
-const CRASHES: [(&str, Obstacle); 5] = [
-    ("Failed to infer device type", Obstacle::NoGPUInContainer),
-    ("Free memory on device", Obstacle::GPUMemoryTaken),
-    (
-        "argument --router-mode: invalid choice",
-        Obstacle::RouterModeUnsupported,
-    ),
-    ("EngineDeadError", Obstacle::EngineDead),
-    ("AsyncLLM health check failed", Obstacle::EngineDead),
-];
-/// Texts of a frontend that is ready and does not answer, the most telling first.
-const SILENCE: [(&str, Obstacle); 3] = [
-    ("Unfold must not be polled after it returned", Obstacle::DiscoveryPanic),
-    ("Error adding model from discovery", Obstacle::ModelAddFailed),
-    ("KubeDiscoveryClient::list returning 0 instances", Obstacle::NoInstances),
-];
 /// Words of a line that tells why a process ended.
 const TELLING: [&str; 5] = ["error", "exception", "panicked", "fatal", "out of memory"];
 
@@ -50,14 +34,11 @@ pub fn wanted(run: &Run<'_>, pods: &[Pod]) -> Vec<LogRequest> {
         let ended = containers(pod).filter(|container| container.restart_count >= TOLD_CRASHES && !is_ready(pod));
         ended.filter_map(|container| last_end(pod, container))
     });
-    let silent = has_reason(run.status(), condition::ENDPOINT_READY, Reason::EndpointNotReady)
-        || SILENCE
-            .iter()
-            .any(|(_, obstacle)| has_reason(run.status(), condition::ENDPOINT_READY, obstacle.reason()));
+    let silent = condition::is_false(run.status(), condition::ENDPOINT_READY);
     let frontends = pods.frontends.iter().filter(|pod| silent && is_ready(pod));
     let frontends = frontends.map(|pod| LogRequest {
         pod: pod.name_any(),
-        container: crate::build::MAIN.to_owned(),
+        container: MAIN.to_owned(),
         previous: false,
     });
     crashed.chain(frontends).take(LOGS).collect()

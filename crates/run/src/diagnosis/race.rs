@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::resource::v1::ResourceClaim;
 use kube::core::ResourceExt as _;
-use perfval_api::{PerfValidationSpec, PlacementStatus};
+use perfval_api::{Allocation, PerfValidationSpec, PlacementStatus};
 use perfval_sizing as sizing;
 use perfval_sizing::inventory::Inventory;
 use rust_decimal::Decimal;
@@ -36,10 +36,10 @@ pub fn lost(
     let short = pods.workers.iter().filter(|pod| is_unschedulable(pod));
     let short = short.filter(|pod| !is_served(pod, inventory)).count();
     let report = sizing::examine(inventory, spec, &plan.node)?;
-    if report.allocation != Some(plan.allocation.as_str()) || i64::try_from(short).ok()? <= report.free {
+    if report.allocation.as_ref() != Some(&plan.allocation) || i64::try_from(short).ok()? <= report.free {
         return None;
     }
-    let takers = if plan.allocation == sizing::DRA {
+    let takers = if plan.allocation == Allocation::Dra {
         holders_of_planned(inventory, plan, own)
     } else {
         plugin_users(inventory, spec, plan, pods)

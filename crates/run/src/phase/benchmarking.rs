@@ -7,7 +7,7 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::resource::v1::ResourceClaim;
 use kube::core::ResourceExt as _;
 use perfval_api::{
-    PerfValidationSpec, PerfValidationStatus, Phase, Reason, TrialOutcome, TrialStatus, Why, WorkerStatus, condition,
+    GpuCheck, PerfValidationSpec, PerfValidationStatus, Phase, Reason, TrialOutcome, TrialStatus, Why, WorkerStatus,
 };
 use perfval_sizing::Seen;
 use perfval_verdict::close;
@@ -108,7 +108,7 @@ fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers:
         return match trouble(pods.all(), events, &pass.seen.pod_logs, pass.now) {
             Some(trouble) => {
                 let why = trouble.why();
-                pass.condition(condition::WORKLOAD_READY, false, &why);
+                pass.not_ready(&why, None);
                 pass.find(trouble.obstacle.finding(&trouble.evidence));
                 Step::End(perfval_api::Verdict::Error, why)
             }
@@ -154,7 +154,7 @@ fn seen_last<'a>(pass: &Pass<'a>) -> &'a [WorkerStatus] {
 /// before the next trial. A trial during which that happened is void by its own rules.
 fn confirm_again(pass: &mut Pass<'_>, moved: String) -> Step {
     let why = Why::new(Reason::CheckingGPUs, moved);
-    pass.condition(condition::WORKLOAD_READY, false, &why);
+    pass.not_ready(&why, Some(GpuCheck::default()));
     Step::Go(Phase::WaitingForReady, why)
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use perfval_api::{Phase, Reason, Trigger, Why, condition};
+use perfval_api::{Leftovers, Phase, Reason, Trigger, Why, condition};
 
 use super::definition::{Definition, Timed};
 use crate::attendance::Limit;
@@ -27,12 +27,12 @@ pub(super) const PHASE: Definition = Definition {
 fn step(pass: &mut Pass<'_>) -> Step {
     let keep = pass.run.keeps_everything() && !pass.run.is_deleting() && pass.status.verdict.is_some();
     if keep {
-        pass.condition(condition::CLEANED_UP, false, &super::completed::kept());
+        teardown::leave(pass, Leftovers::Kept, &super::completed::kept());
         return over(pass);
     }
     match teardown::remove(pass) {
         teardown::Removal::Gone => {
-            pass.condition(condition::CLEANED_UP, true, &teardown::gone());
+            teardown::confirm_gone(pass);
             if pass.run.is_deleting() {
                 pass.act(Effect::ReleaseFinalizer);
                 return Step::Rest;
@@ -83,16 +83,15 @@ fn give_up(pass: &mut Pass<'_>, why: &Why) -> Step {
             teardown::left(pass.seen)
         ),
     );
-    // The recorded status: this pass has just written "Removing" into its draft.
-    let reported = condition::has_reason(pass.run.status(), condition::CLEANED_UP, Reason::TeardownUnconfirmed);
-    if !reported {
+    let is_known = teardown::leftovers(pass.run) == Some(Leftovers::Overdue);
+    if !is_known {
         pass.note(Event::warning(
             Reason::TeardownUnconfirmed,
             "CleanUp",
             report.message.clone(),
         ));
     }
-    pass.condition(condition::CLEANED_UP, Truth::False, &report);
+    teardown::leave(pass, Leftovers::Overdue, &report);
     // A finished run keeps sweeping from Completed. One without a verdict has nowhere to rest but here: the finalizer,
     // a suspension and the next run all promise that nothing is left.
     if pass.run.is_deleting() || pass.status.verdict.is_none() {

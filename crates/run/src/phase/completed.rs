@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use perfval_api::{Phase, Reason, Trigger, Why, condition};
+use perfval_api::{Leftovers, Phase, Reason, Trigger, Why};
 
 use super::definition::Definition;
 use crate::decision::Effect;
@@ -30,9 +30,7 @@ fn needs(run: &Run<'_>) -> Needs {
 
 /// Whether a finished run still has something to remove.
 fn removes_leftovers(run: &Run<'_>) -> bool {
-    !run.is_deleting()
-        && next(run).is_none()
-        && condition::has_reason(run.status(), condition::CLEANED_UP, Reason::TeardownUnconfirmed)
+    !run.is_deleting() && next(run).is_none() && teardown::leftovers(run) == Some(Leftovers::Overdue)
 }
 
 /// The run that begins now; a suspension holds it back.
@@ -47,9 +45,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
     if let Some(trigger) = next(pass.run) {
         return Step::Begin(trigger);
     }
-    if condition::has_reason(&pass.status, condition::CLEANED_UP, Reason::NoCleanupRequested)
-        && !pass.run.keeps_everything()
-    {
+    if teardown::leftovers(pass.run) == Some(Leftovers::Kept) && !pass.run.keeps_everything() {
         return Step::go(
             Phase::CleaningUp,
             Reason::Removing,
@@ -77,7 +73,7 @@ pub(crate) fn leave(pass: &Pass<'_>) -> Step {
 
 fn remove_leftovers(pass: &mut Pass<'_>) {
     match teardown::remove(pass) {
-        teardown::Removal::Gone => pass.condition(condition::CLEANED_UP, true, &teardown::gone()),
+        teardown::Removal::Gone => teardown::confirm_gone(pass),
         teardown::Removal::Removing(_) | teardown::Removal::Unknown(_) => pass.look_again_in(LEFTOVERS),
     }
 }

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
 use kube::core::{DynamicObject, ResourceExt as _};
-use perfval_api::{PerfValidationSpec, Phase, Reason, Why, condition};
-use perfval_sizing as sizing;
+use perfval_api::{Allocation, PerfValidationSpec, Phase, Reason, Why, condition};
 use perfval_sizing::Seen;
 
 use super::definition::{Definition, QUICK, Timed, give_up};
@@ -16,7 +15,7 @@ use crate::job::Standing;
 use crate::observed::{Admission, Need, Needs};
 use crate::pass::{Pass, Step};
 use crate::run::Run;
-use crate::{build, job, time};
+use crate::{build, dynamo, job, time};
 
 /// The deployment is watched; this is for a read that failed.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
@@ -38,7 +37,7 @@ fn needs(run: &Run<'_>) -> Needs {
         return Needs::of([Need::CacheJob, Need::Deployment]);
     }
     Needs {
-        dry_run: Some(Box::new(build::deployment(run))),
+        dry_run: Some(Box::new(dynamo::deployment(run))),
         ..Needs::of([Need::Deployment, Need::DryRun])
     }
 }
@@ -58,9 +57,10 @@ pub(crate) fn fills_cache(spec: &PerfValidationSpec) -> bool {
     spec.model.cache.as_ref().is_some_and(|cache| cache.size.is_some())
 }
 
-/// Whether the API server accepted the deployment in a dry run of this phase.
+/// Whether the API server accepted the deployment in a dry run. A status of an older version does not say: it is asked again.
 fn is_accepted(run: &Run<'_>) -> bool {
-    condition::has_reason(run.status(), condition::WORKLOAD_READY, Reason::Starting)
+    let current = run.status().run.as_ref();
+    current.is_some_and(|current| current.accepted_at.is_some())
 }
 
 fn step(pass: &mut Pass<'_>) -> Step {
@@ -93,6 +93,9 @@ fn refused(pass: &mut Pass<'_>) -> Option<Step> {
         Seen::Present(Admission::Accepted) => {
             let accepted = Why::new(Reason::Starting, "the API server accepts the deployment");
             pass.condition(condition::WORKLOAD_READY, false, &accepted);
+            if let Some(run) = &mut pass.status.run {
+                run.accepted_at = Some(pass.now);
+            }
             None
         }
         Seen::Present(Admission::Rejected(words)) => {
@@ -115,7 +118,7 @@ fn refused(pass: &mut Pass<'_>) -> Option<Step> {
 
 fn created(pass: &Pass<'_>, deployment: &DynamicObject) -> Step {
     if !pass.run.owns(deployment) {
-        return Step::name_taken("DynamoGraphDeployment", deployment);
+        return Step::name_taken(dynamo::names::KIND, deployment);
     }
     Step::go(
         Phase::WaitingForReady,
@@ -125,11 +128,15 @@ fn created(pass: &Pass<'_>, deployment: &DynamicObject) -> Step {
 }
 
 fn create(pass: &mut Pass<'_>) -> Step {
-    if pass.run.placement().is_some_and(|plan| plan.allocation == sizing::DRA) {
+    if pass
+        .run
+        .placement()
+        .is_some_and(|plan| plan.allocation == Allocation::Dra)
+    {
         pass.act(Effect::CreateClaimTemplate(Box::new(build::claim_template(pass.run))));
     }
     pass.act(Effect::CreateWorkersService(Box::new(build::workers_service(pass.run))));
-    pass.act(Effect::CreateDeployment(Box::new(build::deployment(pass.run))));
+    pass.act(Effect::CreateDeployment(Box::new(dynamo::deployment(pass.run))));
     Step::work(Reason::Starting, "creating the deployment")
 }
 

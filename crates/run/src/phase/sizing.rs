@@ -61,23 +61,24 @@ fn limit(spec: &PerfValidationSpec, status: &PerfValidationStatus, began: DateTi
 
 /// Whether a run waits for earlier ones; its time limit stands still meanwhile.
 fn is_in_line(status: &PerfValidationStatus) -> bool {
-    condition::has_reason(status, condition::PLACED, Reason::InLine)
+    status.run.as_ref().is_some_and(|run| run.queue.is_some())
 }
 
 fn step(pass: &mut Pass<'_>) -> Step {
     if !queue::is_queued(&pass.status) {
         return clear(pass);
     }
-    let was_in_line = is_in_line(&pass.status);
-    let step = place(pass);
-    if was_in_line
-        && !is_in_line(&pass.status)
+    let stays_in_line = matches!(
+        pass.seen.turn,
+        Seen::Present(Turn::Queued(_)) | Seen::NotAsked | Seen::Absent
+    );
+    if !stays_in_line
         && let Some(run) = &mut pass.status.run
+        && run.queue.take().is_some()
     {
         run.last_in_line = Some(pass.now);
-        run.queue = None;
     }
-    step
+    place(pass)
 }
 
 /// A run that comes back from a lost race, or follows one that was kept, first removes what is left.
@@ -124,7 +125,7 @@ fn said(pass: &Pass<'_>) -> Why {
 fn queued(pass: &mut Pass<'_>, place: &Place) -> Step {
     pass.status.placement = None;
     let before = pass.status.run.as_ref().and_then(|run| run.queue.clone());
-    if is_in_line(&pass.status) && before.is_some_and(|before| !worth_saying(&before, place, pass.now)) {
+    if before.is_some_and(|before| !worth_saying(&before, place, pass.now)) {
         return Step::Wait(said(pass));
     }
     let others = match place.ahead {

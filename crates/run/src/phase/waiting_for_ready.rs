@@ -5,7 +5,7 @@ mod gpus;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use perfval_api::{PerfValidationSpec, PerfValidationStatus, Phase, Reason, Why, condition};
+use perfval_api::{GpuCheck, PerfValidationSpec, PerfValidationStatus, Phase, Reason, Why, condition};
 use perfval_sizing::Seen;
 
 use super::definition::{Definition, Timed, give_up};
@@ -14,17 +14,17 @@ use crate::decision::{Effect, Event, ProbeRequest};
 use crate::diagnosis::log::silence;
 use crate::diagnosis::obstacle::{COLD_SECONDS, Obstacle, Response};
 use crate::diagnosis::pods::{Trouble, trouble};
+use crate::dynamo::names::{FRONTEND, FRONTEND_PORT, MAIN, WORKER, frontend_service};
+use crate::dynamo::reported::{Reported, reported};
 use crate::observed::{Need, Needs, Probe, ProbeAnswer};
 use crate::pass::{Pass, Step};
 use crate::readiness::{self, Pods};
 use crate::run::Run;
 use crate::status::{self, Truth};
-use crate::{build, names, time};
+use crate::{build, time};
 
 /// A DGD's `failed` is set by any reconcile error and cleared by the next good pass; this long it may heal.
 const FAILED_GRACE: Duration = Duration::from_mins(2);
-/// The one message of Dynamo's operator that no next pass of it heals.
-const NO_QUEUE: &str = "failed to determine kai-scheduler queue";
 /// Lost races after which a node is too contested to measure on.
 const RESIZES: i64 = 3;
 /// Pause between two probes.
@@ -80,7 +80,7 @@ fn expired(pass: &mut Pass<'_>, why: &Why) -> Step {
 fn step(pass: &mut Pass<'_>) -> Step {
     pass.look_again_in(LOOK_AGAIN);
     let reported = match &pass.seen.deployment {
-        Seen::Present(deployment) => readiness::reported(deployment),
+        Seen::Present(deployment) => reported(deployment),
         Seen::Absent => return Step::error(Reason::DeploymentFailed, "the deployment was deleted by somebody else"),
         unread => return unreadable("deployment", unread.unknown()),
     };
@@ -99,7 +99,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
     if let Some(trouble) = trouble(pods.all(), events, &pass.seen.pod_logs, pass.now) {
         return in_trouble(pass, &trouble);
     }
-    if let Some(step) = failed_for_long(pass, reported.failed, &reported.message) {
+    if let Some(step) = failed_for_long(pass, &reported) {
         return step;
     }
     let Some(plan) = pass.run.placement() else {
@@ -108,8 +108,8 @@ fn step(pass: &mut Pass<'_>) -> Step {
     let ready = pods.ready_workers();
     let all_ready = reported.current
         && !reported.failed
-        && reported.ready.get(names::WORKER).copied().unwrap_or(0) >= plan.gpus
-        && reported.ready.get(names::FRONTEND).copied().unwrap_or(0) >= 1
+        && reported.ready.get(WORKER).copied().unwrap_or(0) >= plan.gpus
+        && reported.ready.get(FRONTEND).copied().unwrap_or(0) >= 1
         && ready >= plan.gpus
         && i64::try_from(pods.workers.len()) == Ok(plan.gpus)
         && pods.frontend_ready();
@@ -129,7 +129,7 @@ fn unreadable(what: &str, why: Option<&str>) -> Step {
 
 fn in_trouble(pass: &mut Pass<'_>, trouble: &Trouble) -> Step {
     let why = trouble.why();
-    pass.condition(condition::WORKLOAD_READY, false, &why);
+    pass.not_ready(&why, None);
     pass.find(trouble.obstacle.finding(&trouble.evidence));
     // Trials of two deployments are not trials of one: once there is a trial, nothing is sized again.
     let may_resize = trouble.obstacle.response() == Response::SizeAgain && pass.status.trials.is_empty();
@@ -157,23 +157,22 @@ fn in_trouble(pass: &mut Pass<'_>, trouble: &Trouble) -> Step {
 }
 
 /// `failed` is an error only if it stays.
-fn failed_for_long(pass: &mut Pass<'_>, failed: bool, message: &str) -> Option<Step> {
+fn failed_for_long(pass: &mut Pass<'_>, reported: &Reported) -> Option<Step> {
     let workload = pass.status.workload.as_mut()?;
-    if !failed {
+    if !reported.failed {
         workload.failed_since = None;
         return None;
     }
     let since = *workload.failed_since.get_or_insert(pass.now);
     let why = Why::new(
         Reason::DeploymentFailed,
-        format!("Dynamo's operator reports: {message}"),
+        format!("Dynamo's operator reports: {}", reported.message),
     );
-    pass.condition(condition::WORKLOAD_READY, false, &why);
-    let no_queue = message.contains(NO_QUEUE);
-    if no_queue {
-        pass.find(Obstacle::QueueMissing.finding(message));
+    pass.not_ready(&why, None);
+    if reported.lacks_queue {
+        pass.find(Obstacle::QueueMissing.finding(&reported.message));
     }
-    let over = no_queue || pass.has_passed(&Limit::new(since, FAILED_GRACE));
+    let over = reported.lacks_queue || pass.has_passed(&Limit::new(since, FAILED_GRACE));
     Some(if over {
         Step::End(perfval_api::Verdict::Error, why)
     } else {
@@ -185,11 +184,13 @@ fn starting(pass: &mut Pass<'_>, pods: &Pods<'_>, wanted: i64) -> Step {
     let ready = pods.ready_workers();
     // The count goes into the status only once in a while: each worker would be a write.
     let what = format!("waiting for {wanted} workers and the frontend");
-    let why = gpus::refused(pass, pods).unwrap_or(Why::new(Reason::WorkloadNotReady, what));
+    let refused = gpus::refused(pass, pods);
+    let gpu_check = refused.as_ref().map(|_| GpuCheck::default());
+    let why = refused.unwrap_or(Why::new(Reason::WorkloadNotReady, what));
     if ready == 0 || ready >= wanted {
         set_workers_ready(pass, ready);
     }
-    pass.condition(condition::WORKLOAD_READY, false, &why);
+    pass.not_ready(&why, gpu_check);
     Step::Wait(why)
 }
 
@@ -204,6 +205,7 @@ fn record_ready(pass: &mut Pass<'_>, pods: &Pods<'_>) {
     set_workers_ready(pass, ready);
     if let Some(workload) = &mut pass.status.workload {
         workload.endpoint = Some(build::endpoint(pass.run));
+        workload.gpu_check = None;
     }
     if let Some(environment) = &mut pass.status.environment {
         environment.image_digest = pods.workers.first().and_then(|pod| image_digest(pod));
@@ -216,15 +218,15 @@ fn record_ready(pass: &mut Pass<'_>, pods: &Pods<'_>) {
 
 fn image_digest(pod: &k8s_openapi::api::core::v1::Pod) -> Option<String> {
     let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
-    let main = statuses.iter().find(|status| status.name == build::MAIN)?;
+    let main = statuses.iter().find(|status| status.name == MAIN)?;
     (!main.image_id.is_empty()).then(|| main.image_id.clone())
 }
 
 fn probe(pass: &mut Pass<'_>) -> Step {
     let request = ProbeRequest {
         namespace: pass.run.namespace().to_owned(),
-        service: names::frontend_service(&pass.run.id()),
-        port: names::FRONTEND_PORT,
+        service: frontend_service(&pass.run.id()),
+        port: FRONTEND_PORT,
         model: pass.run.spec().model.name.clone(),
         timeout: time::duration(&pass.run.spec().timeouts.endpoint_probe),
     };
@@ -243,7 +245,7 @@ fn probe(pass: &mut Pass<'_>) -> Step {
         return unanswered(pass, &answer);
     }
     // While the next probe is under way, the last answer stays the one to show.
-    let last = condition::find(&pass.status, condition::ENDPOINT_READY).filter(|c| c.status == "False");
+    let last = condition::find(&pass.status, condition::ENDPOINT_READY).filter(|last| last.status == "False");
     match last {
         Some(last) => Step::wait(Reason::from_word(&last.reason), last.message.clone()),
         None => Step::wait(Reason::Probing, "probing the endpoint"),

@@ -10,5 +10,6 @@ pub(super) fn carry(status: &mut PerfValidationStatus, last: &PerfValidationStat
     status.results_ref.clone_from(&last.results_ref);
     if let (Some(run), Some(last)) = (&mut status.run, &last.run) {
         run.judged_run = Some(last.judged_run.unwrap_or(last.number));
+        run.leftovers = last.leftovers;
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use perfval_api::PerfValidation;
-use perfval_run::{Run, build};
+use perfval_api::{Allocation, PerfValidation};
+use perfval_run::{Run, build, dynamo};
 use serde_json::{Value, json};
 
 use super::{elaborate, object, settings, typical};
@@ -16,7 +16,7 @@ fn pods_of_both_api_shapes_are_found_by_the_workers_service() {
     ] {
         let settings = settings();
         let run = Run::new(&object, &settings);
-        let deployment = json!(build::deployment(&run));
+        let deployment = json!(dynamo::deployment(&run));
         let labels = deployment.pointer(labels_of_worker).unwrap();
         let selector = build::workers_service(&run).spec.unwrap().selector.unwrap();
         for (key, value) in selector {
@@ -35,7 +35,7 @@ fn the_wrapper_passes_every_argument_on_and_keeps_the_image_s_own_path_first() {
     let mut object = typical();
     object.spec.workload.args = vec!["a b".into(), "$(id)".into(), "'\"".into()];
     let settings = settings();
-    let deployment = json!(build::deployment(&Run::new(&object, &settings)));
+    let deployment = json!(dynamo::deployment(&Run::new(&object, &settings)));
     let main = &deployment["spec"]["components"][1]["podTemplate"]["spec"]["containers"][0];
     let words = |list: &str| -> Vec<String> { serde_json::from_value(main[list].clone()).unwrap() };
     let (command, args) = (words("command"), words("args"));
@@ -59,7 +59,7 @@ fn the_wrapper_passes_every_argument_on_and_keeps_the_image_s_own_path_first() {
 fn the_router_is_named_once_and_only_to_the_frontend() {
     let object = elaborate();
     let settings = settings();
-    let deployment = json!(build::deployment(&Run::new(&object, &settings)));
+    let deployment = json!(dynamo::deployment(&Run::new(&object, &settings)));
     let env_of = |component: &str| -> BTreeMap<String, Vec<Value>> {
         let pod = &deployment["spec"]["services"][component]["extraPodSpec"]["mainContainer"];
         let mut env = BTreeMap::<String, Vec<Value>>::new();
@@ -92,14 +92,14 @@ fn the_router_is_named_once_and_only_to_the_frontend() {
 fn a_worker_asks_for_exactly_one_gpu() {
     let settings = settings();
     let mut object = elaborate();
-    let plugin = json!(build::deployment(&Run::new(&object, &settings)));
+    let plugin = json!(dynamo::deployment(&Run::new(&object, &settings)));
     let worker = &plugin["spec"]["services"]["worker"];
     assert_eq!(worker["resources"]["limits"]["gpu"], "1", "not the 4 of the spec");
     assert!(worker["resources"]["claims"].is_null() && worker["extraPodSpec"]["resourceClaims"].is_null());
     assert_eq!(worker["resources"]["limits"]["custom"]["vendor.example/nic"], "1");
 
-    object.status.as_mut().unwrap().placement.as_mut().unwrap().allocation = "DRA".into();
-    let claims = json!(build::deployment(&Run::new(&object, &settings)));
+    object.status.as_mut().unwrap().placement.as_mut().unwrap().allocation = Allocation::Dra;
+    let claims = json!(dynamo::deployment(&Run::new(&object, &settings)));
     let worker = &claims["spec"]["services"]["worker"];
     assert!(
         worker["resources"]["limits"]["gpu"].is_null(),
@@ -143,7 +143,7 @@ fn a_version_that_images_do_not_tell_is_written_in_both_api_shapes() {
     ] {
         let settings = settings();
         let version = |object: &PerfValidation, component: &str| {
-            let deployment = json!(build::deployment(&Run::new(object, &settings)));
+            let deployment = json!(dynamo::deployment(&Run::new(object, &settings)));
             deployment.pointer(component).unwrap()["runtimeVersionOverride"].clone()
         };
         // Set, but not recorded: the served API does not have the field.

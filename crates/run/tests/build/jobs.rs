@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::PodSpec;
-use perfval_run::{Run, build};
+use perfval_run::{Run, build, dynamo};
 use perfval_verdict::aiperf::Measure;
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn nothing_of_the_spec_is_interpreted() {
     let object = elaborate();
     let settings = settings();
     let run = Run::new(&object, &settings);
-    let deployment = json!(build::deployment(&run));
+    let deployment = json!(dynamo::deployment(&run));
     let worker = &deployment["spec"]["services"]["worker"]["extraPodSpec"]["mainContainer"];
     let script = worker["command"][2].as_str().unwrap();
     assert!(!script.contains("Llama") && !script.contains("rm -rf"), "{script}");

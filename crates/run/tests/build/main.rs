@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use perfval_api::PerfValidation;
-use perfval_run::{Run, Settings, build, names};
+use perfval_run::{Run, Settings, build, dynamo, names};
 use serde_json::{Value, json};
 
 const UID: &str = "0b8f6f0e-5d3c-4f3a-9d60-2f6a3a0d9f11";
@@ -129,7 +129,7 @@ fn everything(run: &Run<'_>) -> BTreeMap<&'static str, Value> {
         ("cache_claim", json!(build::cache_claim(run))),
         ("cache_job", json!(build::cache_job(run))),
         ("workers_service", json!(build::workers_service(run))),
-        ("deployment", json!(build::deployment(run))),
+        ("deployment", json!(dynamo::deployment(run))),
         ("trial_job", json!(build::trial_job(run, 3))),
         (
             "results",

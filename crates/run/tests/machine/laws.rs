@@ -11,7 +11,7 @@ use super::story::{Showing, Story};
 
 /// Something that happens between two passes.
 #[derive(Clone, Debug)]
-enum Happening {
+pub(super) enum Happening {
     Nothing,
     Time(u16),
     Saturated(bool),
@@ -31,7 +31,7 @@ enum Happening {
     Delete,
 }
 
-fn happening() -> impl Strategy<Value = Happening> {
+pub(super) fn happening() -> impl Strategy<Value = Happening> {
     use Happening as H;
     prop_oneof![
         12 => Just(H::Nothing),
@@ -76,7 +76,7 @@ fn outside(n: u8) -> serde_json::Value {
     }
 }
 
-fn happen(story: &mut Story, what: &Happening) {
+pub(super) fn happen(story: &mut Story, what: &Happening) {
     match what {
         Happening::Nothing => {}
         Happening::Time(seconds) => {

@@ -1,3 +1,7 @@
+mod error;
+mod kinds;
+mod saved;
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{self, LimitRange, PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota};
@@ -8,27 +12,11 @@ use perfval_api::PerfValidationStatus;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{CacheVolume, ClaimUse, Interned, Inventory, Node, PodUse, Slice};
+pub use self::error::DumpError;
+pub use self::saved::Saved;
+use super::{ClaimUse, Interned, Node, PodUse, Slice};
 use crate::resource_api::AsV1;
-use crate::{OtherRun, Seen, holds_node};
-
-/// Kinds that sizing reads, and how `kubectl get` calls them. Those of the second list may well be missing in a cluster.
-const NEEDED: [(&str, &str); 2] = [("Node", "nodes"), ("Pod", "pods")];
-const OPTIONAL: [(&str, &str); 8] = [
-    ("ResourceSlice", "resourceslices"),
-    ("ResourceClaim", "resourceclaims"),
-    ("DeviceClass", "deviceclasses"),
-    ("DeviceTaintRule", "devicetaintrules"),
-    ("PerfValidation", "perfvalidations"),
-    ("ResourceQuota", "resourcequotas"),
-    ("LimitRange", "limitranges"),
-    ("BindRequest", "bindrequests.scheduling.run.ai"),
-];
-/// Kinds that matter only to a run with a model cache.
-const OF_CACHE: [(&str, &str); 2] = [
-    ("PersistentVolumeClaim", "persistentvolumeclaims"),
-    ("PersistentVolume", "persistentvolumes"),
-];
+use crate::{OtherRun, holds_node};
 
 /// Objects of a cluster that were saved before, in any order.
 #[derive(Debug, Default)]
@@ -50,49 +38,6 @@ pub struct Dump {
     /// The first pod that uses a claim.
     claim_user: Option<String>,
     runs: Vec<OtherRun>,
-}
-
-/// What saved objects tell.
-#[derive(Debug)]
-pub struct Saved {
-    /// The cluster as sizing reads it.
-    pub inventory: Inventory,
-    /// Nodes that runs hold.
-    pub busy: Vec<OtherRun>,
-    /// What a person should know of how it was read.
-    pub notes: Vec<String>,
-}
-
-/// Why saved objects tell nothing.
-#[derive(Debug, thiserror::Error)]
-pub enum DumpError {
-    /// Something that is no Kubernetes object.
-    #[error("{0:?} is no Kubernetes object: give what `kubectl get -o yaml` printed")]
-    NotAnObject(String),
-    /// An object that its kind does not allow.
-    #[error("{kind} {name} cannot be read: {why}")]
-    Malformed {
-        /// Its kind.
-        kind: String,
-        /// Its name.
-        name: String,
-        /// Why not.
-        why: serde_json::Error,
-    },
-    /// A kind that every cluster has, or that others refer to, is not among the objects.
-    #[error("there is no {kind} in it{why}: save it again with `kubectl get {}`", all())]
-    Missing {
-        /// The kind.
-        kind: &'static str,
-        /// Why there must be one.
-        why: String,
-    },
-}
-
-/// What `kubectl get` is to print: everything that sizing reads and every cluster serves.
-fn all() -> String {
-    let kinds: Vec<&str> = NEEDED.iter().chain(&OPTIONAL[..3]).map(|(_, plural)| *plural).collect();
-    format!("{} -A -o yaml", kinds.join(","))
 }
 
 impl Dump {
@@ -175,99 +120,6 @@ impl Dump {
         }
         self.pods.extend(used);
     }
-
-    /// What the objects tell sizing by a class, for a run in a namespace with the claim of its model cache. `kubectl` does
-    /// not tell a kind that it was not asked for from one without objects: where the objects themselves refer to one, its
-    /// absence is an error.
-    pub fn finish(self, class: &str, namespace: &str, cache: Option<&str>) -> Result<Saved, DumpError> {
-        let missing = |kind: &str| !self.found.contains_key(kind);
-        if let Some((kind, _)) = NEEDED.into_iter().find(|(kind, _)| missing(kind)) {
-            let why = String::new();
-            return Err(DumpError::Missing { kind, why });
-        }
-        if let Some(pod) = self.claim_user.as_ref().filter(|_| missing("ResourceClaim")) {
-            return Err(DumpError::Missing {
-                kind: "ResourceClaim",
-                why: format!(", and the pod {pod} uses one"),
-            });
-        }
-        let mut notes = self.notes();
-        let cache_volume = match cache.map(|claim| self.cache_volume(claim, namespace)) {
-            Some(Err(note)) => {
-                notes.push(note);
-                None
-            }
-            Some(Ok(volume)) => volume,
-            None => None,
-        };
-        let named = |known: &DeviceClass| known.metadata.name.as_deref() == Some(class);
-        let inventory = Inventory {
-            device_class: self.classes.into_iter().find(named).map_or(Seen::Absent, Seen::Present),
-            slices: Seen::Present(self.slices),
-            taint_rules: Seen::Present(self.taint_rules),
-            nodes: Seen::Present(self.nodes),
-            pods: Seen::Present(self.pods),
-            quotas: Seen::Present(in_namespace(self.quotas, namespace)),
-            limit_ranges: Seen::Present(in_namespace(self.limit_ranges, namespace)),
-            cache_volume: cache_volume.map_or(Seen::Absent, Seen::Present),
-            promises: Seen::Present(self.promises),
-            claims: Seen::Present(self.claims),
-        };
-        Ok(Saved {
-            inventory,
-            busy: self.runs,
-            notes,
-        })
-    }
-
-    /// The volume of the model cache, or what a person should know of it.
-    fn cache_volume(&self, claim: &str, namespace: &str) -> Result<Option<CacheVolume>, String> {
-        let ours = |known: &&PersistentVolumeClaim| {
-            known.metadata.name.as_deref() == Some(claim) && known.namespace().as_deref() == Some(namespace)
-        };
-        let missing =
-            |what: &str| format!("{what} is not in it: the model cache is taken to be within reach of every node");
-        let found = self.volume_claims.iter().find(ours);
-        let claim = found.ok_or_else(|| missing(&format!("PersistentVolumeClaim {namespace}/{claim}")))?;
-        let Some(name) = CacheVolume::name_for(claim) else {
-            return Ok(None);
-        };
-        let mut volumes = self.volumes.iter();
-        let volume = volumes.find(|known| known.metadata.name.as_deref() == Some(name));
-        let volume = volume.ok_or_else(|| missing(&format!("PersistentVolume {name}")))?;
-        Ok(CacheVolume::read(claim, volume))
-    }
-
-    fn notes(&self) -> Vec<String> {
-        let absent: Vec<&str> = OPTIONAL
-            .iter()
-            .filter(|(kind, _)| !self.found.contains_key(*kind))
-            .map(|(_, plural)| *plural)
-            .collect();
-        let known = |kind: &str| {
-            let mut kinds = NEEDED.iter().chain(&OPTIONAL).chain(&OF_CACHE);
-            kinds.any(|(known, _)| *known == kind)
-        };
-        let ignored: Vec<String> = self
-            .found
-            .iter()
-            .filter(|(kind, _)| !known(kind))
-            .map(|(kind, count)| format!("{count} {kind}"))
-            .collect();
-        let absent = (!absent.is_empty()).then(|| {
-            format!(
-                "none of these is in it, and the cluster is taken to have none: {}",
-                absent.join(", ")
-            )
-        });
-        let ignored = (!ignored.is_empty()).then(|| format!("not needed and left alone: {}", ignored.join(", ")));
-        absent.into_iter().chain(ignored).collect()
-    }
-}
-
-fn in_namespace<K: kube::ResourceExt>(mut objects: Vec<K>, namespace: &str) -> Vec<K> {
-    objects.retain(|object| object.namespace().as_deref() == Some(namespace));
-    objects
 }
 
 /// The node of a run that holds one. Another version may have written the object; what cannot be read of it is not over.

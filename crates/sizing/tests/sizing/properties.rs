@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use perfval_api::{PerfValidationSpec, Reason};
+use perfval_api::{Allocation, PerfValidationSpec, Reason};
 use perfval_sizing::inventory::Inventory;
 use perfval_sizing::{Seen, Sizing, choose};
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder, SliceBuilder, gpu};
@@ -114,7 +114,7 @@ proptest! {
             prop_assert!(plan.gpus <= plan.node_gpus);
             prop_assert!(plan.gpus * 20 <= 256 - i64::from(node.cpus));
             prop_assert!(!node.cordoned);
-            if plan.allocation == "DRA" {
+            if plan.allocation == Allocation::Dra {
                 let held = |name: &str| node.held.iter().any(|held| format!("gpu-{held}") == name);
                 let whole = |name: &str| name[4..].parse::<usize>().is_ok_and(|index| node.devices[index] > 2);
                 prop_assert_eq!(plan.devices.len(), usize::try_from(plan.gpus).unwrap());

@@ -2,6 +2,7 @@ use rust_decimal::Decimal;
 
 use super::ReportError;
 use super::object::Object;
+use crate::dynamo::DISPATCH_WAIT;
 
 /// What AIPerf's `server_metrics_export.json` says of the frontend, which it scrapes three times a second: the mean time
 /// from a request's entry to its dispatch to a worker (ms), measured phase only. `None` where Dynamo or AIPerf does not
@@ -11,7 +12,7 @@ pub fn dispatch_wait_ms(export: &[u8]) -> Result<Option<Decimal>, ReportError> {
     let export = Object::document(json)?;
     let Some(queue) = export
         .object("metrics")?
-        .map(|metrics| metrics.object("dynamo_request_plane_queue_seconds"))
+        .map(|metrics| metrics.object(DISPATCH_WAIT))
         .transpose()?
         .flatten()
     else {

@@ -7,9 +7,9 @@ use futures::{TryStreamExt as _, stream};
 use k8s_openapi::api::core::v1::Toleration;
 use kube::Client;
 use kube::api::{DynamicObject, ListParams, PostParams};
-use perfval_api::{AllocationMode, PerfValidation, PlacementStatus};
-use perfval_run::{Run, Settings, build, names};
-use perfval_sizing as sizing;
+use perfval_api::{Allocation, AllocationMode, PerfValidation, PlacementStatus};
+use perfval_run::dynamo::names::{FRONTEND, WORKER};
+use perfval_run::{Run, Settings, build, dynamo};
 use serde_json::{Value, json};
 
 use super::ask::{Answer, Asked};
@@ -119,7 +119,7 @@ fn count(pods: &[DynamicObject], attempt: &Attempt) -> Scheduled {
     {
         let fate = Fate::of(&pod.data);
         scheduled.open += usize::from(fate == Fate::Open);
-        if label(pod, PART).as_deref() == Some(names::WORKER) {
+        if label(pod, PART).as_deref() == Some(WORKER) {
             scheduled.workers += 1;
             scheduled.bound += usize::from(fate == Fate::Bound);
         } else {
@@ -140,7 +140,7 @@ impl Attempt {
         object.status.get_or_insert_default().placement = Some(plan);
         let settings = Settings::default();
         let run = Run::new(&object, &settings);
-        let deployment = build::deployment(&run);
+        let deployment = dynamo::deployment(&run);
         let components = deployment.data.pointer("/spec/components").and_then(Value::as_array);
         let component = |name: &str| {
             let of_name = components
@@ -154,7 +154,7 @@ impl Attempt {
         let pod = |part: &str, spec: Value| pod(&probe.node, part, spec);
         let mut others = Vec::new();
         if perfval_sizing::frontend_is_pinned(run.spec()) {
-            others.push(pod(names::FRONTEND, component(names::FRONTEND)));
+            others.push(pod(FRONTEND, component(FRONTEND)));
         }
         if perfval_sizing::trial_is_pinned(run.spec()) {
             let job = json!(build::trial_job(&run, 1));
@@ -167,7 +167,7 @@ impl Attempt {
             .map(|metadata| metadata.remove("ownerReferences"));
         Self {
             node: probe.node.clone(),
-            worker: pod(names::WORKER, component(names::WORKER)),
+            worker: pod(WORKER, component(WORKER)),
             template,
             others,
             workers: planned + 1,
@@ -208,7 +208,11 @@ fn without_plan(object: &PerfValidation, node: &str, features: &BTreeSet<&'stati
     tolerations.extend([own("nvidia.com/gpu"), own(&placement.resource_name), sku]);
     PlacementStatus {
         node: node.to_owned(),
-        allocation: if by_plugin { sizing::DEVICE_PLUGIN } else { sizing::DRA }.to_owned(),
+        allocation: if by_plugin {
+            Allocation::DevicePlugin
+        } else {
+            Allocation::Dra
+        },
         gpus: 1,
         // What the workers' claims ask for on nodes with such devices; elsewhere it holds anyway.
         selectors: vec!["!device.allowMultipleAllocations".to_owned()],

@@ -1,7 +1,7 @@
 //! What is read of the workload: pods, claims, events, and the log of a crash.
 
+use perfval_run::dynamo::names::{MAIN, WORKER};
 use perfval_run::observed::Need;
-use perfval_run::{build, names};
 use perfval_sizing::Seen;
 use perfval_testkit::api_server::{Call, Fault};
 use serde_json::json;
@@ -86,20 +86,20 @@ async fn the_log_of_a_crash_is_read_without_colours_and_secrets_and_no_other() {
         object["spec"]["workload"]["env"] = json!([{"name": "CACHE_PASSWORD", "value": "correct-horse"}]);
     });
     let crashing = |restarts: i32| {
-        json!({"containerStatuses": [{"name": build::MAIN, "image": "", "imageID": "", "ready": false, "restartCount": restarts,
+        json!({"containerStatuses": [{"name": MAIN, "image": "", "imageID": "", "ready": false, "restartCount": restarts,
             "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": {"exitCode": 1}}}]})
     };
     for (pod, restarts) in [("once", 1), ("again", 2)] {
         world.put_child("v1", "Pod", pod, &json!({"status": crashing(restarts)}));
         world.server.edit("pods", NAMESPACE, pod, |pod| {
-            pod["metadata"]["labels"]["perfvalidation.dev/component"] = names::WORKER.into();
+            pod["metadata"]["labels"]["perfvalidation.dev/component"] = WORKER.into();
         });
     }
     let noise = "INFO loading\n".repeat(1_000);
     let end = "\u{1b}[31mERROR\u{1b}[0m login with correct-horse and hf_0123456789abcdef failed\n";
     world
         .server
-        .set_previous_log(NAMESPACE, "again", build::MAIN, format!("{noise}{end}"));
+        .set_previous_log(NAMESPACE, "again", MAIN, format!("{noise}{end}"));
     let seen = world.observe(Need::Workload).await;
     let [log] = seen.pod_logs.as_slice() else {
         panic!("{:?}", seen.pod_logs)

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use k8s_openapi::api::resource::v1::ResourceClaim;
-use perfval_api::{DeviceStatus, PerfValidationStatus, PlacementStatus, Reason, Verdict, Why, condition, text};
+use perfval_api::{
+    Allocation, DeviceStatus, GpuCheck, PerfValidationStatus, PlacementStatus, Reason, Verdict, Why, condition, text,
+};
 use perfval_sizing as sizing;
 use perfval_sizing::{Seen, Unconfirmed};
 
@@ -16,8 +18,10 @@ const COUNT_AGAIN: Duration = Duration::from_secs(2);
 
 /// Whether the pass has to look who has which GPU: a worker finds none, or all have one.
 pub(super) fn counts_gpus(status: &PerfValidationStatus) -> bool {
-    let because = |reason| condition::has_reason(status, condition::WORKLOAD_READY, reason);
-    because(Reason::Unschedulable) || because(Reason::CheckingGPUs)
+    status
+        .workload
+        .as_ref()
+        .is_some_and(|workload| workload.gpu_check.is_some())
 }
 
 /// What a run says while the scheduler finds no place for a worker.
@@ -46,7 +50,7 @@ pub(super) fn broken(
     if let Some(wrong) = readiness::misplaced(pods, claims, plan) {
         return Some(misplaced(pass, wrong));
     }
-    if plan.allocation != sizing::DRA || condition::is_true(&pass.status, condition::WORKLOAD_READY) {
+    if plan.allocation != Allocation::Dra || condition::is_true(&pass.status, condition::WORKLOAD_READY) {
         return None;
     }
     match (confirmed(pass, pods, claims, plan), &mut pass.status.placement) {
@@ -82,27 +86,36 @@ fn confirmed(
     sizing::confirm(inventory, &plan.node, &readiness::held_devices(pods, claims)).map_err(|unconfirmed| {
         match unconfirmed {
             // Pods and claims are read at the same time: what two looks show is so.
-            Unconfirmed::Wrong(wrong) if was_said(pass, &wrong) => misplaced(pass, wrong),
-            Unconfirmed::Wrong(wrong) => checking(pass, wrong),
+            Unconfirmed::Wrong(wrong) if was_seen(pass, &wrong) => misplaced(pass, wrong),
+            Unconfirmed::Wrong(wrong) => {
+                let seen = Some(text::bounded(&wrong));
+                check_again(pass, wrong, seen)
+            }
             Unconfirmed::Unknown(why) => checking(pass, format!("whose GPUs the workers have cannot be told: {why}")),
         }
     })
 }
 
-fn was_said(pass: &Pass<'_>, message: &str) -> bool {
-    let last = condition::find(pass.run.status(), condition::WORKLOAD_READY);
-    last.is_some_and(|last| last.message == text::bounded(message))
+/// Whether the look before this one found the same.
+fn was_seen(pass: &Pass<'_>, wrong: &str) -> bool {
+    let workload = pass.run.status().workload.as_ref();
+    let last = workload.and_then(|workload| workload.gpu_check.as_ref()?.wrong.as_deref());
+    last == Some(&*text::bounded(wrong))
 }
 
 fn checking(pass: &mut Pass<'_>, what: impl Into<String>) -> Step {
+    check_again(pass, what, None)
+}
+
+fn check_again(pass: &mut Pass<'_>, what: impl Into<String>, wrong: Option<String>) -> Step {
     let why = Why::new(Reason::CheckingGPUs, what);
-    pass.condition(condition::WORKLOAD_READY, false, &why);
+    pass.not_ready(&why, Some(GpuCheck { wrong }));
     pass.look_again_in(COUNT_AGAIN);
     Step::Wait(why)
 }
 
 fn misplaced(pass: &mut Pass<'_>, wrong: String) -> Step {
     let why = Why::new(Reason::PlacementBroken, wrong);
-    pass.condition(condition::WORKLOAD_READY, false, &why);
+    pass.not_ready(&why, None);
     Step::End(Verdict::Error, why)
 }

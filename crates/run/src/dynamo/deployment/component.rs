@@ -2,18 +2,15 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Container, EnvVar, PodResourceClaim, PodSpec, ResourceClaim, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use perfval_api::{PlacementStatus, RouterMode};
-use perfval_sizing as sizing;
+use perfval_api::{Allocation, PlacementStatus, RouterMode};
 use perfval_sizing::frontend_is_pinned;
 
 use crate::build::claim_template::GPU;
 use crate::build::meta::own_labels;
 use crate::build::model::{cache_mount, cache_volume, reader_env};
 use crate::build::pod::{non_empty, pin, var};
+use crate::dynamo::names::{FRONTEND, MAIN, WORKER};
 use crate::{Run, names};
-
-/// The container that Dynamo's operator completes; all others it leaves alone.
-pub const MAIN: &str = "main";
 
 /// Puts the driver libraries of GKE's device plugin, which comes without environment (aicr #2044), behind what the image
 /// looks through anyway, and becomes the worker. The program is constant: all of the spec is in its arguments.
@@ -61,10 +58,10 @@ impl Component {
         args.extend(["--router-mode", router].map(str::to_owned));
         let env = [reader_env(run), vec![var("DYN_ROUTER_MODE", router)]].concat();
         Self {
-            name: names::FRONTEND,
+            name: FRONTEND,
             replicas: 1,
             runtime_version: runtime_version(run),
-            labels: own_labels(run, names::FRONTEND),
+            labels: own_labels(run, FRONTEND),
             shared_memory: None,
             pod: pod(run, frontend_is_pinned(run.spec())),
             main: Container {
@@ -92,7 +89,7 @@ impl Component {
             .cloned()
             .collect();
         let mut pod = pod(run, true);
-        if placement.allocation == sizing::DRA {
+        if placement.allocation == Allocation::Dra {
             pod.resource_claims = Some(vec![PodResourceClaim {
                 name: GPU.to_owned(),
                 resource_claim_template_name: Some(names::deployment(&run.id())),
@@ -100,10 +97,10 @@ impl Component {
             }]);
         }
         Self {
-            name: names::WORKER,
+            name: WORKER,
             replicas: placement.gpus,
             runtime_version: runtime_version(run),
-            labels: own_labels(run, names::WORKER),
+            labels: own_labels(run, WORKER),
             shared_memory: Some("2Gi"),
             pod,
             main: Container {
@@ -167,7 +164,7 @@ fn worker_resources(run: &Run<'_>, placement: &PlacementStatus) -> ResourceRequi
         amounts.remove(resource);
     }
     resources.claims = None;
-    if placement.allocation == sizing::DRA {
+    if placement.allocation == Allocation::Dra {
         resources.claims = Some(vec![ResourceClaim {
             name: GPU.to_owned(),
             request: None,

@@ -1,6 +1,8 @@
+//! What a worker's own metrics say.
+
 use rust_decimal::prelude::ToPrimitive as _;
 
-use super::Reading;
+use crate::workers::Reading;
 
 const IN_FLIGHT: &str = "dynamo_component_inflight_requests";
 const STARTED: &str = "dynamo_component_requests_total";

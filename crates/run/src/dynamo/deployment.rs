@@ -8,11 +8,10 @@ use kube::core::{DynamicObject, TypeMeta};
 use serde_json::json;
 
 use self::component::Component;
-pub use self::component::MAIN;
-use super::meta::metadata;
+use super::names::KIND;
+use crate::build::meta::metadata;
 use crate::{Run, names};
 
-const KIND: &str = "DynamoGraphDeployment";
 const V1ALPHA1: &str = "nvidia.com/v1alpha1";
 
 /// The DynamoGraphDeployment of a run, in the shape of the recorded apiVersion.

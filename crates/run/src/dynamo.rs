@@ -1,0 +1,11 @@
+//! Everything that knows Dynamo: its deployment and what that says of itself, its versions, the words of its logs, and the
+//! names that it gives. A second back end gets a folder like this one.
+
+pub mod compatibility;
+mod deployment;
+pub mod log;
+pub mod names;
+pub mod reported;
+pub mod version;
+
+pub use deployment::deployment;

@@ -1,0 +1,86 @@
+//! What a run asks for that its Dynamo cannot do.
+
+use perfval_api::{Reason, RouterMode, Why, Workload};
+
+use super::version::Version;
+use crate::observed::DynamoApi;
+use crate::run::Run;
+
+/// `<namespace>-<deployment name>` is a label value of Dynamo's pods: 63 − 12 (reference: Dynamo's operator).
+const LONGEST_NAMESPACE: usize = 51;
+/// First Dynamo version with least-loaded, power-of-two and device-aware routing; 1.0.2 silently does round-robin.
+const LOAD_AWARE_ROUTING: Version = Version { major: 1, minor: 1 };
+
+/// Why Dynamo cannot serve the run, if that is so; no waiting changes it.
+pub fn refusal(run: &Run<'_>, api: &DynamoApi) -> Option<Why> {
+    namespace_too_long(run)
+        .or_else(|| version_skew(run, api))
+        .or_else(|| router_mode_unsupported(run, api))
+}
+
+fn namespace_too_long(run: &Run<'_>) -> Option<Why> {
+    let namespace = run.namespace();
+    (namespace.len() > LONGEST_NAMESPACE).then(|| {
+        Why::new(
+            Reason::NamespaceTooLong,
+            format!(
+                "namespace {namespace} has {} characters, and a label of Dynamo's pods holds {LONGEST_NAMESPACE}: \
+                 use a namespace with a shorter name",
+                namespace.len()
+            ),
+        )
+    })
+}
+
+/// The version of Dynamo in the image: what the spec says, else what the tag says.
+fn image_version(workload: &Workload) -> Option<Version> {
+    let given = workload.runtime_version.as_deref().and_then(Version::parse);
+    given.or_else(|| Version::of_image(&workload.image))
+}
+
+/// Frontend, workers and Dynamo's operator must share MAJOR.MINOR; a version that cannot be read is not guessed.
+fn version_skew(run: &Run<'_>, api: &DynamoApi) -> Option<Why> {
+    let workload = &run.spec().workload;
+    let image = image_version(workload);
+    let differs = |what: &str, other: Option<Version>| {
+        let (image, other) = (image?, other?);
+        (image != other).then(|| {
+            Why::new(
+                Reason::VersionSkew,
+                format!(
+                    "image {} is Dynamo {image}, {what} is {other}: use one version",
+                    workload.image
+                ),
+            )
+        })
+    };
+    differs(
+        "spec.workload.frontendImage",
+        Version::of_image(&workload.frontend_image),
+    )
+    .or_else(|| {
+        differs(
+            "Dynamo's operator",
+            api.operator_version.as_deref().and_then(Version::parse),
+        )
+    })
+}
+
+fn router_mode_unsupported(run: &Run<'_>, api: &DynamoApi) -> Option<Why> {
+    let workload = &run.spec().workload;
+    let version = image_version(workload).or_else(|| api.operator_version.as_deref().and_then(Version::parse))?;
+    let load_aware = match workload.router_mode {
+        RouterMode::LeastLoaded | RouterMode::PowerOfTwo | RouterMode::DeviceAwareWeighted => true,
+        RouterMode::RoundRobin | RouterMode::Random | RouterMode::Kv => false,
+    };
+    (load_aware && version < LOAD_AWARE_ROUTING).then(|| {
+        Why::new(
+            Reason::RouterModeUnsupported,
+            format!(
+                "Dynamo {version} does not know router mode {} and would silently do round-robin: \
+                 use an image of 1.1 or later, or routerMode RoundRobin, Random or KV",
+                workload.router_mode.flag()
+            ),
+        )
+    })
+}

@@ -1,0 +1,186 @@
+//! What is written for people decides nothing; and a status of an older version, which lacks a field, is still read.
+
+use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Evaluating, Sizing, WaitingForReady};
+use perfval_api::{Leftovers, Phase, Trigger, Verdict, condition, meta};
+use perfval_run::{Run, machine};
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::laws::{happen, happening};
+use super::moments::{at, changed, moved};
+use super::story::Story;
+
+/// A run that fills a model cache first.
+fn with_cache() -> Story {
+    Story::with(json!({
+        "model": {"cache": {"size": "10Gi", "storageClassName": "fast"}},
+        "trials": {"rule": "Sequential", "max": 4},
+    }))
+}
+
+fn reword(story: &mut Story) {
+    for condition in story.object.status.iter_mut().flat_map(|status| &mut status.conditions) {
+        condition.reason = "Reworded".into();
+        condition.message = "in other words".into();
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn no_decision_reads_what_a_condition_says(happenings in proptest::collection::vec(happening(), 1..120)) {
+        let (mut story, mut reworded) = (with_cache(), with_cache());
+        for what in &happenings {
+            reword(&mut reworded);
+            // Other words are news, and news moves the heartbeat.
+            let looked_at = story.status().run.and_then(|run| run.last_looked_at);
+            for run in reworded.object.status.iter_mut().flat_map(|status| &mut status.run) {
+                run.last_looked_at = looked_at;
+            }
+            let decisions = [&mut story, &mut reworded].map(|story| {
+                happen(story, what);
+                let needs = machine::needs(&Run::new(&story.object, &story.settings)).parts;
+                let decision = story.step();
+                let effects: Vec<_> = decision.effects.iter().map(std::mem::discriminant).collect();
+                let mut status = decision.status;
+                for run in &mut status.run {
+                    run.last_looked_at = None;
+                }
+                (needs, effects, status.phase, status.verdict, status.run, status.placement)
+            });
+            prop_assert_eq!(&decisions[0], &decisions[1]);
+            if story.gone {
+                break;
+            }
+        }
+    }
+}
+
+/// The run as an older version recorded it.
+fn forget(story: &mut Story) {
+    let status = story.object.status.as_mut().expect("a status");
+    if let Some(run) = &mut status.run {
+        (run.accepted_at, run.leftovers, run.queue) = (None, None, None);
+    }
+    if let Some(workload) = &mut status.workload {
+        workload.gpu_check = None;
+    }
+}
+
+#[test]
+fn a_run_that_an_older_version_began_comes_to_its_end() {
+    let filling = || {
+        changed(with_cache(), |story| {
+            story.cache_job = Some("Running");
+            story.until(Deploying).step();
+            story.step();
+            story.cache_job = Some("Complete");
+        })
+    };
+    let checking = || {
+        changed(at(WaitingForReady), |story| {
+            story.step();
+            assert_eq!(story.reason(), "CheckingGPUs");
+        })
+    };
+    let looks_again = || {
+        changed(moved(), |story| {
+            story.until(WaitingForReady);
+        })
+    };
+    for old in [filling(), checking(), looks_again(), at(Sizing), at(CleaningUp)] {
+        let mut story = changed(old, forget);
+        story.until(Completed);
+        assert_eq!(story.verdict(), Some(Verdict::Passed), "{}", story.reason());
+    }
+}
+
+/// A finished run whose time for removal passed.
+fn overdue() -> Story {
+    changed(at(CleaningUp), |story| {
+        story.stuck = true;
+        story.step();
+        story.wait(4000).until(Completed);
+    })
+}
+
+fn kept() -> Story {
+    changed(at(CleaningUp), |story| {
+        story.annotate(meta::NO_CLEANUP, Some("true"));
+        story.until(Completed);
+    })
+}
+
+fn leftovers(story: &Story) -> Option<Leftovers> {
+    story.status().run.and_then(|run| run.leftovers)
+}
+
+/// A run that recorded what it left behind, and one of a version that did not.
+fn and_of_an_older_version(story: fn() -> Story) -> [Story; 2] {
+    [story(), changed(story(), forget)]
+}
+
+#[test]
+fn what_could_not_be_removed_in_time_is_removed_later() {
+    assert_eq!(leftovers(&overdue()), Some(Leftovers::Overdue));
+    for mut story in and_of_an_older_version(overdue) {
+        story.step();
+        assert!(story.deployed);
+        story.stuck = false;
+        story.step();
+        story.step();
+        assert!(!story.deployed);
+        assert!(condition::is_true(&story.status(), condition::CLEANED_UP));
+        assert_eq!((story.phase(), leftovers(&story)), (Some(Completed), None));
+    }
+}
+
+#[test]
+fn what_is_kept_stays_until_the_user_takes_the_annotation_back() {
+    assert_eq!(leftovers(&kept()), Some(Leftovers::Kept));
+    for mut story in and_of_an_older_version(kept) {
+        story.step();
+        story.step();
+        assert!(story.deployed);
+        story.annotate(meta::NO_CLEANUP, None);
+        for _ in 0..5 {
+            story.step();
+        }
+        assert!(!story.deployed);
+        assert!(condition::is_true(&story.status(), condition::CLEANED_UP));
+        assert_eq!((story.phase(), leftovers(&story)), (Some(Completed), None));
+    }
+}
+
+/// Only a removal may be past the time for removal.
+#[test]
+fn a_run_that_judges_again_has_its_own_time_although_the_last_one_left_something() {
+    let mut story = overdue();
+    story.results_unreadable = true;
+    story.spec(json!({"gates": [
+        {"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "900"}]}));
+    story.until(Evaluating);
+    for _ in 0..5 {
+        story.step();
+    }
+    let run = story.status().run.expect("a run");
+    assert_eq!((story.phase(), run.trigger), (Some(Evaluating), Trigger::GatesChanged));
+    assert_eq!(run.leftovers, Some(Leftovers::Overdue));
+    story.results_unreadable = false;
+    story.until(Completed);
+    assert_eq!(story.verdict(), Some(Verdict::Passed));
+    story.stuck = false;
+    story.step();
+    story.step();
+    assert!(!story.deployed);
+}
+
+#[test]
+fn the_deployment_of_another_plan_is_asked_about_again() {
+    let mut story = at(Benchmarking);
+    assert!(story.status().run.expect("a run").accepted_at.is_some());
+    let status = story.object.status.as_mut().expect("a status");
+    perfval_run::status::enter(status, Sizing, story.now);
+    assert!(story.status().run.expect("a run").accepted_at.is_none());
+}

@@ -1,0 +1,132 @@
+//! What the Justfile runs on a fresh lab: whole runs in two labs side by side, and programs and tests in one. A lab is
+//! taken down again whatever happens, unless it is to be kept.
+
+mod build;
+mod fresh;
+mod runs;
+mod single;
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::build::Built;
+use crate::fresh::Fresh;
+
+/// Exit code of a command that a signal ended, as shells have it.
+const INTERRUPTED: u8 = 130;
+
+/// Programs and tests on fresh labs.
+#[derive(Parser)]
+struct Cli {
+    /// Where the lab and the other programs of the tests are.
+    #[arg(long)]
+    debug: PathBuf,
+    /// Where the release binaries of the operator and the runner are.
+    #[arg(long)]
+    release: PathBuf,
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Bring a fresh lab up and leave it up.
+    Up {
+        /// The control plane only.
+        #[arg(long)]
+        control_plane: bool,
+    },
+    /// Whole runs, in two labs side by side; a test that fails is run once more.
+    Runs {
+        /// Only the tests whose name holds this.
+        #[arg(default_value = "")]
+        name: String,
+    },
+    /// What needs a real API server only.
+    Admission,
+    /// Ten validations at once on one node.
+    Races,
+    /// One whole run, shown as it happens.
+    Demo {
+        /// Leave the lab up.
+        #[arg(long)]
+        keep: bool,
+    },
+    /// Sizing against the real scheduler.
+    Oracle {
+        /// Arguments of the program.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// What a line of waiting validations costs.
+    Line {
+        /// How many wait, separated by commas.
+        waiting: String,
+    },
+    /// What sizing costs on a real API server.
+    Scale {
+        /// Nodes of the cluster.
+        nodes: String,
+    },
+    /// Every router and fault on the lab.
+    Fidelity {
+        /// Where runs are recorded until all are there.
+        #[arg(long)]
+        record: PathBuf,
+        /// Arguments of the program.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match start(cli).await {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("suite: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn start(cli: Cli) -> io::Result<u8> {
+    let built = Built::new(cli.debug, cli.release);
+    let one = [Fresh::new(&built)];
+    let lab = &one[0];
+    match cli.what {
+        What::Up { control_plane } => lab.up(control_plane).await.map(|()| 0),
+        What::Runs { name } => {
+            let labs = runs::labs(&built);
+            guarded(&labs, runs::run(&built, &labs, &name)).await
+        }
+        What::Demo { keep: true } => single::demo(&built, lab, true).await,
+        What::Demo { keep: false } => guarded(&one, single::demo(&built, lab, false)).await,
+        What::Admission => guarded(&one, single::admission(&built, lab)).await,
+        What::Races => guarded(&one, single::races(&built, lab)).await,
+        What::Oracle { arguments } => guarded(&one, single::oracle(&built, lab, &arguments)).await,
+        What::Line { waiting } => guarded(&one, single::line(&built, lab, &waiting)).await,
+        What::Scale { nodes } => guarded(&one, single::scale(&built, lab, &nodes)).await,
+        What::Fidelity { record, arguments } => guarded(&one, single::fidelity(&built, lab, &record, &arguments)).await,
+    }
+}
+
+/// Takes the labs down after the work, also where a signal ends it.
+async fn guarded(labs: &[Fresh], work: impl Future<Output = io::Result<u8>>) -> io::Result<u8> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let done = tokio::select! {
+        done = work => done,
+        _ = interrupt.recv() => Ok(INTERRUPTED),
+        _ = terminate.recv() => Ok(INTERRUPTED),
+    };
+    for lab in labs {
+        lab.down().await?;
+    }
+    done
+}

@@ -1,0 +1,144 @@
+//! Whole runs in two labs side by side: a run waits half of its time, and two labs take 330 s for what takes one 680 s.
+//!
+//! A test that fails is run once more, alone on a fresh lab, and reported: two cores under load, and a simulated engine
+//! that may hang, are not the product.
+
+use std::io;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use tokio::process::Command;
+
+use crate::build::Built;
+use crate::fresh::Fresh;
+
+/// The two labs.
+pub fn labs(built: &Built) -> [Fresh; 2] {
+    ["/var/lib/perfval-e2e-0", "/var/lib/perfval-e2e-1"].map(|folder| Fresh::in_folder(built, folder.into()))
+}
+
+/// Runs the tests whose name holds `name`; what failed twice is named, and makes the exit code 1.
+pub async fn run(built: &Built, labs: &[Fresh; 2], name: &str) -> io::Result<u8> {
+    let binary = built.test("e2e").await?;
+    let names = listed(&binary, name).await?;
+    if names.is_empty() {
+        eprintln!("no test has {name} in its name");
+        return Ok(1);
+    }
+    let suite = Suite {
+        binary: &binary,
+        operator: &built.release("perfvalidation-operator"),
+    };
+    let some = &labs[..names.len().min(labs.len())];
+    for lab in some {
+        lab.up(false).await?;
+    }
+    let failed = suite.side_by_side(some, &names).await?;
+    if failed.is_empty() {
+        return Ok(0);
+    }
+    println!("FAILED ONCE, running again: {}", failed.join(" "));
+    for lab in labs {
+        lab.down().await?;
+    }
+    labs[0].up(false).await?;
+    let failed = suite.side_by_side(&labs[..1], &failed).await?;
+    for name in &failed {
+        println!("{name}");
+    }
+    Ok(u8::from(!failed.is_empty()))
+}
+
+/// The names of the tests, the last one first.
+async fn listed(binary: &Path, filter: &str) -> io::Result<Vec<String>> {
+    let mut command = Command::new(binary);
+    command.args(["--list", "--format", "terse", "--ignored"]);
+    command.args(Some(filter).filter(|filter| !filter.is_empty()));
+    let output = command.stdout(Stdio::piped()).spawn()?.wait_with_output().await?;
+    if !output.status.success() {
+        return Err(io::Error::other(format!(
+            "{} does not list its tests",
+            binary.display()
+        )));
+    }
+    Ok(names(&String::from_utf8_lossy(&output.stdout)))
+}
+
+fn names(listed: &str) -> Vec<String> {
+    let mut names: Vec<String> = listed
+        .lines()
+        .filter_map(|line| line.strip_suffix(": test"))
+        .map(str::to_owned)
+        .collect();
+    names.sort_unstable_by(|one, other| other.cmp(one));
+    names
+}
+
+struct Suite<'a> {
+    binary: &'a Path,
+    operator: &'a Path,
+}
+
+impl Suite<'_> {
+    /// Runs every test once: each lab takes the next one as soon as it is free. The names of those that failed.
+    async fn side_by_side(&self, labs: &[Fresh], names: &[String]) -> io::Result<Vec<String>> {
+        let waiting = Mutex::new(names.iter());
+        let next = || waiting.lock().ok()?.next();
+        let failed = Mutex::new(Vec::new());
+        let (next, failing) = (&next, &failed);
+        let lanes = labs.iter().map(|lab| async move {
+            while let Some(name) = next() {
+                if !self.test(lab, name).await?
+                    && let Ok(mut failed) = failing.lock()
+                {
+                    failed.push(name.clone());
+                }
+            }
+            Ok::<(), io::Error>(())
+        });
+        futures::future::try_join_all(lanes).await?;
+        let failed = failed.into_inner().unwrap_or_default();
+        Ok(names.iter().filter(|name| failed.contains(name)).cloned().collect())
+    }
+
+    /// Runs one test; what it says is shown where it failed.
+    async fn test(&self, lab: &Fresh, name: &str) -> io::Result<bool> {
+        let began = Instant::now();
+        // One file for both streams keeps their order.
+        let said = tempfile::NamedTempFile::new()?;
+        let mut command = lab.exec_in_network(self.binary);
+        command
+            .args(["--ignored", "--exact", name, "--nocapture"])
+            .env("LAB", lab.program())
+            .env("PERFVAL_CONFIG", std::env::current_dir()?.join("config"))
+            .env("PERFVAL_OPERATOR", self.operator)
+            .stdout(said.as_file().try_clone()?)
+            .stderr(said.as_file().try_clone()?);
+        let passed = command.kill_on_drop(true).status().await?.success();
+        let seconds = began.elapsed().as_secs();
+        if passed {
+            println!("{name} ... ok, {seconds} s");
+        } else {
+            let said = std::fs::read(said.path())?;
+            println!(
+                "{}\n{name} ... FAILED, {seconds} s",
+                String::from_utf8_lossy(&said).trim_end()
+            );
+        }
+        Ok(passed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names;
+
+    #[test]
+    fn only_tests_are_listed_the_last_one_first() {
+        let listed =
+            "e2e::edits::an_edit: test\ne2e::verdicts::a_healthy_node: test\nsome: benchmark\n\n2 tests, 1 benchmark\n";
+        assert_eq!(names(listed), ["e2e::verdicts::a_healthy_node", "e2e::edits::an_edit"]);
+    }
+}

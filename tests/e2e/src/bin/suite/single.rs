@@ -1,0 +1,106 @@
+//! Programs and tests on one lab.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use crate::build::{Built, code, succeed};
+use crate::fresh::Fresh;
+
+/// The CRD and the claims of the fake API server against a real one, and a little of the oracle.
+pub async fn admission(built: &Built, lab: &Fresh) -> io::Result<u8> {
+    let tests = [built.test("admission").await?, built.test("api_server").await?];
+    // Cargo builds the programs of a package with its tests.
+    let oracle = built.program("oracle");
+    lab.up(true).await?;
+    for test in tests {
+        let mut command = lab.exec(test);
+        command.arg("--ignored");
+        succeed(command).await?;
+    }
+    let mut command = lab.exec(oracle);
+    command.args(["--clusters", "30", "--seed", "200"]);
+    code(command).await
+}
+
+/// Sizing against the real scheduler on random clusters.
+pub async fn oracle(built: &Built, lab: &Fresh, arguments: &[String]) -> io::Result<u8> {
+    let oracle = built.build("perfval-e2e", "oracle").await?;
+    lab.up(true).await?;
+    let mut command = lab.exec(oracle);
+    command.args(arguments);
+    code(command).await
+}
+
+/// Ten validations at once.
+pub async fn races(built: &Built, lab: &Fresh) -> io::Result<u8> {
+    let races = built.test("races").await?;
+    lab.up(false).await?;
+    let mut command = lab.exec_in_network(races);
+    command
+        .args(["--ignored", "--nocapture"])
+        .env("LAB", lab.program())
+        .env("PERFVAL_CONFIG", config()?);
+    code(command).await
+}
+
+/// One whole run, and how long all of it took.
+pub async fn demo(built: &Built, lab: &Fresh, keep: bool) -> io::Result<u8> {
+    let demo = built.build("perfval-e2e", "demo").await?;
+    let began = Instant::now();
+    lab.up(false).await?;
+    let mut command = lab.exec_in_network(demo);
+    command.arg("--lab").arg(lab.program()).arg("--config").arg(config()?);
+    if keep {
+        command.arg("--keep");
+    }
+    let code = code(command).await;
+    println!("total since lab up: {} s", began.elapsed().as_secs());
+    code
+}
+
+/// What a line of waiting validations costs.
+pub async fn line(built: &Built, lab: &Fresh, waiting: &str) -> io::Result<u8> {
+    let line = built.build("perfval-e2e", "line").await?;
+    lab.up(false).await?;
+    let mut command = lab.exec_in_network(line);
+    command.arg("--lab").arg(lab.program()).arg("--config").arg(config()?);
+    command.args(["--waiting", waiting]);
+    code(command).await
+}
+
+/// What sizing costs with this many nodes.
+pub async fn scale(built: &Built, lab: &Fresh, nodes: &str) -> io::Result<u8> {
+    lab.up(true).await?;
+    let mut crd = lab.exec_in_network("kubectl");
+    crd.args(["apply", "--server-side", "-f"])
+        .arg(config()?.join("crd/perfvalidations.perfvalidation.dev.yaml"));
+    succeed(crd).await?;
+    let mut command = lab.exec_in_network(built.release("scale"));
+    command
+        .args(["cluster", nodes])
+        .env("LAB", lab.program())
+        .env("PERFVAL_OPERATOR", built.release("perfvalidation-operator"));
+    code(command).await
+}
+
+/// Every router and fault; what was recorded is kept until all of it is there.
+pub async fn fidelity(built: &Built, lab: &Fresh, record: &Path, arguments: &[String]) -> io::Result<u8> {
+    let fidelity = built.build("perfval-fidelity", "fidelity").await?;
+    let here = std::env::current_dir()?;
+    lab.up(false).await?;
+    let mut command = lab.exec_in_network(fidelity);
+    command.arg("--lab").arg(lab.program()).arg("--config").arg(config()?);
+    command.arg("--record").arg(record).arg("--pack");
+    command.arg("--runs").arg(here.join("tests/fidelity/recorded.jsonl.gz"));
+    command.arg("--page").arg(here.join("docs/fidelity.md")).args(arguments);
+    let code = code(command).await?;
+    if code == 0 {
+        std::fs::remove_file(record)?;
+    }
+    Ok(code)
+}
+
+fn config() -> io::Result<PathBuf> {
+    Ok(std::env::current_dir()?.join("config"))
+}
