@@ -92,10 +92,16 @@ async fn a_missing_right_is_named_by_leader_and_follower() {
     for _ in ["follower", "leader"] {
         let answer = get(address, "/readyz").await;
         assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
-        assert!(answer.contains("list perfvalidations.perfvalidation.dev (cluster-wide)"), "{answer}");
+        assert!(
+            answer.contains("list perfvalidations.perfvalidation.dev (cluster-wide)"),
+            "{answer}"
+        );
         health.leads();
     }
-    assert!(get(address, "/healthz").await.starts_with("HTTP/1.1 200"), "a restart grants nothing");
+    assert!(
+        get(address, "/healthz").await.starts_with("HTTP/1.1 200"),
+        "a restart grants nothing"
+    );
     end.cancel();
     serving.await.unwrap().unwrap();
 }
