@@ -32,8 +32,8 @@ fn cell(object: &Value, path: &str) -> String {
 
 /// Samples with names of 20 characters in a namespace of 20: every phase, every verdict, and numbers of the longest form.
 fn rows() -> Vec<Value> {
-    let passed = fs::read_to_string("tests/fixtures/v0.1.0/passed.json").unwrap();
-    let base: Value = serde_json::from_str(&passed).unwrap();
+    let passed = fs::read_to_string("tests/fixtures/v0.1.0/passed.json").expect("it can be read");
+    let base: Value = serde_json::from_str(&passed).expect("it is JSON");
     let verdicts = [
         Verdict::Passed,
         Verdict::Failed,

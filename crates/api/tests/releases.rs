@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("it can be listed").path()).collect();
     files.sort();
     files
 }
@@ -17,7 +17,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 fn stored() -> Vec<(PathBuf, Value)> {
     let releases = files(Path::new("tests/fixtures"));
     let read = |path: PathBuf| {
-        let object = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        let object = serde_json::from_str(&fs::read_to_string(&path).expect("it can be read")).expect("it is JSON");
         (path, object)
     };
     releases.iter().flat_map(|release| files(release)).map(read).collect()

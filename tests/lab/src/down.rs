@@ -45,7 +45,8 @@ fn keep_audit_logs(state: &StateDir, folder: &Path) -> Result<(), Error> {
         .as_millis();
     for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if name.starts_with("audit") && name.ends_with(".log") {
+        let is_log = path.extension().is_some_and(|extension| extension == "log");
+        if name.starts_with("audit") && is_log {
             fs::copy(&path, folder.join(format!("{lab}-{now}-{name}"))).file("copy", &path)?;
         }
     }

@@ -135,22 +135,20 @@ impl Last {
         let read = |text: &Option<String>| text.as_ref()?.parse().ok();
         let earlier = || status.history.iter();
         let verdict = status.verdict.or_else(|| earlier().find_map(|run| run.verdict));
-        match &status.metrics {
-            Some(measured) => Self {
+        if let Some(measured) = &status.metrics {
+            return Self {
                 verdict,
                 throughput: read(&measured.output_token_throughput),
                 ttft_p99_ms: read(&measured.ttft_p99_ms),
                 error_percent: read(&measured.request_error_percent),
-            },
-            None => {
-                let measured = earlier().find(|run| run.throughput.is_some());
-                Self {
-                    verdict,
-                    throughput: measured.and_then(|run| read(&run.throughput)),
-                    ttft_p99_ms: measured.and_then(|run| read(&run.ttft_p99_ms)),
-                    error_percent: None,
-                }
-            }
+            };
+        }
+        let measured = earlier().find(|run| run.throughput.is_some());
+        Self {
+            verdict,
+            throughput: measured.and_then(|run| read(&run.throughput)),
+            ttft_p99_ms: measured.and_then(|run| read(&run.ttft_p99_ms)),
+            error_percent: None,
         }
     }
 }

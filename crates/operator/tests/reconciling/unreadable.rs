@@ -48,7 +48,7 @@ async fn a_status_of_a_newer_version_is_left_as_it_is_and_told_about_once() {
         eventually(&server, "told", |server| !told(server).is_empty()).await;
         for label in ["a", "b"] {
             server.edit("perfvalidations", NAMESPACE, "newer", |object| {
-                object["metadata"]["labels"] = json!({"l": label})
+                object["metadata"]["labels"] = json!({"l": label});
             });
             let seen = |server: &ApiServer| told(server)[0]["series"]["count"].as_i64();
             let before = seen(&server);

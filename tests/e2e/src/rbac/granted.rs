@@ -40,7 +40,7 @@ impl Grant {
     }
 }
 
-/// A Role, a ClusterRole, or one of their bindings.
+/// A `Role`, a `ClusterRole`, or one of their bindings.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Document {
