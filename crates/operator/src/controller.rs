@@ -10,7 +10,7 @@ use std::time::Duration;
 use chrono::Utc;
 use kube::api::ObjectMeta;
 use kube::runtime::controller::Action;
-use perfval_api::{PerfValidation, PerfValidationStatus, Phase, TrialOutcome};
+use perfval_api::{PerfValidation, PerfValidationStatus, Phase};
 use perfval_cluster::{Class, Cluster, Recorded};
 use perfval_run::{Decision, Event, Run, Settings, machine, status, teardown, time};
 use tokio::time::{Instant, timeout};
@@ -291,9 +291,7 @@ impl Context {
         {
             self.metrics.placed(time::until(Utc::now(), since));
         }
-        for outcome in measured(before, after) {
-            self.metrics.measured(outcome);
-        }
+        self.metrics.trials(before, after);
         if let Some(verdict) = after.verdict.filter(|_| before.verdict.is_none()) {
             self.metrics
                 .judged(verdict, after.reason.as_deref().unwrap_or_default());
@@ -303,22 +301,6 @@ impl Context {
             self.queue.wake();
         }
     }
-}
-
-/// Outcomes that a decision adds to the trials of a run; judging saved trials again measures nothing.
-fn measured(before: &PerfValidationStatus, after: &PerfValidationStatus) -> impl Iterator<Item = TrialOutcome> {
-    let run = |status: &PerfValidationStatus| status.run.as_ref().map(|run| run.number);
-    let judges_again = after.run.as_ref().is_some_and(|run| run.judged_run.is_some());
-    let of_same_run = run(before) == run(after);
-    let known = move |number| {
-        let mut trials = before.trials.iter().filter(|_| of_same_run);
-        trials.any(|trial| trial.number == number && trial.outcome.is_some())
-    };
-    let trials = after
-        .trials
-        .iter()
-        .filter(move |trial| !judges_again && !known(trial.number));
-    trials.filter_map(|trial| trial.outcome)
 }
 
 fn is_over(status: &PerfValidationStatus) -> bool {

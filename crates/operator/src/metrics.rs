@@ -3,12 +3,13 @@
 mod labels;
 mod objects;
 pub mod series;
+mod trials;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use perfval_api::{PerfValidation, Phase, TrialOutcome, Verdict};
+use perfval_api::{PerfValidation, PerfValidationStatus, Phase, TrialOutcome, Verdict};
 use perfval_cluster::Counts;
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
@@ -111,8 +112,15 @@ impl Metrics {
         self.queue_wait.observe(after.as_secs_f64());
     }
 
+    /// A status was recorded: counts the trials that it adds.
+    pub fn trials(&self, before: &PerfValidationStatus, after: &PerfValidationStatus) {
+        for outcome in trials::measured(before, after) {
+            self.measured(outcome);
+        }
+    }
+
     /// A trial was measured.
-    pub fn measured(&self, outcome: TrialOutcome) {
+    fn measured(&self, outcome: TrialOutcome) {
         let outcome = match outcome {
             TrialOutcome::Pass => "Pass",
             TrialOutcome::Miss => "Miss",
