@@ -109,10 +109,11 @@ generate:
     cargo run --quiet -p perfval-operator -- rbac --directory config/rbac
     cargo run --quiet -p perfval-operator -- docs > docs/reference.md
     cargo run --quiet -p perfval-operator -- docs causes > docs/causes.md
+    cargo run --quiet -p perfval-operator -- docs metrics > docs/metrics.md
 
 # Build the operator's and the runner's static release binaries.
 image:
-    RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --target {{triple}} -p perfval-operator -p perfval-runner
+    PERFVAL_REVISION="${PERFVAL_REVISION:-$(git rev-parse --short=12 HEAD 2>/dev/null || true)}" RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --target {{triple}} -p perfval-operator -p perfval-runner
 
 # Build the lab, and what runs programs and tests on fresh ones.
 build-lab:
@@ -165,6 +166,13 @@ fidelity-rig *ROUTERS: setup
     cargo build --quiet -p perfval-runner -p perfval-fidelity --bin perfval-runner --bin fidelity
     @python3 tests/fidelity/rig.py --cache {{cache}}/rig --runner {{debug}}/perfval-runner {{ROUTERS}}
     @{{debug}}/fidelity --rig {{cache}}/rig/recorded.jsonl --pack
+
+# The shipped roles against what the operator used: `just rbac` reads the running lab's audit log, `just rbac FOLDER` those that labs left in PERFVAL_AUDIT_KEEP.
+rbac *LOGS: build-lab
+    #!/usr/bin/env bash
+    set -euo pipefail
+    logs="{{LOGS}}"
+    cargo run --quiet -p perfval-e2e --bin rbac -- --roles config/rbac ${logs:-$({{lab}} audit-log)}
 
 # Ten validations at once on one node, one after the other in their order: five minutes, and not part of `just test`.
 races: build-lab image

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use kube::client::ClientBuilder;
 use kube::{Client, Config};
 
+use crate::calls::Counting;
 use crate::error::Error;
 use crate::streams;
 
@@ -20,8 +22,11 @@ pub(crate) struct Clients {
 
 impl Clients {
     /// `silence`: after which a watch that says nothing is given up.
-    pub(crate) fn new(config: Config, silence: Duration) -> Result<Self, Error> {
-        let build = |config| Client::try_from(config).map_err(|source| Error::Client { source });
+    pub(crate) fn new(config: Config, silence: Duration, counting: &Counting) -> Result<Self, Error> {
+        let build = |config: Config| -> Result<Client, Error> {
+            let builder = ClientBuilder::try_from(config).map_err(|source| Error::Client { source })?;
+            Ok(builder.with_layer(counting).build())
+        };
         let mut impatient = config.clone();
         impatient.default_retry = false;
         let mut watching = impatient.clone();

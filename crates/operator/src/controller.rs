@@ -23,6 +23,7 @@ use crate::newcomers::Newcomers;
 use crate::objects::{Guarded, Objects};
 use crate::own_writes::OwnWrites;
 use crate::queue_bell::QueueBell;
+use crate::rights::Rights;
 use crate::{blocked, unreadable};
 
 /// A pass that takes longer is given up and begun anew; every call in it has its own, shorter limit.
@@ -46,6 +47,7 @@ pub struct Context {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) objects: Objects,
     pub(crate) unreadable: unreadable::Reporter,
+    pub(crate) rights: Rights,
     pub(crate) queue: QueueBell,
     pub(crate) own_writes: OwnWrites,
     pub(crate) newcomers: Newcomers,
@@ -68,6 +70,7 @@ pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Ac
     let run = Run::new(newer.as_deref().unwrap_or(object), &context.settings);
     if machine::is_queued(&run) {
         context.queue.expects(&run);
+        tell_of_missing_rights(&run, &context);
         return Ok(Action::await_change());
     }
     if run.is_deleting() && !run.has_finalizer() {
@@ -150,6 +153,9 @@ pub(crate) async fn commit(
     }
     let acted = cluster.act(run, &decision.effects).await;
     context.announce(run, decision.events.iter().cloned());
+    if !is_over(&decision.status) {
+        tell_of_missing_rights(run, context);
+    }
     let current = Run::new(written.as_deref().unwrap_or(run.object), run.settings);
     tell_whether_blocked(&current, context, acted.as_ref().err()).await;
     if let Some(metadata) = acted? {
@@ -187,6 +193,11 @@ async fn remove(metadata: &ObjectMeta, context: &Context) -> Result<Action, perf
     let decision = machine::decide(&run, &seen, Utc::now());
     context.cluster.act(&run, &decision.effects).await?;
     Ok(decision.recheck.map_or_else(Action::await_change, Action::requeue))
+}
+
+fn tell_of_missing_rights(run: &Run<'_>, context: &Context) {
+    let told = context.rights.event_for(run);
+    context.announce(run, told);
 }
 
 /// Says in the status what keeps the operator from acting, and takes it back once it can: a user is never left with a
@@ -261,6 +272,7 @@ impl Context {
         metrics: Arc<Metrics>,
         objects: Objects,
         unreadable: unreadable::Reporter,
+        rights: Rights,
     ) -> Self {
         Self {
             cluster,
@@ -268,6 +280,7 @@ impl Context {
             metrics,
             objects,
             unreadable,
+            rights,
             queue: QueueBell::default(),
             own_writes: OwnWrites::default(),
             newcomers: Newcomers::default(),
@@ -311,6 +324,12 @@ impl Context {
                 self.metrics.left(left, time::until(Utc::now(), since));
             }
         }
+        if (before.phase, after.phase) == (Some(Phase::Sizing), Some(Phase::Deploying))
+            && let Some(since) = status::phase_started_at(before)
+        {
+            self.metrics.placed(time::until(Utc::now(), since));
+        }
+        self.metrics.trials(before, after);
         if let Some(verdict) = after.verdict.filter(|_| before.verdict.is_none()) {
             self.metrics
                 .judged(verdict, after.reason.as_deref().unwrap_or_default());

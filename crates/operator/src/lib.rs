@@ -3,6 +3,7 @@
 mod announcer;
 mod answer;
 pub mod blocked;
+pub mod calls;
 pub mod cli;
 mod clients;
 pub mod controller;
@@ -22,10 +23,12 @@ pub mod planner;
 mod process;
 mod queue_bell;
 pub mod rbac;
+pub mod rights;
 mod shutdown;
 pub mod size;
 pub mod streams;
 pub mod unreadable;
+pub mod version;
 
 use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
@@ -78,6 +81,7 @@ fn execute(command: Command) -> Result<Answer, Error> {
         Command::Rbac { directory: None } => rbac::manifest(),
         Command::Docs { page: Page::Reference } => docs::reference(),
         Command::Docs { page: Page::Causes } => docs::causes(),
+        Command::Docs { page: Page::Metrics } => docs::metrics(),
         Command::Judge(args) => return Ok(judge::run(&args)?),
         Command::Size(args) => return Ok(size::run(&args)?),
     };

@@ -54,7 +54,7 @@ impl Reporter {
             name: name.clone(),
             namespace: namespace.clone(),
             uid: invalid.metadata.uid.clone(),
-            resource_version: invalid.metadata.resource_version.clone(),
+            // Without its version, or every change of the object would make another Event of the same.
             ..ObjectReference::default()
         };
         match tokio::time::timeout(LIMIT, self.0.publish(&event, &object)).await {

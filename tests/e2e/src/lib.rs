@@ -7,6 +7,7 @@ mod install;
 mod lab;
 mod leftovers;
 pub mod oracle;
+pub mod rbac;
 mod spec;
 mod validation;
 

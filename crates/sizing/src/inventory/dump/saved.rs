@@ -7,7 +7,7 @@ use kube::ResourceExt as _;
 use super::error::DumpError;
 use super::{Dump, kinds};
 use crate::inventory::{CacheVolume, Inventory};
-use crate::{OtherRun, Seen};
+use crate::{Naming, OtherRun, Seen};
 
 /// What saved objects tell.
 #[derive(Debug)]
@@ -57,6 +57,7 @@ impl Dump {
             cache_volume: cache_volume.map_or(Seen::Absent, Seen::Present),
             promises: Seen::Present(self.promises),
             claims: Seen::Present(self.claims),
+            naming: Naming::All,
         };
         Ok(Saved {
             inventory,

@@ -72,7 +72,7 @@ impl Running {
                 .sum("perfvalidation_reconcile_duration_seconds_count")
                 .await
                 .unwrap_or(0);
-            let queued = self.sum("perfvalidation_queue_length").await.unwrap_or(0);
+            let queued = self.sum("perfvalidation_planned_runs").await.unwrap_or(0);
             looked_at = (passes + queued).min(objects);
             if looked_at == objects {
                 let seconds = self.process.age().ok_or("the new operator is gone again")?;

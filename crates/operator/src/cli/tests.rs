@@ -1,0 +1,62 @@
+use super::*;
+
+fn run(args: &[&str]) -> RunArgs {
+    let cli = Cli::try_parse_from(["perfvalidation-operator", "run"].iter().chain(args)).unwrap();
+    let Command::Run(args) = cli.command else {
+        panic!("not run")
+    };
+    *args
+}
+
+#[test]
+fn the_command_line_is_well_formed() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn no_namespace_means_all_of_them() {
+    assert_eq!(run(&[]).scopes(), [None]);
+    assert_eq!(run(&["--watch-namespaces="]).scopes(), [None]);
+    assert_eq!(
+        run(&["--watch-namespaces", "a, b"]).scopes(),
+        [Some("a".to_owned()), Some("b".to_owned())]
+    );
+}
+
+#[test]
+fn kube_system_and_the_operators_own_namespace_are_refused_unless_others_are_named() {
+    let refused = |args: &[&str], own| run(args).settings(own).refused_namespaces;
+    assert_eq!(
+        refused(&[], Some("perfvalidation-system")),
+        ["kube-system", "perfvalidation-system"]
+    );
+    assert_eq!(refused(&[], None), ["kube-system"]);
+    assert_eq!(refused(&["--refused-namespaces", "a, b"], Some("own")), ["a", "b"]);
+    assert!(
+        refused(&["--refused-namespaces="], Some("own")).is_empty(),
+        "nothing is refused"
+    );
+    assert!(!run(&[]).settings(None).names_foreign_pods);
+    assert!(run(&["--name-foreign-pods=true"]).settings(None).names_foreign_pods);
+}
+
+#[test]
+fn every_flag_has_a_twin_in_the_environment_named_after_it() {
+    let cli = Cli::command();
+    let flags: Vec<_> = cli
+        .find_subcommand("run")
+        .unwrap()
+        .get_arguments()
+        .filter_map(|a| Some((a.get_long()?, a.get_env())))
+        .collect();
+    assert!(flags.len() >= 12, "{flags:?}");
+    for (long, env) in flags.into_iter().filter(|(long, _)| *long != "help") {
+        let expected = format!("PERFVAL_{}", long.replace('-', "_").to_uppercase());
+        assert_eq!(env.unwrap().to_string_lossy(), expected);
+    }
+}
+
+#[test]
+fn an_empty_image_is_refused() {
+    assert!(Cli::try_parse_from(["perfvalidation-operator", "run", "--aiperf-image", ""]).is_err());
+}
