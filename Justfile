@@ -222,10 +222,11 @@ fidelity-rig *ROUTERS: setup
     set -euo pipefail
     cargo build --quiet -p perfval-runner -p perfval-fidelity --bin perfval-runner --bin fidelity
     rig={{cache}}/rig
-    for name in dynamo-1.4.2 aiperf-0.13.0; do
+    for list in tests/lab/images/dynamo-1.4.2 deploy/images/aiperf-0.13.0; do
+      name=$(basename "$list")
       [ -e "$rig/$name/installed" ] && continue
       uv venv --quiet --clear --python 3.11 "$rig/$name"
-      uv pip install --quiet --python "$rig/$name/bin/python" -r tests/lab/images/$name.txt
+      uv pip install --quiet --python "$rig/$name/bin/python" -r "$list.txt"
       touch "$rig/$name/installed"
     done
     corpus=$(echo "$rig"/aiperf-0.13.0/lib/python*/site-packages/aiperf/dataset/generator/assets/shakespeare.txt)
