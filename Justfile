@@ -112,6 +112,7 @@ generate:
     cargo run --quiet -p perfval-operator -- rbac --directory config/rbac
     cargo run --quiet -p perfval-operator -- docs > docs/reference.md
     cargo run --quiet -p perfval-operator -- docs causes > docs/causes.md
+    cargo run --quiet -p perfval-operator -- docs api > docs/api.md
 
 # Build the operator's and the runner's static release binaries.
 image:

@@ -3,17 +3,30 @@
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use perfval_run::Settings;
 
 /// Measures a node's GPUs by serving a model on them: the operator of the `PerfValidation` resource.
 #[derive(Debug, Parser)]
-#[command(name = "perfvalidation-operator", version)]
+#[command(name = "perfvalidation-operator", version = version())]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// The version, and the commit where the build was told (`PERFVAL_COMMIT`).
+pub fn version() -> &'static str {
+    static VERSION: LazyLock<String> = LazyLock::new(|| {
+        let version = env!("CARGO_PKG_VERSION");
+        match option_env!("PERFVAL_COMMIT").filter(|commit| !commit.is_empty()) {
+            Some(commit) => format!("{version} ({commit})"),
+            None => version.to_owned(),
+        }
+    });
+    &VERSION
 }
 
 /// What the program can do.
@@ -29,7 +42,7 @@ pub enum Command {
         #[arg(long)]
         directory: Option<PathBuf>,
     },
-    /// Print a page of the documentation: the tables of phases, reasons, flags and permissions, or the causes
+    /// Print a page of the documentation: the tables of phases, reasons, flags and permissions, the causes, or the fields
     Docs {
         /// Which page.
         #[arg(value_enum, default_value_t)]
@@ -50,6 +63,8 @@ pub enum Page {
     Reference,
     /// docs/causes.md
     Causes,
+    /// docs/api.md
+    Api,
 }
 
 /// Flags of `judge`.

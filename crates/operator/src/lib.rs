@@ -75,6 +75,7 @@ fn execute(command: Command) -> Result<Answer, Error> {
         Command::Rbac { directory: None } => rbac::manifest(),
         Command::Docs { page: Page::Reference } => docs::reference(),
         Command::Docs { page: Page::Causes } => docs::causes(),
+        Command::Docs { page: Page::Api } => docs::api(),
         Command::Judge(args) => return Ok(judge::run(&args)?),
         Command::Size(args) => return Ok(size::run(&args)?),
     };
