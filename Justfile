@@ -5,7 +5,7 @@ set shell := ["bash", "-euo", "pipefail", "-c"]
 cache := env("XDG_CACHE_HOME", home_directory() / ".cache") / "perfvalidation"
 export CARGO_TARGET_DIR := env("CARGO_TARGET_DIR", cache / "target")
 export CARGO_BUILD_JOBS := env("CARGO_BUILD_JOBS", "2")
-export PATH := env("PATH") + ":" + cache / "tools" / "bin" + ":" + cache / "deny" / "bin"
+export PATH := env("PATH") + ":" + cache / "tools" / "bin" + ":" + cache / "deny" / "bin" + ":" + cache / "mdbook" / "bin"
 
 # Where a static binary comes out: an explicit target keeps build scripts dynamic.
 triple := "x86_64-unknown-linux-gnu"
@@ -13,6 +13,7 @@ release := CARGO_TARGET_DIR / triple / "release"
 lab := CARGO_TARGET_DIR / "debug" / "lab"
 stage := justfile_directory() / ".ci" / "stage"
 deny_version := "0.20.2"
+mdbook_version := "0.5.4"
 
 # List the recipes.
 default:
@@ -113,6 +114,11 @@ generate:
     cargo run --quiet -p perfval-operator -- docs > docs/reference.md
     cargo run --quiet -p perfval-operator -- docs causes > docs/causes.md
     cargo run --quiet -p perfval-operator -- docs api > docs/api.md
+
+# Build the documentation as a book: target/book/index.html.
+book:
+    @command -v mdbook >/dev/null || cargo install --quiet --locked --root {{cache}}/mdbook --no-default-features --features search mdbook@{{mdbook_version}}
+    mdbook build
 
 # Build the operator's and the runner's static release binaries.
 image:

@@ -2,6 +2,7 @@
 //! policies and roles beside it.
 
 mod admission {
+    mod commands;
     mod policies;
 }
 
@@ -70,7 +71,11 @@ async fn try_kubectl(args: &[&str], input: &str) -> Result<(String, String), Str
     drop(stdin);
     let output = child.wait_with_output().await.expect("kubectl ends");
     let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    if output.status.success() { Ok((out, err)) } else { Err(err) }
+    if output.status.success() {
+        Ok((out, err))
+    } else {
+        Err(err)
+    }
 }
 
 /// Creates without storing: what is stored if it were, or the words of the refusal.

@@ -43,24 +43,35 @@ pub fn api() -> String {
 /// The section of an object, then those of the objects in it.
 fn object(page: &mut String, path: &str, schema: &JSONSchemaProps) {
     let fields = schema.properties.iter().flatten();
-    let _ = write!(page, "\n## {path}\n\n{}\n\n| field | type | meaning |\n|---|---|---|\n", description(schema));
+    let _ = write!(
+        page,
+        "\n## {path}\n\n{}\n\n| field | type | meaning |\n|---|---|---|\n",
+        description(schema)
+    );
     let mut refused: Vec<_> = rules(schema).map(|message| format!("* {message}\n")).collect();
     let mut below = Vec::new();
     for (name, field) in fields {
         let required = schema.required.iter().flatten().any(|required| required == name);
-        let shown = match (type_of(name, field), required) {
-            (shown, true) => format!("{shown}, required"),
-            (shown, false) => shown,
-        };
+        let inner = inner(name, field).map(|(inner, schema)| (format!("{path}.{inner}"), schema));
+        let mut shown = type_of(name, field);
+        if let Some((section, _)) = &inner {
+            shown = shown.replace("object", &format!("[object](#{})", anchor(section)));
+        }
+        if required {
+            shown.push_str(", required");
+        }
         let _ = writeln!(page, "| `{name}` | {} | {} |", cell(&shown), cell(&description(field)));
-        refused.extend(rules(field).map(|message| format!("* `{name}`: {message}\n")));
-        below.extend(inner(name, field).map(|(path, schema)| (path, schema.clone())));
+        // The rules of an object stand in its own section.
+        if inner.as_ref().is_none_or(|(_, schema)| !std::ptr::eq(*schema, field)) {
+            refused.extend(rules(field).map(|message| format!("* `{name}`: {message}\n")));
+        }
+        below.extend(inner);
     }
     if !refused.is_empty() {
         let _ = write!(page, "\nRefused:\n\n{}", refused.concat());
     }
-    for (name, schema) in below {
-        object(page, &format!("{path}.{name}"), &schema);
+    for (section, schema) in below {
+        object(page, &section, schema);
     }
 }
 
@@ -76,6 +87,11 @@ fn inner<'a>(name: &str, field: &'a JSONSchemaProps) -> Option<(String, &'a JSON
     schema.properties.is_some().then_some((path, schema))
 }
 
+/// What Markdown makes of a heading.
+fn anchor(section: &str) -> String {
+    section.replace(['.', '[', ']'], "").to_lowercase()
+}
+
 fn kubernetes_type(name: &str) -> Option<&'static str> {
     let found = KUBERNETES_TYPES.iter().find(|(field, _)| *field == name);
     found.map(|(_, kind)| *kind)
@@ -83,7 +99,9 @@ fn kubernetes_type(name: &str) -> Option<&'static str> {
 
 fn type_of(name: &str, schema: &JSONSchemaProps) -> String {
     if let Some(values) = &schema.enum_ {
-        let values = values.iter().filter_map(|JSON(value)| Some(format!("`{}`", value.as_str()?)));
+        let values = values
+            .iter()
+            .filter_map(|JSON(value)| Some(format!("`{}`", value.as_str()?)));
         return values.collect::<Vec<_>>().join(", ");
     }
     let kind = schema.type_.as_deref();
