@@ -19,6 +19,7 @@ pub mod planner;
 mod process;
 mod queue_bell;
 pub mod rbac;
+pub mod ready;
 mod shutdown;
 pub mod size;
 pub mod streams;
@@ -78,6 +79,7 @@ fn execute(command: Command) -> Result<Answer, Error> {
         Command::Docs { page: Page::Api } => docs::api(),
         Command::Judge(args) => return Ok(judge::run(&args)?),
         Command::Size(args) => return Ok(size::run(&args)?),
+        Command::Ready(args) => return Ok(ready::run(&args)?),
     };
     Ok((text, ExitCode::SUCCESS))
 }
