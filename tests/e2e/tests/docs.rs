@@ -128,3 +128,28 @@ fn our_images_are_named_alike_everywhere() {
         );
     }
 }
+
+/// What is tested is what is shipped: the compiler of the checks, the Python that the lab measures with.
+#[test]
+fn images_are_built_with_the_versions_that_the_tests_use() {
+    let read = |path: &str| fs::read_to_string(repository().join(path)).expect("a text");
+    let quoted = |path: &str, before: &str| {
+        let text = read(path);
+        let (_, rest) = text.split_once(before).expect("the version");
+        rest.split('"').next().unwrap_or_default().to_owned()
+    };
+    let rust = quoted("rust-toolchain.toml", "channel = \"");
+    let dockerfile = read("deploy/images/operator.Dockerfile");
+    assert!(dockerfile.contains(&format!("FROM rust:{rust}-")), "{rust}");
+    assert!(dockerfile.contains(&format!("RUSTUP_TOOLCHAIN={rust} ")), "{rust}");
+    let python = quoted("tests/lab/src/images/dynamo.rs", "const PYTHON: &str = \"");
+    let bases = read("deploy/images/aiperf.Dockerfile");
+    let bases: Vec<_> = bases.lines().filter(|line| line.starts_with("FROM ")).collect();
+    assert_eq!(bases.len(), 2);
+    for base in bases {
+        assert!(
+            base.starts_with(&format!("FROM python:{python}.")) && base.contains("@sha256:"),
+            "{base}"
+        );
+    }
+}
