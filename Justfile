@@ -5,7 +5,7 @@ set shell := ["bash", "-euo", "pipefail", "-c"]
 cache := env("XDG_CACHE_HOME", home_directory() / ".cache") / "perfvalidation"
 export CARGO_TARGET_DIR := env("CARGO_TARGET_DIR", cache / "target")
 export CARGO_BUILD_JOBS := env("CARGO_BUILD_JOBS", "2")
-export PATH := env("PATH") + ":" + cache / "tools" / "bin" + ":" + cache / "deny" / "bin"
+export PATH := env("PATH") + ":" + cache / "tools" / "bin" + ":" + cache / "deny" / "bin" + ":" + cache / "mdbook" / "bin" + ":" + cache / "release-tools" / "bin"
 
 # Where a static binary comes out: an explicit target keeps build scripts dynamic.
 triple := "x86_64-unknown-linux-gnu"
@@ -15,6 +15,9 @@ lab := debug / "lab"
 suite := debug / "suite --debug " + debug + " --release " + release
 stage := justfile_directory() / ".ci" / "stage"
 deny_version := "0.20.2"
+mdbook_version := "0.5.4"
+cyclonedx_version := "0.5.9"
+about_version := "0.9.3"
 
 # List the recipes.
 default:
@@ -110,6 +113,18 @@ generate:
     cargo run --quiet -p perfval-operator -- docs > docs/reference.md
     cargo run --quiet -p perfval-operator -- docs causes > docs/causes.md
     cargo run --quiet -p perfval-operator -- docs metrics > docs/metrics.md
+    cargo run --quiet -p perfval-operator -- docs api > docs/api.md
+
+# Build the documentation as a book: target/book/index.html.
+book:
+    @command -v mdbook >/dev/null || cargo install --quiet --locked --root {{cache}}/mdbook --no-default-features --features search mdbook@{{mdbook_version}}
+    mdbook build
+
+# Write a release into dist/: chart, manifests, CRD, programs, what they are made of, licences, checksums.
+release version:
+    @command -v cargo-cyclonedx >/dev/null || cargo install --quiet --locked --root {{cache}}/release-tools cargo-cyclonedx@{{cyclonedx_version}}
+    @command -v cargo-about >/dev/null || cargo install --quiet --locked --root {{cache}}/release-tools --features cli cargo-about@{{about_version}}
+    cargo run --quiet -p perfval-release -- {{version}}
 
 # Build the operator's and the runner's static release binaries.
 image:

@@ -31,7 +31,8 @@ pub enum Command {
         #[arg(long)]
         directory: Option<PathBuf>,
     },
-    /// Print a page of the documentation: the tables of phases, reasons, flags and permissions, the causes, or the metrics
+    /// Print a page of the documentation: the tables of phases, reasons, flags and permissions, the causes, the metrics, or
+    /// the fields
     Docs {
         /// Which page.
         #[arg(value_enum, default_value_t)]
@@ -42,6 +43,8 @@ pub enum Command {
     /// Print what every node has for a run, and the plan that a run would get; reads only. Exit code: 0 a plan, 1 none, 2 bad
     /// input, 4 the cluster cannot be read
     Size(SizeArgs),
+    /// Ask a running operator whether it is ready, until it is. Exit code: 0 ready, 1 not in time
+    Ready(ReadyArgs),
 }
 
 /// A page that is printed from the code.
@@ -54,6 +57,8 @@ pub enum Page {
     Causes,
     /// docs/metrics.md
     Metrics,
+    /// docs/api.md
+    Api,
 }
 
 /// Flags of `judge`.
@@ -100,6 +105,18 @@ pub struct SizeArgs {
     /// cluster; - is standard input
     #[arg(long, value_name = "DUMP")]
     pub from: Option<PathBuf>,
+}
+
+/// Flags of `ready`.
+#[derive(Clone, Debug, Args)]
+pub struct ReadyArgs {
+    /// Whom to ask
+    #[arg(default_value = "http://127.0.0.1:8080/readyz")]
+    pub url: String,
+
+    /// How long to ask for (seconds)
+    #[arg(long, default_value_t = 60)]
+    pub timeout: u64,
 }
 
 /// How an answer is printed.

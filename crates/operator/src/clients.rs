@@ -42,6 +42,7 @@ impl Clients {
 #[cfg(test)]
 mod tests {
     use std::pin::pin;
+    use std::sync::Arc;
 
     use axum::body::Body;
     use axum::extract::State;
@@ -56,6 +57,8 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
+    use crate::metrics::Metrics;
+    use crate::rights::Rights;
 
     /// Answers lists, and lets every watch begin and then says nothing more.
     async fn silent_server(watched: mpsc::UnboundedSender<()>) -> String {
@@ -79,7 +82,8 @@ mod tests {
         let (watched, mut watches) = mpsc::unbounded_channel();
         let address = silent_server(watched).await;
         let config = Config::new(address.parse().expect("well-formed"));
-        let clients = Clients::new(config, Duration::from_millis(50)).expect("a client");
+        let counting = Counting::new(Arc::new(Metrics::new(false)), Rights::default());
+        let clients = Clients::new(config, Duration::from_millis(50), &counting).expect("a client");
         let api: Api<PerfValidation> = Api::all(clients.watching);
         let mut events = pin!(watcher(api, watcher::Config::default()));
         let watching = async {

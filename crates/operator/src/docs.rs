@@ -1,5 +1,6 @@
 //! docs/reference.md: tables printed from the very enums and flags they describe.
 
+mod api;
 mod causes;
 mod metrics;
 
@@ -12,6 +13,7 @@ use crate::blocked::BLOCKED;
 use crate::cli::RunArgs;
 use crate::rbac;
 
+pub use api::api;
 pub use causes::causes;
 pub use metrics::metrics;
 

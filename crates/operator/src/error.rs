@@ -78,6 +78,9 @@ pub enum Error {
     /// `size` has no answer.
     #[error(transparent)]
     Size(#[from] crate::size::Error),
+    /// `ready` heard no yes.
+    #[error(transparent)]
+    NotReady(#[from] crate::ready::NotReady),
     /// Generated files cannot be written.
     #[error("the files cannot be written to {}", path.display())]
     Write {

@@ -23,6 +23,7 @@ pub mod planner;
 mod process;
 mod queue_bell;
 pub mod rbac;
+pub mod ready;
 pub mod rights;
 mod shutdown;
 pub mod size;
@@ -82,8 +83,10 @@ fn execute(command: Command) -> Result<Answer, Error> {
         Command::Docs { page: Page::Reference } => docs::reference(),
         Command::Docs { page: Page::Causes } => docs::causes(),
         Command::Docs { page: Page::Metrics } => docs::metrics(),
+        Command::Docs { page: Page::Api } => docs::api(),
         Command::Judge(args) => return Ok(judge::run(&args)?),
         Command::Size(args) => return Ok(size::run(&args)?),
+        Command::Ready(args) => return Ok(ready::run(&args)?),
     };
     Ok((text, ExitCode::SUCCESS))
 }

@@ -2,6 +2,7 @@
 //! is left, and the audit log.
 
 mod audit;
+pub mod documentation;
 mod holder;
 mod install;
 mod lab;

@@ -1,4 +1,10 @@
-//! What a real API server makes of the CustomResourceDefinition: its rules, defaults, columns and documentation.
+//! What a real API server makes of the CustomResourceDefinition: its rules, defaults, columns and documentation; and of the
+//! policies and roles beside it.
+
+mod admission {
+    mod commands;
+    mod policies;
+}
 
 use std::process::Stdio;
 
@@ -44,6 +50,12 @@ async fn cluster() -> Client {
 
 /// Output and warnings of a kubectl command that has to succeed.
 async fn kubectl(args: &[&str], input: &str) -> (String, String) {
+    let answer = try_kubectl(args, input).await;
+    answer.unwrap_or_else(|error| panic!("kubectl {args:?}: {error}"))
+}
+
+/// Output and warnings of a kubectl command, or its words when it fails.
+async fn try_kubectl(args: &[&str], input: &str) -> Result<(String, String), String> {
     let mut child = Command::new("kubectl")
         .args(args)
         .stdin(Stdio::piped())
@@ -59,8 +71,11 @@ async fn kubectl(args: &[&str], input: &str) -> (String, String) {
     drop(stdin);
     let output = child.wait_with_output().await.expect("kubectl ends");
     let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    assert!(output.status.success(), "kubectl {args:?}: {err}");
-    (out, err)
+    if output.status.success() {
+        Ok((out, err))
+    } else {
+        Err(err)
+    }
 }
 
 /// Creates without storing: what is stored if it were, or the words of the refusal.

@@ -5,12 +5,14 @@ use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{self, ExitCode};
 
+use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand};
 
 use crate::error::{Error, FileResult as _};
 use crate::fault::{self, Fault};
 use crate::images::{self, Image};
 use crate::paths::StateDir;
+use crate::programs::{self, MANIFEST_FAMILIES};
 use crate::supervisor::{self, Report, client};
 use crate::{command, down, dynamo, enter, namespace, node, up};
 
@@ -50,6 +52,12 @@ enum Command {
     LoadImage {
         /// A docker-archive or OCI tar file.
         file: PathBuf,
+    },
+    /// Build a program that works on manifests, unless the cache has it, and print its path.
+    Program {
+        /// Which one.
+        #[arg(value_parser = PossibleValuesParser::new(MANIFEST_FAMILIES.iter().map(|family| family.name)))]
+        name: String,
     },
     /// Print the log of a process (names: `lab status`, and `supervisor`).
     Logs {
@@ -93,6 +101,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Error> {
             println!("{}", archive.display());
         }
         Command::LoadImage { file } => load_image(&state, file)?,
+        Command::Program { name } => print_program(&name)?,
         Command::Logs { name } => print_log(&state, &name)?,
         Command::Fault(fault) => fault::apply(&state, &fault)?,
         Command::DynamoOperator(arguments) => {
@@ -141,6 +150,14 @@ fn load_image(state: &StateDir, file: PathBuf) -> Result<(), Error> {
     let words = std::iter::once(import.program.to_string_lossy().into_owned()).chain(import.args);
     let said = command::output(&mut enter::command(state, &words.collect::<Vec<_>>())?)?;
     print!("{said}");
+    Ok(())
+}
+
+fn print_program(name: &str) -> Result<(), Error> {
+    for family in MANIFEST_FAMILIES.iter().filter(|family| family.name == name) {
+        let folder = programs::build(family, &mut |text| eprintln!("{text}"))?;
+        println!("{}", folder.join(family.name).display());
+    }
     Ok(())
 }
 

@@ -6,7 +6,8 @@
 
 mod families;
 
-use std::io::{BufRead, BufReader};
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 use crate::error::{Error, FileResult as _};
 use crate::{command, packages, paths};
 
-pub use families::{CONTROL_PLANE_FAMILIES, Family, NODE_FAMILIES};
+pub use families::{CONTROL_PLANE_FAMILIES, Family, HELM, KUSTOMIZE, MANIFEST_FAMILIES, NODE_FAMILIES};
 
 /// The version of every `k8s.io` program.
 pub const KUBERNETES: &str = "1.36.4";
@@ -80,7 +81,13 @@ fn linker_flags() -> String {
 /// Builds a family unless the cache has it, and returns the folder with its programs.
 pub fn build(family: &Family, say: &mut dyn FnMut(&str)) -> Result<PathBuf, Error> {
     let folder = family.folder();
-    if family.binaries.iter().all(|binary| folder.join(binary).is_file()) {
+    let is_built = || family.binaries.iter().all(|binary| folder.join(binary).is_file());
+    if is_built() {
+        return Ok(folder);
+    }
+    let lock = folder.with_extension("lock");
+    let _lock = hold(&lock).file("lock", &lock)?;
+    if is_built() {
         return Ok(folder);
     }
     if packages::find("go").is_none() {
@@ -111,6 +118,13 @@ pub fn build(family: &Family, say: &mut dyn FnMut(&str)) -> Result<PathBuf, Erro
     std::fs::remove_dir_all(&work).file("remove", &work)?;
     say(&format!("built {} in {} s", family.name, started.elapsed().as_secs()));
     Ok(folder)
+}
+
+/// Tests and labs may want the same program at the same time; the lock goes with the file.
+fn hold(lock: &Path) -> io::Result<File> {
+    lock.parent().map_or(Ok(()), fs::create_dir_all)?;
+    let file = File::create(lock)?;
+    file.lock().map(|()| file)
 }
 
 fn compile(family: &Family, work: &Path, out: &Path, say: &mut dyn FnMut(&str)) -> Result<(), Error> {
@@ -201,7 +215,7 @@ mod tests {
 
     #[test]
     fn every_wrapper_pins_what_it_builds() {
-        for family in CONTROL_PLANE_FAMILIES.iter().chain(NODE_FAMILIES) {
+        for family in [CONTROL_PLANE_FAMILIES, NODE_FAMILIES, MANIFEST_FAMILIES].concat() {
             for package in family.packages {
                 assert!(
                     family.go_mod.contains(package),

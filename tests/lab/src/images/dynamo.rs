@@ -15,7 +15,8 @@ use crate::error::{Error, FileResult as _};
 const SUITE: &str = "bookworm";
 /// Of Debian's bookworm; the wheels must fit it.
 const PYTHON: &str = "3.11";
-const AIPERF: &str = include_str!("../../images/aiperf-0.13.0.txt");
+/// The list of the image that ships, with its hashes: the lab measures with the same files.
+const AIPERF: &str = include_str!("../../../../deploy/images/aiperf-0.13.0.txt");
 const AIPERF_PROGRAM: &str = include_str!("../../images/aiperf");
 const WORKER_PROGRAM: &str = include_str!("../../images/lab-worker");
 const MODEL: &str = include_str!("../../images/tiny_qwen3.py");

@@ -109,7 +109,31 @@ pub const COREDNS: Family = Family {
     cgo: false,
 };
 
+/// Installs the chart under `charts/`, and renders it for tests.
+pub const HELM: Family = Family {
+    name: "helm",
+    go_mod: wrapper!("helm", "go.mod"),
+    go_sum: wrapper!("helm", "go.sum"),
+    packages: &["helm.sh/helm/v3/cmd/helm"],
+    binaries: &["helm"],
+    tags: "",
+    cgo: false,
+};
+
+/// Renders the folders under `config/`: the version that kubectl carries, in a fraction of kubectl's build time.
+pub const KUSTOMIZE: Family = Family {
+    name: "kustomize",
+    go_mod: wrapper!("kustomize", "go.mod"),
+    go_sum: wrapper!("kustomize", "go.sum"),
+    packages: &["sigs.k8s.io/kustomize/kustomize/v5"],
+    binaries: &["kustomize"],
+    tags: "",
+    cgo: false,
+};
+
 /// What a control plane needs.
 pub const CONTROL_PLANE_FAMILIES: &[Family] = &[KUBERNETES_PROGRAMS, ETCD, KWOK];
 /// What a node needs besides.
 pub const NODE_FAMILIES: &[Family] = &[CONTAINERD, NVIDIA_DRA, COREDNS];
+/// What tests of the chart and the manifests need; no cluster does.
+pub const MANIFEST_FAMILIES: &[Family] = &[HELM, KUSTOMIZE];

@@ -1,0 +1,89 @@
+{{- define "perfval.name" -}}
+{{- .Values.nameOverride | default .Chart.Name | trunc 53 | trimSuffix "-" }}
+{{- end }}
+
+{{/* 53 characters: the longest suffix is ten, and a label holds 63. */}}
+{{- define "perfval.fullname" -}}
+{{- $name := include "perfval.name" . }}
+{{- $made := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) }}
+{{- .Values.fullnameOverride | default $made | trunc 53 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "perfval.serviceAccount" -}}
+{{- .Values.serviceAccount.name | default (include "perfval.fullname" .) }}
+{{- end }}
+
+{{- define "perfval.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "perfval.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "perfval.releaseLabels" -}}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/part-of: perfvalidation-operator
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{/* Labels and annotations of an object: (list $ labels annotations), the last two from values or literals. */}}
+{{- define "perfval.metadata" -}}
+{{- $root := index . 0 }}
+{{- $labels := mustMergeOverwrite (dict) (include "perfval.releaseLabels" $root | fromYaml) $root.Values.commonLabels (index . 1) }}
+{{- $annotations := mustMergeOverwrite (dict) $root.Values.commonAnnotations (index . 2) -}}
+labels:
+  {{- toYaml $labels | nindent 2 }}
+{{- with $annotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* An image: (list $ image default-tag). */}}
+{{- define "perfval.image" -}}
+{{- $root := index . 0 }}
+{{- $image := index . 1 }}
+{{- $registry := $root.Values.global.imageRegistry | default $image.registry | trimSuffix "/" }}
+{{- $name := printf "%s/%s" $registry $image.repository }}
+{{- if $image.digest }}
+{{- printf "%s@%s" $name $image.digest }}
+{{- else }}
+{{- printf "%s:%s" $name ($image.tag | default (index . 2)) }}
+{{- end }}
+{{- end }}
+
+{{- define "perfval.operatorImage" -}}
+{{- include "perfval.image" (list . .Values.image (printf "v%s" .Chart.AppVersion)) }}
+{{- end }}
+
+{{/* The rules of a file under files/rbac, which are copies of config/rbac. */}}
+{{- define "perfval.rules" -}}
+{{- $role := (index . 0).Files.Get (printf "files/rbac/%s.yaml" (index . 1)) | splitList "---\n" | first | fromYaml -}}
+rules:
+  {{- toYaml $role.rules | nindent 2 }}
+{{- end }}
+
+{{- define "perfval.subjects" -}}
+subjects:
+  - kind: ServiceAccount
+    name: {{ include "perfval.serviceAccount" . }}
+    namespace: {{ .Release.Namespace }}
+{{- end }}
+
+{{/* Mistakes that the schema cannot see: they concern two values at once. */}}
+{{- define "perfval.check" -}}
+{{- range .Values.watchNamespaces }}
+{{- if has . $.Values.refusedNamespaces }}
+{{- fail (printf "watchNamespaces and refusedNamespaces both name %s: no run would ever begin there" .) }}
+{{- end }}
+{{- if and (not $.Values.refusedNamespaces) (has . (list "kube-system" $.Release.Namespace)) }}
+{{- fail (printf "watchNamespaces names %s, which the operator refuses unless refusedNamespaces says otherwise: use a namespace of its own for validations" .) }}
+{{- end }}
+{{- end }}
+{{- if and (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) }}
+{{- fail "serviceAccount.create is false: name the existing one in serviceAccount.name" }}
+{{- end }}
+{{- if and .Values.serviceMonitor.enabled .Values.podMonitor.enabled }}
+{{- fail "serviceMonitor and podMonitor are both enabled: every series would be scraped twice" }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,65 @@
+//! `ready`: asks a running operator whether it is ready, as `helm test` does. It needs no right in the cluster.
+
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ureq::Agent;
+
+use crate::answer::Answer;
+use crate::cli::ReadyArgs;
+
+/// Time between two questions, and the longest that one may take.
+const AGAIN: Duration = Duration::from_secs(1);
+const ONE: Duration = Duration::from_secs(5);
+
+/// The operator did not say that it is ready.
+#[derive(Debug, thiserror::Error)]
+#[error("{url} is not ready after {timeout} s: {last}")]
+pub struct NotReady {
+    /// Whom it asked.
+    pub url: String,
+    /// How long (seconds).
+    pub timeout: u64,
+    /// The last answer, or why there was none.
+    pub last: String,
+}
+
+/// Asks until the answer is yes, or the time is over.
+pub fn run(args: &ReadyArgs) -> Result<Answer, NotReady> {
+    let config = Agent::config_builder()
+        .timeout_global(Some(ONE))
+        .http_status_as_error(false)
+        // A proxy of the environment is for the world outside.
+        .proxy(None);
+    let agent: Agent = config.build().into();
+    let began = Instant::now();
+    loop {
+        let last = match ask(&agent, &args.url) {
+            Ok(answer) => return Ok((format!("{answer}\n"), ExitCode::SUCCESS)),
+            Err(refusal) => refusal,
+        };
+        if began.elapsed() + AGAIN > Duration::from_secs(args.timeout) {
+            return Err(NotReady {
+                url: args.url.clone(),
+                timeout: args.timeout,
+                last,
+            });
+        }
+        thread::sleep(AGAIN);
+    }
+}
+
+/// What it says when it is ready; `Err` holds what it says when it is not.
+fn ask(agent: &Agent, url: &str) -> Result<String, String> {
+    let mut response = agent.get(url).call().map_err(|error| error.to_string())?;
+    let text = response
+        .body_mut()
+        .read_to_string()
+        .map_err(|error| error.to_string())?;
+    if response.status().is_success() {
+        Ok(text)
+    } else {
+        Err(format!("{}: {text}", response.status()))
+    }
+}

@@ -1,0 +1,61 @@
+//! `ready` tells by its exit code whether an operator is ready, and why not.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::process::{Command, Output};
+use std::thread;
+
+/// Answers one question and ends.
+fn answering(status: &'static str, text: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/readyz", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.read(&mut [0; 1024]);
+        let length = text.len();
+        let _ = write!(
+            stream,
+            "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{text}"
+        );
+    });
+    url
+}
+
+fn ready(url: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_perfvalidation-operator"))
+        .args(["ready", url, "--timeout", "0"])
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn a_ready_operator_is_success() {
+    let output = ready(&answering("200 OK", "ok"));
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "ok\n");
+}
+
+#[test]
+fn one_that_is_not_is_a_failure_with_its_reason() {
+    let output = ready(&answering(
+        "503 Service Unavailable",
+        "nodes cannot be listed: Forbidden",
+    ));
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("503") && said.contains("nodes cannot be listed: Forbidden"),
+        "{said}"
+    );
+}
+
+#[test]
+fn nobody_there_is_a_failure_that_names_the_address() {
+    let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let output = ready(&format!("http://{unused}/readyz"));
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains(&unused.to_string()),
+        "{output:?}"
+    );
+}

@@ -1,0 +1,184 @@
+//! Helm and kustomize, built by the lab's wrappers, and what they make of the chart and of `config/`.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use perfval_lab::programs::{self, Family, HELM, KUBERNETES, KUSTOMIZE};
+use serde_json::{Value, json};
+
+use crate::files::CHART;
+
+/// The name and the namespace of the manifests under `config/`.
+pub const RELEASE: &str = "perfvalidation-operator";
+/// See [`RELEASE`].
+pub const NAMESPACE: &str = "perfvalidation-system";
+
+/// The root of the checkout, from the folder of the package, where `cargo test` runs a test. Not `env!`: one target folder
+/// serves many checkouts.
+pub fn repository() -> PathBuf {
+    PathBuf::from("../..")
+}
+
+/// The objects that the chart gives for these values; `Err` holds what helm complained about.
+///
+/// # Errors
+/// If helm refuses the values.
+///
+/// # Panics
+/// If there is no helm, or what it prints is no YAML.
+pub fn chart(values: &Value) -> Result<Vec<Value>, String> {
+    release(RELEASE, NAMESPACE, values)
+}
+
+/// The same for a release of another name.
+///
+/// # Errors
+/// If helm refuses the values.
+///
+/// # Panics
+/// If there is no helm, or what it prints is no YAML.
+pub fn release(name: &str, namespace: &str, values: &Value) -> Result<Vec<Value>, String> {
+    let chart = repository().join(CHART);
+    helm(
+        &[
+            "template",
+            name,
+            &chart.to_string_lossy(),
+            "--namespace",
+            namespace,
+            "--values",
+            "-",
+        ],
+        values,
+    )
+    .map(|text| parsed(&text))
+}
+
+/// Lints the chart with these values.
+///
+/// # Errors
+/// If helm finds something, be it a warning.
+///
+/// # Panics
+/// If there is no helm.
+pub fn lint(values: &Value) -> Result<String, String> {
+    let chart = repository().join(CHART);
+    helm(&["lint", &chart.to_string_lossy(), "--strict", "--values", "-"], values)
+}
+
+/// The notes that an installation ends with. Helm prints them after a real one only: here they become a field of an object.
+///
+/// # Panics
+/// If the chart cannot be copied or rendered.
+pub fn notes(values: &Value) -> String {
+    let copy = tempfile::tempdir().expect("a temporary folder");
+    let folder = copy.path().join("chart");
+    let copied = Command::new("cp")
+        .arg("-r")
+        .arg(repository().join(CHART))
+        .arg(&folder)
+        .status();
+    assert!(copied.expect("cp starts").success(), "the chart is copied");
+    let notes = std::fs::read_to_string(folder.join("templates/NOTES.txt")).expect("the chart has notes");
+    let lines: Vec<_> = notes.lines().map(|line| format!("  {line}\n")).collect();
+    let template = format!("notes: |-\n{}", lines.concat());
+    std::fs::write(folder.join("templates/notes.yaml"), template).expect("write the template");
+    let chart = folder.to_string_lossy();
+    let arguments = [
+        "template",
+        RELEASE,
+        &chart,
+        "--namespace",
+        NAMESPACE,
+        "--show-only",
+        "templates/notes.yaml",
+        "--values",
+        "-",
+    ];
+    let text = helm(&arguments, values).expect("the notes are rendered");
+    let objects = parsed(&text);
+    objects[0]["notes"].as_str().expect("a text").to_owned()
+}
+
+/// The objects of a kustomization.
+///
+/// # Panics
+/// If kustomize refuses it.
+pub fn kustomization(folder: &Path) -> Vec<Value> {
+    let output = Command::new(program(&KUSTOMIZE))
+        .arg("build")
+        .arg(folder)
+        .output()
+        .expect("kustomize starts");
+    assert!(
+        output.status.success(),
+        "{}: {}",
+        folder.display(),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    parsed(&String::from_utf8_lossy(&output.stdout))
+}
+
+/// The objects of `config/default` with these components.
+///
+/// # Panics
+/// If kustomize refuses it.
+pub fn with_components(components: &[&str]) -> Vec<Value> {
+    let overlay = tempfile::tempdir().expect("a temporary folder");
+    let config = repository().join("config").canonicalize().expect("the config folder");
+    let here = overlay.path().canonicalize().expect("the temporary folder");
+    // kustomize takes no absolute paths.
+    let up = "../".repeat(here.components().count() - 1);
+    let config = format!("{up}{}", config.strip_prefix("/").expect("an absolute path").display());
+    let components: Vec<_> = components
+        .iter()
+        .map(|name| format!("{config}/components/{name}"))
+        .collect();
+    let kustomization = json!({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": [format!("{config}/default")],
+        "components": components,
+    });
+    std::fs::write(here.join("kustomization.yaml"), kustomization.to_string()).expect("write the overlay");
+    self::kustomization(&here)
+}
+
+fn helm(arguments: &[&str], values: &Value) -> Result<String, String> {
+    let mut child = Command::new(program(&HELM))
+        .args(arguments)
+        .args(["--kube-version", KUBERNETES])
+        .env("KUBECONFIG", "/dev/null")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("helm starts");
+    let given = child
+        .stdin
+        .take()
+        .expect("a pipe")
+        .write_all(values.to_string().as_bytes());
+    given.expect("helm reads the values");
+    let output = child.wait_with_output().expect("helm ends");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if output.status.success() {
+        Ok(text(&output.stdout))
+    } else {
+        Err(text(&output.stdout) + &text(&output.stderr))
+    }
+}
+
+/// A program of the lab's cache; the first use on a machine builds it.
+fn program(family: &Family) -> PathBuf {
+    let folder = programs::build(family, &mut |text| eprintln!("{text}"));
+    folder
+        .unwrap_or_else(|error| panic!("{}: {error}", family.name))
+        .join(family.name)
+}
+
+fn parsed(text: &str) -> Vec<Value> {
+    let documents: Vec<Value> = serde_saphyr::from_multiple(text).expect("YAML");
+    documents.into_iter().filter(|object| !object.is_null()).collect()
+}

@@ -1,0 +1,106 @@
+//! Wrong values are refused before anything reaches the cluster, with a message that names them.
+
+use perfval_chart::render;
+use serde_json::{Value, json};
+
+fn refused(values: &Value, named: &[&str]) {
+    let said = match render::chart(values) {
+        Ok(_) => panic!("{values} is taken"),
+        Err(said) => said,
+    };
+    for word in named {
+        assert!(said.contains(word), "{values}: {word} is not in: {said}");
+    }
+}
+
+#[test]
+fn a_misspelt_value_is_named() {
+    refused(&json!({"replica": 2}), &["replica"]);
+    refused(&json!({"image": {"tags": "v1"}}), &["image", "tags"]);
+    refused(&json!({"crds": {"enable": true}}), &["crds", "enable"]);
+    refused(
+        &json!({"serviceMonitor": {"enable": true}}),
+        &["serviceMonitor", "enable"],
+    );
+    refused(&json!({"aiperf": {"image": {"name": "x"}}}), &["aiperf", "name"]);
+}
+
+#[test]
+fn a_value_of_the_wrong_type_is_named() {
+    refused(&json!({"replicas": "2"}), &["replicas", "integer"]);
+    refused(&json!({"watchNamespaces": "perf"}), &["watchNamespaces", "array"]);
+    refused(
+        &json!({"extraEnv": [{"name": "X", "value": 1}]}),
+        &["extraEnv", "string"],
+    );
+    refused(&json!({"podLabels": {"a": true}}), &["podLabels", "string"]);
+    refused(&json!({"tolerations": {}}), &["tolerations", "array"]);
+}
+
+#[test]
+fn a_value_out_of_its_bounds_is_named() {
+    refused(&json!({"replicas": -1}), &["replicas"]);
+    refused(&json!({"workers": 0}), &["workers"]);
+    refused(&json!({"workers": 65}), &["workers"]);
+    refused(&json!({"networkPolicy": {"apiServerPorts": []}}), &["apiServerPorts"]);
+    refused(
+        &json!({"networkPolicy": {"apiServerPorts": [70000]}}),
+        &["apiServerPorts"],
+    );
+    refused(
+        &json!({"networkPolicy": {"metricsFrom": [{"from": {}}]}}),
+        &["metricsFrom", "from"],
+    );
+    refused(&json!({"resources": {"limits": {"memory": "128 MB"}}}), &["memory"]);
+    refused(&json!({"serviceMonitor": {"interval": "30"}}), &["interval"]);
+}
+
+#[test]
+fn a_malformed_name_or_image_is_named() {
+    refused(&json!({"watchNamespaces": ["Perf"]}), &["watchNamespaces"]);
+    refused(&json!({"watchNamespaces": ["a", "a"]}), &["watchNamespaces"]);
+    refused(&json!({"image": {"digest": "sha256:123"}}), &["digest"]);
+    refused(&json!({"image": {"tag": "a b"}}), &["tag"]);
+    refused(&json!({"image": {"repository": "x:latest"}}), &["repository"]);
+    refused(&json!({"image": {"pullPolicy": "Sometimes"}}), &["pullPolicy"]);
+    refused(
+        &json!({"global": {"imageRegistry": "https://mirror.example.com"}}),
+        &["imageRegistry"],
+    );
+    refused(&json!({"aiperf": {"image": {"tag": ""}}}), &["aiperf"]);
+    refused(&json!({"log": {"format": "xml"}}), &["format"]);
+    refused(&json!({"fullnameOverride": "A"}), &["fullnameOverride"]);
+}
+
+#[test]
+fn values_that_contradict_each_other_are_refused() {
+    refused(
+        &json!({"watchNamespaces": ["a", "b"], "refusedNamespaces": ["b"]}),
+        &["watchNamespaces and refusedNamespaces both name b"],
+    );
+    refused(
+        &json!({"watchNamespaces": ["perfvalidation-system"]}),
+        &["perfvalidation-system", "refusedNamespaces"],
+    );
+    refused(
+        &json!({"watchNamespaces": ["kube-system"]}),
+        &["kube-system", "refusedNamespaces"],
+    );
+    refused(&json!({"serviceAccount": {"create": false}}), &["serviceAccount.name"]);
+    refused(
+        &json!({"serviceMonitor": {"enabled": true}, "podMonitor": {"enabled": true}}),
+        &["scraped twice"],
+    );
+}
+
+#[test]
+fn a_cluster_without_stable_dra_is_refused() {
+    let chart: Value =
+        serde_saphyr::from_str(include_str!("../../../../charts/perfvalidation-operator/Chart.yaml")).unwrap();
+    assert_eq!(chart["kubeVersion"], ">=1.34.0-0");
+}
+
+#[test]
+fn a_parent_chart_may_have_globals_of_its_own() {
+    render::chart(&json!({"global": {"theirs": {"a": 1}}})).unwrap();
+}

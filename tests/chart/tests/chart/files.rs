@@ -1,0 +1,119 @@
+//! The chart's files fit each other, the workspace and the files that they are made from.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use perfval_api::admission::Admission;
+use perfval_chart::files::{CHART, generated};
+use perfval_chart::render::repository;
+use perfval_chart::values::{at, described, leaves};
+use serde_json::Value;
+
+fn yaml(file: &str) -> Value {
+    serde_saphyr::from_str(&text(file)).unwrap()
+}
+
+fn text(file: &str) -> String {
+    fs::read_to_string(repository().join(CHART).join(file)).unwrap()
+}
+
+#[test]
+fn generated_files_are_what_their_sources_say() {
+    for (file, expected) in generated(&repository()).unwrap() {
+        let found = fs::read_to_string(repository().join(&file)).unwrap_or_default();
+        assert!(
+            found == expected,
+            "{} differs from its source: run `just generate`",
+            file.display()
+        );
+    }
+}
+
+#[test]
+fn nothing_else_lies_among_the_copies() {
+    let generated = generated(&repository()).unwrap();
+    for folder in ["files", "files/rbac"] {
+        let folder = std::path::Path::new(CHART).join(folder);
+        for entry in fs::read_dir(repository().join(&folder)).unwrap() {
+            let path = folder.join(entry.unwrap().file_name());
+            let is_made = generated.iter().any(|(file, _)| *file == path);
+            assert!(
+                is_made || repository().join(&path).is_dir(),
+                "{} has no source",
+                path.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn the_chart_has_the_version_of_the_workspace() {
+    let chart = yaml("Chart.yaml");
+    assert_eq!(chart["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(chart["appVersion"], env!("CARGO_PKG_VERSION"));
+}
+
+#[test]
+fn the_example_of_the_chart_is_admitted() {
+    let chart = yaml("Chart.yaml");
+    let examples = chart["annotations"]["artifacthub.io/crdsExamples"].as_str().unwrap();
+    let examples: Vec<Value> = serde_saphyr::from_str(examples).unwrap();
+    assert!(!examples.is_empty());
+    let admission = Admission::new().unwrap();
+    for example in &examples {
+        let refusals = admission.admit(example);
+        assert!(refusals.is_ok(), "{refusals:?}");
+    }
+}
+
+#[test]
+fn every_value_has_a_comment() {
+    let described: BTreeSet<_> = described(&text("values.yaml"))
+        .into_iter()
+        .map(|value| value.path)
+        .collect();
+    for leaf in leaves(&yaml("values.yaml")) {
+        let is_described = (1..=leaf.len()).any(|length| described.contains(&leaf[..length]));
+        assert!(is_described, "{} has no comment", leaf.join("."));
+    }
+}
+
+#[test]
+fn the_schema_knows_the_values_and_no_others() {
+    let (values, schema) = (yaml("values.yaml"), yaml("values.schema.json"));
+    let described: BTreeSet<_> = described(&text("values.yaml"))
+        .into_iter()
+        .map(|value| value.path)
+        .collect();
+    let mut looked_at = 0;
+    for leaf in leaves(&values) {
+        for length in 0..leaf.len() {
+            let path = &leaf[..length];
+            // What is described as a whole, such as resources, is Kubernetes' own.
+            if described.contains(path) {
+                break;
+            }
+            looked_at += 1;
+            let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
+            let part = in_schema(&schema, path);
+            assert_eq!(
+                keys(&part["properties"]),
+                keys(at(&values, path).unwrap()),
+                "{}",
+                path.join(".")
+            );
+            let is_closed = part["additionalProperties"] == false;
+            assert_eq!(is_closed, path != ["global"], "{}", path.join("."));
+        }
+    }
+    assert!(looked_at > 40, "{looked_at}");
+}
+
+/// The part of a schema for the value at a path.
+fn in_schema<'a>(schema: &'a Value, path: &[String]) -> &'a Value {
+    path.iter().fold(schema, |part, key| {
+        let part = &part["properties"][key];
+        let reference = part["$ref"].as_str().and_then(|reference| reference.strip_prefix('#'));
+        reference.map_or(part, |reference| schema.pointer(reference).expect("a definition"))
+    })
+}

@@ -1,0 +1,116 @@
+//! Which images are used.
+
+use perfval_chart::object::id;
+use perfval_chart::render;
+use serde_json::{Value, json};
+
+use crate::{deployment, objects, variable};
+
+const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+fn image(object: &Value) -> &str {
+    object["spec"]["template"]["spec"]["containers"][0]["image"]
+        .as_str()
+        .unwrap()
+}
+
+#[test]
+fn the_runner_comes_from_the_operators_own_image() {
+    for values in [
+        json!({}),
+        json!({"image": {"tag": "v9"}}),
+        json!({"image": {"digest": DIGEST}}),
+        json!({"global": {"imageRegistry": "mirror.example.com"}}),
+    ] {
+        let objects = objects(&values);
+        let deployment = &objects["Deployment perfvalidation-system/perfvalidation-operator"];
+        assert_eq!(
+            variable(deployment, "PERFVAL_RUNNER_IMAGE").as_deref(),
+            Some(image(deployment))
+        );
+        let test = &objects["Pod perfvalidation-system/perfvalidation-operator-test"];
+        assert_eq!(test["spec"]["containers"][0]["image"], image(deployment));
+    }
+}
+
+#[test]
+fn a_digest_wins_over_the_tag() {
+    let deployment = deployment(&json!({
+        "image": {"tag": "v9", "digest": DIGEST},
+        "aiperf": {"image": {"digest": DIGEST}},
+    }));
+    assert_eq!(
+        image(&deployment),
+        format!("ghcr.io/perfvalidation/perfvalidation-operator@{DIGEST}")
+    );
+    let aiperf = variable(&deployment, "PERFVAL_AIPERF_IMAGE").unwrap();
+    assert_eq!(aiperf, format!("ghcr.io/perfvalidation/aiperf@{DIGEST}"));
+}
+
+#[test]
+fn one_value_moves_every_image_to_a_mirror() {
+    let values = json!({"global": {"imageRegistry": "mirror.example.com:5000/hub/"}});
+    let text = format!("{:?}", objects(&values));
+    assert!(!text.contains("ghcr.io"), "an image still comes from its own registry");
+    let deployment = deployment(&values);
+    assert_eq!(
+        image(&deployment),
+        "mirror.example.com:5000/hub/perfvalidation/perfvalidation-operator:v0.1.0"
+    );
+    let aiperf = variable(&deployment, "PERFVAL_AIPERF_IMAGE").unwrap();
+    assert_eq!(aiperf, "mirror.example.com:5000/hub/perfvalidation/aiperf:0.13.0");
+}
+
+#[test]
+fn the_chart_lists_the_images_that_it_uses() {
+    let chart: Value =
+        serde_saphyr::from_str(include_str!("../../../../charts/perfvalidation-operator/Chart.yaml")).unwrap();
+    let listed: Vec<Value> =
+        serde_saphyr::from_str(chart["annotations"]["artifacthub.io/images"].as_str().unwrap()).unwrap();
+    let deployment = deployment(&json!({}));
+    let used = [
+        image(&deployment).to_owned(),
+        variable(&deployment, "PERFVAL_AIPERF_IMAGE").unwrap(),
+    ];
+    let listed: Vec<_> = listed.iter().map(|image| image["image"].as_str().unwrap()).collect();
+    assert_eq!(listed, used);
+}
+
+#[test]
+fn pull_secrets_reach_every_pod() {
+    let objects =
+        objects(&json!({"global": {"imagePullSecrets": [{"name": "mirror"}]}, "image": {"pullPolicy": "Always"}}));
+    let deployment = &objects["Deployment perfvalidation-system/perfvalidation-operator"];
+    let test = &objects["Pod perfvalidation-system/perfvalidation-operator-test"];
+    for pod in [&deployment["spec"]["template"]["spec"], &test["spec"]] {
+        assert_eq!(pod["imagePullSecrets"], json!([{"name": "mirror"}]));
+        assert_eq!(pod["containers"][0]["imagePullPolicy"], "Always");
+    }
+}
+
+#[test]
+fn two_releases_share_no_object_and_no_lease() {
+    let first = render::release("one", "gpu", &json!({"crds": {"enabled": false}})).unwrap();
+    let second = render::release("two", "gpu", &json!({"crds": {"enabled": false}})).unwrap();
+    for object in &first {
+        assert!(!second.iter().any(|other| id(other) == id(object)), "{}", id(object));
+    }
+    let lease = |objects: &[Value]| {
+        let deployment = objects.iter().find(|object| object["kind"] == "Deployment").unwrap();
+        variable(deployment, "PERFVAL_LEADER_ELECT_NAME")
+    };
+    assert_eq!(lease(&first).as_deref(), Some("one-perfvalidation-operator"));
+    assert_eq!(lease(&second).as_deref(), Some("two-perfvalidation-operator"));
+}
+
+#[test]
+fn names_stay_within_what_a_label_holds() {
+    let objects = render::release(&"r".repeat(53), "gpu", &json!({"watchNamespaces": ["a"]})).unwrap();
+    for object in objects
+        .iter()
+        .filter(|object| object["kind"] != "CustomResourceDefinition")
+    {
+        let name = object["metadata"]["name"].as_str().unwrap();
+        assert!(name.len() <= 63, "{name}");
+    }
+}

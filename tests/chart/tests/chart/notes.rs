@@ -1,0 +1,36 @@
+//! The notes tell the next command, and what they tell works.
+
+use perfval_api::admission::Admission;
+use perfval_chart::render::notes;
+use serde_json::{Value, json};
+
+/// The manifest in the notes.
+fn manifest(notes: &str) -> Value {
+    let (_, rest) = notes.split_once("<<END\n").expect("a manifest");
+    let (text, _) = rest.split_once("  END\n").expect("its end");
+    serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[test]
+fn the_manifest_in_the_notes_is_admitted() {
+    let notes = notes(&json!({}));
+    let refusals = Admission::new().unwrap().admit(&manifest(&notes));
+    assert!(refusals.is_ok(), "{refusals:?}");
+}
+
+#[test]
+fn they_name_the_namespace_that_is_looked_after() {
+    let everywhere = notes(&json!({}));
+    assert!(everywhere.contains("in all namespaces"), "{everywhere}");
+    assert!(everywhere.contains("kubectl create namespace perf\n"), "{everywhere}");
+    let named = notes(&json!({"watchNamespaces": ["team-a", "team-b"]}));
+    assert!(named.contains("in team-a, team-b"), "{named}");
+    assert!(named.contains("kubectl apply -n team-a"), "{named}");
+    assert!(!named.contains("create namespace"), "the namespaces exist: {named}");
+}
+
+#[test]
+fn they_tell_what_uninstalling_leaves() {
+    assert!(notes(&json!({})).contains("kubectl delete crd"));
+    assert!(!notes(&json!({"crds": {"keep": false}})).contains("kubectl delete crd"));
+}

@@ -1,0 +1,199 @@
+//! The pods that the chart makes, and what keeps them running.
+
+use perfval_chart::object::unknown_fields;
+use perfval_chart::render;
+use serde_json::{Value, json};
+
+use crate::{deployment, objects, variable};
+
+/// Everything that can be switched on.
+fn everything() -> Value {
+    json!({
+        "replicas": 3,
+        "networkPolicy": {
+            "enabled": true,
+            "apiServerPorts": [8443],
+            "apiServerCIDRs": ["10.0.0.1/32"],
+            "metricsFrom": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
+        },
+        "serviceMonitor": {"enabled": true, "labels": {"release": "prometheus"}},
+        "prometheusRule": {"enabled": true},
+        "dashboard": {"enabled": true, "annotations": {"grafana_folder": "GPU"}},
+        "global": {"imagePullSecrets": [{"name": "mirror"}]},
+        "watchNamespaces": ["a", "b"],
+        "refusedNamespaces": ["prod"],
+        "nameForeignPods": true,
+        "objectMetrics": false,
+        "clusterDomain": "example.org",
+        "workers": 16,
+        "log": {"level": "debug", "format": "json"},
+        "extraEnv": [{"name": "PERFVAL_ENDPOINT_ACCESS", "value": "dns"}],
+        "commonLabels": {"team": "gpu"},
+        "commonAnnotations": {"owner": "gpu@example.com"},
+        "podLabels": {"mesh": "off"},
+        "podAnnotations": {"sidecar": "none"},
+        "nodeSelector": {"pool": "system"},
+        "tolerations": [{"key": "system", "operator": "Exists"}],
+        "affinity": {"nodeAffinity": {}},
+        "priorityClassName": "system-cluster-critical",
+    })
+}
+
+#[test]
+fn every_object_fits_its_kubernetes_type_and_has_a_namespace_where_it_needs_one() {
+    for values in [json!({}), everything()] {
+        for object in render::chart(&values).unwrap() {
+            assert_eq!(unknown_fields(&object), Vec::<String>::new());
+            let kind = object["kind"].as_str().unwrap();
+            let is_of_the_cluster = kind.starts_with("Cluster") || kind == "CustomResourceDefinition";
+            assert_eq!(object["metadata"]["namespace"].is_null(), is_of_the_cluster, "{object}");
+        }
+    }
+}
+
+#[test]
+fn helm_has_nothing_to_complain_about() {
+    for values in [json!({}), everything()] {
+        let said = render::lint(&values).unwrap_or_else(|error| panic!("{error}"));
+        assert!(!said.contains("[WARNING]") && !said.contains("[ERROR]"), "{said}");
+    }
+}
+
+#[test]
+fn every_pod_is_restricted() {
+    let objects = objects(&everything());
+    let deployment = &objects["Deployment perfvalidation-system/perfvalidation-operator"]["spec"]["template"]["spec"];
+    let test = &objects["Pod perfvalidation-system/perfvalidation-operator-test"]["spec"];
+    for pod in [deployment, test] {
+        assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+        assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
+        let container = &pod["containers"][0];
+        assert_eq!(
+            container["securityContext"],
+            json!({"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": {"drop": ["ALL"]}})
+        );
+        assert!(!container["resources"]["limits"]["memory"].is_null());
+    }
+    assert_eq!(test["automountServiceAccountToken"], false, "the test needs no right");
+}
+
+#[test]
+fn values_reach_the_pod() {
+    let deployment = deployment(&everything());
+    for (name, value) in [
+        ("PERFVAL_WATCH_NAMESPACES", "a,b"),
+        ("PERFVAL_REFUSED_NAMESPACES", "prod"),
+        ("PERFVAL_NAME_FOREIGN_PODS", "true"),
+        ("PERFVAL_OBJECT_METRICS", "false"),
+        ("PERFVAL_CLUSTER_DOMAIN", "example.org"),
+        ("PERFVAL_WORKERS", "16"),
+        ("PERFVAL_LOG", "debug"),
+        ("PERFVAL_LOG_FORMAT", "json"),
+        ("PERFVAL_ENDPOINT_ACCESS", "dns"),
+    ] {
+        assert_eq!(variable(&deployment, name).as_deref(), Some(value), "{name}");
+    }
+    let pod = &deployment["spec"]["template"];
+    let labels = &pod["metadata"]["labels"];
+    assert_eq!((&labels["team"], &labels["mesh"]), (&json!("gpu"), &json!("off")));
+    assert_eq!(pod["metadata"]["annotations"]["sidecar"], "none");
+    assert_eq!(pod["metadata"]["annotations"]["owner"], "gpu@example.com");
+    assert_eq!(pod["spec"]["nodeSelector"], json!({"pool": "system"}));
+    assert_eq!(pod["spec"]["tolerations"][0]["key"], "system");
+    assert_eq!(pod["spec"]["affinity"], json!({"nodeAffinity": {}}));
+    assert_eq!(pod["spec"]["priorityClassName"], "system-cluster-critical");
+}
+
+#[test]
+fn common_labels_are_on_every_object() {
+    for object in render::chart(&everything()).unwrap() {
+        assert_eq!(object["metadata"]["labels"]["team"], "gpu", "{object}");
+        assert_eq!(
+            object["metadata"]["annotations"]["owner"], "gpu@example.com",
+            "{object}"
+        );
+    }
+}
+
+#[test]
+fn one_replica_is_replaced_and_several_are_rolled() {
+    const BUDGET: &str = "PodDisruptionBudget perfvalidation-system/perfvalidation-operator";
+    let one = objects(&json!({}));
+    assert!(!one.contains_key(BUDGET), "with one replica it would only block drains");
+    let spec = &one["Deployment perfvalidation-system/perfvalidation-operator"]["spec"];
+    assert_eq!(spec["strategy"], json!({"type": "Recreate"}));
+    assert!(spec["template"]["spec"]["topologySpreadConstraints"].is_null());
+
+    let two = objects(&json!({"replicas": 2}));
+    assert_eq!(two[BUDGET]["spec"]["maxUnavailable"], 1);
+    let spec = &two["Deployment perfvalidation-system/perfvalidation-operator"]["spec"];
+    assert_eq!(spec["strategy"]["type"], "RollingUpdate");
+    let spread = &spec["template"]["spec"]["topologySpreadConstraints"][0];
+    assert_eq!(spread["topologyKey"], "kubernetes.io/hostname");
+    assert_eq!(spread["labelSelector"]["matchLabels"], spec["selector"]["matchLabels"]);
+
+    let without = objects(&json!({"replicas": 2, "podDisruptionBudget": {"enabled": false}}));
+    assert!(!without.contains_key(BUDGET));
+}
+
+#[test]
+fn only_the_operator_is_selected() {
+    let objects = objects(&everything());
+    let deployment = &objects["Deployment perfvalidation-system/perfvalidation-operator"]["spec"];
+    let selector = &deployment["selector"]["matchLabels"];
+    let is_selected = |labels: &Value| {
+        selector
+            .as_object()
+            .unwrap()
+            .iter()
+            .all(|(key, value)| labels[key] == *value)
+    };
+    assert!(is_selected(&deployment["template"]["metadata"]["labels"]));
+    assert!(!is_selected(
+        &objects["Pod perfvalidation-system/perfvalidation-operator-test"]["metadata"]["labels"]
+    ));
+    for (name, selected) in [
+        (
+            "Service perfvalidation-system/perfvalidation-operator-metrics",
+            "/spec/selector",
+        ),
+        (
+            "PodDisruptionBudget perfvalidation-system/perfvalidation-operator",
+            "/spec/selector/matchLabels",
+        ),
+        (
+            "NetworkPolicy perfvalidation-system/perfvalidation-operator",
+            "/spec/podSelector/matchLabels",
+        ),
+        (
+            "ServiceMonitor perfvalidation-system/perfvalidation-operator",
+            "/spec/selector/matchLabels",
+        ),
+    ] {
+        assert_eq!(objects[name].pointer(selected), Some(selector), "{name}");
+    }
+}
+
+#[test]
+fn the_network_policy_opens_what_it_is_told() {
+    let policy = &objects(&everything())["NetworkPolicy perfvalidation-system/perfvalidation-operator"]["spec"];
+    assert_eq!(
+        policy["ingress"][0]["from"][0]["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"],
+        "monitoring"
+    );
+    assert_eq!(policy["egress"][1]["ports"][0]["port"], 8443);
+    assert_eq!(policy["egress"][1]["to"][0]["ipBlock"]["cidr"], "10.0.0.1/32");
+    let frontends = &policy["egress"][2]["to"][0]["namespaceSelector"]["matchExpressions"][0];
+    assert_eq!(frontends["values"], json!(["a", "b"]));
+}
+
+#[test]
+fn the_crd_is_kept_unless_told_otherwise() {
+    const CRD: &str = "CustomResourceDefinition /perfvalidations.perfvalidation.dev";
+    assert_eq!(
+        objects(&json!({}))[CRD]["metadata"]["annotations"]["helm.sh/resource-policy"],
+        "keep"
+    );
+    assert!(objects(&json!({"crds": {"keep": false}}))[CRD]["metadata"]["annotations"].is_null());
+    assert!(!objects(&json!({"crds": {"enabled": false}})).contains_key(CRD));
+}

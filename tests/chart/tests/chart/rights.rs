@@ -1,0 +1,126 @@
+//! Who may do what, as rendered.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use crate::objects;
+
+const READS: [&str; 3] = ["get", "list", "watch"];
+
+fn words(value: &Value) -> BTreeSet<String> {
+    let words = value.as_array().into_iter().flatten();
+    words.map(|word| word.as_str().unwrap().to_owned()).collect()
+}
+
+fn rules(object: &Value) -> &[Value] {
+    object["rules"].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// The operator's ClusterRoles that a ClusterRoleBinding gives it.
+fn bound_everywhere(objects: &BTreeMap<String, Value>) -> Vec<&Value> {
+    let bindings = objects.values().filter(|object| object["kind"] == "ClusterRoleBinding");
+    bindings
+        .map(|binding| &objects[&format!("ClusterRole /{}", binding["roleRef"]["name"].as_str().unwrap())])
+        .collect()
+}
+
+#[test]
+fn with_named_namespaces_nothing_may_be_written_elsewhere() {
+    let objects = objects(&json!({"watchNamespaces": ["a", "b"]}));
+    let bound = bound_everywhere(&objects);
+    assert_eq!(bound.len(), 1);
+    for rule in bound.iter().flat_map(|role| rules(role)) {
+        assert!(
+            words(&rule["verbs"]).iter().all(|verb| READS.contains(&verb.as_str())),
+            "{rule}"
+        );
+    }
+    assert!(!objects.contains_key("ClusterRole /perfvalidation-operator-namespace"));
+    for namespace in ["a", "b"] {
+        let role = &objects[&format!("Role {namespace}/perfvalidation-operator-namespace")];
+        assert!(
+            rules(role).iter().any(|rule| words(&rule["verbs"]).contains("create")),
+            "{role}"
+        );
+        let binding = &objects[&format!("RoleBinding {namespace}/perfvalidation-operator-namespace")];
+        assert_eq!(binding["roleRef"]["kind"], "Role");
+        assert_eq!(binding["subjects"][0]["namespace"], "perfvalidation-system");
+    }
+}
+
+#[test]
+fn for_all_namespaces_one_binding_gives_the_same_rules() {
+    let everywhere = objects(&json!({}));
+    let named = objects(&json!({"watchNamespaces": ["a"]}));
+    assert_eq!(bound_everywhere(&everywhere).len(), 2);
+    assert_eq!(
+        everywhere["ClusterRole /perfvalidation-operator-namespace"]["rules"],
+        named["Role a/perfvalidation-operator-namespace"]["rules"]
+    );
+}
+
+#[test]
+fn no_role_reads_secrets_or_holds_a_wildcard() {
+    let objects = objects(&json!({"watchNamespaces": ["a"]}));
+    let all: Vec<_> = objects.values().flat_map(rules).collect();
+    assert!(all.len() > 20, "{}", all.len());
+    for rule in all {
+        let words: Vec<_> = ["apiGroups", "resources", "verbs"]
+            .iter()
+            .flat_map(|field| words(&rule[*field]))
+            .collect();
+        assert!(
+            words
+                .iter()
+                .all(|word| !word.contains('*') && !word.starts_with("secrets")),
+            "{rule}"
+        );
+    }
+}
+
+#[test]
+fn the_roles_of_people_join_those_of_the_cluster() {
+    let objects = objects(&json!({}));
+    let joined = |name: &str| {
+        let labels = objects[&format!("ClusterRole /perfvalidation-operator-{name}")]["metadata"]["labels"].clone();
+        ["view", "edit", "admin"].map(|role| labels[format!("rbac.authorization.k8s.io/aggregate-to-{role}")] == "true")
+    };
+    assert_eq!(joined("view"), [true, true, true]);
+    assert_eq!(joined("edit"), [false, true, true]);
+    assert_eq!(joined("admin"), [false, false, true]);
+    let view = &objects["ClusterRole /perfvalidation-operator-view"];
+    assert!(
+        rules(view)
+            .iter()
+            .all(|rule| words(&rule["verbs"]).iter().all(|verb| READS.contains(&verb.as_str())))
+    );
+}
+
+#[test]
+fn roles_and_account_may_come_from_elsewhere() {
+    let objects = objects(&json!({
+        "rbac": {"create": false, "aggregate": false},
+        "serviceAccount": {"create": false, "name": "theirs"},
+    }));
+    let kinds: BTreeSet<_> = objects
+        .values()
+        .map(|object| object["kind"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        kinds,
+        BTreeSet::from(["CustomResourceDefinition", "Deployment", "Pod", "Service"])
+    );
+    let deployment = &objects["Deployment perfvalidation-system/perfvalidation-operator"];
+    assert_eq!(deployment["spec"]["template"]["spec"]["serviceAccountName"], "theirs");
+}
+
+#[test]
+fn a_named_account_is_the_one_that_is_bound() {
+    let objects = objects(&json!({"serviceAccount": {"name": "mine", "annotations": {"role": "arn"}}}));
+    let account = &objects["ServiceAccount perfvalidation-system/mine"];
+    assert_eq!(account["metadata"]["annotations"], json!({"role": "arn"}));
+    for binding in objects.values().filter(|object| !object["subjects"].is_null()) {
+        assert_eq!(binding["subjects"][0]["name"], "mine", "{binding}");
+    }
+}

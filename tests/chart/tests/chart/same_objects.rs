@@ -1,0 +1,89 @@
+//! Whoever installs by kustomize gets what the chart gives.
+
+use std::collections::BTreeMap;
+
+use perfval_chart::object::{comparable, unknown_fields};
+use perfval_chart::render::{self, kustomization, repository, with_components};
+use serde_json::{Value, json};
+
+fn assert_same(values: &Value, kustomized: Vec<Value>) {
+    for object in &kustomized {
+        assert_eq!(unknown_fields(object), Vec::<String>::new());
+    }
+    let by_helm = comparable(render::chart(values).unwrap_or_else(|error| panic!("{error}")));
+    let by_kustomize = comparable(kustomized);
+    let names = |objects: &BTreeMap<String, Value>| objects.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(
+        names(&by_helm),
+        names(&by_kustomize),
+        "chart and kustomize install other objects"
+    );
+    for (name, object) in by_helm {
+        let other = &by_kustomize[&name];
+        assert!(object == *other, "{name}\nchart: {object:#}\nkustomize: {other:#}");
+    }
+}
+
+#[test]
+fn for_all_namespaces() {
+    assert_same(&json!({}), kustomization(&repository().join("config/default")));
+}
+
+#[test]
+fn for_one_namespace() {
+    let folder = repository().join("config/namespaced");
+    assert_same(&json!({"watchNamespaces": ["perf"]}), kustomization(&folder));
+}
+
+#[test]
+fn with_two_replicas() {
+    assert_same(&json!({"replicas": 2}), with_components(&["high-availability"]));
+}
+
+#[test]
+fn with_a_network_policy() {
+    assert_same(
+        &json!({"networkPolicy": {"enabled": true}}),
+        with_components(&["network-policy"]),
+    );
+}
+
+#[test]
+fn with_prometheus_and_grafana() {
+    let values = json!({
+        "serviceMonitor": {"enabled": true},
+        "prometheusRule": {"enabled": true},
+        "dashboard": {"enabled": true},
+    });
+    assert_same(&values, with_components(&["prometheus", "alerts", "dashboard"]));
+}
+
+#[test]
+fn with_a_pod_monitor() {
+    assert_same(
+        &json!({"podMonitor": {"enabled": true}}),
+        with_components(&["pod-monitor"]),
+    );
+}
+
+/// A copy of the folder with another name in its one place.
+#[test]
+fn one_namespace_is_named_in_one_place() {
+    let temporary = tempfile::tempdir().unwrap();
+    let config = temporary.path().join("config");
+    let copied = std::process::Command::new("cp")
+        .arg("-r")
+        .arg(repository().join("config"))
+        .arg(&config)
+        .status();
+    assert!(copied.unwrap().success());
+    let scope = config.join("namespaced/scope.yaml");
+    let text = std::fs::read_to_string(&scope)
+        .unwrap()
+        .replace("namespace: perf\n", "namespace: team-a\n");
+    std::fs::write(&scope, text).unwrap();
+    assert_same(
+        &json!({"watchNamespaces": ["team-a"]}),
+        kustomization(&config.join("namespaced")),
+    );
+}

@@ -1,0 +1,155 @@
+//! What the pages say holds: links lead somewhere, manifests are admitted, commands are run by a test, names are right.
+
+mod docs {
+    mod commands;
+    mod manifests;
+    pub mod tree;
+}
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use docs::tree::{files, functions, repository};
+use perfval_e2e::documentation::{Page, pages};
+
+fn assert_none(what: &str, found: &[String]) {
+    assert!(found.is_empty(), "{what}:\n{}", found.join("\n"));
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let root = repository();
+    let pages = pages(&root);
+    let mut broken = Vec::new();
+    for page in &pages {
+        let folder = root.join(&page.path).parent().expect("a folder").to_owned();
+        for link in page.links() {
+            if link.target.contains("://") || link.target.starts_with("mailto:") {
+                continue;
+            }
+            let (path, anchor) = link.target.split_once('#').unwrap_or((&link.target, ""));
+            let target = if path.is_empty() {
+                Ok(root.join(&page.path))
+            } else {
+                fs::canonicalize(folder.join(path))
+            };
+            let reached = target.is_ok_and(|target| anchor.is_empty() || has_anchor(&pages, &root, &target, anchor));
+            if !reached {
+                broken.push(format!("{}:{}: {}", page.path, link.line, link.target));
+            }
+        }
+    }
+    assert_none("links that lead nowhere", &broken);
+}
+
+fn has_anchor(pages: &[Page], root: &Path, target: &Path, anchor: &str) -> bool {
+    let page = pages.iter().find(|page| root.join(&page.path) == target);
+    page.is_some_and(|page| page.anchors().iter().any(|known| known == anchor))
+}
+
+#[test]
+fn every_page_is_in_the_book_and_in_its_first_page() {
+    let pages = pages(&repository());
+    let links = |path: &str| -> BTreeSet<String> {
+        let page = pages.iter().find(|page| page.path == path).expect("the page");
+        page.links().into_iter().map(|link| link.target).collect()
+    };
+    let expected: BTreeSet<_> = pages
+        .iter()
+        .filter_map(|page| page.path.strip_prefix("docs/"))
+        .filter(|name| !name.contains('/') && *name != "SUMMARY.md")
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(links("docs/SUMMARY.md"), expected, "docs/SUMMARY.md");
+    let not_there: Vec<_> = expected.difference(&links("docs/index.md")).cloned().collect();
+    assert_eq!(not_there, ["index.md"], "docs/index.md");
+}
+
+#[test]
+fn every_test_that_a_page_names_is_there() {
+    let root = repository();
+    let tests = functions(&root);
+    let mut missing = Vec::new();
+    for page in pages(&root) {
+        // A name of four words and more: nothing else in a page looks so.
+        let quoted = page.text().split('`').skip(1).step_by(2);
+        let names = quoted.filter(|word| word.matches('_').count() >= 3 && is_snake_case(word));
+        missing.extend(
+            names
+                .filter(|name| !tests.contains(*name))
+                .map(|name| format!("{}: {name}", page.path)),
+        );
+    }
+    assert_none("tests that do not exist", &missing);
+}
+
+fn is_snake_case(word: &str) -> bool {
+    word.chars()
+        .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+}
+
+/// Every name of an image of ours, in pages, manifests and recipes of images.
+#[test]
+fn our_images_are_named_alike_everywhere() {
+    let root = repository();
+    let known = BTreeSet::from([
+        format!("perfvalidation-operator:v{}", env!("CARGO_PKG_VERSION")),
+        "aiperf:0.13.0".to_owned(),
+    ]);
+    let mut found = BTreeSet::new();
+    for file in files(&root, &["md", "yaml", "Dockerfile"]) {
+        let text = fs::read_to_string(&file).expect("a text");
+        for rest in text.split("ghcr.io/perfvalidation/").skip(1) {
+            let end = rest
+                .find(|c: char| !(c.is_alphanumeric() || ":.-_".contains(c)))
+                .unwrap_or(rest.len());
+            let name = rest[..end].trim_end_matches('.');
+            assert!(
+                !name.contains(':') || known.contains(name),
+                "{}: {name}",
+                file.display()
+            );
+            found.extend(known.get(name).cloned());
+        }
+    }
+    assert_eq!(found, known);
+    let list = fs::read_to_string(root.join("deploy/images/aiperf-0.13.0.txt")).expect("AIPerf's packages");
+    assert!(
+        list.lines().any(|line| line.starts_with("aiperf==0.13.0 ")),
+        "the list is of another version"
+    );
+    let kustomization = fs::read_to_string(root.join("config/default/kustomization.yaml")).expect("config/default");
+    for name in &known {
+        let (name, tag) = name.split_once(':').expect("a tag");
+        assert!(
+            kustomization.contains(&format!("newName: ghcr.io/perfvalidation/{name}\n    newTag: {tag}\n")),
+            "{name}"
+        );
+    }
+}
+
+/// What is tested is what is shipped: the compiler of the checks, the Python that the lab measures with.
+#[test]
+fn images_are_built_with_the_versions_that_the_tests_use() {
+    let read = |path: &str| fs::read_to_string(repository().join(path)).expect("a text");
+    let quoted = |path: &str, before: &str| {
+        let text = read(path);
+        let (_, rest) = text.split_once(before).expect("the version");
+        rest.split('"').next().unwrap_or_default().to_owned()
+    };
+    let rust = quoted("rust-toolchain.toml", "channel = \"");
+    let dockerfile = read("deploy/images/operator.Dockerfile");
+    assert!(dockerfile.contains(&format!("FROM rust:{rust}-")), "{rust}");
+    assert!(dockerfile.contains(&format!("RUSTUP_TOOLCHAIN={rust} ")), "{rust}");
+    let python = quoted("tests/lab/src/images/dynamo.rs", "const PYTHON: &str = \"");
+    let bases = read("deploy/images/aiperf.Dockerfile");
+    let bases: Vec<_> = bases.lines().filter(|line| line.starts_with("FROM ")).collect();
+    assert_eq!(bases.len(), 2);
+    for base in bases {
+        assert!(
+            base.starts_with(&format!("FROM python:{python}.")) && base.contains("@sha256:"),
+            "{base}"
+        );
+    }
+}
