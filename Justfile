@@ -43,6 +43,7 @@ test: setup
     {{stage}} image just build-lab image
     wait $fuzz
     wait $lab
+    {{stage}} alerts just alerts
     {{stage}} admission just admission
     {{stage}} e2e just e2e
 
@@ -106,12 +107,30 @@ deny:
     cargo deny --log-level error check bans licenses sources
     @cargo deny --log-level off check advisories >/dev/null 2>&1 && echo "advisories: ok" || echo "advisories: not checked or findings (cargo deny check advisories)"
 
-# Write the generated files: CRD, RBAC, reference pages.
+# The chart and the folders under config/: rendered, linted, compared with each other. Part of `just check`.
+chart:
+    cargo test --quiet -p perfval-chart
+
+# Every alert fires when it should and only then, by promtool.
+alerts:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    if ! command -v promtool >/dev/null; then
+      # Out of Debian's package: installing it would start a Prometheus.
+      mkdir -p {{cache}}/tools/bin && cd "$(mktemp -d)"
+      apt-get download -qq prometheus || { apt-get update -qq && apt-get download -qq prometheus; }
+      dpkg -x prometheus_*.deb . && cp usr/bin/promtool {{cache}}/tools/bin/
+      cd {{justfile_directory()}}
+    fi
+    cargo test --quiet -p perfval-chart --test alerts -- --ignored
+
+# Write the generated files: CRD, RBAC, reference pages, and the chart's copies.
 generate:
     cargo run --quiet -p perfval-operator -- crd > config/crd/perfvalidations.perfvalidation.dev.yaml
     cargo run --quiet -p perfval-operator -- rbac --directory config/rbac
     cargo run --quiet -p perfval-operator -- docs > docs/reference.md
     cargo run --quiet -p perfval-operator -- docs causes > docs/causes.md
+    cargo run --quiet -p perfval-chart --bin chart-files
 
 # Build the operator's and the runner's static release binaries.
 image:
@@ -234,6 +253,16 @@ fidelity-rig *ROUTERS: setup
     python3 tests/fidelity/rig.py --dynamo "$rig/dynamo-1.4.2" --aiperf "$rig/aiperf-0.13.0" --model-cache "$rig/model" \
       --runner "$CARGO_TARGET_DIR/debug/perfval-runner" --work "$rig/work" --record "$rig/recorded.jsonl" {{ROUTERS}}
     "$CARGO_TARGET_DIR/debug/fidelity" --rig "$rig/recorded.jsonl" --pack
+
+# Helm on the real cluster: install, upgrade and roll back with runs in flight, uninstall; then one namespace only. Five minutes.
+chart-lab: build-lab image
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cargo test --quiet --workspace --test chart_lab --no-run
+    export LAB={{lab}} PERFVAL_CONFIG="$PWD/config"
+    trap '{{lab}} down' EXIT
+    just fresh-lab
+    {{lab}} exec --network-only -- "$(just test-binary chart_lab)" --ignored --nocapture --test-threads 1
 
 # Ten validations at once on one node, one after the other in their order: five minutes, and not part of `just test`.
 races: build-lab image
