@@ -130,11 +130,12 @@ generate:
     cargo run --quiet -p perfval-operator -- rbac --directory config/rbac
     cargo run --quiet -p perfval-operator -- docs > docs/reference.md
     cargo run --quiet -p perfval-operator -- docs causes > docs/causes.md
+    cargo run --quiet -p perfval-operator -- docs metrics > docs/metrics.md
     cargo run --quiet -p perfval-chart --bin chart-files
 
 # Build the operator's and the runner's static release binaries.
 image:
-    RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --target {{triple}} -p perfval-operator -p perfval-runner
+    PERFVAL_REVISION="${PERFVAL_REVISION:-$(git rev-parse --short=12 HEAD 2>/dev/null || true)}" RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --target {{triple}} -p perfval-operator -p perfval-runner
 
 # Build the lab.
 build-lab:
@@ -263,6 +264,13 @@ chart-lab: build-lab image
     trap '{{lab}} down' EXIT
     just fresh-lab
     {{lab}} exec --network-only -- "$(just test-binary chart_lab)" --ignored --nocapture --test-threads 1
+
+# The shipped roles against what the operator used: `just rbac` reads the running lab's audit log, `just rbac FOLDER` those that labs left in PERFVAL_AUDIT_KEEP.
+rbac *LOGS: build-lab
+    #!/usr/bin/env bash
+    set -euo pipefail
+    logs="{{LOGS}}"
+    cargo run --quiet -p perfval-e2e --bin rbac -- --roles config/rbac ${logs:-$({{lab}} audit-log)}
 
 # Ten validations at once on one node, one after the other in their order: five minutes, and not part of `just test`.
 races: build-lab image

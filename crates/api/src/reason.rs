@@ -62,6 +62,9 @@ reasons! {
     DynamoNotInstalled,
     /// The DynamoGraphDeployment API cannot be read, so nothing is known about it.
     DynamoUnreadable,
+    /// The operator runs nothing in this namespace (`kube-system` and its own, if not told otherwise): use another one, or change
+    /// the operator's `--refused-namespaces`.
+    NamespaceRefused,
     /// The namespace is too long for the labels of the deployment (63 characters): use one of at most 51.
     NamespaceTooLong,
     /// The versions of the image and of the installed Dynamo operator do not fit: use images of the operator's minor version.
@@ -199,6 +202,8 @@ reasons! {
     // ── not yet known ──
     /// The run has not come this far.
     NotReached,
+    /// The operator lacks rights that it needs; the Event and the operator's `/readyz` name them: grant them, and it goes on.
+    RightsMissing,
     /// The object cannot be parsed by this operator version.
     SpecUnreadable,
 }

@@ -56,7 +56,8 @@ pub use workload::{ImagePullPolicy, RouterMode, Workload};
         name = "TRIALS",
         type_ = "integer",
         json_path = ".status.trials[-1:].number",
-        description = "Number of the run's latest trial"
+        description = "Number of the run's latest trial",
+        priority = 1
     ),
     printcolumn(name = "AGE", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(name = "MODEL", type_ = "string", json_path = ".spec.model.name", priority = 1),

@@ -4,6 +4,8 @@ mod run;
 mod verdict;
 mod workload;
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -89,4 +91,8 @@ pub struct PerfValidationStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
+    /// What a newer version wrote beside all this: kept until the next run, so that going back to this version loses nothing.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub newer: BTreeMap<String, serde_json::Value>,
 }

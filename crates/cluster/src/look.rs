@@ -7,10 +7,10 @@ use futures::future::join_all;
 use k8s_openapi::api::core::v1::{LimitRange, ResourceQuota};
 use k8s_openapi::api::resource::v1::DeviceClass;
 use perfval_api::PerfValidationSpec;
-use perfval_run::build;
 use perfval_run::queue::{Contender, Line};
-use perfval_sizing::Seen;
+use perfval_run::{Settings, build};
 use perfval_sizing::inventory::{CacheVolume, Inventory};
+use perfval_sizing::{Seen, warnings};
 
 use crate::Cluster;
 use crate::call::seen;
@@ -67,7 +67,8 @@ impl OfRun {
 
 impl Look {
     /// What sizing counts for a run that waits.
-    pub fn inventory_for(&mut self, run: &Contender) -> &Inventory {
+    pub fn inventory_for(&mut self, run: &Contender, settings: &Settings) -> &Inventory {
+        self.inventory.naming = settings.naming(&run.namespace);
         if let Some(of_run) = Wish::of_contender(run).and_then(|wish| self.of_runs.get(&wish)) {
             of_run.put_into(&mut self.inventory);
         }
@@ -90,9 +91,10 @@ impl Look {
         !unread.is_empty()
     }
 
-    /// What sizing counts, whatever run it is for.
-    pub fn inventory(&self) -> &Inventory {
-        &self.inventory
+    /// What is odd about the devices, as a run of this namespace is told.
+    pub fn oddities(&mut self, namespace: &str, settings: &Settings) -> Vec<String> {
+        self.inventory.naming = settings.naming(namespace);
+        warnings(&self.inventory)
     }
 }
 

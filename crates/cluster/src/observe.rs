@@ -83,7 +83,8 @@ impl Cluster {
             Need::Inventory => {
                 let wish = Wish::of(run.namespace(), run.spec());
                 let cache_claim = build::cache_claim_name(run.name(), run.spec());
-                let inventory = Box::pin(self.inventory(&wish, cache_claim.as_deref())).await;
+                let mut inventory = Box::pin(self.inventory(&wish, cache_claim.as_deref())).await;
+                inventory.naming = run.settings.naming(run.namespace());
                 Answer::Inventory(Box::new(inventory))
             }
             // On the heap: four lists at once.

@@ -5,11 +5,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
-use perfval_run::Settings;
+use perfval_run::{Settings, settings};
+
+use crate::version;
 
 /// Measures a node's GPUs by serving a model on them: the operator of the `PerfValidation` resource.
 #[derive(Debug, Parser)]
-#[command(name = "perfvalidation-operator", version)]
+#[command(name = "perfvalidation-operator", version = version::long())]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -29,7 +31,7 @@ pub enum Command {
         #[arg(long)]
         directory: Option<PathBuf>,
     },
-    /// Print a page of the documentation: the tables of phases, reasons, flags and permissions, or the causes
+    /// Print a page of the documentation: the tables of phases, reasons, flags and permissions, the causes, or the metrics
     Docs {
         /// Which page.
         #[arg(value_enum, default_value_t)]
@@ -52,6 +54,8 @@ pub enum Page {
     Reference,
     /// docs/causes.md
     Causes,
+    /// docs/metrics.md
+    Metrics,
 }
 
 /// Flags of `judge`.
@@ -144,9 +148,21 @@ pub struct RunArgs {
     #[arg(long, env = "PERFVAL_WATCH_NAMESPACES", value_delimiter = ',', num_args = 0..)]
     pub watch_namespaces: Vec<String>,
 
+    /// Namespaces in which no run begins, comma-separated; kube-system and the operator's own when not given, none when empty
+    #[arg(long, env = "PERFVAL_REFUSED_NAMESPACES", value_delimiter = ',', num_args = 0..)]
+    pub refused_namespaces: Option<Vec<String>>,
+
+    /// Name pods and claims of other namespaces in messages; if not, they are counted
+    #[arg(long, env = "PERFVAL_NAME_FOREIGN_PODS", default_value_t = false, action = clap::ArgAction::Set)]
+    pub name_foreign_pods: bool,
+
     /// Address of /healthz, /readyz and /metrics
     #[arg(long, env = "PERFVAL_METRICS_ADDR", default_value = "0.0.0.0:8080")]
     pub metrics_addr: SocketAddr,
+
+    /// Series of every object in /metrics: its last numbers and verdict, and the GPUs it holds
+    #[arg(long, env = "PERFVAL_OBJECT_METRICS", default_value_t = true, action = clap::ArgAction::Set)]
+    pub object_metrics: bool,
 
     /// Work only while holding the Lease, so that replicas and rollouts do not work twice
     #[arg(long, env = "PERFVAL_LEADER_ELECT", default_value_t = true, action = clap::ArgAction::Set)]
@@ -205,9 +221,19 @@ pub fn in_pod() -> bool {
 }
 
 impl RunArgs {
-    /// The part of the flags that decisions depend on.
-    pub fn settings(&self) -> Settings {
+    /// The part of the flags that decisions depend on. `own_namespace` is that of the operator's pod, if it runs in one.
+    pub fn settings(&self, own_namespace: Option<&str>) -> Settings {
+        let refused_namespaces = match &self.refused_namespaces {
+            Some(given) => names(given),
+            None => [settings::KUBE_SYSTEM]
+                .into_iter()
+                .chain(own_namespace)
+                .map(str::to_owned)
+                .collect(),
+        };
         Settings {
+            refused_namespaces,
+            names_foreign_pods: self.name_foreign_pods,
             runner_image: self.runner_image.clone(),
             aiperf_image: self.aiperf_image.clone(),
             cluster_domain: self.cluster_domain.clone(),
@@ -217,16 +243,11 @@ impl RunArgs {
 
     /// The namespaces to watch; `None` stands for all of them.
     pub fn scopes(&self) -> Vec<Option<String>> {
-        let named: Vec<_> = self
-            .watch_namespaces
-            .iter()
-            .map(|name| name.trim())
-            .filter(|name| !name.is_empty())
-            .collect();
+        let named = names(&self.watch_namespaces);
         if named.is_empty() {
             vec![None]
         } else {
-            named.into_iter().map(|name| Some(name.to_owned())).collect()
+            named.into_iter().map(Some).collect()
         }
     }
 
@@ -258,6 +279,18 @@ impl RunArgs {
         }
         table
     }
+}
+
+/// The names of a comma-separated list.
+fn names(list: &[String]) -> Vec<String> {
+    let trimmed = list.iter().map(|name| name.trim());
+    trimmed.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+/// The namespace of the pod in which this process runs, as the manifests tell it; else that of its service account.
+pub fn own_namespace(config: &kube::Config) -> Option<String> {
+    let told = std::env::var("POD_NAMESPACE").ok().filter(|name| !name.is_empty());
+    told.or_else(|| in_pod().then(|| config.default_namespace.clone()))
 }
 
 /// A flag that is set to nothing is a mistake in a manifest, not a choice.
@@ -294,6 +327,23 @@ mod tests {
             run(&["--watch-namespaces", "a, b"]).scopes(),
             [Some("a".to_owned()), Some("b".to_owned())]
         );
+    }
+
+    #[test]
+    fn kube_system_and_the_operators_own_namespace_are_refused_unless_others_are_named() {
+        let refused = |args: &[&str], own| run(args).settings(own).refused_namespaces;
+        assert_eq!(
+            refused(&[], Some("perfvalidation-system")),
+            ["kube-system", "perfvalidation-system"]
+        );
+        assert_eq!(refused(&[], None), ["kube-system"]);
+        assert_eq!(refused(&["--refused-namespaces", "a, b"], Some("own")), ["a", "b"]);
+        assert!(
+            refused(&["--refused-namespaces="], Some("own")).is_empty(),
+            "nothing is refused"
+        );
+        assert!(!run(&[]).settings(None).names_foreign_pods);
+        assert!(run(&["--name-foreign-pods=true"]).settings(None).names_foreign_pods);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use chrono::Utc;
 use kube::api::ObjectMeta;
 use kube::runtime::controller::Action;
-use perfval_api::{PerfValidation, PerfValidationStatus, Phase};
+use perfval_api::{PerfValidation, PerfValidationStatus, Phase, TrialOutcome};
 use perfval_cluster::{Class, Cluster, Recorded};
 use perfval_run::{Decision, Event, Run, Settings, machine, status, teardown, time};
 use tokio::time::{Instant, timeout};
@@ -20,6 +20,7 @@ use crate::metrics::Metrics;
 use crate::objects::{Guarded, Objects};
 use crate::own_writes::OwnWrites;
 use crate::queue_bell::QueueBell;
+use crate::rights::Rights;
 use crate::{blocked, unreadable};
 
 /// A pass that takes longer is given up and begun anew; every call in it has its own, shorter limit.
@@ -38,6 +39,7 @@ pub struct Context {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) objects: Objects,
     pub(crate) unreadable: unreadable::Reporter,
+    pub(crate) rights: Rights,
     pub(crate) queue: QueueBell,
     pub(crate) own_writes: OwnWrites,
 }
@@ -58,6 +60,7 @@ pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Ac
     let run = Run::new(newer.as_deref().unwrap_or(object), &context.settings);
     if machine::is_queued(&run) {
         context.queue.expects(&run);
+        tell_of_missing_rights(&run, &context).await;
         return Ok(Action::await_change());
     }
     let phase = run.status().phase.map_or("", Phase::as_str);
@@ -132,6 +135,9 @@ pub(crate) async fn commit(
     }
     let acted = cluster.act(run, &decision.effects).await;
     cluster.publish(run, &decision.events).await;
+    if !is_over(&decision.status) {
+        tell_of_missing_rights(run, context).await;
+    }
     let current = Run::new(written.as_deref().unwrap_or(run.object), run.settings);
     tell_whether_blocked(&current, context, acted.as_ref().err()).await;
     acted?;
@@ -161,6 +167,11 @@ async fn remove(metadata: &ObjectMeta, context: &Context) -> Result<Action, perf
     let decision = machine::decide(&run, &seen, Utc::now());
     context.cluster.act(&run, &decision.effects).await?;
     Ok(decision.recheck.map_or_else(Action::await_change, Action::requeue))
+}
+
+async fn tell_of_missing_rights(run: &Run<'_>, context: &Context) {
+    let told = context.rights.event_for(run);
+    context.cluster.publish(run, told.as_slice()).await;
 }
 
 /// Says in the status what keeps the operator from acting, and takes it back once it can: a user is never left with a
@@ -235,6 +246,7 @@ impl Context {
         metrics: Arc<Metrics>,
         objects: Objects,
         unreadable: unreadable::Reporter,
+        rights: Rights,
     ) -> Self {
         Self {
             cluster,
@@ -242,6 +254,7 @@ impl Context {
             metrics,
             objects,
             unreadable,
+            rights,
             queue: QueueBell::default(),
             own_writes: OwnWrites::default(),
         }
@@ -273,6 +286,14 @@ impl Context {
                 self.metrics.left(left, time::until(Utc::now(), since));
             }
         }
+        if (before.phase, after.phase) == (Some(Phase::Sizing), Some(Phase::Deploying))
+            && let Some(since) = status::phase_started_at(before)
+        {
+            self.metrics.placed(time::until(Utc::now(), since));
+        }
+        for outcome in measured(before, after) {
+            self.metrics.measured(outcome);
+        }
         if let Some(verdict) = after.verdict.filter(|_| before.verdict.is_none()) {
             self.metrics
                 .judged(verdict, after.reason.as_deref().unwrap_or_default());
@@ -282,6 +303,22 @@ impl Context {
             self.queue.wake();
         }
     }
+}
+
+/// Outcomes that a decision adds to the trials of a run; judging saved trials again measures nothing.
+fn measured(before: &PerfValidationStatus, after: &PerfValidationStatus) -> impl Iterator<Item = TrialOutcome> {
+    let run = |status: &PerfValidationStatus| status.run.as_ref().map(|run| run.number);
+    let judges_again = after.run.as_ref().is_some_and(|run| run.judged_run.is_some());
+    let of_same_run = run(before) == run(after);
+    let known = move |number| {
+        let mut trials = before.trials.iter().filter(|_| of_same_run);
+        trials.any(|trial| trial.number == number && trial.outcome.is_some())
+    };
+    let trials = after
+        .trials
+        .iter()
+        .filter(move |trial| !judges_again && !known(trial.number));
+    trials.filter_map(|trial| trial.outcome)
 }
 
 fn is_over(status: &PerfValidationStatus) -> bool {

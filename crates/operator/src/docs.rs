@@ -1,6 +1,7 @@
 //! docs/reference.md: tables printed from the very enums and flags they describe.
 
 mod causes;
+mod metrics;
 
 use std::fmt::Write as _;
 
@@ -12,6 +13,7 @@ use crate::cli::RunArgs;
 use crate::rbac;
 
 pub use causes::causes;
+pub use metrics::metrics;
 
 /// The whole page.
 pub fn reference() -> String {

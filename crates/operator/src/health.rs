@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::error::Error;
 use crate::metrics::Metrics;
 use crate::objects::Objects;
+use crate::rights::Rights;
 
 /// What the endpoints tell.
 #[derive(Clone)]
@@ -22,15 +23,18 @@ pub struct Health {
     pub metrics: Arc<Metrics>,
     /// The objects of all watched namespaces; empty in a follower.
     pub objects: Objects,
+    /// What the operator is allowed.
+    pub rights: Rights,
     leading: Arc<AtomicBool>,
 }
 
 impl Health {
     /// The health of a process that does not lead yet.
-    pub fn new(metrics: Arc<Metrics>, objects: Objects) -> Self {
+    pub fn new(metrics: Arc<Metrics>, objects: Objects, rights: Rights) -> Self {
         Self {
             metrics,
             objects,
+            rights,
             leading: Arc::default(),
         }
     }
@@ -41,9 +45,13 @@ impl Health {
         self.leading.store(true, Ordering::Relaxed);
     }
 
-    /// A follower is ready to take over; a leader once it has seen every object. Idle is healthy.
-    fn is_ready(&self) -> bool {
-        !self.leading.load(Ordering::Relaxed) || self.objects.listed()
+    /// What keeps the process from being ready. A follower is ready to take over; a leader once it has seen every object. Idle
+    /// is healthy. With a right missing neither is: `helm --wait` and a rollout stop there, the replica of the version before
+    /// goes on, and nothing else depends on it, because nobody sends the operator requests.
+    fn obstacle(&self) -> Option<String> {
+        let unlisted = self.leading.load(Ordering::Relaxed) && !self.objects.listed();
+        let unlisted = unlisted.then(|| "the objects are not listed yet\n".to_owned());
+        self.rights.complaint().or(unlisted)
     }
 }
 
@@ -61,10 +69,9 @@ pub async fn serve(listener: TcpListener, health: Health, end: CancellationToken
 }
 
 async fn ready(State(health): State<Health>) -> impl IntoResponse {
-    if health.is_ready() {
-        (StatusCode::OK, "ok")
-    } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "the objects are not listed yet")
+    match health.obstacle() {
+        None => (StatusCode::OK, "ok".to_owned()),
+        Some(obstacle) => (StatusCode::SERVICE_UNAVAILABLE, obstacle),
     }
 }
 
@@ -74,6 +81,6 @@ async fn metrics(State(health): State<Health>) -> impl IntoResponse {
             header::CONTENT_TYPE,
             "application/openmetrics-text; version=1.0.0; charset=utf-8",
         )],
-        health.metrics.text(&health.objects.phases()),
+        health.objects.scraped(&health.metrics),
     )
 }

@@ -2,6 +2,7 @@
 
 mod answer;
 pub mod blocked;
+pub mod calls;
 pub mod cli;
 pub mod controller;
 pub mod docs;
@@ -20,10 +21,12 @@ mod process;
 mod queue_bell;
 pub mod rbac;
 pub mod ready;
+pub mod rights;
 mod shutdown;
 pub mod size;
 pub mod streams;
 pub mod unreadable;
+pub mod version;
 
 use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
@@ -76,6 +79,7 @@ fn execute(command: Command) -> Result<Answer, Error> {
         Command::Rbac { directory: None } => rbac::manifest(),
         Command::Docs { page: Page::Reference } => docs::reference(),
         Command::Docs { page: Page::Causes } => docs::causes(),
+        Command::Docs { page: Page::Metrics } => docs::metrics(),
         Command::Judge(args) => return Ok(judge::run(&args)?),
         Command::Size(args) => return Ok(size::run(&args)?),
         Command::Ready(args) => return Ok(ready::run(&args)?),

@@ -1,115 +1,90 @@
-//! What the operator tells Prometheus. Labels are bounded: never the name of an object, a node or a model.
+//! What the operator tells Prometheus: docs/metrics.md.
+
+mod labels;
+mod objects;
+pub mod series;
 
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use perfval_api::{Phase, Verdict};
+use perfval_api::{PerfValidation, Phase, TrialOutcome, Verdict};
 use perfval_cluster::Counts;
-use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::Registry;
 
-/// Every series of the operator, under the prefix `perfvalidation_`.
+use self::labels::{InPhase, Judged, Kind, Outcome, Reason, Request};
+use self::objects::ObjectSeries;
+use crate::version::{REVISION, VERSION};
+
+/// Every series of the operator.
 pub struct Metrics {
     registry: Registry,
     reconciles: Family<Outcome, Histogram>,
     errors: Family<Reason, Counter>,
     phases: Family<InPhase, Histogram>,
     runs: Family<Judged, Counter>,
-    active: Family<InPhase, Gauge>,
+    trials: Family<Outcome, Counter>,
+    queue_wait: Histogram,
+    requests: Family<Request, Counter>,
     watch_errors: Family<Kind, Counter>,
+    missing_rights: Gauge,
     api_timeouts: Counter,
     lost_events: Counter,
     leader: Gauge,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Outcome {
-    outcome: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Reason {
-    reason: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct InPhase {
-    phase: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Judged {
-    verdict: &'static str,
-    reason: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Kind {
-    kind: &'static str,
+    /// Made anew for each scrape, and so for one scrape at a time.
+    objects: Mutex<ObjectSeries>,
 }
 
 /// A pass costs milliseconds; only log reads and a slow API server cost seconds.
 const PASS_SECONDS: [f64; 9] = [0.005, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0, 20.0, 60.0];
 /// A phase lasts seconds to an hour.
 const PHASE_SECONDS: [f64; 9] = [1.0, 5.0, 15.0, 60.0, 180.0, 600.0, 1200.0, 2400.0, 3600.0];
+/// A confirmed plan takes two seconds; a line before it hours.
+const WAIT_SECONDS: [f64; 9] = [3.0, 10.0, 60.0, 300.0, 900.0, 1800.0, 3600.0, 14400.0, 43200.0];
 
 impl Metrics {
-    /// A registry of its own, with every series at zero that has no open label.
-    pub fn new() -> Self {
-        let mut registry = Registry::with_prefix("perfvalidation");
-        let reconciles = Family::<Outcome, Histogram>::new_with_constructor(|| Histogram::new(PASS_SECONDS));
-        let phases = Family::<InPhase, Histogram>::new_with_constructor(|| Histogram::new(PHASE_SECONDS));
-        let (errors, runs, active, watch_errors) = (
-            Family::default(),
-            Family::default(),
-            Family::default(),
-            Family::default(),
-        );
-        let (api_timeouts, lost_events, leader) = (Counter::default(), Counter::default(), Gauge::default());
-        registry.register_with_unit(
-            "reconcile_duration",
-            "Time of one pass",
-            Unit::Seconds,
-            reconciles.clone(),
-        );
-        registry.register("reconcile_errors", "Passes that ended in an error", errors.clone());
-        registry.register_with_unit("phase_duration", "Time spent in a phase", Unit::Seconds, phases.clone());
-        registry.register("runs", "Runs that reached a verdict", runs.clone());
-        registry.register("active_runs", "Objects whose run is not over", active.clone());
-        registry.register(
-            "watch_errors",
-            "Watches that broke and were started again",
-            watch_errors.clone(),
-        );
-        registry.register(
-            "api_timeouts",
-            "Calls of the API server without an answer in time",
-            api_timeouts.clone(),
-        );
-        registry.register("lost_events", "Events that could not be published", lost_events.clone());
-        registry.register("leader", "1 while this process holds the lease", leader.clone());
-        registry.register(
-            "build",
-            "Version of this operator",
-            Info::new([("version", env!("CARGO_PKG_VERSION"))]),
-        );
-        Self {
-            registry,
-            reconciles,
-            errors,
-            phases,
-            runs,
-            active,
-            watch_errors,
-            api_timeouts,
-            lost_events,
-            leader,
-        }
+    /// A registry of its own, with every series at zero that has no open label; `each_object` adds those of every object.
+    pub fn new(each_object: bool) -> Self {
+        let mut registry = Registry::with_prefix(series::PREFIX);
+        let objects = ObjectSeries::register(&mut registry, each_object);
+        let all = Self {
+            registry: Registry::default(),
+            reconciles: Family::new_with_constructor(|| Histogram::new(PASS_SECONDS)),
+            errors: Family::default(),
+            phases: Family::new_with_constructor(|| Histogram::new(PHASE_SECONDS)),
+            runs: Family::default(),
+            trials: Family::default(),
+            queue_wait: Histogram::new(WAIT_SECONDS),
+            requests: Family::default(),
+            watch_errors: Family::default(),
+            missing_rights: Gauge::default(),
+            api_timeouts: Counter::default(),
+            lost_events: Counter::default(),
+            leader: Gauge::default(),
+            objects: Mutex::new(objects),
+        };
+        let build = Info::new([("version", VERSION), ("revision", REVISION)]);
+        let into = &mut registry;
+        series::RECONCILE_DURATION.register(into, all.reconciles.clone());
+        series::RECONCILE_ERRORS.register(into, all.errors.clone());
+        series::PHASE_DURATION.register(into, all.phases.clone());
+        series::RUNS.register(into, all.runs.clone());
+        series::TRIALS.register(into, all.trials.clone());
+        series::QUEUE_WAIT.register(into, all.queue_wait.clone());
+        series::API_REQUESTS.register(into, all.requests.clone());
+        series::API_TIMEOUTS.register(into, all.api_timeouts.clone());
+        series::WATCH_ERRORS.register(into, all.watch_errors.clone());
+        series::MISSING_RIGHTS.register(into, all.missing_rights.clone());
+        series::LOST_EVENTS.register(into, all.lost_events.clone());
+        series::LEADER.register(into, all.leader.clone());
+        series::BUILD.register(into, build);
+        Self { registry, ..all }
     }
 
     /// A pass is over.
@@ -131,6 +106,21 @@ impl Metrics {
             .observe(after.as_secs_f64());
     }
 
+    /// A run has its plan.
+    pub fn placed(&self, after: Duration) {
+        self.queue_wait.observe(after.as_secs_f64());
+    }
+
+    /// A trial was measured.
+    pub fn measured(&self, outcome: TrialOutcome) {
+        let outcome = match outcome {
+            TrialOutcome::Pass => "Pass",
+            TrialOutcome::Miss => "Miss",
+            TrialOutcome::Invalid => "Invalid",
+        };
+        self.trials.get_or_create(&Outcome { outcome }).inc();
+    }
+
     /// A run reached its verdict.
     pub fn judged(&self, verdict: Verdict, reason: &str) {
         // Only the words of the API may become a label.
@@ -146,9 +136,21 @@ impl Metrics {
             .inc();
     }
 
+    /// The API server was called; no code: it gave no answer.
+    pub fn called(&self, verb: &'static str, resource: &'static str, code: Option<u16>) {
+        let code = code.map_or_else(|| "none".to_owned(), |code| code.to_string());
+        let request = Request { verb, resource, code };
+        self.requests.get_or_create(&request).inc();
+    }
+
     /// A watch broke.
     pub fn watch_failed(&self, kind: &'static str) {
         self.watch_errors.get_or_create(&Kind { kind }).inc();
+    }
+
+    /// So many rights are missing.
+    pub fn lacks(&self, rights: usize) {
+        self.missing_rights.set(i64::try_from(rights).unwrap_or(i64::MAX));
     }
 
     /// This process leads, or no longer does.
@@ -166,17 +168,10 @@ impl Metrics {
         }
     }
 
-    /// The text a scraper reads, with the phases of all objects as they are now.
-    pub fn text(&self, phases: &[Phase]) -> String {
-        for phase in Phase::ALL
-            .into_iter()
-            .filter(|phase| !matches!(phase, Phase::Completed | Phase::Suspended))
-        {
-            let count = phases.iter().filter(|other| **other == phase).count();
-            self.active
-                .get_or_create(&InPhase { phase: phase.as_str() })
-                .set(i64::try_from(count).unwrap_or(i64::MAX));
-        }
+    /// The text a scraper reads, with the objects as they are now.
+    pub fn text(&self, objects: &[&PerfValidation]) -> String {
+        let series = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        series.set(objects);
         let mut text = String::new();
         match text::encode(&mut text, &self.registry) {
             Ok(()) => text,
@@ -185,56 +180,5 @@ impl Metrics {
     }
 }
 
-impl Default for Metrics {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_series_has_its_documented_name() {
-        let metrics = Metrics::new();
-        metrics.reconciled("ok", Duration::from_millis(30));
-        metrics.failed("Timeout");
-        metrics.left(Phase::Sizing, Duration::from_secs(3));
-        metrics.judged(Verdict::Failed, "GatesMissed");
-        metrics.watch_failed("Job");
-        metrics.calls(Counts {
-            timeouts: 3,
-            lost_events: 1,
-        });
-        metrics.leads(true);
-        let text = metrics.text(&[Phase::Sizing, Phase::Sizing, Phase::Completed]);
-        for line in [
-            "perfvalidation_reconcile_duration_seconds_bucket{le=\"0.05\",outcome=\"ok\"} 1",
-            "perfvalidation_reconcile_errors_total{reason=\"Timeout\"} 1",
-            "perfvalidation_phase_duration_seconds_count{phase=\"Sizing\"} 1",
-            "perfvalidation_runs_total{verdict=\"Failed\",reason=\"GatesMissed\"} 1",
-            "perfvalidation_active_runs{phase=\"Sizing\"} 2",
-            "perfvalidation_active_runs{phase=\"Pending\"} 0",
-            "perfvalidation_watch_errors_total{kind=\"Job\"} 1",
-            "perfvalidation_api_timeouts_total 3",
-            "perfvalidation_lost_events_total 1",
-            "perfvalidation_leader 1",
-            concat!(
-                "perfvalidation_build_info{version=\"",
-                env!("CARGO_PKG_VERSION"),
-                "\"} 1"
-            ),
-        ] {
-            assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
-        }
-        assert!(!text.contains("phase=\"Completed\""), "{text}");
-    }
-
-    #[test]
-    fn an_unknown_reason_does_not_become_a_label() {
-        let metrics = Metrics::new();
-        metrics.judged(Verdict::Error, "pod perf/x-7f9c is gone");
-        assert!(metrics.text(&[]).contains("reason=\"Other\"} 1"));
-    }
-}
+mod tests;

@@ -8,6 +8,8 @@ use kube::runtime::reflector::{ObjectRef, Store, store, store::Writer};
 use perfval_api::{PerfValidation, Phase};
 use tokio::sync::broadcast::{self, error::RecvError};
 
+use crate::metrics::Metrics;
+
 /// An object as watched: one that cannot be parsed does not hide the others.
 pub type Guarded = DeserializeGuard<PerfValidation>;
 
@@ -62,13 +64,11 @@ impl Objects {
             .all(|store| matches!(store.wait_until_ready().now_or_never(), Some(Ok(()))))
     }
 
-    /// The phase of every object; one that was not looked at yet is Pending.
-    pub fn phases(&self) -> Vec<Phase> {
-        self.stores
-            .iter()
-            .flat_map(Store::state)
-            .filter_map(|object| phase(&object))
-            .collect()
+    /// What the metrics tell, with every object that can be read.
+    pub fn scraped(&self, metrics: &Metrics) -> String {
+        let all: Vec<Arc<Guarded>> = self.readable().collect();
+        let objects: Vec<&PerfValidation> = all.iter().filter_map(|object| object.0.as_ref().ok()).collect();
+        metrics.text(&objects)
     }
 
     /// Every object that can be read, as last seen.
@@ -88,6 +88,13 @@ impl Objects {
         answers
             .for_each(async |object| self.wake(object.into_kind_unchecked(())))
             .await;
+    }
+
+    /// Has every object looked at whose run is not over.
+    pub fn wake_active(&self) {
+        let rests = [Phase::Completed, Phase::Suspended];
+        let active: Vec<Phase> = Phase::ALL.into_iter().filter(|phase| !rests.contains(phase)).collect();
+        self.wake_in(&active);
     }
 
     /// Has every object looked at whose phase is one of these.

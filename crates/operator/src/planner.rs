@@ -12,9 +12,9 @@ use chrono::Utc;
 use futures::{StreamExt, stream};
 use perfval_api::PerfValidation;
 use perfval_run::observed::Observed;
-use perfval_run::queue::{self, Turn};
+use perfval_run::queue::{self, Contender, Turn};
 use perfval_run::{Decision, Run, machine};
-use perfval_sizing::{Seen, Sizing, choose, warnings};
+use perfval_sizing::{Seen, Sizing, choose};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
@@ -74,23 +74,23 @@ async fn look(context: &Context) -> Option<Duration> {
         return None;
     }
     let began = Instant::now();
-    let (mut turns, oddities) = match timeout(LOOK_LIMIT, turns(context)).await {
+    let mut turns = match timeout(LOOK_LIMIT, turns(context)).await {
         Ok(seen) => seen,
-        Err(_) => (Err(format!("no answer within {} s", LOOK_LIMIT.as_secs())), Vec::new()),
+        Err(_) => Err(format!("no answer within {} s", LOOK_LIMIT.as_secs())),
     };
     let mut decisions: Vec<(usize, Run<'_>, Decision)> = runs()
         .filter_map(|run| {
-            let (place, turn) = match &mut turns {
+            let (place, turn, oddities) = match &mut turns {
                 Ok(turns) => match turns.remove(run.uid()) {
-                    Some((place, turn)) => (place, Seen::Present(turn)),
+                    Some(Told { place, turn, oddities }) => (place, Seen::Present(turn), oddities),
                     // The API server knows more of it than the watch: the next look.
                     None => return None,
                 },
-                Err(why) => (0, Seen::Unknown(why.clone())),
+                Err(why) => (0, Seen::Unknown(why.clone()), Vec::new()),
             };
             let seen = Observed {
                 turn,
-                oddities: oddities.clone(),
+                oddities,
                 ..Observed::default()
             };
             Some((place, run, machine::decide(&run, &seen, Utc::now())))
@@ -121,33 +121,43 @@ async fn look(context: &Context) -> Option<Duration> {
     Some(next.unwrap_or(LONGEST_REST))
 }
 
-type Turns = HashMap<String, (usize, Turn)>;
+/// What the queue says to a run.
+struct Told {
+    place: usize,
+    turn: Turn,
+    /// What is odd about the cluster's devices; only for a run that is given some.
+    oddities: Vec<String>,
+}
 
-/// What the queue says to each run, by uid, with its place; and what is odd about the cluster's devices.
-async fn turns(context: &Context) -> (Result<Turns, String>, Vec<String>) {
+/// What the queue says to each run, by uid.
+async fn turns(context: &Context) -> Result<HashMap<String, Told>, String> {
     let mut look = context.cluster.look().await;
     let line = match std::mem::take(&mut look.line) {
         Seen::Present(line) => line,
-        unread => {
-            return (
-                Err(format!("runs that wait: {}", unread.unknown().unwrap_or("no answer"))),
-                Vec::new(),
-            );
-        }
+        unread => return Err(format!("runs that wait: {}", unread.unknown().unwrap_or("no answer"))),
     };
+    let settings = &context.settings;
     let turns = loop {
-        let turns = queue::plan(&line, |run, spec, held| choose(look.inventory_for(run), spec, held));
-        let chosen = turns
-            .iter()
-            .filter(|(_, turn)| matches!(turn, Turn::Sized(Sizing::Chosen(_))));
+        let turns = queue::plan(&line, |run, spec, held| {
+            choose(look.inventory_for(run, settings), spec, held)
+        });
+        let chosen = turns.iter().filter(|(_, turn)| is_chosen(turn));
         if !look.locate_caches(&context.cluster, chosen.map(|(run, _)| *run)).await {
             break turns;
         }
     };
-    let turns = turns
-        .into_iter()
-        .enumerate()
-        .map(|(place, (run, turn))| (run.position.uid().to_owned(), (place, turn)))
-        .collect();
-    (Ok(turns), warnings(look.inventory()))
+    let tell = |(place, (run, turn)): (usize, (&Contender, Turn))| {
+        let oddities = if is_chosen(&turn) {
+            look.oddities(&run.namespace, settings)
+        } else {
+            Vec::new()
+        };
+        let told = Told { place, turn, oddities };
+        (run.position.uid().to_owned(), told)
+    };
+    Ok(turns.into_iter().enumerate().map(tell).collect())
+}
+
+fn is_chosen(turn: &Turn) -> bool {
+    matches!(turn, Turn::Sized(Sizing::Chosen(_)))
 }

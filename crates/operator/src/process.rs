@@ -5,14 +5,17 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use futures::join;
+use kube::client::ClientBuilder;
 use kube::{Client, Config};
 use perfval_cluster::Cluster;
+use perfval_run::Settings;
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::cli::{EndpointAccess, RunArgs, in_pod};
+use crate::calls::Counting;
+use crate::cli::{EndpointAccess, RunArgs, in_pod, own_namespace};
 use crate::controller::Context;
 use crate::error::Error;
 use crate::health::{self, Health};
@@ -20,25 +23,38 @@ use crate::leader::Candidate;
 use crate::metrics::Metrics;
 use crate::objects::{self, Scope};
 use crate::planner;
+use crate::rbac::{Duties, Right};
+use crate::rights::Rights;
 use crate::streams;
-use crate::{logging, shutdown, unreadable};
+use crate::{logging, shutdown, unreadable, version};
 
 /// Reconciles until told to stop; an error is a reason to be started again.
 pub async fn run(args: RunArgs) -> Result<(), Error> {
     logging::start(args.log_format, &args.log)?;
     let stop = shutdown::on_signal()?;
     let config = Config::infer().await.map_err(|source| Error::Kubeconfig { source })?;
-    info!(version = env!("CARGO_PKG_VERSION"), server = %config.cluster_url, "starting");
+    info!(version = version::VERSION, revision = version::REVISION, server = %config.cluster_url, "starting");
     let namespace = args
         .leader_elect_namespace
         .clone()
         .unwrap_or_else(|| config.default_namespace.clone());
-    let clients = Clients::new(config)?;
+    let settings = args.settings(own_namespace(&config).as_deref());
+    let (metrics, rights) = (Arc::new(Metrics::new(args.object_metrics)), Rights::default());
+    let clients = Clients::new(config, &Counting::new(metrics.clone(), rights.clone()))?;
 
     let (objects, scopes) = objects::watched(args.scopes());
-    let health = Health::new(Arc::new(Metrics::new()), objects);
+    let health = Health::new(metrics, objects, rights);
     let end = CancellationToken::new();
     let served = tokio::spawn(serve(&args, health.clone(), end.clone()).await?);
+    let duties = Duties {
+        namespaces: args.scopes(),
+        lease: args.leader_elect.then(|| namespace.clone()),
+        outside: endpoint_access(&args) == perfval_cluster::EndpointAccess::ServiceProxy,
+    };
+    tokio::spawn(
+        end.clone()
+            .run_until_cancelled_owned(look_after_rights(&health, &clients, duties.rights())),
+    );
 
     let result = if args.leader_elect {
         let candidate = Candidate::new(
@@ -49,12 +65,12 @@ pub async fn run(args: RunArgs) -> Result<(), Error> {
         );
         lead(
             candidate,
-            Box::pin(work(&args, &clients, &health, scopes, &stop)),
+            Box::pin(work(&args, settings, &clients, &health, scopes, &stop)),
             &stop,
         )
         .await
     } else {
-        Box::pin(work(&args, &clients, &health, scopes, &stop)).await;
+        Box::pin(work(&args, settings, &clients, &health, scopes, &stop)).await;
         Ok(())
     };
     end.cancel();
@@ -76,8 +92,11 @@ struct Clients {
 }
 
 impl Clients {
-    fn new(config: Config) -> Result<Self, Error> {
-        let build = |config| Client::try_from(config).map_err(|source| Error::Client { source });
+    fn new(config: Config, counting: &Counting) -> Result<Self, Error> {
+        let build = |config: Config| -> Result<Client, Error> {
+            let builder = ClientBuilder::try_from(config).map_err(|source| Error::Client { source })?;
+            Ok(builder.with_layer(counting).build())
+        };
         let mut impatient = config.clone();
         impatient.default_retry = false;
         let mut watching = impatient.clone();
@@ -107,26 +126,34 @@ async fn lead(mut candidate: Candidate, work: impl Future<Output = ()>, stop: &C
 }
 
 /// The controllers of all scopes, until they have drained.
-async fn work(args: &RunArgs, clients: &Clients, health: &Health, scopes: Vec<Scope>, stop: &CancellationToken) {
-    let access = match args.endpoint_access {
-        EndpointAccess::Auto if in_pod() => perfval_cluster::EndpointAccess::Dns,
-        EndpointAccess::Dns => perfval_cluster::EndpointAccess::Dns,
-        EndpointAccess::Auto | EndpointAccess::ServiceProxy => perfval_cluster::EndpointAccess::ServiceProxy,
-    };
+async fn work(
+    args: &RunArgs,
+    settings: Settings,
+    clients: &Clients,
+    health: &Health,
+    scopes: Vec<Scope>,
+    stop: &CancellationToken,
+) {
     let (cluster, answers) = Cluster::new(
         clients.patient.clone(),
         clients.impatient.clone(),
-        access,
+        endpoint_access(args),
         identity(args),
     );
     let reporter = unreadable::Reporter::new(clients.impatient.clone(), identity(args));
-    let Health { metrics, objects, .. } = health.clone();
+    let Health {
+        metrics,
+        objects,
+        rights,
+        ..
+    } = health.clone();
     let context = Arc::new(Context::new(
         cluster,
-        args.settings(),
+        settings,
         metrics,
         objects.clone(),
         reporter,
+        rights,
     ));
     let controllers = join_all(scopes.into_iter().map(|scope| {
         streams::reconcile_all(
@@ -157,6 +184,26 @@ async fn work(args: &RunArgs, clients: &Clients, health: &Health, scopes: Vec<Sc
         () = woken => {}
         () = drained => {}
     }
+}
+
+fn endpoint_access(args: &RunArgs) -> perfval_cluster::EndpointAccess {
+    match args.endpoint_access {
+        EndpointAccess::Auto if in_pod() => perfval_cluster::EndpointAccess::Dns,
+        EndpointAccess::Dns => perfval_cluster::EndpointAccess::Dns,
+        EndpointAccess::Auto | EndpointAccess::ServiceProxy => perfval_cluster::EndpointAccess::ServiceProxy,
+    }
+}
+
+/// Looks after the rights of this process, leader or follower. Whoever is under way is looked at anew when they change.
+fn look_after_rights(health: &Health, clients: &Clients, needed: Vec<Right>) -> impl Future<Output = ()> + use<> {
+    let Health {
+        metrics,
+        objects,
+        rights,
+        ..
+    } = health.clone();
+    let client = clients.impatient.clone();
+    async move { rights.watch(client, needed, metrics, || objects.wake_active()).await }
 }
 
 async fn serve(

@@ -1,10 +1,12 @@
 //! The roles under config/rbac, written from the tables of the calls that need them.
 
 mod files;
+mod right;
 
 use perfval_cluster::{PERMISSIONS, Permission, Scope};
 
 pub use files::{files, manifest, write};
+pub use right::{Duties, Right, known_resource};
 
 /// Calls of the process itself; those of a pass are the cluster crate's.
 const PROCESS: &[Permission] = &[

@@ -1,5 +1,7 @@
 //! The operator's own configuration, as far as decisions depend on it.
 
+use perfval_sizing::Naming;
+
 /// Flags of the operator that shape what it creates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
@@ -11,6 +13,29 @@ pub struct Settings {
     pub cluster_domain: String,
     /// Version of this operator, for labels.
     pub version: String,
+    /// Namespaces in which no run begins.
+    pub refused_namespaces: Vec<String>,
+    /// Whether messages name pods and claims of other namespaces than the run's own; if not, they are counted.
+    pub names_foreign_pods: bool,
+}
+
+/// The namespace of the cluster's own programs.
+pub const KUBE_SYSTEM: &str = "kube-system";
+
+impl Settings {
+    /// Whether no run may begin in a namespace.
+    pub fn refuses(&self, namespace: &str) -> bool {
+        self.refused_namespaces.iter().any(|refused| refused == namespace)
+    }
+
+    /// Which pods and claims the messages of a run in this namespace may name.
+    pub fn naming(&self, namespace: &str) -> Naming {
+        if self.names_foreign_pods {
+            Naming::All
+        } else {
+            Naming::Only(namespace.to_owned())
+        }
+    }
 }
 
 impl Default for Settings {
@@ -20,6 +45,8 @@ impl Default for Settings {
             aiperf_image: None,
             cluster_domain: "cluster.local".into(),
             version: env!("CARGO_PKG_VERSION").into(),
+            refused_namespaces: vec![KUBE_SYSTEM.into()],
+            names_foreign_pods: false,
         }
     }
 }

@@ -10,11 +10,13 @@ mod machine {
     pub mod outages;
     pub mod queue;
     pub mod races;
+    pub mod releases;
     pub mod results;
     pub mod settling;
     pub mod size;
     pub mod story;
     pub mod telling;
+    pub mod tenants;
     pub mod waiting;
     pub mod worker_loss;
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use foldhash::{HashMap, HashMapExt as _};
 
+use super::naming;
 use super::pools::{DeviceId, Pools};
 use crate::inventory::{ClaimUse, Inventory};
 
@@ -108,7 +109,7 @@ pub fn warnings(inventory: &Inventory) -> Vec<String> {
                 device: holders[0].device,
             };
             let device = format!("{driver}/{pool}/{}", id.device);
-            let claims = names(holders).join(", ");
+            let claims = inventory.naming.all(naming::Holder::Claim, names(holders));
             if !published.contains(&id) {
                 warnings.push(format!("{device} is held by {claims}, but no ResourceSlice has it"));
             }

@@ -85,6 +85,7 @@ fn read(inventory: &Inventory) -> Result<(&[Node], &[PodUse]), String> {
         cache_volume,
         promises,
         claims,
+        naming: _,
     } = inventory;
     let unread = [
         ("device class", device_class.unknown()),

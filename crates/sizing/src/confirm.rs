@@ -5,6 +5,7 @@ use perfval_api::DeviceStatus;
 
 use super::busy_devices::{BusyDevices, names};
 use super::devices::{PhysicalGpu, attribute};
+use super::naming::Holder;
 use super::pools::{DeviceId, PoolState, Pools};
 use crate::inventory::Inventory;
 
@@ -89,7 +90,10 @@ pub fn confirm(
         let mut others = names(busy.holders(id));
         others.retain(|claim| *claim != given.claim);
         if !others.is_empty() {
-            return wrong(format!("is held by {} too", others.join(", ")));
+            return wrong(format!(
+                "is held by {} too",
+                inventory.naming.all(Holder::Claim, others)
+            ));
         }
         let gpu = PhysicalGpu::of(id, device);
         let twin = here
@@ -97,7 +101,7 @@ pub fn confirm(
             .filter(|(other, _)| other != id && busy.contains(other))
             .find(|(other, device)| gpu.excludes(&PhysicalGpu::of(other, device)));
         if let Some((twin, _)) = twin {
-            let holders = names(busy.holders(twin)).join(", ");
+            let holders = inventory.naming.all(Holder::Claim, names(busy.holders(twin)));
             return wrong(format!("is one card with {}, held by {holders}", twin.device));
         }
         Ok(DeviceStatus {

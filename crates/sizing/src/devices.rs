@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::busy_devices::BusyDevices;
 use super::counters::Counters;
+use super::naming::{Holder, Naming};
 use super::pools::{DeviceId, Pool};
 use super::selector::{NotEvaluable, Selectors};
 use super::taints::device_taint;
@@ -28,7 +29,7 @@ impl<'a> NodeDevices<'a> {
     }
 
     /// The devices that are not free, counted by what stands against them.
-    pub fn tally(&self, busy: &BusyDevices<'_>) -> Vec<Taken> {
+    pub fn tally(&self, busy: &BusyDevices<'_>, naming: &Naming) -> Vec<Taken> {
         let mut by_kind: Vec<(&TakenBy, &DeviceId<'_>)> = self.taken.iter().map(|(id, _, by)| (by, id)).collect();
         by_kind.sort_by_key(|(by, _)| *by);
         let tally = |of_kind: &[(&TakenBy, &DeviceId<'_>)]| {
@@ -40,7 +41,8 @@ impl<'a> NodeDevices<'a> {
             Taken::by(
                 of_kind[0].0.clone(),
                 count(of_kind.len()),
-                holders.map(|holder| holder.claim),
+                (Holder::Claim, holders.map(|holder| holder.claim)),
+                naming,
             )
         };
         by_kind.chunk_by(|(a, _), (b, _)| a == b).map(tally).collect()

@@ -5,6 +5,7 @@ use perfval_api::{AllocationMode, DeviceStatus, ExpectedGpus, PerfValidationSpec
 use super::devices::{NodeDevices, attribute, count};
 use super::dra::Dra;
 use super::namespace::Namespace;
+use super::naming::{Holder, Naming};
 use super::node::{ineligible, says_it_has_gpus, tolerations};
 use super::plugin::{self, PluginGpus};
 use super::pods::PodsByNode;
@@ -24,6 +25,7 @@ pub struct World<'a> {
     /// What it says of workers that ask a device plugin.
     pub by_plugin: Namespace,
     pub spec: &'a PerfValidationSpec,
+    pub naming: &'a Naming,
     pub busy: &'a [OtherRun],
     /// The volume of the model cache, where not every node can reach it.
     pub cache: Option<&'a CacheVolume>,
@@ -53,6 +55,7 @@ impl<'a> World<'a> {
             by_claims: Namespace::read(inventory, spec, true),
             by_plugin: Namespace::read(inventory, spec, false),
             spec,
+            naming: &inventory.naming,
             busy,
             cache: inventory.cache_volume.present(),
         }
@@ -68,7 +71,7 @@ impl<'a> World<'a> {
         if let Ok(gpus) = &counted {
             report.allocation = Some(gpus.allocation());
             (report.total, report.free) = (gpus.total(), gpus.free());
-            report.taken = gpus.taken(&self.dra);
+            report.taken = gpus.taken(&self.dra, self.naming);
             let expected = self.expected(node, gpus);
             report.expected = Some(expected).filter(|expected| expected.gpus > report.healthy());
         }
@@ -133,7 +136,12 @@ impl<'a> World<'a> {
     }
 
     fn count(&self, node: &Node) -> Result<Gpus<'a>, Obstacle> {
-        let plugin = plugin::count(node, &self.spec.placement.resource_name, self.pods.users_on(node));
+        let plugin = plugin::count(
+            node,
+            &self.spec.placement.resource_name,
+            self.pods.users_on(node),
+            self.naming,
+        );
         let unsettled = self.dra.unsettled(node);
         let has_devices = self.dra.has_gpus(node);
         if !has_devices && plugin.is_none() && unsettled.is_none() && !says_it_has_gpus(node) {
@@ -165,11 +173,11 @@ impl<'a> World<'a> {
         let resource = &self.spec.placement.resource_name;
         let users = self.pods.users_on(node);
         if let Some(pod) = users.first().filter(|_| !plugin_too) {
-            let pod = pod.name.to_string();
+            let pod = self.naming.all(Holder::Pod, [&*pod.name]);
             let resource = resource.clone();
             return Err(Obstacle::LeftByPlugin { pod, resource });
         }
-        let devices = mixed_allocation::without_those_of(self.dra.devices(node)?, users, resource)
+        let devices = mixed_allocation::without_those_of(self.dra.devices(node)?, users, resource, self.naming)
             .map_err(|fault| self.mixed_allocation(&fault))?;
         if devices.all().next().is_none() {
             let class = self.spec.placement.device_class_name.clone();
@@ -190,8 +198,8 @@ impl<'a> World<'a> {
     fn neighbours(&self, node: &Node) -> Option<Vec<String>> {
         let resource = &self.spec.placement.resource_name;
         let users = self.pods.users_on(node);
-        let both = self.dra.has_gpus(node) && plugin::count(node, resource, users).is_some();
-        both.then(|| users.iter().map(|pod| pod.name.to_string()).collect())
+        let both = self.dra.has_gpus(node) && plugin::count(node, resource, users, self.naming).is_some();
+        both.then(|| users.iter().map(|pod| self.naming.token(&pod.name)).collect())
     }
 
     fn held_by_run(&self, node: &Node) -> Option<Obstacle> {
@@ -259,9 +267,9 @@ impl Gpus<'_> {
         }
     }
 
-    fn taken(&self, dra: &Dra<'_>) -> Vec<Taken> {
+    fn taken(&self, dra: &Dra<'_>, naming: &Naming) -> Vec<Taken> {
         match self {
-            Self::ByClaims { devices, .. } => devices.tally(dra.busy()),
+            Self::ByClaims { devices, .. } => devices.tally(dra.busy(), naming),
             Self::ByPlugin(gpus) => gpus.taken.clone(),
         }
     }

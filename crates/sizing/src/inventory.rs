@@ -27,7 +27,7 @@ pub use slice::{Attribute, Consumption, Counter, Device, Slice, Taint, Target};
 pub use texts::Texts;
 pub use volume::CacheVolume;
 
-use crate::Seen;
+use crate::{Naming, Seen};
 
 /// What sizing counts. Holders are never older than devices: pods and promises are read after all else, claims last.
 #[derive(Clone, Debug, Default)]
@@ -52,4 +52,6 @@ pub struct Inventory {
     pub promises: Seen<Vec<ClaimUse>>,
     /// `ResourceClaims` of all namespaces that hold devices.
     pub claims: Seen<Vec<ClaimUse>>,
+    /// Which of these pods and claims a message may name.
+    pub naming: Naming,
 }

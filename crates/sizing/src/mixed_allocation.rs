@@ -7,6 +7,7 @@ use rust_decimal::Decimal;
 use super::DRA;
 use super::devices::{NodeDevices, attribute};
 use super::dra::Dra;
+use super::naming::{Holder, Naming, is_token_of};
 use super::taken::TakenBy;
 use crate::inventory::{Attribute, Inventory, Node, PodUse};
 
@@ -16,11 +17,13 @@ pub fn without_those_of<'a>(
     mut devices: NodeDevices<'a>,
     users: &[&PodUse],
     resource: &str,
+    naming: &Naming,
 ) -> Result<NodeDevices<'a>, String> {
     for pod in users {
         let ids: Vec<&str> = pod.devices_of(resource).collect();
         if Decimal::from(ids.len()) != pod.requests.get(resource) {
-            return Err(format!("pod {} has {resource}, and nothing tells which GPUs", pod.name));
+            let pod = naming.one(Holder::Pod, &pod.name);
+            return Err(format!("{pod} has {resource}, and nothing tells which GPUs"));
         }
         for uuid in ids {
             let found = devices
@@ -28,15 +31,18 @@ pub fn without_those_of<'a>(
                 .iter()
                 .position(|(id, device)| attribute(id, device, "uuid").and_then(Attribute::string) == Some(uuid));
             let Some(index) = found else {
+                let pod = naming.one(Holder::Pod, &pod.name);
                 return Err(format!(
-                    "pod {} has {uuid} of {resource}, which is no free device of a ResourceSlice",
-                    pod.name
+                    "{pod} has {uuid} of {resource}, which is no free device of a ResourceSlice"
                 ));
             };
             let (id, device) = devices.free.remove(index);
-            let by = TakenBy::InUseByPod {
-                pod: pod.name.to_string(),
+            let pod = if naming.shows(&pod.name) {
+                pod.name.to_string()
+            } else {
+                "pods of other namespaces".to_owned()
             };
+            let by = TakenBy::InUseByPod { pod };
             devices.taken.push((id, device, by));
         }
     }
@@ -62,9 +68,12 @@ pub fn intruder(
         let new = pods.iter().find(|pod| {
             *pod.node == *plan.node
                 && pod.requests.get(resource) > Decimal::ZERO
-                && !neighbours.iter().any(|known| **known == *pod.name)
+                && !neighbours.iter().any(|known| is_token_of(known, &pod.name))
         });
-        return Ok(new.map(|pod| format!("pod {} got {resource}", pod.name)));
+        return Ok(new.map(|pod| {
+            let pod = inventory.naming.one(Holder::Pod, &pod.name);
+            format!("{pod} got {resource}")
+        }));
     }
     let nodes = inventory
         .nodes
@@ -82,5 +91,5 @@ pub fn intruder(
     let dra = Dra::read(inventory, &spec.placement);
     let node: Option<&Node> = nodes.iter().find(|node| *node.name == *plan.node);
     let holder = node.and_then(|node| dra.holder_on(node));
-    Ok(holder.map(|claim| format!("claim {claim} got a GPU")))
+    Ok(holder.map(|claim| format!("{} got a GPU", inventory.naming.one(Holder::Claim, claim))))
 }

@@ -3,6 +3,7 @@
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 
+use super::naming::{Holder, Naming};
 use super::taken::{Taken, TakenBy};
 use crate::inventory::{Node, PodUse};
 
@@ -19,7 +20,7 @@ pub struct PluginGpus {
 
 /// Counts the plugin's GPUs of a node and the pods that use them; none if it offers no such resource. Unhealthy GPUs are in the capacity,
 /// but not allocatable.
-pub fn count(node: &Node, resource: &str, users: &[&PodUse]) -> Option<PluginGpus> {
+pub fn count(node: &Node, resource: &str, users: &[&PodUse], naming: &Naming) -> Option<PluginGpus> {
     let allocatable = whole(node.allocatable.get(resource));
     if allocatable <= 0 {
         return None;
@@ -30,10 +31,10 @@ pub fn count(node: &Node, resource: &str, users: &[&PodUse]) -> Option<PluginGpu
     let used = used.ceil().to_i64().unwrap_or(i64::MAX);
     let total = allocatable.max(whole(node.capacity.get(resource)));
     let free = allocatable.saturating_sub(used).max(0);
-    let names = || users.iter().map(|pod| &*pod.name);
+    let names = users.iter().map(|pod| &*pod.name);
     let taken = [
-        Taken::by(TakenBy::InUse, allocatable - free, names()),
-        Taken::by(TakenBy::Unhealthy, total - allocatable, []),
+        Taken::by(TakenBy::InUse, allocatable - free, (Holder::Pod, names), naming),
+        Taken::by(TakenBy::Unhealthy, total - allocatable, (Holder::Pod, []), naming),
     ];
     Some(PluginGpus {
         total,

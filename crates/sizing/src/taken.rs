@@ -5,6 +5,8 @@ use std::fmt;
 use rust_decimal::prelude::Zero;
 use serde::Serialize;
 
+use super::naming::{Holder, Naming};
+
 /// Holders that a report names.
 const NAMED_HOLDERS: usize = 3;
 
@@ -17,12 +19,15 @@ pub struct Taken {
     pub why: TakenBy,
     /// How many.
     pub gpus: i64,
-    /// Who has them, as `namespace/name`; at most three, in order.
+    /// Who has them, as `namespace/name`; at most three, in order. Only those that may be named.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub by: Vec<String>,
     /// How many more have them.
     #[serde(skip_serializing_if = "Zero::is_zero")]
     pub more: usize,
+    /// Who has them of those that are not to be named, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub others: Option<String>,
 }
 
 /// Why a worker cannot get a GPU.
@@ -33,7 +38,7 @@ pub enum TakenBy {
     InUse,
     /// A pod has it from the device plugin, on a node where claims give out the others.
     InUseByPod {
-        /// `namespace/name`.
+        /// The pod, for people; all of other namespaces are one where they are not to be named.
         pod: String,
     },
     /// The device plugin reports it as unhealthy: it is in the node's capacity, but not in its allocatable.
@@ -67,15 +72,23 @@ impl TakenBy {
 
 impl Taken {
     /// GPUs that somebody has, or something stands against.
-    pub fn by<'a>(why: TakenBy, gpus: i64, holders: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut holders: Vec<&str> = holders.into_iter().collect();
-        holders.sort_unstable();
-        holders.dedup();
+    pub fn by<'a>(
+        why: TakenBy,
+        gpus: i64,
+        (holder, names): (Holder, impl IntoIterator<Item = &'a str>),
+        naming: &Naming,
+    ) -> Self {
+        let mut names: Vec<&str> = names.into_iter().collect();
+        names.sort_unstable();
+        names.dedup();
+        let known = names.len();
+        names.retain(|name| naming.shows(name));
         Self {
             why,
             gpus,
-            more: holders.len().saturating_sub(NAMED_HOLDERS),
-            by: holders.into_iter().take(NAMED_HOLDERS).map(str::to_owned).collect(),
+            others: holder.foreign(known - names.len()),
+            more: names.len().saturating_sub(NAMED_HOLDERS),
+            by: names.into_iter().take(NAMED_HOLDERS).map(str::to_owned).collect(),
         }
     }
 }
@@ -99,6 +112,10 @@ impl fmt::Display for Taken {
         if self.more > 0 {
             write!(f, " and {} more", self.more)?;
         }
-        Ok(())
+        match &self.others {
+            None => Ok(()),
+            Some(others) if self.by.is_empty() => write!(f, " by {others}"),
+            Some(others) => write!(f, " and {others}"),
+        }
     }
 }

@@ -7,7 +7,7 @@ use fastrand::Rng;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use perfval_api::{PerfValidationSpec, PlacementStatus};
 use perfval_sizing::inventory::{CacheVolume, ClaimUse, Interned, Inventory, Node, PodUse, Slice};
-use perfval_sizing::{NodeReport, Seen, Sizing, explain, intruder, warnings};
+use perfval_sizing::{Naming, NodeReport, Seen, Sizing, explain, intruder, warnings};
 use perfval_testkit::fuzz;
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, GPU_DRIVER, NodeBuilder, PodBuilder, SliceBuilder, gpu};
 use serde::de::DeserializeOwned;
@@ -309,6 +309,7 @@ fn read(objects: &[Value]) -> Result<Inventory, serde_json::Error> {
                 .filter_map(|claim| ClaimUse::read(claim, interned))
                 .collect(),
         ),
+        naming: Naming::All,
     })
 }
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::lab::Lab;
 
 /// The installed operator, as the API server knows it.
-const OPERATOR: &str = "system:serviceaccount:perfvalidation-system:perfvalidation-operator";
+pub(crate) const OPERATOR: &str = "system:serviceaccount:perfvalidation-system:perfvalidation-operator";
 
 /// Writes of the operator in one namespace, and the events before them.
 #[derive(Debug, Default)]

@@ -7,6 +7,7 @@ mod install;
 mod lab;
 mod leftovers;
 pub mod oracle;
+pub mod rbac;
 pub mod release;
 mod spec;
 mod validation;

@@ -10,8 +10,8 @@ mod slice;
 use k8s_openapi::api::core::v1::{LimitRange, Node, PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota};
 use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceSlice};
 use kube::core::DynamicObject;
-use perfval_sizing::Seen;
 use perfval_sizing::inventory::{self, CacheVolume, ClaimUse, Interned, Inventory, PodUse, Slice};
+use perfval_sizing::{Naming, Seen};
 use serde_json::{Value, from_value, json};
 
 pub use claim::ClaimBuilder;
@@ -237,6 +237,7 @@ impl Cluster {
             cache_volume: cache_volume.map_or(Seen::Absent, Seen::Present),
             promises: Seen::Present(promises),
             claims: Seen::Present(claims),
+            naming: Naming::All,
         }
     }
 

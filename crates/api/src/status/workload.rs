@@ -33,7 +33,8 @@ pub struct PlacementStatus {
     /// When this plan was first read; a second equal reading confirms it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen_at: Option<DateTime<Utc>>,
-    /// Only where both claims and a device plugin give out the node's GPUs: the pods that had some from the device plugin.
+    /// Only where both claims and a device plugin give out the node's GPUs: the pods that had some from the device plugin, those of
+    /// other namespaces by a number instead of their name.
     /// While the run measures nobody else may get one the other way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub neighbours: Option<Vec<String>>,

@@ -4,9 +4,9 @@
 use k8s_openapi::api::core::v1::{LimitRange, Node, PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota};
 use k8s_openapi::api::resource::v1::{ResourceClaim, ResourceSlice};
 use kube::api::{Api, ListParams};
-use perfval_sizing::Seen;
 use perfval_sizing::inventory::{self, CacheVolume, ClaimUse, Interned, Inventory, PodUse, Slice};
 use perfval_sizing::resource_api::VERSIONS;
+use perfval_sizing::{Naming, Seen};
 use serde_json::Value;
 
 use crate::Cluster;
@@ -58,6 +58,7 @@ impl Cluster {
             cache_volume,
             promises: seen(promises),
             claims: seen(claims),
+            naming: Naming::All,
         }
     }
 

@@ -29,8 +29,22 @@ async fn events_are_published_and_a_repeated_one_is_counted() {
     assert_eq!(saturated["series"]["count"], 2);
     assert_eq!(saturated["regarding"]["name"], "demo");
     assert_eq!(saturated["type"], "Warning");
-    assert!(saturated["note"].as_str().unwrap().len() <= 1024);
+    for event in &events {
+        assert!(event["note"].as_str().unwrap().len() <= 1024);
+        assert!(event["reason"].as_str().unwrap().len() <= 128 && event["action"].as_str().unwrap().len() <= 128);
+    }
     assert_eq!(world.cluster.counts().lost_events, 0);
+}
+
+#[test]
+fn every_reason_fits_into_an_event() {
+    for reason in perfval_api::Reason::ALL {
+        let word = reason.as_str();
+        assert!(
+            word.len() <= 128 && word.chars().all(|c| c.is_ascii_alphanumeric()),
+            "{word}"
+        );
+    }
 }
 
 #[tokio::test]

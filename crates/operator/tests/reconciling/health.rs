@@ -3,7 +3,8 @@ use std::sync::Arc;
 use perfval_operator::health::{Health, serve};
 use perfval_operator::metrics::Metrics;
 use perfval_operator::objects;
-use perfval_testkit::api_server::ApiServer;
+use perfval_operator::rights::Rights;
+use perfval_testkit::api_server::{ApiServer, Fault};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
@@ -24,7 +25,7 @@ async fn a_follower_is_ready_and_a_leader_once_it_has_listed_the_objects() {
     let server = ApiServer::new();
     server.put(manifest("waits"));
     let (objects, scopes) = objects::watched(vec![Some(crate::NAMESPACE.to_owned())]);
-    let health = Health::new(Arc::new(Metrics::new()), objects.clone());
+    let health = Health::new(Arc::new(Metrics::new(true)), objects.clone(), Rights::default());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let end = CancellationToken::new();
@@ -73,4 +74,28 @@ async fn an_object_of_another_namespace_is_left_alone() {
     assert!(elsewhere["status"]["phase"].is_null(), "{elsewhere}");
     let of_others = |call: &&perfval_testkit::api_server::Call| call.namespace.as_deref() == Some("others");
     assert_eq!(server.calls().iter().find(of_others), None);
+}
+
+#[tokio::test]
+async fn a_missing_right_is_named_by_leader_and_follower() {
+    let server = ApiServer::new();
+    server.fail(Fault::refuse("list", "perfvalidations", 403));
+    let (objects, _scopes) = objects::watched(vec![None]);
+    let (metrics, rights) = (Arc::new(Metrics::new(true)), Rights::default());
+    let _looking = crate::rights::looking(&server, &rights, &metrics);
+    let health = Health::new(metrics, objects, rights.clone());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let end = CancellationToken::new();
+    let serving = tokio::spawn(serve(listener, health.clone(), end.clone()));
+    eventually(&server, "known", |_| rights.complaint().is_some()).await;
+    for _ in ["follower", "leader"] {
+        let answer = get(address, "/readyz").await;
+        assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+        assert!(answer.contains("list perfvalidations.perfvalidation.dev (cluster-wide)"), "{answer}");
+        health.leads();
+    }
+    assert!(get(address, "/healthz").await.starts_with("HTTP/1.1 200"), "a restart grants nothing");
+    end.cancel();
+    serving.await.unwrap().unwrap();
 }

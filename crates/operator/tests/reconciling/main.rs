@@ -7,6 +7,7 @@ mod lease;
 mod older_crd;
 mod planning;
 mod quiet;
+mod rights;
 mod unreadable;
 mod unrecorded;
 
@@ -19,6 +20,7 @@ use perfval_operator::controller::Context;
 use perfval_operator::metrics::Metrics;
 use perfval_operator::objects::{self, Objects, Scope};
 use perfval_operator::planner;
+use perfval_operator::rights::Rights;
 use perfval_operator::streams;
 use perfval_operator::unreadable as unreadable_objects;
 use perfval_run::Settings;
@@ -52,6 +54,10 @@ impl Operator {
     }
 
     fn start_in(server: &ApiServer, objects: Objects, scopes: Vec<Scope>) -> Self {
+        Self::start_with(server, objects, scopes, Rights::default())
+    }
+
+    fn start_with(server: &ApiServer, objects: Objects, scopes: Vec<Scope>, rights: Rights) -> Self {
         let stop = CancellationToken::new();
         let (cluster, answers) = Cluster::new(
             client(server),
@@ -64,8 +70,15 @@ impl Operator {
             ..Settings::default()
         };
         let reporter = unreadable_objects::Reporter::new(client(server), "test".to_owned());
-        let metrics = Arc::new(Metrics::new());
-        let context = Arc::new(Context::new(cluster, settings, metrics, objects.clone(), reporter));
+        let metrics = Arc::new(Metrics::new(true));
+        let context = Arc::new(Context::new(
+            cluster,
+            settings,
+            metrics,
+            objects.clone(),
+            reporter,
+            rights,
+        ));
         let mut tasks = vec![tokio::spawn(async move { objects.wake_from(answers).await })];
         tasks.push(tokio::spawn(planner::plan_until(context.clone(), stop.clone())));
         for scope in scopes {

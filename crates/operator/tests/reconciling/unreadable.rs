@@ -24,6 +24,66 @@ async fn an_object_that_cannot_be_parsed_is_told_about_and_holds_up_no_other() {
 }
 
 #[tokio::test]
+async fn a_status_of_a_newer_version_is_left_as_it_is_and_told_about_once() {
+    for (field, value) in [
+        ("phase", json!("PhaseOfAnotherVersion")),
+        ("verdict", json!("VerdictOfAnotherVersion")),
+        (
+            "trials",
+            json!([{"number": 1, "outcome": "OutcomeOfAnotherVersion", "startedAt": "2026-11-20T10:00:00Z"}]),
+        ),
+    ] {
+        let server = ApiServer::new();
+        let mut newer = manifest("newer");
+        newer["spec"]["fieldOfAnotherVersion"] = json!({"kept": true});
+        newer["status"] = json!({"observedGeneration": 1, "message": "m".repeat(2_000)});
+        newer["status"][field] = value;
+        let before = server.put(newer);
+        let _operator = Operator::start(&server);
+        server.put(manifest("readable"));
+        let told = |server: &ApiServer| -> Vec<Value> {
+            let events = server.objects("events").into_iter();
+            events.filter(|event| event["reason"] == "SpecUnreadable").collect()
+        };
+        eventually(&server, "told", |server| !told(server).is_empty()).await;
+        for label in ["a", "b"] {
+            server.edit("perfvalidations", NAMESPACE, "newer", |object| {
+                object["metadata"]["labels"] = json!({"l": label})
+            });
+            let seen = |server: &ApiServer| told(server)[0]["series"]["count"].as_i64();
+            let before = seen(&server);
+            eventually(&server, "counted", |server| seen(server) > before).await;
+        }
+        let events = told(&server);
+        assert_eq!(events.len(), 1, "repeats are counted: {events:?}");
+        assert!(events[0]["note"].as_str().is_some_and(|note| note.len() <= 1024));
+        eventually(&server, "others go on", |server| phase(server, "readable") == "Pending").await;
+        let after = server.get("perfvalidations", NAMESPACE, "newer").unwrap();
+        assert_eq!((&after["spec"], &after["status"]), (&before["spec"], &before["status"]));
+    }
+}
+
+#[tokio::test]
+async fn fields_of_a_newer_version_survive_the_work_of_this_one() {
+    let server = with_gpus(4);
+    let mut newer = manifest("newer");
+    newer["spec"]["fieldOfAnotherVersion"] = json!({"kept": true});
+    newer["spec"]["benchmark"] = json!({"fieldOfAnotherVersion": 7});
+    let spec = server.put(newer)["spec"].clone();
+    server.edit("perfvalidations", NAMESPACE, "newer", |object| {
+        object["status"]["fieldOfAnotherVersion"] = json!({"kept": true});
+    });
+    let _operator = Operator::start(&server);
+    eventually(&server, "it is deployed", |server| {
+        phase(server, "newer") == "WaitingForReady"
+    })
+    .await;
+    let object = server.get("perfvalidations", NAMESPACE, "newer").unwrap();
+    assert_eq!(object["spec"], spec);
+    assert_eq!(object["metadata"]["finalizers"][0], "perfvalidation.dev/cleanup");
+}
+
+#[tokio::test]
 async fn a_deleted_object_that_cannot_be_parsed_leaves_nothing_behind() {
     let server = with_gpus(4);
     let mut newer = manifest("newer");

@@ -1,19 +1,29 @@
 //! Lost races: GPUs that were free at sizing went to somebody else before our workers got them.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::resource::v1::ResourceClaim;
 use kube::core::ResourceExt as _;
 use perfval_api::{PerfValidationSpec, PlacementStatus};
-use perfval_sizing as sizing;
 use perfval_sizing::inventory::Inventory;
+use perfval_sizing::{self as sizing, Holder, Naming};
 use rust_decimal::Decimal;
 
 use crate::readiness::Pods;
 
 /// Holders that a message names.
 const NAMED: usize = 3;
+
+/// Somebody who has GPUs of the node.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Taker {
+    /// `namespace/name`.
+    name: String,
+    /// Devices, or a number of GPUs.
+    has: String,
+}
 
 /// Whether the scheduler finds no place for a pod now.
 pub fn is_unschedulable(pod: &Pod) -> bool {
@@ -39,13 +49,13 @@ pub fn lost(
     if report.allocation != Some(plan.allocation.as_str()) || i64::try_from(short).ok()? <= report.free {
         return None;
     }
-    let takers = if plan.allocation == sizing::DRA {
-        holders_of_planned(inventory, plan, own)
+    let (holder, takers) = if plan.allocation == sizing::DRA {
+        (Holder::Claim, holders_of_planned(inventory, plan, own))
     } else {
-        plugin_users(inventory, spec, plan, pods)
+        (Holder::Pod, plugin_users(inventory, spec, plan, pods))
     };
     let (planned, node) = (plan.gpus, &plan.node);
-    let who = some_of(&takers)?;
+    let who = some_of(&takers, holder, &inventory.naming)?;
     Some(format!(
         "{short} of {planned} workers are left without a GPU on {node}: {who}"
     ))
@@ -74,7 +84,7 @@ fn is_served(pod: &Pod, inventory: &Inventory) -> bool {
 }
 
 /// Claims of others that hold planned devices.
-fn holders_of_planned(inventory: &Inventory, plan: &PlacementStatus, own: &[ResourceClaim]) -> Vec<String> {
+fn holders_of_planned(inventory: &Inventory, plan: &PlacementStatus, own: &[ResourceClaim]) -> Vec<Taker> {
     let own: Vec<String> = own
         .iter()
         .map(|claim| format!("{}/{}", claim.namespace().unwrap_or_default(), claim.name_any()))
@@ -90,8 +100,11 @@ fn holders_of_planned(inventory: &Inventory, plan: &PlacementStatus, own: &[Reso
             held.entry(&claim.name).or_default().extend(taken);
         }
     }
-    let text = |(claim, devices): (&str, Vec<&str>)| format!("{claim} has {}", devices.join(", "));
-    held.into_iter().map(text).collect()
+    let taker = |(claim, devices): (&str, Vec<&str>)| Taker {
+        name: claim.to_owned(),
+        has: devices.join(", "),
+    };
+    held.into_iter().map(taker).collect()
 }
 
 /// Pods of others on the node that ask the device plugin for GPUs. Which GPU a pod has, a plugin does not tell.
@@ -100,26 +113,48 @@ fn plugin_users(
     spec: &PerfValidationSpec,
     plan: &PlacementStatus,
     pods: &Pods<'_>,
-) -> Vec<String> {
+) -> Vec<Taker> {
     let resource = &spec.placement.resource_name;
     let is_ours = |name: &str| {
         let mut ours = pods.all();
         ours.any(|pod| name == format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any()))
     };
     let users = inventory.pods.present().into_iter().flatten();
-    let mut names: Vec<String> = users
+    let mut takers: Vec<Taker> = users
         .filter(|pod| *pod.node == *plan.node && pod.requests.get(resource) > Decimal::ZERO && !is_ours(&pod.name))
-        .map(|pod| format!("{} has {}", pod.name, pod.requests.get(resource).normalize()))
+        .map(|pod| Taker {
+            name: pod.name.to_string(),
+            has: pod.requests.get(resource).normalize().to_string(),
+        })
         .collect();
-    names.sort();
-    names
+    takers.sort();
+    takers
 }
 
-fn some_of(names: &[String]) -> Option<String> {
-    let some = names[..names.len().min(NAMED)].join(", ");
-    match names.len().saturating_sub(NAMED) {
-        _ if names.is_empty() => None,
-        0 => Some(some),
-        more => Some(format!("{some} and {more} more")),
+/// The first takers that may be named, and how many others there are.
+fn some_of(takers: &[Taker], holder: Holder, naming: &Naming) -> Option<String> {
+    let (shown, hidden): (Vec<&Taker>, Vec<&Taker>) = takers.iter().partition(|taker| naming.shows(&taker.name));
+    let mut some = shown
+        .iter()
+        .take(NAMED)
+        .map(|Taker { name, has }| format!("{name} has {has}"))
+        .collect::<Vec<_>>()
+        .join(", ");
+    if let more @ 1.. = shown.len().saturating_sub(NAMED) {
+        let _ = write!(some, " and {more} more");
     }
+    let has = hidden
+        .iter()
+        .map(|taker| taker.has.as_str())
+        .collect::<Vec<_>>()
+        .join(", ");
+    let others = holder.foreign(hidden.len()).map(|others| match hidden.len() {
+        1 => format!("{others} has {has}"),
+        _ => format!("{others} have {has}"),
+    });
+    let parts: Vec<String> = [Some(some).filter(|some| !some.is_empty()), others]
+        .into_iter()
+        .flatten()
+        .collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }

@@ -49,6 +49,11 @@ fn expired(pass: &mut Pass<'_>, why: &Why) -> Step {
 }
 
 fn step(pass: &mut Pass<'_>) -> Step {
+    // Before the finalizer: in such a namespace nothing is written but the status.
+    if let Some(why) = namespace_refused(pass) {
+        pass.condition(condition::PREREQUISITES_MET, false, &why);
+        return Step::End(Verdict::Error, why);
+    }
     if !pass.run.has_finalizer() {
         pass.act(Effect::EnsureFinalizer);
         return Step::work(Reason::Running, pass.status.message.clone().unwrap_or_default());
@@ -109,6 +114,19 @@ fn refusal(pass: &Pass<'_>, api: &DynamoApi) -> Option<Why> {
         .or_else(|| router_mode_unsupported(pass, api))
         .or_else(|| aiperf_image_missing(pass))
         .or_else(|| storage_class_missing(pass))
+}
+
+fn namespace_refused(pass: &Pass<'_>) -> Option<Why> {
+    let namespace = pass.run.namespace();
+    pass.run.settings.refuses(namespace).then(|| {
+        Why::new(
+            Reason::NamespaceRefused,
+            format!(
+                "this operator runs nothing in namespace {namespace}: create the object in another one, or take \
+                 {namespace} from the operator's --refused-namespaces"
+            ),
+        )
+    })
 }
 
 fn namespace_too_long(pass: &Pass<'_>) -> Option<Why> {

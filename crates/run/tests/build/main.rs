@@ -119,6 +119,7 @@ fn settings() -> Settings {
         aiperf_image: Some("nvcr.io/nvidia/aiperf:0.13.0".into()),
         cluster_domain: "cluster.local".into(),
         version: "0.1.0".into(),
+        ..Settings::default()
     }
 }
 
@@ -203,6 +204,45 @@ fn every_object_is_named_labelled_and_owned() {
             );
         }
     }
+}
+
+/// Every field of an object, with its value.
+fn fields(value: &Value) -> Vec<(&str, &Value)> {
+    let below = |value| fields(value);
+    match value {
+        Value::Object(object) => {
+            let own = object.iter().map(|(key, value)| (key.as_str(), value));
+            own.chain(object.values().flat_map(below)).collect()
+        }
+        Value::Array(list) => list.iter().flat_map(below).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn nothing_asks_for_privileges_or_the_nodes_own_things() {
+    const FORBIDDEN: [&str; 7] = [
+        "hostPath",
+        "hostNetwork",
+        "hostPID",
+        "hostIPC",
+        "hostPort",
+        "hostUsers",
+        "serviceAccountName",
+    ];
+    let mut seen = 0;
+    for object in [typical(), elaborate(), own_command()] {
+        for (kind, value) in everything(&Run::new(&object, &settings())) {
+            for (field, value) in fields(&value) {
+                seen += 1;
+                assert!(!FORBIDDEN.contains(&field), "{kind}: {field}");
+                let is_privilege = matches!(field, "privileged" | "allowPrivilegeEscalation") && *value != json!(false);
+                assert!(!is_privilege, "{kind}: {field}: {value}");
+                assert!(field != "capabilities" || value.get("add").is_none(), "{kind}: {value}");
+            }
+        }
+    }
+    assert!(seen > 500, "{seen}");
 }
 
 #[test]

@@ -71,6 +71,7 @@ fn rows() -> Vec<Row> {
         row("no Dynamo within the limit, Fail", Some(Pending), || no_dynamo("Fail"), CleaningUp, Some(Error), "DynamoNotInstalled"),
         row("no Dynamo within the limit, Skip", Some(Pending), || no_dynamo("Skip"), CleaningUp, Some(Skipped), "DynamoNotInstalled"),
         row("Dynamo unreadable within the limit, even with Skip", Some(Pending), dynamo_unreadable, CleaningUp, Some(Error), "DynamoUnreadable"),
+        row("a namespace that the operator refuses", Some(Pending), || changed(settled(Pending), |s| s.object.metadata.namespace = Some("kube-system".into())), CleaningUp, Some(Error), "NamespaceRefused"),
         row("namespace too long", Some(Pending), || changed(settled(Pending), |s| s.object.metadata.namespace = Some("n".repeat(52))), CleaningUp, Some(Error), "NamespaceTooLong"),
         row("image and operator of two versions", Some(Pending), || begun(json!({"workload": {"image": "v:1.6.1"}})), CleaningUp, Some(Error), "VersionSkew"),
         row("a version that the tag does not tell, and another operator", Some(Pending), || begun(json!({"workload": {"image": "v:latest", "runtimeVersion": "1.6.1"}})), CleaningUp, Some(Error), "VersionSkew"),

@@ -106,7 +106,10 @@ impl Story {
         Self {
             object: serde_json::from_value(manifest).expect("well-formed"),
             now: DateTime::from_timestamp(1_790_000_000, 0).expect("well-formed"),
-            settings: Settings::default(),
+            settings: Settings {
+                names_foreign_pods: true,
+                ..Settings::default()
+            },
             dynamo: Seen::Present(DynamoApi {
                 resource: dgd_resource(),
                 operator_version: Some("1.4.2".into()),

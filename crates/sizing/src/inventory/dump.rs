@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{CacheVolume, ClaimUse, Interned, Inventory, Node, PodUse, Slice};
 use crate::resource_api::AsV1;
-use crate::{OtherRun, Seen, holds_node};
+use crate::{Naming, OtherRun, Seen, holds_node};
 
 /// Kinds that sizing reads, and how `kubectl get` calls them. Those of the second list may well be missing in a cluster.
 const NEEDED: [(&str, &str); 2] = [("Node", "nodes"), ("Pod", "pods")];
@@ -212,6 +212,7 @@ impl Dump {
             cache_volume: cache_volume.map_or(Seen::Absent, Seen::Present),
             promises: Seen::Present(self.promises),
             claims: Seen::Present(self.claims),
+            naming: Naming::All,
         };
         Ok(Saved {
             inventory,

@@ -1,7 +1,7 @@
 //! Who gives out the GPUs of a node: claims, a device plugin, both or neither.
 
 use perfval_api::{PerfValidationSpec, Reason};
-use perfval_sizing::{Seen, Sizing, choose, intruder};
+use perfval_sizing::{Naming, Seen, Sizing, choose, intruder};
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder, SliceBuilder, gpu};
 use serde_json::json;
 
@@ -87,6 +87,30 @@ fn an_explicit_choice_takes_a_node_that_is_free_the_other_way() {
         Err(Reason::MixedAllocation)
     );
     assert_eq!(chosen(&eight(), &any()).neighbours, None);
+}
+
+#[test]
+fn a_pod_of_another_namespace_is_not_named_and_known_again() {
+    let pod = |name: &str| {
+        PodBuilder::on("n1", name)
+            .requests("nvidia.com/gpu", "1")
+            .has_devices("nvidia.com/gpu", &["GPU-3"])
+    };
+    let mut inventory = dual().pod(pod("known")).inventory();
+    inventory.naming = Naming::Only("perf".into());
+    let Sizing::Chosen(plan) = choose(&inventory, &by("DRA"), &[]) else {
+        panic!("no plan")
+    };
+    let neighbours = plan.neighbours.clone().unwrap_or_default();
+    assert!(
+        neighbours.len() == 1 && !neighbours[0].contains("other"),
+        "{neighbours:?}"
+    );
+    assert_eq!(intruder(&inventory, &any(), &plan), Ok(None));
+    let mut with_new = dual().pod(pod("known")).pod(pod("new")).inventory();
+    with_new.naming = inventory.naming;
+    let says = "a pod of another namespace got nvidia.com/gpu";
+    assert_eq!(intruder(&with_new, &any(), &plan), Ok(Some(says.to_owned())));
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! What is said of each node, and of a thousand of them.
 
 use perfval_api::Reason;
-use perfval_sizing::{NodeReport, Obstacle, OtherRun, Sizing, explain};
+use perfval_sizing::inventory::Inventory;
+use perfval_sizing::{Naming, NodeReport, Obstacle, OtherRun, Seen, Sizing, explain};
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder, SliceBuilder, gpu};
 use serde_json::json;
 
@@ -27,6 +28,33 @@ fn a_node_says_who_has_its_gpus() {
     assert_eq!(
         report.summary(),
         "3 of 8 GPUs free (5 in use by other/train-0, other/train-1, other/train-2 and 2 more)"
+    );
+}
+
+#[test]
+fn of_other_namespaces_only_the_number_is_told() {
+    let mut inventory = (0..5)
+        .fold(eight(), |cluster, index| {
+            cluster.claim(ClaimBuilder::named(&format!("train-{index}")).holds("n1", &format!("gpu-{index}")))
+        })
+        .inventory();
+    let says = |inventory: &Inventory| explain(inventory, &any(), &[]).0[0].summary();
+    inventory.naming = Naming::Only("perf".into());
+    assert_eq!(
+        says(&inventory),
+        "3 of 8 GPUs free (5 in use by 5 claims of other namespaces)"
+    );
+    inventory.naming = Naming::Only("other".into());
+    assert_eq!(
+        says(&inventory),
+        "3 of 8 GPUs free (5 in use by other/train-0, other/train-1, other/train-2 and 2 more)"
+    );
+    if let Seen::Present(claims) = &mut inventory.claims {
+        claims[0].name = "team/secret".into();
+    }
+    assert_eq!(
+        says(&inventory),
+        "3 of 8 GPUs free (5 in use by other/train-1, other/train-2, other/train-3 and 1 more and a claim of another namespace)"
     );
 }
 

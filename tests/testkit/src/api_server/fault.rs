@@ -99,6 +99,13 @@ impl Fault {
         self
     }
 
+    /// Whether it refuses a call for lack of rights, asked beforehand.
+    pub(super) fn forbids(&self, call: &Call) -> bool {
+        let matches = |pattern: &str, word: &str| pattern == "*" || pattern == word;
+        let refuses = matches!(self.effect, Effect::Refuse { code: 403, .. });
+        refuses && self.times > 0 && matches(self.verb, call.verb) && matches(&self.resource, &call.resource)
+    }
+
     /// Whether it strikes; counts the request.
     pub(super) fn strikes(&mut self, call: &Call, query: &BTreeMap<String, String>) -> bool {
         let matches = |pattern: &str, word: &str| pattern == "*" || pattern == word;

@@ -3,11 +3,23 @@
 use http::{HeaderMap, Method, header};
 use serde_json::{Value, json};
 
-use super::call::{Address, Target};
+use super::call::{Address, Call, Target};
 use super::kind::Kind;
 use super::refusal::Refusal;
 use super::service::Answer;
 use super::{State, fault, verbs};
+
+/// Verbs of a role.
+const VERBS: [&str; 8] = [
+    "get",
+    "list",
+    "watch",
+    "create",
+    "update",
+    "patch",
+    "delete",
+    "deletecollection",
+];
 
 /// Version that `/version` tells.
 pub const KUBERNETES: &str = "v1.36.4";
@@ -64,8 +76,34 @@ impl State {
                 let _ = self.carry_out(method, address, headers, body);
                 Ok(Answer::Never)
             }
+            None if address.plural == "selfsubjectaccessreviews" => self.review(body),
             None => self.carry_out(method, address, headers, body),
         }
+    }
+
+    /// Whether a call would be allowed: unless a fault refuses it with 403.
+    fn review(&self, body: &[u8]) -> Result<Answer, Refusal> {
+        let mut review: Value =
+            serde_json::from_slice(body).map_err(|error| Refusal::new(400, "BadRequest", error.to_string()))?;
+        let asked = review["spec"]["resourceAttributes"].clone();
+        let text = |field: &str| asked[field].as_str().unwrap_or_default().to_owned();
+        let subresource = Some(text("subresource")).filter(|subresource| !subresource.is_empty());
+        let forbidden = self.faults.iter().any(|fault| {
+            VERBS.into_iter().filter(|verb| *verb == text("verb")).any(|verb| {
+                fault.forbids(&Call {
+                    verb,
+                    group: text("group"),
+                    resource: match &subresource {
+                        Some(subresource) => format!("{}/{subresource}", text("resource")),
+                        None => text("resource"),
+                    },
+                    namespace: None,
+                    name: None,
+                })
+            })
+        });
+        review["status"] = json!({"allowed": !forbidden});
+        Ok(Answer::Json(201, review))
     }
 
     fn carry_out(

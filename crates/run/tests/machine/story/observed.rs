@@ -101,7 +101,9 @@ impl Story {
             let pod = |n: usize| PodBuilder::on("n1", &format!("train-{n}")).requests("nvidia.com/gpu", "1");
             cluster = (0..pods).map(pod).fold(cluster, Cluster::pod);
         }
-        Seen::Present(cluster.inventory())
+        let mut inventory = cluster.inventory();
+        inventory.naming = self.settings.naming("perf");
+        Seen::Present(inventory)
     }
 
     fn deployment(&self) -> Seen<DynamicObject> {

@@ -1,0 +1,97 @@
+//! `kubectl get -A` fits into a terminal of 120 characters, whatever a run came to.
+
+use std::fs;
+
+use perfval_api::{Phase, Verdict, crd};
+use serde_json::{Value, json};
+
+const TERMINAL: usize = 120;
+/// `kubectl` puts so many spaces behind every column but the last.
+const PADDING: usize = 3;
+/// The longest age: `2y364d`.
+const AGE: &str = "2y364d";
+
+/// The value of a column's JSON path: fields, and the last element of a list.
+fn cell(object: &Value, path: &str) -> String {
+    let mut value = object;
+    for part in path.trim_start_matches('.').split('.') {
+        value = match part.strip_suffix("[-1:]") {
+            Some(list) => value[list]
+                .as_array()
+                .and_then(|list| list.last())
+                .unwrap_or(&Value::Null),
+            None => &value[part],
+        };
+    }
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Samples with names of 20 characters in a namespace of 20: every phase, every verdict, and numbers of the longest form.
+fn rows() -> Vec<Value> {
+    let passed = fs::read_to_string("tests/fixtures/v0.1.0/passed.json").unwrap();
+    let base: Value = serde_json::from_str(&passed).unwrap();
+    let verdicts = [
+        Verdict::Passed,
+        Verdict::Failed,
+        Verdict::Inconclusive,
+        Verdict::Skipped,
+        Verdict::Error,
+    ];
+    let both = Phase::ALL
+        .into_iter()
+        .flat_map(|phase| verdicts.map(|verdict| (phase, verdict)));
+    both.map(|(phase, verdict)| {
+        let mut row = base.clone();
+        row["metadata"]["name"] = json!("h100-baseline-eu-001");
+        row["metadata"]["namespace"] = json!("gpu-acceptance-tests");
+        row["metadata"]["creationTimestamp"] = json!(AGE);
+        row["status"]["phase"] = json!(phase.as_str());
+        row["status"]["verdict"] = json!(verdict.as_str());
+        row["status"]["metrics"]["outputTokenThroughput"] = json!("110847.213");
+        row["status"]["metrics"]["ttftP99Ms"] = json!("1910.456");
+        row["status"]["placement"]["gpus"] = json!(16);
+        row
+    })
+    .collect()
+}
+
+#[test]
+fn the_default_columns_fit_into_a_terminal() {
+    let crd = crd();
+    let columns = crd.spec.versions[0]
+        .additional_printer_columns
+        .as_deref()
+        .unwrap_or_default();
+    let shown = columns.iter().filter(|column| column.priority.unwrap_or_default() == 0);
+    let own = [("NAMESPACE", ".metadata.namespace"), ("NAME", ".metadata.name")];
+    let all = own
+        .into_iter()
+        .chain(shown.map(|column| (&*column.name, &*column.json_path)));
+    let rows = rows();
+    let widths: Vec<(&str, usize)> = all
+        .map(|(name, path)| {
+            let widest = rows.iter().map(|row| cell(row, path).len()).max().unwrap_or_default();
+            (name, widest.max(name.len()))
+        })
+        .collect();
+    let names: Vec<&str> = widths.iter().map(|(name, _)| *name).collect();
+    assert_eq!(
+        names,
+        [
+            "NAMESPACE",
+            "NAME",
+            "PHASE",
+            "VERDICT",
+            "TOK/S",
+            "TTFT-P99",
+            "GPUS",
+            "AGE"
+        ]
+    );
+    let total = widths.iter().map(|(_, width)| width + PADDING).sum::<usize>() - PADDING;
+    assert!(total <= TERMINAL, "{total}: {widths:?}");
+}

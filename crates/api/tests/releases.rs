@@ -1,0 +1,91 @@
+//! What earlier releases stored, and what later ones may store.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use perfval_api::{PerfValidation, PerfValidationStatus};
+use serde_json::{Value, json};
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+/// Every object of every release.
+fn stored() -> Vec<(PathBuf, Value)> {
+    let releases = files(Path::new("tests/fixtures"));
+    let read = |path: PathBuf| {
+        let object = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        (path, object)
+    };
+    releases.iter().flat_map(|release| files(release)).map(read).collect()
+}
+
+/// Where `whole` lacks something that `part` has.
+fn missing(part: &Value, whole: &Value, at: &str) -> Option<String> {
+    match (part, whole) {
+        (Value::Object(part), Value::Object(whole)) => part.iter().find_map(|(key, value)| {
+            let at = format!("{at}.{key}");
+            whole
+                .get(key)
+                .map_or_else(|| Some(at.clone()), |other| missing(value, other, &at))
+        }),
+        (Value::Array(part), Value::Array(whole)) if part.len() == whole.len() => {
+            let mut both = part.iter().zip(whole).enumerate();
+            both.find_map(|(index, (part, whole))| missing(part, whole, &format!("{at}[{index}]")))
+        }
+        (part, whole) => (part != whole).then(|| at.to_owned()),
+    }
+}
+
+#[test]
+fn nothing_that_an_earlier_release_stored_is_lost() {
+    let stored = stored();
+    assert!(stored.len() >= 17, "{}", stored.len());
+    for (path, object) in stored {
+        let read: PerfValidation =
+            serde_json::from_value(object.clone()).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert_eq!(missing(&object, &json!(read), ""), None, "{}", path.display());
+    }
+}
+
+#[test]
+fn a_newer_versions_fields_are_read_over_and_those_of_the_status_kept() {
+    for (path, mut object) in stored() {
+        let newer = json!({"invented": [1, {"a": "b"}]});
+        for pointer in ["/spec", "/spec/benchmark", "/status", "/status/run"] {
+            if let Some(Value::Object(fields)) = object.pointer_mut(pointer) {
+                fields.insert("fromTheFuture".into(), newer.clone());
+            }
+        }
+        let read: PerfValidation =
+            serde_json::from_value(object).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert_eq!(json!(read.status)["fromTheFuture"], newer, "{}", path.display());
+    }
+    assert_eq!(
+        json!(PerfValidationStatus::default()),
+        json!({"observedGeneration": 0}),
+        "nothing is written that nobody wrote"
+    );
+}
+
+#[test]
+fn a_newer_versions_words_are_an_error_and_no_other_word() {
+    let passed = fs::read_to_string("tests/fixtures/v0.1.0/passed.json").unwrap();
+    for pointer in [
+        "/status/phase",
+        "/status/verdict",
+        "/status/trials/0/outcome",
+        "/spec/workload/routerMode",
+        "/spec/gates/0/metric",
+    ] {
+        let mut object: Value = serde_json::from_str(&passed).unwrap();
+        *object.pointer_mut(pointer).unwrap() = json!("FromTheFuture");
+        let error = serde_json::from_value::<PerfValidation>(object)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("FromTheFuture"), "{pointer}: {error}");
+    }
+}

@@ -1,0 +1,176 @@
+//! Every call of the API server is counted, by whatever client it is made; a refused one makes the rights be looked at again.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http::{Method, Request, Response, StatusCode, Uri};
+use kube::client::Body;
+use tower::{Layer, Service};
+
+use crate::metrics::Metrics;
+use crate::rbac;
+use crate::rights::Rights;
+
+/// Counts the calls of a client.
+#[derive(Clone)]
+pub struct Counting {
+    metrics: Arc<Metrics>,
+    rights: Rights,
+}
+
+impl Counting {
+    /// Into these metrics.
+    pub fn new(metrics: Arc<Metrics>, rights: Rights) -> Self {
+        Self { metrics, rights }
+    }
+}
+
+impl<S> Layer<S> for Counting {
+    type Service = Counted<S>;
+
+    fn layer(&self, inner: S) -> Counted<S> {
+        Counted {
+            inner,
+            counting: self.clone(),
+        }
+    }
+}
+
+/// A client whose calls are counted.
+#[derive(Clone)]
+pub struct Counted<S> {
+    inner: S,
+    counting: Counting,
+}
+
+impl<S, B> Service<Request<Body>> for Counted<S>
+where
+    S: Service<Request<Body>, Response = Response<B>>,
+    S::Future: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = BoxFuture<'static, Result<S::Response, S::Error>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let (verb, resource) = asked(request.method(), request.uri());
+        let pending = Pending {
+            metrics: self.counting.metrics.clone(),
+            verb,
+            resource,
+            code: None,
+        };
+        let rights = self.counting.rights.clone();
+        let answer = self.inner.call(request);
+        async move {
+            // All of it, or it would be dropped before the answer.
+            let mut pending = pending;
+            let answer = answer.await?;
+            pending.code = Some(answer.status().as_u16());
+            if answer.status() == StatusCode::FORBIDDEN {
+                rights.doubt();
+            }
+            Ok(answer)
+        }
+        .boxed()
+    }
+}
+
+/// A call until it is answered, or given up by whoever waited for it.
+struct Pending {
+    metrics: Arc<Metrics>,
+    verb: &'static str,
+    resource: &'static str,
+    code: Option<u16>,
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.metrics.called(self.verb, self.resource, self.code);
+    }
+}
+
+/// Verb and resource, as a role would name them. What no role of ours names is `other`: discovery, and the version.
+fn asked(method: &Method, uri: &Uri) -> (&'static str, &'static str) {
+    let parts: Vec<&str> = uri.path().trim_matches('/').split('/').collect();
+    let in_version = match parts.as_slice() {
+        ["api", _, rest @ ..] | ["apis", _, _, rest @ ..] => rest,
+        _ => &[],
+    };
+    let in_namespace = match in_version {
+        ["namespaces", _, rest @ ..] if !rest.is_empty() => rest,
+        rest => rest,
+    };
+    let (resource, is_named) = match in_namespace {
+        [] => (String::new(), false),
+        [plural] => ((*plural).to_owned(), false),
+        [plural, _] => ((*plural).to_owned(), true),
+        [plural, _, subresource, ..] => (format!("{plural}/{subresource}"), true),
+    };
+    let watches = || {
+        uri.query()
+            .into_iter()
+            .flat_map(|query| query.split('&'))
+            .any(|part| part == "watch=true" || part == "watch=1")
+    };
+    let verb = match *method {
+        Method::GET if is_named => "get",
+        Method::GET if watches() => "watch",
+        Method::GET if !resource.is_empty() => "list",
+        Method::GET => "get",
+        Method::POST => "create",
+        Method::PUT => "update",
+        Method::PATCH => "patch",
+        Method::DELETE => "delete",
+        _ => "other",
+    };
+    (verb, rbac::known_resource(&resource).unwrap_or("other"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_named_as_a_role_would_name_it() {
+        for (method, uri, expected) in [
+            ("GET", "/api/v1/pods?limit=500", ("list", "pods")),
+            ("GET", "/api/v1/pods?watch=true&timeoutSeconds=40", ("watch", "pods")),
+            (
+                "GET",
+                "/api/v1/namespaces/perf/pods/a/log?container=c",
+                ("get", "pods/log"),
+            ),
+            ("POST", "/apis/batch/v1/namespaces/perf/jobs", ("create", "jobs")),
+            (
+                "PUT",
+                "/apis/coordination.k8s.io/v1/namespaces/own/leases/l",
+                ("update", "leases"),
+            ),
+            (
+                "PATCH",
+                "/apis/perfvalidation.dev/v1alpha1/namespaces/perf/perfvalidations/a/status",
+                ("patch", "perfvalidations/status"),
+            ),
+            ("DELETE", "/api/v1/namespaces/perf/services/a", ("delete", "services")),
+            (
+                "POST",
+                "/api/v1/namespaces/perf/services/a:8000/proxy/v1/chat/completions",
+                ("create", "services/proxy"),
+            ),
+            ("GET", "/version", ("get", "other")),
+            ("GET", "/apis/nvidia.com/v1beta1", ("get", "other")),
+            ("GET", "/api/v1/namespaces/somebody", ("get", "other")),
+            ("GET", "/apis/example.com/v1/widgets", ("list", "other")),
+        ] {
+            let uri: Uri = uri.parse().unwrap();
+            assert_eq!(asked(&method.parse().unwrap(), &uri), expected, "{method} {uri}");
+        }
+    }
+}

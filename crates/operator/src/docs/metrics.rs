@@ -1,0 +1,37 @@
+//! docs/metrics.md: the table of series that the registry is filled from.
+
+use crate::metrics::series::{self, Kind};
+
+/// The whole page.
+pub fn metrics() -> String {
+    let mut page = String::from(
+        "<!-- Generated from the code: run `just generate`. -->\n# Metrics\n\n\
+         The operator serves `/metrics` on port 8080 in the OpenMetrics text format. A follower serves them too; only the leader has objects.\n",
+    );
+    super::section(
+        &mut page,
+        "Series",
+        "Units are in the names. Labels are words of the code, except `namespace` and `name`: those are objects that exist, and their series \
+         go with the object. `PERFVAL_OBJECT_METRICS=false` leaves them out.",
+        &["series", "type", "labels", "what it tells"],
+        series::ALL.iter().map(|series| {
+            let labels: Vec<String> = series.labels.iter().map(|label| format!("`{label}`")).collect();
+            [
+                format!("`{}`", series.name()),
+                kind(series.kind).to_owned(),
+                labels.join(", "),
+                series.help.to_owned(),
+            ]
+        }),
+    );
+    page
+}
+
+fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Counter => "counter",
+        Kind::Gauge => "gauge",
+        Kind::Histogram => "histogram",
+        Kind::Info => "info",
+    }
+}

@@ -1,0 +1,212 @@
+//! Every series, as it is registered and as docs/metrics.md lists it.
+
+use prometheus_client::registry::{Metric, Registry, Unit};
+
+/// What all names begin with.
+pub const PREFIX: &str = "perfvalidation";
+
+/// One name, with what a reader has to know of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Series {
+    base: &'static str,
+    unit: Option<&'static str>,
+    /// Its type.
+    pub kind: Kind,
+    /// Its labels.
+    pub labels: &'static [&'static str],
+    /// What it tells.
+    pub help: &'static str,
+}
+
+/// Type of a series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Only grows.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Counts by size; `_bucket`, `_sum` and `_count`.
+    Histogram,
+    /// Always 1; its labels tell.
+    Info,
+}
+
+impl Series {
+    /// The name that a query uses, without a histogram's `_bucket`, `_sum` or `_count`.
+    pub fn name(&self) -> String {
+        let unit = self.unit.map(|unit| format!("_{unit}")).unwrap_or_default();
+        let suffix = match self.kind {
+            Kind::Counter => "_total",
+            Kind::Info => "_info",
+            Kind::Gauge | Kind::Histogram => "",
+        };
+        format!("{PREFIX}_{}{unit}{suffix}", self.base)
+    }
+
+    /// Adds it to a registry, which appends unit and suffix by itself.
+    pub(super) fn register(&self, registry: &mut Registry, metric: impl Metric) {
+        match self.unit {
+            Some(unit) => registry.register_with_unit(self.base, self.help, Unit::Other(unit.into()), metric),
+            None => registry.register(self.base, self.help, metric),
+        }
+    }
+}
+
+const fn of(kind: Kind, base: &'static str, labels: &'static [&'static str], help: &'static str) -> Series {
+    let unit = None;
+    Series {
+        base,
+        unit,
+        kind,
+        labels,
+        help,
+    }
+}
+
+const fn with_unit(unit: &'static str, series: Series) -> Series {
+    Series {
+        unit: Some(unit),
+        ..series
+    }
+}
+
+/// Labels of the series that each object has.
+const OBJECT: &[&str] = &["namespace", "name"];
+
+pub(super) const RECONCILE_DURATION: Series = with_unit(
+    "seconds",
+    of(Kind::Histogram, "reconcile_duration", &["outcome"], "Time of one pass"),
+);
+pub(super) const RECONCILE_ERRORS: Series = of(
+    Kind::Counter,
+    "reconcile_errors",
+    &["reason"],
+    "Passes that ended in an error",
+);
+pub(super) const PHASE_DURATION: Series = with_unit(
+    "seconds",
+    of(Kind::Histogram, "phase_duration", &["phase"], "Time spent in a phase"),
+);
+pub(super) const RUNS: Series = of(
+    Kind::Counter,
+    "runs",
+    &["verdict", "reason"],
+    "Runs that reached a verdict",
+);
+pub(super) const TRIALS: Series = of(
+    Kind::Counter,
+    "trials",
+    &["outcome"],
+    "Trials that were measured: Pass, Miss or Invalid",
+);
+pub(super) const ACTIVE_RUNS: Series = of(
+    Kind::Gauge,
+    "active_runs",
+    &["phase"],
+    "Objects whose run is not over, by phase",
+);
+pub(super) const QUEUE_LENGTH: Series = of(Kind::Gauge, "queue_length", &[], "Runs that wait for GPUs");
+pub(super) const QUEUE_WAIT: Series = with_unit(
+    "seconds",
+    of(
+        Kind::Histogram,
+        "queue_wait",
+        &[],
+        "Time from asking for GPUs to having a confirmed plan",
+    ),
+);
+pub(super) const LAST_THROUGHPUT: Series = with_unit(
+    "tokens_per_second",
+    of(
+        Kind::Gauge,
+        "last_throughput",
+        OBJECT,
+        "Output tokens per second of the deciding trial of the last run that measured",
+    ),
+);
+pub(super) const LAST_TTFT_P99: Series = with_unit(
+    "seconds",
+    of(
+        Kind::Gauge,
+        "last_time_to_first_token_p99",
+        OBJECT,
+        "Time to first token, 99th percentile, of the same trial",
+    ),
+);
+pub(super) const LAST_ERROR: Series = with_unit(
+    "ratio",
+    of(
+        Kind::Gauge,
+        "last_error",
+        OBJECT,
+        "Share of the requests of the same trial that failed or came back short, 0 to 1; absent while the next run has not measured",
+    ),
+);
+pub(super) const LAST_VERDICT: Series = of(
+    Kind::Gauge,
+    "last_verdict",
+    &["namespace", "name", "verdict"],
+    "1 for the verdict of the last run that has one",
+);
+pub(super) const HELD_GPUS: Series = of(
+    Kind::Gauge,
+    "held_gpus",
+    OBJECT,
+    "GPUs of the plan that a run holds, until they are confirmed free again",
+);
+pub(super) const API_REQUESTS: Series = of(
+    Kind::Counter,
+    "api_requests",
+    &["verb", "resource", "code"],
+    "Calls of the API server, by HTTP status; none: no answer came",
+);
+pub(super) const API_TIMEOUTS: Series = of(
+    Kind::Counter,
+    "api_timeouts",
+    &[],
+    "Calls of the API server without an answer in time",
+);
+pub(super) const WATCH_ERRORS: Series = of(
+    Kind::Counter,
+    "watch_errors",
+    &["kind"],
+    "Watches that broke and were started again",
+);
+pub(super) const MISSING_RIGHTS: Series = of(
+    Kind::Gauge,
+    "missing_rights",
+    &[],
+    "Rights that the operator needs and does not have; /readyz names them",
+);
+pub(super) const LOST_EVENTS: Series = of(Kind::Counter, "lost_events", &[], "Events that could not be published");
+pub(super) const LEADER: Series = of(Kind::Gauge, "leader", &[], "1 while this process holds the lease");
+pub(super) const BUILD: Series = of(
+    Kind::Info,
+    "build",
+    &["version", "revision"],
+    "Version and commit of this operator",
+);
+
+/// Every series, in the order of the documentation.
+pub const ALL: &[Series] = &[
+    RUNS,
+    TRIALS,
+    ACTIVE_RUNS,
+    PHASE_DURATION,
+    QUEUE_LENGTH,
+    QUEUE_WAIT,
+    LAST_VERDICT,
+    LAST_THROUGHPUT,
+    LAST_TTFT_P99,
+    LAST_ERROR,
+    HELD_GPUS,
+    RECONCILE_DURATION,
+    RECONCILE_ERRORS,
+    API_REQUESTS,
+    API_TIMEOUTS,
+    WATCH_ERRORS,
+    MISSING_RIGHTS,
+    LOST_EVENTS,
+    LEADER,
+    BUILD,
+];

@@ -1,0 +1,217 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn object(name: &str, status: Value) -> PerfValidation {
+    let mut object: PerfValidation = serde_json::from_value(json!({
+        "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
+        "metadata": {"name": name, "namespace": "perf"},
+        "spec": {"model": {"name": "m"}, "workload": {"image": "i:1.4.2"}},
+    }))
+    .unwrap();
+    object.status = serde_json::from_value(status).unwrap();
+    object
+}
+
+/// An object that measured, and holds GPUs for its next trial.
+fn measuring(name: &str) -> PerfValidation {
+    object(
+        name,
+        json!({
+            "observedGeneration": 1, "phase": "Benchmarking",
+            "placement": {"node": "n1", "allocation": "DRA", "gpus": 8, "nodeGPUs": 8},
+            "metrics": {"outputTokenThroughput": "110847.2", "ttftP99Ms": "910", "requestErrorPercent": "0.5"},
+            "history": [{"run": 1, "verdict": "Failed", "reason": "GatesMissed", "completedAt": "2026-11-20T10:00:00Z"}],
+        }),
+    )
+}
+
+/// Everything that can happen has happened.
+fn eventful() -> Metrics {
+    let metrics = Metrics::new(true);
+    metrics.reconciled("ok", Duration::from_millis(30));
+    metrics.failed("Timeout");
+    metrics.left(Phase::Sizing, Duration::from_secs(3));
+    metrics.placed(Duration::from_secs(40));
+    metrics.measured(TrialOutcome::Pass);
+    metrics.judged(Verdict::Failed, "GatesMissed");
+    metrics.called("list", "pods", Some(403));
+    metrics.called("watch", "jobs", None);
+    metrics.watch_failed("Job");
+    metrics.lacks(2);
+    metrics.calls(Counts {
+        timeouts: 3,
+        lost_events: 1,
+    });
+    metrics.leads(true);
+    metrics
+}
+
+/// One line of samples: name, labels, value.
+fn sample(line: &str) -> (String, BTreeMap<String, String>, f64) {
+    let (series, value) = line.rsplit_once(' ').expect("a value");
+    let (name, labels) = match series.split_once('{') {
+        Some((name, labels)) => (name, labels.strip_suffix('}').expect("labels end")),
+        None => (series, ""),
+    };
+    let mut read = BTreeMap::new();
+    let mut rest = labels;
+    while let Some((label, after)) = rest.split_once("=\"") {
+        let mut end = 0;
+        while &after[end..=end] != "\"" {
+            end += if &after[end..=end] == "\\" { 2 } else { 1 };
+        }
+        assert!(
+            read.insert(label.to_owned(), after[..end].to_owned()).is_none(),
+            "{line}"
+        );
+        rest = after[end + 1..].trim_start_matches(',');
+    }
+    assert!(rest.is_empty(), "{line}");
+    (name.to_owned(), read, value.parse().expect("a number"))
+}
+
+#[test]
+fn a_scrape_is_well_formed_and_says_what_the_documented_table_says() {
+    let waiting = object("waiting", json!({"observedGeneration": 1, "phase": "Sizing"}));
+    let judged = object(
+        "judged",
+        json!({"observedGeneration": 1, "phase": "Completed", "verdict": "Passed"}),
+    );
+    let text = eventful().text(&[&measuring("h100"), &waiting, &judged]);
+    assert_eq!(text.lines().last(), Some("# EOF"));
+    let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut seen = BTreeSet::new();
+    let mut announced: BTreeMap<String, String> = BTreeMap::new();
+    for line in text.lines().filter(|line| *line != "# EOF") {
+        if let Some(about) = line.strip_prefix("# ") {
+            let (word, rest) = about.split_once(' ').unwrap();
+            let (name, told) = rest.split_once(' ').unwrap();
+            assert!(["HELP", "TYPE", "UNIT"].contains(&word), "{line}");
+            if word == "TYPE" {
+                announced.insert(name.to_owned(), told.to_owned());
+            }
+            continue;
+        }
+        let (name, mut labels, value) = sample(line);
+        assert!(
+            value.is_finite() && seen.insert((name.clone(), labels.clone())),
+            "{line}"
+        );
+        labels.remove("le");
+        let of = series::ALL.iter().find(|series| {
+            let suffixes: &[&str] = match series.kind {
+                series::Kind::Histogram => &["_bucket", "_sum", "_count"],
+                _ => &[""],
+            };
+            suffixes
+                .iter()
+                .any(|suffix| format!("{}{suffix}", series.name()) == name)
+        });
+        let of = of.unwrap_or_else(|| panic!("{name} is not in the table"));
+        let family = of
+            .name()
+            .trim_end_matches("_total")
+            .trim_end_matches("_info")
+            .to_owned();
+        let kind = match of.kind {
+            series::Kind::Counter => "counter",
+            series::Kind::Gauge => "gauge",
+            series::Kind::Histogram => "histogram",
+            series::Kind::Info => "info",
+        };
+        assert_eq!(announced.get(&family).map(String::as_str), Some(kind), "{line}");
+        found.entry(of.name()).or_default().extend(labels.into_keys());
+    }
+    let documented: BTreeMap<String, BTreeSet<String>> = series::ALL
+        .iter()
+        .map(|series| {
+            (
+                series.name(),
+                series.labels.iter().map(|&label| label.to_owned()).collect(),
+            )
+        })
+        .collect();
+    assert_eq!(found, documented);
+}
+
+#[test]
+fn the_values_are_in_base_units() {
+    let waiting = object("waiting", json!({"observedGeneration": 1, "phase": "Sizing"}));
+    let text = eventful().text(&[&measuring("h100"), &waiting, &waiting]);
+    for line in [
+        "perfvalidation_reconcile_duration_seconds_bucket{le=\"0.05\",outcome=\"ok\"} 1",
+        "perfvalidation_reconcile_errors_total{reason=\"Timeout\"} 1",
+        "perfvalidation_phase_duration_seconds_count{phase=\"Sizing\"} 1",
+        "perfvalidation_runs_total{verdict=\"Failed\",reason=\"GatesMissed\"} 1",
+        "perfvalidation_trials_total{outcome=\"Pass\"} 1",
+        "perfvalidation_active_runs{phase=\"Sizing\"} 2",
+        "perfvalidation_active_runs{phase=\"Pending\"} 0",
+        "perfvalidation_queue_length 2",
+        "perfvalidation_queue_wait_seconds_sum 40.0",
+        "perfvalidation_last_throughput_tokens_per_second{namespace=\"perf\",name=\"h100\"} 110847.2",
+        "perfvalidation_last_time_to_first_token_p99_seconds{namespace=\"perf\",name=\"h100\"} 0.91",
+        "perfvalidation_last_error_ratio{namespace=\"perf\",name=\"h100\"} 0.005",
+        "perfvalidation_last_verdict{namespace=\"perf\",name=\"h100\",verdict=\"Failed\"} 1",
+        "perfvalidation_held_gpus{namespace=\"perf\",name=\"h100\"} 8",
+        "perfvalidation_held_gpus{namespace=\"perf\",name=\"waiting\"} 0",
+        "perfvalidation_api_requests_total{verb=\"list\",resource=\"pods\",code=\"403\"} 1",
+        "perfvalidation_api_requests_total{verb=\"watch\",resource=\"jobs\",code=\"none\"} 1",
+        "perfvalidation_watch_errors_total{kind=\"Job\"} 1",
+        "perfvalidation_missing_rights 2",
+        "perfvalidation_api_timeouts_total 3",
+        "perfvalidation_lost_events_total 1",
+        "perfvalidation_leader 1",
+        &format!("perfvalidation_build_info{{version=\"{VERSION}\",revision=\"{REVISION}\"}} 1"),
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
+    }
+    assert!(!text.contains("phase=\"Completed\""), "{text}");
+}
+
+#[test]
+fn the_series_of_an_object_go_with_it_and_can_be_left_out() {
+    let metrics = Metrics::new(true);
+    assert!(metrics.text(&[&measuring("h100")]).contains("name=\"h100\""));
+    assert!(!metrics.text(&[]).contains("h100"), "it is gone");
+
+    let text = Metrics::new(false).text(&[&measuring("h100")]);
+    assert!(!text.contains("h100"), "{text}");
+    assert!(
+        text.contains("perfvalidation_active_runs{phase=\"Benchmarking\"} 1"),
+        "{text}"
+    );
+}
+
+#[test]
+fn while_the_next_run_has_not_measured_the_one_before_is_told() {
+    let next = object(
+        "h100",
+        json!({
+            "observedGeneration": 1, "phase": "Pending",
+            "history": [
+                {"run": 3, "reason": "Suspended", "completedAt": "2026-11-22T10:00:00Z"},
+                {"run": 2, "verdict": "Passed", "reason": "GatesMet", "throughput": "100", "ttftP99Ms": "250",
+                    "completedAt": "2026-11-21T10:00:00Z"},
+            ],
+        }),
+    );
+    let text = Metrics::new(true).text(&[&next]);
+    for line in [
+        "perfvalidation_last_throughput_tokens_per_second{namespace=\"perf\",name=\"h100\"} 100.0",
+        "perfvalidation_last_time_to_first_token_p99_seconds{namespace=\"perf\",name=\"h100\"} 0.25",
+        "perfvalidation_last_verdict{namespace=\"perf\",name=\"h100\",verdict=\"Passed\"} 1",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
+    }
+    assert!(!text.contains("last_error_ratio{"), "{text}");
+}
+
+#[test]
+fn an_unknown_reason_does_not_become_a_label() {
+    let metrics = Metrics::new(true);
+    metrics.judged(Verdict::Error, "pod perf/x-7f9c is gone");
+    assert!(metrics.text(&[]).contains("reason=\"Other\"} 1"));
+}

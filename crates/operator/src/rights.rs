@@ -1,0 +1,174 @@
+//! What the operator may do, and what it has to be allowed: a right that is missing is named in `/readyz`, in the log, in an
+//! Event on each object that it concerns, and in a metric, until somebody grants it. Nobody has to restart anything then.
+//!
+//! The API server is asked by `SelfSubjectAccessReview`, which every authenticated user may do by default.
+
+use std::collections::{BTreeSet, HashSet};
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::{StreamExt, stream};
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
+use kube::api::PostParams;
+use kube::{Api, Client};
+use perfval_api::{Reason, text};
+use perfval_run::{Event, Run};
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
+use tracing::{debug, info, warn};
+
+use crate::metrics::Metrics;
+use crate::rbac::Right;
+
+/// While a right is missing, all are asked for again this often, and never more often: a refusal may have another cause, such
+/// as a quota.
+const AGAIN: Duration = Duration::from_secs(5);
+/// Questions at the same time.
+const AT_ONCE: usize = 8;
+/// How long one may take.
+const LIMIT: Duration = Duration::from_secs(5);
+/// Rights that an Event names.
+const NAMED: usize = 8;
+
+/// What the operator is known not to be allowed.
+#[derive(Clone, Default)]
+pub struct Rights(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    known: Mutex<Known>,
+    doubted: Notify,
+}
+
+#[derive(Default)]
+struct Known {
+    missing: BTreeSet<Right>,
+    /// Uids of the objects whose users were told of these.
+    told: HashSet<String>,
+}
+
+impl Rights {
+    /// A call was refused: it is looked whether that was for a missing right.
+    pub fn doubt(&self) {
+        self.0.doubted.notify_one();
+    }
+
+    /// What is missing, as a text for people; `None` if nothing is known to be missing.
+    pub fn complaint(&self) -> Option<String> {
+        let known = self.lock();
+        let mut text = String::from("the operator lacks rights:\n");
+        for right in &known.missing {
+            let _ = writeln!(text, "  {right}");
+        }
+        text.push_str("grant them (config/rbac, or the roles of the chart); it goes on by itself then\n");
+        (!known.missing.is_empty()).then_some(text)
+    }
+
+    /// What the user of an object has to know of missing rights; said once for each set of them.
+    pub fn event_for(&self, run: &Run<'_>) -> Option<Event> {
+        let mut known = self.lock();
+        if known.missing.is_empty() || !known.told.insert(run.uid().to_owned()) {
+            return None;
+        }
+        let named: Vec<String> = known.missing.iter().take(NAMED).map(ToString::to_string).collect();
+        let more = match known.missing.len() - named.len() {
+            0 => String::new(),
+            more => format!(" and {more} more (see its /readyz)"),
+        };
+        let note = format!(
+            "the operator lacks rights: {}{more}; grant them (config/rbac, or the roles of the chart), and it goes on by itself",
+            named.join(", ")
+        );
+        Some(Event::warning(
+            Reason::RightsMissing,
+            "CheckRights",
+            text::bounded(&note),
+        ))
+    }
+
+    /// Asks for these rights at once, then whenever one is missing or doubted; `on_change` is called whenever the answer is
+    /// another one.
+    pub async fn watch(self, client: Client, needed: Vec<Right>, metrics: Arc<Metrics>, on_change: impl Fn()) {
+        loop {
+            let missing = self.ask(&client, &needed).await;
+            metrics.lacks(missing.len());
+            if self.learn(missing) {
+                on_change();
+            }
+            sleep(AGAIN).await;
+            let nothing_missing = self.lock().missing.is_empty();
+            if nothing_missing {
+                self.0.doubted.notified().await;
+            }
+        }
+    }
+
+    /// Whether the answer is news.
+    fn learn(&self, missing: BTreeSet<Right>) -> bool {
+        let mut known = self.lock();
+        if known.missing == missing {
+            return false;
+        }
+        for right in missing.difference(&known.missing) {
+            warn!(%right, "a right is missing: grant it (config/rbac)");
+        }
+        for right in known.missing.difference(&missing) {
+            info!(%right, "a right was granted");
+        }
+        *known = Known {
+            missing,
+            told: HashSet::new(),
+        };
+        true
+    }
+
+    /// The rights that are missing. One that nobody can tell of stays what it was: unknown is not missing.
+    async fn ask(&self, client: &Client, needed: &[Right]) -> BTreeSet<Right> {
+        let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
+        let before = self.lock().missing.clone();
+        let questions: Vec<_> = needed.iter().map(|right| lacks(&reviews, right, &before)).collect();
+        let missing: Vec<Option<Right>> = stream::iter(questions).buffer_unordered(AT_ONCE).collect().await;
+        missing.into_iter().flatten().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The right, if it is missing.
+async fn lacks(reviews: &Api<SelfSubjectAccessReview>, right: &Right, before: &BTreeSet<Right>) -> Option<Right> {
+    match is_granted(reviews, right).await {
+        Ok(granted) => (!granted).then(|| right.clone()),
+        Err(why) => {
+            debug!(%right, why, "nobody tells whether it is granted");
+            before.get(right).cloned()
+        }
+    }
+}
+
+async fn is_granted(reviews: &Api<SelfSubjectAccessReview>, right: &Right) -> Result<bool, String> {
+    let (resource, subresource) = right.resource.split_once('/').unwrap_or((right.resource, ""));
+    let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    let review = SelfSubjectAccessReview {
+        spec: SelfSubjectAccessReviewSpec {
+            resource_attributes: Some(ResourceAttributes {
+                verb: given(right.verb),
+                group: given(right.group),
+                resource: given(resource),
+                subresource: given(subresource),
+                name: right.name.map(str::to_owned),
+                namespace: right.namespace.clone(),
+                ..ResourceAttributes::default()
+            }),
+            ..SelfSubjectAccessReviewSpec::default()
+        },
+        ..SelfSubjectAccessReview::default()
+    };
+    match timeout(LIMIT, reviews.create(&PostParams::default(), &review)).await {
+        Ok(Ok(answered)) => Ok(answered.status.is_some_and(|status| status.allowed)),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err(format!("no answer within {} s", LIMIT.as_secs())),
+    }
+}

@@ -1,0 +1,148 @@
+//! Rights that are missing: named within seconds, and not missed any more once they are granted.
+
+use std::sync::Arc;
+
+use kube::client::ClientBuilder;
+use perfval_operator::calls::Counting;
+use perfval_operator::metrics::Metrics;
+use perfval_operator::objects;
+use perfval_operator::rbac::Duties;
+use perfval_operator::rights::Rights;
+use perfval_testkit::api_server::{ApiServer, Fault};
+use serde_json::Value;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::{NAMESPACE, Operator, eventually, manifest, phase, status, with_gpus};
+
+pub(crate) fn looking(server: &ApiServer, rights: &Rights, metrics: &Arc<Metrics>) -> AbortOnDropHandle<()> {
+    let duties = Duties {
+        namespaces: vec![None],
+        lease: Some("own".to_owned()),
+        outside: false,
+    };
+    AbortOnDropHandle::new(tokio::spawn(rights.clone().watch(
+        server.client(),
+        duties.rights(),
+        metrics.clone(),
+        || {},
+    )))
+}
+
+fn missing(metrics: &Metrics) -> String {
+    let text = metrics.text(&[]);
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("perfvalidation_missing_rights "));
+    line.unwrap_or_default().to_owned()
+}
+
+// The clock is paused: it jumps to the next timer whenever everybody waits.
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_right_is_named_and_missed_no_longer_once_granted() {
+    let server = ApiServer::new();
+    server.fail(Fault::refuse("create", "jobs", 403));
+    server.fail(Fault::refuse("get", "pods/log", 403));
+    let (rights, metrics) = (Rights::default(), Arc::new(Metrics::new(true)));
+    assert_eq!(rights.complaint(), None, "nobody knows yet");
+    let _looking = looking(&server, &rights, &metrics);
+    eventually(&server, "told", |_| rights.complaint().is_some()).await;
+    let complaint = rights.complaint().unwrap_or_default();
+    for words in [
+        "create jobs.batch (cluster-wide)",
+        "get pods/log (cluster-wide)",
+        "config/rbac",
+    ] {
+        assert!(complaint.contains(words), "{words} is not in {complaint}");
+    }
+    assert_eq!(complaint.lines().count(), 4, "and nothing else: {complaint}");
+    assert_eq!(missing(&metrics), "2");
+
+    server.heal();
+    eventually(&server, "granted", |_| rights.complaint().is_none()).await;
+    assert_eq!(missing(&metrics), "0");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_right_that_is_taken_away_later_is_missed_after_the_first_refusal() {
+    let server = ApiServer::new();
+    let (rights, metrics) = (Rights::default(), Arc::new(Metrics::new(true)));
+    let _looking = looking(&server, &rights, &metrics);
+    let reviews = |server: &ApiServer| {
+        let calls = server.calls().into_iter();
+        calls.filter(|call| call.resource == "selfsubjectaccessreviews").count()
+    };
+    eventually(&server, "asked", |server| reviews(server) > 20).await;
+    server.fail(Fault::refuse("watch", "pods", 403));
+    assert_eq!(rights.complaint(), None);
+
+    let counting = Counting::new(metrics.clone(), rights.clone());
+    let client = ClientBuilder::new(server.clone(), "default")
+        .with_layer(&counting)
+        .build();
+    let refused = kube::Api::<k8s_openapi::api::core::v1::Pod>::all(client)
+        .watch(&kube::api::WatchParams::default(), "0")
+        .await;
+    assert!(refused.is_err());
+    eventually(&server, "told", |_| {
+        rights
+            .complaint()
+            .is_some_and(|complaint| complaint.contains("watch pods (cluster-wide)"))
+    })
+    .await;
+    let text = metrics.text(&[]);
+    let counted = "perfvalidation_api_requests_total{verb=\"watch\",resource=\"pods\",code=\"403\"} 1";
+    assert!(text.contains(counted), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_can_tell_is_not_missing() {
+    for fault in [
+        Fault::refuse("create", "selfsubjectaccessreviews", 403),
+        Fault::hang("create", "selfsubjectaccessreviews"),
+    ] {
+        let server = ApiServer::new();
+        server.fail(fault);
+        let (rights, metrics) = (Rights::default(), Arc::new(Metrics::new(true)));
+        let _looking = looking(&server, &rights, &metrics);
+        tokio::time::advance(std::time::Duration::from_mins(10)).await;
+        eventually(&server, "asked", |server| !server.calls().is_empty()).await;
+        assert_eq!(rights.complaint(), None);
+    }
+}
+
+fn told(server: &ApiServer) -> Vec<Value> {
+    let events = server.objects("events").into_iter();
+    events.filter(|event| event["reason"] == "RightsMissing").collect()
+}
+
+#[tokio::test]
+async fn the_user_of_an_object_is_told_once_and_the_run_goes_on_when_the_right_is_granted() {
+    let server = with_gpus(4);
+    server.fail(Fault::refuse("list", "nodes", 403));
+    let (rights, metrics) = (Rights::default(), Arc::new(Metrics::new(true)));
+    let _looking = looking(&server, &rights, &metrics);
+    eventually(&server, "known", |_| rights.complaint().is_some()).await;
+    let (objects, scopes) = objects::watched(vec![None]);
+    let _operator = Operator::start_with(&server, objects, scopes, rights);
+    server.put(manifest("waits"));
+    eventually(&server, "told", |server| {
+        !told(server).is_empty() && status(server, "waits")["reason"] == "InventoryUnreadable"
+    })
+    .await;
+    let events = told(&server);
+    let note = events[0]["note"].as_str().unwrap_or_default();
+    assert!(note.contains("list nodes (cluster-wide)"), "{note}");
+    assert_eq!(events[0]["regarding"]["name"], "waits");
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert!(events[0]["series"].is_null(), "said once: {events:?}");
+
+    server.heal();
+    // Another run makes the planner look; it looks for all.
+    server.put(manifest("later"));
+    eventually(&server, "it goes on", |server| {
+        !["Pending", "Sizing", ""].contains(&phase(server, "waits").as_str())
+    })
+    .await;
+    assert!(server.get("perfvalidations", NAMESPACE, "waits").is_some());
+}

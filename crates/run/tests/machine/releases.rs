@@ -1,0 +1,121 @@
+//! Objects that earlier releases stored: this version takes each of them over. `PERFVAL_FREEZE=v0.1.0 cargo test -p perfval-run
+//! --test machine` writes those of a new release; the files of a release that is out never change.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Evaluating, Pending, Sizing, Suspended, WaitingForReady};
+use perfval_api::{Phase, meta};
+use serde_json::{Value, json};
+
+use super::moments::{at, begun, changed, saturated, second_trial_hangs, showing, suspended};
+use super::story::{Showing, Story};
+
+const RELEASES: &str = "../api/tests/fixtures";
+
+fn over(mut story: Story) -> Story {
+    story.until(Completed);
+    story
+}
+
+/// A run that waits behind another one.
+fn in_line() -> Story {
+    changed(super::moments::busy(), |s| {
+        s.step();
+    })
+}
+
+#[rustfmt::skip] // a table: one line an object
+fn stories() -> Vec<(&'static str, Story)> {
+    vec![
+        ("pending", at(Pending)),
+        ("sizing", at(Sizing)),
+        ("sizing-busy", in_line()),
+        ("deploying", at(Deploying)),
+        ("waiting-for-ready", at(WaitingForReady)),
+        ("benchmarking", at(Benchmarking)),
+        ("benchmarking-second-trial", second_trial_hangs()),
+        ("evaluating", at(Evaluating)),
+        ("cleaning-up", at(CleaningUp)),
+        ("suspended", suspended()),
+        ("passed", over(Story::new())),
+        ("passed-second-run", over(changed(over(Story::new()), |s| { s.annotate(meta::RERUN, Some("2")); s.until(Pending); }))),
+        ("passed-on-both-ledgers", over(changed(Story::with(json!({"placement": {"allocation": "DRA"}})), |s| s.plugin_pods = Some(0)))),
+        ("failed", over(showing(Showing::Slow))),
+        ("inconclusive", over(showing(Showing::Starved))),
+        ("error", over(saturated())),
+        ("skipped", over(begun(json!({"gates": []})))),
+    ]
+}
+
+#[test]
+fn freeze() {
+    let Some(release) = std::env::var_os("PERFVAL_FREEZE") else {
+        return;
+    };
+    let folder = Path::new(RELEASES).join(release);
+    fs::create_dir_all(&folder).expect("the folder can be made");
+    for (name, story) in stories() {
+        let text = serde_json::to_string_pretty(&story.object).expect("it is JSON");
+        fs::write(folder.join(format!("{name}.json")), text + "\n").expect("it can be written");
+    }
+}
+
+/// Every object of every release, by its file.
+fn stored() -> Vec<(PathBuf, Value)> {
+    let files = |folder: &Path| -> Vec<PathBuf> {
+        let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        entries.map(|entry| entry.expect("it can be listed").path()).collect()
+    };
+    let objects: Vec<PathBuf> = files(Path::new(RELEASES))
+        .iter()
+        .flat_map(|release| files(release))
+        .collect();
+    let read = |path: PathBuf| {
+        let text = fs::read_to_string(&path).expect("it can be read");
+        (path, serde_json::from_str(&text).expect("it is JSON"))
+    };
+    objects.into_iter().map(read).collect()
+}
+
+#[test]
+fn every_stored_object_is_taken_over_wherever_it_stands() {
+    let stored = stored();
+    for (path, object) in &stored {
+        let mut story = Story::new();
+        story.object = serde_json::from_value(object.clone()).expect("it is read");
+        let before = story.phase();
+        // Nothing of the old run is left in this world: it ends, or a new one goes through.
+        for _ in 0..80 {
+            story.step();
+            story.outage(60);
+        }
+        let rests = matches!(story.phase(), Some(Completed | Suspended));
+        assert!(
+            rests,
+            "{}: from {before:?} to {:?} {}",
+            path.display(),
+            story.phase(),
+            story.reason()
+        );
+    }
+    let mut phases: Vec<Phase> = stored
+        .iter()
+        .filter_map(|(_, object)| serde_json::from_value(object["status"]["phase"].clone()).ok())
+        .collect();
+    phases.sort();
+    phases.dedup();
+    assert_eq!(phases, Phase::ALL);
+}
+
+#[test]
+fn what_a_newer_version_wrote_is_kept_until_the_next_run() {
+    let mut story = at(Deploying);
+    let status = story.object.status.as_mut().expect("a status");
+    status.newer.insert("fromTheFuture".into(), json!({"a": 1}));
+    story.until(Completed);
+    assert_eq!(json!(story.status())["fromTheFuture"], json!({"a": 1}));
+    story.annotate(meta::RERUN, Some("2"));
+    story.until(Pending);
+    assert!(story.status().newer.is_empty(), "it spoke of the run before");
+}

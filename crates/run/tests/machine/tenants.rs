@@ -1,0 +1,119 @@
+//! Runs among others: namespaces that are not theirs to use, and what they may learn of other namespaces.
+
+use perfval_api::{Phase, Verdict, condition};
+use perfval_run::{Decision, Effect};
+use serde_json::json;
+
+use super::story::Story;
+
+/// Every word that a user could read.
+fn told(log: &[Decision]) -> String {
+    let told = |decision: &Decision| {
+        let events: Vec<_> = decision.events.iter().map(|event| &event.note).collect();
+        json!([decision.status, events]).to_string()
+    };
+    log.iter().map(told).collect()
+}
+
+fn discreet(spec: serde_json::Value) -> Story {
+    let mut story = Story::with(spec);
+    story.settings.names_foreign_pods = false;
+    story
+}
+
+#[test]
+fn in_a_refused_namespace_nothing_is_created_and_the_remedy_is_told() {
+    let mut story = Story::new();
+    story.object.metadata.namespace = Some("kube-system".into());
+    story.until(Phase::Completed);
+    assert_eq!(
+        (story.verdict(), story.reason()),
+        (Some(Verdict::Error), "NamespaceRefused".to_owned())
+    );
+    let effects: Vec<&Effect> = story.log.iter().flat_map(|decision| &decision.effects).collect();
+    assert!(effects.is_empty(), "{effects:?}");
+    let message = story.status().message.unwrap_or_default();
+    assert!(
+        message.contains("kube-system") && message.contains("--refused-namespaces"),
+        "{message}"
+    );
+    assert!(condition::is_true(&story.status(), condition::STALLED));
+
+    story.settings.refused_namespaces.clear();
+    story.object.metadata.annotations = Some([("perfvalidation.dev/rerun".to_owned(), "1".to_owned())].into());
+    story.until(Phase::Pending);
+    story.until(Phase::Completed);
+    assert_eq!(story.verdict(), Some(Verdict::Passed), "allowed by now");
+}
+
+#[test]
+fn a_run_that_is_under_way_is_not_ended_by_a_new_refusal() {
+    let mut story = Story::new();
+    story.until(Phase::Deploying);
+    story.settings.refused_namespaces.push("perf".into());
+    story.until(Phase::Completed);
+    assert_eq!(story.verdict(), Some(Verdict::Passed));
+}
+
+#[test]
+fn a_full_node_does_not_tell_whose_it_is() {
+    let mut story = discreet(json!({}));
+    story.free = 0;
+    story.until(Phase::Sizing).step();
+    let message = story.status().message.unwrap_or_default();
+    assert!(
+        message.contains("8 in use by a claim of another namespace"),
+        "{message}"
+    );
+    assert!(!told(&story.log).contains("other/"));
+}
+
+#[test]
+fn the_winner_of_a_race_is_not_named() {
+    let mut story = discreet(json!({}));
+    story.until(Phase::WaitingForReady);
+    (story.unschedulable, story.pods_age, story.free) = (true, 3, 1);
+    story.step();
+    story.step();
+    assert_eq!(story.reason(), "LostRace");
+    let message = story.status().message.unwrap_or_default();
+    assert!(message.contains("a claim of another namespace has gpu-1;"), "{message}");
+    assert!(!told(&story.log).contains("other/"));
+}
+
+#[test]
+fn a_gpu_that_two_hold_does_not_tell_the_other() {
+    let mut story = discreet(json!({}));
+    story.shared_gpu = true;
+    for _ in 0..80 {
+        story.step();
+    }
+    let told = told(&story.log);
+    assert!(told.contains("of another namespace"), "{told}");
+    assert!(!told.contains("other/"), "{told}");
+}
+
+#[test]
+fn neighbours_are_known_again_without_their_names() {
+    let mut story = discreet(json!({"placement": {"allocation": "DevicePlugin"}}));
+    story.plugin_pods = Some(2);
+    story.until(Phase::Deploying);
+    let neighbours = story.status().placement.and_then(|plan| plan.neighbours);
+    assert_eq!(neighbours.map(|all| all.len()), Some(2));
+    assert!(!told(&story.log).contains("other/"));
+}
+
+#[test]
+fn who_comes_the_other_way_is_not_named() {
+    let mut story = discreet(json!({"placement": {"allocation": "DRA"}}));
+    story.plugin_pods = Some(0);
+    story.until(Phase::Benchmarking);
+    story.plugin_pods = Some(1);
+    story.until(Phase::Completed);
+    let message = story.status().message.unwrap_or_default();
+    assert!(
+        message.contains("a pod of another namespace got nvidia.com/gpu of n1"),
+        "{message}"
+    );
+    assert!(!told(&story.log).contains("other/"));
+}

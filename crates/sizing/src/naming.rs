@@ -1,0 +1,121 @@
+//! Which pods and claims a message names: a status is read by its namespace, and other namespaces may be other tenants.
+
+use sha2::{Digest as _, Sha256};
+
+/// Which pods and claims may be named. Names are `namespace/name`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Naming {
+    /// All of them.
+    #[default]
+    All,
+    /// Those of this namespace; the others are counted.
+    Only(String),
+}
+
+/// What holds GPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// A pod.
+    Pod,
+    /// A `ResourceClaim`.
+    Claim,
+}
+
+impl Holder {
+    /// Words for some of other namespaces; none for none.
+    pub fn foreign(self, count: usize) -> Option<String> {
+        let (one, many) = match self {
+            Self::Pod => ("a pod", "pods"),
+            Self::Claim => ("a claim", "claims"),
+        };
+        match count {
+            0 => None,
+            1 => Some(format!("{one} of another namespace")),
+            _ => Some(format!("{count} {many} of other namespaces")),
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Pod => "pod",
+            Self::Claim => "claim",
+        }
+    }
+}
+
+impl Naming {
+    /// Whether this one may be named.
+    pub fn shows(&self, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(namespace) => name.split_once('/').is_some_and(|(of, _)| of == namespace),
+        }
+    }
+
+    /// `pod team-a/train`, or `a pod of another namespace`.
+    pub fn one(&self, holder: Holder, name: &str) -> String {
+        let foreign = holder.foreign(1).filter(|_| !self.shows(name));
+        foreign.unwrap_or_else(|| format!("{} {name}", holder.word()))
+    }
+
+    /// All of them: names first, then how many there are of other namespaces.
+    pub fn all<'a>(&self, holder: Holder, names: impl IntoIterator<Item = &'a str>) -> String {
+        let (shown, hidden): (Vec<&str>, Vec<&str>) = names.into_iter().partition(|name| self.shows(name));
+        let shown = shown.into_iter().map(str::to_owned);
+        shown.chain(holder.foreign(hidden.len())).collect::<Vec<_>>().join(", ")
+    }
+
+    /// What a status may keep of a name to know it again: the name, or a number that does not tell it.
+    pub fn token(&self, name: &str) -> String {
+        if self.shows(name) {
+            name.to_owned()
+        } else {
+            number(name)
+        }
+    }
+}
+
+/// Whether this is the token of a name, with whatever naming it was made.
+pub fn is_token_of(token: &str, name: &str) -> bool {
+    token == name || token == number(name)
+}
+
+fn number(name: &str) -> String {
+    let digest = Sha256::digest(name);
+    let first: [u8; 8] = std::array::from_fn(|index| digest[index]);
+    format!("{:016x}", u64::from_be_bytes(first))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAMES: [&str; 4] = ["perf/a", "perf-2/b", "team/c", "perf/d"];
+
+    #[test]
+    fn a_namespace_sees_its_own_names_and_counts_the_others() {
+        let own = Naming::Only("perf".into());
+        let list = |naming: &Naming| naming.all(Holder::Pod, NAMES);
+        assert_eq!(list(&Naming::All), "perf/a, perf-2/b, team/c, perf/d");
+        assert_eq!(list(&own), "perf/a, perf/d, 2 pods of other namespaces");
+        assert_eq!(own.all(Holder::Claim, ["team/c"]), "a claim of another namespace");
+        assert_eq!(own.all(Holder::Claim, []), "");
+        assert_eq!(own.one(Holder::Claim, "perf/a"), "claim perf/a");
+        assert_eq!(own.one(Holder::Pod, "perf-2/b"), "a pod of another namespace");
+    }
+
+    #[test]
+    fn a_token_is_known_again_and_does_not_tell_a_foreign_name() {
+        let own = Naming::Only("perf".into());
+        assert_eq!(own.token("perf/a"), "perf/a");
+        let token = own.token("team/c");
+        // Written into statuses: another version has to make the same of it.
+        assert_eq!(token, "e5ae85e356df04c6");
+        for token in [token, Naming::All.token("team/c")] {
+            assert!(
+                is_token_of(&token, "team/c") && !is_token_of(&token, "team/d"),
+                "{token}"
+            );
+        }
+    }
+}
