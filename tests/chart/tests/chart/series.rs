@@ -1,56 +1,30 @@
-//! The series of the operator, by the names that a query uses.
+//! The series of the operator, as docs/metrics.md lists them; that page is generated from the code.
 
-/// A series.
-pub struct Series {
-    /// Its name, without a histogram's `_bucket`, `_sum` or `_count`.
-    pub name: &'static str,
-    /// Its labels.
-    pub labels: &'static [&'static str],
-    /// Whether it counts by size.
-    pub is_histogram: bool,
-}
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 
-const fn plain(name: &'static str, labels: &'static [&'static str]) -> Series {
-    let is_histogram = false;
-    Series {
-        name,
-        labels,
-        is_histogram,
+use perfval_chart::render::repository;
+
+/// Labels of every series, by the name that a query uses: a histogram has three of them, and its buckets one label more.
+pub fn known() -> BTreeMap<String, BTreeSet<String>> {
+    let page = fs::read_to_string(repository().join("docs/metrics.md")).unwrap();
+    let mut known = BTreeMap::new();
+    for row in page.lines().filter(|line| line.starts_with("| `perfvalidation_")) {
+        let cells: Vec<_> = row.split('|').map(str::trim).collect();
+        let name = cells[1].trim_matches('`');
+        let labels = cells[3]
+            .split(',')
+            .map(|label| label.trim().trim_matches('`').to_owned());
+        let labels: BTreeSet<_> = labels.filter(|label| !label.is_empty()).collect();
+        if cells[2] == "histogram" {
+            let with_buckets = labels.iter().cloned().chain(["le".to_owned()]).collect();
+            known.insert(format!("{name}_bucket"), with_buckets);
+            known.insert(format!("{name}_count"), labels.clone());
+            known.insert(format!("{name}_sum"), labels);
+        } else {
+            known.insert(name.to_owned(), labels);
+        }
     }
+    assert!(known.len() > 15, "docs/metrics.md has no table of series: {known:?}");
+    known
 }
-
-const fn histogram(name: &'static str, labels: &'static [&'static str]) -> Series {
-    let is_histogram = true;
-    Series {
-        name,
-        labels,
-        is_histogram,
-    }
-}
-
-/// Labels of the series that each object has.
-const OBJECT: &[&str] = &["namespace", "name"];
-
-/// All of them.
-pub const ALL: &[Series] = &[
-    plain("perfvalidation_runs_total", &["verdict", "reason"]),
-    plain("perfvalidation_trials_total", &["outcome"]),
-    plain("perfvalidation_active_runs", &["phase"]),
-    histogram("perfvalidation_phase_duration_seconds", &["phase"]),
-    plain("perfvalidation_queue_length", &[]),
-    histogram("perfvalidation_queue_wait_seconds", &[]),
-    plain("perfvalidation_last_verdict", &["namespace", "name", "verdict"]),
-    plain("perfvalidation_last_throughput_tokens_per_second", OBJECT),
-    plain("perfvalidation_last_time_to_first_token_p99_seconds", OBJECT),
-    plain("perfvalidation_last_error_ratio", OBJECT),
-    plain("perfvalidation_held_gpus", OBJECT),
-    histogram("perfvalidation_reconcile_duration_seconds", &["outcome"]),
-    plain("perfvalidation_reconcile_errors_total", &["reason"]),
-    plain("perfvalidation_api_requests_total", &["verb", "resource", "code"]),
-    plain("perfvalidation_api_timeouts_total", &[]),
-    plain("perfvalidation_watch_errors_total", &["kind"]),
-    plain("perfvalidation_missing_rights", &[]),
-    plain("perfvalidation_lost_events_total", &[]),
-    plain("perfvalidation_leader", &[]),
-    plain("perfvalidation_build_info", &["version", "revision"]),
-];
