@@ -28,7 +28,7 @@ demo *FLAGS: setup build-lab image
     @{{suite}} demo {{FLAGS}}
 
 # Pass every test: the quick checks, then the real cluster.
-test: setup test-check test-beside test-admission test-e2e
+test: setup test-check test-beside test-alerts test-admission test-e2e
 
 [private]
 test-check:
@@ -50,6 +50,10 @@ test-lab:
 [private]
 test-image:
     @{{stage}} image just build-lab image
+
+[private]
+test-alerts:
+    @{{stage}} alerts just alerts
 
 [private]
 test-admission:
@@ -106,7 +110,24 @@ deny:
     cargo deny --log-level error check bans licenses sources
     @cargo deny --log-level off check advisories >/dev/null 2>&1 && echo "advisories: ok" || echo "advisories: not checked or findings (cargo deny check advisories)"
 
-# Write the generated files: CRD, RBAC, reference pages.
+# The chart and the folders under config/: rendered, linted, compared with each other. Part of `just check`.
+chart:
+    cargo test --quiet -p perfval-chart
+
+# Every alert fires when it should and only then, by promtool.
+alerts:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    if ! command -v promtool >/dev/null; then
+      # Out of Debian's package: installing it would start a Prometheus.
+      mkdir -p {{cache}}/tools/bin && cd "$(mktemp -d)"
+      apt-get download -qq prometheus || { apt-get update -qq && apt-get download -qq prometheus; }
+      dpkg -x prometheus_*.deb . && cp usr/bin/promtool {{cache}}/tools/bin/
+      cd {{justfile_directory()}}
+    fi
+    cargo test --quiet -p perfval-chart --test alerts -- --ignored
+
+# Write the generated files: CRD, RBAC, reference pages, and the chart's copies.
 generate:
     cargo run --quiet -p perfval-operator -- crd > config/crd/perfvalidations.perfvalidation.dev.yaml
     cargo run --quiet -p perfval-operator -- rbac --directory config/rbac
@@ -114,6 +135,7 @@ generate:
     cargo run --quiet -p perfval-operator -- docs causes > docs/causes.md
     cargo run --quiet -p perfval-operator -- docs metrics > docs/metrics.md
     cargo run --quiet -p perfval-operator -- docs api > docs/api.md
+    cargo run --quiet -p perfval-chart --bin chart-files
 
 # Build the documentation as a book: target/book/index.html.
 book:
@@ -181,6 +203,16 @@ fidelity-rig *ROUTERS: setup
     cargo build --quiet -p perfval-runner -p perfval-fidelity --bin perfval-runner --bin fidelity
     @python3 tests/fidelity/rig.py --cache {{cache}}/rig --runner {{debug}}/perfval-runner {{ROUTERS}}
     @{{debug}}/fidelity --rig {{cache}}/rig/recorded.jsonl --pack
+
+# Helm on the real cluster: install, upgrade and roll back with runs in flight, uninstall; then one namespace only. Five minutes.
+chart-lab: build-lab image
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cargo test --quiet --workspace --test chart_lab --no-run
+    export LAB={{lab}} PERFVAL_CONFIG="$PWD/config"
+    trap '{{lab}} down' EXIT
+    just fresh-lab
+    {{lab}} exec --network-only -- "$(just test-binary chart_lab)" --ignored --nocapture --test-threads 1
 
 # The shipped roles against what the operator used: `just rbac` reads the running lab's audit log, `just rbac FOLDER` those that labs left in PERFVAL_AUDIT_KEEP.
 rbac *LOGS: build-lab

@@ -177,15 +177,16 @@ def run(options, router: str, fault: str, stack: Stack) -> None:
 
 def install(cache: Path) -> dict[str, str]:
     """Dynamo, AIPerf and a model in the cache; what is there already stays."""
-    images = Path(__file__).parent.parent / "lab" / "images"
-    environments = {name.split("-")[0]: cache / name for name in ("dynamo-1.4.2", "aiperf-0.13.0")}
-    for environment in environments.values():
+    repository = Path(__file__).parent.parent.parent
+    images = repository / "tests" / "lab" / "images"
+    lists = [images / "dynamo-1.4.2.txt", repository / "deploy" / "images" / "aiperf-0.13.0.txt"]
+    environments = {path.stem.split("-")[0]: cache / path.stem for path in lists}
+    for environment, requirements in zip(environments.values(), lists, strict=True):
         if (environment / "installed").exists():
             continue
-        requirements = str(images / f"{environment.name}.txt")
         subprocess.run(["uv", "venv", "--quiet", "--clear", "--python", "3.11", str(environment)], check=True)
         python = str(environment / "bin" / "python")
-        subprocess.run(["uv", "pip", "install", "--quiet", "--python", python, "-r", requirements], check=True)
+        subprocess.run(["uv", "pip", "install", "--quiet", "--python", python, "-r", str(requirements)], check=True)
         (environment / "installed").touch()
     model = cache / "model"
     if not model.is_dir():

@@ -18,6 +18,12 @@ app.kubernetes.io/name: {{ include "perfval.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
+{{/* Of the pod of `helm test`, which nothing of the operator's may select. */}}
+{{- define "perfval.testLabels" -}}
+app.kubernetes.io/name: {{ include "perfval.name" . }}-test
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
 {{- define "perfval.releaseLabels" -}}
 app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}

@@ -120,8 +120,8 @@ fn roles() -> [Role; 4] {
             file: "namespace_role.yaml",
             kind: "ClusterRole",
             name: "perfvalidation-operator-namespace",
-            about: "What is done in the namespaces of PerfValidations. With PERFVAL_WATCH_NAMESPACES set, replace the\n\
-                    # ClusterRoleBinding by a RoleBinding in each of them.",
+            about: "What is done in the namespaces of PerfValidations: here, all of them. config/namespaced and the chart's\n\
+                    # watchNamespaces make it a Role of one, or of each.",
             rules: of(Scope::Namespace),
             binding: Some("ClusterRoleBinding"),
         },

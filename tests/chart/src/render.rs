@@ -81,9 +81,12 @@ pub fn notes(values: &Value) -> String {
         .status();
     assert!(copied.expect("cp starts").success(), "the chart is copied");
     let notes = std::fs::read_to_string(folder.join("templates/NOTES.txt")).expect("the chart has notes");
-    let lines: Vec<_> = notes.lines().map(|line| format!("  {line}\n")).collect();
-    let template = format!("notes: |-\n{}", lines.concat());
-    std::fs::write(folder.join("templates/notes.yaml"), template).expect("write the template");
+    for (file, text) in [
+        ("_notes.tpl", format!("{{{{ define \"notes\" }}}}{notes}{{{{ end }}}}")),
+        ("notes.yaml", "notes: {{ include \"notes\" . | quote }}\n".to_owned()),
+    ] {
+        std::fs::write(folder.join("templates").join(file), text).expect("write the template");
+    }
     let chart = folder.to_string_lossy();
     let arguments = [
         "template",

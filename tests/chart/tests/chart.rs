@@ -9,6 +9,7 @@ mod chart {
     mod pods;
     mod rights;
     mod same_objects;
+    mod series;
 }
 
 use std::collections::BTreeMap;

@@ -9,6 +9,7 @@ mod lab;
 mod leftovers;
 pub mod oracle;
 pub mod rbac;
+pub mod release;
 mod spec;
 mod validation;
 

@@ -54,6 +54,22 @@ fn the_chart_has_the_version_of_the_workspace() {
 }
 
 #[test]
+fn the_pages_name_the_version_of_the_workspace() {
+    let named = |text: &str, mark: &str| {
+        let versions = text.split(mark).skip(1);
+        let versions = versions.map(|rest| rest.split_whitespace().next().unwrap_or_default().to_owned());
+        versions.collect::<BTreeSet<_>>()
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(
+        named(&text("README.md"), "--version "),
+        BTreeSet::from([version.to_owned()])
+    );
+    let components = fs::read_to_string(repository().join("config/components/README.md")).unwrap();
+    assert_eq!(named(&components, "?ref=v"), BTreeSet::from([version.to_owned()]));
+}
+
+#[test]
 fn the_example_of_the_chart_is_admitted() {
     let chart = yaml("Chart.yaml");
     let examples = chart["annotations"]["artifacthub.io/crdsExamples"].as_str().unwrap();

@@ -1,26 +1,175 @@
-//! Alerts and dashboard ask for series that exist.
+//! Alerts and dashboard ask for series that exist, by labels that they have.
 
 use std::collections::BTreeSet;
 
-use perfval_operator::metrics::Metrics;
 use serde_json::{Value, json};
 
+use super::series::known;
 use crate::objects;
 
-/// Series that are not among those of the process: they belong to objects.
-const OF_OBJECTS: [&str; 8] = [
-    "perfvalidation_last_throughput_tokens_per_second",
-    "perfvalidation_last_time_to_first_token_p99_seconds",
-    "perfvalidation_last_error_ratio",
-    "perfvalidation_last_verdict",
-    "perfvalidation_held_gpus",
-    "perfvalidation_queue_length",
-    "perfvalidation_queue_wait_seconds",
-    "perfvalidation_trials",
-];
+/// Names of series in a query.
+fn names(query: &str) -> BTreeSet<&str> {
+    let words = query.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.filter(|word| word.starts_with("perfvalidation_")).collect()
+}
+
+/// Labels in a query: those of its selectors, and those that it groups and joins by.
+fn labels(query: &str) -> BTreeSet<&str> {
+    let between = |open: &'static str, close: char| {
+        query
+            .split(open)
+            .skip(1)
+            .filter_map(move |rest| rest.split(close).next())
+    };
+    let selected = between("{", '}').flat_map(|selector| selector.split(','));
+    let selected = selected.map(|matcher| matcher.split(['=', '!']).next().unwrap_or_default());
+    let grouped = between("by (", ')')
+        .chain(between("on (", ')'))
+        .flat_map(|list| list.split(','));
+    selected.chain(grouped).map(str::trim).collect()
+}
+
+/// What is wrong with a query.
+fn mistakes(query: &str) -> Vec<String> {
+    let known = known();
+    let (used, unknown): (Vec<_>, Vec<_>) = names(query).into_iter().partition(|name| known.contains_key(*name));
+    let mut mistakes: Vec<_> = unknown.into_iter().map(|name| format!("no series {name}")).collect();
+    if used.is_empty() {
+        mistakes.push("no series at all".to_owned());
+    }
+    let has = |label: &str| used.iter().any(|name| known[*name].contains(label));
+    let labels = labels(query).into_iter().filter(|label| !has(label));
+    mistakes.extend(labels.map(|label| format!("no label {label}")));
+    mistakes
+}
+
+fn assert_correct(query: &str) {
+    assert_eq!(mistakes(query), Vec::<String>::new(), "{query}");
+}
+
+fn alerts() -> Vec<Value> {
+    let objects = objects(&json!({"prometheusRule": {"enabled": true}}));
+    let rule = &objects["PrometheusRule perfvalidation-system/perfvalidation-operator"];
+    rule["spec"]["groups"][0]["rules"].as_array().unwrap().clone()
+}
+
+fn dashboard() -> Value {
+    let objects = objects(&json!({"dashboard": {"enabled": true}}));
+    let map = &objects["ConfigMap perfvalidation-system/perfvalidation-operator-dashboard"];
+    assert_eq!(map["metadata"]["labels"]["grafana_dashboard"], "1");
+    serde_json::from_str(map["data"]["perfvalidation.json"].as_str().unwrap()).unwrap()
+}
 
 #[test]
-fn show() {
-    println!("{}", Metrics::new().text(&[]));
-    let _ = (OF_OBJECTS, objects(&json!({})), Value::Null, BTreeSet::<String>::new());
+fn a_query_for_something_else_is_noticed() {
+    assert_eq!(
+        mistakes("sum(perfvalidation_runs)"),
+        ["no series perfvalidation_runs", "no series at all"]
+    );
+    assert_eq!(mistakes("sum by (node) (perfvalidation_runs_total)"), ["no label node"]);
+    assert_eq!(mistakes("perfvalidation_leader{pod=~\"a\"}"), ["no label pod"]);
+    assert_correct("sum by (le, phase) (rate(perfvalidation_phase_duration_seconds_bucket{phase!=\"Sizing\"}[5m]))");
+}
+
+#[test]
+fn alerts_ask_for_series_that_exist() {
+    let alerts = alerts();
+    assert!(alerts.len() >= 6, "{}", alerts.len());
+    for alert in &alerts {
+        assert_correct(alert["expr"].as_str().unwrap());
+        assert!(
+            ["info", "warning", "critical"].contains(&alert["labels"]["severity"].as_str().unwrap()),
+            "{alert}"
+        );
+        for text in ["summary", "description", "runbook"] {
+            assert!(
+                !alert["annotations"][text].as_str().unwrap_or_default().is_empty(),
+                "{text} of {alert}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_alert_is_seen_to_fire() {
+    let tests = std::fs::read_to_string("tests/alerts.yaml").unwrap();
+    for alert in alerts() {
+        let name = alert["alert"].as_str().unwrap();
+        assert!(
+            tests.contains(&format!("alertname=\"{name}\",alertstate=\"firing\"")),
+            "{name} has no test in alerts.yaml"
+        );
+    }
+}
+
+#[test]
+fn every_panel_asks_for_series_that_exist() {
+    let dashboard = dashboard();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let queries: Vec<_> = panels
+        .iter()
+        .flat_map(|panel| panel["targets"].as_array().into_iter().flatten())
+        .collect();
+    assert!(queries.len() >= 20, "{}", queries.len());
+    for query in queries {
+        assert_correct(query["expr"].as_str().unwrap());
+    }
+    let variables = dashboard["templating"]["list"].as_array().unwrap();
+    for variable in variables.iter().filter(|variable| variable["type"] == "query") {
+        assert_correct(variable["definition"].as_str().unwrap());
+    }
+}
+
+#[test]
+fn every_series_of_objects_is_in_a_panel() {
+    let text = dashboard().to_string();
+    for (name, _) in known().iter().filter(|(_, labels)| labels.contains("name")) {
+        assert!(text.contains(name), "{name}");
+    }
+}
+
+#[test]
+fn panels_do_not_lie_on_each_other() {
+    let dashboard = dashboard();
+    let mut cells = BTreeSet::new();
+    let mut ids = BTreeSet::new();
+    for panel in dashboard["panels"].as_array().unwrap() {
+        assert!(ids.insert(panel["id"].as_u64().unwrap()), "{}", panel["id"]);
+        let at = |field: &str| panel["gridPos"][field].as_u64().unwrap();
+        assert!(at("x") + at("w") <= 24, "{}", panel["title"]);
+        for x in at("x")..at("x") + at("w") {
+            for y in at("y")..at("y") + at("h") {
+                assert!(cells.insert((x, y)), "{} lies on another panel", panel["title"]);
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_that_needs_other_peoples_types_is_on_by_default() {
+    for (name, object) in objects(&json!({})) {
+        assert!(
+            !object["apiVersion"].as_str().unwrap().contains("monitoring.coreos.com"),
+            "{name}"
+        );
+        assert!(!name.starts_with("ConfigMap"), "{name}");
+    }
+}
+
+#[test]
+fn a_scrape_keeps_the_namespace_of_the_object() {
+    for (kind, value, field) in [
+        ("ServiceMonitor", "serviceMonitor", "endpoints"),
+        ("PodMonitor", "podMonitor", "podMetricsEndpoints"),
+    ] {
+        let objects =
+            objects(&json!({value: {"enabled": true, "labels": {"release": "prometheus"}, "interval": "1m"}}));
+        let monitor = &objects[&format!("{kind} perfvalidation-system/perfvalidation-operator")];
+        assert_eq!(monitor["metadata"]["labels"]["release"], "prometheus");
+        let scrape = &monitor["spec"][field][0];
+        assert_eq!(
+            (&scrape["honorLabels"], &scrape["interval"]),
+            (&json!(true), &json!("1m"))
+        );
+    }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 /// The manifest in the notes.
 fn manifest(notes: &str) -> Value {
     let (_, rest) = notes.split_once("<<END\n").expect("a manifest");
-    let (text, _) = rest.split_once("  END\n").expect("its end");
+    let (text, _) = rest.split_once("\nEND\n").expect("its end");
     serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
@@ -27,6 +27,10 @@ fn they_name_the_namespace_that_is_looked_after() {
     assert!(named.contains("in team-a, team-b"), "{named}");
     assert!(named.contains("kubectl apply -n team-a"), "{named}");
     assert!(!named.contains("create namespace"), "the namespaces exist: {named}");
+    for namespace in ["team-a", "team-b"] {
+        let removal = format!("kubectl delete perfvalidations --all -n {namespace}\n");
+        assert!(named.contains(&removal), "{named}");
+    }
 }
 
 #[test]

@@ -176,10 +176,19 @@ fn only_the_operator_is_selected() {
 
 #[test]
 fn the_network_policy_opens_what_it_is_told() {
-    let policy = &objects(&everything())["NetworkPolicy perfvalidation-system/perfvalidation-operator"]["spec"];
+    let objects = objects(&everything());
+    let policy = &objects["NetworkPolicy perfvalidation-system/perfvalidation-operator"]["spec"];
     assert_eq!(
         policy["ingress"][0]["from"][0]["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"],
         "monitoring"
+    );
+    let test = &objects["Pod perfvalidation-system/perfvalidation-operator-test"]["metadata"]["labels"];
+    let admitted = policy["ingress"][0]["from"][1]["podSelector"]["matchLabels"]
+        .as_object()
+        .unwrap();
+    assert!(
+        admitted.iter().all(|(key, value)| test[key] == *value),
+        "helm test is let in: {admitted:?}"
     );
     assert_eq!(policy["egress"][1]["ports"][0]["port"], 8443);
     assert_eq!(policy["egress"][1]["to"][0]["ipBlock"]["cidr"], "10.0.0.1/32");

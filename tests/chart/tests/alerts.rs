@@ -1,0 +1,29 @@
+//! Every alert fires when it should, by Prometheus' own tool.
+
+use std::fs;
+use std::process::Command;
+
+use perfval_chart::render::repository;
+use serde_json::Value;
+
+/// The rules as Prometheus reads them: what its operator takes out of the object.
+#[test]
+#[ignore = "needs promtool: just alerts"]
+fn every_alert_fires_when_it_should_and_only_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let object = fs::read_to_string(repository().join("config/components/alerts/alerts.yaml")).unwrap();
+    let object: Value = serde_saphyr::from_str(&object).unwrap();
+    let tests = folder.path().join("tests.yaml");
+    fs::write(folder.path().join("rules.yaml"), object["spec"].to_string()).unwrap();
+    fs::copy("tests/alerts.yaml", &tests).unwrap();
+    let output = Command::new("promtool")
+        .args(["test", "rules"])
+        .arg(tests)
+        .output()
+        .expect("promtool is in PATH");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stdout) + &*String::from_utf8_lossy(&output.stderr)
+    );
+}
