@@ -11,6 +11,7 @@ mod machine {
     pub mod queue;
     pub mod races;
     pub mod results;
+    pub mod saved_objects;
     pub mod settling;
     pub mod size;
     pub mod story;
