@@ -39,9 +39,11 @@ test: setup
     {{stage}} check just check
     # Side by side: a build links on one core, and a lab waits half of its time. Beside the checks, fuzzing made them 120 s longer.
     {{stage}} fuzz just fuzz & fuzz=$!
+    {{stage}} gitops just gitops & gitops=$!
     {{stage}} lab just lab-test & lab=$!
     {{stage}} image just build-lab image
     wait $fuzz
+    wait $gitops
     wait $lab
     {{stage}} admission just admission
     {{stage}} e2e just e2e
@@ -95,6 +97,31 @@ bench-line waiting="0,1,10,100,1000": build-lab image
     trap '{{lab}} down' EXIT
     just fresh-lab
     {{lab}} exec --network-only -- "$CARGO_TARGET_DIR/debug/line" --lab {{lab}} --config "$PWD/config" --waiting {{waiting}}
+
+# What Argo CD and Flux make of a PerfValidation, by their own engines, and the examples for them (seconds; six minutes of compiling the first time).
+gitops:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    for module in argocd flux; do
+      cd "{{justfile_directory()}}/tests/gitops/$module"
+      go vet ./...
+      go test ./...
+    done
+
+# PerfValidations under a real Argo CD on the lab: what docs/gitops.md shows (a quarter of an hour; not part of `just test`). `just argocd gate` tells one story.
+argocd STORY="": setup build-lab image
+    #!/usr/bin/env bash
+    set -euo pipefail
+    command -v redis-server >/dev/null || { echo "missing Debian package; run: sudo apt-get install redis-server" >&2; exit 1; }
+    work=$(mktemp --directory)
+    trap '{{lab}} down; rm -rf "$work"' EXIT
+    cd tests/gitops/argocd
+    go build -o {{cache}}/argocd/argocd github.com/argoproj/argo-cd/v3/cmd
+    go build -o {{cache}}/argocd/walk ./walk
+    crds=$(go list -m -f '{{{{.Dir}}' github.com/argoproj/argo-cd/v3)/manifests/crds
+    just fresh-lab
+    {{lab}} exec --network-only -- {{cache}}/argocd/walk --argocd {{cache}}/argocd/argocd --crds "$crds" \
+      --config "{{justfile_directory()}}/config" --work "$work" --only "{{STORY}}"
 
 # Lint everything, warnings denied.
 lint:

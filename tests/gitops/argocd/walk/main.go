@@ -28,7 +28,7 @@ func main() {
 	}
 	stack.stop()
 	if code != 0 {
-		fmt.Fprintln(os.Stderr, "logs:", filepath.Join(*work, "*.log"))
+		stack.showLogs()
 	}
 	fmt.Printf("\n%d s\n", int(time.Since(began).Seconds()))
 	os.Exit(code)

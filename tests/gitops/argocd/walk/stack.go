@@ -144,6 +144,18 @@ func (s *stack) stop() {
 	}
 }
 
+// showLogs prints the end of each log.
+func (s *stack) showLogs() {
+	const enough = 4000
+	logs, _ := filepath.Glob(filepath.Join(s.work, "*.log"))
+	for _, path := range logs {
+		text, err := os.ReadFile(path)
+		if err == nil {
+			fmt.Fprintf(os.Stderr, "\n%s:\n%s\n", filepath.Base(path), text[max(0, len(text)-enough):])
+		}
+	}
+}
+
 // eventually looks until there is nothing to complain about; the last complaint is the error.
 func eventually(limit time.Duration, what string, look func() error) error {
 	deadline := time.Now().Add(limit)
