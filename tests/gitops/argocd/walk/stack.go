@@ -82,7 +82,8 @@ spec:
 		return err
 	}
 	// As a user does it: the keys that are there stay.
-	if _, err := kubectl("", "apply", "--server-side", "-k", config+"/argocd"); err != nil {
+	if _, err := kubectl("", "patch", "configmap", "-n", "argocd", "argocd-cm", "--type", "merge",
+		"--patch-file", config+"/argocd/argocd-cm.yaml"); err != nil {
 		return err
 	}
 	kept, err := kubectl("", "get", "configmap", "-n", "argocd", "argocd-cm", "-o",
