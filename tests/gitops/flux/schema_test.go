@@ -89,3 +89,14 @@ func TestExamplesFitTheSchema(t *testing.T) {
 		}
 	}
 }
+
+// NVSentinel names its objects itself, with up to 63 characters (lifecycle-manager, attemptObjectName).
+func TestNamesOfNVSentinelFit(t *testing.T) {
+	var definition v1.CustomResourceDefinition
+	fromYAML(t, "../../../config/crd/perfvalidations.perfvalidation.dev.yaml", &definition)
+	for _, rule := range definition.Spec.Versions[0].Schema.OpenAPIV3Schema.XValidations {
+		if strings.Contains(rule.Rule, "metadata.name") && rule.Rule != "size(self.metadata.name) <= 63" {
+			t.Error("shorter names only:", rule.Rule)
+		}
+	}
+}
