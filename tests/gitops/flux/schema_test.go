@@ -14,6 +14,8 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 )
 
@@ -38,7 +40,21 @@ func schemaOfPerfValidation(t *testing.T) (*schema.Structural, validation.Schema
 	return structural, validator
 }
 
-// objects are the PerfValidations in the examples, whole files and embedded ones.
+// rendered is what `kubectl kustomize` makes of a folder.
+func rendered(t *testing.T, folder string) []byte {
+	t.Helper()
+	objects, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := objects.AsYaml()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// examplesOfPerfValidations are whole files, rendered folders and embedded manifests.
 func examplesOfPerfValidations(t *testing.T) map[string]map[string]any {
 	t.Helper()
 	texts := map[string][]byte{
@@ -62,6 +78,9 @@ func examplesOfPerfValidations(t *testing.T) map[string]map[string]any {
 			t.Fatal(err)
 		}
 	}
+	for _, pool := range []string{"h100", "gb200"} {
+		texts["pool "+pool] = rendered(t, "../../../config/argocd/examples/pools/"+pool)
+	}
 	found := map[string]map[string]any{}
 	for path, text := range texts {
 		object := map[string]any{}
@@ -74,6 +93,32 @@ func examplesOfPerfValidations(t *testing.T) map[string]map[string]any {
 		t.Fatal("too few examples:", len(found))
 	}
 	return found
+}
+
+// The component adds its keys to an argocd-cm, whose own stay.
+func TestComponentAddsItsKeys(t *testing.T) {
+	files := filesys.MakeFsInMemory()
+	write := func(path, text string) {
+		if err := files.WriteFile(path, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"kustomization.yaml", "argocd-cm.yaml"} {
+		text, err := os.ReadFile("../../../config/argocd/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write("/ours/"+name, string(text))
+	}
+	write("/theirs/kustomization.yaml", "{namespace: argocd, resources: [cm.yaml], components: [../ours]}")
+	write("/theirs/cm.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: argocd-cm}, data: {url: here}}")
+	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(files, "/theirs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data := made.Resources()[0].GetDataMap(); len(data) != 3 || data["url"] != "here" {
+		t.Errorf("expected their key and two of ours, found %d keys", len(data))
+	}
 }
 
 func TestExamplesFitTheSchema(t *testing.T) {
