@@ -47,7 +47,7 @@ spec:
   project: default
   source: {repoURL: %q, targetRevision: main, path: %s}
   destination: {server: "https://kubernetes.default.svc", namespace: perf}
-  syncPolicy: {automated: {selfHeal: true}, syncOptions: [%s]}
+  syncPolicy: {automated: {selfHeal: true}, retry: {limit: 0}, syncOptions: [%s]}
 `, name, r.url(), name, strings.Join(options, ", ")), "apply", "-f", "-")
 	return err
 }

@@ -50,8 +50,11 @@ func (s *stack) install(crds, config string) error {
 	if _, err := kubectl("", "apply", "--server-side", "-k", crds); err != nil {
 		return err
 	}
-	if _, err := kubectl("", "wait", "--for=condition=Established", "--timeout=60s",
-		"crd/applications.argoproj.io", "crd/appprojects.argoproj.io"); err != nil {
+	// `kubectl wait` fails on a definition that has no conditions yet.
+	if err := eventually(time.Minute, "Argo CD's kinds", func() error {
+		_, err := kubectl("", "get", "applications.argoproj.io,appprojects.argoproj.io", "-A")
+		return err
+	}); err != nil {
 		return err
 	}
 	key := base64.StdEncoding.EncodeToString([]byte("of the lab alone"))

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -74,32 +75,58 @@ func passes(r *repository) error {
 	if _, err := kubectl("", "annotate", "perfval", "-n", "perf", "fit", "perfvalidation.dev/rerun="+token); err != nil {
 		return err
 	}
-	if err := follow(name, handled("fit", token, healthy), drift); err != nil {
+	if err := follow(name, progressing, drift); err != nil {
+		return err
+	}
+	if err := follow(name, both(value("fit", "{.status.run.rerunToken}", token), healthy), drift); err != nil {
 		return err
 	}
 
-	title("somebody changes a gate by hand: self-heal takes it back")
+	title("somebody changes a gate by hand: self-heal takes it back, and the saved trials are judged again")
+	generation, err := kubectl("", "get", "perfval", "-n", "perf", "fit", "-o", "jsonpath={.metadata.generation}")
+	if err != nil {
+		return err
+	}
 	if _, err := kubectl("", "patch", "perfval", "-n", "perf", "fit", "--type=json", "-p",
 		`[{"op": "replace", "path": "/spec/gates/0/threshold", "value": "1G"}]`); err != nil {
 		return err
 	}
-	return follow(name, func(found application) error {
-		threshold, err := kubectl("", "get", "perfval", "-n", "perf", "fit", "-o", "jsonpath={.spec.gates[0].threshold}")
-		if err == nil && threshold != reachable {
-			err = fmt.Errorf("the threshold is %s", threshold)
-		}
-		return errors.Join(err, healthy(found))
-	}, anything)
+	// The edit is one generation, and its undoing another.
+	edited, err := strconv.Atoi(generation)
+	if err != nil {
+		return err
+	}
+	undone := strconv.Itoa(edited + 2)
+	seen := both(value("fit", "{.metadata.generation}", undone), value("fit", "{.status.observedGeneration}", undone))
+	return follow(name, both(seen, value("fit", "{.spec.gates[0].threshold}", reachable), healthy), anything)
 }
 
-// handled expects that the operator has seen a rerun token, and then the rest.
-func handled(name, token string, rest func(application) error) func(application) error {
+func progressing(found application) error {
+	if found.Status.Health.Status != "Progressing" {
+		return fmt.Errorf("not Progressing: %s", found.line())
+	}
+	return nil
+}
+
+// both expects everything.
+func both(expected ...func(application) error) func(application) error {
 	return func(found application) error {
-		seen, err := kubectl("", "get", "perfval", "-n", "perf", name, "-o", "jsonpath={.status.run.rerunToken}")
-		if err == nil && seen != token {
-			err = fmt.Errorf("the token in the status is %q", seen)
+		var wrong []error
+		for _, one := range expected {
+			wrong = append(wrong, one(found))
 		}
-		return errors.Join(err, rest(found))
+		return errors.Join(wrong...)
+	}
+}
+
+// value expects a value in a validation.
+func value(name, path, expected string) func(application) error {
+	return func(application) error {
+		found, err := kubectl("", "get", "perfval", "-n", "perf", name, "-o", "jsonpath="+path)
+		if err == nil && found != expected {
+			err = fmt.Errorf("%s is %q, not %q", path, found, expected)
+		}
+		return err
 	}
 }
 
