@@ -15,8 +15,19 @@ import (
 
 const folder = "../../../config/argocd/resource_customizations/perfvalidation.dev/PerfValidation/"
 
-// fromYAML decodes as a Kubernetes client does: whole numbers are int64.
 func fromYAML(t *testing.T, path string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(text, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stored decodes an object as a Kubernetes client does: whole numbers are int64.
+func stored(t *testing.T, path string) *unstructured.Unstructured {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -26,9 +37,11 @@ func fromYAML(t *testing.T, path string, into any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(text, into); err != nil {
+	content := map[string]any{}
+	if err := json.Unmarshal(text, &content); err != nil {
 		t.Fatal(err)
 	}
+	return &unstructured.Unstructured{Object: content}
 }
 
 // saved are the objects of testdata by their names.
@@ -40,10 +53,7 @@ func saved(t *testing.T) map[string]*unstructured.Unstructured {
 	}
 	objects := map[string]*unstructured.Unstructured{}
 	for _, path := range paths {
-		content := map[string]any{}
-		fromYAML(t, path, &content)
-		name := strings.TrimSuffix(filepath.Base(path), ".yaml")
-		objects[name] = &unstructured.Unstructured{Object: content}
+		objects[strings.TrimSuffix(filepath.Base(path), ".yaml")] = stored(t, path)
 	}
 	return objects
 }
