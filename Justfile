@@ -37,11 +37,15 @@ test-check:
 # A build links on one core, and a lab waits half of its time. Beside the checks, fuzzing made them 120 s longer.
 [private]
 [parallel]
-test-beside: test-fuzz test-lab test-image
+test-beside: test-fuzz test-gitops test-lab test-image
 
 [private]
 test-fuzz:
     @{{stage}} fuzz just fuzz
+
+[private]
+test-gitops:
+    @{{stage}} gitops just gitops
 
 [private]
 test-lab:
@@ -99,6 +103,31 @@ bench-cluster nodes="1000": build-lab image
 # What a line of validations costs that all wait for one node, and what it does to the run at its head (half an hour; prints, and asserts nothing).
 bench-line waiting="0,1,10,100,1000": build-lab image
     @{{suite}} line {{waiting}}
+
+# What Argo CD and Flux make of a PerfValidation, by their own engines, and the examples for them (seconds; six minutes of compiling the first time).
+gitops:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    for module in argocd flux; do
+      cd "{{justfile_directory()}}/tests/gitops/$module"
+      go vet ./...
+      go test ./...
+    done
+
+# PerfValidations under a real Argo CD on the lab: what docs/gitops.md shows (a quarter of an hour; not part of `just test`). `just argocd gate` tells one story.
+argocd STORY="": setup build-lab image
+    #!/usr/bin/env bash
+    set -euo pipefail
+    command -v redis-server >/dev/null || { echo "missing Debian package; run: sudo apt-get install redis-server" >&2; exit 1; }
+    work=$(mktemp --directory)
+    trap '{{lab}} down; rm -rf "$work"' EXIT
+    cd tests/gitops/argocd
+    go build -o {{cache}}/argocd/argocd github.com/argoproj/argo-cd/v3/cmd
+    go build -o {{cache}}/argocd/walk ./walk
+    crds=$(go list -m -f '{{{{.Dir}}' github.com/argoproj/argo-cd/v3)/manifests/crds
+    just fresh-lab
+    {{lab}} exec --network-only -- {{cache}}/argocd/walk --argocd {{cache}}/argocd/argocd --crds "$crds" \
+      --config "{{justfile_directory()}}/config" --work "$work" --only "{{STORY}}"
 
 # Lint everything, warnings denied.
 lint:

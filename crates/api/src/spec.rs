@@ -64,8 +64,8 @@ pub use workload::{ImagePullPolicy, RouterMode, Workload};
     printcolumn(name = "NODE", type_ = "string", json_path = ".status.placement.node", priority = 1),
     printcolumn(name = "REASON", type_ = "string", json_path = ".status.reason", priority = 1),
     printcolumn(name = "MESSAGE", type_ = "string", json_path = ".status.message", priority = 1),
-    validation = Rule::new("size(self.metadata.name) <= 40")
-        .message("metadata.name: write at most 40 characters, because the names of a run's objects are made from it")
+    validation = Rule::new("size(self.metadata.name) <= 63")
+        .message("metadata.name: write at most 63 characters, because it is the value of a label of a run's objects")
 )]
 #[x_kube(
     validation = Rule::new("!self.gates.exists(g, g.metric == 'Goodput') || (has(self.benchmark.goodput) && size(self.benchmark.goodput) > 0)")

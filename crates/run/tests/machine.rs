@@ -12,6 +12,7 @@ mod machine {
     pub mod races;
     pub mod releases;
     pub mod results;
+    pub mod saved_objects;
     pub mod settling;
     pub mod size;
     pub mod story;

@@ -30,14 +30,14 @@ fn name() -> Vec<Case> {
     let named = |length: usize| with(json!({"metadata": {"name": "a".repeat(length)}}));
     vec![
         Case {
-            name: "name of 40 characters".into(),
-            manifest: named(40),
+            name: "name of 63 characters".into(),
+            manifest: named(63),
             rejected: None,
         },
         Case {
-            name: "name of 41 characters".into(),
-            manifest: named(41),
-            rejected: Some(Rejected::Rule("write at most 40 characters".into())),
+            name: "name of 64 characters".into(),
+            manifest: named(64),
+            rejected: Some(Rejected::Rule("write at most 63 characters".into())),
         },
     ]
 }

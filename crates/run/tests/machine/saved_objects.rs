@@ -1,0 +1,203 @@
+//! Objects as the API server stores them, one of every kind that a GitOps tool meets: what Argo CD's and Flux' own
+//! engines are tested on (`just gitops`). `UPDATE_GOLDEN=1 cargo test -p perfval-run --test machine` writes them.
+
+use std::collections::BTreeSet;
+
+use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Evaluating, Pending, Sizing, Suspended, WaitingForReady};
+use Verdict::{Error, Failed, Inconclusive, Passed, Skipped};
+use perfval_api::{Phase, Reason, Verdict, Why, condition, meta};
+use perfval_run::status::{Truth, set_condition};
+use serde_json::{Value, json};
+
+use super::moments::{at, begun, changed, interrupted, saturated, showing, suspended};
+use super::story::{Showing, Story};
+
+const FOLDER: &str = "../../config/argocd/resource_customizations/perfvalidation.dev/PerfValidation";
+
+/// As the API server creates it: the CRD's default stands in its status.
+fn untouched() -> Story {
+    let mut story = Story::new();
+    story.object.status = Some(serde_json::from_value(json!({"observedGeneration": -1})).expect("a status"));
+    story
+}
+
+fn over(mut story: Story) -> Story {
+    story.until(Completed);
+    story
+}
+
+fn suspend(story: &mut Story) {
+    story.spec(json!({"suspend": true}));
+}
+
+/// Deletion of an object with a finalizer counts as an edit.
+fn delete(story: &mut Story) {
+    story.delete().spec(json!({}));
+}
+
+/// Deleted, and the operator has confirmed that nothing is left: only the finalizer of somebody else holds the object.
+fn released(mut story: Story) -> Story {
+    delete(&mut story);
+    while !story.gone {
+        story.step();
+    }
+    story.object.metadata.finalizers = Some(vec!["argocd.argoproj.io/hook-finalizer".into()]);
+    story
+}
+
+/// Everything of the run is kept for a post-mortem.
+fn kept(mut story: Story) -> Story {
+    story.annotate(meta::NO_CLEANUP, Some("true"));
+    over(story)
+}
+
+fn blocked(story: &mut Story) {
+    let why = Why::new(
+        Reason::NameTaken,
+        "Service pv-1-workers belongs to somebody else: rename or remove it",
+    );
+    let status = story.object.status.as_mut().expect("a status");
+    set_condition(status, condition::BLOCKED, Truth::True, &why, story.now);
+}
+
+/// A finished run, and an edit that asks for the next one while `spec.suspend` holds it back.
+fn held_back() -> Story {
+    changed(over(Story::new()), |s| {
+        s.spec(json!({"suspend": true, "placement": {"maxGPUs": 1}}));
+        s.step();
+    })
+}
+
+#[rustfmt::skip] // a table: one line an object
+fn stories() -> Vec<(&'static str, Story)> {
+    let rerun = |s: &mut Story| { s.annotate(meta::RERUN, Some("2026-11-20")); };
+    vec![
+        ("without-status", Story::new()),
+        ("untouched", untouched()),
+        ("pending", at(Pending)),
+        ("sizing", at(Sizing)),
+        ("sizing-saturated", changed(at(Sizing), |s| { s.free = 0; s.step(); })),
+        ("deploying", at(Deploying)),
+        ("waiting-for-ready", at(WaitingForReady)),
+        ("benchmarking", at(Benchmarking)),
+        ("benchmarking-blocked", changed(at(Benchmarking), blocked)),
+        ("evaluating", at(Evaluating)),
+        ("cleaning-up", at(CleaningUp)),
+        ("passed", over(Story::new())),
+        ("failed", over(showing(Showing::Slow))),
+        ("inconclusive", over(showing(Showing::Starved))),
+        ("skipped", over(begun(json!({"gates": []})))),
+        ("error", over(saturated())),
+        ("passed-edited", changed(over(Story::new()), |s| { s.spec(json!({"placement": {"maxGPUs": 1}})); })),
+        ("passed-rerun-asked", changed(over(Story::new()), rerun)),
+        ("passed-rerun-done", over(changed(Story::new(), rerun))),
+        ("passed-rerun-held-back", changed(over(Story::new()), |s| { suspend(s); rerun(s); s.step(); })),
+        ("passed-suspended", changed(over(Story::new()), |s| { suspend(s); s.step(); })),
+        ("failed-suspended", changed(over(showing(Showing::Slow)), |s| { suspend(s); s.step(); })),
+        ("passed-held-back", held_back()),
+        ("suspended", suspended()),
+        ("suspended-from-the-start", changed(Story::with(json!({"suspend": true})), |s| { s.step(); })),
+        ("suspending", interrupted(suspend)),
+        ("passed-kept", kept(Story::new())),
+        ("failed-kept", kept(showing(Showing::Slow))),
+        ("passed-leftovers", over(changed(at(CleaningUp), |s| { s.stuck = true; s.step(); s.wait(4000); }))),
+        ("deleting", changed(at(Benchmarking), |s| { s.step(); delete(s); s.step(); })),
+        ("deleting-passed", changed(over(Story::new()), |s| { delete(s); s.step(); })),
+        ("deleted-running", released(at(WaitingForReady))),
+        ("deleted-passed", released(over(Story::new()))),
+        ("deleted-failed", released(over(showing(Showing::Slow)))),
+    ]
+}
+
+/// As the API server would return it.
+fn stored(story: &Story) -> Value {
+    let mut object = json!(story.object);
+    object["metadata"]["creationTimestamp"] = json!("2026-11-20T12:00:00Z");
+    if story.object.status.is_none() {
+        object.as_object_mut().expect("an object").remove("status");
+    }
+    object
+}
+
+/// What a later version may write: words that this one does not know.
+fn of_a_later_version() -> [(&'static str, Value); 2] {
+    let mut verdict = stored(&over(Story::new()));
+    verdict["status"]["verdict"] = json!("Doubtful");
+    let mut phase = stored(&at(Deploying));
+    phase["status"]["phase"] = json!("Warming");
+    [("later-verdict", verdict), ("later-phase", phase)]
+}
+
+/// What Argo CD's actions are to make of some of these objects.
+fn after_actions() -> [(&'static str, Value); 4] {
+    let annotated = |mut story: Story, key: &str, value: Option<&str>| stored(story.annotate(key, value));
+    let suspended = |story: Story, value: bool| {
+        let mut object = stored(&story);
+        object["spec"]["suspend"] = json!(value);
+        object
+    };
+    [
+        (
+            "rerun",
+            annotated(over(Story::new()), meta::RERUN, Some("0001-01-01T00:00:00Z")),
+        ),
+        ("suspend", suspended(over(Story::new()), true)),
+        ("resume", suspended(super::moments::suspended(), false)),
+        ("clean-up", annotated(kept(Story::new()), meta::NO_CLEANUP, None)),
+    ]
+}
+
+/// Every file with its object.
+fn files() -> Vec<(String, Value)> {
+    let stories = stories().into_iter().map(|(name, story)| (name, stored(&story)));
+    let objects = stories.chain(of_a_later_version());
+    let objects = objects.map(|(name, object)| (format!("{FOLDER}/testdata/{name}.yaml"), object));
+    let after = after_actions();
+    let after = after.map(|(name, object)| (format!("{FOLDER}/actions/testdata/{name}.yaml"), object));
+    objects.chain(after).collect()
+}
+
+#[test]
+fn saved_objects_are_as_recorded() {
+    let mut wrong = Vec::new();
+    for (path, object) in files() {
+        let text = serde_saphyr::to_string(&object).expect("YAML");
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(&path, &text).expect("a file");
+        }
+        if std::fs::read_to_string(&path).ok().as_ref() != Some(&text) {
+            wrong.push(path);
+        }
+    }
+    assert!(wrong.is_empty(), "differ, see the header of this file: {wrong:?}");
+}
+
+#[test]
+fn every_saved_object_is_made_here() {
+    let list = |folder: &str| {
+        let folder = format!("{FOLDER}/{folder}");
+        let files = std::fs::read_dir(&folder).expect("a folder");
+        let name = |file: std::io::Result<std::fs::DirEntry>| file.expect("a file").file_name();
+        files
+            .map(move |file| format!("{folder}/{}", name(file).to_string_lossy()))
+            .collect::<Vec<_>>()
+    };
+    let found: BTreeSet<String> = list("testdata").into_iter().chain(list("actions/testdata")).collect();
+    let made = files().into_iter().map(|(path, _)| path).collect();
+    assert_eq!(found, made);
+}
+
+#[test]
+fn every_phase_and_verdict_is_among_them() {
+    let shown = |field: &str| -> BTreeSet<String> {
+        let word = |object: &Value| object["status"][field].as_str().map(str::to_owned);
+        stories().iter().filter_map(|(_, story)| word(&stored(story))).collect()
+    };
+    let phases = Phase::ALL.iter().map(|phase| phase.as_str().to_owned()).collect();
+    assert_eq!(shown("phase"), phases);
+    let verdicts = [Passed, Failed, Inconclusive, Skipped, Error];
+    assert_eq!(
+        shown("verdict"),
+        verdicts.map(|verdict| verdict.as_str().to_owned()).into()
+    );
+}
