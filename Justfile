@@ -125,7 +125,7 @@ argocd STORY="": setup build-lab image
     go build -o {{cache}}/argocd/argocd github.com/argoproj/argo-cd/v3/cmd
     go build -o {{cache}}/argocd/walk ./walk
     crds=$(go list -m -f '{{{{.Dir}}' github.com/argoproj/argo-cd/v3)/manifests/crds
-    just fresh-lab
+    {{suite}} up
     {{lab}} exec --network-only -- {{cache}}/argocd/walk --argocd {{cache}}/argocd/argocd --crds "$crds" \
       --config "{{justfile_directory()}}/config" --work "$work" --only "{{STORY}}"
 
@@ -235,13 +235,7 @@ fidelity-rig *ROUTERS: setup
 
 # Helm on the real cluster: install, upgrade and roll back with runs in flight, uninstall; then one namespace only. Five minutes.
 chart-lab: build-lab image
-    #!/usr/bin/env bash
-    set -euo pipefail
-    cargo test --quiet --workspace --test chart_lab --no-run
-    export LAB={{lab}} PERFVAL_CONFIG="$PWD/config"
-    trap '{{lab}} down' EXIT
-    just fresh-lab
-    {{lab}} exec --network-only -- "$(just test-binary chart_lab)" --ignored --nocapture --test-threads 1
+    @{{suite}} chart
 
 # The shipped roles against what the operator used: `just rbac` reads the running lab's audit log, `just rbac FOLDER` those that labs left in PERFVAL_AUDIT_KEEP.
 rbac *LOGS: build-lab

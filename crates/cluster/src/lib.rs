@@ -7,6 +7,7 @@ mod act;
 mod call;
 mod error;
 mod events;
+mod installed;
 mod look;
 mod observe;
 mod page;
@@ -32,6 +33,7 @@ pub use probe::EndpointAccess;
 pub use rbac::{PERMISSIONS, Permission, Scope};
 pub use record::Recorded;
 
+use installed::LastInstalled;
 use probe::Probes;
 
 /// Field manager of everything the operator applies, and reporting controller of its events.
@@ -47,7 +49,7 @@ pub struct Cluster {
     recorder: Recorder,
     probes: Probes,
     version: Arc<OnceCell<String>>,
-    installed: dynamo::LastInstalled,
+    installed: LastInstalled,
     counters: Arc<Counters>,
 }
 
@@ -80,7 +82,7 @@ impl Cluster {
             client,
             probes: Probes::new(access, impatient, wake),
             version: Arc::default(),
-            installed: dynamo::LastInstalled::default(),
+            installed: LastInstalled::default(),
             counters: Arc::default(),
         };
         (cluster, wakeups)

@@ -72,9 +72,11 @@ fn every_test_that_a_page_names_is_there() {
     let tests = functions(&root);
     let mut missing = Vec::new();
     for page in pages(&root) {
-        // A name of four words and more: nothing else in a page looks so.
+        // A name of four words and more: nothing else in a page looks so, but a metric.
         let quoted = page.text().split('`').skip(1).step_by(2);
-        let names = quoted.filter(|word| word.matches('_').count() >= 3 && is_snake_case(word));
+        let names = quoted.filter(|word| {
+            word.matches('_').count() >= 3 && is_snake_case(word) && !word.starts_with("perfvalidation_")
+        });
         missing.extend(
             names
                 .filter(|name| !tests.contains(*name))

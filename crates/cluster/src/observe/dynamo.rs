@@ -13,9 +13,8 @@ use perfval_run::observed::{Admission, DynamoApi};
 use perfval_run::{Run, names};
 use perfval_sizing::Seen;
 
-use self::served::Installed;
-pub(crate) use self::served::LastInstalled;
 use crate::call::{Read, Unread, read, seen};
+use crate::installed::Installed;
 use crate::{Cluster, FIELD_MANAGER, Failure};
 
 /// Plural of the deployments, as in URLs.

@@ -18,7 +18,7 @@ use crate::dynamo::names::{FRONTEND, FRONTEND_PORT, MAIN, WORKER, frontend_servi
 use crate::dynamo::reported::{Reported, reported};
 use crate::observed::{Need, Needs, Probe, ProbeAnswer};
 use crate::pass::{Pass, Step};
-use crate::readiness::{self, Pods};
+use crate::readiness::Pods;
 use crate::run::Run;
 use crate::status::{self, Truth};
 use crate::{build, time};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Evaluating, Pending, Sizing, Suspended, WaitingForReady};
+use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Evaluating, Pending, Sizing, WaitingForReady};
 use Verdict::{Error, Failed, Inconclusive, Passed, Skipped};
 use perfval_api::{Phase, Reason, Verdict, Why, condition, meta};
 use perfval_run::status::{Truth, set_condition};

@@ -1,31 +1,20 @@
 //! Whether Dynamo is installed, and at which version it serves its deployments.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::Api;
-use kube::core::{ApiResource, ResourceExt as _};
-use tokio::sync::Mutex;
+use kube::core::ResourceExt as _;
 use tokio::time::Instant;
 
 use super::{CRD, KIND, OPERATOR_VERSION, VERSIONS};
 use crate::Cluster;
 use crate::call::{Read, Unread, read};
+use crate::installed::Installed;
 
 /// An answer serves all runs that ask within this time. A thousand new objects asked a thousand times, and each answer
 /// took the API server 15 to 60 ms: the CRD has 1.6 MB (issue 12, A3).
 const FRESH: Duration = Duration::from_secs(5);
-
-/// How Dynamo is installed.
-#[derive(Clone)]
-pub(crate) struct Installed {
-    pub resource: ApiResource,
-    pub operator_version: Option<String>,
-}
-
-/// The last good answer, and when it was given. Whoever comes while one is awaited gets the same.
-pub(crate) type LastInstalled = Arc<Mutex<Option<(Instant, Installed)>>>;
 
 impl Cluster {
     pub(super) async fn installed(&self) -> Read<Installed> {

@@ -50,6 +50,8 @@ enum What {
     Admission,
     /// Ten validations at once on one node.
     Races,
+    /// Helm: install, upgrade, roll back and uninstall.
+    Chart,
     /// One whole run, shown as it happens.
     Demo {
         /// Leave the lab up.
@@ -108,6 +110,7 @@ async fn start(cli: Cli) -> io::Result<u8> {
         What::Demo { keep: true } => single::demo(&built, lab, true).await,
         What::Demo { keep: false } => guarded(&one, single::demo(&built, lab, false)).await,
         What::Admission => guarded(&one, single::admission(&built, lab)).await,
+        What::Chart => guarded(&one, single::chart(&built, lab)).await,
         What::Races => guarded(&one, single::races(&built, lab)).await,
         What::Oracle { arguments } => guarded(&one, single::oracle(&built, lab, &arguments)).await,
         What::Line { waiting } => guarded(&one, single::line(&built, lab, &waiting)).await,

@@ -44,6 +44,18 @@ pub async fn races(built: &Built, lab: &Fresh) -> io::Result<u8> {
     code(command).await
 }
 
+/// The life of a Helm release, with runs in flight.
+pub async fn chart(built: &Built, lab: &Fresh) -> io::Result<u8> {
+    let chart = built.test("chart_lab").await?;
+    lab.up(false).await?;
+    let mut command = lab.exec_in_network(chart);
+    command
+        .args(["--ignored", "--nocapture", "--test-threads", "1"])
+        .env("LAB", lab.program())
+        .env("PERFVAL_CONFIG", config()?);
+    code(command).await
+}
+
 /// One whole run, and how long all of it took.
 pub async fn demo(built: &Built, lab: &Fresh, keep: bool) -> io::Result<u8> {
     let demo = built.build("perfval-e2e", "demo").await?;
