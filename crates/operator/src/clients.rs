@@ -79,8 +79,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_watch_that_has_died_silently_is_begun_again() {
-        let (watched, mut watches) = mpsc::unbounded_channel();
-        let address = silent_server(watched).await;
+        let (tell, mut begun) = mpsc::unbounded_channel();
+        let address = silent_server(tell).await;
         let config = Config::new(address.parse().expect("well-formed"));
         let counting = Counting::new(Arc::new(Metrics::new(false)), Rights::default());
         let clients = Clients::new(config, Duration::from_millis(50), &counting).expect("a client");
@@ -94,8 +94,8 @@ mod tests {
             }
         };
         let begun_again = async {
-            watches.recv().await;
-            watches.recv().await
+            begun.recv().await;
+            begun.recv().await
         };
         let waited = timeout(Duration::from_secs(30), async {
             tokio::select! {

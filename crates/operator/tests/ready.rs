@@ -7,10 +7,10 @@ use std::thread;
 
 /// Answers one question and ends.
 fn answering(status: &'static str, text: &'static str) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/readyz", listener.local_addr().unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("http://{}/readyz", listener.local_addr().expect("it has one"));
     thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
+        let (mut stream, _) = listener.accept().expect("a caller");
         let _ = stream.read(&mut [0; 1024]);
         let length = text.len();
         let _ = write!(
@@ -25,7 +25,7 @@ fn ready(url: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_perfvalidation-operator"))
         .args(["ready", url, "--timeout", "0"])
         .output()
-        .unwrap()
+        .expect("the program runs")
 }
 
 #[test]
@@ -51,7 +51,10 @@ fn one_that_is_not_is_a_failure_with_its_reason() {
 
 #[test]
 fn nobody_there_is_a_failure_that_names_the_address() {
-    let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let unused = TcpListener::bind("127.0.0.1:0")
+        .expect("a free port")
+        .local_addr()
+        .unwrap();
     let output = ready(&format!("http://{unused}/readyz"));
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(

@@ -10,12 +10,12 @@ use serde_json::Value;
 #[test]
 #[ignore = "needs promtool: just alerts"]
 fn every_alert_fires_when_it_should_and_only_then() {
-    let folder = tempfile::tempdir().unwrap();
-    let object = fs::read_to_string(repository().join("config/components/alerts/alerts.yaml")).unwrap();
-    let object: Value = serde_saphyr::from_str(&object).unwrap();
+    let folder = tempfile::tempdir().expect("well-formed");
+    let object = fs::read_to_string(repository().join("config/components/alerts/alerts.yaml")).expect("well-formed");
+    let object: Value = serde_saphyr::from_str(&object).expect("well-formed");
     let tests = folder.path().join("tests.yaml");
-    fs::write(folder.path().join("rules.yaml"), object["spec"].to_string()).unwrap();
-    fs::copy("tests/alerts.yaml", &tests).unwrap();
+    fs::write(folder.path().join("rules.yaml"), object["spec"].to_string()).expect("well-formed");
+    fs::copy("tests/alerts.yaml", &tests).expect("well-formed");
     let output = Command::new("promtool")
         .args(["test", "rules"])
         .arg(tests)

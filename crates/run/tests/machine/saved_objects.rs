@@ -1,4 +1,4 @@
-//! Objects as the API server stores them, one of every kind that a GitOps tool meets: what Argo CD's and Flux' own
+//! Objects as the API server stores them, one of every kind that a `GitOps` tool meets: what Argo CD's and Flux' own
 //! engines are tested on (`just gitops`). `UPDATE_GOLDEN=1 cargo test -p perfval-run --test machine` writes them.
 
 use std::collections::BTreeSet;

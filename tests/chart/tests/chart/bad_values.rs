@@ -4,9 +4,8 @@ use perfval_chart::render;
 use serde_json::{Value, json};
 
 fn refused(values: &Value, named: &[&str]) {
-    let said = match render::chart(values) {
-        Ok(_) => panic!("{values} is taken"),
-        Err(said) => said,
+    let Err(said) = render::chart(values) else {
+        panic!("{values} is taken")
     };
     for word in named {
         assert!(said.contains(word), "{values}: {word} is not in: {said}");
@@ -95,12 +94,12 @@ fn values_that_contradict_each_other_are_refused() {
 
 #[test]
 fn a_cluster_without_stable_dra_is_refused() {
-    let chart: Value =
-        serde_saphyr::from_str(include_str!("../../../../charts/perfvalidation-operator/Chart.yaml")).unwrap();
+    let chart: Value = serde_saphyr::from_str(include_str!("../../../../charts/perfvalidation-operator/Chart.yaml"))
+        .expect("well-formed");
     assert_eq!(chart["kubeVersion"], ">=1.34.0-0");
 }
 
 #[test]
 fn a_parent_chart_may_have_globals_of_its_own() {
-    render::chart(&json!({"global": {"theirs": {"a": 1}}})).unwrap();
+    render::chart(&json!({"global": {"theirs": {"a": 1}}})).expect("well-formed");
 }

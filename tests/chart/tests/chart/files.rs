@@ -10,16 +10,16 @@ use perfval_chart::values::{at, described, leaves};
 use serde_json::Value;
 
 fn yaml(file: &str) -> Value {
-    serde_saphyr::from_str(&text(file)).unwrap()
+    serde_saphyr::from_str(&text(file)).expect("well-formed")
 }
 
 fn text(file: &str) -> String {
-    fs::read_to_string(repository().join(CHART).join(file)).unwrap()
+    fs::read_to_string(repository().join(CHART).join(file)).expect("well-formed")
 }
 
 #[test]
 fn generated_files_are_what_their_sources_say() {
-    for (file, expected) in generated(&repository()).unwrap() {
+    for (file, expected) in generated(&repository()).expect("well-formed") {
         let found = fs::read_to_string(repository().join(&file)).unwrap_or_default();
         assert!(
             found == expected,
@@ -31,11 +31,11 @@ fn generated_files_are_what_their_sources_say() {
 
 #[test]
 fn nothing_else_lies_among_the_copies() {
-    let generated = generated(&repository()).unwrap();
+    let generated = generated(&repository()).expect("well-formed");
     for folder in ["files", "files/rbac"] {
         let folder = std::path::Path::new(CHART).join(folder);
-        for entry in fs::read_dir(repository().join(&folder)).unwrap() {
-            let path = folder.join(entry.unwrap().file_name());
+        for entry in fs::read_dir(repository().join(&folder)).expect("well-formed") {
+            let path = folder.join(entry.expect("well-formed").file_name());
             let is_made = generated.iter().any(|(file, _)| *file == path);
             assert!(
                 is_made || repository().join(&path).is_dir(),
@@ -65,17 +65,19 @@ fn the_pages_name_the_version_of_the_workspace() {
         named(&text("README.md"), "--version "),
         BTreeSet::from([version.to_owned()])
     );
-    let components = fs::read_to_string(repository().join("config/components/README.md")).unwrap();
+    let components = fs::read_to_string(repository().join("config/components/README.md")).expect("well-formed");
     assert_eq!(named(&components, "?ref=v"), BTreeSet::from([version.to_owned()]));
 }
 
 #[test]
 fn the_example_of_the_chart_is_admitted() {
     let chart = yaml("Chart.yaml");
-    let examples = chart["annotations"]["artifacthub.io/crdsExamples"].as_str().unwrap();
-    let examples: Vec<Value> = serde_saphyr::from_str(examples).unwrap();
+    let examples = chart["annotations"]["artifacthub.io/crdsExamples"]
+        .as_str()
+        .expect("well-formed");
+    let examples: Vec<Value> = serde_saphyr::from_str(examples).expect("well-formed");
     assert!(!examples.is_empty());
-    let admission = Admission::new().unwrap();
+    let admission = Admission::new().expect("well-formed");
     for example in &examples {
         let refusals = admission.admit(example);
         assert!(refusals.is_ok(), "{refusals:?}");
@@ -110,11 +112,18 @@ fn the_schema_knows_the_values_and_no_others() {
                 break;
             }
             looked_at += 1;
-            let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
+            let keys = |value: &Value| {
+                value
+                    .as_object()
+                    .expect("well-formed")
+                    .keys()
+                    .cloned()
+                    .collect::<BTreeSet<_>>()
+            };
             let part = in_schema(&schema, path);
             assert_eq!(
                 keys(&part["properties"]),
-                keys(at(&values, path).unwrap()),
+                keys(at(&values, path).expect("well-formed")),
                 "{}",
                 path.join(".")
             );

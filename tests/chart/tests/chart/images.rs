@@ -11,7 +11,7 @@ const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef012
 fn image(object: &Value) -> &str {
     object["spec"]["template"]["spec"]["containers"][0]["image"]
         .as_str()
-        .unwrap()
+        .expect("well-formed")
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn a_digest_wins_over_the_tag() {
         image(&deployment),
         format!("ghcr.io/perfvalidation/perfvalidation-operator@{DIGEST}")
     );
-    let aiperf = variable(&deployment, "PERFVAL_AIPERF_IMAGE").unwrap();
+    let aiperf = variable(&deployment, "PERFVAL_AIPERF_IMAGE").expect("well-formed");
     assert_eq!(aiperf, format!("ghcr.io/perfvalidation/aiperf@{DIGEST}"));
 }
 
@@ -57,22 +57,29 @@ fn one_value_moves_every_image_to_a_mirror() {
         image(&deployment),
         "mirror.example.com:5000/hub/perfvalidation/perfvalidation-operator:v0.1.0"
     );
-    let aiperf = variable(&deployment, "PERFVAL_AIPERF_IMAGE").unwrap();
+    let aiperf = variable(&deployment, "PERFVAL_AIPERF_IMAGE").expect("well-formed");
     assert_eq!(aiperf, "mirror.example.com:5000/hub/perfvalidation/aiperf:0.13.0");
 }
 
 #[test]
 fn the_chart_lists_the_images_that_it_uses() {
-    let chart: Value =
-        serde_saphyr::from_str(include_str!("../../../../charts/perfvalidation-operator/Chart.yaml")).unwrap();
-    let listed: Vec<Value> =
-        serde_saphyr::from_str(chart["annotations"]["artifacthub.io/images"].as_str().unwrap()).unwrap();
+    let chart: Value = serde_saphyr::from_str(include_str!("../../../../charts/perfvalidation-operator/Chart.yaml"))
+        .expect("well-formed");
+    let listed: Vec<Value> = serde_saphyr::from_str(
+        chart["annotations"]["artifacthub.io/images"]
+            .as_str()
+            .expect("well-formed"),
+    )
+    .expect("well-formed");
     let deployment = deployment(&json!({}));
     let used = [
         image(&deployment).to_owned(),
-        variable(&deployment, "PERFVAL_AIPERF_IMAGE").unwrap(),
+        variable(&deployment, "PERFVAL_AIPERF_IMAGE").expect("well-formed"),
     ];
-    let listed: Vec<_> = listed.iter().map(|image| image["image"].as_str().unwrap()).collect();
+    let listed: Vec<_> = listed
+        .iter()
+        .map(|image| image["image"].as_str().expect("well-formed"))
+        .collect();
     assert_eq!(listed, used);
 }
 
@@ -90,13 +97,16 @@ fn pull_secrets_reach_every_pod() {
 
 #[test]
 fn two_releases_share_no_object_and_no_lease() {
-    let first = render::release("one", "gpu", &json!({"crds": {"enabled": false}})).unwrap();
-    let second = render::release("two", "gpu", &json!({"crds": {"enabled": false}})).unwrap();
+    let first = render::release("one", "gpu", &json!({"crds": {"enabled": false}})).expect("well-formed");
+    let second = render::release("two", "gpu", &json!({"crds": {"enabled": false}})).expect("well-formed");
     for object in &first {
         assert!(!second.iter().any(|other| id(other) == id(object)), "{}", id(object));
     }
     let lease = |objects: &[Value]| {
-        let deployment = objects.iter().find(|object| object["kind"] == "Deployment").unwrap();
+        let deployment = objects
+            .iter()
+            .find(|object| object["kind"] == "Deployment")
+            .expect("well-formed");
         variable(deployment, "PERFVAL_LEADER_ELECT_NAME")
     };
     assert_eq!(lease(&first).as_deref(), Some("one-perfvalidation-operator"));
@@ -105,12 +115,12 @@ fn two_releases_share_no_object_and_no_lease() {
 
 #[test]
 fn names_stay_within_what_a_label_holds() {
-    let objects = render::release(&"r".repeat(53), "gpu", &json!({"watchNamespaces": ["a"]})).unwrap();
+    let objects = render::release(&"r".repeat(53), "gpu", &json!({"watchNamespaces": ["a"]})).expect("well-formed");
     for object in objects
         .iter()
         .filter(|object| object["kind"] != "CustomResourceDefinition")
     {
-        let name = object["metadata"]["name"].as_str().unwrap();
+        let name = object["metadata"]["name"].as_str().expect("well-formed");
         assert!(name.len() <= 63, "{name}");
     }
 }

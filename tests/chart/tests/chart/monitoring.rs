@@ -50,14 +50,17 @@ fn assert_correct(query: &str) {
 fn alerts() -> Vec<Value> {
     let objects = objects(&json!({"prometheusRule": {"enabled": true}}));
     let rule = &objects["PrometheusRule perfvalidation-system/perfvalidation-operator"];
-    rule["spec"]["groups"][0]["rules"].as_array().unwrap().clone()
+    rule["spec"]["groups"][0]["rules"]
+        .as_array()
+        .expect("well-formed")
+        .clone()
 }
 
 fn dashboard() -> Value {
     let objects = objects(&json!({"dashboard": {"enabled": true}}));
     let map = &objects["ConfigMap perfvalidation-system/perfvalidation-operator-dashboard"];
     assert_eq!(map["metadata"]["labels"]["grafana_dashboard"], "1");
-    serde_json::from_str(map["data"]["perfvalidation.json"].as_str().unwrap()).unwrap()
+    serde_json::from_str(map["data"]["perfvalidation.json"].as_str().expect("well-formed")).expect("well-formed")
 }
 
 #[test]
@@ -76,9 +79,9 @@ fn alerts_ask_for_series_that_exist() {
     let alerts = alerts();
     assert!(alerts.len() >= 6, "{}", alerts.len());
     for alert in &alerts {
-        assert_correct(alert["expr"].as_str().unwrap());
+        assert_correct(alert["expr"].as_str().expect("well-formed"));
         assert!(
-            ["info", "warning", "critical"].contains(&alert["labels"]["severity"].as_str().unwrap()),
+            ["info", "warning", "critical"].contains(&alert["labels"]["severity"].as_str().expect("well-formed")),
             "{alert}"
         );
         for text in ["summary", "description", "runbook"] {
@@ -92,9 +95,9 @@ fn alerts_ask_for_series_that_exist() {
 
 #[test]
 fn every_alert_is_seen_to_fire() {
-    let tests = std::fs::read_to_string("tests/alerts.yaml").unwrap();
+    let tests = std::fs::read_to_string("tests/alerts.yaml").expect("well-formed");
     for alert in alerts() {
-        let name = alert["alert"].as_str().unwrap();
+        let name = alert["alert"].as_str().expect("well-formed");
         assert!(
             tests.contains(&format!("alertname=\"{name}\",alertstate=\"firing\"")),
             "{name} has no test in alerts.yaml"
@@ -105,18 +108,18 @@ fn every_alert_is_seen_to_fire() {
 #[test]
 fn every_panel_asks_for_series_that_exist() {
     let dashboard = dashboard();
-    let panels = dashboard["panels"].as_array().unwrap();
+    let panels = dashboard["panels"].as_array().expect("well-formed");
     let queries: Vec<_> = panels
         .iter()
         .flat_map(|panel| panel["targets"].as_array().into_iter().flatten())
         .collect();
     assert!(queries.len() >= 20, "{}", queries.len());
     for query in queries {
-        assert_correct(query["expr"].as_str().unwrap());
+        assert_correct(query["expr"].as_str().expect("well-formed"));
     }
-    let variables = dashboard["templating"]["list"].as_array().unwrap();
+    let variables = dashboard["templating"]["list"].as_array().expect("well-formed");
     for variable in variables.iter().filter(|variable| variable["type"] == "query") {
-        assert_correct(variable["definition"].as_str().unwrap());
+        assert_correct(variable["definition"].as_str().expect("well-formed"));
     }
 }
 
@@ -133,9 +136,13 @@ fn panels_do_not_lie_on_each_other() {
     let dashboard = dashboard();
     let mut cells = BTreeSet::new();
     let mut ids = BTreeSet::new();
-    for panel in dashboard["panels"].as_array().unwrap() {
-        assert!(ids.insert(panel["id"].as_u64().unwrap()), "{}", panel["id"]);
-        let at = |field: &str| panel["gridPos"][field].as_u64().unwrap();
+    for panel in dashboard["panels"].as_array().expect("well-formed") {
+        assert!(
+            ids.insert(panel["id"].as_u64().expect("well-formed")),
+            "{}",
+            panel["id"]
+        );
+        let at = |field: &str| panel["gridPos"][field].as_u64().expect("well-formed");
         assert!(at("x") + at("w") <= 24, "{}", panel["title"]);
         for x in at("x")..at("x") + at("w") {
             for y in at("y")..at("y") + at("h") {
@@ -149,7 +156,10 @@ fn panels_do_not_lie_on_each_other() {
 fn nothing_that_needs_other_peoples_types_is_on_by_default() {
     for (name, object) in objects(&json!({})) {
         assert!(
-            !object["apiVersion"].as_str().unwrap().contains("monitoring.coreos.com"),
+            !object["apiVersion"]
+                .as_str()
+                .expect("well-formed")
+                .contains("monitoring.coreos.com"),
             "{name}"
         );
         assert!(!name.starts_with("ConfigMap"), "{name}");

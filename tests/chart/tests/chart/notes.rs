@@ -14,7 +14,7 @@ fn manifest(notes: &str) -> Value {
 #[test]
 fn the_manifest_in_the_notes_is_admitted() {
     let notes = notes(&json!({}));
-    let refusals = Admission::new().unwrap().admit(&manifest(&notes));
+    let refusals = Admission::new().expect("well-formed").admit(&manifest(&notes));
     assert!(refusals.is_ok(), "{refusals:?}");
 }
 

@@ -42,9 +42,9 @@ fn everything() -> Value {
 #[test]
 fn every_object_fits_its_kubernetes_type_and_has_a_namespace_where_it_needs_one() {
     for values in [json!({}), everything()] {
-        for object in render::chart(&values).unwrap() {
+        for object in render::chart(&values).expect("well-formed") {
             assert_eq!(unknown_fields(&object), Vec::<String>::new());
-            let kind = object["kind"].as_str().unwrap();
+            let kind = object["kind"].as_str().expect("well-formed");
             let is_of_the_cluster = kind.starts_with("Cluster") || kind == "CustomResourceDefinition";
             assert_eq!(object["metadata"]["namespace"].is_null(), is_of_the_cluster, "{object}");
         }
@@ -106,7 +106,7 @@ fn values_reach_the_pod() {
 
 #[test]
 fn common_labels_are_on_every_object() {
-    for object in render::chart(&everything()).unwrap() {
+    for object in render::chart(&everything()).expect("well-formed") {
         assert_eq!(object["metadata"]["labels"]["team"], "gpu", "{object}");
         assert_eq!(
             object["metadata"]["annotations"]["owner"], "gpu@example.com",
@@ -144,7 +144,7 @@ fn only_the_operator_is_selected() {
     let is_selected = |labels: &Value| {
         selector
             .as_object()
-            .unwrap()
+            .expect("well-formed")
             .iter()
             .all(|(key, value)| labels[key] == *value)
     };
@@ -185,7 +185,7 @@ fn the_network_policy_opens_what_it_is_told() {
     let test = &objects["Pod perfvalidation-system/perfvalidation-operator-test"]["metadata"]["labels"];
     let admitted = policy["ingress"][0]["from"][1]["podSelector"]["matchLabels"]
         .as_object()
-        .unwrap();
+        .expect("well-formed");
     assert!(
         admitted.iter().all(|(key, value)| test[key] == *value),
         "helm test is let in: {admitted:?}"

@@ -10,18 +10,25 @@ const READS: [&str; 3] = ["get", "list", "watch"];
 
 fn words(value: &Value) -> BTreeSet<String> {
     let words = value.as_array().into_iter().flatten();
-    words.map(|word| word.as_str().unwrap().to_owned()).collect()
+    words
+        .map(|word| word.as_str().expect("well-formed").to_owned())
+        .collect()
 }
 
 fn rules(object: &Value) -> &[Value] {
     object["rules"].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The operator's ClusterRoles that a ClusterRoleBinding gives it.
+/// The operator's `ClusterRoles` that a `ClusterRoleBinding` gives it.
 fn bound_everywhere(objects: &BTreeMap<String, Value>) -> Vec<&Value> {
     let bindings = objects.values().filter(|object| object["kind"] == "ClusterRoleBinding");
     bindings
-        .map(|binding| &objects[&format!("ClusterRole /{}", binding["roleRef"]["name"].as_str().unwrap())])
+        .map(|binding| {
+            &objects[&format!(
+                "ClusterRole /{}",
+                binding["roleRef"]["name"].as_str().expect("well-formed")
+            )]
+        })
         .collect()
 }
 
@@ -105,7 +112,7 @@ fn roles_and_account_may_come_from_elsewhere() {
     }));
     let kinds: BTreeSet<_> = objects
         .values()
-        .map(|object| object["kind"].as_str().unwrap())
+        .map(|object| object["kind"].as_str().expect("well-formed"))
         .collect();
     assert_eq!(
         kinds,

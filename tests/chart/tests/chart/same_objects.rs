@@ -69,19 +69,19 @@ fn with_a_pod_monitor() {
 /// A copy of the folder with another name in its one place.
 #[test]
 fn one_namespace_is_named_in_one_place() {
-    let temporary = tempfile::tempdir().unwrap();
+    let temporary = tempfile::tempdir().expect("well-formed");
     let config = temporary.path().join("config");
     let copied = std::process::Command::new("cp")
         .arg("-r")
         .arg(repository().join("config"))
         .arg(&config)
         .status();
-    assert!(copied.unwrap().success());
+    assert!(copied.expect("well-formed").success());
     let scope = config.join("namespaced/scope.yaml");
     let text = std::fs::read_to_string(&scope)
-        .unwrap()
+        .expect("well-formed")
         .replace("namespace: perf\n", "namespace: team-a\n");
-    std::fs::write(&scope, text).unwrap();
+    std::fs::write(&scope, text).expect("well-formed");
     assert_same(
         &json!({"watchNamespaces": ["team-a"]}),
         kustomization(&config.join("namespaced")),

@@ -7,7 +7,7 @@ use perfval_chart::render::repository;
 
 /// Labels of every series, by the name that a query uses: a histogram has three of them, and its buckets one label more.
 pub fn known() -> BTreeMap<String, BTreeSet<String>> {
-    let page = fs::read_to_string(repository().join("docs/metrics.md")).unwrap();
+    let page = fs::read_to_string(repository().join("docs/metrics.md")).expect("well-formed");
     let mut known = BTreeMap::new();
     for row in page.lines().filter(|line| line.starts_with("| `perfvalidation_")) {
         let cells: Vec<_> = row.split('|').map(str::trim).collect();

@@ -9,7 +9,7 @@ use crate::{cluster, kubectl, try_kubectl};
 
 const NAMESPACE: &str = "limited";
 /// The API server notices a new policy, and the controller a new role, within seconds.
-const NOTICED: Duration = Duration::from_secs(60);
+const NOTICED: Duration = Duration::from_mins(1);
 
 /// A manifest within the limits, changed by a merge patch of its `spec`.
 fn manifest(name: &str, spec: Value) -> Value {
