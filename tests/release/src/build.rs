@@ -37,7 +37,7 @@ pub fn programs(source: &Source, target: &Path) -> Result<Vec<(String, Vec<u8>)>
     PROGRAMS.into_iter().map(read).collect()
 }
 
-/// What a program is made of, in CycloneDX.
+/// What a program is made of, in `CycloneDX`.
 pub fn bill_of_materials(source: &Source, package: &str) -> Result<Vec<u8>> {
     let manifest = format!("crates/{package}/Cargo.toml");
     let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
