@@ -24,14 +24,7 @@ async fn cluster() -> Client {
     INSTALLED
         .get_or_init(|| async {
             let crd = perfval_api::crd_yaml().expect("a YAML form");
-            let apply = [
-                "apply",
-                "--server-side",
-                "--force-conflicts",
-                "--field-manager=admission-test",
-                "-f",
-                "-",
-            ];
+            let apply = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
             let (_, warnings) = kubectl(&apply, &crd).await;
             assert_eq!(warnings, "", "the API server warns about the definition");
             let established = [

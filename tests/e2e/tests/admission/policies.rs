@@ -48,20 +48,23 @@ async fn the_policy_limits_images_nodes_and_secrets_where_it_is_enforced() {
     cluster().await;
     namespace("perfvalidation-system", json!({})).await;
     namespace(NAMESPACE, json!({})).await;
-    // An object that is older than the policy and breaks it.
+    // An object that is older than the limits and breaks them; an earlier test run may have left the label.
+    kubectl(&["label", "namespace", NAMESPACE, "perfvalidation.dev/limits-"], "").await;
     let old = manifest(
         "old",
         json!({"suspend": true, "workload": {"image": "docker.io/library/busybox:1"}}),
     );
-    kubectl(&["apply", "--server-side", "-f", "-"], &old.to_string()).await;
+    eventually("the old object is refused", async || {
+        let apply = ["apply", "--server-side", "-f", "-"];
+        try_kubectl(&apply, &old.to_string()).await.map(drop)
+    })
+    .await;
     kubectl(&["apply", "--server-side", "-k", "config/policies"], "").await;
     let label = ["label", "namespace", NAMESPACE, "perfvalidation.dev/limits=enforced"];
     kubectl(&label, "").await;
-    let foreign = manifest(
-        "foreign",
-        json!({"workload": {"image": "nvcr.io/nvidia/ai-dynamo-of-others/x:1.6.1"}}),
-    );
-    eventually("the policy is not enforced", async || match refusal(&foreign).await {
+    let foreign = json!({"workload": {"image": "nvcr.io/nvidia/ai-dynamo-of-others/x:1.6.1"}});
+    let wrong = manifest("wrong", foreign.clone());
+    eventually("the policy is not enforced", async || match refusal(&wrong).await {
         Some(_) => Ok(()),
         None => Err("a foreign image is accepted".to_owned()),
     })
@@ -88,6 +91,7 @@ async fn the_policy_limits_images_nodes_and_secrets_where_it_is_enforced() {
         assert_eq!(refusal(&manifest(name, spec)).await, None, "{name}");
     }
     for (name, spec, words) in [
+        ("workers", foreign, "images are limited to nvcr.io/nvidia/ai-dynamo"),
         (
             "frontend",
             json!({"workload": {"frontendImage": "quay.io/x/y:1.6.1"}}),
