@@ -113,6 +113,7 @@ fn rows() -> Vec<Row> {
         row("an error after a measured trial", Some(Evaluating), || { changed(second_trial_hangs(), |s| { s.step(); s.step(); }) }, CleaningUp, Some(Error), "BenchmarkTimeout"),
         row("a named StorageClass that does not exist", Some(Pending), || begun(json!({"model": {"cache": {"size": "1Gi", "storageClassName": "none"}}})), CleaningUp, Some(Error), "StorageClassMissing"),
         row("deleted while benchmarking", Some(Benchmarking), || { changed(at(Benchmarking), |s| { s.step(); s.delete(); }) }, CleaningUp, None, "Deleted"),
+        row("its deadline ended the Job, and no result is left", Some(Evaluating), || showing(Showing::TimedOut), CleaningUp, Some(Error), "BenchmarkTimeout"),
         row("the Job never ends", Some(Benchmarking), || { changed(at(Benchmarking), |s| { s.showing = Showing::Hang; s.step(); s.step(); s.wait(4000); }) }, CleaningUp, Some(Error), "BenchmarkTimeout"),
         row("a fast deployment passes", Some(Evaluating), || settled(Evaluating), CleaningUp, Some(Passed), "GatesMet"),
         row("a slow deployment fails", Some(Evaluating), || showing(Showing::Slow), CleaningUp, Some(Failed), "GatesMissed"),

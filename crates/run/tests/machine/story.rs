@@ -25,6 +25,8 @@ pub enum Showing {
     Starved,
     Crash,
     Hang,
+    /// The Job's deadline ended it, and nothing is left of what it printed.
+    TimedOut,
 }
 
 /// One run and its world: a switch for everything that can go wrong in it. Fields are set by a test between steps.

@@ -63,16 +63,18 @@ impl Story {
         if self.status().trials.last().map(|trial| trial.number) != Some(number) {
             return TrialSeen::default();
         }
-        let end = if self.showing == Showing::Hang {
-            "Running"
-        } else {
-            "Complete"
+        let end = match self.showing {
+            Showing::Hang => "Running",
+            Showing::TimedOut => "Failed",
+            Showing::Fast | Showing::Slow | Showing::Starved | Showing::Crash => "Complete",
         };
         TrialSeen {
             job: Some(self.job(end, self.trial_ended_at)),
             pod: None,
             log: if self.trial_log_unreadable {
                 Seen::Unknown("log: 500".into())
+            } else if self.showing == Showing::TimedOut {
+                Seen::Absent
             } else {
                 Seen::Present(self.log_of(number))
             },
@@ -96,6 +98,11 @@ impl Story {
     /// A Job of this run, unless a switch says otherwise.
     pub(super) fn job(&self, end: &str, ended: DateTime<Utc>) -> k8s_openapi::api::batch::v1::Job {
         let owner = self.job_owner.unwrap_or(self.uid());
+        let reason = if self.showing == Showing::TimedOut {
+            "DeadlineExceeded"
+        } else {
+            "BackoffLimitExceeded"
+        };
         serde_json::from_value(json!({
             "metadata": {
                 "name": "j", "uid": format!("{}-{:?}", self.job_uid, self.trial_job),
@@ -106,7 +113,7 @@ impl Story {
                 }],
             },
             "status": {"conditions": [
-                {"type": end, "status": "True", "lastTransitionTime": ended.to_rfc3339(), "reason": "BackoffLimitExceeded"},
+                {"type": end, "status": "True", "lastTransitionTime": ended.to_rfc3339(), "reason": reason},
             ]},
         }))
         .expect("well-formed")
