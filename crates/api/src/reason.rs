@@ -72,7 +72,7 @@ reasons! {
     /// The router mode is not known to the Dynamo version of the image.
     RouterModeUnsupported,
     /// No AIPerf image: set `benchmark.image` or the operator's `--aiperf-image`.
-    AiperfImageMissing,
+    AIPerfImageMissing,
     /// `model.cache.size` needs a StorageClass: name one or make one the default.
     StorageClassMissing,
     /// The storage classes cannot be read, so nothing is known about them.
@@ -83,7 +83,7 @@ reasons! {
     /// Waiting for two equal readings of the free GPUs.
     Settling,
     /// GPUs were chosen.
-    GpusChosen,
+    GPUsChosen,
     /// No eligible node has enough free GPUs: free some, lower `minGPUs`, or raise `timeouts.sizing`.
     Saturated,
     /// A `ResourceQuota` of the namespace has no room for the run: raise it, free some of it, or lower `minGPUs`.

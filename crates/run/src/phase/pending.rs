@@ -127,7 +127,7 @@ fn aiperf_image_missing(pass: &Pass<'_>) -> Option<Why> {
     let missing = pass.run.spec().benchmark.image.is_empty() && pass.run.settings.aiperf_image.is_none();
     missing.then(|| {
         Why::new(
-            Reason::AiperfImageMissing,
+            Reason::AIPerfImageMissing,
             "no image with AIPerf: set spec.benchmark.image, or the operator's --aiperf-image",
         )
     })

@@ -218,7 +218,7 @@ fn settle(pass: &mut Pass<'_>, plan: PlacementStatus) -> Step {
         pass.find(finding);
     }
     let why = Why::new(
-        Reason::GpusChosen,
+        Reason::GPUsChosen,
         format!(
             "{} of {} GPUs on {} ({}, {})",
             plan.gpus,
