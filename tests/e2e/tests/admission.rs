@@ -7,6 +7,7 @@ mod admission {
 }
 
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
@@ -16,6 +17,9 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tokio::sync::OnceCell;
+
+/// The API server notices a new policy, and the controller a new role, within seconds.
+const NOTICED: Duration = Duration::from_mins(1);
 
 static INSTALLED: OnceCell<()> = OnceCell::const_new();
 
@@ -33,7 +37,11 @@ async fn cluster() -> Client {
                 "--timeout=60s",
                 "crd/perfvalidations.perfvalidation.dev",
             ];
-            kubectl(&established, "").await;
+            // A definition without any condition yet is an error to `kubectl wait`.
+            eventually("the definition is established", async || {
+                try_kubectl(&established, "").await.map(drop)
+            })
+            .await;
         })
         .await;
     Client::try_default()
@@ -68,6 +76,14 @@ async fn try_kubectl(args: &[&str], input: &str) -> Result<(String, String), Str
         Ok((out, err))
     } else {
         Err(err)
+    }
+}
+
+async fn eventually<F: Future<Output = Result<(), String>>>(what: &str, ask: impl Fn() -> F) {
+    let began = Instant::now();
+    while let Err(answer) = ask().await {
+        assert!(began.elapsed() < NOTICED, "{what}: {answer}");
+        tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }
 

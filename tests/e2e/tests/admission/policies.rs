@@ -1,15 +1,11 @@
 //! What `config/policies` refuses, and what `config/users` lets the cluster's own roles do.
 
-use std::time::{Duration, Instant};
-
 use perfval_testkit::admission::with_spec;
 use serde_json::{Value, json};
 
-use crate::{cluster, kubectl, try_kubectl};
+use crate::{cluster, eventually, kubectl, try_kubectl};
 
 const NAMESPACE: &str = "limited";
-/// The API server notices a new policy, and the controller a new role, within seconds.
-const NOTICED: Duration = Duration::from_mins(1);
 
 /// A manifest within the limits, changed by a merge patch of its `spec`.
 fn manifest(name: &str, spec: Value) -> Value {
@@ -29,14 +25,6 @@ async fn refusal(manifest: &Value) -> Option<String> {
 }
 
 /// Asks again until the answer is the wanted one.
-async fn eventually<F: Future<Output = Result<(), String>>>(what: &str, ask: impl Fn() -> F) {
-    let began = Instant::now();
-    while let Err(answer) = ask().await {
-        assert!(began.elapsed() < NOTICED, "{what}: {answer}");
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
-}
-
 async fn namespace(name: &str, labels: Value) {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
     kubectl(&["apply", "--server-side", "-f", "-"], &namespace.to_string()).await;
