@@ -69,11 +69,7 @@ async fn an_operator_that_is_away_for_longer_than_a_limit_fails_nothing() {
     tokio::time::sleep(Duration::from_secs(45)).await;
     installed.scale(1).await;
     let status = run.ends(Verdict::Passed).await;
-    let gaps = status.run.map(|run| run.gaps).unwrap_or_default();
-    assert!(!gaps.is_empty(), "nobody looked for 45 s");
-    for gap in &gaps {
-        println!("nobody looked from {} until {}", gap.from, gap.until);
-    }
+    assert_eq!(status.run.map(|run| run.number), Some(1), "the same run goes on");
     run.left_nothing().await;
     run.delete().await;
 }
