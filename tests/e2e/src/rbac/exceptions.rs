@@ -34,6 +34,11 @@ pub const EXCEPTIONS: &[Exception] = &[
         why: CREATE_BY_APPLY,
     },
     Exception {
+        resource: "configmaps",
+        verbs: &["delete"],
+        why: "results beyond resultsHistoryLimit: no object of the tests is run so often",
+    },
+    Exception {
         resource: "events.events.k8s.io",
         verbs: &["patch"],
         why: "only an Event that is repeated within six minutes is patched",
