@@ -73,7 +73,8 @@ pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Ac
         tell_of_missing_rights(&run, &context);
         return Ok(Action::await_change());
     }
-    if run.is_deleting() && !run.has_finalizer() {
+    // We have just released it, and the watch has not said so yet. One whose finalizer somebody else took is torn down.
+    if newer.is_some() && run.is_deleting() && !run.has_finalizer() {
         return Ok(Action::await_change());
     }
     match run.status().phase {
