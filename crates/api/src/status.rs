@@ -21,7 +21,7 @@ pub use run::{
     TimelineEntry, Trigger,
 };
 pub use verdict::Verdict;
-pub use workload::{
+pub use workload::{GpuMetrics, 
     DeviceStatus, Environment, ExpectedBy, ExpectedGpus, GpuCheck, PlacementStatus, WorkerStatus, WorkloadStatus,
 };
 

@@ -17,6 +17,7 @@ mod machine {
     pub mod size;
     pub mod story;
     pub mod telling;
+    pub mod telemetry;
     pub mod tenants;
     pub mod waiting;
     pub mod words;

@@ -7,6 +7,7 @@ mod series;
 mod stillness;
 mod summary;
 
+pub(crate) use measured::Phase;
 pub use pace::{Pace, Unit};
 pub use series::{Reading, Sample, Scrape, Silence, WorkerSeries};
 pub use summary::{WorkerSummary, summarize};
