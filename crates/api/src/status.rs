@@ -21,8 +21,9 @@ pub use run::{
     TimelineEntry, Trigger,
 };
 pub use verdict::Verdict;
-pub use workload::{GpuMetrics, 
-    DeviceStatus, Environment, ExpectedBy, ExpectedGpus, GpuCheck, PlacementStatus, WorkerStatus, WorkloadStatus,
+pub use workload::{
+    DeviceStatus, Environment, ExpectedBy, ExpectedGpus, GpuCheck, GpuMetrics, PlacementStatus, WorkerStatus,
+    WorkloadStatus,
 };
 
 /// What the operator answers. Everything a restarted operator needs to go on is here.

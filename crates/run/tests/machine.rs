@@ -16,8 +16,8 @@ mod machine {
     pub mod settling;
     pub mod size;
     pub mod story;
-    pub mod telling;
     pub mod telemetry;
+    pub mod telling;
     pub mod tenants;
     pub mod waiting;
     pub mod words;

@@ -353,13 +353,24 @@ fn the_gpus_are_read_from_the_exporter_meanwhile() {
     let record = payload.record.gpus.as_ref().expect("a record of the GPUs");
     assert!(record.pages >= 4 && record.errors.is_empty(), "{record:?}");
     let uuids: Vec<&str> = record.gpus.iter().map(|gpu| gpu.uuid.as_str()).collect();
-    assert_eq!(uuids, payload.gpus.iter().map(|gpu| gpu.uuid.as_str()).collect::<Vec<_>>());
+    assert_eq!(
+        uuids,
+        payload.gpus.iter().map(|gpu| gpu.uuid.as_str()).collect::<Vec<_>>()
+    );
     assert_eq!(uuids.len(), 2);
     assert!(record.gpus[1].pods.contains("pv-1-worker-1"));
     assert_eq!(record.gpus[1].xid.map(|xid| (xid.value, xid.at)), Some((31, None)));
-    let power: Vec<_> = payload.gpus[0].samples.iter().map(|sample| sample.1.get(Field::Power)).collect();
+    let power: Vec<_> = payload.gpus[0]
+        .samples
+        .iter()
+        .map(|sample| sample.1.get(Field::Power))
+        .collect();
     assert!(power.starts_with(&[Some(600_000), Some(601_000)]), "{power:?}");
-    assert_eq!(ended.message().gpus.as_ref(), Some(record), "a small record is the same in both");
+    assert_eq!(
+        ended.message().gpus.as_ref(),
+        Some(record),
+        "a small record is the same in both"
+    );
 }
 
 #[test]
@@ -382,7 +393,10 @@ fn an_exporter_that_lies_costs_nothing_but_its_evidence() {
     let record = ended.payload().record.gpus.expect("a record of the GPUs");
     assert_eq!((record.pages, record.gpus.len()), (0, 0), "{record:?}");
     for words in ["answered 302", "text format", "larger than", "500"] {
-        assert!(record.errors.keys().any(|why| why.contains(words)), "{words}: {record:?}");
+        assert!(
+            record.errors.keys().any(|why| why.contains(words)),
+            "{words}: {record:?}"
+        );
     }
     assert_eq!(record.errors.len(), 5, "and one that broke off: {record:?}");
 }

@@ -1,8 +1,8 @@
 //! One trial, judged in a fixed order: measured? errors? valid? gates (design: verdict).
 
 use perfval_api::{
-    DeviceStatus, Finding, GateStatus, Metric, Metrics, PerfValidationSpec, Statistic, TrialOutcome, WorkerLoad, WorkerLoss,
-    WorkerStatus,
+    DeviceStatus, Finding, GateStatus, Metric, Metrics, PerfValidationSpec, Statistic, TrialOutcome, WorkerLoad,
+    WorkerLoss, WorkerStatus,
 };
 use rust_decimal::Decimal;
 

@@ -7,10 +7,10 @@ use fastrand::Rng;
 use perfval_testkit::fuzz;
 use perfval_verdict::aiperf::{FailedRequests, Measure, Report, parse};
 use perfval_verdict::dynamo::worker_metrics;
-use perfval_verdict::gpus::{Recorder, dcgm, summarize};
 use perfval_verdict::frame::{
     Framed, MESSAGE_BYTES, Outcome, Payload, TrialRecord, find, find_message, frame, message,
 };
+use perfval_verdict::gpus::{Recorder, dcgm, summarize};
 use rust_decimal::Decimal;
 
 const NONCE: &str = "fuzz-1";
@@ -212,7 +212,12 @@ impl Tally {
             let (pages, errors, series) = std::mem::take(&mut self.recorder).finish();
             assert!(series.len() <= 64 && errors.len() <= 8, "{errors:?}");
             let record = summarize(pages, errors, &series, &[], None);
-            assert!(record.gpus.iter().all(|gpu| gpu.readings >= 0 && gpu.sm_mhz.is_none_or(|mhz| mhz >= 0)));
+            assert!(
+                record
+                    .gpus
+                    .iter()
+                    .all(|gpu| gpu.readings >= 0 && gpu.sm_mhz.is_none_or(|mhz| mhz >= 0))
+            );
         }
     }
 }

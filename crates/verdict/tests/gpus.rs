@@ -56,11 +56,20 @@ fn a_page_that_cannot_be_trusted_is_refused() {
     assert!(matches!(refused(&page[..page.len() / 2]), PageError::Cut));
     assert!(matches!(refused(""), PageError::NoGpus));
     assert!(matches!(refused("<html>\n</html>\n"), PageError::Malformed(1)));
-    assert!(matches!(refused(&page.replace("DCGM_FI", "DCGM_EX")), PageError::NoGpus), "renamed");
+    assert!(
+        matches!(refused(&page.replace("DCGM_FI", "DCGM_EX")), PageError::NoGpus),
+        "renamed"
+    );
     assert!(matches!(refused(&page.replace("UUID", "uuid")), PageError::NoGpus));
-    assert!(matches!(refused(&page.replace("\",device=", ",device=")), PageError::Malformed(_)));
+    assert!(matches!(
+        refused(&page.replace("\",device=", ",device=")),
+        PageError::Malformed(_)
+    ));
     assert!(matches!(refused(&"# a comment\n".repeat(400_000)), PageError::TooLarge));
-    assert!(matches!(refused(&"a".repeat(10_000)), PageError::Malformed(1)), "one endless line");
+    assert!(
+        matches!(refused(&"a".repeat(10_000)), PageError::Malformed(1)),
+        "one endless line"
+    );
     assert!(matches!(read(&b"\xff\xfe\n"[..]), Err(PageError::Malformed(1))));
     let many: String = (0..65)
         .map(|n| format!("DCGM_FI_DEV_SM_CLOCK{{UUID=\"GPU-{n}\"}} 1\n"))
@@ -70,7 +79,14 @@ fn a_page_that_cannot_be_trusted_is_refused() {
 
 #[test]
 fn a_value_that_cannot_be_is_left_out() {
-    for value in ["NaN", "-1", "9223372036854775794", "1e300", "+Inf", "ERROR - FAILED TO CONVERT TO STRING"] {
+    for value in [
+        "NaN",
+        "-1",
+        "9223372036854775794",
+        "1e300",
+        "+Inf",
+        "ERROR - FAILED TO CONVERT TO STRING",
+    ] {
         let page = page().replace("} 1890", &format!("}} {value}"));
         let gpus = read(page.as_bytes()).expect("a page");
         assert_eq!(gpus[1].reading.get(Field::SmClock), None, "{value}");
@@ -136,7 +152,11 @@ fn recorded(name: &str, every: i64, first: i64, last: i64) -> GpuRecord {
         ] {
             *page += &format!("DCGM_FI_DEV_{series}{{gpu=\"{gpu}\",UUID=\"{uuid}\"}} {value}\n");
         }
-        *page += &format!("DCGM_FI_DEV_POWER_USAGE{{gpu=\"{gpu}\",UUID=\"{uuid}\"}} {}.{:03}\n", mw / 1000, mw % 1000);
+        *page += &format!(
+            "DCGM_FI_DEV_POWER_USAGE{{gpu=\"{gpu}\",UUID=\"{uuid}\"}} {}.{:03}\n",
+            mw / 1000,
+            mw % 1000
+        );
     }
     let mut recorder = Recorder::new("perf");
     let seconds = pages.keys().last().expect("pages") + 1;
@@ -201,8 +221,16 @@ fn a_neighbour_on_a_real_gpu_is_seen_with_its_uuid() {
             "{text}"
         );
     }
-    assert!(causes[0].1.contains("while no worker had requests, first in second"), "{}", causes[0].1);
-    assert!(causes[0].1.contains("MiB more memory in use than on its peers"), "{}", causes[0].1);
+    assert!(
+        causes[0].1.contains("while no worker had requests, first in second"),
+        "{}",
+        causes[0].1
+    );
+    assert!(
+        causes[0].1.contains("MiB more memory in use than on its peers"),
+        "{}",
+        causes[0].1
+    );
 }
 
 #[test]
@@ -264,30 +292,82 @@ fn each_sign_has_its_cause() {
             Box::new(|gpu| (gpu.reasons, gpu.held_back_ms) = (None, mark(9000, 3))),
             Some(Cause::GPUThrottled),
         ),
-        ("off the bus", Box::new(move |gpu| gpu.xid = standing(79)), Some(Cause::GPUErrors)),
-        ("an old XID of a program", Box::new(move |gpu| gpu.xid = standing(31)), None),
-        ("a new XID of a program", Box::new(|gpu| gpu.xid = mark(31, 5)), Some(Cause::GPUErrors)),
+        (
+            "off the bus",
+            Box::new(move |gpu| gpu.xid = standing(79)),
+            Some(Cause::GPUErrors),
+        ),
+        (
+            "an old XID of a program",
+            Box::new(move |gpu| gpu.xid = standing(31)),
+            None,
+        ),
+        (
+            "a new XID of a program",
+            Box::new(|gpu| gpu.xid = mark(31, 5)),
+            Some(Cause::GPUErrors),
+        ),
         (
             "double-bit errors",
             Box::new(|gpu| gpu.double_bit_errors = mark(1, 5)),
             Some(Cause::GPUErrors),
         ),
-        ("remap failure", Box::new(|gpu| gpu.remap_failed = true), Some(Cause::GPUErrors)),
-        ("half the lanes", Box::new(|gpu| gpu.pcie_width = Some(8)), Some(Cause::LinkDegraded)),
-        ("replays", Box::new(|gpu| gpu.pcie_replays = mark(40, 2)), Some(Cause::LinkDegraded)),
+        (
+            "remap failure",
+            Box::new(|gpu| gpu.remap_failed = true),
+            Some(Cause::GPUErrors),
+        ),
+        (
+            "half the lanes",
+            Box::new(|gpu| gpu.pcie_width = Some(8)),
+            Some(Cause::LinkDegraded),
+        ),
+        (
+            "replays",
+            Box::new(|gpu| gpu.pcie_replays = mark(40, 2)),
+            Some(Cause::LinkDegraded),
+        ),
         ("few replays", Box::new(|gpu| gpu.pcie_replays = mark(2, 2)), None),
-        ("NVLink errors", Box::new(|gpu| gpu.nvlink_errors = mark(10, 2)), Some(Cause::LinkDegraded)),
-        ("slow clock", Box::new(|gpu| gpu.sm_mhz = Some(1700)), Some(Cause::ClocksLow)),
-        ("another clock of a healthy one", Box::new(|gpu| gpu.sm_mhz = Some(1820)), None),
-        ("slow memory", Box::new(|gpu| gpu.memory_mhz = Some(1593)), Some(Cause::ClocksLow)),
-        ("a slow clock, seen once", Box::new(|gpu| (gpu.sm_mhz, gpu.readings) = (Some(900), 1)), None),
+        (
+            "NVLink errors",
+            Box::new(|gpu| gpu.nvlink_errors = mark(10, 2)),
+            Some(Cause::LinkDegraded),
+        ),
+        (
+            "slow clock",
+            Box::new(|gpu| gpu.sm_mhz = Some(1700)),
+            Some(Cause::ClocksLow),
+        ),
+        (
+            "another clock of a healthy one",
+            Box::new(|gpu| gpu.sm_mhz = Some(1820)),
+            None,
+        ),
+        (
+            "slow memory",
+            Box::new(|gpu| gpu.memory_mhz = Some(1593)),
+            Some(Cause::ClocksLow),
+        ),
+        (
+            "a slow clock, seen once",
+            Box::new(|gpu| (gpu.sm_mhz, gpu.readings) = (Some(900), 1)),
+            None,
+        ),
         (
             "a neighbour",
             Box::new(|gpu| (gpu.idle_busy, gpu.idle_busy_percent) = (mark(8, 2), Some(13))),
             Some(Cause::GPUShared),
         ),
-        ("a last echo of the load", Box::new(|gpu| gpu.idle_busy = mark(1, 40)), None),
-        ("a foreign pod", Box::new(|gpu| gpu.foreign_pods = 1), Some(Cause::GPUShared)),
+        (
+            "a last echo of the load",
+            Box::new(|gpu| gpu.idle_busy = mark(1, 40)),
+            None,
+        ),
+        (
+            "a foreign pod",
+            Box::new(|gpu| gpu.foreign_pods = 1),
+            Some(Cause::GPUShared),
+        ),
     ];
     for (name, change, cause) in cases {
         let mut second = gpu(1);
@@ -295,7 +375,10 @@ fn each_sign_has_its_cause() {
         let found = causes(&of([gpu(0), second]));
         let named: Vec<Cause> = found.iter().map(|(cause, _)| *cause).collect();
         assert_eq!(named, Vec::from_iter(cause), "{name}: {found:?}");
-        assert!(found.iter().all(|(_, text)| text.contains(UUIDS[1])), "{name}: {found:?}");
+        assert!(
+            found.iter().all(|(_, text)| text.contains(UUIDS[1])),
+            "{name}: {found:?}"
+        );
     }
 }
 
@@ -313,8 +396,17 @@ fn only_gpus_of_the_run_are_judged() {
         .collect();
     let all = found(Some(&record), &unknown, &[]);
     assert_eq!(all.len(), 1);
-    assert!(all[0].1.starts_with(&format!("GPU 1, {}: hardware thermal slowdown", UUIDS[1])), "{all:?}");
-    assert_eq!(found(Some(&record), &unknown[..1], &[]), [], "one of two: not known which");
+    assert!(
+        all[0]
+            .1
+            .starts_with(&format!("GPU 1, {}: hardware thermal slowdown", UUIDS[1])),
+        "{all:?}"
+    );
+    assert_eq!(
+        found(Some(&record), &unknown[..1], &[]),
+        [],
+        "one of two: not known which"
+    );
     // Unless the exporter lists the pods.
     let mut listed = record.clone();
     listed.gpus[1].pods.insert("pv-1-worker-1".to_owned());
@@ -352,7 +444,11 @@ fn counters_that_go_backwards_are_no_growth() {
         recorder.add(second, page(replays, if second < 3 { 0 } else { 94 }));
     }
     let (pages, errors, series) = recorder.finish();
-    assert_eq!((pages, series[0].samples.len()), (5, 4), "a page that repeats itself is no reading");
+    assert_eq!(
+        (pages, series[0].samples.len()),
+        (5, 4),
+        "a page that repeats itself is no reading"
+    );
     let record = summarize(pages, errors, &series, &workers(5, 0, 5), None);
     assert_eq!(record.gpus[0].pcie_replays, mark(5, 4));
     assert_eq!(record.gpus[0].xid, mark(94, 3));
@@ -376,9 +472,15 @@ fn recordings_come_back_as_they_were_stored() {
     assert_eq!(shorter.get(Field::NvlinkTraffic), None);
 
     let sample = series[0].samples[0];
-    series[0].samples = (0..100).map(|second| perfval_verdict::gpus::GpuSample(second, sample.1)).collect();
+    series[0].samples = (0..100)
+        .map(|second| perfval_verdict::gpus::GpuSample(second, sample.1))
+        .collect();
     series[0].samples[4].1.set(Field::Reasons, 0x40);
     series[0].thin(10);
     assert_eq!(series[0].samples.len(), 10);
-    assert_eq!(series[0].samples[0].1.get(Field::Reasons), Some(0x44), "a reason survives");
+    assert_eq!(
+        series[0].samples[0].1.get(Field::Reasons),
+        Some(0x44),
+        "a reason survives"
+    );
 }

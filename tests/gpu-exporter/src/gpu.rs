@@ -43,18 +43,12 @@ pub fn read(device: &Device<'_>) -> Values {
     let number = |value: Option<u32>| value.map(f64::from);
     add("SM_CLOCK", number(device.clock_info(Clock::SM).ok()));
     add("MEM_CLOCK", number(device.clock_info(Clock::Memory).ok()));
-    add(
-        "GPU_TEMP",
-        number(device.temperature(TemperatureSensor::Gpu).ok()),
-    );
+    add("GPU_TEMP", number(device.temperature(TemperatureSensor::Gpu).ok()));
     add(
         "POWER_USAGE",
         number(device.power_usage().ok()).map(|milliwatts| milliwatts / 1000.0),
     );
-    add(
-        "PCIE_REPLAY_COUNTER",
-        number(device.pcie_replay_counter().ok()),
-    );
+    add("PCIE_REPLAY_COUNTER", number(device.pcie_replay_counter().ok()));
     add("PCIE_LINK_GEN", number(device.current_pcie_link_gen().ok()));
     add("PCIE_LINK_WIDTH", number(device.current_pcie_link_width().ok()));
     let busy = device.utilization_rates().ok();
@@ -63,8 +57,14 @@ pub fn read(device: &Device<'_>) -> Values {
     let reasons = device.current_throttle_reasons().ok();
     add("CLOCKS_EVENT_REASONS", reasons.map(|reasons| large(reasons.bits())));
     let memory = device.memory_info().ok();
-    add("FB_USED", memory.as_ref().map(|memory| (large(memory.used) / MIB).round()));
-    add("FB_FREE", memory.as_ref().map(|memory| (large(memory.free) / MIB).round()));
+    add(
+        "FB_USED",
+        memory.as_ref().map(|memory| (large(memory.used) / MIB).round()),
+    );
+    add(
+        "FB_FREE",
+        memory.as_ref().map(|memory| (large(memory.free) / MIB).round()),
+    );
     for (name, kind) in [
         ("ECC_DBE_VOL_TOTAL", MemoryError::Uncorrected),
         ("ECC_SBE_VOL_TOTAL", MemoryError::Corrected),

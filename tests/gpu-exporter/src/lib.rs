@@ -19,7 +19,7 @@ use nvml_wrapper::Nvml;
 use nvml_wrapper::error::NvmlError;
 use tokio::net::TcpListener;
 
-pub use page::Gpus;
+use page::Gpus;
 
 /// How it is started.
 #[derive(Clone, Debug, clap::Args, clap::Parser)]
@@ -34,6 +34,9 @@ pub struct Options {
     /// Milliseconds between two readings; NVIDIA's own exporter reads every 30 seconds by default.
     #[arg(long, default_value_t = 1000)]
     pub interval: u64,
+    /// Print the page once instead of serving it.
+    #[arg(long)]
+    pub once: bool,
     /// Name of the node on the page.
     #[arg(long, default_value = "localhost")]
     pub hostname: String,
@@ -59,7 +62,7 @@ pub enum Error {
 }
 
 /// The driver whose library this is, or the system's.
-pub fn driver(library: Option<&PathBuf>) -> Result<Nvml, NvmlError> {
+fn driver(library: Option<&PathBuf>) -> Result<Nvml, NvmlError> {
     let name = library.map_or_else(|| "libnvidia-ml.so.1".into(), |path| path.clone().into_os_string());
     Nvml::builder().lib_path(&name).init()
 }
@@ -67,6 +70,10 @@ pub fn driver(library: Option<&PathBuf>) -> Result<Nvml, NvmlError> {
 /// Serves the page until the process ends.
 pub fn run(options: &Options) -> Result<(), Error> {
     let nvml = driver(options.library.as_ref())?;
+    if options.once {
+        print!("{}", Gpus::of(&nvml, &options.hostname).page());
+        return Ok(());
+    }
     let page = Arc::new(Mutex::new(String::new()));
     let (shown, hostname) = (page.clone(), options.hostname.clone());
     let interval = Duration::from_millis(options.interval.max(1));

@@ -52,11 +52,7 @@ pub struct EventData {
 static TOLD: Mutex<BTreeMap<c_uint, u64>> = Mutex::new(BTreeMap::new());
 
 fn answer<T>(device: Device, out: Out<T>, value: impl FnOnce(&Faults) -> Result<T, Return>) -> Return {
-    code(
-        device
-            .index()
-            .and_then(|index| put(out, value(&Faults::of(index))?)),
-    )
+    code(device.index().and_then(|index| put(out, value(&Faults::of(index))?)))
 }
 
 /// Changes from one millisecond to the next: a real GPU never draws the same power twice.
@@ -126,7 +122,11 @@ pub extern "C" fn nvmlDeviceGetTotalEccErrors(
     count: Out<c_ulonglong>,
 ) -> Return {
     answer(device, count, |faults| {
-        Ok(if kind == UNCORRECTED { faults.double_bit_errors } else { 0 })
+        Ok(if kind == UNCORRECTED {
+            faults.double_bit_errors
+        } else {
+            0
+        })
     })
 }
 

@@ -40,7 +40,9 @@ fn page(pod: &Pod) -> Option<String> {
     let running = status.phase.as_deref() == Some("Running") && pod.metadata.deletion_timestamp.is_none();
     let address = status.pod_ip.as_deref().filter(|ip| running && !ip.is_empty())?;
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
-    let ports: Vec<_> = containers.flat_map(|container| container.ports.iter().flatten()).collect();
+    let ports: Vec<_> = containers
+        .flat_map(|container| container.ports.iter().flatten())
+        .collect();
     let usual = ports.iter().find(|port| port.container_port == PORT);
     let named = ports.iter().find(|port| port.name.as_deref() == Some("metrics"));
     let port = usual.or(named).map_or(PORT, |port| port.container_port);

@@ -32,7 +32,10 @@ fn arguments(job: &Job) -> Vec<String> {
 
 fn page(arguments: &[String]) -> Option<&str> {
     let flag = arguments.iter().position(|word| word == "--gpu-metrics")?;
-    let namespace = arguments.iter().position(|word| word == "--namespace").expect("beside it");
+    let namespace = arguments
+        .iter()
+        .position(|word| word == "--namespace")
+        .expect("beside it");
     assert_eq!(arguments[namespace + 1], "perf");
     Some(&arguments[flag + 1])
 }
@@ -51,7 +54,10 @@ fn the_exporter_of_the_node_is_read_in_every_trial() {
 fn a_node_without_an_exporter_is_measured_all_the_same() {
     for (seen, words) in [
         (Seen::Absent, "no DCGM exporter runs on n1"),
-        (Seen::Unknown("list Pods: 403".to_owned()), "is not known: list Pods: 403"),
+        (
+            Seen::Unknown("list Pods: 403".to_owned()),
+            "is not known: list Pods: 403",
+        ),
     ] {
         let mut story = Story::new();
         story.gpu_exporter = seen;
@@ -59,7 +65,10 @@ fn a_node_without_an_exporter_is_measured_all_the_same() {
         assert_eq!(story.verdict(), Some(Verdict::Passed));
         let status = story.status();
         assert!(status.diagnosis.is_empty(), "{:?}", status.diagnosis);
-        let metrics = status.workload.and_then(|workload| workload.gpu_metrics).expect("a reason");
+        let metrics = status
+            .workload
+            .and_then(|workload| workload.gpu_metrics)
+            .expect("a reason");
         assert!(metrics.missing.is_some_and(|why| why.contains(words)), "{words}");
         let (_, trials) = played(Story::new());
         assert_eq!(page(&trials[0]), None);

@@ -42,7 +42,10 @@ impl Gpu<'_> {
     /// `worker pv-…-x7k2 (GPU 3, GPU-8f1d…)`
     fn name(&self) -> String {
         let uuid = &self.seen.uuid;
-        let gpu = self.seen.index.map_or_else(|| uuid.clone(), |index| format!("GPU {index}, {uuid}"));
+        let gpu = self
+            .seen
+            .index
+            .map_or_else(|| uuid.clone(), |index| format!("GPU {index}, {uuid}"));
         match self.worker {
             Some(worker) => format!("worker {} ({gpu})", worker.pod),
             None => gpu,
@@ -118,7 +121,10 @@ fn runs_on(worker: &WorkerStatus, gpu: &GpuSummary, devices: &[DeviceStatus]) ->
 
 fn errors(gpu: &GpuSummary) -> Option<String> {
     let mut texts = Vec::new();
-    if let Some(xid) = gpu.xid.filter(|xid| xid.at.is_some() || HARDWARE_XIDS.contains(&xid.value)) {
+    if let Some(xid) = gpu
+        .xid
+        .filter(|xid| xid.at.is_some() || HARDWARE_XIDS.contains(&xid.value))
+    {
         texts.push(format!("XID {}{}", xid.value, when(xid)));
     }
     if let Some(errors) = gpu.double_bit_errors {
@@ -142,11 +148,16 @@ fn when(mark: Mark) -> String {
 
 fn throttled(gpu: &GpuSummary) -> Option<String> {
     let mut texts = Vec::new();
-    if let Some(slowed) = gpu.slowed.filter(|slowed| slowed.value * 100 >= gpu.readings * SLOWED_PERCENT) {
+    if let Some(slowed) = gpu
+        .slowed
+        .filter(|slowed| slowed.value * 100 >= gpu.readings * SLOWED_PERCENT)
+    {
         let reasons = gpu.reasons.unwrap_or_default();
         let (count, readings, first) = (slowed.value, gpu.readings, slowed.at.unwrap_or_default());
         let why = why(reasons);
-        texts.push(format!("{why} in {count} of {readings} readings under load, first in second {first}"));
+        texts.push(format!(
+            "{why} in {count} of {readings} readings under load, first in second {first}"
+        ));
     }
     // Without the reasons, the time that the clocks were held down says it.
     if let Some(held) = gpu.held_back_ms.filter(|held| texts.is_empty() && held.value >= 1000) {
@@ -192,20 +203,29 @@ fn shared(gpu: &Gpu<'_>, all: &[Gpu<'_>], workers: &[WorkerStatus]) -> Option<St
     let mut texts = Vec::new();
     if let Some(at_work) = gpu.seen.idle_busy.filter(|busy| busy.value >= AT_WORK) {
         let (count, readings) = (at_work.value, gpu.seen.idle_readings);
-        let (most, first) = (gpu.seen.idle_busy_percent.unwrap_or_default(), at_work.at.unwrap_or_default());
+        let (most, first) = (
+            gpu.seen.idle_busy_percent.unwrap_or_default(),
+            at_work.at.unwrap_or_default(),
+        );
         texts.push(format!(
             "up to {most} % busy in {count} of {readings} readings while no worker had requests, first in second {first}"
         ));
     }
     // Only of a GPU that is known to be a worker's: the exporter may list pods that are gone.
-    if gpu.worker.is_some_and(|worker| worker.device.is_some() || gpu.seen.pods.contains(&worker.pod)) {
+    if gpu
+        .worker
+        .is_some_and(|worker| worker.device.is_some() || gpu.seen.pods.contains(&worker.pod))
+    {
         let ours = |pod: &str| workers.iter().any(|worker| worker.pod == pod);
         let mut others: Vec<String> = gpu.seen.pods.iter().filter(|pod| !ours(pod)).cloned().collect();
         if gpu.seen.foreign_pods > 0 {
             others.push(format!("{} of other namespaces", gpu.seen.foreign_pods));
         }
         if !others.is_empty() {
-            texts.push(format!("the exporter lists pods on it that are not of this run: {}", others.join(", ")));
+            texts.push(format!(
+                "the exporter lists pods on it that are not of this run: {}",
+                others.join(", ")
+            ));
         }
     }
     if texts.is_empty() {
@@ -238,7 +258,11 @@ fn link(gpu: &GpuSummary, all: &[Gpu<'_>]) -> Option<String> {
         ("NVLink errors", gpu.nvlink_errors),
     ] {
         if let Some(grown) = grown.filter(|grown| grown.value >= LINK_ERRORS) {
-            texts.push(format!("{} {what} from second {}", grown.value, grown.at.unwrap_or_default()));
+            texts.push(format!(
+                "{} {what} from second {}",
+                grown.value,
+                grown.at.unwrap_or_default()
+            ));
         }
     }
     (!texts.is_empty()).then(|| texts.join(", "))
@@ -257,12 +281,16 @@ fn clocks(gpu: &GpuSummary, all: &[Gpu<'_>]) -> Option<String> {
     let memory = low("memory clock", own.memory_mhz, theirs(|peer| peer.memory_mhz));
     let texts: Vec<String> = [sm, memory].into_iter().flatten().collect();
     let watts = gpu.watts.zip(theirs(|peer| peer.watts));
-    let watts = watts.map_or(String::new(), |(own, theirs)| format!("; {own} W, its peers {theirs} W"));
+    let watts = watts.map_or(String::new(), |(own, theirs)| {
+        format!("; {own} W, its peers {theirs} W")
+    });
     (!texts.is_empty()).then(|| texts.join(", ") + &watts)
 }
 
 fn peers<'a>(gpu: &'a GpuSummary, all: &'a [Gpu<'_>]) -> impl Iterator<Item = &'a GpuSummary> {
-    all.iter().map(|peer| peer.seen).filter(move |peer| peer.uuid != gpu.uuid)
+    all.iter()
+        .map(|peer| peer.seen)
+        .filter(move |peer| peer.uuid != gpu.uuid)
 }
 
 /// The middle value; the lower one of two, so that a claim against peers is never made by one of them alone.

@@ -72,7 +72,11 @@ pub fn read(mut page: impl BufRead) -> Result<Vec<Scraped>, PageError> {
         left = left.checked_sub(read).ok_or(PageError::TooLarge)?;
         if line.pop() != Some(b'\n') {
             // The limit of a line was reached, or the end of the page.
-            return Err(if read > LINE_BYTES { PageError::Malformed(number) } else { PageError::Cut });
+            return Err(if read > LINE_BYTES {
+                PageError::Malformed(number)
+            } else {
+                PageError::Cut
+            });
         }
         let text = str::from_utf8(&line).map_err(|_| PageError::Malformed(number))?;
         take(text.trim(), &mut gpus).map_err(|refused| match refused {

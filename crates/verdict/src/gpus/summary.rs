@@ -156,7 +156,11 @@ pub fn summarize(
 
 /// The median time between two pages that differ. The first may have been there for long.
 fn every_seconds(gpus: &[GpuSeries]) -> Option<i64> {
-    let seconds: BTreeSet<i64> = gpus.iter().flat_map(|gpu| &gpu.samples).map(|sample| sample.0).collect();
+    let seconds: BTreeSet<i64> = gpus
+        .iter()
+        .flat_map(|gpu| &gpu.samples)
+        .map(|sample| sample.0)
+        .collect();
     let seconds: Vec<i64> = seconds.into_iter().collect();
     let mut gaps: Vec<i64> = seconds.windows(2).skip(1).map(|pair| pair[1] - pair[0]).collect();
     gaps.sort_unstable();
@@ -174,7 +178,11 @@ struct Trial {
 impl Trial {
     fn summary(&self, series: &GpuSeries) -> GpuSummary {
         let samples = series.samples.as_slice();
-        let loaded: Vec<GpuSample> = samples.iter().copied().filter(|sample| self.is_loaded(*sample)).collect();
+        let loaded: Vec<GpuSample> = samples
+            .iter()
+            .copied()
+            .filter(|sample| self.is_loaded(*sample))
+            .collect();
         let mean = |field| mean(loaded.iter().filter_map(|sample| sample.1.get(field)));
         let most = |field| loaded.iter().filter_map(|sample| sample.1.get(field)).max();
         let watts = mean(Field::Power).map(|milliwatts| (milliwatts + 500) / 1000);
@@ -194,7 +202,9 @@ impl Trial {
             used_mib: most(Field::MemoryUsed),
             reasons: reasons(&loaded).reduce(|a, b| a | b),
             slowed: marked(&loaded, |reading| {
-                reading.get(Field::Reasons).is_some_and(|reasons| reasons & SLOWDOWN != 0)
+                reading
+                    .get(Field::Reasons)
+                    .is_some_and(|reasons| reasons & SLOWDOWN != 0)
             }),
             held_back_ms: self.held_back(samples),
             pcie_generation: most(Field::PcieGeneration),
@@ -294,7 +304,9 @@ fn marked(samples: &[GpuSample], shows: impl Fn(&Reading) -> bool) -> Option<Mar
 fn growth(samples: &[GpuSample], fields: &[Field]) -> Option<Mark> {
     let (mut sum, mut at) = (0_i64, None);
     for field in fields {
-        let known = samples.iter().filter_map(|sample| Some((sample.0, sample.1.get(*field)?)));
+        let known = samples
+            .iter()
+            .filter_map(|sample| Some((sample.0, sample.1.get(*field)?)));
         let mut before = None;
         for (second, now) in known {
             let more = before.replace(now).map_or(0, |before: i64| now.saturating_sub(before));
@@ -331,7 +343,5 @@ fn double_bit_errors(samples: &[GpuSample]) -> Option<Mark> {
         let mut known = samples.iter().filter_map(|sample| sample.1.get(Field::DoubleBitErrors));
         known.next().filter(|errors| *errors > 0)
     };
-    growth(samples, &[Field::DoubleBitErrors]).or_else(|| {
-        before().map(|value| Mark { value, at: None })
-    })
+    growth(samples, &[Field::DoubleBitErrors]).or_else(|| before().map(|value| Mark { value, at: None }))
 }

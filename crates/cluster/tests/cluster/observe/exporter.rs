@@ -65,5 +65,8 @@ async fn an_exporter_that_may_not_be_looked_for_is_unknown() {
     let world = World::new();
     world.server.fail(Fault::refuse("list", "pods", 403));
     let seen = world.observe(Need::GpuExporter).await.gpu_exporter;
-    assert!(seen.unknown().is_some_and(|why| why.contains("nvidia-dcgm-exporter")), "{seen:?}");
+    assert!(
+        seen.unknown().is_some_and(|why| why.contains("nvidia-dcgm-exporter")),
+        "{seen:?}"
+    );
 }

@@ -19,7 +19,10 @@ pub fn cases() -> Vec<Case> {
         "http://dcgm.gpu-operator.svc/metrics",
         "http://[fd00::7]:9400/metrics",
     ] {
-        cases.push(accepted(format!("metrics from {page}"), telemetry(json!({"endpoint": page}))));
+        cases.push(accepted(
+            format!("metrics from {page}"),
+            telemetry(json!({"endpoint": page})),
+        ));
     }
     for page in [
         "",
