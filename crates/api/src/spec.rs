@@ -2,6 +2,7 @@ mod benchmark;
 mod gates;
 mod model;
 mod placement;
+mod telemetry;
 mod timeouts;
 mod trials;
 mod workload;
@@ -16,6 +17,7 @@ pub use benchmark::{Benchmark, Objective};
 pub use gates::{Gate, GateMode, Scaling};
 pub use model::{Model, ModelCache};
 pub use placement::{AllocationMode, PlacementSpec, PodPlacement};
+pub use telemetry::{GpuTelemetry, Telemetry};
 pub use timeouts::Timeouts;
 pub use trials::{TrialRule, TrialsSpec};
 pub use workload::{ImagePullPolicy, RouterMode, Workload};
@@ -96,6 +98,9 @@ pub struct PerfValidationSpec {
     /// The load of one trial.
     #[serde(default)]
     pub benchmark: Benchmark,
+    /// What is read of the node during a trial, beside the load itself.
+    #[serde(default)]
+    pub telemetry: Telemetry,
     /// How many trials make a verdict.
     #[serde(default)]
     pub trials: TrialsSpec,

@@ -22,7 +22,8 @@ pub use run::{
 };
 pub use verdict::Verdict;
 pub use workload::{
-    DeviceStatus, Environment, ExpectedBy, ExpectedGpus, GpuCheck, PlacementStatus, WorkerStatus, WorkloadStatus,
+    DeviceStatus, Environment, ExpectedBy, ExpectedGpus, GpuCheck, GpuMetrics, PlacementStatus, WorkerStatus,
+    WorkloadStatus,
 };
 
 /// What the operator answers. Everything a restarted operator needs to go on is here.

@@ -3,6 +3,7 @@
 mod bind_requests;
 mod children;
 pub mod dynamo;
+mod exporter;
 mod inventory;
 mod line;
 mod log;
@@ -43,6 +44,7 @@ enum Answer {
     Workload(Workload),
     Probe(Probe),
     Trial(Box<Seen<TrialSeen>>),
+    GpuExporter(Seen<String>),
     Results(Seen<Option<String>>, BTreeMap<i64, Seen<String>>),
     SavedRun(Box<Seen<ConfigMap>>),
     SavedResults(Seen<Vec<Child>>),
@@ -100,6 +102,7 @@ impl Cluster {
                 Some(number) => seen(self.trial(run, number).await),
                 None => Seen::NotAsked,
             })),
+            Need::GpuExporter => Answer::GpuExporter(seen(Box::pin(self.gpu_exporter(run)).await)),
             Need::Results => {
                 let (saved, logs) =
                     futures::join!(self.saved_results(run), self.trial_logs(run, &needs.finished_trials));
@@ -158,6 +161,7 @@ fn put(observed: &mut Observed, answer: Answer) {
         }
         Answer::Probe(probe) => observed.probe = probe,
         Answer::Trial(trial) => observed.trial = *trial,
+        Answer::GpuExporter(page) => observed.gpu_exporter = page,
         Answer::Results(saved, logs) => (observed.results, observed.trial_logs) = (saved, logs),
         Answer::SavedRun(results) => observed.saved_run = *results,
         Answer::SavedResults(saved) => observed.saved_results = saved,

@@ -100,7 +100,12 @@ pub const PERMISSIONS: &[Permission] = &[
         "sizing: devices taken out of service",
     ),
     in_cluster("", "nodes", &["list"], "sizing: which nodes are eligible"),
-    in_cluster("", "pods", &["list"], "sizing: what pods hold; pods of a run"),
+    in_cluster(
+        "",
+        "pods",
+        &["list"],
+        "sizing: what pods hold; pods of a run; the exporter of GPU metrics",
+    ),
     in_cluster(
         "resource.k8s.io",
         "resourceclaims",

@@ -22,6 +22,7 @@ pub mod run;
 pub mod settings;
 pub mod status;
 pub mod teardown;
+mod telemetry;
 pub mod time;
 
 pub use decision::{Decision, Effect, Event};

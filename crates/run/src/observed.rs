@@ -36,6 +36,8 @@ pub enum Need {
     Probe,
     /// Job, pod and output of the open trial.
     Trial,
+    /// The DCGM exporter on the run's node.
+    GpuExporter,
     /// The framed output of every finished trial, and the results ConfigMap.
     Results,
     /// The whole ConfigMap that `status.resultsRef` names.
@@ -108,6 +110,8 @@ pub struct Observed {
     pub probe: Probe,
     /// The open trial.
     pub trial: Seen<TrialSeen>,
+    /// Page of the DCGM exporter on the run's node.
+    pub gpu_exporter: Seen<String>,
     /// Log of the AIPerf container of each finished trial, by number: the part that holds the frame.
     pub trial_logs: BTreeMap<i64, Seen<String>>,
     /// SHA-256 annotation of the results ConfigMap.

@@ -16,6 +16,7 @@ mod machine {
     pub mod settling;
     pub mod size;
     pub mod story;
+    pub mod telemetry;
     pub mod telling;
     pub mod tenants;
     pub mod waiting;

@@ -12,6 +12,7 @@ mod process;
 mod run;
 mod sampler;
 mod scrape;
+mod telemetry;
 
 use std::fs;
 use std::path::{Path, PathBuf};

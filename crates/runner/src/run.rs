@@ -6,15 +6,21 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use perfval_verdict::aiperf::Measure;
 use perfval_verdict::frame::{Failure, Outcome, Payload, TrialRecord, frame, message};
+use perfval_verdict::gpus::{self, GpuRecord, GpuSeries, Recorder};
 use perfval_verdict::workers::{WorkerSeries, summarize};
+use rust_decimal::Decimal;
 
 use crate::aiperf::{self, Limits};
 use crate::error::Error;
 use crate::outcome;
 use crate::sampler::{Sampler, Samples};
+use crate::telemetry::Telemetry;
 
 /// Samples of all workers together that go into the log; thinned beyond it. About 60 KB.
 const LOGGED_SAMPLES: usize = 2000;
+
+/// Samples of all GPUs together that go into the log; thinned beyond it. About 60 KB too: a GPU has more numbers.
+const LOGGED_GPU_SAMPLES: usize = 800;
 
 /// How one trial is run.
 #[derive(Args)]
@@ -31,6 +37,12 @@ pub struct Options {
     /// Port of the workers' metrics.
     #[arg(long, default_value_t = 9090)]
     workers_port: u16,
+    /// Page of the node's DCGM exporter, such as http://10.244.0.7:9400/metrics. Absent: the GPUs are not asked.
+    #[arg(long, value_name = "URL")]
+    gpu_metrics: Option<String>,
+    /// Namespace of the run: pods of others that hold a GPU are counted, not named.
+    #[arg(long, default_value = "")]
+    namespace: String,
     /// A statistic that a gate needs, as Metric/Statistic: always part of the termination message.
     #[arg(long)]
     gated: Vec<Measure>,
@@ -46,47 +58,68 @@ pub struct Options {
 
 /// Runs the trial and hands over its record; answers with the exit code.
 pub fn run(options: &Options) -> Result<u8, Error> {
-    let (record, export, workers) = match measure(options) {
-        Ok(measured) => measured,
+    let payload = match measure(options) {
+        Ok(payload) => payload,
         // What stands in the way is told like any other failure: the operator reads records, not exit codes.
-        Err(error) => (failed(options, &error), None, Vec::new()),
+        Err(error) => Payload::of(failed(options, &error)),
     };
-    if let Err(error) = fs::write(&options.termination_log, message(&record, &options.gated)) {
+    let record = &payload.record;
+    if let Err(error) = fs::write(&options.termination_log, message(record, &options.gated)) {
         eprintln!(
             "perfval-runner: cannot write {}: {error}",
             options.termination_log.display()
         );
     }
     let exit_code = u8::try_from(record.exit_code).unwrap_or(1);
-    print_frame(record, export, workers)?;
+    print_frame(&payload)?;
     Ok(exit_code)
 }
 
-type Measured = (TrialRecord, Option<String>, Vec<WorkerSeries>);
-
-fn measure(options: &Options) -> Result<Measured, Error> {
+fn measure(options: &Options) -> Result<Payload, Error> {
     let export = options.artifact_dir.join(outcome::EXPORT);
     clear(&options.artifact_dir, &export)?;
 
     let sampler = Sampler::start(&options.workers_host, options.workers_port);
+    let telemetry = options.gpu_metrics.as_deref();
+    let telemetry = telemetry.map(|url| Telemetry::start(url, &options.namespace));
     let ended = aiperf::run(&options.command, &options.limits);
+    let telemetry = telemetry.map(Telemetry::stop);
     let Samples { mut series, errors } = sampler.stop();
     let ended = ended?;
 
     let judged = outcome::of(&ended, &options.artifact_dir);
-    let record = TrialRecord {
+    let measured = judged.outcome.measured_seconds();
+    let (record, mut gpus) = telemetry.map(|telemetry| of_gpus(telemetry, &series, measured)).unzip();
+    let mut payload = Payload::of(TrialRecord {
         nonce: options.nonce.clone(),
         exit_code: judged.exit_code,
-        workers: summarize(&series, judged.outcome.measured_seconds()),
+        workers: summarize(&series, measured),
         outcome: judged.outcome,
         scrape_errors: errors,
+        gpus: record,
         abridged: BTreeSet::new(),
-    };
+    });
     let each = LOGGED_SAMPLES / series.len().max(1);
     for worker in &mut series {
         worker.thin(each);
     }
-    Ok((record, judged.export, series))
+    payload.workers = series;
+    payload.gpus = gpus.take().unwrap_or_default();
+    match judged.export {
+        Some(export) => payload.with_export(&export).map_err(|e| Error::Frame(e.into())),
+        None => Ok(payload),
+    }
+}
+
+/// What the GPUs did, and their samples for the log.
+fn of_gpus(telemetry: Recorder, workers: &[WorkerSeries], measured: Option<Decimal>) -> (GpuRecord, Vec<GpuSeries>) {
+    let (pages, errors, mut series) = telemetry.finish();
+    let record = gpus::summarize(pages, errors, &series, workers, measured);
+    let each = LOGGED_GPU_SAMPLES / series.len().max(1);
+    for gpu in &mut series {
+        gpu.thin(each);
+    }
+    (record, series)
 }
 
 /// An export of an earlier run must not be taken for this one's.
@@ -115,21 +148,14 @@ fn failed(options: &Options, error: &Error) -> TrialRecord {
         outcome: Outcome::Failure(failure),
         workers: Vec::new(),
         scrape_errors: BTreeMap::new(),
+        gpus: None,
         abridged: BTreeSet::new(),
     }
 }
 
 /// The last thing in the log, so that it is what rotation cuts last.
-fn print_frame(record: TrialRecord, export: Option<String>, workers: Vec<WorkerSeries>) -> Result<(), Error> {
-    let mut payload = Payload {
-        record,
-        aiperf: None,
-        workers,
-    };
-    if let Some(export) = export {
-        payload = payload.with_export(&export).map_err(|e| Error::Frame(e.into()))?;
-    }
-    let frame = frame(&payload).map_err(|e| Error::Frame(e.into()))?;
+fn print_frame(payload: &Payload) -> Result<(), Error> {
+    let frame = frame(payload).map_err(|e| Error::Frame(e.into()))?;
     let mut out = io::stdout().lock();
     out.write_all(frame.as_bytes())
         .and_then(|()| out.flush())

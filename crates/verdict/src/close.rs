@@ -45,6 +45,9 @@ pub fn close(
     for (_, finding) in &judged.findings {
         keep(&mut status.diagnosis, finding.clone());
     }
+    if let Some(why) = &judged.gpus_unread {
+        keep(&mut status.diagnosis, Cause::GPUsNotSampled.finding(why.as_str()));
+    }
     keep_the_most_telling(&mut status.diagnosis);
     trials::rule(&spec.trials, &finished(&status.trials))
 }

@@ -12,6 +12,7 @@ use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
 use crate::aiperf::{ErrorKind, Report};
+use crate::gpus::GpuRecord;
 use crate::workers::WorkerSummary;
 
 pub use abridge::{MESSAGE_BYTES, find_message, message};
@@ -34,6 +35,9 @@ pub struct TrialRecord {
     /// Why scrapes of workers failed, and how often.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub scrape_errors: BTreeMap<String, i64>,
+    /// What the GPUs did; absent where nobody asked them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpus: Option<GpuRecord>,
     /// What was left out to fit into a termination message; empty in the log. What is left out is not absent.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub abridged: BTreeSet<Part>,
@@ -117,6 +121,8 @@ pub enum Failure {
 pub enum Part {
     /// Statistics that are neither gated nor shown in the status.
     Statistics,
+    /// The GPUs.
+    Gpus,
     /// Texts of errors, and all but the most frequent error.
     ErrorTexts,
     /// The workers.

@@ -80,6 +80,7 @@ pub fn judge(object: &PerfValidation, share: Option<Share>, recorded: &[Recorded
             before: &trial.before,
             after: &trial.after,
             share,
+            devices: &[],
         };
         let trial = trial::judge(evidence, spec);
         close(spec, &mut status, number, &trial, now);

@@ -116,6 +116,7 @@ fn with(outcome: Outcome) -> TrialRecord {
         outcome,
         workers: Vec::new(),
         scrape_errors: BTreeMap::new(),
+        gpus: None,
         // A bare export says nothing of the workers; that is not a worker that gave no answer.
         abridged: BTreeSet::from([Part::Workers]),
     }

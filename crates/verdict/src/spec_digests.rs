@@ -5,7 +5,7 @@
 //! | measured | `model`, `workload`, `placement`, `benchmark` | needs new trials |
 //! | judged | `gates`, `trials`, `maxErrorPercent` | judges the saved trials again; needs new ones if the rule asks for more |
 //! | limits | `timeouts`, `onMissingDynamo` | counts at once; needs a new run only where none could measure |
-//! | neither | `suspend`, `ttlSecondsAfterFinished` | needs nothing |
+//! | neither | `telemetry`, `suspend`, `ttlSecondsAfterFinished` | needs nothing; telemetry counts from the next trial |
 //!
 //! Tolerations, pull secrets and request timeouts count as measured: they decide which node serves, and with what.
 
@@ -31,6 +31,7 @@ pub fn digests(spec: &PerfValidationSpec) -> SpecDigests {
         suspend: _,
         results_history_limit: _,
         ttl_seconds_after_finished: _,
+        telemetry: _,
     } = spec;
     SpecDigests {
         measured: digest((model, workload, placement, benchmark)),
@@ -76,6 +77,7 @@ mod tests {
             (json!({"maxErrorPercent": 2}), [false, true, false]),
             (json!({"timeouts": {"sizing": "1s"}}), [false, false, true]),
             (json!({"onMissingDynamo": "Skip"}), [false, false, true]),
+            (json!({"telemetry": {"gpus": "None"}}), [false, false, false]),
             (json!({"suspend": true}), [false, false, false]),
             (json!({"ttlSecondsAfterFinished": 5}), [false, false, false]),
         ];

@@ -1,13 +1,14 @@
 //! One trial, judged in a fixed order: measured? errors? valid? gates (design: verdict).
 
 use perfval_api::{
-    Finding, GateStatus, Metric, Metrics, PerfValidationSpec, Statistic, TrialOutcome, WorkerLoad, WorkerLoss,
-    WorkerStatus,
+    DeviceStatus, Finding, GateStatus, Metric, Metrics, PerfValidationSpec, Statistic, TrialOutcome, WorkerLoad,
+    WorkerLoss, WorkerStatus,
 };
 use rust_decimal::Decimal;
 
 use crate::aiperf::Report;
 use crate::diagnosis::cause::{self, Cause, Told};
+use crate::diagnosis::gpus;
 use crate::diagnosis::peers::{self, Worker, named};
 use crate::diagnosis::trial::{self as diagnosis, changed, most_frequent};
 use crate::frame::{Failure, Outcome, Part, TrialRecord};
@@ -27,6 +28,8 @@ pub struct Evidence<'a> {
     pub after: &'a [WorkerStatus],
     /// The part of the node in use.
     pub share: Share,
+    /// The GPUs of the run with their UUIDs; empty where nobody knows them.
+    pub devices: &'a [DeviceStatus],
 }
 
 /// A judged trial.
@@ -50,6 +53,8 @@ pub struct JudgedTrial {
     pub far: bool,
     /// What happened to a worker.
     pub worker_loss: Option<WorkerLoss>,
+    /// Why nothing is known of the GPUs, although they were asked.
+    pub gpus_unread: Option<String>,
 }
 
 impl JudgedTrial {
@@ -70,7 +75,21 @@ impl JudgedTrial {
             requests: None,
             aiperf_version: None,
             workers: Vec::new(),
+            gpus_unread: None,
         }
+    }
+
+    /// Adds what the GPUs say of themselves.
+    fn with_gpus(mut self, evidence: Evidence<'_>) -> Self {
+        let (record, workers, devices) = (evidence.record.gpus.as_ref(), evidence.after, evidence.devices);
+        // What decides the trial keeps its place.
+        let free = cause::SHOWN.saturating_sub(self.findings.len());
+        let found = gpus::found(record, workers, devices).into_iter().take(free);
+        self.findings
+            .extend(found.map(|(cause, text)| (cause, cause.finding(text))));
+        self.findings.sort_by_key(|(cause, _)| Cause::rank(cause.as_str()));
+        self.gpus_unread = record.and_then(|record| gpus::unread(record, workers, devices));
+        self
     }
 
     /// A trial that left nothing to read.
@@ -81,6 +100,10 @@ impl JudgedTrial {
 
 /// Judges a trial.
 pub fn judge(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> JudgedTrial {
+    judge_load(evidence, spec).with_gpus(evidence)
+}
+
+fn judge_load(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> JudgedTrial {
     match &evidence.record.outcome {
         Outcome::Report(report) => judge_report(evidence, report, spec),
         Outcome::Failure(Failure::AllFailed { failed, errors }) => {

@@ -9,6 +9,7 @@ mod stillness;
 mod summary;
 mod work;
 
+pub(crate) use measured::Phase;
 pub use pace::{Pace, Unit};
 pub use series::{Engine, Reading, Sample, Scrape, Silence, WorkerSeries};
 pub use speed::{AgainstPeers, Speed};

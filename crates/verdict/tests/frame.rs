@@ -44,6 +44,7 @@ fn record(workers: usize) -> TrialRecord {
         outcome: Outcome::Report(Box::new(parse(export().as_bytes()).expect("a report"))),
         workers: (0..workers).map(worker).collect(),
         scrape_errors: [("10.244.100.3: timeout: global".to_owned(), 7)].into(),
+        gpus: None,
         abridged: BTreeSet::new(),
     }
 }
@@ -78,6 +79,7 @@ fn payload(record: TrialRecord) -> Payload {
             worker_id: None,
             samples,
         }],
+        gpus: Vec::new(),
     }
 }
 

@@ -10,6 +10,7 @@ use perfval_verdict::dynamo::worker_metrics;
 use perfval_verdict::frame::{
     Framed, MESSAGE_BYTES, Outcome, Payload, TrialRecord, find, find_message, frame, message,
 };
+use perfval_verdict::gpus::{Recorder, dcgm, summarize};
 use rust_decimal::Decimal;
 
 const NONCE: &str = "fuzz-1";
@@ -56,11 +57,14 @@ fn mutated_results_never_break_a_promise() {
     assert!(tally.reports > 0 && tally.refused > 0, "{tally:?}");
     assert!(tally.frames > 0 && tally.broken_frames > 0, "{tally:?}");
     assert!(tally.metrics > 0, "{tally:?}");
+    assert!(tally.gpu_pages > 0 && tally.refused_gpu_pages > 0, "{tally:?}");
 }
 
 /// Every fixture, and every export once more inside a frame.
 fn corpus() -> Vec<Vec<u8>> {
     let files = std::fs::read_dir("tests/fixtures").expect("fixtures");
+    let telemetry = std::fs::read_dir("tests/fixtures/telemetry").expect("pages of GPU metrics");
+    let files = files.chain(telemetry);
     let mut paths: Vec<_> = files.map(|entry| entry.expect("a fixture").path()).collect();
     paths.retain(|path| path.is_file());
     paths.sort();
@@ -80,6 +84,7 @@ fn framed(export: &[u8]) -> Option<Vec<u8>> {
         record: record(report),
         aiperf: None,
         workers: Vec::new(),
+        gpus: Vec::new(),
     };
     let text = frame(&payload.with_export(str::from_utf8(export).ok()?).ok()?).ok()?;
     Some(format!("12:00:00 INFO a line of the log\n{text}").into_bytes())
@@ -92,6 +97,7 @@ fn record(report: Report) -> TrialRecord {
         outcome: Outcome::Report(Box::new(report)),
         workers: Vec::new(),
         scrape_errors: [].into(),
+        gpus: None,
         abridged: BTreeSet::new(),
     }
 }
@@ -147,6 +153,10 @@ struct Tally {
     frames: u64,
     broken_frames: u64,
     metrics: u64,
+    gpu_pages: u64,
+    refused_gpu_pages: u64,
+    /// All pages, one after the other: what comes later contradicts what came before.
+    recorder: Recorder,
 }
 
 impl Tally {
@@ -176,9 +186,38 @@ impl Tally {
             self.metrics += 1;
             assert!(scraped.reading.in_flight >= 0 && scraped.reading.finished >= 0);
         }
+        self.add_gpus(input);
         let mut requests = FailedRequests::default();
         for line in text.lines().take(5) {
             let _ = requests.add(line); // any answer is right but a panic
+        }
+    }
+}
+
+impl Tally {
+    fn add_gpus(&mut self, page: &[u8]) {
+        match dcgm::read(page) {
+            Ok(gpus) => {
+                self.gpu_pages += 1;
+                assert!((1..=64).contains(&gpus.len()));
+                let second = i64::try_from(self.gpu_pages).expect("a small number");
+                self.recorder.add(second, gpus);
+            }
+            Err(error) => {
+                self.refused_gpu_pages += 1;
+                self.recorder.failed(&error.to_string());
+            }
+        }
+        if self.executions.is_multiple_of(1000) {
+            let (pages, errors, series) = std::mem::take(&mut self.recorder).finish();
+            assert!(series.len() <= 64 && errors.len() <= 8, "{errors:?}");
+            let record = summarize(pages, errors, &series, &[], None);
+            assert!(
+                record
+                    .gpus
+                    .iter()
+                    .all(|gpu| gpu.readings >= 0 && gpu.sm_mhz.is_none_or(|mhz| mhz >= 0))
+            );
         }
     }
 }

@@ -36,6 +36,7 @@ fn judged(name: &str, router: RouterMode) -> JudgedTrial {
         before: &[],
         after: &[],
         share: Share { gpus: 4, node_gpus: 4 },
+        devices: &[],
     };
     judge(evidence, &lenient(router))
 }

@@ -142,6 +142,7 @@ impl Row {
             outcome: Outcome::Report(Box::new(report)),
             workers: self.workers(),
             scrape_errors: BTreeMap::new(),
+            gpus: None,
             abridged: BTreeSet::new(),
         };
         let spec: PerfValidationSpec = serde_json::from_value(json!({
@@ -153,6 +154,7 @@ impl Row {
             before: &[],
             after: &[],
             share: Share { gpus: 8, node_gpus: 8 },
+            devices: &[],
         };
         let verdict = trial::judge(evidence, &spec);
         Finished {

@@ -69,6 +69,8 @@ enum Command {
     Fault(Fault),
     /// Stand in for Dynamo's operator until told to stop (runs under the supervisor).
     DynamoOperator(dynamo::Args),
+    /// Serve the metrics of the node's GPUs as NVIDIA's DCGM exporter does (runs under the supervisor).
+    GpuExporter(gpu_exporter::Options),
     /// Process 1 of the lab's namespace.
     #[command(hide = true)]
     Init {
@@ -108,6 +110,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Error> {
             let runtime = tokio::runtime::Runtime::new().map_err(Error::Runtime)?;
             runtime.block_on(dynamo::run(arguments))?;
         }
+        Command::GpuExporter(options) => gpu_exporter::run(&options)?,
         Command::Init { state } => namespace::init(&StateDir::at(state))?,
         Command::Supervise { state } => supervisor::run(&StateDir::at(state))?,
     }

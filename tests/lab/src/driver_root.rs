@@ -93,6 +93,16 @@ impl DriverRoot {
         &self.path
     }
 
+    /// The driver's library, by the name that everybody looks for.
+    pub fn library(&self) -> PathBuf {
+        self.path.join("usr/lib64/libnvidia-ml.so.1")
+    }
+
+    /// What is wrong with which GPU; the simulated driver reads it anew for every answer.
+    pub fn faults(&self) -> PathBuf {
+        self.path.join("gpu-faults.json")
+    }
+
     /// What the plugin's environment needs besides, so that the library finds its configuration.
     pub fn env(&self) -> (&'static str, PathBuf) {
         (CONFIG_ENV, self.config())

@@ -98,6 +98,9 @@ pub enum Error {
     /// The asynchronous runtime could not be started.
     #[error("cannot start the runtime: {0}")]
     Runtime(io::Error),
+    /// The stand-in for NVIDIA's DCGM exporter gave up.
+    #[error("gpu-exporter: {0}")]
+    GpuExporter(#[from] gpu_exporter::Error),
     /// The stand-in for Dynamo's operator gave up.
     #[error("dynamo-operator: {0}")]
     Dynamo(#[from] crate::dynamo::Error),

@@ -1,5 +1,7 @@
 //! Faults on demand: what goes wrong on real clusters, switched on and off by command.
 
+mod gpus;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
@@ -59,12 +61,30 @@ pub enum Fault {
         /// Share of full speed, e.g. 0.1.
         speed: f64,
     },
+    /// Lets one GPU's driver say that the hardware holds its clocks down for heat. It changes what is said, not the speed:
+    /// that is `slow-gpu`.
+    ThrottleGpu {
+        /// The GPU's number.
+        gpu: u32,
+    },
+    /// Lets one GPU's driver report an XID error.
+    XidGpu {
+        /// The GPU's number.
+        gpu: u32,
+        /// The XID, e.g. 79: the GPU has fallen off the bus.
+        xid: u64,
+    },
+    /// Lets one GPU's driver say that something else works on it and holds 2 GiB of its memory.
+    ShareGpu {
+        /// The GPU's number.
+        gpu: u32,
+    },
     /// Faults of the stand-in for Dynamo's operator, e.g. `never-ready`, `failed-then-heals=20@NAMESPACE`, `liveness=3`.
     Dgd {
         /// Comma list of faults; empty for none.
         faults: String,
     },
-    /// Undoes `slow-gpu` and `dgd` faults and heals the DRA plugin if it was made stale.
+    /// Undoes the faults of GPUs and `dgd` faults, and heals the DRA plugin if it was made stale.
     Clear,
 }
 
@@ -91,9 +111,13 @@ pub fn apply(state: &StateDir, fault: &Fault) -> Result<(), Error> {
         Fault::Kill(pod) => signal(state, pod, Signal::SIGKILL),
         Fault::Throttle { pod, cpus } => throttle(state, pod, *cpus),
         Fault::SlowGpu { gpu, speed } => slow_gpu(state, *gpu, *speed),
+        Fault::ThrottleGpu { gpu } => gpus::set(state, *gpu, "throttled", json!(true)),
+        Fault::XidGpu { gpu, xid } => gpus::set(state, *gpu, "xid", json!(xid)),
+        Fault::ShareGpu { gpu } => gpus::set(state, *gpu, "shared", json!(true)),
         Fault::Dgd { faults } => set(state, &json!({ "dgd": faults })),
         Fault::Clear => {
             set(state, &json!({ "dgd": "", "gpuSpeed": "" }))?;
+            gpus::clear(state)?;
             if stale_mark(state).exists() {
                 restart_plugin(state)
             } else {

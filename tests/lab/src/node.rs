@@ -16,6 +16,8 @@ use crate::supervisor::{Invocation, PATIENCE_SECONDS, Process, Step};
 pub const NODE_NAME: &str = "gpu-node-1";
 /// NVIDIA's DRA plugin under the supervisor.
 pub const GPU_PLUGIN: &str = "gpu-kubelet-plugin";
+/// The stand-in for NVIDIA's DCGM exporter under the supervisor.
+pub const GPU_EXPORTER: &str = "gpu-exporter";
 /// containerd's socket, in the lab's private `/run`.
 const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
 
@@ -59,7 +61,11 @@ pub fn steps(state: &StateDir, gpus: &Gpus) -> Vec<Step> {
     });
     if gpus.count > 0 {
         // Not earlier: it listens in a folder the kubelet makes.
-        steps.extend([Step::Start(gpu_plugin(state, gpus)), await_slice(state)]);
+        steps.extend([
+            Step::Start(gpu_exporter(state, gpus)),
+            Step::Start(gpu_plugin(state, gpus)),
+            await_slice(state),
+        ]);
     }
     steps
 }
@@ -149,4 +155,21 @@ fn gpu_plugin(state: &StateDir, gpus: &Gpus) -> Process {
         .env("CDI_ROOT", configuration::CDI_DIR)
         .env(config, text(&path));
     process
+}
+
+/// On the node's address, where a pod with the host's network would serve it.
+fn gpu_exporter(state: &StateDir, gpus: &Gpus) -> Process {
+    let root = DriverRoot::at(&driver_root_path(state), gpus.count);
+    let (config, path) = root.env();
+    let library = text(&root.library());
+    let arguments = [
+        GPU_EXPORTER.to_owned(),
+        format!("--listen={BRIDGE_ADDRESS}:9400"),
+        format!("--library={library}"),
+        format!("--hostname={NODE_NAME}"),
+    ];
+    Process {
+        name: GPU_EXPORTER.to_owned(),
+        command: Invocation::new(state.bin().join("lab"), arguments).env(config, text(&path)),
+    }
 }

@@ -4,6 +4,7 @@ use std::ffi::{CStr, c_char, c_int, c_uint};
 
 use crate::out::{Out, Return, code, put, put_text, text_field};
 use crate::system::config;
+use crate::telemetry::used_mib;
 
 const MIB: u64 = 1024 * 1024;
 /// `NVML_BRAND_NVIDIA`, what data centre GPUs report.
@@ -21,7 +22,7 @@ const _: () = assert!(size_of::<MemoryV2>() == 0x28);
 pub struct Device(usize);
 
 impl Device {
-    fn at(index: c_uint) -> Result<Self, Return> {
+    pub(crate) fn at(index: c_uint) -> Result<Self, Return> {
         if index >= config()?.gpus {
             return Err(Return::InvalidArgument);
         }
@@ -36,7 +37,7 @@ impl Device {
             .map_or(Err(Return::NotFound), Self::at)
     }
 
-    fn index(self) -> Result<c_uint, Return> {
+    pub(crate) fn index(self) -> Result<c_uint, Return> {
         let index = self.0.checked_sub(1).and_then(|index| c_uint::try_from(index).ok());
         let gpus = config()?.gpus;
         index.filter(|index| *index < gpus).ok_or(Return::InvalidArgument)
@@ -201,37 +202,37 @@ pub extern "C" fn nvmlDeviceGetPciInfo_v3(device: Device, pci: Out<PciInfo>) -> 
     }))
 }
 
-/// Memory in bytes, all of it free.
+/// Memory in bytes, all of it free unless something else holds some.
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlDeviceGetMemoryInfo(device: Device, memory: Out<Memory>) -> Return {
-    code(device.index().and_then(|_| {
-        let total = config()?.memory_mib * MIB;
+    code(device.index().and_then(|index| {
+        let (total, used) = (config()?.memory_mib * MIB, used_mib(index) * MIB);
         put(
             memory,
             Memory {
                 total,
-                free: total,
-                used: 0,
+                free: total.saturating_sub(used),
+                used,
             },
         )
     }))
 }
 
-/// Memory in bytes, all of it free; the caller says which version of the struct it holds.
+/// Memory in bytes, all of it free unless something else holds some; the caller says which version of the struct it holds.
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlDeviceGetMemoryInfo_v2(device: Device, memory: Out<MemoryV2>) -> Return {
-    code(device.index().and_then(|_| {
+    code(device.index().and_then(|index| {
         let memory = memory.ok_or(Return::InvalidArgument)?;
         if memory.version != MEMORY_V2 {
             return Err(Return::ArgumentVersionMismatch);
         }
-        let total = config()?.memory_mib * MIB;
+        let (total, used) = (config()?.memory_mib * MIB, used_mib(index) * MIB);
         *memory = MemoryV2 {
             version: MEMORY_V2,
             total,
             reserved: 0,
-            free: total,
-            used: 0,
+            free: total.saturating_sub(used),
+            used,
         };
         Ok(())
     }))

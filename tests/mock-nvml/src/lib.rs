@@ -9,10 +9,13 @@
 
 mod config;
 mod device;
+mod faults;
 mod out;
 mod system;
+mod telemetry;
 
 pub use config::Config;
+pub use faults::{FILE as FAULTS_FILE, Faults};
 pub use out::Return;
 
 mod not_supported {

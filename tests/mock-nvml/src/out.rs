@@ -18,6 +18,8 @@ pub enum Return {
     NotFound = 6,
     /// `NVML_ERROR_INSUFFICIENT_SIZE`: the caller's buffer is too small for the text and its NUL.
     InsufficientSize = 7,
+    /// `NVML_ERROR_TIMEOUT`: no event came.
+    Timeout = 10,
     /// `NVML_ERROR_ARGUMENT_VERSION_MISMATCH`: a versioned struct of another version.
     ArgumentVersionMismatch = 25,
     /// `NVML_ERROR_UNKNOWN`: the configuration cannot be read (the reason is on stderr).

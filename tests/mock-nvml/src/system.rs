@@ -64,6 +64,7 @@ pub extern "C" fn nvmlErrorString(result: c_uint) -> *const c_char {
         3 => c"Not Supported",
         6 => c"Not Found",
         7 => c"Insufficient Size",
+        10 => c"Timeout",
         25 => c"Argument Version Mismatch",
         _ => c"Unknown Error",
     };

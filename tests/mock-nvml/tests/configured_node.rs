@@ -6,6 +6,7 @@ use std::ffi::{CStr, c_char, c_uint, c_void};
 use std::path::Path;
 use std::{env, fs};
 
+use libloading::Library;
 use library::{init, open, symbol};
 
 fn configure(file: &Path) {
@@ -56,7 +57,43 @@ fn the_node_is_what_the_file_says() {
         (0, 40_960 * 1024 * 1024)
     );
 
+    faults_are_read_anew(&library, &file, device);
+
     assert_eq!(init(&library), 0, "counted: two inits need two shutdowns");
     assert_eq!((shutdown(), get_count(&raw mut count)), (0, 0));
     assert_eq!((shutdown(), get_count(&raw mut count)), (0, 1));
+}
+
+fn faults_are_read_anew(library: &Library, config: &Path, device: *mut c_void) {
+    let faults = config.with_file_name("gpu-faults.json");
+    let get_reasons: extern "C" fn(*mut c_void, *mut u64) -> c_uint =
+        *symbol(library, "nvmlDeviceGetCurrentClocksThrottleReasons");
+    let get_clock: extern "C" fn(*mut c_void, c_uint, *mut c_uint) -> c_uint =
+        *symbol(library, "nvmlDeviceGetClockInfo");
+    let get_utilization: extern "C" fn(*mut c_void, *mut [c_uint; 2]) -> c_uint =
+        *symbol(library, "nvmlDeviceGetUtilizationRates");
+    let wait: extern "C" fn(usize, *mut [u64; 4], c_uint) -> c_uint = *symbol(library, "nvmlEventSetWait_v2");
+    let (mut reasons, mut mhz, mut busy, mut event) = (0, 0, [0; 2], [0; 4]);
+
+    assert_eq!(
+        (get_reasons(device, &raw mut reasons), reasons),
+        (0, 0x4),
+        "healthy: the power cap"
+    );
+    assert_eq!(get_utilization(device, &raw mut busy), 3, "nobody knows");
+    assert_eq!(wait(1, &raw mut event, 0), 10, "no XID");
+
+    fs::write(
+        &faults,
+        r#"{"1": {"throttled": true, "shared": true, "xid": 79}, "0": {}}"#,
+    )
+    .unwrap();
+    assert_eq!((get_reasons(device, &raw mut reasons), reasons), (0, 0x48));
+    assert_eq!((get_clock(device, 1, &raw mut mhz), mhz), (0, 1155));
+    assert_eq!((get_utilization(device, &raw mut busy), busy[0]), (0, 100));
+    assert_eq!((wait(1, &raw mut event, 0), event[1], event[2]), (0, 8, 79));
+    assert_eq!(wait(1, &raw mut event, 0), 10, "once");
+
+    fs::remove_file(&faults).unwrap();
+    assert_eq!((get_reasons(device, &raw mut reasons), reasons), (0, 0x4));
 }

@@ -127,9 +127,42 @@ pub struct WorkloadStatus {
     /// There while it is not certain that each worker has a GPU of its own: every look finds out who has which GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_check: Option<GpuCheck>,
+    /// Where the metrics of the GPUs are read, or why they are not; absent where they are switched off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_metrics: Option<GpuMetrics>,
     /// The workers as they were when the current trial began, or the last one ended; a change voids the trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<WorkerStatus>,
+}
+
+/// Where the metrics of the GPUs come from.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct GpuMetrics {
+    /// The page of the node's DCGM exporter that each trial reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
+    /// Why there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<String>,
+}
+
+impl GpuMetrics {
+    /// From this page.
+    pub fn at(endpoint: &str) -> Self {
+        Self {
+            endpoint: Some(endpoint.to_owned()),
+            missing: None,
+        }
+    }
+
+    /// From nowhere, for this reason.
+    pub fn missing(why: String) -> Self {
+        Self {
+            endpoint: None,
+            missing: Some(why),
+        }
+    }
 }
 
 /// What is known while it is found out whether each worker has a GPU of its own.

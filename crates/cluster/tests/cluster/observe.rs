@@ -1,6 +1,7 @@
 //! What each need reads when all is well, and when something is not there.
 
 mod dry_run;
+mod exporter;
 mod trials;
 mod workload;
 

@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::act::{children, creations, save_results};
 use crate::world::{NAMESPACE, World};
 
-const NEEDS: [Need; 14] = [
+const NEEDS: [Need; 15] = [
     Need::Dynamo,
     Need::StorageClasses,
     Need::Line,
@@ -28,6 +28,7 @@ const NEEDS: [Need; 14] = [
     Need::Workload,
     Need::Probe,
     Need::Trial,
+    Need::GpuExporter,
     Need::Results,
     Need::SavedRun,
     Need::SavedResults,

@@ -45,12 +45,14 @@ fn payload() -> Payload {
             worker("10.0.0.4", 20),
         ],
         scrape_errors: BTreeMap::new(),
+        gpus: None,
         abridged: BTreeSet::new(),
     };
     let payload = Payload {
         record,
         aiperf: None,
         workers: Vec::new(),
+        gpus: Vec::new(),
     };
     payload.with_export(&export).expect("JSON")
 }

@@ -121,6 +121,11 @@ fn arguments(run: &Run<'_>, trial: i64) -> Vec<String> {
     flag("--workers-host", service_host(run, &names::workers_service(&id)));
     flag("--workers-port", WORKER_METRICS_PORT.to_string());
     flag("--timeout", aiperf_seconds(run).to_string());
+    let workload = run.status().workload.as_ref();
+    if let Some(page) = workload.and_then(|workload| workload.gpu_metrics.as_ref()?.endpoint.clone()) {
+        flag("--gpu-metrics", page);
+        flag("--namespace", run.namespace().to_owned());
+    }
     let gated: BTreeSet<Measure> = run
         .spec()
         .gates

@@ -27,7 +27,7 @@ use crate::observed::{Need, Needs, TrialSeen};
 use crate::pass::{Pass, Step};
 use crate::readiness::{self, Pods};
 use crate::run::Run;
-use crate::{build, job, names, time};
+use crate::{build, job, names, telemetry, time};
 
 /// Jobs and pods are watched; graces are not.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -41,9 +41,11 @@ pub(super) const PHASE: Definition = Definition {
 };
 
 fn needs(run: &Run<'_>) -> Needs {
+    let trial = open_trial(run.status());
+    let exporter = telemetry::need(run).filter(|_| trial.is_none());
     Needs {
-        trial: open_trial(run.status()),
-        ..Needs::of([Need::Workload, Need::Trial])
+        trial,
+        ..Needs::of([Need::Workload, Need::Trial].into_iter().chain(exporter))
     }
 }
 
@@ -140,6 +142,7 @@ fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers:
     if let Some(workload) = &mut pass.status.workload {
         workload.workers_ready = ready;
         workload.workers = workers;
+        workload.gpu_metrics = telemetry::of_next_trial(pass.run, &pass.seen.gpu_exporter);
     }
     Step::work(Reason::Running, format!("trial {number} is running"))
 }
@@ -245,6 +248,7 @@ fn read<'a>(pass: &mut Pass<'a>, number: i64, trial: &TrialSeen, found: &Job) ->
                 before,
                 after,
                 share,
+                devices: plan.map_or(&[], |plan| plan.devices.as_slice()),
             },
             spec,
         )

@@ -66,6 +66,8 @@ pub struct Story {
     /// When the open trial's Job ended; long ago, unless a test says so.
     pub trial_ended_at: DateTime<Utc>,
     pub trial_log_unreadable: bool,
+    /// Page of the DCGM exporter on the node.
+    pub gpu_exporter: Seen<String>,
     /// Whom the Jobs belong to, if not to this run.
     pub job_owner: Option<&'static str>,
     /// Changes when somebody replaces the Jobs.
@@ -145,6 +147,7 @@ impl Story {
             trial_job: None,
             trial_ended_at: DateTime::UNIX_EPOCH,
             trial_log_unreadable: false,
+            gpu_exporter: Seen::Absent,
             job_owner: None,
             job_uid: "first",
             stray_generator: false,

@@ -222,6 +222,55 @@ impl Workers {
     }
 }
 
+/// A DCGM exporter: what its page says depends on how often it was asked.
+pub struct Exporter {
+    port: u16,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Exporter {
+    pub fn start(page: impl Fn(usize) -> String + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.9.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counter = asked.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let answer = page(counter.load(Ordering::SeqCst));
+                reply(stream.expect("a connection"), &answer);
+                counter.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        Self { port, asked }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://127.0.9.1:{}/metrics", self.port)
+    }
+
+    pub fn wait_until_asked(&self, times: usize) {
+        wait_until("the exporter was asked", PATIENCE, || {
+            self.asked.load(Ordering::SeqCst) >= times
+        });
+    }
+}
+
+/// Reads a request and sends a whole answer, head and body.
+fn reply(mut stream: TcpStream, answer: &str) {
+    let mut line = String::new();
+    let mut request = BufReader::new(stream.try_clone().expect("a connection"));
+    while request.read_line(&mut line).expect("a request") > 2 {
+        line.clear();
+    }
+    // A client may hang up on an answer that is too long for it.
+    let _ = stream.write_all(answer.as_bytes());
+}
+
+/// An answer with a body.
+pub fn page(body: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+}
+
 /// A real worker's metrics, with ten more finished requests each time.
 fn answer(mut stream: TcpStream, nth: usize) {
     let mut line = String::new();

@@ -209,6 +209,41 @@ causes! {
         why: "frontend or workers refuse or drop requests; the error's code and text are in the evidence",
         remedy: "read the errors; see the logs of frontend and workers",
     }
+    /// A GPU of the run had an error of its hardware or its memory.
+    GPUErrors {
+        reason: -, severity: Warning, effect: Reported,
+        seen: "the GPU of a worker, by its UUID, with an XID error, a double-bit ECC error, a row of its memory that was replaced during the trial or could not be replaced",
+        why: "its hardware, memory or firmware fails, or a program made it fail (XID 13, 31, 43, 45)",
+        remedy: "look the XID up in NVIDIA's list; reset or replace the GPU that the evidence names",
+    }
+    /// The hardware or the driver held the clocks of a GPU down.
+    GPUThrottled {
+        reason: -, severity: Warning, effect: Reported,
+        seen: "the GPU of a worker, by its UUID, held down by heat, the power brake or its hardware in 5 % of its readings under load or more; the power cap alone is normal and not counted",
+        why: "cooling, power supply or board of this GPU limit it",
+        remedy: "check cooling, air flow and power supply of the GPU that the evidence names (nvidia-smi -q -d PERFORMANCE)",
+    }
+    /// Something else worked on a GPU of the run.
+    GPUShared {
+        reason: -, severity: Warning, effect: Reported,
+        seen: "the GPU of a worker, by its UUID, at work in 3 readings or more while no worker had requests, or listed with a pod that is not of the run",
+        why: "a forgotten process, a pod outside of the scheduler's sight, or time slicing shares the GPU",
+        remedy: "end what else runs on the GPU that the evidence names (nvidia-smi; fuser -v /dev/nvidia*)",
+    }
+    /// A link of a GPU is slower than those of its peers, or makes errors.
+    LinkDegraded {
+        reason: -, severity: Warning, effect: Reported,
+        seen: "the GPU of a worker, by its UUID, with a PCIe link of a lower generation or width than its peers', or 10 PCIe replays or NVLink errors or more in a trial",
+        why: "a bad slot, riser, cable or NVLink, or a link that was trained at a lower speed",
+        remedy: "reseat or replace the GPU that the evidence names; compare nvidia-smi -q -d PCIE and nvidia-smi nvlink -e",
+    }
+    /// The clock of a GPU under load is below that of its peers.
+    ClocksLow {
+        reason: -, severity: Warning, effect: Reported,
+        seen: "the GPU of a worker, by its UUID, with a mean clock under load below 93 % of its peers' median",
+        why: "its power limit or application clocks are set lower, it is hotter, or something else works on it",
+        remedy: "compare power limit and clocks of the GPU that the evidence names with its peers' (nvidia-smi -q -d CLOCK,POWER)",
+    }
     /// Requests spend their time on the way to the workers.
     FrontendBound {
         reason: -, severity: Warning, effect: Miss,
@@ -264,6 +299,13 @@ causes! {
         seen: "no samples of the workers in the results",
         why: "the benchmark pod cannot reach the workers' metrics port 9090",
         remedy: "let the benchmark pod reach port 9090 of the workers (network policy)",
+    }
+    /// The metrics of the GPUs could not be read, so nothing is known of their clocks and errors.
+    GPUsNotSampled {
+        reason: -, severity: Info, effect: Reported,
+        seen: "a DCGM exporter was found or named, and no page of it with a GPU of this run could be read",
+        why: "the benchmark pod cannot reach the exporter's port 9400, or `telemetry.endpoint` is of another node",
+        remedy: "let the benchmark pod reach the exporter (network policy), correct telemetry.endpoint, or write telemetry.gpus: None",
     }
 }
 

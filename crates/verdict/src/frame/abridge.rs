@@ -24,7 +24,13 @@ const HEADLINE: [(Metric, Statistic); 9] = [
 /// stays.
 pub fn message(record: &TrialRecord, gated: &[Measure]) -> String {
     let mut record = record.clone();
-    for part in [Part::Statistics, Part::ErrorTexts, Part::Workers, Part::Everything] {
+    for part in [
+        Part::Statistics,
+        Part::Gpus,
+        Part::ErrorTexts,
+        Part::Workers,
+        Part::Everything,
+    ] {
         let json = json(&record);
         if json.len() <= MESSAGE_BYTES {
             return json;
@@ -51,6 +57,7 @@ pub fn find_message(message: &str, nonce: &str) -> Framed<TrialRecord> {
 fn leave_out(record: &mut TrialRecord, part: Part, gated: &[Measure]) {
     match part {
         Part::Statistics => leave_out_statistics(record, gated),
+        Part::Gpus => record.gpus = None,
         Part::ErrorTexts => leave_out_texts(record),
         Part::Workers => record.workers.clear(),
         Part::Everything => {

@@ -2,6 +2,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{Framed, Outcome, TrialRecord};
+use crate::gpus::GpuSeries;
 use crate::workers::WorkerSeries;
 
 /// What the log holds between its two lines.
@@ -15,9 +16,22 @@ pub struct Payload {
     /// The workers' samples.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<WorkerSeries>,
+    /// The GPUs' samples.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gpus: Vec<GpuSeries>,
 }
 
 impl Payload {
+    /// A record alone.
+    pub fn of(record: TrialRecord) -> Self {
+        Self {
+            record,
+            aiperf: None,
+            workers: Vec::new(),
+            gpus: Vec::new(),
+        }
+    }
+
     /// Takes the export over unchanged but for line breaks, which JSON has only between values.
     pub fn with_export(mut self, export: &str) -> Result<Self, serde_json::Error> {
         let line: String = export.lines().map(str::trim).collect();

@@ -6,7 +6,7 @@ use super::{Sample, Scrape, Silence, WorkerSeries};
 /// The seconds of the measured phase, first and last. Warm-up is not judged: compiling kernels for the first requests
 /// stops a healthy worker for many seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Phase {
+pub(crate) struct Phase {
     pub first: i64,
     pub last: i64,
 }

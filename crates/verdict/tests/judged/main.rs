@@ -81,6 +81,7 @@ fn record(outcome: Outcome, workers: Vec<WorkerSummary>) -> TrialRecord {
         outcome,
         workers,
         scrape_errors: BTreeMap::new(),
+        gpus: None,
         abridged: BTreeSet::new(),
     }
 }
@@ -93,6 +94,7 @@ fn judged(record: &TrialRecord, after: &[WorkerStatus]) -> JudgedTrial {
             before: &pods(),
             after,
             share,
+            devices: &[],
         },
         &spec(),
     )

@@ -138,6 +138,7 @@ fn a_metric_that_is_not_reported_proves_nothing() {
         before: &workers,
         after: &workers,
         share,
+        devices: &[],
     };
     let verdict = judge(evidence, &spec);
     assert_eq!(

@@ -128,6 +128,11 @@ fn texts() -> Vec<Case> {
         &|length| json!({"timeouts": {"endpointReady": duration(length), "endpointProbe": "1s"}}),
     );
     text(
+        "telemetry.endpoint",
+        512,
+        &|length| json!({"telemetry": {"endpoint": format!("http://{}", letters(length - 7))}}),
+    );
+    text(
         "benchmark.goodput[0].max",
         32,
         &|length| json!({"benchmark": {"goodput": [{"metric": "RequestLatency", "max": number(length)}]}}),
@@ -290,6 +295,7 @@ fn words() -> Vec<Case> {
         ("placement.frontend", &["WorkloadNode", "Anywhere"]),
         ("benchmark.placement", &["WorkloadNode", "Anywhere"]),
         ("trials.rule", &["Sequential", "All", "Single"]),
+        ("telemetry.gpus", &["Auto", "None"]),
         ("onMissingDynamo", &["Fail", "Skip"]),
     ] {
         word(path, known, &|value| nested(path, json!(value)));

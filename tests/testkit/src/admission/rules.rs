@@ -4,6 +4,7 @@ mod benchmark;
 mod gates;
 mod model;
 mod placement;
+mod telemetry;
 mod timeouts;
 mod trials;
 mod workload;
@@ -19,6 +20,7 @@ pub fn cases() -> Vec<Case> {
         workload::cases(),
         placement::cases(),
         benchmark::cases(),
+        telemetry::cases(),
         trials::cases(),
         gates::cases(),
         timeouts::cases(),

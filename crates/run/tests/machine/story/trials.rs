@@ -43,6 +43,7 @@ impl Story {
             outcome,
             workers: vec![worker(1), worker(2)],
             scrape_errors: std::collections::BTreeMap::new(),
+            gpus: None,
             abridged: std::collections::BTreeSet::new(),
         }
     }
@@ -52,6 +53,7 @@ impl Story {
             record: self.record(trial),
             aiperf: None,
             workers: Vec::new(),
+            gpus: Vec::new(),
         })
         .expect("well-formed")
     }

@@ -1,0 +1,54 @@
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, ListParams};
+use perfval_run::Run;
+
+use crate::Cluster;
+use crate::call::{Read, Unread, read};
+
+/// Labels of the exporter's pods: of NVIDIA's GPU Operator, and of the exporter's own chart.
+const LABELS: [&str; 2] = ["app=nvidia-dcgm-exporter", "app.kubernetes.io/name=dcgm-exporter"];
+/// Its port, where the pod names none.
+const PORT: i32 = 9400;
+
+impl Cluster {
+    /// The page of the DCGM exporter on the run's node, in whichever namespace it runs.
+    pub(super) async fn gpu_exporter(&self, run: &Run<'_>) -> Read<String> {
+        let node = run.placement().map(|plan| plan.node.as_str()).ok_or(Unread::Absent)?;
+        let api: Api<Pod> = Api::all(self.client.clone());
+        for label in LABELS {
+            let params = ListParams::default()
+                .labels(label)
+                .fields(&format!("spec.nodeName={node}"));
+            let call = format!("list Pods with {label} on {node}");
+            let mut pods = read(&call, self.list(&api, params).await)?;
+            // Should there be several, the oldest: the one that the installation began with.
+            pods.sort_by_key(|pod| {
+                let created = pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
+                (created, pod.metadata.uid.clone())
+            });
+            if let Some(page) = pods.iter().find_map(page) {
+                return Ok(page);
+            }
+        }
+        Err(Unread::Absent)
+    }
+}
+
+/// Where a running pod serves its metrics.
+fn page(pod: &Pod) -> Option<String> {
+    let status = pod.status.as_ref()?;
+    let running = status.phase.as_deref() == Some("Running") && pod.metadata.deletion_timestamp.is_none();
+    let address = status.pod_ip.as_deref().filter(|ip| running && !ip.is_empty())?;
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    let ports: Vec<_> = containers
+        .flat_map(|container| container.ports.iter().flatten())
+        .collect();
+    let usual = ports.iter().find(|port| port.container_port == PORT);
+    let named = ports.iter().find(|port| port.name.as_deref() == Some("metrics"));
+    let port = usual.or(named).map_or(PORT, |port| port.container_port);
+    Some(if address.contains(':') {
+        format!("http://[{address}]:{port}/metrics")
+    } else {
+        format!("http://{address}:{port}/metrics")
+    })
+}

@@ -1,0 +1,35 @@
+//! Where the metrics of the GPUs come from: the spec says so, or the node has an exporter.
+
+use perfval_api::{GpuMetrics, GpuTelemetry};
+use perfval_sizing::Seen;
+
+use crate::observed::Need;
+use crate::run::Run;
+
+/// What has to be read before the next trial is opened: the exporter may have moved since the last one.
+pub(crate) fn need(run: &Run<'_>) -> Option<Need> {
+    let telemetry = &run.spec().telemetry;
+    (telemetry.gpus == GpuTelemetry::Auto && telemetry.endpoint.is_none()).then_some(Need::GpuExporter)
+}
+
+/// What the next trial reads. An exporter that is not there, or not known, keeps no trial from running.
+pub(crate) fn of_next_trial(run: &Run<'_>, exporter: &Seen<String>) -> Option<GpuMetrics> {
+    let telemetry = &run.spec().telemetry;
+    if telemetry.gpus == GpuTelemetry::None {
+        return None;
+    }
+    if let Some(endpoint) = &telemetry.endpoint {
+        return Some(GpuMetrics::at(endpoint));
+    }
+    let node = run.placement().map_or("the node", |plan| plan.node.as_str());
+    match exporter {
+        Seen::Present(endpoint) => Some(GpuMetrics::at(endpoint)),
+        Seen::Absent => Some(GpuMetrics::missing(format!(
+            "no DCGM exporter runs on {node} (label app=nvidia-dcgm-exporter or app.kubernetes.io/name=dcgm-exporter)"
+        ))),
+        Seen::Unknown(why) => Some(GpuMetrics::missing(format!(
+            "whether a DCGM exporter runs on {node} is not known: {why}"
+        ))),
+        Seen::NotAsked => None,
+    }
+}

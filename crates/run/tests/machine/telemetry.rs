@@ -1,0 +1,91 @@
+//! The metrics of the GPUs: read where there is an exporter, and never a reason for anything where there is none.
+
+use k8s_openapi::api::batch::v1::Job;
+use perfval_api::{GpuMetrics, Phase, Verdict};
+use perfval_run::Effect;
+use perfval_sizing::Seen;
+use serde_json::json;
+
+use super::story::Story;
+
+const PAGE: &str = "http://10.244.0.7:9400/metrics";
+
+/// Plays a run and answers with what its status says of the metrics, and with the arguments of each trial's runner.
+fn played(mut story: Story) -> (Option<GpuMetrics>, Vec<Vec<String>>) {
+    story.until(Phase::Evaluating);
+    let workload = story.status().workload.expect("a workload");
+    let jobs = story.log.iter().flat_map(|decision| &decision.effects);
+    let arguments = jobs.filter_map(|effect| match effect {
+        Effect::CreateTrialJob(job) => Some(arguments(job)),
+        _ => None,
+    });
+    (workload.gpu_metrics, arguments.collect())
+}
+
+fn arguments(job: &Job) -> Vec<String> {
+    let pod = job.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
+    let container = pod.and_then(|pod| pod.containers.first());
+    container
+        .and_then(|container| container.args.clone())
+        .expect("arguments")
+}
+
+fn page(arguments: &[String]) -> Option<&str> {
+    let flag = arguments.iter().position(|word| word == "--gpu-metrics")?;
+    let namespace = arguments
+        .iter()
+        .position(|word| word == "--namespace")
+        .expect("beside it");
+    assert_eq!(arguments[namespace + 1], "perf");
+    Some(&arguments[flag + 1])
+}
+
+#[test]
+fn the_exporter_of_the_node_is_read_in_every_trial() {
+    let mut story = Story::with(json!({"trials": {"rule": "All", "max": 2}}));
+    story.gpu_exporter = Seen::Present(PAGE.to_owned());
+    let (metrics, trials) = played(story);
+    assert_eq!(metrics, Some(GpuMetrics::at(PAGE)));
+    let pages: Vec<_> = trials.iter().map(|trial| page(trial)).collect();
+    assert_eq!(pages, [Some(PAGE), Some(PAGE)]);
+}
+
+#[test]
+fn a_node_without_an_exporter_is_measured_all_the_same() {
+    for (seen, words) in [
+        (Seen::Absent, "no DCGM exporter runs on n1"),
+        (
+            Seen::Unknown("list Pods: 403".to_owned()),
+            "is not known: list Pods: 403",
+        ),
+    ] {
+        let mut story = Story::new();
+        story.gpu_exporter = seen;
+        story.until(Phase::Completed);
+        assert_eq!(story.verdict(), Some(Verdict::Passed));
+        let status = story.status();
+        assert!(status.diagnosis.is_empty(), "{:?}", status.diagnosis);
+        let metrics = status
+            .workload
+            .and_then(|workload| workload.gpu_metrics)
+            .expect("a reason");
+        assert!(metrics.missing.is_some_and(|why| why.contains(words)), "{words}");
+        let (_, trials) = played(Story::new());
+        assert_eq!(page(&trials[0]), None);
+    }
+}
+
+#[test]
+fn the_spec_names_the_page_or_switches_it_off() {
+    let elsewhere = "http://dcgm.monitoring:9400/metrics";
+    let mut named = Story::with(json!({"telemetry": {"endpoint": elsewhere}}));
+    named.gpu_exporter = Seen::Present(PAGE.to_owned());
+    let (metrics, trials) = played(named);
+    assert_eq!(metrics, Some(GpuMetrics::at(elsewhere)));
+    assert_eq!(page(&trials[0]), Some(elsewhere));
+
+    let mut off = Story::with(json!({"telemetry": {"gpus": "None"}}));
+    off.gpu_exporter = Seen::Present(PAGE.to_owned());
+    let (metrics, trials) = played(off);
+    assert_eq!((metrics, page(&trials[0])), (None, None));
+}

@@ -1,0 +1,301 @@
+//! What the GPUs say of themselves, joined with the workers that run on them: evidence, never a miss by itself.
+
+use perfval_api::{DeviceStatus, WorkerStatus};
+
+use super::cause::{Cause, Told};
+use crate::gpus::{GpuRecord, GpuSummary, Mark};
+
+/// Part of the readings under load (percent) from which a slowdown counts: healthy GPUs had none (issue 14).
+const SLOWED_PERCENT: i64 = 5;
+/// Clock under load, against the median of its peers (percent), below which it is low: 98 to 103 in healthy trials of two
+/// H200, 88 to 95 beside a neighbour that worked for half of the time or more (issue 14).
+const CLOCK_PERCENT: i64 = 93;
+/// Readings under load that a mean clock needs, of the GPU and of its peers.
+const COMPARABLE: i64 = 3;
+/// Readings that show a GPU at work while no worker has anything to do. One may still be of the load before.
+const AT_WORK: i64 = 3;
+/// Memory beyond that of the peers (MiB) that is worth a word beside other signs of a neighbour: healthy workers of one
+/// model differed by 330, a neighbour held 1,010 (issue 14).
+const MORE_MEMORY: i64 = 700;
+/// Replays or link errors in one trial from which a link is in trouble.
+const LINK_ERRORS: i64 = 10;
+/// XID errors of the hardware, its memory, its links or its firmware, by NVIDIA's list. Others are mostly made by a
+/// program; they count only if they come during the trial.
+const HARDWARE_XIDS: [i64; 17] = [46, 48, 61, 62, 63, 64, 74, 79, 92, 94, 95, 109, 110, 119, 120, 140, 143];
+
+/// Why clocks are held down, by NVML's bits.
+const REASONS: [(i64, &str); 4] = [
+    (0x40, "hardware thermal slowdown"),
+    (0x80, "power brake"),
+    (0x20, "software thermal slowdown"),
+    (0x8, "hardware slowdown"),
+];
+
+/// One GPU of the run.
+struct Gpu<'a> {
+    seen: &'a GpuSummary,
+    /// The worker that runs on it, where that is known.
+    worker: Option<&'a WorkerStatus>,
+}
+
+impl Gpu<'_> {
+    /// `worker pv-…-x7k2 (GPU 3, GPU-8f1d…)`
+    fn name(&self) -> String {
+        let uuid = &self.seen.uuid;
+        let gpu = self
+            .seen
+            .index
+            .map_or_else(|| uuid.clone(), |index| format!("GPU {index}, {uuid}"));
+        match self.worker {
+            Some(worker) => format!("worker {} ({gpu})", worker.pod),
+            None => gpu,
+        }
+    }
+}
+
+/// What is wrong with the GPUs of the workers.
+pub fn found(record: Option<&GpuRecord>, workers: &[WorkerStatus], devices: &[DeviceStatus]) -> Vec<Told> {
+    let Some(record) = record else {
+        return Vec::new();
+    };
+    let gpus = of_run(record, workers, devices);
+    let all = |cause: Cause, rule: &dyn Fn(&Gpu<'_>, &[Gpu<'_>]) -> Option<String>| {
+        let texts: Vec<String> = gpus
+            .iter()
+            .filter_map(|gpu| Some(format!("{}: {}", gpu.name(), rule(gpu, &gpus)?)))
+            .collect();
+        (!texts.is_empty()).then(|| (cause, texts.join("; ")))
+    };
+    [
+        all(Cause::GPUErrors, &|gpu, _| errors(gpu.seen)),
+        all(Cause::GPUThrottled, &|gpu, _| throttled(gpu.seen)),
+        all(Cause::GPUShared, &|gpu, gpus| shared(gpu, gpus, workers)),
+        all(Cause::LinkDegraded, &|gpu, gpus| link(gpu.seen, gpus)),
+        all(Cause::ClocksLow, &|gpu, gpus| clocks(gpu.seen, gpus)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Why a trial has no telemetry although it was asked for.
+pub fn unread(record: &GpuRecord, workers: &[WorkerStatus], devices: &[DeviceStatus]) -> Option<String> {
+    if record.pages == 0 {
+        let most = record.errors.iter().max_by_key(|(_, count)| **count);
+        return most.map(|(why, count)| format!("no page of GPU metrics could be read ({count} × {why})"));
+    }
+    let on_page = record.gpus.len();
+    of_run(record, workers, devices)
+        .is_empty()
+        .then(|| format!("none of the {on_page} GPUs on the page of metrics is known to be one of this run"))
+}
+
+/// The GPUs that the workers run on: those of their claims, or those that the exporter lists with their pods. Without
+/// either, all GPUs of the node, if there are as many as workers.
+fn of_run<'a>(record: &'a GpuRecord, workers: &'a [WorkerStatus], devices: &[DeviceStatus]) -> Vec<Gpu<'a>> {
+    let joined: Vec<Gpu<'a>> = record
+        .gpus
+        .iter()
+        .filter_map(|seen| {
+            let worker = workers.iter().find(|worker| runs_on(worker, seen, devices))?;
+            Some(Gpu {
+                seen,
+                worker: Some(worker),
+            })
+        })
+        .collect();
+    if joined.is_empty() && record.gpus.len() == workers.len() && workers.iter().all(|worker| worker.device.is_none()) {
+        return record.gpus.iter().map(|seen| Gpu { seen, worker: None }).collect();
+    }
+    joined
+}
+
+fn runs_on(worker: &WorkerStatus, gpu: &GpuSummary, devices: &[DeviceStatus]) -> bool {
+    match &worker.device {
+        Some(held) => devices.iter().any(|device| {
+            device.uuid.as_ref() == Some(&gpu.uuid) && *held == format!("{}/{}", device.pool, device.name)
+        }),
+        None => gpu.pods.contains(&worker.pod),
+    }
+}
+
+fn errors(gpu: &GpuSummary) -> Option<String> {
+    let mut texts = Vec::new();
+    if let Some(xid) = gpu
+        .xid
+        .filter(|xid| xid.at.is_some() || HARDWARE_XIDS.contains(&xid.value))
+    {
+        texts.push(format!("XID {}{}", xid.value, when(xid)));
+    }
+    if let Some(errors) = gpu.double_bit_errors {
+        texts.push(format!("{} double-bit ECC errors{}", errors.value, when(errors)));
+    }
+    if let Some(rows) = gpu.remapped_rows {
+        texts.push(format!("{} rows of its memory replaced{}", rows.value, when(rows)));
+    }
+    if gpu.remap_failed {
+        texts.push("a row of its memory could not be replaced".to_owned());
+    }
+    (!texts.is_empty()).then(|| texts.join(", "))
+}
+
+fn when(mark: Mark) -> String {
+    match mark.at {
+        Some(second) => format!(" in second {second}"),
+        None => " from before the trial".to_owned(),
+    }
+}
+
+fn throttled(gpu: &GpuSummary) -> Option<String> {
+    let mut texts = Vec::new();
+    if let Some(slowed) = gpu
+        .slowed
+        .filter(|slowed| slowed.value * 100 >= gpu.readings * SLOWED_PERCENT)
+    {
+        let reasons = gpu.reasons.unwrap_or_default();
+        let (count, readings, first) = (slowed.value, gpu.readings, slowed.at.unwrap_or_default());
+        let why = why(reasons);
+        texts.push(format!(
+            "{why} in {count} of {readings} readings under load, first in second {first}"
+        ));
+    }
+    // Without the reasons, the time that the clocks were held down says it.
+    if let Some(held) = gpu.held_back_ms.filter(|held| texts.is_empty() && held.value >= 1000) {
+        let (seconds, first) = (held.value / 1000, held.at.unwrap_or_default());
+        texts.push(format!(
+            "heat, the board's limits or reliability held its clocks down for {seconds} s, first in second {first}"
+        ));
+    }
+    (!texts.is_empty()).then(|| texts.join(", ") + &conditions(gpu))
+}
+
+/// A slowdown by heat or by the power brake is a slowdown by the hardware too: the bit beside it says nothing more.
+fn why(reasons: i64) -> String {
+    let named: Vec<&str> = REASONS
+        .iter()
+        .filter(|(bit, _)| reasons & bit != 0)
+        .map(|(_, name)| *name)
+        .collect();
+    let narrower = named.len() > 1;
+    let named: Vec<&str> = named
+        .into_iter()
+        .filter(|name| !(narrower && *name == "hardware slowdown"))
+        .collect();
+    named.join(" and ")
+}
+
+/// `; 1200 MHz, 350 W, up to 87 °C`
+fn conditions(gpu: &GpuSummary) -> String {
+    let values = [
+        gpu.sm_mhz.map(|mhz| format!("{mhz} MHz")),
+        gpu.watts.map(|watts| format!("{watts} W")),
+        gpu.celsius.map(|celsius| format!("up to {celsius} °C")),
+    ];
+    let values: Vec<String> = values.into_iter().flatten().collect();
+    if values.is_empty() {
+        String::new()
+    } else {
+        format!("; {}", values.join(", "))
+    }
+}
+
+fn shared(gpu: &Gpu<'_>, all: &[Gpu<'_>], workers: &[WorkerStatus]) -> Option<String> {
+    let mut texts = Vec::new();
+    if let Some(at_work) = gpu.seen.idle_busy.filter(|busy| busy.value >= AT_WORK) {
+        let (count, readings) = (at_work.value, gpu.seen.idle_readings);
+        let (most, first) = (
+            gpu.seen.idle_busy_percent.unwrap_or_default(),
+            at_work.at.unwrap_or_default(),
+        );
+        texts.push(format!(
+            "up to {most} % busy in {count} of {readings} readings while no worker had requests, first in second {first}"
+        ));
+    }
+    // Only of a GPU that is known to be a worker's: the exporter may list pods that are gone.
+    if gpu
+        .worker
+        .is_some_and(|worker| worker.device.is_some() || gpu.seen.pods.contains(&worker.pod))
+    {
+        let ours = |pod: &str| workers.iter().any(|worker| worker.pod == pod);
+        let mut others: Vec<String> = gpu.seen.pods.iter().filter(|pod| !ours(pod)).cloned().collect();
+        if gpu.seen.foreign_pods > 0 {
+            others.push(format!("{} of other namespaces", gpu.seen.foreign_pods));
+        }
+        if !others.is_empty() {
+            texts.push(format!(
+                "the exporter lists pods on it that are not of this run: {}",
+                others.join(", ")
+            ));
+        }
+    }
+    if texts.is_empty() {
+        return None;
+    }
+    let theirs = median(peers(gpu.seen, all).filter_map(|peer| peer.used_mib));
+    if let Some((own, theirs)) = gpu.seen.used_mib.zip(theirs)
+        && own - theirs >= MORE_MEMORY
+    {
+        texts.push(format!("{} MiB more memory in use than on its peers", own - theirs));
+    }
+    Some(texts.join(", "))
+}
+
+fn link(gpu: &GpuSummary, all: &[Gpu<'_>]) -> Option<String> {
+    let mut texts = Vec::new();
+    let mut below = |what: &str, own: Option<i64>, theirs: Option<i64>| {
+        if let Some((own, theirs)) = own.zip(theirs)
+            && own < theirs
+        {
+            texts.push(format!("its PCIe link runs at {what} {own}, its peers' at {theirs}"));
+        }
+    };
+    let generation = median(peers(gpu, all).filter_map(|peer| peer.pcie_generation));
+    let width = median(peers(gpu, all).filter_map(|peer| peer.pcie_width));
+    below("generation", gpu.pcie_generation, generation);
+    below("width", gpu.pcie_width, width);
+    for (what, grown) in [
+        ("PCIe packets sent again", gpu.pcie_replays),
+        ("NVLink errors", gpu.nvlink_errors),
+    ] {
+        if let Some(grown) = grown.filter(|grown| grown.value >= LINK_ERRORS) {
+            texts.push(format!(
+                "{} {what} from second {}",
+                grown.value,
+                grown.at.unwrap_or_default()
+            ));
+        }
+    }
+    (!texts.is_empty()).then(|| texts.join(", "))
+}
+
+fn clocks(gpu: &GpuSummary, all: &[Gpu<'_>]) -> Option<String> {
+    let comparable = |gpu: &&GpuSummary| gpu.readings >= COMPARABLE;
+    let own = Some(gpu).filter(comparable)?;
+    let low = |what: &str, own: Option<i64>, theirs: Option<i64>| {
+        let (own, theirs) = own.zip(theirs)?;
+        (own * 100 < theirs * CLOCK_PERCENT)
+            .then(|| format!("{what} {own} MHz under load, its peers {theirs} (median)"))
+    };
+    let theirs = |clock: fn(&GpuSummary) -> Option<i64>| median(peers(gpu, all).filter(comparable).filter_map(clock));
+    let sm = low("clock", own.sm_mhz, theirs(|peer| peer.sm_mhz));
+    let memory = low("memory clock", own.memory_mhz, theirs(|peer| peer.memory_mhz));
+    let texts: Vec<String> = [sm, memory].into_iter().flatten().collect();
+    let watts = gpu.watts.zip(theirs(|peer| peer.watts));
+    let watts = watts.map_or(String::new(), |(own, theirs)| {
+        format!("; {own} W, its peers {theirs} W")
+    });
+    (!texts.is_empty()).then(|| texts.join(", ") + &watts)
+}
+
+fn peers<'a>(gpu: &'a GpuSummary, all: &'a [Gpu<'_>]) -> impl Iterator<Item = &'a GpuSummary> {
+    all.iter()
+        .map(|peer| peer.seen)
+        .filter(move |peer| peer.uuid != gpu.uuid)
+}
+
+/// The middle value; the lower one of two, so that a claim against peers is never made by one of them alone.
+fn median(values: impl Iterator<Item = i64>) -> Option<i64> {
+    let mut values: Vec<i64> = values.collect();
+    values.sort_unstable();
+    values.get(values.len().checked_sub(1)? / 2).copied()
+}

@@ -1,0 +1,17 @@
+//! What the GPUs of the node did during a trial, by the metrics of NVIDIA's DCGM exporter.
+//!
+//! Everything here is evidence beside the workers' own numbers: what is not exported, not readable or not possible is
+//! absent, and absent is never a fault.
+
+pub mod dcgm;
+
+mod field;
+mod idle;
+mod recorder;
+mod series;
+mod summary;
+
+pub use field::{Field, Reading};
+pub use recorder::Recorder;
+pub use series::{GpuSample, GpuSeries};
+pub use summary::{GpuRecord, GpuSummary, Mark, summarize};

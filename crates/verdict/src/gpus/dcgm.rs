@@ -1,0 +1,201 @@
+//! Reads a page of NVIDIA's DCGM exporter, line by line as it arrives.
+//!
+//! The page comes from another program of the node, so nothing of it is taken on trust: its size, its lines, its GPUs and
+//! its numbers are bounded. A page that is cut off or not in Prometheus' text format is refused as a whole; a value that
+//! cannot be is left out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, BufRead};
+
+use super::{Field, Reading};
+
+/// Eight GPUs with every series of DCGM are about 200 KB.
+const PAGE_BYTES: usize = 4 << 20;
+/// Longest line: some labels of 253 characters each.
+const LINE_BYTES: usize = 8 << 10;
+/// More than any node has.
+const GPUS: usize = 64;
+/// Pods that one GPU is shared by; more are not kept.
+const PODS: usize = 16;
+/// Longest name of a pod or a namespace.
+const NAME: usize = 253;
+/// Above this DCGM means that it has no value (its blanks begin at 2^63 − 16), and sums stay far from overflow.
+const ABSURD: f64 = 1e15;
+
+/// Why a page says nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum PageError {
+    /// The answer broke off.
+    #[error("{0}")]
+    Read(#[from] io::Error),
+    /// More than any exporter writes.
+    #[error("the page is larger than {PAGE_BYTES} bytes")]
+    TooLarge,
+    /// No text, or no metrics.
+    #[error("line {0} is not in Prometheus' text format")]
+    Malformed(usize),
+    /// The last line has no end.
+    #[error("the page is cut off")]
+    Cut,
+    /// More GPUs than any node has.
+    #[error("the page names more than {GPUS} GPUs")]
+    TooManyGpus,
+    /// Of another program, or without GPUs.
+    #[error("the page has no series of DCGM with a GPU's UUID")]
+    NoGpus,
+}
+
+/// What a page says of one GPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scraped {
+    /// UUID, `GPU-…`.
+    pub uuid: String,
+    /// Its number on the node.
+    pub index: Option<i64>,
+    /// Namespaces and names of the pods that hold it, where the exporter knows them.
+    pub pods: BTreeSet<(String, String)>,
+    /// Its values.
+    pub reading: Reading,
+}
+
+/// Reads a page; the GPUs in order of their UUID.
+pub fn read(mut page: impl BufRead) -> Result<Vec<Scraped>, PageError> {
+    let mut gpus = BTreeMap::new();
+    let (mut line, mut left, mut number) = (Vec::new(), PAGE_BYTES, 0);
+    loop {
+        line.clear();
+        number += 1;
+        let read = io::Read::take(&mut page, (LINE_BYTES + 1) as u64).read_until(b'\n', &mut line)?;
+        if read == 0 {
+            break;
+        }
+        left = left.checked_sub(read).ok_or(PageError::TooLarge)?;
+        if line.pop() != Some(b'\n') {
+            // The limit of a line was reached, or the end of the page.
+            return Err(if read > LINE_BYTES {
+                PageError::Malformed(number)
+            } else {
+                PageError::Cut
+            });
+        }
+        let text = str::from_utf8(&line).map_err(|_| PageError::Malformed(number))?;
+        take(text.trim(), &mut gpus).map_err(|refused| match refused {
+            Refused::Line => PageError::Malformed(number),
+            Refused::Gpu => PageError::TooManyGpus,
+        })?;
+    }
+    if gpus.is_empty() {
+        return Err(PageError::NoGpus);
+    }
+    Ok(gpus.into_values().collect())
+}
+
+enum Refused {
+    Line,
+    Gpu,
+}
+
+/// Takes over what a line says, if it is of a series that is known.
+fn take(line: &str, gpus: &mut BTreeMap<String, Scraped>) -> Result<(), Refused> {
+    if line.is_empty() || line.starts_with('#') {
+        return Ok(());
+    }
+    let name = line.split(['{', ' ']).next().unwrap_or_default();
+    if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || c == ':') {
+        return Err(Refused::Line);
+    }
+    let Some((field, factor)) = Field::of_series(name) else {
+        return Ok(());
+    };
+    let (labels, value) = labels(&line[name.len()..]).ok_or(Refused::Line)?;
+    let label = |wanted: &str| {
+        let value = labels.iter().find(|(name, _)| *name == wanted);
+        value.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+    };
+    // A slice of a GPU says nothing of the whole one, and a switch has no UUID.
+    let Some(uuid) = label("UUID").filter(|uuid| is_uuid(uuid) && label("GPU_I_ID").is_none()) else {
+        return Ok(());
+    };
+    if gpus.len() >= GPUS && !gpus.contains_key(uuid) {
+        return Err(Refused::Gpu);
+    }
+    let gpu = gpus.entry(uuid.to_owned()).or_insert_with(|| Scraped {
+        uuid: uuid.to_owned(),
+        ..Scraped::default()
+    });
+    let index = label("gpu").and_then(|index| index.parse().ok());
+    gpu.index = gpu.index.or(index.filter(|index| (0..1024).contains(index)));
+    // Without a look at the pods the labels are empty or those of the exporter itself.
+    let pod = label("pod").or(label("pod_name"));
+    let namespace = label("namespace").or(label("pod_namespace"));
+    if let (Some(pod), Some(namespace)) = (pod, namespace)
+        && gpu.pods.len() < PODS
+        && pod.len().max(namespace.len()) <= NAME
+    {
+        gpu.pods.insert((namespace.to_owned(), pod.to_owned()));
+    }
+    if let Some(value) = number(value, factor) {
+        // A GPU that several pods share is listed once for each of them, with the same values.
+        gpu.reading.set(field, gpu.reading.get(field).unwrap_or(0).max(value));
+    }
+    Ok(())
+}
+
+fn is_uuid(text: &str) -> bool {
+    let rest = text.strip_prefix("GPU-");
+    rest.is_some_and(|rest| {
+        (1..=64).contains(&rest.len()) && rest.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+    })
+}
+
+/// A whole number; `None` for what no measurement can be.
+#[expect(clippy::cast_possible_truncation, reason = "bounded by ABSURD")]
+fn number(value: &str, factor: f64) -> Option<i64> {
+    let number = value.parse::<f64>().ok()? * factor;
+    (0.0..=ABSURD).contains(&number).then(|| number.round() as i64)
+}
+
+/// The labels of a line, and its value; a time stamp may follow it.
+fn labels(rest: &str) -> Option<(Vec<(&str, String)>, &str)> {
+    let mut labels = Vec::new();
+    let mut rest = rest;
+    if let Some(inside) = rest.strip_prefix('{') {
+        rest = inside.trim_start();
+        while !rest.starts_with('}') {
+            let (name, after) = rest.split_once("=\"")?;
+            let name = name.trim();
+            if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
+                return None;
+            }
+            let (value, after) = quoted(after)?;
+            labels.push((name, value));
+            let after = after.trim_start();
+            rest = after.strip_prefix(',').unwrap_or(after).trim_start();
+            if rest == after && !rest.starts_with('}') {
+                return None;
+            }
+        }
+        rest = &rest[1..];
+    }
+    let mut words = rest.split_whitespace();
+    let value = words.next()?;
+    Some((labels, value))
+}
+
+/// A text up to its closing quote, and what follows.
+fn quoted(text: &str) -> Option<(String, &str)> {
+    let mut value = String::new();
+    let mut characters = text.char_indices();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '"' => return Some((value, &text[at + 1..])),
+            '\\' => match characters.next()?.1 {
+                'n' => value.push('\n'),
+                escaped @ ('\\' | '"') => value.push(escaped),
+                _ => return None,
+            },
+            _ => value.push(character),
+        }
+    }
+    None
+}

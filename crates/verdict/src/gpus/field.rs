@@ -1,0 +1,129 @@
+use serde::{Deserialize, Serialize};
+
+/// Declares what is read of a GPU, with the series that hold it and the factor to its whole unit.
+macro_rules! fields {
+    ($($(#[doc = $doc:literal])+ $name:ident: [$($series:literal),+] * $factor:literal;)+) => {
+        /// What is read of a GPU. Recordings know the order: a new one goes to the end.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Field { $($(#[doc = $doc])+ $name,)+ }
+
+        impl Field {
+            /// All, in their order.
+            pub const ALL: [Self; [$(stringify!($name)),+].len()] = [$(Self::$name,)+];
+
+            /// The field of a series, and what its value is multiplied by.
+            pub(super) fn of_series(name: &str) -> Option<(Self, f64)> {
+                match name {
+                    $($($series)|+ => Some((Self::$name, $factor)),)+
+                    _ => None,
+                }
+            }
+
+            /// The series that it is read from; a page has one of them.
+            pub fn series(self) -> &'static [&'static str] {
+                match self { $(Self::$name => &[$($series),+],)+ }
+            }
+        }
+    };
+}
+
+// A default installation exports only a part: no throttle reasons, no violations, no PCIe link, no ECC
+// (etc/default-counters.csv and dcp-metrics-included.csv of NVIDIA/dcgm-exporter).
+fields! {
+    /// Clock of the multiprocessors (MHz).
+    SmClock: ["DCGM_FI_DEV_SM_CLOCK"] * 1.0;
+    /// Clock of the memory (MHz).
+    MemoryClock: ["DCGM_FI_DEV_MEM_CLOCK"] * 1.0;
+    /// Why the clocks are not higher: NVML's bit mask.
+    Reasons: ["DCGM_FI_DEV_CLOCKS_EVENT_REASONS", "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS"] * 1.0;
+    /// Power (mW).
+    Power: ["DCGM_FI_DEV_POWER_USAGE"] * 1000.0;
+    /// Temperature of the GPU (°C).
+    Temperature: ["DCGM_FI_DEV_GPU_TEMP"] * 1.0;
+    /// Temperature of the memory (°C).
+    MemoryTemperature: ["DCGM_FI_DEV_MEMORY_TEMP"] * 1.0;
+    /// Part of the time in which any kernel ran (percent).
+    Utilisation: ["DCGM_FI_DEV_GPU_UTIL"] * 1.0;
+    /// Memory in use (MiB).
+    MemoryUsed: ["DCGM_FI_DEV_FB_USED"] * 1.0;
+    /// The last XID error; 0: none.
+    Xid: ["DCGM_FI_DEV_XID_ERRORS"] * 1.0;
+    /// Double-bit ECC errors since the driver was loaded.
+    DoubleBitErrors: ["DCGM_FI_DEV_ECC_DBE_VOL_TOTAL"] * 1.0;
+    /// Single-bit ECC errors since the driver was loaded.
+    SingleBitErrors: ["DCGM_FI_DEV_ECC_SBE_VOL_TOTAL"] * 1.0;
+    /// Rows of memory that were replaced after uncorrectable errors.
+    RemappedRows: ["DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS"] * 1.0;
+    /// 1: a row could not be replaced.
+    RemapFailure: ["DCGM_FI_DEV_ROW_REMAP_FAILURE"] * 1.0;
+    /// 1: a row is replaced at the next reset.
+    RemapPending: ["DCGM_FI_DEV_ROW_REMAP_PENDING"] * 1.0;
+    /// Packets that PCIe sent again.
+    PcieReplays: ["DCGM_FI_DEV_PCIE_REPLAY_COUNTER"] * 1.0;
+    /// Generation at which the PCIe link runs.
+    PcieGeneration: ["DCGM_FI_DEV_PCIE_LINK_GEN"] * 1.0;
+    /// Lanes on which the PCIe link runs.
+    PcieWidth: ["DCGM_FI_DEV_PCIE_LINK_WIDTH"] * 1.0;
+    /// Flits with a wrong checksum on all NVLinks.
+    NvlinkFlitErrors: ["DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL"] * 1.0;
+    /// Data with a wrong checksum on all NVLinks.
+    NvlinkDataErrors: ["DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL"] * 1.0;
+    /// Packets that all NVLinks sent again.
+    NvlinkReplays: ["DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL"] * 1.0;
+    /// Times that NVLinks were trained anew.
+    NvlinkRecoveries: ["DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL"] * 1.0;
+    /// Time with clocks held down for heat (ns; some versions of the exporter say µs in their help text and mean ns).
+    ThermalViolation: ["DCGM_FI_DEV_THERMAL_VIOLATION"] * 1.0;
+    /// Time with clocks held down for the board's limits (ns).
+    BoardLimitViolation: ["DCGM_FI_DEV_BOARD_LIMIT_VIOLATION"] * 1.0;
+    /// Time with clocks held down for reliability (ns).
+    ReliabilityViolation: ["DCGM_FI_DEV_RELIABILITY_VIOLATION"] * 1.0;
+    /// Part of the time in which the graphics or compute engine was active (percent).
+    EngineActive: ["DCGM_FI_PROF_GR_ENGINE_ACTIVE"] * 100.0;
+    /// Part of the cycles in which the memory moved data (percent).
+    MemoryActive: ["DCGM_FI_PROF_DRAM_ACTIVE"] * 100.0;
+    /// Bytes that all NVLinks moved, as DCGM counts them.
+    NvlinkTraffic: ["DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL"] * 1.0;
+}
+
+const FIELDS: usize = Field::ALL.len();
+
+/// What one page says of one GPU; a JSON array in the order of [`Field`], without the `null`s at its end.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[serde(from = "Vec<Option<i64>>", into = "Vec<Option<i64>>")]
+pub struct Reading([Option<i64>; FIELDS]);
+
+impl Reading {
+    /// A value, where it is known.
+    pub fn get(&self, field: Field) -> Option<i64> {
+        self.0[field as usize]
+    }
+
+    /// Puts a value in.
+    pub fn set(&mut self, field: Field, value: i64) {
+        self.0[field as usize] = Some(value);
+    }
+
+    /// Part of the time in which the GPU was busy (percent), by whichever series says it.
+    pub fn busy_percent(&self) -> Option<i64> {
+        self.get(Field::Utilisation).or(self.get(Field::EngineActive))
+    }
+}
+
+impl From<Vec<Option<i64>>> for Reading {
+    /// More values are those of a later version.
+    fn from(values: Vec<Option<i64>>) -> Self {
+        let mut reading = Self::default();
+        for (slot, value) in reading.0.iter_mut().zip(values) {
+            *slot = value;
+        }
+        reading
+    }
+}
+
+impl From<Reading> for Vec<Option<i64>> {
+    fn from(reading: Reading) -> Self {
+        let known = reading.0.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+        reading.0[..known].to_vec()
+    }
+}

@@ -1,0 +1,347 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use rust_decimal::Decimal;
+use rust_decimal::prelude::Zero;
+use serde::{Deserialize, Serialize};
+
+use super::idle::{idle_seconds, idle_through};
+use super::series::is_zero;
+use super::{Field, GpuSample, GpuSeries, Reading};
+use crate::workers::{Phase, WorkerSeries};
+
+/// NVML's reasons that hold a healthy GPU back under no load: slowdown by the hardware, heat (software and hardware) and
+/// the power brake. The power cap (0x4) is not among them: it was active in 83 to 97 % of the busy samples of two healthy
+/// H200 (issue 14).
+pub(crate) const SLOWDOWN: i64 = 0x8 | 0x20 | 0x40 | 0x80;
+/// Below this use (percent) a GPU is not under load: 94 to 100 % in every trial on two H200, slow or not (issue 14).
+const LOADED: i64 = 50;
+/// Use (percent) of a GPU whose worker has nothing to do, above which something else runs on it: 0 on healthy H200, 13
+/// beside a neighbour that worked for 15 % of the time (issue 14).
+const NOT_IDLE: i64 = 5;
+
+/// What is known of the GPUs of one trial.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", default)]
+pub struct GpuRecord {
+    /// Pages of the exporter that were read.
+    pub pages: i64,
+    /// Why others were not, and how often.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub errors: BTreeMap<String, i64>,
+    /// Seconds between two pages that differ (median); unknown without a third one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub every_seconds: Option<i64>,
+    /// The GPUs on the pages, in order of their UUID; those of other workloads of the node among them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gpus: Vec<GpuSummary>,
+}
+
+/// What one GPU did in one trial.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", default)]
+pub struct GpuSummary {
+    /// UUID, `GPU-…`.
+    pub uuid: String,
+    /// Its number on the node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index: Option<i64>,
+    /// Pods of the run's own namespace that hold it, where the exporter knows them.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub pods: BTreeSet<String>,
+    /// Pods of other namespaces that hold it.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub foreign_pods: i64,
+    /// Readings under load, in the measured seconds. With none, what follows up to `pcieWidth` is unknown.
+    #[serde(skip_serializing_if = "Zero::is_zero")]
+    pub readings: i64,
+    /// Clock of the multiprocessors (MHz, mean).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sm_mhz: Option<i64>,
+    /// Clock of the memory (MHz, mean).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_mhz: Option<i64>,
+    /// Power (W, mean).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub watts: Option<i64>,
+    /// Use (percent, mean).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub busy_percent: Option<i64>,
+    /// Part of the cycles in which the memory moved data (percent, mean).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_active_percent: Option<i64>,
+    /// Highest temperature (°C).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub celsius: Option<i64>,
+    /// Highest temperature of the memory (°C).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_celsius: Option<i64>,
+    /// Most memory in use (MiB).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used_mib: Option<i64>,
+    /// Every throttle reason that was seen (NVML's bits).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasons: Option<i64>,
+    /// Readings with a slowdown that no healthy GPU has, and the second of the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slowed: Option<Mark>,
+    /// Time for which heat, the board's limits or reliability held the clocks down (ms), and the second of the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_back_ms: Option<Mark>,
+    /// Best generation of the PCIe link.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pcie_generation: Option<i64>,
+    /// Most lanes of the PCIe link.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pcie_width: Option<i64>,
+    /// The last XID error; without a second it was there before the trial.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub xid: Option<Mark>,
+    /// Double-bit ECC errors, of the trial where there is a second, else of before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub double_bit_errors: Option<Mark>,
+    /// Rows replaced after uncorrectable errors during the trial.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remapped_rows: Option<Mark>,
+    /// Whether a row could not be replaced.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub remap_failed: bool,
+    /// Packets that PCIe sent again during the trial.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pcie_replays: Option<Mark>,
+    /// Errors of all NVLinks during the trial.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nvlink_errors: Option<Mark>,
+    /// Readings while no worker had anything to do.
+    #[serde(skip_serializing_if = "Zero::is_zero")]
+    pub idle_readings: i64,
+    /// Those of them that show it at work, and the second of the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_busy: Option<Mark>,
+    /// Highest use in those (percent).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_busy_percent: Option<i64>,
+}
+
+/// A number with the second since the runner's start at which it was first seen.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// How many, how long, or which.
+    pub value: i64,
+    /// When; absent: before the trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<i64>,
+}
+
+/// Sums up what the GPUs did. `measured` is the length of AIPerf's measured phase (s).
+pub fn summarize(
+    pages: i64,
+    errors: BTreeMap<String, i64>,
+    gpus: &[GpuSeries],
+    workers: &[WorkerSeries],
+    measured: Option<Decimal>,
+) -> GpuRecord {
+    let every_seconds = every_seconds(gpus);
+    let trial = Trial {
+        phase: Phase::of(workers, measured),
+        idle: idle_seconds(workers),
+        every: every_seconds.unwrap_or(1),
+    };
+    GpuRecord {
+        pages,
+        errors,
+        every_seconds,
+        gpus: gpus.iter().map(|gpu| trial.summary(gpu)).collect(),
+    }
+}
+
+/// The median time between two pages that differ. The first may have been there for long.
+fn every_seconds(gpus: &[GpuSeries]) -> Option<i64> {
+    let seconds: BTreeSet<i64> = gpus
+        .iter()
+        .flat_map(|gpu| &gpu.samples)
+        .map(|sample| sample.0)
+        .collect();
+    let seconds: Vec<i64> = seconds.into_iter().collect();
+    let mut gaps: Vec<i64> = seconds.windows(2).skip(1).map(|pair| pair[1] - pair[0]).collect();
+    gaps.sort_unstable();
+    gaps.get(gaps.len() / 2).copied()
+}
+
+/// What is known of the time of a trial.
+struct Trial {
+    phase: Phase,
+    idle: BTreeSet<i64>,
+    /// How old a value may be: DCGM takes it at this rhythm, and the exporter fetches it at the same.
+    every: i64,
+}
+
+impl Trial {
+    fn summary(&self, series: &GpuSeries) -> GpuSummary {
+        let samples = series.samples.as_slice();
+        let loaded: Vec<GpuSample> = samples
+            .iter()
+            .copied()
+            .filter(|sample| self.is_loaded(*sample))
+            .collect();
+        let mean = |field| mean(loaded.iter().filter_map(|sample| sample.1.get(field)));
+        let most = |field| loaded.iter().filter_map(|sample| sample.1.get(field)).max();
+        let watts = mean(Field::Power).map(|milliwatts| (milliwatts + 500) / 1000);
+        let mut summary = GpuSummary {
+            uuid: series.uuid.clone(),
+            index: series.index,
+            pods: series.pods.clone(),
+            foreign_pods: series.foreign_pods,
+            readings: count(loaded.len()),
+            sm_mhz: mean(Field::SmClock),
+            memory_mhz: mean(Field::MemoryClock),
+            watts,
+            busy_percent: self::mean(loaded.iter().filter_map(|sample| sample.1.busy_percent())),
+            memory_active_percent: mean(Field::MemoryActive),
+            celsius: most(Field::Temperature),
+            memory_celsius: most(Field::MemoryTemperature),
+            used_mib: most(Field::MemoryUsed),
+            reasons: reasons(&loaded).reduce(|a, b| a | b),
+            slowed: marked(&loaded, |reading| {
+                reading
+                    .get(Field::Reasons)
+                    .is_some_and(|reasons| reasons & SLOWDOWN != 0)
+            }),
+            held_back_ms: self.held_back(samples),
+            pcie_generation: most(Field::PcieGeneration),
+            pcie_width: most(Field::PcieWidth),
+            xid: xid(samples),
+            double_bit_errors: double_bit_errors(samples),
+            remapped_rows: growth(samples, &[Field::RemappedRows]),
+            remap_failed: samples.last().and_then(|last| last.1.get(Field::RemapFailure)) == Some(1),
+            pcie_replays: growth(samples, &[Field::PcieReplays]),
+            nvlink_errors: growth(
+                samples,
+                &[
+                    Field::NvlinkFlitErrors,
+                    Field::NvlinkDataErrors,
+                    Field::NvlinkReplays,
+                    Field::NvlinkRecoveries,
+                ],
+            ),
+            ..GpuSummary::default()
+        };
+        self.while_idle(samples, &mut summary);
+        summary
+    }
+
+    /// A value of the measured phase, of a GPU that works. Where nothing says how busy it is, the value has to be younger
+    /// than the phase.
+    fn is_loaded(&self, GpuSample(second, reading): GpuSample) -> bool {
+        let within = second > self.phase.first && self.phase.contains(second);
+        within
+            && match reading.busy_percent() {
+                Some(busy) => busy >= LOADED,
+                None => second - self.every >= self.phase.first,
+            }
+    }
+
+    fn held_back(&self, samples: &[GpuSample]) -> Option<Mark> {
+        let of_phase: Vec<GpuSample> = samples
+            .iter()
+            .copied()
+            .filter(|sample| self.phase.contains(sample.0))
+            .collect();
+        let held = [
+            Field::ThermalViolation,
+            Field::BoardLimitViolation,
+            Field::ReliabilityViolation,
+        ];
+        let nanoseconds = growth(&of_phase, &held)?;
+        let milliseconds = nanoseconds.value / 1_000_000;
+        (milliseconds > 0).then_some(Mark {
+            value: milliseconds,
+            ..nanoseconds
+        })
+    }
+
+    /// The readings that can only be of idle seconds, however old their values are.
+    fn while_idle(&self, samples: &[GpuSample], summary: &mut GpuSummary) {
+        let reach = self.every.saturating_mul(2).saturating_add(1);
+        let idle: Vec<GpuSample> = samples
+            .iter()
+            .skip(1) // Nobody knows how old the first page is.
+            .copied()
+            .filter(|sample| idle_through(&self.idle, sample.0.saturating_sub(reach), sample.0))
+            .filter(|sample| sample.1.busy_percent().is_some())
+            .collect();
+        let busy = |reading: &Reading| reading.busy_percent().is_some_and(|busy| busy >= NOT_IDLE);
+        summary.idle_readings = count(idle.len());
+        summary.idle_busy = marked(&idle, busy);
+        let most = idle.iter().filter_map(|sample| sample.1.busy_percent()).max();
+        summary.idle_busy_percent = most.filter(|_| summary.idle_busy.is_some());
+    }
+}
+
+fn reasons(samples: &[GpuSample]) -> impl Iterator<Item = i64> {
+    samples.iter().filter_map(|sample| sample.1.get(Field::Reasons))
+}
+
+fn count(n: usize) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+fn mean(values: impl Iterator<Item = i64>) -> Option<i64> {
+    let (sum, count) = values.fold((0_i64, 0), |(sum, count), value| (sum.saturating_add(value), count + 1));
+    (count > 0).then(|| (sum + count / 2) / count)
+}
+
+/// How many samples show something, and when it was first.
+fn marked(samples: &[GpuSample], shows: impl Fn(&Reading) -> bool) -> Option<Mark> {
+    let mut found = samples.iter().filter(|sample| shows(&sample.1)).peekable();
+    let at = found.peek().map(|sample| sample.0)?;
+    Some(Mark {
+        value: count(found.count()),
+        at: Some(at),
+    })
+}
+
+/// By how much counters grew, and when they first did. One that fell began anew, which is no growth.
+fn growth(samples: &[GpuSample], fields: &[Field]) -> Option<Mark> {
+    let (mut sum, mut at) = (0_i64, None);
+    for field in fields {
+        let known = samples
+            .iter()
+            .filter_map(|sample| Some((sample.0, sample.1.get(*field)?)));
+        let mut before = None;
+        for (second, now) in known {
+            let more = before.replace(now).map_or(0, |before: i64| now.saturating_sub(before));
+            if more > 0 {
+                sum = sum.saturating_add(more);
+                at = Some(at.map_or(second, |first: i64| first.min(second)));
+            }
+        }
+    }
+    at.map(|at| Mark {
+        value: sum,
+        at: Some(at),
+    })
+}
+
+/// The last XID, and when it came.
+fn xid(samples: &[GpuSample]) -> Option<Mark> {
+    let mut known = samples
+        .iter()
+        .filter_map(|sample| Some((sample.0, sample.1.get(Field::Xid)?)));
+    let (_, mut value) = known.next()?;
+    let mut at = None;
+    for (second, now) in known {
+        if now != 0 && now != value {
+            (value, at) = (now, Some(second));
+        }
+    }
+    (value != 0).then_some(Mark { value, at })
+}
+
+/// Those of the trial; without any, those since the driver was loaded.
+fn double_bit_errors(samples: &[GpuSample]) -> Option<Mark> {
+    let before = || {
+        let mut known = samples.iter().filter_map(|sample| sample.1.get(Field::DoubleBitErrors));
+        known.next().filter(|errors| *errors > 0)
+    };
+    growth(samples, &[Field::DoubleBitErrors]).or_else(|| before().map(|value| Mark { value, at: None }))
+}

@@ -1,0 +1,40 @@
+//! What is wrong with which GPU: a JSON file beside the configuration, read anew for every answer that depends on it.
+
+use std::collections::BTreeMap;
+use std::{env, fs};
+
+use serde::Deserialize;
+
+use crate::config::CONFIG_ENV;
+
+/// The file's name.
+pub const FILE: &str = "gpu-faults.json";
+
+/// What is wrong with one GPU. A healthy one has the default.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Faults {
+    /// Too hot: the hardware holds its clocks down.
+    pub throttled: bool,
+    /// Something else works on it all the time, and holds 2 GiB of its memory.
+    pub shared: bool,
+    /// The last XID error.
+    pub xid: Option<u64>,
+    /// Double-bit ECC errors since the driver was loaded.
+    pub double_bit_errors: u64,
+    /// Its PCIe link runs on half of its lanes.
+    pub narrow_link: bool,
+}
+
+impl Faults {
+    /// Those of a GPU, by its index. Without a readable file there are none.
+    pub(crate) fn of(index: u32) -> Self {
+        read().and_then(|mut all| all.remove(&index)).unwrap_or_default()
+    }
+}
+
+fn read() -> Option<BTreeMap<u32, Faults>> {
+    let config = env::var_os(CONFIG_ENV)?;
+    let file = std::path::Path::new(&config).with_file_name(FILE);
+    serde_json::from_slice(&fs::read(file).ok()?).ok()
+}
