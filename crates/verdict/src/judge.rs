@@ -81,6 +81,7 @@ pub fn judge(object: &PerfValidation, share: Option<Share>, recorded: &[Recorded
             after: &trial.after,
             share,
             devices: &[],
+            product: None,
         };
         let trial = trial::judge(evidence, spec);
         close(spec, &mut status, number, &trial, now);

@@ -155,6 +155,7 @@ impl Row {
             after: &[],
             share: Share { gpus: 8, node_gpus: 8 },
             devices: &[],
+            product: None,
         };
         let verdict = trial::judge(evidence, &spec);
         Finished {

@@ -249,6 +249,7 @@ fn read<'a>(pass: &mut Pass<'a>, number: i64, trial: &TrialSeen, found: &Job) ->
                 after,
                 share,
                 devices: plan.map_or(&[], |plan| plan.devices.as_slice()),
+                product: plan.and_then(|plan| plan.product.as_deref()),
             },
             spec,
         )

@@ -151,7 +151,7 @@ fn statistic(export: &Object, tag: &str, statistic: Statistic) -> Result<Option<
 fn metrics(export: &Object) -> Result<BTreeMap<Metric, BTreeMap<Statistic, Decimal>>, ReportError> {
     let mut metrics = BTreeMap::new();
     for metric in Metric::ALL {
-        let Some(found) = export.object(metric.aiperf_tag())? else {
+        let Some(found) = metric.aiperf_tag().map(|tag| export.object(tag)).transpose()?.flatten() else {
             continue;
         };
         let mut statistics = BTreeMap::new();

@@ -4,7 +4,9 @@ use perfval_api::{GateOperator, Metric, RouterMode, Statistic, WorkerStatus};
 use rust_decimal::Decimal;
 
 use super::cause::{Cause, Told};
-use super::peers::{Worker, balanced, gone};
+use super::peers::{Worker, gone};
+use super::roofline::Reached;
+use super::speed::alike;
 use crate::aiperf::{ErrorKind, Report};
 use crate::gate::{Judged, show};
 
@@ -97,13 +99,13 @@ fn frontend_lost(report: &Report) -> Option<Told> {
 }
 
 /// Why gates were missed by a deployment whose workers are all alive and none of which is stalled.
-pub fn miss(report: &Report, workers: &[Worker<'_>], judged: &[Judged]) -> Vec<Told> {
+pub fn miss(report: &Report, workers: &[Worker<'_>], judged: &[Judged], reached: Option<&Reached>) -> Vec<Told> {
     let missed: Vec<&Judged> = judged.iter().filter(|gate| gate.counts_as_miss).collect();
     let text = missed.iter().map(|gate| gate.in_words()).collect::<Vec<_>>().join("; ");
     // Without samples nothing is known of the balance.
-    let balanced = balanced(workers);
+    let alike = alike(workers);
     // Whatever the cause: half of the throughput, with workers that work alike, is not bad luck.
-    let far = balanced && missed.iter().any(|gate| gate.far);
+    let far = alike.is_some() && missed.iter().any(|gate| gate.far);
     let far = far.then(|| (Cause::FarBelowGate, text.clone()));
     let only_latency = missed.iter().all(|gate| gate.operator == GateOperator::AtMost);
     let just_missed = |gate: &&Judged| gate.margin.is_some_and(|margin| margin >= KNEE_JITTER);
@@ -112,8 +114,9 @@ pub fn miss(report: &Report, workers: &[Worker<'_>], judged: &[Judged]) -> Vec<T
         .or_else(|| jitter.then(|| (Cause::KneeJitter, text.clone())))
         .or_else(|| past_knee(report, workers).filter(|_| only_latency))
         .or_else(|| {
-            let count = workers.len();
-            balanced.then(|| (Cause::BalancedDegradation, format!("all {count} workers worked alike")))
+            let reached = reached.map(|reached| format!("; {}", reached.in_words()));
+            let text = |text: String| text + &reached.unwrap_or_default();
+            alike.map(|alike| (Cause::BalancedDegradation, text(alike)))
         });
     why.into_iter().chain(far).collect()
 }

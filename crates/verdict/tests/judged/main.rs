@@ -95,6 +95,7 @@ fn judged(record: &TrialRecord, after: &[WorkerStatus]) -> JudgedTrial {
             after,
             share,
             devices: &[],
+            product: None,
         },
         &spec(),
     )

@@ -139,6 +139,7 @@ fn a_metric_that_is_not_reported_proves_nothing() {
         after: &workers,
         share,
         devices: &[],
+        product: None,
     };
     let verdict = judge(evidence, &spec);
     assert_eq!(
