@@ -45,7 +45,7 @@ impl Announcer {
         }
     }
 
-    /// Publishes until told that nothing more comes, and then what is left.
+    /// Publishes until `last` says that nothing more comes, and then what is left.
     pub async fn publish_until(&self, cluster: &Cluster, last: CancellationToken) {
         let mut waiting = self.waiting.lock().await;
         while let Some(Some(next)) = last.run_until_cancelled(waiting.recv()).await {

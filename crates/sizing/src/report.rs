@@ -75,7 +75,7 @@ pub enum Obstacle {
         fault: String,
     },
     /// Claims and a device plugin give out the same GPUs, and neither sees the other.
-    TwoLedgers { resource: String, fault: String },
+    MixedAllocation { resource: String, fault: String },
     /// Only claims give out its GPUs, and a pod still has some of a device plugin that offers none any more.
     LeftByPlugin { pod: String, resource: String },
     /// Only claims give out its GPUs, and the device plugin was asked for.
@@ -90,7 +90,7 @@ pub enum Obstacle {
     NotOfClass { class: String },
     /// The class's selector has no answer here.
     NotEvaluable { fault: String },
-    /// The class holds what a worker must not get, and no claim can tell it apart.
+    /// The class holds what a worker must not get, and no claim can exclude it.
     Inseparable { fault: String },
     /// It has fewer GPUs than the run asks for, free or not.
     TooFew,
@@ -109,7 +109,7 @@ pub enum Obstacle {
 }
 
 impl Obstacle {
-    /// The reason that a run gives when nothing better is to be had.
+    /// The reason that a run gives when no node has a better one.
     pub fn reason(&self) -> Reason {
         match self {
             Self::NoGpus
@@ -128,7 +128,7 @@ impl Obstacle {
             | Self::NotWhole => Reason::NoCandidateNode,
             Self::HeldByRun { .. } => Reason::NodeBusy,
             Self::PoolIncomplete { .. } | Self::PoolInvalid { .. } => Reason::PoolUnsettled,
-            Self::TwoLedgers { .. } => Reason::MixedAllocation,
+            Self::MixedAllocation { .. } => Reason::MixedAllocation,
             Self::ClassMissing { .. } => Reason::DeviceClassMissing,
             Self::NothingPublished { .. } => Reason::NoDevicesPublished,
             Self::NotEvaluable { .. } => Reason::SelectorNotEvaluable,
@@ -181,12 +181,12 @@ impl NodeReport {
                 announced,
             } => format!("{driver} is still publishing: pool {pool} has {slices} of {announced} slices"),
             Obstacle::PoolInvalid { driver, pool, fault } => format!("pool {pool} of {driver} is invalid: {fault}"),
-            Obstacle::TwoLedgers { resource, fault } => {
+            Obstacle::MixedAllocation { resource, fault } => {
                 format!("gives its GPUs out by ResourceSlices and as {resource} at once: {fault}")
             }
             Obstacle::LeftByPlugin { pod, resource } => {
                 format!(
-                    "{pod} still has {resource} of a device plugin that offers none any more: which GPUs, nobody says"
+                    "{pod} still has {resource} of a device plugin that offers none any more: which GPUs is unknown"
                 )
             }
             Obstacle::OnlyByClaims { resource } => {

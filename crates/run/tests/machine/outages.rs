@@ -1,4 +1,4 @@
-//! An outage of the operator is no failure of the run: no limit counts time in which nobody looked.
+//! An outage of the operator is no failure of the run: no limit counts time in which the operator did not look.
 
 use std::time::Duration;
 
@@ -270,7 +270,7 @@ fn a_run_in_the_queue_is_written_seldom_and_its_limit_still_counts() {
 }
 
 #[test]
-fn what_a_new_process_does_not_remember_is_held_against_nobody() {
+fn what_a_new_process_does_not_remember_is_held_against_no_run() {
     let mut story = saturated();
     queue_for(&mut story, 118);
     // It restarts: of the looks since the written heartbeat it knows nothing.

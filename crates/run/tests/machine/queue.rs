@@ -73,7 +73,7 @@ proptest! {
 
     #[test]
     fn runs_asked_for_at_once_are_served_in_order_and_all_pass(lots in proptest::collection::vec(any::<u16>(), 1..40)) {
-        // No time for GPUs at all: standing in line costs none of it.
+        // No time for GPUs at all: waiting in the queue costs none of it.
         let mut crowd = Crowd::of((0..10).map(|_| json!({"timeouts": {"sizing": "0s"}})));
         let mut missed = [0; 10];
         for lot in lots.iter().cycle().take(2000) {

@@ -35,7 +35,7 @@ fn delete(story: &mut Story) {
     story.delete().spec(json!({}));
 }
 
-/// Deleted, and the operator has confirmed that nothing is left: only the finalizer of somebody else holds the object.
+/// Deleted, and the operator has confirmed that nothing is left: only another client's finalizer holds the object.
 fn released(mut story: Story) -> Story {
     delete(&mut story);
     while !story.gone {
@@ -54,7 +54,7 @@ fn kept(mut story: Story) -> Story {
 fn blocked(story: &mut Story) {
     let why = Why::new(
         Reason::NameTaken,
-        "Service pv-1-workers belongs to somebody else: rename or remove it",
+        "Service pv-1-workers belongs to another owner: rename or remove it",
     );
     let status = story.object.status.as_mut().expect("a status");
     set_condition(status, condition::BLOCKED, Truth::True, &why, story.now);
