@@ -67,7 +67,7 @@ enum Command {
     /// Make something go wrong, or right again.
     #[command(subcommand)]
     Fault(Fault),
-    /// Stand in for Dynamo's operator until told to stop (runs under the supervisor).
+    /// Stand in for Dynamo's operator until asked to stop (runs under the supervisor).
     DynamoOperator(dynamo::Args),
     /// Process 1 of the lab's namespace.
     #[command(hide = true)]
