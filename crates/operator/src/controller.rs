@@ -30,7 +30,7 @@ use crate::{blocked, unreadable};
 const PASS_LIMIT: Duration = Duration::from_mins(4);
 /// After an error that may be gone by then; the client has already tried again by itself.
 const TRANSIENT: Duration = Duration::from_secs(5);
-/// After an error that a user has to mend.
+/// After an error that a user has to fix.
 const PERMANENT: Duration = Duration::from_secs(30);
 /// After a write, of our own or of another client; the watch brings it within milliseconds.
 const SOON: Duration = Duration::from_millis(200);

@@ -219,7 +219,7 @@ pub fn summarize(status: &mut PerfValidationStatus, now: DateTime<Utc>) {
     let good = matches!(verdict, Some(Verdict::Passed | Verdict::Skipped));
     // A finished run whose spec was edited is followed by the next at once, unless that is held back.
     let held_back = outdated.filter(|_| phase == Phase::Completed);
-    // The whole text stands in status.message; five conditions repeat only its beginning.
+    // The whole text is in status.message; five conditions repeat only its beginning.
     let summary = match held_back {
         Some(run) => Why::new(
             Reason::Suspended,

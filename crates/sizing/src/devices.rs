@@ -28,7 +28,7 @@ impl<'a> NodeDevices<'a> {
         self.free.iter().copied().chain(taken)
     }
 
-    /// The devices that are not free, counted by what stands against them.
+    /// The devices that are not free, counted by what rules them out.
     pub fn tally(&self, busy: &BusyDevices<'_>, naming: &Naming) -> Vec<Taken> {
         let mut by_kind: Vec<(&TakenBy, &DeviceId<'_>)> = self.taken.iter().map(|(id, _, by)| (by, id)).collect();
         by_kind.sort_by_key(|(by, _)| *by);

@@ -1,4 +1,4 @@
-//! One node: how many GPUs a run could have there, or what stands against it.
+//! One node: how many GPUs a run could have there, or what rules it out.
 
 use perfval_api::{Allocation, AllocationMode, DeviceStatus, ExpectedGpus, PerfValidationSpec, PlacementStatus};
 
@@ -61,7 +61,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// What a node offers, and what stands against it.
+    /// What a node offers, and what rules it out.
     pub fn report(&self, node: &Node) -> NodeReport {
         let counted = self.count(node);
         let mut report = NodeReport {

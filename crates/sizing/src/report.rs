@@ -22,12 +22,12 @@ pub struct NodeReport {
     /// What the node should have, where it has fewer healthy GPUs than that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<ExpectedGpus>,
-    /// All other GPUs, by what stands against them.
+    /// All other GPUs, by what rules them out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub taken: Vec<Taken>,
     /// GPUs that a run could have now, before `maxGPUs`: as many as are free and as there is room for workers.
     pub usable: i64,
-    /// What stands against the node; none: a run could have it.
+    /// What rules out the node; none: a run could have it.
     #[serde(flatten)]
     pub obstacle: Option<Obstacle>,
     /// The plan of a run on this node.
@@ -35,7 +35,7 @@ pub struct NodeReport {
     pub plan: Option<PlacementStatus>,
 }
 
-/// What stands against a node. The names are stable, for scripts.
+/// What rules out a node. The names are stable, for scripts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "why")]
 #[allow(missing_docs)] // every field is what the message says of it
@@ -150,7 +150,7 @@ impl NodeReport {
         self.total - self.faulty()
     }
 
-    /// A line for people: `7 of 8 GPUs free (1 in use by team-a/train)`, behind what stands against the node.
+    /// A line for people: `7 of 8 GPUs free (1 in use by team-a/train)`, behind what rules out the node.
     pub fn summary(&self) -> String {
         let Some(obstacle) = &self.obstacle else {
             return self.free_of_total();

@@ -62,7 +62,7 @@ pub struct Args {
     pub install_only: bool,
 }
 
-/// Installs the definitions, then reconciles until it is asked to stop. The definition may go and come back at any time.
+/// Installs the definitions, then reconciles until it is asked to stop. The definition may go and come back any time.
 pub async fn run(args: Args) -> Result<(), Error> {
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)

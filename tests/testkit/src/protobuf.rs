@@ -32,7 +32,7 @@ pub fn body(object: &Value) -> Option<Vec<u8>> {
     Some(envelope(object["apiVersion"].as_str().unwrap_or("v1"), kind, &raw))
 }
 
-/// One object of a list, as it stands in it.
+/// One object of a list, as the list holds it.
 pub fn item(kind: &str, object: &Value) -> Option<Vec<u8>> {
     let mut item = Vec::new();
     put_bytes(&mut item, 2, &message(object, schema(kind)?));

@@ -86,7 +86,7 @@ pub enum AllocationMode {
 pub enum PodPlacement {
     /// On the node under test.
     WorkloadNode,
-    /// Wherever the scheduler likes.
+    /// Wherever the scheduler puts it.
     Anywhere,
 }
 

@@ -48,7 +48,7 @@ fn documents(text: &str) -> Result<Vec<Value>, String> {
             return Ok(documents);
         }
     }
-    // The parser's limits are for manifests of strangers; this file is the user's own.
+    // The parser's limits are for manifests from others; this file is the user's own.
     let options = serde_saphyr::options! { budget: None };
     let documents: Vec<Value> =
         serde_saphyr::from_multiple_with_options(text, options).map_err(|error| error.to_string())?;

@@ -136,7 +136,9 @@ fn container_trouble(pod: &Pod, container: &ContainerStatus, logs: &[PodLog], ag
         .last_state
         .as_ref()
         .and_then(|state| state.terminated.as_ref());
-    if container.restart_count >= EXPLAINED_CRASHES && ended.is_some_and(|end| end.reason.as_deref() == Some("OOMKilled")) {
+    if container.restart_count >= EXPLAINED_CRASHES
+        && ended.is_some_and(|end| end.reason.as_deref() == Some("OOMKilled"))
+    {
         let times = container.restart_count;
         return found(Obstacle::OOMKilled, format!("killed {times} times for its memory use"));
     }

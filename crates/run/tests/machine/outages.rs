@@ -32,7 +32,7 @@ struct Trouble {
     seconds: i64,
 }
 
-/// A phase, what goes wrong in it, and how that is mended.
+/// A phase, what goes wrong in it, and how that is fixed.
 type Case = (Phase, fn(&mut Story), fn(&mut Story));
 
 fn trouble() -> impl Strategy<Value = Option<Trouble>> {
@@ -236,7 +236,7 @@ fn a_run_without_a_heartbeat_is_looked_at_and_ends() {
     assert_eq!(story.verdict(), Some(Verdict::Error));
 }
 
-/// A run that waits for strangers' GPUs, and is looked at twice a minute for so many minutes; how often it was written.
+/// A run that waits for GPUs of others, and is looked at twice a minute for so many minutes; how often it was written.
 fn queue_for(story: &mut Story, minutes: usize) -> usize {
     let mut written = 0;
     for _ in 0..minutes * 2 {

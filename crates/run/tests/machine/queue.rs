@@ -358,7 +358,7 @@ fn the_limit_counts_from_the_end_of_the_line() {
             .message
             .is_some_and(|message| message.contains("perf/first"))
     );
-    // The first one is over, and a stranger has all GPUs: now it is this run's own time.
+    // The first one is over, and another pod has all GPUs: now it is this run's own time.
     story.others.clear();
     story.free = 0;
     story.step();

@@ -14,7 +14,7 @@ use super::story::{Showing, Story};
 
 const FOLDER: &str = "../../config/argocd/resource_customizations/perfvalidation.dev/PerfValidation";
 
-/// As the API server creates it: the CRD's default stands in its status.
+/// As the API server creates it: the CRD's default is in its status.
 fn untouched() -> Story {
     let mut story = Story::new();
     story.object.status = Some(serde_json::from_value(json!({"observedGeneration": -1})).expect("a status"));

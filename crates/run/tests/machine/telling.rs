@@ -223,7 +223,7 @@ fn a_rerun_is_compared_with_the_last_passed_run_of_its_environment() {
     let message = second.message.clone().unwrap_or_default();
     assert!(message.contains("against run 1: tok/s -55 %"), "{message}");
 
-    // Another concurrency is another measurement: what differs is said, and no number.
+    // Another concurrency is another measurement: what differs is reported, and no number.
     story.spec(json!({"benchmark": {"concurrencyPerGPU": 64}}));
     story.showing = Showing::Fast;
     story.step();

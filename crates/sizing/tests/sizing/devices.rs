@@ -1,4 +1,4 @@
-//! Devices of one node: who holds them, what stands against them.
+//! Devices of one node: who holds them, what rules them out.
 
 use perfval_api::Reason;
 use perfval_sizing as sizing;

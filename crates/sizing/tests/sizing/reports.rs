@@ -1,4 +1,4 @@
-//! What is said of each node, and of a thousand of them.
+//! What is reported of each node, and of a thousand of them.
 
 use perfval_api::Reason;
 use perfval_sizing::inventory::Inventory;

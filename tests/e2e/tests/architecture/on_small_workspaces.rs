@@ -48,11 +48,11 @@ fn sizing_and_verdict_do_not_know_each_other() {
 fn test_equipment_is_for_tests_only() {
     let manifest =
         "[dev-dependencies]\ntestkit = \"1\"\n[build-dependencies]\ntestkit = { path = \"../../tests/testkit\" }\n";
-    let reported = "crates/api/Cargo.toml, line 4: `testkit = { path = \"../../tests/testkit\" }`: nothing that ships may use \
+    let note = "crates/api/Cargo.toml, line 4: `testkit = { path = \"../../tests/testkit\" }`: nothing that ships may use \
                 what is only for tests";
     assert_eq!(
         wrong("api", &[("testkit", Some("build"), "tests/testkit")], manifest),
-        [reported]
+        [note]
     );
     assert_eq!(
         wrong("api", &[("testkit", Some("dev"), "tests/testkit")], manifest),

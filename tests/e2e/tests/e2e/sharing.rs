@@ -47,7 +47,10 @@ async fn a_gpu_lost_between_plan_and_start_is_named_and_the_run_makes_do_with_th
     // Whoever may read this object need not be allowed to see the other namespace's.
     let evidence = &lost.evidence;
     assert!(evidence.contains("a claim of another namespace has gpu-"), "{evidence}");
-    assert!(!evidence.contains("thief") && !evidence.contains("e2e-others"), "{evidence}");
+    assert!(
+        !evidence.contains("thief") && !evidence.contains("e2e-others"),
+        "{evidence}"
+    );
     run.delete().await;
     thief.leave().await;
     trainer.leave().await;

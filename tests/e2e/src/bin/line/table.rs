@@ -35,7 +35,7 @@ pub fn print(rounds: &[Round]) {
     table.row("new: slowest until then, s", "<= 2", |round| {
         number(round.greeted.slowest, 2)
     });
-    table.row("new: from then until all stand in the queue", "", |round| {
+    table.row("new: from then until all are in the queue", "", |round| {
         reached(round.queued)
     });
     table.row(
