@@ -188,7 +188,7 @@ impl<'a> World<'a> {
     }
 
     fn mixed_allocation(&self, fault: &str) -> Obstacle {
-        Obstacle::MixedAllocation {
+        Obstacle::TwoLedgers {
             resource: self.spec.placement.resource_name.clone(),
             fault: fault.to_owned(),
         }

@@ -75,7 +75,7 @@ pub enum Obstacle {
         fault: String,
     },
     /// Claims and a device plugin give out the same GPUs, and neither sees the other.
-    MixedAllocation { resource: String, fault: String },
+    TwoLedgers { resource: String, fault: String },
     /// Only claims give out its GPUs, and a pod still has some of a device plugin that offers none any more.
     LeftByPlugin { pod: String, resource: String },
     /// Only claims give out its GPUs, and the device plugin was asked for.
@@ -128,7 +128,7 @@ impl Obstacle {
             | Self::NotWhole => Reason::NoCandidateNode,
             Self::HeldByRun { .. } => Reason::NodeBusy,
             Self::PoolIncomplete { .. } | Self::PoolInvalid { .. } => Reason::PoolUnsettled,
-            Self::MixedAllocation { .. } => Reason::MixedAllocation,
+            Self::TwoLedgers { .. } => Reason::MixedAllocation,
             Self::ClassMissing { .. } => Reason::DeviceClassMissing,
             Self::NothingPublished { .. } => Reason::NoDevicesPublished,
             Self::NotEvaluable { .. } => Reason::SelectorNotEvaluable,
@@ -181,7 +181,7 @@ impl NodeReport {
                 announced,
             } => format!("{driver} is still publishing: pool {pool} has {slices} of {announced} slices"),
             Obstacle::PoolInvalid { driver, pool, fault } => format!("pool {pool} of {driver} is invalid: {fault}"),
-            Obstacle::MixedAllocation { resource, fault } => {
+            Obstacle::TwoLedgers { resource, fault } => {
                 format!("gives its GPUs out by ResourceSlices and as {resource} at once: {fault}")
             }
             Obstacle::LeftByPlugin { pod, resource } => {

@@ -159,7 +159,7 @@ obstacles! {
         seen: "worker log `Failed to infer device type`",
         remedy: "check that the node's driver and CDI or device plugin inject the GPU: run nvidia-smi in a pod with a claim",
     }
-    /// Another process uses the GPU's memory: DRA and a device plugin both allocated it, or it runs outside Kubernetes.
+    /// Another process uses the GPU's memory: DRA and a device plugin both allocated the GPU, or the process runs outside Kubernetes.
     GPUMemoryTaken {
         reason: GPUMemoryTaken, response: GiveUp,
         seen: "worker log `Free memory on device … is less than desired GPU memory utilization`",

@@ -56,7 +56,7 @@ impl Workshop {
             } else {
                 &mut site.refusals
             };
-            recorded.push("MixedAllocation");
+            recorded.push("TwoLedgers");
         }
         self.other_driver(&mut site);
         self.neighbours(&mut site);
