@@ -33,7 +33,7 @@ pub struct Round {
     pub idle: Cost,
     pub idle_mib: Option<f64>,
     pub greeted: Greeted,
-    /// From then until all of them stood in the queue.
+    /// From then until all of them were in the queue.
     pub queued: Option<Reached>,
     /// All of them wait behind another user's pod.
     pub all_wait: Cost,
