@@ -28,16 +28,16 @@ demo *FLAGS: setup build-lab image
     @{{suite}} demo {{FLAGS}}
 
 # Pass every test: the quick checks, then the real cluster.
-test: setup test-check test-beside test-alerts test-admission test-e2e
+test: setup test-check test-together test-alerts test-admission test-e2e
 
 [private]
 test-check:
     @{{stage}} check just check
 
-# A build links on one core, and a lab waits half of its time. Beside the checks, fuzzing made them 120 s longer.
+# A build links on one core, and a lab waits half of its time. Next to the checks, fuzzing made them 120 s longer.
 [private]
 [parallel]
-test-beside: test-fuzz test-gitops test-lab test-image
+test-together: test-fuzz test-gitops test-lab test-image
 
 [private]
 test-fuzz:
@@ -114,7 +114,7 @@ gitops:
       go test ./...
     done
 
-# PerfValidations under a real Argo CD on the lab: what docs/gitops.md shows (a quarter of an hour; not part of `just test`). `just argocd gate` tells one story.
+# PerfValidations under a real Argo CD on the lab: what docs/gitops.md shows (a quarter of an hour; not part of `just test`). `just argocd gate` runs one story.
 argocd STORY="": setup build-lab image
     #!/usr/bin/env bash
     set -euo pipefail

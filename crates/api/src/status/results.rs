@@ -178,7 +178,7 @@ pub struct WorkerLoad {
     pub peak_kv_percent: Option<i64>,
 }
 
-/// Something that was found beside the numbers.
+/// A finding in addition to the numbers.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
