@@ -1,0 +1,84 @@
+//! What the GPUs of the node say of themselves, by its DCGM exporter.
+
+use std::time::Duration;
+
+use perfval_api::{Severity, Verdict};
+use perfval_e2e::{Gpus, Lab, Validation, eventually, quick};
+use serde_json::json;
+
+use crate::ready;
+
+/// A busy machine takes some seconds to start a pod.
+const LIMIT: Duration = Duration::from_mins(1);
+
+/// The pod that stands for the exporter's: the program itself serves the page on the node's own address, which a pod with
+/// the host's network shares.
+async fn exporter(lab: &Lab, namespace: &str) {
+    lab.apply(&json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"namespace": namespace, "name": "dcgm", "labels": {"app": "nvidia-dcgm-exporter"}},
+        "spec": {
+            "hostNetwork": true, "terminationGracePeriodSeconds": 0,
+            "containers": [{"name": "exporter", "image": "localhost/pause:lab", "imagePullPolicy": "Never",
+                "ports": [{"name": "metrics", "containerPort": 9400}]}],
+        },
+    }))
+    .await;
+    eventually("the exporter runs", LIMIT, || async {
+        let phase = ["get", "pod", "dcgm", "-n", namespace, "-o", "jsonpath={.status.phase}"];
+        let phase = lab.kubectl(&phase).await;
+        (phase == "Running").then_some(()).ok_or(phase)
+    })
+    .await;
+}
+
+#[tokio::test]
+#[ignore = "needs the lab: just e2e"]
+async fn a_hot_gpu_that_is_slow_is_named_with_its_uuid() {
+    let (lab, _operator) = ready().await;
+    let namespace = lab.namespace("e2e-hot").await;
+    exporter(&lab, &lab.namespace("e2e-exporter").await).await;
+    let first = Gpus::count(&lab).await.first;
+    let gpu = first.trim_start_matches("gpu-");
+    lab.run(&["fault", "slow-gpu", gpu, "0.1"]).await;
+    lab.run(&["fault", "throttle-gpu", gpu]).await;
+    let mut manifest = quick("hot", &namespace);
+    manifest["spec"]["placement"]["maxGPUs"] = json!(3);
+    manifest["spec"]["workload"]["routerMode"] = json!("RoundRobin");
+    manifest["spec"]["benchmark"]["outputTokens"] = json!(48);
+    manifest["spec"]["gates"] = json!([{"name": "latency", "metric": "RequestLatency", "statistic": "P99", "operator": "<=", "threshold": "2000"}]);
+    let run = Validation::create(&lab, manifest).await;
+    let status = run.ends(Verdict::Failed).await;
+
+    let metrics = status
+        .workload
+        .as_ref()
+        .and_then(|workload| workload.gpu_metrics.as_ref());
+    let page = metrics.and_then(|metrics| metrics.endpoint.as_deref());
+    assert!(page.is_some_and(|page| page.ends_with(":9400/metrics")), "{metrics:?}");
+    let finding = status
+        .diagnosis
+        .iter()
+        .find(|finding| finding.cause == "GPUThrottled")
+        .unwrap_or_else(|| panic!("no GPUThrottled in {:?}", status.diagnosis));
+    assert_eq!(finding.severity, Severity::Warning);
+    let placement = status.placement.as_ref().expect("placement");
+    let hot = placement.devices.iter().find(|device| device.name == first);
+    let hot = hot.and_then(|device| device.uuid.clone()).expect("its UUID");
+    assert!(
+        finding.evidence.contains(&hot) && finding.evidence.contains("hardware thermal slowdown"),
+        "{}",
+        finding.evidence
+    );
+    assert_eq!(finding.evidence.matches("GPU-").count(), 1, "one GPU: {}", finding.evidence);
+    assert!(
+        status.trials[0].causes.contains(&"WorkerStall".to_owned()),
+        "it explains a worker that is slow: {:?}",
+        status.trials[0].causes
+    );
+    run.left_nothing().await;
+    lab.run(&["fault", "clear"]).await;
+    lab.kubectl(&["delete", "namespace", "e2e-exporter", "--timeout=60s"])
+        .await;
+    run.delete().await;
+}
