@@ -231,7 +231,7 @@ fidelity-record *FLAGS: build-lab image
 fidelity-rig *ROUTERS: setup
     cargo build --quiet -p perfval-runner -p perfval-fidelity --bin perfval-runner --bin fidelity
     @python3 tests/fidelity/rig/simulated.py --cache {{cache}}/rig --runner {{debug}}/perfval-runner {{ROUTERS}}
-    @{{debug}}/fidelity --rig {{cache}}/rig/work/records.jsonl --pack
+    @{{debug}}/fidelity --add {{cache}}/rig/work/records.jsonl --pack
 
 # The rig on a machine with 1 to 8 NVIDIA GPUs (Python 3.12 with torch): `just silicon start`, `just silicon trials healthy:3 slow:0.15`, `just silicon stop`; docs/fidelity.md.
 silicon *ARGS:
@@ -243,7 +243,7 @@ silicon-pack FOLDER: image
 
 # Add records that were brought back from there to those that docs/fidelity.md is written from.
 silicon-add +RECORDS:
-    @cargo run --quiet -p perfval-fidelity --bin fidelity -- --silicon {{RECORDS}} --pack
+    @cargo run --quiet -p perfval-fidelity --bin fidelity -- --add {{RECORDS}} --pack
 
 # Helm on the real cluster: install, upgrade and roll back with runs in flight, uninstall; then one namespace only. Five minutes.
 chart-lab: build-lab image

@@ -9,6 +9,8 @@ import urllib.request
 from pathlib import Path
 
 BEGAN = time.time()
+# What this command started: Python warns of a process that it loses sight of.
+STARTED: list[subprocess.Popen] = []
 
 
 class Refused(Exception):
@@ -34,6 +36,7 @@ def spawn(log: Path, words: list[str], environment: dict[str, str]) -> int:
         process = subprocess.Popen(
             words, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
         )
+    STARTED.append(process)
     return process.pid
 
 

@@ -75,7 +75,7 @@ def missing(pinned: Path, site: Path) -> None:
     wanted = [line.strip().split("==") for line in pinned.read_text().splitlines() if line.strip() and not line.startswith("#")]
     lacking = [f"{name}=={version}" for name, version in wanted if found.get(plain(name)) != version]
     if lacking:
-        raise Refused(f"{len(lacking)} of {len(wanted)} wheels of {pinned.name} are not in {site}: {', '.join(lacking[:8])}; remove {site.name} and carry the portions again")
+        raise Refused(f"{len(lacking)} of {len(wanted)} wheels of {pinned.name} are not in {site}: {', '.join(lacking[:8])}; remove {site} and type `check`, which installs them again")
 
 
 def plain(name: str) -> str:

@@ -12,7 +12,7 @@ from gpus import Gpu, gpus
 from load import Load
 from process import Refused, alive, end, say
 from results import Results
-from stack import Stack, host
+from stack import ROUTERS, Stack, host
 
 IMAGES = {"mocker": "localhost/dynamo-lab:1.4.2", "vllm": "localhost/dynamo-vllm:1.4.2"}
 # About 50 ms a token on the mocker: two cores must not be what is measured.
@@ -99,7 +99,7 @@ class Session:
             self.stack.start(self.workers(shape))
         finally:
             self.save()
-        say(f"{len(self.stack.workers)} workers serve after {time.time() - began:.0f} s ({self.stack.router}, {shape})")
+        say(f"{len(self.stack.workers)} workers serve after {time.time() - began:.0f} s ({ROUTERS[self.stack.router]}, {shape})")
 
     def again(self, shape: str) -> None:
         began = time.time()
@@ -129,10 +129,13 @@ class Session:
         self.again(shape)
 
     def mend(self) -> None:
-        """After a fault: discovery by files forgets who was silent for long, and remembers the dead."""
-        known = self.stack.registered()
-        if known < len(self.stack.workers):
-            say(f"the frontend knows {known} of {len(self.stack.workers)} workers: started anew before the next trial")
+        """After a standstill: discovery by files forgets who was silent for ten seconds, until a new frontend looks."""
+        if self.stack.registered() >= len(self.stack.workers):
+            return
+        try:
+            self.stack.route(self.stack.router, 20)
+        except Refused:
+            say(f"the frontend knows {self.stack.registered()} of {len(self.stack.workers)} workers: started anew before the next trial")
             self.stale = True
 
     def victim(self, kind: str) -> Worker:
@@ -154,13 +157,13 @@ class Session:
         began = time.time()
         trial, log = loads.trial(self.stack, load, during)
         seconds = time.time() - began
-        at = f"  on {victim.name}" if victim else ""
+        at, router = f"  on {victim.name}" if victim else "", ROUTERS[self.stack.router]
         if trial is None:
-            say(f"{name:<18} {self.stack.router:<12} no record after {seconds:.0f} s{at}; the end of the log:\n{log}")
+            say(f"{name:<18} {router:<12} no record after {seconds:.0f} s{at}; the end of the log:\n{log}")
             return False
         if victim:
             trial["victim"] = victim.name
-        say(f"{name:<18} {self.stack.router:<12} {loads.short(trial)}  {seconds:4.0f} s{at}")
+        say(f"{name:<18} {router:<12} {loads.short(trial)}  {seconds:4.0f} s{at}")
         self.results.add({
             "router": self.stack.router, "fault": fault,
             "spec": load.spec(self.stack.router, IMAGES[self.stack.engine.name]),

@@ -64,12 +64,12 @@ class Stack:
         self.start_frontend()
         self.wait(self.engine.ready_seconds)
 
-    def route(self, router: str) -> None:
+    def route(self, router: str, seconds: float = 60) -> None:
         """Puts a frontend with another router before the same workers."""
         end([self.frontend])
         self.router = router
         self.start_frontend()
-        self.wait(60)
+        self.wait(seconds)
 
     def wait(self, seconds: float) -> None:
         """Until every worker is registered and a real completion came back."""

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 
 from gpus import BURN
 from load import Load, confine
@@ -89,9 +90,9 @@ def run(session: Session, wishes: list[Wish], plan: Plan) -> None:
 
 
 def expect(session: Session, wish: Wish) -> float:
-    """Seconds, from what such trials took before, or else the longest of any kind; nothing is known of the very first."""
+    """Seconds, from what such trials took before, or else those of other kinds; nothing is known of the very first."""
     others = [took for kind, took in session.longest.items() if kind not in ("fresh", "route")]
-    trial = 0 if wish.kind == "fresh" else session.longest.get(wish.kind, max(others, default=0))
+    trial = 0 if wish.kind == "fresh" else session.longest.get(wish.kind, median(others or [0]))
     shared = session.shape.startswith("shared:") != (wish.kind == "two-on-one-gpu")
     restarts = wish.kind == "fresh" or session.stale or (shared and wish.kind != "route")
     return trial + (session.longest.get("fresh", session.stack.engine.ready_seconds / 2) if restarts else 0)
