@@ -26,7 +26,8 @@ class Load:
     duration: int = 0
     entries: int = 100
     seed: int = 100
-    request_seconds: int = 300
+    # Time-out of a request; 0: long enough for any that is answered.
+    request_seconds: int = 0
     limit_seconds: int = 240
 
     @property
@@ -37,6 +38,10 @@ class Load:
     def requests(self) -> int:
         return self.concurrency * self.requests_per
 
+    @property
+    def patience(self) -> int:
+        return self.request_seconds or 300
+
     def strikes_after(self) -> int:
         """Finished requests after which a fault strikes: the warm-up is one wave, then a fifth of the trial."""
         return self.concurrency + (self.concurrency if self.duration else self.requests // 5)
@@ -44,7 +49,7 @@ class Load:
     def spec(self, router: str, image: str) -> dict:
         benchmark = {
             "concurrencyPerGPU": self.per_gpu, "inputTokens": self.input_tokens, "outputTokens": self.output_tokens,
-            "datasetEntries": self.entries, "randomSeed": self.seed, "requestTimeout": f"{self.request_seconds}s",
+            "datasetEntries": self.entries, "randomSeed": self.seed, "requestTimeout": f"{self.patience}s",
         }
         length = {"duration": f"{self.duration}s"} if self.duration else {"requestsPerConcurrency": self.requests_per, "minRequests": self.requests}
         return {"model": {"name": MODEL}, "workload": {"image": image, "routerMode": router}, "benchmark": {**benchmark, **length}}
@@ -60,7 +65,7 @@ class Load:
             "--prompt-input-tokens-mean", str(self.input_tokens), "--prompt-input-tokens-stddev", "0",
             "--prompt-output-tokens-mean", str(self.output_tokens), "--prompt-output-tokens-stddev", "0",
             "--num-dataset-entries", str(self.entries), "--random-seed", str(self.seed), "--extra-inputs", "temperature:0",
-            "--extra-inputs", "ignore_eos:true", "--request-timeout-seconds", str(self.request_seconds), "--ui", "none",
+            "--extra-inputs", "ignore_eos:true", "--request-timeout-seconds", str(self.patience), "--ui", "none",
             "--output-artifact-dir", str(artifacts), "--export-level", "records", "--use-server-token-count",
             "--no-gpu-telemetry", "--tokenizer", MODEL,
         ]

@@ -2,7 +2,10 @@
 
 import json
 import os
+import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,7 +13,7 @@ import load as loads
 from engines import GIB, Programs, Worker
 from gpus import Gpu, gpus
 from load import Load
-from process import Refused, alive, end, say
+from process import Refused, alive, end, say, send, spawn
 from results import Results
 from stack import ROUTERS, Stack, host
 
@@ -29,6 +32,8 @@ class Session:
         self.turns: dict[str, int] = {}
         self.longest: dict[str, float] = {}
         self.background: list[int] = []
+        # What a trial started beside the engines; a command that is killed leaves it behind.
+        self.guests: list[int] = []
         # Of this command: time that engines needed to start again.
         self.restarting = 0.0
         self.stack: Stack | None = None
@@ -39,7 +44,7 @@ class Session:
     def save(self) -> None:
         state = {
             "place": self.place, "hardware": self.hardware, "devices": [vars(device) for device in self.devices], "count": self.count,
-            "shape": self.shape, "stale": self.stale, "turns": self.turns, "longest": self.longest, "background": self.background,
+            "shape": self.shape, "stale": self.stale, "turns": self.turns, "longest": self.longest, "background": self.background, "guests": self.guests,
             "stack": self.stack.saved() if self.stack else None,
         }
         (self.folder / "state.json").write_text(json.dumps(state))
@@ -52,11 +57,33 @@ class Session:
         state = json.loads(file.read_text())
         devices = [Gpu(**device) for device in state["devices"]]
         session = cls(folder, programs, state["place"], state["hardware"], devices, state["count"])
-        for name in ("shape", "stale", "turns", "longest", "background"):
+        for name in ("shape", "stale", "turns", "longest", "background", "guests"):
             setattr(session, name, state[name])
         if state["stack"]:
             session.stack = Stack.found(programs, folder, state["stack"])
+        session.tidy()
         return session
+
+    def tidy(self) -> None:
+        """Undoes what a trial left that was cut off."""
+        if self.guests:
+            say("the last command was cut off: what it left is ended")
+            end(self.guests)
+            self.guests = []
+        for worker in self.stack.workers if self.stack else []:
+            send(worker.pid, signal.SIGCONT)
+
+    @contextmanager
+    def guest(self, log: str, words: list[str], **environment: str) -> Iterator[None]:
+        """A process beside the engines, for as long as a trial lasts."""
+        pid = spawn(self.folder / log, words, {**os.environ, **environment})
+        self.guests.append(pid)
+        self.save()
+        try:
+            yield
+        finally:
+            end([pid])
+            self.guests.remove(pid)
 
     # -- the deployment
 
@@ -99,6 +126,7 @@ class Session:
             self.stack.start(self.workers(shape))
         finally:
             self.save()
+        self.longest["fresh"] = max(self.longest.get("fresh", 0), time.time() - began)
         say(f"{len(self.stack.workers)} workers serve after {time.time() - began:.0f} s ({ROUTERS[self.stack.router]}, {shape})")
 
     def again(self, shape: str) -> None:
@@ -108,9 +136,7 @@ class Session:
             self.wait_for_memory()
             self.begin(shape)
         finally:
-            took = time.time() - began
-            self.restarting += took
-            self.longest["fresh"] = max(self.longest.get("fresh", 0), took)
+            self.restarting += time.time() - began
 
     def wait_for_memory(self) -> None:
         """A driver gives memory back a moment after its process is gone."""
@@ -129,13 +155,10 @@ class Session:
         self.again(shape)
 
     def mend(self) -> None:
-        """After a standstill: discovery by files forgets who was silent for ten seconds, until a new frontend looks."""
-        if self.stack.registered() >= len(self.stack.workers):
-            return
-        try:
-            self.stack.route(self.stack.router, 20)
-        except Refused:
-            say(f"the frontend knows {self.stack.registered()} of {len(self.stack.workers)} workers: started anew before the next trial")
+        """After a standstill: who is not known any more is started anew, but only if another trial follows."""
+        known, all_of_them = self.stack.registered(), len(self.stack.workers)
+        if known < all_of_them:
+            say(f"the frontend knows {known} of {all_of_them} workers: started anew before the next trial")
             self.stale = True
 
     def victim(self, kind: str) -> Worker:
@@ -145,7 +168,7 @@ class Session:
         return self.stack.workers[turn % self.count]
 
     def stop(self) -> None:
-        end(self.background)
+        end([*self.background, *self.guests])
         if self.stack:
             self.stack.stop()
         (self.folder / "state.json").unlink(missing_ok=True)

@@ -20,12 +20,20 @@ import programs
 import trials
 from load import Load
 from process import Refused, alive, say
+from results import Results
 from session import Session
 from stack import ROUTERS
 
 HERE = Path(__file__).resolve()
 # Where unpack.py put this file, or else where `just silicon` looks for what it put there.
 FOLDER = HERE.parents[2] if HERE.parents[1].name == "session" else Path("/tmp/silicon")
+
+
+LOAD = {
+    "per_gpu": "requests in flight for each GPU", "requests_per": "requests for each of these", "input_tokens": "of a prompt",
+    "output_tokens": "of an answer", "duration": "seconds after the warm-up instead of a number of requests", "entries": "different prompts",
+    "seed": "of the prompts", "request_seconds": "time-out of a request; 0: 300, or 20 where a worker dies",
+}
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -41,13 +49,12 @@ def arguments() -> argparse.ArgumentParser:
     command = commands.add_parser("trials", epilog=trials.NAMES, formatter_class=argparse.RawDescriptionHelpFormatter)
     command.add_argument("names", nargs="+", metavar="TRIAL")
     defaults = Load(1)
-    for name in ("per_gpu", "requests_per", "input_tokens", "output_tokens", "duration", "entries", "seed"):
-        flag = f"--{name.replace('_', '-')}"
-        command.add_argument(flag, type=int, default=getattr(defaults, name), help=f"{getattr(defaults, name)}" + (" (s; 0: a number of requests)" if name == "duration" else ""))
+    for name, meaning in LOAD.items():
+        command.add_argument(f"--{name.replace('_', '-')}", type=int, default=getattr(defaults, name), help=f"{meaning}; {getattr(defaults, name)}")
     command.add_argument("--within", type=float, default=570, metavar="SECONDS", help="no trial starts that would end later")
     command.add_argument("--pages", action="store_true", help="keep the workers' metrics pages, once a second")
-    stop = commands.add_parser("stop")
-    for each in (command, stop):
+    commands.add_parser("stop")
+    for each in commands.choices.values():
         each.add_argument("--out", type=Path, default=os.environ.get("OUT"), help="where results are packed")
     return parser
 
@@ -96,15 +103,12 @@ def run(options: argparse.Namespace) -> None:
         wishes = trials.parse(options.names)
         session = Session.found(work, prepared(options))
         load = Load(
-            session.count, options.per_gpu, options.requests_per, options.input_tokens, options.output_tokens, options.duration,
-            options.entries, options.seed, limit_seconds=max(240, options.duration + 150),
+            session.count, **{name: getattr(options, name) for name in LOAD},
+            limit_seconds=max(240, options.duration + 150, options.request_seconds + 150),
         )
         trials.run(session, wishes, trials.Plan(load, options.within, options.out, options.pages))
     else:
-        session = Session.found(work, prepared(options))
-        session.stop()
-        if options.out:
-            session.results.pack(options.out)
+        Session.found(work, prepared(options)).stop()
 
 
 def main() -> int:
@@ -115,6 +119,9 @@ def main() -> int:
     except Refused as refusal:
         print(f"silicon: {refusal}", file=sys.stderr)
         return 1
+    finally:
+        if options.out and (options.folder / "work").is_dir():
+            Results(options.folder / "work").pack(options.out)
     say(f"{options.command}: {time.time() - began:.0f} s in all")
     return 0
 

@@ -19,7 +19,7 @@ from stack import ROUTERS
 
 WORKERS = 4
 # Two cores must not be what is measured: 32 requests in flight, about 50 ms a token.
-LOAD = Load(WORKERS, per_gpu=8, requests_per=14, input_tokens=64, output_tokens=16, request_seconds=60, limit_seconds=600)
+LOAD = Load(WORKERS, per_gpu=8, requests_per=14, input_tokens=64, output_tokens=16, limit_seconds=600)
 # What changes the engines comes last.
 FAULTS = ["healthy:4", "frozen:10x3", "killedx3", "frozen-for-goodx3", "slowed:10x3", "all-slow:3x3"]
 MILD = ["slowed:1.1x3", "slowed:1.2x3", "slowed:1.5x3", "slowed:1.8x3"]

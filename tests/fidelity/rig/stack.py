@@ -1,5 +1,6 @@
 """One deployment on loopback: a frontend and its workers, each with the metrics port of an address of its own."""
 
+import os
 import shutil
 import signal
 import time
@@ -64,12 +65,12 @@ class Stack:
         self.start_frontend()
         self.wait(self.engine.ready_seconds)
 
-    def route(self, router: str, seconds: float = 60) -> None:
+    def route(self, router: str) -> None:
         """Puts a frontend with another router before the same workers."""
         end([self.frontend])
         self.router = router
         self.start_frontend()
-        self.wait(seconds)
+        self.wait(60)
 
     def wait(self, seconds: float) -> None:
         """Until every worker is registered and a real completion came back."""
@@ -101,9 +102,21 @@ class Stack:
     def freeze(self, worker: Worker, seconds: float | None) -> None:
         """Stops all processes of a worker, for good without a number of seconds."""
         send(worker.pid, signal.SIGSTOP)
-        if seconds is not None:
-            time.sleep(seconds)
-            send(worker.pid, signal.SIGCONT)
+        if seconds is None:
+            return
+        until = time.time() + seconds
+        while (left := until - time.time()) > 0:
+            self.remember()
+            time.sleep(min(left, 1))
+        send(worker.pid, signal.SIGCONT)
+
+    def remember(self) -> None:
+        """Discovery by files forgets for good who was silent for ten seconds; a cluster does not."""
+        for file in (self.folder / "kv").rglob("*"):
+            try:
+                os.utime(file)
+            except OSError:
+                pass  # taken back meanwhile
 
     def finished(self) -> int:
         """Requests that all workers together have finished."""

@@ -14,7 +14,7 @@ from statistics import median
 from gpus import BURN
 from load import Load, confine
 from pages import Pages
-from process import Refused, end, say, spawn, tail
+from process import Refused, say, tail
 from session import Session
 from stack import ROUTERS, Stack
 
@@ -127,24 +127,18 @@ def slow(session: Session, wish: Wish, load: Load) -> None:
     if session.stack.engine.name != "vllm":
         raise Refused(f"{session.stack.engine.name} uses no GPU: ask for slowed:FACTOR")
     file.unlink(missing_ok=True)
-    log = session.folder / "burn.log"
     finished = session.stack.finished()
-    environment = {**os.environ, "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": str(victim.gpu)}
-    burner = spawn(log, [sys.executable, str(BURN), str(share), str(file)], environment)
-    conditions: dict[str, float] = {"share": share}
 
     def started(runner: subprocess.Popen) -> None:
         # AIPerf takes longer to start than the burner: no time is lost, if that holds.
         while not file.exists() and runner.poll() is None:
             time.sleep(0.2)
         if session.stack.finished() > finished:
-            runner.terminate()
-            raise Refused(f"the foreign load came after the first requests; its log:\n{tail(log)}")
+            raise Refused(f"the foreign load came after the first requests; its log:\n{tail(session.folder / 'burn.log')}")
 
-    try:
-        session.trial(str(wish), "SlowGpu", load, victim, started, **conditions, burner=lambda: json.loads(file.read_text()))
-    finally:
-        end([burner])
+    words = [sys.executable, str(BURN), str(share), str(file)]
+    with session.guest("burn.log", words, CUDA_DEVICE_ORDER="PCI_BUS_ID", CUDA_VISIBLE_DEVICES=str(victim.gpu)):
+        session.trial(str(wish), "SlowGpu", load, victim, started, share=share, burner=lambda: json.loads(file.read_text()))
 
 
 def slowed(session: Session, wish: Wish, load: Load) -> None:
@@ -191,21 +185,23 @@ def under_load(stack: Stack, runner: subprocess.Popen, finished: int) -> bool:
 
 def frozen(session: Session, wish: Wish, load: Load) -> None:
     seconds = wish.number()
-    patient = replace(load, request_seconds=min(load.request_seconds, 60))
-    struck(session, wish, patient, "FrozenTenSeconds", lambda stack, victim: stack.freeze(victim, seconds), seconds=seconds)
+    struck(session, wish, load, "FrozenTenSeconds", lambda stack, victim: stack.freeze(victim, seconds), seconds=seconds)
     session.mend()
 
 
 def frozen_for_good(session: Session, wish: Wish, load: Load) -> None:
-    impatient = replace(load, request_seconds=20)
-    struck(session, wish, impatient, "FrozenForGood", lambda stack, victim: stack.freeze(victim, None))
+    struck(session, wish, impatient(load), "FrozenForGood", lambda stack, victim: stack.freeze(victim, None))
     session.stale = True
 
 
 def killed(session: Session, wish: Wish, load: Load) -> None:
-    impatient = replace(load, request_seconds=20)
-    struck(session, wish, impatient, "Dead", lambda stack, victim: stack.kill(victim))
+    struck(session, wish, impatient(load), "Dead", lambda stack, victim: stack.kill(victim))
     session.stale = True
+
+
+def impatient(load: Load) -> Load:
+    """A request on a worker that never answers must not take the whole trial, unless a time-out was asked for."""
+    return load if load.request_seconds else replace(load, request_seconds=20)
 
 
 def starved(session: Session, wish: Wish, load: Load) -> None:
@@ -213,18 +209,16 @@ def starved(session: Session, wish: Wish, load: Load) -> None:
     session.shaped("plain")
     cpu = max(os.sched_getaffinity(0))
     finished = session.stack.finished()
-    rival = spawn(session.folder / "rival.log", [sys.executable, "-c", f"import os\nos.sched_setaffinity(0, {{{cpu}}})\nwhile True: pass"], dict(os.environ))
+    rival = [sys.executable, "-c", f"import os\nos.sched_setaffinity(0, {{{cpu}}})\nwhile True: pass"]
 
     def during(runner: subprocess.Popen) -> None:
         if under_load(session.stack, runner, finished + 1):
             confine(runner.pid, cpu)
 
     # A fraction of the speed: a quarter of the requests take as long.
-    fewer = replace(load, requests_per=max(load.requests_per // 4, 2), duration=load.duration)
-    try:
+    fewer = replace(load, requests_per=max(load.requests_per // 4, 2))
+    with session.guest("rival.log", rival):
         session.trial(str(wish), "StarvedGenerator", fewer, None, during, cpus=1)
-    finally:
-        end([rival])
 
 
 def two_on_one(session: Session, wish: Wish, load: Load) -> None:

@@ -16,7 +16,7 @@ pub(super) fn section(page: &mut String, seen: &[&Seen<'_>]) {
          A machine with 1 to 8 NVIDIA GPUs, Python 3.12 with torch 2.11, and no network. Dynamo's frontend and one vLLM worker on each GPU\n\
          run on loopback, under AIPerf and the runner: Qwen3-8B's dimensions, weights that are random numbers, real kernels. A slow GPU is one\n\
          on which another process multiplies matrices for a share of the time. No setting of a GPU is changed.\n\n\
-         ```sh\njust silicon-pack DIR                         # here: wheels, runner and scripts, in portions of 60 MB\n\
+         <!-- needs GPUs -->\n```sh\njust silicon-pack DIR                         # here: wheels, runner and scripts, in portions of 60 MB\n\
          python3 part-000/unpack.py /tmp/silicon       # there, for each portion, in any order; the last one checks all sums\n\
          cd /tmp/silicon/session/rig\n\
          python3 silicon.py check                      # what is missing there, in words\n\
