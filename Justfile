@@ -230,8 +230,20 @@ fidelity-record *FLAGS: build-lab image
 # The same for the faults of the engines only, without a cluster and without root: `just fidelity-rig [ROUTER…]`.
 fidelity-rig *ROUTERS: setup
     cargo build --quiet -p perfval-runner -p perfval-fidelity --bin perfval-runner --bin fidelity
-    @python3 tests/fidelity/rig.py --cache {{cache}}/rig --runner {{debug}}/perfval-runner {{ROUTERS}}
-    @{{debug}}/fidelity --rig {{cache}}/rig/recorded.jsonl --pack
+    @python3 tests/fidelity/rig/simulated.py --cache {{cache}}/rig --runner {{debug}}/perfval-runner {{ROUTERS}}
+    @{{debug}}/fidelity --add {{cache}}/rig/work/records.jsonl --pack
+
+# The rig on a machine with 1 to 8 NVIDIA GPUs (Python 3.12 with torch): `just silicon start`, `just silicon trials healthy:3 slow:0.15`, `just silicon stop`; docs/fidelity.md.
+silicon *ARGS:
+    @python3 tests/fidelity/rig/silicon.py {{ARGS}}
+
+# Pack that rig for a machine without a network, in portions of 60 MB with their sums; `unpack.py` in each takes it over there.
+silicon-pack FOLDER: image
+    @python3 tests/fidelity/rig/pack.py {{FOLDER}} --runner {{release}}/perfval-runner
+
+# Add records that were brought back from there to those that docs/fidelity.md is written from.
+silicon-add +RECORDS:
+    @cargo run --quiet -p perfval-fidelity --bin fidelity -- --add {{RECORDS}} --pack
 
 # Helm on the real cluster: install, upgrade and roll back with runs in flight, uninstall; then one namespace only. Five minutes.
 chart-lab: build-lab image
