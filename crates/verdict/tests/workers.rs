@@ -84,9 +84,11 @@ fn both_dumps_are_read_for_the_generate_endpoint_alone() {
 fn an_engine_says_what_it_did_on_a_page_of_a_hundred_kilobytes() {
     let page = fixture("vllm-0.26.0-worker-metrics.txt");
     assert!(page.len() > 100_000);
-    let scraped = read(&page).unwrap();
-    println!("{:?}", scraped.reading);
-    assert_eq!(scraped.reading.tokens, Some(1_553_920));
+    let reading = read(&page).unwrap().reading;
+    assert_eq!(reading.tokens, Some(1_664_644));
+    let engine = reading.engine;
+    println!("{engine:?}");
+    assert_eq!(engine.gflop, Some(0), "without --enable-mfu-metrics");
 }
 
 #[test]

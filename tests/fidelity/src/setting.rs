@@ -120,7 +120,13 @@ impl Setting {
             load: hardware.map(|hardware| {
                 let Hardware { product, gpus, .. } = hardware;
                 let tokens = (benchmark.input_tokens, benchmark.output_tokens);
-                (product.clone(), *gpus, benchmark.concurrency_per_gpu, tokens.0, tokens.1)
+                (
+                    product.clone(),
+                    *gpus,
+                    benchmark.concurrency_per_gpu,
+                    tokens.0,
+                    tokens.1,
+                )
             }),
         }
     }
@@ -154,7 +160,9 @@ impl LabRun {
 
     /// Its fault, and how hard it struck.
     pub fn what(&self) -> String {
-        let Conditions { share, factor, seconds, .. } = &self.conditions;
+        let Conditions {
+            share, factor, seconds, ..
+        } = &self.conditions;
         match (self.fault, share, factor, seconds) {
             (Fault::SlowGpu, Some(share), _, _) => {
                 format!("foreign load on one GPU for {:.0} % of the time", share * 100.0)
