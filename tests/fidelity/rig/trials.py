@@ -237,12 +237,11 @@ def fresh(session: Session, wish: Wish, load: Load) -> None:
 
 def route(session: Session, wish: Wish, load: Load) -> None:
     router = next(name for name, flag in ROUTERS.items() if flag == wish.amount)
-    session.stack.router = router
     if session.stale:
-        session.again("plain")
+        session.stack.router = router  # with the start that comes before the next trial
     else:
         session.stack.route(router)
-        say(f"the router is {wish.amount}")
+    say(f"the router is {wish.amount}")
 
 
 ACTIONS: dict[str, Callable[[Session, Wish, Load], None]] = {

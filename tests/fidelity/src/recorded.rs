@@ -17,7 +17,8 @@ const EXCLUDED: &str = include_str!("../excluded.csv");
 /// Trials that were recorded and do not count.
 fn excluded() -> usize {
     let rows = EXCLUDED.lines().filter(|line| !line.starts_with('#')).skip(1);
-    rows.filter_map(|line| line.split(',').nth(4)?.parse::<usize>().ok()).sum()
+    rows.filter_map(|line| line.split(',').nth(4)?.parse::<usize>().ok())
+        .sum()
 }
 
 /// Where trials were recorded, and how fast the healthy ones are.
@@ -84,7 +85,12 @@ fn table(page: &mut String, seen: &[&Seen<'_>]) {
     );
     let mut rows: BTreeMap<_, Vec<&Seen<'_>>> = BTreeMap::new();
     for trial in seen {
-        let key = (trial.run.place, trial.run.conditions.busy_machine, trial.run.fault, trial.run.what());
+        let key = (
+            trial.run.place,
+            trial.run.conditions.busy_machine,
+            trial.run.fault,
+            trial.run.what(),
+        );
         rows.entry(key).or_default().push(trial);
     }
     for ((place, busy, fault, what), trials) in rows {
@@ -234,6 +240,14 @@ pub(super) fn wrong(page: &mut String, seen: &[&Seen<'_>]) {
     }
     page.push_str("\n### Where it was wrong\n\nA healthy trial that did not pass or was given a cause, and a fault that was not named.\n\n");
     for (line, times) in list {
-        let _ = writeln!(page, "{line}{}", if times > 1 { format!(" ({times} times)") } else { String::new() });
+        let _ = writeln!(
+            page,
+            "{line}{}",
+            if times > 1 {
+                format!(" ({times} times)")
+            } else {
+                String::new()
+            }
+        );
     }
 }

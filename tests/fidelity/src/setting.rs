@@ -120,7 +120,13 @@ impl Setting {
             load: hardware.map(|hardware| {
                 let Hardware { product, gpus, .. } = hardware;
                 let tokens = (benchmark.input_tokens, benchmark.output_tokens);
-                (product.clone(), *gpus, benchmark.concurrency_per_gpu, tokens.0, tokens.1)
+                (
+                    product.clone(),
+                    *gpus,
+                    benchmark.concurrency_per_gpu,
+                    tokens.0,
+                    tokens.1,
+                )
             }),
         }
     }
@@ -154,7 +160,9 @@ impl LabRun {
 
     /// Its fault, and how hard it struck.
     pub fn what(&self) -> String {
-        let Conditions { share, factor, seconds, .. } = &self.conditions;
+        let Conditions {
+            share, factor, seconds, ..
+        } = &self.conditions;
         match (self.fault, share, factor, seconds) {
             (Fault::SlowGpu, Some(share), _, _) => {
                 format!("foreign load on one GPU for {:.0} % of the time", share * 100.0)
@@ -163,5 +171,38 @@ impl LabRun {
             (Fault::FrozenTenSeconds, _, _, Some(seconds)) => format!("one worker frozen for {seconds} s"),
             (fault, ..) => fault.title().to_owned(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn run(place: &str, per_gpu: i32, recorded: Option<&str>) -> LabRun {
+        serde_json::from_value(json!({
+            "place": place, "router": "LeastLoaded", "fault": "Healthy", "recorded": recorded, "gpus": [2, 2], "trials": [], "seconds": 1,
+            "hardware": {"product": "NVIDIA H200", "gpus": 2, "cpus": 32},
+            "spec": {"model": {"name": "m"}, "workload": {"image": "i:1.4.2"}, "benchmark": {"concurrencyPerGPU": per_gpu}},
+        }))
+        .expect("a run")
+    }
+
+    #[test]
+    fn only_what_is_recorded_after_the_freeze_is_evidence() {
+        assert!(run("silicon", 256, None).training());
+        assert!(run("silicon", 256, Some("2026-11-22T11:59:59Z")).training());
+        assert!(!run("silicon", 256, Some("2026-11-22T12:00:00Z")).training());
+    }
+
+    #[test]
+    fn trials_on_gpus_compare_under_one_load_only() {
+        let setting = |place, per_gpu| Setting::of(&run(place, per_gpu, None));
+        assert_ne!(setting("silicon", 256), setting("silicon", 128));
+        assert_eq!(setting("lab", 256), setting("lab", 128));
+        assert_eq!(
+            setting("silicon", 256).to_string(),
+            "silicon, 2 × NVIDIA H200, 256 per GPU, 128/128 tokens"
+        );
     }
 }

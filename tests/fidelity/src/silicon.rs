@@ -26,7 +26,11 @@ pub(super) fn section(page: &mut String, seen: &[&Seen<'_>]) {
          python3 silicon.py stop --out RESULTS\n\
          just silicon-add RESULTS/records.jsonl.gz     # here: into the recorded trials, and this page\n```\n",
     );
-    let seen: Vec<&Seen<'_>> = seen.iter().copied().filter(|seen| seen.run.place == Place::Silicon).collect();
+    let seen: Vec<&Seen<'_>> = seen
+        .iter()
+        .copied()
+        .filter(|seen| seen.run.place == Place::Silicon)
+        .collect();
     if seen.is_empty() {
         return;
     }
@@ -60,7 +64,11 @@ fn slow_gpus(page: &mut String, seen: &[&Seen<'_>]) {
             if held_out { "after" } else { "before" },
             trials[0].run.conditions.share.unwrap_or_default() * 100.0,
             trials.len(),
-            if trials.len() > 1 { ends.join(" to ") } else { ends.into_iter().take(1).collect() },
+            if trials.len() > 1 {
+                ends.join(" to ")
+            } else {
+                ends.into_iter().take(1).collect()
+            },
             trials.iter().filter(|seen| seen.named()).count(),
             trials.iter().filter(|seen| seen.first_is_right()).count(),
         );
@@ -106,7 +114,10 @@ fn deployments(page: &mut String, seen: &[&Seen<'_>]) {
 }
 
 fn router_rank(router: RouterMode) -> usize {
-    crate::matrix::ROUTERS.iter().position(|known| *known == router).unwrap_or_default()
+    crate::matrix::ROUTERS
+        .iter()
+        .position(|known| *known == router)
+        .unwrap_or_default()
 }
 
 /// Mean, and the standard deviation where there is one.
