@@ -130,6 +130,11 @@ class Plans(Folder):
         for name, text in (("healty", "is no trial"), ("slow", "is no number"), ("slow:fast", "is no number"), ("route:best", "routers are")):
             self.refused(text, trials.parse, [name])
 
+    def test_a_trial_that_the_engine_cannot_show(self):
+        plan = trials.Plan(load.Load(2), 100, None)
+        self.refused("slowed:1.5 needs the engine mocker", trials.run, self.session("vllm"), trials.parse(["slowed:1.5"]), plan)
+        self.refused("slow:0.1 needs the engine vllm", trials.run, self.session("mocker"), trials.parse(["slow:0.1"]), plan)
+
     def test_every_worker_is_struck_in_turn(self):
         session = self.session()
         self.assertEqual([session.victim(kind).name for kind in ("slow", "slow", "frozen", "slow")], ["worker-0", "worker-1", "worker-0", "worker-0"])

@@ -22,6 +22,10 @@ NAMES = """healthy:COUNT  slow:SHARE  slowed:FACTOR  all-slow:FACTOR  frozen:SEC
 long-prompt  per-gpu:REQUESTS  two-on-one-gpu  fresh  route:ROUTER; each but the last two may end in xTIMES, as slow:0.15x4"""
 
 
+# Trials that one engine alone can show.
+ENGINES_OF = {"slow": "vllm", "slowed": "mocker", "all-slow": "mocker"}
+
+
 @dataclass(frozen=True)
 class Wish:
     """One trial, or what happens between two."""
@@ -68,7 +72,10 @@ class Plan:
 
 def run(session: Session, wishes: list[Wish], plan: Plan) -> None:
     """One after the other, as long as the time allows."""
-    began = time.time()
+    began, engine = time.time(), session.stack.engine.name
+    for wish in wishes:
+        if ENGINES_OF.get(wish.kind, engine) != engine:
+            raise Refused(f"{wish} needs the engine {ENGINES_OF[wish.kind]}, and {engine} runs")
     for number, wish in enumerate(wishes):
         left = plan.within - (time.time() - began)
         expected = expect(session, wish)
@@ -124,8 +131,6 @@ def slow(session: Session, wish: Wish, load: Load) -> None:
     """Another process computes on the GPU of one worker for a share of the time."""
     session.shaped("plain")
     victim, share, file = session.victim("slow"), wish.number(), session.folder / "burn.json"
-    if session.stack.engine.name != "vllm":
-        raise Refused(f"{session.stack.engine.name} uses no GPU: ask for slowed:FACTOR")
     file.unlink(missing_ok=True)
     finished = session.stack.finished()
 
@@ -143,7 +148,6 @@ def slow(session: Session, wish: Wish, load: Load) -> None:
 
 def slowed(session: Session, wish: Wish, load: Load) -> None:
     """One worker is slower by a factor (mocker)."""
-    only(session, "mocker", wish)
     turn = session.turns.get(f"slowed {wish.amount}", 0) % session.count
     session.shaped(f"slow:{turn}:{wish.number()}")
     victim = session.victim(f"slowed {wish.amount}")
@@ -151,14 +155,8 @@ def slowed(session: Session, wish: Wish, load: Load) -> None:
 
 
 def all_slow(session: Session, wish: Wish, load: Load) -> None:
-    only(session, "mocker", wish)
     session.shaped(f"all-slow:{wish.number()}")
     session.trial(str(wish), "AllSlow", load, factor=wish.number())
-
-
-def only(session: Session, engine: str, wish: Wish) -> None:
-    if session.stack.engine.name != engine:
-        raise Refused(f"{wish} needs the engine {engine}, not {session.stack.engine.name}")
 
 
 def struck(session: Session, wish: Wish, load: Load, fault: str, strike: Callable, **conditions) -> None:
@@ -237,12 +235,11 @@ def fresh(session: Session, wish: Wish, load: Load) -> None:
 
 def route(session: Session, wish: Wish, load: Load) -> None:
     router = next(name for name, flag in ROUTERS.items() if flag == wish.amount)
-    session.stack.router = router
     if session.stale:
-        session.again("plain")
+        session.stack.router = router  # with the start that comes before the next trial
     else:
         session.stack.route(router)
-        say(f"the router is {wish.amount}")
+    say(f"the router is {wish.amount}")
 
 
 ACTIONS: dict[str, Callable[[Session, Wish, Load], None]] = {

@@ -234,3 +234,70 @@ pub fn drawn(seen: &[&Seen<'_>]) -> Odds {
     }
     odds(&TrialsSpec::default(), part(false), part(true))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::corpus;
+    use crate::setting::Place;
+
+    fn silicon() -> Vec<LabRun> {
+        let runs = corpus::read(Path::new("recorded.jsonl.gz")).expect("the recorded runs");
+        runs.into_iter().filter(|run| run.place == Place::Silicon).collect()
+    }
+
+    fn seen<'a>(run: &'a LabRun, cause: &str, evidence: &str) -> Seen<'a> {
+        Seen {
+            run,
+            trial: &run.trials[0],
+            outcome: TrialOutcome::Pass,
+            far: false,
+            causes: vec![cause.to_owned()],
+            evidence: vec![format!("{cause}: {evidence}")],
+            plain: 'P',
+        }
+    }
+
+    #[test]
+    fn the_first_cause_must_name_the_worker_that_was_struck() {
+        let runs = silicon();
+        let slow = runs.iter().find(|run| run.fault == Fault::SlowGpu).expect("a slow GPU");
+        assert_eq!(slow.trials[0].victim.as_deref(), Some("worker-1"));
+        let right = |cause, evidence| seen(slow, cause, evidence).first_is_right();
+        assert!(right(
+            "SlowWorker",
+            "worker worker-1 serves at 82 % of its peers' speed"
+        ));
+        assert!(right(
+            "SlowWorker",
+            "worker 127.0.30.2 serves at 82 %, worker-0 at 100 %"
+        ));
+        assert!(!right(
+            "SlowWorker",
+            "worker worker-0 serves at 82 %, worker-1 at 100 %"
+        ));
+        assert!(!right("SlowWorker", "worker worker-10 serves at 82 %"));
+        assert!(!right("SlowWorker", "worker 127.0.30.21 serves at 82 %"));
+        assert!(!right(
+            "BalancedDegradation",
+            "all 2 workers worked alike, worker-1 too"
+        ));
+        let mut late = seen(slow, "BalancedDegradation", "all 2 workers worked alike");
+        late.causes.push("SlowWorker".to_owned());
+        assert!(late.named() && !late.first_is_right());
+    }
+
+    #[test]
+    fn a_slowdown_is_what_the_workers_own_counters_say() {
+        let runs = silicon();
+        let slow = runs.iter().filter(|run| run.fault == Fault::SlowGpu);
+        let percent =
+            slow.filter_map(|run| Some((run.conditions.share?, seen(run, "", "").slowdown_percent()?.round())));
+        let mut percent: Vec<(f64, f64)> = percent.collect();
+        percent.sort_by(|a, b| a.0.total_cmp(&b.0));
+        // By hand: 1.094, 1.982 (round-robin) and 1.565 times the peer's.
+        assert_eq!(percent[..3], [(0.15, 9.0), (0.5, 98.0), (0.8, 57.0)]);
+    }
+}

@@ -173,3 +173,36 @@ impl LabRun {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn run(place: &str, per_gpu: i32, recorded: Option<&str>) -> LabRun {
+        serde_json::from_value(json!({
+            "place": place, "router": "LeastLoaded", "fault": "Healthy", "recorded": recorded, "gpus": [2, 2], "trials": [], "seconds": 1,
+            "hardware": {"product": "NVIDIA H200", "gpus": 2, "cpus": 32},
+            "spec": {"model": {"name": "m"}, "workload": {"image": "i:1.4.2"}, "benchmark": {"concurrencyPerGPU": per_gpu}},
+        }))
+        .expect("a run")
+    }
+
+    #[test]
+    fn only_what_is_recorded_after_the_freeze_is_evidence() {
+        assert!(run("silicon", 256, None).training());
+        assert!(run("silicon", 256, Some("2026-11-22T11:59:59Z")).training());
+        assert!(!run("silicon", 256, Some("2026-11-22T12:00:00Z")).training());
+    }
+
+    #[test]
+    fn trials_on_gpus_compare_under_one_load_only() {
+        let setting = |place, per_gpu| Setting::of(&run(place, per_gpu, None));
+        assert_ne!(setting("silicon", 256), setting("silicon", 128));
+        assert_eq!(setting("lab", 256), setting("lab", 128));
+        assert_eq!(
+            setting("silicon", 256).to_string(),
+            "silicon, 2 × NVIDIA H200, 256 per GPU, 128/128 tokens"
+        );
+    }
+}
