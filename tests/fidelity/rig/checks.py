@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from engines import GIB, Programs, kv_event_port, side_channel_port
+from engines import GIB, SKIP, Programs, kv_event_port, side_channel_port
 from gpus import Gpu, gpus
 from process import Refused
 from stack import METRICS_PORT, PORT, host
@@ -27,9 +27,9 @@ print(json.dumps([torch.__version__, torch.cuda.is_available(), torch.cuda.devic
 
 def devices(wanted: int | None) -> list[Gpu]:
     """The GPUs that are used; refuses those that cannot be."""
-    found = gpus()
+    found = gpus()[SKIP:]
     if wanted and wanted > len(found):
-        raise Refused(f"{wanted} GPUs are asked for, and nvidia-smi lists {len(found)}")
+        raise Refused(f"{wanted} GPUs are asked for, and nvidia-smi lists {len(found)}{' more' if SKIP else ''}")
     found = found[: wanted or 8]
     products = sorted({device.product for device in found})
     if len(products) > 1:

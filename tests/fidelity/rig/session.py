@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import load as loads
-from engines import GIB, Programs, Worker
+from engines import GIB, SKIP, Programs, Worker
 from gpus import Gpu, gpus
 from load import Load
 from process import Refused, alive, end, say, send, spawn
@@ -141,7 +141,7 @@ class Session:
     def wait_for_memory(self) -> None:
         """A driver gives memory back a moment after its process is gone."""
         for _ in range(60 if self.devices else 0):
-            if all(device.free_mib >= 0.85 * device.memory_mib for device in gpus()[: self.count]):
+            if all(device.free_mib >= 0.85 * device.memory_mib for device in gpus()[SKIP : SKIP + self.count]):
                 return
             time.sleep(0.5)
 

@@ -5,6 +5,8 @@
     silicon.py trials healthy:3 slow:0.15 frozen:10  as often as wanted: the engines live on between commands
     silicon.py stop
 
+Two rigs on one machine: `--gpus 2` for the first, RIG_SKIP=2 and a --folder of its own for the second; taskset keeps them apart.
+
 Every trial prints one line and adds one record; with --out FOLDER (or $OUT) everything up to then is packed there after each.
 """
 

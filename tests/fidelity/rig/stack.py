@@ -7,16 +7,16 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from engines import ENGINES, MODEL, Programs, Worker
+from engines import ENGINES, MODEL, SKIP, Programs, Worker
 from process import Refused, alive, end, get, send, spawn, tail
 
 ROUTERS = {"LeastLoaded": "least-loaded", "RoundRobin": "round-robin", "Random": "random", "PowerOfTwo": "power-of-two", "KV": "kv"}
-PORT, METRICS_PORT = 18230, 9090
+PORT, METRICS_PORT = 18230 + SKIP, 9090
 URL = f"http://127.0.0.1:{PORT}"
 
 
 def host(index: int) -> str:
-    return f"127.0.30.{index + 1}"
+    return f"127.0.30.{SKIP + index + 1}"
 
 
 class Stack:

@@ -10,8 +10,8 @@ use crate::corpus::LabRun;
 use crate::fault::Fault;
 use crate::matrix::ROUTERS;
 
-/// 2026-11-22T12:00:00Z: what was recorded before it is what thresholds were fixed on (issue 14).
-const FREEZE: i64 = 1_795_348_800;
+/// 2026-11-22T10:30:00Z: what was recorded before it is what thresholds were fixed on (issue 14).
+const FREEZE: i64 = 1_795_343_400;
 
 /// The moment from which on trials are evidence: no threshold was changed after a look at them.
 pub fn freeze() -> DateTime<Utc> {
