@@ -12,6 +12,9 @@ from engines import MODEL
 from process import tail
 from stack import METRICS_PORT, URL, Stack
 
+# Page of an exporter with DCGM's names, such as tests/gpu-exporter; without one the GPUs are not asked.
+GPU_METRICS = os.environ.get("RIG_GPU_METRICS", "")
+
 
 @dataclass(frozen=True)
 class Load:
@@ -56,10 +59,11 @@ class Load:
 
     def command(self, stack: Stack, artifacts: Path) -> list[str]:
         hosts = [word for worker in stack.workers for word in ("--workers-host", worker.host)]
+        gpus = ["--gpu-metrics", GPU_METRICS] if GPU_METRICS else []
         length = ["--benchmark-duration", str(self.duration)] if self.duration else ["--request-count", str(self.requests)]
         return [
             stack.programs.runner, "run", "--nonce", "rig", "--artifact-dir", str(artifacts), "--termination-log",
-            str(stack.folder / "message"), "--workers-port", str(METRICS_PORT), "--timeout", str(self.limit_seconds), *hosts,
+            str(stack.folder / "message"), "--workers-port", str(METRICS_PORT), "--timeout", str(self.limit_seconds), *hosts, *gpus,
             "--", *stack.programs.aiperf, "profile", "--model", MODEL, "--url", URL, "--endpoint-type", "chat", "--streaming",
             "--concurrency", str(self.concurrency), *length, "--warmup-request-count", str(self.concurrency),
             "--prompt-input-tokens-mean", str(self.input_tokens), "--prompt-input-tokens-stddev", "0",

@@ -101,9 +101,23 @@ impl LabRun {
         let object = PerfValidation::new("recorded", spec);
         let judged = |trial: &LabTrial| {
             let share = Some(Share { gpus, node_gpus });
-            judge::judge(&object, share, &[trial.recorded()], DateTime::UNIX_EPOCH).trials
+            judge::judge(&object, share, &[self.recorded(trial)], DateTime::UNIX_EPOCH).trials
         };
         self.trials.iter().flat_map(judged).collect()
+    }
+
+    /// A trial with its samples summed up by the code of today.
+    fn recorded(&self, trial: &LabTrial) -> Recorded {
+        let mut record = trial.record.clone();
+        record.workers = trial.workers();
+        let hardware = self.hardware.as_ref().filter(|_| self.place == Place::Silicon);
+        Recorded {
+            record,
+            before: trial.before.clone(),
+            after: trial.after.clone(),
+            devices: hardware.map_or_else(Vec::new, |hardware| hardware.devices.clone()),
+            product: hardware.map(|hardware| hardware.product.clone()),
+        }
     }
 }
 
@@ -122,17 +136,6 @@ impl LabTrial {
             return self.record.workers.clone();
         }
         summarize(&self.series, self.record.outcome.measured_seconds())
-    }
-
-    /// The trial with its samples summed up by the code of today.
-    fn recorded(&self) -> Recorded {
-        let mut record = self.record.clone();
-        record.workers = self.workers();
-        Recorded {
-            record,
-            before: self.before.clone(),
-            after: self.after.clone(),
-        }
     }
 }
 
