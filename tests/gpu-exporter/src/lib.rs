@@ -22,7 +22,7 @@ use tokio::net::TcpListener;
 use page::Gpus;
 
 /// How it is started.
-#[derive(Clone, Debug, clap::Args, clap::Parser)]
+#[derive(Clone, Debug, clap::Parser)]
 #[command(version, about)]
 pub struct Options {
     /// Address to serve `/metrics` on.

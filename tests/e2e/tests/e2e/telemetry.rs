@@ -70,7 +70,12 @@ async fn a_hot_gpu_that_is_slow_is_named_with_its_uuid() {
         "{}",
         finding.evidence
     );
-    assert_eq!(finding.evidence.matches("GPU-").count(), 1, "one GPU: {}", finding.evidence);
+    assert_eq!(
+        finding.evidence.matches("GPU-").count(),
+        1,
+        "one GPU: {}",
+        finding.evidence
+    );
     assert!(
         status.trials[0].causes.contains(&"WorkerStall".to_owned()),
         "it explains a worker that is slow: {:?}",
