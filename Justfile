@@ -28,16 +28,16 @@ demo *FLAGS: setup build-lab image
     @{{suite}} demo {{FLAGS}}
 
 # Pass every test: the quick checks, then the real cluster.
-test: setup test-check test-beside test-alerts test-admission test-e2e
+test: setup test-check test-together test-alerts test-admission test-e2e
 
 [private]
 test-check:
     @{{stage}} check just check
 
-# A build links on one core, and a lab waits half of its time. Beside the checks, fuzzing made them 120 s longer.
+# A build links on one core, and a lab waits half of its time. Next to the checks, fuzzing made them 120 s longer.
 [private]
 [parallel]
-test-beside: test-fuzz test-gitops test-lab test-image
+test-together: test-fuzz test-gitops test-lab test-image
 
 [private]
 test-fuzz:
@@ -114,7 +114,7 @@ gitops:
       go test ./...
     done
 
-# PerfValidations under a real Argo CD on the lab: what docs/gitops.md shows (a quarter of an hour; not part of `just test`). `just argocd gate` tells one story.
+# PerfValidations under a real Argo CD on the lab: what docs/gitops.md shows (a quarter of an hour; not part of `just test`). `just argocd gate` runs one story.
 argocd STORY="": setup build-lab image
     #!/usr/bin/env bash
     set -euo pipefail
@@ -230,8 +230,20 @@ fidelity-record *FLAGS: build-lab image
 # The same for the faults of the engines only, without a cluster and without root: `just fidelity-rig [ROUTER…]`.
 fidelity-rig *ROUTERS: setup
     cargo build --quiet -p perfval-runner -p perfval-fidelity --bin perfval-runner --bin fidelity
-    @python3 tests/fidelity/rig.py --cache {{cache}}/rig --runner {{debug}}/perfval-runner {{ROUTERS}}
-    @{{debug}}/fidelity --rig {{cache}}/rig/recorded.jsonl --pack
+    @python3 tests/fidelity/rig/simulated.py --cache {{cache}}/rig --runner {{debug}}/perfval-runner {{ROUTERS}}
+    @{{debug}}/fidelity --add {{cache}}/rig/work/records.jsonl --pack
+
+# The rig on a machine with 1 to 8 NVIDIA GPUs (Python 3.12 with torch): `just silicon start`, `just silicon trials healthy:3 slow:0.15`, `just silicon stop`; docs/fidelity.md.
+silicon *ARGS:
+    @python3 tests/fidelity/rig/silicon.py {{ARGS}}
+
+# Pack that rig for a machine without a network, in portions of 60 MB with their sums; `unpack.py` in each takes it over there.
+silicon-pack FOLDER: image
+    @python3 tests/fidelity/rig/pack.py {{FOLDER}} --runner {{release}}/perfval-runner
+
+# Add records that were brought back from there to those that docs/fidelity.md is written from.
+silicon-add +RECORDS:
+    @cargo run --quiet -p perfval-fidelity --bin fidelity -- --add {{RECORDS}} --pack
 
 # Helm on the real cluster: install, upgrade and roll back with runs in flight, uninstall; then one namespace only. Five minutes.
 chart-lab: build-lab image

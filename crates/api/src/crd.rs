@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::PerfValidation;
 
 /// Longest string, list and map of the spec whose field does not say otherwise (parts of Kubernetes' own types).
-/// Without a bound the API server assumes the worst and refuses the CEL rules beside it as too costly.
+/// Without a bound the API server assumes the worst and refuses the CEL rules on it as too costly.
 const STRING: i64 = 4096;
 const LIST: i64 = 64;
 const MAP: i64 = 64;
@@ -26,7 +26,7 @@ pub fn crd() -> CustomResourceDefinition {
             visit(schema, &mut drop_nullable);
             if name == "spec" {
                 visit(schema, &mut bound);
-                visit(schema, &mut tell_default);
+                visit(schema, &mut describe_default);
             } else {
                 // A default inside the status would answer for an operator that has not looked yet, and without
                 // this one kstatus reads an object without status as done.
@@ -83,7 +83,7 @@ fn bound(schema: &mut JSONSchemaProps) {
 }
 
 /// `kubectl explain` prints descriptions but no defaults.
-fn tell_default(schema: &mut JSONSchemaProps) {
+fn describe_default(schema: &mut JSONSchemaProps) {
     let Some(JSON(value)) = &schema.default else { return };
     let shown = match value {
         serde_json::Value::String(text) if !text.is_empty() => text.clone(),

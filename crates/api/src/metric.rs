@@ -30,7 +30,7 @@ impl GateOperator {
     }
 }
 
-/// A quantity of AIPerf's export that a gate can judge. Units are those AIPerf reports.
+/// A quantity that a gate can judge: of AIPerf's export, in AIPerf's units, or of the workers' own metrics.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Metric {
     /// Output tokens per second of the whole deployment (tokens/s).
@@ -51,11 +51,17 @@ pub enum Metric {
     OutputSequenceLength,
     /// Requests per second that met every objective of `benchmark.goodput` (requests/s).
     Goodput,
+    /// Decode speed of the slowest worker, by its engine's time from token to token at the same batch (percent of its peers'
+    /// median). Needs two workers and an engine that reports it, such as vLLM.
+    SlowestWorkerPercent,
+    /// Memory traffic of the median worker, by its engine's own estimate (percent of the GPU's published bandwidth). Needs
+    /// `--enable-mfu-metrics` of vLLM and a GPU that docs/verdict.md lists.
+    MemoryBandwidthPercent,
 }
 
 impl Metric {
     /// Every metric, in the order of the documentation.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::OutputTokenThroughput,
         Self::OutputTokenThroughputPerUser,
         Self::RequestThroughput,
@@ -65,11 +71,13 @@ impl Metric {
         Self::RequestLatency,
         Self::OutputSequenceLength,
         Self::Goodput,
+        Self::SlowestWorkerPercent,
+        Self::MemoryBandwidthPercent,
     ];
 
-    /// The name of this metric in AIPerf's export and in its `--goodput` flag.
-    pub fn aiperf_tag(self) -> &'static str {
-        match self {
+    /// The name of this metric in AIPerf's export and in its `--goodput` flag; `None` for what AIPerf does not measure.
+    pub fn aiperf_tag(self) -> Option<&'static str> {
+        Some(match self {
             Self::OutputTokenThroughput => "output_token_throughput",
             Self::OutputTokenThroughputPerUser => "output_token_throughput_per_user",
             Self::RequestThroughput => "request_throughput",
@@ -79,7 +87,8 @@ impl Metric {
             Self::RequestLatency => "request_latency",
             Self::OutputSequenceLength => "output_sequence_length",
             Self::Goodput => "goodput",
-        }
+            Self::SlowestWorkerPercent | Self::MemoryBandwidthPercent => return None,
+        })
     }
 
     /// The unit, as messages print it.
@@ -89,6 +98,8 @@ impl Metric {
             Self::RequestThroughput | Self::Goodput => "req/s",
             Self::TimeToFirstToken | Self::TimeToSecondToken | Self::InterTokenLatency | Self::RequestLatency => "ms",
             Self::OutputSequenceLength => "tokens",
+            Self::SlowestWorkerPercent => "% of its peers",
+            Self::MemoryBandwidthPercent => "% of the GPU's peak",
         }
     }
 
@@ -98,7 +109,9 @@ impl Metric {
             Self::OutputTokenThroughput
             | Self::OutputTokenThroughputPerUser
             | Self::RequestThroughput
-            | Self::Goodput => Some(GateOperator::AtLeast),
+            | Self::Goodput
+            | Self::SlowestWorkerPercent
+            | Self::MemoryBandwidthPercent => Some(GateOperator::AtLeast),
             Self::TimeToFirstToken | Self::TimeToSecondToken | Self::InterTokenLatency | Self::RequestLatency => {
                 Some(GateOperator::AtMost)
             }
@@ -118,7 +131,14 @@ impl Metric {
             Self::RequestLatency => "RequestLatency",
             Self::OutputSequenceLength => "OutputSequenceLength",
             Self::Goodput => "Goodput",
+            Self::SlowestWorkerPercent => "SlowestWorkerPercent",
+            Self::MemoryBandwidthPercent => "MemoryBandwidthPercent",
         }
+    }
+
+    /// Whether one number describes a whole trial, so that there is no distribution.
+    pub fn has_an_average_only(self) -> bool {
+        self.is_rate() || self.aiperf_tag().is_none()
     }
 
     /// Whether AIPerf reports only an average: a rate of the whole run has no distribution.

@@ -62,7 +62,7 @@ reasons! {
     DynamoNotInstalled,
     /// The DynamoGraphDeployment API cannot be read, so nothing is known about it.
     DynamoUnreadable,
-    /// The operator runs nothing in this namespace (`kube-system` and its own, if not told otherwise): use another one, or change
+    /// The operator runs nothing in this namespace (`kube-system` and its own by default): use another one, or change
     /// the operator's `--refused-namespaces`.
     NamespaceRefused,
     /// The namespace is too long for the labels of the deployment (63 characters): use one of at most 51.
@@ -107,7 +107,7 @@ reasons! {
     NoDevicesPublished,
     /// Another run holds the node.
     NodeBusy,
-    /// Runs that were asked for earlier come first; the time in line does not count towards `timeouts.sizing`.
+    /// Runs that were asked for earlier come first; the time in the queue does not count towards `timeouts.sizing`.
     InLine,
     /// GPUs that were free at sizing were taken before the workers got them.
     LostRace,
@@ -116,7 +116,7 @@ reasons! {
     DeploymentRejected,
     /// Dynamo's operator reports the deployment as failed, and it did not heal.
     DeploymentFailed,
-    /// An object of the same name belongs to somebody else.
+    /// An object of the same name belongs to another owner.
     NameTaken,
     /// The model cache was not filled in time.
     ModelCacheFailed,
@@ -146,7 +146,7 @@ reasons! {
     OOMKilled,
     /// The engine finds no GPU in its container: the driver's libraries are not visible there.
     NoGPUInContainer,
-    /// Somebody else uses the memory of a GPU that a worker was given.
+    /// Another process uses the memory of a GPU that a worker was given.
     GPUMemoryTaken,
     /// The inference engine died inside its worker.
     EngineDead,

@@ -28,9 +28,9 @@ pub fn threshold() -> Rule {
 
 /// A gate on a rate of the whole trial.
 pub fn rate_has_an_average_only() -> Rule {
-    let rates = listed(Metric::is_rate);
-    Rule::new(format!("!(self.metric in {rates}) || self.statistic == 'Avg'"))
-        .message("a rate of the whole trial has an average only: write statistic Avg, or a metric of single requests")
+    let single = listed(Metric::has_an_average_only);
+    Rule::new(format!("!(self.metric in {single}) || self.statistic == 'Avg'"))
+        .message("a figure of the whole trial has an average only: write statistic Avg, or a metric of single requests")
 }
 
 /// A gate on a metric of which `amount` is better.

@@ -76,7 +76,7 @@ pub struct PerfValidationStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["number"]))]
     pub trials: Vec<TrialStatus>,
-    /// What was found beside the numbers.
+    /// Findings in addition to the numbers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub diagnosis: Vec<Finding>,
     /// When each phase of the run began and ended.
@@ -95,7 +95,7 @@ pub struct PerfValidationStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
-    /// What a newer version wrote beside all this: kept until the next run, so that going back to this version loses nothing.
+    /// Fields that only a newer version knows: kept until the next run, so that a downgrade loses nothing.
     #[serde(flatten)]
     #[schemars(skip)]
     pub newer: BTreeMap<String, serde_json::Value>,

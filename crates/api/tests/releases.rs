@@ -67,7 +67,7 @@ fn a_newer_versions_fields_are_read_over_and_those_of_the_status_kept() {
     assert_eq!(
         json!(PerfValidationStatus::default()),
         json!({"observedGeneration": 0}),
-        "nothing is written that nobody wrote"
+        "no field is made up"
     );
 }
 

@@ -1,4 +1,4 @@
-//! One call: its deadline, and what its failure tells.
+//! One call: its deadline, and what its failure means.
 
 use std::fmt::Debug;
 use std::sync::atomic::Ordering;
@@ -71,7 +71,7 @@ impl Cluster {
         K: Resource + Clone + DeserializeOwned + Debug,
     {
         self.list_reduced(Json, api.resource_url(), params, |mut object: K| {
-            // Half of an object's bytes, and nobody reads them.
+            // Half of an object's bytes, and nothing reads them.
             object.meta_mut().managed_fields = None;
             Some(object)
         })
@@ -130,7 +130,7 @@ pub(crate) type Read<T> = Result<T, Unread>;
 pub(crate) enum Unread {
     /// The API server says that it is not there.
     Absent,
-    /// Nobody knows; the text names the call and the answer.
+    /// It is not known; the text names the call and the answer.
     Unknown(String),
 }
 

@@ -16,8 +16,8 @@ pub enum Error {
         /// The answer.
         failure: Failure,
     },
-    /// An object of the same name belongs to somebody else.
-    #[error("create {kind} {name}: it exists and belongs to somebody else; remove or rename it, then rerun")]
+    /// An object of the same name belongs to another owner.
+    #[error("create {kind} {name}: it exists and belongs to another owner; remove or rename it, then rerun")]
     NameTaken {
         /// Its kind.
         kind: String,
@@ -65,9 +65,9 @@ pub enum Error {
 pub enum Class {
     /// Trying again may help.
     Transient,
-    /// Somebody else moved on: read again, then decide again.
+    /// Another client wrote first: read again, then decide again.
     Conflict,
-    /// Somebody has to correct something first.
+    /// A user has to correct something first.
     Permanent,
 }
 
@@ -130,7 +130,7 @@ impl Failure {
         self.code() == Some(404)
     }
 
-    /// Whether there is no such kind at this version. Of an object that is not there the API server tells the name; the
+    /// Whether there is no such kind at this version. For a missing object the API server gives the name; the
     /// reason is `NotFound` in both cases, if the group is its own.
     pub(crate) fn is_not_served(&self) -> bool {
         let Self::Call(kube::Error::Api(status)) = self else {

@@ -32,7 +32,7 @@ impl Cluster {
         }
     }
 
-    /// Counts an Event that nobody will see.
+    /// Counts an Event that was not published.
     pub fn lost_event(&self) {
         self.counters.lost_events.fetch_add(1, Ordering::Relaxed);
     }

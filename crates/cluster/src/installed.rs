@@ -11,7 +11,7 @@ use tokio::time::Instant;
 pub(crate) struct Installed {
     /// The newest version of its deployments that is served and that we speak.
     pub resource: ApiResource,
-    /// Version of its operator, where the CRD tells.
+    /// Version of its operator, where the CRD names it.
     pub operator_version: Option<String>,
 }
 

@@ -1,7 +1,7 @@
 //! What the operator does: every Kubernetes and HTTP call, and no decision.
 //!
 //! [`Cluster::observe`] reads what a pass asks for, [`Cluster::record`] writes the status, [`Cluster::act`] carries out
-//! effects, [`Cluster::publish`] tells people. Every call has a deadline of its own: the client retries a 503 for minutes.
+//! effects, [`Cluster::publish`] writes Events. Every call has its own deadline: the client retries a 503 for minutes.
 
 mod act;
 mod call;

@@ -91,7 +91,7 @@ impl Look {
         !unread.is_empty()
     }
 
-    /// What is odd about the devices, as a run of this namespace is told.
+    /// What is odd about the devices, as it is reported to a run of this namespace.
     pub fn oddities(&mut self, namespace: &str, settings: &Settings) -> Vec<String> {
         self.inventory.naming = settings.naming(namespace);
         warnings(&self.inventory)
@@ -105,7 +105,7 @@ fn cache_of(run: &Contender) -> Option<(String, String)> {
 }
 
 impl Cluster {
-    /// The queue, and what sizing counts for everybody in it. The queue is read first: a run that gives its node back in
+    /// The queue, and what sizing counts for all of it. The queue is read first: a run that gives its node back in
     /// between is seen as holding it, never the other way round.
     pub async fn look(&self) -> Look {
         let line = seen(self.line().await);

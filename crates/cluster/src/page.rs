@@ -87,13 +87,13 @@ impl<'b> Answer<'b> {
     }
 
     fn refusal(&self, code: u16) -> Status {
-        let told = if self.is_protobuf {
+        let reported = if self.is_protobuf {
             protobuf::status(self.body).ok()
         } else {
             serde_json::from_slice(self.body).ok()
         };
         // Of a proxy, or of a group that is not served: any text.
-        told.unwrap_or_else(|| {
+        reported.unwrap_or_else(|| {
             let text = String::from_utf8_lossy(self.body);
             Status::failure(text.trim(), "Failed to parse error data").with_code(code)
         })

@@ -58,7 +58,7 @@ const fn in_namespace(
     }
 }
 
-/// Every right that [`Cluster`](crate::Cluster) needs. Discovery and `/version` are open to everybody.
+/// Every right that [`Cluster`](crate::Cluster) needs. Discovery and `/version` are open to every account.
 pub const PERMISSIONS: &[Permission] = &[
     in_cluster(
         "perfvalidation.dev",

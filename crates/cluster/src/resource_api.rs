@@ -29,7 +29,7 @@ pub(crate) struct Wanted<'a> {
 
 impl Cluster {
     /// A consistent list of which only a part is kept; absent if no version of the kind is served. Older versions are read
-    /// as JSON, whose shapes can be told apart.
+    /// as JSON, because they differ in shape.
     pub(crate) async fn list_served<K, T, F: Form<K>>(
         &self,
         newest: F,

@@ -1,4 +1,4 @@
-//! Events on their way: passes hand them over and go on, and one call at a time publishes them.
+//! Events to publish: passes queue them and go on, and one call at a time publishes them.
 //!
 //! A thousand new objects bring two thousand Events. Published by the passes themselves they kept every pass of the others
 //! waiting 30 ms each, and a new object had no status for up to 12 s (`just bench-line 1000`, issue 12).
@@ -45,7 +45,7 @@ impl Announcer {
         }
     }
 
-    /// Publishes until told that nothing more comes, and then what is left.
+    /// Publishes until `last` says that nothing more comes, and then what is left.
     pub async fn publish_until(&self, cluster: &Cluster, last: CancellationToken) {
         let mut waiting = self.waiting.lock().await;
         while let Some(Some(next)) = last.run_until_cancelled(waiting.recv()).await {

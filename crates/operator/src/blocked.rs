@@ -39,17 +39,17 @@ fn because_of(
             |before| before.last_transition_time.clone(),
         ),
     };
-    let mut told = no_longer(current).unwrap_or_else(|| current.clone());
-    told.conditions.push(condition);
-    Some(told)
+    let mut status = no_longer(current).unwrap_or_else(|| current.clone());
+    status.conditions.push(condition);
+    Some(status)
 }
 
 /// The status without the condition; `None` if it is not there.
 pub fn no_longer(current: &PerfValidationStatus) -> Option<PerfValidationStatus> {
     condition::find(current, BLOCKED)?;
-    let mut told = current.clone();
-    told.conditions.retain(|condition| condition.type_ != BLOCKED);
-    Some(told)
+    let mut status = current.clone();
+    status.conditions.retain(|condition| condition.type_ != BLOCKED);
+    Some(status)
 }
 
 #[cfg(test)]
@@ -61,24 +61,24 @@ mod tests {
     }
 
     #[test]
-    fn the_cause_is_told_once_and_taken_back_once() {
+    fn the_cause_is_written_once_and_removed_once() {
         let idle = PerfValidationStatus::default();
         assert_eq!(no_longer(&idle), None, "nothing to take back");
 
         let blocked = because_of(
             &idle,
             "NameTaken",
-            "Service pv-1-workers belongs to somebody else",
+            "Service pv-1-workers belongs to another owner",
             at(0),
         )
         .unwrap();
-        let told = because_of(
+        let status = because_of(
             &blocked,
             "NameTaken",
-            "Service pv-1-workers belongs to somebody else",
+            "Service pv-1-workers belongs to another owner",
             at(60),
         );
-        assert_eq!(told, None, "the same cause is not written again");
+        assert_eq!(status, None, "the same cause is not written again");
 
         let other = because_of(&blocked, "Forbidden", "no right to create Jobs", at(60)).unwrap();
         assert_eq!(other.conditions.len(), 1);

@@ -166,7 +166,7 @@ mod tests {
             ),
             ("GET", "/version", ("get", "other")),
             ("GET", "/apis/nvidia.com/v1beta1", ("get", "other")),
-            ("GET", "/api/v1/namespaces/somebody", ("get", "other")),
+            ("GET", "/api/v1/namespaces/any", ("get", "other")),
             ("GET", "/apis/example.com/v1/widgets", ("list", "other")),
         ] {
             let uri: Uri = uri.parse().unwrap();

@@ -21,7 +21,7 @@ pub struct Cli {
 /// What the program can do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Reconcile `PerfValidation`s until told to stop
+    /// Reconcile `PerfValidation`s until asked to stop
     Run(Box<RunArgs>),
     /// Print the CustomResourceDefinition (config/crd)
     Crd,
@@ -290,10 +290,10 @@ fn names(list: &[String]) -> Vec<String> {
     trimmed.filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// The namespace of the pod in which this process runs, as the manifests tell it; else that of its service account.
+/// The namespace of the pod in which this process runs, as the manifests set it; else that of its service account.
 pub fn own_namespace(config: &kube::Config) -> Option<String> {
-    let told = std::env::var("POD_NAMESPACE").ok().filter(|name| !name.is_empty());
-    told.or_else(|| in_pod().then(|| config.default_namespace.clone()))
+    let named = std::env::var("POD_NAMESPACE").ok().filter(|name| !name.is_empty());
+    named.or_else(|| in_pod().then(|| config.default_namespace.clone()))
 }
 
 /// A flag that is set to nothing is a mistake in a manifest, not a choice.

@@ -9,8 +9,8 @@ use crate::calls::Counting;
 use crate::error::Error;
 use crate::streams;
 
-/// A watch that says nothing for longer than it was asked for is dead: behind a connection that died silently nobody would
-/// hear of anything (issue 12, B4).
+/// A watch that says nothing for longer than it was asked for is dead: its connection died silently, and the operator
+/// would miss every change (issue 12, B4).
 pub(crate) const SILENCE: Duration = streams::WATCH.saturating_add(Duration::from_secs(10));
 
 /// Three ways to the API server: one that tries again by itself, one for what must not wait, and one for watches.
@@ -79,8 +79,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_watch_that_has_died_silently_is_begun_again() {
-        let (tell, mut begun) = mpsc::unbounded_channel();
-        let address = silent_server(tell).await;
+        let (report, mut begun) = mpsc::unbounded_channel();
+        let address = silent_server(report).await;
         let config = Config::new(address.parse().expect("well-formed"));
         let counting = Counting::new(Arc::new(Metrics::new(false)), Rights::default());
         let clients = Clients::new(config, Duration::from_millis(50), &counting).expect("a client");

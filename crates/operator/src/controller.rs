@@ -30,9 +30,9 @@ use crate::{blocked, unreadable};
 const PASS_LIMIT: Duration = Duration::from_mins(4);
 /// After an error that may be gone by then; the client has already tried again by itself.
 const TRANSIENT: Duration = Duration::from_secs(5);
-/// After an error that somebody has to mend.
+/// After an error that a user has to fix.
 const PERMANENT: Duration = Duration::from_secs(30);
-/// After a write, of our own or of somebody else; the watch brings it within milliseconds.
+/// After a write, of our own or of another client; the watch brings it within milliseconds.
 const SOON: Duration = Duration::from_millis(200);
 
 /// A new object that is not among the oldest asks again.
@@ -54,7 +54,7 @@ pub struct Context {
     announcer: Announcer,
 }
 
-/// One pass. It never fails towards the `Controller`: what went wrong is told to the user, the log and the metrics.
+/// One pass. It never fails towards the `Controller`: what went wrong is in the object, the log and the metrics.
 pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Action, Infallible> {
     let object = match &object.0 {
         Ok(object) => object,
@@ -70,10 +70,10 @@ pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Ac
     let run = Run::new(newer.as_deref().unwrap_or(object), &context.settings);
     if machine::is_queued(&run) {
         context.queue.expects(&run);
-        tell_of_missing_rights(&run, &context);
+        report_missing_rights(&run, &context);
         return Ok(Action::await_change());
     }
-    // We have just released it, and the watch has not said so yet. One whose finalizer somebody else took is torn down.
+    // We have just released it, and the watch lags. If another client removed the finalizer, it is torn down.
     if newer.is_some() && run.is_deleting() && !run.has_finalizer() {
         return Ok(Action::await_change());
     }
@@ -155,10 +155,10 @@ pub(crate) async fn commit(
     let acted = cluster.act(run, &decision.effects).await;
     context.announce(run, decision.events.iter().cloned());
     if !is_over(&decision.status) {
-        tell_of_missing_rights(run, context);
+        report_missing_rights(run, context);
     }
     let current = Run::new(written.as_deref().unwrap_or(run.object), run.settings);
-    tell_whether_blocked(&current, context, acted.as_ref().err()).await;
+    record_whether_blocked(&current, context, acted.as_ref().err()).await;
     if let Some(metadata) = acted? {
         // Without it, a pass before the echo adds the finalizer again and is refused (230 times for a thousand objects), or
         // tears down once more what has gone (891 times).
@@ -196,21 +196,21 @@ async fn remove(metadata: &ObjectMeta, context: &Context) -> Result<Action, perf
     Ok(decision.recheck.map_or_else(Action::await_change, Action::requeue))
 }
 
-fn tell_of_missing_rights(run: &Run<'_>, context: &Context) {
-    let told = context.rights.event_for(run);
-    context.announce(run, told);
+fn report_missing_rights(run: &Run<'_>, context: &Context) {
+    let event = context.rights.event_for(run);
+    context.announce(run, event);
 }
 
 /// Says in the status what keeps the operator from acting, and takes it back once it can: a user is never left with a
 /// silent status. One best effort: the error itself is handled by the caller.
-async fn tell_whether_blocked(run: &Run<'_>, context: &Context, error: Option<&perfval_cluster::Error>) {
-    let told = match error {
+async fn record_whether_blocked(run: &Run<'_>, context: &Context, error: Option<&perfval_cluster::Error>) {
+    let status = match error {
         Some(error) if error.class() == Class::Permanent => blocked::because(run.status(), error, Utc::now()),
         Some(_) => return,
         None => blocked::no_longer(run.status()),
     };
-    let Some(told) = told else { return };
-    match context.cluster.record(run, &told).await {
+    let Some(status) = status else { return };
+    match context.cluster.record(run, &status).await {
         Ok(Recorded::Written(written)) => {
             context.own_writes.add(run.object, *written);
             if let Some(error) = error {
@@ -242,7 +242,7 @@ fn failed(context: &Context, error: &perfval_cluster::Error) -> (&'static str, A
             debug!(
                 reason,
                 error = error as &dyn std::error::Error,
-                "somebody else wrote; looking again"
+                "another client wrote; looking again"
             );
             ("conflict", Action::requeue(SOON))
         }
@@ -258,7 +258,7 @@ fn failed(context: &Context, error: &perfval_cluster::Error) -> (&'static str, A
             warn!(
                 reason,
                 error = error as &dyn std::error::Error,
-                "pass failed; somebody has to act"
+                "pass failed; a user has to act"
             );
             ("permanent", Action::requeue(PERMANENT))
         }
@@ -289,7 +289,7 @@ impl Context {
         }
     }
 
-    /// Publishes Events until told that nothing more comes.
+    /// Publishes Events until `last` says that nothing more comes.
     pub async fn publish_until(&self, last: CancellationToken) {
         self.announcer.publish_until(&self.cluster, last).await;
     }

@@ -64,7 +64,7 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
-    /// Somebody else holds the lease now, or it could not be renewed in time.
+    /// Another process holds the lease now, or it could not be renewed in time.
     #[error("leadership of lease {lease} is lost ({why}): exiting, so that two leaders never work at once")]
     LeaseLost {
         /// Namespace and name.

@@ -16,7 +16,7 @@ use crate::metrics::Metrics;
 use crate::objects::Objects;
 use crate::rights::Rights;
 
-/// What the endpoints tell.
+/// What the endpoints answer with.
 #[derive(Clone)]
 pub struct Health {
     /// The series.
@@ -47,7 +47,7 @@ impl Health {
 
     /// What keeps the process from being ready. A follower is ready to take over; a leader once it has seen every object. Idle
     /// is healthy. With a right missing neither is: `helm --wait` and a rollout stop there, the replica of the version before
-    /// goes on, and nothing else depends on it, because nobody sends the operator requests.
+    /// goes on, and nothing else depends on it, because nothing sends the operator requests.
     fn obstacle(&self) -> Option<String> {
         let unlisted = self.leading.load(Ordering::Relaxed) && !self.objects.listed();
         let unlisted = unlisted.then(|| "the objects are not listed yet\n".to_owned());

@@ -12,7 +12,7 @@ pub fn open(path: &Path) -> Result<Box<dyn Read>> {
     Ok(Box::new(File::open(path)?))
 }
 
-/// The bytes of a file, at most `limit` and one more, which tells that it is too large.
+/// The bytes of a file, at most `limit` and one more, which shows that it is too large.
 pub fn bytes(path: &Path, limit: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.take(limit + 1).read_to_end(&mut bytes)?;

@@ -18,7 +18,7 @@ use crate::error::Error;
 
 /// How long a record is good without renewal.
 const DURATION: Duration = Duration::from_secs(15);
-/// A leader that did not renew for so long steps down, before anybody else may step up.
+/// A leader that did not renew for so long steps down, before another may take over.
 const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 /// Time between attempts, and limit of each call.
 const RETRY: Duration = Duration::from_secs(2);
@@ -26,11 +26,11 @@ const RETRY: Duration = Duration::from_secs(2);
 /// What a candidate may do with the lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// Take it: nobody holds it, or its holder is silent.
+    /// Take it: no one holds it, or its holder is silent.
     Acquire,
     /// It is ours: renew it.
     Renew,
-    /// Somebody else holds it, at least until then.
+    /// Another process holds it, at least until then.
     Yield(Instant),
 }
 
@@ -157,7 +157,7 @@ impl Candidate {
         }
     }
 
-    /// Reads the record, and writes it if it may be ours. A conflict means that somebody else was faster.
+    /// Reads the record, and writes it if it may be ours. A conflict means that another process was faster.
     async fn try_once(&mut self) -> Result<bool, kube::Error> {
         let current = self.api.get_opt(&self.name).await?;
         let now = Instant::now();
@@ -181,7 +181,7 @@ impl Candidate {
                 self.seen = Some((lease, now));
                 Ok(true)
             }
-            // The next look tells whose it is.
+            // The next look shows whose it is.
             Err(kube::Error::Api(status)) if status.is_conflict() || status.is_already_exists() => Ok(false),
             Err(error) => Err(error),
         }
@@ -245,11 +245,11 @@ mod tests {
         };
         let negative = record("them", -3);
         let table = [
-            ("nobody ever led", None, 0, Claim::Acquire),
+            ("no one ever led", None, 0, Claim::Acquire),
             ("a record without holder", Some(&unnamed), 0, Claim::Acquire),
             ("released", Some(&released), 0, Claim::Acquire),
             ("ours", Some(&mine), 3, Claim::Renew),
-            ("ours, long silent: still nobody else's", Some(&mine), 300, Claim::Renew),
+            ("ours, long silent: still no one else's", Some(&mine), 300, Claim::Renew),
             ("theirs, just seen", Some(&theirs), 0, Claim::Yield(at(15))),
             ("theirs, nearly expired", Some(&theirs), 14, Claim::Yield(at(15))),
             ("theirs, expired", Some(&theirs), 15, Claim::Acquire),

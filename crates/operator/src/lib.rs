@@ -40,15 +40,15 @@ use crate::answer::Answer;
 use crate::cli::{Cli, Command, Page};
 use crate::error::Error;
 
-/// The program. Exit codes: 0 done or told to stop, 1 an error that is printed with its causes, 2 wrong flags or bad input;
-/// `judge` and `size` tell their answers by them.
+/// The program. Exit codes: 0 done or asked to stop, 1 an error, printed with its causes, 2 wrong flags or bad input;
+/// `judge` and `size` answer with them.
 pub fn main() -> ExitCode {
-    match execute(Cli::parse().command).and_then(tell) {
+    match execute(Cli::parse().command).and_then(print) {
         Ok(code) => code,
         Err(error) => {
             let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
-            let told: Vec<_> = causes.map(ToString::to_string).collect();
-            eprintln!("perfvalidation-operator: {}", told.join(": "));
+            let messages: Vec<_> = causes.map(ToString::to_string).collect();
+            eprintln!("perfvalidation-operator: {}", messages.join(": "));
             match error {
                 Error::BadInput(_) => ExitCode::from(2),
                 Error::Size(error) => ExitCode::from(error.code()),
@@ -92,7 +92,7 @@ fn execute(command: Command) -> Result<Answer, Error> {
 }
 
 /// Writes the answer. A reader that has left (`… | head`) wants no more of it, and the exit code is still the answer's.
-fn tell((text, code): Answer) -> Result<ExitCode, Error> {
+fn print((text, code): Answer) -> Result<ExitCode, Error> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(source) if source.kind() != ErrorKind::BrokenPipe => Err(Error::Answer { source }),

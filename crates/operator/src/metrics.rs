@@ -1,4 +1,4 @@
-//! What the operator tells Prometheus: docs/metrics.md.
+//! What the operator exports to Prometheus: docs/metrics.md.
 
 mod labels;
 mod objects;

@@ -1,4 +1,4 @@
-//! Objects that nobody has answered yet.
+//! Objects that have no first answer yet.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -37,7 +37,7 @@ impl Newcomers {
         }
     }
 
-    /// Whether anybody waits for a first answer.
+    /// Whether any object waits for a first answer.
     pub fn any(&self) -> bool {
         self.lock().values().any(|since| since.elapsed() < NEW)
     }

@@ -64,7 +64,7 @@ impl Objects {
             .all(|store| matches!(store.wait_until_ready().now_or_never(), Some(Ok(()))))
     }
 
-    /// What the metrics tell, with every object that can be read.
+    /// What the metrics show, with every object that can be read.
     pub fn scraped(&self, metrics: &Metrics) -> String {
         let all: Vec<Arc<Guarded>> = self.readable().collect();
         let objects: Vec<&PerfValidation> = all.iter().filter_map(|object| object.0.as_ref().ok()).collect();
@@ -79,7 +79,7 @@ impl Objects {
 
     /// Has one object looked at.
     pub fn wake(&self, object: ObjectRef<Guarded>) {
-        // Nobody listens in a follower.
+        // No task listens in a follower.
         let _ = self.bell.send(object);
     }
 

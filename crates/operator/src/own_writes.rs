@@ -8,7 +8,7 @@ use perfval_api::PerfValidation;
 
 /// A watch may be behind our own last write. A decision on an object from before it could repeat effects of a phase
 /// that is over: nothing would be written then, so the lock on the resourceVersion would not notice. What we wrote is
-/// known, so nobody has to wait for its echo (issue 12, B4).
+/// known, so no pass has to wait for its echo (issue 12, B4).
 #[derive(Default)]
 pub struct OwnWrites(Mutex<HashMap<String, Written>>);
 

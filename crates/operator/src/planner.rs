@@ -1,7 +1,7 @@
 //! The planner: one task of the leader that gives GPUs to the runs that wait for them.
 //!
 //! One look at the cluster serves the whole queue. It looks only when something may have changed: a run joined the queue,
-//! one of ours gave its node back, a plan has to be confirmed, or a slow poll may show that somebody else gave GPUs back.
+//! one of ours gave its node back, a plan has to be confirmed, or a slow poll may show that others gave GPUs back.
 //! A waiting run costs no pass, no lock and no call (100 of them took the API server 1.3 cores before; issue 12).
 
 use std::collections::HashMap;
@@ -66,7 +66,7 @@ fn jittered(pause: Duration) -> Duration {
     pause + pause * u32::try_from(percent).unwrap_or(0) / 100 * u32::from(pause > Duration::from_secs(5))
 }
 
-/// One look for the whole queue. The answer is when to look again, if anybody still waits.
+/// One look for the whole queue. The answer is when to look again, if a run still waits.
 async fn look(context: &Context) -> Option<Duration> {
     let queued: Vec<Arc<PerfValidation>> = context.queued();
     let runs = || queued.iter().map(|object| Run::new(object, &context.settings));
@@ -84,7 +84,7 @@ async fn look(context: &Context) -> Option<Duration> {
         .filter_map(|run| {
             let (place, turn, oddities) = match &mut turns {
                 Ok(turns) => match turns.remove(run.uid()) {
-                    Some(Told { place, turn, oddities }) => (place, Seen::Present(turn), oddities),
+                    Some(Answer { place, turn, oddities }) => (place, Seen::Present(turn), oddities),
                     // The API server knows more of it than the watch: the next look.
                     None => return None,
                 },
@@ -126,7 +126,7 @@ async fn look(context: &Context) -> Option<Duration> {
 }
 
 /// What the queue says to a run.
-struct Told {
+struct Answer {
     place: usize,
     turn: Turn,
     /// What is odd about the cluster's devices; only for a run that is given some.
@@ -134,7 +134,7 @@ struct Told {
 }
 
 /// What the queue says to each run, by uid.
-async fn turns(context: &Context) -> Result<HashMap<String, Told>, String> {
+async fn turns(context: &Context) -> Result<HashMap<String, Answer>, String> {
     let mut look = context.cluster.look().await;
     let line = match std::mem::take(&mut look.line) {
         Seen::Present(line) => line,
@@ -150,16 +150,16 @@ async fn turns(context: &Context) -> Result<HashMap<String, Told>, String> {
             break turns;
         }
     };
-    let tell = |(place, (run, turn)): (usize, (&Contender, Turn))| {
+    let answer_to = |(place, (run, turn)): (usize, (&Contender, Turn))| {
         let oddities = if is_chosen(&turn) {
             look.oddities(&run.namespace, settings)
         } else {
             Vec::new()
         };
-        let told = Told { place, turn, oddities };
-        (run.position.uid().to_owned(), told)
+        let answer = Answer { place, turn, oddities };
+        (run.position.uid().to_owned(), answer)
     };
-    Ok(turns.into_iter().enumerate().map(tell).collect())
+    Ok(turns.into_iter().enumerate().map(answer_to).collect())
 }
 
 fn is_chosen(turn: &Turn) -> bool {

@@ -28,7 +28,7 @@ use crate::rights::Rights;
 use crate::streams;
 use crate::{clients, logging, shutdown, unreadable, version};
 
-/// Reconciles until told to stop; an error is a reason to be started again.
+/// Reconciles until asked to stop; an error is a reason to be started again.
 pub async fn run(args: RunArgs) -> Result<(), Error> {
     logging::start(args.log_format, &args.log)?;
     let stop = shutdown::on_signal()?;

@@ -28,7 +28,7 @@ impl QueueBell {
         self.bell.notify_one();
     }
 
-    /// Waits until somebody wakes the planner.
+    /// Waits until the planner is woken.
     pub(crate) async fn woken(&self) {
         self.bell.notified().await;
     }

@@ -137,7 +137,7 @@ fn roles() -> [Role; 4] {
             file: "outside_role.yaml",
             kind: "ClusterRole",
             name: "perfvalidation-operator-outside",
-            about: "Only for an operator that runs outside the cluster (--endpoint-access=service-proxy): bound to nobody.",
+            about: "Only for an operator outside the cluster (--endpoint-access=service-proxy): bound to no account.",
             rules: of(Scope::Outside),
             binding: None,
         },
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn the_service_proxy_is_only_for_outside_and_bound_to_nobody() {
+    fn the_service_proxy_is_only_for_outside_and_bound_to_no_account() {
         for role in roles() {
             let proxies = role.rules.iter().any(|rule| rule.resource == "services/proxy");
             assert_eq!(proxies, role.file == "outside_role.yaml", "{}", role.name);

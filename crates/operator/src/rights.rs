@@ -1,5 +1,5 @@
 //! What the operator may do, and what it has to be allowed: a right that is missing is named in `/readyz`, in the log, in an
-//! Event on each object that it concerns, and in a metric, until somebody grants it. Nobody has to restart anything then.
+//! Event on each object that it concerns, and in a metric, until it is granted. Nothing has to be restarted then.
 //!
 //! The API server is asked by `SelfSubjectAccessReview`, which every authenticated user may do by default.
 
@@ -44,8 +44,8 @@ struct Shared {
 #[derive(Default)]
 struct Known {
     missing: BTreeSet<Right>,
-    /// Uids of the objects whose users were told of these.
-    told: HashSet<String>,
+    /// Uids of the objects whose users got an Event about these.
+    notified: HashSet<String>,
 }
 
 impl Rights {
@@ -68,7 +68,7 @@ impl Rights {
     /// What the user of an object has to know of missing rights; said once for each set of them.
     pub fn event_for(&self, run: &Run<'_>) -> Option<Event> {
         let mut known = self.lock();
-        if known.missing.is_empty() || !known.told.insert(run.uid().to_owned()) {
+        if known.missing.is_empty() || !known.notified.insert(run.uid().to_owned()) {
             return None;
         }
         let named: Vec<String> = known.missing.iter().take(NAMED).map(ToString::to_string).collect();
@@ -118,12 +118,12 @@ impl Rights {
         }
         *known = Known {
             missing,
-            told: HashSet::new(),
+            notified: HashSet::new(),
         };
         true
     }
 
-    /// The rights that are missing. One that nobody can tell of stays what it was: unknown is not missing.
+    /// The rights that are missing. One without an answer stays what it was: unknown is not missing.
     async fn ask(&self, client: &Client, needed: &[Right]) -> BTreeSet<Right> {
         let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
         let before = self.lock().missing.clone();
@@ -142,7 +142,7 @@ async fn lacks(reviews: &Api<SelfSubjectAccessReview>, right: &Right, before: &B
     match is_granted(reviews, right).await {
         Ok(granted) => (!granted).then(|| right.clone()),
         Err(why) => {
-            debug!(%right, why, "nobody tells whether it is granted");
+            debug!(%right, why, "it is not known whether it is granted");
             before.get(right).cloned()
         }
     }

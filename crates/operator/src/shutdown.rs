@@ -16,7 +16,7 @@ pub fn on_signal() -> Result<CancellationToken, Error> {
     let listen = |kind| signal(kind).map_err(|source| Error::Signals { source });
     let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
     let stop = CancellationToken::new();
-    let told = stop.clone();
+    let signalled = stop.clone();
     tokio::spawn(async move {
         let mut next = async || tokio::select! { _ = terminate.recv() => "SIGTERM", _ = interrupt.recv() => "SIGINT" };
         let name = next().await;
@@ -24,7 +24,7 @@ pub fn on_signal() -> Result<CancellationToken, Error> {
             signal = name,
             "stopping: running passes finish, then the lease is released"
         );
-        told.cancel();
+        signalled.cancel();
         let name = next().await;
         info!(signal = name, "stopping at once");
         std::process::exit(130);

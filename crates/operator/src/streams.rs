@@ -30,7 +30,7 @@ use crate::objects::{Guarded, Scope};
 /// event to our next write 0.16 s (issue 12, A5).
 const DEBOUNCE: Duration = Duration::from_millis(10);
 
-/// Reconciles the objects of a scope until told to stop, then lets the running passes finish.
+/// Reconciles the objects of a scope until asked to stop, then lets the running passes finish.
 pub async fn reconcile_all(scope: Scope, client: Client, context: Arc<Context>, workers: u16, stop: CancellationToken) {
     let Scope {
         namespace,

@@ -1,4 +1,4 @@
-//! An object that this version cannot parse: its user is told by an Event, and no other object is held up.
+//! An object that this version cannot parse: an Event says so, and no other object is held up.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::metrics::Metrics;
 /// How long an event may take.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Tells users about their unreadable objects.
+/// Publishes Events on unreadable objects.
 pub struct Reporter(Recorder);
 
 impl Reporter {
@@ -28,7 +28,7 @@ impl Reporter {
         Self(Recorder::new(client, reporter))
     }
 
-    /// Tells about one; nothing can be done until it changes.
+    /// Reports one; nothing can be done until it changes.
     pub async fn report(&self, invalid: &InvalidObject, metrics: &Metrics) -> Action {
         let (namespace, name) = (&invalid.metadata.namespace, &invalid.metadata.name);
         error!(

@@ -1,4 +1,4 @@
-//! What a command answers, into a pipe that nobody reads and onto a disk that is full.
+//! What a command answers, into a pipe without a reader and onto a disk that is full.
 
 use std::fs::File;
 use std::process::{Command, Output, Stdio};

@@ -1,4 +1,4 @@
-//! `ready` tells by its exit code whether an operator is ready, and why not.
+//! `ready` says by its exit code whether an operator is ready, and why not.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -50,7 +50,7 @@ fn one_that_is_not_is_a_failure_with_its_reason() {
 }
 
 #[test]
-fn nobody_there_is_a_failure_that_names_the_address() {
+fn no_listener_is_a_failure_that_names_the_address() {
     let unused = TcpListener::bind("127.0.0.1:0")
         .expect("a free port")
         .local_addr()

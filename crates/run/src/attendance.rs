@@ -2,12 +2,12 @@
 //!
 //! `status.run.lastLookedAt` is the heartbeat. It is written with every other change, and by itself only when it is older
 //! than [`Limit::heartbeat`] while a limit runs: a look in between decides an equal status, which is not written. A run
-//! without a limit, such as one in line, has no heartbeat. If a look finds the heartbeat much older, the time between
-//! was nobody's: it is kept as a gap of the phase, and every clock of the phase leaves it out.
+//! without a limit, such as one in the queue, has none. If a look finds the heartbeat much older, the time between
+//! was unattended: it is kept as a gap of the phase, and every clock of the phase leaves it out.
 //!
 //! A run in the queue is looked at twice a minute together with a thousand others. The planner remembers its last look,
 //! so their heartbeats are written seldom ([`Limit::written_every`]); only after a restart the time since the written
-//! one is nobody's.
+//! one is unattended.
 
 use std::time::Duration;
 
@@ -91,7 +91,7 @@ pub(crate) fn attended(status: &PerfValidationStatus, since: DateTime<Utc>, now:
     time::until(now, since).saturating_sub(unattended(status, since))
 }
 
-/// When a limit passes, if nobody misses a look from now on.
+/// When a limit passes, if no look is missed from now on.
 pub(crate) fn deadline(status: &PerfValidationStatus, limit: &Limit) -> DateTime<Utc> {
     time::after(limit.since, limit.lasts.saturating_add(unattended(status, limit.since)))
 }

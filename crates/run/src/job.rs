@@ -24,7 +24,7 @@ pub enum Standing<'a> {
     Ours(&'a Job),
 }
 
-/// Tells by the uid that was recorded when the Job was first seen; before that, by its owner and its run. What is
+/// Judged by the uid that was recorded when the Job was first seen; before that, by its owner and its run. What is
 /// recorded is never created again.
 pub fn standing<'a>(run: &Run<'_>, found: Option<&'a Job>, recorded: Option<&str>) -> Standing<'a> {
     match (found, recorded) {

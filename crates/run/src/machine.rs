@@ -82,7 +82,7 @@ pub fn is_queued(run: &Run<'_>) -> bool {
     queue::is_queued(run.status()) && interruption(run).is_none()
 }
 
-/// Whether a run that holds a node gives it back by itself. One that is past its own limits is looked after by nobody,
+/// Whether a run that holds a node gives it back by itself. No operator looks after one that is past its own limits,
 /// such as the run of an install that is gone.
 pub fn is_at_work(spec: &PerfValidationSpec, status: &PerfValidationStatus, now: DateTime<Utc>) -> bool {
     let overdue = |limit| now >= time::after(attendance::deadline(status, &limit), ABANDONED);

@@ -88,7 +88,7 @@ pub struct Observed {
     pub line: Seen<Line>,
     /// What the queue says to this run; only the planner knows.
     pub turn: Seen<Turn>,
-    /// What is odd about the devices and claims of the cluster; only the planner tells.
+    /// What is odd about the devices and claims of the cluster; only the planner reports it.
     pub oddities: Vec<String>,
     /// What sizing counts.
     pub inventory: Seen<Inventory>,
@@ -104,7 +104,7 @@ pub struct Observed {
     pub claims: Seen<Vec<ResourceClaim>>,
     /// Events on this run's pods.
     pub pod_events: Seen<Vec<PodEvent>>,
-    /// Ends of logs that tell why pods do not serve ([`wanted`](crate::diagnosis::log::wanted)).
+    /// Ends of logs that show why pods do not serve ([`wanted`](crate::diagnosis::log::wanted)).
     pub pod_logs: Vec<PodLog>,
     /// The probe.
     pub probe: Probe,

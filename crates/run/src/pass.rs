@@ -20,7 +20,7 @@ use crate::time;
 /// How a phase answers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Step {
-    /// Somebody else has to move first; the phase's time limit applies.
+    /// Another component has to act first; the phase's time limit applies.
     Wait(Why),
     /// The operator itself has something in hand; the time limit applies, plus a grace.
     Work(Why),
@@ -54,7 +54,7 @@ impl Step {
     /// Something that the run needs has a name that is taken; whatever it says is not read.
     pub(crate) fn name_taken(kind: &str, taken: &impl Resource) -> Self {
         let name = taken.name_any();
-        let message = format!("{kind} {name} belongs to somebody else: remove it, then run again");
+        let message = format!("{kind} {name} belongs to another owner: remove it, then run again");
         Self::error(Reason::NameTaken, message)
     }
 }
@@ -69,7 +69,7 @@ pub(crate) struct Pass<'a> {
     effects: Vec<Effect>,
     events: Vec<Event>,
     recheck: Option<Duration>,
-    /// When somebody looked before this pass did, as far as is known.
+    /// When the operator looked before this pass, as far as is known.
     last_look: Option<DateTime<Utc>>,
     /// Whether a limit would have passed, if this were not the first look after a pause.
     looks_once_more: bool,
@@ -77,12 +77,12 @@ pub(crate) struct Pass<'a> {
 
 /// Watches wake us up; this is for what no watch shows, and for lost events.
 const SAFETY: Duration = LONGEST_PAUSE;
-/// GPUs that somebody else gives back are seen by looking; one look serves the whole queue.
+/// GPUs that others give back are seen by looking; one look serves the whole queue.
 const QUEUE_POLL: Duration = Duration::from_secs(30);
 /// The look that decides whether a limit has passed comes this long after the first one.
 const ONCE_MORE: Duration = Duration::from_secs(1);
-/// Findings that events tell of at the end of a run.
-const TOLD: usize = 3;
+/// Findings that are published as Events at the end of a run.
+const PUBLISHED: usize = 3;
 
 impl<'a> Pass<'a> {
     pub(crate) fn new(run: &'a Run<'a>, seen: &'a Observed, now: DateTime<Utc>) -> Self {
@@ -102,7 +102,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Records that nobody looked for a while, if that is so: the limit of the current wait stood still meanwhile.
+    /// Records a time without a look, if there was one: the limit of the current wait stood still meanwhile.
     pub(crate) fn notice_gap(&mut self, limit: &Limit) {
         let began = self.began();
         attendance::notice(&mut self.status, limit, self.last_look, began);
@@ -262,7 +262,7 @@ impl<'a> Pass<'a> {
             self.blame(why);
         }
         if !good {
-            self.tell_what_to_do();
+            self.publish_remedies();
         }
         let summary = format!("{}: {}", verdict.as_str(), why.message);
         if status::judged_run(&self.status).is_some() {
@@ -291,8 +291,8 @@ impl<'a> Pass<'a> {
     }
 
     /// One event per cause: why, and what to do.
-    fn tell_what_to_do(&mut self) {
-        for finding in self.status.diagnosis.clone().into_iter().take(TOLD) {
+    fn publish_remedies(&mut self) {
+        for finding in self.status.diagnosis.clone().into_iter().take(PUBLISHED) {
             self.note(Event {
                 warning: finding.severity != Severity::Info,
                 reason: finding.cause,

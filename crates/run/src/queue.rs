@@ -1,7 +1,7 @@
 //! Who gets GPUs next: they go to runs in the order in which these asked for them.
 //!
 //! One look at the cluster serves the whole queue ([`plan`]). A run that holds a node keeps it. Of those that wait, the
-//! earlier ones choose first. One that can have nothing now is in nobody's way, so a run that waits for eight GPUs does
+//! earlier ones choose first. One that can have nothing now blocks no other, so a run that waits for eight GPUs does
 //! not hold up one that needs a single one; and it is asked first whenever a node comes free, so the later ones do not
 //! starve it either.
 
@@ -141,26 +141,26 @@ pub fn is_queued(status: &PerfValidationStatus) -> bool {
 /// What the queue says to one run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Turn {
-    /// What sizing says of the nodes that nobody else holds.
+    /// What sizing says of the nodes that no other run holds.
     Sized(Sizing),
     /// It waits for runs that were asked for earlier.
     Queued(Place),
 }
 
-/// A place in the queue, as people are told it.
+/// A place in the queue, as the status shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Runs that hold a node and give it back, and earlier ones that wait for one.
     pub ahead: i64,
     /// The first of them.
     pub behind: String,
-    /// How long it may take, where earlier runs tell.
+    /// How long it may take, where earlier runs show it.
     pub estimate: Option<Duration>,
     /// Why no node is free, node by node.
     pub message: String,
 }
 
-/// Plans for the whole queue, in order. `size` tells what there is for one run beside those that hold a node.
+/// Plans for the whole queue, in order. `size` says what there is for one run, given those that hold a node.
 pub fn plan(
     line: &Line,
     mut size: impl FnMut(&Contender, &PerfValidationSpec, &[OtherRun]) -> Sizing,

@@ -12,7 +12,7 @@ use crate::build::COMPONENT_LABEL;
 use crate::dynamo::names::{FRONTEND, WORKER};
 use crate::names::LOAD_GENERATOR;
 
-/// The pods of a run, told apart.
+/// The pods of a run by component.
 pub struct Pods<'a> {
     /// Worker pods that are not being deleted, by name.
     pub workers: Vec<&'a Pod>,
@@ -23,7 +23,7 @@ pub struct Pods<'a> {
 }
 
 impl<'a> Pods<'a> {
-    /// Tells the pods of a run apart by our component label.
+    /// Sorts the pods of a run by our component label.
     pub fn of(pods: &'a [Pod], run_id: &str) -> Self {
         let alive = |component: &str| {
             let mut found: Vec<&Pod> = pods
@@ -135,7 +135,7 @@ fn results<'a>(
 }
 
 /// What is wrong with where the workers are: wrong node, a missing, shared or borrowed GPU. `None`: all as planned, as far
-/// as pods and their claims tell.
+/// as pods and their claims show.
 pub fn misplaced(pods: &Pods<'_>, claims: &[ResourceClaim], plan: &PlacementStatus) -> Option<String> {
     let node = &plan.node;
     let elsewhere = pods.workers.iter().find_map(|pod| {

@@ -219,8 +219,8 @@ pub fn summarize(status: &mut PerfValidationStatus, now: DateTime<Utc>) {
     let good = matches!(verdict, Some(Verdict::Passed | Verdict::Skipped));
     // A finished run whose spec was edited is followed by the next at once, unless that is held back.
     let held_back = outdated.filter(|_| phase == Phase::Completed);
-    // The whole text stands in status.message; five conditions repeat only its beginning.
-    let told = match held_back {
+    // The whole text is in status.message; five conditions repeat only its beginning.
+    let summary = match held_back {
         Some(run) => Why::new(
             Reason::Suspended,
             format!(
@@ -233,8 +233,8 @@ pub fn summarize(status: &mut PerfValidationStatus, now: DateTime<Utc>) {
             message: cut(status.message.as_deref().unwrap_or_default(), HEADLINE),
         },
     };
-    let running = Why::new(Reason::Running, format!("{}: {}", phase.as_str(), told.message));
-    let progress = if reconciling { &running } else { &told };
+    let running = Why::new(Reason::Running, format!("{}: {}", phase.as_str(), summary.message));
+    let progress = if reconciling { &running } else { &summary };
 
     let passed = match verdict {
         Some(Verdict::Passed) => Truth::True,
@@ -247,7 +247,7 @@ pub fn summarize(status: &mut PerfValidationStatus, now: DateTime<Utc>) {
         (false, _) => Truth::False,
     };
     let complete = if over {
-        Why::new(Reason::RunOver, told.message.clone())
+        Why::new(Reason::RunOver, summary.message.clone())
     } else {
         progress.clone()
     };
@@ -255,7 +255,7 @@ pub fn summarize(status: &mut PerfValidationStatus, now: DateTime<Utc>) {
         status,
         condition::PASSED,
         passed,
-        if verdict.is_some() { &told } else { progress },
+        if verdict.is_some() { &summary } else { progress },
         now,
     );
     set_condition(status, condition::COMPLETE, Truth::from(over), &complete, now);

@@ -10,7 +10,7 @@ use crate::pass::Pass;
 use crate::run::Run;
 
 /// A deleted object of which only the metadata counts: its runs' children are found by label and uid, whatever its spec
-/// and status say. It stands in `CleaningUp`, and nobody may write its status.
+/// and status say. Its phase is `CleaningUp`, and no code may write its status.
 pub fn leaving(metadata: &ObjectMeta) -> serde_json::Result<PerfValidation> {
     let nothing = json!({"model": {"name": ""}, "workload": {"image": ""}});
     Ok(PerfValidation {

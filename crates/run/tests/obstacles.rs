@@ -112,7 +112,7 @@ const NO_INSTANCES: &str = "2026-10-30T10:00:00Z DEBUG dynamo_runtime::discovery
 ";
 
 #[test]
-fn claims_that_cannot_be_prepared_are_told_apart() {
+fn claims_that_cannot_be_prepared_are_distinguished() {
     let prepare = |words: &str| {
         format!(
             "Failed to prepare dynamic resources: prepare dynamic resources: NodePrepareResources failed for ResourceClaim c: {words}"
@@ -160,7 +160,7 @@ fn claims_that_cannot_be_prepared_are_told_apart() {
 }
 
 #[test]
-fn the_schedulers_words_tell_missing_gpus_from_the_rest() {
+fn the_schedulers_words_distinguish_missing_gpus_from_the_rest() {
     let unscheduled = |words: &str| {
         let since = (now() - TimeDelta::minutes(1)).to_rfc3339();
         worker(
@@ -194,7 +194,7 @@ fn the_schedulers_words_tell_missing_gpus_from_the_rest() {
 }
 
 #[test]
-fn containers_that_do_not_start_are_told_apart() {
+fn containers_that_do_not_start_are_distinguished() {
     let waiting = |reason: &str, message: &str| {
         worker(container(
             0,
@@ -258,7 +258,7 @@ fn a_crash_is_explained_by_its_log() {
 }
 
 #[test]
-fn any_other_crash_loop_quotes_the_line_that_tells_most() {
+fn any_other_crash_loop_quotes_the_line_that_says_most() {
     assert_eq!(
         found(&crashed(2), &[], &log("worker", NO_MODEL)),
         None,

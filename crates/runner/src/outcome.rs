@@ -2,7 +2,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-use perfval_verdict::aiperf::{EXPORT_BYTES, FailedRequests, dispatch_wait_ms, parse};
+use perfval_verdict::aiperf::{EXPORT_BYTES, FailedRequests, FrontendTimes, parse};
 use perfval_verdict::frame::{Failure, Outcome};
 
 use crate::aiperf::{Ended, How};
@@ -52,9 +52,10 @@ fn report(export: String, server_metrics: &Path) -> Judged {
     match parse(export.as_bytes()) {
         Ok(mut report) => {
             // Evidence beside the result: where it cannot be read there is none.
-            report.dispatch_wait_ms = read(server_metrics)
+            report.frontend = read(server_metrics)
                 .ok()
-                .and_then(|metrics| dispatch_wait_ms(metrics.as_bytes()).ok().flatten());
+                .and_then(|metrics| FrontendTimes::read(metrics.as_bytes()).ok())
+                .unwrap_or_default();
             Judged {
                 exit_code: 0,
                 outcome: Outcome::Report(Box::new(report)),

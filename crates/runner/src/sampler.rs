@@ -79,6 +79,11 @@ impl Sampler {
 }
 
 impl Shared {
+    /// Full seconds since the start.
+    fn second(&self) -> i64 {
+        i64::try_from(self.started.elapsed().as_secs()).unwrap_or(i64::MAX)
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -107,8 +112,10 @@ impl Shared {
         }
     }
 
-    fn sample(&self, address: IpAddr, scraper: &Scraper, second: i64) {
+    fn sample(&self, address: IpAddr, scraper: &Scraper, asked: i64) {
         let answer = scraper.scrape();
+        // A busy worker writes its page when it comes to it: what it says is of the second in which it came.
+        let second = self.second();
         let mut state = self.state();
         if let Err(error) = &answer {
             state.count_error(&format!("{address}: {error}"));
@@ -116,14 +123,15 @@ impl Shared {
         let Some(series) = state.series.get_mut(&address) else {
             return;
         };
-        let scrape = match answer {
+        match answer {
             Ok(found) => {
                 series.worker_id = found.worker_id;
-                Scrape::Reading(found.reading)
+                series.samples.push(Sample(second, Scrape::Reading(found.reading)));
             }
-            Err(error) => Scrape::Nothing(error.silence()),
-        };
-        series.samples.push(Sample(second, scrape));
+            // Each second of waiting was one without an answer.
+            Err(error) => (asked..second.max(asked + 1))
+                .for_each(|second| series.samples.push(Sample(second, Scrape::Nothing(error.silence())))),
+        }
     }
 }
 
@@ -136,12 +144,11 @@ impl State {
     }
 }
 
-/// Does something at every full second until the sampler is stopped; a second that was overslept is left out.
+/// Does something at every full second until the sampler is stopped; a second in which it was still under way is left out.
 fn every_second(shared: &Shared, mut action: impl FnMut(i64)) {
     loop {
-        let second = shared.started.elapsed().as_secs();
-        action(i64::try_from(second).unwrap_or(i64::MAX));
-        let next = shared.started + Duration::from_secs(second + 1);
+        action(shared.second());
+        let next = shared.started + Duration::from_secs(shared.started.elapsed().as_secs() + 1);
         let state = shared.state();
         let wait = next.saturating_duration_since(Instant::now());
         let woken = shared.stop.wait_timeout_while(state, wait, |state| !state.stopped);

@@ -51,7 +51,7 @@ pub fn explain(inventory: &Inventory, spec: &PerfValidationSpec, busy: &[OtherRu
     (reports, sizing)
 }
 
-/// What a node should have, where it has fewer healthy GPUs. What the spec says, nobody else overrules.
+/// What a node should have, where it has fewer healthy GPUs. Nothing overrules the spec.
 fn expected_by_anyone<'n>(
     world: &World<'n>,
     node: &'n Node,
@@ -111,7 +111,7 @@ fn read(inventory: &Inventory) -> Result<(&[Node], &[PodUse]), String> {
     }
 }
 
-/// A spec that asks for claims where there can be none. A class that is missing beside published devices is another
+/// A spec that asks for claims where there can be none. A class that is missing while devices are published is another
 /// matter: an installation under way, which waiting may complete.
 fn no_dra(inventory: &Inventory, dra: &Dra<'_>, spec: &PerfValidationSpec) -> Option<Sizing> {
     let class = &spec.placement.device_class_name;

@@ -1,5 +1,5 @@
-//! The check after allocation: what workers were given is what sizing counts, and nobody else has it. Nobody sees what a
-//! scheduler has decided and not written yet, so only this confirms a plan.
+//! The check after allocation: what workers were given is what sizing counts, and no one else has it. What a
+//! scheduler has decided and not written yet is not visible, so only this confirms a plan.
 
 use perfval_api::DeviceStatus;
 
@@ -27,7 +27,7 @@ pub struct HeldByWorker<'a> {
 /// Why a placement is not confirmed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unconfirmed {
-    /// It cannot be told yet; why.
+    /// It is not known yet; why.
     Unknown(String),
     /// It is not what was planned; what.
     Wrong(String),
@@ -36,7 +36,7 @@ pub enum Unconfirmed {
 /// The given devices with their uuids, in order, once each is known to be a whole GPU of `node` that one worker alone has.
 ///
 /// # Errors
-/// If that is not so, or cannot be told.
+/// If that is not so, or not known.
 pub fn confirm(
     inventory: &Inventory,
     node: &str,

@@ -69,7 +69,7 @@ pub fn fault<'a>(slices: impl Iterator<Item = &'a Slice> + Clone) -> Option<Stri
 }
 
 /// Amounts by set and counter. None for one that is no quantity, or a negative one: that would give other devices what
-/// nobody has.
+/// no device has.
 fn amounts(sets: &[Consumption]) -> impl Iterator<Item = ((&str, &str), Option<Decimal>)> {
     sets.iter().flat_map(|Consumption { set, counters }| {
         let amount = |value: &Result<Decimal, _>| value.as_ref().ok().copied().filter(|value| *value >= Decimal::ZERO);

@@ -28,7 +28,7 @@ impl<'a> NodeDevices<'a> {
         self.free.iter().copied().chain(taken)
     }
 
-    /// The devices that are not free, counted by what stands against them.
+    /// The devices that are not free, counted by what rules them out.
     pub fn tally(&self, busy: &BusyDevices<'_>, naming: &Naming) -> Vec<Taken> {
         let mut by_kind: Vec<(&TakenBy, &DeviceId<'_>)> = self.taken.iter().map(|(id, _, by)| (by, id)).collect();
         by_kind.sort_by_key(|(by, _)| *by);
@@ -54,7 +54,7 @@ pub fn count(devices: usize) -> i64 {
     i64::try_from(devices).unwrap_or(i64::MAX)
 }
 
-/// What a worker's claim asks for, beside its class.
+/// What a worker's claim asks for, in addition to its class.
 pub struct Request<'a> {
     pub selectors: &'a Selectors,
     pub tolerations: &'a [DeviceToleration],
@@ -82,7 +82,7 @@ pub fn first_fit<'a>(
     pools.sort_by_key(|pool| pool.binds_later(node));
 
     let mut found = NodeDevices::default();
-    // Once a worker would wait for such a device, nobody can say what the next one gets.
+    // Once a worker would wait for such a device, it is not known what the next one gets.
     let mut behind_late_one = false;
     for pool in pools {
         let mut counters = Counters::of(pool.slices());

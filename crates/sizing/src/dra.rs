@@ -1,4 +1,4 @@
-//! GPUs that claims give out: the ledger of `ResourceSlice`s.
+//! GPUs that claims allocate: the devices in `ResourceSlice`s.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ pub struct Dra<'a> {
 }
 
 impl<'a> Dra<'a> {
-    /// Reads the ledger; parts that are absent are empty.
+    /// Reads the devices and claims; parts that are absent are empty.
     pub fn read(inventory: &'a Inventory, placement: &'a PlacementSpec) -> Self {
         let pools = Pools::of(inventory.slices.present().map(Vec::as_slice).unwrap_or_default());
         let class = &placement.device_class_name;
@@ -122,7 +122,7 @@ fn not_evaluable(NotEvaluable(fault): NotEvaluable) -> Obstacle {
     Obstacle::NotEvaluable { fault }
 }
 
-/// By name, as others tell GPUs from network cards and compute domains; and whoever has a device of the class.
+/// By name, which distinguishes GPUs from network cards and compute domains; and whoever has a device of the class.
 fn gpu_drivers<'a>(pools: &Pools<'a>, class_name: &str, selectors: Option<&Selectors>) -> BTreeSet<&'a str> {
     let by_name = |pool: &Pool<'_>| pool.driver == class_name || pool.driver.contains("gpu");
     let by_class = |pool: &Pool<'_>| {

@@ -1,4 +1,4 @@
-//! One node: how many GPUs a run could have there, or what stands against it.
+//! One node: how many GPUs a run could have there, or what rules it out.
 
 use perfval_api::{Allocation, AllocationMode, DeviceStatus, ExpectedGpus, PerfValidationSpec, PlacementStatus};
 
@@ -35,7 +35,7 @@ pub struct World<'a> {
 enum Gpus<'a> {
     ByClaims {
         devices: NodeDevices<'a>,
-        /// CEL that the claims carry beside their class.
+        /// CEL that the claims carry in addition to their class.
         selectors: Vec<String>,
     },
     ByPlugin(PluginGpus),
@@ -61,7 +61,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// What a node offers, and what stands against it.
+    /// What a node offers, and what rules it out.
     pub fn report(&self, node: &Node) -> NodeReport {
         let counted = self.count(node);
         let mut report = NodeReport {
@@ -114,7 +114,7 @@ impl<'a> World<'a> {
         })
     }
 
-    /// What a node should have as far as the spec and the node itself tell.
+    /// What a node should have as far as the spec and the node itself say.
     fn expected(&self, node: &Node, gpus: &Gpus<'_>) -> ExpectedGpus {
         let class_holds_all = match gpus {
             Gpus::ByClaims { .. } => {
@@ -223,7 +223,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Counts the workers for which there is room beside the free GPUs.
+    /// Counts the workers that also find cpu, memory and pod slots on the node.
     fn fill(&self, report: &mut NodeReport, node: &Node) -> Option<Obstacle> {
         let namespace = match report.allocation {
             Some(Allocation::Dra) => &self.by_claims,
@@ -275,7 +275,7 @@ impl Gpus<'_> {
     }
 }
 
-/// Adds what the slices tell about the devices that the workers will probably get.
+/// Adds what the slices say about the devices that the workers will probably get.
 fn described(plan: PlacementStatus, devices: &NodeDevices<'_>) -> PlacementStatus {
     let chosen = &devices.free[..usize::try_from(plan.gpus).unwrap_or_default().min(devices.free.len())];
     let distinct = |name: &str| {

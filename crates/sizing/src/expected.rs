@@ -1,4 +1,4 @@
-//! How many GPUs a node should have. One that fell off the bus is in no list any more, so only others can tell.
+//! How many GPUs a node should have. One that fell off the bus is in no list any more, so other sources must show it.
 
 use std::collections::BTreeMap;
 
@@ -11,21 +11,21 @@ use crate::inventory::Node;
 pub const PRODUCT: &str = "nvidia.com/gpu.product";
 /// GPUs that NVIDIA's feature discovery counted.
 const COUNT: &str = "nvidia.com/gpu.count";
-/// With partitions beside whole GPUs, the count is not that of either.
+/// With both partitions and whole GPUs, the count is not that of either.
 const MIG_STRATEGY: &str = "nvidia.com/mig.strategy";
-/// The machine type. Where nobody sets it, all nodes of a product are alike.
+/// The machine type. Where it is not set, all nodes of a product are alike.
 const MACHINE: &str = "node.kubernetes.io/instance-type";
 
 /// What a node should have by the spec, or else by what the node itself says. `shown` are its GPUs; the label is that of all
-/// GPUs of the machine, so it tells nothing where the class holds only some of them.
+/// GPUs of the machine, so it proves nothing where the class holds only some of them.
 pub fn by_itself(spec: Option<i32>, node: &Node, shown: i64, class_holds_all: bool) -> ExpectedGpus {
     if let Some(gpus) = spec {
         let (gpus, by) = (gpus.into(), ExpectedBy::Spec);
         return ExpectedGpus { gpus, by };
     }
     let label = node.label(COUNT).and_then(|count| count.parse().ok());
-    let tells = class_holds_all && node.label(MIG_STRATEGY) != Some("mixed");
-    match label.filter(|count| tells && *count > shown) {
+    let counts_these = class_holds_all && node.label(MIG_STRATEGY) != Some("mixed");
+    match label.filter(|count| counts_these && *count > shown) {
         Some(gpus) => ExpectedGpus {
             gpus,
             by: ExpectedBy::Label,
@@ -44,7 +44,7 @@ pub fn by_peers<'n>(
     all: impl Iterator<Item = (&'n Node, &'n NodeReport)> + Clone,
     product: impl Fn(&'n Node) -> Option<&'n str>,
 ) -> Option<ExpectedGpus> {
-    // In most clusters nobody shows more, and nothing has to be compared.
+    // In most clusters no node shows more, and nothing has to be compared.
     all.clone().find(|(_, report)| report.total > known)?;
     let machine = node.label(MACHINE);
     let wanted = product(node)?;

@@ -1,7 +1,7 @@
 //! How many GPUs of which node are really free.
 //!
 //! [`choose`] answers with a whole plan or with the reason of every node. Reads that failed never become numbers: with
-//! one part unknown there is no plan. What a scheduler has decided but not written yet nobody can see, so a plan is a
+//! one part unknown there is no plan. What a scheduler has decided but not written yet is not visible, so a plan is a
 //! forecast, confirmed once the workers hold their devices.
 
 mod busy_devices;

@@ -1,5 +1,5 @@
-//! A node whose GPUs claims and a device plugin give out at once. Neither sees the other, so a run takes such a node only
-//! when the spec names one of them, and as long as nobody gets a GPU of it the other way.
+//! A node whose GPUs both claims and a device plugin allocate. Neither sees the other, so a run takes such a node only
+//! when the spec names one of them, and as long as no pod gets a GPU of it the other way.
 
 use perfval_api::{Allocation, PerfValidationSpec, PlacementStatus};
 use rust_decimal::Decimal;
@@ -10,7 +10,7 @@ use super::naming::{Holder, Naming, is_token_of};
 use super::taken::TakenBy;
 use crate::inventory::{Attribute, Inventory, Node, PodUse};
 
-/// The devices without those that pods have from the device plugin, or why that cannot be told: which GPUs a pod has only
+/// The devices without those that pods have from the device plugin, or why that is not known: which GPUs a pod has only
 /// its kubelet knows.
 pub fn without_those_of<'a>(
     mut devices: NodeDevices<'a>,
@@ -22,7 +22,7 @@ pub fn without_those_of<'a>(
         let ids: Vec<&str> = pod.devices_of(resource).collect();
         if Decimal::from(ids.len()) != pod.requests.get(resource) {
             let pod = naming.one(Holder::Pod, &pod.name);
-            return Err(format!("{pod} has {resource}, and nothing tells which GPUs"));
+            return Err(format!("{pod} has {resource}, and it is not known which GPUs"));
         }
         for uuid in ids {
             let found = devices
@@ -48,7 +48,7 @@ pub fn without_those_of<'a>(
     Ok(devices)
 }
 
-/// Who got a GPU of the planned node the other way since the plan was made, if anybody.
+/// Who got a GPU of the planned node the other way since the plan was made, if anyone.
 pub fn intruder(
     inventory: &Inventory,
     spec: &PerfValidationSpec,

@@ -65,7 +65,7 @@ impl Naming {
         shown.chain(holder.foreign(hidden.len())).collect::<Vec<_>>().join(", ")
     }
 
-    /// What a status may keep of a name to know it again: the name, or a number that does not tell it.
+    /// What a status may keep of a name to know it again: the name, or a number that does not reveal it.
     pub fn token(&self, name: &str) -> String {
         if self.shows(name) {
             name.to_owned()
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_known_again_and_does_not_tell_a_foreign_name() {
+    fn a_token_is_known_again_and_does_not_reveal_a_foreign_name() {
         let own = Naming::Only("perf".into());
         assert_eq!(own.token("perf/a"), "perf/a");
         let token = own.token("team/c");

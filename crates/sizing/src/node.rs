@@ -8,7 +8,7 @@ use super::report::Obstacle;
 use super::taints::{as_yaml, strict, tolerated, toleration};
 use crate::inventory::{CacheVolume, Node};
 
-/// Taints by which the cluster takes a node out of service or is about to remove it. Nobody is advised to tolerate them.
+/// Taints by which the cluster takes a node out of service or will remove it. No message advises tolerating them.
 const OUT_OF_SERVICE: [&str; 9] = [
     "node.kubernetes.io/",
     "node.cloudprovider.kubernetes.io/",
@@ -42,14 +42,14 @@ pub fn ineligible(node: &Node, spec: &PerfValidationSpec, cache: Option<&CacheVo
         let label = format!("{key}={value}");
         return Some(Obstacle::LabelMissing { label });
     }
-    // A repaired node is validated before it is uncordoned; but nobody wants a cordoned one that he did not name.
+    // A repaired node is validated before it is uncordoned, but only where the spec names it.
     if node.unschedulable && !spec.placement.node_selector.contains_key(HOSTNAME) {
         return Some(Obstacle::Cordoned);
     }
     not_tolerated(node, spec).or_else(|| out_of_reach(node, cache))
 }
 
-/// The taints that our pods do not tolerate. All at once: nobody wants to learn of the second one in the next run.
+/// The taints that our pods do not tolerate. All at once, so that the second one is not found only in the next run.
 fn not_tolerated(node: &Node, spec: &PerfValidationSpec) -> Option<Obstacle> {
     let tolerations = tolerations(node, spec);
     let cordon = Taint {

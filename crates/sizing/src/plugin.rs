@@ -14,7 +14,7 @@ pub struct PluginGpus {
     pub total: i64,
     /// GPUs that no pod asked for.
     pub free: i64,
-    /// GPUs that are not free, by what stands against them.
+    /// GPUs that are not free, by what rules them out.
     pub taken: Vec<Taken>,
 }
 

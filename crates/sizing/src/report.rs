@@ -22,12 +22,12 @@ pub struct NodeReport {
     /// What the node should have, where it has fewer healthy GPUs than that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<ExpectedGpus>,
-    /// All other GPUs, by what stands against them.
+    /// All other GPUs, by what rules them out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub taken: Vec<Taken>,
     /// GPUs that a run could have now, before `maxGPUs`: as many as are free and as there is room for workers.
     pub usable: i64,
-    /// What stands against the node; none: a run could have it.
+    /// What rules out the node; none: a run could have it.
     #[serde(flatten)]
     pub obstacle: Option<Obstacle>,
     /// The plan of a run on this node.
@@ -35,7 +35,7 @@ pub struct NodeReport {
     pub plan: Option<PlacementStatus>,
 }
 
-/// What stands against a node. The names are stable, for scripts.
+/// What rules out a node. The names are stable, for scripts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "why")]
 #[allow(missing_docs)] // every field is what the message says of it
@@ -90,7 +90,7 @@ pub enum Obstacle {
     NotOfClass { class: String },
     /// The class's selector has no answer here.
     NotEvaluable { fault: String },
-    /// The class holds what a worker must not get, and no claim can tell it apart.
+    /// The class holds what a worker must not get, and no claim can exclude it.
     Inseparable { fault: String },
     /// It has fewer GPUs than the run asks for, free or not.
     TooFew,
@@ -109,7 +109,7 @@ pub enum Obstacle {
 }
 
 impl Obstacle {
-    /// The reason that a run gives when nothing better is to be had.
+    /// The reason that a run gives when no node has a better one.
     pub fn reason(&self) -> Reason {
         match self {
             Self::NoGpus
@@ -150,7 +150,7 @@ impl NodeReport {
         self.total - self.faulty()
     }
 
-    /// A line for people: `7 of 8 GPUs free (1 in use by team-a/train)`, behind what stands against the node.
+    /// A line for people: `7 of 8 GPUs free (1 in use by team-a/train)`, behind what rules out the node.
     pub fn summary(&self) -> String {
         let Some(obstacle) = &self.obstacle else {
             return self.free_of_total();
@@ -186,7 +186,7 @@ impl NodeReport {
             }
             Obstacle::LeftByPlugin { pod, resource } => {
                 format!(
-                    "{pod} still has {resource} of a device plugin that offers none any more: which GPUs, nobody says"
+                    "{pod} still has {resource} of a device plugin that offers none any more: which GPUs is unknown"
                 )
             }
             Obstacle::OnlyByClaims { resource } => {

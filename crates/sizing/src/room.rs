@@ -1,4 +1,4 @@
-//! How many workers a node's cpu, memory and pod slots take, beside the GPUs.
+//! How many workers a node's cpu, memory and pod slots take, apart from the GPUs.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub struct Room {
     pub short_of: String,
 }
 
-/// What is left on a node for workers beside its pods, once our other pods that must land there are on it too.
+/// What is left on a node for workers in addition to its pods, once our other pods that must land there are on it too.
 pub fn room(node: &Node, pods: &[&PodUse], ours: &OurPods, spec: &PerfValidationSpec) -> Room {
     let others = others(ours, spec);
     let mut taken = others.clone();
@@ -60,7 +60,7 @@ pub fn room(node: &Node, pods: &[&PodUse], ours: &OurPods, spec: &PerfValidation
         })
 }
 
-/// Our pods beside the workers that land on the node under test.
+/// Our pods other than the workers that land on the node under test.
 fn others(ours: &OurPods, spec: &PerfValidationSpec) -> Amounts {
     let mut need = Amounts::default();
     if frontend_is_pinned(spec) {

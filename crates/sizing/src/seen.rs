@@ -1,4 +1,4 @@
-//! What a read can tell.
+//! What a read can show.
 
 /// The answer of a read. Only a `NotFound` of the API server is [`Seen::Absent`]; a refusal, a time-out or a server
 /// error is [`Seen::Unknown`], and nothing is ever concluded from it.

@@ -1,4 +1,4 @@
-//! What the workers' claims must ask for beside their class, so that the scheduler gives them the devices that were
+//! What the workers' claims must ask for apart from their class, so that the scheduler gives them the devices that were
 //! counted and no others.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -79,7 +79,7 @@ fn uuid<'a>(id: &DeviceId<'_>, device: &'a Device) -> Option<&'a str> {
 fn untellable(id: &DeviceId<'_>) -> Obstacle {
     Obstacle::Inseparable {
         fault: format!(
-            "{}/{} is in use through another device of the same GPU, and no uuid of its own tells it apart",
+            "{}/{} is in use through another device of the same GPU, and it has no uuid of its own to exclude it by",
             id.pool, id.device
         ),
     }

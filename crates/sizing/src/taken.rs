@@ -64,14 +64,14 @@ impl TakenBy {
         matches!(self, Self::Shareable | Self::BindsLater)
     }
 
-    /// Whether the GPU is out of service, and not in use by somebody else.
+    /// Whether the GPU is out of service, and not in use by another pod or claim.
     pub fn is_faulty(&self) -> bool {
         matches!(self, Self::Unhealthy | Self::Tainted { .. })
     }
 }
 
 impl Taken {
-    /// GPUs that somebody has, or something stands against.
+    /// GPUs that are in use, or that something else rules out.
     pub fn by<'a>(
         why: TakenBy,
         gpus: i64,

@@ -35,7 +35,7 @@ fn mutated_clusters_never_break_a_promise() {
     );
 }
 
-/// Clusters that reach every rule: counters and partitions, shares, taints, several slices, both ledgers, a namespace.
+/// Clusters that reach every rule: counters, partitions, shares, taints, several slices, mixed allocation, a namespace.
 fn corpus() -> Vec<Vec<Value>> {
     let counted = SliceBuilder::of("n1")
         .named("a")
@@ -110,7 +110,7 @@ fn corpus() -> Vec<Vec<Value>> {
         .collect()
 }
 
-/// What objects hold that nobody expects.
+/// Unexpected content of objects.
 fn oddity(rng: &mut Rng) -> Value {
     let oddities = [
         json!(null),

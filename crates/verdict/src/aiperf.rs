@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use export::parse;
 pub use failures::FailedRequests;
-pub use server_metrics::dispatch_wait_ms;
+pub use server_metrics::FrontendTimes;
 
 /// Largest export that is read (bytes): a hundred times a real one.
 pub const EXPORT_BYTES: u64 = 4 << 20;
@@ -97,10 +97,9 @@ pub struct Report {
     /// How the load generator itself did.
     #[serde(default)]
     pub generator: Generator,
-    /// Mean wait of a request in the frontend until it was sent to a worker (ms); not of the export, see
-    /// [`dispatch_wait_ms`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dispatch_wait_ms: Option<Decimal>,
+    /// What the frontend's own metrics say; not of the export, see [`FrontendTimes::read`].
+    #[serde(flatten)]
+    pub frontend: FrontendTimes,
     /// Every statistic of every [`Metric`] that was reported, in AIPerf's units. Gates read it with [`Report::value`].
     #[serde(default)]
     pub metrics: BTreeMap<Metric, BTreeMap<Statistic, Decimal>>,

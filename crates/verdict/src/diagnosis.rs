@@ -4,6 +4,8 @@ pub mod cause;
 pub mod gpus;
 pub mod missing;
 pub mod peers;
+pub mod roofline;
+pub mod speed;
 pub mod trial;
 
 #[cfg(test)]
@@ -16,6 +18,7 @@ mod tests {
         let percent = |part: rust_decimal::Decimal| (part * rust_decimal::Decimal::ONE_HUNDRED).normalize();
         for (cause, figure) in [
             (Cause::TransientStall, format!("{} s", peers::STANDSTILL)),
+            (Cause::SlowWorker, format!("{} %", super::speed::ALIKE)),
             (Cause::KneeJitter, format!("{} %", trial::KNEE_JITTER.abs())),
             (Cause::FrontendBound, format!("{} %", percent(trial::ON_THE_WAY))),
             (Cause::FrontendBound, format!("{} s", trial::WORTH_TELLING)),

@@ -2,8 +2,8 @@
 
 use chrono::{DateTime, Utc};
 use perfval_api::{
-    PerfValidation, PerfValidationSpec, PerfValidationStatus, PlacementStatus, Reason, TrialOutcome, TrialStatus,
-    Verdict, Why, WorkerStatus,
+    DeviceStatus, PerfValidation, PerfValidationSpec, PerfValidationStatus, PlacementStatus, Reason, TrialOutcome,
+    TrialStatus, Verdict, Why, WorkerStatus,
 };
 
 use crate::close::close;
@@ -22,6 +22,10 @@ pub struct Recorded {
     pub before: Vec<WorkerStatus>,
     /// The workers when it ended.
     pub after: Vec<WorkerStatus>,
+    /// The GPUs that the workers had, where they are known.
+    pub devices: Vec<DeviceStatus>,
+    /// Their product name, where it is known.
+    pub product: Option<String>,
 }
 
 impl From<TrialRecord> for Recorded {
@@ -30,6 +34,8 @@ impl From<TrialRecord> for Recorded {
             record,
             before: Vec::new(),
             after: Vec::new(),
+            devices: Vec::new(),
+            product: None,
         }
     }
 }
@@ -80,7 +86,8 @@ pub fn judge(object: &PerfValidation, share: Option<Share>, recorded: &[Recorded
             before: &trial.before,
             after: &trial.after,
             share,
-            devices: &[],
+            devices: &trial.devices,
+            product: trial.product.as_deref(),
         };
         let trial = trial::judge(evidence, spec);
         close(spec, &mut status, number, &trial, now);

@@ -86,6 +86,7 @@ fn judged(
         after: workers,
         share: plan.map_or(Share { gpus: 1, node_gpus: 1 }, Share::of),
         devices: plan.map_or(&[], |plan| plan.devices.as_slice()),
+        product: plan.and_then(|plan| plan.product.as_deref()),
     };
     let mut judged = trial::judge(evidence, spec);
     for cause in SEEN_IN_THE_CLUSTER {

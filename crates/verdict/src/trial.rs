@@ -1,7 +1,7 @@
 //! One trial, judged in a fixed order: measured? errors? valid? gates (design: verdict).
 
 use perfval_api::{
-    DeviceStatus, Finding, GateStatus, Metric, Metrics, PerfValidationSpec, Statistic, TrialOutcome, WorkerLoad,
+    DeviceStatus, Finding, Gate, GateStatus, Metric, Metrics, PerfValidationSpec, Statistic, TrialOutcome, WorkerLoad,
     WorkerLoss, WorkerStatus,
 };
 use rust_decimal::Decimal;
@@ -10,6 +10,8 @@ use crate::aiperf::Report;
 use crate::diagnosis::cause::{self, Cause, Told};
 use crate::diagnosis::gpus;
 use crate::diagnosis::peers::{self, Worker, named};
+use crate::diagnosis::roofline::Reached;
+use crate::diagnosis::speed::{self, Spread};
 use crate::diagnosis::trial::{self as diagnosis, changed, most_frequent};
 use crate::frame::{Failure, Outcome, Part, TrialRecord};
 use crate::gate::{self, Judged, Share, show};
@@ -28,8 +30,10 @@ pub struct Evidence<'a> {
     pub after: &'a [WorkerStatus],
     /// The part of the node in use.
     pub share: Share,
-    /// The GPUs of the run with their UUIDs; empty where nobody knows them.
+    /// The GPUs of the run with their UUIDs; empty where they are not known.
     pub devices: &'a [DeviceStatus],
+    /// Product name of the GPUs, where it is known.
+    pub product: Option<&'a str>,
 }
 
 /// A judged trial.
@@ -145,8 +149,9 @@ fn judge_timeout(evidence: Evidence<'_>, timeout: String, spec: &PerfValidationS
         ),
     };
     let unexplained = outcome == TrialOutcome::Invalid;
-    let aside = peers::stood_still(&workers).filter(|_| unexplained);
-    let aside = aside.map(|text| (Cause::TransientStall, text));
+    let still = peers::stood_still(&workers).map(|text| (Cause::TransientStall, text));
+    let slow = speed::slower(&workers, evidence.after, evidence.devices).map(|text| (Cause::SlowWorker, text));
+    let aside = still.into_iter().chain(slow).filter(|_| unexplained);
     let timeout = (Cause::BenchmarkTimeout, timeout);
     JudgedTrial {
         gates: unmeasured_gates(evidence, spec),
@@ -159,7 +164,7 @@ fn judge_report(evidence: Evidence<'_>, report: &Report, spec: &PerfValidationSp
     let judged: Vec<Judged> = spec
         .gates
         .iter()
-        .map(|gate| gate::judge(gate, report.value(gate.metric, gate.statistic), evidence.share))
+        .map(|gate| gate::judge(gate, observed(gate, evidence, report), evidence.share))
         .collect();
     let workers = named(&evidence.record.workers, evidence.after);
     let trial = Trial {
@@ -172,12 +177,24 @@ fn judge_report(evidence: Evidence<'_>, report: &Report, spec: &PerfValidationSp
     let (outcome, told) = trial.outcome();
     let bad = report.failed.saturating_add(report.truncated);
     JudgedTrial {
-        metrics: headline(report),
+        metrics: headline(report, Spread::of(&evidence.record.workers)),
         requests: Some((bad, report.failed.saturating_add(report.succeeded))),
         aiperf_version: report.aiperf_version.clone(),
         workers: shown(&workers),
         gates: judged.into_iter().map(|judged| judged.status).collect(),
         ..JudgedTrial::new(outcome, told)
+    }
+}
+
+/// What a gate judges: AIPerf's statistic, or what the workers' own metrics show.
+fn observed(gate: &Gate, evidence: Evidence<'_>, report: &Report) -> Option<Decimal> {
+    let workers = &evidence.record.workers;
+    match gate.metric {
+        Metric::SlowestWorkerPercent => Spread::of(workers).map(|spread| spread.slowest),
+        Metric::MemoryBandwidthPercent => {
+            Reached::of(evidence.product, workers).map(|reached| reached.bandwidth_percent)
+        }
+        metric => report.value(metric, gate.statistic),
     }
 }
 
@@ -200,7 +217,7 @@ impl Trial<'_> {
         }
         // Errors come before validity: a dead worker also lowers the achieved concurrency, and must not be excused by it.
         if let Some(errors) = self.errors() {
-            return (Miss, errors);
+            return (Miss, errors.into_iter().chain(self.slower()).collect());
         }
         if let Some(other) = self.other_workers() {
             return (Invalid, vec![other]);
@@ -215,7 +232,8 @@ impl Trial<'_> {
             return (Invalid, vec![unmeasured]);
         }
         if self.judged.iter().any(|gate| gate.counts_as_miss) {
-            let causes = diagnosis::miss(self.report, self.workers, self.judged);
+            let reached = Reached::of(self.evidence.product, &self.evidence.record.workers);
+            let causes = diagnosis::miss(self.report, self.workers, self.judged, reached.as_ref());
             return (Miss, causes.into_iter().chain(aside).collect());
         }
         (Pass, aside)
@@ -271,8 +289,24 @@ impl Trial<'_> {
     }
 
     fn unmeasured(self) -> Option<Told> {
-        let gate = &self.judged.iter().find(|gate| gate.unmeasured)?.status.name;
-        let text = format!("AIPerf did not report the metric of gate {gate}");
+        let name = &self.judged.iter().find(|gate| gate.unmeasured)?.status.name;
+        let gate = self.spec.gates.iter().find(|gate| gate.name == *name)?;
+        let workers = self.workers.len();
+        let text = match gate.metric {
+            Metric::SlowestWorkerPercent if workers < 2 => {
+                format!("gate {name} compares workers with each other, and there is {workers}")
+            }
+            Metric::SlowestWorkerPercent => format!(
+                "gate {name} needs the workers' own time between tokens in at least 4 windows of 2 s: their engines do not \
+                 report it (vLLM does), or the trial was too short"
+            ),
+            Metric::MemoryBandwidthPercent => format!(
+                "gate {name} needs a GPU whose bandwidth is known ({}), and engines that estimate their memory traffic: vLLM \
+                 does with --enable-mfu-metrics in workload.extraArgs",
+                self.evidence.product.unwrap_or("its product is not")
+            ),
+            _ => format!("AIPerf did not report the metric of gate {name}"),
+        };
         Some((Cause::MetricMissing, text))
     }
 
@@ -284,7 +318,11 @@ impl Trial<'_> {
         peers::stood_still(self.workers).map(|text| (Cause::TransientStall, text))
     }
 
-    /// What is told whatever the gates say.
+    fn slower(self) -> Option<Told> {
+        speed::slower(self.workers, self.evidence.after, self.evidence.devices).map(|text| (Cause::SlowWorker, text))
+    }
+
+    /// What is reported whatever the gates say.
     fn aside(self) -> Vec<Told> {
         let record = self.evidence.record;
         // Left out of a short message is not unsampled.
@@ -294,7 +332,9 @@ impl Trial<'_> {
             let text = "no worker answered on its metrics port during the trial";
             (Cause::WorkersNotSampled, text.to_owned())
         });
-        self.stood_still().into_iter().chain(unsampled).collect()
+        // A worker that stalls is slower than its peers too.
+        let slower = self.slower().filter(|_| self.stalled().is_none());
+        self.stood_still().into_iter().chain(slower).chain(unsampled).collect()
     }
 }
 
@@ -327,6 +367,13 @@ fn load(worker: Worker<'_>) -> WorkerLoad {
         peak_in_flight: sampled.then_some(load.peak_in_flight),
         seconds_per_request: load.seconds_per_request.map(show),
         tokens_per_second: load.tokens_per_second().map(show),
+        token_ms: load.speed.as_ref().map(|speed| show(speed.token_ms)),
+        batch: load.speed.as_ref().map(|speed| show(speed.batch)),
+        percent_of_peers: load.speed.as_ref().and_then(|speed| speed.peers).map(|peers| {
+            let (percent, within) = (show(peers.percent), show(peers.within));
+            format!("{percent} ± {within}")
+        }),
+        cached_percent: load.engine.as_ref().and_then(|engine| engine.cached_percent).map(show),
         still_seconds: positive(load.still_seconds.max(load.frozen_seconds)),
         timeouts: positive(load.timeouts),
         peak_waiting: load.peak_waiting,
@@ -348,8 +395,9 @@ fn in_words(failure: &Failure) -> String {
     }
 }
 
-fn headline(report: &Report) -> Metrics {
+fn headline(report: &Report, spread: Option<Spread>) -> Metrics {
     let value = |metric, statistic| report.value(metric, statistic).map(show);
+    let of_spread = |part: fn(Spread) -> Decimal| spread.map(|spread| show(part(spread)));
     Metrics {
         output_token_throughput: value(Metric::OutputTokenThroughput, Statistic::Avg),
         ttft_p50_ms: value(Metric::TimeToFirstToken, Statistic::P50),
@@ -358,5 +406,7 @@ fn headline(report: &Report) -> Metrics {
         ttft_max_ms: value(Metric::TimeToFirstToken, Statistic::Max),
         request_error_percent: Some(show(report.error_percent())),
         concurrency: Some(report.concurrency),
+        slowest_worker_percent: of_spread(|spread| spread.slowest),
+        detectable_slowdown_percent: of_spread(|spread| spread.detectable),
     }
 }

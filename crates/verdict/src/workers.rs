@@ -4,10 +4,14 @@
 mod measured;
 mod pace;
 mod series;
+mod speed;
 mod stillness;
 mod summary;
+mod work;
 
 pub(crate) use measured::Phase;
 pub use pace::{Pace, Unit};
-pub use series::{Reading, Sample, Scrape, Silence, WorkerSeries};
+pub use series::{Engine, Reading, Sample, Scrape, Silence, WorkerSeries};
+pub use speed::{AgainstPeers, Speed};
 pub use summary::{WorkerSummary, summarize};
+pub use work::EngineWork;

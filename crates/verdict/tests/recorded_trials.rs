@@ -37,6 +37,7 @@ fn judged(name: &str, router: RouterMode) -> JudgedTrial {
         after: &[],
         share: Share { gpus: 4, node_gpus: 4 },
         devices: &[],
+        product: None,
     };
     judge(evidence, &lenient(router))
 }

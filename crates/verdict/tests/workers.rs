@@ -1,7 +1,9 @@
 //! Workers' metrics as Dynamo writes them, and what a series of them says.
 
 use perfval_verdict::dynamo::worker_metrics::{ExpositionError, read};
-use perfval_verdict::workers::{Reading, Sample, Scrape, Silence, Unit, WorkerSeries, WorkerSummary, summarize};
+use perfval_verdict::workers::{
+    Engine, Reading, Sample, Scrape, Silence, Unit, WorkerSeries, WorkerSummary, summarize,
+};
 use proptest::prelude::*;
 use rust_decimal::Decimal;
 
@@ -50,6 +52,7 @@ fn both_dumps_are_read_for_the_generate_endpoint_alone() {
             busy_ms: Some(138_454),
             waiting: Some(0),
             kv_percent: None,
+            engine: Engine::default(),
         }
     );
     assert_eq!(old.worker_id.as_deref(), Some("1d7ba7fec842bbf2"));
@@ -66,9 +69,26 @@ fn both_dumps_are_read_for_the_generate_endpoint_alone() {
             busy_ms: Some(48_856),
             waiting: Some(0),
             kv_percent: Some(0),
+            engine: Engine {
+                gaps: Some(6615),
+                gap_us: Some(44_809_258),
+                preemptions: Some(0),
+                ..Engine::default()
+            },
         }
     );
     assert_eq!(new.worker_id.as_deref(), Some("df08b7fd81039b92"));
+}
+
+#[test]
+fn an_engine_says_what_it_did_on_a_page_of_a_hundred_kilobytes() {
+    let page = fixture("vllm-0.26.0-worker-metrics.txt");
+    assert!(page.len() > 100_000);
+    let reading = read(&page).unwrap().reading;
+    assert_eq!(reading.tokens, Some(1_664_644));
+    let engine = reading.engine;
+    println!("{engine:?}");
+    assert_eq!(engine.gflop, Some(0), "without --enable-mfu-metrics");
 }
 
 #[test]

@@ -61,7 +61,7 @@ struct ObjectRef {
     subresource: String,
 }
 
-/// What the operator watches: a write of these by anybody else is an event for it.
+/// What the operator watches: a write of these by another client is an event for it.
 const WATCHED: [&str; 5] = [
     "perfvalidations",
     "dynamographdeployments",
@@ -94,7 +94,7 @@ impl Audit {
                 }
             } else if object.resource != "leases" {
                 *audit.writes.entry(object.kind()).or_default() += 1;
-                // Only the first write after somebody else's reacts to it, and only if it began after it: the log is in order
+                // Only the first write after another's reacts to it, and only if it began later: the log is in order
                 // of the answers.
                 if let Some(event) = last_event.take_if(|event| *event <= entry.request_received_timestamp) {
                     audit.reactions.0.push(entry.request_received_timestamp - event);

@@ -69,7 +69,7 @@ impl Page {
         Self { path, text }
     }
 
-    /// Whether users read it: the README, `docs/`, and what stands beside manifests and the chart.
+    /// Whether users read it: the README, `docs/`, and the READMEs of manifests and the chart.
     pub fn is_for_users(&self) -> bool {
         self.path == "README.md"
             || ["docs/", "config/", "charts/"]

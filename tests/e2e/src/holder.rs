@@ -1,4 +1,4 @@
-//! Somebody else's pod that holds GPUs.
+//! A pod of another user that holds GPUs.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

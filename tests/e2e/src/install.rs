@@ -1,4 +1,4 @@
-//! The operator, installed in the cluster or running beside it.
+//! The operator, installed in the cluster or running outside it.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -79,7 +79,7 @@ impl Operator {
     }
 }
 
-/// The operator as a process beside the cluster, which a test may kill.
+/// The operator as a process outside the cluster, which a test may kill.
 pub struct OutOfCluster {
     process: Child,
 }

@@ -90,7 +90,7 @@ impl Helm {
         self.run(&["test", RELEASE, "--timeout=3m"]).await;
     }
 
-    /// Removes the release, and then its namespace; what it leaves besides the CRD.
+    /// Removes the release, and then its namespace; what it leaves apart from the CRD.
     ///
     /// # Panics
     /// If the cluster cannot be read.

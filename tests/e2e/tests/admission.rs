@@ -1,5 +1,5 @@
 //! What a real API server makes of the CustomResourceDefinition: its rules, defaults, columns and documentation; and of the
-//! policies and roles beside it.
+//! policies and roles that come with it.
 
 mod admission {
     mod commands;
@@ -157,7 +157,7 @@ async fn the_server_fills_in_the_defaults_of_the_types() {
 
 #[tokio::test]
 #[ignore = "needs the lab: just admission"]
-async fn an_object_nobody_has_looked_at_says_so() {
+async fn an_object_without_a_first_look_says_so() {
     let stored = dry_run(&cluster().await, &with(json!({}))).await.unwrap();
     assert_eq!(stored["status"], json!({"observedGeneration": -1}));
 }
@@ -177,7 +177,7 @@ async fn explain_prints_units_and_defaults() {
     for (path, words) in [
         (
             "timeouts.sizing",
-            "(Go duration), without the time in line behind earlier runs; `0s`: fail at once when saturated. Default: 10m.",
+            "(Go duration), without the time in the queue; `0s`: fail at once when saturated. Default: 10m.",
         ),
         ("timeouts.endpointProbe", "Default: 120s."),
         ("benchmark.concurrencyPerGPU", "Requests in flight per GPU (1 to 4096)."),

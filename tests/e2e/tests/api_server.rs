@@ -144,7 +144,7 @@ impl Claims<'_> {
             (404, "NotFound".into())
         );
         assert_eq!(refused(self.config_maps().get_metadata("nobody").await).0, 404);
-        // Only of an object that is not there the answer tells the name.
+        // Only of an object that is not there the answer gives the name.
         let name_of = |error: kube::Error| match error {
             kube::Error::Api(status) if status.code == 404 => {
                 status.details.map_or(String::new(), |details| details.name)
@@ -178,13 +178,13 @@ impl Claims<'_> {
         assert_eq!(changed.status.as_ref().expect("a default").observed_generation, -1);
         assert_eq!((changed.spec.trials.max, changed.metadata.generation), (9, Some(2)));
         let both = json!({"spec": {"trials": {"max": 12}}, "status": {"observedGeneration": 9, "message": "said"}});
-        let told = self
+        let answered = self
             .validations()
             .patch_status("apart", &merge, &Patch::Merge(&both))
             .await
             .expect("valid");
-        assert_eq!(told.status.expect("written").observed_generation, 9);
-        assert_eq!((told.spec.trials.max, told.metadata.generation), (9, Some(2)));
+        assert_eq!(answered.status.expect("written").observed_generation, 9);
+        assert_eq!((answered.spec.trials.max, answered.metadata.generation), (9, Some(2)));
     }
 
     async fn an_old_copy_cannot_write_a_status(&self) {
@@ -353,7 +353,7 @@ impl Claims<'_> {
             self.namespace
         );
         // 404 until a controller has written down that there are none.
-        let told = async {
+        let answered = async {
             loop {
                 let request = http::Request::get(&path)
                     .body(kube::client::Body::empty())
@@ -364,7 +364,7 @@ impl Claims<'_> {
                 }
             }
         };
-        let code = tokio::time::timeout(Duration::from_secs(30), told).await;
+        let code = tokio::time::timeout(Duration::from_secs(30), answered).await;
         assert_eq!(code, Ok(503));
     }
 }

@@ -162,7 +162,7 @@ async fn works_only_in(lab: &Lab, namespace: &str) {
         assert!(!may(&elsewhere).await, "{verb} {resource} in {elsewhere}");
     }
     here.delete().await;
-    // Nobody put a finalizer on it.
+    // It has no finalizer.
     eventually("the ignored one goes at once", Duration::from_secs(30), || async {
         lab.try_kubectl(&["delete", "perfval", "-n", &elsewhere, "ignored", "--ignore-not-found"])
             .await

@@ -99,8 +99,8 @@ fn lines(bytes: &[u8]) -> Vec<String> {
 }
 
 fn without_seconds(line: &str) -> String {
-    let told = line.rsplit_once(", ").filter(|(_, time)| time.ends_with(" s"));
-    told.map_or(line, |(told, _)| told).to_owned()
+    let rest = line.rsplit_once(", ").filter(|(_, time)| time.ends_with(" s"));
+    rest.map_or(line, |(rest, _)| rest).to_owned()
 }
 
 fn up(lab: &str) -> Vec<String> {

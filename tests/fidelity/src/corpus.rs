@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::path::Path;
 
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 use flate2::read::GzDecoder;
 use flate2::{Compression, GzBuilder};
 use perfval_api::{
@@ -14,15 +14,30 @@ use perfval_verdict::frame::TrialRecord;
 use perfval_verdict::gate::Share;
 use perfval_verdict::judge::{self, Recorded};
 use perfval_verdict::trial;
-use perfval_verdict::workers::{WorkerSeries, summarize};
+use perfval_verdict::workers::{WorkerSeries, WorkerSummary, summarize};
 use serde::{Deserialize, Serialize};
 
 use crate::fault::Fault;
+use crate::setting::{Conditions, Hardware, Place};
 
 /// Trials of one router under one fault: a run of the operator on the lab, or trials of its runner on loopback.
 #[derive(Serialize, Deserialize, Clone, Debug)]
 #[serde(rename_all = "camelCase")]
 pub struct LabRun {
+    /// What the engines ran on.
+    pub place: Place,
+    /// When it began; what is older than this field has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<DateTime<Utc>>,
+    /// Which start of the engines it is of: trials of one differ by chance only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deployment: Option<String>,
+    /// The machine, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hardware: Option<Hardware>,
+    /// How hard the fault struck.
+    #[serde(default)]
+    pub conditions: Conditions,
     /// How the frontend routed.
     pub router: RouterMode,
     /// What was wrong.
@@ -38,8 +53,9 @@ pub struct LabRun {
     pub trials: Vec<LabTrial>,
     /// From creation to the verdict (s).
     pub seconds: u64,
-    /// Processes that wanted a CPU of the machine at its end, mean of five minutes.
-    pub load: f64,
+    /// Processes that wanted a CPU of the machine at its end, mean of five minutes; absent where nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<f64>,
 }
 
 /// What the operator itself said of a run.
@@ -70,6 +86,9 @@ pub struct LabTrial {
     pub before: Vec<WorkerStatus>,
     /// The workers when it ended.
     pub after: Vec<WorkerStatus>,
+    /// The pod of the worker that the fault struck, where it struck one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub victim: Option<String>,
 }
 
 impl LabRun {
@@ -82,24 +101,41 @@ impl LabRun {
         let object = PerfValidation::new("recorded", spec);
         let judged = |trial: &LabTrial| {
             let share = Some(Share { gpus, node_gpus });
-            judge::judge(&object, share, &[trial.recorded()], DateTime::UNIX_EPOCH).trials
+            judge::judge(&object, share, &[self.recorded(trial)], DateTime::UNIX_EPOCH).trials
         };
         self.trials.iter().flat_map(judged).collect()
+    }
+
+    /// A trial with its samples summed up by the code of today.
+    fn recorded(&self, trial: &LabTrial) -> Recorded {
+        let mut record = trial.record.clone();
+        record.workers = trial.workers();
+        let hardware = self.hardware.as_ref().filter(|_| self.place == Place::Silicon);
+        Recorded {
+            record,
+            before: trial.before.clone(),
+            after: trial.after.clone(),
+            devices: hardware.map_or_else(Vec::new, |hardware| hardware.devices.clone()),
+            product: hardware.map(|hardware| hardware.product.clone()),
+        }
+    }
+}
+
+impl LabRun {
+    /// Whether both are the same recording, brought back twice.
+    pub fn same_as(&self, other: &Self) -> bool {
+        let identity = |run: &Self| (run.place, run.recorded, run.deployment.clone(), run.router, run.fault);
+        self.recorded.is_some() && identity(self) == identity(other)
     }
 }
 
 impl LabTrial {
-    /// The trial with its samples summed up by the code of today.
-    fn recorded(&self) -> Recorded {
-        let mut record = self.record.clone();
-        if !self.series.is_empty() {
-            record.workers = summarize(&self.series, record.outcome.measured_seconds());
+    /// What each worker did, summed up by the code of today.
+    pub fn workers(&self) -> Vec<WorkerSummary> {
+        if self.series.is_empty() {
+            return self.record.workers.clone();
         }
-        Recorded {
-            record,
-            before: self.before.clone(),
-            after: self.after.clone(),
-        }
+        summarize(&self.series, self.record.outcome.measured_seconds())
     }
 }
 

@@ -10,6 +10,12 @@ pub enum Fault {
     Healthy,
     /// One of the workers runs at a tenth of its speed.
     SlowWorker,
+    /// One of the workers is a little slower: the conditions say by which factor.
+    SlowerWorker,
+    /// Another process computes on the GPU of one worker for a share of the time.
+    SlowGpu,
+    /// Two workers run on one GPU.
+    TwoOnOneGpu,
     /// All of them run at a third.
     AllSlow,
     /// One of them is stopped for ten seconds under load.
@@ -49,7 +55,7 @@ pub enum Truth {
     Healthy,
     /// It is not: passing it is wrong.
     Degraded,
-    /// It was good but for a moment, or it was not what was measured: neither verdict is wrong.
+    /// It was good but for a moment or a part, or it was not what was measured: neither verdict is wrong, silence is.
     Open,
     /// It cannot be measured: neither passing nor failing it is right.
     Broken,
@@ -61,6 +67,9 @@ impl Fault {
         match self {
             Self::Healthy => "none",
             Self::SlowWorker => "one worker 10 × slower",
+            Self::SlowerWorker => "one worker slower",
+            Self::SlowGpu => "foreign load on one GPU",
+            Self::TwoOnOneGpu => "two workers on one GPU",
             Self::AllSlow => "all workers 3 × slower",
             Self::FrozenTenSeconds => "one worker frozen for 10 s",
             Self::FrozenForGood => "one worker frozen for good",
@@ -89,7 +98,12 @@ impl Fault {
             | Self::Dead
             | Self::FrontendBound
             | Self::RequestErrors => Truth::Degraded,
-            Self::FrozenTenSeconds | Self::Restart | Self::StarvedGenerator => Truth::Open,
+            Self::SlowerWorker
+            | Self::SlowGpu
+            | Self::TwoOnOneGpu
+            | Self::FrozenTenSeconds
+            | Self::Restart
+            | Self::StarvedGenerator => Truth::Open,
             Self::StaleDraPlugin
             | Self::ImagePull
             | Self::CrashLoop
@@ -103,7 +117,9 @@ impl Fault {
     pub fn names(self) -> &'static [&'static str] {
         match self {
             Self::Healthy => &[],
-            Self::SlowWorker => &["WorkerStall"],
+            Self::SlowWorker | Self::SlowerWorker => &["SlowWorker", "WorkerStall"],
+            Self::SlowGpu => &["SlowWorker", "WorkerStall", "GPUShared"],
+            Self::TwoOnOneGpu => &["GPUShared", "SlowWorker", "WorkerStall", "SuspiciousAllocation"],
             Self::AllSlow => &["BalancedDegradation", "FarBelowGate"],
             // Until Dynamo 1.5 the kubelet restarts such a worker; then the restart is its name.
             Self::FrozenTenSeconds => &["TransientStall", "WorkerStall", "WorkerCrashed", "WorkerRestarted"],

@@ -8,9 +8,10 @@ use perfval_verdict::trials::odds;
 
 use crate::corpus::LabRun;
 use crate::fault::{Fault, Truth};
-use crate::matrix::cases;
-use crate::published::{Replayed, percent};
+use crate::matrix::{ROUTERS, cases};
+use crate::published::{Replayed, percent, share};
 use crate::rejudged::{Seen, drawn};
+use crate::setting::Place;
 
 /// Wrong verdicts that are accepted: two in a hundred.
 const WRONG: f64 = 0.02;
@@ -57,20 +58,21 @@ pub(super) fn table(page: &mut String, windows: &[Replayed], seen: &[&Seen<'_>],
         percent(recorded),
         met(degraded.passed <= WRONG && passed <= WRONG && recorded <= WRONG),
     );
+    let kinds: BTreeSet<Fault> = cases().into_iter().map(|case| case.fault).collect();
     let mut named: BTreeMap<Fault, (usize, usize)> = BTreeMap::new();
     let told = |run: &&&LabRun| {
         let live = run.live.iter();
         let mut words = live.flat_map(|live| live.causes.iter().chain([&live.reason]));
         words.any(|word| run.fault.names().contains(&word.as_str()))
     };
-    let faulty = seen.iter().filter(|seen| seen.run.fault != Fault::Healthy);
+    let of_matrix = |seen: &&&Seen<'_>| seen.run.fault != Fault::Healthy && kinds.contains(&seen.run.fault);
+    let faulty = seen.iter().filter(of_matrix);
     let faulty = faulty.map(|seen| (seen.run.fault, seen.named()));
     for (fault, named_here) in faulty.chain(ended.iter().map(|run| (run.fault, told(&run)))) {
         let counts = named.entry(fault).or_default();
         counts.0 += usize::from(named_here);
         counts.1 += 1;
     }
-    let kinds: BTreeSet<Fault> = cases().into_iter().map(|case| case.fault).collect();
     let kinds = kinds.len() - 1; // without Healthy
     let always = named.values().filter(|(named, all)| named == all).count();
     let (times, all) = named
@@ -82,15 +84,69 @@ pub(super) fn table(page: &mut String, windows: &[Replayed], seen: &[&Seen<'_>],
         named.len(),
         met(always == kinds),
     );
-    let healthy: Vec<_> = seen.iter().filter(|seen| seen.run.fault == Fault::Healthy).collect();
-    let blamed = healthy.iter().filter(|seen| !seen.causes.is_empty()).count();
+    let simulated = |seen: &&&Seen<'_>| seen.run.place != Place::Silicon && seen.run.fault == Fault::Healthy;
+    let healthy: Vec<_> = seen.iter().filter(simulated).collect();
     let missed = healthy.iter().filter(|seen| seen.outcome != TrialOutcome::Pass).count();
+    let blamed = blamed(healthy.iter().copied());
     let _ = writeln!(
         page,
         "| a healthy run names no cause (20 trials or more) | {blamed} of {} trials named one; {missed} did not pass | {} |",
         healthy.len(),
         met(blamed == 0 && missed == 0 && healthy.len() >= 20),
     );
+    silicon(page, seen);
+}
+
+fn blamed<'a>(trials: impl Iterator<Item = &'a &'a Seen<'a>>) -> usize {
+    trials.filter(|seen| !seen.causes.is_empty()).count()
+}
+
+/// Goals for real GPUs: on trials recorded after the freeze.
+fn silicon(page: &mut String, seen: &[&Seen<'_>]) {
+    let held_out = || {
+        let of = |seen: &&&Seen<'_>| seen.run.place == Place::Silicon && !seen.run.training();
+        seen.iter().filter(of)
+    };
+    for (slower, which, routers, least) in [
+        (10, "under least-loaded", &ROUTERS[..1], 11.1),
+        (20, "under other routers", &ROUTERS[1..], 25.0),
+    ] {
+        let slow: Vec<_> = held_out()
+            .filter(|seen| routers.contains(&seen.run.router) && is_slow(seen, least))
+            .collect();
+        let right = slow.iter().filter(|seen| seen.first_is_right()).count();
+        let _ = writeln!(
+            page,
+            "| a GPU that is {slower} % slower or more is named in 99 % of trials {which}, the right one, as the first cause | {} | {} |",
+            found(right, slow.len(), "of trials after the freeze"),
+            reached(slow.len(), share(right, slow.len()) >= 0.99),
+        );
+    }
+    let healthy: Vec<_> = held_out().filter(|seen| seen.run.fault == Fault::Healthy).collect();
+    let blamed = blamed(healthy.iter().copied());
+    let _ = writeln!(
+        page,
+        "| no healthy trial on real GPUs is blamed (40 or more) | {} | {} |",
+        found(blamed, healthy.len(), "of trials after the freeze"),
+        reached(healthy.len(), blamed == 0 && healthy.len() >= 40),
+    );
+}
+
+/// Whether the requests of a GPU under foreign load took longer by so much (percent).
+fn is_slow(seen: &Seen<'_>, least: f64) -> bool {
+    seen.run.fault == Fault::SlowGpu && seen.slowdown_percent().is_some_and(|percent| percent >= least)
+}
+
+fn found(part: usize, all: usize, of: &str) -> String {
+    if all == 0 {
+        "not recorded yet".to_owned()
+    } else {
+        format!("{part} of {all} {of}")
+    }
+}
+
+fn reached(all: usize, good: bool) -> &'static str {
+    if all == 0 { "open" } else { met(good) }
 }
 
 fn met(good: bool) -> &'static str {

@@ -16,6 +16,7 @@ use crate::corpus::{LabRun, LabTrial, Live};
 use crate::fault::Fault;
 use crate::load::{strike, workers};
 use crate::matrix::Case;
+use crate::setting::{Conditions, Place};
 
 const LIMIT: Duration = Duration::from_mins(8);
 const LOOK: Duration = Duration::from_millis(300);
@@ -24,8 +25,16 @@ const GLANCE: Duration = Duration::from_millis(30);
 /// The lab's one real node.
 const NODE: &str = "gpu-node-1";
 
-/// The workers around each trial, by its number.
-type Watched = BTreeMap<i64, (Vec<WorkerStatus>, Vec<WorkerStatus>)>;
+/// The workers around each trial, and which of them was struck, by its number.
+type Watched = BTreeMap<i64, Around>;
+
+/// The workers around one trial.
+#[derive(Default)]
+struct Around {
+    before: Vec<WorkerStatus>,
+    after: Vec<WorkerStatus>,
+    victim: Option<String>,
+}
 
 /// Runs a case until it has its repeats, at most three times; every run of it.
 ///
@@ -33,17 +42,17 @@ type Watched = BTreeMap<i64, (Vec<WorkerStatus>, Vec<WorkerStatus>)>;
 /// If the lab refuses, or a run does not end.
 pub async fn run(lab: &Lab, case: &Case, gates: &Value) -> Vec<LabRun> {
     let namespace = lab.namespace(&format!("fidelity-{}", case.name())).await;
-    switch_on(lab, case).await;
+    let mut slow = switch_on(lab, case).await;
     let validation = Validation::create(lab, case.manifest(&namespace, gates)).await;
     let mut runs: Vec<LabRun> = Vec::new();
     for number in 1..=3 {
         if number > 1 {
-            switch_on(lab, case).await;
+            slow = switch_on(lab, case).await;
             validation
                 .annotate("perfvalidation.dev/rerun", Some(&number.to_string()))
                 .await;
         }
-        let run = follow(lab, case, &validation, number).await;
+        let run = follow(lab, case, &validation, number, slow.as_deref()).await;
         runs.push(run);
         switch_off(lab, case).await;
         if case.repeats_in(&runs) >= case.repeats {
@@ -55,15 +64,25 @@ pub async fn run(lab: &Lab, case: &Case, gates: &Value) -> Vec<LabRun> {
     runs
 }
 
-async fn switch_on(lab: &Lab, case: &Case) {
-    if let Some(speed) = case.slow_gpu() {
-        let first = Gpus::count(lab).await.first;
-        let gpu = first.trim_start_matches("gpu-");
-        lab.run(&["fault", "slow-gpu", gpu, &speed.to_string()]).await;
-    }
+/// The GPU that is slow from now on, if one is.
+async fn switch_on(lab: &Lab, case: &Case) -> Option<String> {
     if case.fault == Fault::StaleDraPlugin {
         lab.run(&["fault", "stale-dra"]).await;
     }
+    let speed = case.slow_gpu()?;
+    let first = Gpus::count(lab).await.first;
+    let gpu = first.trim_start_matches("gpu-");
+    lab.run(&["fault", "slow-gpu", gpu, &speed.to_string()]).await;
+    Some(first)
+}
+
+/// The worker that holds a device.
+fn holder(device: &str, workers: &[WorkerStatus]) -> Option<String> {
+    let holds = |worker: &&WorkerStatus| {
+        let held = worker.device.as_deref().and_then(|held| held.rsplit_once('/'));
+        held.is_some_and(|(_, name)| name == device)
+    };
+    workers.iter().find(holds).map(|worker| worker.pod.clone())
 }
 
 /// Undoes what outlives a run. The workers' patience stays, as Dynamo 1.5 and later have it.
@@ -79,7 +98,7 @@ pub async fn switch_off(lab: &Lab, case: &Case) {
 }
 
 /// Follows one run to its end, and strikes where the case says so.
-async fn follow(lab: &Lab, case: &Case, validation: &Validation, number: i64) -> LabRun {
+async fn follow(lab: &Lab, case: &Case, validation: &Validation, number: i64, slow: Option<&str>) -> LabRun {
     let began = Instant::now();
     let mut watched = Watched::new();
     let (mut struck, mut cordoned) = (0, false);
@@ -111,7 +130,12 @@ async fn follow(lab: &Lab, case: &Case, validation: &Validation, number: i64) ->
                 .as_ref()
                 .map(|workload| workload.workers.clone())
                 .unwrap_or_default();
-            watched.entry(trial.number).or_insert((before, Vec::new()));
+            let victim = slow.and_then(|device| holder(device, &before));
+            watched.entry(trial.number).or_insert(Around {
+                before,
+                victim,
+                ..Around::default()
+            });
             if case.fault.strikes_under_load() && struck < trial.number {
                 struck = trial.number;
                 let victim = usize::try_from(struck).unwrap_or(0);
@@ -124,6 +148,11 @@ async fn follow(lab: &Lab, case: &Case, validation: &Validation, number: i64) ->
                     case.strikes_after(),
                 )
                 .await;
+                if let Some(around) = watched.get_mut(&trial.number)
+                    && case.fault != Fault::FrontendBound
+                {
+                    around.victim = Some(pod.clone());
+                }
                 watch_end(lab, validation, &run.id, trial.number, &mut watched).await;
                 if case.fault == Fault::FrozenForGood {
                     // A stopped process outlives SIGTERM: without this the next trial would wait a minute for the worker.
@@ -157,11 +186,11 @@ async fn watch_end(lab: &Lab, validation: &Validation, run_id: &str, number: i64
                 break;
             }
         }
-        if let (Ok(now), Some((_, after))) = (
+        if let (Ok(now), Some(around)) = (
             workers(lab, &validation.namespace, run_id).await,
             watched.get_mut(&number),
         ) {
-            *after = now;
+            around.after = now;
         }
         tokio::time::sleep(LOOK).await;
     }
@@ -180,15 +209,21 @@ async fn collect(
     let payloads = payloads(lab, validation, status).await;
     let trials = status.trials.iter().filter_map(|trial| {
         let payload = payloads.get(&trial.number)?;
-        let (before, after) = watched.remove(&trial.number).unwrap_or_default();
+        let Around { before, after, victim } = watched.remove(&trial.number).unwrap_or_default();
         Some(LabTrial {
             record: payload.record.clone(),
             series: payload.workers.clone(),
             after: if after.is_empty() { before.clone() } else { after },
             before,
+            victim,
         })
     });
     LabRun {
+        place: Place::Lab,
+        recorded: status.run.as_ref().map(|run| run.started_at),
+        deployment: None,
+        hardware: None,
+        conditions: Conditions::default(),
         router: case.router,
         fault: case.fault,
         spec: object.spec,
@@ -206,7 +241,7 @@ async fn collect(
                 .collect(),
         }),
         seconds,
-        load: load().unwrap_or_default(),
+        load: load(),
     }
 }
 

@@ -9,4 +9,7 @@ pub mod load;
 pub mod matrix;
 pub mod page;
 pub mod published;
+mod recorded;
 pub mod rejudged;
+pub mod setting;
+mod silicon;

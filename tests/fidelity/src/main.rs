@@ -24,9 +24,9 @@ struct Cli {
     /// File that each run of the lab is added to at once (JSON lines).
     #[arg(long)]
     record: Option<PathBuf>,
-    /// Trials recorded without a cluster, by tests/fidelity/rig.py: packed with those of the lab.
-    #[arg(long)]
-    rig: Option<PathBuf>,
+    /// Trials recorded without a cluster, by tests/fidelity/rig, simulated or on real GPUs.
+    #[arg(long, num_args = 1..)]
+    add: Vec<PathBuf>,
     /// Start no further case after so many minutes.
     #[arg(long, default_value_t = 40)]
     minutes: u64,
@@ -36,7 +36,7 @@ struct Cli {
     /// Packed runs of the lab that the page is written from.
     #[arg(long, default_value = "tests/fidelity/recorded.jsonl.gz")]
     runs: PathBuf,
-    /// Replace what is packed by what was recorded, of the lab, of the rig or of both.
+    /// Pack what was recorded or is added, beside what is packed.
     #[arg(long)]
     pack: bool,
     /// The page.
@@ -71,13 +71,18 @@ async fn run(cli: Cli) -> Result<(), String> {
     Err("not every case was run: type it again to go on".to_owned())
 }
 
-/// Runs of the lab carry the operator's own words; trials of the rig do not.
+/// Adds what is not packed yet. Nothing is ever taken out: a trial that does not count stands in `excluded.csv`.
 fn repack(cli: &Cli) -> std::io::Result<()> {
-    let packed = corpus::read(&cli.runs)?;
-    let (lab, rig): (Vec<LabRun>, Vec<LabRun>) = packed.into_iter().partition(|run| run.live.is_some());
-    let lab = cli.record.as_ref().map_or(Ok(lab), |record| corpus::read(record))?;
-    let rig = cli.rig.as_ref().map_or(Ok(rig), |record| corpus::read(record))?;
-    corpus::pack(&cli.runs, &[lab, rig].concat())
+    let mut runs = corpus::read(&cli.runs)?;
+    for file in cli.record.iter().chain(&cli.add) {
+        for run in corpus::read(file)? {
+            if !runs.iter().any(|known| known.same_as(&run)) {
+                runs.push(run);
+            }
+        }
+    }
+    runs.sort_by_key(|run| run.place);
+    corpus::pack(&cli.runs, &runs)
 }
 
 fn named(path: &Path, error: &std::io::Error) -> String {

@@ -191,6 +191,9 @@ impl Case {
             Fault::Unschedulable => spec["timeouts"]["sizing"] = json!("20s"),
             Fault::Healthy
             | Fault::SlowWorker
+            | Fault::SlowerWorker
+            | Fault::SlowGpu
+            | Fault::TwoOnOneGpu
             | Fault::AllSlow
             | Fault::FrozenTenSeconds
             | Fault::Restart

@@ -155,6 +155,7 @@ impl Row {
             after: &[],
             share: Share { gpus: 8, node_gpus: 8 },
             devices: &[],
+            product: None,
         };
         let verdict = trial::judge(evidence, &spec);
         Finished {
@@ -188,6 +189,8 @@ impl Row {
 pub struct Window {
     /// What it is called.
     pub name: &'static str,
+    /// What its runs are of.
+    pub deployments: &'static str,
     /// First and last run.
     pub runs: (u32, u32),
     /// Whether the deployment was healthy, by what its users found out afterwards.
@@ -195,39 +198,52 @@ pub struct Window {
 }
 
 /// The published stretches of repeated runs.
-pub const WINDOWS: [Window; 7] = [
+pub const WINDOWS: [Window; 8] = [
     Window {
-        name: "EKS H100, round-robin, variants (report r1–r8)",
+        name: "EKS H100, round-robin (report r1–r8)",
+        deployments: "four variants (dynamo102, b, c, d)",
         runs: (15, 22),
         healthy: true,
     },
     Window {
+        name: "EKS H100, round-robin, its last variant (report r5–r8)",
+        deployments: "one (dynamo102d)",
+        runs: (19, 22),
+        healthy: true,
+    },
+    Window {
         name: "EKS H100, quiet morning (stall1–6)",
+        deployments: "one",
         runs: (25, 30),
         healthy: true,
     },
     Window {
         name: "EKS H100, afternoon, unpinned inputs (s1–s3)",
+        deployments: "one",
         runs: (34, 36),
         healthy: true,
     },
     Window {
         name: "EKS H100, afternoon, pinned inputs (t1–t6)",
+        deployments: "one",
         runs: (37, 42),
         healthy: true,
     },
     Window {
         name: "EKS H100, after a driver restart (t8–t9)",
+        deployments: "one",
         runs: (44, 45),
         healthy: true,
     },
     Window {
         name: "AKS H100 with isolcpus: a real platform fault (#1766)",
+        deployments: "two, on two days",
         runs: (57, 60),
         healthy: false,
     },
     Window {
         name: "AKS H100, healthy baseline",
+        deployments: "four, on four days",
         runs: (64, 67),
         healthy: true,
     },

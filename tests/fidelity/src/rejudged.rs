@@ -1,22 +1,31 @@
 //! Recorded trials, judged again by the code of today.
 
-use perfval_api::{Gate, GateResult, Metric, RouterMode, Statistic, TrialOutcome, TrialsSpec};
+use std::collections::BTreeMap;
+
+use perfval_api::{Gate, GateResult, Metric, Statistic, TrialOutcome, TrialsSpec};
 use perfval_verdict::frame::Outcome;
 use perfval_verdict::gate::{self, Share};
 use perfval_verdict::trials::{Odds, odds};
+use perfval_verdict::workers::WorkerSummary;
+use rust_decimal::prelude::ToPrimitive as _;
 
 use crate::corpus::{LabRun, LabTrial};
 use crate::fault::Fault;
 use crate::matrix::Calibration;
 use crate::published::{far_below, share};
+use crate::setting::Setting;
 
 /// Causes that inform, and explain neither a miss nor an invalid trial.
 const INFORMING: [&str; 2] = ["ColdStart", "WorkersNotSampled"];
+/// CPUs of the machine on which the first trials were recorded: their records do not say.
+const CPUS: i64 = 2;
 
 /// One recorded trial, judged again.
 pub struct Seen<'a> {
     /// The run it is of.
     pub run: &'a LabRun,
+    /// The trial as it was recorded.
+    pub trial: &'a LabTrial,
     /// What it says.
     pub outcome: TrialOutcome,
     far: bool,
@@ -31,14 +40,73 @@ pub struct Seen<'a> {
 impl Seen<'_> {
     /// Whether a cause, or what the operator said of the run, names the fault.
     pub fn named(&self) -> bool {
-        let names = self.run.fault.names();
+        self.words().any(|cause| self.names(cause))
+    }
+
+    /// Whether the first cause names the fault, and the first worker that its evidence mentions is the one that was struck.
+    pub fn first_is_right(&self) -> bool {
+        let right = self.words().next().is_some_and(|first| self.names(first));
+        let victim = self.trial.victim.as_deref();
+        right && victim.is_none_or(|victim| self.accused() == Some(victim))
+    }
+
+    fn names(&self, cause: &str) -> bool {
+        self.run.fault.names().contains(&cause)
+    }
+
+    /// Every cause; what precedes a benchmark stands in the run's diagnosis, not in a trial's.
+    fn words(&self) -> impl Iterator<Item = &str> {
         let live = self.run.live.iter().flat_map(|live| &live.causes);
-        // What precedes a benchmark stands in the run's diagnosis, not in a trial's.
         let live = live.filter(|cause| INFORMING.contains(&cause.as_str()));
-        self.causes
-            .iter()
-            .chain(live)
-            .any(|cause| names.contains(&cause.as_str()))
+        self.causes.iter().chain(live).map(String::as_str)
+    }
+
+    /// The pod of the worker that the first evidence mentions first.
+    fn accused(&self) -> Option<&str> {
+        let text = self.evidence.first()?;
+        let before = self.trial.before.iter();
+        let mentions = before.flat_map(|worker| {
+            let names = [Some(worker.pod.as_str()), worker.address.as_deref()];
+            let positions = names.into_iter().flatten().filter_map(|name| mention(text, name));
+            positions.map(|position| (position, worker.pod.as_str()))
+        });
+        mentions.min().map(|(_, pod)| pod)
+    }
+
+    /// By how much a request took the struck worker longer than its peers (median, percent): what a trial under
+    /// least-loaded shows without any judgement.
+    pub fn slowdown_percent(&self) -> Option<f64> {
+        let victim = self.trial.victim.as_deref()?;
+        let address = self.trial.before.iter().find(|worker| worker.pod == victim)?;
+        let address = address.address.as_deref()?;
+        let seconds = |worker: &WorkerSummary| worker.seconds_per_request?.to_f64();
+        let workers = self.trial.workers();
+        let (struck, peers): (Vec<_>, Vec<_>) = workers.iter().partition(|worker| worker.address == address);
+        let mut peers: Vec<f64> = peers.into_iter().filter_map(seconds).collect();
+        peers.sort_by(f64::total_cmp);
+        let median = peers.get(peers.len() / 2).filter(|median| **median > 0.0)?;
+        Some((seconds(struck.first()?)? / median - 1.0) * 100.0)
+    }
+
+    /// A measured number; nothing where the trial has no result.
+    pub fn value(&self, metric: Metric, statistic: Statistic) -> Option<f64> {
+        value(self.trial, metric, statistic)
+    }
+}
+
+/// Where a text mentions a name as a whole word.
+fn mention(text: &str, name: &str) -> Option<usize> {
+    let goes_on = |rest: &str| rest.starts_with(|next: char| next.is_ascii_alphanumeric() || next == '-');
+    let mut found = text.match_indices(name);
+    found
+        .find(|(at, _)| !goes_on(&text[at + name.len()..]))
+        .map(|(at, _)| at)
+}
+
+fn value(trial: &LabTrial, metric: Metric, statistic: Statistic) -> Option<f64> {
+    match &trial.record.outcome {
+        Outcome::Report(report) => report.value(metric, statistic)?.to_f64(),
+        Outcome::Failure(_) => None,
     }
 }
 
@@ -51,10 +119,7 @@ pub fn calibrate<'a>(runs: impl Iterator<Item = &'a LabRun>) -> Option<Calibrati
     let values = |metric, statistic| {
         let mut values: Vec<f64> = healthy
             .iter()
-            .filter_map(|trial| match &trial.record.outcome {
-                Outcome::Report(report) => report.value(metric, statistic)?.to_string().parse().ok(),
-                Outcome::Failure(_) => None,
-            })
+            .filter_map(|trial| value(trial, metric, statistic))
             .collect();
         values.sort_by(f64::total_cmp);
         values.get(values.len() / 2).copied()
@@ -65,42 +130,50 @@ pub fn calibrate<'a>(runs: impl Iterator<Item = &'a LabRun>) -> Option<Calibrati
     })
 }
 
-/// The trials of one router in one place, under the gates of its healthy ones.
-pub struct Place<'a> {
-    /// Lab or rig.
-    pub name: &'static str,
-    /// Its router.
-    pub router: RouterMode,
+/// The trials of one setting, under the gates of its healthy ones.
+pub struct Group<'a> {
+    /// What they have in common.
+    pub setting: Setting,
     /// What healthy trials measured there.
     pub calibration: Option<Calibration>,
     /// All trials.
     pub trials: Vec<Seen<'a>>,
 }
 
-impl<'a> Place<'a> {
-    /// Judges the runs of a router.
-    pub fn of(name: &'static str, router: RouterMode, runs: &[&'a LabRun]) -> Self {
-        let runs: Vec<&'a LabRun> = runs.iter().copied().filter(|run| run.router == router).collect();
+/// Judges all runs, setting by setting.
+pub fn groups(runs: &[LabRun]) -> Vec<Group<'_>> {
+    let mut settings: BTreeMap<Setting, Vec<&LabRun>> = BTreeMap::new();
+    for run in runs.iter().filter(|run| !run.trials.is_empty()) {
+        settings.entry(Setting::of(run)).or_default().push(run);
+    }
+    let group = |(setting, runs): (Setting, Vec<_>)| Group::of(setting, &runs);
+    settings.into_iter().map(group).collect()
+}
+
+impl<'a> Group<'a> {
+    fn of(setting: Setting, runs: &[&'a LabRun]) -> Self {
         let calibration = calibrate(runs.iter().copied());
         let gates: Vec<Gate> = calibration
             .and_then(|calibration| serde_json::from_value(calibration.gates()).ok())
             .unwrap_or_default();
-        let trials = runs.into_iter().flat_map(|run| judged(run, &gates)).collect();
+        let trials = runs.iter().flat_map(|run| judged(run, &gates)).collect();
         Self {
-            name,
-            router,
+            setting,
             calibration,
             trials,
         }
     }
-}
 
-impl Place<'_> {
     /// How busy the machine was.
     pub fn load(&self) -> String {
-        let loads = || self.trials.iter().map(|seen| seen.run.load);
+        let loads = || self.trials.iter().filter_map(|seen| seen.run.load);
+        if loads().next().is_none() {
+            return "–".to_owned();
+        }
         let (least, most) = (loads().fold(f64::MAX, f64::min), loads().fold(0.0, f64::max));
-        format!("{least:.0} to {most:.0}, on two")
+        let cpus = self.trials.iter().find_map(|seen| seen.run.hardware.as_ref());
+        let cpus = cpus.map_or(CPUS, |hardware| hardware.cpus);
+        format!("{least:.0} to {most:.0}, on {cpus}")
     }
 }
 
@@ -109,6 +182,7 @@ fn judged<'a>(run: &'a LabRun, gates: &[Gate]) -> Vec<Seen<'a>> {
     verdicts
         .map(|(verdict, trial)| Seen {
             run,
+            trial,
             outcome: verdict.outcome,
             far: far_below(&verdict),
             causes: verdict
@@ -159,4 +233,71 @@ pub fn drawn(seen: &[&Seen<'_>]) -> Odds {
         };
     }
     odds(&TrialsSpec::default(), part(false), part(true))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::corpus;
+    use crate::setting::Place;
+
+    fn silicon() -> Vec<LabRun> {
+        let runs = corpus::read(Path::new("recorded.jsonl.gz")).expect("the recorded runs");
+        runs.into_iter().filter(|run| run.place == Place::Silicon).collect()
+    }
+
+    fn seen<'a>(run: &'a LabRun, cause: &str, evidence: &str) -> Seen<'a> {
+        Seen {
+            run,
+            trial: &run.trials[0],
+            outcome: TrialOutcome::Pass,
+            far: false,
+            causes: vec![cause.to_owned()],
+            evidence: vec![format!("{cause}: {evidence}")],
+            plain: 'P',
+        }
+    }
+
+    #[test]
+    fn the_first_cause_must_name_the_worker_that_was_struck() {
+        let runs = silicon();
+        let slow = runs.iter().find(|run| run.fault == Fault::SlowGpu).expect("a slow GPU");
+        assert_eq!(slow.trials[0].victim.as_deref(), Some("worker-1"));
+        let right = |cause, evidence| seen(slow, cause, evidence).first_is_right();
+        assert!(right(
+            "SlowWorker",
+            "worker worker-1 serves at 82 % of its peers' speed"
+        ));
+        assert!(right(
+            "SlowWorker",
+            "worker 127.0.30.2 serves at 82 %, worker-0 at 100 %"
+        ));
+        assert!(!right(
+            "SlowWorker",
+            "worker worker-0 serves at 82 %, worker-1 at 100 %"
+        ));
+        assert!(!right("SlowWorker", "worker worker-10 serves at 82 %"));
+        assert!(!right("SlowWorker", "worker 127.0.30.21 serves at 82 %"));
+        assert!(!right(
+            "BalancedDegradation",
+            "all 2 workers worked alike, worker-1 too"
+        ));
+        let mut late = seen(slow, "BalancedDegradation", "all 2 workers worked alike");
+        late.causes.push("SlowWorker".to_owned());
+        assert!(late.named() && !late.first_is_right());
+    }
+
+    #[test]
+    fn a_slowdown_is_what_the_workers_own_counters_say() {
+        let runs = silicon();
+        let slow = runs.iter().filter(|run| run.fault == Fault::SlowGpu);
+        let percent =
+            slow.filter_map(|run| Some((run.conditions.share?, seen(run, "", "").slowdown_percent()?.round())));
+        let mut percent: Vec<(f64, f64)> = percent.collect();
+        percent.sort_by(|a, b| a.0.total_cmp(&b.0));
+        // By hand: 1.094, 1.982 (round-robin) and 1.565 times the peer's.
+        assert_eq!(percent[..3], [(0.15, 9.0), (0.5, 98.0), (0.8, 57.0)]);
+    }
 }

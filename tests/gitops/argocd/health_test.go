@@ -59,7 +59,7 @@ func TestEverySavedObjectHasAnExpectedHealth(t *testing.T) {
 // What a synced object and a hook make of a deletion: only a hook's script is asked.
 func TestDeletion(t *testing.T) {
 	engine := lua.ResourceHealthOverrides(installed(t).ResourceOverrides)
-	told := func(name string, change func(*unstructured.Unstructured)) string {
+	health := func(name string, change func(*unstructured.Unstructured)) string {
 		obj := object(t, folder+"testdata/"+name)
 		change(obj)
 		result, err := health.GetResourceHealth(obj, engine)
@@ -67,10 +67,10 @@ func TestDeletion(t *testing.T) {
 		return string(result.Status) + ", " + result.Message
 	}
 	asIs := func(*unstructured.Unstructured) {}
-	assert.Equal(t, "Progressing, Pending deletion", told("deleting-passed.yaml", asIs))
+	assert.Equal(t, "Progressing, Pending deletion", health("deleting-passed.yaml", asIs))
 	held := func(obj *unstructured.Unstructured) {
 		obj.SetFinalizers(append(obj.GetFinalizers(), "argocd.argoproj.io/hook-finalizer"))
 	}
-	assert.Contains(t, told("deleting-passed.yaml", held), "Progressing, CleaningUp: ")
-	assert.Contains(t, told("deleted-passed.yaml", asIs), "Healthy, ")
+	assert.Contains(t, health("deleting-passed.yaml", held), "Progressing, CleaningUp: ")
+	assert.Contains(t, health("deleted-passed.yaml", asIs), "Healthy, ")
 }

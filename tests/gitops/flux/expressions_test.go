@@ -9,7 +9,7 @@ import (
 
 // Where the expressions say something else than Argo CD's health check.
 var otherwiseByExpression = map[string]string{
-	// Flux knows nothing of a deletion by somebody else; the object is gone soon.
+	// Flux knows nothing of a deletion by another client; the object is gone soon.
 	"deleted-running": "InProgress",
 	"deleted-passed":  "InProgress",
 	"deleted-failed":  "InProgress",

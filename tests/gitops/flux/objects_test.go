@@ -68,9 +68,9 @@ func argoHealth(t *testing.T) map[string]string {
 		}
 	}
 	fromYAML(t, folder+"health_test.yaml", &tests)
-	told := map[string]string{}
+	expected := map[string]string{}
 	for _, test := range tests.Tests {
-		told[strings.TrimSuffix(filepath.Base(test.InputPath), ".yaml")] = test.HealthStatus.Status
+		expected[strings.TrimSuffix(filepath.Base(test.InputPath), ".yaml")] = test.HealthStatus.Status
 	}
-	return told
+	return expected
 }

@@ -1,4 +1,4 @@
-// Holds a pod's namespaces open: reaps what is left to it, leaves when told to.
+// Holds a pod's namespaces open: reaps what is left to it, exits when asked to.
 #include <signal.h>
 #include <stddef.h>
 #include <sys/wait.h>

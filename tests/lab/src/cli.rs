@@ -67,7 +67,7 @@ enum Command {
     /// Make something go wrong, or right again.
     #[command(subcommand)]
     Fault(Fault),
-    /// Stand in for Dynamo's operator until told to stop (runs under the supervisor).
+    /// Stand in for Dynamo's operator until asked to stop (runs under the supervisor).
     DynamoOperator(dynamo::Args),
     /// Serve the metrics of the node's GPUs as NVIDIA's DCGM exporter does (runs under the supervisor).
     GpuExporter(gpu_exporter::Options),

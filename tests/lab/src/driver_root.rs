@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::error::{Error, FileResult as _};
 
-/// The variable that tells the simulated library where its configuration is.
+/// The variable by which the simulated library knows where its configuration is.
 const CONFIG_ENV: &str = "MOCK_NVML_CONFIG";
 /// Named as of the driver version that mock-nvml reports by default.
 const LIBRARY: &str = "libnvidia-ml.so.580.82.07";
@@ -88,7 +88,7 @@ impl DriverRoot {
             fs::create_dir_all(path.join(folder)).file("make", path.join(folder))?;
         }
 
-        // The plugin looks for the library by the driver's version, everybody else by its soname.
+        // The plugin looks for the library by the driver's version, all others by its soname.
         let library = path.join("usr/lib64").join(LIBRARY);
         fs::copy(built_library()?, &library).file("copy the simulated NVML to", &library)?;
         let soname = library.with_file_name("libnvidia-ml.so.1");
@@ -149,7 +149,7 @@ impl DriverRoot {
         self.path.join("gpu-faults.json")
     }
 
-    /// What the plugin's environment needs besides, so that the library finds its configuration.
+    /// What the plugin's environment needs in addition, so that the library finds its configuration.
     pub fn env(&self) -> (&'static str, PathBuf) {
         (CONFIG_ENV, self.config())
     }
@@ -215,7 +215,7 @@ impl DriverRoot {
     }
 }
 
-/// The crate mock-nvml's shared object, which cargo puts beside this program.
+/// The crate mock-nvml's shared object, which cargo puts next to this program.
 fn built_library() -> Result<PathBuf, Error> {
     let library = env::current_exe()
         .file("find", "this program")?

@@ -62,7 +62,7 @@ pub struct Args {
     pub install_only: bool,
 }
 
-/// Installs the definitions, then reconciles until it is told to stop. The definition may go and come back at any time.
+/// Installs the definitions, then reconciles until it is asked to stop. The definition may go and come back any time.
 pub async fn run(args: Args) -> Result<(), Error> {
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
@@ -125,7 +125,7 @@ async fn connect() -> Result<Client, Error> {
         .await
         .map_err(|error| Error::Client(error.to_string()))?;
     config.default_retry = false;
-    // The audit log tells its writes from everybody else's by this name.
+    // The audit log distinguishes its writes from all others by this name.
     config
         .headers
         .push((http::header::USER_AGENT, http::HeaderValue::from_static(FIELD_MANAGER)));

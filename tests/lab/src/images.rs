@@ -166,7 +166,7 @@ fn read_static_program(path: &Path, build: &str) -> Result<Vec<u8>, Error> {
     Ok(program)
 }
 
-/// `/tmp`, where everybody may write.
+/// `/tmp`, where every user may write.
 fn make_tmp(root: &Path) -> Result<(), Error> {
     let tmp = root.join("tmp");
     fs::create_dir_all(&tmp).file("make", &tmp)?;

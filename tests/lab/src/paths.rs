@@ -56,7 +56,7 @@ impl StateDir {
         self.0.join("supervisor.sock")
     }
 
-    /// What the supervisor was told to run.
+    /// What the supervisor runs.
     pub fn plan(&self) -> PathBuf {
         self.0.join("plan.json")
     }

@@ -101,7 +101,7 @@ impl ApiServer {
         self.put(crd);
     }
 
-    /// Creates or replaces an object as somebody else would: unrecorded, status included.
+    /// Creates or replaces an object as another client would: unrecorded, status included.
     ///
     /// # Panics
     /// If its kind is not served, or it has no name.
@@ -121,7 +121,7 @@ impl ApiServer {
         state.store.put(&key, object)
     }
 
-    /// Changes an object as somebody else would.
+    /// Changes an object as another client would.
     ///
     /// # Panics
     /// If it does not exist.
@@ -135,7 +135,7 @@ impl ApiServer {
         state.store.put(&key, object)
     }
 
-    /// Deletes an object as somebody else would.
+    /// Deletes an object as another client would.
     pub fn delete(&self, plural: &str, namespace: &str, name: &str) {
         let mut state = self.lock();
         let key = state.key(plural, namespace, name);

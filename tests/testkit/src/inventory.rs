@@ -1,4 +1,4 @@
-//! Builders for what sizing reads of a cluster. Unless told otherwise: nodes are Ready with ample room, devices are whole
+//! Builders for what sizing reads of a cluster. By default nodes are Ready with ample room, devices are whole
 //! GPUs as NVIDIA's driver publishes them, pools are complete and nothing is in use.
 
 mod claim;

@@ -11,7 +11,7 @@ use schema::{Field, Kind, schema};
 /// An object, or a list of them, as the body of an answer; none for a kind that has no such form here.
 ///
 /// # Panics
-/// If it has a field that is not known here: what is left out silently would be tested by nobody.
+/// If it has a field that is not known here: what is left out silently would never be tested.
 pub fn body(object: &Value) -> Option<Vec<u8>> {
     let kind = object["kind"].as_str()?;
     let raw = match kind.strip_suffix("List") {
@@ -32,7 +32,7 @@ pub fn body(object: &Value) -> Option<Vec<u8>> {
     Some(envelope(object["apiVersion"].as_str().unwrap_or("v1"), kind, &raw))
 }
 
-/// One object of a list, as it stands in it.
+/// One object of a list, as the list holds it.
 pub fn item(kind: &str, object: &Value) -> Option<Vec<u8>> {
     let mut item = Vec::new();
     put_bytes(&mut item, 2, &message(object, schema(kind)?));

@@ -19,9 +19,10 @@ pub struct Gate {
     #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')")
         .message("write a name of lower-case letters, digits and '-', such as ttft-p99"))]
     pub name: String,
-    /// What is judged. Throughputs are in tokens/s or requests/s, times and latencies in ms, `OutputSequenceLength` in tokens.
+    /// What is judged. Throughputs are in tokens/s or requests/s, times and latencies in ms, `OutputSequenceLength` in tokens,
+    /// `SlowestWorkerPercent` and `MemoryBandwidthPercent` in percent.
     pub metric: Metric,
-    /// Which statistic of it; `OutputTokenThroughput`, `RequestThroughput` and `Goodput` have `Avg` only.
+    /// Which statistic of it; `OutputTokenThroughput`, `RequestThroughput`, `Goodput` and the two in percent have `Avg` only.
     #[serde(default)]
     pub statistic: Statistic,
     /// Side of the threshold that is good; the threshold itself is good.

@@ -30,7 +30,7 @@ pub struct Model {
     validation = Rule::new("has(self.claimName) != has(self.size)")
         .message("write exactly one of claimName (an existing claim) and size (a claim to create)"),
     validation = Rule::new("!has(self.storageClassName) || has(self.size)")
-        .message("storageClassName is for a claim to create: write size beside it, or leave it out"),
+        .message("storageClassName is for a claim to create: write size as well, or leave it out"),
 )]
 pub struct ModelCache {
     /// Existing PersistentVolumeClaim in the object's namespace.

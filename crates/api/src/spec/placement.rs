@@ -81,12 +81,12 @@ pub enum AllocationMode {
     DevicePlugin,
 }
 
-/// Where a pod beside the workers may run.
+/// Where a pod other than a worker may run.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PodPlacement {
     /// On the node under test.
     WorkloadNode,
-    /// Wherever the scheduler likes.
+    /// Wherever the scheduler puts it.
     Anywhere,
 }
 

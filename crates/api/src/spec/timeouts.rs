@@ -14,7 +14,7 @@ pub struct Timeouts {
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration())]
     pub prerequisites: String,
-    /// Waiting for free GPUs (Go duration), without the time in line behind earlier runs; `0s`: fail at once when saturated.
+    /// Waiting for free GPUs (Go duration), without the time in the queue; `0s`: fail at once when saturated.
     #[serde(default = "minutes::<10>")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration_or_zero())]

@@ -22,7 +22,7 @@ pub struct Workload {
     #[schemars(length(max = 1024))]
     #[x_kube(validation = rules::image_or_empty())]
     pub frontend_image: String,
-    /// Version of Dynamo in the images (MAJOR.MINOR.PATCH), for a tag that does not tell it: a digest, `latest`, a build
+    /// Version of Dynamo in the images (MAJOR.MINOR.PATCH) for a tag that does not say it: a digest, `latest`, a build
     /// id. Dynamo 1.4 and later refuses such an image without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
@@ -70,7 +70,7 @@ pub struct Workload {
             .message("write workload.routerMode instead of the variable DYN_ROUTER_MODE"),
     )]
     pub env: Vec<EnvVar>,
-    /// Resources of the worker container, beside its one GPU, which is added.
+    /// Resources of the worker container, in addition to its one GPU, which is added.
     #[serde(default)]
     #[x_kube(validation = Rule::new("!has(self.claims) || size(self.claims) == 0")
         .message("leave claims out: the claim of a worker's GPU is made for it; write placement.deviceClassName"))]

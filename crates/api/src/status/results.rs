@@ -27,6 +27,12 @@ pub struct Metrics {
     /// Requests in flight that were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<i64>,
+    /// Decode speed of the slowest worker (percent of its peers' median), where the engines report it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slowest_worker_percent: Option<String>,
+    /// How much slower than its peers a worker must have been to be named (percent).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detectable_slowdown_percent: Option<String>,
 }
 
 /// One gate, judged.
@@ -146,6 +152,18 @@ pub struct WorkerLoad {
     /// Tokens it generated per second, where its engine counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_per_second: Option<String>,
+    /// Time from one token of a request to the next, by its engine (ms).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_ms: Option<String>,
+    /// Requests that its engine decoded together, on average.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<String>,
+    /// Its decode speed with the 95 % interval (percent of its peers' median, at the same batch).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percent_of_peers: Option<String>,
+    /// Part of its prompts that the prefix cache held (percent).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_percent: Option<String>,
     /// Longest span in which it had requests and did not move (s).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub still_seconds: Option<i64>,
@@ -160,7 +178,7 @@ pub struct WorkerLoad {
     pub peak_kv_percent: Option<i64>,
 }
 
-/// Something that was found beside the numbers.
+/// A finding in addition to the numbers.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {

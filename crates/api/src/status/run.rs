@@ -87,7 +87,7 @@ pub struct RunStatus {
     /// Its place in the queue, while it waits for earlier runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueStatus>,
-    /// When it last stood in line behind earlier runs; `timeouts.sizing` counts from then.
+    /// When it last was in the queue behind earlier runs; `timeouts.sizing` counts from then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_in_line: Option<DateTime<Utc>>,
     /// When the operator last looked, written at least every minute while a time limit runs. No limit counts time in which

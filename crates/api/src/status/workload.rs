@@ -18,7 +18,7 @@ pub struct PlacementStatus {
     /// GPUs of the node, free or not.
     #[serde(rename = "nodeGPUs")]
     pub node_gpus: i64,
-    /// Those of `nodeGPUs` that are unhealthy or tainted, and so nobody's.
+    /// Those of `nodeGPUs` that are unhealthy or tainted, so that no run can use them.
     #[serde(default, rename = "faultyGPUs", skip_serializing_if = "is_zero")]
     pub faulty_gpus: i64,
     /// What the node should have, where it has fewer healthy GPUs than that.
@@ -38,10 +38,10 @@ pub struct PlacementStatus {
     pub chosen_at: Option<DateTime<Utc>>,
     /// Only where both claims and a device plugin give out the node's GPUs: the pods that had some from the device plugin, those of
     /// other namespaces by a number instead of their name.
-    /// While the run measures nobody else may get one the other way.
+    /// While the run measures, no other pod may get one the other way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub neighbours: Option<Vec<String>>,
-    /// CEL expressions that the workers' claims carry beside their class: what the scheduler must not give them.
+    /// CEL expressions that the workers' claims add to those of their class: what the scheduler must not give them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub selectors: Vec<String>,
     /// Tolerations the pods carry.

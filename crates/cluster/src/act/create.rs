@@ -55,7 +55,7 @@ impl Cluster {
         outcome
     }
 
-    /// Creates, never applies: an apply would silently take over a stranger's object. One that exists and is ours is the
+    /// Creates, never applies: an apply would silently take over another's object. One that exists and is ours is the
     /// one that an earlier pass created.
     async fn create_in<K>(&self, run: &Run<'_>, api: &Api<K>, kind: &str, object: &K) -> Result<(), Error>
     where

@@ -53,7 +53,7 @@ fn contender(object: &DynamicObject, status: Option<PerfValidationStatus>, now: 
     }
 }
 
-/// The node that an object of another version holds. Only what tells that is read; a phase that this version does not
+/// The node that an object of another version holds. Only those fields are read; a phase that this version does not
 /// know is not over.
 fn stranger(object: &DynamicObject) -> Option<Contender> {
     let written = &object.data["status"];

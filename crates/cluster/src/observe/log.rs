@@ -15,7 +15,7 @@ const TAIL_LINES: i64 = 512;
 /// More than the tail can have: the limit counts from the beginning of the tail, so reaching it would lose the result.
 const LIMIT_BYTES: i64 = 10 << 20;
 
-/// A crash is told in its last lines: a Python traceback of vLLM has about a hundred.
+/// The cause of a crash is in its last lines: a Python traceback of vLLM has about a hundred.
 const LAST_LINES: i64 = 200;
 const LAST_BYTES: i64 = 512 << 10;
 

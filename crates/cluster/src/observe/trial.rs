@@ -75,7 +75,7 @@ impl Cluster {
     }
 
     /// The newest pod of a Job: found by the Job controller's own label, which it has even where ours were taken off, and
-    /// known by the Job's uid, because anybody may write a label.
+    /// known by the Job's uid, because any client may write a label.
     async fn newest_pod(&self, run: &Run<'_>, job: &str, uid: &str) -> Read<Option<Pod>> {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), run.namespace());
         let params = ListParams::default().labels(&format!("{JOB_NAME_LABEL}={job}"));

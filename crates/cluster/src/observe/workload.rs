@@ -22,7 +22,7 @@ use crate::call::{Read, Unread, read, seen};
 use crate::page::Json;
 use crate::resource_api::Wanted;
 
-/// Pods whose events are read in one pass: one is enough to tell the user, and the next pass reads on.
+/// Pods whose events are read in one pass: one is enough for the message, and the next pass reads on.
 const PODS: usize = 16;
 /// Events per pod; a kubelet repeats itself by counting, not by new Events.
 const EVENTS: u32 = 50;
@@ -69,7 +69,7 @@ impl Cluster {
         }
     }
 
-    /// The ends of those logs that tell why pods do not serve: of few pods, and only of those in trouble.
+    /// The ends of those logs that show why pods do not serve: of few pods, and only of those in trouble.
     async fn pod_logs(&self, run: &Run<'_>, pods: &[Pod]) -> Vec<PodLog> {
         let logs = wanted(run, pods).into_iter().map(|of| async move {
             let text = seen(self.end_of_log(run, &of).await);

@@ -1,7 +1,7 @@
 use perfval_run::observed::ProbeAnswer;
 use serde_json::Value;
 
-/// Bytes of somebody else's text that are kept.
+/// Bytes of an endpoint's text that are kept.
 const KEPT: usize = 200;
 
 /// Reads the body of a 200. A reasoning model may spend all its tokens on thinking, so that counts as text.

@@ -86,7 +86,7 @@ pub(super) async fn probe(way: &Way, base: &str, request: &ProbeRequest) -> Prob
 }
 
 async fn ask(way: &Way, base: &str, request: &ProbeRequest) -> Result<ProbeAnswer, String> {
-    // The model's slashes stay: it is a wildcard route. 404 is an old Dynamo as well as an unknown model, so it tells nothing.
+    // The model's slashes stay: it is a wildcard route. 404 proves nothing: an old Dynamo or an unknown model.
     let ready = format!("{base}/v1/models/{}/ready", request.model);
     let (status, body) = way.send(build(Method::GET, &ready, Body::empty())?).await?;
     if status == StatusCode::SERVICE_UNAVAILABLE {

@@ -104,7 +104,7 @@ async fn a_create_whose_answer_is_lost_is_found_again() {
 }
 
 #[tokio::test]
-async fn a_namesake_of_somebody_else_is_left_alone() {
+async fn a_namesake_of_another_owner_is_left_alone() {
     let world = World::new();
     let object = world.object();
     let run = Run::new(&object, &world.settings);
@@ -120,7 +120,7 @@ async fn a_namesake_of_somebody_else_is_left_alone() {
             .unwrap();
         let name = created["metadata"]["name"].as_str().unwrap();
         let strangers = world.server.edit(plural, NAMESPACE, name, |object| {
-            object["metadata"]["ownerReferences"][0]["uid"] = "somebody-else".into();
+            object["metadata"]["ownerReferences"][0]["uid"] = "another-owner".into();
         });
         let error = world.act(&[effect]).await.unwrap_err();
         assert_eq!(

@@ -176,7 +176,7 @@ async fn only_unfinished_runs_of_others_hold_or_want_a_node() {
 }
 
 #[tokio::test]
-async fn children_are_told_from_namesakes_by_their_owner() {
+async fn children_are_distinguished_from_namesakes_by_their_owner() {
     let world = World::new();
     world.put_child("batch/v1", "Job", "pv-1-t1", &json!({}));
     world.put_child("nvidia.com/v1beta1", "DynamoGraphDeployment", "pv-1", &json!({}));

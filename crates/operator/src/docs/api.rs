@@ -61,7 +61,7 @@ fn object(page: &mut String, path: &str, schema: &JSONSchemaProps) {
             shown.push_str(", required");
         }
         let _ = writeln!(page, "| `{name}` | {} | {} |", cell(&shown), cell(&description(field)));
-        // The rules of an object stand in its own section.
+        // The rules of an object are in its own section.
         if inner.as_ref().is_none_or(|(_, schema)| !std::ptr::eq(*schema, field)) {
             refused.extend(rules(field).map(|message| format!("* `{name}`: {message}\n")));
         }

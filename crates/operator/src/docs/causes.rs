@@ -16,8 +16,8 @@ kubectl get perfval -n perf NAME \\
   -o jsonpath='{range .status.diagnosis[*]}{.severity} {.cause}: {.evidence}{\"\\n\"}  what to do: {.remedy}{\"\\n\"}{end}'
 ```
 
-or read the same in `kubectl describe perfval -n perf NAME`: its conditions tell what was asked, where it ran and how far
-it came; `Diagnosis` tells why; the events at the end say what to do. Look the cause up below.
+or read the same in `kubectl describe perfval -n perf NAME`: its conditions say what was asked, where it ran and how far
+it came; `Diagnosis` says why; the events at the end say what to do. Look the cause up below.
 ";
 
 /// The whole page.

@@ -13,7 +13,7 @@ pub fn metrics() -> String {
         "Series",
         "Units are in the names. Labels are words of the code, except `namespace` and `name`: those are objects that exist, and their series \
          go with the object. `PERFVAL_OBJECT_METRICS=false` leaves them out.",
-        &["series", "type", "labels", "what it tells"],
+        &["series", "type", "labels", "meaning"],
         series::ALL.iter().map(|series| {
             let labels: Vec<String> = series.labels.iter().map(|label| format!("`{label}`")).collect();
             [

@@ -114,7 +114,7 @@ fn of_config_map(path: &Path, results: &ConfigMap) -> Result<File, String> {
     let summary = match summary {
         Some(Ok(summary)) => summary,
         Some(Err(error)) => return Err(format!("summary.json cannot be read: {error}")),
-        None => return Err("no summary.json in this ConfigMap, so nobody knows whether trials are missing".to_owned()),
+        None => return Err("no summary.json in this ConfigMap: whether trials are missing is unknown".to_owned()),
     };
     let missing: Vec<String> = finished(&summary)
         .filter(|number| !trials.contains_key(number))

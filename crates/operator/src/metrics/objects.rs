@@ -1,4 +1,4 @@
-//! What a scrape tells of the objects as they are now. An object that is gone leaves no series behind.
+//! What a scrape shows of the objects as they are now. An object that is gone leaves no series behind.
 
 use std::sync::atomic::AtomicU64;
 
@@ -64,7 +64,7 @@ impl ObjectSeries {
         all
     }
 
-    /// Replaces what the last scrape told. One scrape at a time.
+    /// Replaces what the last scrape showed. One scrape at a time.
     pub(super) fn set(&self, objects: &[&PerfValidation]) {
         let statuses: Vec<_> = objects.iter().map(|object| object.status.as_ref()).collect();
         let phases: Vec<Phase> = statuses.iter().map(|status| phase(*status)).collect();

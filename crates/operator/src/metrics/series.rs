@@ -14,7 +14,7 @@ pub struct Series {
     pub kind: Kind,
     /// Its labels.
     pub labels: &'static [&'static str],
-    /// What it tells.
+    /// What it means.
     pub help: &'static str,
 }
 
@@ -27,7 +27,7 @@ pub enum Kind {
     Gauge,
     /// Counts by size; `_bucket`, `_sum` and `_count`.
     Histogram,
-    /// Always 1; its labels tell.
+    /// Always 1; its labels hold the values.
     Info,
 }
 

@@ -89,10 +89,10 @@ fn a_scrape_is_well_formed_and_says_what_the_documented_table_says() {
     for line in text.lines().filter(|line| *line != "# EOF") {
         if let Some(about) = line.strip_prefix("# ") {
             let (word, rest) = about.split_once(' ').unwrap();
-            let (name, told) = rest.split_once(' ').unwrap();
+            let (name, meaning) = rest.split_once(' ').unwrap();
             assert!(["HELP", "TYPE", "UNIT"].contains(&word), "{line}");
             if word == "TYPE" {
-                announced.insert(name.to_owned(), told.to_owned());
+                announced.insert(name.to_owned(), meaning.to_owned());
             }
             continue;
         }
@@ -188,7 +188,7 @@ fn the_series_of_an_object_go_with_it_and_can_be_left_out() {
 }
 
 #[test]
-fn while_the_next_run_has_not_measured_the_one_before_is_told() {
+fn while_the_next_run_has_not_measured_the_one_before_is_reported() {
     let next = object(
         "h100",
         json!({

@@ -37,7 +37,7 @@ impl fmt::Display for Right {
     }
 }
 
-/// What an operator was told to do, as far as its rights depend on it.
+/// What an operator is configured to do, as far as its rights depend on it.
 #[derive(Clone, Debug)]
 pub struct Duties {
     /// The watched namespaces; `None` is all of them.

@@ -41,7 +41,7 @@ async fn observe(object: &PerfValidation) -> Result<Saved, Error> {
     let mut notes = Vec::new();
     let busy = match seen.line {
         Seen::Present(line) => {
-            // What the object itself holds is in nobody's way but others'.
+            // What the object itself holds is only in the way of others.
             let others = line
                 .runs
                 .iter()

@@ -31,7 +31,7 @@ pub enum Error {
     /// The CRD has no defaults for everything.
     #[error("the CRD leaves fields without a default")]
     Defaults(#[source] serde_json::Error),
-    /// Saved objects tell nothing.
+    /// Saved objects cannot be used.
     #[error("{}", path.display())]
     Dump {
         /// The file.

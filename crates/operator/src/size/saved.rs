@@ -9,21 +9,21 @@ use serde_json::Value;
 use super::error::Error;
 use crate::input;
 
-/// The cluster that a file tells of: YAML of any number of documents, or JSON.
+/// The cluster that a file describes: YAML of any number of documents, or JSON.
 pub fn read(path: &Path, object: &PerfValidation) -> Result<Saved, Error> {
-    let told = |source| Error::Dump {
+    let unusable = |source| Error::Dump {
         path: path.to_owned(),
         source,
     };
     let mut dump = Dump::default();
     for document in documents_of(path)? {
-        dump.add(document).map_err(told)?;
+        dump.add(document).map_err(unusable)?;
     }
     let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
     let name = object.metadata.name.as_deref().unwrap_or_default();
     let cache = build::cache_claim_name(name, &object.spec);
     dump.finish(&object.spec.placement.device_class_name, namespace, cache.as_deref())
-        .map_err(told)
+        .map_err(unusable)
 }
 
 /// The documents of a file; `-` is standard input.
@@ -48,7 +48,7 @@ fn documents(text: &str) -> Result<Vec<Value>, String> {
             return Ok(documents);
         }
     }
-    // The parser's limits are for manifests of strangers; this file is the user's own.
+    // The parser's limits are for manifests from others; this file is the user's own.
     let options = serde_saphyr::options! { budget: None };
     let documents: Vec<Value> =
         serde_saphyr::from_multiple_with_options(text, options).map_err(|error| error.to_string())?;

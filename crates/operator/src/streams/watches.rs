@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_wakes_nobody() {
+    fn a_stranger_wakes_no_object() {
         assert!(owner(&child(Some("perf"), &[("app", "h100")])).is_none());
         assert!(owner(&child(None, &[(meta::NAME_LABEL, "h100")])).is_none());
     }

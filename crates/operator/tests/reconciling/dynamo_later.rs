@@ -7,7 +7,7 @@ async fn dynamo_installed_later_is_picked_up_without_a_restart() {
     server.delete("customresourcedefinitions", "", "dynamographdeployments.nvidia.com");
     let _operator = Operator::start(&server);
     server.put(manifest("early"));
-    eventually(&server, "told that Dynamo is missing", |server| {
+    eventually(&server, "a condition says that Dynamo is missing", |server| {
         condition(server, "early", "PrerequisitesMet").is_some_and(|c| c["reason"] == "DynamoNotInstalled")
     })
     .await;

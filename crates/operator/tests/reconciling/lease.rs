@@ -15,7 +15,7 @@ fn holder(server: &ApiServer) -> String {
         .to_owned()
 }
 
-// The clock is paused: it jumps to the next timer whenever everybody waits.
+// The clock is paused: it jumps to the next timer whenever every task waits.
 
 #[tokio::test(start_paused = true)]
 async fn a_released_lease_is_taken_at_once_and_a_silent_one_after_its_duration() {

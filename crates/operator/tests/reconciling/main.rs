@@ -1,4 +1,4 @@
-//! The process's loop against an API server in memory: what wakes it, what it tells, and what it leaves alone.
+//! The process's loop against an API server in memory: what wakes it, what it reports, and what it leaves alone.
 
 mod blocked;
 mod dynamo_later;

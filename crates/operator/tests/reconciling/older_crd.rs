@@ -11,7 +11,7 @@ async fn a_field_that_an_older_crd_drops_does_not_park_the_object() {
     server.prune("perfvalidations", "/status/message");
     let _operator = Operator::start(&server);
     server.put(manifest("early"));
-    eventually(&server, "told that Dynamo is missing", |server| {
+    eventually(&server, "a condition says that Dynamo is missing", |server| {
         condition(server, "early", "PrerequisitesMet").is_some_and(|c| c["reason"] == "DynamoNotInstalled")
     })
     .await;
@@ -50,6 +50,6 @@ async fn a_status_that_an_older_crd_refuses_does_not_block_a_deletion() {
     for plural in ["dynamographdeployments", "services", "resourceclaimtemplates"] {
         assert!(server.objects(plural).is_empty(), "{plural}");
     }
-    let told = |event: &serde_json::Value| event["note"].as_str().is_some_and(|note| note.contains(words));
-    assert!(server.objects("events").iter().any(told), "the user is told");
+    let explains = |event: &serde_json::Value| event["note"].as_str().is_some_and(|note| note.contains(words));
+    assert!(server.objects("events").iter().any(explains), "the user gets an Event");
 }

@@ -40,7 +40,7 @@ fn missing(metrics: &Metrics) -> String {
     line.unwrap_or_default().to_owned()
 }
 
-// The clock is paused: it jumps to the next timer whenever everybody waits.
+// The clock is paused: it jumps to the next timer whenever every task waits.
 
 #[tokio::test(start_paused = true)]
 async fn a_missing_right_is_named_and_missed_no_longer_once_granted() {
@@ -48,9 +48,9 @@ async fn a_missing_right_is_named_and_missed_no_longer_once_granted() {
     server.fail(Fault::refuse("create", "jobs", 403));
     server.fail(Fault::refuse("get", "pods/log", 403));
     let (rights, metrics) = (Rights::default(), Arc::new(Metrics::new(true)));
-    assert_eq!(rights.complaint(), None, "nobody knows yet");
+    assert_eq!(rights.complaint(), None, "not known yet");
     let _looking = looking(&server, &rights, &metrics);
-    eventually(&server, "told", |_| rights.complaint().is_some()).await;
+    eventually(&server, "it is reported", |_| rights.complaint().is_some()).await;
     let complaint = rights.complaint().unwrap_or_default();
     for words in [
         "create jobs.batch (cluster-wide)",
@@ -88,7 +88,7 @@ async fn a_right_that_is_taken_away_later_is_missed_after_the_first_refusal() {
         .watch(&kube::api::WatchParams::default(), "0")
         .await;
     assert!(refused.is_err());
-    eventually(&server, "told", |_| {
+    eventually(&server, "it is reported", |_| {
         rights
             .complaint()
             .is_some_and(|complaint| complaint.contains("watch pods (cluster-wide)"))
@@ -100,7 +100,7 @@ async fn a_right_that_is_taken_away_later_is_missed_after_the_first_refusal() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_can_tell_is_not_missing() {
+async fn what_is_unknown_is_not_missing() {
     for fault in [
         Fault::refuse("create", "selfsubjectaccessreviews", 403),
         Fault::hang("create", "selfsubjectaccessreviews"),
@@ -123,13 +123,13 @@ async fn what_nobody_can_tell_is_not_missing() {
     }
 }
 
-fn told(server: &ApiServer) -> Vec<Value> {
+fn reported(server: &ApiServer) -> Vec<Value> {
     let events = server.objects("events").into_iter();
     events.filter(|event| event["reason"] == "RightsMissing").collect()
 }
 
 #[tokio::test]
-async fn the_user_of_an_object_is_told_once_and_the_run_goes_on_when_the_right_is_granted() {
+async fn an_object_gets_one_event_and_its_run_goes_on_when_the_right_is_granted() {
     let server = with_gpus(4);
     server.fail(Fault::refuse("list", "nodes", 403));
     let (rights, metrics) = (Rights::default(), Arc::new(Metrics::new(true)));
@@ -138,11 +138,11 @@ async fn the_user_of_an_object_is_told_once_and_the_run_goes_on_when_the_right_i
     let (objects, scopes) = objects::watched(vec![None]);
     let _operator = Operator::start_with(&server, objects, scopes, rights);
     server.put(manifest("waits"));
-    eventually(&server, "told", |server| {
-        !told(server).is_empty() && status(server, "waits")["reason"] == "InventoryUnreadable"
+    eventually(&server, "it is reported", |server| {
+        !reported(server).is_empty() && status(server, "waits")["reason"] == "InventoryUnreadable"
     })
     .await;
-    let events = told(&server);
+    let events = reported(&server);
     let note = events[0]["note"].as_str().unwrap_or_default();
     assert!(note.contains("list nodes (cluster-wide)"), "{note}");
     assert_eq!(events[0]["regarding"]["name"], "waits");

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use crate::{NAMESPACE, Operator, eventually, manifest, phase, with_gpus};
 
 #[tokio::test]
-async fn an_object_that_cannot_be_parsed_is_told_about_and_holds_up_no_other() {
+async fn an_object_that_cannot_be_parsed_is_reported_and_holds_up_no_other() {
     let server = ApiServer::new();
     let mut newer = manifest("newer");
     newer["spec"]["gates"][0]["metric"] = json!("MetricOfAnotherVersion");
@@ -16,15 +16,15 @@ async fn an_object_that_cannot_be_parsed_is_told_about_and_holds_up_no_other() {
     })
     .await;
     eventually(&server, "an event names the unreadable one", |server| {
-        let told = |event: &Value| event["reason"] == "SpecUnreadable" && event["regarding"]["name"] == "newer";
-        server.objects("events").iter().any(told)
+        let reported = |event: &Value| event["reason"] == "SpecUnreadable" && event["regarding"]["name"] == "newer";
+        server.objects("events").iter().any(reported)
     })
     .await;
     assert_eq!(phase(&server, "newer"), "", "nothing is done to it");
 }
 
 #[tokio::test]
-async fn a_status_of_a_newer_version_is_left_as_it_is_and_told_about_once() {
+async fn a_status_of_a_newer_version_is_left_as_it_is_and_reported_once() {
     for (field, value) in [
         ("phase", json!("PhaseOfAnotherVersion")),
         ("verdict", json!("VerdictOfAnotherVersion")),
@@ -41,20 +41,20 @@ async fn a_status_of_a_newer_version_is_left_as_it_is_and_told_about_once() {
         let before = server.put(newer);
         let _operator = Operator::start(&server);
         server.put(manifest("readable"));
-        let told = |server: &ApiServer| -> Vec<Value> {
+        let reported = |server: &ApiServer| -> Vec<Value> {
             let events = server.objects("events").into_iter();
             events.filter(|event| event["reason"] == "SpecUnreadable").collect()
         };
-        eventually(&server, "told", |server| !told(server).is_empty()).await;
+        eventually(&server, "it is reported", |server| !reported(server).is_empty()).await;
         for label in ["a", "b"] {
             server.edit("perfvalidations", NAMESPACE, "newer", |object| {
                 object["metadata"]["labels"] = json!({"l": label});
             });
-            let seen = |server: &ApiServer| told(server)[0]["series"]["count"].as_i64();
+            let seen = |server: &ApiServer| reported(server)[0]["series"]["count"].as_i64();
             let before = seen(&server);
             eventually(&server, "counted", |server| seen(server) > before).await;
         }
-        let events = told(&server);
+        let events = reported(&server);
         assert_eq!(events.len(), 1, "repeats are counted: {events:?}");
         assert!(events[0]["note"].as_str().is_some_and(|note| note.len() <= 1024));
         eventually(&server, "others go on", |server| phase(server, "readable") == "Pending").await;
@@ -104,7 +104,7 @@ async fn a_deleted_object_that_cannot_be_parsed_leaves_nothing_behind() {
         }));
     };
     child("batch/v1", "Job", "pv-0011aabb-t1", &owner);
-    child("batch/v1", "Job", "strangers", &json!("somebody-else"));
+    child("batch/v1", "Job", "strangers", &json!("another-owner"));
     child("nvidia.com/v1beta1", "DynamoGraphDeployment", "pv-0011aabb", &owner);
     child("v1", "Pod", "pv-0011aabb-worker-0", &json!("the-deployment"));
     server.delete("perfvalidations", NAMESPACE, "newer");

@@ -63,8 +63,8 @@ pub fn aiperf_command(run: &Run<'_>) -> Vec<String> {
 fn goodput(benchmark: &Benchmark) -> Option<String> {
     let objective = |Objective { metric, max }: &Objective| {
         let value = quantity::parse(max).map_or_else(|| max.clone(), |value| value.to_string());
-        format!("{}:{value}", metric.aiperf_tag())
+        metric.aiperf_tag().map(|tag| format!("{tag}:{value}"))
     };
-    let objectives: Vec<String> = benchmark.goodput.iter().map(objective).collect();
+    let objectives: Vec<String> = benchmark.goodput.iter().filter_map(objective).collect();
     (!objectives.is_empty()).then(|| objectives.join(" "))
 }

@@ -41,7 +41,7 @@ pub fn labels(run: &Run<'_>, component: &str) -> BTreeMap<String, String> {
     labels
 }
 
-/// Our own labels alone, for pods that somebody else's operator makes: Grove selects its pods by
+/// Our own labels alone, for pods that another operator makes: Grove selects its pods by
 /// `app.kubernetes.io/managed-by` and `part-of`, so those stay its own.
 pub fn own_labels(run: &Run<'_>, component: &str) -> BTreeMap<String, String> {
     [

@@ -130,6 +130,8 @@ fn arguments(run: &Run<'_>, trial: i64) -> Vec<String> {
         .spec()
         .gates
         .iter()
+        // What AIPerf does not measure comes with the workers.
+        .filter(|gate| gate.metric.aiperf_tag().is_some())
         .map(|&Gate { metric, statistic, .. }| Measure { metric, statistic })
         .collect();
     for measure in gated {

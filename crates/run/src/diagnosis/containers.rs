@@ -2,8 +2,8 @@
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
-/// Restarts after which a crash is one if its log tells why.
-pub(super) const TOLD_CRASHES: i32 = 2;
+/// Restarts after which a crash is one if its log says why.
+pub(super) const EXPLAINED_CRASHES: i32 = 2;
 
 /// Init containers first, as they run.
 pub(super) fn containers(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {

@@ -6,7 +6,7 @@ use perfval_api::text::cut;
 use perfval_api::{Phase, condition};
 use serde_json::Value;
 
-use super::containers::{TOLD_CRASHES, containers};
+use super::containers::{EXPLAINED_CRASHES, containers};
 use super::obstacle::Obstacle;
 use super::secret::without_secrets;
 use crate::dynamo::log::{CRASHES, SILENCE};
@@ -15,13 +15,13 @@ use crate::observed::{LogRequest, PodLog};
 use crate::readiness::{Pods, is_ready};
 use crate::run::Run;
 
-/// Logs read in one pass: one crashed worker tells as much as eight.
+/// Logs read in one pass: one crashed worker shows as much as eight.
 const LOGS: usize = 4;
 /// Longest quotation (bytes).
 const QUOTED: usize = 240;
 
-/// Words of a line that tells why a process ended.
-const TELLING: [&str; 5] = ["error", "exception", "panicked", "fatal", "out of memory"];
+/// Words of a line that says why a process ended.
+const ERROR_WORDS: [&str; 5] = ["error", "exception", "panicked", "fatal", "out of memory"];
 
 /// The logs that a pass needs: of containers that crashed more than once, and, where every component is ready but no
 /// completion comes back, of the frontend.
@@ -31,7 +31,7 @@ pub fn wanted(run: &Run<'_>, pods: &[Pod]) -> Vec<LogRequest> {
     }
     let pods = Pods::of(pods, &run.id());
     let crashed = pods.all().flat_map(|pod| {
-        let ended = containers(pod).filter(|container| container.restart_count >= TOLD_CRASHES && !is_ready(pod));
+        let ended = containers(pod).filter(|container| container.restart_count >= EXPLAINED_CRASHES && !is_ready(pod));
         ended.filter_map(|container| last_end(pod, container))
     });
     let silent = condition::is_false(run.status(), condition::ENDPOINT_READY);
@@ -98,12 +98,12 @@ fn find(log: &str, texts: &[(&str, Obstacle)]) -> Option<(Obstacle, String)> {
 /// The last line that speaks of an error; without one, the last line.
 fn last_words(log: &str) -> Option<String> {
     let lines = || log.lines().map(str::trim).filter(|line| !line.is_empty());
-    let told = |line: &str| {
+    let error_word = |line: &str| {
         let line = line.to_ascii_lowercase();
-        TELLING.into_iter().find(|word| line.contains(word))
+        ERROR_WORDS.into_iter().find(|word| line.contains(word))
     };
     let line = lines()
-        .rfind(|line| told(line).is_some())
+        .rfind(|line| error_word(line).is_some())
         .or_else(|| lines().next_back())?;
     Some(quote(line, ""))
 }

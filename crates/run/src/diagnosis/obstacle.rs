@@ -105,7 +105,7 @@ obstacles! {
         seen: "pod condition `PodScheduled=False` with the scheduler's words",
         remedy: "see the scheduler's words: free CPU and memory, or correct placement.tolerations and nodeSelector",
     }
-    /// A GPU that was free at sizing was given to somebody else, or vanished, before a worker got it.
+    /// A GPU that was free at sizing was given to another pod, or vanished, before a worker got it.
     LostRace {
         reason: LostRace, response: SizeAgain,
         seen: "a worker without its planned GPU; event `allocatable not found for device`",
@@ -159,7 +159,7 @@ obstacles! {
         seen: "worker log `Failed to infer device type`",
         remedy: "check that the node's driver and CDI or device plugin inject the GPU: run nvidia-smi in a pod with a claim",
     }
-    /// Somebody else uses the GPU's memory: two ledgers (DRA and a device plugin) gave it out, or a process outside Kubernetes has it.
+    /// Another process uses the GPU's memory: DRA and a device plugin both allocated the GPU, or the process runs outside Kubernetes.
     GPUMemoryTaken {
         reason: GPUMemoryTaken, response: GiveUp,
         seen: "worker log `Free memory on device … is less than desired GPU memory utilization`",
@@ -171,7 +171,7 @@ obstacles! {
         seen: "worker log `EngineDeadError` or `AsyncLLM health check failed`",
         remedy: "read the lines before it in the worker's log (kubectl logs --previous); check the GPU for XID errors",
     }
-    /// A container ends again and again. The message quotes the line of its log that tells most.
+    /// A container ends again and again. The message quotes the line of its log that says most.
     CrashLoop {
         reason: CrashLoopBackOff, response: GiveUp,
         seen: "container waiting with `CrashLoopBackOff`",
@@ -183,7 +183,7 @@ obstacles! {
         seen: "DynamoGraphDeployment message `failed to determine kai-scheduler queue`",
         remedy: "create the queue, or annotate the namespace's deployments with nvidia.com/kai-scheduler-queue",
     }
-    /// A frontend of Dynamo 0.9 beside newer parts: its discovery task panics once and sees no worker any more.
+    /// A frontend of Dynamo 0.9 together with newer parts: its discovery task panics once and sees no worker any more.
     DiscoveryPanic {
         reason: DiscoveryPanic, response: GiveUp,
         seen: "frontend log `Unfold must not be polled after it returned`, and no answer to requests",

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::core::ResourceExt as _;
 use perfval_api::Why;
 
-use super::containers::{TOLD_CRASHES, containers};
+use super::containers::{EXPLAINED_CRASHES, containers};
 use super::log;
 use super::obstacle::{Obstacle, Response};
 use crate::observed::{PodEvent, PodLog};
@@ -34,7 +34,7 @@ impl Trouble {
 const HICCUP: Duration = Duration::from_mins(1);
 /// A claim that failed once, because the plugin or the API server restarted, is tried again after up to 80 s.
 const PREPARING: Duration = Duration::from_mins(3);
-/// A claim is created and allocated within seconds; a pod unschedulable for longer has lost its GPU to somebody.
+/// A claim is created and allocated within seconds; a pod unschedulable for longer has lost its GPU to another.
 const UNSCHEDULABLE: Duration = Duration::from_secs(30);
 /// Restarts after which a crash is a loop: the kubelet has backed off twice by then.
 const CRASHES: i32 = 3;
@@ -50,7 +50,7 @@ const FINAL_PULL_ERRORS: [&str; 6] = [
     "invalid reference",
 ];
 
-/// The first trouble that will not pass by itself, the most telling first.
+/// The first trouble that will not pass by itself, the most specific first.
 pub fn trouble<'a>(
     pods: impl IntoIterator<Item = &'a Pod>,
     events: &[PodEvent],
@@ -58,7 +58,7 @@ pub fn trouble<'a>(
     now: DateTime<Utc>,
 ) -> Option<Trouble> {
     let found = pods.into_iter().filter_map(|pod| of_pod(pod, events, logs, now));
-    // A crash that its log explains tells more than one that nothing does.
+    // A crash that its log explains goes before one without an explanation.
     found.min_by_key(|trouble| {
         let sized_again = trouble.obstacle.response() == Response::SizeAgain;
         (sized_again, trouble.obstacle == Obstacle::CrashLoop)
@@ -136,7 +136,9 @@ fn container_trouble(pod: &Pod, container: &ContainerStatus, logs: &[PodLog], ag
         .last_state
         .as_ref()
         .and_then(|state| state.terminated.as_ref());
-    if container.restart_count >= TOLD_CRASHES && ended.is_some_and(|end| end.reason.as_deref() == Some("OOMKilled")) {
+    if container.restart_count >= EXPLAINED_CRASHES
+        && ended.is_some_and(|end| end.reason.as_deref() == Some("OOMKilled"))
+    {
         let times = container.restart_count;
         return found(Obstacle::OOMKilled, format!("killed {times} times for its memory use"));
     }

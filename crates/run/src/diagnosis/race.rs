@@ -1,4 +1,4 @@
-//! Lost races: GPUs that were free at sizing went to somebody else before our workers got them.
+//! Lost races: GPUs that were free at sizing went to other pods before our workers got them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ use crate::readiness::Pods;
 /// Holders that a message names.
 const NAMED: usize = 3;
 
-/// Somebody who has GPUs of the node.
+/// A holder of GPUs of the node.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Taker {
     /// `namespace/name`.
@@ -34,7 +34,7 @@ pub fn is_unschedulable(pod: &Pod) -> bool {
         .any(|condition| condition.type_ == "PodScheduled" && condition.status == "False")
 }
 
-/// Who has the GPUs that workers of a run are short of; `None` as long as each may still get one, or nobody is known to
+/// Who has the GPUs that workers of a run are short of; `None` as long as each may still get one, or no one is known to
 /// have them: then the scheduler's refusal has to last before it is believed.
 pub fn lost(
     inventory: &Inventory,
@@ -107,7 +107,7 @@ fn holders_of_planned(inventory: &Inventory, plan: &PlacementStatus, own: &[Reso
     held.into_iter().map(taker).collect()
 }
 
-/// Pods of others on the node that ask the device plugin for GPUs. Which GPU a pod has, a plugin does not tell.
+/// Pods of others on the node that ask the device plugin for GPUs. A plugin does not say which GPU a pod has.
 fn plugin_users(
     inventory: &Inventory,
     spec: &PerfValidationSpec,

@@ -8,7 +8,7 @@ const HIDDEN: &str = "[hidden]";
 const TOKENS: [&str; 7] = ["hf_", "nvapi-", "sk-", "ghp_", "github_pat_", "AKIA", "eyJ"];
 /// A shorter value is a word like any other, and hiding it would hide the log.
 const SHORTEST: usize = 8;
-/// Ends of names whose value is nobody's business.
+/// Ends of names whose value may be a secret.
 const SECRET_NAMES: [&str; 8] = [
     "token",
     "secret",
@@ -21,7 +21,7 @@ const SECRET_NAMES: [&str; 8] = [
 ];
 
 /// A log without what may be a secret: values that the spec gives to variables of secret names, well-known tokens,
-/// values after such names, and whatever a URL carries beside its host and path.
+/// values after such names, and whatever a URL carries in addition to its host and path.
 pub fn without_secrets(log: &str, spec: &PerfValidationSpec) -> String {
     let given = spec.workload.env.iter().filter(|var| is_secret(&var.name));
     let known = given.filter_map(|var| var.value.as_deref());

@@ -13,7 +13,7 @@ pub const CRASHES: [(&str, Obstacle); 5] = [
     ("EngineDeadError", Obstacle::EngineDead),
     ("AsyncLLM health check failed", Obstacle::EngineDead),
 ];
-/// Texts of a frontend that is ready and does not answer, the most telling first.
+/// Texts of a frontend that is ready and does not answer, the most specific first.
 pub const SILENCE: [(&str, Obstacle); 3] = [
     ("Unfold must not be polled after it returned", Obstacle::DiscoveryPanic),
     ("Error adding model from discovery", Obstacle::ModelAddFailed),

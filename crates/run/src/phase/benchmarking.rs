@@ -153,7 +153,7 @@ fn seen_last<'a>(pass: &Pass<'a>) -> &'a [WorkerStatus] {
     workload.map_or(&[], |workload| workload.workers.as_slice())
 }
 
-/// A worker whose pod was replaced may come to a GPU that nobody has confirmed: the deployment has to become ready once more
+/// A worker whose pod was replaced may get a GPU that is not confirmed: the deployment has to become ready once more
 /// before the next trial. A trial during which that happened is void by its own rules.
 fn confirm_again(pass: &mut Pass<'_>, moved: String) -> Step {
     let why = Why::new(Reason::CheckingGPUs, moved);
@@ -179,7 +179,7 @@ fn follow(pass: &mut Pass<'_>, number: i64, workers: &[WorkerStatus]) -> Step {
         }
         Standing::Taken(job) => return Step::name_taken("Job", job),
         Standing::Lost => {
-            let evidence = format!("the Job of trial {number} is gone: somebody deleted it");
+            let evidence = format!("the Job of trial {number} is gone: it was deleted");
             return close(
                 pass,
                 number,
@@ -249,6 +249,7 @@ fn read<'a>(pass: &mut Pass<'a>, number: i64, trial: &TrialSeen, found: &Job) ->
                 after,
                 share,
                 devices: plan.map_or(&[], |plan| plan.devices.as_slice()),
+                product: plan.and_then(|plan| plan.product.as_deref()),
             },
             spec,
         )

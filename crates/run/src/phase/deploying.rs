@@ -165,7 +165,7 @@ fn fill_cache(pass: &mut Pass<'_>) -> Option<Step> {
         }
         Standing::Taken(job) => return Some(Step::name_taken("Job", job)),
         Standing::Lost => {
-            let lost = "the Job that fills the model cache is gone: somebody deleted it; run again";
+            let lost = "the Job that fills the model cache is gone: it was deleted; run again";
             return Some(Step::error(Reason::ModelCacheFailed, lost));
         }
     };

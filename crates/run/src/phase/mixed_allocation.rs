@@ -1,4 +1,4 @@
-//! While a run measures on a node whose GPUs are given out in two ways: nobody may get one the other way.
+//! While a run measures on a node whose GPUs are allocated in two ways: no other pod may get one the other way.
 
 use perfval_api::{Phase, Reason};
 use perfval_sizing as sizing;
@@ -12,7 +12,7 @@ pub(crate) fn watches(run: &Run<'_>, current: Phase) -> bool {
     measures && run.placement().is_some_and(|plan| plan.neighbours.is_some())
 }
 
-/// Ends a run that may share a GPU; waits while nobody can say.
+/// Ends a run that may share a GPU; waits while that is not known.
 pub(crate) fn intruder(pass: &Pass<'_>, current: Phase) -> Option<Step> {
     let plan = pass.run.placement().filter(|_| watches(pass.run, current))?;
     let intruder = match pass.seen.inventory.present() {

@@ -74,7 +74,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
             let why = Why::new(
                 Reason::DynamoUnreadable,
                 format!(
-                    "cannot tell whether Dynamo is installed: {}",
+                    "it is not known whether Dynamo is installed: {}",
                     unread.unknown().unwrap_or_default()
                 ),
             );

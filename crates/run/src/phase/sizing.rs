@@ -173,7 +173,7 @@ fn wait(pass: &mut Pass<'_>, why: Why) -> Step {
     Step::Wait(why)
 }
 
-/// A plan that is not to be had now is given back, so that no other run waits for it.
+/// A plan that cannot be carried out now is given back, so that no other run waits for it.
 fn give_back(pass: &mut Pass<'_>, why: &Why) {
     pass.status.placement = None;
     pass.condition(condition::PLACED, false, why);

@@ -31,7 +31,7 @@ const RESIZES: i64 = 3;
 const PROBE_AGAIN: Duration = Duration::from_secs(2);
 /// A frontend that is ready may need this long to see its workers; only then its log is asked why it does not answer.
 const SILENCE: Duration = Duration::from_secs(10);
-/// A first completion that takes longer is told: 30 to 42 s were measured on real GPUs, a busy lab needs up to 10 s.
+/// A longer first completion is reported: 30 to 42 s were measured on real GPUs, a busy lab needs up to 10 s.
 const COLD: Duration = Duration::from_secs(COLD_SECONDS);
 /// Pods and the deployment are watched; ages and graces are not.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -81,7 +81,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
     pass.look_again_in(LOOK_AGAIN);
     let reported = match &pass.seen.deployment {
         Seen::Present(deployment) => reported(deployment),
-        Seen::Absent => return Step::error(Reason::DeploymentFailed, "the deployment was deleted by somebody else"),
+        Seen::Absent => return Step::error(Reason::DeploymentFailed, "the deployment was deleted by another client"),
         unread => return unreadable("deployment", unread.unknown()),
     };
     let (Some(all_pods), Some(claims)) = (pass.seen.pods.present(), pass.seen.claims.present()) else {
@@ -278,11 +278,11 @@ fn completed(pass: &mut Pass<'_>, text: &str) -> Step {
     )
 }
 
-/// No completion yet: why, if the frontend's log tells, else what it answered.
+/// No completion yet: why, if the frontend's log says so, else what it answered.
 fn unanswered(pass: &mut Pass<'_>, answer: &str) -> Step {
     pass.look_again_in(PROBE_AGAIN);
-    let told = silence(&pass.seen.pod_logs).filter(|_| silent_for(pass) >= SILENCE);
-    let Some((obstacle, line)) = told else {
+    let silence_found = silence(&pass.seen.pod_logs).filter(|_| silent_for(pass) >= SILENCE);
+    let Some((obstacle, line)) = silence_found else {
         let why = Why::new(Reason::EndpointNotReady, format!("last probe: {answer}"));
         pass.condition(condition::ENDPOINT_READY, Truth::False, &why);
         return Step::Wait(why);
@@ -300,7 +300,7 @@ fn unanswered(pass: &mut Pass<'_>, answer: &str) -> Step {
     }
 }
 
-/// How long every component has been ready, while somebody looked: nobody asked for a completion in between.
+/// How long every component has been ready, while the operator looked: it asked for no completion in between.
 fn silent_for(pass: &Pass<'_>) -> Duration {
     status::true_since(&pass.status, condition::WORKLOAD_READY)
         .map_or(Duration::ZERO, |ready| pass.attended_since(ready))
@@ -312,7 +312,7 @@ fn waits() -> impl Iterator<Item = Obstacle> {
     all.filter(|obstacle| obstacle.response() == Response::Wait)
 }
 
-/// A text of somebody else's, cut short.
+/// An answer of the endpoint, cut short.
 fn quoted(text: &str) -> String {
     let short: String = text.chars().take(80).collect();
     format!("{short:?}")

@@ -103,7 +103,7 @@ fn a_worker_asks_for_exactly_one_gpu() {
     let worker = &claims["spec"]["services"]["worker"];
     assert!(
         worker["resources"]["limits"]["gpu"].is_null(),
-        "beside a claim it would be a second GPU"
+        "next to a claim it would be a second GPU"
     );
     assert_eq!(worker["resources"]["claims"][0]["name"], "gpu");
     assert_eq!(
@@ -136,7 +136,7 @@ fn claims_tolerate_every_effect_by_its_name() {
 }
 
 #[test]
-fn a_version_that_images_do_not_tell_is_written_in_both_api_shapes() {
+fn a_version_that_images_do_not_name_is_written_in_both_api_shapes() {
     for (mut object, components) in [
         (typical(), ["/spec/components/0", "/spec/components/1"]),
         (elaborate(), ["/spec/services/frontend", "/spec/services/worker"]),

@@ -259,8 +259,8 @@ fn saved_trials_that_do_not_suffice_are_measured_again_and_the_event_says_why() 
         });
         story.until(Phase::Evaluating);
         let decision = story.step();
-        let told: Vec<&str> = decision.events.iter().map(|event| event.note.as_str()).collect();
-        assert!(told.iter().any(|note| note.contains(why)), "{why}: {told:?}");
+        let notes: Vec<&str> = decision.events.iter().map(|event| event.note.as_str()).collect();
+        assert!(notes.iter().any(|note| note.contains(why)), "{why}: {notes:?}");
         let run = story.status().run.expect("a run");
         assert_eq!(
             (story.phase(), run.trigger, run.judged_run),

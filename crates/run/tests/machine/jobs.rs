@@ -32,9 +32,9 @@ fn creates_jobs(decision: &Decision) -> usize {
 }
 
 #[test]
-fn a_result_of_a_job_that_somebody_else_made_changes_nothing() {
+fn a_result_of_a_job_that_another_client_made_changes_nothing() {
     let mut story = opened();
-    (story.trial_job, story.job_owner) = (Some(1), Some("u-of-somebody-else"));
+    (story.trial_job, story.job_owner) = (Some(1), Some("u-of-another-owner"));
     let decision = story.step();
     assert_eq!(creates_jobs(&decision), 0);
     assert_eq!(
@@ -142,9 +142,9 @@ fn with_cache() -> Story {
 }
 
 #[test]
-fn a_cache_that_somebody_else_says_is_full_is_not_believed() {
+fn a_cache_that_another_client_says_is_full_is_not_believed() {
     let mut story = with_cache();
-    (story.cache_job, story.job_owner) = (Some("Complete"), Some("u-of-somebody-else"));
+    (story.cache_job, story.job_owner) = (Some("Complete"), Some("u-of-another-owner"));
     story.step();
     story.step();
     assert_eq!(

@@ -14,7 +14,7 @@ fn on_a_dual_node(allocation: &str) -> Story {
 }
 
 #[test]
-fn nobody_chooses_such_a_node_by_itself() {
+fn such_a_node_is_chosen_only_when_asked_for() {
     let mut story = on_a_dual_node("Auto");
     story.until(Phase::Completed);
     assert_eq!(
@@ -62,7 +62,7 @@ fn only_such_a_node_is_watched() {
 }
 
 #[test]
-fn while_nobody_can_say_no_trial_counts() {
+fn while_it_is_not_known_no_trial_counts() {
     let mut story = on_a_dual_node("DRA");
     story.until(Phase::Benchmarking);
     story.unreadable = true;

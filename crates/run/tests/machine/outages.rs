@@ -1,4 +1,4 @@
-//! An outage of the operator is no failure of the run: no limit counts time in which nobody looked.
+//! An outage of the operator is no failure of the run: no limit counts time in which the operator did not look.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ struct Trouble {
     seconds: i64,
 }
 
-/// A phase, what goes wrong in it, and how that is mended.
+/// A phase, what goes wrong in it, and how that is fixed.
 type Case = (Phase, fn(&mut Story), fn(&mut Story));
 
 fn trouble() -> impl Strategy<Value = Option<Trouble>> {
@@ -236,7 +236,7 @@ fn a_run_without_a_heartbeat_is_looked_at_and_ends() {
     assert_eq!(story.verdict(), Some(Verdict::Error));
 }
 
-/// A run that waits for strangers' GPUs, and is looked at twice a minute for so many minutes; how often it was written.
+/// A run that waits for GPUs of others, and is looked at twice a minute for so many minutes; how often it was written.
 fn queue_for(story: &mut Story, minutes: usize) -> usize {
     let mut written = 0;
     for _ in 0..minutes * 2 {
@@ -270,7 +270,7 @@ fn a_run_in_the_queue_is_written_seldom_and_its_limit_still_counts() {
 }
 
 #[test]
-fn what_a_new_process_does_not_remember_is_held_against_nobody() {
+fn what_a_new_process_does_not_remember_is_held_against_no_run() {
     let mut story = saturated();
     queue_for(&mut story, 118);
     // It restarts: of the looks since the written heartbeat it knows nothing.

@@ -73,7 +73,7 @@ proptest! {
 
     #[test]
     fn runs_asked_for_at_once_are_served_in_order_and_all_pass(lots in proptest::collection::vec(any::<u16>(), 1..40)) {
-        // No time for GPUs at all: standing in line costs none of it.
+        // No time for GPUs at all: waiting in the queue costs none of it.
         let mut crowd = Crowd::of((0..10).map(|_| json!({"timeouts": {"sizing": "0s"}})));
         let mut missed = [0; 10];
         for lot in lots.iter().cycle().take(2000) {
@@ -358,7 +358,7 @@ fn the_limit_counts_from_the_end_of_the_line() {
             .message
             .is_some_and(|message| message.contains("perf/first"))
     );
-    // The first one is over, and a stranger has all GPUs: now it is this run's own time.
+    // The first one is over, and another pod has all GPUs: now it is this run's own time.
     story.others.clear();
     story.free = 0;
     story.step();

@@ -25,7 +25,7 @@ fn counts_gpus(story: &Story) -> bool {
 }
 
 #[test]
-fn a_gpu_that_somebody_took_is_missed_within_two_looks_and_its_holder_named() {
+fn a_gpu_that_another_took_is_missed_within_two_looks_and_its_holder_named() {
     let mut story = refused();
     story.free = 1;
     assert!(
@@ -44,13 +44,13 @@ fn a_gpu_that_somebody_took_is_missed_within_two_looks_and_its_holder_named() {
     );
     let message = story.status().message.unwrap_or_default();
     assert!(message.contains("other/held has gpu-1"), "{message}");
-    let told =
+    let names_the_holder =
         |notice: &perfval_run::Event| notice.reason == "LostRace" && notice.note.contains("other/held has gpu-1");
     assert!(
         story
             .log
             .last()
-            .is_some_and(|decision| decision.events.iter().any(told))
+            .is_some_and(|decision| decision.events.iter().any(names_the_holder))
     );
     assert_eq!(story.status().run.map(|run| run.resizes), Some(1));
 }
@@ -172,7 +172,7 @@ fn the_gpus_are_confirmed_once_before_the_deployment_counts_as_ready() {
 }
 
 #[test]
-fn a_gpu_that_somebody_else_holds_too_is_not_measured() {
+fn a_gpu_that_another_holds_too_is_not_measured() {
     let mut story = Story::new();
     story.until(Phase::WaitingForReady);
     story.shared_gpu = true;
@@ -219,7 +219,7 @@ fn a_worker_that_came_to_another_gpu_is_confirmed_before_the_next_trial_and_the_
 }
 
 #[test]
-fn a_gpu_that_belongs_to_somebody_else_too_ends_the_run_between_trials_with_what_was_measured() {
+fn a_gpu_that_belongs_to_another_too_ends_the_run_between_trials_with_what_was_measured() {
     let mut story = moved();
     story.shared_gpu = true;
     story.until(Phase::Completed);

@@ -14,7 +14,7 @@ use super::story::{Showing, Story};
 
 const FOLDER: &str = "../../config/argocd/resource_customizations/perfvalidation.dev/PerfValidation";
 
-/// As the API server creates it: the CRD's default stands in its status.
+/// As the API server creates it: the CRD's default is in its status.
 fn untouched() -> Story {
     let mut story = Story::new();
     story.object.status = Some(serde_json::from_value(json!({"observedGeneration": -1})).expect("a status"));
@@ -35,7 +35,7 @@ fn delete(story: &mut Story) {
     story.delete().spec(json!({}));
 }
 
-/// Deleted, and the operator has confirmed that nothing is left: only the finalizer of somebody else holds the object.
+/// Deleted, and the operator has confirmed that nothing is left: only another client's finalizer holds the object.
 fn released(mut story: Story) -> Story {
     delete(&mut story);
     while !story.gone {
@@ -54,7 +54,7 @@ fn kept(mut story: Story) -> Story {
 fn blocked(story: &mut Story) {
     let why = Why::new(
         Reason::NameTaken,
-        "Service pv-1-workers belongs to somebody else: rename or remove it",
+        "Service pv-1-workers belongs to another owner: rename or remove it",
     );
     let status = story.object.status.as_mut().expect("a status");
     set_condition(status, condition::BLOCKED, Truth::True, &why, story.now);

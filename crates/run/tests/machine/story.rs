@@ -1,4 +1,4 @@
-//! A run in a small world that does what it is told: effects change it, the next pass observes it.
+//! A run in a simulated cluster: effects change it, the next pass observes it.
 
 mod effects;
 mod observed;
@@ -70,7 +70,7 @@ pub struct Story {
     pub gpu_exporter: Seen<String>,
     /// Whom the Jobs belong to, if not to this run.
     pub job_owner: Option<&'static str>,
-    /// Changes when somebody replaces the Jobs.
+    /// Changes when another client replaces the Jobs.
     pub job_uid: &'static str,
     /// A load generator that outlived its Job.
     pub stray_generator: bool,
@@ -199,7 +199,7 @@ impl Story {
         self.outage(seconds)
     }
 
-    /// Time passes in which nobody looks.
+    /// Time passes in which the operator does not look.
     pub fn outage(&mut self, seconds: i64) -> &mut Self {
         self.now += TimeDelta::seconds(seconds);
         self

@@ -1,4 +1,4 @@
-//! What a run tells of itself: causes before a benchmark, the order of conditions, events that say what to do, history.
+//! What a run reports: causes before a benchmark, the order of conditions, events that say what to do, history.
 
 use perfval_api::{Phase, Severity, Verdict, condition, meta};
 use perfval_run::observed::ProbeAnswer;
@@ -76,7 +76,7 @@ fn a_model_that_the_frontend_cannot_add_is_waited_for_and_forgotten_once_it_serv
 }
 
 #[test]
-fn the_first_completion_is_timed_and_only_a_long_one_is_told() {
+fn the_first_completion_is_timed_and_only_a_long_one_is_reported() {
     let mut quick = Story::new();
     quick.until(Phase::Benchmarking);
     let seconds = quick
@@ -129,16 +129,16 @@ fn every_error_with_a_known_obstacle_shows_it_with_its_remedy() {
     let status = story.status();
     assert_eq!(status.diagnosis[0].cause, "VersionSkew");
     let events: Vec<_> = story.log.iter().flat_map(|decision| &decision.events).collect();
-    let told = events
+    let published = events
         .iter()
         .find(|event| event.reason == "VersionSkew" && event.action == "Diagnose");
-    let told = told.expect("an event");
+    let published = published.expect("an event");
     assert!(
-        told.warning
-            && told
+        published.warning
+            && published
                 .note
                 .ends_with(&format!("what to do: {}", status.diagnosis[0].remedy)),
-        "{told:?}"
+        "{published:?}"
     );
 
     let mut saturated = Story::new();
@@ -223,7 +223,7 @@ fn a_rerun_is_compared_with_the_last_passed_run_of_its_environment() {
     let message = second.message.clone().unwrap_or_default();
     assert!(message.contains("against run 1: tok/s -55 %"), "{message}");
 
-    // Another concurrency is another measurement: what differs is said, and no number.
+    // Another concurrency is another measurement: what differs is reported, and no number.
     story.spec(json!({"benchmark": {"concurrencyPerGPU": 64}}));
     story.showing = Showing::Fast;
     story.step();

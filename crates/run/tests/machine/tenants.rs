@@ -7,12 +7,12 @@ use serde_json::json;
 use super::story::Story;
 
 /// Every word that a user could read.
-fn told(log: &[Decision]) -> String {
-    let told = |decision: &Decision| {
+fn readable(log: &[Decision]) -> String {
+    let readable = |decision: &Decision| {
         let events: Vec<_> = decision.events.iter().map(|event| &event.note).collect();
         json!([decision.status, events]).to_string()
     };
-    log.iter().map(told).collect()
+    log.iter().map(readable).collect()
 }
 
 fn discreet(spec: serde_json::Value) -> Story {
@@ -22,7 +22,7 @@ fn discreet(spec: serde_json::Value) -> Story {
 }
 
 #[test]
-fn in_a_refused_namespace_nothing_is_created_and_the_remedy_is_told() {
+fn in_a_refused_namespace_nothing_is_created_and_the_remedy_is_reported() {
     let mut story = Story::new();
     story.object.metadata.namespace = Some("kube-system".into());
     story.until(Phase::Completed);
@@ -56,7 +56,7 @@ fn a_run_that_is_under_way_is_not_ended_by_a_new_refusal() {
 }
 
 #[test]
-fn a_full_node_does_not_tell_whose_it_is() {
+fn a_full_node_does_not_reveal_its_holders() {
     let mut story = discreet(json!({}));
     story.free = 0;
     story.until(Phase::Sizing).step();
@@ -65,7 +65,7 @@ fn a_full_node_does_not_tell_whose_it_is() {
         message.contains("8 in use by a claim of another namespace"),
         "{message}"
     );
-    assert!(!told(&story.log).contains("other/"));
+    assert!(!readable(&story.log).contains("other/"));
 }
 
 #[test]
@@ -78,19 +78,19 @@ fn the_winner_of_a_race_is_not_named() {
     assert_eq!(story.reason(), "LostRace");
     let message = story.status().message.unwrap_or_default();
     assert!(message.contains("a claim of another namespace has gpu-1;"), "{message}");
-    assert!(!told(&story.log).contains("other/"));
+    assert!(!readable(&story.log).contains("other/"));
 }
 
 #[test]
-fn a_gpu_that_two_hold_does_not_tell_the_other() {
+fn a_gpu_that_two_hold_does_not_reveal_the_other() {
     let mut story = discreet(json!({}));
     story.shared_gpu = true;
     for _ in 0..80 {
         story.step();
     }
-    let told = told(&story.log);
-    assert!(told.contains("of another namespace"), "{told}");
-    assert!(!told.contains("other/"), "{told}");
+    let readable = readable(&story.log);
+    assert!(readable.contains("of another namespace"), "{readable}");
+    assert!(!readable.contains("other/"), "{readable}");
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn neighbours_are_known_again_without_their_names() {
     story.until(Phase::Deploying);
     let neighbours = story.status().placement.and_then(|plan| plan.neighbours);
     assert_eq!(neighbours.map(|all| all.len()), Some(2));
-    assert!(!told(&story.log).contains("other/"));
+    assert!(!readable(&story.log).contains("other/"));
 }
 
 #[test]
@@ -115,5 +115,5 @@ fn who_comes_the_other_way_is_not_named() {
         message.contains("a pod of another namespace got nvidia.com/gpu of n1"),
         "{message}"
     );
-    assert!(!told(&story.log).contains("other/"));
+    assert!(!readable(&story.log).contains("other/"));
 }

@@ -42,7 +42,7 @@ fn a_wait_that_never_ends_is_not_a_hot_loop() {
         story.step();
     }
     story.wait(4000).step();
-    let told = |decision: &perfval_run::Decision| {
+    let reports = |decision: &perfval_run::Decision| {
         decision
             .events
             .iter()
@@ -55,7 +55,7 @@ fn a_wait_that_never_ends_is_not_a_hot_loop() {
         "{:?}",
         later.recheck
     );
-    assert_eq!(story.log.iter().map(told).sum::<usize>(), 1, "told once");
+    assert_eq!(story.log.iter().map(reports).sum::<usize>(), 1, "reported once");
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn a_worker_that_crashed_fails_a_run_whose_trials_pass() {
             "only a trial that it happened in is void"
         );
         let losses = status.trials.iter().filter(|trial| trial.worker_loss.is_some()).count();
-        assert_eq!(losses, 1, "one crash is told once");
+        assert_eq!(losses, 1, "one crash is reported once");
         let message = status.message.unwrap_or_default();
         assert!(message.starts_with("WorkerCrashed: worker w0 restarted: "), "{message}");
         assert!(message.contains("exit code 139 (Error)"), "{message}");

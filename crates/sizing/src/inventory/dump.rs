@@ -58,7 +58,7 @@ impl Dump {
         }
     }
 
-    /// The items of a typed list, as from `kubectl get --raw`, do not tell their kind.
+    /// The items of a typed list, as from `kubectl get --raw`, do not name their kind.
     fn add_list(&mut self, kind: &str, items: Vec<Value>) -> Result<(), DumpError> {
         if !kind.is_empty() {
             self.found.entry(kind.to_owned()).or_default();
@@ -159,11 +159,11 @@ mod tests {
         json!({ "kind": "Pod", "metadata": { "name": "p", "namespace": "ns" }, "spec": { "nodeName": "n1", "containers": [] } })
     }
 
-    fn told(objects: &[Value]) -> Result<Saved, String> {
-        told_with(objects, Some("weights"))
+    fn parsed(objects: &[Value]) -> Result<Saved, String> {
+        parsed_with(objects, Some("weights"))
     }
 
-    fn told_with(objects: &[Value], cache: Option<&str>) -> Result<Saved, String> {
+    fn parsed_with(objects: &[Value], cache: Option<&str>) -> Result<Saved, String> {
         let mut dump = Dump::default();
         for object in objects {
             dump.add(object.clone()).map_err(|error| error.to_string())?;
@@ -178,7 +178,7 @@ mod tests {
         let mixed =
             json!({ "kind": "List", "items": [node(), pod(), { "kind": "Secret", "metadata": { "name": "s" } }] });
         let claims = json!({ "kind": "ResourceClaimList", "items": [] });
-        let saved = told_with(&[mixed, typed, claims], None).unwrap();
+        let saved = parsed_with(&[mixed, typed, claims], None).unwrap();
         assert_eq!(saved.inventory.nodes.present().map(Vec::len), Some(1));
         assert_eq!(saved.inventory.pods.present().map(Vec::len), Some(2));
         assert_eq!(
@@ -213,7 +213,7 @@ mod tests {
             ),
         ];
         for (objects, says) in rows {
-            let error = told(&objects).unwrap_err();
+            let error = parsed(&objects).unwrap_err();
             assert!(error.contains(says), "{error:?} does not say {says:?}");
         }
     }
@@ -227,14 +227,14 @@ mod tests {
         let volume = json!({
             "kind": "PersistentVolume", "metadata": { "name": "v" }, "spec": { "nodeAffinity": { "required": { "nodeSelectorTerms": terms } } },
         });
-        let saved = told(&[node(), pod(), claim.clone(), volume]).unwrap();
+        let saved = parsed(&[node(), pod(), claim.clone(), volume]).unwrap();
         let found = saved.inventory.cache_volume.present().map(|volume| &*volume.claim);
         assert_eq!(found, Some("weights"));
         for (objects, says) in [
             (vec![node(), pod()], "PersistentVolumeClaim perf/weights is not in it"),
             (vec![node(), pod(), claim], "PersistentVolume v is not in it"),
         ] {
-            let saved = told(&objects).unwrap();
+            let saved = parsed(&objects).unwrap();
             assert!(saved.inventory.cache_volume.is_absent());
             assert!(
                 saved.notes.iter().any(|note| note.starts_with(says)),
@@ -255,7 +255,7 @@ mod tests {
             });
             json!({ "kind": "PerfValidation", "metadata": { "name": "r", "namespace": "ns" }, "status": status })
         };
-        let busy = |phase: &str| told(&[node(), pod(), run(phase)]).unwrap().busy.len();
+        let busy = |phase: &str| parsed(&[node(), pod(), run(phase)]).unwrap().busy.len();
         assert_eq!(
             (busy("Benchmarking"), busy("OfANewerVersion"), busy("Completed")),
             (1, 1, 0)

@@ -41,7 +41,7 @@ fn whole_gpus_of_the_node_are_confirmed_with_their_uuids() {
 }
 
 #[test]
-fn a_gpu_that_nobody_publishes_or_that_another_claim_holds_is_told() {
+fn a_gpu_that_is_not_published_or_that_another_claim_holds_is_reported() {
     let (cluster, mut held) = two();
     held[1].device = "gpu-9";
     wrong(&cluster, &held, &["gpu-9", "w1", "no ResourceSlice"]);
@@ -79,7 +79,7 @@ fn a_gpu_that_is_given_out_in_shares_is_not_a_whole_one() {
 }
 
 #[test]
-fn what_cannot_be_told_is_not_wrong() {
+fn what_is_not_known_is_not_wrong() {
     let (cluster, given) = two();
     let unknown = |confirmed| matches!(confirmed, Err(Unconfirmed::Unknown(_)));
     let mut inventory = cluster.inventory();

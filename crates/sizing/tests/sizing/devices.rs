@@ -1,4 +1,4 @@
-//! Devices of one node: who holds them, what stands against them.
+//! Devices of one node: who holds them, what rules them out.
 
 use perfval_api::Reason;
 use perfval_sizing as sizing;
@@ -238,7 +238,7 @@ fn a_passthrough_twin_holds_its_gpu() {
         )
         .claim(ClaimBuilder::named("c").holds("n1", "gpu-vfio-0"));
     assert_eq!(
-        not_chosen(&nameless, &any(), "no uuid of its own tells it apart"),
+        not_chosen(&nameless, &any(), "it has no uuid of its own to exclude it by"),
         Ok(Reason::NoCandidateNode)
     );
 }

@@ -30,7 +30,7 @@ fn a_missing_gpu_is_found_by_what_the_spec_says() {
         assert_eq!((plan.expected, plan.node_gpus), (None, gpus));
     }
     let plan = chosen(&seven, &any());
-    assert_eq!(plan.expected, None, "nobody says that there are more");
+    assert_eq!(plan.expected, None, "nothing says that there are more");
 
     let [report] = explain(&seven.inventory(), &expecting(8), &[]).0.try_into().unwrap();
     assert_eq!(report.summary(), "7 of 7 GPUs free, 8 expected by placement.expectGPUs");
@@ -40,7 +40,7 @@ fn a_missing_gpu_is_found_by_what_the_spec_says() {
 }
 
 #[test]
-fn a_faulty_gpu_is_missing_and_in_nobody_s_use() {
+fn a_faulty_gpu_is_missing_and_not_in_use() {
     let slice = (1..8).fold(
         SliceBuilder::of("n1").device(gpu(0).taint("gpu.nvidia.com/xid", "NoSchedule")),
         |slice, index| slice.device(gpu(index)),
@@ -72,7 +72,7 @@ fn a_missing_gpu_is_found_by_the_label_of_the_node() {
     let plan = chosen(&labelled(n1()), &expecting(7));
     assert_eq!(plan.expected, None, "the spec has the last word");
 
-    // It counts all GPUs of the machine, and tells nothing of some of them.
+    // It counts all GPUs of the machine, and proves nothing about some of them.
     let mixed = labelled(n1().label("nvidia.com/mig.strategy", "mixed"));
     assert_eq!(chosen(&mixed, &any()).expected, None);
     let some = labelled(n1()).slice(
@@ -121,6 +121,6 @@ fn a_missing_gpu_is_found_by_nodes_of_the_same_kind() {
         (&[("big", 8), ("big", 8), ("big", 8), ("big", 7)], 6, usual),
     ];
     for (shown, shows, expected) in rows {
-        assert_eq!(of_n1(peers(shown), shows), expected, "{shows} beside {shown:?}");
+        assert_eq!(of_n1(peers(shown), shows), expected, "{shows} next to {shown:?}");
     }
 }

@@ -31,12 +31,12 @@ fn v15_both_ways_at_once_are_never_mixed() {
         not_chosen(
             &dual().pod(pod()),
             &by("DRA"),
-            "pod other/p has nvidia.com/gpu, and nothing tells which GPUs"
+            "pod other/p has nvidia.com/gpu, and it is not known which GPUs"
         ),
         Err(Reason::MixedAllocation)
     );
     let half_reported = dual().pod(pod().has_devices("nvidia.com/gpu", &["GPU-3"]));
-    assert!(not_chosen(&half_reported, &by("DRA"), "nothing tells which GPUs").is_err());
+    assert!(not_chosen(&half_reported, &by("DRA"), "it is not known which GPUs").is_err());
     let unknown = dual().pod(pod().has_devices("nvidia.com/gpu", &["GPU-3", "GPU-3::1"]));
     assert!(
         not_chosen(

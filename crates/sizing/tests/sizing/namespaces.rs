@@ -31,7 +31,7 @@ fn sized() -> PerfValidationSpec {
 fn a_quota_bounds_the_workers() {
     let rows = [
         (
-            "pods, beside frontend and load generator",
+            "pods, in addition to frontend and load generator",
             json!({ "pods": "5" }),
             json!({ "pods": "0" }),
             3,

@@ -30,7 +30,7 @@ fn nodes_that_our_pods_may_not_use_are_not_chosen() {
 }
 
 #[test]
-fn taints_that_only_mark_gpus_are_tolerated_beside_those_of_the_spec() {
+fn taints_that_only_mark_gpus_are_tolerated_like_those_of_the_spec() {
     let cluster = eight().node(
         NodeBuilder::named("n1")
             .taint("nvidia.com/gpu=present", "NoSchedule")
@@ -173,7 +173,7 @@ fn the_model_cache_decides_where_a_run_can_be() {
 }
 
 #[test]
-fn workers_fit_beside_everything_else() {
+fn workers_fit_next_to_everything_else() {
     let worker = |resources: Value| json!({ "workload": { "image": "i:1", "resources": resources } });
     let eight_cpus = || worker(json!({ "requests": { "cpu": "8" } }));
     let busy_node = eight().pod(PodBuilder::on("n1", "p").requests("cpu", "230"));

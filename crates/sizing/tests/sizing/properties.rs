@@ -1,4 +1,4 @@
-//! What holds for every cluster, not only for those somebody thought of.
+//! What holds for every cluster, not only for hand-written ones.
 
 use std::collections::BTreeSet;
 
@@ -124,7 +124,7 @@ proptest! {
                 let of_kind_3 = |name: &str| name[4..].parse::<usize>().is_ok_and(|index| node.devices.get(index) == Some(&3));
                 let planned = plan.devices.iter().filter(|device| of_kind_3(&device.name)).count();
                 let kept: BTreeSet<&u8> = node.held.iter().filter(|held| of_kind_3(&format!("gpu-{held}"))).collect();
-                prop_assert!(planned <= 2_usize.saturating_sub(kept.len()), "{} beside {}", planned, kept.len());
+                prop_assert!(planned <= 2_usize.saturating_sub(kept.len()), "{} next to {}", planned, kept.len());
             } else {
                 prop_assert!(node.devices.is_empty() && plan.gpus <= i64::from(node.plugin));
             }

@@ -1,4 +1,4 @@
-//! What is said of each node, and of a thousand of them.
+//! What is reported of each node, and of a thousand of them.
 
 use perfval_api::Reason;
 use perfval_sizing::inventory::Inventory;
@@ -32,7 +32,7 @@ fn a_node_says_who_has_its_gpus() {
 }
 
 #[test]
-fn of_other_namespaces_only_the_number_is_told() {
+fn of_other_namespaces_only_the_number_is_reported() {
     let mut inventory = (0..5)
         .fold(eight(), |cluster, index| {
             cluster.claim(ClaimBuilder::named(&format!("train-{index}")).holds("n1", &format!("gpu-{index}")))
@@ -95,7 +95,7 @@ fn every_node_has_a_report_by_name() {
 }
 
 #[test]
-fn all_that_stands_against_devices_is_told_apart() {
+fn all_that_rules_out_devices_is_distinguished() {
     let slice = SliceBuilder::of("n1")
         .device(gpu(0).taint("gpu.nvidia.com/xid", "NoSchedule"))
         .device(gpu(1).shareable())

@@ -22,7 +22,7 @@ fn workers_that_ask_for_nothing_do_not_fit_where_the_load_generator_does_not() {
 
 #[test]
 fn a_device_that_many_may_have_is_kept_from_workers_by_their_claims() {
-    // Seed 128: the scheduler gave a worker a share of it, beside the whole GPUs that were counted.
+    // Seed 128: the scheduler gave a worker a share of it, in addition to the whole GPUs that were counted.
     let slice = SliceBuilder::of("n1").device(gpu(0).shareable()).device(gpu(1));
     let plan = chosen(&Cluster::of_gpus(0).without_slices().slice(slice), &any());
     assert_eq!(

@@ -4,6 +4,7 @@ use perfval_api::{Metric, Statistic};
 use rust_decimal::Decimal;
 
 use super::object::Object;
+use super::server_metrics::FrontendTimes;
 use super::{ErrorKind, Generator, Report, ReportError, bounded, most_frequent};
 
 /// Versions of AIPerf whose exports were recorded and are read here: 0.11 writes schema 1.3, 0.12 and 0.13 write 1.4.
@@ -41,7 +42,7 @@ pub fn parse(export: &[u8]) -> Result<Report, ReportError> {
             credit_to_start_p50_ms: statistic(&export, "credit_to_start_latency", Statistic::P50)?,
             request_latency_p50_ms: statistic(&export, "request_latency", Statistic::P50)?,
         },
-        dispatch_wait_ms: None,
+        frontend: FrontendTimes::default(),
         metrics: metrics(&export)?,
         errors: errors(&export)?,
     })
@@ -151,7 +152,7 @@ fn statistic(export: &Object, tag: &str, statistic: Statistic) -> Result<Option<
 fn metrics(export: &Object) -> Result<BTreeMap<Metric, BTreeMap<Statistic, Decimal>>, ReportError> {
     let mut metrics = BTreeMap::new();
     for metric in Metric::ALL {
-        let Some(found) = export.object(metric.aiperf_tag())? else {
+        let Some(found) = metric.aiperf_tag().map(|tag| export.object(tag)).transpose()?.flatten() else {
             continue;
         };
         let mut statistics = BTreeMap::new();

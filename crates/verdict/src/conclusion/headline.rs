@@ -58,8 +58,14 @@ pub fn message(
     let trials = counted(&status.trials);
     if verdict == Verdict::Passed {
         let gates: Vec<String> = judged(spec, status).map(|(gate, judged)| met(gate, judged)).collect();
+        // Whatever the gates say: a GPU that is slow is never passed over in silence.
+        let slow = status
+            .diagnosis
+            .iter()
+            .find(|finding| finding.cause == Cause::SlowWorker.as_str());
         let parts: Vec<String> = [gates.join(", "), trials]
             .into_iter()
+            .chain(slow.map(in_words))
             .chain(missing)
             .chain(change)
             .collect();

@@ -132,6 +132,13 @@ causes! {
         why: "its GPU is slow (clocks, temperature, a neighbour, XID errors), or its engine hangs",
         remedy: "check the GPU of this worker: clocks, temperature, XID errors, neighbours",
     }
+    /// One worker decodes slower than its peers.
+    SlowWorker {
+        reason: -, severity: Warning, effect: Reported,
+        seen: "the engine of one worker takes longer from token to token than its peers' at the same batch: its speed with its interval lies below 96 % of their median",
+        why: "its GPU is slow (clocks, temperature, a foreign process, failing memory), or its CPUs are far or busy",
+        remedy: "check the GPU that the evidence names (nvidia-smi -q -d PERFORMANCE, other processes, XID errors) and the CPUs of its worker; the same GPU again: replace or drain it",
+    }
     /// A worker's pod was removed or replaced.
     WorkerRestarted {
         reason: WorkerRestarted, severity: Warning, effect: Untrusted,
@@ -268,7 +275,7 @@ causes! {
     /// All workers are equally slow.
     BalancedDegradation {
         reason: -, severity: Warning, effect: Miss,
-        seen: "all workers work alike, and all are slow",
+        seen: "gates are missed, and no worker stands out; the evidence says how much slower a GPU would have been named",
         why: "what they share is slow: image, flags, power limit, driver, network",
         remedy: "look for what all workers share: image, flags, power limit, driver, network",
     }

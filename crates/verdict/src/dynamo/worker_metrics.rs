@@ -7,19 +7,6 @@ use crate::workers::Reading;
 const IN_FLIGHT: &str = "dynamo_component_inflight_requests";
 const STARTED: &str = "dynamo_component_requests_total";
 const FINISHED: &str = "dynamo_component_request_duration_seconds_count";
-const BUSY_SECONDS: &str = "dynamo_component_request_duration_seconds_sum";
-const BYTES: &str = "dynamo_component_response_bytes_total";
-
-/// vLLM's counter of generated tokens, and the one that Dynamo's mocker has in its place (one count per token).
-const TOKENS: [&str; 2] = ["vllm:generation_tokens_total", "vllm:inter_token_latency_seconds_count"];
-/// Where a request can wait before the engine runs it: Dynamo's work queue, its request queue (1.6) and vLLM's.
-const WAITING: [&str; 3] = [
-    "dynamo_work_handler_queue_depth",
-    "dynamo_request_queue",
-    "vllm:num_requests_waiting",
-];
-/// The share of the KV cache in use (0 to 1), by its present name and the one before vLLM 0.10.
-const KV_USE: [&str; 2] = ["vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"];
 
 /// More than a process can have served; keeps sums of counters far from overflow.
 const ABSURD: f64 = 1e15;
@@ -49,63 +36,140 @@ pub struct Scraped {
     pub reading: Reading,
 }
 
-/// Reads a worker's `/metrics` (Prometheus text format), only the few series that are judged. The three that every
-/// version has must be there; of the others, what is absent or no number is left out.
+/// Reads a whole page.
 pub fn read(text: &str) -> Result<Scraped, ExpositionError> {
-    let mut worker_id = None;
-    let (mut in_flight, mut started, mut finished) = (None, None, None);
-    let (mut bytes, mut busy_ms) = (None, None);
-    let (mut tokens, mut waiting, mut kv_percent) = ([None; 2], [None; 3], [None; 2]);
-
-    for (name, labels, value) in text.lines().filter_map(split) {
-        let found = |names: &[&str]| names.iter().position(|known| *known == name);
-        if let Some(index) = found(&TOKENS) {
-            add(&mut tokens[index], number(value, 1.0));
-        } else if let Some(index) = found(&WAITING) {
-            add(&mut waiting[index], number(value, 1.0));
-        } else if let Some(index) = found(&KV_USE) {
-            kv_percent[index] = kv_percent[index].max(number(value, 100.0));
-        }
-        // Other endpoints of the same process answer the router's own questions.
-        if label(labels, "dynamo_endpoint") != Some("generate") {
-            continue;
-        }
-        match name {
-            IN_FLIGHT => require(&mut in_flight, name, value)?,
-            STARTED => require(&mut started, name, value)?,
-            FINISHED => require(&mut finished, name, value)?,
-            BYTES => add(&mut bytes, number(value, 1.0)),
-            BUSY_SECONDS => add(&mut busy_ms, number(value, 1000.0)),
-            _ => continue,
-        }
-        worker_id = label(labels, "worker_id").map(|id| crate::aiperf::bounded(id, 40));
-    }
-    let reading = Reading {
-        in_flight: in_flight.ok_or(ExpositionError::Missing(IN_FLIGHT))?,
-        started: started.ok_or(ExpositionError::Missing(STARTED))?,
-        finished: finished.ok_or(ExpositionError::Missing(FINISHED))?,
-        tokens: tokens[0].or(tokens[1]),
-        bytes,
-        busy_ms,
-        waiting: waiting.into_iter().flatten().reduce(|a, b| a + b),
-        kv_percent: kv_percent[0].or(kv_percent[1]),
-    };
-    Ok(Scraped { worker_id, reading })
+    let mut page = Page::default();
+    text.lines().for_each(|line| page.line(line));
+    page.finish()
 }
 
-/// Name, labels and value of a sample line; `None` for comments and anything else.
+/// A page (Prometheus text format) that is read line by line as it arrives: a vLLM worker's holds 113 KB, of which some
+/// twenty lines are judged. The three series that every version has must be there; of the others, what is absent or no
+/// number is left out.
+#[derive(Debug, Default)]
+pub struct Page {
+    worker_id: Option<String>,
+    wrong: Option<ExpositionError>,
+    in_flight: Option<i64>,
+    started: Option<i64>,
+    finished: Option<i64>,
+    /// Everything that may be absent.
+    rest: Reading,
+    /// Tokens by vLLM's own counter, which Dynamo's mocker lacks.
+    generated: Option<i64>,
+    /// The share of the KV cache in use by its name before vLLM 0.10.
+    old_kv_percent: Option<i64>,
+}
+
+impl Page {
+    /// Takes the next line.
+    pub fn line(&mut self, line: &str) {
+        let Some((name, labels, value)) = split(line) else {
+            return;
+        };
+        if self.of_the_engine(name, value) {
+            return;
+        }
+        // Other endpoints of the same process answer the router's own questions.
+        if name.starts_with("dynamo_component_") && label(labels, "dynamo_endpoint") == Some("generate") {
+            self.of_the_endpoint(name, value);
+            if self.worker_id.is_none() {
+                self.worker_id = label(labels, "worker_id").map(|id| crate::aiperf::bounded(id, 40));
+            }
+        }
+    }
+
+    /// Counters of vLLM, and where a request can wait before the engine runs it: Dynamo's work queue, its request queue
+    /// (1.6) and vLLM's. Dynamo's mocker has some of them under the same names.
+    fn of_the_engine(&mut self, name: &str, value: &str) -> bool {
+        let engine = &mut self.rest.engine;
+        let (sum, scale) = match name {
+            "dynamo_work_handler_queue_depth" | "dynamo_request_queue" | "vllm:num_requests_waiting" => {
+                (&mut self.rest.waiting, 1.0)
+            }
+            "vllm:generation_tokens_total" => (&mut self.generated, 1.0),
+            "vllm:inter_token_latency_seconds_count" => (&mut engine.gaps, 1.0),
+            "vllm:inter_token_latency_seconds_sum" => (&mut engine.gap_us, 1e6),
+            "vllm:iteration_tokens_total_count" => (&mut engine.steps, 1.0),
+            "vllm:request_prefill_time_seconds_sum" => (&mut engine.prefill_ms, 1e3),
+            "vllm:request_queue_time_seconds_sum" => (&mut engine.queue_ms, 1e3),
+            "vllm:prompt_tokens_total" => (&mut engine.prompt_tokens, 1.0),
+            "vllm:prefix_cache_hits_total" => (&mut engine.cached_tokens, 1.0),
+            "vllm:num_preemptions_total" => (&mut engine.preemptions, 1.0),
+            "vllm:estimated_flops_per_gpu_total" => (&mut engine.gflop, 1e-9),
+            "vllm:estimated_read_bytes_per_gpu_total" | "vllm:estimated_write_bytes_per_gpu_total" => {
+                (&mut engine.moved_mb, 1e-6)
+            }
+            "vllm:kv_cache_usage_perc" => return highest(&mut self.rest.kv_percent, number(value, 100.0)),
+            "vllm:gpu_cache_usage_perc" => return highest(&mut self.old_kv_percent, number(value, 100.0)),
+            _ => return false,
+        };
+        add(sum, number(value, scale));
+        true
+    }
+
+    fn of_the_endpoint(&mut self, name: &str, value: &str) {
+        match name {
+            "dynamo_component_response_bytes_total" => add(&mut self.rest.bytes, number(value, 1.0)),
+            "dynamo_component_request_duration_seconds_sum" => add(&mut self.rest.busy_ms, number(value, 1000.0)),
+            IN_FLIGHT | STARTED | FINISHED => match number(value, 1.0) {
+                None => {
+                    self.wrong.get_or_insert_with(|| ExpositionError::Number {
+                        series: name.to_owned(),
+                        value: crate::aiperf::bounded(value, 40),
+                    });
+                }
+                found => add(
+                    match name {
+                        IN_FLIGHT => &mut self.in_flight,
+                        STARTED => &mut self.started,
+                        _ => &mut self.finished,
+                    },
+                    found,
+                ),
+            },
+            _ => {}
+        }
+    }
+
+    /// What the whole page says.
+    pub fn finish(self) -> Result<Scraped, ExpositionError> {
+        if let Some(wrong) = self.wrong {
+            return Err(wrong);
+        }
+        let reading = Reading {
+            in_flight: self.in_flight.ok_or(ExpositionError::Missing(IN_FLIGHT))?,
+            started: self.started.ok_or(ExpositionError::Missing(STARTED))?,
+            finished: self.finished.ok_or(ExpositionError::Missing(FINISHED))?,
+            // The mocker counts one gap per token.
+            tokens: self.generated.or(self.rest.engine.gaps),
+            kv_percent: self.rest.kv_percent.or(self.old_kv_percent),
+            ..self.rest
+        };
+        Ok(Scraped {
+            worker_id: self.worker_id,
+            reading,
+        })
+    }
+}
+
+/// Name, labels and value of a sample line; `None` for comments, buckets and anything else.
 fn split(line: &str) -> Option<(&str, &str, &str)> {
     let line = line.trim();
     if line.starts_with('#') {
         return None;
     }
-    let (series, labels, rest) = match line.split_once('{') {
+    let name = &line[..line.find(['{', ' '])?];
+    if name.ends_with("_bucket") {
+        return None;
+    }
+    let (labels, rest) = match line[name.len()..].strip_prefix('{') {
         // No series of ours has a `}` inside a label value.
-        Some((name, rest)) => rest.split_once('}').map(|(labels, rest)| (name, labels, rest))?,
-        None => line.split_once(' ').map(|(name, rest)| (name, "", rest))?,
+        Some(rest) => rest.split_once('}')?,
+        None => ("", &line[name.len()..]),
     };
     // A time stamp may follow the value.
-    Some((series.trim(), labels, rest.split_whitespace().next()?))
+    Some((name, labels, rest.split_whitespace().next()?))
 }
 
 /// The value of a label; a quoted text that merely looks like one does not count, because names start after a comma.
@@ -118,21 +182,13 @@ fn label<'a>(labels: &'a str, name: &str) -> Option<&'a str> {
 
 /// A whole number of `1/scale`; `None` for what no counter can be.
 fn number(value: &str, scale: f64) -> Option<i64> {
-    let number = value.parse::<f64>().ok().filter(|n| (0.0..=ABSURD).contains(n))? * scale;
-    number.round().to_i64()
+    let number = value.parse::<f64>().ok().filter(|n| *n >= 0.0)? * scale;
+    (number <= ABSURD).then(|| number.round().to_i64()).flatten()
 }
 
-fn require(sum: &mut Option<i64>, series: &str, value: &str) -> Result<(), ExpositionError> {
-    match number(value, 1.0) {
-        Some(number) => {
-            add(sum, Some(number));
-            Ok(())
-        }
-        None => Err(ExpositionError::Number {
-            series: series.to_owned(),
-            value: crate::aiperf::bounded(value, 40),
-        }),
-    }
+fn highest(most: &mut Option<i64>, number: Option<i64>) -> bool {
+    *most = (*most).max(number);
+    true
 }
 
 fn add(sum: &mut Option<i64>, number: Option<i64>) {

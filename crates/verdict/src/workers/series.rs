@@ -62,6 +62,33 @@ pub struct Reading {
     pub waiting: Option<i64>,
     /// KV cache in use now (percent).
     pub kv_percent: Option<i64>,
+    /// What the engine itself counts.
+    pub engine: Engine,
+}
+
+/// What vLLM counts of its own work since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Engine {
+    /// Tokens that followed another one of their request.
+    pub gaps: Option<i64>,
+    /// Time between these tokens and the ones before them, all together (µs).
+    pub gap_us: Option<i64>,
+    /// Steps of the engine; each makes one token for every request that it decodes.
+    pub steps: Option<i64>,
+    /// Time that requests spent in prefill (ms).
+    pub prefill_ms: Option<i64>,
+    /// Time that requests waited in the engine's own queue (ms).
+    pub queue_ms: Option<i64>,
+    /// Tokens of prompts.
+    pub prompt_tokens: Option<i64>,
+    /// Those of them that the prefix cache held, so that nothing was computed.
+    pub cached_tokens: Option<i64>,
+    /// Requests that were thrown out of the batch for lack of KV cache.
+    pub preemptions: Option<i64>,
+    /// Arithmetic by the engine's own estimate (10⁹ operations); 0 unless vLLM runs with `--enable-mfu-metrics`.
+    pub gflop: Option<i64>,
+    /// Bytes that its memory moved by the same estimate (MB).
+    pub moved_mb: Option<i64>,
 }
 
 /// A reading as a JSON array: what is missing at its end was not yet sampled when it was written.
@@ -75,11 +102,57 @@ struct Row(
     #[serde(default)] Option<i64>,
     #[serde(default)] Option<i64>,
     #[serde(default)] Option<i64>,
+    #[serde(default, skip_serializing_if = "Tail::is_empty")] Tail,
 );
+
+/// What the engine counts, in the order of [`Engine`]; nothing where it counts nothing.
+#[derive(Serialize, Deserialize, Default)]
+struct Tail(Vec<Option<i64>>);
+
+impl Tail {
+    fn is_empty(&self) -> bool {
+        self.0.iter().all(Option::is_none)
+    }
+}
+
+impl From<Engine> for Tail {
+    fn from(engine: Engine) -> Self {
+        Self(vec![
+            engine.gaps,
+            engine.gap_us,
+            engine.steps,
+            engine.prefill_ms,
+            engine.queue_ms,
+            engine.prompt_tokens,
+            engine.cached_tokens,
+            engine.preemptions,
+            engine.gflop,
+            engine.moved_mb,
+        ])
+    }
+}
+
+impl From<Tail> for Engine {
+    fn from(Tail(numbers): Tail) -> Self {
+        let at = |index: usize| numbers.get(index).copied().flatten();
+        Self {
+            gaps: at(0),
+            gap_us: at(1),
+            steps: at(2),
+            prefill_ms: at(3),
+            queue_ms: at(4),
+            prompt_tokens: at(5),
+            cached_tokens: at(6),
+            preemptions: at(7),
+            gflop: at(8),
+            moved_mb: at(9),
+        }
+    }
+}
 
 impl From<Row> for Reading {
     fn from(row: Row) -> Self {
-        let Row(in_flight, started, finished, tokens, bytes, busy_ms, waiting, kv_percent) = row;
+        let Row(in_flight, started, finished, tokens, bytes, busy_ms, waiting, kv_percent, engine) = row;
         Self {
             in_flight,
             started,
@@ -89,6 +162,7 @@ impl From<Row> for Reading {
             busy_ms,
             waiting,
             kv_percent,
+            engine: engine.into(),
         }
     }
 }
@@ -104,6 +178,7 @@ impl From<Reading> for Row {
             reading.busy_ms,
             reading.waiting,
             reading.kv_percent,
+            reading.engine.into(),
         )
     }
 }

@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::measured::Phase;
 use super::pace::{Pace, Unit};
+use super::speed::{Speed, speeds};
 use super::stillness::stillness;
+use super::work::EngineWork;
 use super::{Reading, Silence, WorkerSeries};
 
 /// What one worker did in the measured phase of one trial.
@@ -44,6 +46,12 @@ pub struct WorkerSummary {
     /// How fast its answers grew.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pace: Option<Pace>,
+    /// How fast it decodes, where its engine says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speed: Option<Speed>,
+    /// What else its engine counted in the phase.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineWork>,
     /// Longest span in which it had requests and did not move, after which it went on (s).
     #[serde(skip_serializing_if = "Zero::is_zero")]
     pub still_seconds: i64,
@@ -73,6 +81,9 @@ impl WorkerSummary {
 pub fn summarize(series: &[WorkerSeries], measured: Option<Decimal>) -> Vec<WorkerSummary> {
     let phase = Phase::of(series, measured);
     let mut summaries: Vec<_> = series.iter().map(|series| summary(series, phase)).collect();
+    for (summary, speed) in summaries.iter_mut().zip(speeds(series, phase)) {
+        summary.speed = speed;
+    }
     summaries.sort_by(|a, b| a.address.cmp(&b.address));
     summaries
 }
@@ -122,6 +133,7 @@ fn summary(series: &WorkerSeries, phase: Phase) -> WorkerSummary {
         .and_then(|busy_ms| (Decimal::from(busy_ms) / Decimal::ONE_THOUSAND).checked_div(served))
         .map(|seconds| seconds.round_dp(3));
     summary.pace = growth.map(|growth| growth.pace(seconds));
+    summary.engine = EngineWork::of(series, phase);
     let stillness = stillness(series, phase, summary.pace, summary.mean_in_flight);
     summary.still_seconds = stillness.recovered;
     summary.still_in_flight = stillness.held;

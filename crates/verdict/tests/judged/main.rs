@@ -96,6 +96,7 @@ fn judged(record: &TrialRecord, after: &[WorkerStatus]) -> JudgedTrial {
             after,
             share,
             devices: &[],
+            product: None,
         },
         &spec(),
     )

@@ -342,6 +342,7 @@ fn a_dead_worker_is_a_black_hole_only_where_the_router_feeds_the_idle_and_the_er
             after: &workers,
             share: Share { gpus: 4, node_gpus: 8 },
             devices: &[],
+            product: None,
         };
         let verdict = judge(evidence, &spec);
         assert_eq!(verdict.outcome, TrialOutcome::Miss);

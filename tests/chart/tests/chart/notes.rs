@@ -1,4 +1,4 @@
-//! The notes tell the next command, and what they tell works.
+//! The notes name the next command, and that command works.
 
 use perfval_api::admission::Admission;
 use perfval_chart::render::notes;
@@ -34,7 +34,7 @@ fn they_name_the_namespace_that_is_looked_after() {
 }
 
 #[test]
-fn they_tell_what_uninstalling_leaves() {
+fn they_say_what_uninstalling_leaves() {
     assert!(notes(&json!({})).contains("kubectl delete crd"));
     assert!(!notes(&json!({"crds": {"keep": false}})).contains("kubectl delete crd"));
 }

@@ -175,7 +175,7 @@ fn only_the_operator_is_selected() {
 }
 
 #[test]
-fn the_network_policy_opens_what_it_is_told() {
+fn the_network_policy_opens_what_is_configured() {
     let objects = objects(&everything());
     let policy = &objects["NetworkPolicy perfvalidation-system/perfvalidation-operator"]["spec"];
     assert_eq!(
@@ -197,7 +197,7 @@ fn the_network_policy_opens_what_it_is_told() {
 }
 
 #[test]
-fn the_crd_is_kept_unless_told_otherwise() {
+fn the_crd_is_kept_by_default() {
     const CRD: &str = "CustomResourceDefinition /perfvalidations.perfvalidation.dev";
     assert_eq!(
         objects(&json!({}))[CRD]["metadata"]["annotations"]["helm.sh/resource-policy"],

@@ -90,10 +90,10 @@ async fn run(options: &Options) -> Result<bool, Box<dyn std::error::Error>> {
         "{again} clusters agreed only when judged again, alone; {} s",
         began.elapsed().as_secs()
     );
-    if !report.is_telling() {
+    if !report.is_conclusive() {
         println!("too little was compared to mean anything: raise --clusters");
     }
-    Ok(report.is_clean() && report.is_telling())
+    Ok(report.is_clean() && report.is_conclusive())
 }
 
 /// A cluster as `kubectl get -o yaml` would print it, with the question on top.

@@ -78,7 +78,7 @@ pub async fn ask(
     })
 }
 
-/// What stands against the only node, by its stable name.
+/// What rules out the only node, by its stable name.
 fn obstacle(reports: &[NodeReport]) -> Result<String, serde_json::Error> {
     let report = serde_json::to_value(reports.first())?;
     Ok(report["why"].as_str().unwrap_or("none").to_owned())

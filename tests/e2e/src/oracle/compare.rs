@@ -1,4 +1,4 @@
-//! Sizing beside the scheduler.
+//! Sizing compared with the scheduler.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -58,7 +58,7 @@ pub enum Difference {
     TooFew,
     /// Fewer workers than counted were bound: a run would wait for a GPU that never comes.
     TooMany { bound: usize },
-    /// The frontend or the load generator found no room beside the workers.
+    /// The frontend or the load generator found no room next to the workers.
     NoRoomForOthers,
     /// Sizing refused, and nothing about the node explains it.
     Unexplained(String),
@@ -115,7 +115,7 @@ pub fn with_scheduler(asked: &Asked, scheduled: &Scheduled) -> Outcome {
     } = *scheduled;
     let expected = workers - 1;
     if expected == 0 && !others_bound {
-        // No room even for the pods beside the workers: no run there, as sizing says.
+        // No room even for the pods other than the workers: no run there, as sizing says.
         return Outcome::Agrees;
     }
     if bound > expected {

@@ -60,7 +60,7 @@ impl Report {
     }
 
     /// Whether enough was compared for the result to mean anything: numbers, zeros and refusals.
-    pub fn is_telling(&self) -> bool {
+    pub fn is_conclusive(&self) -> bool {
         self.workers > 0 && self.zeros > 0 && self.all.refused > 0
     }
 }

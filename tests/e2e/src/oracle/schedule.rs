@@ -30,7 +30,7 @@ pub struct Scheduled {
     pub workers: usize,
     /// Workers that got the node.
     pub bound: usize,
-    /// Whether every pod beside the workers got the node.
+    /// Whether every pod other than the workers got the node.
     pub others_bound: bool,
     /// Pods that the scheduler did not decide about in time.
     pub open: usize,
@@ -65,7 +65,7 @@ pub async fn schedule(client: &Client, namespace: &str, asked: &[&Asked]) -> Res
     create_all(client, namespace, workers.collect()).await?;
     let mut found = settled(client, namespace, &attempts).await?;
     for (scheduled, attempt) in found.iter_mut().zip(&attempts) {
-        // Somebody else took pods away, such as the node controller of a starved machine: nothing was decided about those.
+        // Another component removed pods, such as the node controller on a starved machine: they are undecided.
         scheduled.open += attempt.workers.saturating_sub(scheduled.workers);
         scheduled.workers = attempt.workers;
     }

@@ -221,7 +221,7 @@ async fn purge(client: &Client, namespace: &str, kind: Kind, scope: &ListParams)
     stream::iter(held)
         .for_each_concurrent(AT_ONCE, |object| {
             let (api, freed) = (&api, &freed);
-            // It may be gone by now, or gone on with its next holder: the next round tells.
+            // It may be gone by now, or gone on with its next holder: the next round shows it.
             async move {
                 drop(
                     api.patch(&object.name_any(), &PatchParams::default(), &Patch::Merge(freed))
@@ -236,7 +236,7 @@ async fn purge(client: &Client, namespace: &str, kind: Kind, scope: &ListParams)
 /// Looks until `look` is content; what it last complained about is the error.
 ///
 /// # Errors
-/// If controllers take longer than anybody waits.
+/// If controllers take longer than the limit.
 pub async fn until<F: Future<Output = Result<(), String>>>(
     what: &str,
     mut look: impl FnMut() -> F,

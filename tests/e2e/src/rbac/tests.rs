@@ -16,9 +16,9 @@ fn texts(uses: &BTreeSet<Use>) -> Vec<String> {
 #[test]
 fn only_the_operators_own_requests_count() {
     let requests = read_log(LOG);
-    let told: Vec<String> = requests.iter().map(|request| request.what().to_string()).collect();
+    let named: Vec<String> = requests.iter().map(|request| request.what().to_string()).collect();
     assert_eq!(
-        told,
+        named,
         [
             "list pods (cluster)",
             "get secrets (namespace)",

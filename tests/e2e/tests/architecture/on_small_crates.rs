@@ -40,9 +40,9 @@ fn a_circle_is_found_and_named_with_what_is_imported() {
         .map(|(path, text)| (path.into(), (*text).to_owned()))
         .collect();
     let circles = circles(Path::new("lib.rs"), &sources);
-    let told: Vec<_> = circles.iter().map(ToString::to_string).collect();
+    let reported: Vec<_> = circles.iter().map(ToString::to_string).collect();
     assert_eq!(
-        told,
+        reported,
         [
             "circle of 3 modules: a.rs, b.rs, c.rs\n  a.rs imports B, other from b.rs\n  b.rs imports C from c.rs\n  \
              c.rs imports A from a.rs\n"

@@ -48,11 +48,11 @@ fn sizing_and_verdict_do_not_know_each_other() {
 fn test_equipment_is_for_tests_only() {
     let manifest =
         "[dev-dependencies]\ntestkit = \"1\"\n[build-dependencies]\ntestkit = { path = \"../../tests/testkit\" }\n";
-    let told = "crates/api/Cargo.toml, line 4: `testkit = { path = \"../../tests/testkit\" }`: nothing that ships may use \
+    let note = "crates/api/Cargo.toml, line 4: `testkit = { path = \"../../tests/testkit\" }`: nothing that ships may use \
                 what is only for tests";
     assert_eq!(
         wrong("api", &[("testkit", Some("build"), "tests/testkit")], manifest),
-        [told]
+        [note]
     );
     assert_eq!(
         wrong("api", &[("testkit", Some("dev"), "tests/testkit")], manifest),
@@ -61,7 +61,7 @@ fn test_equipment_is_for_tests_only() {
 }
 
 #[test]
-fn a_crate_that_nobody_placed_is_named() {
+fn a_crate_without_a_place_is_named() {
     assert_eq!(
         wrong("extra", &[], ""),
         ["crates/extra has no row in MAY_USE, the table of what a crate may use"]

@@ -21,15 +21,15 @@ fn every_command_is_run_somewhere_or_needs_gpus() {
     let root = repository();
     let (tests, recipes) = (functions(&root), recipes(&root));
     let known = |name: &str| tests.contains(name) || recipes.contains(name) || root.join(name).exists();
-    let mut nobody = Vec::new();
+    let mut not_run = Vec::new();
     for page in pages(&root).iter().filter(|page| page.is_for_users()) {
         for block in page.blocks().iter().filter(|block| block.language == "sh") {
             let place = format!("{}:{}", page.path, block.line);
             match &block.mark {
                 Some(Mark::NeedsGpus) => {}
                 Some(Mark::RunsIn(name)) if known(name) => {}
-                Some(Mark::RunsIn(name)) => nobody.push(format!("{place}: no test and no recipe is called {name}")),
-                None => nobody.extend(
+                Some(Mark::RunsIn(name)) => not_run.push(format!("{place}: no test and no recipe is called {name}")),
+                None => not_run.extend(
                     block
                         .commands()
                         .iter()
@@ -40,9 +40,9 @@ fn every_command_is_run_somewhere_or_needs_gpus() {
         }
     }
     assert!(
-        nobody.is_empty(),
+        not_run.is_empty(),
         "commands that no test runs; put <!-- needs GPUs --> or <!-- runs in: TEST --> before the block:\n{}",
-        nobody.join("\n")
+        not_run.join("\n")
     );
 }
 

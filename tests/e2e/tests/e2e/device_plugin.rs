@@ -52,12 +52,12 @@ async fn gpus_of_a_device_plugin_are_counted_without_those_of_others() {
     let (lab, _operator) = ready().await;
     switch_to_device_plugin(&lab).await;
     // A task of its own: the lab is put right again whatever comes out.
-    let outcome = tokio::spawn(run_beside_another(lab.clone())).await;
+    let outcome = tokio::spawn(run_next_to_another(lab.clone())).await;
     switch_back(&lab).await;
     outcome.expect("the run is as it should be");
 }
 
-async fn run_beside_another(lab: Lab) {
+async fn run_next_to_another(lab: Lab) {
     let others = lab.namespace("e2e-plugin-others").await;
     let namespace = lab.namespace("e2e-plugin").await;
     let trainer = Holder::by_device_plugin(&lab, &others, "trainer", 1)

@@ -1,4 +1,4 @@
-//! An operator that is killed at any moment goes on where it was. It runs beside the cluster here, with a kubeconfig.
+//! An operator that is killed at any moment goes on where it was. It runs outside the cluster here, with a kubeconfig.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! GPUs of others are left alone, and one that somebody takes at the last moment is missed at once.
+//! GPUs of others are left alone, and one that another pod takes at the last moment is missed at once.
 
 use std::collections::BTreeSet;
 
@@ -45,9 +45,12 @@ async fn a_gpu_lost_between_plan_and_start_is_named_and_the_run_makes_do_with_th
     let lost = status.diagnosis.iter().find(|finding| finding.cause == "LostRace");
     let lost = lost.unwrap_or_else(|| panic!("no lost race in {:?}", status.diagnosis));
     // Whoever may read this object need not be allowed to see the other namespace's.
-    let told = &lost.evidence;
-    assert!(told.contains("a claim of another namespace has gpu-"), "{told}");
-    assert!(!told.contains("thief") && !told.contains("e2e-others"), "{told}");
+    let evidence = &lost.evidence;
+    assert!(evidence.contains("a claim of another namespace has gpu-"), "{evidence}");
+    assert!(
+        !evidence.contains("thief") && !evidence.contains("e2e-others"),
+        "{evidence}"
+    );
     run.delete().await;
     thief.leave().await;
     trainer.leave().await;

@@ -52,7 +52,7 @@ spec:
 	return err
 }
 
-// refresh tells Argo CD that there is a new commit, as a webhook would.
+// refresh notifies Argo CD of a new commit, as a webhook would.
 func refresh(name string) error {
 	_, err := kubectl("", "annotate", "application", "-n", "argocd", name, "argocd.argoproj.io/refresh=hard", "--overwrite")
 	return err

@@ -1,6 +1,6 @@
 // Command walk takes PerfValidations through a real Argo CD on the lab: `just argocd`.
 //
-// Application controller and repo server run beside the cluster, in the lab's network; the repository is a folder.
+// Application controller and repo server run outside the cluster, in the lab's network; the repository is a folder.
 package main
 
 import (
@@ -54,7 +54,7 @@ func run(stack *stack, crds, config, only string) error {
 			continue
 		}
 		title(story.title)
-		if err := story.tell(repository); err != nil {
+		if err := story.run(repository); err != nil {
 			return fmt.Errorf("%s: %w", story.name, err)
 		}
 	}

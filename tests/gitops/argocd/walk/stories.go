@@ -10,7 +10,7 @@ import (
 
 type story struct {
 	name, title string
-	tell        func(*repository) error
+	run         func(*repository) error
 }
 
 var stories = []story{
@@ -83,7 +83,7 @@ func passes(r *repository) error {
 		return err
 	}
 
-	title("somebody changes a gate by hand: self-heal takes it back, and the saved trials are judged again")
+	title("someone changes a gate by hand: self-heal takes it back, and the saved trials are judged again")
 	generation, err := kubectl("", "get", "perfval", "-n", "perf", "fit", "-o", "jsonpath={.metadata.generation}")
 	if err != nil {
 		return err

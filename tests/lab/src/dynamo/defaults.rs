@@ -14,7 +14,7 @@ use super::shape::{Component, Graph, MAIN};
 pub const HTTP: (i32, &str) = (8000, "http");
 /// Port and port name of a worker's health and metrics.
 pub const SYSTEM: (i32, &str) = (9090, "system");
-/// The lab's own variable that tells `lab-worker` which GPU is slow.
+/// The lab's own variable that says to `lab-worker` which GPU is slow.
 pub const GPU_SPEED: &str = "LAB_GPU_SPEED";
 
 const PROBE_PERIOD_SECONDS: i32 = 2;

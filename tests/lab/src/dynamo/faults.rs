@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_it_does_not_know_is_told() {
+    fn a_word_it_does_not_know_is_reported() {
         assert_eq!(read("never-redy").1, ["never-redy"]);
     }
 

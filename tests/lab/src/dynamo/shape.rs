@@ -211,7 +211,7 @@ fn from_service((name, service): (String, v1alpha1::Service)) -> Component {
     }
 }
 
-/// 8Gi unless told otherwise; "0" means none.
+/// 8Gi by default; "0" means none.
 fn shared_memory(disabled: bool, size: Option<Quantity>) -> Option<Quantity> {
     let size = size.unwrap_or_else(|| Quantity("8Gi".to_owned()));
     (!disabled && size.0 != "0").then_some(size)

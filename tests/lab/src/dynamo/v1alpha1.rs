@@ -75,7 +75,7 @@ pub struct Service {
     pub extra_pod_spec: Option<ExtraPodSpec>,
 }
 
-/// A pod spec with its main container beside the list of containers.
+/// A pod spec with its main container in addition to the list of containers.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExtraPodSpec {

@@ -66,14 +66,14 @@ pub struct Component {
     pub replicas: Option<i32>,
     /// Size of the tmpfs at /dev/shm: 8Gi when absent, none when "0".
     pub shared_memory_size: Option<Quantity>,
-    /// Version of a runtime whose image tag does not tell it; Dynamo 1.4 and newer.
+    /// Version of a runtime whose image tag does not name it; Dynamo 1.4 and newer.
     #[schemars(regex(pattern = r"^[0-9]+\.[0-9]+\.[0-9]+$"))]
     pub runtime_version_override: Option<String>,
     /// The pod; its container `main` gets the operator's defaults.
     pub pod_template: Option<PodTemplate>,
 }
 
-/// A pod template of which only labels and annotations may be set beside the specification.
+/// A pod template of which only labels and annotations may be set in addition to the specification.
 #[derive(JsonSchema, Clone, Debug, Default, Deserialize, Serialize)]
 pub struct PodTemplate {
     /// Labels and annotations of the pods.

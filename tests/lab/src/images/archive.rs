@@ -28,7 +28,7 @@ pub(super) fn config(config: &Value) -> Value {
     json!({ "architecture": architecture, "os": "linux", "config": config })
 }
 
-/// Writes the folder as an uncompressed layer: everything belongs to root, nothing is setuid, and everybody may read it.
+/// Writes the folder as an uncompressed layer: everything belongs to root, nothing is setuid, and all may read it.
 pub(super) fn write_layer(target: &Path, root: &Path) -> Result<(), Error> {
     let mut tar = Builder::new(BufWriter::new(File::create(target).file("create", target)?));
     for entry in WalkDir::new(root).min_depth(1).sort_by_file_name() {

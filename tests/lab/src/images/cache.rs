@@ -33,7 +33,7 @@ pub(super) fn lock(say: &mut dyn FnMut(&str)) -> Result<File, Error> {
     Ok(lock)
 }
 
-/// Writes `target` beside itself first, so that it is whole or absent, then removes what it supersedes.
+/// Writes a copy next to `target` first, so that it is whole or absent, then removes what it supersedes.
 pub(super) fn replace(target: &Path, write: impl FnOnce(&Path) -> Result<(), Error>) -> Result<(), Error> {
     let folder = folder();
     let part = tempfile::Builder::new()

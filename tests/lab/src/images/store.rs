@@ -63,7 +63,7 @@ fn make(programs: &Path, archives: &[PathBuf], say: &mut dyn FnMut(&str)) -> Res
     Ok(target)
 }
 
-/// Hard links for blobs and layers, which nobody writes again, and copies of the databases, which containerd writes in place.
+/// Hard links for blobs and layers, which are never written again, and copies of databases, which containerd changes.
 /// Where the cache is on another disk, all are copies.
 fn copy(store: &Path, root: &Path) -> Result<(), Error> {
     let cp = |how: &str| {

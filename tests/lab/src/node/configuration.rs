@@ -83,7 +83,7 @@ fn cni_network() -> String {
 }
 
 fn kubelet(state: &StateDir) -> String {
-    // The kubelet refuses cgroup v1 unless told that it is known.
+    // The kubelet refuses cgroup v1 unless a setting accepts it.
     let v1 = if cgroup::version() == cgroup::Version::V1 {
         "failCgroupV1: false\n"
     } else {

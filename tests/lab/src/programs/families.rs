@@ -133,7 +133,7 @@ pub const KUSTOMIZE: Family = Family {
 
 /// What a control plane needs.
 pub const CONTROL_PLANE_FAMILIES: &[Family] = &[KUBERNETES_PROGRAMS, ETCD, KWOK];
-/// What a node needs besides.
+/// What a node needs in addition.
 pub const NODE_FAMILIES: &[Family] = &[CONTAINERD, NVIDIA_DRA, COREDNS];
 /// What tests of the chart and the manifests need; no cluster does.
 pub const MANIFEST_FAMILIES: &[Family] = &[HELM, KUSTOMIZE];

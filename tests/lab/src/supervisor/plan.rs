@@ -1,4 +1,4 @@
-//! What the supervisor is told to do: a list of steps that knows nothing of Kubernetes.
+//! What the supervisor does: a list of steps that knows nothing of Kubernetes.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -27,7 +27,7 @@ pub struct Processes {
     state: StateDir,
     plan: Plan,
     reports: watch::Sender<Report>,
-    /// Processes somebody asked to end: their exit is no death.
+    /// Processes that were asked to end: their exit is no death.
     stopping: Mutex<BTreeSet<String>>,
 }
 
@@ -57,7 +57,7 @@ impl Processes {
         self.reports.subscribe()
     }
 
-    /// Tells the user what is being done.
+    /// Prints what is being done.
     pub fn say(&self, what: &str) {
         println!("{what}");
         self.reports

@@ -32,7 +32,7 @@ pub enum Phase {
 pub enum State {
     /// Alive, with its number inside the lab's pid namespace.
     Running(u32),
-    /// Ended because it was told to.
+    /// Ended because it was asked to.
     Stopped,
     /// Ended by itself.
     Died {

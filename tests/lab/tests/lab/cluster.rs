@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::machine::traces;
 
-/// Beside the lab somebody may be using.
+/// Not the folder of a lab that may be in use.
 pub const STATE: &str = "/var/lib/perfval-lab-test";
 const DEADLINE: Duration = Duration::from_mins(2);
 static TURN: Mutex<()> = Mutex::new(());

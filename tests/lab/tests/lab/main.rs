@@ -182,5 +182,5 @@ fn the_control_plane_reports_a_death_and_forgets_nothing() {
     let wrote = log
         .lines()
         .any(|line| line.contains(r#""verb":"create""#) && line.contains(r#""name":"kept""#));
-    assert!(wrote, "the audit log must tell who wrote what");
+    assert!(wrote, "the audit log must show who wrote what");
 }

@@ -20,7 +20,7 @@ pub(super) fn json(object: &mut Value, operations: &Value) -> Result<(), Refusal
 }
 
 /// Server-side apply by one manager: what it applied before and leaves out now goes. Lists count as one value, which is
-/// right as long as nobody else writes to them.
+/// right as long as no one else writes to them.
 pub(super) fn apply(object: &mut Value, before: Option<&Value>, now: &Value) {
     if let Some(before) = before {
         remove_left_out(object, before, now);

@@ -21,7 +21,7 @@ const VERBS: [&str; 8] = [
     "deletecollection",
 ];
 
-/// Version that `/version` tells.
+/// Version that `/version` reports.
 pub const KUBERNETES: &str = "v1.36.4";
 
 impl State {
@@ -72,7 +72,7 @@ impl State {
             }
             Some(fault::Effect::Hang) => Ok(Answer::Never),
             Some(fault::Effect::LoseAnswer) => {
-                // Done, whatever came of it; nobody will hear.
+                // Done, whatever came of it; the answer is lost.
                 let _ = self.carry_out(method, address, headers, body);
                 Ok(Answer::Never)
             }

@@ -107,10 +107,10 @@ impl Store {
         if leaves {
             self.objects.remove(key);
             self.applied.retain(|(of, ..), _| of != key);
-            self.tell("DELETED", key, &object);
+            self.publish("DELETED", key, &object);
         } else {
             self.objects.insert(key.clone(), object.clone());
-            self.tell(if known { "MODIFIED" } else { "ADDED" }, key, &object);
+            self.publish(if known { "MODIFIED" } else { "ADDED" }, key, &object);
         }
         object
     }
@@ -153,7 +153,7 @@ impl Store {
         events
     }
 
-    fn tell(&mut self, kind: &'static str, key: &Key, object: &Value) {
+    fn publish(&mut self, kind: &'static str, key: &Key, object: &Value) {
         let change = Change {
             version: self.version,
             kind,

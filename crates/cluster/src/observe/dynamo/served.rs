@@ -31,7 +31,7 @@ impl Cluster {
         Ok(installed)
     }
 
-    /// The CRD tells whether Dynamo is installed, discovery which of its versions is served. The group alone tells nothing.
+    /// The CRD shows whether Dynamo is installed, discovery which version is served. The group alone shows neither.
     async fn ask_installed(&self) -> Read<Installed> {
         let crds: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         // Metadata only: the CRD itself has 1.6 MB.

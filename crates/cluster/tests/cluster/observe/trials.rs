@@ -199,7 +199,7 @@ async fn reads_nothing(world: &World, what: &str) {
 }
 
 #[tokio::test]
-async fn a_job_of_our_name_that_somebody_else_made_is_not_read() {
+async fn a_job_of_our_name_that_another_client_made_is_not_read() {
     let forged = [
         ("/metadata/ownerReferences", json!([])),
         ("/metadata/ownerReferences/0/uid", json!("another")),

@@ -21,7 +21,7 @@ const WRAPPER: [&str; 4] = [
     "perfval",
 ];
 
-/// What makes vLLM tell the `kv` router about its prefixes; no other mode listens.
+/// What makes vLLM publish its prefixes to the `kv` router; no other mode listens.
 const KV_EVENTS: [&str; 2] = [
     "--kv-events-config",
     r#"{"enable_kv_cache_events":true,"publisher":"zmq","endpoint":"tcp://*:5557"}"#,
@@ -31,7 +31,7 @@ const KV_EVENTS: [&str; 2] = [
 pub struct Component {
     pub name: &'static str,
     pub replicas: i64,
-    /// The version that its image does not tell, where the API takes it.
+    /// The version that its image does not name, where the API takes it.
     pub runtime_version: Option<String>,
     /// Labels of its pods.
     pub labels: BTreeMap<String, String>,
@@ -156,7 +156,7 @@ fn worker_command(run: &Run<'_>) -> (Vec<String>, Vec<String>) {
 }
 
 /// The user's resources with exactly one GPU, whichever way GPUs are asked for. What the spec itself says about the GPU
-/// is dropped: beside a claim the same device would be taken twice (KEP-5004).
+/// is dropped: next to a claim the same device would be taken twice (KEP-5004).
 fn worker_resources(run: &Run<'_>, placement: &PlacementStatus) -> ResourceRequirements {
     let resource = &run.spec().placement.resource_name;
     let mut resources = run.spec().workload.resources.clone();

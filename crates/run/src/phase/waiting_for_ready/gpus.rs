@@ -79,7 +79,7 @@ fn confirmed(
             let why = unread.unknown().unwrap_or("no answer");
             return Err(checking(
                 pass,
-                format!("whose GPUs the workers have cannot be told: {why}"),
+                format!("it is not known whose GPUs the workers have: {why}"),
             ));
         }
     };
@@ -91,7 +91,7 @@ fn confirmed(
                 let seen = Some(text::bounded(&wrong));
                 check_again(pass, wrong, seen)
             }
-            Unconfirmed::Unknown(why) => checking(pass, format!("whose GPUs the workers have cannot be told: {why}")),
+            Unconfirmed::Unknown(why) => checking(pass, format!("it is not known whose GPUs the workers have: {why}")),
         }
     })
 }

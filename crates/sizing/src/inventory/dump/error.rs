@@ -1,6 +1,6 @@
 use super::kinds::all;
 
-/// Why saved objects tell nothing.
+/// Why saved objects cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DumpError {
     /// Something that is no Kubernetes object.

@@ -1,4 +1,4 @@
-//! What saved objects tell sizing.
+//! What sizing needs of saved objects.
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::api::resource::v1::DeviceClass;
@@ -9,7 +9,7 @@ use super::{Dump, kinds};
 use crate::inventory::{CacheVolume, Inventory};
 use crate::{Naming, OtherRun, Seen};
 
-/// What saved objects tell.
+/// What saved objects contain.
 #[derive(Debug)]
 pub struct Saved {
     /// The cluster as sizing reads it.
@@ -21,8 +21,8 @@ pub struct Saved {
 }
 
 impl Dump {
-    /// What the objects tell sizing by a class, for a run in a namespace with the claim of its model cache. `kubectl` does
-    /// not tell a kind that it was not asked for from one without objects: where the objects themselves refer to one, its
+    /// What sizing needs of the objects, by a class, for a run in a namespace with its cache's claim. `kubectl` does
+    /// not distinguish a kind that was not asked for from one without objects: where the objects refer to one, its
     /// absence is an error.
     pub fn finish(self, class: &str, namespace: &str, cache: Option<&str>) -> Result<Saved, DumpError> {
         let missing = |kind: &str| !self.found.contains_key(kind);

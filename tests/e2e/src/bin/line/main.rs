@@ -1,6 +1,6 @@
 //! `just bench-line`: what a line of waiting validations costs, and what it does to the run at its head.
 //!
-//! Each round is one on a fresh operator: idle, the line comes, all of it waits behind somebody else's pod, the operator is
+//! Each round has a fresh operator: idle, the queue forms, all of it waits behind another user's pod, the operator is
 //! killed, the head runs, all are deleted. The first round is what the others are compared with. Only what a user can see is read:
 //! statuses, the operator's metrics, the audit log, `/proc`. The ratios are of one run on one machine; nothing is asserted.
 

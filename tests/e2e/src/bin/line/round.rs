@@ -33,9 +33,9 @@ pub struct Round {
     pub idle: Cost,
     pub idle_mib: Option<f64>,
     pub greeted: Greeted,
-    /// From then until all of them stood in the queue.
+    /// From then until all of them were in the queue.
     pub queued: Option<Reached>,
-    /// All of them wait behind somebody else's pod.
+    /// All of them wait behind another user's pod.
     pub all_wait: Cost,
     pub all_wait_mib: Option<f64>,
     /// Requests of the operator a minute meanwhile.
@@ -49,7 +49,7 @@ pub struct Round {
     pub deletion: Option<Reached>,
     /// The most memory of the operator in the whole round.
     pub peak_mib: Option<f64>,
-    /// Restarts of the operator that nobody asked for.
+    /// Unrequested restarts of the operator.
     pub restarts: i32,
 }
 
@@ -73,7 +73,7 @@ pub async fn run(lab: &Lab, operator: &Operator, waiting: usize) -> Outcome<Roun
     round.idle = over(IDLE, &meter).await;
     round.idle_mib = running.process.resident();
 
-    say.that("somebody else's pod takes all GPUs; the head and the others come");
+    say.that("another user's pod takes all GPUs; the head and the others come");
     let gpus = Gpus::count(lab).await.all;
     let holder = Holder::by_claim(lab, &namespace, "holder", gpus).await.holding().await;
     let manifest = whole_node(&namespace, gpus);
@@ -142,7 +142,7 @@ pub async fn clear(lab: &Lab, operator: &Operator, round: &Round) -> Outcome<()>
 }
 
 /// A run of one trial on every GPU of the node, for which it waits as long as it has to. Two cores serve so few requests at
-/// once with eight workers, and the trial is long enough to tell what it costs to wait meanwhile.
+/// once with eight workers, and the trial is long enough to show what it costs to wait meanwhile.
 fn whole_node(namespace: &str, gpus: usize) -> Value {
     let mut manifest = quick(HEAD, namespace);
     let spec = &mut manifest["spec"];

@@ -1,4 +1,4 @@
-//! All rounds beside each other, and what issue 12 asks for.
+//! All rounds next to each other, and what issue 12 asks for.
 
 use crate::process::Cost;
 use crate::reached::Reached;
@@ -35,7 +35,7 @@ pub fn print(rounds: &[Round]) {
     table.row("new: slowest until then, s", "<= 2", |round| {
         number(round.greeted.slowest, 2)
     });
-    table.row("new: from then until all stand in the queue", "", |round| {
+    table.row("new: from then until all are in the queue", "", |round| {
         reached(round.queued)
     });
     table.row(
@@ -89,7 +89,7 @@ pub fn print(rounds: &[Round]) {
     table.row("whole round: operator, most MiB resident", "<= 80", |round| {
         number(round.peak_mib, 1)
     });
-    table.row("whole round: restarts that nobody asked for", "0", |round| {
+    table.row("whole round: unrequested restarts", "0", |round| {
         round.restarts.to_string()
     });
 }

@@ -56,8 +56,8 @@ impl Form {
     }
 }
 
-/// The objects of a list, written before anybody asks: a page is a piece of it. An API server takes its time, too, but how
-/// much of the look is ours would not be seen beside it.
+/// The objects of a list, written before any request: a page is a part of it. An API server takes time, too, but how
+/// much of the look is ours would not be seen next to that.
 struct List {
     kind: &'static str,
     written: Vec<u8>,

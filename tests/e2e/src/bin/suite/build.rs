@@ -53,7 +53,7 @@ impl Built {
     }
 }
 
-/// The binary of a test, if this message of cargo tells of it.
+/// The binary of a test, if this message of cargo names it.
 fn binary(message: &str, test: &str) -> Option<PathBuf> {
     let message: Value = serde_json::from_str(message).ok()?;
     let path = message["executable"].as_str()?;

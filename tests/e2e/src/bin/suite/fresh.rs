@@ -29,7 +29,7 @@ impl Fresh {
         }
     }
 
-    /// A lab in a folder of its own, beside others.
+    /// A lab in a folder of its own, next to others.
     pub fn in_folder(built: &Built, folder: PathBuf) -> Self {
         Self {
             folder: Some(folder),

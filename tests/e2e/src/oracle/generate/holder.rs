@@ -65,14 +65,14 @@ impl Workshop {
             .draw
             .pick(&["reserved", "reserved", "unreserved", "deleting", "prioritized"]);
         site.has(match style {
-            "unreserved" => "claims nobody reserved",
+            "unreserved" => "unreserved claims",
             "deleting" => "claims being deleted",
             "prioritized" => "prioritized lists",
             _ if devices.len() > 1 => "claims of several devices",
             _ => "claims",
         });
         let name = self.number("claim", &site.name);
-        // Tolerates everything, so that a NoExecute taint takes the device from nobody while we count.
+        // Tolerates everything, so that a NoExecute taint takes no device from a pod while we count.
         let tolerations = json!([{ "operator": "Exists" }]);
         let wants = json!({
             "deviceClassName": self.driver, "allocationMode": "ExactCount", "count": devices.len(), "tolerations": tolerations,

@@ -50,13 +50,13 @@ impl Workshop {
             self.plugin_pods(&mut site);
         }
         if offer == Offer::Both {
-            site.has("both ledgers");
-            let told = if self.question.is_explicit() {
+            site.has("mixed allocation");
+            let recorded = if self.question.is_explicit() {
                 &mut site.excuses
             } else {
                 &mut site.refusals
             };
-            told.push("TwoLedgers");
+            recorded.push("TwoLedgers");
         }
         self.other_driver(&mut site);
         self.neighbours(&mut site);

@@ -154,7 +154,7 @@ fn command_and_args_replace_the_defaults_each_as_a_whole() {
 }
 
 #[test]
-fn shared_memory_is_8gi_unless_told_otherwise() {
+fn shared_memory_is_8gi_by_default() {
     for (said, size) in [
         (json!(null), Some("8Gi")),
         (json!("1Gi"), Some("1Gi")),

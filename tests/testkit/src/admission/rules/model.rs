@@ -53,7 +53,7 @@ pub fn cases() -> Vec<Case> {
         refused(
             "storage class of an existing claim",
             model(json!({"cache": {"claimName": "weights", "storageClassName": "gp3"}})),
-            "write size beside it",
+            "write size as well",
         ),
         refused(
             "cache without size",
@@ -76,7 +76,7 @@ pub fn cases() -> Vec<Case> {
             "write the name of an object",
         ),
         refused(
-            "cache beside HF_HOME",
+            "cache together with HF_HOME",
             json!({"model": {"cache": {"claimName": "weights"}}, "workload": {"env": [{"name": "HF_HOME", "value": "/x"}]}}),
             "leave them out of workload.env",
         ),

@@ -32,7 +32,7 @@ pub fn cases() -> Vec<Case> {
         .into_iter()
         .chain([("benchmark", "requestTimeout")]);
     for (group, field) in fields {
-        // Beside longest waits, so that no rule between two fields answers.
+        // Next to longest waits, so that no rule between two fields answers.
         let set = |value: &str| {
             let mut spec = json!({"timeouts": {"benchmark": "24h", "endpointReady": "24h"}});
             merge(&mut spec, json!({group: {field: value}}));

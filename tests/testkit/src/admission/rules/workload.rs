@@ -28,7 +28,7 @@ pub fn cases() -> Vec<Case> {
             "write an image reference, or",
         ),
         accepted(
-            "version of an image that tells none",
+            "version of an image that names none",
             workload(json!({"runtimeVersion": "1.6.1"})),
         ),
         refused(

@@ -1,0 +1,93 @@
+//! What a GPU can do at best, as its maker publishes it: a reference that needs no second node.
+
+use rust_decimal::Decimal;
+
+use crate::gate::show;
+use crate::workers::WorkerSummary;
+
+/// Published peaks of one product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Peaks {
+    /// As NVML names it.
+    product: &'static str,
+    /// Dense bf16 arithmetic (10¹² operations per second).
+    tflops: i64,
+    /// Memory bandwidth (GB/s).
+    gb_per_second: i64,
+}
+
+/// NVIDIA's data sheets: H100 and H200 (2024), A100 (2021), L4 and L40S (2023), HGX B200 and GB200 (2024). Figures with
+/// sparsity are halved. A product that is not here is not guessed.
+const PEAKS: [Peaks; 13] = [
+    peaks("NVIDIA H100 80GB HBM3", 989, 3350),
+    peaks("NVIDIA H100 PCIe", 756, 2000),
+    peaks("NVIDIA H100 NVL", 835, 3900),
+    peaks("NVIDIA H200", 989, 4800),
+    peaks("NVIDIA H200 NVL", 835, 4800),
+    peaks("NVIDIA B200", 2250, 8000),
+    peaks("NVIDIA GB200", 2500, 8000),
+    peaks("NVIDIA A100-SXM4-80GB", 312, 2039),
+    peaks("NVIDIA A100 80GB PCIe", 312, 1935),
+    peaks("NVIDIA A100-SXM4-40GB", 312, 1555),
+    peaks("NVIDIA A100-PCIE-40GB", 312, 1555),
+    peaks("NVIDIA L40S", 362, 864),
+    peaks("NVIDIA L4", 121, 300),
+];
+
+const fn peaks(product: &'static str, tflops: i64, gb_per_second: i64) -> Peaks {
+    Peaks {
+        product,
+        tflops,
+        gb_per_second,
+    }
+}
+
+/// What the engines reached, by their own estimate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reached {
+    /// Memory traffic of the median worker (percent of the GPU's published bandwidth).
+    pub bandwidth_percent: Decimal,
+    /// Arithmetic of the median worker (percent of the published dense bf16 peak), where it is estimated.
+    pub arithmetic_percent: Option<Decimal>,
+    peaks: (i64, i64),
+}
+
+impl Reached {
+    /// `None` for a product that is not known, or engines that do not estimate their work.
+    pub fn of(product: Option<&str>, loads: &[WorkerSummary]) -> Option<Self> {
+        // Node labels write spaces as dashes.
+        let plain = |name: &str| name.replace('-', " ");
+        let product = plain(product?);
+        let peaks = PEAKS.iter().find(|peaks| plain(peaks.product) == product)?;
+        let work = || loads.iter().filter_map(|load| load.engine.as_ref());
+        let percent = |values: Vec<Decimal>, peak: i64| {
+            let middle = median(values)?;
+            Some((middle * Decimal::ONE_HUNDRED / Decimal::from(peak)).round_dp(1))
+        };
+        Some(Self {
+            bandwidth_percent: percent(
+                work().filter_map(|work| work.gb_per_second).collect(),
+                peaks.gb_per_second,
+            )?,
+            arithmetic_percent: percent(work().filter_map(|work| work.tflops).collect(), peaks.tflops),
+            peaks: (peaks.tflops, peaks.gb_per_second),
+        })
+    }
+
+    /// For evidence.
+    pub fn in_words(&self) -> String {
+        let (tflops, gb_per_second) = self.peaks;
+        let arithmetic = self.arithmetic_percent.map_or(String::new(), |percent| {
+            format!(" and {} % of its {tflops} TFLOP/s", show(percent))
+        });
+        format!(
+            "the engines moved {} % of the GPU's {gb_per_second} GB/s{arithmetic}, by their own estimate",
+            show(self.bandwidth_percent)
+        )
+    }
+}
+
+fn median(mut values: Vec<Decimal>) -> Option<Decimal> {
+    values.sort();
+    values.get(values.len() / 2).copied()
+}

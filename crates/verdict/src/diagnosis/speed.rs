@@ -1,0 +1,99 @@
+//! How fast each worker decodes next to its peers, in words and as a verdict.
+
+use perfval_api::{DeviceStatus, WorkerStatus};
+use rust_decimal::Decimal;
+
+use super::peers::{Worker, balanced};
+use crate::gate::show;
+use crate::workers::{AgainstPeers, Speed, WorkerSummary};
+
+/// A worker is slower than its peers once its whole interval lies below this (percent of their speed). Set on 16 trials of
+/// 13 to 23 s on four H200s: the interval's upper end was 99 or more in 7 healthy ones and 94 or less for every GPU that a
+/// foreign load slowed down by a tenth or more.
+pub(super) const ALIKE: Decimal = Decimal::from_parts(96, 0, 0, false, 0);
+
+/// What the workers' speeds come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spread {
+    /// The slowest worker's speed (percent of its peers' median).
+    pub slowest: Decimal,
+    /// Largest distance of a worker from the median of its peers (percent).
+    pub widest: Decimal,
+    /// How much slower a GPU would have been named (percent).
+    pub detectable: Decimal,
+}
+
+impl Spread {
+    /// `None` unless the speed of every worker that served is known.
+    pub fn of(loads: &[WorkerSummary]) -> Option<Self> {
+        let compared: Vec<AgainstPeers> = loads.iter().map(against_peers).collect::<Option<_>>()?;
+        let hundred = Decimal::ONE_HUNDRED;
+        let widest = compared.iter().map(|peers| (hundred - peers.percent).abs()).max()?;
+        let within = compared.iter().map(|peers| peers.within).max()?;
+        Some(Self {
+            slowest: compared.iter().map(|peers| peers.percent).min()?,
+            widest,
+            detectable: hundred - ALIKE + within,
+        })
+    }
+}
+
+fn against_peers(load: &WorkerSummary) -> Option<AgainstPeers> {
+    load.speed.as_ref()?.peers
+}
+
+/// The workers that decode slower than their peers beyond the stated limit, the slowest first: what was seen of each.
+pub fn slower(workers: &[Worker<'_>], pods: &[WorkerStatus], devices: &[DeviceStatus]) -> Option<String> {
+    let speed = |worker: &Worker<'_>| {
+        let speed = worker.load.speed.clone()?;
+        speed.peers.map(|peers| (speed, peers))
+    };
+    let mut slow: Vec<(Worker<'_>, Speed, AgainstPeers)> = workers
+        .iter()
+        .filter_map(|worker| speed(worker).map(|(speed, peers)| (*worker, speed, peers)))
+        .filter(|(_, _, peers)| peers.percent + peers.within < ALIKE)
+        .collect();
+    slow.sort_by_key(|(_, _, peers)| peers.percent);
+    let text = |(worker, speed, peers): &(Worker<'_>, Speed, AgainstPeers)| {
+        let gpu = gpu(worker, pods, devices).map_or(String::new(), |gpu| format!(" ({gpu})"));
+        format!(
+            "worker {}{gpu} decodes at {} % ± {} % of its peers' speed: {} ms from token to token with {} requests at a time",
+            worker.name,
+            show(peers.percent),
+            show(peers.within),
+            show(speed.token_ms),
+            show(speed.batch)
+        )
+    };
+    let texts: Vec<String> = slow.iter().map(text).collect();
+    (!texts.is_empty()).then(|| texts.join("; "))
+}
+
+/// The UUID of a worker's GPU, or its name where no UUID is known.
+fn gpu(worker: &Worker<'_>, pods: &[WorkerStatus], devices: &[DeviceStatus]) -> Option<String> {
+    let held = pods.iter().find(|pod| pod.pod == worker.name)?.device.as_ref()?;
+    let device = devices
+        .iter()
+        .find(|device| *held == format!("{}/{}", device.pool, device.name));
+    let uuid = device.and_then(|device| device.uuid.as_ref());
+    Some(uuid.map_or_else(|| format!("GPU {held}"), |uuid| format!("{held}, {uuid}")))
+}
+
+/// That no worker stands out, with the figures that allow to say so; `None` if one does, or nothing is known.
+pub fn alike(workers: &[Worker<'_>]) -> Option<String> {
+    let count = workers.len();
+    let loads: Vec<WorkerSummary> = workers.iter().map(|worker| worker.load.clone()).collect();
+    match Spread::of(&loads) {
+        Some(spread) if slower(workers, &[], &[]).is_none() => Some(format!(
+            "all {count} workers decode within {} % of their peers' speed; a GPU {} % slower would have been named",
+            show(spread.widest),
+            show(spread.detectable)
+        )),
+        Some(_) => None,
+        None => balanced(workers).then(|| {
+            format!(
+                "all {count} workers served within a factor of 2 of each other; their engines do not report their speed"
+            )
+        }),
+    }
+}

@@ -1,0 +1,262 @@
+//! How fast each worker decodes, next to its peers. The router makes queues; the engine's own time from one token to the
+//! next is the speed of its GPU.
+
+use rust_decimal::Decimal;
+use rust_decimal::prelude::FromPrimitive as _;
+use serde::{Deserialize, Serialize};
+
+use super::measured::Phase;
+use super::{Reading, WorkerSeries};
+
+/// Length of the windows in which workers are compared (s): whole waves of requests on a busy H200 take 1 to 2 s.
+const WINDOW: i64 = 2;
+/// Longest step between two samples that windows may span (s): healthy busy workers took up to 1.8 s to answer.
+const GAP: i64 = 4;
+/// Fewest tokens that say how fast a window was.
+const TOKENS: f64 = 50.0;
+/// Windows with a smaller part of the worker's largest batch are the ends of waves.
+const FULL: f64 = 0.25;
+/// Fewest windows of which an interval is made.
+const WINDOWS: usize = 4;
+/// How the time per token grows with the batch, as a power of it, before a trial says so itself: 0 while memory is the
+/// limit, 1 once arithmetic is. 16 trials on H200s at about 210 requests: 0.1 to 0.6.
+const ELASTICITY: (f64, f64) = (0.4, 0.3);
+/// Weight of that guess: the variance of a window's logarithm (0.05²) over its own.
+const GUESS: f64 = 0.05 * 0.05 / (ELASTICITY.1 * ELASTICITY.1);
+
+/// A worker's decode speed.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct Speed {
+    /// Time from one token of a request to its next (ms).
+    pub token_ms: Decimal,
+    /// Requests that were decoded together.
+    pub batch: Decimal,
+    /// Next to its peers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peers: Option<AgainstPeers>,
+}
+
+/// A worker's speed next to the median of its peers in the same seconds, at the same batch.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AgainstPeers {
+    /// Percent of theirs.
+    pub percent: Decimal,
+    /// Half of its 95 % interval, from the worker's own windows (percentage points).
+    pub within: Decimal,
+}
+
+/// The speed of every worker, in the order of the series; `None` where the engine does not count the time between tokens.
+pub(super) fn speeds(series: &[WorkerSeries], phase: Phase) -> Vec<Option<Speed>> {
+    let windows: Vec<Vec<Option<Window>>> = series.iter().map(|series| windows(series, phase)).collect();
+    let elasticity = Elasticity::of(&windows);
+    let speed = |worker: usize| {
+        let (token_ms, batch) = mean(&windows[worker])?;
+        Some(Speed {
+            token_ms: rounded(token_ms, 3)?,
+            batch: rounded(batch, 1)?,
+            peers: against_peers(worker, &windows, elasticity),
+        })
+    };
+    (0..series.len()).map(speed).collect()
+}
+
+/// What an engine did in one window.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    tokens: f64,
+    /// Time from one token to the next (ms).
+    token_ms: f64,
+    batch: f64,
+}
+
+impl Window {
+    /// Logarithm of the time per token as it would be with a batch of one.
+    fn corrected(self, elasticity: f64) -> f64 {
+        self.token_ms.ln() - elasticity * self.batch.ln()
+    }
+}
+
+/// The windows of a worker on the clock that all share; `None` where it was not seen at work.
+fn windows(series: &WorkerSeries, phase: Phase) -> Vec<Option<Window>> {
+    let mut found: Vec<Option<Window>> = (phase.first..phase.last)
+        .step_by(usize::try_from(WINDOW).unwrap_or(1))
+        .map(|start| window(series, start, start + WINDOW))
+        .collect();
+    let full = found.iter().flatten().map(|window| window.batch).fold(0.0, f64::max) * FULL;
+    for window in &mut found {
+        *window = window.filter(|window| window.batch >= full);
+    }
+    found
+}
+
+fn window(series: &WorkerSeries, start: i64, end: i64) -> Option<Window> {
+    let (then, now) = (counted(series, start)?, counted(series, end)?);
+    let (tokens, ms) = (now.tokens - then.tokens, now.ms - then.ms);
+    let steps = now.steps.zip(then.steps).map(|(now, then)| now - then);
+    let batch = match steps {
+        Some(steps) if steps >= 1.0 => tokens / steps,
+        Some(_) => return None,
+        // Dynamo's mocker does not count its steps.
+        None => f64::midpoint(then.in_flight, now.in_flight),
+    };
+    (tokens >= TOKENS && ms > 0.0 && batch >= 1.0).then(|| Window {
+        tokens,
+        token_ms: ms / tokens,
+        batch,
+    })
+}
+
+/// Counters at a moment between two samples.
+struct Counted {
+    tokens: f64,
+    ms: f64,
+    steps: Option<f64>,
+    in_flight: f64,
+}
+
+fn counted(series: &WorkerSeries, second: i64) -> Option<Counted> {
+    let mut before = None;
+    let mut readings = series.readings();
+    let after = loop {
+        let reading = readings.next()?;
+        if reading.0 >= second {
+            break reading;
+        }
+        before = Some(reading);
+    };
+    let before = before.filter(|_| after.0 > second).unwrap_or(after);
+    if before.0 > second {
+        return None;
+    }
+    let restarted = after.1.finished < before.1.finished;
+    if restarted || after.0 - before.0 > GAP {
+        return None;
+    }
+    let part = if after.0 == before.0 {
+        0.0
+    } else {
+        number(second - before.0) / number(after.0 - before.0)
+    };
+    let between = |of: fn(&Reading) -> Option<i64>| {
+        let (then, now) = (number(of(&before.1)?), number(of(&after.1)?));
+        (now >= then).then_some(then + part * (now - then))
+    };
+    Some(Counted {
+        tokens: between(|reading| reading.engine.gaps)?,
+        ms: between(|reading| reading.engine.gap_us)? / 1000.0,
+        steps: between(|reading| reading.engine.steps),
+        in_flight: number(before.1.in_flight) + part * (number(after.1.in_flight) - number(before.1.in_flight)),
+    })
+}
+
+/// How the time per token follows the batch, and how well that is known.
+#[derive(Clone, Copy)]
+struct Elasticity {
+    value: f64,
+    deviation: f64,
+}
+
+impl Elasticity {
+    /// Least squares within each worker, held to the guess where batches hardly vary.
+    fn of(windows: &[Vec<Option<Window>>]) -> Self {
+        let (mut square, mut cross) = (GUESS, GUESS * ELASTICITY.0);
+        for worker in windows {
+            let points: Vec<(f64, f64)> = worker
+                .iter()
+                .flatten()
+                .map(|window| (window.batch.ln(), window.token_ms.ln()))
+                .collect();
+            let (x, y) = (average(points.iter().map(|p| p.0)), average(points.iter().map(|p| p.1)));
+            for (batch, token_ms) in points {
+                square += (batch - x).powi(2);
+                cross += (batch - x) * (token_ms - y);
+            }
+        }
+        Self {
+            value: (cross / square).clamp(0.0, 1.0),
+            deviation: ELASTICITY.1 * (GUESS / square).sqrt(),
+        }
+    }
+}
+
+/// The mean ratio over the windows that the worker shares with peers, with its interval (Student's t).
+fn against_peers(worker: usize, windows: &[Vec<Option<Window>>], elasticity: Elasticity) -> Option<AgainstPeers> {
+    let mut ratios = Vec::new();
+    let mut batches = Vec::new();
+    for (at, own) in windows[worker].iter().enumerate() {
+        let peers = windows.iter().enumerate().filter(|(other, _)| *other != worker);
+        let peers: Vec<Window> = peers.filter_map(|(_, peer)| peer.get(at).copied().flatten()).collect();
+        let Some(own) = own.filter(|_| !peers.is_empty()) else {
+            continue;
+        };
+        let theirs = median(peers.iter().map(|peer| peer.corrected(elasticity.value)).collect());
+        ratios.push(theirs - own.corrected(elasticity.value));
+        batches.push(own.batch.ln() - median(peers.iter().map(|peer| peer.batch.ln()).collect()));
+    }
+    if ratios.len() < WINDOWS {
+        return None;
+    }
+    let mean = average(ratios.iter().copied());
+    let count = count(ratios.len());
+    let variance = ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    let unequal = average(batches.iter().copied()).abs();
+    let within = student(ratios.len() - 1) * (variance / count).sqrt() + 2.0 * elasticity.deviation * unequal;
+    let percent = 100.0 * mean.exp();
+    Some(AgainstPeers {
+        percent: rounded(percent, 1)?,
+        within: rounded(percent * within.exp_m1(), 1)?,
+    })
+}
+
+/// The 97.5 % quantile of Student's distribution; above 30 degrees within 2 % of it.
+fn student(degrees: usize) -> f64 {
+    const QUANTILES: [f64; 30] = [
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+        2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+    ];
+    QUANTILES.get(degrees.max(1) - 1).copied().unwrap_or(2.0)
+}
+
+/// Time per token over all windows, and the batch.
+fn mean(windows: &[Option<Window>]) -> Option<(f64, f64)> {
+    let tokens: f64 = windows.iter().flatten().map(|window| window.tokens).sum();
+    let weighted = |of: fn(&Window) -> f64| {
+        windows
+            .iter()
+            .flatten()
+            .map(|window| window.tokens * of(window))
+            .sum::<f64>()
+            / tokens
+    };
+    (tokens > 0.0).then(|| (weighted(|window| window.token_ms), weighted(|window| window.batch)))
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len() % 2 == 1 {
+        values[middle]
+    } else {
+        f64::midpoint(values[middle - 1], values[middle])
+    }
+}
+
+fn average(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let length = count(values.len().max(1));
+    values.sum::<f64>() / length
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a count of windows")]
+fn count(length: usize) -> f64 {
+    length as f64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counters of one trial are far below 2^53")]
+fn number(counter: i64) -> f64 {
+    counter as f64
+}
+
+fn rounded(value: f64, digits: u32) -> Option<Decimal> {
+    Decimal::from_f64(value).map(|value| value.round_dp(digits))
+}

@@ -1,0 +1,133 @@
+//! The part of the page on real GPUs.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use perfval_api::{Metric, RouterMode, Statistic, TrialOutcome};
+
+use crate::fault::Fault;
+use crate::rejudged::Seen;
+use crate::setting::Place;
+
+/// What is recorded there by which commands, slow GPUs by their load, and how much healthy trials differ.
+pub(super) fn section(page: &mut String, seen: &[&Seen<'_>]) {
+    page.push_str(
+        "\n## On real GPUs\n\n\
+         A machine with 1 to 8 NVIDIA GPUs, Python 3.12 with torch 2.11, and no network. Dynamo's frontend and one vLLM worker on each GPU\n\
+         run on loopback, under AIPerf and the runner: Qwen3-8B's dimensions, weights that are random numbers, real kernels. A slow GPU is one\n\
+         on which another process multiplies matrices for a share of the time. No setting of a GPU is changed.\n\n\
+         <!-- needs GPUs -->\n```sh\njust silicon-pack DIR                         # here: wheels, runner and scripts, in portions of 60 MB\n\
+         python3 part-000/unpack.py /tmp/silicon       # there, for each portion, in any order; the last one checks all sums\n\
+         cd /tmp/silicon/session/rig\n\
+         python3 silicon.py check                      # what is missing there, in words\n\
+         python3 silicon.py start --router least-loaded\n\
+         python3 silicon.py trials healthy:3 slow:0.15 slow:0.3 frozen:10 --out RESULTS\n\
+         python3 silicon.py trials route:round-robin healthy:2 slow:0.5 --out RESULTS\n\
+         python3 silicon.py stop --out RESULTS\n\
+         just silicon-add RESULTS/records.jsonl.gz     # here: into the recorded trials, and this page\n```\n",
+    );
+    let seen: Vec<&Seen<'_>> = seen
+        .iter()
+        .copied()
+        .filter(|seen| seen.run.place == Place::Silicon)
+        .collect();
+    if seen.is_empty() {
+        return;
+    }
+    slow_gpus(page, &seen);
+    deployments(page, &seen);
+}
+
+fn slow_gpus(page: &mut String, seen: &[&Seen<'_>]) {
+    page.push_str(
+        "\n### Slow GPUs\n\n*Longer*: how much longer a request took the struck worker than its peers (median), from its own counters. Only least-loaded and\n\
+         power-of-two keep the queues alike, so that it is the GPU's own; round-robin and kv exaggerate it.\n\n\
+         | recorded | router | foreign load | trials | longer | named | first, and the right one |\n|---|---|---|---|---|---|---|\n",
+    );
+    let mut rows: BTreeMap<_, Vec<&Seen<'_>>> = BTreeMap::new();
+    for trial in seen.iter().filter(|seen| seen.run.fault == Fault::SlowGpu) {
+        let share = (trial.run.conditions.share.unwrap_or_default() * 1000.0).round();
+        let key = (!trial.run.training(), trial.run.router.flag(), format!("{share:04}"));
+        rows.entry(key).or_default().push(trial);
+    }
+    for ((held_out, router, _), trials) in rows {
+        let mut longer: Vec<f64> = trials.iter().filter_map(|seen| seen.slowdown_percent()).collect();
+        longer.sort_by(f64::total_cmp);
+        let ends: Vec<String> = [longer.first(), longer.last()]
+            .into_iter()
+            .flatten()
+            .map(|percent| format!("{percent:.0}"))
+            .collect();
+        let _ = writeln!(
+            page,
+            "| {} the freeze | {router} | {:.0} % | {} | {} % | {} | {} |",
+            if held_out { "after" } else { "before" },
+            trials[0].run.conditions.share.unwrap_or_default() * 100.0,
+            trials.len(),
+            if trials.len() > 1 {
+                ends.join(" to ")
+            } else {
+                ends.into_iter().take(1).collect()
+            },
+            trials.iter().filter(|seen| seen.named()).count(),
+            trials.iter().filter(|seen| seen.first_is_right()).count(),
+        );
+    }
+}
+
+/// How much healthy trials of one start of the engines differ, and how much starts differ.
+fn deployments(page: &mut String, seen: &[&Seen<'_>]) {
+    page.push_str(
+        "\n### Healthy trials, start by start\n\nThroughput and TTFT p99 within one start of the engines (mean, and standard deviation in percent of it), at one load.\n\n\
+         | start | router | load | trials | tokens/s per GPU | TTFT p99 | blamed |\n|---|---|---|---|---|---|---|\n",
+    );
+    let mut rows: BTreeMap<_, Vec<&Seen<'_>>> = BTreeMap::new();
+    for trial in seen.iter().filter(|seen| seen.run.fault == Fault::Healthy) {
+        let benchmark = &trial.run.spec.benchmark;
+        let load = format!(
+            "{} per GPU, {}/{} tokens",
+            benchmark.concurrency_per_gpu, benchmark.input_tokens, benchmark.output_tokens
+        );
+        let start = trial.run.deployment.clone().unwrap_or_default();
+        let key = (start, router_rank(trial.run.router), trial.run.router.flag(), load);
+        rows.entry(key).or_default().push(trial);
+    }
+    for ((start, _, router, load), trials) in rows {
+        let gpus = |seen: &&Seen<'_>| seen.run.gpus.0.max(1);
+        let throughput = trials.iter().filter_map(|seen| {
+            let total = seen.value(Metric::OutputTokenThroughput, Statistic::Avg)?;
+            Some(total / i32::try_from(gpus(seen)).map_or(1.0, f64::from))
+        });
+        let ttft = trials
+            .iter()
+            .filter_map(|seen| seen.value(Metric::TimeToFirstToken, Statistic::P99));
+        let blamed = |seen: &&&Seen<'_>| !seen.causes.is_empty() || seen.outcome != TrialOutcome::Pass;
+        let _ = writeln!(
+            page,
+            "| {start} | {router} | {load} | {} | {} | {} ms | {} |",
+            trials.len(),
+            spread(&throughput.collect::<Vec<_>>()),
+            spread(&ttft.collect::<Vec<_>>()),
+            trials.iter().filter(blamed).count(),
+        );
+    }
+}
+
+fn router_rank(router: RouterMode) -> usize {
+    crate::matrix::ROUTERS
+        .iter()
+        .position(|known| *known == router)
+        .unwrap_or_default()
+}
+
+/// Mean, and the standard deviation where there is one.
+fn spread(values: &[f64]) -> String {
+    let count = f64::from(u32::try_from(values.len()).unwrap_or(u32::MAX));
+    let mean = values.iter().sum::<f64>() / count;
+    if values.len() < 2 {
+        return format!("{mean:.0}");
+    }
+    let square = |value: &f64| (value - mean).powi(2);
+    let deviation = (values.iter().map(square).sum::<f64>() / (count - 1.0)).sqrt();
+    format!("{mean:.0} ± {:.1} %", deviation / mean * 100.0)
+}
