@@ -1,10 +1,13 @@
 //! Where the metrics of the GPUs come from: the spec says so, or the node has an exporter.
 
-use perfval_api::{GpuMetrics, GpuTelemetry};
+use perfval_api::{GpuMetrics, GpuTelemetry, text};
 use perfval_sizing::Seen;
 
 use crate::observed::Need;
 use crate::run::Run;
+
+/// Longest reason (bytes) why the exporter is not known: the status has a limit.
+const REASON: usize = 300;
 
 /// What has to be read before the next trial is opened: the exporter may have moved since the last one.
 pub(crate) fn need(run: &Run<'_>) -> Option<Need> {
@@ -28,7 +31,8 @@ pub(crate) fn of_next_trial(run: &Run<'_>, exporter: &Seen<String>) -> Option<Gp
             "no DCGM exporter runs on {node} (label app=nvidia-dcgm-exporter or app.kubernetes.io/name=dcgm-exporter)"
         ))),
         Seen::Unknown(why) => Some(GpuMetrics::missing(format!(
-            "whether a DCGM exporter runs on {node} is not known: {why}"
+            "whether a DCGM exporter runs on {node} is not known: {}",
+            text::cut(why, REASON)
         ))),
         Seen::NotAsked => None,
     }

@@ -340,7 +340,8 @@ const UNTIL_DONE: &str = "touch \"$DIR\"/up; while [ ! -e \"$DIR\"/done ]; do sl
 fn the_gpus_are_read_from_the_exporter_meanwhile() {
     let dump = fixture("telemetry/dcgm-exporter.txt");
     // Every second page repeats the one before, as an exporter does that collects less often than it is asked.
-    let exporter = Exporter::start(move |asked| page(&dump.replace("} 651.274", &format!("}} {}", 600 + asked / 2))));
+    let exporter =
+        Exporter::start(move |asked| page(&dump.replace("} 651.274000", &format!("}} {}", 600 + asked / 2))));
     let rig = Rig::new(UNTIL_DONE)
         .option("--gpu-metrics", &exporter.url())
         .option("--namespace", "perf");

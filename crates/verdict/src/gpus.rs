@@ -7,11 +7,13 @@ pub mod dcgm;
 
 mod field;
 mod idle;
+mod record;
 mod recorder;
 mod series;
 mod summary;
 
 pub use field::{Field, Reading};
+pub use record::{GpuRecord, GpuSummary, Mark};
 pub use recorder::Recorder;
 pub use series::{GpuSample, GpuSeries};
-pub use summary::{GpuRecord, GpuSummary, Mark, summarize};
+pub use summary::summarize;

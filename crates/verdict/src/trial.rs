@@ -92,7 +92,10 @@ impl JudgedTrial {
         self.findings
             .extend(found.map(|(cause, text)| (cause, cause.finding(text))));
         self.findings.sort_by_key(|(cause, _)| Cause::rank(cause.as_str()));
-        self.gpus_unread = record.and_then(|record| gpus::unread(record, workers, devices));
+        let measured = matches!(evidence.record.outcome, Outcome::Report(_));
+        self.gpus_unread = record
+            .filter(|_| measured)
+            .and_then(|record| gpus::unread(record, workers, devices));
         self
     }
 

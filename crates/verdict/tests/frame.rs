@@ -7,6 +7,7 @@ use perfval_verdict::aiperf::{ErrorKind, Measure, Report, parse};
 use perfval_verdict::frame::{
     Failure, Framed, MESSAGE_BYTES, Outcome, Part, Payload, TrialRecord, find, find_message, frame, message,
 };
+use perfval_verdict::gpus::{GpuRecord, GpuSummary};
 use perfval_verdict::workers::{Pace, Reading, Sample, Scrape, Unit, WorkerSeries, WorkerSummary};
 use proptest::prelude::*;
 use rust_decimal::Decimal;
@@ -137,6 +138,36 @@ fn what_is_gated_stays_and_what_goes_is_told() {
             assert!(short.value(metric, statistic).is_some());
         }
         assert_eq!(short.error_percent(), whole.error_percent());
+    }
+}
+
+#[test]
+fn the_gpus_go_before_the_texts_of_errors() {
+    let gpu = |n: i64| GpuSummary {
+        uuid: format!("GPU-10de2330-0000-4000-8000-{n:012}"),
+        index: Some(n),
+        readings: 60,
+        sm_mhz: Some(1900),
+        watts: Some(650),
+        ..GpuSummary::default()
+    };
+    let with = |gpus: i64| TrialRecord {
+        gpus: Some(GpuRecord {
+            pages: 80,
+            gpus: (0..gpus).map(gpu).collect(),
+            ..GpuRecord::default()
+        }),
+        ..record(4)
+    };
+    for (gpus, gone) in [(4, vec![Part::Statistics]), (16, vec![Part::Statistics, Part::Gpus])] {
+        let whole = with(gpus);
+        let text = message(&whole, &[P99]);
+        assert!(text.len() <= MESSAGE_BYTES, "{} bytes", text.len());
+        let short = complete(find_message(&text, NONCE));
+        assert_eq!(short.abridged, gone.into_iter().collect(), "{gpus} GPUs: {text}");
+        assert_eq!(short.gpus.is_some(), gpus == 4);
+        let log = frame(&payload(whole.clone())).expect("a frame");
+        assert_eq!(complete(find(&log, NONCE)).record, whole, "the log holds all");
     }
 }
 

@@ -85,13 +85,13 @@ pub fn read(device: &Device<'_>) -> Values {
     let samples = device.field_values_for(&fields).unwrap_or_default();
     for ((name, _), sample) in FIELDS.iter().zip(samples) {
         let value = sample.ok().and_then(|sample| sample.value.ok());
-        add(name, value.map(as_number));
+        add(name, value.as_ref().map(as_number));
     }
     values
 }
 
-fn as_number(value: SampleValue) -> f64 {
-    match value {
+fn as_number(value: &SampleValue) -> f64 {
+    match *value {
         SampleValue::F64(number) => number,
         SampleValue::U32(number) => number.into(),
         SampleValue::U64(number) => large(number),

@@ -9,7 +9,9 @@ use perfval_verdict::gpus::dcgm::{Scraped, read};
 
 /// What the exporter says of a node with two GPUs and these faults.
 fn gpus(faults: &str) -> Vec<Scraped> {
-    let config = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mock-nvml.json");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("gpu-exporter");
+    fs::create_dir_all(&folder).expect("a folder");
+    let config = folder.join("mock-nvml.json");
     fs::write(&config, r#"{"gpus": 2}"#).expect("a configuration");
     fs::write(config.with_file_name(mock_nvml::FAULTS_FILE), faults).expect("faults");
     let library = env::current_exe().expect("own path").with_file_name("libmock_nvml.so");

@@ -1,5 +1,7 @@
 //! The folder NVIDIA's DRA kubelet plugin takes for the root of an installed driver: the simulated
-//! `libnvidia-ml.so.1`, an `nvidia-smi`, and device nodes with the majors a real driver gets.
+//! `libnvidia-ml.so.1`, an `nvidia-smi`, and device nodes with the majors a real driver gets. Or a real driver in its place.
+
+mod real;
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
@@ -7,6 +9,7 @@ use std::{env, fs, io};
 
 use nix::sys::stat::{Mode, SFlag, makedev, mknod};
 use serde::Serialize;
+use serde_json::json;
 
 use crate::error::{Error, FileResult as _};
 
@@ -29,6 +32,9 @@ pub struct Gpus {
     pub product: String,
     /// Memory of each in MiB.
     pub memory_mib: u64,
+    /// Folder of a real driver, which takes the place of the simulated one.
+    #[serde(skip)]
+    pub driver: Option<PathBuf>,
 }
 
 impl Default for Gpus {
@@ -37,7 +43,25 @@ impl Default for Gpus {
             count: 8,
             product: "NVIDIA H100 80GB HBM3".to_owned(),
             memory_mib: 80 * 1024,
+            driver: None,
         }
+    }
+}
+
+impl Gpus {
+    /// Those of this machine, with the driver whose folder this is.
+    pub fn real(driver: &Path) -> Result<Self, Error> {
+        let count = real::gpus(&real::nodes(Path::new("/dev"))?);
+        if count == 0 {
+            return Err(Error::Usage(
+                "this machine has no NVIDIA GPU: no /dev/nvidia0".to_owned(),
+            ));
+        }
+        Ok(Self {
+            count,
+            driver: Some(driver.to_owned()),
+            ..Self::default()
+        })
     }
 }
 
@@ -56,6 +80,10 @@ impl DriverRoot {
             _ => {}
         }
         let root = Self::at(path, gpus.count);
+        if let Some(driver) = &gpus.driver {
+            root.take(driver, Path::new("/dev"))?;
+            return Ok(root);
+        }
         for folder in ["usr/lib64", "usr/bin", "dev"] {
             fs::create_dir_all(path.join(folder)).file("make", path.join(folder))?;
         }
@@ -67,9 +95,7 @@ impl DriverRoot {
         symlink(LIBRARY, &soname).file("link", soname)?;
 
         // The plugin looks it up and runs it for what is not simulated; it must be there and succeed.
-        let nvidia_smi = path.join("usr/bin/nvidia-smi");
-        fs::write(&nvidia_smi, "#!/bin/sh\nexit 0\n").file("write", &nvidia_smi)?;
-        fs::set_permissions(&nvidia_smi, fs::Permissions::from_mode(0o755)).file("make executable", nvidia_smi)?;
+        Self::write_nvidia_smi(&path.join("usr/bin/nvidia-smi"))?;
 
         let config = serde_json::to_vec(gpus).map_err(|source| Error::Json {
             what: "the GPUs".to_owned(),
@@ -78,6 +104,26 @@ impl DriverRoot {
         fs::write(root.config(), config).file("write", root.config())?;
         root.restore_devices()?;
         Ok(root)
+    }
+
+    /// Fills the root with a real driver and with device nodes like those in `dev`.
+    pub fn take(&self, driver: &Path, dev: &Path) -> Result<(), Error> {
+        for folder in ["usr/lib64", "usr/bin", "dev"] {
+            fs::create_dir_all(self.path.join(folder)).file("make", self.path.join(folder))?;
+        }
+        real::copy_libraries(driver, &self.path.join("usr/lib64"))?;
+        let nvidia_smi = self.path.join("usr/bin/nvidia-smi");
+        match real::nvidia_smi(driver) {
+            Some(own) => fs::copy(own, &nvidia_smi).map(drop).file("copy to", &nvidia_smi)?,
+            None => Self::write_nvidia_smi(&nvidia_smi)?,
+        }
+        let nodes = real::nodes(dev)?;
+        // Only its number of GPUs is read of it.
+        let config = json!({ "gpus": real::gpus(&nodes) }).to_string();
+        fs::write(self.config(), config).file("write", self.config())?;
+        let text = json!(nodes).to_string();
+        fs::write(self.recorded(), text).file("write", self.recorded())?;
+        self.restore_devices()
     }
 
     /// A driver root made before.
@@ -111,7 +157,7 @@ impl DriverRoot {
     /// Removes every device node. A plugin started now publishes its slice all the same, but keeps failing each
     /// claim with "empty device edits", also after [`Self::restore_devices`], until it is restarted.
     pub fn remove_devices(&self) -> Result<(), Error> {
-        for (name, _, _) in self.devices() {
+        for (name, _, _) in self.devices()? {
             let node = self.path.join("dev").join(name);
             match fs::remove_file(&node) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error).file("remove", node),
@@ -123,7 +169,7 @@ impl DriverRoot {
 
     /// Makes every device node that is not there.
     pub fn restore_devices(&self) -> Result<(), Error> {
-        for (name, major, minor) in self.devices() {
+        for (name, major, minor) in self.devices()? {
             let node = self.path.join("dev").join(name);
             if !node.exists() {
                 let everyone = Mode::from_bits_truncate(0o666);
@@ -138,19 +184,34 @@ impl DriverRoot {
         Ok(())
     }
 
+    fn write_nvidia_smi(path: &Path) -> Result<(), Error> {
+        fs::write(path, "#!/bin/sh\nexit 0\n").file("write", path)?;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).file("make executable", path)
+    }
+
+    /// The device nodes of a real driver.
+    fn recorded(&self) -> PathBuf {
+        self.path.join("device-nodes.json")
+    }
+
     fn config(&self) -> PathBuf {
         self.path.join("mock-nvml.json")
     }
 
-    fn devices(&self) -> Vec<(String, u64, u64)> {
+    fn devices(&self) -> Result<Vec<(String, u64, u64)>, Error> {
+        if let Some(nodes) = real::recorded(&self.recorded())? {
+            let nodes = nodes.into_iter().map(|node| (node.name, node.major, node.minor));
+            return Ok(nodes.collect());
+        }
         let gpus = (0..self.gpus).map(|gpu| (format!("nvidia{gpu}"), NVIDIA_MAJOR, u64::from(gpu)));
         let shared = [
             ("nvidiactl", NVIDIA_MAJOR, NVIDIACTL_MINOR),
             ("nvidia-uvm", UVM_MAJOR, 0),
             ("nvidia-uvm-tools", UVM_MAJOR, 1),
         ];
-        gpus.chain(shared.map(|(name, major, minor)| (name.to_owned(), major, minor)))
-            .collect()
+        Ok(gpus
+            .chain(shared.map(|(name, major, minor)| (name.to_owned(), major, minor)))
+            .collect())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::driver_root::Gpus;
@@ -33,15 +34,23 @@ pub struct Options {
     /// Memory of each simulated GPU, in MiB.
     #[arg(long, default_value_t = 80 * 1024)]
     pub gpu_memory_mib: u64,
+    /// Folder of a real driver (libraries in `lib64` or `usr/lib64`, `nvidia-smi` in `bin`), which takes the place of the
+    /// simulated one: the node then has the GPUs of this machine, and nothing changes their settings.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["gpus", "gpu_product", "gpu_memory_mib", "control_plane"])]
+    pub driver_root: Option<PathBuf>,
 }
 
 impl Options {
-    fn gpus(&self) -> Gpus {
-        Gpus {
+    fn gpus(&self) -> Result<Gpus, Error> {
+        if let Some(driver) = &self.driver_root {
+            return Gpus::real(driver);
+        }
+        Ok(Gpus {
             count: self.gpus,
             product: self.gpu_product.clone(),
             memory_mib: self.gpu_memory_mib,
-        }
+            driver: None,
+        })
     }
 
     fn title(&self) -> String {
@@ -52,6 +61,7 @@ impl Options {
             gpus,
             gpu_product,
             gpu_memory_mib,
+            driver_root,
         } = self;
         if *control_plane {
             return format!("control plane only, Dynamo {dynamo}");
@@ -61,6 +71,10 @@ impl Options {
         } else {
             ""
         };
+        if let Some(driver) = driver_root {
+            let driver = driver.display();
+            return format!("one node with the GPUs of this machine, driver of {driver}, Dynamo {dynamo}{image}");
+        }
         format!("one node with {gpus} x {gpu_product} of {gpu_memory_mib} MiB, Dynamo {dynamo}{image}")
     }
 }
@@ -141,7 +155,7 @@ fn prepare(state: &StateDir, options: &Options, say: &mut dyn FnMut(&str)) -> Re
     if options.control_plane {
         return Ok(());
     }
-    node::write_files(state, &options.gpus())?;
+    node::write_files(state, &options.gpus()?)?;
     let dynamo = Image::Dynamo {
         version: options.dynamo,
     };
@@ -156,7 +170,7 @@ fn prepare(state: &StateDir, options: &Options, say: &mut dyn FnMut(&str)) -> Re
 fn write_plan(state: &StateDir, options: &Options) -> Result<(), Error> {
     let mut steps = control_plane::steps(state, &options.dynamo.to_string());
     if !options.control_plane {
-        steps.extend(node::steps(state, &options.gpus()));
+        steps.extend(node::steps(state, &options.gpus()?));
     }
     steps.extend(control_plane::last_steps(state));
     let plan = Plan {

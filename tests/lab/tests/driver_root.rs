@@ -82,3 +82,39 @@ fn two_gpus_come_and_go() {
     .unwrap();
     assert_eq!(nodes(&path).len(), 4, "a root made again forgets the old one");
 }
+
+#[test]
+#[ignore = "needs root: just lab-test"]
+fn a_real_driver_takes_the_place_of_the_simulated_one() {
+    use nix::sys::stat::{Mode, SFlag, makedev, mknod};
+
+    let folder = tempfile::tempdir().unwrap();
+    let (driver, dev) = (folder.path().join("nvidia"), folder.path().join("dev"));
+    fs::create_dir_all(driver.join("lib64/stubs")).unwrap();
+    fs::create_dir_all(driver.join("bin")).unwrap();
+    fs::create_dir_all(&dev).unwrap();
+    fs::write(driver.join("lib64/libnvidia-ml.so.580.159.04"), "nvml").unwrap();
+    std::os::unix::fs::symlink("libnvidia-ml.so.580.159.04", driver.join("lib64/libnvidia-ml.so.1")).unwrap();
+    fs::write(driver.join("lib64/stubs/libcuda.so"), "a stub").unwrap();
+    fs::write(driver.join("bin/nvidia-smi"), "smi").unwrap();
+    fs::write(dev.join("null"), "").unwrap();
+    let real = [("nvidia-uvm", 238, 0), ("nvidia0", 195, 0), ("nvidiactl", 195, 255)];
+    for (name, major, minor) in real {
+        mknod(&dev.join(name), SFlag::S_IFCHR, Mode::empty(), makedev(major, minor)).unwrap();
+    }
+
+    let path = folder.path().join("root");
+    let root = DriverRoot::at(&path, 1);
+    root.take(&driver, &dev).unwrap();
+    let real = real.map(|(name, major, minor)| (name.to_owned(), major, minor));
+    assert_eq!(nodes(&path), real, "the majors of this machine");
+    assert_eq!(fs::read_to_string(root.library()).unwrap(), "nvml");
+    assert_eq!(fs::read_dir(path.join("usr/lib64")).unwrap().count(), 2, "no stubs");
+    assert_eq!(fs::read_to_string(path.join("usr/bin/nvidia-smi")).unwrap(), "smi");
+    root.remove_devices().unwrap();
+    DriverRoot::at(&path, 8).restore_devices().unwrap();
+    assert_eq!(nodes(&path), real, "also after the plugin was made stale");
+
+    let refused = root.take(&dev, &dev).expect_err("no driver");
+    assert!(refused.to_string().contains("holds no driver"), "{refused}");
+}

@@ -16,7 +16,7 @@ pub struct Telemetry {
     /// the node's exporter pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 512))]
-    #[x_kube(validation = Rule::new(r"self.matches('^http://([A-Za-z0-9.-]+|[[][0-9A-Fa-f:.]+[]])(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$')")
+    #[x_kube(validation = Rule::new(r"self.matches('^http://([A-Za-z0-9.-]+|\\[[0-9A-Fa-f:.]+\\])(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$')")
         .message("write the exporter's page as http://HOST:PORT/PATH, such as http://10.0.0.7:9400/metrics, or leave the field out"))]
     pub endpoint: Option<String>,
 }

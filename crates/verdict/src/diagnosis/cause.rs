@@ -310,9 +310,9 @@ causes! {
     /// The metrics of the GPUs could not be read, so nothing is known of their clocks and errors.
     GPUsNotSampled {
         reason: -, severity: Info, effect: Reported,
-        seen: "a DCGM exporter was found or named, and no page of it with a GPU of this run could be read",
-        why: "the benchmark pod cannot reach the exporter's port 9400, or `telemetry.endpoint` is of another node",
-        remedy: "let the benchmark pod reach the exporter (network policy), correct telemetry.endpoint, or write telemetry.gpus: None",
+        seen: "a DCGM exporter was found or named, and no page of it said anything of the run's GPUs under load",
+        why: "the benchmark pod cannot reach the exporter's port 9400, `telemetry.endpoint` is of another node, or the exporter collects too seldom",
+        remedy: "let the benchmark pod reach the exporter (network policy), correct telemetry.endpoint, set DCGM_EXPORTER_INTERVAL to 1000, or write telemetry.gpus: None",
     }
 }
 

@@ -84,10 +84,19 @@ pub fn unread(record: &GpuRecord, workers: &[WorkerStatus], devices: &[DeviceSta
         let most = record.errors.iter().max_by_key(|(_, count)| **count);
         return most.map(|(why, count)| format!("no page of GPU metrics could be read ({count} × {why})"));
     }
-    let on_page = record.gpus.len();
-    of_run(record, workers, devices)
-        .is_empty()
-        .then(|| format!("none of the {on_page} GPUs on the page of metrics is known to be one of this run"))
+    let gpus = of_run(record, workers, devices);
+    if gpus.is_empty() {
+        let on_page = record.gpus.len();
+        return Some(format!(
+            "none of the {on_page} GPUs on the page of metrics is known to be one of this run"
+        ));
+    }
+    let never = gpus.iter().all(|gpu| gpu.seen.readings == 0);
+    never.then(|| {
+        "the exporter's page had nothing new while the GPUs were under load: it collects every 30 s by default \
+         (DCGM_EXPORTER_INTERVAL)"
+            .to_owned()
+    })
 }
 
 /// The GPUs that the workers run on: those of their claims, or those that the exporter lists with their pods. Without

@@ -35,6 +35,9 @@ pub fn message(record: &TrialRecord, gated: &[Measure]) -> String {
         if json.len() <= MESSAGE_BYTES {
             return json;
         }
+        if part == Part::Gpus && record.gpus.is_none() {
+            continue;
+        }
         leave_out(&mut record, part, gated);
         record.abridged.insert(part);
     }

@@ -1,12 +1,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rust_decimal::Decimal;
-use rust_decimal::prelude::Zero;
-use serde::{Deserialize, Serialize};
 
 use super::idle::{idle_seconds, idle_through};
-use super::series::is_zero;
-use super::{Field, GpuSample, GpuSeries, Reading};
+use super::{Field, GpuRecord, GpuSample, GpuSeries, GpuSummary, Mark, Reading};
 use crate::workers::{Phase, WorkerSeries};
 
 /// NVML's reasons that hold a healthy GPU back under no load: slowdown by the hardware, heat (software and hardware) and
@@ -15,122 +12,11 @@ use crate::workers::{Phase, WorkerSeries};
 pub(crate) const SLOWDOWN: i64 = 0x8 | 0x20 | 0x40 | 0x80;
 /// Below this use (percent) a GPU is not under load: 94 to 100 % in every trial on two H200, slow or not (issue 14).
 const LOADED: i64 = 50;
+/// How old a value may be (s) whose rhythm is not known: an exporter collects every 30 seconds by default.
+const UNKNOWN_AGE: i64 = 60;
 /// Use (percent) of a GPU whose worker has nothing to do, above which something else runs on it: 0 on healthy H200, 13
 /// beside a neighbour that worked for 15 % of the time (issue 14).
 const NOT_IDLE: i64 = 5;
-
-/// What is known of the GPUs of one trial.
-#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
-#[serde(rename_all = "camelCase", default)]
-pub struct GpuRecord {
-    /// Pages of the exporter that were read.
-    pub pages: i64,
-    /// Why others were not, and how often.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub errors: BTreeMap<String, i64>,
-    /// Seconds between two pages that differ (median); unknown without a third one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub every_seconds: Option<i64>,
-    /// The GPUs on the pages, in order of their UUID; those of other workloads of the node among them.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub gpus: Vec<GpuSummary>,
-}
-
-/// What one GPU did in one trial.
-#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
-#[serde(rename_all = "camelCase", default)]
-pub struct GpuSummary {
-    /// UUID, `GPU-…`.
-    pub uuid: String,
-    /// Its number on the node.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub index: Option<i64>,
-    /// Pods of the run's own namespace that hold it, where the exporter knows them.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub pods: BTreeSet<String>,
-    /// Pods of other namespaces that hold it.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub foreign_pods: i64,
-    /// Readings under load, in the measured seconds. With none, what follows up to `pcieWidth` is unknown.
-    #[serde(skip_serializing_if = "Zero::is_zero")]
-    pub readings: i64,
-    /// Clock of the multiprocessors (MHz, mean).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sm_mhz: Option<i64>,
-    /// Clock of the memory (MHz, mean).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory_mhz: Option<i64>,
-    /// Power (W, mean).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub watts: Option<i64>,
-    /// Use (percent, mean).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub busy_percent: Option<i64>,
-    /// Part of the cycles in which the memory moved data (percent, mean).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory_active_percent: Option<i64>,
-    /// Highest temperature (°C).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub celsius: Option<i64>,
-    /// Highest temperature of the memory (°C).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory_celsius: Option<i64>,
-    /// Most memory in use (MiB).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub used_mib: Option<i64>,
-    /// Every throttle reason that was seen (NVML's bits).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reasons: Option<i64>,
-    /// Readings with a slowdown that no healthy GPU has, and the second of the first.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub slowed: Option<Mark>,
-    /// Time for which heat, the board's limits or reliability held the clocks down (ms), and the second of the first.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub held_back_ms: Option<Mark>,
-    /// Best generation of the PCIe link.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pcie_generation: Option<i64>,
-    /// Most lanes of the PCIe link.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pcie_width: Option<i64>,
-    /// The last XID error; without a second it was there before the trial.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub xid: Option<Mark>,
-    /// Double-bit ECC errors, of the trial where there is a second, else of before.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub double_bit_errors: Option<Mark>,
-    /// Rows replaced after uncorrectable errors during the trial.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub remapped_rows: Option<Mark>,
-    /// Whether a row could not be replaced.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub remap_failed: bool,
-    /// Packets that PCIe sent again during the trial.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pcie_replays: Option<Mark>,
-    /// Errors of all NVLinks during the trial.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub nvlink_errors: Option<Mark>,
-    /// Readings while no worker had anything to do.
-    #[serde(skip_serializing_if = "Zero::is_zero")]
-    pub idle_readings: i64,
-    /// Those of them that show it at work, and the second of the first.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub idle_busy: Option<Mark>,
-    /// Highest use in those (percent).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub idle_busy_percent: Option<i64>,
-}
-
-/// A number with the second since the runner's start at which it was first seen.
-#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Mark {
-    /// How many, how long, or which.
-    pub value: i64,
-    /// When; absent: before the trial.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<i64>,
-}
 
 /// Sums up what the GPUs did. `measured` is the length of AIPerf's measured phase (s).
 pub fn summarize(
@@ -144,7 +30,7 @@ pub fn summarize(
     let trial = Trial {
         phase: Phase::of(workers, measured),
         idle: idle_seconds(workers),
-        every: every_seconds.unwrap_or(1),
+        every: every_seconds.unwrap_or(UNKNOWN_AGE),
     };
     GpuRecord {
         pages,

@@ -1,5 +1,6 @@
 //! Trials judged: every recorded export, and what the workers add to it.
 
+mod gpus;
 mod misses;
 mod workers;
 

@@ -1,0 +1,193 @@
+//! Which sign has which cause, and whose GPUs are judged.
+
+use perfval_api::WorkerStatus;
+use perfval_verdict::diagnosis::cause::Cause;
+use perfval_verdict::diagnosis::gpus::{found, unread};
+use perfval_verdict::gpus::{GpuRecord, GpuSummary, Mark};
+
+use super::{UUIDS, causes, devices, mark, pods};
+
+/// A healthy GPU under load.
+fn gpu(n: usize) -> GpuSummary {
+    GpuSummary {
+        uuid: UUIDS[n].to_owned(),
+        index: i64::try_from(n).ok(),
+        readings: 60,
+        sm_mhz: Some(1900),
+        memory_mhz: Some(2619),
+        watts: Some(650),
+        celsius: Some(60),
+        reasons: Some(4),
+        pcie_generation: Some(5),
+        pcie_width: Some(16),
+        idle_readings: 10,
+        ..GpuSummary::default()
+    }
+}
+
+fn of(gpus: [GpuSummary; 2]) -> GpuRecord {
+    GpuRecord {
+        pages: 80,
+        gpus: gpus.into(),
+        ..GpuRecord::default()
+    }
+}
+
+#[test]
+fn each_sign_has_its_cause() {
+    let standing = |value| Some(Mark { value, at: None });
+    type Change = Box<dyn Fn(&mut GpuSummary)>;
+    let cases: Vec<(&str, Change, Option<Cause>)> = vec![
+        ("nothing", Box::new(|_| {}), None),
+        (
+            "heat",
+            Box::new(|gpu| (gpu.reasons, gpu.slowed) = (Some(0x48), mark(12, 14))),
+            Some(Cause::GPUThrottled),
+        ),
+        (
+            "one reading of many",
+            Box::new(|gpu| (gpu.reasons, gpu.slowed) = (Some(0x20), mark(2, 14))),
+            None,
+        ),
+        (
+            "held back without reasons",
+            Box::new(|gpu| (gpu.reasons, gpu.held_back_ms) = (None, mark(9000, 3))),
+            Some(Cause::GPUThrottled),
+        ),
+        (
+            "off the bus",
+            Box::new(move |gpu| gpu.xid = standing(79)),
+            Some(Cause::GPUErrors),
+        ),
+        (
+            "an old XID of a program",
+            Box::new(move |gpu| gpu.xid = standing(31)),
+            None,
+        ),
+        (
+            "a new XID of a program",
+            Box::new(|gpu| gpu.xid = mark(31, 5)),
+            Some(Cause::GPUErrors),
+        ),
+        (
+            "double-bit errors",
+            Box::new(|gpu| gpu.double_bit_errors = mark(1, 5)),
+            Some(Cause::GPUErrors),
+        ),
+        (
+            "remap failure",
+            Box::new(|gpu| gpu.remap_failed = true),
+            Some(Cause::GPUErrors),
+        ),
+        (
+            "half the lanes",
+            Box::new(|gpu| gpu.pcie_width = Some(8)),
+            Some(Cause::LinkDegraded),
+        ),
+        (
+            "replays",
+            Box::new(|gpu| gpu.pcie_replays = mark(40, 2)),
+            Some(Cause::LinkDegraded),
+        ),
+        ("few replays", Box::new(|gpu| gpu.pcie_replays = mark(2, 2)), None),
+        (
+            "NVLink errors",
+            Box::new(|gpu| gpu.nvlink_errors = mark(10, 2)),
+            Some(Cause::LinkDegraded),
+        ),
+        (
+            "slow clock",
+            Box::new(|gpu| gpu.sm_mhz = Some(1700)),
+            Some(Cause::ClocksLow),
+        ),
+        (
+            "another clock of a healthy one",
+            Box::new(|gpu| gpu.sm_mhz = Some(1820)),
+            None,
+        ),
+        (
+            "slow memory",
+            Box::new(|gpu| gpu.memory_mhz = Some(1593)),
+            Some(Cause::ClocksLow),
+        ),
+        (
+            "a slow clock, seen once",
+            Box::new(|gpu| (gpu.sm_mhz, gpu.readings) = (Some(900), 1)),
+            None,
+        ),
+        (
+            "a neighbour",
+            Box::new(|gpu| (gpu.idle_busy, gpu.idle_busy_percent) = (mark(8, 2), Some(13))),
+            Some(Cause::GPUShared),
+        ),
+        (
+            "a last echo of the load",
+            Box::new(|gpu| gpu.idle_busy = mark(1, 40)),
+            None,
+        ),
+        (
+            "a foreign pod",
+            Box::new(|gpu| gpu.foreign_pods = 1),
+            Some(Cause::GPUShared),
+        ),
+    ];
+    for (name, change, cause) in cases {
+        let mut second = gpu(1);
+        change(&mut second);
+        let found = causes(&of([gpu(0), second]));
+        let named: Vec<Cause> = found.iter().map(|(cause, _)| *cause).collect();
+        assert_eq!(named, Vec::from_iter(cause), "{name}: {found:?}");
+        assert!(
+            found.iter().all(|(_, text)| text.contains(UUIDS[1])),
+            "{name}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn only_gpus_of_the_run_are_judged() {
+    let mut hot = gpu(1);
+    (hot.reasons, hot.slowed) = (Some(0x40), mark(60, 1));
+    let record = of([gpu(0), hot]);
+    // A run on the first GPU alone.
+    assert_eq!(found(Some(&record), &pods()[..1], &devices()), []);
+    // The device plugin: nobody knows who has which, but the run has them all.
+    let unknown: Vec<WorkerStatus> = pods()
+        .into_iter()
+        .map(|pod| WorkerStatus { device: None, ..pod })
+        .collect();
+    let all = found(Some(&record), &unknown, &[]);
+    assert_eq!(all.len(), 1);
+    assert!(
+        all[0]
+            .1
+            .starts_with(&format!("GPU 1, {}: hardware thermal slowdown", UUIDS[1])),
+        "{all:?}"
+    );
+    assert_eq!(
+        found(Some(&record), &unknown[..1], &[]),
+        [],
+        "one of two: not known which"
+    );
+    // Unless the exporter lists the pods.
+    let mut listed = record.clone();
+    listed.gpus[1].pods.insert("pv-1-worker-1".to_owned());
+    let joined = found(Some(&listed), &unknown[1..], &[]);
+    assert!(joined[0].1.starts_with("worker pv-1-worker-1 (GPU 1, "), "{joined:?}");
+}
+
+#[test]
+fn missing_telemetry_has_a_reason() {
+    let silent = GpuRecord {
+        errors: [("connection refused".to_owned(), 7)].into(),
+        ..GpuRecord::default()
+    };
+    let why = unread(&silent, &pods(), &devices()).expect("a reason");
+    assert_eq!(why, "no page of GPU metrics could be read (7 × connection refused)");
+    let mut elsewhere = of([gpu(0), gpu(1)]);
+    for gpu in &mut elsewhere.gpus {
+        gpu.uuid.push('x');
+    }
+    let why = unread(&elsewhere, &pods(), &devices()).expect("a reason");
+    assert!(why.starts_with("none of the 2 GPUs on the page"), "{why}");
+}

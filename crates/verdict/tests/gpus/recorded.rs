@@ -1,0 +1,108 @@
+//! Telemetry of two real H200, healthy and with a neighbour on one of them (issue 14).
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use perfval_verdict::diagnosis::cause::Cause;
+use perfval_verdict::diagnosis::gpus::unread;
+use perfval_verdict::gpus::dcgm::read;
+use perfval_verdict::gpus::{GpuRecord, Recorder, summarize};
+use rust_decimal::Decimal;
+
+use super::{UUIDS, causes, devices, pods, workers};
+
+/// Two H200 of a real host, one look a second (issue 14), through the same steps as in a trial.
+fn recorded(name: &str, every: i64, first: i64, last: i64) -> GpuRecord {
+    let path = format!("tests/fixtures/telemetry/h200-{name}.csv");
+    let text = fs::read_to_string(&path).expect("a recording");
+    let mut pages: BTreeMap<i64, String> = BTreeMap::new();
+    for line in text.lines().skip(1) {
+        let values: Vec<i64> = line.split(',').map(|value| value.parse().expect("a number")).collect();
+        let [second, gpu, sm, memory, mw, celsius, percent, reasons, generation, mib] = values[..] else {
+            panic!("{line}")
+        };
+        let uuid = UUIDS[usize::try_from(gpu).expect("0 or 1")];
+        let page = pages.entry(second).or_default();
+        for (series, value) in [
+            ("SM_CLOCK", sm),
+            ("MEM_CLOCK", memory),
+            ("GPU_TEMP", celsius),
+            ("GPU_UTIL", percent),
+            ("CLOCKS_EVENT_REASONS", reasons),
+            ("PCIE_LINK_GEN", generation),
+            ("FB_USED", mib),
+        ] {
+            *page += &format!("DCGM_FI_DEV_{series}{{gpu=\"{gpu}\",UUID=\"{uuid}\"}} {value}\n");
+        }
+        *page += &format!(
+            "DCGM_FI_DEV_POWER_USAGE{{gpu=\"{gpu}\",UUID=\"{uuid}\"}} {}.{:03}\n",
+            mw / 1000,
+            mw % 1000
+        );
+    }
+    let mut recorder = Recorder::new("perf");
+    let seconds = pages.keys().last().expect("pages") + 1;
+    for second in 0..seconds {
+        // An exporter repeats its page until it collects again.
+        let shown = pages.range(..=second / every * every).next_back();
+        if let Some((_, page)) = shown {
+            recorder.add(second, read(page.as_bytes()).expect("a page"));
+        }
+    }
+    let (pages, errors, series) = recorder.finish();
+    let measured = Some(Decimal::from(last - first));
+    summarize(pages, errors, &series, &workers(seconds, first, last), measured)
+}
+
+#[test]
+fn healthy_gpus_are_not_blamed_for_their_power_cap() {
+    for every in [1, 5, 10, 30] {
+        let record = recorded("healthy", every, 21, 37);
+        assert_eq!(causes(&record), [], "a page every {every} s");
+        assert_eq!(unread(&record, &pods(), &devices()), None);
+    }
+    // The whole load came and went between two collections.
+    let why = unread(&recorded("healthy", 60, 21, 37), &pods(), &devices());
+    assert!(
+        why.as_ref().is_some_and(|why| why.contains("DCGM_EXPORTER_INTERVAL")),
+        "{why:?}"
+    );
+    let record = recorded("healthy", 1, 21, 37);
+    assert_eq!(record.every_seconds, Some(1));
+    let first = &record.gpus[0];
+    assert!(first.readings >= 10 && first.idle_readings >= 10, "{first:?}");
+    assert_eq!(first.reasons, Some(4), "the power cap was active");
+    assert!(first.sm_mhz.is_some_and(|mhz| (1850..1980).contains(&mhz)), "{first:?}");
+}
+
+#[test]
+fn a_neighbour_on_a_real_gpu_is_seen_with_its_uuid() {
+    let record = recorded("shared", 1, 25, 46);
+    let causes = causes(&record);
+    let named: Vec<Cause> = causes.iter().map(|(cause, _)| *cause).collect();
+    assert_eq!(named, [Cause::GPUShared, Cause::ClocksLow], "{causes:?}");
+    for (_, text) in &causes {
+        assert!(
+            text.starts_with(&format!("worker pv-1-worker-1 (GPU 1, {}): ", UUIDS[1])),
+            "{text}"
+        );
+    }
+    assert!(
+        causes[0].1.contains("while no worker had requests, first in second"),
+        "{}",
+        causes[0].1
+    );
+    assert!(
+        causes[0].1.contains("MiB more memory in use than on its peers"),
+        "{}",
+        causes[0].1
+    );
+}
+
+#[test]
+fn a_page_of_every_half_minute_proves_no_idleness() {
+    // Its values may be a minute old, and the load began after 25 seconds.
+    let record = recorded("shared", 30, 25, 46);
+    assert!(record.gpus.iter().all(|gpu| gpu.idle_readings == 0), "{record:?}");
+    assert_eq!(causes(&record), []);
+}

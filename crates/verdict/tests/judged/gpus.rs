@@ -1,0 +1,97 @@
+//! What the GPUs say beside the other causes of a trial.
+
+use chrono::DateTime;
+use perfval_api::{DeviceStatus, PerfValidationStatus, TrialOutcome, TrialStatus};
+use perfval_verdict::close::close;
+use perfval_verdict::diagnosis::cause::Cause;
+use perfval_verdict::frame::TrialRecord;
+use perfval_verdict::gate::Share;
+use perfval_verdict::gpus::{GpuRecord, GpuSummary, Mark};
+use perfval_verdict::trial::{Evidence, JudgedTrial, judge};
+
+use super::{balanced, odd_one, pods, sample, spec, spend_the_latency_in_workers, worker};
+
+/// Worker `c` runs on a GPU that is too hot.
+fn hot(mut record: TrialRecord) -> TrialRecord {
+    let gpu = |name: &str| GpuSummary {
+        uuid: format!("GPU-{name}"),
+        readings: 20,
+        slowed: (name == "c").then_some(Mark { value: 9, at: Some(14) }),
+        reasons: Some(if name == "c" { 0x48 } else { 0x4 }),
+        ..GpuSummary::default()
+    };
+    record.gpus = Some(GpuRecord {
+        pages: 30,
+        gpus: ["a", "b", "c", "d"].map(gpu).into(),
+        ..GpuRecord::default()
+    });
+    record
+}
+
+fn judged(record: &TrialRecord) -> JudgedTrial {
+    let device = |name: &str| DeviceStatus {
+        pool: "n1".to_owned(),
+        name: name.to_owned(),
+        uuid: Some(format!("GPU-{name}")),
+    };
+    let evidence = Evidence {
+        record,
+        before: &pods(),
+        after: &pods(),
+        share: Share { gpus: 4, node_gpus: 8 },
+        devices: &["a", "b", "c", "d"].map(device),
+    };
+    judge(evidence, &spec())
+}
+
+fn causes(trial: &JudgedTrial) -> Vec<Cause> {
+    trial.findings.iter().map(|(cause, _)| *cause).collect()
+}
+
+#[test]
+fn a_hot_gpu_is_reported_of_a_trial_that_passes() {
+    let mut record = sample("success", balanced());
+    spend_the_latency_in_workers(&mut record);
+    assert_eq!(causes(&judged(&record)), []);
+    let trial = judged(&hot(record));
+    assert_eq!(
+        (trial.outcome, causes(&trial)),
+        (TrialOutcome::Pass, vec![Cause::GPUThrottled])
+    );
+    assert_eq!(
+        trial.findings[0].1.evidence,
+        "worker c (GPU-c): hardware thermal slowdown in 9 of 20 readings under load, first in second 14"
+    );
+}
+
+#[test]
+fn a_hot_gpu_explains_a_worker_that_is_slow() {
+    let slow = odd_one(worker("c", 1, 64), |name| worker(name, 10, 32));
+    let trial = judged(&hot(sample("success", slow)));
+    assert_eq!(trial.outcome, TrialOutcome::Miss);
+    assert_eq!(causes(&trial)[..2], [Cause::WorkerStall, Cause::GPUThrottled]);
+}
+
+#[test]
+fn telemetry_that_is_missing_is_said_once_and_not_of_every_trial() {
+    let mut record = hot(sample("success", balanced()));
+    spend_the_latency_in_workers(&mut record);
+    let silent = GpuRecord {
+        errors: [("connection refused".to_owned(), 30)].into(),
+        ..GpuRecord::default()
+    };
+    record.gpus = Some(silent);
+    let trial = judged(&record);
+    assert_eq!(causes(&trial), [], "no cause of a trial");
+    let mut status = PerfValidationStatus::default();
+    for number in 1..=2 {
+        status.trials.push(TrialStatus {
+            number,
+            ..TrialStatus::default()
+        });
+        close(&spec(), &mut status, number, &trial, DateTime::UNIX_EPOCH);
+    }
+    let found: Vec<&str> = status.diagnosis.iter().map(|finding| finding.cause.as_str()).collect();
+    assert_eq!(found, ["GPUsNotSampled"]);
+    assert!(status.trials.iter().all(|trial| trial.causes.is_empty()));
+}
