@@ -68,8 +68,7 @@ impl ObjectSeries {
     pub(super) fn set(&self, objects: &[&PerfValidation]) {
         let statuses: Vec<_> = objects.iter().map(|object| object.status.as_ref()).collect();
         let phases: Vec<Phase> = statuses.iter().map(|status| phase(*status)).collect();
-        let is_active = |phase: &Phase| !matches!(phase, Phase::Completed | Phase::Suspended);
-        for phase in Phase::ALL.into_iter().filter(is_active) {
+        for phase in active_phases() {
             let count = phases.iter().filter(|other| **other == phase).count();
             let active = InPhase { phase: phase.as_str() };
             self.active.get_or_create(&active).set(number(count));
@@ -151,6 +150,12 @@ impl Last {
             error_percent: None,
         }
     }
+}
+
+/// Phases of a run that is not over.
+pub(super) fn active_phases() -> impl Iterator<Item = Phase> {
+    let is_active = |phase: &Phase| !matches!(phase, Phase::Completed | Phase::Suspended);
+    Phase::ALL.into_iter().filter(is_active)
 }
 
 /// One that was not looked at yet is Pending.
