@@ -8,10 +8,12 @@ use rust_decimal::Decimal;
 
 use crate::aiperf::Report;
 use crate::diagnosis::cause::{self, Cause, Told};
+use crate::diagnosis::decay;
 use crate::diagnosis::peers::{self, Worker, named};
 use crate::diagnosis::trial::{self as diagnosis, changed, most_frequent};
 use crate::frame::{Failure, Outcome, Part, TrialRecord};
 use crate::gate::{self, Judged, Share, show};
+use crate::trials::averages;
 
 /// Workers that status shows; the largest nodes have 16 GPUs.
 const WORKERS: usize = 16;
@@ -48,6 +50,8 @@ pub struct JudgedTrial {
     pub workers: Vec<WorkerLoad>,
     /// Whether it is a miss that no repetition can change.
     pub far: bool,
+    /// Distance of the worst enforced average from its gate (percent), where nothing else made it a miss.
+    pub margin: Option<Decimal>,
     /// What happened to a worker.
     pub worker_loss: Option<WorkerLoss>,
 }
@@ -65,6 +69,7 @@ impl JudgedTrial {
                 .take(cause::SHOWN)
                 .map(|(cause, text)| (cause, cause.finding(text)))
                 .collect(),
+            margin: None,
             gates: Vec::new(),
             metrics: Metrics::default(),
             requests: None,
@@ -150,6 +155,7 @@ fn judge_report(evidence: Evidence<'_>, report: &Report, spec: &PerfValidationSp
         requests: Some((bad, report.failed.saturating_add(report.succeeded))),
         aiperf_version: report.aiperf_version.clone(),
         workers: shown(&workers),
+        margin: trial.margin(outcome),
         gates: judged.into_iter().map(|judged| judged.status).collect(),
         ..JudgedTrial::new(outcome, told)
     }
@@ -254,6 +260,14 @@ impl Trial<'_> {
         peers::stalled(self.workers, self.spec.workload.router_mode)
     }
 
+    fn margin(self, outcome: TrialOutcome) -> Option<Decimal> {
+        let explained = self.errors().is_some() || self.stalled().is_some();
+        let counts = outcome != TrialOutcome::Invalid && !explained;
+        counts
+            .then(|| averages::margin(&self.spec.gates, self.judged))
+            .flatten()
+    }
+
     fn stood_still(self) -> Option<Told> {
         peers::stood_still(self.workers).map(|text| (Cause::TransientStall, text))
     }
@@ -268,7 +282,8 @@ impl Trial<'_> {
             let text = "no worker answered on its metrics port during the trial";
             (Cause::WorkersNotSampled, text.to_owned())
         });
-        self.stood_still().into_iter().chain(unsampled).collect()
+        let decayed = decay::decayed(self.workers);
+        self.stood_still().into_iter().chain(decayed).chain(unsampled).collect()
     }
 }
 

@@ -1,13 +1,15 @@
 //! From trials to a verdict.
 //!
 //! `Sequential` is Wald's sequential probability ratio test on pass/miss: after each trial the likelihood of a healthy
-//! deployment is weighed against that of a degraded one, and the run ends as soon as either is clear.
+//! deployment is weighed against that of a degraded one, and the run ends as soon as either is clear. Near a gate on an
+//! average a second one, on the distance from it, has to agree ([`averages`]).
 
+pub mod averages;
 mod odds;
 
-use perfval_api::{TrialOutcome, TrialRule, TrialStatus, TrialsSpec};
+use perfval_api::{PerfValidationSpec, PerfValidationStatus, TrialOutcome, TrialRule, TrialStatus, TrialsSpec};
 
-pub use odds::{DOCUMENTED, Odds, odds};
+pub use odds::{DOCUMENTED, Odds, curve, odds};
 
 /// Pass rate of a healthy deployment: the worst window of the published runs passed 2 of 3 trials
 /// (NVIDIA/aicr `inference-perf-fluctuation.md`), so at least 60 %.
@@ -35,12 +37,54 @@ pub enum Ruling {
 }
 
 /// One finished trial, as the rule sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Finished {
     /// What it showed.
     pub outcome: TrialOutcome,
     /// A miss that no repetition can change: an enforced gate missed by half or more with balanced workers.
     pub far: bool,
+    /// Distance of the worst enforced average from its gate (percent), where nothing else made it a miss.
+    pub margin: Option<f64>,
+}
+
+impl Finished {
+    /// Whether an average lies so near its gate that its side of it says little.
+    fn is_near(self) -> bool {
+        self.margin.is_some_and(|margin| margin.abs() <= averages::NEAR)
+    }
+
+    /// Whether its distance is noise around a gate, or better.
+    fn is_noise(self) -> bool {
+        self.margin.is_some_and(|margin| margin >= -averages::NEAR)
+    }
+}
+
+/// What the trials of a run say: the rule on those that decide, then the soak, where one is asked for.
+pub fn ruling(spec: &PerfValidationSpec, trials: &[TrialStatus]) -> Ruling {
+    let (soaks, deciding): (Vec<TrialStatus>, Vec<TrialStatus>) = trials.iter().cloned().partition(|trial| trial.soak);
+    let ruling = rule(&spec.trials, &finished(&deciding));
+    if ruling != Ruling::Pass || spec.benchmark.soak.is_none() {
+        return ruling;
+    }
+    let one = TrialsSpec {
+        rule: TrialRule::Single,
+        ..spec.trials.clone()
+    };
+    rule(&one, &finished(&soaks))
+}
+
+/// Whether the trials that decide have passed, so that the next one is the soak.
+pub fn soak_is_next(spec: &PerfValidationSpec, trials: &[TrialStatus]) -> bool {
+    let deciding: Vec<TrialStatus> = trials.iter().filter(|trial| !trial.soak).cloned().collect();
+    spec.benchmark.soak.is_some() && rule(&spec.trials, &finished(&deciding)) == Ruling::Pass
+}
+
+/// Loss against what the run measured (percent) that it would have failed with a probability of 95 %.
+pub fn detectable_loss(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Option<f64> {
+    let deciding: Vec<TrialStatus> = status.trials.iter().filter(|trial| !trial.soak).cloned().collect();
+    let noise = finished(&deciding).into_iter().filter(|trial| trial.is_noise());
+    let distances: Vec<f64> = noise.filter_map(|trial| trial.margin).collect();
+    averages::detectable_loss(&spec.trials, &spec.gates, &status.gates, &distances)
 }
 
 /// The finished trials of a status, as the rule sees them: nothing else carries a run over a restart of the operator.
@@ -49,6 +93,7 @@ pub fn finished(trials: &[TrialStatus]) -> Vec<Finished> {
         Some(Finished {
             outcome: trial.outcome?,
             far: trial.far,
+            margin: trial.margin_percent.as_deref().and_then(averages::read),
         })
     };
     trials.iter().filter_map(finished).collect()
@@ -77,17 +122,52 @@ pub fn rule(spec: &TrialsSpec, finished: &[Finished]) -> Ruling {
         TrialRule::Sequential if finished.iter().filter(|trial| trial.far).count() >= FAR_MISSES && passes == 0 => {
             Ruling::Fail
         }
-        TrialRule::Sequential => match sequential(passes, misses, spec.error_percent) {
+        TrialRule::Sequential => match both_tests(finished, spec.error_percent) {
             Ruling::Continue if finished.len() >= max => Ruling::Undecided,
             ruling => ruling,
         },
     }
 }
 
+/// Mean distance from the gate (percent) of trials that lie so near it that their distances decide.
+pub fn mean_near_gate(trials: &[TrialStatus]) -> Option<f64> {
+    let finished = finished(trials);
+    let distances: Vec<f64> = finished
+        .iter()
+        .filter(|trial| trial.is_noise())
+        .filter_map(|trial| trial.margin)
+        .collect();
+    most_are_near(&finished).then(|| averages::mean(&distances))
+}
+
+/// Whether more trials are near than clearly passed. Between clear passes a near one is a stall that ended there.
+fn most_are_near(finished: &[Finished]) -> bool {
+    let (near, plain): (Vec<Finished>, Vec<Finished>) = finished.iter().copied().partition(|trial| trial.is_near());
+    near.len() > count(&plain, TrialOutcome::Pass)
+}
+
+/// Passes and misses alone, unless the trials lie near a gate on an average: then a distance that is noise is no miss, and the
+/// distances have to agree. A deployment passes if neither speaks against it, and fails if either does.
+fn both_tests(finished: &[Finished], error_percent: i32) -> Ruling {
+    let passes = count(finished, TrialOutcome::Pass);
+    let misses = count(finished, TrialOutcome::Miss);
+    if !most_are_near(finished) {
+        return sequential(passes, misses, error_percent);
+    }
+    let (noise, plain): (Vec<Finished>, Vec<Finished>) = finished.iter().copied().partition(|trial| trial.is_noise());
+    let distances: Vec<f64> = noise.iter().filter_map(|trial| trial.margin).collect();
+    let passes = noise.len() + count(&plain, TrialOutcome::Pass);
+    let by_misses = sequential(passes, count(&plain, TrialOutcome::Miss), error_percent);
+    match (by_misses, averages::weigh(&distances, error_percent)) {
+        (Ruling::Fail, _) | (_, Ruling::Fail) => Ruling::Fail,
+        (Ruling::Pass, Ruling::Pass) => Ruling::Pass,
+        _ => Ruling::Continue,
+    }
+}
+
 /// Wald's test after `passes` and `misses`, with both error bounds `error_percent`.
 fn sequential(passes: usize, misses: usize, error_percent: i32) -> Ruling {
-    let error = f64::from(error_percent.clamp(1, 49)) / 100.0;
-    let healthy_above = ((1.0 - error) / error).ln();
+    let healthy_above = healthy_above(error_percent);
     let weight = |times: usize, healthy: f64, degraded: f64| {
         f64::from(u32::try_from(times).unwrap_or(u32::MAX)) * (healthy / degraded).ln()
     };
@@ -100,6 +180,12 @@ fn sequential(passes: usize, misses: usize, error_percent: i32) -> Ruling {
     } else {
         Ruling::Continue
     }
+}
+
+/// Wald's boundary: a logarithm of likelihoods beyond which an answer is wrong with `error_percent` at most.
+fn healthy_above(error_percent: i32) -> f64 {
+    let error = f64::from(error_percent.clamp(1, 49)) / 100.0;
+    ((1.0 - error) / error).ln()
 }
 
 fn count(finished: &[Finished], outcome: TrialOutcome) -> usize {
@@ -130,6 +216,7 @@ mod tests {
             .map(|letter| Finished {
                 outcome: outcome(letter),
                 far: letter == 'F',
+                margin: None,
             })
             .collect()
     }

@@ -2,6 +2,7 @@
 //! own code beside what one trial with a plain gate says.
 
 pub mod corpus;
+pub mod correlation;
 pub mod fault;
 mod goals;
 pub mod lab_run;
@@ -10,3 +11,4 @@ pub mod matrix;
 pub mod page;
 pub mod published;
 pub mod rejudged;
+pub mod simulated;

@@ -8,10 +8,10 @@ use perfval_verdict::trials::{Odds, Ruling};
 
 use crate::corpus::LabRun;
 use crate::fault::{Fault, Truth};
-use crate::goals;
 use crate::matrix::{ROUTERS, cases};
-use crate::published::{Replayed, WINDOWS, percent, replay, rows, share};
-use crate::rejudged::{Place, Seen, drawn};
+use crate::published::{Replayed, WINDOWS, percent, replay, rows, sequences, share};
+use crate::rejudged::{self, Place, Seen, drawn};
+use crate::{correlation, goals, simulated};
 
 /// The whole page.
 ///
@@ -40,6 +40,14 @@ pub fn page(runs: &[LabRun]) -> String {
     );
     goals::table(&mut page, &windows, &seen, &ended);
     published(&mut page, &rows, &windows);
+    simulated::table(&mut page);
+    correlation::table(
+        &mut page,
+        &[
+            ("published, healthy windows", sequences(&rows)),
+            ("lab and rig, healthy runs", rejudged::sequences(runs)),
+        ],
+    );
     recorded(&mut page, &places, &seen);
     before_any_trial(&mut page, &ended);
     not_recorded(&mut page, runs);

@@ -13,6 +13,12 @@ pub const DOCUMENTED: [(f64, &str); 5] = [
     (0.01, "a broken one"),
 ];
 
+/// Pass rates of the whole curve: 0.00, 0.05 … 1.00, each with how a run of the rule ends.
+pub fn curve(spec: &TrialsSpec) -> impl Iterator<Item = (f64, Odds)> {
+    let rates = (0..=20).map(|step| f64::from(step) / 20.0);
+    rates.map(|rate| (rate, odds(spec, 1.0 - rate, 0.0)))
+}
+
 /// How a run ends (probabilities, 0 to 1), and how many trials it takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Odds {
@@ -70,5 +76,9 @@ pub fn odds(spec: &TrialsSpec, miss: f64, far: f64) -> Odds {
 }
 
 fn trial(outcome: TrialOutcome, far: bool) -> Finished {
-    Finished { outcome, far }
+    Finished {
+        outcome,
+        far,
+        margin: None,
+    }
 }

@@ -2,6 +2,7 @@ use rust_decimal::Decimal;
 use rust_decimal::prelude::Zero;
 use serde::{Deserialize, Serialize};
 
+use super::drift::{Drift, drift, minutes};
 use super::measured::Phase;
 use super::pace::{Pace, Unit};
 use super::stillness::stillness;
@@ -44,6 +45,9 @@ pub struct WorkerSummary {
     /// How fast its answers grew.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pace: Option<Pace>,
+    /// How fast they grew at both ends of a long trial.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drift: Option<Drift>,
     /// Longest span in which it had requests and did not move, after which it went on (s).
     #[serde(skip_serializing_if = "Zero::is_zero")]
     pub still_seconds: i64,
@@ -72,7 +76,12 @@ impl WorkerSummary {
 /// ends with the last request; without it the warm-up counts too.
 pub fn summarize(series: &[WorkerSeries], measured: Option<Decimal>) -> Vec<WorkerSummary> {
     let phase = Phase::of(series, measured);
-    let mut summaries: Vec<_> = series.iter().map(|series| summary(series, phase)).collect();
+    let minutes = minutes(series, phase);
+    let summed = |series: &WorkerSeries| WorkerSummary {
+        drift: minutes.and_then(|minutes| drift(series, minutes)),
+        ..summary(series, phase)
+    };
+    let mut summaries: Vec<_> = series.iter().map(summed).collect();
     summaries.sort_by(|a, b| a.address.cmp(&b.address));
     summaries
 }
