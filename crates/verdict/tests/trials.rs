@@ -292,6 +292,8 @@ fn near_a_gate_the_distances_decide_and_far_from_it_passes_and_misses() {
         (&[-5.0, -6.0, 30.0, 30.0], Ruling::Pass),
         (&[-30.0, -30.0, -30.0, -30.0], Ruling::Fail),
         (&[4.0, -40.0, 4.0, 4.0], Ruling::Pass),
+        // At the far end of what is near.
+        (&[-9.0, -12.0, -11.0, -9.5], Ruling::Fail),
     ] {
         assert_eq!(rule(&TrialsSpec::default(), &trials(margins)), expected, "{margins:?}");
     }

@@ -210,6 +210,26 @@ mod tests {
     }
 
     #[test]
+    fn what_a_run_claims_to_see_it_fails() {
+        let spec = TrialsSpec::default();
+        for spread in [1.0, 2.5, 3.0, 4.0, 6.0] {
+            let edge = averages::surely_fails_below(&spec, spread);
+            for below in [edge, 1.5 * edge, 9.0, 10.0, 11.0, 12.0, 14.0, 20.0] {
+                for alike in ALIKE {
+                    let deployment = Deployment {
+                        mean: -below.max(edge),
+                        spread,
+                        alike,
+                        stalls: 0.0,
+                    };
+                    let odds = simulate(&spec, deployment);
+                    assert!(odds.failed >= 0.95 - NOISE, "{deployment:?}: {odds:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn far_from_the_gate_nothing_takes_longer_than_by_passes_and_misses() {
         let spec = TrialsSpec::default();
         let at = |mean, stalls| {

@@ -5,7 +5,7 @@ use perfval_api::{Gate, GateMode, GateOperator, GateStatus, Metric, Statistic, T
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
 
-use super::{DEGRADED_PASS_RATE, HEALTHY_PASS_RATE, Ruling, healthy_above};
+use super::wald::{DEGRADED_PASS_RATE, HEALTHY_PASS_RATE, Ruling, healthy_above};
 use crate::gate::Judged;
 
 /// Half the width of the range around a gate in which neither answer is wrong (percent): the test is between a mean this
@@ -20,6 +20,9 @@ pub const ALIKE: f64 = 1.4 / 0.6;
 /// Distance (percent) beyond which an average is not near: further above counts as this much, further below is a stall or
 /// a fault and no noise of an average, and is a plain miss.
 pub const NEAR: f64 = 10.0;
+/// This many standard deviations below a gate 96.4 % of the trials miss it: passes and misses then fail a deployment with 95 %,
+/// also with trials that are alike.
+const MOST_MISS: f64 = 1.8;
 /// 95 % of a normal distribution lie below its mean plus this many standard deviations.
 const NINETY_FIVE: f64 = 1.645;
 
@@ -98,13 +101,19 @@ pub(super) fn detectable_loss(
     (loss > 0.0).then_some(100.0 * loss)
 }
 
-/// How far below a gate (percent) the mean must be to be failed with a probability of 95 %.
+/// How far below a gate (percent) the mean must be to be failed with a probability of 95 %, for trials of this standard
+/// deviation (percent).
+pub fn surely_fails_below(rule: &TrialsSpec, spread: f64) -> f64 {
+    fails_below(rule, ALIKE * spread.max(USUAL).powi(2))
+}
+
 fn fails_below(rule: &TrialsSpec, variance: f64) -> f64 {
     match rule.rule {
         TrialRule::Sequential => {
             let trials = f64::from(rule.max.max(1));
             let boundary = variance * healthy_above(rule.error_percent) / (2.0 * INDIFFERENT * trials);
-            boundary + NINETY_FIVE * (variance / trials).sqrt()
+            let by_distances = boundary + NINETY_FIVE * (variance / trials).sqrt();
+            by_distances.min(MOST_MISS * (variance / ALIKE).sqrt())
         }
         // One trial below the gate fails.
         TrialRule::Single | TrialRule::All => NINETY_FIVE * (variance / ALIKE).sqrt(),

@@ -2,14 +2,16 @@ use std::collections::BTreeMap;
 
 use perfval_api::{TrialOutcome, TrialsSpec};
 
-use super::{Finished, Ruling, rule};
+use super::finished::Finished;
+use super::rule::rule;
+use super::wald::{DEGRADED_PASS_RATE, HEALTHY_PASS_RATE, Ruling};
 
 /// Pass rates that the documentation shows, and what has them.
 pub const DOCUMENTED: [(f64, &str); 5] = [
     (0.98, "a quiet deployment"),
     (2.0 / 3.0, "a healthy one that stalls in one trial of three"),
-    (super::HEALTHY_PASS_RATE, "the worst that counts as healthy"),
-    (super::DEGRADED_PASS_RATE, "the best that counts as degraded"),
+    (HEALTHY_PASS_RATE, "the worst that counts as healthy"),
+    (DEGRADED_PASS_RATE, "the best that counts as degraded"),
     (0.01, "a broken one"),
 ];
 
