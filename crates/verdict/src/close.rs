@@ -4,8 +4,9 @@ use chrono::{DateTime, Utc};
 use perfval_api::{Finding, PerfValidationSpec, PerfValidationStatus, TrialOutcome};
 
 use crate::diagnosis::cause::{Cause, SHOWN};
+use crate::gate::show;
 use crate::trial::JudgedTrial;
-use crate::trials::{self, Ruling, finished};
+use crate::trials::{self, Ruling};
 
 /// Findings that status keeps.
 const FINDINGS: usize = 16;
@@ -31,6 +32,7 @@ pub fn close(
             .map(|(cause, _)| cause.as_str().to_owned())
             .collect();
         open.far = judged.far;
+        open.margin_percent = judged.margin.map(show);
         // A worker may have been lost since the trial before.
         open.worker_loss = open.worker_loss.max(judged.worker_loss);
     }
@@ -49,7 +51,8 @@ pub fn close(
         keep(&mut status.diagnosis, Cause::GPUsNotSampled.finding(why.as_str()));
     }
     keep_the_most_telling(&mut status.diagnosis);
-    trials::rule(&spec.trials, &finished(&status.trials))
+    status.detectable_loss_percent = trials::detectable_loss(spec, status).map(|loss| format!("{loss:.1}"));
+    trials::ruling(spec, &status.trials)
 }
 
 /// Keeps one finding per cause: the newest evidence of it.

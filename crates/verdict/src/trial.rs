@@ -8,6 +8,7 @@ use rust_decimal::Decimal;
 
 use crate::aiperf::Report;
 use crate::diagnosis::cause::{self, Cause, Told};
+use crate::diagnosis::decay;
 use crate::diagnosis::gpus;
 use crate::diagnosis::peers::{self, Worker, named};
 use crate::diagnosis::roofline::Reached;
@@ -15,6 +16,7 @@ use crate::diagnosis::speed::{self, Spread};
 use crate::diagnosis::trial::{self as diagnosis, changed, most_frequent};
 use crate::frame::{Failure, Outcome, Part, TrialRecord};
 use crate::gate::{self, Judged, Share, show};
+use crate::trials::averages;
 
 /// Workers that status shows; the largest nodes have 16 GPUs.
 const WORKERS: usize = 16;
@@ -55,6 +57,8 @@ pub struct JudgedTrial {
     pub workers: Vec<WorkerLoad>,
     /// Whether it is a miss that no repetition can change.
     pub far: bool,
+    /// Distance of the worst enforced average from its gate (percent), where nothing else made it a miss.
+    pub margin: Option<Decimal>,
     /// What happened to a worker.
     pub worker_loss: Option<WorkerLoss>,
     /// Why nothing is known of the GPUs, although they were asked.
@@ -74,6 +78,7 @@ impl JudgedTrial {
                 .take(cause::SHOWN)
                 .map(|(cause, text)| (cause, cause.finding(text)))
                 .collect(),
+            margin: None,
             gates: Vec::new(),
             metrics: Metrics::default(),
             requests: None,
@@ -181,6 +186,7 @@ fn judge_report(evidence: Evidence<'_>, report: &Report, spec: &PerfValidationSp
         requests: Some((bad, report.failed.saturating_add(report.succeeded))),
         aiperf_version: report.aiperf_version.clone(),
         workers: shown(&workers),
+        margin: trial.margin(outcome),
         gates: judged.into_iter().map(|judged| judged.status).collect(),
         ..JudgedTrial::new(outcome, told)
     }
@@ -314,6 +320,14 @@ impl Trial<'_> {
         peers::stalled(self.workers, self.spec.workload.router_mode)
     }
 
+    fn margin(self, outcome: TrialOutcome) -> Option<Decimal> {
+        let explained = self.errors().is_some() || self.stalled().is_some();
+        let counts = outcome != TrialOutcome::Invalid && !explained;
+        counts
+            .then(|| averages::margin(&self.spec.gates, self.judged))
+            .flatten()
+    }
+
     fn stood_still(self) -> Option<Told> {
         peers::stood_still(self.workers).map(|text| (Cause::TransientStall, text))
     }
@@ -334,7 +348,9 @@ impl Trial<'_> {
         });
         // A worker that stalls is slower than its peers too.
         let slower = self.slower().filter(|_| self.stalled().is_none());
-        self.stood_still().into_iter().chain(slower).chain(unsampled).collect()
+        let decayed = decay::decayed(self.workers);
+        let aside = self.stood_still().into_iter().chain(slower).chain(decayed);
+        aside.chain(unsampled).collect()
     }
 }
 

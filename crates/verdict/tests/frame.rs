@@ -197,7 +197,7 @@ fn the_largest_report_that_can_be_keeps_every_gate() {
     largest.outcome = Outcome::Report(Box::new(Report {
         aiperf_version: Some("v".repeat(40)),
         incomplete_reason: Some("\"".repeat(200)),
-        requested: 1 << 40,
+        requested: Some(1 << 40),
         duration_seconds: Some(longest),
         metrics: metrics.clone(),
         errors: vec![error; 5],

@@ -158,6 +158,8 @@ impl Case {
         spec["benchmark"]["outputTokens"] = json!(OUTPUT_TOKENS);
         spec["benchmark"]["requestsPerConcurrency"] = json!(1);
         spec["benchmark"]["minRequests"] = json!(REQUESTS);
+        // As on the rig and in what was recorded before.
+        spec["benchmark"]["datasetEntries"] = json!(100);
         spec["gates"] = gates.clone();
         spec["trials"] = match self.fault.truth() {
             // The first miss ends it; a repeat then costs a deployment, which is what a false miss is worth.

@@ -62,6 +62,9 @@ fn the_largest_status_fits() {
         ttft_p99_ms: Some("123456.789".into()),
         errors: Some(100_000),
         requests: Some(100_000),
+        seed: Some(4_294_967_295),
+        soak: true,
+        margin_percent: Some("-1234.56".into()),
         started_at: now,
         completed_at: Some(now),
         causes: vec![

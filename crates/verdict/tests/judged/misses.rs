@@ -204,3 +204,31 @@ fn a_frontend_that_was_not_there_is_told_before_the_requests_that_it_failed() {
     assert_eq!(causes("TimeoutError"), [Cause::RequestErrors]);
     assert_eq!(causes("InvalidInferenceResultError"), [Cause::RequestErrors]);
 }
+
+#[test]
+fn the_distance_of_an_average_counts_unless_something_else_made_it_a_miss() {
+    let margin = |trial: JudgedTrial| trial.margin.map(|margin| margin.to_string());
+    let throughput =
+        |value| move |report: &mut aiperf::Report| set(report, Metric::OutputTokenThroughput, Statistic::Avg, value);
+    assert_eq!(
+        margin(changed_report(throughput(1650), balanced())).as_deref(),
+        Some("10")
+    );
+    assert_eq!(
+        margin(changed_report(throughput(1485), balanced())).as_deref(),
+        Some("-1")
+    );
+    let both = |report: &mut aiperf::Report| {
+        throughput(1485)(report);
+        set(report, Metric::TimeToFirstToken, Statistic::P99, 12_000);
+    };
+    assert_eq!(
+        margin(changed_report(both, balanced())),
+        None,
+        "a percentile was missed too"
+    );
+    let errors = |report: &mut aiperf::Report| report.failed = report.succeeded;
+    assert_eq!(margin(changed_report(errors, balanced())), None);
+    let cancelled = |report: &mut aiperf::Report| report.cancelled = true;
+    assert_eq!(margin(changed_report(cancelled, balanced())), None);
+}
