@@ -63,6 +63,8 @@ pub struct JudgedTrial {
     pub worker_loss: Option<WorkerLoss>,
     /// Why nothing is known of the GPUs, although they were asked.
     pub gpus_unread: Option<String>,
+    /// UUIDs of the GPUs whose workers decoded slower than their peers.
+    pub slow_gpus: Vec<String>,
 }
 
 impl JudgedTrial {
@@ -85,6 +87,7 @@ impl JudgedTrial {
             aiperf_version: None,
             workers: Vec::new(),
             gpus_unread: None,
+            slow_gpus: Vec::new(),
         }
     }
 
@@ -97,6 +100,7 @@ impl JudgedTrial {
         self.findings
             .extend(found.map(|(cause, text)| (cause, cause.finding(text))));
         self.findings.sort_by_key(|(cause, _)| Cause::rank(cause.as_str()));
+        self.slow_gpus = speed::slow_gpus(&named(&evidence.record.workers, workers), workers, devices);
         let measured = matches!(evidence.record.outcome, Outcome::Report(_));
         self.gpus_unread = record
             .filter(|_| measured)

@@ -133,6 +133,9 @@ pub struct TrialStatus {
     /// A miss that no repetition can change: an enforced gate missed by half or more with balanced workers.
     #[serde(default, skip_serializing_if = "is_false")]
     pub far: bool,
+    /// UUIDs of the GPUs whose workers decoded slower than their peers.
+    #[serde(default, rename = "slowGPUs", skip_serializing_if = "Vec::is_empty")]
+    pub slow_gpus: Vec<String>,
     /// What happened to a worker during the trial, or since the one before: the run cannot be Passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_loss: Option<WorkerLoss>,

@@ -36,6 +36,7 @@ pub(super) struct ObjectSeries {
     throughput: Measured,
     ttft_p99: Measured,
     errors: Measured,
+    slowest_worker: Measured,
     verdict: Family<Judged, Gauge>,
     held_gpus: Family<Object, Gauge>,
 }
@@ -49,6 +50,7 @@ impl ObjectSeries {
             throughput: Family::default(),
             ttft_p99: Family::default(),
             errors: Family::default(),
+            slowest_worker: Family::default(),
             verdict: Family::default(),
             held_gpus: Family::default(),
         };
@@ -58,6 +60,7 @@ impl ObjectSeries {
             series::LAST_THROUGHPUT.register(registry, all.throughput.clone());
             series::LAST_TTFT_P99.register(registry, all.ttft_p99.clone());
             series::LAST_ERROR.register(registry, all.errors.clone());
+            series::LAST_SLOWEST_WORKER.register(registry, all.slowest_worker.clone());
             series::LAST_VERDICT.register(registry, all.verdict.clone());
             series::HELD_GPUS.register(registry, all.held_gpus.clone());
         }
@@ -79,6 +82,7 @@ impl ObjectSeries {
         self.throughput.clear();
         self.ttft_p99.clear();
         self.errors.clear();
+        self.slowest_worker.clear();
         self.verdict.clear();
         self.held_gpus.clear();
         for object in objects {
@@ -100,6 +104,10 @@ impl ObjectSeries {
                 last.ttft_p99_ms.map(|milliseconds| milliseconds / 1000.0),
             ),
             (&self.errors, last.error_percent.map(|percent| percent / 100.0)),
+            (
+                &self.slowest_worker,
+                last.slowest_worker_percent.map(|percent| percent / 100.0),
+            ),
         ] {
             if let Some(value) = value {
                 series.get_or_create(&of).set(value);
@@ -127,6 +135,7 @@ struct Last {
     throughput: Option<f64>,
     ttft_p99_ms: Option<f64>,
     error_percent: Option<f64>,
+    slowest_worker_percent: Option<f64>,
 }
 
 impl Last {
@@ -140,6 +149,7 @@ impl Last {
                 throughput: read(&measured.output_token_throughput),
                 ttft_p99_ms: read(&measured.ttft_p99_ms),
                 error_percent: read(&measured.request_error_percent),
+                slowest_worker_percent: read(&measured.slowest_worker_percent),
             };
         }
         let measured = earlier().find(|run| run.throughput.is_some());
@@ -148,6 +158,7 @@ impl Last {
             throughput: measured.and_then(|run| read(&run.throughput)),
             ttft_p99_ms: measured.and_then(|run| read(&run.ttft_p99_ms)),
             error_percent: None,
+            slowest_worker_percent: None,
         }
     }
 }

@@ -73,6 +73,7 @@ fn the_largest_status_fits() {
             "RequestErrors".into(),
         ],
         far: true,
+        slow_gpus: vec!["GPU-00000000-0000-4000-8000-000000000000".into(); 4],
         worker_loss: Some(WorkerLoss::Crashed),
     };
     largest.trials = (1..=40).map(trial).collect();
@@ -91,6 +92,7 @@ fn the_largest_status_fits() {
         throughput: Some("110847.123".into()),
         ttft_p99_ms: Some("123456.789".into()),
         environment: Some("0123456789ab".into()),
+        slow_gpus: vec!["GPU-00000000-0000-4000-8000-000000000000".into(); 4],
         completed_at: now,
     };
     largest.history = vec![entry; 10];

@@ -2,6 +2,7 @@
 
 mod gpus;
 mod misses;
+mod slower;
 mod workers;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -171,13 +171,13 @@ fn every_cause_is_found_again_by_its_word() {
 }
 
 #[test]
-fn a_throttled_frontend_is_told_beside_the_requests_that_it_failed() {
-    let causes = |latency_ms: i64| {
+fn a_throttled_frontend_is_named_with_the_requests_that_it_failed() {
+    let causes = |frontend_ms: i64| {
         let mut record = sample("partial-10pct-503", balanced());
         let Outcome::Report(report) = &mut record.outcome else {
             panic!("a report")
         };
-        set(report, Metric::RequestLatency, Statistic::Avg, latency_ms);
+        report.frontend.request_ms = Some(frontend_ms.into());
         let findings = judged(&record, &pods()).findings;
         findings.into_iter().map(|(cause, _)| cause).collect::<Vec<_>>()
     };
