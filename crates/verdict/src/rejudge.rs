@@ -129,7 +129,15 @@ fn beside_the_trials(saved: &SavedRun) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use perfval_api::{Metric, Statistic};
+    use rust_decimal::Decimal;
+    use serde_json::json;
+
     use super::*;
+    use crate::aiperf::Report;
+    use crate::frame::Outcome;
 
     #[test]
     fn a_restart_voids_a_trial_again_unless_it_has_too_many_errors() {
@@ -148,5 +156,51 @@ mod tests {
             assert_eq!(judged.outcome, outcome, "{allowed} % allowed");
             assert_eq!(judged.findings[0], (Cause::WorkerRestarted, seen.clone()));
         }
+    }
+
+    #[test]
+    fn a_saved_soak_stays_one() {
+        let record = TrialRecord {
+            nonce: String::new(),
+            exit_code: 0,
+            outcome: Outcome::Report(Box::new(Report {
+                succeeded: 10,
+                complete: true,
+                metrics: [(
+                    Metric::OutputTokenThroughput,
+                    [(Statistic::Avg, Decimal::ONE_THOUSAND)].into(),
+                )]
+                .into(),
+                ..Report::default()
+            })),
+            workers: Vec::new(),
+            scrape_errors: BTreeMap::new(),
+            abridged: BTreeSet::new(),
+        };
+        let trial = |number| TrialStatus {
+            number,
+            seed: Some(99 + number),
+            soak: number == 3,
+            outcome: Some(TrialOutcome::Pass),
+            ..TrialStatus::default()
+        };
+        let saved = SavedRun {
+            trials: (1..=3).map(trial).collect(),
+            records: (1..=3).map(|number| (number, record.clone())).collect(),
+            ..SavedRun::default()
+        };
+        let spec: PerfValidationSpec = serde_json::from_value(json!({
+            "model": {"name": "m"}, "workload": {"image": "i:1"}, "benchmark": {"soak": "10m"},
+            "gates": [{"name": "g", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "800"}],
+        }))
+        .unwrap();
+        let mut status = PerfValidationStatus::default();
+        let (verdict, _) = rejudge(&spec, &mut status, &saved, DateTime::UNIX_EPOCH).unwrap();
+        let kept = status.trials.iter().map(|trial| (trial.soak, trial.seed));
+        let expected = [(false, Some(100)), (false, Some(101)), (true, Some(102))];
+        assert_eq!((verdict, kept.collect::<Vec<_>>()), (Verdict::Passed, expected.to_vec()));
+        assert_eq!(status.trials[0].margin_percent.as_deref(), Some("25"));
+        // 1 - (1 - 0.0356) / 1.25
+        assert_eq!(status.detectable_loss_percent.as_deref(), Some("22.9"));
     }
 }

@@ -36,7 +36,7 @@ pub fn page(runs: &[LabRun]) -> String {
     correlation::table(
         &mut page,
         &[
-            ("published, healthy windows", sequences(&rows)),
+            ("published, healthy windows of one deployment", sequences(&rows)),
             ("lab and rig, healthy runs", rejudged::sequences(runs)),
         ],
     );

@@ -156,7 +156,10 @@ pub(super) fn table(page: &mut String) {
         }
         let _ = writeln!(page, " {} |", in_short(by_misses(&spec, mean)));
     }
-    page.push_str("\nThe last column is what v0.1.0 did.\n");
+    page.push_str(
+        "\nThe last column is what v0.1.0 did. A test holds both errors to 5 % at the ends of that range, for standard deviations of 1, 2.5 and\n\
+         4 %, these correlations, and stalls in none or in a third of the trials; and what a run says it could have seen to 95 %.\n",
+    );
 }
 
 fn in_short(odds: Odds) -> String {
