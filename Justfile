@@ -144,17 +144,19 @@ chart:
     cargo test --quiet -p perfval-chart
 
 # Every alert fires when it should and only then, by promtool.
-alerts:
+alerts: prometheus
+    cargo test --quiet -p perfval-chart --test alerts -- --ignored
+
+# Prometheus and promtool out of Debian's package: installing it would start a Prometheus.
+[private]
+prometheus:
     #!/usr/bin/env bash
     set -euo pipefail
-    if ! command -v promtool >/dev/null; then
-      # Out of Debian's package: installing it would start a Prometheus.
-      mkdir -p {{cache}}/tools/bin && cd "$(mktemp -d)"
-      apt-get download -qq prometheus || { apt-get update -qq && apt-get download -qq prometheus; }
-      dpkg -x prometheus_*.deb . && cp usr/bin/promtool {{cache}}/tools/bin/
-      cd {{justfile_directory()}}
-    fi
-    cargo test --quiet -p perfval-chart --test alerts -- --ignored
+    bin={{cache}}/tools/bin
+    [ -x "$bin/prometheus" ] && [ -x "$bin/promtool" ] && exit
+    mkdir -p "$bin" && cd "$(mktemp -d)"
+    apt-get download -qq prometheus || { apt-get update -qq && apt-get download -qq prometheus; }
+    dpkg -x prometheus_*.deb . && cp usr/bin/prometheus usr/bin/promtool "$bin/"
 
 # Write the generated files: CRD, RBAC, reference pages, and the chart's copies.
 generate:
@@ -248,6 +250,10 @@ silicon-add +RECORDS:
 # Helm on the real cluster: install, upgrade and roll back with runs in flight, uninstall; then one namespace only. Five minutes.
 chart-lab: build-lab image
     @{{suite}} chart
+
+# What a new user does, by the commands of README and quick start: install, apply, watch, read the verdict, ask a real Prometheus for every panel of the dashboard, uninstall; with Helm, then with kustomize for one namespace (six minutes, not part of `just test`).
+walk WAY="": setup build-lab image prometheus
+    @{{suite}} walk --prometheus {{cache}}/tools/bin {{ if WAY == "" { "" } else { "--only " + WAY } }}
 
 # The shipped roles against what the operator used: `just rbac` reads the running lab's audit log, `just rbac FOLDER` those that labs left in PERFVAL_AUDIT_KEEP.
 rbac *LOGS: build-lab

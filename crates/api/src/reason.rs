@@ -44,7 +44,8 @@ reasons! {
     /// A worker's container crashed while the run measured: see its previous log and exit code.
     WorkerCrashed,
     // ── verdict Inconclusive ──
-    /// Trials passed and missed, and `trials.max` was reached before the rule could decide.
+    /// Trials passed and missed, or an average lies too near its gate to tell on which side it is, and `trials.max` was reached
+    /// before the rule could decide.
     TrialsDisagree,
     /// The load generator could not keep the asked concurrency in flight: give it CPUs or lower `concurrencyPerGPU`.
     GeneratorStarved,

@@ -18,6 +18,14 @@ pub fn duration_or_zero() -> Rule {
         .message("write a Go duration from 0s to 24h, such as 0s, 90s or 1h5m")
 }
 
+/// A trial that is long enough to compare its last minute with its first.
+pub fn soak() -> Rule {
+    Rule::new(
+        r"self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') && duration(self) >= duration('5m') && duration(self) <= duration('24h')",
+    )
+    .message("write a Go duration from 5m to 24h, such as 10m; leave the field out for no soak")
+}
+
 /// A threshold: the upper bound keeps it inside every integer that a quantity is converted to.
 pub fn threshold() -> Rule {
     Rule::new(

@@ -74,6 +74,8 @@ pub use workload::{ImagePullPolicy, RouterMode, Workload};
         .message("a gate on Goodput needs objectives: write benchmark.goodput, such as [{metric: TimeToFirstToken, max: \"500\"}]"),
     validation = Rule::new("duration(self.benchmark.requestTimeout) <= duration(self.timeouts.benchmark)")
         .message("benchmark.requestTimeout outlives the trial: write one of at most timeouts.benchmark"),
+    validation = Rule::new("!has(self.benchmark.duration) || duration(self.benchmark.duration) + duration(self.benchmark.requestTimeout) <= duration(self.timeouts.benchmark)")
+        .message("the trial outlives its limit: write timeouts.benchmark of at least benchmark.duration + benchmark.requestTimeout, and a few minutes more for the start and the warm-up"),
     validation = Rule::new("!has(self.workload.resources.limits) || !(self.placement.resourceName in self.workload.resources.limits)")
         .message("leave the GPU out of workload.resources.limits: every worker gets one; write placement.minGPUs and maxGPUs for their number"),
     validation = Rule::new("!has(self.workload.resources.requests) || !(self.placement.resourceName in self.workload.resources.requests)")

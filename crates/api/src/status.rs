@@ -79,6 +79,10 @@ pub struct PerfValidationStatus {
     /// Findings in addition to the numbers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub diagnosis: Vec<Finding>,
+    /// Loss against what was measured (percent) that this run would have failed with a probability of 95 %: what a pass
+    /// rules out. Absent without an enforced gate on an average.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detectable_loss_percent: Option<String>,
     /// When each phase of the run began and ended.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<TimelineEntry>,

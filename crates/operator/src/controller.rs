@@ -73,7 +73,7 @@ pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Ac
         report_missing_rights(&run, &context);
         return Ok(Action::await_change());
     }
-    // We have just released it, and the watch lags. If another client removed the finalizer, it is torn down.
+    // We have just released it, and the watch has not said so yet. One whose finalizer others removed is torn down.
     if newer.is_some() && run.is_deleting() && !run.has_finalizer() {
         return Ok(Action::await_change());
     }
@@ -187,9 +187,6 @@ async fn remove(metadata: &ObjectMeta, context: &Context) -> Result<Action, perf
         }
     };
     let run = Run::new(&object, &context.settings);
-    if !run.has_finalizer() {
-        return Ok(Action::await_change());
-    }
     let seen = context.cluster.observe(&run, &machine::needs(&run)).await;
     let decision = machine::decide(&run, &seen, Utc::now());
     context.cluster.act(&run, &decision.effects).await?;

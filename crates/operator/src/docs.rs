@@ -119,7 +119,10 @@ fn phases() -> impl Iterator<Item = [String; 3]> {
                 "components start; a real completion is asked for",
                 "`timeouts.workloadReady`, then `timeouts.endpointReady`",
             ),
-            Phase::Benchmarking => ("AIPerf runs, one Job per trial", "`timeouts.benchmark` per trial"),
+            Phase::Benchmarking => (
+                "AIPerf runs, one Job per trial",
+                "`timeouts.benchmark` per trial, the soak its own length more",
+            ),
             Phase::Evaluating => ("verdict and results are saved", "120 s"),
             Phase::CleaningUp => ("everything is deleted, and confirmed gone", "`timeouts.cleanup`"),
             Phase::Completed => (
@@ -157,7 +160,8 @@ fn trial_rule() -> String {
     let spec = TrialsSpec::default();
     format!(
         "What `trials.rule: Sequential` makes of a deployment that passes each trial with the given probability, computed exactly for \
-         the default of `errorPercent: {}` and `max: {}`. The last column is what one trial alone would do.",
+         the default of `errorPercent: {}` and `max: {}`. The last column is what one trial alone would do. The whole curve, and what \
+         happens near a gate on an average: [How a verdict comes about](verdict.md#what-the-rule-makes-of-a-pass-rate).",
         spec.error_percent, spec.max
     )
 }

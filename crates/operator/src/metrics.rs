@@ -51,7 +51,8 @@ const PHASE_SECONDS: [f64; 9] = [1.0, 5.0, 15.0, 60.0, 180.0, 600.0, 1200.0, 240
 const WAIT_SECONDS: [f64; 9] = [3.0, 10.0, 60.0, 300.0, 900.0, 1800.0, 3600.0, 14400.0, 43200.0];
 
 impl Metrics {
-    /// A registry of its own, with every series at zero that has no open label; `each_object` adds those of every object.
+    /// A registry of its own, with every series at zero whose labels are few: Prometheus sees no increase in a counter that
+    /// begins with its first event. `each_object` adds the series of every object.
     pub fn new(each_object: bool) -> Self {
         let mut registry = Registry::with_prefix(series::PREFIX);
         let objects = ObjectSeries::register(&mut registry, each_object);
@@ -72,6 +73,12 @@ impl Metrics {
             planned: Gauge::default(),
             objects: Mutex::new(objects),
         };
+        for phase in objects::active_phases() {
+            drop(all.phases.get_or_create(&InPhase { phase: phase.as_str() }));
+        }
+        for outcome in [TrialOutcome::Pass, TrialOutcome::Miss, TrialOutcome::Invalid] {
+            drop(all.trials.get_or_create(&of_trial(outcome)));
+        }
         let build = Info::new([("version", VERSION), ("revision", REVISION)]);
         let into = &mut registry;
         series::RECONCILE_DURATION.register(into, all.reconciles.clone());
@@ -124,12 +131,7 @@ impl Metrics {
 
     /// A trial was measured.
     fn measured(&self, outcome: TrialOutcome) {
-        let outcome = match outcome {
-            TrialOutcome::Pass => "Pass",
-            TrialOutcome::Miss => "Miss",
-            TrialOutcome::Invalid => "Invalid",
-        };
-        self.trials.get_or_create(&Outcome { outcome }).inc();
+        self.trials.get_or_create(&of_trial(outcome)).inc();
     }
 
     /// A run reached its verdict.
@@ -194,6 +196,15 @@ impl Metrics {
             Err(error) => format!("# not encoded: {error}\n"),
         }
     }
+}
+
+fn of_trial(outcome: TrialOutcome) -> Outcome {
+    let outcome = match outcome {
+        TrialOutcome::Pass => "Pass",
+        TrialOutcome::Miss => "Miss",
+        TrialOutcome::Invalid => "Invalid",
+    };
+    Outcome { outcome }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod aiperf_command;
 mod cache_claim;
 mod cache_job;
 pub(crate) mod claim_template;
+pub(crate) mod load;
 pub(crate) mod meta;
 pub(crate) mod model;
 pub(crate) mod pod;

@@ -73,8 +73,9 @@ pub struct Report {
     /// Version of AIPerf that wrote the export.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aiperf_version: Option<String>,
-    /// Requests asked for, warm-up not counted.
-    pub requested: i64,
+    /// Requests asked for, warm-up not counted; absent in a trial of a fixed time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requested: Option<i64>,
     /// Requests in flight asked for.
     pub concurrency: i64,
     /// Requests that AIPerf counts as successful, truncated ones included.

@@ -4,8 +4,10 @@ use chrono::{DateTime, Utc};
 use perfval_api::{Finding, PerfValidationSpec, PerfValidationStatus, TrialOutcome};
 
 use crate::diagnosis::cause::{Cause, SHOWN};
+use crate::gate::show;
+use crate::history;
 use crate::trial::JudgedTrial;
-use crate::trials::{self, Ruling, finished};
+use crate::trials::{self, Ruling};
 
 /// Findings that status keeps.
 const FINDINGS: usize = 16;
@@ -31,6 +33,8 @@ pub fn close(
             .map(|(cause, _)| cause.as_str().to_owned())
             .collect();
         open.far = judged.far;
+        open.slow_gpus.clone_from(&judged.slow_gpus);
+        open.margin_percent = judged.margin.map(show);
         // A worker may have been lost since the trial before.
         open.worker_loss = open.worker_loss.max(judged.worker_loss);
     }
@@ -42,14 +46,19 @@ pub fn close(
     if let (Some(version), Some(environment)) = (&judged.aiperf_version, &mut status.environment) {
         environment.aiperf = Some(version.clone());
     }
-    for (_, finding) in &judged.findings {
-        keep(&mut status.diagnosis, finding.clone());
+    for (cause, finding) in &judged.findings {
+        let mut finding = finding.clone();
+        if let (Cause::SlowWorker, Some(before)) = (cause, history::of_slow_gpus(&status.history, &judged.slow_gpus)) {
+            finding = cause.finding(format!("{}; {before}", finding.evidence));
+        }
+        keep(&mut status.diagnosis, finding);
     }
     if let Some(why) = &judged.gpus_unread {
         keep(&mut status.diagnosis, Cause::GPUsNotSampled.finding(why.as_str()));
     }
     keep_the_most_telling(&mut status.diagnosis);
-    trials::rule(&spec.trials, &finished(&status.trials))
+    status.detectable_loss_percent = trials::detectable_loss(spec, status).map(|loss| format!("{loss:.1}"));
+    trials::ruling(spec, &status.trials)
 }
 
 /// Keeps one finding per cause: the newest evidence of it.

@@ -11,11 +11,11 @@ pub use self::headline::asked;
 use self::headline::message;
 use crate::diagnosis::cause::Cause;
 use crate::diagnosis::missing;
-use crate::trials::{self, Ruling, finished};
+use crate::trials::{self, Ruling};
 
 /// The verdict of the trials in a status; `None` if the rule asks for more of them.
 pub fn conclude(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Option<(Verdict, Why)> {
-    let ruling = trials::rule(&spec.trials, &finished(&status.trials));
+    let ruling = trials::ruling(spec, &status.trials);
     let loss = status.trials.iter().filter_map(|trial| trial.worker_loss).max();
     let (verdict, reason, cause) = match (ruling, loss) {
         (Ruling::Continue, _) => return None,
@@ -209,6 +209,29 @@ mod tests {
             message,
             "8/8 GPUs on gpu-node-1: throughput 1042 tok/s (≥ 1000), ttft-p99 910 ms (≤ 2000); trials: 2 passed; \
              against run 3: tok/s +4.2 %, TTFT p99 -1 %"
+        );
+    }
+
+    #[test]
+    fn a_pass_says_what_it_rules_out_and_a_draw_how_near_it_was() {
+        let mut passed = status("PP", &[], "1042", GateResult::Met);
+        passed.detectable_loss_percent = Some("27.2".into());
+        let (_, _, message) = told(&passed);
+        assert!(
+            message.ends_with("trials: 2 passed; a loss of 28 % would have failed (95 %)"),
+            "{message}"
+        );
+
+        let mut draw = status("PMPMPMPM", &[], "1000", GateResult::Met);
+        for trial in &mut draw.trials {
+            let above = trial.outcome == Some(TrialOutcome::Pass);
+            trial.margin_percent = Some(if above { "0.5" } else { "-0.9" }.into());
+        }
+        let (verdict, reason, message) = told(&draw);
+        assert_eq!((verdict, reason), (Verdict::Inconclusive, Reason::TrialsDisagree));
+        assert!(
+            message.starts_with("the trials' mean is 0.2 % below the gate, too near to tell"),
+            "{message}"
         );
     }
 

@@ -1,6 +1,7 @@
 //! What explains a trial: causes found in AIPerf's export and the workers' samples, and what the node lacks, each with its evidence and its remedy.
 
 pub mod cause;
+pub mod decay;
 pub mod gpus;
 pub mod missing;
 pub mod peers;
@@ -11,7 +12,7 @@ pub mod trial;
 #[cfg(test)]
 mod tests {
     use super::cause::Cause;
-    use super::{peers, trial};
+    use super::{decay, peers, trial};
 
     #[test]
     fn the_page_says_the_figures_of_the_code() {
@@ -19,6 +20,8 @@ mod tests {
         for (cause, figure) in [
             (Cause::TransientStall, format!("{} s", peers::STANDSTILL)),
             (Cause::SlowWorker, format!("{} %", super::speed::ALIKE)),
+            (Cause::ThroughputDecay, format!("{} %", decay::TOGETHER)),
+            (Cause::ThroughputDecay, format!("{} %", decay::ALONE)),
             (Cause::KneeJitter, format!("{} %", trial::KNEE_JITTER.abs())),
             (Cause::FrontendBound, format!("{} %", percent(trial::ON_THE_WAY))),
             (Cause::FrontendBound, format!("{} s", trial::WORTH_TELLING)),

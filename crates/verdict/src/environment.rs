@@ -92,7 +92,7 @@ pub fn is_known(environment: &Environment) -> bool {
 /// concurrency are another measurement.
 pub fn settings(spec: &PerfValidationSpec) -> String {
     let (workload, benchmark) = (&spec.workload, &spec.benchmark);
-    let settings = json!({
+    let mut settings = json!({
         "routerMode": workload.router_mode,
         "command": workload.command,
         "args": workload.args,
@@ -115,6 +115,10 @@ pub fn settings(spec: &PerfValidationSpec) -> String {
         "tokenizer": benchmark.tokenizer,
         "extraArgs": benchmark.extra_args,
     });
+    // Only where it is in force: what v0.1.0 measured stays comparable.
+    if let Some(duration) = benchmark.duration() {
+        settings["duration"] = json!(duration);
+    }
     hex(&settings.to_string(), 8)
 }
 

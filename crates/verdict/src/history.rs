@@ -1,5 +1,6 @@
 //! Earlier runs, and how the current one compares with them.
 
+use std::collections::BTreeSet;
 use std::str::FromStr as _;
 
 use chrono::{DateTime, Utc};
@@ -10,6 +11,8 @@ use crate::environment;
 
 /// Earlier runs that status keeps.
 const RUNS: usize = 10;
+/// Slow GPUs that are remembered of a run.
+const SLOW_GPUS: usize = 4;
 
 /// The history that the next run begins with: the run that is over, then those before it.
 pub fn with_last(last: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<HistoryEntry> {
@@ -23,6 +26,7 @@ pub fn with_last(last: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<History
         throughput: numbers(last).throughput,
         ttft_p99_ms: numbers(last).ttft_p99,
         environment: last.environment.as_ref().map(environment::digest),
+        slow_gpus: slow_gpus(last),
         completed_at: run.completed_at.unwrap_or(now),
     });
     entry
@@ -30,6 +34,28 @@ pub fn with_last(last: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<History
         .chain(last.history.iter().cloned())
         .take(RUNS)
         .collect()
+}
+
+/// Every GPU that a trial of this run found slow.
+fn slow_gpus(status: &PerfValidationStatus) -> Vec<String> {
+    let all: BTreeSet<&String> = status.trials.iter().flat_map(|trial| &trial.slow_gpus).collect();
+    all.into_iter().take(SLOW_GPUS).cloned().collect()
+}
+
+/// What earlier runs say of the GPUs that are slow now: the same one twice is a GPU's own fault, another one each time is not.
+pub(crate) fn of_slow_gpus(history: &[HistoryEntry], now: &[String]) -> Option<String> {
+    let earlier: Vec<&HistoryEntry> = history.iter().filter(|entry| !entry.slow_gpus.is_empty()).collect();
+    let again = earlier
+        .iter()
+        .find_map(|entry| Some((entry.run, now.iter().find(|gpu| entry.slow_gpus.contains(gpu))?)));
+    if let Some((run, gpu)) = again {
+        return Some(format!("{gpu} was slow in run {run} too: replace or drain it"));
+    }
+    let last = earlier.first().filter(|_| !now.is_empty())?;
+    let (run, other) = (last.run, last.slow_gpus.join(", "));
+    Some(format!(
+        "in run {run} it was {other}: another GPU each time points to software, CPUs or cooling"
+    ))
 }
 
 /// The last run that passed, which the next run begins with.
@@ -207,6 +233,32 @@ mod tests {
         assert_eq!(compared.throughput_percent.as_deref(), Some("+4.2"));
         assert_eq!(compared.ttft_p99_percent.as_deref(), Some("0"));
         assert_eq!(in_words(&compared), "against run 1: tok/s +4.2 %, TTFT p99 0 %");
+    }
+
+    #[test]
+    fn the_same_gpu_twice_is_to_be_replaced_and_another_each_time_is_not() {
+        let slow = |last: &PerfValidationStatus, gpu: &str| {
+            let mut status = next(last, Verdict::Passed, "580", "1000");
+            status.trials = vec![perfval_api::TrialStatus {
+                slow_gpus: vec![gpu.to_owned()],
+                ..perfval_api::TrialStatus::default()
+            }];
+            status
+        };
+        let now = |gpu: &str| vec![gpu.to_owned()];
+        let first = slow(&PerfValidationStatus::default(), "GPU-a");
+        assert_eq!(of_slow_gpus(&first.history, &now("GPU-a")), None, "seen once");
+        let second = slow(&next(&first, Verdict::Passed, "580", "1000"), "GPU-a");
+        assert_eq!(
+            of_slow_gpus(&second.history, &now("GPU-a")).as_deref(),
+            Some("GPU-a was slow in run 1 too: replace or drain it")
+        );
+        let other = of_slow_gpus(&second.history, &now("GPU-b")).expect("another one");
+        assert!(
+            other.starts_with("in run 1 it was GPU-a: another GPU each time"),
+            "{other}"
+        );
+        assert_eq!(of_slow_gpus(&second.history, &[]), None, "none is slow now");
     }
 
     #[test]

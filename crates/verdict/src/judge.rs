@@ -76,8 +76,10 @@ pub fn judge(object: &PerfValidation, share: Option<Share>, recorded: &[Recorded
         if ruling(spec, &status) != Ruling::Continue {
             break;
         }
+        let soak = trials::soak_is_next(spec, &status.trials);
         status.trials.push(TrialStatus {
             number,
+            soak,
             started_at: now,
             ..TrialStatus::default()
         });
@@ -114,7 +116,7 @@ pub fn judge(object: &PerfValidation, share: Option<Share>, recorded: &[Recorded
 }
 
 fn ruling(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Ruling {
-    trials::rule(&spec.trials, &trials::finished(&status.trials))
+    trials::ruling(spec, &status.trials)
 }
 
 /// Fewer trials than the rule asks for: not enough to tell, or nothing measured at all.

@@ -34,6 +34,8 @@ pub fn rejudge(
                 let judged = judged(spec, status, saved, before, record);
                 next.trials.push(TrialStatus {
                     number: before.number,
+                    seed: before.seed,
+                    soak: before.soak,
                     started_at: before.started_at,
                     worker_loss: before.worker_loss,
                     ..TrialStatus::default()
@@ -64,7 +66,7 @@ pub fn rejudge(
 }
 
 fn ruling(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Ruling {
-    trials::rule(&spec.trials, &trials::finished(&status.trials))
+    trials::ruling(spec, &status.trials)
 }
 
 fn judged(

@@ -72,6 +72,8 @@ mod tests {
                 json!({"benchmark": {"goodput": [{"metric": "TimeToFirstToken", "max": "5"}]}}),
                 [true, false, false],
             ),
+            (json!({"benchmark": {"duration": "2m"}}), [true, false, false]),
+            (json!({"benchmark": {"soak": "10m"}}), [true, false, false]),
             (json!({"gates": gate}), [false, true, false]),
             (json!({"trials": {"rule": "Single"}}), [false, true, false]),
             (json!({"maxErrorPercent": 2}), [false, true, false]),
@@ -90,5 +92,16 @@ mod tests {
             ];
             assert_eq!(changed, parts, "{change}");
         }
+    }
+
+    #[test]
+    fn what_an_earlier_release_stored_asks_for_nothing_new() {
+        let stored = include_str!("../../api/tests/fixtures/v0.1.0/passed.json");
+        let object: perfval_api::PerfValidation = serde_json::from_str(stored).unwrap();
+        let status = object.status.unwrap();
+        assert_eq!(status.run.unwrap().digests, Some(digests(&object.spec)));
+        let settings = status.environment.unwrap().settings;
+        assert_eq!(settings, Some(crate::environment::settings(&object.spec)));
+        assert_eq!(object.spec.benchmark.requests(2048), Some(16_384));
     }
 }

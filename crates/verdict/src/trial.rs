@@ -8,6 +8,7 @@ use rust_decimal::Decimal;
 
 use crate::aiperf::Report;
 use crate::diagnosis::cause::{self, Cause, Told};
+use crate::diagnosis::decay;
 use crate::diagnosis::gpus;
 use crate::diagnosis::peers::{self, Worker, named};
 use crate::diagnosis::roofline::Reached;
@@ -15,6 +16,7 @@ use crate::diagnosis::speed::{self, Spread};
 use crate::diagnosis::trial::{self as diagnosis, changed, most_frequent};
 use crate::frame::{Failure, Outcome, Part, TrialRecord};
 use crate::gate::{self, Judged, Share, show};
+use crate::trials::averages;
 
 /// Workers that status shows; the largest nodes have 16 GPUs.
 const WORKERS: usize = 16;
@@ -55,10 +57,14 @@ pub struct JudgedTrial {
     pub workers: Vec<WorkerLoad>,
     /// Whether it is a miss that no repetition can change.
     pub far: bool,
+    /// Distance of the worst enforced average from its gate (percent), where nothing else made it a miss.
+    pub margin: Option<Decimal>,
     /// What happened to a worker.
     pub worker_loss: Option<WorkerLoss>,
     /// Why nothing is known of the GPUs, although they were asked.
     pub gpus_unread: Option<String>,
+    /// UUIDs of the GPUs whose workers decoded slower than their peers.
+    pub slow_gpus: Vec<String>,
 }
 
 impl JudgedTrial {
@@ -74,12 +80,14 @@ impl JudgedTrial {
                 .take(cause::SHOWN)
                 .map(|(cause, text)| (cause, cause.finding(text)))
                 .collect(),
+            margin: None,
             gates: Vec::new(),
             metrics: Metrics::default(),
             requests: None,
             aiperf_version: None,
             workers: Vec::new(),
             gpus_unread: None,
+            slow_gpus: Vec::new(),
         }
     }
 
@@ -92,6 +100,7 @@ impl JudgedTrial {
         self.findings
             .extend(found.map(|(cause, text)| (cause, cause.finding(text))));
         self.findings.sort_by_key(|(cause, _)| Cause::rank(cause.as_str()));
+        self.slow_gpus = speed::slow_gpus(&named(&evidence.record.workers, workers), workers, devices);
         let measured = matches!(evidence.record.outcome, Outcome::Report(_));
         self.gpus_unread = record
             .filter(|_| measured)
@@ -181,6 +190,7 @@ fn judge_report(evidence: Evidence<'_>, report: &Report, spec: &PerfValidationSp
         requests: Some((bad, report.failed.saturating_add(report.succeeded))),
         aiperf_version: report.aiperf_version.clone(),
         workers: shown(&workers),
+        margin: trial.margin(outcome),
         gates: judged.into_iter().map(|judged| judged.status).collect(),
         ..JudgedTrial::new(outcome, told)
     }
@@ -314,6 +324,14 @@ impl Trial<'_> {
         peers::stalled(self.workers, self.spec.workload.router_mode)
     }
 
+    fn margin(self, outcome: TrialOutcome) -> Option<Decimal> {
+        let explained = self.errors().is_some() || self.stalled().is_some();
+        let counts = outcome != TrialOutcome::Invalid && !explained;
+        counts
+            .then(|| averages::margin(&self.spec.gates, self.judged))
+            .flatten()
+    }
+
     fn stood_still(self) -> Option<Told> {
         peers::stood_still(self.workers).map(|text| (Cause::TransientStall, text))
     }
@@ -334,7 +352,9 @@ impl Trial<'_> {
         });
         // A worker that stalls is slower than its peers too.
         let slower = self.slower().filter(|_| self.stalled().is_none());
-        self.stood_still().into_iter().chain(slower).chain(unsampled).collect()
+        let decayed = decay::decayed(self.workers);
+        let aside = self.stood_still().into_iter().chain(slower).chain(decayed);
+        aside.chain(unsampled).collect()
     }
 }
 

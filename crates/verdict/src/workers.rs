@@ -1,6 +1,7 @@
 //! What the workers did during a trial, from their own metrics: the frontend has no per-worker in-flight gauge under
 //! least-loaded routing.
 
+mod drift;
 mod measured;
 mod pace;
 mod series;
@@ -9,6 +10,7 @@ mod stillness;
 mod summary;
 mod work;
 
+pub use drift::Drift;
 pub(crate) use measured::Phase;
 pub use pace::{Pace, Unit};
 pub use series::{Engine, Reading, Sample, Scrape, Silence, WorkerSeries};

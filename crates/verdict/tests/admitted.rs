@@ -28,6 +28,8 @@ fn every_accepted_number_and_duration_can_be_read() {
             waits.benchmark,
             waits.cleanup,
             spec.benchmark.request_timeout,
+            spec.benchmark.duration.unwrap_or_else(|| "60s".to_owned()),
+            spec.benchmark.soak.unwrap_or_else(|| "5m".to_owned()),
         ] {
             assert!(text.parse::<kube::core::Duration>().is_ok(), "{}: {text:?}", case.name);
         }
@@ -41,6 +43,7 @@ fn straight_misses_fail_a_deployment_exactly_where_the_api_server_lets_them() {
         let miss = Finished {
             outcome: TrialOutcome::Miss,
             far: false,
+            margin: None,
         };
         let max = usize::try_from(trials.max).unwrap();
         (trials.rule == TrialRule::Sequential).then(|| rule(&trials, &vec![miss; max]))

@@ -7,7 +7,8 @@ use rust_decimal::Decimal;
 /// What a person reads in the export; empty where the field is absent.
 struct Row {
     file: &'static str,
-    asked: (i64, i64),
+    /// In flight, and requests, where a number was asked for.
+    asked: (i64, Option<i64>),
     throughput: &'static str,
     ttft: (&'static str, &'static str, &'static str),
     latency_p99: &'static str,
@@ -24,25 +25,31 @@ struct Row {
 }
 
 #[rustfmt::skip]
-const ROWS: [Row; 14] = [
-    Row { file: "success", asked: (128, 768), throughput: "4438.2", ttft: ("166.7", "264.7", "278.0"), latency_p99: "1901", itl_p99: "28.2", ok: 768, failed: 0, truncated: 0, error_percent: "0", effective: "128", wait: "74", complete: true, cancelled: false, starved: false },
-    Row { file: "success-client-tokenized", asked: (16, 160), throughput: "2225.2", ttft: ("56.8", "99.7", "106.0"), latency_p99: "489", itl_p99: "6.8", ok: 160, failed: 0, truncated: 0, error_percent: "0", effective: "16", wait: "8", complete: true, cancelled: false, starved: false },
-    Row { file: "0.12.0-success", asked: (16, 80), throughput: "1922.3", ttft: ("58.2", "101.6", "103.1"), latency_p99: "276", itl_p99: "7.3", ok: 80, failed: 0, truncated: 0, error_percent: "0", effective: "16", wait: "16", complete: true, cancelled: false, starved: false },
+const ROWS: [Row; 17] = [
+    Row { file: "success", asked: (128, Some(768)), throughput: "4438.2", ttft: ("166.7", "264.7", "278.0"), latency_p99: "1901", itl_p99: "28.2", ok: 768, failed: 0, truncated: 0, error_percent: "0", effective: "128", wait: "74", complete: true, cancelled: false, starved: false },
+    Row { file: "success-client-tokenized", asked: (16, Some(160)), throughput: "2225.2", ttft: ("56.8", "99.7", "106.0"), latency_p99: "489", itl_p99: "6.8", ok: 160, failed: 0, truncated: 0, error_percent: "0", effective: "16", wait: "8", complete: true, cancelled: false, starved: false },
+    Row { file: "0.12.0-success", asked: (16, Some(80)), throughput: "1922.3", ttft: ("58.2", "101.6", "103.1"), latency_p99: "276", itl_p99: "7.3", ok: 80, failed: 0, truncated: 0, error_percent: "0", effective: "16", wait: "16", complete: true, cancelled: false, starved: false },
     // 0.11 tells nothing of the generator.
-    Row { file: "0.11.0-success", asked: (16, 80), throughput: "634.5", ttft: ("165.5", "190.2", "191.2"), latency_p99: "835.3", itl_p99: "23.2", ok: 80, failed: 0, truncated: 0, error_percent: "0", effective: "", wait: "", complete: true, cancelled: false, starved: false },
+    Row { file: "0.11.0-success", asked: (16, Some(80)), throughput: "634.5", ttft: ("165.5", "190.2", "191.2"), latency_p99: "835.3", itl_p99: "23.2", ok: 80, failed: 0, truncated: 0, error_percent: "0", effective: "", wait: "", complete: true, cancelled: false, starved: false },
     // One of two workers was killed in mid-run: least-loaded feeds the dead one, and the numbers cover 115 successes of 1500.
-    Row { file: "0.11.0-dead-worker-least-loaded", asked: (16, 1500), throughput: "441.2", ttft: ("158.5", "282.3", "283.9"), latency_p99: "943.0", itl_p99: "27.3", ok: 115, failed: 1385, truncated: 1, error_percent: "92.4", effective: "", wait: "", complete: true, cancelled: false, starved: false },
-    Row { file: "slow-worker-round-robin", asked: (128, 768), throughput: "559.7", ttft: ("153.8", "43668", "44847"), latency_p99: "56720", itl_p99: "212", ok: 768, failed: 0, truncated: 0, error_percent: "0", effective: "127", wait: "10", complete: true, cancelled: false, starved: false },
+    Row { file: "0.11.0-dead-worker-least-loaded", asked: (16, Some(1500)), throughput: "441.2", ttft: ("158.5", "282.3", "283.9"), latency_p99: "943.0", itl_p99: "27.3", ok: 115, failed: 1385, truncated: 1, error_percent: "92.4", effective: "", wait: "", complete: true, cancelled: false, starved: false },
+    Row { file: "slow-worker-round-robin", asked: (128, Some(768)), throughput: "559.7", ttft: ("153.8", "43668", "44847"), latency_p99: "56720", itl_p99: "212", ok: 768, failed: 0, truncated: 0, error_percent: "0", effective: "127", wait: "10", complete: true, cancelled: false, starved: false },
     // 113 of 128 in flight, yet the generator was idle: the slow worker drained its queue at the end.
-    Row { file: "slow-worker-kv", asked: (128, 768), throughput: "1532.0", ttft: ("148.4", "13705", "14085"), latency_p99: "27433", itl_p99: "232", ok: 768, failed: 0, truncated: 0, error_percent: "0", effective: "113", wait: "13", complete: true, cancelled: false, starved: false },
-    Row { file: "slow-worker-least-loaded", asked: (128, 768), throughput: "3221.7", ttft: ("175.1", "2499", "2512"), latency_p99: "15218", itl_p99: "202", ok: 768, failed: 0, truncated: 0, error_percent: "0", effective: "128", wait: "33", complete: true, cancelled: false, starved: false },
-    Row { file: "partial-10pct-503", asked: (8, 80), throughput: "2527.2", ttft: ("22.8", "32.6", "36.4"), latency_p99: "202", itl_p99: "2.9", ok: 72, failed: 8, truncated: 0, error_percent: "10", effective: "8", wait: "6", complete: true, cancelled: false, starved: false },
+    Row { file: "slow-worker-kv", asked: (128, Some(768)), throughput: "1532.0", ttft: ("148.4", "13705", "14085"), latency_p99: "27433", itl_p99: "232", ok: 768, failed: 0, truncated: 0, error_percent: "0", effective: "113", wait: "13", complete: true, cancelled: false, starved: false },
+    Row { file: "slow-worker-least-loaded", asked: (128, Some(768)), throughput: "3221.7", ttft: ("175.1", "2499", "2512"), latency_p99: "15218", itl_p99: "202", ok: 768, failed: 0, truncated: 0, error_percent: "0", effective: "128", wait: "33", complete: true, cancelled: false, starved: false },
+    Row { file: "partial-10pct-503", asked: (8, Some(80)), throughput: "2527.2", ttft: ("22.8", "32.6", "36.4"), latency_p99: "202", itl_p99: "2.9", ok: 72, failed: 8, truncated: 0, error_percent: "10", effective: "8", wait: "6", complete: true, cancelled: false, starved: false },
     // 141 failed and 16 were cut: 157 of 1500.
-    Row { file: "partial-dead-worker-round-robin", asked: (64, 1500), throughput: "5973.3", ttft: ("56.9", "134.8", "157.4"), latency_p99: "814", itl_p99: "11.8", ok: 1359, failed: 141, truncated: 16, error_percent: "10.47", effective: "64", wait: "13", complete: true, cancelled: false, starved: false },
-    Row { file: "partial-dead-worker-least-loaded", asked: (64, 1500), throughput: "5933.8", ttft: ("70.7", "173.4", "173.4"), latency_p99: "1944", itl_p99: "7.4", ok: 96, failed: 1404, truncated: 0, error_percent: "93.6", effective: "48", wait: "9", complete: true, cancelled: false, starved: false },
-    Row { file: "cancelled-sigint", asked: (32, 3000), throughput: "3768.5", ttft: ("62.8", "108.5", "109.2"), latency_p99: "569", itl_p99: "8.1", ok: 256, failed: 0, truncated: 0, error_percent: "0", effective: "32", wait: "18", complete: false, cancelled: true, starved: false },
-    Row { file: "cancelled-failed-request-threshold", asked: (8, 80), throughput: "2783.2", ttft: ("22.5", "24.1", "24.1"), latency_p99: "171", itl_p99: "2.4", ok: 8, failed: 10, truncated: 0, error_percent: "55.56", effective: "8", wait: "6", complete: false, cancelled: true, starved: false },
-    Row { file: "underdriven-c1024", asked: (1024, 4096), throughput: "9470.6", ttft: ("174.1", "1259", "1371"), latency_p99: "1354", itl_p99: "31.8", ok: 4096, failed: 0, truncated: 0, error_percent: "0", effective: "224", wait: "2695", complete: true, cancelled: false, starved: true },
+    Row { file: "partial-dead-worker-round-robin", asked: (64, Some(1500)), throughput: "5973.3", ttft: ("56.9", "134.8", "157.4"), latency_p99: "814", itl_p99: "11.8", ok: 1359, failed: 141, truncated: 16, error_percent: "10.47", effective: "64", wait: "13", complete: true, cancelled: false, starved: false },
+    Row { file: "partial-dead-worker-least-loaded", asked: (64, Some(1500)), throughput: "5933.8", ttft: ("70.7", "173.4", "173.4"), latency_p99: "1944", itl_p99: "7.4", ok: 96, failed: 1404, truncated: 0, error_percent: "93.6", effective: "48", wait: "9", complete: true, cancelled: false, starved: false },
+    Row { file: "cancelled-sigint", asked: (32, Some(3000)), throughput: "3768.5", ttft: ("62.8", "108.5", "109.2"), latency_p99: "569", itl_p99: "8.1", ok: 256, failed: 0, truncated: 0, error_percent: "0", effective: "32", wait: "18", complete: false, cancelled: true, starved: false },
+    Row { file: "cancelled-failed-request-threshold", asked: (8, Some(80)), throughput: "2783.2", ttft: ("22.5", "24.1", "24.1"), latency_p99: "171", itl_p99: "2.4", ok: 8, failed: 10, truncated: 0, error_percent: "55.56", effective: "8", wait: "6", complete: false, cancelled: true, starved: false },
+    // Ten seconds of requests; those in flight at the end were waited for.
+    Row { file: "duration-success", asked: (8, None), throughput: "62.3", ttft: ("132.5", "147.1", "147.5"), latency_p99: "1037.7", itl_p99: "127.4", ok: 80, failed: 0, truncated: 0, error_percent: "0", effective: "8", wait: "6", complete: true, cancelled: false, starved: false },
+    // A server that stops answering one request in four: with a grace beyond the requests' deadline (20 s) each of the six is an error.
+    Row { file: "duration-hanging", asked: (8, None), throughput: "16.4", ttft: ("131.5", "144.4", "145.1"), latency_p99: "1027.8", itl_p99: "127.0", ok: 60, failed: 6, truncated: 0, error_percent: "9.09", effective: "6", wait: "6", complete: true, cancelled: false, starved: false },
+    // The same server with a grace of 5 s: six requests are forgotten, and the run counts as complete. The Job never asks for that.
+    Row { file: "duration-short-grace", asked: (8, None), throughput: "32.0", ttft: ("130.4", "155.4", "155.7"), latency_p99: "1040.8", itl_p99: "128.0", ok: 60, failed: 0, truncated: 0, error_percent: "0", effective: "4", wait: "9", complete: true, cancelled: false, starved: false },
+    Row { file: "underdriven-c1024", asked: (1024, Some(4096)), throughput: "9470.6", ttft: ("174.1", "1259", "1371"), latency_p99: "1354", itl_p99: "31.8", ok: 4096, failed: 0, truncated: 0, error_percent: "0", effective: "224", wait: "2695", complete: true, cancelled: false, starved: true },
 ];
 
 fn fixture(name: &str) -> String {

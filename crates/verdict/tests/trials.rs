@@ -1,7 +1,7 @@
 //! The rule that turns trials into a verdict: its error bounds, and what never changes it.
 
-use perfval_api::{PerfValidation, TrialOutcome, TrialRule, TrialStatus, TrialsSpec};
-use perfval_verdict::trials::{DOCUMENTED, Finished, Odds, Ruling, finished, odds, rule};
+use perfval_api::{PerfValidation, PerfValidationSpec, TrialOutcome, TrialRule, TrialStatus, TrialsSpec};
+use perfval_verdict::trials::{DOCUMENTED, Finished, Odds, Ruling, curve, finished, odds, rule, ruling, soak_is_next};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -64,12 +64,51 @@ fn far_misses_end_a_run_early_and_are_part_of_the_odds() {
     assert!(sometimes.failed > 0.1, "{sometimes:?}");
 }
 
+#[test]
+fn the_page_shows_the_whole_curve() {
+    let page = std::fs::read_to_string("../../docs/verdict.md").unwrap();
+    let rows: Vec<String> = curve(&TrialsSpec::default())
+        .map(|(rate, odds)| {
+            format!(
+                "| {rate:.2} | {:.3} | {:.3} | {:.3} | {:.1} |",
+                odds.passed, odds.failed, odds.inconclusive, odds.trials
+            )
+        })
+        .collect();
+    assert_eq!(rows.len(), 21);
+    assert!(
+        page.contains(&rows.join("\n")),
+        "docs/verdict.md shows another curve than:\n{}",
+        rows.join("\n")
+    );
+    // What the page says in words.
+    let half = odds(&TrialsSpec::default(), 0.7, 0.0);
+    assert!((0.45..0.55).contains(&half.passed), "{half:?}");
+}
+
 fn any_trial() -> impl Strategy<Value = Finished> {
     let outcome = select(vec![TrialOutcome::Pass, TrialOutcome::Miss, TrialOutcome::Invalid]);
-    (outcome, any::<bool>()).prop_map(|(outcome, far)| Finished {
-        outcome,
-        far: far && outcome == TrialOutcome::Miss,
+    (outcome, any::<bool>(), prop::option::of(0..4000_i32)).prop_map(|(outcome, far, distance)| {
+        let distance = distance.map(|hundredths| f64::from(hundredths) / 100.0);
+        Finished {
+            outcome,
+            far: far && outcome == TrialOutcome::Miss,
+            margin: match outcome {
+                TrialOutcome::Pass => distance,
+                TrialOutcome::Miss => distance.map(|distance| -distance),
+                TrialOutcome::Invalid => None,
+            },
+        }
     })
+}
+
+/// A trial of which only its outcome counts.
+fn plain(outcome: TrialOutcome) -> Finished {
+    Finished {
+        outcome,
+        far: false,
+        margin: None,
+    }
 }
 
 /// Every spec that the API server lets through.
@@ -96,6 +135,7 @@ fn status(number: i64, trial: Finished) -> TrialStatus {
         number,
         outcome: Some(trial.outcome),
         far: trial.far,
+        margin_percent: trial.margin.map(|margin| format!("{margin:.2}")),
         ..TrialStatus::default()
     }
 }
@@ -128,9 +168,10 @@ proptest! {
 
     #[test]
     fn one_more_pass_never_fails_a_run_and_one_more_miss_never_passes_it(spec in any_spec(), trials in prop::collection::vec(any_trial(), 0..20)) {
+        let trials: Vec<Finished> = trials.into_iter().map(|trial| Finished { margin: None, ..trial }).collect();
         let with = |outcome| {
             let mut trials = trials.clone();
-            trials.push(Finished { outcome, far: false });
+            trials.push(plain(outcome));
             rule(&spec, &trials)
         };
         if rule(&spec, &trials) == Ruling::Continue {
@@ -180,4 +221,80 @@ fn the_documented_spec_is_the_default_one() {
     }))
     .unwrap();
     assert_eq!(object.spec.trials, sequential(5, 8));
+}
+
+/// Trials of a status, `P` passed, `M` missed, `I` invalid; small letters are soaks.
+fn recorded(letters: &str) -> Vec<TrialStatus> {
+    let outcome = |letter: char| match letter.to_ascii_uppercase() {
+        'P' => TrialOutcome::Pass,
+        'I' => TrialOutcome::Invalid,
+        _ => TrialOutcome::Miss,
+    };
+    let trial = |(number, letter): (i64, char)| TrialStatus {
+        soak: letter.is_lowercase(),
+        ..status(number, plain(outcome(letter)))
+    };
+    (1..).zip(letters.chars()).map(trial).collect()
+}
+
+#[test]
+fn a_soak_follows_a_pass_and_has_to_pass_too() {
+    let spec = |soak: Option<&str>| -> PerfValidationSpec {
+        serde_json::from_value(serde_json::json!({
+            "model": {"name": "m"}, "workload": {"image": "i:1"}, "benchmark": {"soak": soak},
+        }))
+        .unwrap()
+    };
+    let with = spec(Some("10m"));
+    for (letters, expected, next) in [
+        ("", Ruling::Continue, false),
+        ("P", Ruling::Continue, false),
+        ("PP", Ruling::Continue, true),
+        ("PPp", Ruling::Pass, true),
+        ("PPm", Ruling::Fail, true),
+        ("PPi", Ruling::Continue, true),
+        ("PPip", Ruling::Pass, true),
+        ("PPii", Ruling::Unmeasurable, true),
+        ("MMMM", Ruling::Fail, false),
+        ("PII", Ruling::Unmeasurable, false),
+    ] {
+        assert_eq!(ruling(&with, &recorded(letters)), expected, "{letters:?}");
+        assert_eq!(soak_is_next(&with, &recorded(letters)), next, "{letters:?}");
+    }
+    assert_eq!(ruling(&spec(None), &recorded("PP")), Ruling::Pass);
+    assert!(!soak_is_next(&spec(None), &recorded("PP")));
+}
+
+#[test]
+fn near_a_gate_the_distances_decide_and_far_from_it_passes_and_misses() {
+    let trials = |margins: &[f64]| -> Vec<Finished> {
+        let trial = |margin: &f64| Finished {
+            outcome: if *margin >= 0.0 {
+                TrialOutcome::Pass
+            } else {
+                TrialOutcome::Miss
+            },
+            far: false,
+            margin: Some(*margin),
+        };
+        margins.iter().map(trial).collect()
+    };
+    for (margins, expected) in [
+        (&[30.0, 30.0][..], Ruling::Pass),
+        // Two lucky trials near the gate are no pass.
+        (&[1.0, 1.0], Ruling::Continue),
+        (&[-1.5, 1.0, 0.5, -2.0, -2.0, -1.0, -2.0], Ruling::Continue),
+        (&[-4.0, -3.0, -2.5, -4.0], Ruling::Fail),
+        // Six misses and two passes by outcome, and a mean that is noise around the gate.
+        (&[1.0, -0.5, -0.5, -0.5, 1.0, -0.5, -0.5, -0.5], Ruling::Undecided),
+        // Stalls that end near the gate, between trials far above it.
+        (&[30.0, -5.0, 30.0], Ruling::Pass),
+        (&[-5.0, -6.0, 30.0, 30.0], Ruling::Pass),
+        (&[-30.0, -30.0, -30.0, -30.0], Ruling::Fail),
+        (&[4.0, -40.0, 4.0, 4.0], Ruling::Pass),
+        // At the far end of what is near.
+        (&[-9.0, -12.0, -11.0, -9.5], Ruling::Fail),
+    ] {
+        assert_eq!(rule(&TrialsSpec::default(), &trials(margins)), expected, "{margins:?}");
+    }
 }

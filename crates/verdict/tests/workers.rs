@@ -344,3 +344,50 @@ proptest! {
         prop_assert!(read(&text).is_err());
     }
 }
+
+/// A worker that works for `seconds` at a pace (tokens per second) that depends on the second, then drains without new work.
+fn paced(address: &str, seconds: i64, drain: i64, tokens_a_second: impl Fn(i64) -> i64) -> WorkerSeries {
+    let mut tokens = 0;
+    let readings = (0..=seconds + drain).map(|second| {
+        let sends = second.min(seconds);
+        tokens += if second <= seconds { tokens_a_second(second) } else { 10 };
+        Some(Reading {
+            in_flight: if second < seconds + drain { 8 } else { 0 },
+            started: 100 + 10 * sends,
+            finished: 10 * second,
+            tokens: Some(tokens),
+            ..Reading::default()
+        })
+    });
+    series(address, readings)
+}
+
+#[test]
+fn the_last_minute_of_a_long_trial_is_compared_with_its_first() {
+    let drift = |series: WorkerSeries| only(series).drift.map(|drift| (drift.first, drift.last));
+    let number = Decimal::from;
+    // The drain at the end, in which nothing new is sent, belongs to no minute.
+    let decaying = paced("a", 600, 20, |second| if second < 300 { 1000 } else { 900 });
+    assert_eq!(drift(decaying), Some((number(1000), number(900))));
+    // Every slot begins with a prefill at once: the first seconds are slow for every worker.
+    let steady = paced("a", 600, 0, |second| if second < 8 { 100 } else { 1000 });
+    assert_eq!(drift(steady), Some((number(1000), number(1000))));
+    assert_eq!(drift(paced("a", 120, 0, |_| 1000)), None, "too short for heat");
+    // A worker that gave no answer for most of a minute has no pace there.
+    let mut silent = paced("a", 600, 0, |_| 1000);
+    for sample in &mut silent.samples {
+        if sample.0 > 560 && sample.0 < 600 {
+            sample.1 = Scrape::Nothing(Silence::TimedOut);
+        }
+    }
+    assert!(drift(silent).is_some(), "both ends of the minute answered");
+    let mut restarted = paced("a", 600, 0, |_| 1000);
+    for sample in &mut restarted.samples {
+        if let Scrape::Reading(reading) = &mut sample.1
+            && sample.0 > 570
+        {
+            reading.tokens = reading.tokens.map(|tokens| tokens - 500_000);
+        }
+    }
+    assert_eq!(drift(restarted), None, "its counter fell");
+}

@@ -1,6 +1,7 @@
 //! The operator as a Helm release.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use tokio::process::Command;
 
@@ -96,19 +97,28 @@ impl Helm {
     /// If the cluster cannot be read.
     pub async fn uninstall(&self) -> Vec<String> {
         self.run(&["uninstall", RELEASE, "--wait", "--timeout=3m"]).await;
-        let of_the_release = format!("app.kubernetes.io/instance={RELEASE}");
-        let mut left = Vec::new();
-        for selector in [of_the_release.as_str(), "owner=helm"] {
-            let listed = self
-                .lab
-                .kubectl(&["get", KINDS, "-A", "-l", selector, "-o", "name"])
-                .await;
-            left.extend(listed.lines().map(str::to_owned));
+        let mut left = self.objects().await;
+        // Pods end after their Deployment.
+        let deadline = Instant::now() + Duration::from_mins(1);
+        while !left.is_empty() && Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            left = self.objects().await;
         }
         self.lab
             .kubectl(&["delete", "namespace", NAMESPACE, "--timeout=120s"])
             .await;
         left
+    }
+
+    /// What carries the release's name, and what Helm itself keeps of it.
+    async fn objects(&self) -> Vec<String> {
+        let of_the_release = format!("app.kubernetes.io/instance={RELEASE}");
+        let mut found = Vec::new();
+        for selector in [of_the_release.as_str(), "owner=helm"] {
+            let arguments = ["get", KINDS, "-A", "-l", selector, "-o", "name"];
+            found.extend(self.lab.kubectl(&arguments).await.lines().map(str::to_owned));
+        }
+        found
     }
 
     async fn run(&self, arguments: &[&str]) {

@@ -11,6 +11,7 @@ mod e2e {
     pub mod restart;
     pub mod saturation;
     pub mod sharing;
+    pub mod slow_gpu;
     pub mod telemetry;
     pub mod verdicts;
 }

@@ -177,7 +177,7 @@ class Plans(Folder):
     def record(self) -> dict:
         """One trial that is not run."""
         session = self.session()
-        trial = {"record": {"nonce": "rig", "exitCode": 1, "outcome": {"failure": {"aiperf": {"tail": ""}}}, "workers": []}, "series": [], "before": session.stack.rows(), "after": session.stack.rows()}
+        trial = {"record": {"nonce": "rig", "exitCode": 1, "outcome": {"failure": {"kind": "Exited", "tail": ""}}, "workers": []}, "series": [], "before": session.stack.rows(), "after": session.stack.rows()}
         with mock.patch.object(load, "trial", lambda *_: (trial, "")), contextlib.redirect_stdout(io.StringIO()):
             session.trial("slow:0.15", "SlowGpu", load.Load(2), session.victim("slow"), share=0.15, burner=lambda: {"began": 1.5, "busy": 0.15, "products": 7})
         out = self.folder / "out"

@@ -87,11 +87,14 @@ pub(super) fn table(page: &mut String, windows: &[Replayed], seen: &[&Seen<'_>],
     let simulated = |seen: &&&Seen<'_>| seen.run.place != Place::Silicon && seen.run.fault == Fault::Healthy;
     let healthy: Vec<_> = seen.iter().filter(simulated).collect();
     let missed = healthy.iter().filter(|seen| seen.outcome != TrialOutcome::Pass).count();
+    let busy: Vec<_> = healthy.iter().filter(|seen| seen.run.conditions.busy_machine).collect();
+    let blamed_there = blamed(busy.iter().map(|seen| **seen));
     let blamed = blamed(healthy.iter().copied());
     let _ = writeln!(
         page,
-        "| a healthy run names no cause (20 trials or more) | {blamed} of {} trials named one; {missed} did not pass | {} |",
+        "| a healthy run names no cause (20 trials or more) | {blamed} of {} trials named one, {blamed_there} of the {} on a busy machine; {missed} did not pass | {} |",
         healthy.len(),
+        busy.len(),
         met(blamed == 0 && missed == 0 && healthy.len() >= 20),
     );
     silicon(page, seen);

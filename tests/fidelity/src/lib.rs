@@ -2,6 +2,7 @@
 //! own code beside what one trial with a plain gate says.
 
 pub mod corpus;
+pub mod correlation;
 pub mod fault;
 mod goals;
 pub mod lab_run;
@@ -13,3 +14,4 @@ mod recorded;
 pub mod rejudged;
 pub mod setting;
 mod silicon;
+pub mod simulated;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::corpus::LabRun;
 use crate::fault::{Fault, Truth};
+use crate::setting::Place;
 
 /// Routing modes that are compared.
 pub const ROUTERS: [RouterMode; 5] = [
@@ -115,11 +116,11 @@ impl Case {
         format!("{}-{:?}", self.router.flag(), self.fault).to_lowercase()
     }
 
-    /// How often these runs repeat the case.
+    /// How often these runs repeat the case on the lab.
     pub fn repeats_in<'a>(&self, runs: impl IntoIterator<Item = &'a LabRun>) -> usize {
         let of_case = runs
             .into_iter()
-            .filter(|run| (run.router, run.fault) == (self.router, self.fault));
+            .filter(|run| (run.place, run.router, run.fault) == (Place::Lab, self.router, self.fault));
         let repeats = |run: &LabRun| {
             if self.fault.before_any_trial() {
                 1
@@ -157,6 +158,8 @@ impl Case {
         spec["benchmark"]["outputTokens"] = json!(OUTPUT_TOKENS);
         spec["benchmark"]["requestsPerConcurrency"] = json!(1);
         spec["benchmark"]["minRequests"] = json!(REQUESTS);
+        // As on the rig and in what was recorded before.
+        spec["benchmark"]["datasetEntries"] = json!(100);
         spec["gates"] = gates.clone();
         spec["trials"] = match self.fault.truth() {
             // The first miss ends it; a repeat then costs a deployment, which is what a false miss is worth.

@@ -5,10 +5,9 @@ use std::fmt::Write as _;
 use perfval_verdict::trials::{Odds, Ruling};
 
 use crate::corpus::LabRun;
-use crate::goals;
-use crate::published::{Replayed, WINDOWS, percent, replay, rows};
+use crate::published::{Replayed, WINDOWS, percent, replay, rows, sequences};
 use crate::rejudged::{self, Seen};
-use crate::{recorded, silicon};
+use crate::{correlation, goals, recorded, silicon, simulated};
 
 /// The whole page.
 ///
@@ -33,6 +32,14 @@ pub fn page(runs: &[LabRun]) -> String {
     );
     goals::table(&mut page, &windows, &seen, &ended);
     published(&mut page, &rows, &windows);
+    simulated::table(&mut page);
+    correlation::table(
+        &mut page,
+        &[
+            ("published, healthy windows", sequences(&rows)),
+            ("lab and rig, healthy runs", rejudged::sequences(runs)),
+        ],
+    );
     recorded::settings(&mut page, &groups);
     recorded::faults(&mut page, &seen);
     recorded::by_router(&mut page, &seen);

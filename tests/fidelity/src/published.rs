@@ -8,10 +8,14 @@ use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::frame::{Outcome, TrialRecord};
 use perfval_verdict::gate::Share;
 use perfval_verdict::trial::{self, Evidence};
-use perfval_verdict::trials::{Finished, Odds, Ruling, odds, rule};
+use perfval_verdict::trials::{Finished, Odds, Ruling, rule};
 use perfval_verdict::workers::WorkerSummary;
 use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive as _;
 use serde_json::json;
+
+use crate::correlation::Sequence;
+use crate::simulated::drawn;
 
 const RUNS: &str = include_str!("../published.csv");
 /// Requests in flight that each worker had when the load was shared evenly, in the runs that publish a peak.
@@ -129,7 +133,7 @@ impl Row {
         }
         // The check publishes no errors, and looks at none.
         let report = Report {
-            requested: 16384,
+            requested: Some(16384),
             concurrency: 2048,
             succeeded: 16384,
             complete: true,
@@ -161,7 +165,14 @@ impl Row {
         Finished {
             outcome: verdict.outcome,
             far: far_below(&verdict),
+            margin: verdict.margin.and_then(|margin| margin.to_f64()),
         }
+    }
+
+    /// Logarithm of its throughput.
+    fn log_throughput(&self) -> Option<f64> {
+        let (low, high) = self.throughput?;
+        Some(((low + high) / Decimal::TWO).to_f64()?.ln())
     }
 
     /// Workers that share the load evenly, where the published peak says so: the case in which far misses end a run early.
@@ -283,19 +294,27 @@ pub fn replay(window: Window, rows: &[Row]) -> Replayed {
     let spec = TrialsSpec::default();
     let within = |row: &&Row| (window.runs.0..=window.runs.1).contains(&row.id);
     let trials: Vec<Finished> = rows.iter().filter(within).filter_map(Row::judge).collect();
-    let count = |far: bool| {
-        let counted = |trial: &&Finished| trial.outcome == TrialOutcome::Miss && trial.far == far;
-        share(trials.iter().filter(counted).count(), trials.len())
-    };
     let decided = (1..=trials.len())
         .map(|length| (rule(&spec, &trials[..length]), length))
         .find(|(ruling, _)| *ruling != Ruling::Continue);
     Replayed {
         window,
-        odds: odds(&spec, count(false), count(true)),
+        odds: drawn(&spec, &trials),
         in_order: decided.unwrap_or((Ruling::Continue, trials.len())),
         trials,
     }
+}
+
+/// The throughput of each healthy window, run by run.
+pub fn sequences(rows: &[Row]) -> Vec<Sequence> {
+    let healthy = WINDOWS.iter().filter(|window| window.healthy);
+    let of = |window: &Window| {
+        let within = rows
+            .iter()
+            .filter(|row| (window.runs.0..=window.runs.1).contains(&row.id));
+        within.filter_map(Row::log_throughput).collect()
+    };
+    healthy.map(of).collect()
 }
 
 /// Whether a trial missed by so much that repeating it is no use.

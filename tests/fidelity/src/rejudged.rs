@@ -5,15 +5,17 @@ use std::collections::BTreeMap;
 use perfval_api::{Gate, GateResult, Metric, Statistic, TrialOutcome, TrialsSpec};
 use perfval_verdict::frame::Outcome;
 use perfval_verdict::gate::{self, Share};
-use perfval_verdict::trials::{Odds, odds};
+use perfval_verdict::trials::{Finished, Odds};
 use perfval_verdict::workers::WorkerSummary;
 use rust_decimal::prelude::ToPrimitive as _;
 
 use crate::corpus::{LabRun, LabTrial};
+use crate::correlation::Sequence;
 use crate::fault::Fault;
 use crate::matrix::Calibration;
-use crate::published::{far_below, share};
+use crate::published::far_below;
 use crate::setting::Setting;
+use crate::simulated;
 
 /// Causes that inform, and explain neither a miss nor an invalid trial.
 const INFORMING: [&str; 2] = ["ColdStart", "WorkersNotSampled"];
@@ -29,6 +31,7 @@ pub struct Seen<'a> {
     /// What it says.
     pub outcome: TrialOutcome,
     far: bool,
+    margin: Option<f64>,
     /// Every cause that was given.
     pub causes: Vec<String>,
     /// The same, each with its evidence.
@@ -185,6 +188,7 @@ fn judged<'a>(run: &'a LabRun, gates: &[Gate]) -> Vec<Seen<'a>> {
             trial,
             outcome: verdict.outcome,
             far: far_below(&verdict),
+            margin: verdict.margin.and_then(|margin| margin.to_f64()),
             causes: verdict
                 .findings
                 .iter()
@@ -218,21 +222,36 @@ fn plain(trial: &LabTrial, gates: &[Gate], (gpus, node_gpus): (i64, i64)) -> cha
 
 /// How a run of the default rule ends if its trials are drawn from these; invalid ones are repeated.
 pub fn drawn(seen: &[&Seen<'_>]) -> Odds {
-    let valid: Vec<_> = seen
-        .iter()
-        .filter(|seen| seen.outcome != TrialOutcome::Invalid)
+    let valid = seen.iter().filter(|seen| seen.outcome != TrialOutcome::Invalid);
+    let trials: Vec<Finished> = valid
+        .map(|seen| Finished {
+            outcome: seen.outcome,
+            far: seen.far,
+            margin: seen.margin,
+        })
         .collect();
-    let part = |far: bool| {
-        let counted = |seen: &&&&Seen<'_>| seen.outcome == TrialOutcome::Miss && seen.far == far;
-        share(valid.iter().filter(counted).count(), valid.len())
-    };
-    if valid.is_empty() {
+    if trials.is_empty() {
         return Odds {
             inconclusive: 1.0,
             ..Odds::default()
         };
     }
-    odds(&TrialsSpec::default(), part(false), part(true))
+    simulated::drawn(&TrialsSpec::default(), &trials)
+}
+
+/// The throughput of healthy deployments, trial by trial.
+pub fn sequences<'a>(runs: impl IntoIterator<Item = &'a LabRun>) -> Vec<Sequence> {
+    let throughput = |trial: &LabTrial| match &trial.record.outcome {
+        Outcome::Report(report) => {
+            let value = report.value(Metric::OutputTokenThroughput, Statistic::Avg)?;
+            Some(value.to_f64()?.ln())
+        }
+        Outcome::Failure(_) => None,
+    };
+    let healthy = runs.into_iter().filter(|run| run.fault == Fault::Healthy);
+    healthy
+        .map(|run| run.trials.iter().filter_map(throughput).collect())
+        .collect()
 }
 
 #[cfg(test)]
@@ -257,6 +276,7 @@ mod tests {
             causes: vec![cause.to_owned()],
             evidence: vec![format!("{cause}: {evidence}")],
             plain: 'P',
+            margin: None,
         }
     }
 

@@ -6,9 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Metric, PodPlacement, rules};
 
-/// The load of one trial: a fixed number of streamed chat requests at a fixed concurrency.
+/// The load of one trial: streamed chat requests at a fixed concurrency, for a time or of a fixed number.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("!has(self.duration) || !(has(self.requestsPerConcurrency) || has(self.minRequests))")
+    .message("a trial ends after a time or after a number of requests: write either duration, or requestsPerConcurrency and minRequests; an object that v0.1.0 stored holds the numbers, set them to null"))]
 pub struct Benchmark {
     /// Image that holds `aiperf`. Empty: the operator's `--aiperf-image`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -27,26 +29,41 @@ pub struct Benchmark {
     #[serde(default = "default_tokens")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub output_tokens: i32,
-    /// Requests per slot of concurrency (1 to 1000); a trial sends this × concurrency requests, or `minRequests` if that is more.
-    #[serde(default = "default_requests_per_concurrency")]
+    /// How long a trial sends requests after its warm-up (Go duration, above 0s and up to 24h); those in flight then are
+    /// waited for. Absent, without a number of requests: 60s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    #[x_kube(validation = rules::duration())]
+    pub duration: Option<String>,
+    /// One more trial of this length after those that passed (Go duration, 5m to 24h); the run passes if it passes too. Its
+    /// last minute is compared with its first. Absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    #[x_kube(validation = rules::soak())]
+    pub soak: Option<String>,
+    /// Instead of `duration`: requests per slot of concurrency (1 to 1000). A trial sends this × concurrency requests, or
+    /// `minRequests` if that is more. Absent beside `minRequests`: 8.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000))]
-    pub requests_per_concurrency: i32,
-    /// Fewest requests of a trial (1 to 1000000).
-    #[serde(default = "default_min_requests")]
+    pub requests_per_concurrency: Option<i32>,
+    /// Instead of `duration`: fewest requests of a trial (1 to 1000000). Absent beside `requestsPerConcurrency`: 1000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000))]
-    pub min_requests: i32,
+    pub min_requests: Option<i32>,
     /// Warm-up requests per slot of concurrency (1 to 100), not measured. AIPerf refuses to run without any.
     #[serde(default = "default_warmup_per_concurrency")]
     #[schemars(range(min = 1, max = 100))]
     pub warmup_per_concurrency: i32,
-    /// Seed of the synthetic prompts (0 to 4294967295): equal seeds give equal prompts.
+    /// Seed of the synthetic prompts of the first trial (0 to 4294967295): equal seeds give equal prompts. Each later trial
+    /// uses the next number, so that it does not find its prompts in the prefix cache.
     #[serde(default = "default_random_seed")]
     #[schemars(range(min = 0, max = 4_294_967_295_i64))]
     pub random_seed: i64,
-    /// Distinct prompts (1 to 100000); they are used in turn, so a small number raises the prefix cache's hit rate.
-    #[serde(default = "default_dataset_entries")]
+    /// Distinct prompts (1 to 100000). One that comes back may be answered from the prefix cache. Absent: as many as requests, with
+    /// `duration` one per second and slot of concurrency; at least 100, at most 20000 or 2560000 tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100_000))]
-    pub dataset_entries: i32,
+    pub dataset_entries: Option<i32>,
     /// Extra fields of every request. Without `ignore_eos` the output length is only an upper bound.
     #[serde(default = "default_extra_inputs")]
     #[schemars(extend("maxProperties" = 32))]
@@ -94,9 +111,16 @@ pub struct Benchmark {
     pub placement: PodPlacement,
 }
 
+/// How long a trial sends requests: eight H100 serve eight requests per slot in under ten seconds.
+const DURATION: &str = "60s";
+/// Of v0.1.0, where only `minRequests` is written.
+const REQUESTS_PER_CONCURRENCY: i32 = 8;
+/// Of v0.1.0, where only `requestsPerConcurrency` is written.
+const MIN_REQUESTS: i32 = 1000;
+
 /// Flags of AIPerf 0.13 that the Job sets, with their aliases.
 const OWNED_FLAGS: &str = "--model|--model-names|-m|--url|-u|--endpoint|--custom-endpoint|--endpoint-type|--streaming\
-|--concurrency|--request-count|--num-requests|--benchmark-duration|--warmup-request-count|--num-warmup-requests|--warmup-duration\
+|--concurrency|--request-count|--num-requests|--benchmark-duration|--benchmark-grace-period|--warmup-request-count|--num-warmup-requests|--warmup-duration\
 |--(prompt-input-tokens|synthetic-input-tokens|prompt-output-tokens|output-tokens)-(mean|stddev)|--isl|--isl-stddev|--osl|--osl-stddev\
 |--num-dataset-entries|--num-prompts|--random-seed|--extra-inputs|--goodput|--request-timeout-seconds|--tokenizer\
 |--use-server-token-count|--ui|--ui-type|--gpu-telemetry|--no-gpu-telemetry|--output-artifact-dir|--artifact-dir\
@@ -120,6 +144,29 @@ pub struct Objective {
     pub max: String,
 }
 
+impl Benchmark {
+    /// How long a trial sends requests (Go duration); `None` where a number of requests is asked for.
+    ///
+    /// The default is no default of the CRD: the API server would write it beside the count of an older object.
+    pub fn duration(&self) -> Option<&str> {
+        let counted = self.requests_per_concurrency.is_some() || self.min_requests.is_some();
+        match &self.duration {
+            Some(duration) => Some(duration),
+            None => (!counted).then_some(DURATION),
+        }
+    }
+
+    /// Requests of a trial with this many in flight, where a number is asked for.
+    pub fn requests(&self, concurrency: i64) -> Option<i64> {
+        if self.duration().is_some() {
+            return None;
+        }
+        let each = i64::from(self.requests_per_concurrency.unwrap_or(REQUESTS_PER_CONCURRENCY));
+        let fewest = i64::from(self.min_requests.unwrap_or(MIN_REQUESTS));
+        Some(fewest.max(concurrency.saturating_mul(each)))
+    }
+}
+
 impl Default for Benchmark {
     fn default() -> Self {
         Self {
@@ -127,11 +174,13 @@ impl Default for Benchmark {
             concurrency_per_gpu: default_concurrency_per_gpu(),
             input_tokens: default_tokens(),
             output_tokens: default_tokens(),
-            requests_per_concurrency: default_requests_per_concurrency(),
-            min_requests: default_min_requests(),
+            duration: None,
+            soak: None,
+            requests_per_concurrency: None,
+            min_requests: None,
             warmup_per_concurrency: default_warmup_per_concurrency(),
             random_seed: default_random_seed(),
-            dataset_entries: default_dataset_entries(),
+            dataset_entries: None,
             extra_inputs: default_extra_inputs(),
             goodput: Vec::new(),
             request_timeout: default_request_timeout(),
@@ -151,23 +200,11 @@ fn default_tokens() -> i32 {
     128
 }
 
-fn default_requests_per_concurrency() -> i32 {
-    8
-}
-
-fn default_min_requests() -> i32 {
-    1000
-}
-
 fn default_warmup_per_concurrency() -> i32 {
     1
 }
 
 fn default_random_seed() -> i64 {
-    100
-}
-
-fn default_dataset_entries() -> i32 {
     100
 }
 

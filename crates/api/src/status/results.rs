@@ -112,6 +112,16 @@ pub struct TrialStatus {
     /// Uid of its Job, once that was seen: no other Job of this name counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_uid: Option<String>,
+    /// Seed of its prompts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<i64>,
+    /// Whether it is the soak after the trials that decide.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub soak: bool,
+    /// Distance of the worst enforced average from its effective threshold (percent of it), negative for a miss; absent
+    /// without such a gate, and where anything else made the trial a miss.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub margin_percent: Option<String>,
     /// When its Job was asked for.
     pub started_at: DateTime<Utc>,
     /// When its result was read.
@@ -123,6 +133,9 @@ pub struct TrialStatus {
     /// A miss that no repetition can change: an enforced gate missed by half or more with balanced workers.
     #[serde(default, skip_serializing_if = "is_false")]
     pub far: bool,
+    /// UUIDs of the GPUs whose workers decoded slower than their peers.
+    #[serde(default, rename = "slowGPUs", skip_serializing_if = "Vec::is_empty")]
+    pub slow_gpus: Vec<String>,
     /// What happened to a worker during the trial, or since the one before: the run cannot be Passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_loss: Option<WorkerLoss>,

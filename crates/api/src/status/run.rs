@@ -170,6 +170,9 @@ pub struct HistoryEntry {
     /// Digest of its environment: runs of equal digests may be compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<String>,
+    /// UUIDs of the GPUs whose workers decoded slower than their peers.
+    #[serde(default, rename = "slowGPUs", skip_serializing_if = "Vec::is_empty")]
+    pub slow_gpus: Vec<String>,
     /// When it was over.
     pub completed_at: DateTime<Utc>,
 }

@@ -36,6 +36,7 @@ pub(super) struct ObjectSeries {
     throughput: Measured,
     ttft_p99: Measured,
     errors: Measured,
+    slowest_worker: Measured,
     verdict: Family<Judged, Gauge>,
     held_gpus: Family<Object, Gauge>,
 }
@@ -49,6 +50,7 @@ impl ObjectSeries {
             throughput: Family::default(),
             ttft_p99: Family::default(),
             errors: Family::default(),
+            slowest_worker: Family::default(),
             verdict: Family::default(),
             held_gpus: Family::default(),
         };
@@ -58,6 +60,7 @@ impl ObjectSeries {
             series::LAST_THROUGHPUT.register(registry, all.throughput.clone());
             series::LAST_TTFT_P99.register(registry, all.ttft_p99.clone());
             series::LAST_ERROR.register(registry, all.errors.clone());
+            series::LAST_SLOWEST_WORKER.register(registry, all.slowest_worker.clone());
             series::LAST_VERDICT.register(registry, all.verdict.clone());
             series::HELD_GPUS.register(registry, all.held_gpus.clone());
         }
@@ -68,8 +71,7 @@ impl ObjectSeries {
     pub(super) fn set(&self, objects: &[&PerfValidation]) {
         let statuses: Vec<_> = objects.iter().map(|object| object.status.as_ref()).collect();
         let phases: Vec<Phase> = statuses.iter().map(|status| phase(*status)).collect();
-        let is_active = |phase: &Phase| !matches!(phase, Phase::Completed | Phase::Suspended);
-        for phase in Phase::ALL.into_iter().filter(is_active) {
+        for phase in active_phases() {
             let count = phases.iter().filter(|other| **other == phase).count();
             let active = InPhase { phase: phase.as_str() };
             self.active.get_or_create(&active).set(number(count));
@@ -80,6 +82,7 @@ impl ObjectSeries {
         self.throughput.clear();
         self.ttft_p99.clear();
         self.errors.clear();
+        self.slowest_worker.clear();
         self.verdict.clear();
         self.held_gpus.clear();
         for object in objects {
@@ -101,6 +104,10 @@ impl ObjectSeries {
                 last.ttft_p99_ms.map(|milliseconds| milliseconds / 1000.0),
             ),
             (&self.errors, last.error_percent.map(|percent| percent / 100.0)),
+            (
+                &self.slowest_worker,
+                last.slowest_worker_percent.map(|percent| percent / 100.0),
+            ),
         ] {
             if let Some(value) = value {
                 series.get_or_create(&of).set(value);
@@ -128,6 +135,7 @@ struct Last {
     throughput: Option<f64>,
     ttft_p99_ms: Option<f64>,
     error_percent: Option<f64>,
+    slowest_worker_percent: Option<f64>,
 }
 
 impl Last {
@@ -141,6 +149,7 @@ impl Last {
                 throughput: read(&measured.output_token_throughput),
                 ttft_p99_ms: read(&measured.ttft_p99_ms),
                 error_percent: read(&measured.request_error_percent),
+                slowest_worker_percent: read(&measured.slowest_worker_percent),
             };
         }
         let measured = earlier().find(|run| run.throughput.is_some());
@@ -149,8 +158,15 @@ impl Last {
             throughput: measured.and_then(|run| read(&run.throughput)),
             ttft_p99_ms: measured.and_then(|run| read(&run.ttft_p99_ms)),
             error_percent: None,
+            slowest_worker_percent: None,
         }
     }
+}
+
+/// Phases of a run that is not over.
+pub(super) fn active_phases() -> impl Iterator<Item = Phase> {
+    let is_active = |phase: &Phase| !matches!(phase, Phase::Completed | Phase::Suspended);
+    Phase::ALL.into_iter().filter(is_active)
 }
 
 /// One that was not looked at yet is Pending.

@@ -148,6 +148,15 @@ pub(super) const LAST_ERROR: Series = with_unit(
         "Share of the requests of the same trial that failed or came back short, 0 to 1; absent while the next run has not measured",
     ),
 );
+pub(super) const LAST_SLOWEST_WORKER: Series = with_unit(
+    "ratio",
+    of(
+        Kind::Gauge,
+        "last_slowest_worker",
+        OBJECT,
+        "Decode speed of the slowest worker of the same trial over its peers' median, where the engines report it; absent while the next run has not measured",
+    ),
+);
 pub(super) const LAST_VERDICT: Series = of(
     Kind::Gauge,
     "last_verdict",
@@ -206,6 +215,7 @@ pub const ALL: &[Series] = &[
     LAST_THROUGHPUT,
     LAST_TTFT_P99,
     LAST_ERROR,
+    LAST_SLOWEST_WORKER,
     HELD_GPUS,
     RECONCILE_DURATION,
     RECONCILE_ERRORS,

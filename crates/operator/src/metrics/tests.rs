@@ -174,6 +174,18 @@ fn the_values_are_in_base_units() {
 }
 
 #[test]
+fn what_has_not_happened_yet_is_zero() {
+    let text = Metrics::new(true).text(&[]);
+    for line in [
+        "perfvalidation_phase_duration_seconds_count{phase=\"Evaluating\"} 0",
+        "perfvalidation_trials_total{outcome=\"Miss\"} 0",
+        "perfvalidation_queue_wait_seconds_count 0",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
+    }
+}
+
+#[test]
 fn the_series_of_an_object_go_with_it_and_can_be_left_out() {
     let metrics = Metrics::new(true);
     assert!(metrics.text(&[&measuring("h100")]).contains("name=\"h100\""));

@@ -1,6 +1,7 @@
 //! The process's loop against an API server in memory: what wakes it, what it reports, and what it leaves alone.
 
 mod blocked;
+mod deletion;
 mod dynamo_later;
 mod health;
 mod lease;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
-use perfval_cluster::{Cluster, EndpointAccess};
+use perfval_cluster::{Cluster, EndpointAccess, Wakeups};
 use perfval_operator::controller::Context;
 use perfval_operator::metrics::Metrics;
 use perfval_operator::objects::{self, Objects, Scope};
@@ -41,6 +42,24 @@ fn client(server: &ApiServer) -> Client {
     Client::new(slow, "default")
 }
 
+/// What the passes share, and the answers of probes as they come.
+fn context(server: &ApiServer, objects: Objects, rights: Rights) -> (Arc<Context>, Wakeups) {
+    let (cluster, answers) = Cluster::new(
+        client(server),
+        client(server),
+        EndpointAccess::ServiceProxy,
+        "test".to_owned(),
+    );
+    let settings = Settings {
+        aiperf_image: Some("localhost/aiperf:test".to_owned()),
+        ..Settings::default()
+    };
+    let reporter = unreadable_objects::Reporter::new(client(server), "test".to_owned());
+    let metrics = Arc::new(Metrics::new(true));
+    let context = Context::new(cluster, settings, metrics, objects, reporter, rights);
+    (Arc::new(context), answers)
+}
+
 /// The operator, at work on a server until dropped.
 struct Operator {
     stop: CancellationToken,
@@ -59,26 +78,7 @@ impl Operator {
 
     fn start_with(server: &ApiServer, objects: Objects, scopes: Vec<Scope>, rights: Rights) -> Self {
         let stop = CancellationToken::new();
-        let (cluster, answers) = Cluster::new(
-            client(server),
-            client(server),
-            EndpointAccess::ServiceProxy,
-            "test".to_owned(),
-        );
-        let settings = Settings {
-            aiperf_image: Some("localhost/aiperf:test".to_owned()),
-            ..Settings::default()
-        };
-        let reporter = unreadable_objects::Reporter::new(client(server), "test".to_owned());
-        let metrics = Arc::new(Metrics::new(true));
-        let context = Arc::new(Context::new(
-            cluster,
-            settings,
-            metrics,
-            objects.clone(),
-            reporter,
-            rights,
-        ));
+        let (context, answers) = context(server, objects.clone(), rights);
         let mut tasks = vec![tokio::spawn(async move { objects.wake_from(answers).await })];
         tasks.push(tokio::spawn(planner::plan_until(context.clone(), stop.clone())));
         let publishing = (context.clone(), stop.clone());

@@ -3,24 +3,23 @@
 use perfval_api::{Benchmark, Objective, quantity};
 
 use super::endpoint;
+use super::load::{Load, concurrency, prompts, seed, warmup};
 use crate::{Run, time};
 
 /// Where AIPerf writes.
 pub const RESULTS_PATH: &str = "/results";
 
-/// Requests in flight of a trial: `concurrencyPerGPU` for each GPU in use.
-fn concurrency(run: &Run<'_>) -> i64 {
-    let gpus = run.placement().map_or(0, |placement| placement.gpus);
-    i64::from(run.spec().benchmark.concurrency_per_gpu) * gpus
-}
+/// How much longer than a request's own deadline the end of a trial is waited for (s): with a grace of just the deadline, 5 of
+/// 6 hanging requests were reported, with 5 s more all 6 (AIPerf 0.13.0).
+const GRACE_BEYOND_TIMEOUT: u64 = 10;
 
 /// `aiperf profile …` for one trial. Flags are AICR's, plus the server's own token counts (without them a truncated stream
 /// cannot be told) and a request deadline (AIPerf's own is 6 h).
-pub fn aiperf_command(run: &Run<'_>) -> Vec<String> {
+pub fn aiperf_command(run: &Run<'_>, trial: i64) -> Vec<String> {
     let benchmark = &run.spec().benchmark;
     let concurrency = concurrency(run);
-    let requests = i64::from(benchmark.min_requests).max(concurrency * i64::from(benchmark.requests_per_concurrency));
-    let warmup = concurrency * i64::from(benchmark.warmup_per_concurrency);
+    let load = Load::of(run, trial);
+    let warmup = warmup(run);
     let request_timeout = time::duration(&benchmark.request_timeout).as_secs().max(1);
 
     let mut words: Vec<String> = ["aiperf", "profile", "--endpoint-type", "chat", "--streaming"]
@@ -30,7 +29,15 @@ pub fn aiperf_command(run: &Run<'_>) -> Vec<String> {
     flag("--model", run.spec().model.name.clone());
     flag("--url", endpoint(run));
     flag("--concurrency", concurrency.to_string());
-    flag("--request-count", requests.to_string());
+    match load {
+        Load::Requests(requests) => flag("--request-count", requests.to_string()),
+        Load::Seconds(seconds) => {
+            flag("--benchmark-duration", seconds.to_string());
+            // AIPerf forgets what is still in flight after the grace, without an error: a worker that hangs would leave no trace.
+            let grace = request_timeout.saturating_add(GRACE_BEYOND_TIMEOUT);
+            flag("--benchmark-grace-period", grace.to_string());
+        }
+    }
     if warmup > 0 {
         // AIPerf refuses a warm-up of 0 requests.
         flag("--warmup-request-count", warmup.to_string());
@@ -39,8 +46,8 @@ pub fn aiperf_command(run: &Run<'_>) -> Vec<String> {
     flag("--prompt-input-tokens-stddev", "0".to_owned());
     flag("--prompt-output-tokens-mean", benchmark.output_tokens.to_string());
     flag("--prompt-output-tokens-stddev", "0".to_owned());
-    flag("--num-dataset-entries", benchmark.dataset_entries.to_string());
-    flag("--random-seed", benchmark.random_seed.to_string());
+    flag("--num-dataset-entries", prompts(run, load).to_string());
+    flag("--random-seed", seed(benchmark, trial).to_string());
     for (key, value) in &benchmark.extra_inputs {
         flag("--extra-inputs", format!("{key}:{value}"));
     }

@@ -8,6 +8,7 @@ use perfval_sizing::{installer_resources, trial_is_pinned};
 use perfval_verdict::aiperf::Measure;
 
 use super::aiperf_command::{RESULTS_PATH, aiperf_command};
+use super::load::extra_seconds;
 use super::meta::{labels, metadata};
 use super::model::{cache_mount, cache_volume, reader_env};
 use super::pod::{mount, non_empty, pin, restricted_container, restricted_pod, scratch, var};
@@ -35,7 +36,7 @@ pub fn trial_job(run: &Run<'_>, trial: i64) -> Job {
         metadata: metadata(run, names::trial_job(&run.id(), trial), names::LOAD_GENERATOR),
         spec: Some(JobSpec {
             backoff_limit: Some(0),
-            active_deadline_seconds: Some(limit_seconds(run).saturating_add(START_SECONDS)),
+            active_deadline_seconds: Some(limit_seconds(run, trial).saturating_add(START_SECONDS)),
             template: PodTemplateSpec {
                 metadata: Some(ObjectMeta {
                     labels: Some(labels(run, names::LOAD_GENERATOR)),
@@ -49,14 +50,15 @@ pub fn trial_job(run: &Run<'_>, trial: i64) -> Job {
     }
 }
 
-fn limit_seconds(run: &Run<'_>) -> i64 {
+fn limit_seconds(run: &Run<'_>, trial: i64) -> i64 {
     let seconds = time::duration(&run.spec().timeouts.benchmark).as_secs();
-    i64::try_from(seconds).unwrap_or(i64::MAX).max(1)
+    let limit = i64::try_from(seconds).unwrap_or(i64::MAX).max(1);
+    limit.saturating_add(extra_seconds(run, trial))
 }
 
 /// The runner ends AIPerf early enough to report it: a Job past its deadline loses its pod, and the record with it.
-fn aiperf_seconds(run: &Run<'_>) -> i64 {
-    let limit = limit_seconds(run);
+fn aiperf_seconds(run: &Run<'_>, trial: i64) -> i64 {
+    let limit = limit_seconds(run, trial);
     (limit - GRACE_SECONDS).max(limit / 2).max(1)
 }
 
@@ -120,12 +122,12 @@ fn arguments(run: &Run<'_>, trial: i64) -> Vec<String> {
     flag("--artifact-dir", RESULTS_PATH.to_owned());
     flag("--workers-host", service_host(run, &names::workers_service(&id)));
     flag("--workers-port", WORKER_METRICS_PORT.to_string());
-    flag("--timeout", aiperf_seconds(run).to_string());
     let workload = run.status().workload.as_ref();
     if let Some(page) = workload.and_then(|workload| workload.gpu_metrics.as_ref()?.endpoint.clone()) {
         flag("--gpu-metrics", page);
         flag("--namespace", run.namespace().to_owned());
     }
+    flag("--timeout", aiperf_seconds(run, trial).to_string());
     let gated: BTreeSet<Measure> = run
         .spec()
         .gates
@@ -139,7 +141,7 @@ fn arguments(run: &Run<'_>, trial: i64) -> Vec<String> {
     }
     words.push("--".to_owned());
     // The kubelet would expand `$(NAME)`: with the token in the environment, a spec could put it on the command line.
-    words.extend(aiperf_command(run).iter().map(|word| word.replace('$', "$$")));
+    words.extend(aiperf_command(run, trial).iter().map(|word| word.replace('$', "$$")));
     words
 }
 

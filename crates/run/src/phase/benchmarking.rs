@@ -16,7 +16,7 @@ use perfval_verdict::diagnosis::trial::changed;
 use perfval_verdict::frame::{self, Framed, TrialRecord};
 use perfval_verdict::gate::Share;
 use perfval_verdict::trial::{self, Evidence, JudgedTrial};
-use perfval_verdict::trials::Ruling;
+use perfval_verdict::trials::{self, Ruling};
 
 use super::definition::{Definition, QUICK, Timed, give_up};
 use crate::attendance::Limit;
@@ -57,7 +57,8 @@ fn needs(run: &Run<'_>) -> Needs {
 fn limit(spec: &PerfValidationSpec, status: &PerfValidationStatus, began: DateTime<Utc>) -> Option<Limit> {
     let last = status.trials.last();
     let since = last.map_or(began, |trial| trial.completed_at.unwrap_or(trial.started_at));
-    let limit = time::duration(&spec.timeouts.benchmark) + QUICK;
+    let soak = last.filter(|trial| trial.soak).and(spec.benchmark.soak.as_deref());
+    let limit = time::duration(&spec.timeouts.benchmark) + soak.map_or(Duration::ZERO, time::duration) + QUICK;
     // After the last trial the deployment may have had to become ready again.
     Some(Limit::new(since.max(began), limit))
 }
@@ -130,8 +131,11 @@ fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers:
     }
     let number = pass.status.trials.last().map_or(1, |trial| trial.number + 1);
     let lost = changed(seen_last(pass), &workers).and_then(|(cause, what)| Some((cause, what, cause.worker_loss()?)));
+    let soak = trials::soak_is_next(pass.run.spec(), &pass.status.trials);
     pass.status.trials.push(TrialStatus {
         number,
+        seed: Some(build::load::seed(&pass.run.spec().benchmark, number)),
+        soak,
         started_at: pass.now,
         worker_loss: lost.as_ref().map(|(_, _, loss)| *loss),
         ..TrialStatus::default()
@@ -144,7 +148,8 @@ fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers:
         workload.workers = workers;
         workload.gpu_metrics = telemetry::of_next_trial(pass.run, &pass.seen.gpu_exporter);
     }
-    Step::work(Reason::Running, format!("trial {number} is running"))
+    let what = if soak { " (the soak)" } else { "" };
+    Step::work(Reason::Running, format!("trial {number}{what} is running"))
 }
 
 /// The workers as they were when a trial last began or ended.

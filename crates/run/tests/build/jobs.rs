@@ -129,3 +129,89 @@ fn the_runner_understands_what_is_gated() {
         );
     }
 }
+
+/// AIPerf's words for a trial of a spec with this benchmark.
+fn aiperf_words(benchmark: &Value, trial: i64, soak: bool) -> Vec<String> {
+    let mut object = typical();
+    object.spec.benchmark = serde_json::from_value(benchmark.clone()).unwrap();
+    let status = object.status.as_mut().unwrap();
+    status.trials.push(perfval_api::TrialStatus {
+        number: trial,
+        soak,
+        ..Default::default()
+    });
+    let settings = settings();
+    let job = build::trial_job(&Run::new(&object, &settings), trial).spec.unwrap();
+    let mut words = job.template.spec.unwrap().containers.remove(0).args.unwrap();
+    words.push(format!("deadline {}", job.active_deadline_seconds.unwrap()));
+    words
+}
+
+fn word_after<'a>(words: &'a [String], flag: &str) -> Option<&'a str> {
+    let at = words.iter().position(|word| word == flag)?;
+    words.get(at + 1).map(String::as_str)
+}
+
+#[test]
+fn a_trial_ends_after_a_time_or_after_a_number_of_requests() {
+    // Eight GPUs, 128 in flight each: duration, grace, requests and prompts.
+    let rows = [
+        (json!({}), Some("60"), None, "20000"),
+        (json!({"duration": "1500ms"}), Some("2"), None, "3072"),
+        (json!({"duration": "2m", "datasetEntries": 7}), Some("120"), None, "7"),
+        (json!({"duration": "2m", "inputTokens": 4000}), Some("120"), None, "640"),
+        (
+            json!({"duration": "2m", "inputTokens": 1_000_000}),
+            Some("120"),
+            None,
+            "100",
+        ),
+        (json!({"minRequests": 9000}), None, Some("9000"), "10024"),
+        (json!({"requestsPerConcurrency": 4}), None, Some("4096"), "5120"),
+        // What v0.1.0 stored.
+        (
+            json!({"requestsPerConcurrency": 8, "minRequests": 1000, "datasetEntries": 100}),
+            None,
+            Some("8192"),
+            "100",
+        ),
+        (
+            json!({"concurrencyPerGPU": 1, "requestsPerConcurrency": 1, "minRequests": 1}),
+            None,
+            Some("8"),
+            "100",
+        ),
+    ];
+    for (benchmark, seconds, requests, prompts) in rows {
+        let words = aiperf_words(&benchmark, 2, false);
+        assert_eq!(word_after(&words, "--benchmark-duration"), seconds, "{benchmark}");
+        let grace = seconds.map(|_| "310");
+        assert_eq!(word_after(&words, "--benchmark-grace-period"), grace, "{benchmark}");
+        assert_eq!(word_after(&words, "--request-count"), requests, "{benchmark}");
+        assert_eq!(
+            word_after(&words, "--num-dataset-entries"),
+            Some(prompts),
+            "{benchmark}"
+        );
+    }
+}
+
+#[test]
+fn each_trial_has_prompts_of_its_own_and_the_soak_its_own_length() {
+    let seed = |benchmark: Value, trial| {
+        let words = aiperf_words(&benchmark, trial, false);
+        word_after(&words, "--random-seed").map(str::to_owned)
+    };
+    assert_eq!(seed(json!({}), 1).as_deref(), Some("100"));
+    assert_eq!(seed(json!({}), 3).as_deref(), Some("102"));
+    assert_eq!(seed(json!({"randomSeed": 4_294_967_295_i64}), 2).as_deref(), Some("0"));
+
+    let benchmark = json!({"requestsPerConcurrency": 8, "soak": "10m"});
+    let soak = aiperf_words(&benchmark, 3, true);
+    assert_eq!(word_after(&soak, "--benchmark-duration"), Some("600"));
+    assert_eq!(word_after(&soak, "--request-count"), None);
+    assert!(soak.contains(&"deadline 1590".to_owned()), "{soak:?}");
+    let before = aiperf_words(&benchmark, 2, false);
+    assert_eq!(word_after(&before, "--request-count"), Some("8192"));
+    assert!(before.contains(&"deadline 990".to_owned()), "{before:?}");
+}

@@ -8,7 +8,7 @@ use perfval_api::{Phase, Verdict, meta};
 use serde_json::json;
 
 use super::moments::{
-    at, begun, busy, cache_fails, changed, dynamo_unreadable, failed_for_long, interrupted, judging_again,
+    at, begun, busy, cache_fails, changed, dynamo_unreadable, failed_for_long, interrupted, judging_again, kept,
     kept_no_longer, moved, no_completion, no_dynamo, old_dynamo, prepare_fails, resized, saturated, second_trial_hangs,
     settled, showing, stricter, suspended, waiting_on,
 };
@@ -135,6 +135,7 @@ fn rows() -> Vec<Row> {
         row("rerun after a run", Some(Completed), || { changed(at(Completed), |s| { s.annotate(meta::RERUN, Some("x")); }) }, Pending, None, "Running"),
         row("no longer kept", Some(Completed), kept_no_longer, CleaningUp, Some(Passed), "GatesMet"),
         row("deleted after a run", Some(Completed), || { changed(at(Completed), |s| { s.delete(); }) }, CleaningUp, Some(Passed), "GatesMet"),
+        row("deleted while something is kept, and others removed our finalizer", Some(Completed), || { changed(kept(), |s| { s.object.metadata.finalizers = Some(vec!["others.example/hold".into()]); s.delete(); }) }, CleaningUp, Some(Passed), "GatesMet"),
         row("resumed", Some(Suspended), || { changed(suspended(), |s| { s.spec(json!({"suspend": false})); }) }, Pending, None, "Running"),
     ]
 }

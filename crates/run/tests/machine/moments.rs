@@ -200,10 +200,16 @@ pub(super) fn suspended() -> Story {
     story
 }
 
-pub(super) fn kept_no_longer() -> Story {
+/// A finished run of which everything is kept.
+pub(super) fn kept() -> Story {
     let mut story = at(CleaningUp);
     story.annotate(meta::NO_CLEANUP, Some("true"));
     story.until(Completed);
+    story
+}
+
+pub(super) fn kept_no_longer() -> Story {
+    let mut story = kept();
     story.annotate(meta::NO_CLEANUP, None);
     story
 }

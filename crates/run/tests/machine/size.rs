@@ -62,6 +62,9 @@ fn the_largest_status_fits() {
         ttft_p99_ms: Some("123456.789".into()),
         errors: Some(100_000),
         requests: Some(100_000),
+        seed: Some(4_294_967_295),
+        soak: true,
+        margin_percent: Some("-1234.56".into()),
         started_at: now,
         completed_at: Some(now),
         causes: vec![
@@ -70,6 +73,7 @@ fn the_largest_status_fits() {
             "RequestErrors".into(),
         ],
         far: true,
+        slow_gpus: vec!["GPU-00000000-0000-4000-8000-000000000000".into(); 4],
         worker_loss: Some(WorkerLoss::Crashed),
     };
     largest.trials = (1..=40).map(trial).collect();
@@ -88,6 +92,7 @@ fn the_largest_status_fits() {
         throughput: Some("110847.123".into()),
         ttft_p99_ms: Some("123456.789".into()),
         environment: Some("0123456789ab".into()),
+        slow_gpus: vec!["GPU-00000000-0000-4000-8000-000000000000".into(); 4],
         completed_at: now,
     };
     largest.history = vec![entry; 10];

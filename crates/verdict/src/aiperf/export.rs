@@ -35,7 +35,8 @@ pub fn parse(export: &[u8]) -> Result<Report, ReportError> {
         truncated: truncated(&export, succeeded)?,
         cancelled,
         incomplete_reason: export.text("incomplete_reason")?.map(|r| bounded(&r, 200)),
-        complete: ended && succeeded + failed == requested,
+        // In a trial of a fixed time every request that was sent has ended, in one way or the other.
+        complete: ended && requested.is_none_or(|requested| succeeded + failed == requested),
         duration_seconds: statistic(&export, "benchmark_duration", Statistic::Avg)?,
         generator: Generator {
             effective_concurrency_p50: statistic(&export, "effective_concurrency", Statistic::P50)?,
@@ -74,8 +75,9 @@ fn version(export: &Object) -> Result<String, ReportError> {
     Err(ReportError::Version(version))
 }
 
-/// Requests and concurrency that were asked for, from the one phase that is measured.
-fn asked(export: &Object) -> Result<(i64, i64), ReportError> {
+/// Requests and concurrency that were asked for, from the one phase that is measured. A phase of a fixed time has no
+/// number of requests.
+fn asked(export: &Object) -> Result<(Option<i64>, i64), ReportError> {
     let config = export.required("input_config", export.object("input_config")?)?;
     let mut measured = Vec::new();
     for phase in config.objects("phases")? {
@@ -84,10 +86,15 @@ fn asked(export: &Object) -> Result<(i64, i64), ReportError> {
         }
     }
     match measured.as_slice() {
-        [phase] => Ok((
-            phase.required("requests", phase.count("requests")?)?,
-            phase.required("concurrency", phase.count("concurrency")?)?,
-        )),
+        [phase] => {
+            let requests = phase.count("requests")?;
+            let by_time = phase.number("duration")?.is_some();
+            let requests = match requests {
+                None if !by_time => Some(phase.required("requests", requests)?),
+                requests => requests,
+            };
+            Ok((requests, phase.required("concurrency", phase.count("concurrency")?)?))
+        }
         [] => Err(ReportError::Missing {
             path: "input_config.phases[name=profiling]".to_owned(),
         }),

@@ -11,6 +11,7 @@ use rust_decimal::Decimal;
 
 use crate::diagnosis::cause::Cause;
 use crate::diagnosis::missing;
+use crate::trials::mean_near_gate;
 
 /// What a spec asks for, in one line.
 pub fn asked(spec: &PerfValidationSpec) -> String {
@@ -66,6 +67,7 @@ pub fn message(
         let parts: Vec<String> = [gates.join(", "), trials]
             .into_iter()
             .chain(slow.map(in_words))
+            .chain(detectable(status))
             .chain(missing)
             .chain(change)
             .collect();
@@ -80,7 +82,17 @@ pub fn message(
         Reason::GPUsMissing => (missing, None),
         _ => (None, missing),
     };
-    let essential: Vec<String> = [gates, decisive, finding.map(in_words), further]
+    let near = (reason == Reason::TrialsDisagree)
+        .then(|| mean_near_gate(&status.trials))
+        .flatten();
+    let near = near.map(|mean| {
+        let side = if mean < 0.0 { "below" } else { "above" };
+        format!(
+            "the trials' mean is {:.1} % {side} the gate, too near to tell",
+            mean.abs()
+        )
+    });
+    let essential: Vec<String> = [near, gates, decisive, finding.map(in_words), further]
         .into_iter()
         .flatten()
         .collect();
@@ -99,6 +111,12 @@ fn within_a_line(essential: String, more: impl Iterator<Item = String>) -> Strin
         }
     });
     cut(&line, HEADLINE)
+}
+
+/// What a pass rules out.
+fn detectable(status: &PerfValidationStatus) -> Option<String> {
+    let loss: f64 = status.detectable_loss_percent.as_ref()?.parse().ok()?;
+    Some(format!("a loss of {:.0} % would have failed (95 %)", loss.ceil()))
 }
 
 fn judged<'a>(

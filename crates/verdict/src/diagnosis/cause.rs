@@ -286,6 +286,13 @@ causes! {
         why: "near the knee a tail latency varies from trial to trial; the trial rule absorbs it",
         remedy: "nothing, if most trials pass; else lower benchmark.concurrencyPerGPU",
     }
+    /// A long trial ended slower than it began.
+    ThroughputDecay {
+        reason: -, severity: Warning, effect: Reported,
+        seen: "a trial of five minutes or more, such as `benchmark.soak`: the tokens per second of its last minute are 5 % or more below those of its first, or 10 % or more for one worker",
+        why: "mostly heat: GPUs lower their clocks once they are warm; also a power limit, or an engine that slows down with time",
+        remedy: "compare clocks and temperatures (nvidia-smi -q -d CLOCK,TEMPERATURE,PERFORMANCE) at the start and after ten minutes; check fans, air flow, coolant and the power limit",
+    }
     /// One worker stood still for a while and went on.
     TransientStall {
         reason: -, severity: Warning, effect: Reported,

@@ -91,3 +91,34 @@ fn median(mut values: Vec<Decimal>) -> Option<Decimal> {
     values.sort();
     values.get(values.len() / 2).copied()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workers::EngineWork;
+
+    fn load(gb_per_second: i64, tflops: Option<i64>) -> WorkerSummary {
+        WorkerSummary {
+            engine: Some(EngineWork {
+                gb_per_second: Some(gb_per_second.into()),
+                tflops: tflops.map(Decimal::from),
+                ..EngineWork::default()
+            }),
+            ..WorkerSummary::default()
+        }
+    }
+
+    #[test]
+    fn what_is_reached_is_of_a_known_product_only() {
+        let loads = [load(1900, Some(270)), load(1850, Some(265)), load(2400, Some(300))];
+        let reached = Reached::of(Some("NVIDIA-H200"), &loads).expect("a known product");
+        assert_eq!(reached.bandwidth_percent, Decimal::from_str_exact("39.6").unwrap());
+        assert_eq!(
+            reached.in_words(),
+            "the engines moved 39.6 % of the GPU's 4800 GB/s and 27.3 % of its 989 TFLOP/s, by their own estimate"
+        );
+        assert_eq!(Reached::of(Some("NVIDIA H300"), &loads), None);
+        assert_eq!(Reached::of(None, &loads), None);
+        assert_eq!(Reached::of(Some("NVIDIA H200"), &[WorkerSummary::default()]), None);
+    }
+}

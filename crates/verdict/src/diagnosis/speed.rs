@@ -12,6 +12,9 @@ use crate::workers::{AgainstPeers, Speed, WorkerSummary};
 /// foreign load slowed down by a tenth or more.
 pub(super) const ALIKE: Decimal = Decimal::from_parts(96, 0, 0, false, 0);
 
+/// UUIDs that are kept: where more GPUs are slow, it is none of them alone.
+const GPUS: usize = 4;
+
 /// What the workers' speeds come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spread {
@@ -42,20 +45,29 @@ fn against_peers(load: &WorkerSummary) -> Option<AgainstPeers> {
     load.speed.as_ref()?.peers
 }
 
-/// The workers that decode slower than their peers beyond the stated limit, the slowest first: what was seen of each.
-pub fn slower(workers: &[Worker<'_>], pods: &[WorkerStatus], devices: &[DeviceStatus]) -> Option<String> {
-    let speed = |worker: &Worker<'_>| {
-        let speed = worker.load.speed.clone()?;
-        speed.peers.map(|peers| (speed, peers))
+/// The workers that decode slower than their peers beyond the stated limit, the slowest first.
+fn slow<'a>(workers: &[Worker<'a>]) -> Vec<(Worker<'a>, &'a Speed, AgainstPeers)> {
+    let compared = |worker: &Worker<'a>| {
+        let speed = worker.load.speed.as_ref()?;
+        Some((*worker, speed, speed.peers?))
     };
-    let mut slow: Vec<(Worker<'_>, Speed, AgainstPeers)> = workers
+    let mut slow: Vec<_> = workers
         .iter()
-        .filter_map(|worker| speed(worker).map(|(speed, peers)| (*worker, speed, peers)))
+        .filter_map(compared)
         .filter(|(_, _, peers)| peers.percent + peers.within < ALIKE)
         .collect();
     slow.sort_by_key(|(_, _, peers)| peers.percent);
-    let text = |(worker, speed, peers): &(Worker<'_>, Speed, AgainstPeers)| {
-        let gpu = gpu(worker, pods, devices).map_or(String::new(), |gpu| format!(" ({gpu})"));
+    slow
+}
+
+/// What was seen of each worker that is slower than its peers.
+pub fn slower(workers: &[Worker<'_>], pods: &[WorkerStatus], devices: &[DeviceStatus]) -> Option<String> {
+    let text = |(worker, speed, peers): &(Worker<'_>, &Speed, AgainstPeers)| {
+        let gpu = match device(worker, pods, devices) {
+            Some((held, Some(uuid))) => format!(" ({held}, {uuid})"),
+            Some((held, None)) => format!(" (GPU {held})"),
+            None => String::new(),
+        };
         format!(
             "worker {}{gpu} decodes at {} % ± {} % of its peers' speed: {} ms from token to token with {} requests at a time",
             worker.name,
@@ -65,18 +77,24 @@ pub fn slower(workers: &[Worker<'_>], pods: &[WorkerStatus], devices: &[DeviceSt
             show(speed.batch)
         )
     };
-    let texts: Vec<String> = slow.iter().map(text).collect();
+    let texts: Vec<String> = slow(workers).iter().map(text).collect();
     (!texts.is_empty()).then(|| texts.join("; "))
 }
 
-/// The UUID of a worker's GPU, or its name where no UUID is known.
-fn gpu(worker: &Worker<'_>, pods: &[WorkerStatus], devices: &[DeviceStatus]) -> Option<String> {
-    let held = pods.iter().find(|pod| pod.pod == worker.name)?.device.as_ref()?;
+/// UUIDs of the GPUs of the workers that are slower than their peers, as far as they are known.
+pub fn slow_gpus(workers: &[Worker<'_>], pods: &[WorkerStatus], devices: &[DeviceStatus]) -> Vec<String> {
+    let uuid = |(worker, _, _): &(Worker<'_>, _, _)| device(worker, pods, devices)?.1;
+    slow(workers).iter().filter_map(uuid).take(GPUS).collect()
+}
+
+/// The GPU that a worker holds, as `pool/device`, and its UUID where the driver publishes one.
+fn device(worker: &Worker<'_>, pods: &[WorkerStatus], devices: &[DeviceStatus]) -> Option<(String, Option<String>)> {
+    let held = pods.iter().find(|pod| pod.pod == worker.name)?.device.clone()?;
     let device = devices
         .iter()
-        .find(|device| *held == format!("{}/{}", device.pool, device.name));
-    let uuid = device.and_then(|device| device.uuid.as_ref());
-    Some(uuid.map_or_else(|| format!("GPU {held}"), |uuid| format!("{held}, {uuid}")))
+        .find(|device| held == format!("{}/{}", device.pool, device.name));
+    let uuid = device.and_then(|device| device.uuid.clone());
+    Some((held, uuid))
 }
 
 /// That no worker stands out, with the figures that allow to say so; `None` if one does, or nothing is known.

@@ -2,16 +2,24 @@ use std::collections::BTreeMap;
 
 use perfval_api::{TrialOutcome, TrialsSpec};
 
-use super::{Finished, Ruling, rule};
+use super::finished::Finished;
+use super::rule::rule;
+use super::wald::{DEGRADED_PASS_RATE, HEALTHY_PASS_RATE, Ruling};
 
 /// Pass rates that the documentation shows, and what has them.
 pub const DOCUMENTED: [(f64, &str); 5] = [
     (0.98, "a quiet deployment"),
     (2.0 / 3.0, "a healthy one that stalls in one trial of three"),
-    (super::HEALTHY_PASS_RATE, "the worst that counts as healthy"),
-    (super::DEGRADED_PASS_RATE, "the best that counts as degraded"),
+    (HEALTHY_PASS_RATE, "the worst that counts as healthy"),
+    (DEGRADED_PASS_RATE, "the best that counts as degraded"),
     (0.01, "a broken one"),
 ];
+
+/// Pass rates of the whole curve: 0.00, 0.05 … 1.00, each with how a run of the rule ends.
+pub fn curve(spec: &TrialsSpec) -> impl Iterator<Item = (f64, Odds)> {
+    let rates = (0..=20).map(|step| f64::from(step) / 20.0);
+    rates.map(|rate| (rate, odds(spec, 1.0 - rate, 0.0)))
+}
 
 /// How a run ends (probabilities, 0 to 1), and how many trials it takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -70,5 +78,9 @@ pub fn odds(spec: &TrialsSpec, miss: f64, far: f64) -> Odds {
 }
 
 fn trial(outcome: TrialOutcome, far: bool) -> Finished {
-    Finished { outcome, far }
+    Finished {
+        outcome,
+        far,
+        margin: None,
+    }
 }

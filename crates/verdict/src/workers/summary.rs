@@ -2,6 +2,7 @@ use rust_decimal::Decimal;
 use rust_decimal::prelude::Zero;
 use serde::{Deserialize, Serialize};
 
+use super::drift::{Drift, drift, minutes};
 use super::measured::Phase;
 use super::pace::{Pace, Unit};
 use super::speed::{Speed, speeds};
@@ -52,6 +53,9 @@ pub struct WorkerSummary {
     /// What else its engine counted in the phase.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineWork>,
+    /// How fast they grew at both ends of a long trial.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drift: Option<Drift>,
     /// Longest span in which it had requests and did not move, after which it went on (s).
     #[serde(skip_serializing_if = "Zero::is_zero")]
     pub still_seconds: i64,
@@ -80,7 +84,12 @@ impl WorkerSummary {
 /// ends with the last request; without it the warm-up counts too.
 pub fn summarize(series: &[WorkerSeries], measured: Option<Decimal>) -> Vec<WorkerSummary> {
     let phase = Phase::of(series, measured);
-    let mut summaries: Vec<_> = series.iter().map(|series| summary(series, phase)).collect();
+    let minutes = minutes(series, phase);
+    let summed = |series: &WorkerSeries| WorkerSummary {
+        drift: minutes.and_then(|minutes| drift(series, minutes)),
+        ..summary(series, phase)
+    };
+    let mut summaries: Vec<_> = series.iter().map(summed).collect();
     for (summary, speed) in summaries.iter_mut().zip(speeds(series, phase)) {
         summary.speed = speed;
     }

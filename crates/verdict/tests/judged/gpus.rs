@@ -40,6 +40,7 @@ fn judged(record: &TrialRecord) -> JudgedTrial {
         after: &pods(),
         share: Share { gpus: 4, node_gpus: 8 },
         devices: &["a", "b", "c", "d"].map(device),
+        product: None,
     };
     judge(evidence, &spec())
 }

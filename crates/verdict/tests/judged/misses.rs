@@ -171,13 +171,13 @@ fn every_cause_is_found_again_by_its_word() {
 }
 
 #[test]
-fn a_throttled_frontend_is_told_beside_the_requests_that_it_failed() {
-    let causes = |latency_ms: i64| {
+fn a_throttled_frontend_is_named_with_the_requests_that_it_failed() {
+    let causes = |frontend_ms: i64| {
         let mut record = sample("partial-10pct-503", balanced());
         let Outcome::Report(report) = &mut record.outcome else {
             panic!("a report")
         };
-        set(report, Metric::RequestLatency, Statistic::Avg, latency_ms);
+        report.frontend.request_ms = Some(frontend_ms.into());
         let findings = judged(&record, &pods()).findings;
         findings.into_iter().map(|(cause, _)| cause).collect::<Vec<_>>()
     };
@@ -203,4 +203,32 @@ fn a_frontend_that_was_not_there_is_told_before_the_requests_that_it_failed() {
     // A worker that answers too late, or with nonsense, is not the frontend.
     assert_eq!(causes("TimeoutError"), [Cause::RequestErrors]);
     assert_eq!(causes("InvalidInferenceResultError"), [Cause::RequestErrors]);
+}
+
+#[test]
+fn the_distance_of_an_average_counts_unless_something_else_made_it_a_miss() {
+    let margin = |trial: JudgedTrial| trial.margin.map(|margin| margin.to_string());
+    let throughput =
+        |value| move |report: &mut aiperf::Report| set(report, Metric::OutputTokenThroughput, Statistic::Avg, value);
+    assert_eq!(
+        margin(changed_report(throughput(1650), balanced())).as_deref(),
+        Some("10")
+    );
+    assert_eq!(
+        margin(changed_report(throughput(1485), balanced())).as_deref(),
+        Some("-1")
+    );
+    let both = |report: &mut aiperf::Report| {
+        throughput(1485)(report);
+        set(report, Metric::TimeToFirstToken, Statistic::P99, 12_000);
+    };
+    assert_eq!(
+        margin(changed_report(both, balanced())),
+        None,
+        "a percentile was missed too"
+    );
+    let errors = |report: &mut aiperf::Report| report.failed = report.succeeded;
+    assert_eq!(margin(changed_report(errors, balanced())), None);
+    let cancelled = |report: &mut aiperf::Report| report.cancelled = true;
+    assert_eq!(margin(changed_report(cancelled, balanced())), None);
 }

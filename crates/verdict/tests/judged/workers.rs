@@ -5,7 +5,7 @@ use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::frame::{Failure, Outcome};
 use perfval_verdict::gate::Share;
 use perfval_verdict::trial::{Evidence, JudgedTrial, judge};
-use perfval_verdict::workers::{Pace, Unit, WorkerSummary};
+use perfval_verdict::workers::{Drift, Pace, Unit, WorkerSummary};
 use rust_decimal::Decimal;
 
 use super::{balanced, first_cause, judged, odd_one, pods, record, sample, spec, worker};
@@ -360,4 +360,33 @@ fn a_dead_worker_is_a_black_hole_only_where_the_router_feeds_the_idle_and_the_er
         cause("partial-10pct-503", 20, RouterMode::LeastLoaded),
         Some(Cause::WorkerCrashed)
     );
+}
+
+#[test]
+fn a_long_trial_that_ends_slower_than_it_began_is_told() {
+    let with = |last: [i64; 4]| {
+        let drifting = |(mut worker, last): (WorkerSummary, i64)| {
+            worker.drift = Some(Drift {
+                first: Decimal::from(1000),
+                last: last.into(),
+            });
+            worker
+        };
+        let workers = balanced().into_iter().zip(last).map(drifting).collect();
+        judged(&sample("success", workers), &pods())
+    };
+    let told = |verdict: &JudgedTrial| -> Vec<(Cause, String)> {
+        let findings = verdict.findings.iter();
+        findings
+            .map(|(cause, finding)| (*cause, finding.evidence.clone()))
+            .collect()
+    };
+    assert_eq!(told(&with([1010, 990, 1000, 930])), []);
+    let all = with([940, 950, 945, 950]);
+    assert_eq!(all.outcome, TrialOutcome::Pass);
+    let text = "4000 tokens a second in the first minute and 3785 in the last (5.4 % less)";
+    assert_eq!(told(&all), [(Cause::ThroughputDecay, text.to_owned())]);
+    let one = with([1000, 1000, 880, 1000]);
+    let text = "4000 tokens a second in the first minute and 3880 in the last (3 % less); worker c lost 12 %";
+    assert_eq!(told(&one), [(Cause::ThroughputDecay, text.to_owned())]);
 }

@@ -106,6 +106,12 @@ fn texts() -> Vec<Case> {
     text("benchmark.requestTimeout", 32, &|length| {
         nested("benchmark.requestTimeout", json!(duration(length)))
     });
+    text("benchmark.duration", 32, &|length| {
+        nested("benchmark.duration", json!(duration(length)))
+    });
+    text("benchmark.soak", 32, &|length| {
+        nested("benchmark.soak", json!(format!("{}1h", "0".repeat(length - 2))))
+    });
     for wait in [
         "prerequisites",
         "sizing",

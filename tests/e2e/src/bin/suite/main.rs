@@ -52,6 +52,15 @@ enum What {
     Races,
     /// Helm: install, upgrade, roll back and uninstall.
     Chart,
+    /// What a new user does, by the commands of the pages.
+    Walk {
+        /// Folder of Debian's `prometheus` and `promtool`.
+        #[arg(long)]
+        prometheus: PathBuf,
+        /// `helm` or `kustomize`.
+        #[arg(long)]
+        only: Option<String>,
+    },
     /// One whole run, shown as it happens.
     Demo {
         /// Leave the lab up.
@@ -111,6 +120,7 @@ async fn start(cli: Cli) -> io::Result<u8> {
         What::Demo { keep: false } => guarded(&one, single::demo(&built, lab, false)).await,
         What::Admission => guarded(&one, single::admission(&built, lab)).await,
         What::Chart => guarded(&one, single::chart(&built, lab)).await,
+        What::Walk { prometheus, only } => guarded(&one, single::walk(&built, lab, &prometheus, only.as_deref())).await,
         What::Races => guarded(&one, single::races(&built, lab)).await,
         What::Oracle { arguments } => guarded(&one, single::oracle(&built, lab, &arguments)).await,
         What::Line { waiting } => guarded(&one, single::line(&built, lab, &waiting)).await,

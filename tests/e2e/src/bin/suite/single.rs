@@ -56,6 +56,17 @@ pub async fn chart(built: &Built, lab: &Fresh) -> io::Result<u8> {
     code(command).await
 }
 
+/// What a new user does.
+pub async fn walk(built: &Built, lab: &Fresh, prometheus: &Path, only: Option<&str>) -> io::Result<u8> {
+    let walk = built.build("perfval-e2e", "walk").await?;
+    lab.up(false).await?;
+    let mut command = lab.exec_in_network(walk);
+    command.arg("--lab").arg(lab.program());
+    command.arg("--prometheus").arg(prometheus);
+    command.args(only.into_iter().flat_map(|way| ["--only", way]));
+    code(command).await
+}
+
 /// One whole run, and how long all of it took.
 pub async fn demo(built: &Built, lab: &Fresh, keep: bool) -> io::Result<u8> {
     let demo = built.build("perfval-e2e", "demo").await?;

@@ -75,6 +75,7 @@ pub fn cases() -> Vec<Case> {
             ]),
         ),
     ];
+    cases.extend(lengths());
     for word in [
         "--concurrency",
         "--url=http://x",
@@ -83,6 +84,7 @@ pub fn cases() -> Vec<Case> {
         "--isl",
         "--ui",
         "--prompt-input-tokens-mean",
+        "--benchmark-grace-period",
     ] {
         cases.push(refused(
             format!("extra argument {word}"),
@@ -107,6 +109,54 @@ pub fn cases() -> Vec<Case> {
             format!("extra argument {word}"),
             extra(&["--request-rate", word]),
             "a comma list starts a sweep",
+        ));
+    }
+    cases
+}
+
+/// How long a trial lasts.
+fn lengths() -> Vec<Case> {
+    let benchmark = |patch: Value| json!({"benchmark": patch});
+    let mut cases = vec![
+        accepted("a trial of a time", benchmark(json!({"duration": "500ms"}))),
+        accepted(
+            "a trial of a number of requests",
+            benchmark(json!({"requestsPerConcurrency": 8, "minRequests": 1000})),
+        ),
+        accepted(
+            "a trial that just fits into its limit",
+            benchmark(json!({"duration": "10m", "requestTimeout": "5m"})),
+        ),
+        refused(
+            "a trial that outlives its limit",
+            benchmark(json!({"duration": "601s", "requestTimeout": "5m"})),
+            "the trial outlives its limit",
+        ),
+        accepted(
+            "a soak beside a number of requests",
+            benchmark(json!({"requestsPerConcurrency": 8, "soak": "5m"})),
+        ),
+        accepted("a soak of a day", benchmark(json!({"soak": "24h"}))),
+    ];
+    for number in ["requestsPerConcurrency", "minRequests"] {
+        cases.push(refused(
+            format!("a trial of a time and of {number}"),
+            benchmark(json!({"duration": "1m", number: 8})),
+            "a trial ends after a time or after a number",
+        ));
+    }
+    for duration in ["", "5", "0s", "25h", "1d"] {
+        cases.push(refused(
+            format!("a trial of {duration:?}"),
+            benchmark(json!({"duration": duration})),
+            "write a Go duration above 0s",
+        ));
+    }
+    for soak in ["", "10", "299s", "25h"] {
+        cases.push(refused(
+            format!("a soak of {soak:?}"),
+            benchmark(json!({"soak": soak})),
+            "write a Go duration from 5m",
         ));
     }
     cases

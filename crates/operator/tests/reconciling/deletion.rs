@@ -1,0 +1,95 @@
+//! Objects that are being deleted while other finalizers than ours hold them.
+
+use std::sync::Arc;
+
+use perfval_operator::controller::reconcile;
+use perfval_operator::objects::{self, Guarded};
+use perfval_operator::rights::Rights;
+use perfval_testkit::api_server::ApiServer;
+use serde_json::{Value, json};
+
+use crate::{NAMESPACE, Operator, context, eventually, manifest, phase, with_gpus};
+
+const OURS: &str = "perfvalidation.dev/cleanup";
+const FOREIGN: &str = "others.example/hold";
+
+fn finalizers(server: &ApiServer, name: &str) -> Value {
+    let object = server.get("perfvalidations", NAMESPACE, name);
+    object.expect("a foreign finalizer holds it")["metadata"]["finalizers"].clone()
+}
+
+fn set_finalizers(server: &ApiServer, name: &str, finalizers: &[&str]) {
+    server.edit("perfvalidations", NAMESPACE, name, |object| {
+        object["metadata"]["finalizers"] = json!(finalizers);
+    });
+}
+
+fn nothing_is_left(server: &ApiServer) -> bool {
+    let plurals = ["dynamographdeployments", "services", "resourceclaimtemplates", "jobs"];
+    plurals.iter().all(|plural| server.objects(plural).is_empty())
+}
+
+#[tokio::test]
+async fn a_run_whose_finalizer_others_removed_is_torn_down() {
+    let server = with_gpus(4);
+    let operator = Operator::start(&server);
+    server.put(manifest("held"));
+    eventually(&server, "it is deployed", |server| {
+        phase(server, "held") == "WaitingForReady" && !server.objects("dynamographdeployments").is_empty()
+    })
+    .await;
+    drop(operator);
+    set_finalizers(&server, "held", &[FOREIGN]);
+    server.delete("perfvalidations", NAMESPACE, "held");
+
+    let _operator = Operator::start(&server);
+    eventually(&server, "nothing of it is left", nothing_is_left).await;
+    assert_eq!(finalizers(&server, "held"), json!([FOREIGN]));
+}
+
+#[tokio::test]
+async fn an_unreadable_object_whose_finalizer_others_removed_leaves_nothing_behind() {
+    let server = with_gpus(4);
+    let mut newer = manifest("newer");
+    newer["spec"]["gates"][0]["metric"] = json!("MetricOfAnotherVersion");
+    newer["metadata"]["finalizers"] = json!([FOREIGN]);
+    let owner = server.put(newer)["metadata"]["uid"].clone();
+    server.put(json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {
+            "namespace": NAMESPACE, "name": "pv-0011aabb-t1",
+            "labels": {"perfvalidation.dev/name": "newer", "perfvalidation.dev/run": "0011aabb"},
+            "ownerReferences": [{
+                "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation", "name": "newer",
+                "controller": true, "uid": owner,
+            }],
+        },
+    }));
+    server.delete("perfvalidations", NAMESPACE, "newer");
+
+    let _operator = Operator::start(&server);
+    eventually(&server, "nothing of it is left", nothing_is_left).await;
+}
+
+#[tokio::test]
+async fn what_we_released_ourselves_is_not_torn_down_again_before_the_watch_says_so() {
+    let server = with_gpus(4);
+    let mut released = manifest("released");
+    released["metadata"]["finalizers"] = json!([OURS, FOREIGN]);
+    released["status"] = json!({"observedGeneration": 1, "phase": "CleaningUp"});
+    server.put(released);
+    server.delete("perfvalidations", NAMESPACE, "released");
+    let watched = server
+        .get("perfvalidations", NAMESPACE, "released")
+        .expect("it is held");
+    let watched: Arc<Guarded> = Arc::new(serde_json::from_value(watched).expect("well-formed"));
+
+    let (objects, _scopes) = objects::watched(vec![None]);
+    let (context, _answers) = context(&server, objects, Rights::default());
+    let Ok(_) = reconcile(watched.clone(), context.clone()).await;
+    assert_eq!(finalizers(&server, "released"), json!([FOREIGN]));
+
+    server.forget_calls();
+    let Ok(_) = reconcile(watched, context).await;
+    assert_eq!(server.calls(), [], "the watch still shows the object of before");
+}

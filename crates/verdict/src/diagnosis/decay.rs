@@ -1,0 +1,55 @@
+//! A long trial that ends slower than it began.
+
+use rust_decimal::Decimal;
+
+use super::cause::{Cause, Told};
+use super::peers::Worker;
+use crate::gate::show;
+use crate::workers::{Drift, Unit};
+
+/// Loss from the first to the last minute that is told of all workers together (percent): one minute's throughput differs
+/// from the next by much less than the 2.5 % of whole trials of 13 s on H200.
+pub(super) const TOGETHER: i64 = 5;
+/// The same of one worker: its share of the requests varies too.
+pub(super) const ALONE: i64 = 10;
+
+/// The workers that became slower, if any did.
+pub fn decayed(workers: &[Worker<'_>]) -> Option<Told> {
+    let drifts: Vec<(&str, Drift)> = workers
+        .iter()
+        .filter_map(|worker| Some((worker.name, worker.load.drift?)))
+        .collect();
+    if drifts.is_empty() || drifts.len() < workers.len() {
+        return None;
+    }
+    let together = Drift {
+        first: drifts.iter().map(|(_, drift)| drift.first).sum(),
+        last: drifts.iter().map(|(_, drift)| drift.last).sum(),
+    };
+    let of_some = drifts.iter().filter(|(_, drift)| lost(*drift) >= Decimal::from(ALONE));
+    let some: Vec<String> = of_some
+        .map(|(name, drift)| format!("worker {name} lost {} %", show(lost(*drift))))
+        .collect();
+    if some.is_empty() && lost(together) < Decimal::from(TOGETHER) {
+        return None;
+    }
+    let unit = match workers.iter().find_map(|worker| worker.load.pace)?.unit {
+        Unit::Tokens => "tokens",
+        Unit::Bytes => "bytes of answers",
+        Unit::Requests => "requests",
+    };
+    let all = format!(
+        "{} {unit} a second in the first minute and {} in the last ({} % less)",
+        show(together.first.round()),
+        show(together.last.round()),
+        show(lost(together))
+    );
+    let text = std::iter::once(all).chain(some).collect::<Vec<_>>().join("; ");
+    Some((Cause::ThroughputDecay, text))
+}
+
+/// Loss (percent), negative for a gain.
+fn lost(drift: Drift) -> Decimal {
+    let part = (drift.first - drift.last).checked_div(drift.first);
+    part.map_or(Decimal::ZERO, |part| (part * Decimal::ONE_HUNDRED).round_dp(1))
+}

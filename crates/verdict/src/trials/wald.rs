@@ -1,0 +1,43 @@
+/// Pass rate of a healthy deployment: the worst window of the published runs passed 2 of 3 trials
+/// (NVIDIA/aicr `inference-perf-fluctuation.md`), so at least 60 %.
+pub const HEALTHY_PASS_RATE: f64 = 0.60;
+/// Pass rate of a degraded deployment: at most one lucky trial in twenty.
+pub const DEGRADED_PASS_RATE: f64 = 0.05;
+
+/// What the trials so far say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ruling {
+    /// Run another trial.
+    Continue,
+    /// Healthy.
+    Pass,
+    /// Degraded.
+    Fail,
+    /// `max` trials, and the rule cannot tell.
+    Undecided,
+    /// Invalid trials in a row: it cannot be measured.
+    Unmeasurable,
+}
+
+/// Wald's test after `passes` and `misses`, with both error bounds `error_percent`.
+pub(super) fn sequential(passes: usize, misses: usize, error_percent: i32) -> Ruling {
+    let healthy_above = healthy_above(error_percent);
+    let weight = |times: usize, healthy: f64, degraded: f64| {
+        f64::from(u32::try_from(times).unwrap_or(u32::MAX)) * (healthy / degraded).ln()
+    };
+    let evidence = weight(passes, HEALTHY_PASS_RATE, DEGRADED_PASS_RATE)
+        + weight(misses, 1.0 - HEALTHY_PASS_RATE, 1.0 - DEGRADED_PASS_RATE);
+    if evidence >= healthy_above {
+        Ruling::Pass
+    } else if evidence <= -healthy_above {
+        Ruling::Fail
+    } else {
+        Ruling::Continue
+    }
+}
+
+/// Wald's boundary: a logarithm of likelihoods beyond which an answer is wrong with `error_percent` at most.
+pub(super) fn healthy_above(error_percent: i32) -> f64 {
+    let error = f64::from(error_percent.clamp(1, 49)) / 100.0;
+    ((1.0 - error) / error).ln()
+}

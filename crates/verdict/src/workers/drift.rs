@@ -1,0 +1,61 @@
+use rust_decimal::Decimal;
+use serde::{Deserialize, Serialize};
+
+use super::measured::Phase;
+use super::pace::Unit;
+use super::{Reading, WorkerSeries};
+
+/// Length of the two windows (s).
+const MINUTE: i64 = 60;
+/// First seconds that belong to neither: every slot begins with a prefill at once.
+const RAMP: i64 = 10;
+/// Shortest span between first and last request of which the two minutes are compared (s): heat takes minutes.
+const LONG: i64 = 240;
+/// Shortest span of answers within a minute (s).
+const ENOUGH: i64 = 30;
+
+/// A worker's pace at both ends of a long trial (per second, in the unit of its [`Pace`](super::Pace)).
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drift {
+    /// In the first minute.
+    pub first: Decimal,
+    /// In the last.
+    pub last: Decimal,
+}
+
+/// First and last minute of a trial in which requests were sent; `None` in a short one. What was sent last is answered
+/// while no other request follows, so the last minute ends when the last one was sent.
+pub(super) fn minutes(series: &[WorkerSeries], phase: Phase) -> Option<[Phase; 2]> {
+    let sent_last = series.iter().filter_map(sent_last).max()?.min(phase.last);
+    let first = phase.first + RAMP;
+    let window = |first: i64| Phase {
+        first,
+        last: first + MINUTE,
+    };
+    (sent_last - first >= LONG).then(|| [window(first), window(sent_last - MINUTE)])
+}
+
+/// Last second in which a worker was given a request.
+fn sent_last(series: &WorkerSeries) -> Option<i64> {
+    let readings: Vec<(i64, Reading)> = series.readings().collect();
+    let given = readings.windows(2).filter(|pair| pair[1].1.started > pair[0].1.started);
+    given.map(|pair| pair[1].0).next_back()
+}
+
+/// The pace of one worker in both windows.
+pub(super) fn drift(series: &WorkerSeries, [first, last]: [Phase; 2]) -> Option<Drift> {
+    Some(Drift {
+        first: pace(series, first)?,
+        last: pace(series, last)?,
+    })
+}
+
+fn pace(series: &WorkerSeries, window: Phase) -> Option<Decimal> {
+    let mut within = series.readings().filter(|(second, _)| window.contains(*second));
+    let (since, then) = within.next()?;
+    let (until, now) = within.next_back()?;
+    let unit = Unit::finest(now);
+    let more = unit.of(now)? - unit.of(then)?;
+    // A counter that fell belongs to a new process.
+    (until - since >= ENOUGH && more >= 0).then(|| (Decimal::from(more) / Decimal::from(until - since)).round_dp(1))
+}

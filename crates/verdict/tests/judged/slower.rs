@@ -1,0 +1,163 @@
+//! A worker whose engine decodes slower than its peers'.
+
+use perfval_api::{DeviceStatus, GateResult, PerfValidationSpec, TrialOutcome};
+use perfval_verdict::diagnosis::cause::Cause;
+use perfval_verdict::gate::Share;
+use perfval_verdict::trial::{Evidence, JudgedTrial, judge};
+use perfval_verdict::workers::{AgainstPeers, EngineWork, Speed, WorkerSummary};
+use rust_decimal::Decimal;
+use serde_json::json;
+
+use crate::{balanced, pods, sample, spec};
+
+/// Four balanced workers, and what the engine of `c` says of its speed (percent of its peers', and the interval).
+fn workers(percent: i64, within: i64) -> Vec<WorkerSummary> {
+    let mut workers = balanced();
+    for worker in &mut workers {
+        let own = worker.address == "c";
+        worker.speed = Some(Speed {
+            token_ms: Decimal::from(if own { 12 } else { 10 }),
+            batch: Decimal::from(200),
+            peers: Some(AgainstPeers {
+                percent: Decimal::from(if own { percent } else { 101 }),
+                within: Decimal::from(within),
+            }),
+        });
+        worker.engine = Some(EngineWork {
+            gb_per_second: Some(Decimal::from(1900)),
+            ..EngineWork::default()
+        });
+    }
+    workers
+}
+
+fn judged(workers: Vec<WorkerSummary>, spec: &PerfValidationSpec, product: Option<&str>) -> JudgedTrial {
+    let record = sample("success", workers);
+    let device = |name: &str| DeviceStatus {
+        pool: "n1".into(),
+        name: name.into(),
+        uuid: Some(format!("GPU-{name}")),
+    };
+    let evidence = Evidence {
+        record: &record,
+        before: &pods(),
+        after: &pods(),
+        share: Share { gpus: 4, node_gpus: 8 },
+        devices: &["a", "b", "c", "d"].map(device),
+        product,
+    };
+    judge(evidence, spec)
+}
+
+fn with_gate(metric: &str, threshold: &str) -> PerfValidationSpec {
+    let gate = json!({"name": "g", "metric": metric, "operator": ">=", "threshold": threshold});
+    let mut spec = spec();
+    spec.gates.push(serde_json::from_value(gate).expect("a gate"));
+    spec
+}
+
+fn causes(trial: &JudgedTrial) -> Vec<Cause> {
+    trial.findings.iter().map(|(cause, _)| *cause).collect()
+}
+
+#[test]
+fn it_is_a_warning_of_a_trial_that_passes() {
+    let trial = judged(workers(85, 3), &spec(), None);
+    assert_eq!(
+        (trial.outcome, causes(&trial)),
+        (TrialOutcome::Pass, vec![Cause::SlowWorker])
+    );
+    assert_eq!(
+        trial.findings[0].1.evidence,
+        "worker c (n1/c, GPU-c) decodes at 85 % ± 3 % of its peers' speed: 12 ms from token to token with 200 requests at a time"
+    );
+    assert_eq!(trial.slow_gpus, ["GPU-c"]);
+    assert_eq!(trial.metrics.slowest_worker_percent.as_deref(), Some("85"));
+    assert_eq!(trial.metrics.detectable_slowdown_percent.as_deref(), Some("7"));
+
+    for (percent, within) in [(93, 3), (85, 12), (97, 0)] {
+        let trial = judged(workers(percent, within), &spec(), None);
+        assert_eq!(
+            (causes(&trial), trial.slow_gpus.len()),
+            (vec![], 0),
+            "{percent} ± {within}"
+        );
+    }
+}
+
+#[test]
+fn a_gate_makes_it_a_miss_that_names_the_gpu_first() {
+    let trial = judged(workers(85, 3), &with_gate("SlowestWorkerPercent", "90"), None);
+    assert_eq!(
+        (trial.outcome, causes(&trial)),
+        (TrialOutcome::Miss, vec![Cause::SlowWorker])
+    );
+    assert_eq!(trial.gates[2].observed.as_deref(), Some("85"));
+    // The gate judges the figure, and a name needs the whole interval.
+    let trial = judged(workers(89, 12), &with_gate("SlowestWorkerPercent", "90"), None);
+    assert_eq!(
+        (trial.outcome, causes(&trial)),
+        (TrialOutcome::Miss, vec![Cause::BalancedDegradation])
+    );
+    let trial = judged(workers(91, 3), &with_gate("SlowestWorkerPercent", "90"), None);
+    assert_eq!(trial.outcome, TrialOutcome::Pass);
+}
+
+#[test]
+fn a_gate_on_bandwidth_judges_by_what_the_maker_publishes() {
+    let gate = |threshold| with_gate("MemoryBandwidthPercent", threshold);
+    let trial = judged(workers(100, 3), &gate("35"), Some("NVIDIA H200"));
+    assert_eq!(
+        (trial.outcome, trial.gates[2].observed.as_deref()),
+        (TrialOutcome::Pass, Some("39.6"))
+    );
+    let trial = judged(workers(100, 3), &gate("50"), Some("NVIDIA H200"));
+    assert_eq!(
+        (trial.outcome, causes(&trial)),
+        (TrialOutcome::Miss, vec![Cause::BalancedDegradation])
+    );
+    let evidence = &trial.findings[0].1.evidence;
+    assert!(
+        evidence.starts_with("all 4 workers decode within 1 % of their peers' speed; a GPU 7 % slower would have been named; the engines moved 39.6 %"),
+        "{evidence}"
+    );
+}
+
+#[test]
+fn what_no_engine_reports_is_not_measured() {
+    for (metric, workers, product, said) in [
+        (
+            "SlowestWorkerPercent",
+            balanced(),
+            None,
+            "their engines do not report it",
+        ),
+        (
+            "SlowestWorkerPercent",
+            vec![balanced().remove(0)],
+            None,
+            "and there is 1",
+        ),
+        (
+            "MemoryBandwidthPercent",
+            workers(100, 1),
+            Some("NVIDIA H300"),
+            "NVIDIA H300",
+        ),
+        (
+            "MemoryBandwidthPercent",
+            balanced(),
+            Some("NVIDIA H200"),
+            "--enable-mfu-metrics",
+        ),
+    ] {
+        let trial = judged(workers, &with_gate(metric, "10"), product);
+        assert_eq!(
+            (trial.outcome, causes(&trial)),
+            (TrialOutcome::Invalid, vec![Cause::MetricMissing]),
+            "{metric}"
+        );
+        assert_eq!(trial.gates[2].result, GateResult::Unmeasured);
+        assert!(trial.findings[0].1.evidence.contains(said), "{:?}", trial.findings);
+    }
+}
