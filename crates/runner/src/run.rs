@@ -37,7 +37,7 @@ pub struct Options {
     /// Port of the workers' metrics.
     #[arg(long, default_value_t = 9090)]
     workers_port: u16,
-    /// Page of the node's DCGM exporter, such as http://10.244.0.7:9400/metrics. Absent: the GPUs are not asked.
+    /// Page of the node's DCGM exporter, such as `http://10.244.0.7:9400/metrics`. Absent: the GPUs are not asked.
     #[arg(long, value_name = "URL")]
     gpu_metrics: Option<String>,
     /// Namespace of the run: pods of others that hold a GPU are counted, not named.

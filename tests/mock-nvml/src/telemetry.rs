@@ -39,9 +39,9 @@ pub struct EventData {
     /// Where it happened.
     pub device: Device,
     /// `nvmlEventType…`
-    pub event_type: c_ulonglong,
+    pub kind: c_ulonglong,
     /// The XID.
-    pub event_data: c_ulonglong,
+    pub data: c_ulonglong,
     /// MIG.
     pub gpu_instance_id: c_uint,
     /// MIG.
@@ -174,8 +174,8 @@ pub extern "C" fn nvmlEventSetWait_v2(_set: *mut c_void, event: Out<EventData>, 
             event,
             EventData {
                 device,
-                event_type: XID_EVENT,
-                event_data: xid,
+                kind: XID_EVENT,
+                data: xid,
                 gpu_instance_id: 0,
                 compute_instance_id: 0,
             },

@@ -89,13 +89,13 @@ fn faults_are_read_anew(library: &Library, config: &Path, device: *mut c_void) {
         &faults,
         r#"{"1": {"throttled": true, "shared": true, "xid": 79}, "0": {}}"#,
     )
-    .unwrap();
+    .expect("faults");
     assert_eq!((get_reasons(device, &raw mut reasons), reasons), (0, 0x48));
     assert_eq!((get_clock(device, 1, &raw mut mhz), mhz), (0, 1155));
     assert_eq!((get_utilization(device, &raw mut busy), busy[0]), (0, 100));
     assert_eq!((wait(1, &raw mut event, 0), event[1], event[2]), (0, 8, 79));
     assert_eq!(wait(1, &raw mut event, 0), 10, "once");
 
-    fs::remove_file(&faults).unwrap();
+    fs::remove_file(&faults).expect("no faults");
     assert_eq!((get_reasons(device, &raw mut reasons), reasons), (0, 0x4));
 }

@@ -47,7 +47,7 @@ fn merge(group: &[GpuSample]) -> Option<GpuSample> {
     if let Some(reasons) = values(Field::Reasons).reduce(|a, b| a | b) {
         merged.1.set(Field::Reasons, reasons);
     }
-    if let Some(xid) = values(Field::Xid).filter(|xid| *xid != 0).last() {
+    if let Some(xid) = values(Field::Xid).rev().find(|xid| *xid != 0) {
         merged.1.set(Field::Xid, xid);
     }
     Some(merged)

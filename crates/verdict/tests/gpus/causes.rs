@@ -33,25 +33,27 @@ fn of(gpus: [GpuSummary; 2]) -> GpuRecord {
     }
 }
 
+/// What differs from a healthy GPU.
+type Change = Box<dyn Fn(&mut GpuSummary)>;
+
 #[test]
 fn each_sign_has_its_cause() {
     let standing = |value| Some(Mark { value, at: None });
-    type Change = Box<dyn Fn(&mut GpuSummary)>;
     let cases: Vec<(&str, Change, Option<Cause>)> = vec![
         ("nothing", Box::new(|_| {}), None),
         (
             "heat",
-            Box::new(|gpu| (gpu.reasons, gpu.slowed) = (Some(0x48), mark(12, 14))),
+            Box::new(|gpu| (gpu.reasons, gpu.slowed) = (Some(0x48), Some(mark(12, 14)))),
             Some(Cause::GPUThrottled),
         ),
         (
             "one reading of many",
-            Box::new(|gpu| (gpu.reasons, gpu.slowed) = (Some(0x20), mark(2, 14))),
+            Box::new(|gpu| (gpu.reasons, gpu.slowed) = (Some(0x20), Some(mark(2, 14)))),
             None,
         ),
         (
             "held back without reasons",
-            Box::new(|gpu| (gpu.reasons, gpu.held_back_ms) = (None, mark(9000, 3))),
+            Box::new(|gpu| (gpu.reasons, gpu.held_back_ms) = (None, Some(mark(9000, 3)))),
             Some(Cause::GPUThrottled),
         ),
         (
@@ -66,12 +68,12 @@ fn each_sign_has_its_cause() {
         ),
         (
             "a new XID of a program",
-            Box::new(|gpu| gpu.xid = mark(31, 5)),
+            Box::new(|gpu| gpu.xid = Some(mark(31, 5))),
             Some(Cause::GPUErrors),
         ),
         (
             "double-bit errors",
-            Box::new(|gpu| gpu.double_bit_errors = mark(1, 5)),
+            Box::new(|gpu| gpu.double_bit_errors = Some(mark(1, 5))),
             Some(Cause::GPUErrors),
         ),
         (
@@ -86,13 +88,13 @@ fn each_sign_has_its_cause() {
         ),
         (
             "replays",
-            Box::new(|gpu| gpu.pcie_replays = mark(40, 2)),
+            Box::new(|gpu| gpu.pcie_replays = Some(mark(40, 2))),
             Some(Cause::LinkDegraded),
         ),
-        ("few replays", Box::new(|gpu| gpu.pcie_replays = mark(2, 2)), None),
+        ("few replays", Box::new(|gpu| gpu.pcie_replays = Some(mark(2, 2))), None),
         (
             "NVLink errors",
-            Box::new(|gpu| gpu.nvlink_errors = mark(10, 2)),
+            Box::new(|gpu| gpu.nvlink_errors = Some(mark(10, 2))),
             Some(Cause::LinkDegraded),
         ),
         (
@@ -117,12 +119,12 @@ fn each_sign_has_its_cause() {
         ),
         (
             "a neighbour",
-            Box::new(|gpu| (gpu.idle_busy, gpu.idle_busy_percent) = (mark(8, 2), Some(13))),
+            Box::new(|gpu| (gpu.idle_busy, gpu.idle_busy_percent) = (Some(mark(8, 2)), Some(13))),
             Some(Cause::GPUShared),
         ),
         (
             "a last echo of the load",
-            Box::new(|gpu| gpu.idle_busy = mark(1, 40)),
+            Box::new(|gpu| gpu.idle_busy = Some(mark(1, 40))),
             None,
         ),
         (
@@ -147,7 +149,7 @@ fn each_sign_has_its_cause() {
 #[test]
 fn only_gpus_of_the_run_are_judged() {
     let mut hot = gpu(1);
-    (hot.reasons, hot.slowed) = (Some(0x40), mark(60, 1));
+    (hot.reasons, hot.slowed) = (Some(0x40), Some(mark(60, 1)));
     let record = of([gpu(0), hot]);
     // A run on the first GPU alone.
     assert_eq!(found(Some(&record), &pods()[..1], &devices()), []);

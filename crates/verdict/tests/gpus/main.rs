@@ -66,6 +66,6 @@ fn causes(record: &GpuRecord) -> Vec<(Cause, String)> {
     found(Some(record), &pods(), &devices())
 }
 
-fn mark(value: i64, at: i64) -> Option<Mark> {
-    Some(Mark { value, at: Some(at) })
+fn mark(value: i64, at: i64) -> Mark {
+    Mark { value, at: Some(at) }
 }

@@ -56,9 +56,8 @@ fn a_page_that_cannot_be_trusted_is_refused() {
         "one endless line"
     );
     assert!(matches!(read(&b"\xff\xfe\n"[..]), Err(PageError::Malformed(1))));
-    let many: String = (0..65)
-        .map(|n| format!("DCGM_FI_DEV_SM_CLOCK{{UUID=\"GPU-{n}\"}} 1\n"))
-        .collect();
+    let lines = (0..65).map(|n| format!("DCGM_FI_DEV_SM_CLOCK{{UUID=\"GPU-{n}\"}} 1\n"));
+    let many = lines.collect::<Vec<_>>().concat();
     assert!(matches!(refused(&many), PageError::TooManyGpus));
 }
 
@@ -111,8 +110,8 @@ fn counters_that_go_backwards_are_no_growth() {
         "a page that repeats itself is no reading"
     );
     let record = summarize(pages, errors, &series, &workers(5, 0, 5), None);
-    assert_eq!(record.gpus[0].pcie_replays, mark(5, 4));
-    assert_eq!(record.gpus[0].xid, mark(94, 3));
+    assert_eq!(record.gpus[0].pcie_replays, Some(mark(5, 4)));
+    assert_eq!(record.gpus[0].xid, Some(mark(94, 3)));
 }
 
 #[test]

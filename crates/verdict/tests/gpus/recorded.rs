@@ -1,6 +1,7 @@
 //! Telemetry of two real H200, healthy and with a neighbour on one of them (issue 14).
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 
 use perfval_verdict::diagnosis::cause::Cause;
@@ -22,6 +23,7 @@ fn recorded(name: &str, every: i64, first: i64, last: i64) -> GpuRecord {
             panic!("{line}")
         };
         let uuid = UUIDS[usize::try_from(gpu).expect("0 or 1")];
+        let labels = format!("gpu=\"{gpu}\",UUID=\"{uuid}\"");
         let page = pages.entry(second).or_default();
         for (series, value) in [
             ("SM_CLOCK", sm),
@@ -32,13 +34,10 @@ fn recorded(name: &str, every: i64, first: i64, last: i64) -> GpuRecord {
             ("PCIE_LINK_GEN", generation),
             ("FB_USED", mib),
         ] {
-            *page += &format!("DCGM_FI_DEV_{series}{{gpu=\"{gpu}\",UUID=\"{uuid}\"}} {value}\n");
+            writeln!(page, "DCGM_FI_DEV_{series}{{{labels}}} {value}").expect("text");
         }
-        *page += &format!(
-            "DCGM_FI_DEV_POWER_USAGE{{gpu=\"{gpu}\",UUID=\"{uuid}\"}} {}.{:03}\n",
-            mw / 1000,
-            mw % 1000
-        );
+        let (watts, rest) = (mw / 1000, mw % 1000);
+        writeln!(page, "DCGM_FI_DEV_POWER_USAGE{{{labels}}} {watts}.{rest:03}").expect("text");
     }
     let mut recorder = Recorder::new("perf");
     let seconds = pages.keys().last().expect("pages") + 1;

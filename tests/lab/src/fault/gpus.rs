@@ -8,6 +8,7 @@ use crate::driver_root::DriverRoot;
 use crate::error::{Error, FileResult as _};
 use crate::node;
 use crate::paths::StateDir;
+use crate::supervisor::client;
 
 /// Adds a fault to a GPU.
 pub(super) fn set(state: &StateDir, gpu: u32, fault: &str, value: Value) -> Result<(), Error> {
@@ -30,12 +31,16 @@ pub(super) fn set(state: &StateDir, gpu: u32, fault: &str, value: Value) -> Resu
     fs::rename(&new, root.faults()).file("rename", new)
 }
 
-/// All GPUs are healthy again.
+/// All GPUs are healthy again. The exporter starts anew: it would remember their XIDs, as NVIDIA's does.
 pub(super) fn clear(state: &StateDir) -> Result<(), Error> {
     let faults = DriverRoot::at(&node::driver_root_path(state), 0).faults();
     match fs::remove_file(&faults) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error).file("remove", faults),
-        _ => Ok(()),
+        Ok(()) => {
+            client::stop(state, node::GPU_EXPORTER)?;
+            client::start(state, node::GPU_EXPORTER)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error).file("remove", faults),
     }
 }
 
