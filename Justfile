@@ -155,7 +155,7 @@ prometheus:
     bin={{cache}}/tools/bin
     [ -x "$bin/prometheus" ] && [ -x "$bin/promtool" ] && exit
     mkdir -p "$bin" && cd "$(mktemp -d)"
-    apt-get download -qq prometheus || { apt-get update -qq && apt-get download -qq prometheus; }
+    apt-get download -qq -o APT::Sandbox::User=root prometheus || { apt-get update -qq && apt-get download -qq -o APT::Sandbox::User=root prometheus; }
     dpkg -x prometheus_*.deb . && cp usr/bin/prometheus usr/bin/promtool "$bin/"
 
 # Write the generated files: CRD, RBAC, reference pages, and the chart's copies.

@@ -6,11 +6,11 @@
 mod dashboard;
 mod everything;
 mod images;
-mod page;
+mod pages;
 mod prometheus;
 mod terminal;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use clap::{Parser, ValueEnum};
 use perfval_e2e::{Lab, eventually};
 
 use crate::everything::Everything;
-use crate::page::Page;
+use crate::pages::Pages;
 use crate::prometheus::Prometheus;
 use crate::terminal::{Terminal, title};
 
@@ -26,8 +26,8 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 /// The sample that the lab can run; a user's own GPUs take `minimal.yaml`.
 const SAMPLE: &str = "config/samples/demo.yaml";
-/// What the pages call their validation, and what the sample calls its own.
-const NAMES: (&str, &str) = ("h100-baseline", "demo");
+const READY: &str = "kubectl rollout status deployment/perfvalidation-operator -n perfvalidation-system";
+const WATCH: &str = "kubectl get perfvalidations -n perf -w";
 
 /// The path of a new user, on the lab.
 #[derive(Parser)]
@@ -63,6 +63,7 @@ async fn main() -> ExitCode {
 }
 
 async fn walk(cli: &Cli) -> Outcome<()> {
+    let pages = Pages::read(Path::new("."))?;
     let lab = Lab::at(cli.lab.clone()).await;
     images::name_as_published(&lab).await?;
     let terminal = Terminal::with_helm(&lab).await?;
@@ -72,72 +73,53 @@ async fn walk(cli: &Cli) -> Outcome<()> {
             continue;
         }
         match way {
-            Way::Helm => by_helm(&lab, &terminal, cli).await?,
-            Way::Kustomize => by_kustomize(&terminal).await?,
+            Way::Helm => by_helm(&lab, &terminal, &pages, &cli.prometheus).await?,
+            Way::Kustomize => by_kustomize(&terminal, &pages).await?,
         }
+        terminal.run("kubectl delete namespace perf").await?;
         nothing_is_left(&lab, &before).await;
     }
     Ok(())
 }
 
 /// README's first steps with Helm, and the quick start's dashboard.
-async fn by_helm(lab: &Lab, terminal: &Terminal, cli: &Cli) -> Outcome<()> {
+async fn by_helm(lab: &Lab, terminal: &Terminal, pages: &Pages, prometheus: &Path) -> Outcome<()> {
     title("README: install with Helm");
-    let readme = Page::read("README.md")?;
-    terminal.all(&readme.block("helm install")?).await?;
-    terminal
-        .run("kubectl rollout status deployment/perfvalidation-operator -n perfvalidation-system")
-        .await?;
-
-    let quickstart = Page::read("docs/quickstart.md")?;
+    terminal.all(&pages.install).await?;
+    terminal.run(READY).await?;
     title("Quick start: see it in Grafana");
-    terminal.all(&quickstart.block("dashboard.enabled=true")?).await?;
-    terminal
-        .run("kubectl rollout status deployment/perfvalidation-operator -n perfvalidation-system")
-        .await?;
-    let prometheus = Prometheus::start(lab, &cli.prometheus, &quickstart.yaml("scrape_configs")?).await?;
-
+    terminal.all(&pages.dashboard).await?;
+    terminal.run(READY).await?;
+    let prometheus = Prometheus::start(lab, prometheus, &pages.scrape_configs).await?;
     terminal.run("kubectl create namespace perf").await?;
-    one_run(terminal).await?;
+    one_run(terminal, pages).await?;
     title("README: run again");
-    let again = |words: &str| readme.command(words).map(|command| command.replace(NAMES.0, NAMES.1));
-    terminal.run(&again("perfvalidation.dev/rerun")?).await?;
-    terminal.watch("kubectl get perfvalidations -n perf -w").await?;
-    terminal.run(&again("kubectl wait")?).await?;
-
+    terminal.run(&pages.rerun).await?;
+    terminal.watch(WATCH).await?;
+    terminal.run(&pages.wait).await?;
     title("Dashboard: every panel, asked of Prometheus");
     dashboard::every_panel_has_data(lab, &prometheus).await?;
-
     title("Quick start: remove it");
-    terminal.all(&quickstart.block("helm uninstall")?).await?;
-    terminal.run("kubectl delete namespace perf").await
+    terminal.all(&pages.remove).await
 }
 
 /// The quick start for one namespace, with kustomize.
-async fn by_kustomize(terminal: &Terminal) -> Outcome<()> {
-    let quickstart = Page::read("docs/quickstart.md")?;
+async fn by_kustomize(terminal: &Terminal, pages: &Pages) -> Outcome<()> {
     title("Quick start: one namespace only");
-    terminal
-        .all(&quickstart.block("apply --server-side -k config/namespaced")?)
-        .await?;
-    terminal
-        .run("kubectl rollout status deployment/perfvalidation-operator -n perfvalidation-system")
-        .await?;
-    one_run(terminal).await?;
+    terminal.all(&pages.install_for_one).await?;
+    terminal.run(READY).await?;
+    one_run(terminal, pages).await?;
     title("Quick start: remove it");
-    terminal.all(&quickstart.block("delete -k config/namespaced")?).await?;
-    terminal.run("kubectl delete namespace perf").await
+    terminal.all(&pages.remove_for_one).await
 }
 
-/// Apply, watch, and read the verdict, by the commands of README's table.
-async fn one_run(terminal: &Terminal) -> Outcome<()> {
-    let readme = Page::read("README.md")?;
-    let command = |words: &str| readme.command(words).map(|command| command.replace(NAMES.0, NAMES.1));
+/// Apply, watch, and read the verdict.
+async fn one_run(terminal: &Terminal, pages: &Pages) -> Outcome<()> {
     title("README: apply a sample, watch it, read the verdict");
     terminal.run(&format!("kubectl apply -f {SAMPLE}")).await?;
-    terminal.watch("kubectl get perfvalidations -n perf -w").await?;
-    for words in ["kubectl wait", "jsonpath='{.status.message}'", "kubectl describe"] {
-        terminal.run(&command(words)?).await?;
+    terminal.watch(WATCH).await?;
+    for command in [&pages.wait, &pages.wide, &pages.describe] {
+        terminal.run(command).await?;
     }
     Ok(())
 }

@@ -1,0 +1,137 @@
+//! The commands of README and quick start, as they stand there.
+
+use std::fs;
+use std::path::Path;
+
+use perfval_e2e::documentation;
+
+use crate::Outcome;
+
+/// What the pages call their validation, and what the sample calls its own.
+const NAMES: (&str, &str) = ("h100-baseline", "demo");
+
+/// Everything that is typed. A page that lacks a part of it is an error before anything is installed.
+#[derive(Debug)]
+pub struct Pages {
+    /// README: the chart.
+    pub install: Vec<String>,
+    /// README: wait for the verdict.
+    pub wait: String,
+    /// README: see why.
+    pub describe: String,
+    /// README: run again.
+    pub rerun: String,
+    /// Quick start: read the verdict and its message.
+    pub wide: String,
+    /// Quick start: the dashboard.
+    pub dashboard: Vec<String>,
+    /// Quick start: what Prometheus scrapes.
+    pub scrape_configs: String,
+    /// Quick start: everything goes.
+    pub remove: Vec<String>,
+    /// Quick start: the operator for one namespace.
+    pub install_for_one: Vec<String>,
+    /// Quick start: and that goes.
+    pub remove_for_one: Vec<String>,
+}
+
+impl Pages {
+    /// Reads them, from the repository's root.
+    pub fn read(root: &Path) -> Outcome<Self> {
+        let readme = Page::read(root, "README.md")?;
+        let quickstart = Page::read(root, "docs/quickstart.md")?;
+        Ok(Self {
+            install: readme.block("helm install")?,
+            wait: readme.command("kubectl wait")?,
+            describe: readme.command("kubectl describe")?,
+            rerun: readme.command("perfvalidation.dev/rerun")?,
+            wide: quickstart.command("-o wide")?,
+            dashboard: quickstart.block("dashboard.enabled=true")?,
+            scrape_configs: quickstart.find("yaml", "scrape_configs")?.text,
+            remove: quickstart.block("helm uninstall")?,
+            install_for_one: quickstart.block("apply --server-side -k config/namespaced")?,
+            remove_for_one: quickstart.block("delete -k config/namespaced")?,
+        })
+    }
+}
+
+struct Page {
+    path: String,
+    text: String,
+}
+
+impl Page {
+    fn read(root: &Path, path: &str) -> Outcome<Self> {
+        Ok(Self {
+            path: path.to_owned(),
+            text: fs::read_to_string(root.join(path))?,
+        })
+    }
+
+    /// The commands of the first shell block with these words.
+    fn block(&self, words: &str) -> Outcome<Vec<String>> {
+        Ok(self.find("sh", words)?.commands())
+    }
+
+    /// The first command in a line of text or a table that has these words, for the sample.
+    fn command(&self, words: &str) -> Outcome<String> {
+        let quoted = self.text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+        let mut commands = quoted.filter(|quoted| quoted.starts_with("kubectl "));
+        let found = commands.find(|command| command.contains(words));
+        found
+            .map(|command| command.replace(NAMES.0, NAMES.1))
+            .ok_or_else(|| self.lacks(words))
+    }
+
+    fn find(&self, language: &str, words: &str) -> Outcome<documentation::Block> {
+        let page = documentation::Page::new(&self.path, &self.text);
+        let mut blocks = page.blocks().into_iter();
+        let found = blocks.find(|block| block.language == language && block.text.contains(words));
+        found.ok_or_else(|| self.lacks(words))
+    }
+
+    fn lacks(&self, words: &str) -> Box<dyn std::error::Error> {
+        format!("{} has no `{words}`", self.path).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::{Page, Pages};
+
+    #[test]
+    fn the_pages_have_every_step() {
+        let pages = Pages::read(Path::new("../..")).expect("every command");
+        assert!(pages.rerun.contains(" demo "), "{}", pages.rerun);
+        assert_eq!(pages.install_for_one.len(), 2, "{:?}", pages.install_for_one);
+    }
+
+    #[test]
+    fn commands_are_found_in_blocks_and_in_tables() {
+        let text = "\
+```sh
+helm install a
+```
+
+```sh
+helm install b \\
+  --wait # until it is ready
+kubectl get pods
+```
+
+| to | do |
+|---|---|
+| wait | `spec` and `kubectl wait x` |
+";
+        let page = Page {
+            path: "page.md".into(),
+            text: text.into(),
+        };
+        let block = page.block("install b").expect("it is there");
+        assert_eq!(block, ["helm install b    --wait", "kubectl get pods"]);
+        assert_eq!(page.command("wait").expect("it is there"), "kubectl wait x");
+        assert!(page.block("uninstall").is_err());
+    }
+}
