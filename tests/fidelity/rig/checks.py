@@ -61,7 +61,7 @@ def machine(count: int) -> None:
 
 
 def room(folder: Path, count: int) -> None:
-    """Memory and disk of the host. What is counted is what may be had: some machines' memory grows as it is used."""
+    """Memory and disk of the host. All memory counts, free or not: on some machines it grows as it is used."""
     disk = shutil.disk_usage(folder).free / GIB
     if disk < LEAST_DISK_GIB:
         raise Refused(f"{folder} has {disk:.1f} GiB free, {LEAST_DISK_GIB} are needed")

@@ -1,6 +1,6 @@
 """Trials on a machine with 1 to 8 NVIDIA GPUs and no network: real vLLM workers under Dynamo's frontend, AIPerf through the runner.
 
-    silicon.py check                                 what is missing here, in words
+    silicon.py check                                 says what is missing here
     silicon.py start --router least-loaded           once: about 200 s until the first completion
     silicon.py trials healthy:3 slow:0.15 frozen:10  as often as wanted: the engines live on between commands
     silicon.py stop

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -23,7 +24,7 @@ import pack
 import programs
 import trials
 from engines import Programs
-from process import Refused, alive, end, spawn
+from process import Refused, alive, end, members, spawn
 from session import Session
 from stack import Stack
 
@@ -240,11 +241,26 @@ class Portions(Folder):
 
 
 class Processes(Folder):
+    def until(self, condition):
+        deadline = time.time() + 20
+        while not condition():
+            self.assertLess(time.time(), deadline, "it never came")
+            time.sleep(0.01)
+
     def test_a_group_ends_with_all_that_it_started(self):
         group = spawn(self.folder / "log", ["sh", "-c", "sleep 600 & sleep 600"], dict(os.environ))
-        self.assertTrue(alive(group))
+        self.until(lambda: len(members(group)) == 3)
         end([group])
+        self.assertEqual(members(group), [])
         self.assertFalse(alive(group))
+
+    def test_a_process_that_ended_does_not_run_though_its_parent_never_asked(self):
+        group = spawn(self.folder / "log", ["sh", "-c", "true & exec sleep 600"], dict(os.environ))
+        self.until(lambda: len(load.descendants(group)) == 2)
+        child = load.descendants(group)[1]
+        self.until(lambda: not alive(child))
+        self.assertTrue(Path(f"/proc/{child}").exists())
+        end([group])
 
 
 if __name__ == "__main__":

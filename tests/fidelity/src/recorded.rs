@@ -99,7 +99,7 @@ fn table(page: &mut String, seen: &[&Seen<'_>]) {
         let (should, wrong) = match fault.truth() {
             Truth::Healthy => ("pass", Some(trials.len() - plain('P'))),
             Truth::Degraded => ("fail", Some(plain('P'))),
-            Truth::Open | Truth::Broken => ("be told", None),
+            Truth::Open | Truth::Broken => ("be named", None),
         };
         let wrong = wrong.map_or("–".to_owned(), |wrong| percent(share(wrong, trials.len())));
         let of_all = |count: usize| match fault {

@@ -19,7 +19,7 @@ pub(super) fn section(page: &mut String, seen: &[&Seen<'_>]) {
          <!-- needs GPUs -->\n```sh\njust silicon-pack DIR                         # here: wheels, runner and scripts, in portions of 60 MB\n\
          python3 part-000/unpack.py /tmp/silicon       # there, for each portion, in any order; the last one checks all sums\n\
          cd /tmp/silicon/session/rig\n\
-         python3 silicon.py check                      # what is missing there, in words\n\
+         python3 silicon.py check                      # says what is missing there\n\
          python3 silicon.py start --router least-loaded\n\
          python3 silicon.py trials healthy:3 slow:0.15 slow:0.3 frozen:10 --out RESULTS\n\
          python3 silicon.py trials route:round-robin healthy:2 slow:0.5 --out RESULTS\n\

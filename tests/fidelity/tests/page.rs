@@ -14,3 +14,14 @@ fn the_page_is_what_the_recorded_runs_say() {
         "docs/fidelity.md is stale: run `just fidelity --replay-only` and look at what changed"
     );
 }
+
+#[test]
+fn a_trial_that_does_not_count_has_a_reason() {
+    let list = std::fs::read_to_string("excluded.csv").expect("the list");
+    let rows = list.lines().filter(|line| !line.starts_with('#')).skip(1);
+    for row in rows {
+        let cells: Vec<&str> = row.splitn(6, ',').collect();
+        assert!(cells.len() == 6 && cells[4].parse::<usize>().is_ok(), "{row}");
+        assert!(!cells[5].trim().is_empty(), "no reason: {row}");
+    }
+}
