@@ -84,7 +84,7 @@ fn the_spec_names_the_page_or_switches_it_off() {
     assert_eq!(metrics, Some(GpuMetrics::at(elsewhere)));
     assert_eq!(page(&trials[0]), Some(elsewhere));
 
-    let mut off = Story::with(json!({"telemetry": {"gpus": "None"}}));
+    let mut off = Story::with(json!({"telemetry": {"gpus": "None", "endpoint": elsewhere}}));
     off.gpu_exporter = Seen::Present(PAGE.to_owned());
     let (metrics, trials) = played(off);
     assert_eq!((metrics, page(&trials[0])), (None, None));

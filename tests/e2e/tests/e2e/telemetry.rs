@@ -76,11 +76,10 @@ async fn a_hot_gpu_that_is_slow_is_named_with_its_uuid() {
         "one GPU: {}",
         finding.evidence
     );
-    assert!(
-        status.trials[0].causes.contains(&"WorkerStall".to_owned()),
-        "it explains a worker that is slow: {:?}",
-        status.trials[0].causes
-    );
+    // How far the worker lags on two busy cores decides which of the two it is.
+    let causes = &status.trials[0].causes;
+    let slow = |cause: &String| cause == "SlowWorker" || cause == "WorkerStall";
+    assert!(causes.iter().any(slow), "it explains a worker that is slow: {causes:?}");
     run.left_nothing().await;
     lab.run(&["fault", "clear"]).await;
     lab.kubectl(&["delete", "namespace", "e2e-exporter", "--timeout=60s"])
