@@ -107,7 +107,7 @@ fn announce_end(child: &Child, events: Sender<Event>) {
     let pid = pid_of(child);
     thread::spawn(move || {
         process::wait_without_reaping(pid);
-        let _ = events.send(Event::Ended); // nobody listens once the runner went without it
+        let _ = events.send(Event::Ended); // no one listens once the runner went without it
     });
 }
 

@@ -20,7 +20,7 @@ pub enum Error {
         /// What the file system said.
         source: io::Error,
     },
-    /// Signals, pipes or processes of the container are not to be had.
+    /// Signals, pipes or processes of the container are not available.
     #[error("cannot {what}: {source}")]
     Process {
         /// What was tried.

@@ -1,6 +1,6 @@
 //! `perfval-runner`: the command of the benchmark container.
 //!
-//! It runs `aiperf` as it is told, samples the workers meanwhile, and hands one record to the operator: as termination
+//! It runs `aiperf` with the given arguments, samples the workers meanwhile, and hands one record to the operator: as termination
 //! message, and at the very end of the log. It writes to the artifact directory, the install directory and the
 //! termination log, nowhere else.
 

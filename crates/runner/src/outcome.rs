@@ -2,7 +2,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-use perfval_verdict::aiperf::{EXPORT_BYTES, FailedRequests, FrontendTimes, parse};
+use perfval_verdict::aiperf::{EXPORT_BYTES, FailedRequests, frontend_times, parse};
 use perfval_verdict::frame::{Failure, Outcome};
 
 use crate::aiperf::{Ended, How};
@@ -51,10 +51,10 @@ pub fn of(ended: &Ended, artifact_dir: &Path) -> Judged {
 fn report(export: String, server_metrics: &Path) -> Judged {
     match parse(export.as_bytes()) {
         Ok(mut report) => {
-            // Evidence beside the result: where it cannot be read there is none.
+            // Additional evidence: where it cannot be read there is none.
             report.frontend = read(server_metrics)
                 .ok()
-                .and_then(|metrics| FrontendTimes::read(metrics.as_bytes()).ok())
+                .and_then(|metrics| frontend_times(metrics.as_bytes()).ok())
                 .unwrap_or_default();
             Judged {
                 exit_code: 0,

@@ -60,7 +60,7 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<u8, Error> {
     let payload = match measure(options) {
         Ok(payload) => payload,
-        // What stands in the way is told like any other failure: the operator reads records, not exit codes.
+        // What stands in the way is recorded like any other failure: the operator reads records, not exit codes.
         Err(error) => Payload::of(failed(options, &error)),
     };
     let record = &payload.record;

@@ -1,4 +1,4 @@
-//! The runner against a scripted `aiperf`: whatever that does, one record arrives, and it tells what happened.
+//! The runner against a scripted `aiperf`: whatever that does, one record arrives and says what happened.
 
 mod rig;
 

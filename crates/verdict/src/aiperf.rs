@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use export::parse;
 pub use failures::FailedRequests;
-pub use server_metrics::FrontendTimes;
+pub use server_metrics::frontend_times;
 
 /// Largest export that is read (bytes): a hundred times a real one.
 pub const EXPORT_BYTES: u64 = 4 << 20;
@@ -98,7 +98,7 @@ pub struct Report {
     /// How the load generator itself did.
     #[serde(default)]
     pub generator: Generator,
-    /// What the frontend's own metrics say; not of the export, see [`FrontendTimes::read`].
+    /// What the frontend's own metrics say; not of the export, see [`frontend_times`].
     #[serde(flatten)]
     pub frontend: FrontendTimes,
     /// Every statistic of every [`Metric`] that was reported, in AIPerf's units. Gates read it with [`Report::value`].
@@ -107,6 +107,19 @@ pub struct Report {
     /// The most frequent errors, at most [`ERROR_KINDS`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<ErrorKind>,
+}
+
+/// What the frontend's own histograms say of its requests, measured phase only. What Dynamo or AIPerf does not report is
+/// absent.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", default)]
+pub struct FrontendTimes {
+    /// Mean time from a request's entry to its dispatch to a worker (ms).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dispatch_wait_ms: Option<Decimal>,
+    /// Mean time from a request's entry to the end of its answer (ms).
+    #[serde(rename = "frontendRequestMs", skip_serializing_if = "Option::is_none")]
+    pub request_ms: Option<Decimal>,
 }
 
 /// How the load generator itself did; absent before AIPerf 0.12.
@@ -157,7 +170,7 @@ impl Report {
         Some(*value).filter(|v| *v > Decimal::ZERO || (metric == Metric::Goodput && v.is_zero()))
     }
 
-    /// Whether the load generator, not the server, was too slow. Low concurrency alone does not tell: a dead worker
+    /// Whether the load generator, not the server, was too slow. Low concurrency alone proves nothing: a dead worker
     /// lowered it to 75 % while the generator was idle. False where AIPerf did not report it.
     pub fn starved(&self) -> bool {
         let generator = &self.generator;

@@ -156,7 +156,7 @@ mod tests {
         status
     }
 
-    fn told(status: &PerfValidationStatus) -> (Verdict, Reason, String) {
+    fn concluded(status: &PerfValidationStatus) -> (Verdict, Reason, String) {
         let (verdict, why) = conclude(&spec(), status).expect("a verdict");
         (verdict, why.reason, why.message)
     }
@@ -165,7 +165,7 @@ mod tests {
     fn a_failed_run_names_the_gate_how_near_and_the_first_cause_in_one_line() {
         let stall = "worker 10.0.0.3 served 0.5 requests/s, its peers 5 (median)";
         let causes = [(Cause::WorkerStall, stall)];
-        let (verdict, reason, message) = told(&status("MMMM", &causes, "900", GateResult::Missed));
+        let (verdict, reason, message) = concluded(&status("MMMM", &causes, "900", GateResult::Missed));
         assert_eq!((verdict, reason), (Verdict::Failed, Reason::GatesMissed));
         assert_eq!(
             message,
@@ -177,7 +177,7 @@ mod tests {
         // Evidence of any length leaves the gate, the numbers and the cause's name in the line.
         let long = "ö".repeat(300);
         let causes = [(Cause::WorkerStall, long.as_str())];
-        let (_, _, message) = told(&status("MMMM", &causes, "999.9", GateResult::Missed));
+        let (_, _, message) = concluded(&status("MMMM", &causes, "999.9", GateResult::Missed));
         assert!(message.len() <= HEADLINE, "{} bytes: {message}", message.len());
         assert!(
             message.starts_with("throughput 999.9 tok/s, just below 1000; WorkerStall: ö"),
@@ -189,7 +189,7 @@ mod tests {
     fn errors_lead_where_the_gates_were_met() {
         let text = "94 % of 1500 requests failed or came back short (allowed: 1 %): 1404 × HTTP 500";
         let causes = [(Cause::DeadWorkerBlackHole, text)];
-        let (verdict, reason, message) = told(&status("MMMM", &causes, "5934", GateResult::Met));
+        let (verdict, reason, message) = concluded(&status("MMMM", &causes, "5934", GateResult::Met));
         assert_eq!((verdict, reason), (Verdict::Failed, Reason::RequestErrors));
         assert!(message.starts_with("DeadWorkerBlackHole: 94 % of 1500"), "{message}");
     }
@@ -203,7 +203,7 @@ mod tests {
             ttft_p99_percent: Some("-1".into()),
             differs: Vec::new(),
         });
-        let (verdict, reason, message) = told(&passed);
+        let (verdict, reason, message) = concluded(&passed);
         assert_eq!((verdict, reason), (Verdict::Passed, Reason::GatesMet));
         assert_eq!(
             message,
@@ -216,7 +216,7 @@ mod tests {
     fn a_pass_says_what_it_rules_out_and_a_draw_how_near_it_was() {
         let mut passed = status("PP", &[], "1042", GateResult::Met);
         passed.detectable_loss_percent = Some("27.2".into());
-        let (_, _, message) = told(&passed);
+        let (_, _, message) = concluded(&passed);
         assert!(
             message.ends_with("trials: 2 passed; a loss of 28 % would have failed (95 %)"),
             "{message}"
@@ -227,10 +227,10 @@ mod tests {
             let above = trial.outcome == Some(TrialOutcome::Pass);
             trial.margin_percent = Some(if above { "0.5" } else { "-0.9" }.into());
         }
-        let (verdict, reason, message) = told(&draw);
+        let (verdict, reason, message) = concluded(&draw);
         assert_eq!((verdict, reason), (Verdict::Inconclusive, Reason::TrialsDisagree));
         assert!(
-            message.starts_with("the trials' mean is 0.2 % below the gate, too near to tell"),
+            message.starts_with("the trials' mean is 0.2 % below the gate, too near to decide"),
             "{message}"
         );
     }
@@ -248,14 +248,14 @@ mod tests {
             lost.trials[1].worker_loss = cause.worker_loss();
             lost
         };
-        let (verdict, reason, message) = told(&with("PIP", crash));
+        let (verdict, reason, message) = concluded(&with("PIP", crash));
         assert_eq!((verdict, reason), (Verdict::Failed, Reason::WorkerCrashed));
         assert!(message.starts_with("WorkerCrashed: worker w0 restarted"), "{message}");
-        let (verdict, reason, message) = told(&with("PIP", removed));
+        let (verdict, reason, message) = concluded(&with("PIP", removed));
         assert_eq!((verdict, reason), (Verdict::Inconclusive, Reason::WorkerRestarted));
         assert!(message.starts_with("WorkerRestarted: worker w0 is gone"), "{message}");
         // A crash says so much that no trial needs to be missed; a pod that was removed says nothing.
-        let verdicts = |letters: &str| [crash, removed].map(|loss| told(&with(letters, loss)).0);
+        let verdicts = |letters: &str| [crash, removed].map(|loss| concluded(&with(letters, loss)).0);
         assert_eq!(verdicts("PII"), [Verdict::Failed, Verdict::Error]);
         assert_eq!(verdicts("MMMM"), [Verdict::Failed, Verdict::Failed]);
         assert_eq!(verdicts("PMMMMMMI"), [Verdict::Failed, Verdict::Inconclusive]);
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn what_was_not_measured_names_no_gate() {
         let causes = [(Cause::BenchmarkFailed, "AIPerf exited with an error: Traceback")];
-        let (verdict, _, message) = told(&status("MII", &causes, "900", GateResult::Missed));
+        let (verdict, _, message) = concluded(&status("MII", &causes, "900", GateResult::Missed));
         assert_eq!(verdict, Verdict::Error);
         assert!(message.starts_with("BenchmarkFailed: AIPerf exited"), "{message}");
     }

@@ -7,7 +7,7 @@ use perfval_api::{Environment, PerfValidationSpec};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-/// Hex digits of a digest: enough to tell ten runs apart, short enough to read.
+/// Hex digits of a digest: enough to distinguish ten runs, short enough to read.
 pub(crate) const DIGEST: usize = 12;
 /// Longest difference (bytes).
 const DIFFERENCE: usize = 160;
@@ -43,7 +43,7 @@ fn fields(environment: &Environment) -> [Field; 8] {
         known("gpuProduct", environment.gpu_product.clone()),
         known("gpus", environment.gpus.map(|gpus| gpus.to_string())),
         known("gpuDriver", environment.gpu_driver.clone()),
-        // Its operator does not serve requests: where it has no version, the image tells.
+        // Its operator does not serve requests: where it has no version, the image has one.
         Field {
             may_be_unknown: true,
             ..known("dynamo", environment.dynamo.clone())
@@ -88,7 +88,7 @@ pub fn is_known(environment: &Environment) -> bool {
     differences(environment, environment).is_empty()
 }
 
-/// Digest (8 hex digits) of what the spec says about load and workload beside model and images: other flags or another
+/// Digest (8 hex digits) of what the spec says about load and workload apart from model and images: other flags or another
 /// concurrency are another measurement.
 pub fn settings(spec: &PerfValidationSpec) -> String {
     let (workload, benchmark) = (&spec.workload, &spec.benchmark);

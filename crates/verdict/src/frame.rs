@@ -35,7 +35,7 @@ pub struct TrialRecord {
     /// Why scrapes of workers failed, and how often.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub scrape_errors: BTreeMap<String, i64>,
-    /// What the GPUs did; absent where nobody asked them.
+    /// What the GPUs did; absent where they were not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpus: Option<GpuRecord>,
     /// What was left out to fit into a termination message; empty in the log. What is left out is not absent.

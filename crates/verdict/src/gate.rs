@@ -18,7 +18,7 @@ pub struct Share {
 }
 
 impl Share {
-    /// The share of a plan. A threshold is lowered for GPUs that others use, and not for faulty ones: those are nobody's. Where
+    /// The share of a plan. A threshold is lowered for GPUs that others use, and not for faulty ones: those are no one's. Where
     /// the spec says how many there should be, it is meant for that many: the missing ones fail the run by themselves.
     pub fn of(plan: &PlacementStatus) -> Self {
         let by_spec = plan.expected.filter(|expected| expected.by == ExpectedBy::Spec);

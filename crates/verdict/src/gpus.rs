@@ -1,6 +1,6 @@
 //! What the GPUs of the node did during a trial, by the metrics of NVIDIA's DCGM exporter.
 //!
-//! Everything here is evidence beside the workers' own numbers: what is not exported, not readable or not possible is
+//! Everything here is evidence in addition to the workers' own numbers: what is not exported, not readable or not possible is
 //! absent, and absent is never a fault.
 
 pub mod dcgm;

@@ -18,7 +18,7 @@ use crate::trials::{self, Ruling};
 pub struct Recorded {
     /// What the runner handed over.
     pub record: TrialRecord,
-    /// The workers when the trial began; empty where nobody looked: then nothing is known of restarts.
+    /// The workers when the trial began; empty where they were not observed: then nothing is known of restarts.
     pub before: Vec<WorkerStatus>,
     /// The workers when it ended.
     pub after: Vec<WorkerStatus>,
@@ -107,7 +107,7 @@ pub fn judge(object: &PerfValidation, share: Option<Share>, recorded: &[Recorded
     Judgement {
         verdict,
         reason: why.reason,
-        // Where nobody named the GPUs, nothing stands before the colon.
+        // Where the GPUs are not named, nothing stands before the colon.
         message: why.message.trim_start_matches(": ").to_owned(),
         decided,
         trials: judged,
@@ -119,7 +119,7 @@ fn ruling(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Ruling {
     trials::ruling(spec, &status.trials)
 }
 
-/// Fewer trials than the rule asks for: not enough to tell, or nothing measured at all.
+/// Fewer trials than the rule asks for: not enough to decide, or nothing measured at all.
 fn undecided(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> (Verdict, Why) {
     let trials = &status.trials;
     let message = format!(

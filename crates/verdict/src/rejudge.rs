@@ -120,11 +120,11 @@ fn findings<'a>(saved: &'a SavedRun, causes: &'a [String]) -> impl Iterator<Item
     saved.diagnosis.iter().filter(|finding| causes.contains(&finding.cause))
 }
 
-/// What was found beside the trials, such as a slow start: no gate changes that.
+/// What was found apart from the trials, such as a slow start: no gate changes that.
 fn beside_the_trials(saved: &SavedRun) -> Vec<Finding> {
     let of_a_trial = |finding: &&Finding| saved.trials.iter().any(|trial| trial.causes.contains(&finding.cause));
-    let beside = saved.diagnosis.iter().filter(|finding| !of_a_trial(finding));
-    beside.cloned().collect()
+    let others = saved.diagnosis.iter().filter(|finding| !of_a_trial(finding));
+    others.cloned().collect()
 }
 
 #[cfg(test)]
@@ -175,6 +175,7 @@ mod tests {
             })),
             workers: Vec::new(),
             scrape_errors: BTreeMap::new(),
+            gpus: None,
             abridged: BTreeSet::new(),
         };
         let trial = |number| TrialStatus {
@@ -198,7 +199,10 @@ mod tests {
         let (verdict, _) = rejudge(&spec, &mut status, &saved, DateTime::UNIX_EPOCH).unwrap();
         let kept = status.trials.iter().map(|trial| (trial.soak, trial.seed));
         let expected = [(false, Some(100)), (false, Some(101)), (true, Some(102))];
-        assert_eq!((verdict, kept.collect::<Vec<_>>()), (Verdict::Passed, expected.to_vec()));
+        assert_eq!(
+            (verdict, kept.collect::<Vec<_>>()),
+            (Verdict::Passed, expected.to_vec())
+        );
         assert_eq!(status.trials[0].margin_percent.as_deref(), Some("25"));
         // 1 - (1 - 0.0356) / 1.25
         assert_eq!(status.detectable_loss_percent.as_deref(), Some("22.9"));

@@ -7,7 +7,7 @@ use perfval_api::{
 use rust_decimal::Decimal;
 
 use crate::aiperf::Report;
-use crate::diagnosis::cause::{self, Cause, Told};
+use crate::diagnosis::cause::{self, Cause, Explained};
 use crate::diagnosis::decay;
 use crate::diagnosis::gpus;
 use crate::diagnosis::peers::{self, Worker, named};
@@ -69,13 +69,13 @@ pub struct JudgedTrial {
 
 impl JudgedTrial {
     /// Causes in any order, as many as it takes to say what happened; the most telling are shown.
-    fn new(outcome: TrialOutcome, mut told: Vec<Told>) -> Self {
-        told.sort_by_key(|(cause, _)| Cause::rank(cause.as_str()));
+    fn new(outcome: TrialOutcome, mut explained: Vec<Explained>) -> Self {
+        explained.sort_by_key(|(cause, _)| Cause::rank(cause.as_str()));
         Self {
             outcome,
-            far: told.iter().any(|(cause, _)| *cause == Cause::FarBelowGate),
-            worker_loss: told.iter().filter_map(|(cause, _)| cause.worker_loss()).max(),
-            findings: told
+            far: explained.iter().any(|(cause, _)| *cause == Cause::FarBelowGate),
+            worker_loss: explained.iter().filter_map(|(cause, _)| cause.worker_loss()).max(),
+            findings: explained
                 .into_iter()
                 .take(cause::SHOWN)
                 .map(|(cause, text)| (cause, cause.finding(text)))
@@ -124,9 +124,9 @@ fn judge_load(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> JudgedTrial 
         Outcome::Report(report) => judge_report(evidence, report, spec),
         Outcome::Failure(Failure::AllFailed { failed, errors }) => {
             let text = format!("all {failed} requests failed: {}", most_frequent(errors));
-            let mut told = vec![(Cause::RequestErrors, text)];
-            told.extend(changed(evidence.before, evidence.after));
-            let mut verdict = JudgedTrial::new(TrialOutcome::Miss, told);
+            let mut explained = vec![(Cause::RequestErrors, text)];
+            explained.extend(changed(evidence.before, evidence.after));
+            let mut verdict = JudgedTrial::new(TrialOutcome::Miss, explained);
             verdict.requests = Some((*failed, *failed));
             verdict.gates = unmeasured_gates(evidence, spec);
             verdict.metrics.request_error_percent = Some("100".to_owned());
@@ -183,7 +183,7 @@ fn judge_report(evidence: Evidence<'_>, report: &Report, spec: &PerfValidationSp
         judged: &judged,
         workers: &workers,
     };
-    let (outcome, told) = trial.outcome();
+    let (outcome, explained) = trial.outcome();
     let bad = report.failed.saturating_add(report.truncated);
     JudgedTrial {
         metrics: headline(report, Spread::of(&evidence.record.workers)),
@@ -192,7 +192,7 @@ fn judge_report(evidence: Evidence<'_>, report: &Report, spec: &PerfValidationSp
         workers: shown(&workers),
         margin: trial.margin(outcome),
         gates: judged.into_iter().map(|judged| judged.status).collect(),
-        ..JudgedTrial::new(outcome, told)
+        ..JudgedTrial::new(outcome, explained)
     }
 }
 
@@ -220,7 +220,7 @@ struct Trial<'a> {
 
 impl Trial<'_> {
     /// The rules, in their order.
-    fn outcome(self) -> (TrialOutcome, Vec<Told>) {
+    fn outcome(self) -> (TrialOutcome, Vec<Explained>) {
         use TrialOutcome::{Invalid, Miss, Pass};
         if let Some(incomplete) = self.incomplete() {
             return (Invalid, vec![incomplete]);
@@ -249,7 +249,7 @@ impl Trial<'_> {
         (Pass, aside)
     }
 
-    fn incomplete(self) -> Option<Told> {
+    fn incomplete(self) -> Option<Explained> {
         if self.report.cancelled || !self.report.complete {
             let why = self.report.incomplete_reason.as_deref();
             let why = why.unwrap_or("AIPerf did not run to its end");
@@ -258,7 +258,7 @@ impl Trial<'_> {
         None
     }
 
-    fn errors(self) -> Option<Vec<Told>> {
+    fn errors(self) -> Option<Vec<Explained>> {
         let (report, allowed) = (self.report, self.spec.max_error_percent);
         let percent = report.error_percent();
         if percent <= Decimal::from(allowed) {
@@ -272,8 +272,8 @@ impl Trial<'_> {
         );
         let changed = changed(self.evidence.before, self.evidence.after);
         let router = self.spec.workload.router_mode;
-        let mut told = diagnosis::errors(report, self.workers, changed, router, &text);
-        if told
+        let mut explained = diagnosis::errors(report, self.workers, changed, router, &text);
+        if explained
             .iter()
             .all(|(cause, _)| matches!(cause, Cause::RequestErrors | Cause::FrontendLost))
         {
@@ -281,24 +281,24 @@ impl Trial<'_> {
             // The frontend gives up on what a worker holds that stands still: 8 of 448 requests failed in a stop of 10 s.
             let why = stall.or_else(|| self.stood_still());
             // Behind a throttled frontend requests time out too.
-            told.extend(why.or_else(|| diagnosis::frontend_bound(report, self.workers)));
+            explained.extend(why.or_else(|| diagnosis::frontend_bound(report, self.workers)));
         }
-        Some(told)
+        Some(explained)
     }
 
     /// Not the same workers from its start to its end, or not all of them.
-    fn other_workers(self) -> Option<Told> {
+    fn other_workers(self) -> Option<Explained> {
         changed(self.evidence.before, self.evidence.after)
             .or_else(|| peers::gone(self.workers))
             .or_else(|| peers::idle(self.workers).map(|text| (Cause::UnevenService, text)))
     }
 
-    fn starved(self) -> Option<Told> {
+    fn starved(self) -> Option<Explained> {
         let starved = self.report.starved();
         starved.then(|| (Cause::GeneratorStarved, starved_text(self.report)))
     }
 
-    fn unmeasured(self) -> Option<Told> {
+    fn unmeasured(self) -> Option<Explained> {
         let name = &self.judged.iter().find(|gate| gate.unmeasured)?.status.name;
         let gate = self.spec.gates.iter().find(|gate| gate.name == *name)?;
         let workers = self.workers.len();
@@ -332,16 +332,16 @@ impl Trial<'_> {
             .flatten()
     }
 
-    fn stood_still(self) -> Option<Told> {
+    fn stood_still(self) -> Option<Explained> {
         peers::stood_still(self.workers).map(|text| (Cause::TransientStall, text))
     }
 
-    fn slower(self) -> Option<Told> {
+    fn slower(self) -> Option<Explained> {
         speed::slower(self.workers, self.evidence.after, self.evidence.devices).map(|text| (Cause::SlowWorker, text))
     }
 
     /// What is reported whatever the gates say.
-    fn aside(self) -> Vec<Told> {
+    fn aside(self) -> Vec<Explained> {
         let record = self.evidence.record;
         // Left out of a short message is not unsampled.
         let unsampled =

@@ -82,7 +82,7 @@ class Vllm:
     name = "vllm"
     # Four H200: 200 s from nothing to the first completion, 84 s of it compiling FlashInfer's sampler.
     ready_seconds = 400
-    # Work estimates cost nothing that was seen, and tell what part of the GPU was used.
+    # Work estimates cost nothing that was seen, and show what part of the GPU was used.
     extra = os.environ.get("RIG_VLLM_ARGS", "--enable-mfu-metrics").split()
 
     def command(self, worker: Worker) -> list[str]:

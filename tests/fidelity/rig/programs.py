@@ -39,7 +39,7 @@ def from_index(cache: Path, runner: str) -> Programs:
 
 
 def carried(folder: Path) -> Programs:
-    """What `unpack.py` put together, installed once beside the machine's own Python."""
+    """What `unpack.py` put together, installed once next to the machine's own Python."""
     session, dynamo, aiperf = folder / "session", folder / "site", folder / "aisite"
     if not session.is_dir():
         raise Refused(f"{session} is not there: carry every portion here, and type `unpack.py {folder}` for each")

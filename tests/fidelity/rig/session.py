@@ -32,7 +32,7 @@ class Session:
         self.turns: dict[str, int] = {}
         self.longest: dict[str, float] = {}
         self.background: list[int] = []
-        # What a trial started beside the engines; a command that is killed leaves it behind.
+        # What a trial started in addition to the engines; a command that is killed leaves it behind.
         self.guests: list[int] = []
         # Of this command: time that engines needed to start again.
         self.restarting = 0.0
@@ -75,7 +75,7 @@ class Session:
 
     @contextmanager
     def guest(self, log: str, words: list[str], **environment: str) -> Iterator[None]:
-        """A process beside the engines, for as long as a trial lasts."""
+        """A process in addition to the engines, for as long as a trial lasts."""
         pid = spawn(self.folder / log, words, {**os.environ, **environment})
         self.guests.append(pid)
         self.save()
@@ -110,7 +110,7 @@ class Session:
         for worker in (owner, guest):
             worker.memory = 0.4
             if self.devices:
-                # Weights are 13 GiB; graphs and activations must fit beside them.
+                # Weights are 13 GiB; graphs and activations must fit too.
                 worker.cache_bytes = max(4 * GIB, int(0.4 * self.devices[shared].memory_mib * (1 << 20)) - 20 * GIB)
         return [*workers, guest]
 

@@ -53,7 +53,7 @@ pub struct LabRun {
     pub trials: Vec<LabTrial>,
     /// From creation to the verdict (s).
     pub seconds: u64,
-    /// Processes that wanted a CPU of the machine at its end, mean of five minutes; absent where nobody looked.
+    /// Processes that wanted a CPU of the machine at its end, mean of five minutes; absent where it was not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<f64>,
 }

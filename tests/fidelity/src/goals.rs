@@ -60,7 +60,7 @@ pub(super) fn table(page: &mut String, windows: &[Replayed], seen: &[&Seen<'_>],
     );
     let kinds: BTreeSet<Fault> = cases().into_iter().map(|case| case.fault).collect();
     let mut named: BTreeMap<Fault, (usize, usize)> = BTreeMap::new();
-    let told = |run: &&&LabRun| {
+    let named_live = |run: &&&LabRun| {
         let live = run.live.iter();
         let mut words = live.flat_map(|live| live.causes.iter().chain([&live.reason]));
         words.any(|word| run.fault.names().contains(&word.as_str()))
@@ -68,7 +68,7 @@ pub(super) fn table(page: &mut String, windows: &[Replayed], seen: &[&Seen<'_>],
     let of_matrix = |seen: &&&Seen<'_>| seen.run.fault != Fault::Healthy && kinds.contains(&seen.run.fault);
     let faulty = seen.iter().filter(of_matrix);
     let faulty = faulty.map(|seen| (seen.run.fault, seen.named()));
-    for (fault, named_here) in faulty.chain(ended.iter().map(|run| (run.fault, told(&run)))) {
+    for (fault, named_here) in faulty.chain(ended.iter().map(|run| (run.fault, named_live(&run)))) {
         let counts = named.entry(fault).or_default();
         counts.0 += usize::from(named_here);
         counts.1 += 1;

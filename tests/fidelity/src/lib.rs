@@ -1,5 +1,5 @@
 //! How often the verdict is right: recorded runs of others, and runs of the lab under every fault, judged by the operator's
-//! own code beside what one trial with a plain gate says.
+//! own code next to what one trial with a plain gate says.
 
 pub mod corpus;
 pub mod correlation;

@@ -36,7 +36,7 @@ struct Cli {
     /// Packed runs of the lab that the page is written from.
     #[arg(long, default_value = "tests/fidelity/recorded.jsonl.gz")]
     runs: PathBuf,
-    /// Pack what was recorded or is added, beside what is packed.
+    /// Pack what was recorded or is added, in addition to what is packed.
     #[arg(long)]
     pack: bool,
     /// The page.
@@ -117,7 +117,7 @@ async fn matrix(cli: &Cli, lab: &Path, config: &Path, record: &Path) -> Result<b
             Ok(runs) => {
                 for run in &runs {
                     corpus::append(record, run).map_err(|error| named(record, &error))?;
-                    tell(began, run);
+                    report(began, run);
                 }
             }
             Err(error) => {
@@ -144,7 +144,7 @@ fn gates(known: &[LabRun], case: &Case) -> Value {
     )
 }
 
-fn tell(began: Instant, run: &LabRun) {
+fn report(began: Instant, run: &LabRun) {
     let Some(live) = &run.live else { return };
     let trials: Vec<String> = live
         .trials

@@ -26,7 +26,7 @@ pub fn page(runs: &[LabRun]) -> String {
          ```sh\njust fidelity --replay-only   # seconds: judges the recorded runs again, writes this page\n\
          just fidelity-rig             # about two hours: records trials of every router and engine fault, without a cluster\n\
          just fidelity                 # two hours in steps of 40 minutes: records runs of the operator on the lab, as root; type it again to go on\n```\n\n\
-         Every figure below comes from the operator's own gate, trial and cause code. Beside it stands what **one trial with a plain\n\
+         Every figure below comes from the operator's own gate, trial and cause code. Next to it stands what **one trial with a plain\n\
          gate** says of the same data: throughput and TTFT p99 against their thresholds with 10 % tolerance, nothing else, as\n\
          NVIDIA/aicr's `inference-perf` check does.\n",
     );

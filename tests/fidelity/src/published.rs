@@ -310,7 +310,9 @@ const VARIANTS: (u32, u32) = (15, 22);
 
 /// The throughput of each healthy window of one deployment, run by run.
 pub fn sequences(rows: &[Row]) -> Vec<Sequence> {
-    let healthy = WINDOWS.iter().filter(|window| window.healthy && window.runs != VARIANTS);
+    let healthy = WINDOWS
+        .iter()
+        .filter(|window| window.healthy && window.runs != VARIANTS);
     let of = |window: &Window| {
         let within = rows
             .iter()

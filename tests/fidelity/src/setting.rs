@@ -191,8 +191,8 @@ mod tests {
     #[test]
     fn only_what_is_recorded_after_the_freeze_is_evidence() {
         assert!(run("silicon", 256, None).training());
-        assert!(run("silicon", 256, Some("2026-11-22T11:59:59Z")).training());
-        assert!(!run("silicon", 256, Some("2026-11-22T12:00:00Z")).training());
+        assert!(run("silicon", 256, Some("2026-11-22T10:29:59Z")).training());
+        assert!(!run("silicon", 256, Some("2026-11-22T10:30:00Z")).training());
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::gpu;
 pub struct Gpus<'nvml> {
     nvml: &'nvml Nvml,
     hostname: String,
-    /// Tells of XIDs; absent where the driver has no events.
+    /// Reports XIDs; absent where the driver has no events.
     events: Option<EventSet<'nvml>>,
     /// The last XID of each GPU, by its index.
     xids: BTreeMap<u32, u64>,

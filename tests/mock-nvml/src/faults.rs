@@ -1,4 +1,4 @@
-//! What is wrong with which GPU: a JSON file beside the configuration, read anew for every answer that depends on it.
+//! What is wrong with which GPU: a JSON file next to the configuration, read anew for every answer that depends on it.
 
 use std::collections::BTreeMap;
 use std::{env, fs};

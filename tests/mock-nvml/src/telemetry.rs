@@ -1,6 +1,6 @@
 //! What a simulated GPU says of its state: the numbers of an H100 under load, and those of its faults.
 //!
-//! Nobody computes on it, so it cannot say how busy it is: only a GPU that is shared with something else does.
+//! Nothing computes on it, so it cannot say how busy it is: only a GPU that is shared with something else does.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_uint, c_ulonglong, c_void};
@@ -49,7 +49,7 @@ pub struct EventData {
 }
 
 /// XIDs that were handed out as events, by index.
-static TOLD: Mutex<BTreeMap<c_uint, u64>> = Mutex::new(BTreeMap::new());
+static REPORTED: Mutex<BTreeMap<c_uint, u64>> = Mutex::new(BTreeMap::new());
 
 fn answer<T>(device: Device, out: Out<T>, value: impl FnOnce(&Faults) -> Result<T, Return>) -> Return {
     code(device.index().and_then(|index| put(out, value(&Faults::of(index))?)))
@@ -166,7 +166,7 @@ pub extern "C" fn nvmlEventSetFree(_set: *mut c_void) -> Return {
     Return::Success
 }
 
-/// An XID that this process was not told yet. It never waits.
+/// An XID that this process has not been given yet. It never waits.
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlEventSetWait_v2(_set: *mut c_void, event: Out<EventData>, _milliseconds: c_uint) -> Return {
     code(next_xid().and_then(|(device, xid)| {
@@ -184,13 +184,13 @@ pub extern "C" fn nvmlEventSetWait_v2(_set: *mut c_void, event: Out<EventData>, 
 }
 
 fn next_xid() -> Result<(Device, u64), Return> {
-    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut reported = REPORTED.lock().unwrap_or_else(PoisonError::into_inner);
     for index in 0..crate::system::config()?.gpus {
         let Some(xid) = Faults::of(index).xid else {
-            told.remove(&index);
+            reported.remove(&index);
             continue;
         };
-        if told.insert(index, xid) != Some(xid) {
+        if reported.insert(index, xid) != Some(xid) {
             return Ok((Device::at(index)?, xid));
         }
     }

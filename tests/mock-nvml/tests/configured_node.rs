@@ -82,7 +82,7 @@ fn faults_are_read_anew(library: &Library, config: &Path, device: *mut c_void) {
         (0, 0x4),
         "healthy: the power cap"
     );
-    assert_eq!(get_utilization(device, &raw mut busy), 3, "nobody knows");
+    assert_eq!(get_utilization(device, &raw mut busy), 3, "unknown");
     assert_eq!(wait(1, &raw mut event, 0), 10, "no XID");
 
     fs::write(

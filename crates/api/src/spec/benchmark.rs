@@ -42,11 +42,11 @@ pub struct Benchmark {
     #[x_kube(validation = rules::soak())]
     pub soak: Option<String>,
     /// Instead of `duration`: requests per slot of concurrency (1 to 1000). A trial sends this × concurrency requests, or
-    /// `minRequests` if that is more. Absent beside `minRequests`: 8.
+    /// `minRequests` if that is more. Absent with `minRequests`: 8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000))]
     pub requests_per_concurrency: Option<i32>,
-    /// Instead of `duration`: fewest requests of a trial (1 to 1000000). Absent beside `requestsPerConcurrency`: 1000.
+    /// Instead of `duration`: fewest requests of a trial (1 to 1000000). Absent with `requestsPerConcurrency`: 1000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub min_requests: Option<i32>,
@@ -147,7 +147,7 @@ pub struct Objective {
 impl Benchmark {
     /// How long a trial sends requests (Go duration); `None` where a number of requests is asked for.
     ///
-    /// The default is no default of the CRD: the API server would write it beside the count of an older object.
+    /// The default is no default of the CRD: the API server would add it to the count of an older object.
     pub fn duration(&self) -> Option<&str> {
         let counted = self.requests_per_concurrency.is_some() || self.min_requests.is_some();
         match &self.duration {

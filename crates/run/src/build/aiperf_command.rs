@@ -9,12 +9,12 @@ use crate::{Run, time};
 /// Where AIPerf writes.
 pub const RESULTS_PATH: &str = "/results";
 
-/// How much longer than a request's own deadline the end of a trial is waited for (s): with a grace of just the deadline, 5 of
-/// 6 hanging requests were reported, with 5 s more all 6 (AIPerf 0.13.0).
+/// How much longer than a request's own deadline the end of a trial is waited for (s): with a grace of 5 s and
+/// a deadline of 20 s, six hanging requests left no trace at all (AIPerf 0.13.0).
 const GRACE_BEYOND_TIMEOUT: u64 = 10;
 
 /// `aiperf profile …` for one trial. Flags are AICR's, plus the server's own token counts (without them a truncated stream
-/// cannot be told) and a request deadline (AIPerf's own is 6 h).
+/// cannot be recognised) and a request deadline (AIPerf's own is 6 h).
 pub fn aiperf_command(run: &Run<'_>, trial: i64) -> Vec<String> {
     let benchmark = &run.spec().benchmark;
     let concurrency = concurrency(run);

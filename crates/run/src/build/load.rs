@@ -7,8 +7,8 @@ use crate::{Run, time};
 /// Fewest prompts where the spec leaves the number open: it was the number of v0.1.0 and is AIPerf's own default.
 const FEWEST_PROMPTS: i64 = 100;
 /// Most of them, and of their tokens together. AIPerf 0.13.0 makes them before each trial: 100 of 128 tokens took 1.2 s on two
-/// cores, 5,000 took 3.8 s, 20,000 took 10.9 s and 212 MiB; 20,000 of 4,000 tokens were not made after two and a half minutes. The
-/// prefix caches of eight H100 have room for about 2.7 million tokens of Qwen3-8B (147 KB each), prompts and answers together, so
+/// cores, 5,000 took 3.8 s, 20,000 took 10.9 s; 20,000 of 4,000 tokens were not made after two and a half minutes. The
+/// prefix caches of eight H100 have room for about 2.7 million tokens (computed) of Qwen3-8B (147 KB each), prompts and answers together, so
 /// little of this many comes back from them.
 const MOST_PROMPTS: i64 = 20_000;
 const MOST_TOKENS: i64 = MOST_PROMPTS * 128;
@@ -47,7 +47,7 @@ pub fn warmup(run: &Run<'_>) -> i64 {
     concurrency(run) * i64::from(run.spec().benchmark.warmup_per_concurrency)
 }
 
-/// How much longer than others a trial may take: a soak is as long as it says, beside `timeouts.benchmark` for the rest.
+/// How much longer than others a trial may take: a soak is as long as it says, plus `timeouts.benchmark` for the rest.
 pub fn extra_seconds(run: &Run<'_>, trial: i64) -> i64 {
     let soak = run.spec().benchmark.soak.as_deref().filter(|_| is_soak(run, trial));
     soak.map_or(0, whole_seconds)

@@ -27,6 +27,7 @@ pub fn fit(status: &mut PerfValidationStatus) {
         |status| {
             for trial in &mut status.trials {
                 trial.causes.truncate(1);
+                trial.slow_gpus.clear();
             }
         },
         // It follows from the spec and the trial's number.

@@ -133,17 +133,26 @@ fn the_runner_understands_what_is_gated() {
 /// AIPerf's words for a trial of a spec with this benchmark.
 fn aiperf_words(benchmark: &Value, trial: i64, soak: bool) -> Vec<String> {
     let mut object = typical();
-    object.spec.benchmark = serde_json::from_value(benchmark.clone()).unwrap();
-    let status = object.status.as_mut().unwrap();
+    object.spec.benchmark = serde_json::from_value(benchmark.clone()).expect("a benchmark");
+    let status = object.status.as_mut().expect("a status");
     status.trials.push(perfval_api::TrialStatus {
         number: trial,
         soak,
         ..Default::default()
     });
     let settings = settings();
-    let job = build::trial_job(&Run::new(&object, &settings), trial).spec.unwrap();
-    let mut words = job.template.spec.unwrap().containers.remove(0).args.unwrap();
-    words.push(format!("deadline {}", job.active_deadline_seconds.unwrap()));
+    let job = build::trial_job(&Run::new(&object, &settings), trial)
+        .spec
+        .expect("a spec");
+    let mut words = job
+        .template
+        .spec
+        .expect("a pod")
+        .containers
+        .remove(0)
+        .args
+        .expect("arguments");
+    words.push(format!("deadline {}", job.active_deadline_seconds.expect("a deadline")));
     words
 }
 

@@ -87,7 +87,7 @@ impl Rig {
         self.start(arguments).end()
     }
 
-    /// Output goes to files: a pipe that nobody reads would stop a talkative run.
+    /// Output goes to files: a pipe without a reader would stop a talkative run.
     pub fn start(&self, arguments: &[&str]) -> Running<'_> {
         let file = |name| fs::File::create(self.dir().join(name)).expect("a file");
         let child = runner()
@@ -173,7 +173,7 @@ impl Ended {
         }
     }
 
-    /// The failure, which both records must tell.
+    /// The failure, which both records must contain.
     pub fn failure(&self) -> Failure {
         let record = self.message();
         assert_eq!(self.payload().record, record);

@@ -4,15 +4,14 @@ use perfval_api::{Metric, Statistic};
 use rust_decimal::Decimal;
 
 use super::object::Object;
-use super::server_metrics::FrontendTimes;
-use super::{ErrorKind, Generator, Report, ReportError, bounded, most_frequent};
+use super::{ErrorKind, FrontendTimes, Generator, Report, ReportError, bounded, most_frequent};
 
 /// Versions of AIPerf whose exports were recorded and are read here: 0.11 writes schema 1.3, 0.12 and 0.13 write 1.4.
 const VERSIONS: [&str; 3] = ["0.11", "0.12", "0.13"];
 
 /// Reads `profile_export_aiperf.json`.
 ///
-/// Only fields that 0.11 already wrote are required; newer ones are used where they are. A version that nobody has looked
+/// Only fields that 0.11 already wrote are required; newer ones are used where they are. A version that no one has looked
 /// at is refused by its name: the same words may mean other things there.
 pub fn parse(export: &[u8]) -> Result<Report, ReportError> {
     let json = str::from_utf8(export).map_err(|e| ReportError::Json(e.to_string()))?;

@@ -4,7 +4,7 @@ use super::export::error_kind;
 use super::object::Object;
 use super::{ErrorKind, ReportError, most_frequent};
 
-/// Distinct errors that are told apart while counting: messages may carry ports and ids.
+/// Distinct errors that are counted separately: messages may carry ports and ids.
 const DISTINCT: usize = 500;
 
 /// What `profile_export.jsonl` says about failed requests. It is the only account of a run in which all failed: then

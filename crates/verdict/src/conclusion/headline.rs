@@ -88,7 +88,7 @@ pub fn message(
     let near = near.map(|mean| {
         let side = if mean < 0.0 { "below" } else { "above" };
         format!(
-            "the trials' mean is {:.1} % {side} the gate, too near to tell",
+            "the trials' mean is {:.1} % {side} the gate, too near to decide",
             mean.abs()
         )
     });

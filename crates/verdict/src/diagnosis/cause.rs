@@ -6,7 +6,7 @@ use perfval_api::{Finding, Reason, Severity, WorkerLoss};
 const EVIDENCE: usize = 400;
 
 /// A cause with what was seen of it.
-pub type Told = (Cause, String);
+pub type Explained = (Cause, String);
 
 /// Causes that a trial and a status show.
 pub const SHOWN: usize = 3;
@@ -188,11 +188,11 @@ causes! {
         why: "AIPerf was stopped, or gave up after too many failed requests",
         remedy: "see why AIPerf stopped early in its log",
     }
-    /// Somebody deleted or replaced the trial's Job.
+    /// The trial's Job was deleted or replaced by another client.
     JobLost {
         reason: JobLost, severity: Error, effect: Invalid,
         seen: "the Job of a trial is gone, or another Job has its name",
-        why: "somebody deleted it: its result, if any, went with it, and what another Job says is not read",
+        why: "another client deleted it: its result, if any, went with it, and what another Job says is not read",
         remedy: "see who deletes Jobs in this namespace (audit log, clean-up tools), then run again",
     }
     /// A gated metric was not reported.
@@ -201,6 +201,13 @@ causes! {
         seen: "a gate with result `Unmeasured`",
         why: "AIPerf reports this metric only under certain settings",
         remedy: "gate a metric that this benchmark reports; Goodput needs benchmark.goodput",
+    }
+    /// One worker stood still for a while and went on.
+    TransientStall {
+        reason: -, severity: Warning, effect: Reported,
+        seen: "one worker had requests and did not move for 5 s or more, then went on",
+        why: "its process or GPU was stopped for a while; a TTFT gate does not show it, ITL p99 does",
+        remedy: "see what stopped this worker: kernel log (XID), CPU throttling, neighbours; ITL p99 shows it, TTFT does not",
     }
     /// The load generator could not connect to the frontend, or the frontend cut it off.
     FrontendLost {
@@ -293,17 +300,10 @@ causes! {
         why: "mostly heat: GPUs lower their clocks once they are warm; also a power limit, or an engine that slows down with time",
         remedy: "compare clocks and temperatures (nvidia-smi -q -d CLOCK,TEMPERATURE,PERFORMANCE) at the start and after ten minutes; check fans, air flow, coolant and the power limit",
     }
-    /// One worker stood still for a while and went on.
-    TransientStall {
-        reason: -, severity: Warning, effect: Reported,
-        seen: "one worker had requests and did not move for 5 s or more, then went on",
-        why: "its process or GPU was stopped for a while; a TTFT gate does not show it, ITL p99 does",
-        remedy: "see what stopped this worker: kernel log (XID), CPU throttling, neighbours; ITL p99 shows it, TTFT does not",
-    }
-    /// A claim holds a device that nobody publishes, or two claims hold one.
+    /// A claim holds a device that no driver publishes, or two claims hold one.
     SuspiciousAllocation {
         reason: -, severity: Info, effect: Reported,
-        seen: "a ResourceClaim that holds a device nobody publishes, or two claims that hold one",
+        seen: "a ResourceClaim that holds a device that no driver publishes, or two claims that hold one",
         why: "a pod was force-deleted, or a device vanished from its driver",
         remedy: "look for a force-deleted pod, or a device that vanished from its driver",
     }
@@ -346,7 +346,7 @@ impl Cause {
         }
     }
 
-    /// Whether its evidence is nothing but the numbers of the missed gates, which stand beside it anyway.
+    /// Whether its evidence is nothing but the numbers of the missed gates, which stand next to it anyway.
     pub fn repeats_gates(self) -> bool {
         matches!(self, Self::FarBelowGate | Self::KneeJitter)
     }

@@ -2,19 +2,19 @@
 
 use rust_decimal::Decimal;
 
-use super::cause::{Cause, Told};
+use super::cause::{Cause, Explained};
 use super::peers::Worker;
 use crate::gate::show;
 use crate::workers::{Drift, Unit};
 
-/// Loss from the first to the last minute that is told of all workers together (percent): one minute's throughput differs
+/// Loss from the first to the last minute that is reported of all workers together (percent): one minute's throughput differs
 /// from the next by much less than the 2.5 % of whole trials of 13 s on H200.
 pub(super) const TOGETHER: i64 = 5;
 /// The same of one worker: its share of the requests varies too.
 pub(super) const ALONE: i64 = 10;
 
 /// The workers that became slower, if any did.
-pub fn decayed(workers: &[Worker<'_>]) -> Option<Told> {
+pub fn decayed(workers: &[Worker<'_>]) -> Option<Explained> {
     let drifts: Vec<(&str, Drift)> = workers
         .iter()
         .filter_map(|worker| Some((worker.name, worker.load.drift?)))

@@ -2,19 +2,19 @@
 
 use perfval_api::{DeviceStatus, WorkerStatus};
 
-use super::cause::{Cause, Told};
+use super::cause::{Cause, Explained};
 use crate::gpus::{GpuRecord, GpuSummary, Mark};
 
 /// Part of the readings under load (percent) from which a slowdown counts: healthy GPUs had none (issue 14).
 const SLOWED_PERCENT: i64 = 5;
 /// Clock under load, against the median of its peers (percent), below which it is low: 98 to 103 in healthy trials of two
-/// H200, 88 to 95 beside a neighbour that worked for half of the time or more (issue 14).
+/// H200, 88 to 95 next to a neighbour that worked for half of the time or more (issue 14).
 const CLOCK_PERCENT: i64 = 93;
 /// Readings under load that a mean clock needs, of the GPU and of its peers.
 const COMPARABLE: i64 = 3;
 /// Readings that show a GPU at work while no worker has anything to do. One may still be of the load before.
 const AT_WORK: i64 = 3;
-/// Memory beyond that of the peers (MiB) that is worth a word beside other signs of a neighbour: healthy workers of one
+/// Memory beyond that of the peers (MiB) that is worth a word in addition to other signs of a neighbour: healthy workers of one
 /// model differed by 330, a neighbour held 1,010 (issue 14).
 const MORE_MEMORY: i64 = 700;
 /// Replays or link errors in one trial from which a link is in trouble.
@@ -54,7 +54,7 @@ impl Gpu<'_> {
 }
 
 /// What is wrong with the GPUs of the workers.
-pub fn found(record: Option<&GpuRecord>, workers: &[WorkerStatus], devices: &[DeviceStatus]) -> Vec<Told> {
+pub fn found(record: Option<&GpuRecord>, workers: &[WorkerStatus], devices: &[DeviceStatus]) -> Vec<Explained> {
     let Some(record) = record else {
         return Vec::new();
     };
@@ -178,7 +178,7 @@ fn throttled(gpu: &GpuSummary) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join(", ") + &conditions(gpu))
 }
 
-/// A slowdown by heat or by the power brake is a slowdown by the hardware too: the bit beside it says nothing more.
+/// A slowdown by heat or by the power brake is a slowdown by the hardware too: the other bit adds nothing.
 fn why(reasons: i64) -> String {
     let named: Vec<&str> = REASONS
         .iter()

@@ -20,7 +20,7 @@ pub fn missing(plan: &PlacementStatus) -> Option<Finding> {
     Some(Cause::GPUsMissing.finding(evidence))
 }
 
-/// Whether it has to keep the run from passing: the spec says how many there should be, and nobody guesses.
+/// Whether it has to keep the run from passing: the spec says how many there should be, and nothing is guessed.
 pub fn fails_run(plan: &PlacementStatus) -> bool {
     plan.expected.is_some_and(|expected| expected.by == ExpectedBy::Spec)
 }

@@ -1,13 +1,13 @@
-//! A worker beside its peers: the same model on the same GPUs must answer as fast.
+//! A worker next to its peers: the same model on the same GPUs must answer as fast.
 
 use perfval_api::{RouterMode, WorkerStatus};
 use rust_decimal::Decimal;
 
-use super::cause::{Cause, Told};
+use super::cause::{Cause, Explained};
 use crate::gate::show;
 use crate::workers::WorkerSummary;
 
-/// Shortest standstill that is told (s): the longest of a healthy worker on two busy cores was 1 s.
+/// Shortest standstill that is reported (s): the longest of a healthy worker on two busy cores was 1 s.
 pub(super) const STANDSTILL: i64 = 5;
 /// Requests that the peers must have finished (median) before anyone is compared with them.
 const COMPARABLE: i64 = 10;
@@ -156,7 +156,7 @@ impl<'a> Peers<'a> {
     }
 }
 
-/// How fast a worker was while it moved: one standstill is told by itself.
+/// How fast a worker was while it moved: one standstill is reported by itself.
 struct Moving {
     rate: Decimal,
     seconds_per_request: Decimal,
@@ -212,7 +212,7 @@ pub fn idle(workers: &[Worker<'_>]) -> Option<String> {
 }
 
 /// A worker whose process restarted, or ended: its metrics port refuses what it answered before.
-pub fn gone(workers: &[Worker<'_>]) -> Option<Told> {
+pub fn gone(workers: &[Worker<'_>]) -> Option<Explained> {
     workers.iter().find_map(|Worker { name, load, has_pod }| {
         // A new pod has another address: behind the same one only the process is new.
         if load.resets > 0 {

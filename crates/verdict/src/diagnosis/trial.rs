@@ -3,7 +3,7 @@
 use perfval_api::{GateOperator, Metric, RouterMode, Statistic, WorkerStatus};
 use rust_decimal::Decimal;
 
-use super::cause::{Cause, Told};
+use super::cause::{Cause, Explained};
 use super::peers::{Worker, gone};
 use super::roofline::Reached;
 use super::speed::alike;
@@ -21,7 +21,7 @@ pub(super) const WORTH_TELLING: Decimal = Decimal::from_parts(5, 0, 0, false, 1)
 /// Part of its time that a request waits for its first token, above which more requests are in flight than the engines
 /// run at once; healthy runs: 0.08 to 0.28.
 const WAITING: Decimal = Decimal::from_parts(5, 0, 0, false, 1);
-/// Kinds of errors that are told.
+/// Kinds of errors that are shown.
 const ERROR_KINDS: usize = 3;
 /// What the frontend says of a worker that is not there (Dynamo 1.2 to 1.6).
 const UNREACHABLE: [&str; 6] = [
@@ -33,17 +33,17 @@ const UNREACHABLE: [&str; 6] = [
     "Instance disappeared",
 ];
 /// AIPerf's names for a connection that failed. It connects to nothing but the frontend; in the recorded runs they came only
-/// beside a frontend that said it was not ready (503).
+/// together with a frontend that said it was not ready (503).
 const CONNECTION: [&str; 3] = ["ClientConnectorError", "ClientOSError", "ServerDisconnectedError"];
 
 /// What changed of the workers between two looks, such as the start of a trial and its end: the most telling of it.
-pub fn changed(before: &[WorkerStatus], after: &[WorkerStatus]) -> Option<Told> {
+pub fn changed(before: &[WorkerStatus], after: &[WorkerStatus]) -> Option<Explained> {
     let changes = before.iter().filter_map(|worker| change(worker, after));
     changes.min_by_key(|(cause, _)| Cause::rank(cause.as_str()))
 }
 
-/// The same pod with more restarts crashed; one that is gone was removed by somebody.
-fn change(worker: &WorkerStatus, after: &[WorkerStatus]) -> Option<Told> {
+/// The same pod with more restarts crashed; one that is gone was removed by another client.
+fn change(worker: &WorkerStatus, after: &[WorkerStatus]) -> Option<Explained> {
     let name = &worker.pod;
     let Some(later) = after.iter().find(|later| later.uid == worker.uid) else {
         return Some((Cause::WorkerRestarted, format!("worker {name} is gone")));
@@ -64,10 +64,10 @@ fn change(worker: &WorkerStatus, after: &[WorkerStatus]) -> Option<Told> {
 pub fn errors(
     report: &Report,
     workers: &[Worker<'_>],
-    changed: Option<Told>,
+    changed: Option<Explained>,
     router: RouterMode,
     text: &str,
-) -> Vec<Told> {
+) -> Vec<Explained> {
     let lost = match &changed {
         Some((Cause::WorkerCrashed | Cause::WorkerRestarted, _)) => changed.clone(),
         _ => gone(workers),
@@ -77,19 +77,19 @@ pub fn errors(
         // A short record has no texts.
         error.message.is_empty() || UNREACHABLE.iter().any(|sign| error.message.contains(sign))
     };
-    let mut told = vec![(Cause::RequestErrors, text.to_owned())];
+    let mut explained = vec![(Cause::RequestErrors, text.to_owned())];
     // The dead worker refuses at once, so it always has the fewest requests.
     let black_hole = feeds_the_idle && (report.errors.is_empty() || report.errors.iter().any(unreachable));
     if let Some((_, what)) = lost.as_ref().filter(|_| black_hole) {
-        told.push((Cause::DeadWorkerBlackHole, format!("{what}; {text}")));
+        explained.push((Cause::DeadWorkerBlackHole, format!("{what}; {text}")));
     }
-    told.extend(lost.or(changed));
-    told.extend(frontend_lost(report));
-    told
+    explained.extend(lost.or(changed));
+    explained.extend(frontend_lost(report));
+    explained
 }
 
 /// The frontend itself was not there, whatever its workers did: a restart under load fails requests for as long as it takes.
-fn frontend_lost(report: &Report) -> Option<Told> {
+fn frontend_lost(report: &Report) -> Option<Explained> {
     let connection = |error: &&ErrorKind| CONNECTION.contains(&error.kind.as_str());
     let lost: Vec<ErrorKind> = report.errors.iter().filter(connection).cloned().collect();
     (!lost.is_empty()).then(|| {
@@ -99,7 +99,7 @@ fn frontend_lost(report: &Report) -> Option<Told> {
 }
 
 /// Why gates were missed by a deployment whose workers are all alive and none of which is stalled.
-pub fn miss(report: &Report, workers: &[Worker<'_>], judged: &[Judged], reached: Option<&Reached>) -> Vec<Told> {
+pub fn miss(report: &Report, workers: &[Worker<'_>], judged: &[Judged], reached: Option<&Reached>) -> Vec<Explained> {
     let missed: Vec<&Judged> = judged.iter().filter(|gate| gate.counts_as_miss).collect();
     let text = missed.iter().map(|gate| gate.in_words()).collect::<Vec<_>>().join("; ");
     // Without samples nothing is known of the balance.
@@ -123,7 +123,7 @@ pub fn miss(report: &Report, workers: &[Worker<'_>], judged: &[Judged], reached:
 
 /// Requests that spend their time in the frontend, by its own histograms. What the load generator measures would not do:
 /// on a busy machine it takes 1.5 s for a request that was answered in 0.5 s (issue 14).
-pub fn frontend_bound(report: &Report, workers: &[Worker<'_>]) -> Option<Told> {
+pub fn frontend_bound(report: &Report, workers: &[Worker<'_>]) -> Option<Explained> {
     let seconds = |ms: Option<Decimal>| ms.map(|ms| ms / Decimal::ONE_THOUSAND);
     let queued = seconds(report.frontend.dispatch_wait_ms).unwrap_or_default();
     let inside = seconds_in_workers(workers)?;
@@ -152,7 +152,7 @@ fn seconds_in_workers(workers: &[Worker<'_>]) -> Option<Decimal> {
 }
 
 /// More requests in flight than the engines run at once.
-fn past_knee(report: &Report, workers: &[Worker<'_>]) -> Option<Told> {
+fn past_knee(report: &Report, workers: &[Worker<'_>]) -> Option<Explained> {
     let first_token = report.value(Metric::TimeToFirstToken, Statistic::P50)?;
     let latency = report.value(Metric::RequestLatency, Statistic::P50)?;
     if first_token < latency * WAITING {

@@ -7,7 +7,7 @@ use crate::aiperf::{ErrorKind, Measure};
 /// Kubernetes cuts a termination message after this many bytes.
 pub const MESSAGE_BYTES: usize = 4096;
 
-/// What the status shows of every trial, gated or not, and what tells where the time of a request goes.
+/// What the status shows of every trial, gated or not, and what shows where the time of a request goes.
 const HEADLINE: [(Metric, Statistic); 9] = [
     (Metric::OutputTokenThroughput, Statistic::Avg),
     (Metric::RequestThroughput, Statistic::Avg),

@@ -15,7 +15,7 @@ const LOADED: i64 = 50;
 /// How old a value may be (s) whose rhythm is not known: an exporter collects every 30 seconds by default.
 const UNKNOWN_AGE: i64 = 60;
 /// Use (percent) of a GPU whose worker has nothing to do, above which something else runs on it: 0 on healthy H200, 13
-/// beside a neighbour that worked for 15 % of the time (issue 14).
+/// next to a neighbour that worked for 15 % of the time (issue 14).
 const NOT_IDLE: i64 = 5;
 
 /// Sums up what the GPUs did. `measured` is the length of AIPerf's measured phase (s).
@@ -150,7 +150,7 @@ impl Trial {
         let reach = self.every.saturating_mul(2).saturating_add(1);
         let idle: Vec<GpuSample> = samples
             .iter()
-            .skip(1) // Nobody knows how old the first page is.
+            .skip(1) // How old the first page is, is unknown.
             .copied()
             .filter(|sample| idle_through(&self.idle, sample.0.saturating_sub(reach), sample.0))
             .filter(|sample| sample.1.busy_percent().is_some())

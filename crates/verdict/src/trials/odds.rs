@@ -28,7 +28,7 @@ pub struct Odds {
     pub passed: f64,
     /// Failed.
     pub failed: f64,
-    /// Neither could be told.
+    /// Neither could be decided.
     pub inconclusive: f64,
     /// Trials of a run, on average.
     pub trials: f64,

@@ -13,7 +13,7 @@ pub enum Ruling {
     Pass,
     /// Degraded.
     Fail,
-    /// `max` trials, and the rule cannot tell.
+    /// `max` trials, and the rule cannot decide.
     Undecided,
     /// Invalid trials in a row: it cannot be measured.
     Unmeasurable,

@@ -54,8 +54,8 @@ fn pace(series: &WorkerSeries, window: Phase) -> Option<Decimal> {
     let mut within = series.readings().filter(|(second, _)| window.contains(*second));
     let (since, then) = within.next()?;
     let (until, now) = within.next_back()?;
-    let unit = Unit::finest(now);
-    let more = unit.of(now)? - unit.of(then)?;
+    let unit = Unit::finest(&now);
+    let more = unit.of(&now)? - unit.of(&then)?;
     // A counter that fell belongs to a new process.
     (until - since >= ENOUGH && more >= 0).then(|| (Decimal::from(more) / Decimal::from(until - since)).round_dp(1))
 }

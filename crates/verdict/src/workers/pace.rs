@@ -28,7 +28,7 @@ pub enum Unit {
 
 impl Unit {
     /// The finest that a reading holds.
-    pub(super) fn finest(reading: Reading) -> Self {
+    pub(super) fn finest(reading: &Reading) -> Self {
         match (reading.tokens, reading.bytes) {
             (Some(_), _) => Self::Tokens,
             (None, Some(_)) => Self::Bytes,
@@ -37,7 +37,7 @@ impl Unit {
     }
 
     /// How much of it a reading shows.
-    pub(super) fn of(self, reading: Reading) -> Option<i64> {
+    pub(super) fn of(self, reading: &Reading) -> Option<i64> {
         match self {
             Self::Tokens => reading.tokens,
             Self::Bytes => reading.bytes,

@@ -25,6 +25,7 @@ pub struct Sample(
 /// What came back from a worker.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(untagged)]
+#[expect(clippy::large_enum_variant, reason = "nearly every sample is a reading")]
 pub enum Scrape {
     /// Its counters.
     Reading(Reading),

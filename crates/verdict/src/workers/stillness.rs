@@ -30,7 +30,7 @@ pub(super) fn stillness(series: &WorkerSeries, phase: Phase, pace: Option<Pace>,
         if second <= phase.first {
             continue;
         }
-        if let Some(still) = stood_still(second - since, then, now, pace, usual) {
+        if let Some(still) = stood_still(second - since, &then, &now, pace, usual) {
             span += still;
             held = held.max(then.in_flight);
         } else {
@@ -55,7 +55,7 @@ pub(super) fn stillness(series: &WorkerSeries, phase: Phase, pace: Option<Pace>,
 }
 
 /// The part of an interval in which the worker did not move; `None` if it moved.
-fn stood_still(seconds: i64, then: Reading, now: Reading, pace: Option<Pace>, usual: Decimal) -> Option<Decimal> {
+fn stood_still(seconds: i64, then: &Reading, now: &Reading, pace: Option<Pace>, usual: Decimal) -> Option<Decimal> {
     if then.in_flight == 0 {
         return None;
     }

@@ -124,14 +124,14 @@ fn summary(series: &WorkerSeries, phase: Phase) -> WorkerSummary {
             // A counter that fell belongs to a new process, which counted from zero.
             let restarted = now.finished < then.finished || now.started < then.started;
             summary.resets += i64::from(restarted);
-            let then = if restarted { zero_of(then) } else { then };
+            let then = if restarted { zero_of(&then) } else { then };
             if second > phase.first {
                 summary.served += now.finished - then.finished;
                 busy_ms = busy_ms
                     .zip(now.busy_ms.zip(then.busy_ms))
                     .map(|(sum, (now, then))| sum + (now - then).max(0));
-                let growth = growth.get_or_insert(Growth::new(Unit::finest(now)));
-                growth.add(second - since, then, now);
+                let growth = growth.get_or_insert(Growth::new(Unit::finest(&now)));
+                growth.add(second - since, &then, &now);
             }
         }
     }
@@ -151,7 +151,7 @@ fn summary(series: &WorkerSeries, phase: Phase) -> WorkerSummary {
 }
 
 /// The counters of the same process at its start.
-fn zero_of(reading: Reading) -> Reading {
+fn zero_of(reading: &Reading) -> Reading {
     Reading {
         tokens: reading.tokens.map(|_| 0),
         bytes: reading.bytes.map(|_| 0),
@@ -176,7 +176,7 @@ impl Growth {
         }
     }
 
-    fn add(&mut self, seconds: i64, then: Reading, now: Reading) {
+    fn add(&mut self, seconds: i64, then: &Reading, now: &Reading) {
         let Some((then, now)) = self.unit.of(then).zip(self.unit.of(now)) else {
             return;
         };

@@ -33,7 +33,7 @@ impl EngineWork {
     pub(super) fn of(series: &WorkerSeries, phase: Phase) -> Option<Self> {
         let mut inside = series.readings().filter(|(second, _)| phase.contains(*second));
         let (since, then) = inside.next()?;
-        let (second, now) = inside.last()?;
+        let (second, now) = inside.next_back()?;
         let grown = |of: fn(&Engine) -> Option<i64>| {
             let more = of(&now.engine)? - of(&then.engine)?;
             (more >= 0).then(|| Decimal::from(more))

@@ -1,4 +1,4 @@
-//! Why a trial missed, and how that is told.
+//! Why a trial missed, and how that is explained.
 
 use perfval_api::{Metric, Statistic, TrialOutcome};
 use perfval_verdict::aiperf;

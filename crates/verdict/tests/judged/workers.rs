@@ -82,7 +82,7 @@ fn a_trial_out_of_time_is_a_miss_where_a_worker_stalled() {
         still_in_flight: 32,
         ..worker("c", 17, 32)
     };
-    for (odd, told) in [
+    for (odd, explained) in [
         (frozen, "worker c stood still for the last 20 s"),
         (cancelled, "worker c stood still for 20 s with 32 requests"),
         (worker("c", 0, 32), "worker c held up to 32 requests and finished none"),
@@ -90,10 +90,10 @@ fn a_trial_out_of_time_is_a_miss_where_a_worker_stalled() {
     ] {
         let verdict = out_of_time(odd_one(odd, peer), &pods());
         let causes: Vec<Cause> = verdict.findings.iter().map(|(cause, _)| *cause).collect();
-        assert_eq!(verdict.outcome, TrialOutcome::Miss, "{told}");
-        assert_eq!(causes, [Cause::WorkerStall, Cause::BenchmarkTimeout], "{told}");
+        assert_eq!(verdict.outcome, TrialOutcome::Miss, "{explained}");
+        assert_eq!(causes, [Cause::WorkerStall, Cause::BenchmarkTimeout], "{explained}");
         let evidence = &verdict.findings[0].1.evidence;
-        assert!(evidence.contains(told), "{evidence}");
+        assert!(evidence.contains(explained), "{evidence}");
         assert!(verdict.gates.iter().all(|gate| gate.result == GateResult::Unmeasured));
         assert_eq!(verdict.workers.len(), 4);
     }
@@ -158,7 +158,7 @@ fn a_stalled_worker_is_a_miss_although_every_gate_is_met() {
         timeouts: 20,
         ..worker("c", 6, 32)
     };
-    for (workers, told) in [
+    for (workers, explained) in [
         (
             // Three times slower: too little for a pile, enough for both counters to say so.
             odd_one(worker("c", 6, 32), peer),
@@ -183,11 +183,11 @@ fn a_stalled_worker_is_a_miss_although_every_gate_is_met() {
         assert_eq!(
             (verdict.outcome, first_cause(&verdict)),
             (TrialOutcome::Miss, Some(Cause::WorkerStall)),
-            "{told}"
+            "{explained}"
         );
         assert!(verdict.gates.iter().all(|gate| gate.result == GateResult::Met));
         let evidence = &verdict.findings[0].1.evidence;
-        assert!(evidence.contains(told), "{evidence}");
+        assert!(evidence.contains(explained), "{evidence}");
     }
 }
 
@@ -375,18 +375,18 @@ fn a_long_trial_that_ends_slower_than_it_began_is_told() {
         let workers = balanced().into_iter().zip(last).map(drifting).collect();
         judged(&sample("success", workers), &pods())
     };
-    let told = |verdict: &JudgedTrial| -> Vec<(Cause, String)> {
+    let explained = |verdict: &JudgedTrial| -> Vec<(Cause, String)> {
         let findings = verdict.findings.iter();
         findings
             .map(|(cause, finding)| (*cause, finding.evidence.clone()))
             .collect()
     };
-    assert_eq!(told(&with([1010, 990, 1000, 930])), []);
+    assert_eq!(explained(&with([1010, 990, 1000, 930])), []);
     let all = with([940, 950, 945, 950]);
     assert_eq!(all.outcome, TrialOutcome::Pass);
     let text = "4000 tokens a second in the first minute and 3785 in the last (5.4 % less)";
-    assert_eq!(told(&all), [(Cause::ThroughputDecay, text.to_owned())]);
+    assert_eq!(explained(&all), [(Cause::ThroughputDecay, text.to_owned())]);
     let one = with([1000, 1000, 880, 1000]);
     let text = "4000 tokens a second in the first minute and 3880 in the last (3 % less); worker c lost 12 %";
-    assert_eq!(told(&one), [(Cause::ThroughputDecay, text.to_owned())]);
+    assert_eq!(explained(&one), [(Cause::ThroughputDecay, text.to_owned())]);
 }

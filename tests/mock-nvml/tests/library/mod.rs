@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use libloading::{Library, Symbol};
 
-/// The shared object cargo built beside the test binary, in `target/<profile>/deps`.
+/// The shared object cargo built next to the test binary, in `target/<profile>/deps`.
 fn path() -> PathBuf {
     env::current_exe().expect("own path").with_file_name("libmock_nvml.so")
 }
@@ -14,7 +14,7 @@ fn path() -> PathBuf {
 /// Loads the library. It is one per process: tests of one binary share its state.
 pub fn open() -> Library {
     // SAFETY: loading our own library runs no code of its own.
-    unsafe { Library::new(path()).expect("the shared object beside the test") }
+    unsafe { Library::new(path()).expect("the shared object next to the test") }
 }
 
 /// A function of the library under the type the test gives it, which is that of `nvml.h`.
