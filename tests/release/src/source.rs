@@ -33,7 +33,10 @@ impl Source {
         }
         fs::create_dir_all(folder)?;
         let tar = output(Command::new("git").args(["archive", "--format=tar", "HEAD"]))?;
-        Archive::new(tar.as_slice()).unpack(folder)?;
+        let mut sources = Archive::new(tar.as_slice());
+        // Cargo builds what is newer than its last build: with the commit's times it would ship the programs of another one.
+        sources.set_preserve_mtime(false);
+        sources.unpack(folder)?;
         Ok(Self {
             root: folder.canonicalize()?,
             commit: git(&["rev-parse", "HEAD"])?,
