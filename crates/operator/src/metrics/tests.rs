@@ -22,7 +22,7 @@ fn measuring(name: &str) -> PerfValidation {
         json!({
             "observedGeneration": 1, "phase": "Benchmarking",
             "placement": {"node": "n1", "allocation": "DRA", "gpus": 8, "nodeGPUs": 8},
-            "metrics": {"outputTokenThroughput": "110847.2", "ttftP99Ms": "910", "requestErrorPercent": "0.5"},
+            "metrics": {"outputTokenThroughput": "110847.2", "ttftP99Ms": "910", "requestErrorPercent": "0.5", "slowestWorkerPercent": "97.5"},
             "history": [{"run": 1, "verdict": "Failed", "reason": "GatesMissed", "completedAt": "2026-11-20T10:00:00Z"}],
         }),
     )
@@ -156,6 +156,7 @@ fn the_values_are_in_base_units() {
         "perfvalidation_last_throughput_tokens_per_second{namespace=\"perf\",name=\"h100\"} 110847.2",
         "perfvalidation_last_time_to_first_token_p99_seconds{namespace=\"perf\",name=\"h100\"} 0.91",
         "perfvalidation_last_error_ratio{namespace=\"perf\",name=\"h100\"} 0.005",
+        "perfvalidation_last_slowest_worker_ratio{namespace=\"perf\",name=\"h100\"} 0.975",
         "perfvalidation_last_verdict{namespace=\"perf\",name=\"h100\",verdict=\"Failed\"} 1",
         "perfvalidation_held_gpus{namespace=\"perf\",name=\"h100\"} 8",
         "perfvalidation_held_gpus{namespace=\"perf\",name=\"waiting\"} 0",
