@@ -261,9 +261,7 @@ impl<'a> Pass<'a> {
         if verdict == Verdict::Error {
             self.blame(why);
         }
-        if !good {
-            self.publish_remedies();
-        }
+        self.publish_remedies(good);
         let summary = format!("{}: {}", verdict.as_str(), why.message);
         if status::judged_run(&self.status).is_some() {
             // It created nothing; what the run before it may have left is looked after from there.
@@ -290,9 +288,12 @@ impl<'a> Pass<'a> {
         });
     }
 
-    /// One event per cause: why, and what to do.
-    fn publish_remedies(&mut self) {
-        for finding in self.status.diagnosis.clone().into_iter().take(PUBLISHED) {
+    /// One event per cause: why, and what to do. Of a run that ended well only what may become a fault, such as a GPU that
+    /// is slower than its peers.
+    fn publish_remedies(&mut self, ended_well: bool) {
+        let worth_it = |finding: &Finding| !ended_well || finding.severity != Severity::Info;
+        let findings = self.status.diagnosis.clone();
+        for finding in findings.into_iter().filter(worth_it).take(PUBLISHED) {
             self.note(Event {
                 warning: finding.severity != Severity::Info,
                 reason: finding.cause,

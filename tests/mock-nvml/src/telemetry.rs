@@ -55,10 +55,11 @@ fn answer<T>(device: Device, out: Out<T>, value: impl FnOnce(&Faults) -> Result<
     code(device.index().and_then(|index| put(out, value(&Faults::of(index))?)))
 }
 
-/// Changes from one millisecond to the next: a real GPU never draws the same power twice.
+/// Changes every few milliseconds, and from one second to the next: a real GPU never draws the same power twice, and who
+/// looks once a second must not see the same each time.
 fn jitter(below: c_uint) -> c_uint {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    (now.subsec_millis() / 7) % below
+    c_uint::try_from((now.as_millis() / 7) % u128::from(below)).unwrap_or(0)
 }
 
 /// Clocks in MHz; all but the memory's are that of the multiprocessors.
