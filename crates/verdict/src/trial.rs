@@ -1,11 +1,14 @@
 //! One trial, judged in a fixed order: measured? errors? valid? gates (design: verdict).
 
+mod shown;
+
 use perfval_api::{
-    DeviceStatus, Finding, Gate, GateStatus, Metric, Metrics, PerfValidationSpec, Statistic, TrialOutcome, WorkerLoad,
-    WorkerLoss, WorkerStatus,
+    DeviceStatus, Finding, Gate, GateStatus, Metric, Metrics, PerfValidationSpec, TrialOutcome, WorkerLoad, WorkerLoss,
+    WorkerStatus,
 };
 use rust_decimal::Decimal;
 
+use self::shown::{headline, shown};
 use crate::aiperf::Report;
 use crate::diagnosis::cause::{self, Cause, Explained};
 use crate::diagnosis::decay;
@@ -17,9 +20,6 @@ use crate::diagnosis::trial::{self as diagnosis, changed, most_frequent};
 use crate::frame::{Failure, Outcome, Part, TrialRecord};
 use crate::gate::{self, Judged, Share, show};
 use crate::trials::averages;
-
-/// Workers that status shows; the largest nodes have 16 GPUs.
-const WORKERS: usize = 16;
 
 /// What is known at the end of a trial.
 #[derive(Clone, Copy, Debug)]
@@ -369,38 +369,6 @@ fn starved_text(report: &Report) -> String {
     )
 }
 
-/// The workers as status shows them, the slowest first.
-fn shown(workers: &[Worker<'_>]) -> Vec<WorkerLoad> {
-    let mut workers = workers.to_vec();
-    workers.sort_by_key(|worker| worker.load.rate_per_second);
-    workers.into_iter().map(load).take(WORKERS).collect()
-}
-
-fn load(worker: Worker<'_>) -> WorkerLoad {
-    let (load, positive) = (worker.load, |n: i64| Some(n).filter(|n| *n > 0));
-    let sampled = load.samples > 0;
-    WorkerLoad {
-        name: worker.name.to_owned(),
-        served: sampled.then_some(load.served),
-        requests_per_second: sampled.then(|| show(load.rate_per_second)),
-        mean_in_flight: sampled.then(|| show(load.mean_in_flight)),
-        peak_in_flight: sampled.then_some(load.peak_in_flight),
-        seconds_per_request: load.seconds_per_request.map(show),
-        tokens_per_second: load.tokens_per_second().map(show),
-        token_ms: load.speed.as_ref().map(|speed| show(speed.token_ms)),
-        batch: load.speed.as_ref().map(|speed| show(speed.batch)),
-        percent_of_peers: load.speed.as_ref().and_then(|speed| speed.peers).map(|peers| {
-            let (percent, within) = (show(peers.percent), show(peers.within));
-            format!("{percent} ± {within}")
-        }),
-        cached_percent: load.engine.as_ref().and_then(|engine| engine.cached_percent).map(show),
-        still_seconds: positive(load.still_seconds.max(load.frozen_seconds)),
-        timeouts: positive(load.timeouts),
-        peak_waiting: load.peak_waiting,
-        peak_kv_percent: load.peak_kv_percent,
-    }
-}
-
 fn in_words(failure: &Failure) -> String {
     match failure {
         Failure::Misconfigured { message } | Failure::NotExecutable { message } | Failure::Malformed { message } => {
@@ -412,21 +380,5 @@ fn in_words(failure: &Failure) -> String {
         Failure::Killed { signal } => format!("AIPerf was ended by signal {signal} (9: mostly the memory limit)"),
         Failure::Cancelled { signal } => format!("the trial was stopped by signal {signal}"),
         Failure::TimedOut { seconds } => format!("AIPerf was still running after {seconds} s"),
-    }
-}
-
-fn headline(report: &Report, spread: Option<Spread>) -> Metrics {
-    let value = |metric, statistic| report.value(metric, statistic).map(show);
-    let of_spread = |part: fn(Spread) -> Decimal| spread.map(|spread| show(part(spread)));
-    Metrics {
-        output_token_throughput: value(Metric::OutputTokenThroughput, Statistic::Avg),
-        ttft_p50_ms: value(Metric::TimeToFirstToken, Statistic::P50),
-        ttft_p90_ms: value(Metric::TimeToFirstToken, Statistic::P90),
-        ttft_p99_ms: value(Metric::TimeToFirstToken, Statistic::P99),
-        ttft_max_ms: value(Metric::TimeToFirstToken, Statistic::Max),
-        request_error_percent: Some(show(report.error_percent())),
-        concurrency: Some(report.concurrency),
-        slowest_worker_percent: of_spread(|spread| spread.slowest),
-        detectable_slowdown_percent: of_spread(|spread| spread.detectable),
     }
 }
