@@ -179,9 +179,9 @@ release version:
     @command -v cargo-about >/dev/null || cargo install --quiet --locked --root {{cache}}/release-tools --features cli cargo-about@{{about_version}}
     cargo run --quiet -p perfval-release -- {{version}}
 
-# Build the operator's and the runner's static release binaries.
+# Build the static release binaries: the operator, the runner, the kubectl plug-in.
 image:
-    PERFVAL_REVISION="${PERFVAL_REVISION:-$(git rev-parse --short=12 HEAD 2>/dev/null || true)}" RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --target {{triple}} -p perfval-operator -p perfval-runner
+    PERFVAL_REVISION="${PERFVAL_REVISION:-$(git rev-parse --short=12 HEAD 2>/dev/null || true)}" RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --target {{triple}} -p perfval-operator -p perfval-runner -p perfval-cli
 
 # Build the lab, and what runs programs and tests on fresh ones.
 build-lab:

@@ -53,7 +53,13 @@ pub use workload::{ImagePullPolicy, RouterMode, Workload};
         json_path = ".status.metrics.ttftP99Ms",
         description = "Time to first token, 99th percentile, in the deciding trial (ms)"
     ),
-    printcolumn(name = "GPUS", type_ = "integer", json_path = ".status.placement.gpus"),
+    printcolumn(
+        name = "PROGRESS",
+        type_ = "string",
+        json_path = ".status.progress.summary",
+        description = "The trial that is running, and how much of it is done"
+    ),
+    printcolumn(name = "GPUS", type_ = "integer", json_path = ".status.placement.gpus", priority = 1),
     printcolumn(
         name = "TRIALS",
         type_ = "integer",

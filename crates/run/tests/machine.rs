@@ -8,6 +8,7 @@ mod machine {
     pub mod mixed_allocation;
     pub mod moments;
     pub mod outages;
+    pub mod progress;
     pub mod queue;
     pub mod races;
     pub mod releases;

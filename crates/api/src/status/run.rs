@@ -173,8 +173,22 @@ pub struct HistoryEntry {
     /// UUIDs of the GPUs whose workers decoded slower than their peers.
     #[serde(default, rename = "slowGPUs", skip_serializing_if = "Vec::is_empty")]
     pub slow_gpus: Vec<String>,
+    /// How long each of its phases took (s), in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["phase"]))]
+    pub phases: Vec<PhaseSeconds>,
     /// When it was over.
     pub completed_at: DateTime<Utc>,
+}
+
+/// How long a run was in a phase.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct PhaseSeconds {
+    /// The phase.
+    pub phase: Phase,
+    /// Seconds in it, all its times together.
+    pub seconds: i64,
 }
 
 /// The last run that passed.

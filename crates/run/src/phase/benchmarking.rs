@@ -27,7 +27,7 @@ use crate::observed::{Need, Needs, TrialSeen};
 use crate::pass::{Pass, Step};
 use crate::readiness::{self, Pods};
 use crate::run::Run;
-use crate::{build, job, names, telemetry, time};
+use crate::{build, job, names, progress, telemetry, time};
 
 /// Jobs and pods are watched; graces are not.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -203,7 +203,16 @@ fn follow(pass: &mut Pass<'_>, number: i64, workers: &[WorkerStatus]) -> Step {
                 trouble.obstacle.reason(),
                 format!("load generator: {}", trouble.evidence),
             ),
-            None => Step::wait(Reason::Running, message),
+            None => {
+                if let Some(known) = trial
+                    .progress
+                    .as_ref()
+                    .and_then(|read| progress::of(pass.run, number, read, pass.now))
+                {
+                    pass.status.progress = Some(known);
+                }
+                Step::wait(Reason::Running, message)
+            }
         };
     }
     if let Some(verdict) = read(pass, number, trial, found) {

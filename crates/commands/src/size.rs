@@ -5,28 +5,43 @@ mod error;
 mod report;
 mod saved;
 
-use std::process::ExitCode;
-
+use kube::Client;
 use perfval_api::PerfValidation;
 use perfval_sizing as sizing;
 use perfval_sizing::inventory::Saved;
 use serde_json::{from_value, json};
 
 use crate::answer::Answer;
-use crate::cli::{Output, SizeArgs};
+use crate::args::{Output, SizeArgs};
 use crate::manifest;
 
 pub use error::Error;
 
-/// The answer. Exit codes: 0 a run would get a plan, 1 it would not; the caller's for an error are [`Error::code`].
-pub fn run(args: &SizeArgs) -> Result<Answer, Error> {
+/// The answer. `connect` gives the cluster and the namespace for an object that names none; saved objects need neither.
+/// Exit codes: 0 a run would get a plan, 1 it would not; the caller's for an error are [`Error::code`].
+pub async fn run(
+    args: &SizeArgs,
+    connect: impl AsyncFnOnce() -> Result<(Client, String), String>,
+) -> Result<Answer, Error> {
     let object = match &args.filename {
         Some(path) => manifest::read(path)?,
-        None => defaults().map_err(Error::Defaults)?,
+        None => defaults()?,
     };
+    of(object, args, connect).await
+}
+
+/// The answer for an object that is there already.
+pub async fn of(
+    object: PerfValidation,
+    args: &SizeArgs,
+    connect: impl AsyncFnOnce() -> Result<(Client, String), String>,
+) -> Result<Answer, Error> {
     let Saved { inventory, busy, notes } = match &args.from {
         Some(path) => saved::read(path, &object)?,
-        None => cluster::read(&object)?,
+        None => {
+            let (client, namespace) = connect().await.map_err(Error::Unreadable)?;
+            cluster::read(&object, client, namespace).await?
+        }
     };
     let (nodes, sizing) = sizing::explain(&inventory, &object.spec, &busy);
     let report = report::Report::new(nodes, sizing, notes, &args.nodes)?;
@@ -34,11 +49,11 @@ pub fn run(args: &SizeArgs) -> Result<Answer, Error> {
         Output::Table => report.to_string(),
         Output::Json => serde_json::to_string_pretty(&report).map_err(Error::Render)? + "\n",
     };
-    Ok((text, ExitCode::from(u8::from(!report.has_plan()))))
+    Ok((text, u8::from(!report.has_plan())))
 }
 
 /// A `PerfValidation` of which nothing is given that sizing asks about.
-fn defaults() -> Result<PerfValidation, serde_json::Error> {
+pub fn defaults() -> Result<PerfValidation, Error> {
     let spec = json!({ "model": { "name": "any" }, "workload": { "image": "any" } });
-    from_value(json!({ "metadata": {}, "spec": spec }))
+    from_value(json!({ "metadata": {}, "spec": spec })).map_err(Error::Defaults)
 }
