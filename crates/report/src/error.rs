@@ -4,7 +4,9 @@ use k8s_openapi::api::core::v1::ConfigMap;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The results ConfigMap cannot be read.
-    #[error("ConfigMap {name}: {why}; give the one that status.resultsRef names, unchanged (kubectl get configmap -o json)")]
+    #[error(
+        "ConfigMap {name}: {why}; give the one that status.resultsRef names, unchanged (kubectl get configmap -o json)"
+    )]
     Results {
         /// `namespace/name`, as far as it has them.
         name: String,
@@ -12,7 +14,9 @@ pub enum Error {
         why: String,
     },
     /// The results ConfigMap is of another run than the status.
-    #[error("ConfigMap {name} is of run {saved}, and the object is at run {current}: report on the ConfigMap alone, or give the one that status.resultsRef names")]
+    #[error(
+        "ConfigMap {name} is of run {saved}, and the object is at run {current}: report on the ConfigMap alone, or give the one that status.resultsRef names"
+    )]
     AnotherRun {
         /// `namespace/name`.
         name: String,
@@ -34,10 +38,14 @@ pub enum Error {
 
 impl Error {
     pub(crate) fn results(results: &ConfigMap, why: impl Into<String>) -> Self {
-        let part = |part: &Option<String>| part.clone().unwrap_or_else(|| "?".to_owned());
         Self::Results {
-            name: format!("{}/{}", part(&results.metadata.namespace), part(&results.metadata.name)),
+            name: Self::name_of(results),
             why: why.into(),
         }
+    }
+
+    pub(crate) fn name_of(results: &ConfigMap) -> String {
+        let part = |part: &Option<String>| part.clone().unwrap_or_else(|| "?".to_owned());
+        format!("{}/{}", part(&results.metadata.namespace), part(&results.metadata.name))
     }
 }

@@ -13,18 +13,31 @@
 //! # Ok::<(), perfval_report::Error>(())
 //! ```
 
+mod cases;
+mod chart;
+mod ctrf;
+mod environment;
 mod error;
+mod facts;
+mod html;
+mod junit;
+mod markdown;
+mod openmetrics;
+mod timeline;
+mod withheld;
+mod words;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use perfval_api::{PerfValidation, Verdict};
 use perfval_verdict::gate::Share;
 
 pub use error::Error;
+use facts::Facts;
 
 /// What is known of one run.
 #[derive(Clone, Debug)]
 pub struct Report {
-    object: PerfValidation,
+    facts: Facts,
 }
 
 /// A file with results of one trial, for [`Report::of_exports`].
@@ -49,51 +62,52 @@ impl Report {
     /// Of the current or last run of an object, with what its results ConfigMap holds. Without one (none yet, or deleted) there
     /// are the numbers of the status only, and the charts say so.
     pub fn of(object: &PerfValidation, results: Option<&ConfigMap>) -> Result<Self, Error> {
-        let _ = results;
-        Ok(Self { object: object.clone() })
+        let facts = Facts::of(object, results)?;
+        Ok(Self { facts })
     }
 
     /// Of a results ConfigMap alone: of an earlier run, or of an object that is gone. The manifest and the history are not
     /// in it.
     pub fn of_results(results: &ConfigMap) -> Result<Self, Error> {
-        Err(Error::results(results, "not readable yet"))
+        let facts = Facts::of_results(results)?;
+        Ok(Self { facts })
     }
 
     /// Of exports of AIPerf, judged by the spec of the object as `perfvalidation-operator judge` does. `share` is what gates
     /// that scale are scaled by.
     pub fn of_exports(object: &PerfValidation, share: Option<Share>, exports: &[Export<'_>]) -> Result<Self, Error> {
-        let _ = (share, exports);
-        Ok(Self { object: object.clone() })
+        let facts = Facts::of_exports(object, share, exports)?;
+        Ok(Self { facts })
     }
 
     /// What the run found; `None` while it goes on.
     pub fn verdict(&self) -> Option<Verdict> {
-        self.object.status.as_ref()?.verdict
+        self.facts.status.verdict
     }
 
     /// One self-contained page: no network, light and dark, for screen, paper and screen reader.
     pub fn html(&self) -> String {
-        String::new()
+        html::page(&self.facts)
     }
 
     /// `JUnit` XML: one test case per gate and per trial.
     pub fn junit(&self) -> String {
-        String::new()
+        junit::write(&self.facts, &cases::cases(&self.facts))
     }
 
     /// Common Test Report Format, JSON: the same test cases.
     pub fn ctrf(&self) -> String {
-        String::new()
+        ctrf::write(&self.facts, &cases::cases(&self.facts))
     }
 
     /// Markdown, for the summary of a job on GitHub (`$GITHUB_STEP_SUMMARY`) or a comment.
     pub fn markdown(&self) -> String {
-        String::new()
+        markdown::write(&self.facts)
     }
 
     /// `OpenMetrics` text: verdict, gates and headline numbers.
     pub fn openmetrics(&self) -> String {
-        String::new()
+        openmetrics::write(&self.facts)
     }
 
     /// All of them, under the names that pipelines look for.
