@@ -4,7 +4,7 @@ mod clock;
 mod marks;
 
 use perfval_api::{DeviceStatus, WorkerStatus};
-use perfval_verdict::gpus::Field;
+use perfval_verdict::gpus::{Field, GpuSummary};
 use perfval_verdict::workers::{Phase, Reading, WorkerSeries};
 
 use self::clock::{Clock, grown, per, readings};
@@ -171,7 +171,10 @@ impl Timeline {
             }
         }
         let summaries = payload.record.gpus.iter().flat_map(|record| &record.gpus);
-        self.marks.extend(summaries.flat_map(|gpu| marks::of_gpu(clock, gpu)));
+        // Other GPUs of the node are other people's.
+        let ours = |gpu: &&GpuSummary| self.workers.iter().any(|worker| worker.gpu.as_ref() == Some(&gpu.uuid));
+        let marks: Vec<Mark> = summaries.filter(ours).flat_map(|gpu| marks::of_gpu(clock, gpu)).collect();
+        self.marks.extend(marks);
         self.marks.sort_by(|a, b| (a.at, &a.text).cmp(&(b.at, &b.text)));
     }
 

@@ -214,7 +214,7 @@ pub(super) fn gpus(facts: &Facts, timeline: &Timeline) -> Markup {
             p.legend { "The GPU of each worker in the same seconds, all on the same axes; dashed: the median of the others." }
             @for (field, what, unit, per) in GPU { (of_field(timeline, field, what, unit, per)) }
         } @else { (absent("Clocks, power and temperature over time", &why)) }
-        @if let Some((trial, record)) = last { (summaries(trial, record)) }
+        @if let Some((trial, record)) = last { (summaries(timeline, trial, record)) }
     }
 }
 
@@ -276,14 +276,15 @@ fn text(number: Option<i64>) -> Option<String> {
     number.map(|number| number.to_string())
 }
 
-fn summaries(trial: i64, record: &GpuRecord) -> Markup {
+fn summaries(timeline: &Timeline, trial: i64, record: &GpuRecord) -> Markup {
+    let worker = |gpu: &GpuSummary| timeline.workers.iter().find(|worker| worker.gpu.as_ref() == Some(&gpu.uuid));
     let table = html! {
         table {
             caption { "The GPUs under load in trial " (trial) ": means, highest temperatures, errors" }
             thead { tr { th scope="col" { "GPU" } @for (name, _) in GPU_COLUMNS { th.number scope="col" { (name) } } } }
             tbody { @for gpu in &record.gpus {
                 tr {
-                    th scope="row" { @if let Some(index) = gpu.index { "GPU " (index) } span.sub { (gpu.uuid) } }
+                    th scope="row" { @if let Some(index) = gpu.index { "GPU " (index) " " } @match worker(gpu) { Some(worker) => { "of " (worker.name) }, None => "not of this run" } span.sub { (gpu.uuid) } }
                     @for (_, value) in GPU_COLUMNS { td.number { (or_dash(value(gpu).as_deref())) } }
                 }
             } }

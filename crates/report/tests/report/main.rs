@@ -1,0 +1,2 @@
+mod recorded;
+#[test] fn x(){}
