@@ -19,7 +19,7 @@ use crate::timeline::Line;
 /// Points of one line in a drawing: more cannot be told apart.
 const POINTS: usize = 480;
 const LEFT: f64 = 46.0;
-const RIGHT: f64 = 10.0;
+const RIGHT: f64 = 18.0;
 const TOP: f64 = 20.0;
 const BOTTOM: f64 = 32.0;
 

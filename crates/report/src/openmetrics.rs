@@ -1,34 +1,61 @@
 //! `OpenMetrics` text, under the names of the operator's own series where they mean the same.
 
-use std::sync::atomic::AtomicU64;
+use std::fmt;
 
-use perfval_api::{GateResult, Verdict};
+use perfval_api::{GateResult, GateStatus, Verdict};
+use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
 use crate::facts::Facts;
 
 type Labels = Vec<(&'static str, String)>;
-type Series = Family<Labels, Gauge<f64, AtomicU64>>;
+
+/// A series with its values. The library's own `Family` is a hash map, whose order is another one in each process.
+#[derive(Debug)]
+struct Series {
+    name: &'static str,
+    help: &'static str,
+    values: Vec<(Labels, f64)>,
+}
+
+#[derive(Debug)]
+struct All(Vec<Series>);
+
+impl Collector for All {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        for Series { name, help, values } in self.0.iter().filter(|series| !series.values.is_empty()) {
+            let mut series = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            for (labels, value) in values {
+                ConstGauge::new(*value).encode(series.encode_family(labels)?)?;
+            }
+        }
+        Ok(())
+    }
+}
 
 pub(crate) fn write(facts: &Facts) -> String {
     let mut registry = Registry::default();
+    registry.register_collector(Box::new(All(all(facts))));
+    let mut text = String::new();
+    // Writing into a String never fails.
+    let _ = encode(&mut text, &registry);
+    text
+}
+
+fn all(facts: &Facts) -> Vec<Series> {
     let object = || -> Labels {
         let namespace = facts.namespace.clone().unwrap_or_default();
         vec![("namespace", namespace), ("name", facts.name.clone())]
     };
-    let mut series = |name: &str, help: &str, values: Vec<(Labels, f64)>| {
-        if values.is_empty() {
-            return;
-        }
-        let family = Series::default();
-        for (more, value) in values {
-            let labels = object().into_iter().chain(more).collect();
-            family.get_or_create(&labels).set(value);
-        }
-        registry.register(name, help, family);
+    let mut all = Vec::new();
+    let mut series = |name, help, values: Vec<(Labels, f64)>| {
+        let labelled = |(more, value): (Labels, f64)| (object().into_iter().chain(more).collect(), value);
+        let values = values.into_iter().map(labelled).collect();
+        all.push(Series { name, help, values });
     };
     let status = &facts.status;
     let verdicts = [
@@ -73,7 +100,7 @@ pub(crate) fn write(facts: &Facts) -> String {
         let value = number(value.as_deref()).map(|value| (Vec::new(), value / per));
         series(name, help, value.into_iter().collect());
     }
-    let of_gates = |value: &dyn Fn(&perfval_api::GateStatus) -> Option<f64>| -> Vec<(Labels, f64)> {
+    let of_gates = |value: &dyn Fn(&GateStatus) -> Option<f64>| -> Vec<(Labels, f64)> {
         let gates = status.gates.iter();
         gates
             .filter_map(|gate| Some((vec![("gate", gate.name.clone())], value(gate)?)))
@@ -103,10 +130,7 @@ pub(crate) fn write(facts: &Facts) -> String {
         "Distance to that threshold over the threshold, negative for a miss",
         of_gates(&|gate| Some(number(gate.margin_percent.as_deref())? / 100.0)),
     );
-    let mut text = String::new();
-    // Writing into a String never fails.
-    let _ = encode(&mut text, &registry);
-    text
+    all
 }
 
 /// A finite number of a decimal string or a quantity.

@@ -173,7 +173,10 @@ impl Timeline {
         let summaries = payload.record.gpus.iter().flat_map(|record| &record.gpus);
         // Other GPUs of the node are other people's.
         let ours = |gpu: &&GpuSummary| self.workers.iter().any(|worker| worker.gpu.as_ref() == Some(&gpu.uuid));
-        let marks: Vec<Mark> = summaries.filter(ours).flat_map(|gpu| marks::of_gpu(clock, gpu)).collect();
+        let marks: Vec<Mark> = summaries
+            .filter(ours)
+            .flat_map(|gpu| marks::of_gpu(clock, gpu))
+            .collect();
         self.marks.extend(marks);
         self.marks.sort_by(|a, b| (a.at, &a.text).cmp(&(b.at, &b.text)));
     }

@@ -56,7 +56,7 @@ impl Axis {
             to: largest,
             ..Self::empty(label)
         };
-        let many = last - first > 2.0;
+        let many = largest / smallest > 300.0;
         axis.ticks = marks
             .filter(|mark| (smallest..=largest).contains(mark))
             .filter(|mark| !many || mark.log10().fract().abs() < 1e-9)

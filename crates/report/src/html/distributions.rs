@@ -52,7 +52,7 @@ pub(super) fn all(facts: &Facts) -> Markup {
             "Quantiles of the successful requests, as AIPerf exports them. Solid: trials that passed; dashed: missed; dotted: invalid. "
             "In each trial's box: 25 to 75 % of the requests and the median; its stroke: 5 to 95 %; its point: 99 %."
         }
-        div.charts { @for (metric, title) in SHOWN { (of_metric(facts, metric, title)) } }
+        @for (metric, title) in SHOWN { (of_metric(facts, metric, title)) }
         details { summary { "The numbers" }
             @for (metric, title) in SHOWN { (table(&distributions(&facts.trials, metric), title)) }
         }
@@ -116,9 +116,10 @@ fn of_metric(facts: &Facts, metric: Metric, title: &str) -> Markup {
     let (rules, beyond) = gates(facts, metric, &cdf.x);
     cdf.rules = rules;
     html! {
-        (cdf.figure())
-        (by_trial(&found, metric, title).figure())
-        @for text in beyond { p.legend { (text) } }
+        div.pair {
+            div { (cdf.figure()) @for text in beyond { p.legend { (text) } } }
+            (by_trial(&found, metric, title).figure())
+        }
     }
 }
 

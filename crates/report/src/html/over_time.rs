@@ -1,7 +1,7 @@
 use maud::{Markup, html};
 
 use crate::chart::{At, Axis, Band, Chart, Drawn, Rule, absent, short};
-use crate::timeline::{Line, Timeline, Worker};
+use crate::timeline::{Line, Span, Timeline, Worker};
 
 /// Marks that get a line of their own; more hide the drawing.
 const MARKS: usize = 20;
@@ -24,7 +24,7 @@ pub(super) fn throughput(timeline: &Timeline) -> Markup {
     if timeline.spans.is_empty() {
         return absent(&title, UNSAMPLED);
     }
-    let line = together(timeline, |worker| &worker.rate, f64::from);
+    let line = together(timeline, Together::Sum, |worker| &worker.rate);
     let mut chart = wide(timeline, "throughput-chart", &title, timeline.unit.per_second(), &line);
     let shown = timeline.marks.iter().take(MARKS);
     let rules = (1..).zip(shown.clone()).map(|(number, mark): (usize, _)| Rule {
@@ -36,7 +36,7 @@ pub(super) fn throughput(timeline: &Timeline) -> Markup {
     let more = timeline.marks.len().saturating_sub(MARKS);
     html! {
         (chart.figure())
-        p.legend { "Trials one after another, with their warm-up (hatched) before the measured phase." @if timeline.marks.is_empty() { " Nothing else was noticed while they ran." } }
+        p.legend { "Trials one after another, each with its warm-up (darker) before the measured phase." @if timeline.marks.is_empty() { " Nothing else was noticed while they ran." } }
         @if !timeline.marks.is_empty() {
             p { "What happened meanwhile, by its number in the drawing:" }
             ol.marks { @for mark in shown { li { "second " (mark.at) ", trial " (mark.trial) ": " (mark.text) } } }
@@ -50,7 +50,7 @@ pub(super) fn latency(timeline: &Timeline) -> Markup {
         h3 { "Over time" }
         p.legend { "Means over all workers in each second, by the engines' own counters: AIPerf exports no times of single requests." }
         @for (anchor, title, of) in LATENCIES {
-            @let line = together(timeline, of, |workers| 1.0 / f64::from(workers)).into_iter().collect::<Line>();
+            @let line = together(timeline, Together::Mean, of);
             @if line.iter().all(Vec::is_empty) {
                 (absent(title, if timeline.spans.is_empty() { UNSAMPLED } else { "the engines do not export it" }))
             } @else {
@@ -60,15 +60,21 @@ pub(super) fn latency(timeline: &Timeline) -> Markup {
     }
 }
 
-/// All workers as one line: their values of each second, added up and weighed by how many there were.
-fn together(timeline: &Timeline, of: impl Fn(&Worker) -> &Line, weigh: impl Fn(u32) -> f64) -> Line {
+/// How workers become one line.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Together {
+    Sum,
+    Mean,
+}
+
+/// All workers as one line, second by second.
+fn together(timeline: &Timeline, how: Together, of: impl Fn(&Worker) -> &Line) -> Line {
     let points: Vec<Vec<(f64, f64)>> = timeline
         .workers
         .iter()
         .map(|worker| of(worker).iter().flatten().copied().collect())
         .collect();
-    let sum = weigh(2) > weigh(1);
-    let at = |span: &crate::timeline::Span, at: i64| {
+    let at = |span: &Span, at: i64| {
         let at = second(at);
         // A reading speaks of the seconds since the one before it.
         let value = |points: &Vec<(f64, f64)>| {
@@ -80,10 +86,17 @@ fn together(timeline: &Timeline, of: impl Fn(&Worker) -> &Line, weigh: impl Fn(u
         };
         let values: Vec<f64> = points.iter().filter_map(value).collect();
         let count = u32::try_from(values.len()).ok().filter(|count| *count > 0)?;
-        let factor = if sum { 1.0 } else { weigh(count) };
-        Some((at, values.iter().sum::<f64>() * factor))
+        let sum = values.iter().sum::<f64>();
+        Some((
+            at,
+            if how == Together::Mean {
+                sum / f64::from(count)
+            } else {
+                sum
+            },
+        ))
     };
-    let part = |span: &crate::timeline::Span| {
+    let part = |span: &Span| {
         (span.from + 1..=span.until)
             .filter_map(|second| at(span, second))
             .collect()
@@ -143,7 +156,7 @@ pub(super) fn spans(timeline: &Timeline) -> Vec<Band> {
             format!("trial {trial}")
         }
     };
-    let of = |span: &crate::timeline::Span| {
+    let of = |span: &Span| {
         let band = |from, to, class, label| Band {
             from: second(from),
             to: second(to),

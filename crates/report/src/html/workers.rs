@@ -277,7 +277,12 @@ fn text(number: Option<i64>) -> Option<String> {
 }
 
 fn summaries(timeline: &Timeline, trial: i64, record: &GpuRecord) -> Markup {
-    let worker = |gpu: &GpuSummary| timeline.workers.iter().find(|worker| worker.gpu.as_ref() == Some(&gpu.uuid));
+    let worker = |gpu: &GpuSummary| {
+        timeline
+            .workers
+            .iter()
+            .find(|worker| worker.gpu.as_ref() == Some(&gpu.uuid))
+    };
     let table = html! {
         table {
             caption { "The GPUs under load in trial " (trial) ": means, highest temperatures, errors" }

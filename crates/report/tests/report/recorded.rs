@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta};
 use flate2::read::GzDecoder;
 use k8s_openapi::api::core::v1::ConfigMap;
 use perfval_api::{
@@ -27,8 +27,6 @@ pub struct Line {
     pub place: String,
     pub router: String,
     pub fault: String,
-    #[serde(default)]
-    pub deployment: Option<String>,
     #[serde(default)]
     pub conditions: Value,
     #[serde(default)]
@@ -91,7 +89,9 @@ pub fn saved(name: &str, line: &Line, gates: &Value, rule: &Value) -> Saved {
     object.metadata.uid = Some("0c0ffee0-0000-4000-8000-000000000001".to_owned());
     object.metadata.generation = Some(1);
     let hardware = line.hardware.clone();
-    let devices = hardware.as_ref().map_or_else(Vec::new, |hardware| hardware.devices.clone());
+    let devices = hardware
+        .as_ref()
+        .map_or_else(Vec::new, |hardware| hardware.devices.clone());
     let product = hardware.as_ref().map(|hardware| hardware.product.clone());
     let trials: Vec<Trial> = line.trials.iter().map(|trial| on_devices(trial, &devices)).collect();
     let recorded: Vec<Recorded> = trials
@@ -161,7 +161,9 @@ fn on_devices(trial: &Trial, devices: &[DeviceStatus]) -> Trial {
     let mut trial = trial.clone();
     for worker in trial.before.iter_mut().chain(&mut trial.after) {
         let held = worker.device.as_deref().unwrap_or_default();
-        let device = devices.iter().find(|device| device.uuid.as_deref().is_some_and(|uuid| held.ends_with(uuid)));
+        let device = devices
+            .iter()
+            .find(|device| device.uuid.as_deref().is_some_and(|uuid| held.ends_with(uuid)));
         worker.device = device.map(|device| format!("{}/{}", device.pool, device.name));
     }
     trial
@@ -217,22 +219,25 @@ fn on_two_h200(line: &Line) -> bool {
 
 /// Two real H200s, and another process on one of them for a part of the time.
 pub fn slow() -> Saved {
-    let known = |line: &Line| {
-        let busy = line.conditions["share"].as_f64().is_some_and(|share| (0.15..=0.2).contains(&share));
-        line.fault == "SlowGpu" && line.router == "LeastLoaded" && on_two_h200(line) && busy
-    };
-    let run = one_run(lines(|line| known(line) && line.trials[0].after[0].address.as_deref() == Some("127.0.30.1")));
+    let known = |line: &Line| line.fault == "SlowGpu" && line.router == "LeastLoaded" && on_two_h200(line);
+    let run = one_run(lines(|line| known(line) && line.conditions["share"] == json!(0.3)));
     let gates = json!([
         {"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "13500", "scaling": "PerGPU"},
         {"name": "ttft-p99", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=", "threshold": "2000"},
         {"name": "slowest-worker", "metric": "SlowestWorkerPercent", "operator": ">=", "threshold": "95"},
     ]);
-    saved("h200-slow-gpu", &run, &gates, &json!({"rule": "All", "errorPercent": 5, "max": 3}))
+    saved(
+        "h200-slow-gpu",
+        &run,
+        &gates,
+        &json!({"rule": "All", "errorPercent": 5, "max": 3}),
+    )
 }
 
 /// Two real H200s, one of them busy for four fifths of the time, with what nvidia-smi said of both in the same seconds.
 pub fn shared() -> Saved {
-    let known = |line: &Line| line.fault == "SlowGpu" && line.conditions["share"] == json!(0.8) && line.place == "silicon";
+    let known =
+        |line: &Line| line.fault == "SlowGpu" && line.conditions["share"] == json!(0.8) && line.place == "silicon";
     let mut run = one_run(lines(known));
     run.hardware.as_mut().expect("hardware").devices = [0, 1]
         .map(|gpu| DeviceStatus {
@@ -334,9 +339,4 @@ fn eighth(series: &[WorkerSeries], worker: usize) -> Option<WorkerSeries> {
     let mut one = series.get(worker % 2)?.clone();
     one.address = format!("10.0.0.{worker}");
     Some(one)
-}
-
-/// When the runs of these tests began.
-pub fn began() -> DateTime<Utc> {
-    DateTime::from_timestamp(1_795_340_000, 0).expect("a time")
 }
