@@ -171,7 +171,7 @@ fn change(before: Option<&str>, now: Option<&str>) -> Option<String> {
 }
 
 /// The comparison, as messages say it.
-pub(crate) fn in_words(comparison: &Comparison) -> String {
+pub fn in_words(comparison: &Comparison) -> String {
     let run = comparison.run;
     if let [first, more @ ..] = comparison.differs.as_slice() {
         let more = match more.len() {

@@ -68,9 +68,14 @@ fn payload(packed: &[u8]) -> Result<Payload, String> {
 /// The record of AIPerf's export or of a payload of the runner, also as gzip. What cannot be understood is an unusable
 /// trial with its reason, never an absent one.
 pub fn record(bytes: &[u8]) -> TrialRecord {
+    recorded(bytes).record
+}
+
+/// The same with everything that came with it: the export itself, and the samples of a payload.
+pub fn recorded(bytes: &[u8]) -> Payload {
     if bytes.starts_with(&GZIP) {
         return match gunzip(bytes) {
-            Ok(unpacked) => record(&unpacked),
+            Ok(unpacked) => recorded(&unpacked),
             Err(error) => unusable(format!("the gzip is broken: {error}")),
         };
     }
@@ -78,16 +83,18 @@ pub fn record(bytes: &[u8]) -> TrialRecord {
         return unusable(too_large(FILE_BYTES));
     }
     if is_payload(bytes) {
-        return serde_json::from_slice::<Payload>(bytes).map_or_else(
-            |error| unusable(format!("the trial's payload cannot be read: {error}")),
-            |payload| payload.record,
-        );
+        return serde_json::from_slice::<Payload>(bytes)
+            .unwrap_or_else(|error| unusable(format!("the trial's payload cannot be read: {error}")));
     }
     if bytes.len() as u64 > EXPORT_BYTES {
         return unusable(too_large(EXPORT_BYTES));
     }
     match aiperf::parse(bytes) {
-        Ok(report) => with(Outcome::Report(Box::new(report))),
+        Ok(report) => {
+            let payload = Payload::of(with(Outcome::Report(Box::new(report))));
+            let export = String::from_utf8_lossy(bytes);
+            payload.clone().with_export(&export).unwrap_or(payload)
+        }
         Err(error) => unusable(error.to_string()),
     }
 }
@@ -105,8 +112,8 @@ fn gunzip(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
     Ok(unpacked)
 }
 
-fn unusable(message: String) -> TrialRecord {
-    with(Outcome::Failure(Failure::Malformed { message }))
+fn unusable(message: String) -> Payload {
+    Payload::of(with(Outcome::Failure(Failure::Malformed { message })))
 }
 
 fn with(outcome: Outcome) -> TrialRecord {

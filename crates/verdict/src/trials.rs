@@ -8,11 +8,13 @@ pub mod averages;
 mod finished;
 mod odds;
 mod of_a_run;
+mod path;
 mod rule;
 mod wald;
 
 pub use finished::{Finished, finished};
 pub use odds::{DOCUMENTED, Odds, curve, odds};
 pub use of_a_run::{detectable_loss, mean_near_gate, ruling, soak_is_next};
+pub use path::{Path, Step, path};
 pub use rule::{FAR_MISSES, INVALID_IN_A_ROW, rule};
 pub use wald::{DEGRADED_PASS_RATE, HEALTHY_PASS_RATE, Ruling};

@@ -11,7 +11,7 @@ mod summary;
 mod work;
 
 pub use drift::Drift;
-pub(crate) use measured::Phase;
+pub use measured::Phase;
 pub use pace::{Pace, Unit};
 pub use series::{Engine, Reading, Sample, Scrape, Silence, WorkerSeries};
 pub use speed::{AgainstPeers, Speed};

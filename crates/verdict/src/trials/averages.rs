@@ -52,9 +52,7 @@ fn is_average(gate: &Gate) -> bool {
 
 /// What these distances (percent) say of the mean.
 pub(super) fn weigh(margins: &[f64], error_percent: i32) -> Ruling {
-    let capped: Vec<f64> = margins.iter().map(|margin| margin.min(NEAR)).collect();
-    // The logarithm of how much likelier these distances are around +INDIFFERENT than around -INDIFFERENT.
-    let evidence = 2.0 * INDIFFERENT * capped.iter().sum::<f64>() / variance(&capped);
+    let evidence = evidence(margins);
     let enough = healthy_above(error_percent);
     // Stalls that end near the gate look like a low mean: it takes as many trials as straight misses would.
     let by_misses = number(margins.len()) * ((1.0 - DEGRADED_PASS_RATE) / (1.0 - HEALTHY_PASS_RATE)).ln();
@@ -65,6 +63,12 @@ pub(super) fn weigh(margins: &[f64], error_percent: i32) -> Ruling {
     } else {
         Ruling::Continue
     }
+}
+
+/// The logarithm of how much likelier these distances are around +INDIFFERENT than around -INDIFFERENT.
+pub(super) fn evidence(margins: &[f64]) -> f64 {
+    let capped: Vec<f64> = margins.iter().map(|margin| margin.min(NEAR)).collect();
+    2.0 * INDIFFERENT * capped.iter().sum::<f64>() / variance(&capped)
 }
 
 /// Variance of one trial: its own, or the usual one if that is larger, for trials that are alike.

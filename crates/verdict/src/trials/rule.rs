@@ -2,7 +2,7 @@ use perfval_api::{TrialOutcome, TrialRule, TrialsSpec};
 
 use super::averages;
 use super::finished::{Finished, count, most_are_near};
-use super::wald::{Ruling, sequential};
+use super::wald::{self, Ruling, sequential};
 
 /// Invalid trials in a row after which measuring is given up.
 pub const INVALID_IN_A_ROW: usize = 2;
@@ -48,10 +48,8 @@ fn both_tests(finished: &[Finished], error_percent: i32) -> Ruling {
     if !most_are_near(finished) {
         return by_outcomes;
     }
-    let (noise, plain): (Vec<Finished>, Vec<Finished>) = finished.iter().copied().partition(|trial| trial.is_noise());
-    let distances: Vec<f64> = noise.iter().filter_map(|trial| trial.margin).collect();
-    let passes = noise.len() + count(&plain, TrialOutcome::Pass);
-    let by_stalls = sequential(passes, count(&plain, TrialOutcome::Miss), error_percent);
+    let (distances, passes, misses) = near_a_gate(finished);
+    let by_stalls = sequential(passes, misses, error_percent);
     // A deployment at the far end of what is near has trials on both sides of that end: too few to weigh, and all are misses.
     let missed_throughout = by_outcomes == Ruling::Fail && averages::mean(&distances) <= -averages::INDIFFERENT;
     match (by_stalls, averages::weigh(&distances, error_percent)) {
@@ -60,6 +58,24 @@ fn both_tests(finished: &[Finished], error_percent: i32) -> Ruling {
         (Ruling::Pass, Ruling::Pass) => Ruling::Pass,
         _ => Ruling::Continue,
     }
+}
+
+/// What counts near a gate: the distances that are noise, and what passed or missed if those are no misses.
+fn near_a_gate(finished: &[Finished]) -> (Vec<f64>, usize, usize) {
+    let (noise, plain): (Vec<Finished>, Vec<Finished>) = finished.iter().copied().partition(|trial| trial.is_noise());
+    let distances = noise.iter().filter_map(|trial| trial.margin).collect();
+    let passes = noise.len() + count(&plain, TrialOutcome::Pass);
+    (distances, passes, count(&plain, TrialOutcome::Miss))
+}
+
+/// What [`both_tests`] weighs: the evidence of passes and misses, and that of the distances where they count.
+pub(super) fn evidence(finished: &[Finished]) -> (f64, Option<f64>) {
+    if !most_are_near(finished) {
+        let (passes, misses) = (count(finished, TrialOutcome::Pass), count(finished, TrialOutcome::Miss));
+        return (wald::evidence(passes, misses), None);
+    }
+    let (distances, passes, misses) = near_a_gate(finished);
+    (wald::evidence(passes, misses), Some(averages::evidence(&distances)))
 }
 
 #[cfg(test)]

@@ -22,11 +22,7 @@ pub enum Ruling {
 /// Wald's test after `passes` and `misses`, with both error bounds `error_percent`.
 pub(super) fn sequential(passes: usize, misses: usize, error_percent: i32) -> Ruling {
     let healthy_above = healthy_above(error_percent);
-    let weight = |times: usize, healthy: f64, degraded: f64| {
-        f64::from(u32::try_from(times).unwrap_or(u32::MAX)) * (healthy / degraded).ln()
-    };
-    let evidence = weight(passes, HEALTHY_PASS_RATE, DEGRADED_PASS_RATE)
-        + weight(misses, 1.0 - HEALTHY_PASS_RATE, 1.0 - DEGRADED_PASS_RATE);
+    let evidence = evidence(passes, misses);
     if evidence >= healthy_above {
         Ruling::Pass
     } else if evidence <= -healthy_above {
@@ -34,6 +30,15 @@ pub(super) fn sequential(passes: usize, misses: usize, error_percent: i32) -> Ru
     } else {
         Ruling::Continue
     }
+}
+
+/// The logarithm of how much likelier these outcomes are of a healthy deployment than of a degraded one.
+pub(super) fn evidence(passes: usize, misses: usize) -> f64 {
+    let weight = |times: usize, healthy: f64, degraded: f64| {
+        f64::from(u32::try_from(times).unwrap_or(u32::MAX)) * (healthy / degraded).ln()
+    };
+    weight(passes, HEALTHY_PASS_RATE, DEGRADED_PASS_RATE)
+        + weight(misses, 1.0 - HEALTHY_PASS_RATE, 1.0 - DEGRADED_PASS_RATE)
 }
 
 /// Wald's boundary: a logarithm of likelihoods beyond which an answer is wrong with `error_percent` at most.

@@ -6,8 +6,10 @@ use super::{Sample, Scrape, Silence, WorkerSeries};
 /// The seconds of the measured phase, first and last. Warm-up is not judged: compiling kernels for the first requests
 /// stops a healthy worker for many seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Phase {
+pub struct Phase {
+    /// The first second.
     pub first: i64,
+    /// The last one.
     pub last: i64,
 }
 
@@ -32,6 +34,7 @@ impl Phase {
         (self.last - self.first).max(1)
     }
 
+    /// Whether a second is one of it.
     pub fn contains(self, second: i64) -> bool {
         (self.first..=self.last).contains(&second)
     }

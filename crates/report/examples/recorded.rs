@@ -1,0 +1,30 @@
+//! Writes the reports of recorded runs into a folder: `cargo run -p perfval-report --example recorded -- DIR`.
+
+#![allow(dead_code, missing_docs, clippy::unwrap_used)]
+
+#[path = "../tests/report/recorded.rs"]
+mod recorded;
+
+use std::path::Path;
+
+use perfval_report::Report;
+
+fn main() {
+    let folder = std::env::args().nth(1).expect("the folder to write into");
+    for run in [
+        recorded::healthy(),
+        recorded::slow(),
+        recorded::shared(),
+        recorded::broken(),
+        recorded::frozen(),
+        recorded::starved(),
+        recorded::large(),
+    ] {
+        let folder = Path::new(&folder).join(run.object.metadata.name.clone().unwrap_or_default());
+        std::fs::create_dir_all(&folder).expect("a folder");
+        for file in Report::of(&run.object, Some(&run.results)).expect("a report").files() {
+            std::fs::write(folder.join(file.name), file.content).expect("a file");
+        }
+        println!("{}", folder.display());
+    }
+}

@@ -1,0 +1,146 @@
+//! A run as test cases: its verdict, one for each gate, one for each trial.
+
+use chrono::{DateTime, Utc};
+use perfval_api::{Finding, GateMode, GateResult, GateStatus, TrialOutcome, TrialStatus, Verdict};
+
+use crate::facts::Facts;
+use crate::words::{self, recorded};
+
+/// What became of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Passed,
+    Failed,
+    /// Could not be measured, or not trusted.
+    Error,
+    /// Nothing that counts: a warning, or a miss that the trial rule absorbed.
+    Skipped,
+    /// Not known yet.
+    Pending,
+}
+
+/// One test case.
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    /// `verdict`, `gates` or `trials`.
+    pub suite: &'static str,
+    pub name: String,
+    pub state: State,
+    /// The word of the status.
+    pub word: String,
+    /// Why, in one line; empty for what passed.
+    pub message: String,
+    /// Everything worth reading, line by line.
+    pub details: String,
+    pub started: Option<DateTime<Utc>>,
+    pub ended: Option<DateTime<Utc>>,
+}
+
+/// The suites, in order.
+pub(crate) const SUITES: [&str; 3] = ["verdict", "gates", "trials"];
+
+/// The cases of a run. One has failed, or is an error, exactly if the run has a verdict that is neither Passed nor Skipped: a
+/// pipeline that counts failures must not contradict the verdict.
+pub(crate) fn cases(facts: &Facts) -> Vec<Case> {
+    let status = &facts.status;
+    let mut cases = vec![of_verdict(facts)];
+    cases.extend(status.gates.iter().map(|gate| of_gate(facts, gate)));
+    cases.extend(status.trials.iter().map(|trial| of_trial(facts, trial)));
+    if matches!(status.verdict, None | Some(Verdict::Passed | Verdict::Skipped)) {
+        for case in &mut cases {
+            if matches!(case.state, State::Failed | State::Error) {
+                case.state = State::Skipped;
+            }
+        }
+    }
+    cases
+}
+
+fn of_verdict(facts: &Facts) -> Case {
+    let status = &facts.status;
+    let run = status.run.as_ref();
+    let message = status.message.clone().unwrap_or_default();
+    let mut details = vec![message.clone()];
+    details.extend(status.diagnosis.iter().map(finding));
+    details.extend(facts.notes.iter().cloned());
+    Case {
+        suite: SUITES[0],
+        name: "verdict".to_owned(),
+        state: match status.verdict {
+            Some(Verdict::Passed) => State::Passed,
+            Some(Verdict::Failed) => State::Failed,
+            Some(Verdict::Inconclusive | Verdict::Error) => State::Error,
+            Some(Verdict::Skipped) => State::Skipped,
+            None => State::Pending,
+        },
+        word: words::verdict(facts),
+        message,
+        details: details.join("\n"),
+        started: run.and_then(|run| recorded(run.started_at)),
+        ended: run.and_then(|run| run.completed_at),
+    }
+}
+
+/// A finding in one line.
+pub(crate) fn finding(finding: &Finding) -> String {
+    format!(
+        "{} ({}): {}; {}",
+        finding.cause,
+        words::severity(finding.severity),
+        finding.evidence,
+        finding.remedy
+    )
+}
+
+fn of_gate(facts: &Facts, gate: &GateStatus) -> Case {
+    let enforced = facts.gate(&gate.name).is_none_or(|gate| gate.mode == GateMode::Enforce);
+    let text = words::gate(facts, gate);
+    Case {
+        suite: SUITES[1],
+        name: gate.name.clone(),
+        state: match gate.result {
+            GateResult::Met => State::Passed,
+            GateResult::Missed => State::Failed,
+            GateResult::Unmeasured if enforced => State::Error,
+            GateResult::Warned | GateResult::Unmeasured => State::Skipped,
+        },
+        word: words::result(gate.result).to_owned(),
+        message: match gate.result {
+            GateResult::Met => String::new(),
+            GateResult::Warned => format!("only reported (mode Warn): {text}"),
+            GateResult::Missed | GateResult::Unmeasured => text.clone(),
+        },
+        details: text,
+        started: None,
+        ended: None,
+    }
+}
+
+fn of_trial(facts: &Facts, trial: &TrialStatus) -> Case {
+    let text = words::trial(trial);
+    let causes = |finding: &&Finding| trial.causes.contains(&finding.cause);
+    let mut details = vec![text.clone()];
+    details.extend(facts.status.diagnosis.iter().filter(causes).map(finding));
+    Case {
+        suite: SUITES[2],
+        name: if trial.soak {
+            format!("trial {} (soak)", trial.number)
+        } else {
+            format!("trial {}", trial.number)
+        },
+        state: match trial.outcome {
+            Some(TrialOutcome::Pass) => State::Passed,
+            Some(TrialOutcome::Miss) => State::Failed,
+            Some(TrialOutcome::Invalid) => State::Error,
+            None => State::Pending,
+        },
+        word: words::outcome(trial.outcome).to_owned(),
+        message: match trial.outcome {
+            Some(TrialOutcome::Pass) | None => String::new(),
+            Some(TrialOutcome::Miss | TrialOutcome::Invalid) => text,
+        },
+        details: details.join("\n"),
+        started: recorded(trial.started_at),
+        ended: trial.completed_at.and_then(recorded),
+    }
+}

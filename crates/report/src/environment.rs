@@ -1,0 +1,77 @@
+//! What a run ran on, field by field.
+
+use perfval_api::Environment;
+
+use crate::facts::Facts;
+
+/// A fact and its name, for programs and for people.
+#[derive(Clone, Debug)]
+pub(crate) struct Fact {
+    pub key: &'static str,
+    pub label: &'static str,
+    pub value: String,
+}
+
+/// What is known of it; what is not is left out.
+pub(crate) fn known(facts: &Facts) -> Vec<Fact> {
+    let status = &facts.status;
+    let environment = status.environment.clone().unwrap_or_default();
+    let placement = status.placement.clone().unwrap_or_default();
+    let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    let spec = facts.spec.as_ref();
+    let Environment {
+        model,
+        image,
+        image_digest,
+        settings,
+        gpu_product,
+        gpus,
+        aiperf,
+        dynamo,
+        kubernetes,
+        gpu_driver,
+        digest,
+    } = environment;
+    let gpus = gpus.or(Some(placement.gpus).filter(|gpus| *gpus > 0));
+    let of_node = Some(placement.node_gpus).filter(|gpus| *gpus > 0);
+    let exported = || {
+        facts
+            .trials
+            .iter()
+            .find_map(|trial| trial.report()?.aiperf_version.clone())
+    };
+    [
+        ("run", "Run", status.run.as_ref().map(|run| run.number.to_string())),
+        ("model", "Model", text(&model).or_else(|| text(&spec?.model.name))),
+        ("image", "Image", text(&image).or_else(|| text(&spec?.workload.image))),
+        ("imageDigest", "Image digest", image_digest),
+        ("settings", "Digest of flags and load", settings),
+        ("node", "Node", text(&placement.node)),
+        ("gpuProduct", "GPU", gpu_product.or(placement.product)),
+        ("gpus", "GPUs in use", gpus.map(|gpus| gpus.to_string())),
+        ("nodeGPUs", "GPUs of the node", of_node.map(|gpus| gpus.to_string())),
+        ("allocation", "GPUs given by", text(placement.allocation.as_str())),
+        ("gpuDriver", "GPU driver", gpu_driver.or(placement.driver_version)),
+        (
+            "routerMode",
+            "Router",
+            status
+                .workload
+                .as_ref()
+                .and_then(|workload| text(&workload.router_mode)),
+        ),
+        ("dynamo", "Dynamo operator", dynamo),
+        ("aiperf", "AIPerf", aiperf.or_else(exported)),
+        ("kubernetes", "Kubernetes", kubernetes),
+        ("environment", "Digest of the environment", digest),
+    ]
+    .into_iter()
+    .filter_map(|(key, label, value)| {
+        Some(Fact {
+            key,
+            label,
+            value: value?,
+        })
+    })
+    .collect()
+}

@@ -1,0 +1,51 @@
+use k8s_openapi::api::core::v1::ConfigMap;
+
+/// Why there is no report.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The results ConfigMap cannot be read.
+    #[error(
+        "ConfigMap {name}: {why}; give the one that status.resultsRef names, unchanged (kubectl get configmap -o json)"
+    )]
+    Results {
+        /// `namespace/name`, as far as it has them.
+        name: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The results ConfigMap is of another run than the status.
+    #[error(
+        "ConfigMap {name} is of run {saved}, and the object is at run {current}: report on the ConfigMap alone, or give the one that status.resultsRef names"
+    )]
+    AnotherRun {
+        /// `namespace/name`.
+        name: String,
+        /// Its run.
+        saved: i64,
+        /// The run in the status.
+        current: i64,
+    },
+    /// The object has not run yet.
+    #[error("PerfValidation {name} has no run yet: wait until status.run is there (kubectl get perfvalidations -w)")]
+    NoRun {
+        /// `namespace/name`.
+        name: String,
+    },
+    /// No export was given.
+    #[error("no export was given: name at least one profile_export_aiperf.json")]
+    NoExport,
+}
+
+impl Error {
+    pub(crate) fn results(results: &ConfigMap, why: impl Into<String>) -> Self {
+        Self::Results {
+            name: Self::name_of(results),
+            why: why.into(),
+        }
+    }
+
+    pub(crate) fn name_of(results: &ConfigMap) -> String {
+        let part = |part: &Option<String>| part.clone().unwrap_or_else(|| "?".to_owned());
+        format!("{}/{}", part(&results.metadata.namespace), part(&results.metadata.name))
+    }
+}

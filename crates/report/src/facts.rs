@@ -1,0 +1,229 @@
+//! What is known of one run, wherever it was read.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use perfval_api::{Gate, PerfValidation, PerfValidationSpec, PerfValidationStatus, TrialStatus};
+use perfval_run::build::{SHA256, SUMMARY, results_sha256};
+use perfval_verdict::frame::{Outcome, Payload};
+use perfval_verdict::gate::Share;
+use perfval_verdict::judge::{Recorded, judge};
+use perfval_verdict::saved::{recorded, trial_number};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{Error, Export};
+
+/// Key of a results ConfigMap that names the trials that did not fit.
+const OMITTED: &str = "omitted.txt";
+
+/// One run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Facts {
+    pub namespace: Option<String>,
+    pub name: String,
+    /// What was asked; not in a results ConfigMap.
+    pub spec: Option<PerfValidationSpec>,
+    pub status: PerfValidationStatus,
+    pub trials: Vec<Trial>,
+    pub saved: Option<Saved>,
+    /// What a reader must know before believing the rest.
+    pub notes: Vec<String>,
+}
+
+/// One trial, with what was measured where that is there.
+#[derive(Clone, Debug)]
+pub(crate) struct Trial {
+    pub status: TrialStatus,
+    pub payload: Option<Payload>,
+    /// The file that it was read from.
+    pub from: Option<String>,
+}
+
+/// The results ConfigMap.
+#[derive(Clone, Debug)]
+pub(crate) struct Saved {
+    pub name: String,
+    /// Digest over what it holds now.
+    pub sha256: String,
+}
+
+/// `summary.json`, as far as versions before and after this one write it.
+#[derive(Deserialize)]
+struct Summary {
+    object: SummaryObject,
+    #[serde(flatten)]
+    status: PerfValidationStatus,
+}
+
+#[derive(Deserialize)]
+struct SummaryObject {
+    namespace: Option<String>,
+    name: String,
+}
+
+impl Facts {
+    pub fn of(object: &PerfValidation, results: Option<&ConfigMap>) -> Result<Self, Error> {
+        let mut facts = Self::of_object(object);
+        let status = object.status.clone().unwrap_or_default();
+        let Some(run) = &status.run else {
+            return Err(Error::NoRun { name: facts.title() });
+        };
+        if object.metadata.generation.is_some_and(|now| now != run.generation) {
+            facts
+                .notes
+                .push("The spec changed after this run began: gates and manifest are those of now.".to_owned());
+        }
+        if let Some(results) = results {
+            let saved = summary(results)?;
+            let of = saved.status.run.map_or(0, |run| run.number);
+            if of != run.judged_run.unwrap_or(run.number) {
+                let (name, current) = (Error::name_of(results), run.number);
+                return Err(Error::AnotherRun {
+                    name,
+                    saved: of,
+                    current,
+                });
+            }
+            facts.saved = Some(facts.check(results, status.results_ref.as_ref().map(|named| named.sha256.as_str())));
+        } else if status.results_ref.is_some() {
+            facts.notes.push(
+                "The results ConfigMap was not given: there are the numbers of the status, and nothing over time."
+                    .to_owned(),
+            );
+        }
+        facts.trials = trials(&status.trials, results);
+        facts.omitted(results);
+        facts.status = status;
+        Ok(facts)
+    }
+
+    pub fn of_results(results: &ConfigMap) -> Result<Self, Error> {
+        let Summary { object, status } = summary(results)?;
+        let mut facts = Self {
+            namespace: object.namespace,
+            name: object.name,
+            trials: trials(&status.trials, Some(results)),
+            status,
+            ..Self::default()
+        };
+        let annotated = results.metadata.annotations.as_ref().and_then(|all| all.get(SHA256));
+        facts.saved = Some(facts.check(results, annotated.map(String::as_str)));
+        facts.omitted(Some(results));
+        Ok(facts)
+    }
+
+    pub fn of_exports(object: &PerfValidation, share: Option<Share>, exports: &[Export<'_>]) -> Result<Self, Error> {
+        if exports.is_empty() {
+            return Err(Error::NoExport);
+        }
+        let payloads: Vec<Payload> = exports.iter().map(|export| recorded(export.bytes)).collect();
+        let records: Vec<Recorded> = payloads.iter().map(|payload| payload.record.clone().into()).collect();
+        // No clock: what was not recorded is the epoch, and is shown as unknown.
+        let judgement = judge(object, share, &records, chrono::DateTime::UNIX_EPOCH);
+        let mut facts = Self::of_object(object);
+        facts.status = PerfValidationStatus {
+            verdict: Some(judgement.verdict),
+            reason: Some(judgement.reason.as_str().to_owned()),
+            message: Some(judgement.message),
+            ..judgement.status
+        };
+        facts.trials = (facts.status.trials.iter().zip(payloads).zip(exports))
+            .map(|((status, payload), export)| Trial {
+                status: status.clone(),
+                payload: Some(payload),
+                from: Some(export.name.to_owned()),
+            })
+            .collect();
+        if facts.trials.len() < exports.len() {
+            facts.notes.push(format!(
+                "{} of {} exports were judged: the trial rule had decided by then.",
+                facts.trials.len(),
+                exports.len()
+            ));
+        }
+        Ok(facts)
+    }
+
+    fn of_object(object: &PerfValidation) -> Self {
+        Self {
+            namespace: object.metadata.namespace.clone(),
+            name: object.metadata.name.clone().unwrap_or_else(|| "unnamed".to_owned()),
+            spec: Some(object.spec.clone()),
+            ..Self::default()
+        }
+    }
+
+    /// `namespace/name`.
+    pub fn title(&self) -> String {
+        match &self.namespace {
+            Some(namespace) => format!("{namespace}/{}", self.name),
+            None => self.name.clone(),
+        }
+    }
+
+    /// The gate of that name in the spec.
+    pub fn gate(&self, name: &str) -> Option<&Gate> {
+        self.spec.as_ref()?.gates.iter().find(|gate| gate.name == name)
+    }
+
+    /// Whether the content is what the operator wrote.
+    fn check(&mut self, results: &ConfigMap, expected: Option<&str>) -> Saved {
+        let saved = Saved {
+            name: results.metadata.name.clone().unwrap_or_default(),
+            sha256: results_sha256(results),
+        };
+        if expected.is_some_and(|expected| expected != saved.sha256) {
+            self.notes.push(format!(
+                "ConfigMap {} was changed after it was written: its SHA-256 is {}, and {} was recorded.",
+                saved.name,
+                saved.sha256,
+                expected.unwrap_or_default()
+            ));
+        }
+        saved
+    }
+
+    fn omitted(&mut self, results: Option<&ConfigMap>) {
+        let text = results
+            .and_then(|results| results.data.as_ref())
+            .and_then(|data| data.get(OMITTED));
+        self.notes
+            .extend(text.map(|text| format!("Not in the results: {}.", text.trim().replace('\n', "; "))));
+    }
+}
+
+impl Trial {
+    /// What AIPerf reported.
+    pub fn report(&self) -> Option<&perfval_verdict::aiperf::Report> {
+        match &self.payload.as_ref()?.record.outcome {
+            Outcome::Report(report) => Some(report),
+            Outcome::Failure(_) => None,
+        }
+    }
+
+    /// A value of AIPerf's export, by its path.
+    pub fn export(&self, path: &[&str]) -> Option<String> {
+        let export: Value = serde_json::from_str(self.payload.as_ref()?.aiperf.as_ref()?.get()).ok()?;
+        let found = path.iter().try_fold(&export, |value, key| value.get(key))?;
+        found.as_str().map(str::to_owned)
+    }
+}
+
+fn summary(results: &ConfigMap) -> Result<Summary, Error> {
+    let text = results.data.as_ref().and_then(|data| data.get(SUMMARY));
+    let text = text.ok_or_else(|| Error::results(results, format!("it has no key {SUMMARY}")))?;
+    serde_json::from_str(text).map_err(|error| Error::results(results, format!("{SUMMARY} cannot be read: {error}")))
+}
+
+/// The trials of a status, each with its payload where the ConfigMap holds one.
+fn trials(status: &[TrialStatus], results: Option<&ConfigMap>) -> Vec<Trial> {
+    let packed = |number: i64| {
+        let mut all = results.iter().flat_map(|results| results.binary_data.iter().flatten());
+        all.find(|(key, _)| trial_number(key) == Some(number))
+    };
+    let trial = |status: &TrialStatus| Trial {
+        status: status.clone(),
+        payload: packed(status.number).map(|(_, bytes)| recorded(&bytes.0)),
+        from: packed(status.number).map(|(key, _)| key.clone()),
+    };
+    status.iter().map(trial).collect()
+}

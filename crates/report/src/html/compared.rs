@@ -1,0 +1,58 @@
+use maud::{Markup, html};
+use perfval_api::HistoryEntry;
+use perfval_verdict::history::in_words;
+
+use super::{or_dash, scrolling};
+use crate::environment;
+use crate::facts::Facts;
+use crate::words;
+
+pub(super) fn environment(facts: &Facts) -> Markup {
+    let known = environment::known(facts);
+    let comparison = facts.status.comparison.as_ref();
+    html! {
+        @if known.is_empty() { p { "Nothing is recorded of what the run ran on." } } @else {
+            (scrolling("Environment", &html! {
+                table {
+                    caption { "What the run ran on" }
+                    tbody { @for fact in &known { tr { th scope="row" { (fact.label) } td { (fact.value) } } } }
+                }
+            }))
+        }
+        h3 { "Against an earlier run" }
+        @match comparison {
+            Some(comparison) => {
+                p { (in_words(comparison)) }
+                @if comparison.differs.len() > 1 { ul { @for difference in &comparison.differs { li { (difference) } } } }
+            },
+            None => p { "There is no earlier run that passed to compare with." },
+        }
+        @if !facts.status.history.is_empty() {
+            (scrolling("Earlier runs", &html! {
+                table {
+                    caption { "Earlier runs, newest first; equal digests of the environment may be compared" }
+                    thead { tr {
+                        th.number scope="col" { "Run" } th scope="col" { "Verdict" } th scope="col" { "Reason" } th.number scope="col" { "Tokens/s" }
+                        th.number scope="col" { "TTFT p99 (ms)" } th scope="col" { "Environment" } th scope="col" { "Over at" } th scope="col" { "Slow GPUs" }
+                    } }
+                    tbody { @for entry in &facts.status.history { (row(entry)) } }
+                }
+            }))
+        }
+    }
+}
+
+fn row(entry: &HistoryEntry) -> Markup {
+    html! {
+        tr {
+            th.number scope="row" { (entry.run) }
+            td { @match entry.verdict { Some(verdict) => (verdict.as_str()), None => "interrupted" } }
+            td { (entry.reason) }
+            td.number { (or_dash(entry.throughput.as_deref())) }
+            td.number { (or_dash(entry.ttft_p99_ms.as_deref())) }
+            td { (or_dash(entry.environment.as_deref())) }
+            td { (words::time(entry.completed_at)) }
+            td { (entry.slow_gpus.join(", ")) }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+use maud::{Markup, html};
+use serde_json::json;
+
+use super::scrolling;
+use crate::facts::Facts;
+use crate::withheld;
+
+pub(super) fn steps(facts: &Facts) -> Markup {
+    let manifest = manifest(facts);
+    let namespace = facts.namespace.as_deref().unwrap_or("default");
+    let (namespace, name) = (quoted(namespace), quoted(&facts.name));
+    let commands: Vec<(i64, String)> = facts
+        .trials
+        .iter()
+        .filter_map(|trial| Some((trial.status.number, trial.export(&["run_info", "cli_command"])?)))
+        .collect();
+    html! {
+        @match &manifest {
+            Some(manifest) => {
+                p { "Save this as " code { "perfvalidation.yaml" } "; values that may be secrets are withheld." }
+                details { summary { "The manifest" } pre tabindex="0" { code { (manifest) } } }
+            },
+            None => p { strong { "Not recorded" } ": the manifest is not in the results." },
+        }
+        h3 { "Run it again" }
+        pre tabindex="0" { code {
+            "kubectl apply -f perfvalidation.yaml\n"
+            "kubectl annotate perfval -n " (namespace) " " (name) " perfvalidation.dev/rerun=\"$(date +%s)\" --overwrite   # if it is there already\n"
+            "kubectl wait perfval/" (name) " -n " (namespace) " --for=condition=Complete --timeout=1h"
+        } }
+        @if let Some(saved) = &facts.saved {
+            h3 { "Judge the same trials again" }
+            pre tabindex="0" { code {
+                "kubectl get configmap -n " (namespace) " " (quoted(&saved.name)) " -o json > results.json\n"
+                "perfvalidation-operator judge results.json -f perfvalidation.yaml"
+            } }
+        }
+        @if !commands.is_empty() {
+            h3 { "The load generator's own command" }
+            details { summary { "AIPerf, trial by trial" }
+                @for (number, command) in &commands { p { "Trial " (number) } pre tabindex="0" { code { (withheld::command(command)) } } }
+            }
+        }
+        (digests(facts))
+    }
+}
+
+fn digests(facts: &Facts) -> Markup {
+    let environment = facts.status.environment.clone().unwrap_or_default();
+    let digests = facts.status.run.as_ref().and_then(|run| run.digests.clone());
+    let saved = facts.saved.as_ref();
+    let rows: Vec<(String, String)> = [
+        ("Results ConfigMap", saved.map(|saved| saved.name.clone())),
+        ("SHA-256 of its content", saved.map(|saved| saved.sha256.clone())),
+        ("Workload image", environment.image_digest),
+        ("Flags and load", environment.settings),
+        ("Environment", environment.digest),
+        (
+            "Spec: what is measured",
+            digests.as_ref().map(|digests| digests.measured.clone()),
+        ),
+        (
+            "Spec: what judges",
+            digests.as_ref().map(|digests| digests.judged.clone()),
+        ),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+    .chain(facts.trials.iter().filter_map(|trial| {
+        let seed = trial.status.seed?;
+        Some((format!("Seed of trial {}", trial.status.number), seed.to_string()))
+    }))
+    .collect();
+    if rows.is_empty() {
+        return html! {};
+    }
+    html! {
+        h3 { "Digests and seeds" }
+        (scrolling("Digests", &html! {
+            table {
+                caption { "What must be equal for the same measurement" }
+                tbody { @for (name, value) in &rows { tr { th scope="row" { (name) } td.digest { (value) } } } }
+            }
+        }))
+    }
+}
+
+/// What was asked, as a manifest that can be applied again.
+fn manifest(facts: &Facts) -> Option<String> {
+    let spec = withheld::spec(facts.spec.as_ref()?);
+    let mut metadata = json!({"name": facts.name});
+    if let Some(namespace) = &facts.namespace {
+        metadata["namespace"] = json!(namespace);
+    }
+    let manifest = json!({
+        "apiVersion": "perfvalidation.dev/v1alpha1",
+        "kind": "PerfValidation",
+        "metadata": metadata,
+        "spec": spec,
+    });
+    serde_saphyr::to_string(&manifest).ok()
+}
+
+/// A word that a shell takes as one, whatever it holds.
+fn quoted(word: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-._/".contains(letter);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}

@@ -1,0 +1,86 @@
+use maud::{Markup, html};
+use perfval_verdict::frame::{Failure, Outcome};
+
+use super::{or_dash, scrolling};
+use crate::facts::{Facts, Trial};
+use crate::words::{self, recorded};
+
+pub(super) fn table(facts: &Facts) -> Markup {
+    if facts.trials.is_empty() {
+        return html! { p { "No trial was run." } };
+    }
+    let table = html! {
+        table {
+            caption { "Every trial of the run; the margin is that of its worst enforced gate on an average" }
+            thead { tr {
+                th.number scope="col" { "Trial" } th scope="col" { "Outcome" } th.number scope="col" { "Tokens/s" }
+                th.number scope="col" { "TTFT p99 (ms)" } th.number scope="col" { "Failed requests" }
+                th.number scope="col" { "Margin" } th.number scope="col" { "Took" } th scope="col" { "Causes" }
+            } }
+            tbody { @for trial in &facts.trials { (row(trial)) } }
+        }
+    };
+    let unread: Vec<(i64, String)> = facts
+        .trials
+        .iter()
+        .filter_map(|trial| Some((trial.status.number, unread(trial)?)))
+        .collect();
+    html! {
+        (scrolling("Trials", &table))
+        @for (number, why) in unread { p { "Trial " (number) " left nothing to judge: " (why) } }
+    }
+}
+
+fn row(trial: &Trial) -> Markup {
+    let status = &trial.status;
+    let outcome = words::outcome(status.outcome);
+    let began = recorded(status.started_at);
+    let took = began
+        .zip(status.completed_at)
+        .map(|(began, ended)| words::duration(ended - began));
+    html! {
+        tr {
+            th.number scope="row" { (status.number) @if status.soak { span.sub { "soak" } } }
+            td { span.result.(outcome.to_lowercase()) { (sign(outcome)) " " (outcome) } }
+            td.number { (or_dash(status.throughput.as_deref())) }
+            td.number { (or_dash(status.ttft_p99_ms.as_deref())) }
+            td.number { (or_dash(words::errors(status).as_deref())) }
+            td.number { (or_dash(status.margin_percent.as_deref().map(words::signed).as_deref())) }
+            td.number { (or_dash(took.as_deref())) }
+            td { (status.causes.join(", ")) @if let Some(from) = &trial.from { span.sub { (from) } } }
+        }
+    }
+}
+
+/// A sign for each outcome, so that colour is not alone.
+pub(super) fn sign(outcome: &str) -> &'static str {
+    match outcome {
+        "Pass" => "✓",
+        "Miss" => "✗",
+        "Invalid" => "◻",
+        _ => "…",
+    }
+}
+
+/// Why there are no numbers of a trial.
+fn unread(trial: &Trial) -> Option<String> {
+    let Outcome::Failure(failure) = &trial.payload.as_ref()?.record.outcome else {
+        return None;
+    };
+    Some(match failure {
+        Failure::Misconfigured { message } | Failure::NotExecutable { message } | Failure::Malformed { message } => {
+            message.clone()
+        }
+        Failure::AllFailed { failed, errors } => {
+            let most = errors.first().map_or(String::new(), |error| {
+                format!(", mostly {} {}", error.kind, error.message)
+            });
+            format!("all {failed} requests failed{most}")
+        }
+        Failure::Exited { tail } => format!("AIPerf ended with an error: {tail}"),
+        Failure::NoExport { tail } => format!("AIPerf left no export: {tail}"),
+        Failure::Killed { signal } => format!("signal {signal} ended AIPerf"),
+        Failure::Cancelled { signal } => format!("signal {signal} asked the runner to stop"),
+        Failure::TimedOut { seconds } => format!("AIPerf still ran after {seconds} s"),
+    })
+}

@@ -1,0 +1,124 @@
+//! What a run found, for people and for pipelines.
+//!
+//! Pure: no client, no clock, and the same input gives the same bytes. Every word of the verdict and of its causes is the
+//! one of the status or of [`perfval_verdict`]; nothing is judged here.
+//!
+//! ```no_run
+//! # fn of_a_cluster() -> (perfval_api::PerfValidation, k8s_openapi::api::core::v1::ConfigMap) { unimplemented!() }
+//! let (object, results) = of_a_cluster();
+//! let report = perfval_report::Report::of(&object, Some(&results))?;
+//! for file in report.files() {
+//!     println!("{}: {} bytes", file.name, file.content.len());
+//! }
+//! # Ok::<(), perfval_report::Error>(())
+//! ```
+
+mod cases;
+mod chart;
+mod ctrf;
+mod environment;
+mod error;
+mod facts;
+mod html;
+mod junit;
+mod markdown;
+mod openmetrics;
+mod timeline;
+mod withheld;
+mod words;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use perfval_api::{PerfValidation, Verdict};
+use perfval_verdict::gate::Share;
+
+pub use error::Error;
+use facts::Facts;
+
+/// What is known of one run.
+#[derive(Clone, Debug)]
+pub struct Report {
+    facts: Facts,
+}
+
+/// A file with results of one trial, for [`Report::of_exports`].
+#[derive(Clone, Copy, Debug)]
+pub struct Export<'a> {
+    /// Where it came from, for people.
+    pub name: &'a str,
+    /// AIPerf's `profile_export_aiperf.json`, or a payload of the runner; also as gzip.
+    pub bytes: &'a [u8],
+}
+
+/// A file of a report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// Its name in the folder of the report.
+    pub name: &'static str,
+    /// All of it.
+    pub content: String,
+}
+
+impl Report {
+    /// Of the current or last run of an object, with what its results ConfigMap holds. Without one (none yet, or deleted) there
+    /// are the numbers of the status only, and the charts say so.
+    pub fn of(object: &PerfValidation, results: Option<&ConfigMap>) -> Result<Self, Error> {
+        let facts = Facts::of(object, results)?;
+        Ok(Self { facts })
+    }
+
+    /// Of a results ConfigMap alone: of an earlier run, or of an object that is gone. The manifest and the history are not
+    /// in it.
+    pub fn of_results(results: &ConfigMap) -> Result<Self, Error> {
+        let facts = Facts::of_results(results)?;
+        Ok(Self { facts })
+    }
+
+    /// Of exports of AIPerf, judged by the spec of the object as `perfvalidation-operator judge` does. `share` is what gates
+    /// that scale are scaled by.
+    pub fn of_exports(object: &PerfValidation, share: Option<Share>, exports: &[Export<'_>]) -> Result<Self, Error> {
+        let facts = Facts::of_exports(object, share, exports)?;
+        Ok(Self { facts })
+    }
+
+    /// What the run found; `None` while it goes on.
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.facts.status.verdict
+    }
+
+    /// One self-contained page: no network, light and dark, for screen, paper and screen reader.
+    pub fn html(&self) -> String {
+        html::page(&self.facts)
+    }
+
+    /// `JUnit` XML: one test case per gate and per trial.
+    pub fn junit(&self) -> String {
+        junit::write(&self.facts, &cases::cases(&self.facts))
+    }
+
+    /// Common Test Report Format, JSON: the same test cases.
+    pub fn ctrf(&self) -> String {
+        ctrf::write(&self.facts, &cases::cases(&self.facts))
+    }
+
+    /// Markdown, for the summary of a job on GitHub (`$GITHUB_STEP_SUMMARY`) or a comment.
+    pub fn markdown(&self) -> String {
+        markdown::write(&self.facts)
+    }
+
+    /// `OpenMetrics` text: verdict, gates and headline numbers.
+    pub fn openmetrics(&self) -> String {
+        openmetrics::write(&self.facts)
+    }
+
+    /// All of them, under the names that pipelines look for.
+    pub fn files(&self) -> Vec<File> {
+        let file = |name, content| File { name, content };
+        vec![
+            file("report.html", self.html()),
+            file("junit.xml", self.junit()),
+            file("ctrf-report.json", self.ctrf()),
+            file("summary.md", self.markdown()),
+            file("metrics.openmetrics.txt", self.openmetrics()),
+        ]
+    }
+}

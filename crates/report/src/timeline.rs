@@ -1,0 +1,230 @@
+//! What the record holds second by second, on one clock for all trials of a run.
+
+mod clock;
+mod marks;
+
+use perfval_api::{DeviceStatus, WorkerStatus};
+use perfval_verdict::gpus::{Field, GpuSummary};
+use perfval_verdict::workers::{Phase, Reading, WorkerSeries};
+
+use self::clock::{Clock, grown, per, readings};
+use crate::facts::{Facts, Trial};
+
+/// Seconds that stay empty between two trials.
+const BETWEEN: i64 = 3;
+/// Seconds before and after the load that are shown too.
+const AROUND: i64 = 2;
+/// Fewest tokens in a step that say how long one took: the same as where workers are compared.
+const TOKENS: i64 = 50;
+
+/// All trials end to end.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Timeline {
+    pub spans: Vec<Span>,
+    /// Every worker of any trial, in order of their address.
+    pub workers: Vec<Worker>,
+    pub marks: Vec<Mark>,
+    /// What the workers' progress is counted in.
+    pub unit: Unit,
+    /// Length of all (s).
+    pub seconds: i64,
+}
+
+/// Where a trial lies.
+#[derive(Clone, Debug)]
+pub(crate) struct Span {
+    pub trial: i64,
+    /// On the common clock.
+    pub from: i64,
+    /// Where the measured phase begins.
+    pub measured: i64,
+    pub until: i64,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub trial: i64,
+    /// On the common clock.
+    pub at: i64,
+    pub text: String,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Tokens,
+    #[default]
+    Requests,
+}
+
+/// One worker over all trials.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Worker {
+    /// Its pod, where that is known, else its address.
+    pub name: String,
+    pub address: String,
+    /// UUID of its GPU, where that is known.
+    pub gpu: Option<String>,
+    /// Tokens or requests per second.
+    pub rate: Line,
+    /// Time from one token of a request to the next (ms).
+    pub token_ms: Line,
+    /// Time in the worker of the requests that ended (ms).
+    pub request_ms: Line,
+    /// Time in its engine before the first token of the requests that ended (ms): queue and prefill.
+    pub first_token_ms: Line,
+    /// Readings of its GPU.
+    pub gpu_lines: Vec<(Field, Line)>,
+}
+
+/// Points in order of time; a new part begins where nothing is known in between.
+pub(crate) type Line = Vec<Vec<(f64, f64)>>;
+
+impl Unit {
+    pub fn per_second(self) -> &'static str {
+        match self {
+            Self::Tokens => "tokens/s",
+            Self::Requests => "requests/s",
+        }
+    }
+
+    fn of(self, reading: &Reading) -> Option<i64> {
+        match self {
+            Self::Tokens => reading.tokens,
+            Self::Requests => Some(reading.finished),
+        }
+    }
+}
+
+impl Timeline {
+    pub fn of(facts: &Facts) -> Self {
+        let mut timeline = Self {
+            unit: unit(&facts.trials),
+            ..Self::default()
+        };
+        for trial in &facts.trials {
+            timeline.add(facts, trial);
+        }
+        timeline.workers.sort_by(|a, b| a.address.cmp(&b.address));
+        timeline
+    }
+
+    fn add(&mut self, facts: &Facts, trial: &Trial) {
+        let Some(payload) = &trial.payload else { return };
+        let seconds = payload.record.outcome.measured_seconds();
+        let (load, measured) = (Phase::of(&payload.workers, None), Phase::of(&payload.workers, seconds));
+        if payload.workers.is_empty() || load.last <= load.first {
+            return;
+        }
+        let from = if self.spans.is_empty() {
+            0
+        } else {
+            self.seconds + BETWEEN
+        };
+        let shown = Phase {
+            first: (load.first - AROUND).max(0),
+            last: load.last + AROUND,
+        };
+        let clock = Clock {
+            trial: trial.status.number,
+            shown,
+            shift: from - shown.first,
+        };
+        let until = clock.at(shown.last);
+        self.spans.push(Span {
+            trial: clock.trial,
+            from,
+            measured: clock.at(measured.first),
+            until,
+        });
+        self.seconds = until;
+        for series in &payload.workers {
+            let (unit, at) = (self.unit, self.worker(facts, series));
+            let worker = &mut self.workers[at];
+            worker.rate.extend(clock.line(series, |then, now, seconds| {
+                per(unit.of(now)? - unit.of(then)?, seconds)
+            }));
+            worker.token_ms.extend(clock.line(series, |then, now, _| {
+                let tokens = grown(then.engine.gaps, now.engine.gaps).filter(|tokens| *tokens >= TOKENS)?;
+                per(grown(then.engine.gap_us, now.engine.gap_us)?, tokens * 1000)
+            }));
+            worker.request_ms.extend(clock.line(series, |then, now, _| {
+                per(grown(then.busy_ms, now.busy_ms)?, now.finished - then.finished)
+            }));
+            worker.first_token_ms.extend(clock.line(series, |then, now, _| {
+                let queue = grown(then.engine.queue_ms, now.engine.queue_ms)?;
+                let prefill = grown(then.engine.prefill_ms, now.engine.prefill_ms)?;
+                per(queue + prefill, now.finished - then.finished)
+            }));
+            let gpu = worker.gpu.clone();
+            let name = worker.name.clone();
+            let summary = payload
+                .record
+                .workers
+                .iter()
+                .find(|summary| summary.address == series.address);
+            self.marks.extend(marks::of_worker(clock, &name, series, summary));
+            let samples = payload.gpus.iter().find(|samples| Some(&samples.uuid) == gpu.as_ref());
+            if let Some(samples) = samples {
+                clock.gpu(&mut self.workers[at].gpu_lines, samples);
+            }
+        }
+        let summaries = payload.record.gpus.iter().flat_map(|record| &record.gpus);
+        // Other GPUs of the node are other people's.
+        let ours = |gpu: &&GpuSummary| self.workers.iter().any(|worker| worker.gpu.as_ref() == Some(&gpu.uuid));
+        let marks: Vec<Mark> = summaries
+            .filter(ours)
+            .flat_map(|gpu| marks::of_gpu(clock, gpu))
+            .collect();
+        self.marks.extend(marks);
+        self.marks.sort_by(|a, b| (a.at, &a.text).cmp(&(b.at, &b.text)));
+    }
+
+    fn worker(&mut self, facts: &Facts, series: &WorkerSeries) -> usize {
+        let known = self.workers.iter().position(|worker| worker.address == series.address);
+        known.unwrap_or_else(|| {
+            let status = facts.status.workload.as_ref();
+            let pod = status.and_then(|workload| {
+                let at = |pod: &&WorkerStatus| pod.address.as_ref() == Some(&series.address);
+                workload.workers.iter().find(at)
+            });
+            self.workers.push(Worker {
+                name: pod.map_or_else(|| series.address.clone(), |pod| pod.pod.clone()),
+                address: series.address.clone(),
+                gpu: pod.and_then(|pod| gpu_of(facts, pod)),
+                ..Worker::default()
+            });
+            self.workers.len() - 1
+        })
+    }
+}
+
+/// UUID of the GPU that a worker holds: by its claim, or by the exporter's list of pods.
+fn gpu_of(facts: &Facts, pod: &WorkerStatus) -> Option<String> {
+    let devices = facts.status.placement.iter().flat_map(|plan| &plan.devices);
+    let holds = |device: &&DeviceStatus| pod.device == Some(format!("{}/{}", device.pool, device.name));
+    let by_claim = devices.clone().find(holds).and_then(|device| device.uuid.clone());
+    by_claim.or_else(|| {
+        let mut series = facts.trials.iter().filter_map(|trial| trial.payload.as_ref());
+        series.find_map(|payload| {
+            let gpu = payload.gpus.iter().find(|gpu| gpu.pods.contains(&pod.pod))?;
+            Some(gpu.uuid.clone())
+        })
+    })
+}
+
+/// Tokens only where every worker counts them.
+fn unit(trials: &[Trial]) -> Unit {
+    let series = trials
+        .iter()
+        .filter_map(|trial| trial.payload.as_ref())
+        .flat_map(|payload| &payload.workers);
+    let mut readings = series.flat_map(readings).peekable();
+    let any = readings.peek().is_some();
+    if any && readings.all(|(_, reading)| reading.tokens.is_some()) {
+        Unit::Tokens
+    } else {
+        Unit::Requests
+    }
+}

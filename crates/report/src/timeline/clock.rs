@@ -1,0 +1,90 @@
+use perfval_verdict::gpus::{Field, GpuSeries};
+use perfval_verdict::workers::{Phase, Reading, Sample, Scrape, WorkerSeries};
+
+use super::{Line, Mark};
+
+/// What is drawn of a GPU.
+const SHOWN: [Field; 4] = [Field::SmClock, Field::Power, Field::Temperature, Field::Utilisation];
+
+/// From a trial's own seconds to those of the run.
+#[derive(Clone, Copy)]
+pub(super) struct Clock {
+    pub trial: i64,
+    pub shown: Phase,
+    pub shift: i64,
+}
+
+impl Clock {
+    pub fn at(self, second: i64) -> i64 {
+        second + self.shift
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "seconds of one run")]
+    fn x(self, second: i64) -> f64 {
+        self.at(second) as f64
+    }
+
+    /// What grew between two readings, at the later one.
+    pub fn line(self, series: &WorkerSeries, value: impl Fn(&Reading, &Reading, i64) -> Option<f64>) -> Line {
+        let mut parts: Line = vec![Vec::new()];
+        let mut before: Option<(i64, Reading)> = None;
+        for (second, now) in readings(series) {
+            let step = before.replace((second, now));
+            let Some((since, then)) = step.filter(|_| self.shown.contains(second)) else {
+                continue;
+            };
+            let restarted = now.finished < then.finished || now.started < then.started;
+            match value(&then, &now, second - since).filter(|_| !restarted) {
+                Some(value) => parts
+                    .last_mut()
+                    .into_iter()
+                    .for_each(|part| part.push((self.x(second), value))),
+                None => parts.push(Vec::new()),
+            }
+        }
+        parts.retain(|part| !part.is_empty());
+        parts
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "clocks, watts and degrees")]
+    pub fn gpu(self, lines: &mut Vec<(Field, Line)>, samples: &GpuSeries) {
+        for field in SHOWN {
+            let known = samples.samples.iter().filter(|sample| self.shown.contains(sample.0));
+            let points: Vec<(f64, f64)> = known
+                .filter_map(|sample| Some((self.x(sample.0), sample.1.get(field)? as f64)))
+                .collect();
+            if points.is_empty() {
+                continue;
+            }
+            match lines.iter_mut().find(|(known, _)| *known == field) {
+                Some((_, line)) => line.push(points),
+                None => lines.push((field, vec![points])),
+            }
+        }
+    }
+
+    pub fn mark(self, second: i64, text: String) -> Mark {
+        Mark {
+            trial: self.trial,
+            at: self.at(second.clamp(self.shown.first, self.shown.last)),
+            text,
+        }
+    }
+}
+
+pub(super) fn readings(series: &WorkerSeries) -> impl Iterator<Item = (i64, Reading)> {
+    series.samples.iter().filter_map(|Sample(second, scrape)| match scrape {
+        Scrape::Reading(reading) => Some((*second, *reading)),
+        Scrape::Nothing(_) => None,
+    })
+}
+
+pub(super) fn grown(then: Option<i64>, now: Option<i64>) -> Option<i64> {
+    Some(now? - then?).filter(|more| *more >= 0)
+}
+
+/// A quotient, where there is something to divide by and nothing went back.
+#[expect(clippy::cast_precision_loss, reason = "counters of one trial are far below 2^53")]
+pub(super) fn per(more: i64, of: i64) -> Option<f64> {
+    (more >= 0 && of > 0).then(|| more as f64 / of as f64)
+}

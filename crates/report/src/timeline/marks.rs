@@ -1,0 +1,90 @@
+use perfval_verdict::gpus::{self, GpuSummary};
+use perfval_verdict::workers::{Reading, Sample, Scrape, Silence, WorkerSeries, WorkerSummary};
+
+use super::Mark;
+use super::clock::{Clock, readings};
+
+/// Silence, restarts and standing still of one worker while there was load.
+pub(super) fn of_worker(clock: Clock, name: &str, series: &WorkerSeries, summary: Option<&WorkerSummary>) -> Vec<Mark> {
+    let mut marks = silences(clock, name, series);
+    marks.extend(restarts(clock, name, series));
+    // Whether it stood still is the summary's to say, which knows what is usual for this worker; here it is only found.
+    let stood = summary.map_or(0, |summary| summary.still_seconds.max(summary.frozen_seconds));
+    if let Some(since) = longest_stillness(series).filter(|_| stood > 0) {
+        marks.push(clock.mark(since, format!("{name} stood still for {stood} s with requests")));
+    }
+    marks
+}
+
+fn restarts(clock: Clock, name: &str, series: &WorkerSeries) -> Vec<Mark> {
+    let all: Vec<(i64, Reading)> = readings(series).collect();
+    let anew = all.windows(2).filter(|pair| {
+        let (then, now) = (pair[0].1, pair[1].1);
+        now.finished < then.finished || now.started < then.started
+    });
+    anew.map(|pair| clock.mark(pair[1].0, format!("{name} began anew: its process restarted")))
+        .collect()
+}
+
+/// Where the longest span begins in which a worker had requests and no counter of it moved.
+fn longest_stillness(series: &WorkerSeries) -> Option<i64> {
+    let mut longest: Option<(i64, i64)> = None;
+    let mut before: Option<(i64, Reading)> = None;
+    let mut since = None;
+    for (second, now) in readings(series) {
+        if let Some((earlier, then)) = before.replace((second, now)) {
+            let moved = (then.tokens, then.bytes, then.finished) != (now.tokens, now.bytes, now.finished);
+            let began = (!moved && then.in_flight > 0).then(|| since.unwrap_or(earlier));
+            if let Some(began) = began.filter(|began| longest.is_none_or(|(length, _)| second - began > length)) {
+                longest = Some((second - began, began));
+            }
+            since = began;
+        }
+    }
+    longest.map(|(_, began)| began)
+}
+
+fn silences(clock: Clock, name: &str, series: &WorkerSeries) -> Vec<Mark> {
+    let mut marks: Vec<Mark> = Vec::new();
+    let mut running: Option<(i64, i64)> = None;
+    for Sample(second, scrape) in &series.samples {
+        let silent = *scrape == Scrape::Nothing(Silence::TimedOut) && clock.shown.contains(*second);
+        running = match (silent, running) {
+            (true, None) => Some((*second, 1)),
+            (true, Some((since, count))) => Some((since, count + 1)),
+            (false, Some((since, count))) => {
+                marks.push(clock.mark(since, silence(name, count)));
+                None
+            }
+            (false, None) => None,
+        };
+    }
+    marks.extend(running.map(|(since, count)| clock.mark(since, silence(name, count))));
+    marks
+}
+
+fn silence(name: &str, count: i64) -> String {
+    match count {
+        1 => format!("{name} gave no answer in time once"),
+        count => format!("{name} gave no answer in time, {count} times in a row"),
+    }
+}
+
+/// What a GPU reported with its second.
+pub(super) fn of_gpu(clock: Clock, gpu: &GpuSummary) -> Vec<Mark> {
+    let uuid = &gpu.uuid;
+    let events = [
+        (gpu.xid, "XID error"),
+        (gpu.double_bit_errors, "double-bit ECC errors"),
+        (gpu.remapped_rows, "rows replaced"),
+        (gpu.slowed, "readings with its clocks held down"),
+        (gpu.pcie_replays, "PCIe replays"),
+        (gpu.nvlink_errors, "NVLink errors"),
+        (gpu.idle_busy, "readings at work while no worker was"),
+    ];
+    let mark = |(event, what): &(Option<gpus::Mark>, &str)| {
+        let (value, at) = (event.as_ref()?.value, event.as_ref()?.at?);
+        (value != 0).then(|| clock.mark(at, format!("{uuid}: {what}: {value}")))
+    };
+    events.iter().filter_map(mark).collect()
+}

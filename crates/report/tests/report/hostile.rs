@@ -1,0 +1,131 @@
+//! Names that would be markup, or nothing at all, in one of the formats.
+
+use k8s_openapi::api::core::v1::EnvVar;
+use perfval_api::{Finding, Severity};
+use perfval_report::Report;
+use serde_json::Value;
+
+use super::pipelines::{against_the_schema, junit};
+use super::recorded::{self, Saved};
+use super::report;
+
+const NAMES: [&str; 7] = [
+    "<script>alert(1)</script>",
+    "]]></failure><system-out>",
+    "\u{0}\u{1}\u{8}\u{1b}[31m\u{7f}\r\n\t",
+    "a|b`c`*d*_e_ [f](javascript:g) @team # h",
+    "\u{202e}ffo\u{2066} 名前 \u{1f600} \u{feff}",
+    "\"'&quot;\\n{}\n# EOF\n",
+    "</style><img src=x onerror=alert(1)>",
+];
+
+/// A run in which every text that a user or a program wrote is this one.
+fn named(name: &str) -> Saved {
+    let mut run = recorded::slow();
+    let object = &mut run.object;
+    object.metadata.name = Some(name.to_owned());
+    object.metadata.namespace = Some(name.to_owned());
+    object.spec.model.name = name.to_owned();
+    let spec = &mut object.spec;
+    spec.gates[0].name = name.to_owned();
+    let status = object.status.as_mut().expect("a status");
+    status.gates[0].name = name.to_owned();
+    (status.message, status.reason) = (Some(name.to_owned()), Some(name.to_owned()));
+    status.trials[0].causes = vec![name.to_owned()];
+    status.diagnosis.push(Finding {
+        cause: name.to_owned(),
+        severity: Severity::Warning,
+        evidence: name.to_owned(),
+        remedy: name.to_owned(),
+    });
+    let workload = status.workload.as_mut().expect("a workload");
+    workload.workers[0].pod = name.to_owned();
+    let environment = status.environment.as_mut().expect("an environment");
+    (environment.model, environment.image) = (name.to_owned(), name.to_owned());
+    let placement = status.placement.as_mut().expect("a plan");
+    placement.node = name.to_owned();
+    run
+}
+
+#[test]
+fn no_name_becomes_markup() {
+    for name in NAMES {
+        let page = report(&named(name)).html();
+        for tag in ["<script", "<img", "<system-out", "<a href=\"javascript"] {
+            assert!(!page.contains(tag), "{tag} of {name:?}");
+        }
+        assert_eq!(page.matches("</style>").count(), 1, "{name:?}");
+    }
+}
+
+#[test]
+fn every_name_comes_out_of_junit_and_ctrf_as_it_went_in() {
+    for name in NAMES {
+        let report = report(&named(name));
+        let read = junit(&report.junit());
+        let text = report.junit();
+        assert!(
+            text.chars().all(|letter| letter >= ' ' || "\n\t\r".contains(letter)),
+            "{name:?}"
+        );
+        let gate = read.test_suites[1].test_cases[0].name.as_str().to_owned();
+        let printable: String = name.chars().filter(|letter| *letter > '\u{1f}').collect();
+        if name == printable {
+            assert_eq!(gate, name);
+        }
+        against_the_schema(&report.ctrf());
+        let ctrf: Value = serde_json::from_str(&report.ctrf()).expect("JSON");
+        assert_eq!(ctrf["results"]["tests"][1]["name"], name);
+    }
+}
+
+#[test]
+fn a_name_stays_inside_its_cell_and_its_label() {
+    for name in NAMES {
+        let report = report(&named(name));
+        let text = report.markdown();
+        for line in text.lines().filter(|line| line.starts_with('|')) {
+            let columns = line.matches('|').count() - 1;
+            assert!([2, 5, 7].contains(&columns), "{columns} columns in {line:?}");
+        }
+        for raw in ["<script", "<img", "@team", "](javascript", "`c`"] {
+            assert!(!text.contains(raw), "{raw} in {text}");
+        }
+        let metrics = report.openmetrics();
+        assert_eq!(metrics.lines().filter(|line| *line == "# EOF").count(), 1, "{metrics}");
+        for line in metrics.lines().filter(|line| !line.starts_with('#')) {
+            let value = line.rsplit_once("} ").and_then(|(_, value)| value.parse::<f64>().ok());
+            assert!(value.is_some(), "{line:?} of {name:?}");
+        }
+    }
+}
+
+#[test]
+fn what_may_be_a_secret_is_in_no_file() {
+    const SECRET: &str = "hf-5ebe2294ecd0";
+    let mut run = recorded::healthy();
+    let spec = &mut run.object.spec;
+    spec.workload.env.push(EnvVar {
+        name: "HF_TOKEN".to_owned(),
+        value: Some(SECRET.to_owned()),
+        ..EnvVar::default()
+    });
+    spec.benchmark.extra_args = ["--api-key", SECRET, "--header", SECRET].map(str::to_owned).to_vec();
+    spec.workload.args.push(format!("--hf-token={SECRET}"));
+    for file in report(&run).files() {
+        assert!(!file.content.contains(SECRET), "{}", file.name);
+    }
+    let page = report(&run).html();
+    assert!(
+        page.contains("HF_TOKEN") && page.contains("(withheld)"),
+        "the rest of the manifest is there"
+    );
+}
+
+#[test]
+fn commands_are_safe_to_paste() {
+    let mut run = recorded::healthy();
+    run.object.metadata.namespace = Some("x; rm -rf $HOME 'y".to_owned());
+    let page = Report::of(&run.object, Some(&run.results)).expect("a report").html();
+    assert!(page.contains(r"-n 'x; rm -rf $HOME '\''y'"), "quoted");
+}

@@ -1,0 +1,342 @@
+//! Runs made of recorded trials, judged and saved by the code that judges and saves them in a cluster.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, TimeDelta};
+use flate2::read::GzDecoder;
+use k8s_openapi::api::core::v1::ConfigMap;
+use perfval_api::{
+    DeviceStatus, Environment, PerfValidation, PerfValidationSpec, PlacementStatus, ResultsRef, RunStatus, Verdict,
+    Why, WorkerStatus, WorkloadStatus,
+};
+use perfval_run::{Run, Settings, build};
+use perfval_verdict::frame::{Payload, TrialRecord};
+use perfval_verdict::gate::Share;
+use perfval_verdict::gpus::{Field, GpuSample, GpuSeries, Reading};
+use perfval_verdict::judge::{Recorded, judge};
+use perfval_verdict::workers::{WorkerSeries, summarize};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// A line of the recorded trials, as far as it is used here.
+#[derive(Deserialize, Clone)]
+pub struct Line {
+    pub place: String,
+    pub router: String,
+    pub fault: String,
+    #[serde(default)]
+    pub conditions: Value,
+    #[serde(default)]
+    pub hardware: Option<Hardware>,
+    pub spec: PerfValidationSpec,
+    pub gpus: (i64, i64),
+    pub trials: Vec<Trial>,
+}
+
+#[derive(Deserialize, Clone)]
+pub struct Hardware {
+    product: String,
+    driver: String,
+    devices: Vec<DeviceStatus>,
+}
+
+#[derive(Deserialize, Clone)]
+pub struct Trial {
+    pub record: TrialRecord,
+    pub series: Vec<WorkerSeries>,
+    pub before: Vec<WorkerStatus>,
+    pub after: Vec<WorkerStatus>,
+    #[serde(skip)]
+    pub gpus: Vec<GpuSeries>,
+}
+
+/// A run as a cluster holds it.
+pub struct Saved {
+    pub object: PerfValidation,
+    pub results: ConfigMap,
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The recorded trials that match, in the order of the file.
+pub fn lines(matches: impl Fn(&Line) -> bool) -> Vec<Line> {
+    let file = File::open(root().join("tests/fidelity/recorded.jsonl.gz")).expect("recorded trials");
+    let lines = BufReader::new(GzDecoder::new(file)).lines();
+    let line = |line: std::io::Result<String>| serde_json::from_str::<Line>(&line.expect("text")).expect("a line");
+    lines.map(line).filter(matches).collect()
+}
+
+/// Lines of one kind as one run with the trials of all.
+pub fn one_run(lines: Vec<Line>) -> Line {
+    let mut all = lines.into_iter();
+    let mut first = all.next().expect("a recorded line");
+    first.trials.extend(all.flat_map(|line| line.trials));
+    first
+}
+
+/// Judged under these gates, saved, and put into the status of an object.
+pub fn saved(name: &str, line: &Line, gates: &Value, rule: &Value) -> Saved {
+    let mut spec = line.spec.clone();
+    spec.gates = serde_json::from_value(gates.clone()).expect("gates");
+    spec.trials = serde_json::from_value(rule.clone()).expect("a rule");
+    let mut object = PerfValidation::new(name, spec);
+    object.metadata.namespace = Some("perf".to_owned());
+    object.metadata.uid = Some("0c0ffee0-0000-4000-8000-000000000001".to_owned());
+    object.metadata.generation = Some(1);
+    let hardware = line.hardware.clone();
+    let devices = hardware
+        .as_ref()
+        .map_or_else(Vec::new, |hardware| hardware.devices.clone());
+    let product = hardware.as_ref().map(|hardware| hardware.product.clone());
+    let trials: Vec<Trial> = line.trials.iter().map(|trial| on_devices(trial, &devices)).collect();
+    let recorded: Vec<Recorded> = trials
+        .iter()
+        .map(|trial| Recorded {
+            record: record(trial),
+            before: trial.before.clone(),
+            after: trial.after.clone(),
+            devices: devices.clone(),
+            product: product.clone(),
+        })
+        .collect();
+    let (gpus, node_gpus) = line.gpus;
+    let began = DateTime::from_timestamp(1_795_340_000, 0).expect("a time");
+    let judgement = judge(&object, Some(Share { gpus, node_gpus }), &recorded, began);
+
+    let mut status = judgement.status;
+    let mut ended = began + TimeDelta::seconds(70);
+    for trial in &mut status.trials {
+        trial.started_at = ended;
+        ended += TimeDelta::seconds(45);
+        trial.completed_at = Some(ended);
+    }
+    status.run = Some(RunStatus {
+        number: 1,
+        id: "5e1f0a2b".to_owned(),
+        generation: 1,
+        started_at: began,
+        completed_at: Some(ended),
+        ..RunStatus::default()
+    });
+    status.placement = Some(PlacementStatus {
+        node: "gpu-node-1".to_owned(),
+        allocation: perfval_api::Allocation::Dra,
+        gpus,
+        node_gpus,
+        product: product.clone(),
+        devices,
+        ..PlacementStatus::default()
+    });
+    status.workload = Some(WorkloadStatus {
+        name: "perfval-5e1f0a2b".to_owned(),
+        router_mode: line.router.clone(),
+        workers: trials.last().map_or_else(Vec::new, |trial| trial.after.clone()),
+        ..WorkloadStatus::default()
+    });
+    status.environment = Some(Environment {
+        model: object.spec.model.name.clone(),
+        image: object.spec.workload.image.clone(),
+        gpu_product: product,
+        gpus: Some(gpus),
+        aiperf: Some("0.13.0".to_owned()),
+        gpu_driver: hardware.map(|hardware| hardware.driver),
+        ..Environment::default()
+    });
+    status.verdict = Some(judgement.verdict);
+    status.reason = Some(judgement.reason.as_str().to_owned());
+    status.message = Some(judgement.message.clone());
+    object.status = Some(status);
+    let why = Why::new(judgement.reason, judgement.message);
+    let results = results(&mut object, judgement.verdict, &why, &trials);
+    Saved { object, results }
+}
+
+/// The rig writes a GPU's UUID where a claim has the device's name.
+fn on_devices(trial: &Trial, devices: &[DeviceStatus]) -> Trial {
+    let mut trial = trial.clone();
+    for worker in trial.before.iter_mut().chain(&mut trial.after) {
+        let held = worker.device.as_deref().unwrap_or_default();
+        let device = devices
+            .iter()
+            .find(|device| device.uuid.as_deref().is_some_and(|uuid| held.ends_with(uuid)));
+        worker.device = device.map(|device| format!("{}/{}", device.pool, device.name));
+    }
+    trial
+}
+
+fn record(trial: &Trial) -> TrialRecord {
+    let mut record = trial.record.clone();
+    if !trial.series.is_empty() {
+        record.workers = summarize(&trial.series, record.outcome.measured_seconds());
+    }
+    record
+}
+
+fn results(object: &mut PerfValidation, verdict: Verdict, why: &Why, trials: &[Trial]) -> ConfigMap {
+    let judged = object.status.as_ref().map_or(0, |status| status.trials.len());
+    let payload = |trial: &Trial| {
+        let mut payload = Payload::of(record(trial));
+        payload.workers.clone_from(&trial.series);
+        payload.gpus.clone_from(&trial.gpus);
+        serde_json::to_string(&payload).expect("JSON")
+    };
+    let payloads: BTreeMap<i64, String> = (1..).zip(trials.iter().take(judged).map(payload)).collect();
+    let settings = Settings::default();
+    let results = build::results(&Run::new(object, &settings), verdict, why, &payloads);
+    let named = ResultsRef {
+        name: results.metadata.name.clone().expect("a name"),
+        sha256: build::results_sha256(&results),
+    };
+    object.status.as_mut().expect("a status").results_ref = Some(named);
+    results
+}
+
+pub fn sequential() -> Value {
+    json!({"rule": "Sequential", "errorPercent": 5, "max": 8})
+}
+
+/// Two real H200s, nothing wrong.
+pub fn healthy() -> Saved {
+    let known = |line: &Line| line.fault == "Healthy" && line.router == "LeastLoaded" && on_two_h200(line);
+    let mut run = one_run(lines(known));
+    run.trials.truncate(8);
+    let gates = json!([
+        {"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "13500", "scaling": "PerGPU"},
+        {"name": "ttft-p99", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=", "threshold": "2000"},
+        {"name": "slowest-worker", "metric": "SlowestWorkerPercent", "operator": ">=", "threshold": "90", "mode": "Warn"},
+    ]);
+    saved("h200-healthy", &run, &gates, &sequential())
+}
+
+fn on_two_h200(line: &Line) -> bool {
+    line.place == "silicon" && line.trials.iter().all(|trial| trial.record.gpus.is_some())
+}
+
+/// Two real H200s, and another process on one of them for a part of the time.
+pub fn slow() -> Saved {
+    let known = |line: &Line| line.fault == "SlowGpu" && line.router == "LeastLoaded" && on_two_h200(line);
+    let run = one_run(lines(|line| known(line) && line.conditions["share"] == json!(0.3)));
+    let gates = json!([
+        {"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "13500", "scaling": "PerGPU"},
+        {"name": "ttft-p99", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=", "threshold": "2000"},
+        {"name": "slowest-worker", "metric": "SlowestWorkerPercent", "operator": ">=", "threshold": "95"},
+    ]);
+    saved(
+        "h200-slow-gpu",
+        &run,
+        &gates,
+        &json!({"rule": "All", "errorPercent": 5, "max": 3}),
+    )
+}
+
+/// Two real H200s, one of them busy for four fifths of the time, with what nvidia-smi said of both in the same seconds.
+pub fn shared() -> Saved {
+    let known =
+        |line: &Line| line.fault == "SlowGpu" && line.conditions["share"] == json!(0.8) && line.place == "silicon";
+    let mut run = one_run(lines(known));
+    run.hardware.as_mut().expect("hardware").devices = [0, 1]
+        .map(|gpu| DeviceStatus {
+            pool: "silicon".to_owned(),
+            name: format!("gpu-{gpu}"),
+            uuid: Some(uuid(gpu)),
+        })
+        .to_vec();
+    for trial in &mut run.trials {
+        for (gpu, worker) in (0..).zip(trial.before.iter_mut().zip(&mut trial.after)) {
+            let held = Some(uuid(gpu));
+            (worker.0.device, worker.1.device) = (held.clone(), held);
+        }
+        trial.gpus = telemetry();
+    }
+    let gates = json!([
+        {"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "16000", "scaling": "PerGPU"},
+        {"name": "itl-p99", "metric": "InterTokenLatency", "statistic": "P99", "operator": "<=", "threshold": "15"},
+    ]);
+    saved("h200-shared-gpu", &run, &gates, &json!({"rule": "Single"}))
+}
+
+fn uuid(gpu: i64) -> String {
+    format!("GPU-b51c9ad4-0d6e-4d3a-9b1c-2f4e8d7a6c0{gpu}")
+}
+
+/// The looks at both GPUs began seven seconds before the runner did.
+fn telemetry() -> Vec<GpuSeries> {
+    const BEFORE: i64 = 7;
+    let path = root().join("crates/verdict/tests/fixtures/telemetry/h200-shared.csv");
+    let text = std::fs::read_to_string(path).expect("a recording");
+    let mut series: BTreeMap<i64, GpuSeries> = BTreeMap::new();
+    for line in text.lines().skip(1) {
+        let values: Vec<i64> = line.split(',').map(|value| value.parse().expect("a number")).collect();
+        let (second, gpu) = (values[0] - BEFORE, values[1]);
+        let mut reading = Reading::default();
+        let fields = [
+            (Field::SmClock, 2),
+            (Field::MemoryClock, 3),
+            (Field::Power, 4),
+            (Field::Temperature, 5),
+            (Field::Utilisation, 6),
+            (Field::Reasons, 7),
+        ];
+        for (field, column) in fields {
+            reading.set(field, values[column]);
+        }
+        let of_gpu = series.entry(gpu).or_insert_with(|| GpuSeries {
+            uuid: uuid(gpu),
+            index: Some(gpu),
+            ..GpuSeries::default()
+        });
+        if second >= 0 {
+            of_gpu.samples.push(GpuSample(second, reading));
+        }
+    }
+    series.into_values().collect()
+}
+
+/// Simulated engines on the lab, one of them killed in each trial.
+pub fn broken() -> Saved {
+    of_the_lab("lab-dead-worker", "Dead")
+}
+
+/// The same, one of them stopped for ten seconds in each trial.
+pub fn frozen() -> Saved {
+    of_the_lab("lab-frozen-worker", "FrozenTenSeconds")
+}
+
+/// The same, with a load generator that has no CPU: nothing can be trusted.
+pub fn starved() -> Saved {
+    of_the_lab("lab-starved-generator", "StarvedGenerator")
+}
+
+fn of_the_lab(name: &str, fault: &str) -> Saved {
+    let mut known = lines(|line| line.place == "lab" && line.fault == fault && line.router == "LeastLoaded");
+    known.truncate(1);
+    let gates = json!([
+        {"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "211.5"},
+        {"name": "ttft-p99", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=", "threshold": "1492.7"},
+    ]);
+    saved(name, &one_run(known), &gates, &sequential())
+}
+
+/// As many trials as a spec allows, each with the samples of eight workers.
+pub fn large() -> Saved {
+    let known = |line: &Line| line.fault == "Healthy" && line.router == "LeastLoaded" && on_two_h200(line);
+    let mut run = one_run(lines(known));
+    for trial in &mut run.trials {
+        trial.gpus = telemetry();
+        trial.series = (0..8).flat_map(|worker| eighth(&trial.series, worker)).collect();
+    }
+    run.trials = run.trials.iter().cycle().take(20).cloned().collect();
+    let gates = json!([{"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "1"}]);
+    saved("large", &run, &gates, &json!({"rule": "All", "max": 20}))
+}
+
+fn eighth(series: &[WorkerSeries], worker: usize) -> Option<WorkerSeries> {
+    let mut one = series.get(worker % 2)?.clone();
+    one.address = format!("10.0.0.{worker}");
+    Some(one)
+}

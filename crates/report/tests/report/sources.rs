@@ -1,0 +1,179 @@
+//! Where a report may come from, and what is said of what is not there.
+
+use k8s_openapi::ByteString;
+use perfval_api::{PerfValidation, Verdict};
+use perfval_report::{Error, Export, Report};
+use perfval_verdict::gate::Share;
+use serde_json::json;
+
+use super::recorded::{self, Saved};
+use super::report;
+
+fn export(name: &str) -> Vec<u8> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../verdict/tests/fixtures");
+    std::fs::read(format!("{folder}/{name}")).expect("an export")
+}
+
+fn asking(rule: &str) -> PerfValidation {
+    let spec = json!({
+        "model": {"name": "m"}, "workload": {"image": "i:1"}, "trials": {"rule": rule},
+        "gates": [{"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "100", "scaling": "PerGPU"}],
+    });
+    PerfValidation::new("bare", serde_json::from_value(spec).expect("a spec"))
+}
+
+#[test]
+fn exports_are_judged_as_the_operator_would() {
+    let (good, slow) = (
+        export("aiperf-success.json"),
+        export("aiperf-slow-worker-round-robin.json"),
+    );
+    let exports = [("good.json", &good), ("slow.json", &slow)].map(|(name, bytes)| Export { name, bytes });
+    let share = Some(Share { gpus: 4, node_gpus: 8 });
+    let report = Report::of_exports(&asking("Sequential"), share, &exports).expect("a report");
+    assert_eq!(report.verdict(), Some(Verdict::Passed));
+    let page = report.html();
+    for text in [
+        "good.json",
+        "slow.json",
+        "Time to first token",
+        "aiperf profile",
+        "≥ 400",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
+    assert!(page.contains("no samples of the workers are in the results"));
+    assert!(!page.contains("1970"), "a time that was not recorded is not shown");
+    super::pipelines::against_the_schema(&report.ctrf());
+
+    let single = Report::of_exports(&asking("Single"), share, &exports).expect("a report");
+    assert!(single.html().contains("1 of 2 exports were judged"));
+    assert_eq!(
+        Report::of_exports(&asking("Single"), share, &[]).err(),
+        Some(Error::NoExport)
+    );
+}
+
+#[test]
+fn an_export_that_cannot_be_read_is_said_and_never_a_pass() {
+    let exports = [Export {
+        name: "cut.json",
+        bytes: b"{\"schema_version\": \"1.4\",",
+    }];
+    let report = Report::of_exports(&asking("Single"), None, &exports).expect("a report");
+    assert_eq!(report.verdict(), Some(Verdict::Error));
+    assert!(report.html().contains("export is not valid JSON"), "{}", report.html());
+}
+
+#[test]
+fn a_config_map_alone_is_enough_for_all_but_the_manifest() {
+    let run = recorded::slow();
+    let report = Report::of_results(&run.results).expect("a report");
+    let whole = super::report(&run);
+    assert_eq!(report.verdict(), whole.verdict());
+    let page = report.html();
+    let message = run
+        .object
+        .status
+        .as_ref()
+        .and_then(|status| status.message.clone())
+        .expect("a message");
+    assert!(page.contains(&message) && page.contains("SlowWorker"));
+    assert!(page.contains("the manifest is not in the results"));
+    // What the margin says of it: the spec is not there.
+    assert!(
+        page.contains("≥ 27000") && page.contains("≤ 2000"),
+        "signs of the gates"
+    );
+}
+
+#[test]
+fn a_config_map_of_another_run_is_refused_and_a_changed_one_is_noted() {
+    let Saved {
+        mut object,
+        mut results,
+    } = recorded::healthy();
+    results
+        .binary_data
+        .as_mut()
+        .expect("trials")
+        .insert("trial-1.json.gz".to_owned(), ByteString(b"{}".to_vec()));
+    let changed = Report::of(&object, Some(&results)).expect("a report").html();
+    assert!(changed.contains("was changed after it was written"), "noted");
+    assert!(changed.contains("Trial 1 left nothing to judge"), "{changed}");
+    object
+        .status
+        .as_mut()
+        .and_then(|status| status.run.as_mut())
+        .expect("a run")
+        .number = 3;
+    let error = Report::of(&object, Some(&results)).expect_err("another run");
+    assert!(
+        error.to_string().contains("is of run 1, and the object is at run 3"),
+        "{error}"
+    );
+    // A run that judges the trials of run 1 again.
+    object
+        .status
+        .as_mut()
+        .and_then(|status| status.run.as_mut())
+        .expect("a run")
+        .judged_run = Some(1);
+    assert!(Report::of(&object, Some(&results)).is_ok());
+}
+
+#[test]
+fn what_is_no_results_config_map_is_refused_by_its_name() {
+    let mut run = recorded::healthy();
+    for (summary, why) in [
+        (Some("{"), "summary.json cannot be read"),
+        (None, "it has no key summary.json"),
+    ] {
+        let data = summary.map(|text| [("summary.json".to_owned(), text.to_owned())].into());
+        run.results.data = data;
+        for error in [
+            Report::of_results(&run.results).err(),
+            Report::of(&run.object, Some(&run.results)).err(),
+        ] {
+            let error = error.expect("an error").to_string();
+            assert!(error.contains(why) && error.contains("ConfigMap perf/"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn an_older_summary_is_read_as_far_as_it_goes() {
+    let mut run = recorded::healthy();
+    let old = json!({
+        "object": {"namespace": "perf", "name": "old", "uid": "u"},
+        "run": null, "verdict": "Passed", "reason": "GatesMet", "message": "fine",
+        "environment": null, "placement": null, "metrics": null, "gates": [], "diagnosis": [],
+        "trials": [{"number": 1, "outcome": "Pass", "startedAt": "2026-11-01T00:00:00Z"}],
+    });
+    run.results.data = Some([("summary.json".to_owned(), old.to_string())].into());
+    let page = Report::of_results(&run.results).expect("a report").html();
+    assert!(page.contains("perf/old") && page.contains("No gate was judged"));
+}
+
+#[test]
+fn without_results_there_are_the_numbers_of_the_status() {
+    let mut run = recorded::slow();
+    let page = Report::of(&run.object, None).expect("a report").html();
+    assert!(page.contains("The results ConfigMap was not given"));
+    assert!(page.contains("no samples of the workers are in the results"));
+    assert!(page.contains("⚑") || page.contains("SlowWorker"));
+    run.object.status = None;
+    let error = Report::of(&run.object, None).expect_err("no run");
+    assert!(
+        error.to_string().contains("perf/h200-slow-gpu has no run yet"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_spec_that_changed_since_is_noted() {
+    let mut run = recorded::healthy();
+    assert!(!report(&run).html().contains("The spec changed"));
+    run.object.metadata.generation = Some(2);
+    assert!(report(&run).html().contains("The spec changed"));
+}
