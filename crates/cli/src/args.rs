@@ -55,6 +55,8 @@ pub enum Verb {
     Size(SizeArgs),
     /// Judge recorded results without a cluster
     Judge(JudgeArgs),
+    /// Write the report of a run, or of recorded results: HTML, JUnit, CTRF, Markdown, OpenMetrics
+    Report(ReportArgs),
     /// Compare two runs: numbers with their spread, and what differs in what they ran on
     Diff(DiffArgs),
     /// List the runs of a validation
@@ -132,6 +134,9 @@ pub struct RunArgs {
     /// The common case, without a manifest.
     #[command(flatten)]
     pub common: CommonCase,
+    /// Write the report into this folder once it is over: HTML, JUnit, CTRF, Markdown, OpenMetrics
+    #[arg(long, value_name = "DIR", conflicts_with = "detach")]
+    pub report: Option<PathBuf>,
     /// Create it and do not follow
     #[arg(long)]
     pub detach: bool,
@@ -171,6 +176,44 @@ pub struct WatchArgs {
     /// Longest time to follow it (such as 90s, 30m, 1h)
     #[arg(long, value_parser = duration)]
     pub timeout: Option<std::time::Duration>,
+}
+
+/// Flags of `report`.
+#[derive(Clone, Debug, Args)]
+pub struct ReportArgs {
+    /// A run: NAME, or NAME/RUN for an earlier one; with -f AIPerf's exports, one file for each trial
+    #[arg(value_name = "RUN or EXPORT")]
+    pub what: Vec<String>,
+    /// Manifest whose gates judge the exports
+    #[arg(short = 'f', long = "filename", value_name = "FILE")]
+    pub manifest: Option<PathBuf>,
+    /// GPUs in use, for gates that scale with them
+    #[arg(long, requires = "manifest", value_parser = clap::value_parser!(i64).range(1..=1024))]
+    pub gpus: Option<i64>,
+    /// GPUs of the node, for gates that scale by their share
+    #[arg(long, requires = "gpus", value_parser = clap::value_parser!(i64).range(1..=1024))]
+    pub node_gpus: Option<i64>,
+    /// Print it in this form
+    #[arg(short, long, value_enum, conflicts_with = "directory")]
+    pub output: Option<Form>,
+    /// Write every form into this folder
+    #[arg(short, long, value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+}
+
+/// A form of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// One page, for people.
+    Html,
+    /// Test cases as XML.
+    Junit,
+    /// Test cases as JSON.
+    Ctrf,
+    /// For the summary of a job.
+    Markdown,
+    /// For a push gateway, or a file that a node exporter reads.
+    Openmetrics,
 }
 
 /// Flags of `diff`.

@@ -16,6 +16,7 @@ mod init;
 mod lifecycle;
 mod logs;
 mod preset;
+mod report;
 mod results;
 mod run;
 pub mod screen;
@@ -89,6 +90,7 @@ async fn carry_out(
             Ok(code)
         }
         Verb::Size(args) => size::run(screen, &args, async || open(target).await).await,
+        Verb::Report(args) => report::run(screen, &args, async || open(target).await).await,
         Verb::Completion { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "kubectl-perfval", &mut script);

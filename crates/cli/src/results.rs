@@ -65,19 +65,30 @@ impl Outcome {
 
 /// The run that `NAME` or `NAME/RUN` names.
 pub async fn find(session: &Session, text: &str) -> Result<Outcome, Error> {
-    let (name, number) = match text.split_once('/') {
-        None => (text, None),
-        Some((name, number)) => {
-            let number: i64 = number.parse().map_err(|_| {
-                Error::BadInput(format!(
-                    "{text} names no run: write NAME, or NAME/RUN with the number of a run"
-                ))
-            })?;
-            (name, Some(number))
-        }
-    };
-    let object = session.get(name).await?;
+    let (name, number) = named(Some(text))?;
+    let object = session.pick(name).await?;
     of_run(session, &object, number).await
+}
+
+/// What `NAME` or `NAME/RUN` says.
+pub fn named(text: Option<&str>) -> Result<(Option<&str>, Option<i64>), Error> {
+    let Some((name, number)) = text.and_then(|text| text.split_once('/')) else {
+        return Ok((text, None));
+    };
+    let number = number.parse().map_err(|_| {
+        let text = text.unwrap_or_default();
+        Error::BadInput(format!(
+            "{text} names no run: write NAME, or NAME/RUN with the number of a run"
+        ))
+    })?;
+    Ok((Some(name), Some(number)))
+}
+
+/// There is nothing of an earlier run.
+pub fn not_saved(name: &str, number: i64) -> Error {
+    Error::BadInput(format!(
+        "run {number} of {name} has no saved results: `kubectl perfval history {name}` lists its runs, and spec.resultsHistoryLimit says how many are kept"
+    ))
 }
 
 /// The run of a number; the last one without.
@@ -110,9 +121,7 @@ pub async fn config_map(session: &Session, object: &PerfValidation, number: i64)
 async fn saved(session: &Session, object: &PerfValidation, number: i64) -> Result<Outcome, Error> {
     let name = object.name_any();
     let Some(results) = config_map(session, object, number).await? else {
-        return Err(Error::BadInput(format!(
-            "run {number} of {name} has no saved results: `kubectl perfval history {name}` lists its runs, and spec.resultsHistoryLimit says how many are kept"
-        )));
+        return Err(not_saved(&name, number));
     };
     let mut outcome = read(&results).map_err(|why| {
         let results = results.name_any();

@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::follow::{self, End, Patience};
 use crate::lifecycle::ask_for_rerun;
 use crate::preset::of_flags;
+use crate::report;
 use crate::screen::Screen;
 use crate::session::Session;
 
@@ -35,7 +36,12 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &RunArgs) -> Resu
     }
     let patience = Patience { timeout: args.timeout };
     match follow::follow(screen, session, object, patience).await? {
-        End::Over(code) => Ok(code),
+        End::Over(code) => {
+            if let Some(directory) = &args.report {
+                report::after_run(screen, session, &name, directory).await?;
+            }
+            Ok(code)
+        }
         End::Interrupted => ask_what_becomes_of(screen, session, &name).await,
     }
 }

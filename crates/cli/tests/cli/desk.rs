@@ -14,6 +14,7 @@ use perfval_cli::session::Session;
 use perfval_cli::{Error, execute};
 use perfval_testkit::api_server::ApiServer;
 use serde_json::Value;
+use tokio::sync::oneshot;
 
 /// Long enough for a machine that is busy with everything else.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -104,19 +105,21 @@ impl Desk {
             interrupts,
             clock: now,
         };
-        let session = Session {
-            client: self.server.client(),
-            namespace: self.namespace.to_owned(),
-        };
-        let task = tokio::spawn(async move {
-            let open = async |target: &Target| {
-                let mut session = session.clone();
-                if let Some(namespace) = &target.namespace {
-                    session.namespace.clone_from(namespace);
-                }
-                Ok::<_, Error>(session)
-            };
-            execute(cli, &mut screen, open).await
+        let (server, namespace) = (self.server.clone(), self.namespace.to_owned());
+        let (done, task) = oneshot::channel();
+        // As in the program: a runtime of its own.
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let code = runtime.expect("a runtime").block_on(async {
+                let open = async |target: &Target| {
+                    Ok::<_, Error>(Session {
+                        client: server.client(),
+                        namespace: target.namespace.clone().unwrap_or(namespace.clone()),
+                    })
+                };
+                execute(cli, &mut screen, open).await
+            });
+            done.send(code)
         });
         Typed {
             task,
@@ -129,7 +132,7 @@ impl Desk {
 
 /// A command under way.
 pub struct Typed {
-    task: tokio::task::JoinHandle<u8>,
+    task: oneshot::Receiver<u8>,
     pub out: Text,
     err: Text,
     interrupt: UnboundedSender<()>,
