@@ -48,10 +48,8 @@ impl Page {
             (Some(verdict), _) => format!("{verdict}, {phase}"),
             (None, _) => phase.to_owned(),
         };
-        let reason = status
-            .reason
-            .as_deref()
-            .map_or(String::new(), |reason| format!(" ({reason})"));
+        let reason = status.reason.as_deref().filter(|reason| *reason != headline);
+        let reason = reason.map_or(String::new(), |reason| format!(" ({reason})"));
         let mut text = format!("{name}: {headline}{reason}\n");
         if let Some(message) = &status.message {
             text += &wrap(message, self.columns, "  ");
@@ -98,8 +96,12 @@ impl Page {
             let spec = object.spec.gates.iter().find(|spec| spec.name == gate.name);
             table.row(self.gate(gate, spec));
         }
+        let which = match status.verdict {
+            Some(_) => "in the trial that decided",
+            None => "in the last valid trial",
+        };
         format!(
-            "Gates, in the trial that decided (the mark is the threshold)\n{}",
+            "Gates, {which} (the mark is the threshold)\n{}",
             table.indented("  ")
         )
     }
@@ -215,7 +217,7 @@ impl Page {
                 "Kubernetes, driver",
                 format!("{}, {}", dash(&on.kubernetes), dash(&on.gpu_driver)),
             ),
-            ("digest", environment::digest(on)),
+            ("environment", environment::digest(on)),
         ] {
             table.row([what.to_owned(), value]);
         }

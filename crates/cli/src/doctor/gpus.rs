@@ -3,11 +3,12 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::ListParams;
+use perfval_api::Reason;
 use perfval_cluster::{Cluster, EndpointAccess};
 use perfval_run::dynamo::compatibility;
 use perfval_run::observed::{Inventory, Need, Observed};
 use perfval_run::{Needs, Run, Settings};
-use perfval_sizing::{Obstacle, Seen, explain};
+use perfval_sizing::{Obstacle, Seen, Sizing, explain};
 
 use super::Asked;
 use super::check::Check;
@@ -67,6 +68,13 @@ fn gpus(asked: &Asked<'_>, inventory: &Seen<Inventory>) -> Check {
         }
     };
     let (nodes, sizing) = explain(inventory, &asked.object.spec, &[]);
+    if let Sizing::Wait {
+        reason: Reason::InventoryUnreadable,
+        message,
+    } = &sizing
+    {
+        return Check::unknown(format!("the GPUs: {message}"));
+    }
     let with_gpus: Vec<_> = nodes
         .iter()
         .filter(|node| node.obstacle != Some(Obstacle::NoGpus))
@@ -82,9 +90,13 @@ fn gpus(asked: &Asked<'_>, inventory: &Seen<Inventory>) -> Check {
             "install NVIDIA's GPU Operator, or its DRA driver, and look at `kubectl get resourceslices`",
         );
     }
-    let text = format!("{usable} of {all} GPUs on {} nodes are free for a run", with_gpus.len());
+    let nodes = match with_gpus.len() {
+        1 => "one node".to_owned(),
+        count => format!("{count} nodes"),
+    };
+    let text = format!("{usable} of {all} GPUs on {nodes} are free for a run");
     match sizing {
-        perfval_sizing::Sizing::Chosen(_) => Check::good(text),
+        Sizing::Chosen(_) => Check::good(text),
         _ => {
             let why: Vec<_> = with_gpus
                 .iter()

@@ -51,6 +51,14 @@ async fn everything_is_in_it_and_no_secret() {
         "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "perf"},
         "involvedObject": {"name": "run"}, "reason": "Trial1Pass", "message": "Bearer abcdefgh",
     }));
+    let secret = json!({"secretKeyRef": {"name": "ngc", "key": "token"}});
+    desk.server.put(json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"name": "j", "namespace": "perf", "labels": {"perfvalidation.dev/name": "run"}},
+        "spec": {"template": {"spec": {"containers": [{"name": "c", "env": [
+            {"name": "HF_TOKEN", "valueFrom": secret}, {"name": "NGC_API_KEY", "value": "plain-secret"},
+        ]}]}}},
+    }));
     let id = perfval_run::names::run_id("u-1", 1);
     desk.server.put(json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("run-{id}"), "namespace": "perf"},
@@ -93,7 +101,7 @@ async fn everything_is_in_it_and_no_secret() {
         }
     }
     assert!(
-        files["children/pods.yaml"].contains("secretKeyRef"),
+        files["children/jobs.yaml"].contains("secretKeyRef"),
         "a reference is no secret"
     );
     assert!(

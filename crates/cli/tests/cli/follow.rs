@@ -17,12 +17,12 @@ async fn a_line_is_printed_for_each_change_and_the_page_at_the_end() {
     let desk = Desk::with("sizing");
     let watch = desk.start("watch run");
     watch.shows("Sizing").await;
-    becomes(&desk, "benchmarking");
-    watch.shows("trial 1 is running").await;
+    becomes(&desk, "benchmarking-second-trial");
+    watch.shows("trial 2 is running").await;
     desk.server.edit("perfvalidations", "perf", "run", |object| {
         object["status"]["progress"] = json!({
-            "trial": 1, "requests": 640, "expected": 1024, "errors": 3, "seconds": 9, "percent": 62, "tokensPerSecond": 3682,
-            "summary": "1: 62%", "updatedAt": "2026-09-21T14:19:50Z",
+            "trial": 2, "requests": 640, "expected": 1024, "errors": 3, "seconds": 9, "percent": 62, "tokensPerSecond": 3682,
+            "summary": "2: 62%", "updatedAt": "2026-09-21T14:19:50Z",
         });
     });
     watch.shows("640 of 1024 requests (62 %), 3 errors, 3682 tok/s").await;
@@ -90,16 +90,16 @@ async fn a_terminal_shows_a_picture_that_is_drawn_over() {
 
 #[tokio::test]
 async fn a_terminal_shows_the_lines_of_the_runner() {
-    let mut desk = Desk::with("benchmarking");
+    let mut desk = Desk::with("benchmarking-second-trial");
     desk.columns = Some(100);
-    let status = stored("benchmarking")["status"].clone();
+    let status = stored("benchmarking-second-trial")["status"].clone();
     let run = status["run"]["id"].as_str().expect("an id");
-    let job = perfval_run::names::trial_job(run, 1);
+    let job = perfval_run::names::trial_job(run, 2);
     desk.server.put(json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": "generator", "namespace": "perf", "labels": {"batch.kubernetes.io/job-name": job}},
     }));
-    let nonce = perfval_run::names::nonce("u-1", run, 1);
+    let nonce = perfval_run::names::nonce("u-1", run, 2);
     let line = |requests: i64, rate: i64| {
         let progress = perfval_verdict::progress::Progress {
             requests,

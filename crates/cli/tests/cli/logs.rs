@@ -7,7 +7,7 @@ use super::desk::{Desk, golden, stored};
 /// A run under way with a frontend, a worker, a load generator, and the operator, each with a log.
 pub fn under_way() -> Desk {
     let desk = Desk::new();
-    let mut object = stored("benchmarking");
+    let mut object = stored("benchmarking-second-trial");
     object["spec"]["workload"]["env"] = json!([{"name": "CACHE_PASSWORD", "value": "correct horse"}]);
     let id = object["status"]["run"]["id"].clone();
     desk.server.put(object);
@@ -40,7 +40,6 @@ pub fn under_way() -> Desk {
                 "name": container, "image": "i", "args": ["--api-key", "plain-secret"],
                 "env": [
                     {"name": "HF_TOKEN", "value": "hf_0123456789abcdef"},
-                    {"name": "NGC", "valueFrom": {"secretKeyRef": {"name": "ngc", "key": "token"}}},
                 ],
             }]},
         }));
@@ -101,7 +100,7 @@ async fn one_log_that_cannot_be_read_costs_no_other() {
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": "w9", "namespace": "perf", "labels": {
             "perfvalidation.dev/name": "run", "perfvalidation.dev/component": "worker",
-            "perfvalidation.dev/run": stored("benchmarking")["status"]["run"]["id"],
+            "perfvalidation.dev/run": stored("benchmarking-second-trial")["status"]["run"]["id"],
         }},
         "spec": {"containers": [{"name": "main", "image": "i"}]},
     }));

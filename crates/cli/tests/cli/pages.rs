@@ -130,3 +130,49 @@ async fn every_shell_gets_completions_of_every_verb() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_report_is_written_in_every_form() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let directory = folder.path().join("report");
+    let desk = Desk::with("failed");
+    let answer = desk
+        .types(&format!("report run --directory {}", directory.display()))
+        .await;
+    assert_eq!(answer.code, 1, "its verdict: {}", answer.err);
+    let mut written: Vec<_> = std::fs::read_dir(&directory)
+        .expect("written")
+        .collect::<Result<_, _>>()
+        .expect("listed");
+    written.sort_by_key(std::fs::DirEntry::file_name);
+    let names: Vec<_> = written
+        .iter()
+        .map(|file| file.file_name().to_string_lossy().into_owned())
+        .collect();
+    let expected = [
+        "ctrf-report.json",
+        "junit.xml",
+        "metrics.openmetrics.txt",
+        "report.html",
+        "summary.md",
+    ];
+    assert_eq!(names, expected);
+    let junit = desk.types("report run -o junit").await.out;
+    assert_eq!(
+        junit,
+        std::fs::read_to_string(directory.join("junit.xml")).expect("written")
+    );
+    let markdown = desk.types("report run -o markdown").await.out;
+    assert!(markdown.contains("Failed"), "{markdown}");
+    let earlier = desk.types("report run/7 -o html").await;
+    assert_eq!(earlier.code, 2);
+    assert!(
+        earlier.err.contains("run 7 of run has no saved results"),
+        "{}",
+        earlier.err
+    );
+    let exports = "../verdict/tests/fixtures/aiperf-success.json -f ../../config/samples/quick.yaml --gpus 1 -o ctrf";
+    let exports = desk.types(&format!("report {exports}")).await;
+    let ctrf: Value = serde_json::from_str(&exports.out).unwrap_or_else(|error| panic!("{error}: {exports:?}"));
+    assert!(ctrf["results"]["tests"].is_array(), "{ctrf}");
+}
