@@ -100,10 +100,7 @@ impl Page {
             Some(_) => "in the trial that decided",
             None => "in the last valid trial",
         };
-        format!(
-            "Gates, {which} (the mark is the threshold)\n{}",
-            table.indented("  ")
-        )
+        format!("Gates, {which} (the mark is the threshold)\n{}", table.indented("  "))
     }
 
     fn gate(&self, gate: &GateStatus, spec: Option<&Gate>) -> [String; 5] {
