@@ -1,6 +1,7 @@
 //! `describe`: one validation, in the order in which a person asks: what came of it, why, by how much, and what to do.
 
 mod page;
+mod parts;
 
 use perfval_api::PerfValidation;
 

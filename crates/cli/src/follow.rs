@@ -82,13 +82,13 @@ pub async fn follow(
     shown.show(screen, &object, &live)?;
     loop {
         if is_over(&object) {
-            shown.finish(screen)?;
+            shown.finish();
             screen.say(&format!("\n{}", describe::page(screen, &object)))?;
             let verdict = object.status.as_ref().and_then(|status| status.verdict);
             return Ok(End::Over(verdict.map_or(NOT_OVER, answer::code)));
         }
         if is_suspended(&object) {
-            shown.finish(screen)?;
+            shown.finish();
             screen.note(&format!(
                 "{name} is suspended; `kubectl perfval resume {name}` lets it run."
             ));
@@ -104,14 +104,14 @@ pub async fn follow(
                 Some(Ok(Event::Init)) => listed = false,
                 Some(Ok(Event::InitDone)) if listed => {}
                 Some(Ok(Event::InitDone | Event::Delete(_))) => {
-                    shown.finish(screen)?;
+                    shown.finish();
                     return Err(Error::Vanished(format!("{}/{name}", session.namespace)));
                 }
                 Some(Err(error)) => interrupted(screen, &mut shown, error)?,
                 None => return Err(Error::Vanished(name)),
             },
             interrupt = screen.interrupts.next(), if !screen.deaf() => if interrupt.is_some() {
-                shown.finish(screen)?;
+                shown.finish();
                 return Ok(End::Interrupted);
             } else {
                 screen.interrupts.close();
@@ -121,7 +121,7 @@ pub async fn follow(
                 shown.show(screen, &object, &live)?;
             }
             () = until(deadline) => {
-                shown.finish(screen)?;
+                shown.finish();
                 let phase = object.status.as_ref().and_then(|status| status.phase).map_or("Pending", Phase::as_str);
                 return Err(Error::NotOver(format!(
                     "{name} is not over in time: it is {phase}, and goes on; follow it with `kubectl perfval watch {name}`"
@@ -149,7 +149,7 @@ fn interrupted(screen: &mut Screen, shown: &mut Shown, error: watcher::Error) ->
     };
     match error {
         Error::Unreachable { why, .. } => {
-            shown.finish(screen)?;
+            shown.finish();
             screen.note(&format!(
                 "The cluster does not answer ({why}); trying again. The run does not depend on it."
             ));
@@ -204,10 +204,9 @@ impl Shown {
     }
 
     /// What is shown stays; the next text goes below it.
-    fn finish(&mut self, _: &mut Screen) -> Result<(), Error> {
+    fn finish(&mut self) {
         if let Self::Picture(picture) = self {
             picture.leave();
         }
-        Ok(())
     }
 }
