@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use chrono::{DateTime, TimeDelta};
 use flate2::read::GzDecoder;
@@ -65,10 +66,13 @@ fn root() -> PathBuf {
 
 /// The recorded trials that match, in the order of the file.
 pub fn lines(matches: impl Fn(&Line) -> bool) -> Vec<Line> {
-    let file = File::open(root().join("tests/fidelity/recorded.jsonl.gz")).expect("recorded trials");
-    let lines = BufReader::new(GzDecoder::new(file)).lines();
-    let line = |line: std::io::Result<String>| serde_json::from_str::<Line>(&line.expect("text")).expect("a line");
-    lines.map(line).filter(matches).collect()
+    static ALL: LazyLock<Vec<Line>> = LazyLock::new(|| {
+        let file = File::open(root().join("tests/fidelity/recorded.jsonl.gz")).expect("recorded trials");
+        let lines = BufReader::new(GzDecoder::new(file)).lines();
+        let line = |line: std::io::Result<String>| serde_json::from_str::<Line>(&line.expect("text")).expect("a line");
+        lines.map(line).collect()
+    });
+    ALL.iter().filter(|line| matches(line)).cloned().collect()
 }
 
 /// Lines of one kind as one run with the trials of all.
