@@ -15,6 +15,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("run", &["api", "sizing", "verdict"]),
     ("cluster", &["api", "sizing", "verdict", "run"]),
     ("operator", &["api", "sizing", "verdict", "run", "cluster"]),
+    ("report", &["api", "run", "verdict"]),
     ("runner", &["verdict"]),
 ];
 
