@@ -18,6 +18,9 @@ deny_version := "0.20.2"
 mdbook_version := "0.5.4"
 cyclonedx_version := "0.5.9"
 about_version := "0.9.3"
+check_jsonschema_version := "0.39.0"
+argo_workflows_version := "v3.7.3"
+tekton_version := "v1.5.0"
 
 # List the recipes.
 default:
@@ -157,6 +160,35 @@ prometheus:
     mkdir -p "$bin" && cd "$(mktemp -d)"
     apt-get download -qq -o APT::Sandbox::User=root prometheus || { apt-get update -qq && apt-get download -qq -o APT::Sandbox::User=root prometheus; }
     dpkg -x prometheus_*.deb . && cp usr/bin/prometheus usr/bin/promtool "$bin/"
+
+# The report's page in a real Chromium: quiet, readable, light and dark, 400 px wide, on paper (half a minute; not part of `just test`: Debian's chromium has 300 MB). `just report-browser FOLDER` keeps pictures of it.
+report-browser FOLDER="":
+    #!/usr/bin/env bash
+    set -euo pipefail
+    if ! command -v chromium >/dev/null; then
+      [ "$(id -u)" -eq 0 ] || { echo "missing Debian packages; run: sudo apt-get install chromium fonts-dejavu-core" >&2; exit 1; }
+      apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null
+    fi
+    REPORT_SCREENSHOTS="{{FOLDER}}" cargo test --quiet -p perfval-report --test report -- --ignored --test-threads 1 browser
+
+# The reports of recorded runs, healthy, slow and broken, in a folder: what the page looks like.
+report-samples FOLDER:
+    cargo run --quiet -p perfval-report --example recorded -- "{{FOLDER}}"
+
+# The examples under config/pipelines against the schemas that their tools publish (a minute; not part of `just test`: it asks two registries).
+pipelines: setup
+    #!/usr/bin/env bash
+    set -euo pipefail
+    export PATH="{{cache}}/tools/bin:$PATH" PIPELINE_SCHEMAS="$(mktemp --directory)"
+    trap 'rm -rf "$PIPELINE_SCHEMAS"' EXIT
+    uv venv --quiet "$PIPELINE_SCHEMAS/venv"
+    uv pip install --quiet --python "$PIPELINE_SCHEMAS/venv" check-jsonschema=={{check_jsonschema_version}}
+    cp "$PIPELINE_SCHEMAS"/venv/lib/python3*/site-packages/check_jsonschema/builtin_schemas/vendor/{github-workflows,gitlab-ci}.json "$PIPELINE_SCHEMAS"
+    module() { GOFLAGS=-mod=mod go mod download -json "$1" | sed -n 's/^\s*"Dir": "\(.*\)",$/\1/p'; }
+    cp "$(module github.com/argoproj/argo-workflows/v3@{{argo_workflows_version}})/manifests/base/crds/full/argoproj.io_workflowtemplates.yaml" "$PIPELINE_SCHEMAS"
+    tekton="$(module github.com/tektoncd/pipeline@{{tekton_version}})"
+    cp "$tekton/config/300-crds/300-task.yaml" "$tekton/config/300-crds/300-pipeline.yaml" "$PIPELINE_SCHEMAS"
+    cargo test --quiet -p perfval-report --test report -- --ignored schemas_of_their_tools
 
 # Write the generated files: CRD, RBAC, reference pages, and the chart's copies.
 generate:

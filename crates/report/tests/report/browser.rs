@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
 use super::chromium::Chromium;
@@ -49,16 +50,16 @@ fn page(folder: &Path, run: &Saved) -> PathBuf {
 }
 
 fn keep(browser: &mut Chromium, name: &str) {
-    let Some(folder) = std::env::var_os("REPORT_SCREENSHOTS") else {
+    let Some(folder) = std::env::var_os("REPORT_SCREENSHOTS").filter(|folder| !folder.is_empty()) else {
         return;
     };
     let taken = browser.call(
         "Page.captureScreenshot",
         &json!({"format": "png", "captureBeyondViewport": true}),
     );
+    let ByteString(picture) = serde_json::from_value(taken["data"].clone()).expect("a picture");
     std::fs::create_dir_all(&folder).expect("a folder");
-    let path = Path::new(&folder).join(format!("{name}.png.base64"));
-    std::fs::write(path, taken["data"].as_str().expect("a picture")).expect("a file");
+    std::fs::write(Path::new(&folder).join(format!("{name}.png")), picture).expect("a file");
 }
 
 /// What the browser reported of the page itself: messages, errors, and requests beside the file.

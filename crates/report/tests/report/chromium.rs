@@ -72,6 +72,8 @@ impl Chromium {
         for domain in ["Page", "Runtime", "Log", "Network"] {
             chromium.call(&format!("{domain}.enable"), &json!({}));
         }
+        // They would take room from a narrow page, which those of a phone do not.
+        chromium.call("Emulation.setScrollbarsHidden", &json!({"hidden": true}));
         chromium
     }
 

@@ -2,6 +2,7 @@
 
 mod browser;
 mod chromium;
+mod examples;
 mod hostile;
 mod page;
 mod pipelines;

@@ -14,7 +14,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("verdict", &["api"]),
     ("run", &["api", "sizing", "verdict"]),
     ("cluster", &["api", "sizing", "verdict", "run"]),
-    ("report", &["api", "verdict", "run"]),
+    ("report", &["api", "run", "verdict"]),
     ("commands", &["api", "sizing", "verdict", "run", "cluster"]),
     ("operator", &["api", "sizing", "verdict", "run", "cluster", "commands"]),
     (
