@@ -18,6 +18,7 @@ use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::{Event, watcher};
 use kube::runtime::{Controller, WatchStreamExt, controller};
 use kube::{Client, Resource as _};
+use perfval_api::PerfValidationStatus;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
@@ -87,7 +88,8 @@ fn root(
             Ok(Event::Apply(object) | Event::InitApply(object)) => {
                 let status = object.0.as_ref().ok().and_then(|object| object.status.as_ref());
                 // One that cannot be parsed gets no status.
-                let has_phase = object.0.is_err() || status.is_some_and(|status| status.phase.is_some());
+                let spoken = |status: &PerfValidationStatus| status.is_of_an_operator() && status.phase.is_some();
+                let has_phase = object.0.is_err() || status.is_some_and(spoken);
                 context.newcomers.saw(object, has_phase);
             }
             Ok(Event::Delete(object)) => {
