@@ -12,7 +12,7 @@ fn object(desk: &Desk, name: &str) -> Option<Value> {
 
 async fn under_way(desk: &Desk) -> Typed {
     let run = desk.start(&format!("run -f {MANIFEST} --name mine"));
-    run.shows("waiting for the operator").await;
+    run.shows("not looked at yet").await;
     run
 }
 

@@ -198,22 +198,18 @@ fn follow(pass: &mut Pass<'_>, number: i64, workers: &[WorkerStatus]) -> Step {
     }
     if !job::is_over(found) {
         let events = pass.seen.pod_events.present().map_or(&[][..], Vec::as_slice);
-        return match trouble(trial.pod.as_ref(), events, &[], pass.now) {
-            Some(trouble) => Step::error(
+        if let Some(trouble) = trouble(trial.pod.as_ref(), events, &[], pass.now) {
+            return Step::error(
                 trouble.obstacle.reason(),
                 format!("load generator: {}", trouble.evidence),
-            ),
-            None => {
-                if let Some(known) = trial
-                    .progress
-                    .as_ref()
-                    .and_then(|read| progress::of(pass.run, number, read, pass.now))
-                {
-                    pass.status.progress = Some(known);
-                }
-                Step::wait(Reason::Running, message)
-            }
-        };
+            );
+        }
+        let said = trial.progress.as_ref();
+        let news = said.and_then(|said| progress::of(pass.run, number, said, pass.now));
+        if news.is_some() {
+            pass.status.progress = news;
+        }
+        return Step::wait(Reason::Running, message);
     }
     if let Some(verdict) = read(pass, number, trial, found) {
         close(pass, number, &verdict(workers), workers)
