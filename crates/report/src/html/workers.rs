@@ -8,7 +8,7 @@ use crate::chart::{Axis, Band, Chart, Drawn, absent, short};
 use crate::facts::Facts;
 use crate::timeline::{Line, Timeline, Worker};
 
-const SIZE: (f64, f64) = (320.0, 150.0);
+const SIZE: (f64, f64) = (270.0, 145.0);
 
 /// What is drawn of a GPU, its unit and how many of the recorded ones that is.
 const GPU: [(Field, &str, &str, f64); 4] = [
