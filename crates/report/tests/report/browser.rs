@@ -79,7 +79,7 @@ fn complaints(browser: &Chromium) -> Vec<&Value> {
 fn a_page_is_quiet_readable_and_fits_light_dark_narrow_and_printed() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut browser = Chromium::start();
-    for run in [
+    for run in vec![
         recorded::healthy(),
         recorded::slow(),
         recorded::shared(),
