@@ -179,7 +179,7 @@ fn paper_holds_everything() {
     browser.open(&page(folder.path(), &recorded::large()));
     browser.show("dark", "print", 794);
     let hidden = browser.value(
-        "[...document.querySelectorAll('details > *')].filter(e => e.getBoundingClientRect().height === 0).length",
+        "[...document.querySelectorAll('details > *')].filter(e => !e.checkVisibility()).length",
     );
     assert_eq!(hidden, 0, "what can be opened is open on paper");
     let printed = browser.call("Page.printToPDF", &json!({}));
