@@ -11,7 +11,7 @@ use perfval_report::Report;
 
 fn main() {
     let folder = std::env::args().nth(1).expect("the folder to write into");
-    for run in [
+    for run in vec![
         recorded::healthy(),
         recorded::slow(),
         recorded::shared(),

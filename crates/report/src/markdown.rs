@@ -116,7 +116,7 @@ fn trials(facts: &Facts, page: &mut String) {
 }
 
 /// A text that Markdown takes as it is, on one line and inside a table: every character that could begin anything is
-/// escaped, which CommonMark allows for all of ASCII's punctuation.
+/// escaped, which `CommonMark` allows for all of ASCII's punctuation.
 fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for letter in text.chars() {

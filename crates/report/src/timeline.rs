@@ -14,6 +14,8 @@ use crate::facts::{Facts, Trial};
 const BETWEEN: i64 = 3;
 /// Seconds before and after the load that are shown too.
 const AROUND: i64 = 2;
+/// Seconds over which requests that ended are counted: whole waves of them take up to 2 s on a busy H200.
+const WAVES: i64 = 5;
 /// Fewest tokens in a step that say how long one took: the same as where workers are compared.
 const TOKENS: i64 = 50;
 
@@ -142,17 +144,17 @@ impl Timeline {
         for series in &payload.workers {
             let (unit, at) = (self.unit, self.worker(facts, series));
             let worker = &mut self.workers[at];
-            worker.rate.extend(clock.line(series, |then, now, seconds| {
+            worker.rate.extend(clock.line(series, 1, |then, now, seconds| {
                 per(unit.of(now)? - unit.of(then)?, seconds)
             }));
-            worker.token_ms.extend(clock.line(series, |then, now, _| {
+            worker.token_ms.extend(clock.line(series, 1, |then, now, _| {
                 let tokens = grown(then.engine.gaps, now.engine.gaps).filter(|tokens| *tokens >= TOKENS)?;
                 per(grown(then.engine.gap_us, now.engine.gap_us)?, tokens * 1000)
             }));
-            worker.request_ms.extend(clock.line(series, |then, now, _| {
+            worker.request_ms.extend(clock.line(series, WAVES, |then, now, _| {
                 per(grown(then.busy_ms, now.busy_ms)?, now.finished - then.finished)
             }));
-            worker.first_token_ms.extend(clock.line(series, |then, now, _| {
+            worker.first_token_ms.extend(clock.line(series, WAVES, |then, now, _| {
                 let queue = grown(then.engine.queue_ms, now.engine.queue_ms)?;
                 let prefill = grown(then.engine.prefill_ms, now.engine.prefill_ms)?;
                 per(queue + prefill, now.finished - then.finished)

@@ -1,3 +1,5 @@
+use std::fmt::Write as _;
+
 use super::n;
 use crate::timeline::Line;
 
@@ -31,7 +33,8 @@ pub(super) fn path(line: &Line, place: impl Fn((f64, f64)) -> (f64, f64)) -> Str
         for (index, point) in part.iter().enumerate() {
             let (x, y) = place(*point);
             path.push_str(if index == 0 { "M" } else { "L" });
-            path.push_str(&format!("{} {}", n(x), n(y)));
+            // Writing into a String never fails.
+            let _ = write!(path, "{} {}", n(x), n(y));
         }
         if part.len() == 1 {
             path.push_str("h1");

@@ -8,8 +8,10 @@ const MARKS: usize = 20;
 /// What no trial told of its seconds.
 const UNSAMPLED: &str = "no samples of the workers are in the results";
 
-/// What the engines count, its heading and why it may be missing.
-const LATENCIES: [(&str, &str, fn(&Worker) -> &Line); 3] = [
+/// What the engines count, its anchor and its heading.
+type Latency = (&'static str, &'static str, fn(&Worker) -> &Line);
+
+const LATENCIES: [Latency; 3] = [
     (
         "first",
         "Before the first token: queue and prefill in the engine",
@@ -48,7 +50,7 @@ pub(super) fn throughput(timeline: &Timeline) -> Markup {
 pub(super) fn latency(timeline: &Timeline) -> Markup {
     html! {
         h3 { "Over time" }
-        p.legend { "Means over all workers in each second, by the engines' own counters: AIPerf exports no times of single requests." }
+        p.legend { "Means over all workers, by the engines' own counters, of requests over the last 5 s: AIPerf exports no times of single requests." }
         @for (anchor, title, of) in LATENCIES {
             @let line = together(timeline, Together::Mean, of);
             @if line.iter().all(Vec::is_empty) {

@@ -8,7 +8,7 @@ use crate::chart::{Axis, Band, Chart, Drawn, absent, short};
 use crate::facts::Facts;
 use crate::timeline::{Line, Timeline, Worker};
 
-const SIZE: (f64, f64) = (320.0, 150.0);
+const SIZE: (f64, f64) = (270.0, 145.0);
 
 /// What is drawn of a GPU, its unit and how many of the recorded ones that is.
 const GPU: [(Field, &str, &str, f64); 4] = [
@@ -164,7 +164,7 @@ fn median(lines: &[&Line]) -> Line {
     points.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
     let mut parts: Line = vec![Vec::new()];
     let mut before = f64::MIN;
-    for group in points.chunk_by(|a, b| a.0 == b.0) {
+    for group in points.chunk_by(|a, b| a.0.total_cmp(&b.0).is_eq()) {
         // Between two trials nothing is drawn.
         if group[0].0 - before > 2.0 {
             parts.push(Vec::new());
@@ -198,11 +198,11 @@ fn table(facts: &Facts) -> Markup {
 
 pub(super) fn gpus(facts: &Facts, timeline: &Timeline) -> Markup {
     let sampled = timeline.workers.iter().any(|worker| !worker.gpu_lines.is_empty());
-    let records = facts
+    let mut records = facts
         .trials
         .iter()
         .filter_map(|trial| Some((trial.status.number, trial.payload.as_ref()?.record.gpus.as_ref()?)));
-    let last = records.filter(|(_, record)| !record.gpus.is_empty()).last();
+    let last = records.rfind(|(_, record)| !record.gpus.is_empty());
     let why = facts
         .status
         .workload

@@ -24,21 +24,27 @@ impl Clock {
         self.at(second) as f64
     }
 
-    /// What grew between two readings, at the later one.
-    pub fn line(self, series: &WorkerSeries, value: impl Fn(&Reading, &Reading, i64) -> Option<f64>) -> Line {
+    /// What grew between a reading and the last one that lies so many seconds before it, at the later one. Requests end in
+    /// waves, and counters of different programs are a second apart: over one second their quotient says nothing.
+    pub fn line(
+        self,
+        series: &WorkerSeries,
+        window: i64,
+        value: impl Fn(&Reading, &Reading, i64) -> Option<f64>,
+    ) -> Line {
         let mut parts: Line = vec![Vec::new()];
-        let mut before: Option<(i64, Reading)> = None;
-        for (second, now) in readings(series) {
-            let step = before.replace((second, now));
-            let Some((since, then)) = step.filter(|_| self.shown.contains(second)) else {
+        let all: Vec<(i64, Reading)> = readings(series).collect();
+        for (index, (second, now)) in all.iter().enumerate() {
+            let earlier = all[..index].iter().rev().find(|(since, _)| second - since >= window);
+            let Some((since, then)) = earlier.filter(|_| self.shown.contains(*second)) else {
                 continue;
             };
             let restarted = now.finished < then.finished || now.started < then.started;
-            match value(&then, &now, second - since).filter(|_| !restarted) {
+            match value(then, now, second - since).filter(|_| !restarted) {
                 Some(value) => parts
                     .last_mut()
                     .into_iter()
-                    .for_each(|part| part.push((self.x(second), value))),
+                    .for_each(|part| part.push((self.x(*second), value))),
                 None => parts.push(Vec::new()),
             }
         }
@@ -63,7 +69,10 @@ impl Clock {
         }
     }
 
-    pub fn mark(self, second: i64, text: String) -> Mark {
+    pub fn mark(self, second: i64, mut text: String) -> Mark {
+        if second < self.shown.first {
+            text.push_str(", before the load began");
+        }
         Mark {
             trial: self.trial,
             at: self.at(second.clamp(self.shown.first, self.shown.last)),

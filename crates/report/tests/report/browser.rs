@@ -79,7 +79,7 @@ fn complaints(browser: &Chromium) -> Vec<&Value> {
 fn a_page_is_quiet_readable_and_fits_light_dark_narrow_and_printed() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut browser = Chromium::start();
-    for run in [
+    for run in vec![
         recorded::healthy(),
         recorded::slow(),
         recorded::shared(),
@@ -179,7 +179,7 @@ fn paper_holds_everything() {
     browser.open(&page(folder.path(), &recorded::large()));
     browser.show("dark", "print", 794);
     let hidden = browser.value(
-        "[...document.querySelectorAll('details > *')].filter(e => e.getBoundingClientRect().height === 0).length",
+        "[...document.querySelectorAll('details > *')].filter(e => !e.checkVisibility()).length",
     );
     assert_eq!(hidden, 0, "what can be opened is open on paper");
     let printed = browser.call("Page.printToPDF", &json!({}));

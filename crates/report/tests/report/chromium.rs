@@ -1,4 +1,4 @@
-//! A headless Chromium, spoken to in its DevTools protocol over two pipes: no port, no driver program.
+//! A headless Chromium, spoken to in its `DevTools` protocol over two pipes: no port, no driver program.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Longest wait for an answer.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// A browser with one page.
 pub struct Chromium {

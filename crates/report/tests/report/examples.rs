@@ -32,6 +32,15 @@ fn examples() -> Vec<(String, Vec<Value>)> {
     files.iter().map(read).collect()
 }
 
+/// Every text of these documents, with the key that it stands under.
+fn all_texts(documents: &[Value]) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for document in documents {
+        texts(document, "", &mut found);
+    }
+    found
+}
+
 /// Every text of a document, with the key that it stands under.
 fn texts(value: &Value, key: &str, found: &mut Vec<(String, String)>) {
     match value {
@@ -51,8 +60,7 @@ fn examples_name_files_that_a_report_has() {
         .collect();
     let mut named = BTreeSet::new();
     for (name, documents) in examples() {
-        let mut all = Vec::new();
-        documents.iter().for_each(|document| texts(document, "", &mut all));
+        let all = all_texts(&documents);
         for (_, text) in &all {
             // What follows the folder of the report.
             for part in text.split("report/").skip(1).chain(text.split("$REPORT/").skip(1)) {
@@ -75,8 +83,7 @@ fn examples_name_files_that_a_report_has() {
 fn examples_hold_shell_that_a_shell_reads() {
     let mut scripts = 0;
     for (name, documents) in examples() {
-        let mut all = Vec::new();
-        documents.iter().for_each(|document| texts(document, "", &mut all));
+        let all = all_texts(&documents);
         for (key, script) in all.iter().filter(|(key, _)| key == "run" || key == "script") {
             // GitHub replaces its expressions before a shell sees them.
             let mut shell = Command::new("bash")

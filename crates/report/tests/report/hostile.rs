@@ -26,11 +26,11 @@ fn named(name: &str) -> Saved {
     let object = &mut run.object;
     object.metadata.name = Some(name.to_owned());
     object.metadata.namespace = Some(name.to_owned());
-    object.spec.model.name = name.to_owned();
+    name.clone_into(&mut object.spec.model.name);
     let spec = &mut object.spec;
-    spec.gates[0].name = name.to_owned();
+    name.clone_into(&mut spec.gates[0].name);
     let status = object.status.as_mut().expect("a status");
-    status.gates[0].name = name.to_owned();
+    name.clone_into(&mut status.gates[0].name);
     (status.message, status.reason) = (Some(name.to_owned()), Some(name.to_owned()));
     status.trials[0].causes = vec![name.to_owned()];
     status.diagnosis.push(Finding {
@@ -40,11 +40,11 @@ fn named(name: &str) -> Saved {
         remedy: name.to_owned(),
     });
     let workload = status.workload.as_mut().expect("a workload");
-    workload.workers[0].pod = name.to_owned();
+    name.clone_into(&mut workload.workers[0].pod);
     let environment = status.environment.as_mut().expect("an environment");
     (environment.model, environment.image) = (name.to_owned(), name.to_owned());
     let placement = status.placement.as_mut().expect("a plan");
-    placement.node = name.to_owned();
+    name.clone_into(&mut placement.node);
     run
 }
 

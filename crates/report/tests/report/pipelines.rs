@@ -103,6 +103,8 @@ fn ctrf_fits_its_published_schema_and_counts_right() {
             let count = tests.iter().filter(|test| test["status"] == word).count();
             assert_eq!(summary[word], count, "{word}");
         }
+        let passed = run.object.status.as_ref().and_then(|status| status.verdict) == Some(Verdict::Passed);
+        assert_eq!(summary["failed"] == 0, passed, "{summary}");
         let (start, stop) = (summary["start"].as_i64(), summary["stop"].as_i64());
         assert!(start > Some(0) && stop > start, "{summary}");
     }
