@@ -36,12 +36,11 @@ pub async fn of(
     args: &SizeArgs,
     connect: impl AsyncFnOnce() -> Result<(Client, String), String>,
 ) -> Result<Answer, Error> {
-    let Saved { inventory, busy, notes } = match &args.from {
-        Some(path) => saved::read(path, &object)?,
-        None => {
-            let (client, namespace) = connect().await.map_err(Error::Unreadable)?;
-            cluster::read(&object, client, namespace).await?
-        }
+    let Saved { inventory, busy, notes } = if let Some(path) = &args.from {
+        saved::read(path, &object)?
+    } else {
+        let (client, namespace) = connect().await.map_err(Error::Unreadable)?;
+        cluster::read(&object, client, namespace).await?
     };
     let (nodes, sizing) = sizing::explain(&inventory, &object.spec, &busy);
     let report = report::Report::new(nodes, sizing, notes, &args.nodes)?;

@@ -11,7 +11,7 @@ use perfval_verdict::progress::{Progress, Tally};
 const PAUSE: Duration = Duration::from_secs(5);
 /// Lines before they come more rarely, so that a soak of a day prints no more than a trial of hours.
 const OFTEN: u32 = 1000;
-const RARELY: Duration = Duration::from_secs(60);
+const RARELY: Duration = Duration::from_mins(1);
 
 /// Prints how far AIPerf is, from the records that it writes while it measures.
 pub struct Reporter {
