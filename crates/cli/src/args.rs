@@ -55,7 +55,7 @@ pub enum Verb {
     Size(SizeArgs),
     /// Judge recorded results without a cluster
     Judge(JudgeArgs),
-    /// Write the report of a run, or of recorded results: HTML, JUnit, CTRF, Markdown, OpenMetrics
+    /// Write the report of a run, or of recorded results: a page, test cases, a summary, metrics
     Report(ReportArgs),
     /// Compare two runs: numbers with their spread, and what differs in what they ran on
     Diff(DiffArgs),
@@ -134,7 +134,7 @@ pub struct RunArgs {
     /// The common case, without a manifest.
     #[command(flatten)]
     pub common: CommonCase,
-    /// Write the report into this folder once it is over: HTML, JUnit, CTRF, Markdown, OpenMetrics
+    /// Write the report into this folder once it is over: a page, test cases, a summary, metrics
     #[arg(long, value_name = "DIR", conflicts_with = "detach")]
     pub report: Option<PathBuf>,
     /// Create it and do not follow

@@ -47,7 +47,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &BundleArgs) -> R
     add_children(session, &object, &mut archive).await;
     add_results(session, &object, &mut archive).await;
     add_logs(session, &object, args, &mut archive).await?;
-    add_size(session, &object, &mut archive).await;
+    Box::pin(add_size(session, &object, &mut archive)).await;
     let contents = archive.contents();
     let packed = archive.pack().map_err(Error::Output)?;
     let path = args
@@ -174,10 +174,11 @@ async fn add_logs(
         let what = format!("log of {}", source.label);
         match logs::read(session, object, &source, LINES).await {
             Ok(lines) => {
-                let text: String = lines
+                let text = lines
                     .iter()
                     .map(|line| format!("{} {}\n", line.time, line.text))
-                    .collect();
+                    .collect::<Vec<_>>()
+                    .concat();
                 archive.add(
                     &format!("logs/{}-{}.txt", source.pod, source.container),
                     &what,
@@ -201,14 +202,16 @@ async fn add_size(session: &Session, object: &PerfValidation, archive: &mut Arch
     let connect = async || Ok((session.client.clone(), session.namespace.clone()));
     let mut sized = object.clone();
     sized.status = None;
-    match size::of(sized, &args, connect).await {
+    match Box::pin(size::of(sized, &args, connect)).await {
         Ok((text, _)) => archive.add("size.txt", "what sizing makes of the cluster now", text.into_bytes()),
         Err(error) => archive.leave_out("what sizing makes of the cluster now", &error.to_string()),
     }
     let what = "nodes, pods without their containers' settings, resource slices and claims, for `size --from`";
     match objects::dump(session).await {
         Ok(mut items) => {
-            items.iter_mut().for_each(|item| hide_in_object(item, &object.spec));
+            for item in &mut items {
+                hide_in_object(item, &object.spec);
+            }
             let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
             archive.add("size-dump.json", what, format!("{list}\n").into_bytes());
         }

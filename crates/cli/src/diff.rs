@@ -103,7 +103,11 @@ fn suspects(before: Option<&Environment>, after: Option<&Environment>) -> String
     if differing.is_empty() {
         return "Both ran on the same: model, image, settings, GPUs, driver, Dynamo and AIPerf are equal.\n".to_owned();
     }
-    let lines: String = differing.iter().map(|one| format!("  {one}\n")).collect();
+    let lines = differing
+        .iter()
+        .map(|one| format!("  {one}\n"))
+        .collect::<Vec<_>>()
+        .concat();
     format!("What differs in what they ran on, and may be the reason:\n{lines}")
 }
 

@@ -30,7 +30,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &DoctorArgs) -> R
         operator_namespace: &args.operator_namespace,
     };
     checks.extend(cluster::checks(&asked).await?);
-    checks.extend(gpus::checks(&asked).await);
+    checks.extend(Box::pin(gpus::checks(&asked)).await);
     checks.extend(images::checks(&asked).await);
     for check in &checks {
         screen.say(&check.text(screen.unicode, screen.columns.unwrap_or(100)))?;

@@ -110,7 +110,8 @@ pub fn wrap(text: &str, columns: usize, indent: &str) -> String {
             line.push_str(word);
         }
     }
-    lines.iter().map(|line| format!("{indent}{line}\n")).collect()
+    let ended = lines.iter().map(|line| format!("{indent}{line}\n"));
+    ended.collect::<Vec<_>>().concat()
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ pub async fn to_the_end(
     patience: Patience,
 ) -> Result<u8, Error> {
     let name = object.name_any();
-    match follow(screen, session, object, patience).await? {
+    match Box::pin(follow(screen, session, object, patience)).await? {
         End::Over(code) => Ok(code),
         End::Interrupted => {
             screen.note(&format!(

@@ -51,14 +51,14 @@ pub fn main() -> ExitCode {
     };
     let code = runtime.block_on(async {
         let mut screen = real_screen();
-        execute(cli, &mut screen, Session::open).await
+        Box::pin(execute(cli, &mut screen, Session::open)).await
     });
     ExitCode::from(code)
 }
 
 /// Carries out a command, and says on standard error why it could not. `open` connects to the cluster where it is needed.
 pub async fn execute(cli: Cli, screen: &mut Screen, open: impl AsyncFn(&Target) -> Result<Session, Error>) -> u8 {
-    match carry_out(cli, screen, open).await {
+    match Box::pin(carry_out(cli, screen, open)).await {
         Ok(code) => code,
         Err(error) => {
             if !matches!(error, Error::Closed) {
@@ -89,8 +89,8 @@ async fn carry_out(
             screen.say(&text)?;
             Ok(code)
         }
-        Verb::Size(args) => size::run(screen, &args, async || open(target).await).await,
-        Verb::Report(args) => report::run(screen, &args, async || open(target).await).await,
+        Verb::Size(args) => Box::pin(size::run(screen, &args, async || open(target).await)).await,
+        Verb::Report(args) => Box::pin(report::run(screen, &args, async || open(target).await)).await,
         Verb::Completion { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "kubectl-perfval", &mut script);
@@ -99,20 +99,20 @@ async fn carry_out(
         }
         Verb::Presets(args) => preset::run(screen, &args),
         Verb::Init(args) => init::run(screen, &args),
-        Verb::Get(args) => get::run(screen, &open(target).await?, &args).await,
-        Verb::Describe(args) => describe::run(screen, &open(target).await?, &args).await,
-        Verb::History(args) => history::run(screen, &open(target).await?, &args).await,
-        Verb::Watch(args) => watch::run(screen, &open(target).await?, &args).await,
-        Verb::Run(args) => run::run(screen, &open(target).await?, &args).await,
-        Verb::Rerun(args) => lifecycle::rerun(screen, &open(target).await?, &args).await,
-        Verb::Suspend(args) => lifecycle::suspend(screen, &open(target).await?, &args).await,
-        Verb::Resume(args) => lifecycle::resume(screen, &open(target).await?, &args).await,
-        Verb::Keep(args) => lifecycle::keep(screen, &open(target).await?, &args).await,
-        Verb::CleanUp(args) => lifecycle::clean_up(screen, &open(target).await?, &args).await,
-        Verb::Diff(args) => diff::run(screen, &open(target).await?, &args).await,
-        Verb::Logs(args) => logs::run(screen, &open(target).await?, &args).await,
-        Verb::Bundle(args) => bundle::run(screen, &open(target).await?, &args).await,
-        Verb::Doctor(args) => doctor::run(screen, &open(target).await?, &args).await,
+        Verb::Get(args) => Box::pin(get::run(screen, &open(target).await?, &args)).await,
+        Verb::Describe(args) => Box::pin(describe::run(screen, &open(target).await?, &args)).await,
+        Verb::History(args) => Box::pin(history::run(screen, &open(target).await?, &args)).await,
+        Verb::Watch(args) => Box::pin(watch::run(screen, &open(target).await?, &args)).await,
+        Verb::Run(args) => Box::pin(run::run(screen, &open(target).await?, &args)).await,
+        Verb::Rerun(args) => Box::pin(lifecycle::rerun(screen, &open(target).await?, &args)).await,
+        Verb::Suspend(args) => Box::pin(lifecycle::suspend(screen, &open(target).await?, &args)).await,
+        Verb::Resume(args) => Box::pin(lifecycle::resume(screen, &open(target).await?, &args)).await,
+        Verb::Keep(args) => Box::pin(lifecycle::keep(screen, &open(target).await?, &args)).await,
+        Verb::CleanUp(args) => Box::pin(lifecycle::clean_up(screen, &open(target).await?, &args)).await,
+        Verb::Diff(args) => Box::pin(diff::run(screen, &open(target).await?, &args)).await,
+        Verb::Logs(args) => Box::pin(logs::run(screen, &open(target).await?, &args)).await,
+        Verb::Bundle(args) => Box::pin(bundle::run(screen, &open(target).await?, &args)).await,
+        Verb::Doctor(args) => Box::pin(doctor::run(screen, &open(target).await?, &args)).await,
     }
 }
 

@@ -43,10 +43,11 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &LogsArgs) -> Res
         .map(|line| line.from.chars().count())
         .max()
         .unwrap_or_default();
-    let text: String = lines
+    let text = lines
         .iter()
         .map(|line| format!("{} {:<width$}  {}\n", line.time, line.from, line.text))
-        .collect();
+        .collect::<Vec<_>>()
+        .concat();
     screen.say(&text)?;
     Ok(0)
 }

@@ -26,7 +26,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &RunArgs) -> Resu
     let object = wanted(args)?;
     let session = &in_its_namespace(session, &object);
     let name = object.name_any();
-    let object = create(screen, session, object).await?;
+    let object = Box::pin(create(screen, session, object)).await?;
     if args.detach {
         screen.say(&format!(
             "follow it with `kubectl perfval watch {name} -n {}`\n",
@@ -35,7 +35,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &RunArgs) -> Resu
         return Ok(0);
     }
     let patience = Patience { timeout: args.timeout };
-    match follow::follow(screen, session, object, patience).await? {
+    match Box::pin(follow::follow(screen, session, object, patience)).await? {
         End::Over(code) => {
             if let Some(directory) = &args.report {
                 report::after_run(screen, session, &name, directory).await?;

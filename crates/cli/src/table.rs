@@ -32,7 +32,9 @@ impl Table {
 
     /// Its lines, each behind this.
     pub fn indented(&self, by: &str) -> String {
-        self.to_string().lines().map(|line| format!("{by}{line}\n")).collect()
+        let text = self.to_string();
+        let lines = text.lines().map(|line| format!("{by}{line}\n"));
+        lines.collect::<Vec<_>>().concat()
     }
 }
 

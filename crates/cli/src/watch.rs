@@ -10,5 +10,5 @@ use crate::session::Session;
 pub async fn run(screen: &mut Screen, session: &Session, args: &WatchArgs) -> Result<u8, Error> {
     let object = session.pick(args.name.as_deref()).await?;
     let patience = Patience { timeout: args.timeout };
-    follow::to_the_end(screen, session, object, patience).await
+    Box::pin(follow::to_the_end(screen, session, object, patience)).await
 }

@@ -11,7 +11,7 @@ use crate::session::Session;
 pub struct Kind {
     pub group: &'static str,
     pub versions: &'static [&'static str],
-    pub kind: &'static str,
+    pub name: &'static str,
     pub plural: &'static str,
     /// How an object of a validation is known.
     pub by: By,
@@ -28,13 +28,13 @@ pub enum By {
 const fn kind(
     group: &'static str,
     versions: &'static [&'static str],
-    kind: &'static str,
+    name: &'static str,
     plural: &'static str,
 ) -> Kind {
     Kind {
         group,
         versions,
-        kind,
+        name,
         plural,
         by: By::Label,
     }
@@ -137,7 +137,7 @@ async fn list(
                 "" => (*version).to_owned(),
                 group => format!("{group}/{version}"),
             },
-            kind: kind.kind.to_owned(),
+            kind: kind.name.to_owned(),
             plural: kind.plural.to_owned(),
         };
         let api: Api<DynamicObject> = match namespace {
@@ -156,7 +156,7 @@ async fn list(
                 return found.items.into_iter().map(typed).collect();
             }
             Err(kube::Error::Api(status)) if status.code == 404 => {
-                "this cluster does not serve them".clone_into(&mut last)
+                "this cluster does not serve them".clone_into(&mut last);
             }
             Err(error) => return Err(Error::of_call(&format!("read {}", kind.plural), error).to_string()),
         }

@@ -70,10 +70,10 @@ impl Page {
             }
             match run.leftovers {
                 Some(Leftovers::Kept) => {
-                    text += "  everything is kept, GPUs included: `kubectl perfval clean-up` removes it\n"
+                    text += "  everything is kept, GPUs included: `kubectl perfval clean-up` removes it\n";
                 }
                 Some(Leftovers::Overdue) => {
-                    text += "  something could not be removed in time; the operator goes on trying\n"
+                    text += "  something could not be removed in time; the operator goes on trying\n";
                 }
                 None => {}
             }

@@ -68,7 +68,8 @@ impl Check {
         let mut lines = wrap(&self.what, columns, "     ");
         lines.replace_range(..5, &format!("  {mark:<2} "));
         if let Some(next) = &self.next {
-            lines += &format!("       {} {next}\n", if unicode { "→" } else { "->" });
+            let arrow = if unicode { "→" } else { "->" };
+            lines.extend(["       ", arrow, " ", next, "\n"]);
         }
         lines
     }

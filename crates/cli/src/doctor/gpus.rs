@@ -95,17 +95,15 @@ fn gpus(asked: &Asked<'_>, inventory: &Seen<Inventory>) -> Check {
         count => format!("{count} nodes"),
     };
     let text = format!("{usable} of {all} GPUs on {nodes} are free for a run");
-    match sizing {
-        Sizing::Chosen(_) => Check::good(text),
-        _ => {
-            let why: Vec<_> = with_gpus
-                .iter()
-                .take(NAMED)
-                .map(|node| format!("{}: {}", node.node, node.summary()))
-                .collect();
-            Check::missing(format!("{text}; {}", why.join("; ")), "kubectl perfval size")
-        }
+    if let Sizing::Chosen(_) = sizing {
+        return Check::good(text);
     }
+    let summaries = with_gpus
+        .iter()
+        .take(NAMED)
+        .map(|node| format!("{}: {}", node.node, node.summary()));
+    let why: Vec<_> = summaries.collect();
+    Check::missing(format!("{text}; {}", why.join("; ")), "kubectl perfval size")
 }
 
 fn storage(asked: &Asked<'_>, seen: &Observed) -> Option<Check> {

@@ -18,10 +18,8 @@ impl Lines {
         let status = object.status.as_ref();
         let phase = status.and_then(|status| status.phase);
         let word = phase.map_or("-", Phase::as_str);
-        let message = match status.and_then(|status| status.message.as_deref()) {
-            Some(message) => message,
-            None => "waiting for the operator",
-        };
+        let message = status.and_then(|status| status.message.as_deref());
+        let message = message.unwrap_or("waiting for the operator");
         let progress = status.and_then(|status| status.progress.as_ref());
         let progress = progress.map_or_else(String::new, |progress| format!("; {}", of_trial(progress)));
         let line = format!("{word:<16} {message}{progress}");

@@ -117,7 +117,7 @@ impl Desk {
                         namespace: target.namespace.clone().unwrap_or(namespace.clone()),
                     })
                 };
-                execute(cli, &mut screen, open).await
+                Box::pin(execute(cli, &mut screen, open)).await
             });
             done.send(code)
         });

@@ -132,7 +132,7 @@ async fn a_run_that_vanishes_is_said() {
     let watch = desk.start("watch run");
     watch.shows("Sizing").await;
     desk.server.edit("perfvalidations", "perf", "run", |object| {
-        object["metadata"]["finalizers"] = Value::Null
+        object["metadata"]["finalizers"] = Value::Null;
     });
     desk.server.delete("perfvalidations", "perf", "run");
     let answer = watch.ends().await;
@@ -163,7 +163,7 @@ async fn a_rerun_that_the_operator_has_not_seen_is_not_over() {
     let mut later = stored("failed");
     later["status"]["run"]["rerunToken"] = token;
     desk.server.edit("perfvalidations", "perf", "run", |object| {
-        object["status"] = later["status"].clone()
+        object["status"] = later["status"].clone();
     });
     assert_eq!(rerun.ends().await.code, 1, "the verdict of the new run counts");
 }

@@ -22,7 +22,7 @@ async fn a_manifest_is_created_and_followed_to_its_verdict() {
     let run = under_way(&desk).await;
     let mut status = stored("failed")["status"].clone();
     desk.server.edit("perfvalidations", "perf", "mine", |object| {
-        object["status"] = status.take()
+        object["status"] = status.take();
     });
     let answer = run.ends().await;
     assert_eq!(answer.code, 1, "{}", answer.err);
