@@ -110,7 +110,11 @@ fn a_real_driver_takes_the_place_of_the_simulated_one() {
     let real = real.map(|(name, major, minor)| (name.to_owned(), major, minor));
     assert_eq!(nodes(&path), real, "the majors of this machine");
     assert_eq!(fs::read_to_string(root.library()).unwrap(), "nvml");
-    assert_eq!(fs::read_dir(path.join("usr/lib64")).unwrap().count(), 2, "no stubs, and nothing of the system");
+    assert_eq!(
+        fs::read_dir(path.join("usr/lib64")).unwrap().count(),
+        2,
+        "no stubs, and nothing of the system"
+    );
     assert_eq!(fs::read_to_string(path.join("usr/bin/nvidia-smi")).unwrap(), "smi");
     root.remove_devices().unwrap();
     DriverRoot::at(&path, 8).restore_devices().unwrap();

@@ -20,7 +20,13 @@ const LIBRARIES: [&str; 5] = [
 ];
 const SONAME: &str = "libnvidia-ml.so.1";
 /// How the names of a driver's own libraries begin: its folder may be the one of all libraries of the system.
-const OWN: [&str; 5] = ["libnvidia-", "libcuda.so", "libcudadebugger.so", "libnvcuvid.so", "libnvoptix.so"];
+const OWN: [&str; 5] = [
+    "libnvidia-",
+    "libcuda.so",
+    "libcudadebugger.so",
+    "libnvcuvid.so",
+    "libnvoptix.so",
+];
 
 /// A device node: which major a driver's module gets differs from machine to machine (238 and 510 were seen for UVM).
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
