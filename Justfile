@@ -275,6 +275,10 @@ silicon *ARGS:
 silicon-pack FOLDER: image
     @python3 tests/fidelity/rig/pack.py {{FOLDER}} --runner {{release}}/perfval-runner
 
+# The same with the lab and the operator (needs patchelf, and a lab that was up once): the whole product on real GPUs, docs/silicon.md.
+silicon-pack-cluster FOLDER: build-lab image
+    @python3 tests/fidelity/rig/pack.py {{FOLDER}} --runner {{release}}/perfval-runner --cluster {{debug}}
+
 # Add records that were brought back from there to those that docs/fidelity.md is written from.
 silicon-add +RECORDS:
     @cargo run --quiet -p perfval-fidelity --bin fidelity -- --add {{RECORDS}} --pack

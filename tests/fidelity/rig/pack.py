@@ -8,7 +8,6 @@ FOLDER/part-000, part-001, … are carried one by one; `unpack.py` in each takes
 import argparse
 import hashlib
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from unpack import digest
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[2]
 LISTS = {"dynamo-vllm": HERE / "wheels-dynamo-vllm.txt", "aiperf": HERE / "wheels-aiperf.txt"}
+PROGRAMS = {"perfval-runner", "cluster/lab", "cluster/perfvalidation-operator"}
 # pip matches a platform's version exactly, so each that a wheel may name is listed.
 GLIBC = [*range(39, 23, -1), 17, 12, 5]
 PLATFORMS = [*(f"manylinux_2_{minor}_x86_64" for minor in GLIBC), "manylinux2014_x86_64", "manylinux2010_x86_64", "manylinux1_x86_64"]
@@ -68,7 +68,7 @@ def archive(files: dict[str, Path], to: Path) -> None:
         for name, file in files.items():
             entry = tarfile.TarInfo(name)
             entry.size = file.stat().st_size
-            entry.mode = 0o755 if os.access(file, os.X_OK) else 0o644
+            entry.mode = 0o755 if name in PROGRAMS else 0o644
             with open(file, "rb") as source:
                 packed.addfile(entry, source)
 

@@ -71,7 +71,9 @@ def driver() -> Path:
     found += [str(path) for path in Path("/usr/local").glob("nvidia*/lib64/libnvidia-ml.so.1")]
     if not found:
         raise Refused("no libnvidia-ml.so.1: this machine has no driver of NVIDIA's")
-    return Path(found[0]).parent
+    folder = Path(found[0]).parent
+    # nvidia-smi lies next to such a folder.
+    return folder.parent if folder.name.startswith("lib") and "nvidia" in folder.parent.name else folder
 
 
 def image(to: Path, ready: Programs) -> Path:
@@ -206,7 +208,6 @@ def report(name: str, out: Path | None) -> None:
         "events": ["get", "events", "-A", "--sort-by=.lastTimestamp"], "pods": ["get", "pods", "-A", "-o", "wide"],
         "results": ["get", "configmaps", "-n", NAMESPACE, "-o", "json"], "slices": ["get", "resourceslices", "-o", "yaml"],
         "operator": ["logs", "-n", "perfvalidation-system", "deployment/perfvalidation-operator", "--tail=400"],
-        "describe": ["describe", "pods", "-n", NAMESPACE],
     }
     for file, words in dumps.items():
         try:
