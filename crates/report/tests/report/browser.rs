@@ -178,9 +178,8 @@ fn paper_holds_everything() {
     let mut browser = Chromium::start();
     browser.open(&page(folder.path(), &recorded::large()));
     browser.show("dark", "print", 794);
-    let hidden = browser.value(
-        "[...document.querySelectorAll('details > *')].filter(e => !e.checkVisibility()).length",
-    );
+    let hidden =
+        browser.value("[...document.querySelectorAll('details > *')].filter(e => !e.checkVisibility()).length");
     assert_eq!(hidden, 0, "what can be opened is open on paper");
     let printed = browser.call("Page.printToPDF", &json!({}));
     let size = printed["data"].as_str().map_or(0, str::len);
