@@ -7,7 +7,6 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::Utc;
 use kube::api::ObjectMeta;
 use kube::runtime::controller::Action;
 use perfval_api::{PerfValidation, PerfValidationStatus, Phase};
@@ -121,7 +120,7 @@ async fn bounded(
 async fn pass(run: &Run<'_>, context: &Context) -> Result<Action, perfval_cluster::Error> {
     let needs = machine::needs(run);
     let seen = context.cluster.observe(run, &needs).await;
-    let decision = machine::decide(run, &seen, Utc::now());
+    let decision = machine::decide(run, &seen, context.cluster.now());
     commit(run, context, &decision).await
 }
 
@@ -192,7 +191,7 @@ async fn remove(metadata: &ObjectMeta, context: &Context) -> Result<Action, perf
     };
     let run = Run::new(&object, &context.settings);
     let seen = context.cluster.observe(&run, &machine::needs(&run)).await;
-    let decision = machine::decide(&run, &seen, Utc::now());
+    let decision = machine::decide(&run, &seen, context.cluster.now());
     context.cluster.act(&run, &decision.effects).await?;
     Ok(decision.recheck.map_or_else(Action::await_change, Action::requeue))
 }
@@ -206,7 +205,9 @@ fn report_missing_rights(run: &Run<'_>, context: &Context) {
 /// silent status. One best effort: the error itself is handled by the caller.
 async fn record_whether_blocked(run: &Run<'_>, context: &Context, error: Option<&perfval_cluster::Error>) {
     let status = match error {
-        Some(error) if error.class() == Class::Permanent => blocked::because(run.status(), error, Utc::now()),
+        Some(error) if error.class() == Class::Permanent => {
+            blocked::because(run.status(), error, context.cluster.now())
+        },
         Some(_) => return,
         None => blocked::no_longer(run.status()),
     };
@@ -323,13 +324,13 @@ impl Context {
             let next = after.phase.map_or("", Phase::as_str);
             info!(next, reason = after.reason, message = after.message, "phase over");
             if let Some(since) = status::phase_started_at(before) {
-                self.metrics.left(left, time::until(Utc::now(), since));
+                self.metrics.left(left, time::until(self.cluster.now(), since));
             }
         }
         if (before.phase, after.phase) == (Some(Phase::Sizing), Some(Phase::Deploying))
             && let Some(since) = status::phase_started_at(before)
         {
-            self.metrics.placed(time::until(Utc::now(), since));
+            self.metrics.placed(time::until(self.cluster.now(), since));
         }
         self.metrics.trials(before, after);
         if let Some(verdict) = after.verdict.filter(|_| before.verdict.is_none()) {

@@ -13,8 +13,9 @@ mod select;
 mod service;
 mod store;
 mod verbs;
+mod wire;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::Method;
@@ -24,7 +25,9 @@ pub use call::Call;
 pub use fault::Fault;
 pub use kind::Kind;
 pub use route::KUBERNETES;
+pub use wire::{Line, Made, Strike, Wire};
 
+pub use store::Changed;
 use store::{Key, Store};
 
 /// Answers a proxied request: method, path, body → status, body.
@@ -39,6 +42,8 @@ struct State {
     kinds: Vec<Kind>,
     store: Store,
     faults: Vec<Fault>,
+    /// Namespaces that are being deleted.
+    terminating: BTreeSet<String>,
     calls: Vec<Call>,
     /// By namespace, pod and container.
     logs: BTreeMap<(String, String, String), Vec<u8>>,
@@ -66,6 +71,36 @@ impl ApiServer {
     /// A client of this server, without retries.
     pub fn client(&self) -> kube::Client {
         kube::Client::new(self.clone(), "default")
+    }
+
+    /// Objects get their times from this clock (seconds since 1970).
+    pub fn set_clock(&self, clock: impl Fn() -> i64 + Send + 'static) {
+        self.lock().store.set_clock(Box::new(clock));
+    }
+
+    /// How many changes there were so far.
+    pub fn version(&self) -> u64 {
+        self.lock().store.version()
+    }
+
+    /// What changed since a version, in order.
+    pub fn changes_since(&self, version: u64) -> Vec<Changed> {
+        self.lock().store.changes_since(version)
+    }
+
+    /// A namespace is being deleted: nothing is created in it any more.
+    pub fn terminate(&self, namespace: &str) {
+        self.lock().terminating.insert(namespace.to_owned());
+    }
+
+    /// Whether a namespace is being deleted.
+    pub fn is_terminating(&self, namespace: &str) -> bool {
+        self.lock().terminating.contains(namespace)
+    }
+
+    /// Whether a kind is served.
+    pub fn serves(&self, plural: &str) -> bool {
+        self.lock().kinds.iter().any(|kind| kind.plural == plural)
     }
 
     /// Serves another kind.

@@ -14,7 +14,6 @@ use super::select::selected;
 /// Group, plural, namespace and name.
 pub(super) type Key = (String, String, String, String);
 
-#[derive(Default)]
 pub(super) struct Store {
     objects: BTreeMap<Key, Value>,
     /// What each manager applied last, by object and subresource.
@@ -23,6 +22,39 @@ pub(super) struct Store {
     uids: u64,
     history: Vec<Change>,
     watchers: Vec<Watcher>,
+    clock: Clock,
+}
+
+/// Seconds since 1970.
+pub(super) type Clock = Box<dyn Fn() -> i64 + Send>;
+
+impl Default for Store {
+    fn default() -> Self {
+        Self {
+            objects: BTreeMap::new(),
+            applied: BTreeMap::new(),
+            version: 0,
+            uids: 0,
+            history: Vec::new(),
+            watchers: Vec::new(),
+            clock: Box::new(|| Timestamp::now().as_second()),
+        }
+    }
+}
+
+/// One change of an object.
+#[derive(Clone, Debug)]
+pub struct Changed {
+    /// `ADDED`, `MODIFIED` or `DELETED`.
+    pub kind: &'static str,
+    /// Plural of the object.
+    pub plural: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The object, as it is now or was last.
+    pub object: Value,
 }
 
 struct Change {
@@ -67,6 +99,45 @@ impl Store {
         self.objects.iter()
     }
 
+    pub(super) fn set_clock(&mut self, clock: Clock) {
+        self.clock = clock;
+    }
+
+    fn now(&self) -> String {
+        Timestamp::from_second((self.clock)()).map_or_else(|_| String::new(), |time| time.to_string())
+    }
+
+    /// Shows the objects as they were before the last so many changes, until [`Self::come_back`].
+    pub(super) fn enter_the_past(&mut self, changes: u64) -> BTreeMap<Key, Value> {
+        let until = self.version.saturating_sub(changes);
+        let mut past = BTreeMap::new();
+        for change in self.history.iter().take_while(|change| change.version <= until) {
+            if change.kind == "DELETED" {
+                past.remove(&change.key);
+            } else {
+                past.insert(change.key.clone(), change.object.clone());
+            }
+        }
+        std::mem::replace(&mut self.objects, past)
+    }
+
+    /// Shows the objects as they are.
+    pub(super) fn come_back(&mut self, present: BTreeMap<Key, Value>) {
+        self.objects = present;
+    }
+
+    pub(super) fn changes_since(&self, version: u64) -> Vec<Changed> {
+        let from = self.history.partition_point(|change| change.version <= version);
+        let changed = |change: &Change| Changed {
+            kind: change.kind,
+            plural: change.key.1.clone(),
+            namespace: change.key.2.clone(),
+            name: change.key.3.clone(),
+            object: change.object.clone(),
+        };
+        self.history[from..].iter().map(changed).collect()
+    }
+
     /// Completes the metadata of a new object.
     pub(super) fn newborn(&mut self, mut object: Value, kind: &Kind) -> Value {
         let uid = format!("00000000-0000-4000-8000-{:012}", self.uids + 1);
@@ -76,7 +147,7 @@ impl Store {
             meta["uid"] = uid.into();
         }
         if meta["creationTimestamp"].is_null() {
-            meta["creationTimestamp"] = now().into();
+            meta["creationTimestamp"] = self.now().into();
         }
         meta["generation"] = json!(1);
         if kind.status
@@ -123,7 +194,7 @@ impl Store {
             .cloned()
             .ok_or_else(|| Refusal::not_found(&key.1, &key.3))?;
         if object["metadata"]["deletionTimestamp"].is_null() {
-            object["metadata"]["deletionTimestamp"] = now().into();
+            object["metadata"]["deletionTimestamp"] = self.now().into();
         }
         Ok(self.put(key, object))
     }
@@ -192,8 +263,4 @@ impl Watcher {
 
 fn finalizers(object: &Value) -> &[Value] {
     object["metadata"]["finalizers"].as_array().map_or(&[], Vec::as_slice)
-}
-
-fn now() -> String {
-    Timestamp::from_second(Timestamp::now().as_second()).map_or_else(|_| String::new(), |time| time.to_string())
 }
