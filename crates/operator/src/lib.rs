@@ -25,6 +25,7 @@ mod queue_bell;
 pub mod rbac;
 pub mod ready;
 pub mod rights;
+mod setbacks;
 mod shutdown;
 pub mod size;
 pub mod streams;

@@ -5,7 +5,7 @@
 //! A waiting run costs no pass, no lock and no call (100 of them took the API server 1.3 cores before; issue 12).
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -15,7 +15,7 @@ use perfval_run::observed::Observed;
 use perfval_run::queue::{self, Contender, Turn};
 use perfval_run::{Decision, Run, machine};
 use perfval_sizing::{Seen, Sizing, choose};
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
@@ -109,6 +109,7 @@ async fn look(context: &Context) -> Option<Duration> {
         .collect();
     context.metrics.planned(queued.len());
     debug!(queued = queued.len(), written = changed.len(), took = ?began.elapsed(), "looked for the queue");
+    let unwritten = Mutex::new(None);
     stream::iter(changed)
         .for_each_concurrent(WRITERS, async |(_, run, decision)| {
             if let Err(error) = Box::pin(commit(&run, context, &decision)).await {
@@ -119,11 +120,14 @@ async fn look(context: &Context) -> Option<Duration> {
                     "a plan could not be written; trying again"
                 );
                 context.metrics.failed(error.reason());
-                sleep(COALESCE).await;
-                context.queue.wake();
+                let pause = context.setbacks.pause(run.uid());
+                let mut soonest = unwritten.lock().unwrap_or_else(PoisonError::into_inner);
+                *soonest = soonest.into_iter().chain([pause]).min();
             }
         })
         .await;
+    let unwritten = unwritten.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let next = next.into_iter().chain(unwritten).min();
     Some(next.unwrap_or(LONGEST_REST))
 }
 

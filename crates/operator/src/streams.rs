@@ -87,6 +87,7 @@ impl Context {
     pub fn saw_go(&self, object: &Guarded) {
         self.own_writes.forget(object);
         self.newcomers.forget(object);
+        self.setbacks.forget(object);
         // Its GPUs may be free now.
         self.queue.wake();
     }

@@ -91,6 +91,7 @@ pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfVal
             last_in_line: None,
             last_looked_at: None,
             gaps: Vec::new(),
+            unattended_seconds: 0,
             accepted_at: None,
             cache_job_uid: None,
             failure: None,
@@ -129,7 +130,8 @@ pub fn enter(status: &mut PerfValidationStatus, phase: Phase, now: DateTime<Utc>
     }
     status.phase = Some(phase);
     if let Some(run) = &mut status.run {
-        run.gaps.clear();
+        let outages = run.gaps.drain(..).map(|gap| (gap.until - gap.from).num_seconds());
+        run.unattended_seconds += outages.sum::<i64>();
         // Sizing removes everything that the run has made so far, its cache-filling Job included, and the next plan makes
         // another deployment.
         if phase == Phase::Sizing {

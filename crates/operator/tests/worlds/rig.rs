@@ -87,6 +87,7 @@ impl Rig {
     /// Two nodes with two GPUs each, and Dynamo at these versions.
     pub fn new(versions: &[&str], operator_version: &str) -> Self {
         let server = ApiServer::new();
+        server.answer_in_json();
         let began = Instant::now();
         let world = World::new(
             &server,
@@ -114,11 +115,6 @@ impl Rig {
             crashes: 0,
             operator: None,
         }
-    }
-
-    /// Time since the beginning.
-    pub fn elapsed(&self) -> Duration {
-        self.began.elapsed()
     }
 
     /// Starts the operator, if it does not run.

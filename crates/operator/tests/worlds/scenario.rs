@@ -264,9 +264,4 @@ impl Ending {
         }
         None
     }
-
-    /// Trials that were measured, for a scenario in which all are.
-    pub fn created(&self) -> &BTreeMap<String, usize> {
-        &self.created
-    }
 }

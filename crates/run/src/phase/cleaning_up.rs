@@ -25,7 +25,8 @@ pub(super) const PHASE: Definition = Definition {
 };
 
 fn step(pass: &mut Pass<'_>) -> Step {
-    let keep = pass.run.keeps_everything() && !pass.run.is_deleting() && pass.status.verdict.is_some();
+    let expired = super::completed::kept_for(pass) == Some(Duration::ZERO);
+    let keep = pass.run.keeps_everything() && !expired && !pass.run.is_deleting() && pass.status.verdict.is_some();
     if keep {
         teardown::leave(pass, Leftovers::Kept, &super::completed::kept());
         return over(pass);

@@ -53,8 +53,13 @@ impl tower::Service<Request<Body>> for ApiServer {
 
 impl ApiServer {
     pub(super) fn answer(&self, head: &Parts, body: &[u8]) -> Answer {
-        let answer = self.lock().handle(&head.method, &head.uri, &head.headers, body);
+        let mut state = self.lock();
+        let answer = state.handle(&head.method, &head.uri, &head.headers, body);
         let answer = answer.unwrap_or_else(|refusal| Answer::Json(refusal.code, refusal.status()));
+        if state.json_only {
+            return answer;
+        }
+        drop(state);
         answer.in_wanted_form(&head.headers)
     }
 
