@@ -196,16 +196,23 @@ impl ApiServer {
         let state = self.lock();
         let of = |key: &Key| key.1 == plural;
         let found = state.store.all().filter(|(key, _)| of(key));
+        found.map(|(_, object)| object.as_ref().clone()).collect()
+    }
+
+    /// All objects of a plural, as they are now.
+    pub fn shared(&self, plural: &str) -> Vec<Arc<Value>> {
+        let state = self.lock();
+        let found = state.store.all().filter(|(key, _)| key.1 == plural);
         found.map(|(_, object)| object.clone()).collect()
     }
 
     /// Deletes what lost its owner, once, as the garbage collector does.
     pub fn collect_garbage(&self) {
         let mut state = self.lock();
-        let uids: Vec<Value> = state
+        let uids: BTreeSet<&str> = state
             .store
             .all()
-            .map(|(_, object)| object["metadata"]["uid"].clone())
+            .filter_map(|(_, object)| object["metadata"]["uid"].as_str())
             .collect();
         let orphans: Vec<Key> = state
             .store
@@ -214,7 +221,9 @@ impl ApiServer {
                 let owners = object["metadata"]["ownerReferences"]
                     .as_array()
                     .map_or(&[][..], Vec::as_slice);
-                !owners.is_empty() && owners.iter().all(|owner| !uids.contains(&owner["uid"]))
+                !owners.is_empty() && owners
+                        .iter()
+                        .all(|owner| !uids.contains(owner["uid"].as_str().unwrap_or_default()))
             })
             .map(|(key, _)| key.clone())
             .collect();

@@ -12,7 +12,7 @@ mod pods;
 mod result;
 mod scheduler;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -148,12 +148,12 @@ impl World {
 
     /// A claim goes with its pod, and is given back once no pod holds it.
     fn release_claims(&self) {
-        let pods = self.server.objects("pods");
-        let used: Vec<&Value> = pods.iter().map(|pod| &pod["metadata"]["uid"]).collect();
-        for claim in self.server.objects("resourceclaims") {
+        let pods = self.server.shared("pods");
+        let used: BTreeSet<&str> = pods.iter().filter_map(|pod| pod["metadata"]["uid"].as_str()).collect();
+        for claim in self.server.shared("resourceclaims") {
             let leaves = !claim["metadata"]["deletionTimestamp"].is_null();
-            let user = &claim["metadata"]["ownerReferences"][0]["uid"];
-            if leaves && !used.contains(&user) {
+            let user = claim["metadata"]["ownerReferences"][0]["uid"].as_str().unwrap_or_default();
+            if leaves && !used.contains(user) {
                 self.without_finalizer("resourceclaims", &claim, IN_USE);
             }
         }

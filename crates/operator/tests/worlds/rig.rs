@@ -257,7 +257,7 @@ impl Rig {
         operator.seen = self.server.version();
         for change in changes {
             if change.plural == "perfvalidations" {
-                operator.hear(&change.kind, (change.namespace, change.name), change.object, now);
+                operator.hear(change.kind, (change.namespace, change.name), &change.object, now);
             } else if WATCHED.contains(&change.plural.as_str()) {
                 if let Some(owner) = change.object["metadata"]["labels"]["perfvalidation.dev/name"].as_str() {
                     operator.wake((change.namespace, owner.to_owned()), now + DEBOUNCE);
@@ -271,8 +271,8 @@ impl Rig {
 }
 
 impl Operator {
-    fn hear(&mut self, kind: &str, key: Key, object: Value, now: Instant) {
-        let object: Guarded = serde_json::from_value(object).expect("an object has metadata");
+    fn hear(&mut self, kind: &str, key: Key, object: &Value, now: Instant) {
+        let object: Guarded = serde::Deserialize::deserialize(object).expect("an object has metadata");
         if kind == "DELETED" {
             self.context.saw_go(&object);
             self.writer.apply_watcher_event(&Event::Delete(object));

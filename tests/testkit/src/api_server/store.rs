@@ -1,6 +1,7 @@
 //! Objects, their versions, and who watches.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
@@ -15,7 +16,7 @@ use super::select::selected;
 pub(super) type Key = (String, String, String, String);
 
 pub(super) struct Store {
-    objects: BTreeMap<Key, Value>,
+    objects: BTreeMap<Key, Arc<Value>>,
     /// What each manager applied last, by object and subresource.
     applied: BTreeMap<(Key, String, String), Value>,
     version: u64,
@@ -54,14 +55,14 @@ pub struct Changed {
     /// Its name.
     pub name: String,
     /// The object, as it is now or was last.
-    pub object: Value,
+    pub object: Arc<Value>,
 }
 
 struct Change {
     version: u64,
     kind: &'static str,
     key: Key,
-    object: Value,
+    object: Arc<Value>,
 }
 
 struct Watcher {
@@ -78,7 +79,7 @@ impl Store {
     }
 
     pub(super) fn get(&self, key: &Key) -> Option<&Value> {
-        self.objects.get(key)
+        self.objects.get(key).map(Arc::as_ref)
     }
 
     /// Objects of a kind, in the order of their names.
@@ -92,10 +93,10 @@ impl Store {
         self.objects
             .iter()
             .filter(move |(key, _)| of(key))
-            .map(|(_, object)| object)
+            .map(|(_, object)| object.as_ref())
     }
 
-    pub(super) fn all(&self) -> impl Iterator<Item = (&Key, &Value)> {
+    pub(super) fn all(&self) -> impl Iterator<Item = (&Key, &Arc<Value>)> {
         self.objects.iter()
     }
 
@@ -108,7 +109,7 @@ impl Store {
     }
 
     /// Shows the objects as they were before the last so many changes, until [`Self::come_back`].
-    pub(super) fn enter_the_past(&mut self, changes: u64) -> BTreeMap<Key, Value> {
+    pub(super) fn enter_the_past(&mut self, changes: u64) -> BTreeMap<Key, Arc<Value>> {
         let until = self.version.saturating_sub(changes);
         let mut past = BTreeMap::new();
         for change in self.history.iter().take_while(|change| change.version <= until) {
@@ -122,7 +123,7 @@ impl Store {
     }
 
     /// Shows the objects as they are.
-    pub(super) fn come_back(&mut self, present: BTreeMap<Key, Value>) {
+    pub(super) fn come_back(&mut self, present: BTreeMap<Key, Arc<Value>>) {
         self.objects = present;
     }
 
@@ -161,7 +162,7 @@ impl Store {
 
     /// Stores an object; one without finalizers that is being deleted goes instead. Equal content is no change.
     pub(super) fn put(&mut self, key: &Key, mut object: Value) -> Value {
-        let old = self.objects.get(key);
+        let old = self.objects.get(key).map(Arc::as_ref);
         if let Some(old) = old {
             object["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
             if *old == object {
@@ -178,10 +179,11 @@ impl Store {
         if leaves {
             self.objects.remove(key);
             self.applied.retain(|(of, ..), _| of != key);
-            self.publish("DELETED", key, &object);
+            self.publish("DELETED", key, Arc::new(object.clone()));
         } else {
-            self.objects.insert(key.clone(), object.clone());
-            self.publish(if known { "MODIFIED" } else { "ADDED" }, key, &object);
+            let shared = Arc::new(object.clone());
+            self.objects.insert(key.clone(), shared.clone());
+            self.publish(if known { "MODIFIED" } else { "ADDED" }, key, shared);
         }
         object
     }
@@ -189,7 +191,6 @@ impl Store {
     /// Deletes an object, or marks it while finalizers hold it.
     pub(super) fn delete(&mut self, key: &Key) -> Result<Value, Refusal> {
         let mut object = self
-            .objects
             .get(key)
             .cloned()
             .ok_or_else(|| Refusal::not_found(&key.1, &key.3))?;
@@ -224,12 +225,12 @@ impl Store {
         events
     }
 
-    fn publish(&mut self, kind: &'static str, key: &Key, object: &Value) {
+    fn publish(&mut self, kind: &'static str, key: &Key, object: Arc<Value>) {
         let change = Change {
             version: self.version,
             kind,
             key: key.clone(),
-            object: object.clone(),
+            object,
         };
         self.watchers.retain(|watcher| watcher.offer(&change));
         self.history.push(change);

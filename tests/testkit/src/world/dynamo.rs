@@ -1,5 +1,7 @@
 //! Dynamo's operator: pods for every component, a status, and a finalizer.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use super::{World, condition, is_owned_by, leaves, owner, whose};
@@ -20,7 +22,7 @@ impl World {
         if self.faults.no_dynamo_operator || !self.server.serves(PLURAL) {
             return;
         }
-        for deployment in self.server.objects(PLURAL) {
+        for deployment in self.server.shared(PLURAL) {
             if leaves(&deployment) {
                 self.tear_down(&deployment);
             } else {
@@ -49,8 +51,8 @@ impl World {
         let mut reported = Map::new();
         let mut all_ready = true;
         for component in components(deployment) {
-            let of = |pod: &&Value| pod["metadata"]["labels"]["perfvalidation.dev/component"] == component.name.as_str();
-            let living: Vec<&Value> = pods.iter().filter(|pod| !leaves(pod)).filter(of).collect();
+            let of = |pod: &&Arc<Value>| pod["metadata"]["labels"]["perfvalidation.dev/component"] == component.name.as_str();
+            let living: Vec<&Arc<Value>> = pods.iter().filter(|pod| !leaves(pod)).filter(of).collect();
             for _ in living.len()..component.replicas {
                 let pod_name = format!("{name}-{}-{}", component.name, self.suffix());
                 self.create_pod(&namespace, &pod_name, owner(deployment), &component.labels, &component.spec);
@@ -70,11 +72,13 @@ impl World {
             "conditions": [{"type": "Ready", "status": if all_ready { "True" } else { "False" }, "reason": "r", "message": "some resources are not ready"}],
             field: reported,
         });
-        self.server.edit(PLURAL, &namespace, &name, |object| object["status"] = status);
+        if deployment["status"] != status {
+            self.server.edit(PLURAL, &namespace, &name, |object| object["status"] = status);
+        }
     }
 
-    fn pods_of(&self, deployment: &Value) -> Vec<Value> {
-        let mut pods = self.server.objects("pods");
+    fn pods_of(&self, deployment: &Value) -> Vec<Arc<Value>> {
+        let mut pods = self.server.shared("pods");
         pods.retain(|pod| is_owned_by(pod, deployment));
         pods
     }

@@ -27,7 +27,7 @@ const PORT: u16 = 8000;
 
 impl World {
     pub(super) fn serve_endpoints(&self) {
-        let pods = self.server.objects("pods");
+        let pods = self.server.shared("pods");
         let mut ready: Vec<(String, String)> = Vec::new();
         for pod in pods.iter().filter(|pod| !leaves(pod) && condition(pod, "Ready") == Some(true)) {
             let labels = &pod["metadata"]["labels"];

@@ -8,7 +8,7 @@ const JOB_NAME: &str = "batch.kubernetes.io/job-name";
 
 impl World {
     pub(super) fn run_jobs(&mut self) {
-        for job in self.server.objects("jobs") {
+        for job in self.server.shared("jobs") {
             let over = condition(&job, "Complete").is_some() || condition(&job, "Failed").is_some();
             if over || leaves(&job) {
                 continue;
@@ -19,7 +19,7 @@ impl World {
 
     fn run_job(&mut self, job: &Value) {
         let (namespace, name) = whose(job);
-        let pods = self.server.objects("pods");
+        let pods = self.server.shared("pods");
         let pod = pods.iter().find(|pod| is_owned_by(pod, job));
         let has_begun = job["status"]["startTime"].is_string();
         let limit = job["spec"]["activeDeadlineSeconds"].as_i64().unwrap_or(i64::MAX / 2);

@@ -1,5 +1,7 @@
 //! The kubelets: containers that start, run, end, and leave.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::{KUBELET, World, leaves, result, rfc3339, uid, whose};
@@ -15,7 +17,7 @@ const ENDS: i64 = 2;
 
 impl World {
     pub(super) fn run_kubelets(&mut self) {
-        for pod in self.server.objects("pods") {
+        for pod in self.server.shared("pods") {
             if leaves(&pod) {
                 self.end_pod(&pod);
             } else if pod["spec"]["nodeName"].is_string() && self.node_lives(&pod) {
@@ -90,12 +92,12 @@ impl World {
 
     fn workers_next_to(&self, pod: &Value) -> Vec<String> {
         let run = &pod["metadata"]["labels"]["perfvalidation.dev/run"];
-        let is_worker = |other: &Value| {
+        let is_worker = |other: &Arc<Value>| {
             let labels = &other["metadata"]["labels"];
             labels["perfvalidation.dev/run"] == *run && labels["perfvalidation.dev/component"] == "worker" && !leaves(other)
         };
-        let pods = self.server.objects("pods");
-        let address = |pod: &Value| pod["status"]["podIP"].as_str().map(str::to_owned);
+        let pods = self.server.shared("pods");
+        let address = |pod: &Arc<Value>| pod["status"]["podIP"].as_str().map(str::to_owned);
         pods.iter().filter(|pod| is_worker(pod)).filter_map(address).collect()
     }
 
@@ -113,6 +115,10 @@ impl World {
     }
 
     fn report(&self, pod: &Value, phase: &str, container: &str, ready: bool, state: &Value) {
+        let shown = &pod["status"]["containerStatuses"][0];
+        if pod["status"]["phase"] == phase && shown["ready"] == ready && shown["state"] == *state {
+            return;
+        }
         let (namespace, name) = whose(pod);
         let uid = uid(pod);
         let number: u64 = uid.rsplit('-').next().and_then(|last| last.parse().ok()).unwrap_or_default();

@@ -1,5 +1,7 @@
 //! The scheduler: a node for every pod, and a free GPU for every claim.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::{World, condition, is_owned_by, leaves, rfc3339, whose};
@@ -7,7 +9,7 @@ use crate::inventory::GPU_DRIVER;
 
 impl World {
     pub(super) fn schedule(&mut self) {
-        for pod in self.server.objects("pods") {
+        for pod in self.server.shared("pods") {
             if pod["spec"]["nodeName"].is_string() || leaves(&pod) {
                 continue;
             }
@@ -19,13 +21,13 @@ impl World {
     }
 
     /// A node with enough free GPUs for the pod's claims, and which of them each claim gets.
-    fn place(&self, pod: &Value) -> Option<(String, Vec<(Value, String)>)> {
+    fn place(&self, pod: &Value) -> Option<(String, Vec<(Arc<Value>, String)>)> {
         let claims = self.claims_of(pod);
         if !claims.is_empty() && self.faults.no_allocation {
             return None;
         }
         let pinned = pinned_to(pod);
-        let nodes = self.server.objects("nodes");
+        let nodes = self.server.shared("nodes");
         let mut fit = nodes.iter().filter(|node| {
             let name = node["metadata"]["name"].as_str();
             let ready = condition(node, "Ready") == Some(true) && node["spec"]["unschedulable"] != true;
@@ -38,28 +40,28 @@ impl World {
         })
     }
 
-    fn claims_of(&self, pod: &Value) -> Vec<Value> {
-        let mut claims = self.server.objects("resourceclaims");
+    fn claims_of(&self, pod: &Value) -> Vec<Arc<Value>> {
+        let mut claims = self.server.shared("resourceclaims");
         claims.retain(|claim| is_owned_by(claim, pod));
         claims
     }
 
     fn free_gpus(&self, node: &str) -> Vec<String> {
-        let claims = self.server.objects("resourceclaims");
+        let claims = self.server.shared("resourceclaims");
         let is_held = |device: &str| {
             let results = claims
                 .iter()
                 .filter_map(|claim| claim["status"]["allocation"]["devices"]["results"].as_array());
             results.flatten().any(|result| result["pool"] == node && result["device"] == device)
         };
-        let slices = self.server.objects("resourceslices");
+        let slices = self.server.shared("resourceslices");
         let of_node = slices.iter().filter(|slice| slice["spec"]["nodeName"] == node);
         let devices = of_node.filter_map(|slice| slice["spec"]["devices"].as_array()).flatten();
         let names = devices.filter_map(|device| device["name"].as_str());
         names.filter(|name| !is_held(name)).map(str::to_owned).collect()
     }
 
-    fn bind(&self, pod: &Value, node: &str, given: &[(Value, String)]) {
+    fn bind(&self, pod: &Value, node: &str, given: &[(Arc<Value>, String)]) {
         for (claim, device) in given {
             let (namespace, name) = whose(claim);
             self.server.edit("resourceclaims", &namespace, &name, |claim| {
