@@ -2,6 +2,8 @@
 //! everything that works next to the operator, in a time that jumps.
 
 mod crashes;
+mod faults;
+mod random;
 mod rig;
 mod scenario;
 
@@ -14,6 +16,12 @@ use scenario::{Ending, Scenario};
 /// Whole worlds are cloned all the time: with it they are played in half the time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Those of many cases that a quick check plays: every so many of them. `PERFVAL_WORLDS=all` plays all (`just worlds`).
+fn sample<T: Clone>(all: &[T]) -> Vec<T> {
+    let every = if std::env::var_os("PERFVAL_WORLDS").is_some() { 1 } else { 17 };
+    all.iter().step_by(every).cloned().collect()
+}
 
 /// Runs a future in a time of its own.
 fn timeless<T>(future: impl Future<Output = T>) -> T {

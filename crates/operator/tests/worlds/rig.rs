@@ -55,8 +55,8 @@ pub struct Rig {
     began: Instant,
     /// Whether the client tries again by itself, as the process's does.
     pub patient: bool,
-    /// No watch brings anything until then; after it everything is listed anew.
-    pub deaf_until: Option<Instant>,
+    /// From when to when no watch brings anything; after it everything is listed anew.
+    pub deaf: Option<(Instant, Instant)>,
     pub crashes: usize,
     operator: Option<Operator>,
 }
@@ -111,7 +111,7 @@ impl Rig {
             wire,
             began,
             patient: false,
-            deaf_until: None,
+            deaf: None,
             crashes: 0,
             operator: None,
         }
@@ -213,7 +213,7 @@ impl Rig {
         };
         operator.begin_passes();
         let due = operator.next_due();
-        let wake = [Some(end), world, due, self.deaf_until].into_iter().flatten().min().unwrap_or(end);
+        let wake = [Some(end), world, due, self.deaf.map(|(_, until)| until)].into_iter().flatten().min().unwrap_or(end);
         tokio::select! {
             biased;
             () = stop.notified() => {
@@ -244,12 +244,14 @@ impl Rig {
     fn listen(&mut self) {
         let Some(operator) = &mut self.operator else { return };
         let now = Instant::now();
-        if let Some(until) = self.deaf_until {
+        if let Some((from, until)) = self.deaf
+            && now >= from
+        {
             if now < until {
                 return;
             }
             // Listed anew: everything that is there wakes its object.
-            self.deaf_until = None;
+            self.deaf = None;
             let all: Vec<Key> = operator.known.keys().cloned().collect();
             all.into_iter().for_each(|key| operator.wake(key, now));
         }

@@ -154,6 +154,12 @@ pub fn all() -> Vec<Scenario> {
     ]
 }
 
+/// The scenario of a name.
+pub fn named(name: &str) -> Scenario {
+    let found = all().into_iter().find(|scenario| scenario.name == name);
+    found.unwrap_or_else(|| panic!("no scenario is called {name}"))
+}
+
 impl Scenario {
     /// The world in which it is played, before anything happened.
     pub fn rig(&self) -> Rig {

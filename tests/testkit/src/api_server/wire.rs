@@ -11,6 +11,7 @@ use http::header::{HeaderName, RETRY_AFTER};
 use http::{Method, Request, Response};
 use kube::client::Body;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use tower::BoxError;
 
 use super::ApiServer;
@@ -46,6 +47,8 @@ pub struct Made {
     pub call: Call,
     /// Whether nothing was to be stored.
     pub dry_run: bool,
+    /// When.
+    pub at: Instant,
     /// Code of the answer; `None` if none was given.
     pub code: Option<u16>,
 }
@@ -138,6 +141,7 @@ impl Wire {
             number,
             call: named(request),
             dry_run: request.uri.query().is_some_and(|query| query.contains("dryRun")),
+            at: Instant::now(),
             code: None,
         });
         let strike = state.strikes.remove(&number).or_else(|| state.queued.pop_front());
