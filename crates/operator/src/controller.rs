@@ -213,7 +213,7 @@ async fn record_whether_blocked(run: &Run<'_>, context: &Context, error: Option<
     let status = match error {
         Some(error) if error.class() == Class::Permanent => {
             blocked::because(run.status(), error, context.cluster.now())
-        },
+        }
         Some(_) => return,
         None => blocked::no_longer(run.status()),
     };

@@ -24,7 +24,7 @@ use crate::observed::{Need, Needs, Observed};
 use crate::pass::{Pass, Step};
 use crate::queue;
 use crate::run::Run;
-use crate::{phase, teardown, time};
+use crate::{phase, status, teardown, time};
 
 /// What a pass over this object has to read.
 pub fn needs(run: &Run<'_>) -> Needs {
@@ -60,7 +60,8 @@ pub fn decide(run: &Run<'_>, seen: &Observed, now: DateTime<Utc>) -> Decision {
             }
         },
     };
-    let limit = phase::limit(run.spec(), &pass.status);
+    // A limit that has passed for good needs no heartbeat.
+    let limit = phase::limit(run.spec(), &pass.status).filter(|_| !status::is_overdue(&pass.status));
     pass.finish(step, limit)
 }
 

@@ -3,7 +3,9 @@
 use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use perfval_api::text::{HEADLINE, bounded, cut};
-use perfval_api::{PerfValidationStatus, Phase, Reason, RunStatus, TimelineEntry, Trigger, Verdict, Why, condition};
+use perfval_api::{
+    Leftovers, PerfValidationStatus, Phase, Reason, RunStatus, TimelineEntry, Trigger, Verdict, Why, condition,
+};
 use perfval_verdict::{history, spec_digests};
 
 use crate::run::Run;
@@ -64,6 +66,12 @@ impl From<bool> for Truth {
     fn from(value: bool) -> Self {
         if value { Self::True } else { Self::False }
     }
+}
+
+/// Whether the time for removal has passed, and the removal goes on.
+pub(crate) fn is_overdue(status: &PerfValidationStatus) -> bool {
+    let leftovers = status.run.as_ref().and_then(|run| run.leftovers);
+    status.phase == Some(Phase::CleaningUp) && leftovers == Some(Leftovers::Overdue)
 }
 
 /// Begins the next run: everything of the last one moves to the history or is cleared.

@@ -221,7 +221,8 @@ impl ApiServer {
                 let owners = object["metadata"]["ownerReferences"]
                     .as_array()
                     .map_or(&[][..], Vec::as_slice);
-                !owners.is_empty() && owners
+                !owners.is_empty()
+                    && owners
                         .iter()
                         .all(|owner| !uids.contains(owner["uid"].as_str().unwrap_or_default()))
             })

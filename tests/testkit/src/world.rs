@@ -152,7 +152,9 @@ impl World {
         let used: BTreeSet<&str> = pods.iter().filter_map(|pod| pod["metadata"]["uid"].as_str()).collect();
         for claim in self.server.shared("resourceclaims") {
             let leaves = !claim["metadata"]["deletionTimestamp"].is_null();
-            let user = claim["metadata"]["ownerReferences"][0]["uid"].as_str().unwrap_or_default();
+            let user = claim["metadata"]["ownerReferences"][0]["uid"]
+                .as_str()
+                .unwrap_or_default();
             if leaves && !used.contains(user) {
                 self.without_finalizer("resourceclaims", &claim, IN_USE);
             }

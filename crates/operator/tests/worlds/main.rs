@@ -17,15 +17,22 @@ use scenario::{Ending, Scenario};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Those of many cases that a quick check plays: every so many of them. `PERFVAL_WORLDS=all` plays all (`just worlds`).
+/// Those of many cases that a quick check plays: every so many of them. With `PERFVAL_WORLDS` all are played (`just worlds`).
 fn sample<T: Clone>(all: &[T]) -> Vec<T> {
-    let every = if std::env::var_os("PERFVAL_WORLDS").is_some() { 1 } else { 17 };
+    let every = if std::env::var_os("PERFVAL_WORLDS").is_some() {
+        1
+    } else {
+        17
+    };
     all.iter().step_by(every).cloned().collect()
 }
 
 /// Runs a future in a time of its own.
 fn timeless<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build();
     runtime.expect("a runtime").block_on(future)
 }
 
@@ -54,8 +61,17 @@ fn each<T: Sync>(all: &[T], does: impl Fn(&T) -> Result<(), String> + Sync) {
     };
     let wrong: Vec<String> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().flat_map(|worker| worker.join().expect("it does not panic")).collect()
+        workers
+            .into_iter()
+            .flat_map(|worker| worker.join().expect("it does not panic"))
+            .collect()
     });
     let first: Vec<_> = wrong.iter().take(5).cloned().collect();
-    assert!(wrong.is_empty(), "{} of {} went wrong:\n\n{}", wrong.len(), all.len(), first.join("\n\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {} went wrong:\n\n{}",
+        wrong.len(),
+        all.len(),
+        first.join("\n\n")
+    );
 }

@@ -34,12 +34,21 @@ async fn live(happenings: &[Happening]) -> Result<(), String> {
     }
     heal(&mut rig);
     // It rests earlier in most worlds.
-    let rested = rig.until(REST, |rig| NAMES.iter().all(|name| laws::rests(rig, name))).await;
+    let rested = rig
+        .until(REST, |rig| NAMES.iter().all(|name| laws::rests(rig, name)))
+        .await;
     rig.wait(Duration::from_mins(2)).await;
     laws::hold(&rig)?;
     rested.map_err(|why| {
-        let objects: Vec<_> = NAMES.iter().filter_map(|name| rig.get(name)).map(|object| object["status"].clone()).collect();
-        format!("a run never ended: {why}\n{}", serde_json::to_string_pretty(&objects).unwrap_or_default())
+        let objects: Vec<_> = NAMES
+            .iter()
+            .filter_map(|name| rig.get(name))
+            .map(|object| object["status"].clone())
+            .collect();
+        format!(
+            "a run never ended: {why}\n{}",
+            serde_json::to_string_pretty(&objects).unwrap_or_default()
+        )
     })
 }
 
@@ -61,7 +70,9 @@ fn laws_hold_in_every_world() {
         ..Config::default()
     });
     let sequences = proptest::collection::vec(happening(), 1..16);
-    let outcome = runner.run(&sequences, |happenings| timeless(live(&happenings)).map_err(TestCaseError::fail));
+    let outcome = runner.run(&sequences, |happenings| {
+        timeless(live(&happenings)).map_err(TestCaseError::fail)
+    });
     if let Err(broken) = outcome {
         panic!("{broken}");
     }

@@ -95,7 +95,9 @@ impl Rig {
         );
         server.install_dynamo(versions, Some(operator_version));
         let hardware = ["n1", "n2"].into_iter().fold(Hardware::empty(), |hardware, node| {
-            hardware.node(NodeBuilder::named(node)).slice(SliceBuilder::of(node).gpus(2))
+            hardware
+                .node(NodeBuilder::named(node))
+                .slice(SliceBuilder::of(node).gpus(2))
         });
         for object in hardware.objects() {
             server.put(object);
@@ -191,7 +193,8 @@ impl Rig {
             if Instant::now() >= end {
                 return Err(format!("not within {} s", limit.as_secs()));
             }
-            let world_next = next.map(|at| self.began + Duration::from_secs(u64::try_from(at - epoch().timestamp()).unwrap_or(0)));
+            let world_next =
+                next.map(|at| self.began + Duration::from_secs(u64::try_from(at - epoch().timestamp()).unwrap_or(0)));
             self.work(end, world_next).await;
         }
     }
@@ -213,7 +216,11 @@ impl Rig {
         };
         operator.begin_passes();
         let due = operator.next_due();
-        let wake = [Some(end), world, due, self.deaf.map(|(_, until)| until)].into_iter().flatten().min().unwrap_or(end);
+        let wake = [Some(end), world, due, self.deaf.map(|(_, until)| until)]
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or(end);
         tokio::select! {
             biased;
             () = stop.notified() => {
@@ -299,11 +306,16 @@ impl Operator {
 
     fn begin_passes(&mut self) {
         let now = Instant::now();
-        let ready = self.due.iter().filter(|(key, due)| **due <= now && !self.running.contains(*key));
+        let ready = self
+            .due
+            .iter()
+            .filter(|(key, due)| **due <= now && !self.running.contains(*key));
         let ready: Vec<Key> = ready.map(|(key, _)| key.clone()).collect();
         for key in ready.into_iter().take(WORKERS.saturating_sub(self.running.len())) {
             self.due.remove(&key);
-            let Some(object) = self.known.get(&key).cloned() else { continue };
+            let Some(object) = self.known.get(&key).cloned() else {
+                continue;
+            };
             let context = self.context.clone();
             self.running.insert(key.clone());
             let pass = async move {
@@ -327,7 +339,9 @@ fn pause(action: &Action) -> Option<Duration> {
     let shown = format!("{action:?}");
     let text = shown.split_once("Some(")?.1.split_once(')')?.0;
     let units = [("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0)];
-    let (number, unit) = units.into_iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))?;
+    let (number, unit) = units
+        .into_iter()
+        .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))?;
     Some(Duration::from_secs_f64(number.parse::<f64>().expect("a number") * unit))
 }
 

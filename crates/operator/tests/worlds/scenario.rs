@@ -44,7 +44,9 @@ fn is(rig: &Rig, phase: &str) -> bool {
 }
 
 fn run(rig: &Rig) -> i64 {
-    rig.get(NAME).unwrap_or_default()["status"]["run"]["number"].as_i64().unwrap_or(0)
+    rig.get(NAME).unwrap_or_default()["status"]["run"]["number"]
+        .as_i64()
+        .unwrap_or(0)
 }
 
 fn is_gone(rig: &Rig) -> bool {
@@ -76,7 +78,10 @@ const BASE: Scenario = Scenario {
 /// All scenarios.
 pub fn all() -> Vec<Scenario> {
     vec![
-        Scenario { name: "passing", ..BASE },
+        Scenario {
+            name: "passing",
+            ..BASE
+        },
         Scenario {
             name: "failing",
             trials: &[Trial::Slow],
@@ -108,10 +113,15 @@ pub fn all() -> Vec<Scenario> {
         Scenario {
             name: "suspended and resumed",
             acts: &[
-                (trial_runs, |rig| rig.edit(NAME, |object| object["spec"]["suspend"] = true.into())),
-                (|rig| is(rig, "Suspended"), |rig| {
-                    rig.edit(NAME, |object| object["spec"]["suspend"] = false.into());
+                (trial_runs, |rig| {
+                    rig.edit(NAME, |object| object["spec"]["suspend"] = true.into())
                 }),
+                (
+                    |rig| is(rig, "Suspended"),
+                    |rig| {
+                        rig.edit(NAME, |object| object["spec"]["suspend"] = false.into());
+                    },
+                ),
             ],
             over: is_over,
             ..BASE
@@ -139,7 +149,9 @@ pub fn all() -> Vec<Scenario> {
         Scenario {
             name: "gates changed",
             acts: &[(is_over, |rig| {
-                rig.edit(NAME, |object| object["spec"]["gates"][0]["threshold"] = "9000000".into());
+                rig.edit(NAME, |object| {
+                    object["spec"]["gates"][0]["threshold"] = "9000000".into()
+                });
             })],
             over: |rig| is_over(rig) && run(rig) == 2,
             ..BASE
@@ -190,7 +202,11 @@ fn shown(rig: &Rig) -> String {
     let object = rig.get(NAME).unwrap_or_default();
     let made = rig.wire.made();
     let last: Vec<String> = made.iter().rev().take(12).map(|made| format!("{made:?}")).collect();
-    format!("{}\nlast calls:\n{}", serde_json::to_string_pretty(&object["status"]).unwrap_or_default(), last.join("\n"))
+    format!(
+        "{}\nlast calls:\n{}",
+        serde_json::to_string_pretty(&object["status"]).unwrap_or_default(),
+        last.join("\n")
+    )
 }
 
 /// How a scenario ended, as far as it is the same each time.
@@ -221,7 +237,9 @@ impl Ending {
         let full = &object["status"];
         let part = |all: &Value, fields: &[&str]| -> Value {
             let all = all.as_array().cloned().unwrap_or_default();
-            all.iter().map(|one| fields.iter().map(|field| one[*field].clone()).collect::<Value>()).collect()
+            all.iter()
+                .map(|one| fields.iter().map(|field| one[*field].clone()).collect::<Value>())
+                .collect()
         };
         let status = json!({
             "phase": full["phase"], "verdict": full["verdict"], "reason": full["reason"],
@@ -237,7 +255,10 @@ impl Ending {
             let plural = (*plural).to_owned();
             objects.into_iter().map(move |object| {
                 let kept = &object["metadata"]["finalizers"];
-                format!("{plural}/{} {kept}", object["metadata"]["name"].as_str().unwrap_or_default())
+                format!(
+                    "{plural}/{} {kept}",
+                    object["metadata"]["name"].as_str().unwrap_or_default()
+                )
             })
         };
         let mut created = BTreeMap::new();

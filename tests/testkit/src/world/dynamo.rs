@@ -51,15 +51,29 @@ impl World {
         let mut reported = Map::new();
         let mut all_ready = true;
         for component in components(deployment) {
-            let of = |pod: &&Arc<Value>| pod["metadata"]["labels"]["perfvalidation.dev/component"] == component.name.as_str();
+            let of = |pod: &&Arc<Value>| {
+                pod["metadata"]["labels"]["perfvalidation.dev/component"] == component.name.as_str()
+            };
             let living: Vec<&Arc<Value>> = pods.iter().filter(|pod| !leaves(pod)).filter(of).collect();
             for _ in living.len()..component.replicas {
                 let pod_name = format!("{name}-{}-{}", component.name, self.suffix());
-                self.create_pod(&namespace, &pod_name, owner(deployment), &component.labels, &component.spec);
+                self.create_pod(
+                    &namespace,
+                    &pod_name,
+                    owner(deployment),
+                    &component.labels,
+                    &component.spec,
+                );
             }
-            let ready = living.iter().filter(|pod| condition(pod, "Ready") == Some(true)).count();
+            let ready = living
+                .iter()
+                .filter(|pod| condition(pod, "Ready") == Some(true))
+                .count();
             all_ready &= ready >= component.replicas;
-            reported.insert(component.name, json!({"readyReplicas": ready, "replicas": living.len()}));
+            reported.insert(
+                component.name,
+                json!({"readyReplicas": ready, "replicas": living.len()}),
+            );
         }
         let field = if deployment["spec"]["services"].is_object() {
             "services"
@@ -73,7 +87,8 @@ impl World {
             field: reported,
         });
         if deployment["status"] != status {
-            self.server.edit(PLURAL, &namespace, &name, |object| object["status"] = status);
+            self.server
+                .edit(PLURAL, &namespace, &name, |object| object["status"] = status);
         }
     }
 
@@ -85,7 +100,12 @@ impl World {
 }
 
 fn components(deployment: &Value) -> Vec<Component> {
-    let replicas = |of: &Value| of["replicas"].as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or(1);
+    let replicas = |of: &Value| {
+        of["replicas"]
+            .as_u64()
+            .and_then(|count| usize::try_from(count).ok())
+            .unwrap_or(1)
+    };
     if let Some(services) = deployment["spec"]["services"].as_object() {
         return services
             .iter()

@@ -29,7 +29,10 @@ impl World {
     pub(super) fn serve_endpoints(&self) {
         let pods = self.server.shared("pods");
         let mut ready: Vec<(String, String)> = Vec::new();
-        for pod in pods.iter().filter(|pod| !leaves(pod) && condition(pod, "Ready") == Some(true)) {
+        for pod in pods
+            .iter()
+            .filter(|pod| !leaves(pod) && condition(pod, "Ready") == Some(true))
+        {
             let labels = &pod["metadata"]["labels"];
             if labels["perfvalidation.dev/component"] == "frontend"
                 && let Some(run) = labels["perfvalidation.dev/run"].as_str()
@@ -45,9 +48,10 @@ impl World {
             let is_new = known.insert(of.clone(), Some(self.faults.answer)).is_none();
             if is_new {
                 let (endpoints, (namespace, service)) = (self.endpoints.clone(), of.clone());
-                self.server.set_backend(&namespace, &service, PORT, move |method, path, _| {
-                    endpoints.answer(&of, method, path)
-                });
+                self.server
+                    .set_backend(&namespace, &service, PORT, move |method, path, _| {
+                        endpoints.answer(&of, method, path)
+                    });
             }
         }
     }
@@ -67,6 +71,9 @@ impl Endpoints {
             Answer::Completion => "hello",
             Answer::Empty => "",
         };
-        (200, json!({"choices": [{"message": {"role": "assistant", "content": text}}]}).to_string())
+        (
+            200,
+            json!({"choices": [{"message": {"role": "assistant", "content": text}}]}).to_string(),
+        )
     }
 }

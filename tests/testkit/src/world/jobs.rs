@@ -44,7 +44,8 @@ impl World {
                 labels[JOB_NAME] = name.as_str().into();
                 self.create_pod(&namespace, &pod_name, owner(job), &labels, &template["spec"]);
                 let now = rfc3339(self.now());
-                self.server.edit("jobs", &namespace, &name, |job| job["status"]["startTime"] = now);
+                self.server
+                    .edit("jobs", &namespace, &name, |job| job["status"]["startTime"] = now);
             }
         }
     }

@@ -51,7 +51,10 @@ impl World {
         if matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed")) {
             return;
         }
-        let container = pod["spec"]["containers"][0]["name"].as_str().unwrap_or_default().to_owned();
+        let container = pod["spec"]["containers"][0]["name"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
         if !self.has_lasted(&uid(pod), "starting", STARTS) {
             return;
         }
@@ -94,7 +97,9 @@ impl World {
         let run = &pod["metadata"]["labels"]["perfvalidation.dev/run"];
         let is_worker = |other: &Arc<Value>| {
             let labels = &other["metadata"]["labels"];
-            labels["perfvalidation.dev/run"] == *run && labels["perfvalidation.dev/component"] == "worker" && !leaves(other)
+            labels["perfvalidation.dev/run"] == *run
+                && labels["perfvalidation.dev/component"] == "worker"
+                && !leaves(other)
         };
         let pods = self.server.shared("pods");
         let address = |pod: &Arc<Value>| pod["status"]["podIP"].as_str().map(str::to_owned);
@@ -121,7 +126,11 @@ impl World {
         }
         let (namespace, name) = whose(pod);
         let uid = uid(pod);
-        let number: u64 = uid.rsplit('-').next().and_then(|last| last.parse().ok()).unwrap_or_default();
+        let number: u64 = uid
+            .rsplit('-')
+            .next()
+            .and_then(|last| last.parse().ok())
+            .unwrap_or_default();
         let truth = if ready { "True" } else { "False" };
         self.server.edit("pods", &namespace, &name, |pod| {
             pod["status"] = json!({

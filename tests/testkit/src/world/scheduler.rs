@@ -52,11 +52,15 @@ impl World {
             let results = claims
                 .iter()
                 .filter_map(|claim| claim["status"]["allocation"]["devices"]["results"].as_array());
-            results.flatten().any(|result| result["pool"] == node && result["device"] == device)
+            results
+                .flatten()
+                .any(|result| result["pool"] == node && result["device"] == device)
         };
         let slices = self.server.shared("resourceslices");
         let of_node = slices.iter().filter(|slice| slice["spec"]["nodeName"] == node);
-        let devices = of_node.filter_map(|slice| slice["spec"]["devices"].as_array()).flatten();
+        let devices = of_node
+            .filter_map(|slice| slice["spec"]["devices"].as_array())
+            .flatten();
         let names = devices.filter_map(|device| device["name"].as_str());
         names.filter(|name| !is_held(name)).map(str::to_owned).collect()
     }

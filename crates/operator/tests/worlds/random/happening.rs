@@ -85,16 +85,22 @@ pub async fn happen(rig: &mut Rig, what: &Happening) {
         Happening::Delete(object) => rig.server.delete("perfvalidations", NAMESPACE, NAMES[*object]),
         Happening::Gates(object, n) => {
             let threshold = ["1000", "1500", "9000000"][usize::from(n % 3)];
-            rig.edit(NAMES[*object], |object| object["spec"]["gates"][0]["threshold"] = threshold.into());
+            rig.edit(NAMES[*object], |object| {
+                object["spec"]["gates"][0]["threshold"] = threshold.into()
+            });
         }
         Happening::Measured(object, fewer) => {
             let gpus = if *fewer { 1 } else { 2 };
-            rig.edit(NAMES[*object], |object| object["spec"]["placement"]["maxGPUs"] = gpus.into());
+            rig.edit(NAMES[*object], |object| {
+                object["spec"]["placement"]["maxGPUs"] = gpus.into()
+            });
         }
         Happening::Outside(object, n) => {
             let limit = format!("{}m", 4 + n % 3);
             let field = ["cleanup", "modelCache", "total"][usize::from(n % 3)];
-            rig.edit(NAMES[*object], |object| object["spec"]["timeouts"][field] = limit.into());
+            rig.edit(NAMES[*object], |object| {
+                object["spec"]["timeouts"][field] = limit.into()
+            });
         }
         Happening::Suspend(object, yes) => {
             rig.edit(NAMES[*object], |object| object["spec"]["suspend"] = (*yes).into());
@@ -108,17 +114,22 @@ pub async fn happen(rig: &mut Rig, what: &Happening) {
         }
         Happening::LabelChild(n) => {
             if let Some((plural, name)) = child(rig, *n) {
-                rig.server.edit(plural, NAMESPACE, &name, |object| object["metadata"]["labels"]["team"] = "a".into());
+                rig.server.edit(plural, NAMESPACE, &name, |object| {
+                    object["metadata"]["labels"]["team"] = "a".into()
+                });
             }
         }
         Happening::Cordon(node, yes) => {
             if rig.server.get("nodes", "", NODES[*node]).is_some() {
-                rig.server.edit("nodes", "", NODES[*node], |node| node["spec"]["unschedulable"] = (*yes).into());
+                rig.server.edit("nodes", "", NODES[*node], |node| {
+                    node["spec"]["unschedulable"] = (*yes).into()
+                });
             }
         }
         Happening::LoseNode(node) => {
             rig.server.delete("nodes", "", NODES[*node]);
-            rig.server.delete("resourceslices", "", &format!("00000-gpu.nvidia.com-{}", NODES[*node]));
+            rig.server
+                .delete("resourceslices", "", &format!("00000-gpu.nvidia.com-{}", NODES[*node]));
         }
         Happening::Dynamo(n) => match n % 3 {
             0 => remove_dynamo(rig),
@@ -126,7 +137,14 @@ pub async fn happen(rig: &mut Rig, what: &Happening) {
             _ => rig.server.install_dynamo(&["v1alpha1", "v1beta1"], Some("1.4.2")),
         },
         Happening::Trials(n) => {
-            let all = [Trial::Good, Trial::Slow, Trial::Starved, Trial::Crash, Trial::Hang, Trial::Silent];
+            let all = [
+                Trial::Good,
+                Trial::Slow,
+                Trial::Starved,
+                Trial::Crash,
+                Trial::Hang,
+                Trial::Silent,
+            ];
             let at = |n: u8| all[usize::from(n) % all.len()];
             rig.world.faults.trials = vec![at(*n), at(n / 6), at(n / 36)];
         }
@@ -165,10 +183,13 @@ fn remove_dynamo(rig: &mut Rig) {
     }
     for object in rig.server.objects(plural) {
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        rig.server.edit(plural, NAMESPACE, &name, |object| object["metadata"]["finalizers"] = json!([]));
+        rig.server.edit(plural, NAMESPACE, &name, |object| {
+            object["metadata"]["finalizers"] = json!([])
+        });
         rig.server.delete(plural, NAMESPACE, &name);
     }
-    rig.server.delete("customresourcedefinitions", "", "dynamographdeployments.nvidia.com");
+    rig.server
+        .delete("customresourcedefinitions", "", "dynamographdeployments.nvidia.com");
     rig.server.withdraw(plural);
 }
 
@@ -177,7 +198,9 @@ pub fn heal(rig: &mut Rig) {
     rig.world.faults = Faults::default();
     rig.server.install_dynamo(&["v1alpha1", "v1beta1"], Some("1.4.2"));
     let hardware = NODES.into_iter().fold(Hardware::empty(), |hardware, node| {
-        hardware.node(NodeBuilder::named(node)).slice(SliceBuilder::of(node).gpus(2))
+        hardware
+            .node(NodeBuilder::named(node))
+            .slice(SliceBuilder::of(node).gpus(2))
     });
     for object in hardware.objects() {
         rig.server.put(object);

@@ -30,7 +30,9 @@ fn statuses(rig: &Rig) -> BTreeMap<String, Vec<Value>> {
     for change in rig.server.changes_since(0) {
         if change.plural == "perfvalidations" {
             let uid = change.object["metadata"]["uid"].as_str().unwrap_or_default();
-            all.entry(uid.to_owned()).or_default().push(change.object["status"].clone());
+            all.entry(uid.to_owned())
+                .or_default()
+                .push(change.object["status"].clone());
         }
     }
     all
@@ -40,7 +42,10 @@ fn a_verdict_stays(history: &[Value]) -> Result<(), String> {
     for pair in history.windows(2) {
         let same_run = pair[0]["run"]["number"] == pair[1]["run"]["number"];
         if same_run && !pair[0]["verdict"].is_null() && pair[0]["verdict"] != pair[1]["verdict"] {
-            return Err(format!("a verdict changed from {} to {}", pair[0]["verdict"], pair[1]["verdict"]));
+            return Err(format!(
+                "a verdict changed from {} to {}",
+                pair[0]["verdict"], pair[1]["verdict"]
+            ));
         }
     }
     Ok(())
@@ -58,17 +63,25 @@ fn only_what_was_measured_is_said(rig: &Rig, statuses: &BTreeMap<String, Vec<Val
     let mut ended: BTreeSet<String> = BTreeSet::new();
     for change in rig.server.changes_since(0) {
         let conditions = change.object["status"]["conditions"].as_array();
-        let over = conditions.is_some_and(|all| all.iter().any(|one| one["type"] == "Complete" && one["status"] == "True"));
+        let over = conditions.is_some_and(|all| {
+            all.iter()
+                .any(|one| one["type"] == "Complete" && one["status"] == "True")
+        });
         if change.plural == "jobs" && over {
             ended.insert(change.name);
         }
     }
-    for status in statuses.values().flatten().filter(|status| status["run"]["judgedRun"].is_null()) {
+    for status in statuses
+        .values()
+        .flatten()
+        .filter(|status| status["run"]["judgedRun"].is_null())
+    {
         let id = status["run"]["id"].as_str().unwrap_or_default();
         let mut numbers = BTreeSet::new();
         for trial in status["trials"].as_array().into_iter().flatten() {
             let job = format!("pv-{id}-t{}", trial["number"]);
-            let measured = matches!(trial["outcome"].as_str(), Some("Pass" | "Miss")) && trial["throughput"].is_string();
+            let measured =
+                matches!(trial["outcome"].as_str(), Some("Pass" | "Miss")) && trial["throughput"].is_string();
             if measured && !ended.contains(&job) {
                 return Err(format!("{job} never ended, and its trial says {trial}"));
             }
@@ -87,7 +100,12 @@ fn only_what_was_measured_is_said(rig: &Rig, statuses: &BTreeMap<String, Vec<Val
 /// Pods of two runs never hold GPUs of one node at once.
 fn a_node_has_one_run(rig: &Rig) -> Result<(), String> {
     let mut holders: BTreeMap<String, (String, String)> = BTreeMap::new();
-    for change in rig.server.changes_since(0).into_iter().filter(|change| change.plural == "pods") {
+    for change in rig
+        .server
+        .changes_since(0)
+        .into_iter()
+        .filter(|change| change.plural == "pods")
+    {
         let labels = &change.object["metadata"]["labels"];
         if labels["perfvalidation.dev/component"] != "worker" {
             continue;
@@ -128,7 +146,10 @@ fn nothing_is_left(rig: &Rig) -> Result<(), String> {
     if all_rest && !left.is_empty() {
         let of = |name: &&str| rig.get(name).map(|object| object["status"]["conditions"].clone());
         let conditions: Vec<Value> = NAMES.iter().filter_map(of).collect();
-        return Err(format!("left behind: {left:?}\n{}", serde_json::to_string_pretty(&conditions).unwrap_or_default()));
+        return Err(format!(
+            "left behind: {left:?}\n{}",
+            serde_json::to_string_pretty(&conditions).unwrap_or_default()
+        ));
     }
     Ok(())
 }
