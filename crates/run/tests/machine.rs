@@ -7,6 +7,7 @@ mod machine {
     pub mod laws;
     pub mod mixed_allocation;
     pub mod moments;
+    pub mod named;
     pub mod outages;
     pub mod queue;
     pub mod races;

@@ -4,6 +4,7 @@
 mod failures {
     pub mod node;
     pub mod removal;
+    pub mod served;
 }
 
 use perfval_e2e::failures::{TABLE, install_world, remove_world};
