@@ -5,7 +5,7 @@ mod table;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use perfval_api::{PerfValidationStatus, Severity, Verdict};
+use perfval_api::{PerfValidationStatus, Phase, Severity, Verdict};
 use serde_json::{Value, json};
 
 use crate::lab::{Lab, eventually};
@@ -59,6 +59,7 @@ pub async fn install_world(lab: &Lab) {
     let world = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "world", "namespace": WORLD_NAMESPACE},
         "spec": {"hostNetwork": true, "terminationGracePeriodSeconds": 0, "containers": [{"name": "world",
             "image": "localhost/dynamo-lab:1.4.2", "imagePullPolicy": "Never", "command": ["python3", "-c", WORLD],
+            "securityContext": {"runAsUser": 0},
             "readinessProbe": {"tcpSocket": {"port": 5001}, "periodSeconds": 1}}]}});
     lab.apply(&world).await;
     let ready = [
@@ -101,7 +102,18 @@ impl Failure {
         manifest["spec"]["placement"]["maxGPUs"] = json!(1);
         (self.change)(&mut manifest["spec"], &namespace);
         let run = Validation::create(lab, manifest).await;
-        let told = run.until("it is named", |status| self.is_named(status)).await;
+        let told = run
+            .until("it is named, or over", |status| {
+                self.is_named(status) || status.phase == Some(Phase::Completed)
+            })
+            .await;
+        assert!(
+            self.is_named(&told),
+            "{}: {:?} {:?}",
+            self.name,
+            told.reason,
+            told.message
+        );
         println!(
             "{}: {} named after {} s in {}",
             self.name,
@@ -190,11 +202,11 @@ fn waited(status: &PerfValidationStatus) -> i64 {
         .timeline
         .iter()
         .rev()
-        .find(|entry| entry.phase < perfval_api::Phase::Evaluating);
+        .find(|entry| entry.phase < Phase::Evaluating);
     let now = |at: Option<DateTime<Utc>>| at.unwrap_or_else(Utc::now);
     running.map_or(0, |entry| (now(entry.completed_at) - entry.started_at).num_seconds())
 }
 
 fn phase(status: &PerfValidationStatus) -> &'static str {
-    status.phase.map_or("-", perfval_api::Phase::as_str)
+    status.phase.map_or("-", Phase::as_str)
 }

@@ -28,14 +28,14 @@ pub const TABLE: &[Failure] = &[
         name: "image-nowhere",
         reason: "ImagePullBackOff",
         says: "not found",
-        change: |spec, _| pull(spec, "localhost:5001/no/such-image:1.4.9"),
+        change: |spec, _| pull(spec, "localhost/no/such-image:1.4.9"),
         ..NOTHING
     },
     Failure {
         name: "image-denied",
         reason: "ImagePullBackOff",
         says: "403 Forbidden",
-        change: |spec, _| pull(spec, "localhost:5001/private/image:1.4.9"),
+        change: |spec, _| pull(spec, "localhost/private/image:1.4.9"),
         ..NOTHING
     },
     Failure {

@@ -1,5 +1,5 @@
 """A registry and a Hugging Face Hub that have nothing, and say so as the real ones do."""
-import http.server, json
+import http.server, json, threading
 
 
 class World(http.server.BaseHTTPRequestHandler):
@@ -28,4 +28,6 @@ class World(http.server.BaseHTTPRequestHandler):
             self.wfile.write(body)
 
 
-http.server.ThreadingHTTPServer(("", 5001), World).serve_forever()
+# The container runtime speaks plain HTTP to a registry on localhost at its usual port only.
+for port in (80, 5001):
+    threading.Thread(target=http.server.ThreadingHTTPServer(("", port), World).serve_forever).start()
