@@ -42,7 +42,7 @@ impl Cluster {
         futures::join!(refusals, node)
     }
 
-    /// Events that say that a ReplicaSet, a PodClique or a Job of this run may not create its pods.
+    /// Events that say that a controller of this run may not create its pods.
     async fn refusals(&self, run: &Run<'_>) -> Read<Vec<PodEvent>> {
         let api: Api<Event> = Api::namespaced(self.client.clone(), run.namespace());
         let params = ListParams::default()

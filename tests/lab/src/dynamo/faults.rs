@@ -13,6 +13,7 @@ pub const CONFIG_MAP: &str = "lab-faults";
 pub const NAMESPACE: &str = "kube-system";
 
 /// What goes wrong on purpose for the graphs of one namespace.
+#[expect(clippy::struct_excessive_bools, reason = "each is one switch")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     /// `never-ready`: no component is ever reported ready, whatever its pods say.
