@@ -8,8 +8,8 @@ use perfval_verdict::diagnosis::cause::Cause;
 
 use super::one_line;
 
-const SYMPTOMS: &str = include_str!("troubleshooting/symptoms.md");
-const REPORT: &str = include_str!("troubleshooting/report.md");
+const SYMPTOMS: &str = include_str!("troubleshooting/symptoms.txt");
+const REPORT: &str = include_str!("troubleshooting/report.txt");
 
 /// The whole page.
 pub fn troubleshooting() -> String {
