@@ -9,4 +9,6 @@ pub mod pods;
 pub mod race;
 mod scheduling;
 pub mod secret;
+mod sign;
+mod statuses;
 pub mod surroundings;

@@ -50,16 +50,15 @@ pub struct Failure {
     pub in_every_run: bool,
 }
 
-/// A registry and a hub that have nothing.
+/// A hub that has nothing.
 ///
 /// # Panics
-/// If they do not start.
+/// If it does not start.
 pub async fn install_world(lab: &Lab) {
     lab.namespace(WORLD_NAMESPACE).await;
     let world = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "world", "namespace": WORLD_NAMESPACE},
         "spec": {"hostNetwork": true, "terminationGracePeriodSeconds": 0, "containers": [{"name": "world",
             "image": "localhost/dynamo-lab:1.4.2", "imagePullPolicy": "Never", "command": ["python3", "-c", WORLD],
-            "securityContext": {"runAsUser": 0},
             "readinessProbe": {"tcpSocket": {"port": 5001}, "periodSeconds": 1}}]}});
     lab.apply(&world).await;
     let ready = [
@@ -73,10 +72,10 @@ pub async fn install_world(lab: &Lab) {
     lab.kubectl(&ready).await;
 }
 
-/// Takes them away.
+/// Takes it away.
 ///
 /// # Panics
-/// If they stay.
+/// If it stays.
 pub async fn remove_world(lab: &Lab) {
     lab.kubectl(&["delete", "namespace", WORLD_NAMESPACE, "--timeout=120s"])
         .await;

@@ -5,9 +5,9 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 use kube::core::ResourceExt as _;
 
-use super::containers::containers;
 use super::obstacle::Obstacle;
-use super::pods::Sign;
+use super::sign::Sign;
+use super::statuses::containers;
 use crate::observed::PodEvent;
 
 /// What a container waits for before claims and volumes of its pod are prepared.

@@ -7,7 +7,7 @@ use kube::core::ResourceExt as _;
 
 use super::log;
 use super::obstacle::Obstacle;
-use super::pods::Sign;
+use super::sign::Sign;
 use crate::observed::PodLog;
 
 /// Crashes after which a crash is believed if its log or the kernel says why.
@@ -24,14 +24,6 @@ const FINAL_PULL_ERRORS: [&str; 7] = [
     "invalid reference",
     "no basic auth credentials",
 ];
-
-/// Init containers first, as they run.
-pub(super) fn containers(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
-    let status = pod.status.as_ref();
-    let init = status.and_then(|status| status.init_container_statuses.as_ref());
-    let main = status.and_then(|status| status.container_statuses.as_ref());
-    init.into_iter().flatten().chain(main.into_iter().flatten())
-}
 
 /// What keeps a container from running, in a pod that is not ready.
 pub(super) fn sign(pod: &Pod, container: &ContainerStatus, logs: &[PodLog], age: Duration) -> Option<Sign> {

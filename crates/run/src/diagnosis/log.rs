@@ -6,9 +6,9 @@ use perfval_api::text::cut;
 use perfval_api::{Phase, condition};
 use serde_json::Value;
 
-use super::containers::containers;
 use super::obstacle::Obstacle;
 use super::secret::without_secrets;
+use super::statuses::containers;
 use crate::build::FILL_CONTAINER;
 use crate::dynamo::log::{CRASHES, SILENCE};
 use crate::dynamo::names::MAIN;

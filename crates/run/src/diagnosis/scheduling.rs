@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::core::ResourceExt as _;
 
 use super::obstacle::Obstacle;
-use super::pods::Sign;
+use super::sign::Sign;
 use crate::time;
 
 /// A claim is made and allocated within seconds; until then the scheduler refuses its pod.

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use perfval_sizing::Seen;
 
 use super::obstacle::Obstacle;
-use super::pods::Sign;
+use super::sign::Sign;
 use crate::observed::{NodeSeen, PodEvent};
 use crate::time;
 

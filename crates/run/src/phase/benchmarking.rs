@@ -129,7 +129,8 @@ fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers:
         }
     }
     let number = pass.status.trials.last().map_or(1, |trial| trial.number + 1);
-    let lost = changed(seen_last(pass), &workers).and_then(|(cause, what)| Some((cause, what, cause.worker_loss()?)));
+    let lost =
+        changed(result::seen_last(pass), &workers).and_then(|(cause, what)| Some((cause, what, cause.worker_loss()?)));
     let soak = trials::soak_is_next(pass.run.spec(), &pass.status.trials);
     pass.status.trials.push(TrialStatus {
         number,
@@ -149,12 +150,6 @@ fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers:
     }
     let what = if soak { " (the soak)" } else { "" };
     Step::work(Reason::Running, format!("trial {number}{what} is running"))
-}
-
-/// The workers as they were when a trial last began or ended.
-fn seen_last<'a>(pass: &Pass<'a>) -> &'a [WorkerStatus] {
-    let workload = pass.run.status().workload.as_ref();
-    workload.map_or(&[], |workload| workload.workers.as_slice())
 }
 
 /// A worker whose pod was replaced may get a GPU that is not confirmed: the deployment has to become ready once more

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 
-use crate::diagnosis::pods::{self, Sign};
+use crate::diagnosis::pods::{self, Sign, most_telling};
 use crate::diagnosis::surroundings;
 use crate::pass::Pass;
 use crate::status;
@@ -21,5 +21,5 @@ pub(super) fn of<'a>(pass: &Pass<'_>, pods: impl IntoIterator<Item = &'a Pod>) -
     let lasted = began.map_or(Duration::ZERO, |began| pass.attended_since(began));
     let refused = surroundings::refused(refusals, lasted);
     // A node that is gone explains whatever its pods say.
-    pods::most_telling([on_node, own, refused].into_iter().flatten())
+    most_telling([on_node, own, refused].into_iter().flatten())
 }

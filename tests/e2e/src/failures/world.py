@@ -1,16 +1,9 @@
-"""A registry and a Hugging Face Hub that have nothing, and say so as the real ones do."""
-import http.server, json, threading
+"""A Hugging Face Hub that has nothing, and says so as the real one does."""
+import http.server, json
 
 
-class World(http.server.BaseHTTPRequestHandler):
+class Hub(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        if self.path == "/v2/":
-            return self.answer(200, {}, {})
-        if self.path.startswith("/v2/private/"):
-            denied = {"errors": [{"code": "DENIED", "message": "requested access to the resource is denied"}]}
-            return self.answer(403, denied, {})
-        if self.path.startswith("/v2/"):
-            return self.answer(404, {"errors": [{"code": "MANIFEST_UNKNOWN", "message": "manifest unknown"}]}, {})
         if "/lab/gated/" in self.path:
             said = "Access to model lab/gated is restricted. You must have access to it and be authenticated to access it."
             return self.answer(401, {"error": said}, {"X-Error-Code": "GatedRepo", "X-Error-Message": said})
@@ -28,6 +21,4 @@ class World(http.server.BaseHTTPRequestHandler):
             self.wfile.write(body)
 
 
-# The container runtime speaks plain HTTP to a registry on localhost at its usual port only.
-for port in (80, 5001):
-    threading.Thread(target=http.server.ThreadingHTTPServer(("", port), World).serve_forever).start()
+http.server.ThreadingHTTPServer(("", 5001), Hub).serve_forever()

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use perfval_api::Reason;
 
-use super::Response;
+use super::response::Response;
 
 obstacles! {
     /// Frontend, workers and Dynamo's operator speak to each other in formats that change with every minor version.

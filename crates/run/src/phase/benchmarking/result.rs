@@ -11,7 +11,6 @@ use perfval_verdict::frame::{self, Failure, Framed, Outcome, TrialRecord};
 use perfval_verdict::gate::Share;
 use perfval_verdict::trial::{self, Evidence, JudgedTrial};
 
-use super::seen_last;
 use crate::attendance::Limit;
 use crate::observed::TrialSeen;
 use crate::pass::Pass;
@@ -19,6 +18,12 @@ use crate::{build, job, names, time};
 
 /// The kubelet may serve the end of a log a moment after the Job is over; this long a missing record is read again.
 const LOG_GRACE: Duration = Duration::from_secs(15);
+
+/// The workers as they were when a trial last began or ended.
+pub(super) fn seen_last<'a>(pass: &Pass<'a>) -> &'a [WorkerStatus] {
+    let workload = pass.run.status().workload.as_ref();
+    workload.map_or(&[], |workload| workload.workers.as_slice())
+}
 
 pub(super) type Judge<'a> = Box<dyn Fn(&[WorkerStatus]) -> JudgedTrial + 'a>;
 
