@@ -70,8 +70,8 @@ pub const TABLE: &[Failure] = &[
     },
     Failure {
         name: "too-many-cpus",
-        reason: "NoCandidateNode",
-        says: "cpu",
+        reason: "Saturated",
+        says: "cpu for only 0 workers",
         change: |spec, _| {
             spec["workload"]["resources"] = json!({"requests": {"cpu": "900"}});
             spec["timeouts"]["sizing"] = json!("0s");
