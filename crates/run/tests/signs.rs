@@ -247,7 +247,7 @@ fn the_scheduler_is_believed_after_twenty_seconds_and_a_volume_has_time_to_be_ma
 fn who_refuses_pods_is_quoted_without_the_name_of_each_try() {
     let quota = "Error creating: pods \"pv-1-worker-6d-x2x\" is forbidden: exceeded quota: small, requested: pods=1, used: pods=1, \
         limited: pods=1";
-    let policy = "Error creating: pods \"pv-1-worker-6d-abc\" is forbidden: ValidatingAdmissionPolicy 'no-workers' with binding \
+    let policy = "(combined from similar events): Error creating: pods \"pv-1-worker-6d-abc\" is forbidden: ValidatingAdmissionPolicy 'no-workers' with binding \
         'no-workers' denied request: no workers here";
     let webhook = "Error creating: Internal error occurred: failed calling webhook \"check.example.com\": failed to call webhook: \
         Post \"https://check.perf.svc:443/\": dial tcp 10.96.0.9:443: connect: connection refused";

@@ -34,7 +34,11 @@ pub fn node(name: &str, seen: &Seen<NodeSeen>, now: DateTime<Utc>) -> Option<Sig
 /// has been in its phase.
 pub fn refused(refusals: &[PodEvent], lasted: Duration) -> Option<Sign> {
     let last = refusals.iter().max_by_key(|event| event.last_seen)?;
-    let words = last.message.trim();
+    // What the API server puts in front of an Event of which there were many.
+    let words = last
+        .message
+        .trim_start_matches("(combined from similar events):")
+        .trim();
     let obstacle = if words.contains("exceeded quota") {
         Obstacle::QuotaExceeded
     } else {
