@@ -200,6 +200,7 @@ generate:
     cargo run --quiet -p perfval-operator -- rbac --directory config/rbac
     cargo run --quiet -p perfval-operator -- docs > docs/reference.md
     cargo run --quiet -p perfval-operator -- docs causes > docs/causes.md
+    cargo run --quiet -p perfval-operator -- docs troubleshooting > docs/troubleshooting.md
     cargo run --quiet -p perfval-operator -- docs metrics > docs/metrics.md
     cargo run --quiet -p perfval-operator -- docs api > docs/api.md
     cargo run --quiet -p perfval-chart --bin chart-files
@@ -305,6 +306,14 @@ rbac *LOGS: build-lab
 # Ten validations at once on one node, one after the other in their order: five minutes, and not part of `just test`.
 races: build-lab image
     @{{suite}} races
+
+# Every failure that a run has to name, on one lab, and what does not want to be removed (a quarter of an hour, not part of `just test`). `just failures NAME` has the rows or tests whose name holds NAME.
+failures NAME="": build-lab image
+    @{{suite}} failures {{NAME}}
+
+# Whole runs on Dynamo 1.2.1, 1.4.2 and 1.6.1, from 1.5 on with its canary health checks (ten minutes, not part of `just test`).
+dynamo-versions: build-lab image
+    @{{suite}} versions
 
 # Install what is missing: Debian's packages (as root, or it prints the command) and uv.
 setup:

@@ -19,6 +19,6 @@ pub mod text;
 
 pub use crd::{UNSEEN, crd, crd_yaml};
 pub use metric::{GateOperator, Metric, Statistic};
-pub use reason::{Reason, Why};
+pub use reason::{Help, Reason, Why};
 pub use spec::*;
 pub use status::*;

@@ -1,3 +1,7 @@
+mod help;
+
+pub use help::Help;
+
 /// Declares the reasons with their explanation, so that the enum, its words and its documentation are one list.
 macro_rules! reasons {
     ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
@@ -129,6 +133,12 @@ reasons! {
     AllReady,
     /// Not every component became ready in time.
     WorkloadNotReady,
+    /// The API server refuses to create pods: a quota, a policy or a webhook of the namespace.
+    PodsRefused,
+    /// The node of the run is not Ready, or is gone.
+    NodeNotReady,
+    /// A volume of a pod is not bound or cannot be mounted.
+    VolumeUnavailable,
     /// A pod's image cannot be pulled.
     ImagePullBackOff,
     /// A pod cannot be scheduled.
@@ -153,6 +163,14 @@ reasons! {
     EngineDead,
     /// The frontend's discovery panicked: images and Dynamo's operator are of different versions.
     DiscoveryPanic,
+    /// There is no model of this name where it is looked for.
+    ModelNotFound,
+    /// The model is gated, and no token of an account that may read it was given.
+    ModelGated,
+    /// The model cannot be fetched: its hub is not reached from the pods.
+    ModelUnreachable,
+    /// The frontend serves models, and `model.name` is not among them.
+    ModelNotServed,
     /// The frontend cannot load the model's configuration or tokenizer: check its name, token and network.
     ModelAddFailed,
     /// The frontend finds no worker although all are ready.
@@ -170,6 +188,10 @@ reasons! {
     // ── verdict Error: measuring ──
     /// AIPerf left no usable result.
     BenchmarkFailed,
+    /// The image of the load generator has no program `aiperf`.
+    AIPerfMissing,
+    /// The pod of the load generator was evicted, preempted or drained away.
+    LoadGeneratorEvicted,
     /// AIPerf's result was incomplete.
     ResultIncomplete,
     /// A gated metric was not reported.

@@ -7,6 +7,7 @@ mod exporter;
 mod inventory;
 mod line;
 mod log;
+mod surroundings;
 mod trial;
 mod workload;
 
@@ -19,7 +20,7 @@ use k8s_openapi::api::resource::v1::ResourceClaim;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{Api, ListParams};
 use kube::core::{DynamicObject, ResourceExt as _};
-use perfval_run::observed::{Admission, Child, DynamoApi, Need, PodEvent, PodLog, Probe, TrialSeen};
+use perfval_run::observed::{Admission, Child, DynamoApi, Need, NodeSeen, PodEvent, PodLog, Probe, TrialSeen};
 use perfval_run::queue::Line;
 use perfval_run::{Needs, Observed, Run, build, names};
 use perfval_sizing::Seen;
@@ -50,11 +51,13 @@ enum Answer {
     CacheJob(Box<Seen<Job>>),
 }
 
-/// Pods, claims, events and logs of a run.
+/// Pods, claims, events and logs of a run, and what is around them.
 struct Workload {
     pods: Seen<Vec<Pod>>,
     claims: Seen<Vec<ResourceClaim>>,
     events: Seen<Vec<PodEvent>>,
+    refusals: Seen<Vec<PodEvent>>,
+    node: Seen<NodeSeen>,
     logs: Vec<PodLog>,
 }
 
@@ -157,6 +160,7 @@ fn put(observed: &mut Observed, answer: Answer) {
         Answer::Workload(workload) => {
             (observed.pods, observed.claims) = (workload.pods, workload.claims);
             (observed.pod_events, observed.pod_logs) = (workload.events, workload.logs);
+            (observed.refusals, observed.node) = (workload.refusals, workload.node);
         }
         Answer::Probe(probe) => observed.probe = probe,
         Answer::Trial(trial) => observed.trial = *trial,

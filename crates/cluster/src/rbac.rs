@@ -102,6 +102,12 @@ pub const PERMISSIONS: &[Permission] = &[
     in_cluster("", "nodes", &["list"], "sizing: which nodes are eligible"),
     in_cluster(
         "",
+        "nodes",
+        &["get"],
+        "whether the node of a run is Ready while its pods are not",
+    ),
+    in_cluster(
+        "",
         "pods",
         &["list"],
         "sizing: what pods hold; pods of a run; the exporter of GPU metrics",
@@ -189,7 +195,12 @@ pub const PERMISSIONS: &[Permission] = &[
         &["get"],
         "result and progress of a trial; why a pod crashes or does not answer",
     ),
-    in_namespace("", "events", &["list"], "warnings on the pods of a run"),
+    in_namespace(
+        "",
+        "events",
+        &["list"],
+        "warnings on the pods of a run; why they may not be created",
+    ),
     in_namespace(
         "",
         "configmaps",

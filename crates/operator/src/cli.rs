@@ -56,6 +56,8 @@ pub enum Page {
     Reference,
     /// docs/causes.md
     Causes,
+    /// docs/troubleshooting.md
+    Troubleshooting,
     /// docs/metrics.md
     Metrics,
     /// docs/api.md

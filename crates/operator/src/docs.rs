@@ -3,6 +3,7 @@
 mod api;
 mod causes;
 mod metrics;
+mod troubleshooting;
 
 use std::fmt::Write as _;
 
@@ -16,6 +17,7 @@ use crate::rbac;
 pub use api::api;
 pub use causes::causes;
 pub use metrics::metrics;
+pub use troubleshooting::troubleshooting;
 
 /// The whole page.
 pub fn reference() -> String {
@@ -39,7 +41,8 @@ pub fn reference() -> String {
     section(
         &mut page,
         "Reasons",
-        "`status.reason`, conditions and events. Never reworded once released.",
+        "`status.reason`, conditions and events. Never reworded once released. What you see of each, and what to do: \
+         [Troubleshooting](troubleshooting.md#by-reason).",
         &["reason", "meaning, and what to do"],
         Reason::ALL
             .iter()

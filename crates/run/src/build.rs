@@ -16,7 +16,7 @@ mod trial_job;
 mod workers_service;
 
 pub use cache_claim::cache_claim;
-pub use cache_job::cache_job;
+pub use cache_job::{FILL_CONTAINER, cache_job};
 pub use claim_template::claim_template;
 pub use meta::COMPONENT_LABEL;
 pub use model::cache_claim_name;

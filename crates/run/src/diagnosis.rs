@@ -1,8 +1,14 @@
 //! What keeps a run from measuring: obstacles found in pods, events and logs, each with its evidence and its remedy.
 
+pub mod blame;
+mod claims;
 mod containers;
 pub mod log;
 pub mod obstacle;
 pub mod pods;
 pub mod race;
+mod scheduling;
 pub mod secret;
+mod sign;
+mod statuses;
+pub mod surroundings;

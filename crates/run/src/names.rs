@@ -5,6 +5,9 @@ use sha2::{Digest, Sha256};
 /// Pods that send a trial's requests.
 pub const LOAD_GENERATOR: &str = "benchmark";
 
+/// Pods that fill the model cache.
+pub const MODEL_CACHE: &str = "model-cache";
+
 /// Id of a run: 8 hex digits from the object's uid and the run's number.
 pub fn run_id(uid: &str, number: i64) -> String {
     hex8(&[uid, &number.to_string()])

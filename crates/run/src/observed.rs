@@ -105,6 +105,10 @@ pub struct Observed {
     pub claims: Seen<Vec<ResourceClaim>>,
     /// Events on this run's pods.
     pub pod_events: Seen<Vec<PodEvent>>,
+    /// Events on what has to create this run's pods and may not (`FailedCreate`); looked for only while pods are missing.
+    pub refusals: Seen<Vec<PodEvent>>,
+    /// The node of this run; looked at only while pods are missing or not ready.
+    pub node: Seen<NodeSeen>,
     /// Ends of logs that show why pods do not serve ([`wanted`](crate::diagnosis::log::wanted)).
     pub pod_logs: Vec<PodLog>,
     /// The probe.
@@ -199,6 +203,17 @@ pub struct PodEvent {
     pub last_seen: Option<DateTime<Utc>>,
 }
 
+/// What the node of a run says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeSeen {
+    /// Whether it is Ready.
+    pub ready: bool,
+    /// Since when.
+    pub since: Option<DateTime<Utc>>,
+    /// Why it is not, in the words of the kubelet or of who missed it.
+    pub message: String,
+}
+
 /// The log of one container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogRequest {
@@ -238,6 +253,8 @@ pub enum ProbeAnswer {
     Completion(String),
     /// 200, but without any text.
     Empty,
+    /// 404, from a frontend that serves these models and not the one that was asked for.
+    OtherModels(Vec<String>),
     /// Another status, and the beginning of the body.
     Refused(u16, String),
     /// No answer: connection refused, time-out, …

@@ -9,7 +9,7 @@ use perfval_verdict::{close, conclusion, environment};
 
 use crate::attendance::{self, Clock, LONGEST_PAUSE, Limit};
 use crate::decision::{Decision, Effect, Event};
-use crate::diagnosis::obstacle::Obstacle;
+use crate::diagnosis::blame::blamed;
 use crate::edit;
 use crate::observed::Observed;
 use crate::queue;
@@ -275,21 +275,11 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// The obstacle that ended the run is what decides its verdict.
+    /// What ended the run is what decides its verdict.
     fn blame(&mut self, why: &Why) {
-        let Some(obstacle) = Obstacle::behind(why.reason) else {
-            return;
-        };
-        let known = self
-            .status
-            .diagnosis
-            .iter()
-            .find(|known| known.cause == obstacle.as_str());
-        let evidence = known.map_or_else(|| why.message.clone(), |known| known.evidence.clone());
-        self.find(Finding {
-            severity: Severity::Error,
-            ..obstacle.finding(&evidence)
-        });
+        if let Some(finding) = blamed(&self.status.diagnosis, why) {
+            self.find(finding);
+        }
     }
 
     /// One event per cause: why, and what to do. Of a run that ended well only what may become a fault, such as a GPU that

@@ -8,6 +8,7 @@ mod deploying;
 pub(crate) mod evaluating;
 pub(crate) mod mixed_allocation;
 mod pending;
+mod signs;
 mod sizing;
 mod suspended;
 mod waiting_for_ready;

@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use k8s_openapi::api::resource::v1::{DeviceRequestAllocationResult, ResourceClaim};
 use kube::core::ResourceExt as _;
-use perfval_api::{Allocation, PlacementStatus, WorkerStatus};
+use perfval_api::{Allocation, Phase, PlacementStatus, WorkerStatus};
 use perfval_sizing::HeldByWorker;
 
 use crate::build::COMPONENT_LABEL;
 use crate::dynamo::names::{FRONTEND, WORKER};
-use crate::names::LOAD_GENERATOR;
+use crate::names::{LOAD_GENERATOR, MODEL_CACHE};
+use crate::run::Run;
 
 /// The pods of a run by component.
 pub struct Pods<'a> {
@@ -65,6 +66,39 @@ impl<'a> Pods<'a> {
     pub fn frontend_ready(&self) -> bool {
         self.frontends.iter().any(|pod| is_ready(pod))
     }
+}
+
+/// Whether pods are missing that the phase of a run waits for, so that a controller has yet to create them, or may not.
+pub fn lacks_pods(run: &Run<'_>, pods: &[Pod]) -> bool {
+    let status = run.status();
+    let id = run.id();
+    let sorted = Pods::of(pods, &id);
+    let workers = run.placement().map_or(0, |plan| plan.gpus);
+    let deployment = || count(sorted.workers.len()) < workers || sorted.frontends.is_empty();
+    match status.phase {
+        Some(Phase::Deploying) => fillers(pods, &id).next().is_none(),
+        Some(Phase::WaitingForReady) => deployment(),
+        Some(Phase::Benchmarking) => {
+            let measures = status.trials.last().is_some_and(|trial| trial.outcome.is_none());
+            deployment() || (measures && sorted.load_generators.is_empty())
+        }
+        _ => false,
+    }
+}
+
+/// Pods that fill the model cache, those that are over included.
+pub fn fillers<'a>(pods: &'a [Pod], run_id: &str) -> impl Iterator<Item = &'a Pod> + use<'a> {
+    let run_id = run_id.to_owned();
+    pods.iter().filter(move |pod| {
+        let label = |key: &str| pod.labels().get(key).map(String::as_str);
+        label(perfval_api::meta::RUN_LABEL) == Some(&run_id) && label(COMPONENT_LABEL) == Some(MODEL_CACHE)
+    })
+}
+
+/// Whether a pod ended without success.
+pub fn is_failed(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    phase == Some("Failed")
 }
 
 /// An evicted pod stays behind as Failed while its replacement works.

@@ -1,5 +1,7 @@
 //! Removing everything a run created, and being sure that it is gone.
 
+use std::time::Duration;
+
 use kube::core::{ObjectMeta, ResourceExt as _};
 use perfval_api::{Leftovers, PerfValidation, PerfValidationStatus, Phase, Reason, Why, condition};
 use serde_json::json;
@@ -8,6 +10,10 @@ use crate::decision::Effect;
 use crate::observed::{Child, Observed};
 use crate::pass::Pass;
 use crate::run::Run;
+
+/// Shortest and longest pause between two looks at what should have gone.
+const SOON: Duration = Duration::from_secs(30);
+const SELDOM: Duration = Duration::from_mins(5);
 
 /// A deleted object of which only the metadata counts: its runs' children are found by label and uid, whatever its spec
 /// and status say. Its phase is `CleaningUp`, and no code may write its status.
@@ -78,6 +84,12 @@ pub(crate) fn left(seen: &Observed) -> String {
         few if few <= NAMED => names.join(", "),
         many => format!("{} and {} more", names[..NAMED].join(", "), many - NAMED),
     }
+}
+
+/// When to look again after what has not gone for this long: a finalizer that hangs for days is no reason to list pods
+/// twice a minute, and what goes by itself is seen by watches.
+pub(crate) fn look_again(overdue: Duration) -> Duration {
+    (overdue / 4).clamp(SOON, SELDOM)
 }
 
 /// What a run that is over still has in the cluster. A status of an older version says only that there is something.

@@ -8,6 +8,7 @@ mod machine {
     pub mod laws;
     pub mod mixed_allocation;
     pub mod moments;
+    pub mod named;
     pub mod outages;
     pub mod progress;
     pub mod queue;

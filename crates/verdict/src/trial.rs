@@ -133,6 +133,9 @@ fn judge_load(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> JudgedTrial 
             verdict
         }
         Outcome::Failure(failure @ Failure::TimedOut { .. }) => judge_timeout(evidence, in_words(failure), spec),
+        Outcome::Failure(failure @ Failure::NotExecutable { .. }) => {
+            JudgedTrial::unmeasured(Cause::AIPerfMissing, in_words(failure))
+        }
         Outcome::Failure(failure) => JudgedTrial::unmeasured(Cause::BenchmarkFailed, in_words(failure)),
     }
 }

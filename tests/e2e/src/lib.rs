@@ -3,6 +3,7 @@
 
 mod audit;
 pub mod documentation;
+pub mod failures;
 mod holder;
 mod install;
 mod lab;

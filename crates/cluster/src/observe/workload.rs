@@ -28,7 +28,7 @@ const PODS: usize = 16;
 const EVENTS: u32 = 50;
 const AT_ONCE: usize = 4;
 /// A pod whose image is there is ready within this time, or something is in its way.
-const PROMPT: Duration = Duration::from_secs(10);
+pub(super) const PROMPT: Duration = Duration::from_secs(10);
 
 impl Cluster {
     /// Pods and claims of any run of this object, and, where a phase waits for them, the warnings on those pods of this
@@ -54,19 +54,28 @@ impl Cluster {
             Err(Unread::Absent) => Ok(Vec::new()),
             known => known,
         };
-        let (events, logs) = match &pods {
-            Ok(pods) if waits_for_pods(run) => {
-                let (events, logs) = futures::join!(self.pod_events(run, pods), self.pod_logs(run, pods));
-                (seen(events), logs)
-            }
-            _ => (Seen::NotAsked, Vec::new()),
-        };
-        Workload {
-            pods: seen(pods),
+        let mut workload = Workload {
+            events: Seen::NotAsked,
+            refusals: Seen::NotAsked,
+            node: Seen::NotAsked,
+            logs: Vec::new(),
             claims: seen(claims),
-            events,
-            logs,
+            pods: seen(pods),
+        };
+        if let Seen::Present(pods) = &workload.pods
+            && waits_for_pods(run)
+        {
+            let late: Vec<&Pod> = late(run, pods, self.now()).collect();
+            // On the heap: four reads at once.
+            let (events, logs, (refusals, node)) = futures::join!(
+                self.pod_events(&late),
+                self.pod_logs(run, pods),
+                Box::pin(self.surroundings(run, pods, !late.is_empty()))
+            );
+            workload.events = seen(events);
+            (workload.logs, workload.refusals, workload.node) = (logs, refusals, node);
         }
+        workload
     }
 
     /// The ends of those logs that show why pods do not serve: of few pods, and only of those in trouble.
@@ -78,16 +87,9 @@ impl Cluster {
         join_all(logs.collect::<Vec<_>>()).await
     }
 
-    async fn pod_events(&self, run: &Run<'_>, pods: &[Pod]) -> Read<Vec<PodEvent>> {
-        let (id, now) = (run.id(), self.now());
+    async fn pod_events(&self, late: &[&Pod]) -> Read<Vec<PodEvent>> {
         // Futures made here, not in the stream: a borrowing closure in it would not be Send for a spawned pass.
-        let waiting: Vec<_> = pods
-            .iter()
-            .filter(|pod| pod.labels().get(RUN_LABEL) == Some(&id))
-            .filter(|pod| is_coming(pod) && is_late(pod, now))
-            .take(PODS)
-            .map(|pod| self.warnings_on(pod))
-            .collect();
+        let waiting: Vec<_> = late.iter().take(PODS).map(|pod| self.warnings_on(pod)).collect();
         let lists: Vec<Vec<PodEvent>> = stream::iter(waiting).buffered(AT_ONCE).try_collect().await?;
         Ok(lists.concat())
     }
@@ -100,7 +102,8 @@ impl Cluster {
             .limit(EVENTS);
         let call = format!("list Events on Pod {namespace}/{}", pod.name_any());
         let found = read(&call, self.bounded(api.list(&params)).await)?;
-        let mut events: Vec<PodEvent> = found.items.into_iter().map(|event| pod_event(pod, event)).collect();
+        let of = || (pod.name_any(), pod.uid().unwrap_or_default());
+        let mut events: Vec<PodEvent> = found.items.into_iter().map(|event| read_event(of(), event)).collect();
         events.sort_by_key(|event| std::cmp::Reverse(event.last_seen));
         Ok(events)
     }
@@ -109,7 +112,17 @@ impl Cluster {
 /// Whether the run asks why a pod does not start. One that sizes or cleans up only counts its pods: 123 lists of events
 /// were measured in one run that read them in every phase.
 fn waits_for_pods(run: &Run<'_>) -> bool {
-    matches!(run.status().phase, Some(Phase::WaitingForReady | Phase::Benchmarking))
+    matches!(
+        run.status().phase,
+        Some(Phase::Deploying | Phase::WaitingForReady | Phase::Benchmarking)
+    )
+}
+
+/// Pods of this run that should be ready by now.
+fn late<'a>(run: &Run<'_>, pods: &'a [Pod], now: DateTime<Utc>) -> impl Iterator<Item = &'a Pod> {
+    let id = run.id();
+    let of_run = pods.iter().filter(move |pod| pod.labels().get(RUN_LABEL) == Some(&id));
+    of_run.filter(move |pod| is_coming(pod) && is_late(pod, now))
 }
 
 /// Whether a pod is still on its way: neither ready nor over nor going.
@@ -126,15 +139,16 @@ fn is_late(pod: &Pod, now: DateTime<Utc>) -> bool {
     created.is_none_or(|created| now >= time::after(created, PROMPT))
 }
 
-fn pod_event(pod: &Pod, event: Event) -> PodEvent {
+/// An Event on a pod, or on what makes pods; `of` is its name and uid.
+pub(super) fn read_event(of: (String, String), event: Event) -> PodEvent {
     let observed = event
         .series
         .and_then(|series| series.last_observed_time)
         .or(event.event_time);
     let last_seen = event.last_timestamp.or(observed.map(|micro| Time(micro.0)));
     PodEvent {
-        pod: pod.name_any(),
-        pod_uid: pod.uid().unwrap_or_default(),
+        pod: of.0,
+        pod_uid: of.1,
         reason: event.reason.unwrap_or_default(),
         message: event.message.unwrap_or_default(),
         last_seen: last_seen.as_ref().map(time::from_kubernetes),

@@ -3,6 +3,8 @@ use serde_json::Value;
 
 /// Bytes of an endpoint's text that are kept.
 const KEPT: usize = 200;
+/// Models of a frontend that are named.
+const MODELS: usize = 5;
 
 /// Reads the body of a 200. A reasoning model may spend all its tokens on thinking, so that counts as text.
 pub(super) fn read_completion(body: &[u8]) -> ProbeAnswer {
@@ -17,6 +19,14 @@ pub(super) fn read_completion(body: &[u8]) -> ProbeAnswer {
     text.map_or(ProbeAnswer::Empty, |text| {
         ProbeAnswer::Completion(beginning(text.as_bytes()))
     })
+}
+
+/// The ids of `/v1/models`, a few of many; empty if the body is none.
+pub(super) fn read_models(body: &[u8]) -> Vec<String> {
+    let list: Value = serde_json::from_slice(body).unwrap_or_default();
+    let models = list["data"].as_array().into_iter().flatten();
+    let ids = models.filter_map(|model| Some(beginning(model["id"].as_str()?.as_bytes())));
+    ids.take(MODELS).collect()
 }
 
 /// The beginning of a body, as text.

@@ -13,7 +13,7 @@ use perfval_run::decision::ProbeRequest;
 use perfval_run::observed::ProbeAnswer;
 use serde_json::json;
 
-use super::answer::{beginning, read_completion};
+use super::answer::{beginning, read_completion, read_models};
 
 /// Enough for 16 tokens and an error page.
 const BODY_BYTES: usize = 1 << 20;
@@ -101,11 +101,19 @@ async fn ask(way: &Way, base: &str, request: &ProbeRequest) -> Result<ProbeAnswe
     let url = format!("{base}/v1/chat/completions");
     let body = Body::from(completion.to_string().into_bytes());
     let (status, body) = way.send(build(Method::POST, &url, body)?).await?;
-    Ok(if status == StatusCode::OK {
-        read_completion(&body)
-    } else {
-        ProbeAnswer::Refused(status.as_u16(), beginning(&body))
-    })
+    if status == StatusCode::OK {
+        return Ok(read_completion(&body));
+    }
+    if status == StatusCode::NOT_FOUND {
+        // An unknown model, or one that is not there yet: the list tells.
+        let models = format!("{base}/v1/models");
+        let (_, list) = way.send(build(Method::GET, &models, Body::empty())?).await?;
+        let served = read_models(&list);
+        if !served.is_empty() && !served.contains(&request.model) {
+            return Ok(ProbeAnswer::OtherModels(served));
+        }
+    }
+    Ok(ProbeAnswer::Refused(status.as_u16(), beginning(&body)))
 }
 
 fn build(method: Method, url: &str, body: Body) -> Result<Request<Body>, String> {
@@ -195,6 +203,45 @@ mod tests {
             "POST /v1/chat/completions HTTP/1.1",
         ];
         assert_eq!(frontend.await.unwrap(), expected);
+    }
+
+    /// A frontend that gives these answers, one a connection.
+    async fn frontend(answers: &'static [(&'static str, &'static str)]) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            for (status, body) in answers {
+                let (mut connection, _) = listener.accept().await.unwrap();
+                let mut head = vec![0; 4096];
+                let _ = connection.read(&mut head).await.unwrap();
+                let length = body.len();
+                let answer = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n{body}");
+                connection.write_all(answer.as_bytes()).await.unwrap();
+            }
+        });
+        base
+    }
+
+    #[tokio::test]
+    async fn a_frontend_of_other_models_is_named_by_what_it_serves() {
+        const UNKNOWN: (&str, &str) = ("404 Not Found", "Model not found");
+        let request = request(Duration::from_mins(1));
+        let other = frontend(&[
+            UNKNOWN,
+            UNKNOWN,
+            ("200 OK", r#"{"data":[{"id":"lab/other","object":"model"}]}"#),
+        ]);
+        let answer = probe(&Way::dns(), &other.await, &request).await;
+        assert_eq!(answer, ProbeAnswer::OtherModels(vec!["lab/other".into()]));
+        // Not there yet, or listed and not ready: what the frontend says.
+        for models in [
+            &[UNKNOWN, UNKNOWN, ("200 OK", r#"{"data":[]}"#)],
+            &[UNKNOWN, UNKNOWN, ("200 OK", r#"{"data":[{"id":"lab/tiny-qwen3"}]}"#)],
+            &[UNKNOWN, UNKNOWN, ("404 Not Found", "")],
+        ] {
+            let answer = probe(&Way::dns(), &frontend(models).await, &request).await;
+            assert_eq!(answer, ProbeAnswer::Refused(404, "Model not found".into()));
+        }
     }
 
     #[tokio::test]

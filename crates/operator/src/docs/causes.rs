@@ -34,7 +34,7 @@ pub fn causes() -> String {
                 ("You see", obstacle.seen()),
                 ("Why", obstacle.why()),
                 ("Do", obstacle.remedy()),
-                ("Effect", obstacle.response().explanation()),
+                ("Effect", &obstacle.effect()),
             ],
         );
     }

@@ -13,7 +13,7 @@ pub fn cache_claim(run: &Run<'_>) -> PersistentVolumeClaim {
         storage_class_name,
     } = run.spec().model.cache.clone().unwrap_or_default();
     PersistentVolumeClaim {
-        metadata: metadata(run, names::cache_claim(run.name()), "model-cache"),
+        metadata: metadata(run, names::cache_claim(run.name()), names::MODEL_CACHE),
         spec: Some(PersistentVolumeClaimSpec {
             // The one access mode that every StorageClass has; all readers are on the node under test.
             access_modes: Some(vec!["ReadWriteOnce".to_owned()]),

@@ -9,6 +9,8 @@ use super::pod::{mount, non_empty, pin, restricted_container, restricted_pod, sc
 use crate::dynamo::names::USER;
 use crate::{Run, names, time};
 
+/// The container that fetches the model.
+pub const FILL_CONTAINER: &str = "fill";
 /// Constant: the model id is an argument, never part of the program.
 const FILL: &str = "import sys; from huggingface_hub import snapshot_download; snapshot_download(sys.argv[1])";
 
@@ -16,14 +18,14 @@ const FILL: &str = "import sys; from huggingface_hub import snapshot_download; s
 pub fn cache_job(run: &Run<'_>) -> Job {
     let deadline = time::duration(&run.spec().timeouts.model_cache).as_secs();
     Job {
-        metadata: metadata(run, names::cache_job(&run.id()), "model-cache"),
+        metadata: metadata(run, names::cache_job(&run.id()), names::MODEL_CACHE),
         spec: Some(JobSpec {
             // A retry would begin the download anew.
             backoff_limit: Some(0),
             active_deadline_seconds: Some(i64::try_from(deadline).unwrap_or(i64::MAX).max(1)),
             template: PodTemplateSpec {
                 metadata: Some(ObjectMeta {
-                    labels: Some(labels(run, "model-cache")),
+                    labels: Some(labels(run, names::MODEL_CACHE)),
                     ..ObjectMeta::default()
                 }),
                 spec: Some(pod(run)),
@@ -69,7 +71,7 @@ fn container(run: &Run<'_>) -> Container {
     ];
     let env = workload.env.iter().cloned().chain(ours).chain(token_env(run));
     Container {
-        name: "fill".to_owned(),
+        name: FILL_CONTAINER.to_owned(),
         image: Some(workload.image.clone()),
         image_pull_policy: Some(workload.image_pull_policy.as_str().to_owned()),
         command: Some(["python3", "-c", FILL].map(str::to_owned).into()),

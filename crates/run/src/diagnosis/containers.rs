@@ -1,14 +1,90 @@
-//! Containers of a pod, and when one counts as crashing.
+//! Containers of a pod that do not start, or start again and again.
 
-use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use std::time::Duration;
 
-/// Restarts after which a crash is one if its log says why.
-pub(super) const EXPLAINED_CRASHES: i32 = 2;
+use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStatus, Pod};
+use kube::core::ResourceExt as _;
 
-/// Init containers first, as they run.
-pub(super) fn containers(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
-    let status = pod.status.as_ref();
-    let init = status.and_then(|status| status.init_container_statuses.as_ref());
-    let main = status.and_then(|status| status.container_statuses.as_ref());
-    init.into_iter().flatten().chain(main.into_iter().flatten())
+use super::log;
+use super::obstacle::Obstacle;
+use super::sign::Sign;
+use crate::observed::PodLog;
+
+/// Crashes after which a crash is believed if its log or the kernel says why.
+const EXPLAINED_CRASHES: i32 = 2;
+/// Crashes after which any is believed: the kubelet restarts at once after the first, 10 s after the second.
+const CRASHES: i32 = 3;
+/// Words of a registry for which trying again is no use; anything else may be the network.
+const FINAL_PULL_ERRORS: [&str; 7] = [
+    "not found",
+    "manifest unknown",
+    "unauthorized",
+    "denied",
+    "forbidden",
+    "invalid reference",
+    "no basic auth credentials",
+];
+
+/// What keeps a container from running, in a pod that is not ready.
+pub(super) fn sign(pod: &Pod, container: &ContainerStatus, logs: &[PodLog], age: Duration) -> Option<Sign> {
+    let evidence = |text: String| format!("pod {}, container {}: {text}", pod.name_any(), container.name);
+    let waiting = container.state.as_ref().and_then(|state| state.waiting.as_ref());
+    let text = waiting.and_then(|waiting| waiting.message.clone()).unwrap_or_default();
+    let image = || evidence(format!("image {}: {}", container.image, pull_error(&text)));
+    match waiting.and_then(|waiting| waiting.reason.as_deref()) {
+        Some("InvalidImageName" | "ErrImageNeverPull") => Some(Sign::settled(Obstacle::ImagePull, image(), true)),
+        Some("ErrImagePull" | "ImagePullBackOff") => {
+            // Registries write `403 Forbidden`, containerd `pull access denied`.
+            let said = text.to_ascii_lowercase();
+            let is_final = FINAL_PULL_ERRORS.iter().any(|word| said.contains(word));
+            let sign = Sign::new(Obstacle::ImagePull, image(), age);
+            Some(Sign {
+                is_sure: sign.is_sure && is_final,
+                ..sign
+            })
+        }
+        Some("CreateContainerConfigError" | "CreateContainerError" | "RunContainerError") => {
+            Some(Sign::new(Obstacle::ContainerConfigError, evidence(text), age))
+        }
+        _ => crash(pod, container, logs, &evidence),
+    }
+}
+
+/// The kubelet says the same with and without its back-off in front: one text is one write of the status.
+fn pull_error(text: &str) -> &str {
+    text.split_once("ErrImagePull: ").map_or(text, |(_, error)| error)
+}
+
+fn crash(pod: &Pod, container: &ContainerStatus, logs: &[PodLog], evidence: &dyn Fn(String) -> String) -> Option<Sign> {
+    // A pod of a Job is never started again; how it ended is read with the Job.
+    if pod.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref()) == Some("Never") {
+        return None;
+    }
+    let state = container.state.as_ref();
+    let ended = |state: Option<&ContainerState>| state.and_then(|state| state.terminated.clone());
+    let end: Option<ContainerStateTerminated> = ended(state).or_else(|| ended(container.last_state.as_ref()));
+    let code = end.as_ref().map(|end| end.exit_code);
+    // One that was never started, and an init container that did its work.
+    if container.restart_count == 0 && code.is_none_or(|code| code == 0) {
+        return None;
+    }
+    let is_running = state.is_some_and(|state| state.running.is_some());
+    let crashes = container.restart_count + i32::from(!is_running);
+    if end.is_some_and(|end| end.reason.as_deref() == Some("OOMKilled")) {
+        let text = evidence("killed for its memory use".to_owned());
+        return Some(Sign::settled(Obstacle::OOMKilled, text, crashes >= EXPLAINED_CRASHES));
+    }
+    let (obstacle, line) = match log::crash(logs, &pod.name_any(), &container.name) {
+        Some((obstacle, line)) => (obstacle, format!(": {line}")),
+        None => (Obstacle::CrashLoop, String::new()),
+    };
+    let needed = if obstacle == Obstacle::CrashLoop {
+        CRASHES
+    } else {
+        EXPLAINED_CRASHES
+    };
+    let exit = code.map_or(String::new(), |code| format!(" (exit code {code})"));
+    let text = evidence(format!("crashes{exit}{line}"));
+    // One that runs again may hold; its next end tells.
+    Some(Sign::settled(obstacle, text, crashes >= needed && !is_running))
 }

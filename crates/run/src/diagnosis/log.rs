@@ -6,13 +6,14 @@ use perfval_api::text::cut;
 use perfval_api::{Phase, condition};
 use serde_json::Value;
 
-use super::containers::{EXPLAINED_CRASHES, containers};
 use super::obstacle::Obstacle;
 use super::secret::without_secrets;
+use super::statuses::containers;
+use crate::build::FILL_CONTAINER;
 use crate::dynamo::log::{CRASHES, SILENCE};
 use crate::dynamo::names::MAIN;
 use crate::observed::{LogRequest, PodLog};
-use crate::readiness::{Pods, is_ready};
+use crate::readiness::{Pods, fillers, is_failed, is_ready};
 use crate::run::Run;
 
 /// Logs read in one pass: one crashed worker shows as much as eight.
@@ -23,15 +24,17 @@ const QUOTED: usize = 240;
 /// Words of a line that says why a process ended.
 const ERROR_WORDS: [&str; 5] = ["error", "exception", "panicked", "fatal", "out of memory"];
 
-/// The logs that a pass needs: of containers that crashed more than once, and, where every component is ready but no
-/// completion comes back, of the frontend.
+/// The logs that a pass needs: of containers that crashed, of a pod that could not fill the model cache, and, where every
+/// component is ready but no completion comes back, of the frontend.
 pub fn wanted(run: &Run<'_>, pods: &[Pod]) -> Vec<LogRequest> {
-    if !matches!(run.status().phase, Some(Phase::WaitingForReady | Phase::Benchmarking)) {
-        return Vec::new();
+    match run.status().phase {
+        Some(Phase::Deploying) => return of_fillers(pods, &run.id()),
+        Some(Phase::WaitingForReady | Phase::Benchmarking) => {}
+        _ => return Vec::new(),
     }
     let pods = Pods::of(pods, &run.id());
     let crashed = pods.all().flat_map(|pod| {
-        let ended = containers(pod).filter(|container| container.restart_count >= EXPLAINED_CRASHES && !is_ready(pod));
+        let ended = containers(pod).filter(|container| container.restart_count >= 1 && !is_ready(pod));
         ended.filter_map(|container| last_end(pod, container))
     });
     let silent = condition::is_false(run.status(), condition::ENDPOINT_READY);
@@ -42,6 +45,17 @@ pub fn wanted(run: &Run<'_>, pods: &[Pod]) -> Vec<LogRequest> {
         previous: false,
     });
     crashed.chain(frontends).take(LOGS).collect()
+}
+
+/// Logs of the pods that filled the cache and failed.
+fn of_fillers(pods: &[Pod], run_id: &str) -> Vec<LogRequest> {
+    let failed = fillers(pods, run_id).filter(|pod| is_failed(pod));
+    let of = failed.map(|pod| LogRequest {
+        pod: pod.name_any(),
+        container: FILL_CONTAINER.to_owned(),
+        previous: false,
+    });
+    of.take(LOGS).collect()
 }
 
 /// The log of the last crash: the container that ended is the previous one as soon as the next is on its way.
@@ -69,6 +83,16 @@ pub(super) fn crash(logs: &[PodLog], pod: &str, container: &str) -> Option<(Obst
         .find(|log| log.of.pod == pod && log.of.container == container)?;
     let text = log.text.present()?;
     find(text, &CRASHES).or_else(|| Some((Obstacle::CrashLoop, last_words(text)?)))
+}
+
+/// Why a pod that ran once failed: the obstacle that its log names, if it names one, and the line that says most.
+pub(crate) fn failure(logs: &[PodLog], pod: &str) -> Option<(Option<Obstacle>, String)> {
+    let log = logs.iter().find(|log| log.of.pod == pod)?;
+    let text = log.text.present()?;
+    match find(text, &CRASHES) {
+        Some((obstacle, line)) => Some((Some(obstacle), line)),
+        None => Some((None, last_words(text)?)),
+    }
 }
 
 /// Why ready pods do not answer: the obstacle that a frontend's log names, and the line.

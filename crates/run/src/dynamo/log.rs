@@ -2,8 +2,21 @@
 
 use crate::diagnosis::obstacle::Obstacle;
 
-/// Texts of a worker or frontend that ends, the cause before its consequences (Dynamo 1.2–1.6, vLLM 0.20–0.31).
-pub const CRASHES: [(&str, Obstacle); 5] = [
+/// Texts of a worker, a frontend or a download that ends, the cause before its consequences (Dynamo 1.2–1.6, vLLM
+/// 0.20–0.31, `huggingface_hub` 0.36–1.4: what is gated says so before the advice that both texts share).
+pub const CRASHES: [(&str, Obstacle); 17] = [
+    ("Cannot access gated repo", Obstacle::ModelGated),
+    ("GatedRepoError", Obstacle::ModelGated),
+    ("Repository Not Found", Obstacle::ModelNotFound),
+    ("RepositoryNotFoundError", Obstacle::ModelNotFound),
+    ("is not a valid model identifier", Obstacle::ModelNotFound),
+    ("Repo id must", Obstacle::ModelNotFound),
+    ("Model snapshots for", Obstacle::ModelNotFound),
+    ("No space left on device", Obstacle::CacheFull),
+    ("outgoing traffic has been disabled", Obstacle::ModelUnreachable),
+    ("couldn't connect to", Obstacle::ModelUnreachable),
+    ("Max retries exceeded with url", Obstacle::ModelUnreachable),
+    ("Name or service not known", Obstacle::ModelUnreachable),
     ("Failed to infer device type", Obstacle::NoGPUInContainer),
     ("Free memory on device", Obstacle::GPUMemoryTaken),
     (

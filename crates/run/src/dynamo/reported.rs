@@ -8,13 +8,24 @@ use serde_json::Value;
 /// The one message of Dynamo's operator that no next pass of it heals.
 const NO_QUEUE: &str = "failed to determine kai-scheduler queue";
 
+/// What a deployment calls itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It may heal itself.
+    Failed,
+    /// This says less than it seems: it was seen with five of eight workers ready.
+    Successful,
+    /// Not yet either.
+    Coming,
+}
+
 /// What the deployment's own status says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reported {
     /// Whether the status speaks of the deployment's present generation.
     pub current: bool,
-    /// `failed`, which may heal itself.
-    pub failed: bool,
+    /// What it calls itself.
+    pub state: State,
     /// Ready replicas of a component, where it reports them.
     pub ready: BTreeMap<String, i64>,
     /// Message of the Ready condition.
@@ -44,7 +55,11 @@ pub fn reported(deployment: &DynamicObject) -> Reported {
         .unwrap_or("no Ready condition yet");
     Reported {
         current: observed >= deployment.metadata.generation.unwrap_or(i64::MAX),
-        failed: status["state"] == "failed",
+        state: match status["state"].as_str() {
+            Some("failed") => State::Failed,
+            Some("successful") => State::Successful,
+            _ => State::Coming,
+        },
         ready,
         message: message.to_owned(),
         lacks_queue: message.contains(NO_QUEUE),

@@ -1,9 +1,10 @@
 //! Benchmarking: one AIPerf Job per trial, until the trial rule has decided.
 
+mod result;
+
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::resource::v1::ResourceClaim;
 use kube::core::ResourceExt as _;
 use perfval_api::{
@@ -13,26 +14,24 @@ use perfval_sizing::Seen;
 use perfval_verdict::close;
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::diagnosis::trial::changed;
-use perfval_verdict::frame::{self, Framed, TrialRecord};
-use perfval_verdict::gate::Share;
-use perfval_verdict::trial::{self, Evidence, JudgedTrial};
+use perfval_verdict::trial::JudgedTrial;
 use perfval_verdict::trials::{self, Ruling};
 
 use super::definition::{Definition, QUICK, Timed, give_up};
+use super::signs;
 use crate::attendance::Limit;
 use crate::decision::{Effect, Event};
-use crate::diagnosis::pods::trouble;
+use crate::diagnosis::obstacle::Obstacle;
+use crate::diagnosis::pods::{Sign, Trouble};
 use crate::job::Standing;
-use crate::observed::{Need, Needs, TrialSeen};
+use crate::observed::{Need, Needs};
 use crate::pass::{Pass, Step};
 use crate::readiness::{self, Pods};
 use crate::run::Run;
-use crate::{build, job, names, progress, telemetry, time};
+use crate::{build, job, progress, telemetry, time};
 
 /// Jobs and pods are watched; graces are not.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
-/// The kubelet may serve the end of a log a moment after the Job is over; this long a missing record is read again.
-const LOG_GRACE: Duration = Duration::from_secs(15);
 
 pub(super) const PHASE: Definition = Definition {
     needs,
@@ -107,14 +106,14 @@ fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers:
     let wanted = pass.run.placement().map_or(0, |plan| plan.gpus);
     let ready = pods.ready_workers();
     if ready < wanted || !pods.frontend_ready() {
-        let events = pass.seen.pod_events.present().map_or(&[][..], Vec::as_slice);
-        return match trouble(pods.all(), events, &pass.seen.pod_logs, pass.now) {
-            Some(trouble) => {
+        return match signs::of(pass, pods.all()) {
+            Some(Sign { trouble, is_sure: true }) => {
                 let why = trouble.why();
                 pass.not_ready(&why, None);
                 pass.find(trouble.obstacle.finding(&trouble.evidence));
                 Step::End(perfval_api::Verdict::Error, why)
             }
+            Some(may_pass) => Step::Wait(may_pass.trouble.why()),
             None => Step::wait(
                 Reason::WorkloadNotReady,
                 "not every component is ready any more; waiting for it",
@@ -130,7 +129,8 @@ fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers:
         }
     }
     let number = pass.status.trials.last().map_or(1, |trial| trial.number + 1);
-    let lost = changed(seen_last(pass), &workers).and_then(|(cause, what)| Some((cause, what, cause.worker_loss()?)));
+    let lost =
+        changed(result::seen_last(pass), &workers).and_then(|(cause, what)| Some((cause, what, cause.worker_loss()?)));
     let soak = trials::soak_is_next(pass.run.spec(), &pass.status.trials);
     pass.status.trials.push(TrialStatus {
         number,
@@ -150,12 +150,6 @@ fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers:
     }
     let what = if soak { " (the soak)" } else { "" };
     Step::work(Reason::Running, format!("trial {number}{what} is running"))
-}
-
-/// The workers as they were when a trial last began or ended.
-fn seen_last<'a>(pass: &Pass<'a>) -> &'a [WorkerStatus] {
-    let workload = pass.run.status().workload.as_ref();
-    workload.map_or(&[], |workload| workload.workers.as_slice())
 }
 
 /// A worker whose pod was replaced may get a GPU that is not confirmed: the deployment has to become ready once more
@@ -197,12 +191,14 @@ fn follow(pass: &mut Pass<'_>, number: i64, workers: &[WorkerStatus]) -> Step {
         open.job_uid = found.uid();
     }
     if !job::is_over(found) {
-        let events = pass.seen.pod_events.present().map_or(&[][..], Vec::as_slice);
-        if let Some(trouble) = trouble(trial.pod.as_ref(), events, &[], pass.now) {
-            return Step::error(
-                trouble.obstacle.reason(),
-                format!("load generator: {}", trouble.evidence),
-            );
+        // The node first: where it is gone, nothing else of the trial ever comes.
+        if let Some(sign) = signs::of(pass, trial.pod.as_ref()) {
+            let why = of_generator(sign.trouble).why();
+            return if sign.is_sure {
+                Step::End(perfval_api::Verdict::Error, why)
+            } else {
+                Step::Wait(why)
+            };
         }
         let said = trial.progress.as_ref();
         let news = said.and_then(|said| progress::of(pass.run, number, said, pass.now));
@@ -211,7 +207,7 @@ fn follow(pass: &mut Pass<'_>, number: i64, workers: &[WorkerStatus]) -> Step {
         }
         return Step::wait(Reason::Running, message);
     }
-    if let Some(verdict) = read(pass, number, trial, found) {
+    if let Some(verdict) = result::read(pass, number, trial, found) {
         close(pass, number, &verdict(workers), workers)
     } else {
         pass.look_again_in(Duration::from_secs(1));
@@ -219,90 +215,15 @@ fn follow(pass: &mut Pass<'_>, number: i64, workers: &[WorkerStatus]) -> Step {
     }
 }
 
-type Judge<'a> = Box<dyn Fn(&[WorkerStatus]) -> JudgedTrial + 'a>;
-
-/// Reads the record of a finished Job: the termination message, or the log where that says less. `None`: not yet.
-fn read<'a>(pass: &mut Pass<'a>, number: i64, trial: &TrialSeen, found: &Job) -> Option<Judge<'a>> {
-    let nonce = names::nonce(pass.run.uid(), &pass.run.id(), number);
-    let record = match record(trial, &nonce) {
-        Ok(record) => record,
-        Err(missing) => {
-            let over = found.status.as_ref().and_then(|status| {
-                let conditions = status.conditions.as_ref()?;
-                conditions
-                    .iter()
-                    .find_map(|condition| condition.last_transition_time.as_ref())
-            });
-            let since = over.map_or(pass.now, time::from_kubernetes);
-            let timed_out = job::has(found, job::FAILED) && job::failure(found).starts_with("DeadlineExceeded");
-            if !timed_out && !pass.has_passed(&Limit::new(since, LOG_GRACE)) {
-                return None;
-            }
-            let cause = if timed_out {
-                Cause::BenchmarkTimeout
-            } else {
-                Cause::BenchmarkFailed
-            };
-            let evidence = format!("{missing}; the Job ended with {}", job::failure(found));
-            return Some(Box::new(move |_| JudgedTrial::unmeasured(cause, evidence.clone())));
-        }
-    };
-    let spec = pass.run.spec();
-    let plan = pass.run.placement();
-    let share = plan.map_or(Share { gpus: 1, node_gpus: 1 }, Share::of);
-    let before = seen_last(pass);
-    Some(Box::new(move |after| {
-        trial::judge(
-            Evidence {
-                record: &record,
-                before,
-                after,
-                share,
-                devices: plan.map_or(&[], |plan| plan.devices.as_slice()),
-                product: plan.and_then(|plan| plan.product.as_deref()),
-            },
-            spec,
-        )
-    }))
-}
-
-/// The record of a trial, or what is missing of it.
-fn record(trial: &TrialSeen, nonce: &str) -> Result<TrialRecord, String> {
-    let message = termination_message(trial).map_or(Framed::Missing, |message| frame::find_message(message, nonce));
-    let log = trial
-        .log
-        .present()
-        .map_or(Framed::Missing, |log| frame::find(log, nonce));
-    match (message, log) {
-        (Framed::Complete(record), _) if record.abridged.iter().all(|part| *part == frame::Part::Statistics) => {
-            Ok(record)
-        }
-        (_, Framed::Complete(payload)) => Ok(payload.record),
-        (Framed::Complete(record), _) if !record.abridged.contains(&frame::Part::Everything) => Ok(record),
-        (message, log) => Err(format!(
-            "no result: termination message {}, log {}",
-            state(&message),
-            trial
-                .log
-                .unknown()
-                .map_or_else(|| state(&log), |why| format!("unreadable ({why})"))
-        )),
+/// A trouble of the load generator's pod says whose it is; one of the node is everyone's.
+fn of_generator(trouble: Trouble) -> Trouble {
+    if trouble.obstacle == Obstacle::NodeNotReady {
+        return trouble;
     }
-}
-
-fn state<T>(framed: &Framed<T>) -> String {
-    match framed {
-        Framed::Complete(_) => "complete".into(),
-        Framed::Truncated => "truncated".into(),
-        Framed::Missing => "without a result".into(),
-        Framed::Malformed(why) => format!("malformed ({why})"),
+    Trouble {
+        evidence: format!("load generator: {}", trouble.evidence),
+        ..trouble
     }
-}
-
-fn termination_message(trial: &TrialSeen) -> Option<&str> {
-    let statuses = trial.pod.as_ref()?.status.as_ref()?.container_statuses.as_ref()?;
-    let aiperf = statuses.iter().find(|status| status.name == build::AIPERF_CONTAINER)?;
-    aiperf.state.as_ref()?.terminated.as_ref()?.message.as_deref()
 }
 
 /// Writes the trial down, and goes on as the rule says.

@@ -11,9 +11,6 @@ use crate::pass::{Pass, Step};
 use crate::run::Run;
 use crate::{interruption, teardown, time};
 
-/// How often a finished run looks after what could not be removed in time.
-const LEFTOVERS: Duration = Duration::from_secs(30);
-
 pub(super) const PHASE: Definition = Definition {
     needs,
     step,
@@ -88,9 +85,13 @@ pub(super) fn kept_for(pass: &Pass<'_>) -> Option<Duration> {
 }
 
 fn remove_leftovers(pass: &mut Pass<'_>) {
+    let over = pass.status.run.as_ref().and_then(|run| run.completed_at);
+    let overdue = over.map_or(Duration::ZERO, |over| time::until(pass.now, over));
     match teardown::remove(pass) {
         teardown::Removal::Gone => teardown::confirm_gone(pass),
-        teardown::Removal::Removing(_) | teardown::Removal::Unknown(_) => pass.look_again_in(LEFTOVERS),
+        teardown::Removal::Removing(_) | teardown::Removal::Unknown(_) => {
+            pass.look_again_in(teardown::look_again(overdue));
+        }
     }
 }
 

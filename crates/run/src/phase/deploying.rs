@@ -4,21 +4,29 @@
 use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
 use kube::core::{DynamicObject, ResourceExt as _};
 use perfval_api::{Allocation, PerfValidationSpec, Phase, Reason, Why, condition};
 use perfval_sizing::Seen;
 
 use super::definition::{Definition, QUICK, Timed, give_up};
+use super::signs;
 use crate::attendance::Limit;
 use crate::decision::Effect;
+use crate::diagnosis::log;
+use crate::diagnosis::pods::Trouble;
 use crate::job::Standing;
 use crate::observed::{Admission, Need, Needs};
 use crate::pass::{Pass, Step};
 use crate::run::Run;
-use crate::{build, dynamo, job, time};
+use crate::{build, dynamo, job, readiness, time};
 
 /// The deployment is watched; this is for a read that failed.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
+/// The pod that fills the cache is watched; its age and its events are not.
+const STILL_FILLING: Duration = Duration::from_secs(5);
+const FILLING: &str = "filling the model cache";
 
 pub(super) const PHASE: Definition = Definition {
     needs,
@@ -34,7 +42,9 @@ pub(super) const PHASE: Definition = Definition {
 
 fn needs(run: &Run<'_>) -> Needs {
     if is_accepted(run) {
-        return Needs::of([Need::CacheJob, Need::Deployment]);
+        // Why the pod that fills the cache does not.
+        let filler = fills_cache(run.spec()).then_some(Need::Workload);
+        return Needs::of([Need::CacheJob, Need::Deployment].into_iter().chain(filler));
     }
     Needs {
         dry_run: Some(Box::new(dynamo::deployment(run))),
@@ -142,12 +152,12 @@ fn create(pass: &mut Pass<'_>) -> Step {
 
 /// Fills the cache; `None` once it is full.
 fn fill_cache(pass: &mut Pass<'_>) -> Option<Step> {
-    let filling = || Step::wait(Reason::Starting, "filling the model cache");
+    let filling = || Step::wait(Reason::Starting, FILLING);
     let found = match &pass.seen.cache_job {
         Seen::Absent => None,
         Seen::Present(job) => Some(job),
         // The first pass asks for the dry run only.
-        Seen::NotAsked => return Some(Step::work(Reason::Starting, "filling the model cache")),
+        Seen::NotAsked => return Some(Step::work(Reason::Starting, FILLING)),
         Seen::Unknown(why) => return Some(Step::wait(Reason::Starting, format!("model cache: {why}"))),
     };
     let recorded = pass
@@ -175,19 +185,61 @@ fn fill_cache(pass: &mut Pass<'_>) -> Option<Step> {
     if job::has(fill, job::COMPLETE) {
         None
     } else if job::has(fill, job::FAILED) {
-        Some(cache_failed(fill))
+        Some(cache_failed(pass, fill))
     } else {
-        Some(filling())
+        Some(still_filling(pass))
     }
 }
 
-fn cache_failed(fill: &Job) -> Step {
-    Step::error(
-        Reason::ModelCacheFailed,
-        format!(
-            "Job {} could not fill the model cache ({}): check model.name, its token and the network",
-            fill.name_any(),
-            job::failure(fill)
-        ),
-    )
+/// The pod that fills the cache has all the time that the spec gives it, as long as nothing is in its way.
+fn still_filling(pass: &mut Pass<'_>) -> Step {
+    pass.look_again_in(STILL_FILLING);
+    let pods = pass.seen.pods.present().map_or(&[][..], Vec::as_slice);
+    let fillers: Vec<_> = readiness::fillers(pods, &pass.run.id()).collect();
+    let is_over = |pod: &&&Pod| readiness::is_failed(pod);
+    match signs::of(pass, fillers.iter().filter(|pod| !is_over(pod)).copied()) {
+        Some(sign) => {
+            let trouble = Trouble {
+                evidence: format!("model cache: {}", sign.trouble.evidence),
+                ..sign.trouble
+            };
+            let why = trouble.why();
+            if !sign.is_sure {
+                return Step::Wait(why);
+            }
+            pass.find(trouble.obstacle.finding(&trouble.evidence));
+            Step::End(perfval_api::Verdict::Error, why)
+        }
+        None => Step::wait(Reason::Starting, FILLING),
+    }
+}
+
+/// Why the Job failed, as the log of its pod says.
+fn cache_failed(pass: &mut Pass<'_>, fill: &Job) -> Step {
+    let pods = pass.seen.pods.present().map_or(&[][..], Vec::as_slice);
+    let is_running = |pod: &Pod| !readiness::is_failed(pod) && pod.metadata.deletion_timestamp.is_none();
+    if readiness::fillers(pods, &pass.run.id()).any(is_running) {
+        // Read before it ended: its log is read by the next pass.
+        pass.look_again_in(Duration::from_secs(1));
+        return Step::wait(Reason::Starting, FILLING);
+    }
+    let mut failed = readiness::fillers(pods, &pass.run.id()).filter(|pod| readiness::is_failed(pod));
+    let said = failed.find_map(|pod| log::failure(&pass.seen.pod_logs, &pod.name_any()));
+    let job = format!("Job {} could not fill the model cache", fill.name_any());
+    let how = job::failure(fill);
+    match said {
+        Some((Some(obstacle), line)) => {
+            let trouble = Trouble {
+                obstacle,
+                evidence: format!("{job}: {line}"),
+            };
+            pass.find(obstacle.finding(&trouble.evidence));
+            Step::End(perfval_api::Verdict::Error, trouble.why())
+        }
+        said => {
+            let said = said.map_or(String::new(), |(_, line)| format!(": {line}"));
+            let advice = "check model.name, its token and the network";
+            Step::error(Reason::ModelCacheFailed, format!("{job} ({how}){said}; {advice}"))
+        }
+    }
 }

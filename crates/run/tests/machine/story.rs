@@ -18,6 +18,8 @@ use perfval_sizing::Seen;
 use perfval_verdict::progress::Progress;
 use serde_json::{Value, json};
 
+pub use observed::Around;
+
 /// What the next trial will show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Showing {
@@ -62,6 +64,7 @@ pub struct Story {
     pub probe: Probe,
     pub answer: ProbeAnswer,
     pub cache_job: Option<&'static str>,
+    pub around: Around,
     pub showing: Showing,
     pub trial_job: Option<i64>,
     /// When the open trial's Job ended; long ago, unless a test says so.
@@ -146,6 +149,7 @@ impl Story {
             probe: Probe::Idle,
             answer: ProbeAnswer::Completion("hello".into()),
             cache_job: None,
+            around: Around::default(),
             showing: Showing::Fast,
             trial_job: None,
             trial_ended_at: DateTime::UNIX_EPOCH,

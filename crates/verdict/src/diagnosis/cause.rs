@@ -167,6 +167,20 @@ causes! {
         why: "the load generator has too little CPU, so it measured itself",
         remedy: "give the load generator CPUs (benchmark.resources) or lower concurrencyPerGPU",
     }
+    /// The load generator's image has no program to run.
+    AIPerfMissing {
+        reason: AIPerfMissing, severity: Error, effect: Invalid,
+        seen: "the runner cannot start `aiperf`: no such file, or not executable",
+        why: "`benchmark.image`, or the operator's `PERFVAL_AIPERF_IMAGE`, is not an image with AIPerf on its PATH",
+        remedy: "name an image with AIPerf in benchmark.image (deploy/images has its Dockerfile)",
+    }
+    /// The load generator's pod was removed by the kubelet, a drain or a pod of higher priority.
+    LoadGeneratorEvicted {
+        reason: LoadGeneratorEvicted, severity: Error, effect: Invalid,
+        seen: "the trial's pod is Failed with reason `Evicted`, or has the condition `DisruptionTarget`",
+        why: "its node ran out of memory, disk or process ids, was drained, or a pod of higher priority took the place",
+        remedy: "see the words of the evidence; give the load generator its own memory (benchmark.resources) or another node (benchmark.placement: Anywhere)",
+    }
     /// AIPerf left nothing to judge.
     BenchmarkFailed {
         reason: BenchmarkFailed, severity: Error, effect: Invalid,

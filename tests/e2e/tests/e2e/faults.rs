@@ -1,6 +1,7 @@
 //! What is broken in the cluster is named, never taken for a slow GPU.
 
 use perfval_api::Verdict;
+use perfval_e2e::failures::TABLE;
 use perfval_e2e::{Validation, quick};
 use serde_json::json;
 
@@ -23,20 +24,12 @@ async fn a_stale_dra_plugin_is_named_with_its_remedy() {
 
 #[tokio::test]
 #[ignore = "needs the lab: just e2e"]
-async fn a_missing_image_ends_the_run_early() {
+async fn failures_before_a_benchmark_are_named() {
     let (lab, _operator) = ready().await;
-    let namespace = lab.namespace("e2e-image").await;
-    let mut manifest = quick("image", &namespace);
-    manifest["spec"]["workload"]["image"] = json!("localhost/no-such-image:1.4.9");
-    let run = Validation::create(&lab, manifest).await;
-    let status = run.ends(Verdict::Error).await;
-    assert_eq!(
-        status.reason.as_deref(),
-        Some("ImagePullBackOff"),
-        "{:?}",
-        status.message
-    );
-    run.delete().await;
+    for failure in TABLE.iter().filter(|failure| failure.in_every_run) {
+        failure.happens(&lab).await;
+    }
+    lab.run(&["fault", "clear"]).await;
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::defaults::{LIVENESS_FAILURES, Workers};
+use super::defaults::{self, Workers};
 use super::error::Error;
 use super::faults::{self, Faults};
 use super::shape::Graph;
@@ -31,6 +31,8 @@ pub const FINALIZER: &str = "nvidia.com/finalizer";
 pub const ORIGIN_VERSION: &str = "nvidia.com/dynamo-operator-origin-version";
 
 const PASS_LIMIT: Duration = Duration::from_secs(30);
+/// Seconds that Dynamo gives its pods to end.
+const GRACE_SECONDS: i64 = 60;
 const RETRY: Duration = Duration::from_secs(5);
 const DEBOUNCE: Duration = Duration::from_millis(100);
 
@@ -198,9 +200,15 @@ async fn apply_children(ctx: &Context, dgd: &DynamicObject, graph: &Graph, fault
             Some(deployment) => deployment::gpu_speed(deployment),
             None => faults.gpu_speed.as_deref(),
         };
+        let (liveness_failures, canaries) = defaults::of_release(&ctx.dynamo_version);
         let workers = Workers {
             gpu_speed,
-            liveness_failures: faults.liveness_failures.unwrap_or(LIVENESS_FAILURES),
+            liveness_failures: faults.liveness_failures.unwrap_or(liveness_failures),
+            canaries: canaries || faults.canaries,
+            grace_seconds: faults
+                .grace_seconds
+                .and_then(|seconds| seconds.try_into().ok())
+                .unwrap_or(GRACE_SECONDS),
         };
         apply(ctx, graph, &deployment::build(graph, component, owner.clone(), workers)).await?;
     }

@@ -116,7 +116,8 @@ fn drop_descriptions(schema: &mut Value) {
     }
 }
 
-fn older_than(version: &str, bound: (u32, u32)) -> bool {
+/// Whether a version is older than this MAJOR.MINOR.
+pub fn older_than(version: &str, bound: (u32, u32)) -> bool {
     let mut numbers = version.split('.').map_while(|number| number.parse().ok());
     matches!((numbers.next(), numbers.next()), (Some(major), Some(minor)) if (major, minor) < bound)
 }

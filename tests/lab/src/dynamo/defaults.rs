@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
+use super::crd::older_than;
 use super::shape::{Component, Graph, MAIN};
 
 /// Port and port name of the frontend's HTTP API.
@@ -19,8 +20,14 @@ pub const GPU_SPEED: &str = "LAB_GPU_SPEED";
 
 const PROBE_PERIOD_SECONDS: i32 = 2;
 
-/// Missed answers after which the kubelet restarts a worker: Dynamo's default until 1.5, which has 3.
-pub const LIVENESS_FAILURES: i32 = 1;
+/// What changed with Dynamo 1.5: missed answers after which the kubelet restarts a worker, and canaries.
+pub fn of_release(dynamo_version: &str) -> (i32, bool) {
+    if older_than(dynamo_version, (1, 5)) {
+        (1, false)
+    } else {
+        (3, true)
+    }
+}
 
 /// What the lab changes about workers.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +36,10 @@ pub struct Workers<'a> {
     pub gpu_speed: Option<&'a str>,
     /// Missed answers after which one is restarted.
     pub liveness_failures: i32,
+    /// Whether an idle one is asked for a small completion of its own.
+    pub canaries: bool,
+    /// Seconds that a pod has to end.
+    pub grace_seconds: i64,
 }
 
 /// The container as the operator would make it if the user said nothing.
@@ -56,7 +67,7 @@ pub fn container(graph: &Graph, component: &Component, worker_hash: &str, worker
             var("DYN_SYSTEM_ENABLED", "true"),
             var("DYN_SYSTEM_PORT", SYSTEM.0.to_string()),
             var("DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS", r#"["generate"]"#),
-            var("DYN_HEALTH_CHECK_ENABLED", "false"),
+            var("DYN_HEALTH_CHECK_ENABLED", workers.canaries.to_string()),
             var("DYN_FORWARDPASS_METRIC_PORT", "20380"),
             var("DYN_NAMESPACE_WORKER_SUFFIX", worker_hash),
         ]);

@@ -106,7 +106,8 @@ fn pod(graph: &Graph, component: &Component, hash: &str, workers: Workers<'_>) -
         mount_shared_memory(&mut pod, size);
     }
     pod.service_account_name.get_or_insert_with(|| graph.service_account());
-    pod.termination_grace_period_seconds.get_or_insert(60);
+    pod.termination_grace_period_seconds
+        .get_or_insert(workers.grace_seconds);
     pod.security_context.get_or_insert_with(|| PodSecurityContext {
         fs_group: Some(1000),
         ..Default::default()

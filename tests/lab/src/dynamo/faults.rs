@@ -13,6 +13,7 @@ pub const CONFIG_MAP: &str = "lab-faults";
 pub const NAMESPACE: &str = "kube-system";
 
 /// What goes wrong on purpose for the graphs of one namespace.
+#[expect(clippy::struct_excessive_bools, reason = "each is one switch")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     /// `never-ready`: no component is ever reported ready, whatever its pods say.
@@ -25,8 +26,12 @@ pub struct Faults {
     pub stale_status: bool,
     /// `slow-delete`: the finalizer stays for so many seconds after the deletion (60), also when the pods are long gone.
     pub delete_seconds: Option<u64>,
-    /// `liveness`: missed answers after which the kubelet restarts a worker: Dynamo's 3 since 1.5, 1 before and here.
+    /// `liveness`: missed answers after which the kubelet restarts a worker: Dynamo's 3 since 1.5, 1 before.
     pub liveness_failures: Option<i32>,
+    /// `grace`: seconds that pods have to end (1), Dynamo's 60 otherwise: a test need not wait for what still starts.
+    pub grace_seconds: Option<u64>,
+    /// `canaries`: workers are asked for a small completion of their own when idle, as Dynamo does since 1.5.
+    pub canaries: bool,
     /// Speeds of single GPUs.
     pub gpu_speed: Option<String>,
 }
@@ -62,7 +67,8 @@ impl Faults {
                 "liveness" => {
                     faults.liveness_failures = seconds.and_then(|count| i32::try_from(count).ok()).or(Some(3));
                 }
-
+                "grace" => faults.grace_seconds = seconds.or(Some(1)),
+                "canaries" => faults.canaries = true,
                 "slow-delete" => faults.delete_seconds = seconds.or(Some(60)),
                 _ => unknown.push(fault.to_owned()),
             }
@@ -117,6 +123,14 @@ mod tests {
                 Faults {
                     delete_seconds: Some(90),
                     stale_status: true,
+                    ..Faults::default()
+                },
+            ),
+            (
+                "grace=2,canaries",
+                Faults {
+                    grace_seconds: Some(2),
+                    canaries: true,
                     ..Faults::default()
                 },
             ),

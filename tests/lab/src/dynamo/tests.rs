@@ -84,6 +84,8 @@ fn made(graph: &Graph, name: &str) -> Deployment {
         Workers {
             gpu_speed: Some("3=0.1"),
             liveness_failures: 3,
+            canaries: true,
+            grace_seconds: 60,
         },
     )
 }

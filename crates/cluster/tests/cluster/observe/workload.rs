@@ -52,8 +52,9 @@ async fn events_are_read_for_pods_on_their_way() {
 async fn events_are_read_only_where_a_phase_waits_for_pods_and_once_per_pod() {
     for (phase, lists) in [
         ("Sizing", 0),
-        ("WaitingForReady", 2),
-        ("Benchmarking", 2),
+        // One more for what may not create the pods that are missing.
+        ("WaitingForReady", 3),
+        ("Benchmarking", 3),
         ("CleaningUp", 0),
         ("Completed", 0),
     ] {
@@ -79,6 +80,57 @@ async fn events_are_read_only_where_a_phase_waits_for_pods_and_once_per_pod() {
 }
 
 #[tokio::test]
+async fn what_may_not_create_pods_and_the_node_are_looked_at_while_pods_are_missing() {
+    let world = World::new();
+    let deployment = format!("pv-{}", world.run_id());
+    let refused = |event: &str, of: &str, reason: &str| {
+        world.server.put(json!({
+            "apiVersion": "v1", "kind": "Event", "metadata": {"namespace": NAMESPACE, "name": event},
+            "involvedObject": {"kind": "ReplicaSet", "name": of, "uid": "rs-1"},
+            "type": "Warning", "reason": reason, "message": "forbidden", "lastTimestamp": "2026-11-21T00:00:01Z",
+        }));
+    };
+    refused("ours", &format!("{deployment}-worker-6d"), "FailedCreate");
+    refused("other-reason", &format!("{deployment}-worker-6d"), "SuccessfulCreate");
+    refused("other-run", "pv-ffffffff-worker-6d", "FailedCreate");
+    let gone = world.observe(Need::Workload).await;
+    let refusals = gone.refusals.present().expect("refusals");
+    let texts: Vec<_> = refusals.iter().map(|event| event.pod.clone()).collect();
+    assert_eq!(texts, [format!("ReplicaSet {deployment}-worker-6d")]);
+    assert_eq!(gone.node, Seen::Absent);
+
+    let kubelet = json!({"type": "Ready", "status": "Unknown", "lastTransitionTime": "2026-11-21T00:00:00Z",
+        "reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status."});
+    world.server.put(
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1"},
+        "status": {"conditions": [kubelet]}}),
+    );
+    let unready = world.observe(Need::Workload).await;
+    let node = unready.node.present().expect("the node");
+    assert!(
+        !node.ready && node.since.is_some() && node.message.contains("stopped posting"),
+        "{node:?}"
+    );
+
+    let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+    for component in ["worker", "frontend", "benchmark"] {
+        for number in 0..8 {
+            let name = format!("{component}-{number}");
+            world.put_child("v1", "Pod", &name, &ready);
+            world.server.edit("pods", NAMESPACE, &name, |pod| {
+                pod["metadata"]["labels"]["perfvalidation.dev/component"] = component.into();
+            });
+        }
+    }
+    let whole = world.observe(Need::Workload).await;
+    assert_eq!(
+        (whole.refusals, whole.node),
+        (Seen::NotAsked, Seen::NotAsked),
+        "all is there and ready"
+    );
+}
+
+#[tokio::test]
 async fn the_log_of_a_crash_is_read_without_colours_and_secrets_and_no_other() {
     let world = World::new();
     world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
@@ -89,7 +141,7 @@ async fn the_log_of_a_crash_is_read_without_colours_and_secrets_and_no_other() {
         json!({"containerStatuses": [{"name": MAIN, "image": "", "imageID": "", "ready": false, "restartCount": restarts,
             "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": {"exitCode": 1}}}]})
     };
-    for (pod, restarts) in [("once", 1), ("again", 2)] {
+    for (pod, restarts) in [("once", 0), ("again", 1)] {
         world.put_child("v1", "Pod", pod, &json!({"status": crashing(restarts)}));
         world.server.edit("pods", NAMESPACE, pod, |pod| {
             pod["metadata"]["labels"]["perfvalidation.dev/component"] = WORKER.into();

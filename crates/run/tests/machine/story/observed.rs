@@ -2,15 +2,25 @@
 
 use chrono::{DateTime, TimeDelta};
 use kube::core::DynamicObject;
-use perfval_run::observed::{Admission, LogRequest, Need, PodLog};
+use perfval_run::observed::{Admission, LogRequest, Need, NodeSeen, PodEvent, PodLog};
 use perfval_run::queue::{self, Contender, Line};
 use perfval_run::{Observed, Run, names};
 use perfval_sizing::inventory::Inventory;
 use perfval_sizing::{Seen, choose, warnings};
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Story;
+
+/// What is around the pods of a run, and who fills its cache.
+#[derive(Default)]
+pub struct Around {
+    pub node: Seen<NodeSeen>,
+    pub refusals: Vec<PodEvent>,
+    /// Status of the pod that fills the model cache.
+    pub filler: Option<Value>,
+    pub filler_log: Option<&'static str>,
+}
 
 impl Story {
     pub fn observe(&self, needs: &std::collections::BTreeSet<Need>) -> Observed {
@@ -37,10 +47,14 @@ impl Story {
                     seen.claims = Seen::Unknown("GET claims: 403".into());
                 }
                 Need::Workload => {
-                    seen.pods = Seen::Present(self.pods());
+                    seen.pods = Seen::Present(self.pods().into_iter().chain(self.filler()).collect());
                     seen.claims = Seen::Present(self.claims());
                     seen.pod_events = Seen::Present(self.events());
-                    seen.pod_logs = self.frontend_log.map(frontend_log).into_iter().collect();
+                    let frontend = self.frontend_log.map(|text| log("frontend", "main", text));
+                    let filler = self.around.filler_log.map(|text| log("filler", "fill", text));
+                    seen.pod_logs = frontend.into_iter().chain(filler).collect();
+                    seen.refusals = Seen::Present(self.around.refusals.clone());
+                    seen.node = self.around.node.clone();
                 }
                 Need::Probe => seen.probe = self.probe.clone(),
                 Need::Trial => seen.trial = Seen::Present(self.trial()),
@@ -126,6 +140,14 @@ impl Story {
         })).expect("well-formed"))
     }
 
+    fn filler(&self) -> Option<k8s_openapi::api::core::v1::Pod> {
+        let created = (self.now - TimeDelta::seconds(self.pods_age)).to_rfc3339();
+        let labels = json!({"perfvalidation.dev/run": self.id(), "perfvalidation.dev/component": names::MODEL_CACHE});
+        let pod = json!({"metadata": {"name": "filler", "uid": "u-filler", "creationTimestamp": created, "labels": labels},
+            "spec": {"restartPolicy": "Never", "containers": []}, "status": self.around.filler.as_ref()?});
+        Some(serde_json::from_value(pod).expect("well-formed"))
+    }
+
     fn pods(&self) -> Vec<k8s_openapi::api::core::v1::Pod> {
         if !self.deployed {
             return Vec::new();
@@ -201,10 +223,10 @@ impl Story {
     }
 }
 
-fn frontend_log(text: &str) -> PodLog {
+fn log(pod: &str, container: &str, text: &str) -> PodLog {
     let of = LogRequest {
-        pod: "frontend".into(),
-        container: "main".into(),
+        pod: pod.into(),
+        container: container.into(),
         previous: false,
     };
     PodLog {

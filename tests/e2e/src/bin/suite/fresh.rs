@@ -51,6 +51,17 @@ impl Fresh {
             return succeed(up).await;
         }
         succeed(up).await?;
+        self.load_operator().await
+    }
+
+    /// Brings a whole one up with this release of Dynamo.
+    pub async fn up_with(&self, dynamo: &str) -> io::Result<()> {
+        self.down().await?;
+        succeed(self.command(["up", "--dynamo", dynamo])).await?;
+        self.load_operator().await
+    }
+
+    async fn load_operator(&self) -> io::Result<()> {
         let mut image = self.command(["image", "operator"]);
         image.args([&self.operator, &self.runner]).stdout(Stdio::piped());
         let made = image.kill_on_drop(true).spawn()?.wait_with_output().await?;

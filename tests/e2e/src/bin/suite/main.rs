@@ -50,6 +50,14 @@ enum What {
     Admission,
     /// Ten validations at once on one node.
     Races,
+    /// Every failure that a run names.
+    Failures {
+        /// Only the rows or tests whose name holds this.
+        #[arg(default_value = "")]
+        name: String,
+    },
+    /// Whole runs on each release of Dynamo.
+    Versions,
     /// Helm: install, upgrade, roll back and uninstall.
     Chart,
     /// What a new user does, by the commands of the pages.
@@ -121,6 +129,8 @@ async fn start(cli: Cli) -> io::Result<u8> {
         What::Admission => guarded(&one, single::admission(&built, lab)).await,
         What::Chart => guarded(&one, single::chart(&built, lab)).await,
         What::Walk { prometheus, only } => guarded(&one, single::walk(&built, lab, &prometheus, only.as_deref())).await,
+        What::Failures { name } => guarded(&one, single::failures(&built, lab, &name)).await,
+        What::Versions => guarded(&one, single::versions(&built, lab)).await,
         What::Races => guarded(&one, single::races(&built, lab)).await,
         What::Oracle { arguments } => guarded(&one, single::oracle(&built, lab, &arguments)).await,
         What::Line { waiting } => guarded(&one, single::line(&built, lab, &waiting)).await,

@@ -44,6 +44,45 @@ pub async fn races(built: &Built, lab: &Fresh) -> io::Result<u8> {
     code(command).await
 }
 
+/// Every failure of the table and of the node; `name` picks rows or tests.
+pub async fn failures(built: &Built, lab: &Fresh, name: &str) -> io::Result<u8> {
+    let failures = built.test("failures").await?;
+    lab.up(false).await?;
+    let mut command = lab.exec_in_network(&failures);
+    command
+        .args(["--ignored", "--nocapture", "--test-threads", "1"])
+        .env("LAB", lab.program())
+        .env("PERFVAL_CONFIG", config()?);
+    let row = perfval_e2e::failures::TABLE.iter().any(|row| row.name.contains(name));
+    match name {
+        "" => {}
+        row_name if row => {
+            command.arg("every_row").env("PERFVAL_FAILURE", row_name);
+        }
+        test => {
+            command.arg(test);
+        }
+    }
+    code(command).await
+}
+
+/// Whole runs on each release of Dynamo that the lab has.
+pub async fn versions(built: &Built, lab: &Fresh) -> io::Result<u8> {
+    let versions = built.test("versions").await?;
+    let mut worst = 0;
+    for version in ["1.2.1", "1.4.2", "1.6.1"] {
+        lab.up_with(version).await?;
+        let mut command = lab.exec_in_network(&versions);
+        command
+            .args(["--ignored", "--nocapture", "--test-threads", "1"])
+            .env("LAB", lab.program())
+            .env("PERFVAL_CONFIG", config()?)
+            .env("PERFVAL_DYNAMO", version);
+        worst = code(command).await?.max(worst);
+    }
+    Ok(worst)
+}
+
 /// The life of a Helm release, with runs in flight.
 pub async fn chart(built: &Built, lab: &Fresh) -> io::Result<u8> {
     let chart = built.test("chart_lab").await?;

@@ -1,0 +1,200 @@
+//! What a user sees of a reason and what to do about it, where no obstacle or cause says more.
+
+use super::Reason;
+
+/// What the documentation and the status say of a reason besides its meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Help {
+    /// Its own words.
+    Own {
+        /// What a user sees.
+        seen: &'static str,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// The obstacles or causes behind it have their own.
+    Behind,
+}
+
+const NOTHING: &str = "nothing: the run goes on by itself";
+
+impl Reason {
+    /// What is seen and what to do. Without a row here a new reason does not compile.
+    pub fn help(self) -> Help {
+        let own = |seen, remedy| Help::Own { seen, remedy };
+        match self {
+            Self::DeadlineExceeded => own(
+                "`Error`; the message says what the run waited for when `timeouts.total` passed",
+                "mend what it waited for, or raise `timeouts.total`",
+            ),
+            Self::GatesMet => own("`Passed`", "nothing: the deployment may be used"),
+            Self::GatesMissed => own(
+                "`Failed`; the message has the gates with what was measured",
+                "read `status.diagnosis`; if no GPU or worker is named, compare the threshold with other runs of this hardware",
+            ),
+            Self::TrialsDisagree => own(
+                "`Inconclusive`; some trials passed and others missed",
+                "raise trials.max, or choose a gate farther from what this hardware does",
+            ),
+            Self::NothingToJudge => own("`Skipped`; `spec.gates` is empty", "write at least one gate"),
+            Self::DynamoNotInstalled => own(
+                "`Pending`, then `Error` or `Skipped` after `timeouts.prerequisites`",
+                "install Dynamo's operator; it is picked up without a restart",
+            ),
+            Self::DynamoUnreadable => own(
+                "`Pending`; the message has the answer of the API server",
+                "see whether Dynamo's operator and its webhook run; give the operator the right that the message names",
+            ),
+            Self::NamespaceRefused => own(
+                "`Error` at once",
+                "create the object in another namespace, or change the operator's `--refused-namespaces`",
+            ),
+            Self::NamespaceTooLong => own("`Error` at once", "use a namespace of at most 51 characters"),
+            Self::AIPerfImageMissing => own(
+                "`Error` at once",
+                "set `benchmark.image`, or `PERFVAL_AIPERF_IMAGE` of the operator",
+            ),
+            Self::StorageClassMissing => own(
+                "`Error` at once; the message names the class",
+                "create the StorageClass, make one the default, or correct `model.cache.storageClassName`",
+            ),
+            Self::StorageUnreadable => own(
+                "`Pending`; the message has the answer of the API server",
+                "give the operator the right to list StorageClasses (config/rbac)",
+            ),
+            Self::PrerequisitesMet | Self::GPUsChosen | Self::AllReady | Self::CompletionReceived => {
+                own("a condition that is True", NOTHING)
+            }
+            Self::Settling | Self::Starting | Self::CheckingGPUs | Self::Probing | Self::Running => {
+                own("a run that is going on", NOTHING)
+            }
+            Self::Saturated => own(
+                "`Sizing`; the message has the reason of each node",
+                "free GPUs, lower placement.minGPUs, or raise timeouts.sizing",
+            ),
+            Self::LimitRangeViolated => own(
+                "`Sizing`, then `Error`; the message names the LimitRange",
+                "correct workload.resources or the LimitRange of the namespace",
+            ),
+            Self::NoCandidateNode => own(
+                "`Sizing`; the message has the reason of each node",
+                "correct placement.nodeSelector and placement.tolerations, or the node that the message names",
+            ),
+            Self::PoolUnsettled => own(
+                "`Sizing`; a driver has announced more ResourceSlices than there are",
+                "wait for the GPU driver; if it lasts, see the log of its DRA kubelet plugin",
+            ),
+            Self::MixedAllocation => own(
+                "`Error`; DRA and a device plugin both give out GPUs of the node",
+                "turn one of them off on this node, or name one in placement.allocation",
+            ),
+            Self::DeviceClassMissing => own(
+                "`Sizing`, then `Error`; the message names the class",
+                "install the GPU driver's DRA resources, or correct placement.deviceClassName",
+            ),
+            Self::SelectorNotEvaluable => own(
+                "`Sizing`, then `Error`; the message quotes the selector",
+                "use a DeviceClass whose selectors compare attributes and capacities of the device",
+            ),
+            Self::InventoryUnreadable => own(
+                "`Sizing`; the message has the answer of the API server",
+                "give the operator the right that the message names (config/rbac), or see what is wrong with the API server",
+            ),
+            Self::NoDevicesPublished => own(
+                "`Sizing`; the node says it has GPUs, and there is no ResourceSlice of it",
+                "restart the DRA kubelet plugin of the node after its driver",
+            ),
+            Self::NodeBusy | Self::InLine => own(
+                "`Sizing`; the message names the runs that come first",
+                "nothing: it is this run's turn after them; the time does not count",
+            ),
+            Self::DeploymentRejected => own(
+                "`Error`; the message has the words of the schema, policy or webhook that refuses",
+                "correct what the words name in the object, or the policy of the namespace",
+            ),
+            Self::NameTaken => own(
+                "`Error` or condition `Blocked`; the message names the object",
+                "remove or rename that object, then run again",
+            ),
+            Self::ModelCacheFailed => own(
+                "`Error`; the Job `…-cache` failed or was not over in time; the message has the last words of its log",
+                "check model.name, model.tokenSecretRef and the network; raise timeouts.modelCache for a large model",
+            ),
+            Self::WorkloadNotReady => own(
+                "`WaitingForReady`, then `Error`; the message says how many workers were ready",
+                "see the pods' events and logs; raise timeouts.workloadReady for large images or models",
+            ),
+            Self::PlacementBroken => own(
+                "`Error`; the message names the worker, its node and its GPU",
+                "see who changes pods or claims of this namespace (webhooks, a second scheduler), then run again",
+            ),
+            Self::RunOver => own("a run that is over", "nothing: read the verdict"),
+            Self::Suspended => own("`Suspended`", "set spec.suspend to false to run"),
+            Self::SpecChanged | Self::RerunRequested | Self::Deleted => {
+                own("`CleaningUp` without a verdict", "nothing: this is what was asked for")
+            }
+            Self::Removing => own("`CleaningUp`", NOTHING),
+            Self::Removed => own("condition `CleanedUp` is True", "nothing: all is gone"),
+            Self::NoCleanupRequested => own(
+                "condition `CleanedUp` is False after the end",
+                "remove the annotation perfvalidation.dev/no-cleanup once you have seen enough",
+            ),
+            Self::TeardownUnconfirmed => own(
+                "condition `CleanedUp` is False; the message names what is left",
+                "see the finalizers of what is left, the node's kubelet and its DRA plugin; the operator keeps trying",
+            ),
+            Self::NotReached => own("a condition that is Unknown", NOTHING),
+            Self::RightsMissing => own(
+                "no progress; Event and the operator's `/readyz` name the right",
+                "apply config/rbac of this version; the run goes on by itself then",
+            ),
+            Self::SpecUnreadable => own(
+                "no progress; the message has the words of the parser",
+                "use the operator version that this object was written for, or correct the object",
+            ),
+            Self::RequestErrors
+            | Self::WorkerStall
+            | Self::GPUsMissing
+            | Self::WorkerCrashed
+            | Self::GeneratorStarved
+            | Self::WorkerRestarted
+            | Self::GPUChanged
+            | Self::UnevenService
+            | Self::VersionSkew
+            | Self::RouterModeUnsupported
+            | Self::QuotaExceeded
+            | Self::LostRace
+            | Self::DeploymentFailed
+            | Self::PodsRefused
+            | Self::NodeNotReady
+            | Self::VolumeUnavailable
+            | Self::ImagePullBackOff
+            | Self::Unschedulable
+            | Self::ClaimPrepareFailed
+            | Self::StaleDRAPlugin
+            | Self::DRAPluginMissing
+            | Self::DoubleAllocated
+            | Self::CrashLoopBackOff
+            | Self::OOMKilled
+            | Self::NoGPUInContainer
+            | Self::GPUMemoryTaken
+            | Self::EngineDead
+            | Self::DiscoveryPanic
+            | Self::ModelNotFound
+            | Self::ModelGated
+            | Self::ModelUnreachable
+            | Self::ModelNotServed
+            | Self::ModelAddFailed
+            | Self::NoInstances
+            | Self::ContainerConfigError
+            | Self::EndpointNotReady
+            | Self::BenchmarkFailed
+            | Self::AIPerfMissing
+            | Self::LoadGeneratorEvicted
+            | Self::ResultIncomplete
+            | Self::MetricMissing
+            | Self::BenchmarkTimeout
+            | Self::JobLost => Help::Behind,
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What is around the pods of a run: who may not create them, and the node they are on. Read only where pods are missing or
+//! late, as a run that goes well needs neither.
+
+use chrono::Utc;
+use k8s_openapi::api::core::v1::{Event, Node, Pod};
+use kube::api::{Api, ListParams};
+use perfval_run::observed::{NodeSeen, PodEvent};
+use perfval_run::{Run, names, readiness, status, time};
+use perfval_sizing::Seen;
+
+use super::workload::{PROMPT, read_event};
+use crate::Cluster;
+use crate::call::{Read, read, seen};
+
+/// Refusals of a whole namespace that are read; those of one controller are counted in one Event.
+const REFUSALS: u32 = 100;
+
+impl Cluster {
+    /// Refusals to create pods of the run, and its node.
+    pub(super) async fn surroundings(
+        &self,
+        run: &Run<'_>,
+        pods: &[Pod],
+        some_are_late: bool,
+    ) -> (Seen<Vec<PodEvent>>, Seen<NodeSeen>) {
+        let began = status::phase_started_at(run.status());
+        let had_time = began.is_none_or(|began| Utc::now() >= time::after(began, PROMPT));
+        let lacks_pods = had_time && readiness::lacks_pods(run, pods);
+        let refusals = async {
+            if lacks_pods {
+                seen(self.refusals(run).await)
+            } else {
+                Seen::NotAsked
+            }
+        };
+        let node = async {
+            match run.placement() {
+                Some(plan) if lacks_pods || some_are_late => seen(self.node(&plan.node).await),
+                _ => Seen::NotAsked,
+            }
+        };
+        futures::join!(refusals, node)
+    }
+
+    /// Events that say that a controller of this run may not create its pods.
+    async fn refusals(&self, run: &Run<'_>) -> Read<Vec<PodEvent>> {
+        let api: Api<Event> = Api::namespaced(self.client.clone(), run.namespace());
+        let params = ListParams::default()
+            .fields("reason=FailedCreate,type=Warning")
+            .limit(REFUSALS);
+        let call = format!("list Events FailedCreate of {}", run.namespace());
+        let found = read(&call, self.bounded(api.list(&params)).await)?;
+        // Whatever Dynamo's operator makes is named after the deployment, whose name no other run has.
+        let prefix = format!("{}-", names::deployment(&run.id()));
+        let events = found.items.into_iter().filter_map(|event| {
+            let of = &event.involved_object;
+            let name = of.name.as_ref().filter(|name| name.starts_with(&prefix))?;
+            let named = format!("{} {name}", of.kind.as_deref().unwrap_or("controller"));
+            let uid = of.uid.clone().unwrap_or_default();
+            Some(read_event((named, uid), event))
+        });
+        Ok(events.collect())
+    }
+
+    async fn node(&self, name: &str) -> Read<NodeSeen> {
+        let api: Api<Node> = Api::all(self.client.clone());
+        let node = read(&format!("get Node {name}"), self.bounded(api.get(name)).await)?;
+        let conditions = node.status.and_then(|status| status.conditions).unwrap_or_default();
+        let ready = conditions.into_iter().find(|condition| condition.type_ == "Ready");
+        Ok(NodeSeen {
+            ready: ready.as_ref().is_some_and(|ready| ready.status == "True"),
+            since: ready
+                .as_ref()
+                .and_then(|ready| ready.last_transition_time.as_ref())
+                .map(time::from_kubernetes),
+            message: ready.and_then(|ready| ready.message).unwrap_or_default(),
+        })
+    }
+}

@@ -1,0 +1,125 @@
+//! docs/troubleshooting.md: symptoms by hand, and one entry per reason, printed from the tables that decide.
+
+use std::fmt::Write as _;
+
+use perfval_api::{Help, Reason};
+use perfval_run::diagnosis::obstacle::Obstacle;
+use perfval_verdict::diagnosis::cause::Cause;
+
+use super::one_line;
+
+const SYMPTOMS: &str = include_str!("troubleshooting/symptoms.txt");
+const REPORT: &str = include_str!("troubleshooting/report.txt");
+
+/// The whole page.
+pub fn troubleshooting() -> String {
+    let mut page = format!("<!-- Generated from the code: run `just generate`. -->\n{SYMPTOMS}\n{REPORT}");
+    page.push_str(
+        "\n## By reason\n\nEvery word of `status.reason`, conditions and events, in the order in which a run meets them. What is in \
+         the way is named in the status as soon as it is seen; where time may heal it, the run waits and says for what.\n",
+    );
+    for reason in Reason::ALL {
+        entry(&mut page, *reason);
+    }
+    page
+}
+
+/// What a reason means, and for each thing behind it what is seen, why, and what to do.
+fn entry(page: &mut String, reason: Reason) {
+    let _ = write!(
+        page,
+        "\n### {}\n\n{}\n\n",
+        reason.as_str(),
+        one_line(reason.explanation())
+    );
+    let parts = behind(reason);
+    if let Help::Own { seen, remedy } = reason.help() {
+        list(page, &[("You see", seen), ("Do", remedy)]);
+        for part in &parts {
+            let _ = writeln!(
+                page,
+                "\nWhere it is [{0}](causes.md#{1}):\n",
+                part.name,
+                part.name.to_lowercase()
+            );
+            part.print(page);
+        }
+        return;
+    }
+    for (index, part) in parts.iter().enumerate() {
+        if index > 0 {
+            page.push('\n');
+        }
+        if parts.len() > 1 || part.name != reason.as_str() {
+            let _ = writeln!(page, "As [{0}](causes.md#{1}):\n", part.name, part.name.to_lowercase());
+        }
+        part.print(page);
+    }
+}
+
+/// An obstacle or a cause of a reason.
+struct Part {
+    name: &'static str,
+    seen: &'static str,
+    why: &'static str,
+    remedy: &'static str,
+    effect: String,
+}
+
+impl Part {
+    fn print(&self, page: &mut String) {
+        let Self {
+            seen,
+            why,
+            remedy,
+            effect,
+            ..
+        } = self;
+        list(
+            page,
+            &[("You see", seen), ("Why", why), ("Do", remedy), ("Effect", effect)],
+        );
+    }
+}
+
+fn list(page: &mut String, parts: &[(&str, &str)]) {
+    for (what, text) in parts {
+        let _ = writeln!(page, "* **{what}:** {text}");
+    }
+}
+
+fn behind(reason: Reason) -> Vec<Part> {
+    let obstacles = Obstacle::ALL.iter().filter(|obstacle| obstacle.reason() == reason);
+    let obstacles = obstacles.map(|obstacle| Part {
+        name: obstacle.as_str(),
+        seen: obstacle.seen(),
+        why: obstacle.why(),
+        remedy: obstacle.remedy(),
+        effect: obstacle.effect(),
+    });
+    let causes = Cause::ALL.into_iter().filter(|cause| cause.reason() == Some(reason));
+    let causes = causes.map(|cause| Part {
+        name: cause.as_str(),
+        seen: cause.seen(),
+        why: cause.why(),
+        remedy: cause.remedy(),
+        effect: cause.effect().explanation().to_owned(),
+    });
+    obstacles.chain(causes).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_says_what_is_seen_and_what_to_do() {
+        for reason in Reason::ALL {
+            let mut page = String::new();
+            entry(&mut page, *reason);
+            for part in ["* **You see:** ", "* **Do:** "] {
+                assert!(page.contains(part), "{part} is missing in {page}");
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What the kubelet prepares before it starts a container: claims and volumes.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::core::ResourceExt as _;
+
+use super::obstacle::Obstacle;
+use super::sign::Sign;
+use super::statuses::containers;
+use crate::observed::PodEvent;
+
+/// What a container waits for before claims and volumes of its pod are prepared.
+const BEFORE_CLAIMS: [&str; 2] = ["ContainerCreating", "PodInitializing"];
+
+/// What the newest warning of the kubelet says of a pod that has neither claims nor volumes yet.
+pub(super) fn sign(pod: &Pod, events: &[PodEvent], age: Duration) -> Option<Sign> {
+    let uid = pod.uid().unwrap_or_default();
+    if prepared(pod) {
+        return None;
+    }
+    let known = events.iter().filter(|event| event.pod_uid == uid);
+    let known = known.filter_map(|event| Some((event, classify(event)?)));
+    let (event, obstacle) = known.max_by_key(|(event, _)| event.last_seen)?;
+    Some(Sign::new(
+        obstacle,
+        format!("pod {}: {}", pod.name_any(), event.message.trim()),
+        age,
+    ))
+}
+
+/// Whether claims and volumes of a pod are prepared, whatever failed before: its sandbox exists, or a container went on to
+/// pull its image or to run.
+fn prepared(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let sandbox = conditions
+        .into_iter()
+        .flatten()
+        .any(|condition| condition.type_ == "PodReadyToStartContainers" && condition.status == "True");
+    sandbox
+        || containers(pod)
+            .filter_map(|container| container.state.as_ref())
+            .any(|state| {
+                let waiting = state.waiting.as_ref().and_then(|waiting| waiting.reason.as_deref());
+                state.running.is_some() || waiting.is_some_and(|reason| !BEFORE_CLAIMS.contains(&reason))
+            })
+}
+
+/// The kubelet's words (those for claims were measured with NVIDIA's plugin 0.4.1). A claim that failed once, because the
+/// plugin or the API server restarted, is tried again after up to 80 s.
+fn classify(event: &PodEvent) -> Option<Obstacle> {
+    let says = |words| event.message.contains(words);
+    match event.reason.as_str() {
+        "FailedMount" | "FailedAttachVolume" => Some(Obstacle::VolumeUnavailable),
+        "FailedPrepareDynamicResources" => Some(if says("empty device edits") {
+            Obstacle::StaleDRAPlugin
+        } else if says("is not registered") {
+            Obstacle::DRAPluginMissing
+        } else if says("already allocated to different claim") {
+            Obstacle::DoubleAllocated
+        } else if says("allocatable not found for device") {
+            Obstacle::LostRace
+        } else {
+            Obstacle::ClaimPrepareFailed
+        }),
+        _ => None,
+    }
+}

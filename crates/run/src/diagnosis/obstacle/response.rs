@@ -1,0 +1,39 @@
+//! What a run makes of an obstacle.
+
+/// What a run makes of an obstacle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Response {
+    /// Time does not heal it: end the run.
+    GiveUp,
+    /// The GPUs that sizing saw are gone: size again, a few times.
+    SizeAgain,
+    /// Sizing may find another node, or say better what is in the way: size again, once.
+    SizeOnceMore,
+    /// It may pass: wait until the phase's time limit.
+    Wait,
+    /// It is only reported.
+    Report,
+}
+
+impl Response {
+    /// What the documentation says of it.
+    pub fn explanation(self) -> &'static str {
+        match self {
+            Self::GiveUp => "the run ends with verdict Error",
+            Self::SizeAgain => "the run sizes again, at most three times, then ends with verdict Error",
+            Self::SizeOnceMore => "the run sizes again, once, then ends with verdict Error",
+            Self::Wait => "the run waits until its time limit, then ends with verdict Error",
+            Self::Report => "none: it is reported",
+        }
+    }
+
+    /// How often a run sizes again for it.
+    pub fn resizes(self) -> i64 {
+        match self {
+            // After three lost races a node is too contested to measure on.
+            Self::SizeAgain => 3,
+            Self::SizeOnceMore => 1,
+            Self::GiveUp | Self::Wait | Self::Report => 0,
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! What the scheduler says of a pod for which it finds no place.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use k8s_openapi::api::core::v1::Pod;
+use kube::core::ResourceExt as _;
+
+use super::obstacle::Obstacle;
+use super::sign::Sign;
+use crate::time;
+
+/// A claim is made and allocated within seconds; until then the scheduler refuses its pod.
+const ALLOCATING: Duration = Duration::from_secs(5);
+/// The scheduler's words for a volume that keeps a pod from every node.
+const VOLUME: [&str; 4] = [
+    "unbound immediate PersistentVolumeClaims",
+    "available persistent volumes to bind",
+    "volume node affinity conflict",
+    "persistentvolumeclaim \"",
+];
+
+pub(super) fn sign(pod: &Pod, now: DateTime<Utc>) -> Option<Sign> {
+    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    let scheduled = conditions
+        .iter()
+        .find(|condition| condition.type_ == "PodScheduled" && condition.status == "False")?;
+    let since = scheduled.last_transition_time.as_ref().map(time::from_kubernetes)?;
+    let lasted = time::until(now, since);
+    let words = scheduled.message.as_deref().unwrap_or("cannot be scheduled");
+    // What follows says only that no other pod can be removed for this one.
+    let words = words.split(" preemption:").next().unwrap_or(words);
+    (lasted >= ALLOCATING).then(|| Sign::new(classify(words), format!("pod {}: {words}", pod.name_any()), lasted))
+}
+
+fn classify(words: &str) -> Obstacle {
+    // Of all resources a worker asks for, only the device plugin's has a domain in its name.
+    let missing = words.split("Insufficient ").skip(1);
+    let mut missing = missing.filter_map(|rest| rest.split([',', ' ', ';']).next());
+    if words.contains("cannot allocate all claims") || missing.any(|resource| resource.contains('/')) {
+        Obstacle::InsufficientGPUs
+    } else if VOLUME.iter().any(|volume| words.contains(volume)) {
+        Obstacle::VolumeUnavailable
+    } else {
+        Obstacle::Unschedulable
+    }
+}

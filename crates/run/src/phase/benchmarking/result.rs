@@ -1,0 +1,135 @@
+//! What a finished Job left of its trial: a record, or why there is none.
+
+use std::time::Duration;
+
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+use kube::core::ResourceExt as _;
+use perfval_api::WorkerStatus;
+use perfval_verdict::diagnosis::cause::Cause;
+use perfval_verdict::frame::{self, Failure, Framed, Outcome, TrialRecord};
+use perfval_verdict::gate::Share;
+use perfval_verdict::trial::{self, Evidence, JudgedTrial};
+
+use crate::attendance::Limit;
+use crate::observed::TrialSeen;
+use crate::pass::Pass;
+use crate::{build, job, names, time};
+
+/// The kubelet may serve the end of a log a moment after the Job is over; this long a missing record is read again.
+const LOG_GRACE: Duration = Duration::from_secs(15);
+
+/// The workers as they were when a trial last began or ended.
+pub(super) fn seen_last<'a>(pass: &Pass<'a>) -> &'a [WorkerStatus] {
+    let workload = pass.run.status().workload.as_ref();
+    workload.map_or(&[], |workload| workload.workers.as_slice())
+}
+
+pub(super) type Judge<'a> = Box<dyn Fn(&[WorkerStatus]) -> JudgedTrial + 'a>;
+
+/// Reads the record of a finished Job: the termination message, or the log where that says less. `None`: not yet.
+pub(super) fn read<'a>(pass: &mut Pass<'a>, number: i64, trial: &TrialSeen, found: &Job) -> Option<Judge<'a>> {
+    let nonce = names::nonce(pass.run.uid(), &pass.run.id(), number);
+    let record = match record(trial, &nonce) {
+        Ok(record) => record,
+        Err(missing) => {
+            let over = found.status.as_ref().and_then(|status| {
+                let conditions = status.conditions.as_ref()?;
+                conditions
+                    .iter()
+                    .find_map(|condition| condition.last_transition_time.as_ref())
+            });
+            let since = over.map_or(pass.now, time::from_kubernetes);
+            let timed_out = job::has(found, job::FAILED) && job::failure(found).starts_with("DeadlineExceeded");
+            if !timed_out && !pass.has_passed(&Limit::new(since, LOG_GRACE)) {
+                return None;
+            }
+            let gone = || "its pod is gone: it was deleted or drained away".to_owned();
+            let removed = trial.pod.as_ref().map_or_else(|| Some(gone()), removed);
+            let cause = match &removed {
+                _ if timed_out => Cause::BenchmarkTimeout,
+                Some(_) => Cause::LoadGeneratorEvicted,
+                None => Cause::BenchmarkFailed,
+            };
+            let missing = removed.unwrap_or(missing);
+            let evidence = format!("{missing}; the Job ended with {}", job::failure(found));
+            return Some(Box::new(move |_| JudgedTrial::unmeasured(cause, evidence.clone())));
+        }
+    };
+    if let (Outcome::Failure(Failure::Cancelled { .. }), Some(removed)) =
+        (&record.outcome, trial.pod.as_ref().and_then(removed))
+    {
+        let cause = Cause::LoadGeneratorEvicted;
+        return Some(Box::new(move |_| JudgedTrial::unmeasured(cause, removed.clone())));
+    }
+    let spec = pass.run.spec();
+    let plan = pass.run.placement();
+    let share = plan.map_or(Share { gpus: 1, node_gpus: 1 }, Share::of);
+    let before = seen_last(pass);
+    Some(Box::new(move |after| {
+        trial::judge(
+            Evidence {
+                record: &record,
+                before,
+                after,
+                share,
+                devices: plan.map_or(&[], |plan| plan.devices.as_slice()),
+                product: plan.and_then(|plan| plan.product.as_deref()),
+            },
+            spec,
+        )
+    }))
+}
+
+/// Who ended a pod before its time, in the words of its status: an eviction, a drain, a pod of higher priority.
+fn removed(pod: &Pod) -> Option<String> {
+    let status = pod.status.as_ref()?;
+    let disrupted = status.conditions.iter().flatten();
+    let disrupted = disrupted.filter(|condition| condition.type_ == "DisruptionTarget" && condition.status == "True");
+    let by_condition = disrupted.map(|condition| (condition.reason.as_deref(), condition.message.as_deref()));
+    // The kubelet's own evictions have always had a reason of the pod.
+    let by_kubelet = Some((status.reason.as_deref(), status.message.as_deref()));
+    let by_kubelet = by_kubelet.filter(|(reason, _)| *reason == Some("Evicted"));
+    let (reason, message) = by_condition.chain(by_kubelet).next()?;
+    let words = [reason, message].into_iter().flatten().collect::<Vec<_>>().join(": ");
+    Some(format!("pod {} was removed ({words})", pod.name_any()))
+}
+
+/// The record of a trial, or what is missing of it.
+fn record(trial: &TrialSeen, nonce: &str) -> Result<TrialRecord, String> {
+    let message = termination_message(trial).map_or(Framed::Missing, |message| frame::find_message(message, nonce));
+    let log = trial
+        .log
+        .present()
+        .map_or(Framed::Missing, |log| frame::find(log, nonce));
+    match (message, log) {
+        (Framed::Complete(record), _) if record.abridged.iter().all(|part| *part == frame::Part::Statistics) => {
+            Ok(record)
+        }
+        (_, Framed::Complete(payload)) => Ok(payload.record),
+        (Framed::Complete(record), _) if !record.abridged.contains(&frame::Part::Everything) => Ok(record),
+        (message, log) => Err(format!(
+            "no result: termination message {}, log {}",
+            state(&message),
+            trial
+                .log
+                .unknown()
+                .map_or_else(|| state(&log), |why| format!("unreadable ({why})"))
+        )),
+    }
+}
+
+fn state<T>(framed: &Framed<T>) -> String {
+    match framed {
+        Framed::Complete(_) => "complete".into(),
+        Framed::Truncated => "truncated".into(),
+        Framed::Missing => "without a result".into(),
+        Framed::Malformed(why) => format!("malformed ({why})"),
+    }
+}
+
+fn termination_message(trial: &TrialSeen) -> Option<&str> {
+    let statuses = trial.pod.as_ref()?.status.as_ref()?.container_statuses.as_ref()?;
+    let aiperf = statuses.iter().find(|status| status.name == build::AIPERF_CONTAINER)?;
+    aiperf.state.as_ref()?.terminated.as_ref()?.message.as_deref()
+}

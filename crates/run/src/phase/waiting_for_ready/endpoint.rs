@@ -1,0 +1,140 @@
+//! Whether the endpoint serves: a real completion, and why none comes back.
+
+use std::time::Duration;
+
+use perfval_api::{Phase, Reason, Why, condition};
+
+use crate::decision::{Effect, ProbeRequest};
+use crate::diagnosis::log::silence;
+use crate::diagnosis::obstacle::{COLD_SECONDS, Obstacle, Response};
+use crate::diagnosis::pods::Trouble;
+use crate::dynamo::names::{FRONTEND_PORT, frontend_service};
+use crate::observed::{Probe, ProbeAnswer};
+use crate::pass::{Pass, Step};
+use crate::status::{self, Truth};
+use crate::time;
+
+/// Pause between two probes.
+const PROBE_AGAIN: Duration = Duration::from_secs(2);
+/// A frontend that is ready may need this long to see its workers; only then its log is asked why it does not answer.
+const SILENCE: Duration = Duration::from_secs(10);
+/// A longer first completion is reported: 30 to 42 s were measured on real GPUs, a busy lab needs up to 10 s.
+const COLD: Duration = Duration::from_secs(COLD_SECONDS);
+
+/// Asks for a completion, and says what came back.
+pub(super) fn probe(pass: &mut Pass<'_>) -> Step {
+    let request = ProbeRequest {
+        namespace: pass.run.namespace().to_owned(),
+        service: frontend_service(&pass.run.id()),
+        port: FRONTEND_PORT,
+        model: pass.run.spec().model.name.clone(),
+        timeout: time::duration(&pass.run.spec().timeouts.endpoint_probe),
+    };
+    let refused = match &pass.seen.probe {
+        Probe::Answered(ProbeAnswer::Completion(text)) => return completed(pass, text),
+        Probe::Answered(ProbeAnswer::OtherModels(served)) => return other_models(pass, served),
+        Probe::Answered(ProbeAnswer::Empty) => Some("the completion was empty".to_owned()),
+        Probe::Answered(ProbeAnswer::Refused(code, body)) => Some(format!("HTTP {code}: {}", quoted(body))),
+        Probe::Answered(ProbeAnswer::Failed(error)) => Some(error.clone()),
+        Probe::InFlight => None,
+        Probe::Idle => {
+            pass.act(Effect::Probe(request));
+            None
+        }
+    };
+    if let Some(answer) = refused {
+        return unanswered(pass, &answer);
+    }
+    // While the next probe is under way, the last answer stays the one to show.
+    let last = condition::find(&pass.status, condition::ENDPOINT_READY).filter(|last| last.status == "False");
+    match last {
+        Some(last) => Step::wait(Reason::from_word(&last.reason), last.message.clone()),
+        None => Step::wait(Reason::Probing, "probing the endpoint"),
+    }
+}
+
+/// The endpoint serves; how long it took is kept, because a cold start explains a slow first minute and nothing else.
+fn completed(pass: &mut Pass<'_>, text: &str) -> Step {
+    let took = silent_for(pass);
+    if let Some(workload) = &mut pass.status.workload {
+        workload.first_completion_seconds = i64::try_from(took.as_secs()).ok();
+    }
+    // What kept it from answering is over.
+    pass.status
+        .diagnosis
+        .retain(|finding| !waits().any(|obstacle| obstacle.as_str() == finding.cause));
+    if took >= COLD {
+        let evidence = format!("{} s from ready components to the first completion", took.as_secs());
+        pass.find(Obstacle::ColdStart.finding(&evidence));
+    }
+    let why = Why::new(
+        Reason::CompletionReceived,
+        format!("a completion came back after {} s: {}", took.as_secs(), quoted(text)),
+    );
+    pass.condition(condition::ENDPOINT_READY, true, &why);
+    Step::go(
+        Phase::Benchmarking,
+        Reason::CompletionReceived,
+        "the endpoint serves; benchmarking",
+    )
+}
+
+/// No completion yet: why, if the frontend's log says so, else what it answered.
+fn unanswered(pass: &mut Pass<'_>, answer: &str) -> Step {
+    pass.look_again_in(PROBE_AGAIN);
+    let silence_found = silence(&pass.seen.pod_logs).filter(|_| silent_for(pass) >= SILENCE);
+    let trouble = match silence_found {
+        Some((obstacle, line)) => Trouble {
+            obstacle,
+            evidence: format!("frontend: {line}; last probe: {answer}"),
+        },
+        None => Trouble {
+            obstacle: Obstacle::CompletionsFail,
+            evidence: format!("last probe: {answer}"),
+        },
+    };
+    let why = trouble.why();
+    pass.condition(condition::ENDPOINT_READY, Truth::False, &why);
+    if trouble.obstacle != Obstacle::CompletionsFail {
+        // The answer of a starting frontend changes with every probe.
+        pass.find(trouble.obstacle.finding(&trouble.evidence));
+    }
+    match trouble.obstacle.response() {
+        Response::GiveUp => Step::End(perfval_api::Verdict::Error, why),
+        Response::SizeAgain | Response::SizeOnceMore | Response::Wait | Response::Report => Step::Wait(why),
+    }
+}
+
+/// The frontend serves, but not this model; a worker of another one may only have been the first.
+fn other_models(pass: &mut Pass<'_>, served: &[String]) -> Step {
+    pass.look_again_in(PROBE_AGAIN);
+    let (asked, served) = (&pass.run.spec().model.name, served.join(", "));
+    let trouble = Trouble {
+        obstacle: Obstacle::ModelNotServed,
+        evidence: format!("the frontend serves {served}, not {asked}"),
+    };
+    let why = trouble.why();
+    pass.condition(condition::ENDPOINT_READY, Truth::False, &why);
+    if silent_for(pass) >= trouble.obstacle.patience() {
+        return Step::End(perfval_api::Verdict::Error, why);
+    }
+    Step::Wait(why)
+}
+
+/// How long every component has been ready, while the operator looked: it asked for no completion in between.
+fn silent_for(pass: &Pass<'_>) -> Duration {
+    status::true_since(&pass.status, condition::WORKLOAD_READY)
+        .map_or(Duration::ZERO, |ready| pass.attended_since(ready))
+}
+
+/// The obstacles that may pass.
+fn waits() -> impl Iterator<Item = Obstacle> {
+    let all = Obstacle::ALL.iter().copied();
+    all.filter(|obstacle| obstacle.response() == Response::Wait)
+}
+
+/// An answer of the endpoint, cut short.
+fn quoted(text: &str) -> String {
+    let short: String = text.chars().take(80).collect();
+    format!("{short:?}")
+}

@@ -1,0 +1,266 @@
+//! A run says what is in its way as soon as it is seen, ends where that will not pass, and never blames something else.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use perfval_api::{Phase, Severity, Verdict, condition};
+use perfval_run::observed::{NodeSeen, PodEvent, ProbeAnswer};
+use perfval_sizing::Seen;
+use serde_json::{Value, json};
+
+use super::story::{Showing, Story};
+
+/// A run that fills a model cache, with its pod in this state.
+fn filling(pod: Value) -> Story {
+    let mut story = Story::with(json!({"model": {"cache": {"size": "1Gi", "storageClassName": "fast"}}}));
+    story.cache_job = Some("Running");
+    story.around.filler = Some(pod);
+    story.until(Phase::Deploying);
+    story
+}
+
+fn waiting(reason: &str, message: &str) -> Value {
+    json!({"phase": "Pending", "containerStatuses": [{"name": "fill", "image": "i", "imageID": "", "ready": false,
+        "restartCount": 0, "state": {"waiting": {"reason": reason, "message": message}}}]})
+}
+
+fn message(story: &Story) -> String {
+    story.status().message.unwrap_or_default()
+}
+
+fn steps(story: &mut Story, passes: usize) {
+    for _ in 0..passes {
+        story.step();
+    }
+}
+
+#[test]
+fn a_cache_pod_that_cannot_start_is_named_and_not_waited_for() {
+    let mut story = filling(waiting("ErrImageNeverPull", "Container image is not present"));
+    steps(&mut story, 4);
+    assert_eq!(
+        (story.verdict(), story.reason().as_str()),
+        (Some(Verdict::Error), "ImagePullBackOff")
+    );
+    assert!(
+        message(&story).starts_with("model cache: pod filler, container fill: image i"),
+        "{}",
+        message(&story)
+    );
+
+    let mut story = filling(waiting("ErrImagePull", "dial tcp: i/o timeout"));
+    steps(&mut story, 4);
+    assert_eq!(
+        (story.verdict(), story.reason().as_str()),
+        (None, "ImagePullBackOff"),
+        "the network may come back"
+    );
+    story.around.filler = Some(json!({"phase": "Running"}));
+    story.step();
+    assert_eq!(story.reason(), "Starting", "and it did");
+}
+
+#[test]
+fn a_cache_that_could_not_be_filled_says_what_the_download_said() {
+    let cases = [
+        (
+            "GatedRepoError: 401\nCannot access gated repo for url http://h/m.\n",
+            "ModelGated",
+            "Cannot access gated repo",
+        ),
+        (
+            "Repository Not Found for url: http://h/m.\n",
+            "ModelNotFound",
+            "Repository Not Found",
+        ),
+        (
+            "OSError: [Errno 28] No space left on device\n",
+            "ModelCacheFailed",
+            "No space left",
+        ),
+        (
+            "ValueError: something else\n",
+            "ModelCacheFailed",
+            "ValueError: something else",
+        ),
+    ];
+    for (log, reason, words) in cases {
+        let mut story = filling(json!({"phase": "Running"}));
+        steps(&mut story, 3);
+        story.cache_job = Some("Failed");
+        story.step();
+        assert_eq!(story.verdict(), None, "its pod was read before it ended: {reason}");
+        story.around.filler = Some(json!({"phase": "Failed"}));
+        story.around.filler_log = Some(log);
+        story.step();
+        assert_eq!(
+            (story.verdict(), story.reason().as_str()),
+            (Some(Verdict::Error), reason)
+        );
+        assert!(message(&story).contains(words), "{}", message(&story));
+        let found = story.status().diagnosis;
+        let blamed = found
+            .iter()
+            .find(|finding| finding.severity == Severity::Error)
+            .expect("a finding");
+        assert!(!blamed.remedy.is_empty(), "{blamed:?}");
+    }
+}
+
+fn unready(since: chrono::DateTime<chrono::Utc>) -> Seen<NodeSeen> {
+    Seen::Present(NodeSeen {
+        ready: false,
+        since: Some(since),
+        message: "Kubelet stopped posting node status.".into(),
+    })
+}
+
+#[test]
+fn a_node_that_goes_away_ends_the_trial_on_it() {
+    let mut story = Story::new();
+    story.showing = Showing::Hang;
+    story.until(Phase::Benchmarking);
+    steps(&mut story, 4);
+    story.around.node = unready(story.now);
+    story.step();
+    assert_eq!(
+        (story.verdict(), story.reason().as_str()),
+        (None, "NodeNotReady"),
+        "told at once"
+    );
+    story.wait(25).step();
+    assert_eq!(
+        (story.verdict(), story.reason().as_str()),
+        (Some(Verdict::Error), "NodeNotReady")
+    );
+
+    let mut story = Story::new();
+    story.workers_ready = false;
+    story.until(Phase::WaitingForReady);
+    story.around.node = Seen::Absent;
+    story.step();
+    assert_eq!(
+        (story.verdict(), story.reason().as_str()),
+        (Some(Verdict::Error), "NodeNotReady")
+    );
+}
+
+#[test]
+fn a_kubelet_that_comes_back_in_time_ends_nothing() {
+    let mut story = Story::new();
+    story.showing = Showing::Hang;
+    story.until(Phase::Benchmarking);
+    steps(&mut story, 4);
+    story.around.node = unready(story.now);
+    story.step();
+    story.around.node = Seen::NotAsked;
+    story.step();
+    assert_eq!((story.verdict(), story.reason().as_str()), (None, "Running"));
+}
+
+#[test]
+fn pods_that_may_not_be_created_are_named_by_who_refuses_them() {
+    let refused = |message: &str| PodEvent {
+        pod: "ReplicaSet pv-1-worker".into(),
+        pod_uid: "u".into(),
+        reason: "FailedCreate".into(),
+        message: message.into(),
+        last_seen: None,
+    };
+    for (words, reason) in [
+        (
+            "Error creating: pods \"x\" is forbidden: denied request: no workers here",
+            "PodsRefused",
+        ),
+        (
+            "Error creating: pods \"x\" is forbidden: exceeded quota: small",
+            "QuotaExceeded",
+        ),
+    ] {
+        let mut story = Story::new();
+        story.workers_ready = false;
+        story.around.refusals = vec![refused(words)];
+        story.until(Phase::WaitingForReady);
+        story.step();
+        assert_eq!(
+            (story.verdict(), story.reason().as_str()),
+            (None, reason),
+            "told at once"
+        );
+        story.wait(25).step();
+        assert_eq!(
+            (story.verdict(), story.reason().as_str()),
+            (Some(Verdict::Error), reason)
+        );
+    }
+}
+
+#[test]
+fn a_frontend_of_another_model_is_named_and_believed_after_ten_seconds() {
+    let mut story = Story::new();
+    story.until(Phase::WaitingForReady);
+    story.answers(ProbeAnswer::OtherModels(vec!["lab/tiny".into()]));
+    steps(&mut story, 4);
+    assert_eq!((story.verdict(), story.reason().as_str()), (None, "ModelNotServed"));
+    story
+        .answers(ProbeAnswer::OtherModels(vec!["lab/tiny".into()]))
+        .wait(15);
+    steps(&mut story, 3);
+    assert_eq!(
+        (story.verdict(), story.reason().as_str()),
+        (Some(Verdict::Error), "ModelNotServed")
+    );
+    assert!(
+        message(&story).starts_with("the frontend serves lab/tiny, not m"),
+        "{}",
+        message(&story)
+    );
+}
+
+#[test]
+fn a_wait_that_ends_says_how_far_the_pods_came() {
+    let mut story = Story::with(json!({"timeouts": {"workloadReady": "30s"}}));
+    story.workers_ready = false;
+    story.until(Phase::WaitingForReady);
+    story.step();
+    story.wait(31);
+    steps(&mut story, 3);
+    assert_eq!(
+        (story.verdict(), story.reason().as_str()),
+        (Some(Verdict::Error), "WorkloadNotReady")
+    );
+    let said = message(&story);
+    assert!(
+        said.contains("0 of 2 workers are ready, 2 have a pod, the frontend is not ready"),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_hangs_is_looked_at_for_ever_and_ever_less_often() {
+    let mut story = Story::new();
+    story.stuck = true;
+    story.until(Phase::CleaningUp);
+    for _ in 0..40 {
+        if story.phase() == Some(Phase::Completed) {
+            break;
+        }
+        story.wait(30).step();
+    }
+    assert_eq!(story.phase(), Some(Phase::Completed));
+    assert!(condition::is_false(&story.status(), condition::CLEANED_UP));
+    let pauses: Vec<Duration> = [10, 300, 600, 3600, 86_400]
+        .into_iter()
+        .map(|seconds| {
+            story.now += TimeDelta::seconds(seconds);
+            story.step().recheck.expect("it is looked at again")
+        })
+        .collect();
+    assert!(pauses.is_sorted() && pauses[0] < pauses[2], "{pauses:?}");
+    assert_eq!(pauses.last(), Some(&Duration::from_mins(5)), "{pauses:?}");
+    story.stuck = false;
+    story.children.clear();
+    story.deployed = false;
+    steps(&mut story, 2);
+    assert!(condition::is_true(&story.status(), condition::CLEANED_UP));
+}

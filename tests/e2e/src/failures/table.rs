@@ -1,0 +1,280 @@
+//! The failures: adding one is adding a row.
+
+use serde_json::{Value, json};
+
+use super::{End, Failure, NODE_ADDRESS};
+
+/// A worker that is healthy for the kubelet and has no engine.
+const EMPTY_WORKER: &str = "import http.server
+class Healthy(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200); self.end_headers()
+http.server.HTTPServer(('', 9090), Healthy).serve_forever()";
+
+const NOTHING: Failure = Failure {
+    name: "",
+    reason: "",
+    says: "",
+    change: |_, _| {},
+    objects: |_| Vec::new(),
+    faults: "",
+    end: End::Error,
+    in_every_run: false,
+};
+
+/// Every failure that one namespace is enough for.
+pub const TABLE: &[Failure] = &[
+    Failure {
+        name: "image-absent",
+        reason: "ImagePullBackOff",
+        says: "is not present with pull policy of Never",
+        change: |spec, _| spec["workload"]["image"] = json!("localhost/no-such-image:1.4.9"),
+        in_every_run: true,
+        ..NOTHING
+    },
+    Failure {
+        name: "registry-away",
+        reason: "ImagePullBackOff",
+        says: "connection refused",
+        change: |spec, _| {
+            spec["workload"]["image"] = json!("localhost:5999/some/image:1.4.9");
+            spec["workload"]["imagePullPolicy"] = json!("IfNotPresent");
+        },
+        end: End::Told,
+        ..NOTHING
+    },
+    Failure {
+        name: "crash-loop",
+        reason: "CrashLoopBackOff",
+        says: "crashes (exit code 3): OSError: no such tokenizer",
+        change: |spec, _| worker(spec, &["sh", "-c", "echo 'OSError: no such tokenizer' >&2; exit 3"]),
+        in_every_run: true,
+        ..NOTHING
+    },
+    Failure {
+        name: "out-of-memory",
+        reason: "OOMKilled",
+        says: "killed for its memory use",
+        change: |spec, _| {
+            worker(spec, &["python3", "-c", "x = bytearray(1 << 30)"]);
+            spec["workload"]["resources"] = json!({"limits": {"memory": "128Mi"}, "requests": {"memory": "64Mi"}});
+        },
+        ..NOTHING
+    },
+    Failure {
+        name: "secret-missing",
+        reason: "ContainerConfigError",
+        says: "secret \"no-such-secret\" not found",
+        change: |spec, _| spec["model"]["tokenSecretRef"] = json!({"name": "no-such-secret", "key": "token"}),
+        ..NOTHING
+    },
+    Failure {
+        name: "too-many-cpus",
+        reason: "Saturated",
+        says: "cpu for only 0 workers",
+        change: |spec, _| {
+            spec["workload"]["resources"] = json!({"requests": {"cpu": "900"}});
+            spec["timeouts"]["sizing"] = json!("0s");
+        },
+        in_every_run: true,
+        ..NOTHING
+    },
+    Failure {
+        name: "quota-full",
+        reason: "QuotaExceeded",
+        says: "no-pods",
+        change: |spec, _| spec["timeouts"]["sizing"] = json!("0s"),
+        objects: |namespace| vec![quota(namespace, "no-pods", &json!({"pods": "0"}))],
+        in_every_run: true,
+        ..NOTHING
+    },
+    Failure {
+        name: "pods-denied",
+        reason: "PodsRefused",
+        says: "no workers here",
+        objects: |namespace| {
+            let rule = "!has(object.metadata.labels) || !('perfvalidation.dev/component' in object.metadata.labels) || \
+                object.metadata.labels['perfvalidation.dev/component'] != 'worker'";
+            policy(namespace, "", "v1", "pods", rule, "no workers here")
+        },
+        in_every_run: true,
+        ..NOTHING
+    },
+    Failure {
+        name: "graph-denied",
+        reason: "DeploymentRejected",
+        says: "no graphs here",
+        objects: |namespace| {
+            let kind = "dynamographdeployments";
+            policy(namespace, "nvidia.com", "*", kind, "false", "no graphs here")
+        },
+        in_every_run: true,
+        ..NOTHING
+    },
+    Failure {
+        name: "graph-failed",
+        reason: "DeploymentFailed",
+        says: "exceeded quota",
+        objects: |namespace| {
+            vec![quota(
+                namespace,
+                "no-deployments",
+                &json!({"count/deployments.apps": "0"}),
+            )]
+        },
+        ..NOTHING
+    },
+    Failure {
+        name: "fewer-than-asked",
+        reason: "WorkloadNotReady",
+        says: "Dynamo's operator calls the deployment successful already",
+        change: |spec, _| {
+            worker(spec, &["sleep", "1000"]);
+            spec["timeouts"]["workloadReady"] = json!("30s");
+        },
+        faults: "ready-below-spec",
+        ..NOTHING
+    },
+    Failure {
+        name: "volume-unbound",
+        reason: "VolumeUnavailable",
+        says: "persistent volumes to bind",
+        change: |spec, namespace| spec["model"]["cache"] = json!({"size": "1Gi", "storageClassName": namespace}),
+        objects: |namespace| vec![class(namespace)],
+        end: End::Told,
+        ..NOTHING
+    },
+    Failure {
+        name: "cache-gated",
+        reason: "ModelGated",
+        says: "Cannot access gated repo",
+        change: |spec, namespace| fetch(spec, namespace, "lab/gated", &format!("http://{NODE_ADDRESS}:5001")),
+        objects: |namespace| vec![class(namespace), volume(namespace)],
+        ..NOTHING
+    },
+    Failure {
+        name: "cache-unknown",
+        reason: "ModelNotFound",
+        says: "Repository Not Found",
+        change: |spec, namespace| fetch(spec, namespace, "lab/none", &format!("http://{NODE_ADDRESS}:5001")),
+        objects: |namespace| vec![class(namespace), volume(namespace)],
+        ..NOTHING
+    },
+    Failure {
+        name: "cache-unreached",
+        reason: "ModelUnreachable",
+        says: "could not fill the model cache",
+        change: |spec, namespace| fetch(spec, namespace, "lab/none", "http://hub.invalid"),
+        objects: |namespace| vec![class(namespace), volume(namespace)],
+        ..NOTHING
+    },
+    Failure {
+        name: "cache-image-absent",
+        reason: "ImagePullBackOff",
+        says: "model cache: pod",
+        change: |spec, namespace| {
+            fetch(spec, namespace, "lab/none", "http://hub.invalid");
+            spec["workload"]["image"] = json!("localhost/no-such-image:1.4.9");
+        },
+        objects: |namespace| vec![class(namespace), volume(namespace)],
+        ..NOTHING
+    },
+    Failure {
+        name: "model-unknown",
+        reason: "ModelNotFound",
+        says: "Model snapshots for 'lab/none' not found in cache",
+        change: |spec, _| {
+            spec["model"]["name"] = json!("lab/none");
+            worker(spec, &["python3", "-m", "dynamo.mocker", "--model-path", "lab/none"]);
+        },
+        in_every_run: true,
+        ..NOTHING
+    },
+    Failure {
+        name: "model-of-another-name",
+        reason: "ModelNotServed",
+        says: "the frontend serves lab/tiny-qwen3, not lab/other",
+        change: |spec, _| spec["model"]["name"] = json!("lab/other"),
+        in_every_run: true,
+        ..NOTHING
+    },
+    Failure {
+        name: "no-completion",
+        reason: "EndpointNotReady",
+        says: "last probe: HTTP 404",
+        change: |spec, _| {
+            worker(spec, &["python3", "-c", EMPTY_WORKER]);
+            spec["timeouts"]["endpointReady"] = json!("20s");
+        },
+        ..NOTHING
+    },
+    Failure {
+        name: "newer-image",
+        reason: "VersionSkew",
+        says: "1.6",
+        change: |spec, _| spec["workload"]["image"] = json!("localhost/dynamo-lab:1.6.1"),
+        in_every_run: true,
+        ..NOTHING
+    },
+    Failure {
+        name: "older-image",
+        reason: "VersionSkew",
+        says: "1.2",
+        change: |spec, _| spec["workload"]["image"] = json!("localhost/dynamo-lab:1.2.1"),
+        ..NOTHING
+    },
+    Failure {
+        name: "no-aiperf",
+        reason: "AIPerfMissing",
+        says: "aiperf",
+        change: |spec, _| spec["benchmark"]["image"] = json!("localhost/busybox:lab"),
+        in_every_run: true,
+        ..NOTHING
+    },
+];
+
+fn worker(spec: &mut Value, command: &[&str]) {
+    spec["workload"]["command"] = json!(command);
+    spec["workload"]["args"] = json!([]);
+}
+
+/// A model that a Job fetches from a hub first.
+fn fetch(spec: &mut Value, namespace: &str, model: &str, hub: &str) {
+    spec["model"] = json!({"name": model, "cache": {"size": "100Mi", "storageClassName": namespace}});
+    spec["workload"]["env"] = json!([{"name": "HF_ENDPOINT", "value": hub}]);
+}
+
+fn quota(namespace: &str, name: &str, hard: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": name, "namespace": namespace},
+        "spec": {"hard": hard}})
+}
+
+/// A class without a provisioner, of the namespace's name.
+fn class(namespace: &str) -> Value {
+    json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": namespace},
+        "provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"})
+}
+
+fn volume(namespace: &str) -> Value {
+    let path = format!("/var/lib/perfval-failures/{namespace}");
+    json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": namespace},
+        "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": namespace,
+            "hostPath": {"path": path, "type": "DirectoryOrCreate"}}})
+}
+
+/// What a webhook does as well: it denies creating objects of a kind.
+fn policy(namespace: &str, group: &str, version: &str, plural: &str, rule: &str, says: &str) -> Vec<Value> {
+    let kind = |kind: &str| json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": namespace}});
+    let (mut policy, mut binding) = (
+        kind("ValidatingAdmissionPolicy"),
+        kind("ValidatingAdmissionPolicyBinding"),
+    );
+    let resources =
+        json!([{"apiGroups": [group], "apiVersions": [version], "operations": ["CREATE"], "resources": [plural]}]);
+    policy["spec"] = json!({"matchConstraints": {"resourceRules": resources},
+        "validations": [{"expression": rule, "message": says}]});
+    let only = json!({"matchLabels": {"kubernetes.io/metadata.name": namespace}});
+    binding["spec"] = json!({"policyName": namespace, "validationActions": ["Deny"],
+        "matchResources": {"namespaceSelector": only}});
+    vec![policy, binding]
+}

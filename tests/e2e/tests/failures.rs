@@ -1,0 +1,39 @@
+//! Every failure that a run names, on one lab: `just failures`, apart from the other tests because it takes a quarter of an
+//! hour. `just failures NAME` has those whose name holds NAME.
+
+mod failures {
+    pub mod node;
+    pub mod removal;
+    pub mod served;
+}
+
+use perfval_e2e::failures::{TABLE, install_world, remove_world};
+use perfval_e2e::{Lab, Operator};
+
+/// The lab with the operator and without a fault.
+async fn ready() -> (Lab, Operator) {
+    let lab = Lab::connect().await;
+    lab.run(&["fault", "clear"]).await;
+    let config = std::env::var("PERFVAL_CONFIG").expect("PERFVAL_CONFIG names the config folder");
+    let operator = Operator::install(&lab, &config).await;
+    (lab, operator)
+}
+
+#[tokio::test]
+#[ignore = "needs the lab: just failures"]
+async fn every_row_of_the_table_is_named() {
+    let (lab, _operator) = ready().await;
+    install_world(&lab).await;
+    let only = std::env::var("PERFVAL_FAILURE").unwrap_or_default();
+    let mut unnamed = Vec::new();
+    for failure in TABLE.iter().filter(|failure| failure.name.contains(&only)) {
+        // A task of its own: one that fails does not keep the others from being seen.
+        let lab = lab.clone();
+        if tokio::spawn(async move { failure.happens(&lab).await }).await.is_err() {
+            unnamed.push(failure.name);
+        }
+    }
+    lab.run(&["fault", "clear"]).await;
+    remove_world(&lab).await;
+    assert!(unnamed.is_empty(), "not named, or something stayed: {unnamed:?}");
+}

@@ -1,0 +1,162 @@
+//! The node under the run: no driver, no kubelet, a taint, an eviction.
+
+use std::time::Duration;
+
+use perfval_api::{PerfValidationStatus, Phase, Verdict};
+use perfval_e2e::{Gpus, Lab, Validation, eventually, quick};
+use serde_json::json;
+
+use crate::ready;
+
+const NODE: &str = "gpu-node-1";
+const DRA_PLUGIN: &str = "gpu-kubelet-plugin";
+
+fn says(status: &PerfValidationStatus, reason: &str, words: &str) -> bool {
+    let message = status.message.as_deref().unwrap_or_default();
+    status.reason.as_deref() == Some(reason) && message.contains(words)
+}
+
+async fn all_gpus(lab: &Lab) {
+    eventually("the GPUs are published", Duration::from_mins(2), || async {
+        match Gpus::count(lab).await.all {
+            8 => Ok(()),
+            count => Err(count),
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+#[ignore = "needs the lab: just failures"]
+async fn a_driver_that_is_away_is_named_while_it_is_waited_for() {
+    let (lab, _operator) = ready().await;
+    let namespace = lab.namespace("fail-no-plugin").await;
+    lab.run(&["fault", "dgd", &format!("grace=1@{namespace}")]).await;
+    // The scheduler gives out what the slice says; by then nobody prepares it.
+    lab.run(&["fault", "stop", "kube-scheduler"]).await;
+    let run = Validation::create(&lab, quick("no-plugin", &namespace)).await;
+    run.phase(Phase::WaitingForReady).await;
+    lab.run(&["fault", "stop", DRA_PLUGIN]).await;
+    lab.run(&["fault", "start", "kube-scheduler"]).await;
+    run.until("the missing driver is named", |status| {
+        says(status, "DRAPluginMissing", "is not registered")
+    })
+    .await;
+    lab.run(&["fault", "start", DRA_PLUGIN]).await;
+    run.ends(Verdict::Passed).await;
+    run.delete().await;
+    all_gpus(&lab).await;
+}
+
+#[tokio::test]
+#[ignore = "needs the lab: just failures"]
+async fn a_node_that_stops_reporting_ends_the_trial_that_it_has() {
+    let (lab, _operator) = ready().await;
+    let namespace = lab.namespace("fail-node").await;
+    lab.run(&["fault", "dgd", &format!("grace=1@{namespace}")]).await;
+    let mut manifest = quick("node", &namespace);
+    manifest["spec"]["benchmark"]["minRequests"] = json!(20_000);
+    manifest["spec"]["timeouts"]["benchmark"] = json!("10m");
+    let run = Validation::create(&lab, manifest).await;
+    run.phase(Phase::Benchmarking).await;
+    lab.run(&["fault", "stop", "kubelet"]).await;
+    let told = run
+        .until("the node is named", |status| says(status, "NodeNotReady", NODE))
+        .await;
+    assert!(
+        told.message
+            .unwrap_or_default()
+            .contains("Kubelet stopped posting node status")
+    );
+    let status = run
+        .until("the run has its verdict", |status| status.verdict.is_some())
+        .await;
+    assert_eq!(
+        (status.verdict, status.reason.as_deref()),
+        (Some(Verdict::Error), Some("NodeNotReady"))
+    );
+    lab.run(&["fault", "start", "kubelet"]).await;
+    run.ends(Verdict::Error).await;
+    run.delete().await;
+    all_gpus(&lab).await;
+}
+
+#[tokio::test]
+#[ignore = "needs the lab: just failures"]
+async fn a_taint_that_comes_after_the_plan_is_named_and_sized_again() {
+    let (lab, _operator) = ready().await;
+    let namespace = lab.namespace("fail-taint").await;
+    lab.run(&["fault", "dgd", &format!("grace=1@{namespace}")]).await;
+    lab.run(&["fault", "stop", "kube-scheduler"]).await;
+    let run = Validation::create(&lab, quick("taint", &namespace)).await;
+    run.phase(Phase::WaitingForReady).await;
+    lab.kubectl(&["taint", "node", NODE, "busy=yes:NoSchedule"]).await;
+    lab.run(&["fault", "start", "kube-scheduler"]).await;
+    let named = run
+        .until("the taint is named", |status| {
+            says(status, "Unschedulable", "untolerated taint")
+        })
+        .await;
+    assert_eq!(named.phase, Some(Phase::WaitingForReady));
+    run.until("sizing names the taint", |status| {
+        says(status, "NoCandidateNode", "busy=yes:NoSchedule")
+    })
+    .await;
+    lab.kubectl(&["taint", "node", NODE, "busy:NoSchedule-"]).await;
+    let status = run.ends(Verdict::Passed).await;
+    assert_eq!(status.run.map(|run| run.resizes), Some(1));
+    run.delete().await;
+}
+
+#[tokio::test]
+#[ignore = "needs the lab: just failures"]
+async fn a_load_generator_that_is_evicted_is_not_taken_for_a_broken_benchmark() {
+    let (lab, _operator) = ready().await;
+    let namespace = lab.namespace("fail-evicted").await;
+    lab.run(&["fault", "dgd", &format!("grace=1@{namespace}")]).await;
+    let mut manifest = quick("evicted", &namespace);
+    manifest["spec"]["benchmark"]["minRequests"] = json!(20_000);
+    let run = Validation::create(&lab, manifest).await;
+    run.phase(Phase::Benchmarking).await;
+    let selector = "perfvalidation.dev/component=benchmark";
+    let running = [
+        "wait",
+        "-n",
+        &namespace,
+        "pod",
+        "-l",
+        selector,
+        "--for=condition=Ready",
+        "--timeout=60s",
+    ];
+    eventually("the load generator runs", Duration::from_mins(2), || {
+        lab.try_kubectl(&running)
+    })
+    .await;
+    let named = [
+        "get",
+        "pod",
+        "-n",
+        &namespace,
+        "-l",
+        selector,
+        "-o",
+        "jsonpath={.items[0].metadata.name}",
+    ];
+    let pod = lab.kubectl(&named).await;
+    let eviction =
+        json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}});
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    std::fs::write(file.path(), eviction.to_string()).expect("write the eviction");
+    let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}/eviction");
+    lab.kubectl(&["create", "--raw", &path, "-f", &file.path().to_string_lossy()])
+        .await;
+    let status = run.ends(Verdict::Error).await;
+    assert_eq!(
+        status.reason.as_deref(),
+        Some("LoadGeneratorEvicted"),
+        "{:?}",
+        status.message
+    );
+    run.delete().await;
+}

@@ -1,0 +1,93 @@
+//! A whole run on one release of Dynamo, which `PERFVAL_DYNAMO` names: `just dynamo-versions`.
+
+use perfval_api::{TrialOutcome, Verdict};
+use perfval_e2e::{Gpus, Lab, Operator, Validation, quick};
+use serde_json::{Value, json};
+
+async fn ready() -> (Lab, String, Operator) {
+    let lab = Lab::connect().await;
+    lab.run(&["fault", "clear"]).await;
+    let config = std::env::var("PERFVAL_CONFIG").expect("PERFVAL_CONFIG names the config folder");
+    let version = std::env::var("PERFVAL_DYNAMO").expect("PERFVAL_DYNAMO names the release");
+    let operator = Operator::install(&lab, &config).await;
+    (lab, version, operator)
+}
+
+fn on(version: &str, name: &str, namespace: &str) -> Value {
+    let mut manifest = quick(name, namespace);
+    let image = format!("localhost/dynamo-lab:{version}");
+    manifest["spec"]["workload"]["image"] = json!(image);
+    manifest["spec"]["benchmark"]["image"] = json!(image);
+    manifest
+}
+
+/// The whole status is printed: it is what docs/compatibility.md is written from.
+#[tokio::test]
+#[ignore = "needs the lab: just dynamo-versions"]
+async fn a_healthy_node_passes() {
+    let (lab, version, _operator) = ready().await;
+    let namespace = lab.namespace("version-pass").await;
+    let run = Validation::create(&lab, on(&version, "healthy", &namespace)).await;
+    let status = run.ends(Verdict::Passed).await;
+    let metrics = status.metrics.as_ref().expect("metrics");
+    println!(
+        "Dynamo {version}: {:?} tok/s, {:?}",
+        metrics.output_token_throughput, status.message
+    );
+    assert_eq!(
+        status
+            .workload
+            .as_ref()
+            .and_then(|workload| workload.dynamo_version.as_deref()),
+        Some(version.as_str())
+    );
+    assert_eq!(
+        status.workers.len(),
+        2,
+        "both workers were sampled: {:?}",
+        status.diagnosis
+    );
+    run.left_nothing().await;
+    run.delete().await;
+}
+
+/// A worker that stands still: with canaries it is restarted, without them it stalls. Neither passes, and both name it.
+#[tokio::test]
+#[ignore = "needs the lab: just dynamo-versions"]
+async fn a_worker_that_freezes_is_told_as_what_it_is() {
+    let (lab, version, _operator) = ready().await;
+    let namespace = lab.namespace("version-freeze").await;
+    let mut manifest = on(&version, "freeze", &namespace);
+    manifest["spec"]["benchmark"]["minRequests"] = json!(3000);
+    manifest["spec"]["benchmark"]["requestTimeout"] = json!("30s");
+    manifest["spec"]["timeouts"]["benchmark"] = json!("3m");
+    let run = Validation::create(&lab, manifest).await;
+    run.phase(perfval_api::Phase::Benchmarking).await;
+    let selector = "perfvalidation.dev/component=worker";
+    let named = [
+        "get",
+        "pod",
+        "-n",
+        &namespace,
+        "-l",
+        selector,
+        "-o",
+        "jsonpath={.items[0].metadata.name}",
+    ];
+    let pod = lab.kubectl(&named).await;
+    lab.run(&["fault", "freeze", &format!("{namespace}/{pod}")]).await;
+    let status = run.phase(perfval_api::Phase::Completed).await;
+    println!(
+        "Dynamo {version}, frozen worker: {:?} {:?}: {:?}",
+        status.verdict, status.reason, status.message
+    );
+    for finding in &status.diagnosis {
+        println!("  {:?} {}: {}", finding.severity, finding.cause, finding.evidence);
+    }
+    assert_ne!(status.verdict, Some(Verdict::Passed));
+    assert_ne!(status.trials[0].outcome, Some(TrialOutcome::Pass));
+    let names_it = status.diagnosis.iter().any(|finding| finding.evidence.contains(&pod));
+    assert!(names_it, "{pod} is not named in {:?}", status.diagnosis);
+    run.delete().await;
+    assert_eq!(Gpus::count(&lab).await.free(), 8);
+}
