@@ -149,7 +149,8 @@ fn what_ended_well_or_belongs_to_a_job_is_no_crash() {
     assert_eq!(of(&of_job), None, "its record says more");
 }
 
-/// `huggingface_hub` 0.36 against a hub that answers 401 with `X-Error-Code`, and Dynamo 1.4.2 offline.
+/// `huggingface_hub`: the first three as its sources have them, the one without a network as the lab's image printed it; Dynamo
+/// 1.4.2 offline.
 const GATED: &str = "huggingface_hub.errors.GatedRepoError: 401 Client Error. (Request ID: Root=1-6)
 
 Cannot access gated repo for url http://hub/api/models/lab/gated/revision/main.
@@ -164,9 +165,14 @@ If you are trying to access a private or gated repo, make sure you are authentic
 const MALFORMED: &str = "huggingface_hub.errors.HFValidationError: Repo id must be in the form 'repo_name' or \
     'namespace/repo_name': 'a/b/c'. Use `repo_type` argument if needed.\n";
 const NO_SNAPSHOT: &str = "Exception: Model snapshots for 'lab/none' not found in cache\n";
-const NO_NETWORK: &str = "httpx.ConnectError: [Errno -2] Name or service not known
-huggingface_hub.errors.LocalEntryNotFoundError: An error happened while trying to locate the files on the Hub and we cannot \
-    find the appropriate snapshot folder for the specified revision on the local disk.\n";
+const NO_NETWORK: &str = "httpx2.ConnectError: [Errno -3] Temporary failure in name resolution
+
+The above exception was the direct cause of the following exception:
+
+huggingface_hub.errors.LocalEntryNotFoundError: Got: ConnectError: [Errno -3] Temporary failure in name resolution
+An error happened while trying to locate the files on the Hub, and we cannot find the appropriate snapshot folder for the specified \
+    revision on the local disk. Please check your internet connection and try again.
+";
 const NO_SPACE: &str = "OSError: [Errno 28] No space left on device\n";
 
 #[test]
@@ -179,7 +185,11 @@ fn a_model_that_cannot_be_had_is_named_by_its_kind() {
         (UNKNOWN, Obstacle::ModelNotFound, "Repository Not Found for url"),
         (MALFORMED, Obstacle::ModelNotFound, "Repo id must be in the form"),
         (NO_SNAPSHOT, Obstacle::ModelNotFound, "'lab/none' not found in cache"),
-        (NO_NETWORK, Obstacle::ModelUnreachable, "Name or service not known"),
+        (
+            NO_NETWORK,
+            Obstacle::ModelUnreachable,
+            "Temporary failure in name resolution",
+        ),
         (NO_SPACE, Obstacle::CacheFull, "No space left on device"),
     ];
     for (text, obstacle, line) in cases {

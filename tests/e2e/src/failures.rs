@@ -14,8 +14,8 @@ use crate::validation::Validation;
 
 pub use table::TABLE;
 
-/// The node's own address in the lab: its host network reaches what listens there, and so do pods.
-pub const NODE_ADDRESS: &str = "10.244.0.1";
+/// The hub, as pods reach it.
+pub const HUB: &str = "http://hub.failures-world";
 const WORLD: &str = include_str!("failures/world.py");
 const WORLD_NAMESPACE: &str = "failures-world";
 /// A policy is enforced some seconds after it was created.
@@ -56,8 +56,12 @@ pub struct Failure {
 /// If it does not start.
 pub async fn install_world(lab: &Lab) {
     lab.namespace(WORLD_NAMESPACE).await;
-    let world = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "world", "namespace": WORLD_NAMESPACE},
-        "spec": {"hostNetwork": true, "terminationGracePeriodSeconds": 0, "containers": [{"name": "world",
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "hub", "namespace": WORLD_NAMESPACE},
+        "spec": {"selector": {"app": "hub"}, "ports": [{"port": 80, "targetPort": 5001}]}});
+    lab.apply(&service).await;
+    let metadata = json!({"name": "world", "namespace": WORLD_NAMESPACE, "labels": {"app": "hub"}});
+    let world = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata,
+        "spec": {"terminationGracePeriodSeconds": 0, "containers": [{"name": "world",
             "image": "localhost/dynamo-lab:1.4.2", "imagePullPolicy": "Never", "command": ["python3", "-c", WORLD],
             "readinessProbe": {"tcpSocket": {"port": 5001}, "periodSeconds": 1}}]}});
     lab.apply(&world).await;

@@ -3,8 +3,8 @@
 use crate::diagnosis::obstacle::Obstacle;
 
 /// Texts of a worker, a frontend or a download that ends, the cause before its consequences (Dynamo 1.2–1.6, vLLM
-/// 0.20–0.31, `huggingface_hub` 0.36–1.4: what is gated says so before the advice that both texts share).
-pub const CRASHES: [(&str, Obstacle); 17] = [
+/// 0.20–0.31, `huggingface_hub` 1.x, measured on the lab where it reaches no hub: what is gated says so before the advice that both texts share).
+pub const CRASHES: [(&str, Obstacle); 18] = [
     ("Cannot access gated repo", Obstacle::ModelGated),
     ("GatedRepoError", Obstacle::ModelGated),
     ("Repository Not Found", Obstacle::ModelNotFound),
@@ -13,6 +13,7 @@ pub const CRASHES: [(&str, Obstacle); 17] = [
     ("Repo id must", Obstacle::ModelNotFound),
     ("Model snapshots for", Obstacle::ModelNotFound),
     ("No space left on device", Obstacle::CacheFull),
+    ("Got: ConnectError", Obstacle::ModelUnreachable),
     ("outgoing traffic has been disabled", Obstacle::ModelUnreachable),
     ("couldn't connect to", Obstacle::ModelUnreachable),
     ("Max retries exceeded with url", Obstacle::ModelUnreachable),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{End, Failure, NODE_ADDRESS};
+use super::{End, Failure, HUB};
 
 /// A worker that is healthy for the kubelet and has no engine.
 const EMPTY_WORKER: &str = "import http.server
@@ -148,7 +148,7 @@ pub const TABLE: &[Failure] = &[
         name: "cache-gated",
         reason: "ModelGated",
         says: "Cannot access gated repo",
-        change: |spec, namespace| fetch(spec, namespace, "lab/gated", &format!("http://{NODE_ADDRESS}:5001")),
+        change: |spec, namespace| fetch(spec, namespace, "lab/gated", HUB),
         objects: |namespace| vec![class(namespace), volume(namespace)],
         ..NOTHING
     },
@@ -156,7 +156,7 @@ pub const TABLE: &[Failure] = &[
         name: "cache-unknown",
         reason: "ModelNotFound",
         says: "Repository Not Found",
-        change: |spec, namespace| fetch(spec, namespace, "lab/none", &format!("http://{NODE_ADDRESS}:5001")),
+        change: |spec, namespace| fetch(spec, namespace, "lab/none", HUB),
         objects: |namespace| vec![class(namespace), volume(namespace)],
         ..NOTHING
     },
@@ -200,8 +200,8 @@ pub const TABLE: &[Failure] = &[
     },
     Failure {
         name: "no-completion",
-        reason: "EndpointNotReady",
-        says: "last probe: HTTP 404",
+        reason: "NoInstances",
+        says: "returning 0 instances",
         change: |spec, _| {
             worker(spec, &["python3", "-c", EMPTY_WORKER]);
             spec["timeouts"]["endpointReady"] = json!("20s");
