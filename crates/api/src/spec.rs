@@ -131,6 +131,11 @@ pub struct PerfValidationSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 31_536_000))]
     pub ttl_seconds_after_finished: Option<i64>,
+    /// Seconds after the end of a run at which what the annotation `perfvalidation.dev/no-cleanup` keeps is removed all the
+    /// same, and its GPUs are free (0 to one year); absent: once the annotation is taken away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 31_536_000))]
+    pub kept_seconds_after_finished: Option<i64>,
     /// Earlier runs whose ConfigMap with the full results is kept, not counting the last run (0 to 100); older ones are
     /// deleted once a run has saved its own. `status.history` goes on naming its last runs.
     #[serde(default = "default_results_history_limit")]

@@ -21,6 +21,7 @@ mod queue_bell;
 pub mod rbac;
 pub mod ready;
 pub mod rights;
+mod setbacks;
 mod shutdown;
 pub mod streams;
 pub mod unreadable;

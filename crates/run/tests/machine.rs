@@ -2,6 +2,7 @@
 
 mod machine {
     pub mod arrows;
+    pub mod deadline;
     pub mod edits;
     pub mod jobs;
     pub mod laws;

@@ -97,6 +97,9 @@ pub struct RunStatus {
     /// Outages of the operator during the current phase: no time limit counts them. Of more than eight the oldest are one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<Gap>,
+    /// Seconds of outages during earlier phases; `timeouts.total` does not count them either.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unattended_seconds: i64,
     /// When the API server accepted the deployment in a dry run: from then on the model cache is filled, where the spec
     /// asks for one, and the deployment is created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
