@@ -1,11 +1,11 @@
 //! `doctor`: what is missing for a first run, each with what to type next. It only reads.
 
+mod asked;
 mod check;
 mod cluster;
 mod gpus;
 mod images;
 
-use perfval_api::PerfValidation;
 use perfval_commands::{manifest, size};
 
 use crate::args::DoctorArgs;
@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::screen::Screen;
 use crate::session::Session;
 
+use asked::Asked;
 use check::Finding;
 
 /// Checks everything, and says it line by line.
@@ -48,14 +49,4 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &DoctorArgs) -> R
         (missing, _) => format!("\n{missing} things are missing.\n"),
     })?;
     Ok(u8::from(missing > 0))
-}
-
-/// What is asked about.
-pub struct Asked<'a> {
-    pub session: &'a Session,
-    /// What is to be run.
-    pub object: &'a PerfValidation,
-    /// Whether that is a manifest of the user's.
-    pub given: bool,
-    pub operator_namespace: &'a str,
 }

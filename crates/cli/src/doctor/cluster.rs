@@ -6,7 +6,7 @@ use kube::api::{ListParams, PostParams};
 use perfval_api::{PerfValidation, meta};
 use perfval_run::readiness::is_ready;
 
-use super::Asked;
+use super::asked::Asked;
 use super::check::Check;
 use crate::error::{Error, is_missing_kind};
 

@@ -10,7 +10,7 @@ use perfval_run::observed::{Inventory, Need, Observed};
 use perfval_run::{Needs, Run, Settings};
 use perfval_sizing::{Obstacle, Seen, Sizing, explain};
 
-use super::Asked;
+use super::asked::Asked;
 use super::check::Check;
 
 /// Labels of the exporter's pods: of NVIDIA's GPU Operator, and of the exporter's own chart.

@@ -2,7 +2,7 @@ use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::Api;
 use kube::api::ListParams;
 
-use super::Asked;
+use super::asked::Asked;
 use super::check::Check;
 use crate::error::Error;
 
