@@ -77,6 +77,10 @@ check: fmt-check lint deny unit
 unit *ARGS:
     @env -u PERFVAL_FUZZ_SECONDS cargo test --quiet {{ARGS}}
 
+# Worlds in full: the operator stopped at every write of every scenario, every kind of call wrong in every way, a thousand random worlds (half an hour; `just check` plays a sample).
+worlds COUNT="1000":
+    PERFVAL_WORLDS={{COUNT}} cargo test --quiet -p perfval-operator --test worlds -- --nocapture
+
 # Feed broken results to the parsers and broken clusters to sizing, each for PERFVAL_FUZZ_SECONDS (default: a few seconds).
 [parallel]
 fuzz: (fuzz-test "fuzz_result") (fuzz-test "fuzz_sizing")
@@ -211,9 +215,9 @@ release version:
     @command -v cargo-about >/dev/null || cargo install --quiet --locked --root {{cache}}/release-tools --features cli cargo-about@{{about_version}}
     cargo run --quiet -p perfval-release -- {{version}}
 
-# Build the operator's and the runner's static release binaries.
+# Build the static release binaries: the operator, the runner, the kubectl plug-in.
 image:
-    PERFVAL_REVISION="${PERFVAL_REVISION:-$(git rev-parse --short=12 HEAD 2>/dev/null || true)}" RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --target {{triple}} -p perfval-operator -p perfval-runner
+    PERFVAL_REVISION="${PERFVAL_REVISION:-$(git rev-parse --short=12 HEAD 2>/dev/null || true)}" RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --target {{triple}} -p perfval-operator -p perfval-runner -p perfval-cli
 
 # Build the lab, and what runs programs and tests on fresh ones.
 build-lab:
@@ -274,6 +278,10 @@ silicon *ARGS:
 # Pack that rig for a machine without a network, in portions of 60 MB with their sums; `unpack.py` in each takes it over there.
 silicon-pack FOLDER: image
     @python3 tests/fidelity/rig/pack.py {{FOLDER}} --runner {{release}}/perfval-runner
+
+# The same with the lab and the operator (needs patchelf, and a lab that was up once): the whole product on real GPUs, docs/silicon.md.
+silicon-pack-cluster FOLDER: build-lab image
+    @python3 tests/fidelity/rig/pack.py {{FOLDER}} --runner {{release}}/perfval-runner --cluster {{debug}}
 
 # Add records that were brought back from there to those that docs/fidelity.md is written from.
 silicon-add +RECORDS:

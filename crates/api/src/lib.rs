@@ -17,7 +17,7 @@ pub mod meta;
 pub mod quantity;
 pub mod text;
 
-pub use crd::{crd, crd_yaml};
+pub use crd::{UNSEEN, crd, crd_yaml};
 pub use metric::{GateOperator, Metric, Statistic};
 pub use reason::{Reason, Why};
 pub use spec::*;

@@ -176,6 +176,8 @@ reasons! {
     MetricMissing,
     /// The trial did not end in time.
     BenchmarkTimeout,
+    /// The run as a whole took longer than `timeouts.total`; the message says what it waited for.
+    DeadlineExceeded,
     /// The Job of a trial was deleted or replaced while the run needed it: see who deletes Jobs in this namespace.
     JobLost,
     // ── the run itself ──

@@ -53,7 +53,13 @@ pub use workload::{ImagePullPolicy, RouterMode, Workload};
         json_path = ".status.metrics.ttftP99Ms",
         description = "Time to first token, 99th percentile, in the deciding trial (ms)"
     ),
-    printcolumn(name = "GPUS", type_ = "integer", json_path = ".status.placement.gpus"),
+    printcolumn(
+        name = "PROGRESS",
+        type_ = "string",
+        json_path = ".status.progress.summary",
+        description = "The trial that is running, and how much of it is done"
+    ),
+    printcolumn(name = "GPUS", type_ = "integer", json_path = ".status.placement.gpus", priority = 1),
     printcolumn(
         name = "TRIALS",
         type_ = "integer",
@@ -125,6 +131,11 @@ pub struct PerfValidationSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 31_536_000))]
     pub ttl_seconds_after_finished: Option<i64>,
+    /// Seconds after the end of a run at which what the annotation `perfvalidation.dev/no-cleanup` keeps is removed all the
+    /// same, and its GPUs are free (0 to one year); absent: once the annotation is taken away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 31_536_000))]
+    pub kept_seconds_after_finished: Option<i64>,
     /// Earlier runs whose ConfigMap with the full results is kept, not counting the last run (0 to 100); older ones are
     /// deleted once a run has saved its own. `status.history` goes on naming its last runs.
     #[serde(default = "default_results_history_limit")]

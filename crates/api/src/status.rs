@@ -14,10 +14,11 @@ use serde::{Deserialize, Serialize};
 pub use allocation::Allocation;
 pub use phase::Phase;
 pub use results::{
-    Finding, GateResult, GateStatus, Metrics, ResultsRef, Severity, TrialOutcome, TrialStatus, WorkerLoad, WorkerLoss,
+    Finding, GateResult, GateStatus, Metrics, ResultsRef, Severity, TrialOutcome, TrialProgress, TrialStatus,
+    WorkerLoad, WorkerLoss,
 };
 pub use run::{
-    Comparison, Gap, HistoryEntry, Leftovers, PassedRun, QueueStatus, RunFailure, RunStatus, SpecDigests,
+    Comparison, Gap, HistoryEntry, Leftovers, PassedRun, PhaseSeconds, QueueStatus, RunFailure, RunStatus, SpecDigests,
     TimelineEntry, Trigger,
 };
 pub use verdict::Verdict;
@@ -76,6 +77,9 @@ pub struct PerfValidationStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["number"]))]
     pub trials: Vec<TrialStatus>,
+    /// How far the open trial is, as its load generator last said; absent between trials.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<TrialProgress>,
     /// Findings in addition to the numbers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub diagnosis: Vec<Finding>,
@@ -103,4 +107,11 @@ pub struct PerfValidationStatus {
     #[serde(flatten)]
     #[schemars(skip)]
     pub newer: BTreeMap<String, serde_json::Value>,
+}
+
+impl PerfValidationStatus {
+    /// Whether an operator wrote it. Until one does the API server answers with the CRD's default.
+    pub fn is_of_an_operator(&self) -> bool {
+        self.observed_generation >= 0 || !self.conditions.is_empty()
+    }
 }

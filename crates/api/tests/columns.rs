@@ -53,7 +53,7 @@ fn rows() -> Vec<Value> {
         row["status"]["verdict"] = json!(verdict.as_str());
         row["status"]["metrics"]["outputTokenThroughput"] = json!("110847.213");
         row["status"]["metrics"]["ttftP99Ms"] = json!("1910.456");
-        row["status"]["placement"]["gpus"] = json!(16);
+        row["status"]["progress"]["summary"] = json!("12: 100%");
         row
     })
     .collect()
@@ -88,7 +88,7 @@ fn the_default_columns_fit_into_a_terminal() {
             "VERDICT",
             "TOK/S",
             "TTFT-P99",
-            "GPUS",
+            "PROGRESS",
             "AGE"
         ]
     );

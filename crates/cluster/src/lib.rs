@@ -5,6 +5,7 @@
 
 mod act;
 mod call;
+mod clock;
 mod error;
 mod events;
 mod installed;
@@ -19,6 +20,7 @@ mod resource_api;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use chrono::{DateTime, Utc};
 use futures::channel::mpsc::UnboundedReceiver;
 use kube::Client;
 use kube::runtime::events::{Recorder, Reporter};
@@ -26,6 +28,7 @@ use kube::runtime::reflector::ObjectRef;
 use perfval_api::PerfValidation;
 use tokio::sync::OnceCell;
 
+pub use clock::Clock;
 pub use error::{Class, Error, Failure};
 pub use look::Look;
 pub use observe::dynamo;
@@ -51,6 +54,7 @@ pub struct Cluster {
     version: Arc<OnceCell<String>>,
     installed: LastInstalled,
     counters: Arc<Counters>,
+    clock: Clock,
 }
 
 #[derive(Debug, Default)]
@@ -84,8 +88,20 @@ impl Cluster {
             version: Arc::default(),
             installed: LastInstalled::default(),
             counters: Arc::default(),
+            clock: Clock::default(),
         };
         (cluster, wakeups)
+    }
+
+    /// The same cluster with another clock.
+    #[must_use]
+    pub fn with_clock(self, clock: Clock) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// The time, for whoever decides.
+    pub fn now(&self) -> DateTime<Utc> {
+        self.clock.now()
     }
 
     /// Version of the API server, such as `v1.36.4`; asked for once.

@@ -12,7 +12,6 @@ mod workload;
 
 use std::collections::BTreeMap;
 
-use chrono::Utc;
 use futures::future::join_all;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
@@ -67,7 +66,7 @@ impl Cluster {
         }
         let reads = needs.parts.iter().map(|need| Box::pin(self.answer(run, needs, *need)));
         let mut observed = Observed {
-            began: Some(Utc::now()),
+            began: Some(self.now()),
             ..Observed::default()
         };
         for answer in one_look(join_all(reads)).await {

@@ -187,7 +187,7 @@ pub const PERMISSIONS: &[Permission] = &[
         "",
         "pods/log",
         &["get"],
-        "result of a trial; why a pod crashes or does not answer",
+        "result and progress of a trial; why a pod crashes or does not answer",
     ),
     in_namespace("", "events", &["list"], "warnings on the pods of a run"),
     in_namespace(

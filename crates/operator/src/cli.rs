@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use perfval_commands::args::{JudgeArgs, SizeArgs};
 use perfval_run::{Settings, settings};
 
 use crate::version;
@@ -61,52 +62,6 @@ pub enum Page {
     Api,
 }
 
-/// Flags of `judge`.
-#[derive(Clone, Debug, Args)]
-pub struct JudgeArgs {
-    /// One file per trial, in order: AIPerf's export, or a trial of a results ConfigMap; or the ConfigMap
-    /// itself as JSON; - is standard input
-    #[arg(required = true, value_name = "EXPORT")]
-    pub exports: Vec<PathBuf>,
-
-    /// Manifest of the PerfValidation whose gates and trial rule judge
-    #[arg(short = 'f', long = "filename", value_name = "FILE")]
-    pub manifest: PathBuf,
-
-    /// GPUs in use, for gates that scale with them
-    #[arg(long, value_parser = clap::value_parser!(i64).range(1..=1024))]
-    pub gpus: Option<i64>,
-
-    /// GPUs of the node, for gates that scale by their share
-    #[arg(long, value_parser = clap::value_parser!(i64).range(1..=1024))]
-    pub node_gpus: Option<i64>,
-
-    /// How the answer is printed
-    #[arg(short, long, value_enum, default_value_t = Output::Table)]
-    pub output: Output,
-}
-
-/// Flags of `size`.
-#[derive(Clone, Debug, Args)]
-pub struct SizeArgs {
-    /// Manifest of the PerfValidation to size for; without it, one that leaves every choice to its default
-    #[arg(short = 'f', long = "filename", value_name = "FILE")]
-    pub filename: Option<PathBuf>,
-
-    /// Show this node only (may be repeated); the plan stays that of the whole cluster
-    #[arg(long = "node", value_name = "NODE")]
-    pub nodes: Vec<String>,
-
-    /// How the answer is printed
-    #[arg(short, long, value_enum, default_value_t = Output::Table)]
-    pub output: Output,
-
-    /// Read what `kubectl get nodes,pods,resourceslices,resourceclaims,deviceclasses -A -o yaml` printed instead of the
-    /// cluster; - is standard input
-    #[arg(long, value_name = "DUMP")]
-    pub from: Option<PathBuf>,
-}
-
 /// Flags of `ready`.
 #[derive(Clone, Debug, Args)]
 pub struct ReadyArgs {
@@ -117,15 +72,6 @@ pub struct ReadyArgs {
     /// How long to ask for (seconds)
     #[arg(long, default_value_t = 60)]
     pub timeout: u64,
-}
-
-/// How an answer is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Output {
-    /// For people.
-    Table,
-    /// For scripts.
-    Json,
 }
 
 /// Flags of `run`.

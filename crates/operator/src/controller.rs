@@ -7,7 +7,6 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::Utc;
 use kube::api::ObjectMeta;
 use kube::runtime::controller::Action;
 use perfval_api::{PerfValidation, PerfValidationStatus, Phase};
@@ -24,6 +23,7 @@ use crate::objects::{Guarded, Objects};
 use crate::own_writes::OwnWrites;
 use crate::queue_bell::QueueBell;
 use crate::rights::Rights;
+use crate::setbacks::Setbacks;
 use crate::{blocked, unreadable};
 
 /// A pass that takes longer is given up and begun anew; every call in it has its own, shorter limit.
@@ -32,7 +32,7 @@ const PASS_LIMIT: Duration = Duration::from_mins(4);
 const TRANSIENT: Duration = Duration::from_secs(5);
 /// After an error that a user has to fix.
 const PERMANENT: Duration = Duration::from_secs(30);
-/// After a write, of our own or of another client; the watch brings it within milliseconds.
+/// After a write of our own; the watch brings it within milliseconds.
 const SOON: Duration = Duration::from_millis(200);
 
 /// A new object that is not among the oldest asks again.
@@ -51,6 +51,7 @@ pub struct Context {
     pub(crate) queue: QueueBell,
     pub(crate) own_writes: OwnWrites,
     pub(crate) newcomers: Newcomers,
+    pub(crate) setbacks: Setbacks,
     announcer: Announcer,
 }
 
@@ -63,7 +64,8 @@ pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Ac
             if invalid.metadata.deletion_timestamp.is_none() {
                 return Ok(action);
             }
-            return Ok(bounded(&context, Box::pin(remove(&invalid.metadata, &context))).await);
+            let uid = invalid.metadata.uid.as_deref().unwrap_or_default();
+            return Ok(bounded(&context, uid, Box::pin(remove(&invalid.metadata, &context))).await);
         }
     };
     let newer = context.own_writes.newer(object);
@@ -95,18 +97,19 @@ pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Ac
 }
 
 async fn bounded_pass(run: &Run<'_>, context: &Context) -> Action {
-    bounded(context, Box::pin(pass(run, context))).await
+    bounded(context, run.uid(), Box::pin(pass(run, context))).await
 }
 
 async fn bounded(
     context: &Context,
+    uid: &str,
     pass: impl Future<Output = Result<Action, perfval_cluster::Error>> + Send,
 ) -> Action {
     let began = Instant::now();
     let passed = timeout(PASS_LIMIT, pass).await;
     let (outcome, action) = match passed {
         Ok(Ok(action)) => ("ok", action),
-        Ok(Err(error)) => failed(context, &error),
+        Ok(Err(error)) => failed(context, uid, &error),
         Err(_) => {
             warn!(limit = ?PASS_LIMIT, "pass given up");
             context.metrics.failed("PassTimeout");
@@ -121,7 +124,7 @@ async fn bounded(
 async fn pass(run: &Run<'_>, context: &Context) -> Result<Action, perfval_cluster::Error> {
     let needs = machine::needs(run);
     let seen = context.cluster.observe(run, &needs).await;
-    let decision = machine::decide(run, &seen, Utc::now());
+    let decision = machine::decide(run, &seen, context.cluster.now());
     commit(run, context, &decision).await
 }
 
@@ -135,7 +138,7 @@ pub(crate) async fn commit(
     let written = match cluster.record(run, &decision.status).await {
         Ok(Recorded::Unchanged) => None,
         Ok(Recorded::Written(object)) => Some(object),
-        Ok(Recorded::Conflict) => return Ok(Action::requeue(SOON)),
+        Ok(Recorded::Conflict) => return Ok(Action::requeue(context.setbacks.pause(run.uid()))),
         Err(error) => {
             // A status that cannot be written cannot say so.
             if error.class() == Class::Permanent {
@@ -172,6 +175,7 @@ pub(crate) async fn commit(
         };
         context.own_writes.add(current.object, newest);
     }
+    context.setbacks.over(run.uid());
     // The echo of our own write comes first, unless the watch is silent.
     let recheck = match written {
         Some(_) => Some(decision.recheck.map_or(SOON, |recheck| recheck.min(SOON))),
@@ -192,8 +196,9 @@ async fn remove(metadata: &ObjectMeta, context: &Context) -> Result<Action, perf
     };
     let run = Run::new(&object, &context.settings);
     let seen = context.cluster.observe(&run, &machine::needs(&run)).await;
-    let decision = machine::decide(&run, &seen, Utc::now());
+    let decision = machine::decide(&run, &seen, context.cluster.now());
     context.cluster.act(&run, &decision.effects).await?;
+    context.setbacks.over(run.uid());
     Ok(decision.recheck.map_or_else(Action::await_change, Action::requeue))
 }
 
@@ -206,7 +211,9 @@ fn report_missing_rights(run: &Run<'_>, context: &Context) {
 /// silent status. One best effort: the error itself is handled by the caller.
 async fn record_whether_blocked(run: &Run<'_>, context: &Context, error: Option<&perfval_cluster::Error>) {
     let status = match error {
-        Some(error) if error.class() == Class::Permanent => blocked::because(run.status(), error, Utc::now()),
+        Some(error) if error.class() == Class::Permanent => {
+            blocked::because(run.status(), error, context.cluster.now())
+        }
         Some(_) => return,
         None => blocked::no_longer(run.status()),
     };
@@ -235,7 +242,7 @@ fn warning(error: &perfval_cluster::Error, action: &'static str) -> Event {
     }
 }
 
-fn failed(context: &Context, error: &perfval_cluster::Error) -> (&'static str, Action) {
+fn failed(context: &Context, uid: &str, error: &perfval_cluster::Error) -> (&'static str, Action) {
     let reason = error.reason();
     context.metrics.failed(reason);
     match error.class() {
@@ -245,7 +252,7 @@ fn failed(context: &Context, error: &perfval_cluster::Error) -> (&'static str, A
                 error = error as &dyn std::error::Error,
                 "another client wrote; looking again"
             );
-            ("conflict", Action::requeue(SOON))
+            ("conflict", Action::requeue(context.setbacks.pause(uid)))
         }
         Class::Transient => {
             warn!(
@@ -286,6 +293,7 @@ impl Context {
             queue: QueueBell::default(),
             own_writes: OwnWrites::default(),
             newcomers: Newcomers::default(),
+            setbacks: Setbacks::default(),
             announcer: Announcer::default(),
         }
     }
@@ -323,13 +331,13 @@ impl Context {
             let next = after.phase.map_or("", Phase::as_str);
             info!(next, reason = after.reason, message = after.message, "phase over");
             if let Some(since) = status::phase_started_at(before) {
-                self.metrics.left(left, time::until(Utc::now(), since));
+                self.metrics.left(left, time::until(self.cluster.now(), since));
             }
         }
         if (before.phase, after.phase) == (Some(Phase::Sizing), Some(Phase::Deploying))
             && let Some(since) = status::phase_started_at(before)
         {
-            self.metrics.placed(time::until(Utc::now(), since));
+            self.metrics.placed(time::until(self.cluster.now(), since));
         }
         self.metrics.trials(before, after);
         if let Some(verdict) = after.verdict.filter(|_| before.verdict.is_none()) {

@@ -74,10 +74,10 @@ pub enum Error {
     },
     /// What `judge` was given cannot be judged.
     #[error(transparent)]
-    BadInput(#[from] crate::judge::BadInput),
+    BadInput(#[from] perfval_commands::judge::BadInput),
     /// `size` has no answer.
     #[error(transparent)]
-    Size(#[from] crate::size::Error),
+    Size(#[from] perfval_commands::size::Error),
     /// `ready` heard no yes.
     #[error(transparent)]
     NotReady(#[from] crate::ready::NotReady),

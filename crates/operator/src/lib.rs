@@ -1,7 +1,6 @@
 //! The operator's process: flags, watch streams, leader lease, metrics. Start reading at [`controller`].
 
 mod announcer;
-mod answer;
 pub mod blocked;
 pub mod calls;
 pub mod cli;
@@ -10,11 +9,8 @@ pub mod controller;
 pub mod docs;
 pub mod error;
 pub mod health;
-mod input;
-pub mod judge;
 pub mod leader;
 mod logging;
-pub mod manifest;
 pub mod metrics;
 mod newcomers;
 pub mod objects;
@@ -25,8 +21,8 @@ mod queue_bell;
 pub mod rbac;
 pub mod ready;
 pub mod rights;
+mod setbacks;
 mod shutdown;
-pub mod size;
 pub mod streams;
 pub mod unreadable;
 pub mod version;
@@ -35,8 +31,9 @@ use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
 
 use clap::Parser;
+use perfval_commands::answer::Answer;
+use perfval_commands::{judge, size};
 
-use crate::answer::Answer;
 use crate::cli::{Cli, Command, Page};
 use crate::error::Error;
 
@@ -85,10 +82,24 @@ fn execute(command: Command) -> Result<Answer, Error> {
         Command::Docs { page: Page::Metrics } => docs::metrics(),
         Command::Docs { page: Page::Api } => docs::api(),
         Command::Judge(args) => return Ok(judge::run(&args)?),
-        Command::Size(args) => return Ok(size::run(&args)?),
+        Command::Size(args) => {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let runtime = runtime.map_err(|source| Error::Runtime { source })?;
+            return Ok(runtime.block_on(size::run(&args, infer))?);
+        }
         Command::Ready(args) => return Ok(ready::run(&args)?),
     };
-    Ok((text, ExitCode::SUCCESS))
+    Ok((text, 0))
+}
+
+/// The cluster of the pod or of the kubeconfig, and the namespace where kubectl would create an object.
+async fn infer() -> Result<(kube::Client, String), String> {
+    let config = kube::Config::infer()
+        .await
+        .map_err(|error| format!("{error}; set KUBECONFIG, or give saved objects with --from"))?;
+    let namespace = config.default_namespace.clone();
+    let client = kube::Client::try_from(config).map_err(|error| error.to_string())?;
+    Ok((client, namespace))
 }
 
 /// Writes the answer. A reader that has left (`… | head`) wants no more of it, and the exit code is still the answer's.
@@ -96,6 +107,6 @@ fn print((text, code): Answer) -> Result<ExitCode, Error> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(source) if source.kind() != ErrorKind::BrokenPipe => Err(Error::Answer { source }),
-        _ => Ok(code),
+        _ => Ok(ExitCode::from(code)),
     }
 }

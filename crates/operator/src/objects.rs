@@ -15,9 +15,12 @@ pub type Guarded = DeserializeGuard<PerfValidation>;
 
 /// One watched namespace (`None` is all of them), and where its objects are kept.
 pub struct Scope {
-    pub(crate) namespace: Option<String>,
-    pub(crate) reader: Store<Guarded>,
-    pub(crate) writer: Writer<Guarded>,
+    /// The namespace.
+    pub namespace: Option<String>,
+    /// Where its objects are read.
+    pub reader: Store<Guarded>,
+    /// Where the watch writes them.
+    pub writer: Writer<Guarded>,
 }
 
 /// Wakes that a scope may be behind by; a lost one costs the wait for the next look, at most 15 s.

@@ -5,17 +5,17 @@
 //! A waiting run costs no pass, no lock and no call (100 of them took the API server 1.3 cores before; issue 12).
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use futures::{StreamExt, stream};
 use perfval_api::PerfValidation;
 use perfval_run::observed::Observed;
 use perfval_run::queue::{self, Contender, Turn};
 use perfval_run::{Decision, Run, machine};
 use perfval_sizing::{Seen, Sizing, choose};
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
@@ -41,11 +41,13 @@ pub async fn plan_until(context: Arc<Context>, stop: CancellationToken) {
     let mut rested = Instant::now();
     let mut pause: Option<Duration> = None;
     loop {
-        let due = pause.map(|pause| Instant::now() + jittered(pause));
+        let due = pause.map(|pause| Instant::now() + jittered(pause, context.cluster.now()));
         tokio::select! {
+            // In this order, so that a test's world is the same each time.
+            biased;
+            () = stop.cancelled() => return,
             () = context.queue.woken() => sleep_until(rested.max(Instant::now() + COALESCE)).await,
             () = at(due) => {}
-            () = stop.cancelled() => return,
         }
         let began = Instant::now();
         pause = look(&context).await;
@@ -61,8 +63,8 @@ async fn at(due: Option<Instant>) {
 }
 
 /// Short pauses are exact: a plan is confirmed after two seconds.
-fn jittered(pause: Duration) -> Duration {
-    let percent = u64::from(Utc::now().timestamp_subsec_nanos()) % JITTER;
+fn jittered(pause: Duration, now: DateTime<Utc>) -> Duration {
+    let percent = u64::from(now.timestamp_subsec_nanos()) % JITTER;
     pause + pause * u32::try_from(percent).unwrap_or(0) / 100 * u32::from(pause > Duration::from_secs(5))
 }
 
@@ -70,7 +72,7 @@ fn jittered(pause: Duration) -> Duration {
 async fn look(context: &Context) -> Option<Duration> {
     let queued: Vec<Arc<PerfValidation>> = context.queued();
     let runs = || queued.iter().map(|object| Run::new(object, &context.settings));
-    let mut looked_before = context.queue.looks_for(runs());
+    let mut looked_before = context.queue.looks_for(runs(), context.cluster.now());
     if queued.is_empty() {
         context.metrics.planned(0);
         return None;
@@ -96,7 +98,7 @@ async fn look(context: &Context) -> Option<Duration> {
                 looked_before: looked_before.remove(&queue_bell::key(&run)),
                 ..Observed::default()
             };
-            Some((place, run, machine::decide(&run, &seen, Utc::now())))
+            Some((place, run, machine::decide(&run, &seen, context.cluster.now())))
         })
         .collect();
     decisions.sort_by_key(|(place, ..)| *place);
@@ -107,6 +109,7 @@ async fn look(context: &Context) -> Option<Duration> {
         .collect();
     context.metrics.planned(queued.len());
     debug!(queued = queued.len(), written = changed.len(), took = ?began.elapsed(), "looked for the queue");
+    let unwritten = Mutex::new(None);
     stream::iter(changed)
         .for_each_concurrent(WRITERS, async |(_, run, decision)| {
             if let Err(error) = Box::pin(commit(&run, context, &decision)).await {
@@ -117,11 +120,14 @@ async fn look(context: &Context) -> Option<Duration> {
                     "a plan could not be written; trying again"
                 );
                 context.metrics.failed(error.reason());
-                sleep(COALESCE).await;
-                context.queue.wake();
+                let pause = context.setbacks.pause(run.uid());
+                let mut soonest = unwritten.lock().unwrap_or_else(PoisonError::into_inner);
+                *soonest = soonest.into_iter().chain([pause]).min();
             }
         })
         .await;
+    let unwritten = unwritten.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let next = next.into_iter().chain(unwritten).min();
     Some(next.unwrap_or(LONGEST_REST))
 }
 

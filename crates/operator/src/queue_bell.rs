@@ -41,8 +41,12 @@ impl QueueBell {
     }
 
     /// The planner looks for these now. The answer is when it looked before, for those for whom it did.
-    pub(crate) fn looks_for<'a>(&self, runs: impl Iterator<Item = Run<'a>>) -> HashMap<RunKey, DateTime<Utc>> {
-        let ids = runs.map(|run| (key(&run), Utc::now())).collect();
+    pub(crate) fn looks_for<'a>(
+        &self,
+        runs: impl Iterator<Item = Run<'a>>,
+        now: DateTime<Utc>,
+    ) -> HashMap<RunKey, DateTime<Utc>> {
+        let ids = runs.map(|run| (key(&run), now)).collect();
         std::mem::replace(&mut *self.known(), ids)
     }
 

@@ -1,12 +1,11 @@
 //! `ready`: asks a running operator whether it is ready, as `helm test` does. It needs no right in the cluster.
 
-use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use perfval_commands::answer::Answer;
 use ureq::Agent;
 
-use crate::answer::Answer;
 use crate::cli::ReadyArgs;
 
 /// Time between two questions, and the longest that one may take.
@@ -36,7 +35,7 @@ pub fn run(args: &ReadyArgs) -> Result<Answer, NotReady> {
     let began = Instant::now();
     loop {
         let last = match ask(&agent, &args.url) {
-            Ok(answer) => return Ok((format!("{answer}\n"), ExitCode::SUCCESS)),
+            Ok(answer) => return Ok((format!("{answer}\n"), 0)),
             Err(refusal) => refusal,
         };
         if began.elapsed() + AGAIN > Duration::from_secs(args.timeout) {

@@ -18,6 +18,7 @@ use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::{Event, watcher};
 use kube::runtime::{Controller, WatchStreamExt, controller};
 use kube::{Client, Resource as _};
+use perfval_api::PerfValidationStatus;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
@@ -72,6 +73,26 @@ pub async fn reconcile_all(scope: Scope, client: Client, context: Arc<Context>, 
         .await;
 }
 
+impl Context {
+    /// A watch brought an object.
+    pub fn saw(&self, object: &Guarded) {
+        let status = object.0.as_ref().ok().and_then(|object| object.status.as_ref());
+        // One that cannot be parsed gets no status.
+        let spoken = |status: &PerfValidationStatus| status.is_of_an_operator() && status.phase.is_some();
+        let has_phase = object.0.is_err() || status.is_some_and(spoken);
+        self.newcomers.saw(object, has_phase);
+    }
+
+    /// A watch saw an object go.
+    pub fn saw_go(&self, object: &Guarded) {
+        self.own_writes.forget(object);
+        self.newcomers.forget(object);
+        self.setbacks.forget(object);
+        // Its GPUs may be free now.
+        self.queue.wake();
+    }
+}
+
 /// The objects themselves.
 fn root(
     watches: &Watches,
@@ -84,18 +105,8 @@ fn root(
         .modify(|object| object.meta_mut().managed_fields = None)
         .reflect(writer)
         .inspect(move |event| match event {
-            Ok(Event::Apply(object) | Event::InitApply(object)) => {
-                let status = object.0.as_ref().ok().and_then(|object| object.status.as_ref());
-                // One that cannot be parsed gets no status.
-                let has_phase = object.0.is_err() || status.is_some_and(|status| status.phase.is_some());
-                context.newcomers.saw(object, has_phase);
-            }
-            Ok(Event::Delete(object)) => {
-                context.own_writes.forget(object);
-                context.newcomers.forget(object);
-                // Its GPUs may be free now.
-                context.queue.wake();
-            }
+            Ok(Event::Apply(object) | Event::InitApply(object)) => context.saw(object),
+            Ok(Event::Delete(object)) => context.saw_go(object),
             Ok(Event::Init | Event::InitDone) | Err(_) => {}
         })
         .applied_objects();

@@ -16,6 +16,7 @@ pub mod names;
 pub mod observed;
 mod pass;
 mod phase;
+pub mod progress;
 pub mod queue;
 pub mod readiness;
 pub mod run;

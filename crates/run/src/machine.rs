@@ -24,7 +24,7 @@ use crate::observed::{Need, Needs, Observed};
 use crate::pass::{Pass, Step};
 use crate::queue;
 use crate::run::Run;
-use crate::{phase, teardown, time};
+use crate::{phase, status, teardown, time};
 
 /// What a pass over this object has to read.
 pub fn needs(run: &Run<'_>) -> Needs {
@@ -55,11 +55,13 @@ pub fn decide(run: &Run<'_>, seen: &Observed, now: DateTime<Utc>) -> Decision {
                 let intruder = phase::mixed_allocation::intruder(&pass, current);
                 let step = intruder.unwrap_or_else(|| (phase::of(current).step)(&mut pass));
                 let step = expired(&mut pass, current, step);
+                let step = overdue(&mut pass, current, step);
                 save_first(&mut pass, current, step)
             }
         },
     };
-    let limit = phase::limit(run.spec(), &pass.status);
+    // A limit that has passed for good needs no heartbeat.
+    let limit = phase::limit(run.spec(), &pass.status).filter(|_| !status::is_overdue(&pass.status));
     pass.finish(step, limit)
 }
 
@@ -133,6 +135,37 @@ fn expired(pass: &mut Pass<'_>, current: Phase, step: Step) -> Step {
     } else {
         step
     }
+}
+
+/// Ends a run that took longer than it may as a whole. What is measured already is judged first.
+fn overdue(pass: &mut Pass<'_>, current: Phase, step: Step) -> Step {
+    let goes_on = match &step {
+        Step::Wait(_) | Step::Work(_) => true,
+        Step::Go(next, _) => is_active(*next) && *next != Phase::Evaluating,
+        Step::End(..) | Step::Begin(_) | Step::Rest => false,
+    };
+    let is_measuring = is_active(current) && current != Phase::Evaluating;
+    let (Some(total), Some(run)) = (&pass.run.spec().timeouts.total, &pass.status.run) else {
+        return step;
+    };
+    if !goes_on || !is_measuring {
+        return step;
+    }
+    let outages = Duration::from_secs(u64::try_from(run.unattended_seconds).unwrap_or(0));
+    let limit = Limit::new(run.started_at, time::duration(total).saturating_add(outages));
+    if !pass.has_passed(&limit) {
+        let left = time::until(attendance::deadline(&pass.status, &limit), pass.now);
+        pass.look_again_in(left.max(Duration::from_millis(100)));
+        return step;
+    }
+    let waited = match step {
+        Step::Wait(why) | Step::Work(why) | Step::Go(_, why) => why.message,
+        Step::End(..) | Step::Begin(_) | Step::Rest => String::new(),
+    };
+    Step::error(
+        Reason::DeadlineExceeded,
+        format!("{waited} (gave up: the whole run took longer than timeouts.total, {total})"),
+    )
 }
 
 /// What the operator itself still has in hand may finish although the user's limit (`0s` is allowed) has passed.

@@ -9,6 +9,7 @@ use k8s_openapi::api::resource::v1::ResourceClaim;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::core::{ApiResource, DynamicObject};
 use perfval_sizing::Seen;
+use perfval_verdict::progress::Progress;
 
 use crate::queue::{Line, Turn};
 pub use perfval_sizing::inventory::Inventory;
@@ -252,4 +253,6 @@ pub struct TrialSeen {
     pub pod: Option<Pod>,
     /// Log of its AIPerf container, read only once the Job is over.
     pub log: Seen<String>,
+    /// How far it is, read only while the Job runs and what is known is [old](crate::progress::is_old).
+    pub progress: Option<Progress>,
 }

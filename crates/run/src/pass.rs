@@ -79,6 +79,8 @@ pub(crate) struct Pass<'a> {
 const SAFETY: Duration = LONGEST_PAUSE;
 /// GPUs that others give back are seen by looking; one look serves the whole queue.
 const QUEUE_POLL: Duration = Duration::from_secs(30);
+/// What hangs for longer than `timeouts.cleanup` is looked after in growing pauses, up to this one.
+const OVERDUE_POLL: Duration = Duration::from_mins(1);
 /// The look that decides whether a limit has passed comes this long after the first one.
 const ONCE_MORE: Duration = Duration::from_secs(1);
 /// Findings that are published as Events at the end of a run.
@@ -179,6 +181,8 @@ impl<'a> Pass<'a> {
                 }
                 let poll = if queue::is_queued(&self.status) {
                     QUEUE_POLL
+                } else if status::is_overdue(&self.status) {
+                    OVERDUE_POLL
                 } else {
                     SAFETY
                 };

@@ -18,7 +18,7 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// Reads an object. An object without status is one that the operator has not seen yet.
+    /// Reads an object. One without status, or with that of the CRD's default, is one that the operator has not seen yet.
     pub fn new(object: &'a PerfValidation, settings: &'a Settings) -> Self {
         static UNSEEN: std::sync::LazyLock<PerfValidationStatus> = std::sync::LazyLock::new(|| PerfValidationStatus {
             observed_generation: -1,
@@ -27,7 +27,11 @@ impl<'a> Run<'a> {
         Self {
             object,
             settings,
-            status: object.status.as_ref().unwrap_or(&UNSEEN),
+            status: object
+                .status
+                .as_ref()
+                .filter(|status| status.is_of_an_operator())
+                .unwrap_or(&UNSEEN),
         }
     }
 

@@ -3,7 +3,9 @@
 use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use perfval_api::text::{HEADLINE, bounded, cut};
-use perfval_api::{PerfValidationStatus, Phase, Reason, RunStatus, TimelineEntry, Trigger, Verdict, Why, condition};
+use perfval_api::{
+    Leftovers, PerfValidationStatus, Phase, Reason, RunStatus, TimelineEntry, Trigger, Verdict, Why, condition,
+};
 use perfval_verdict::{history, spec_digests};
 
 use crate::run::Run;
@@ -66,6 +68,12 @@ impl From<bool> for Truth {
     }
 }
 
+/// Whether the time for removal has passed, and the removal goes on.
+pub(crate) fn is_overdue(status: &PerfValidationStatus) -> bool {
+    let leftovers = status.run.as_ref().and_then(|run| run.leftovers);
+    status.phase == Some(Phase::CleaningUp) && leftovers == Some(Leftovers::Overdue)
+}
+
 /// Begins the next run: everything of the last one moves to the history or is cleared.
 pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfValidationStatus {
     let last = run.status();
@@ -91,6 +99,7 @@ pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfVal
             last_in_line: None,
             last_looked_at: None,
             gaps: Vec::new(),
+            unattended_seconds: 0,
             accepted_at: None,
             cache_job_uid: None,
             failure: None,
@@ -129,7 +138,8 @@ pub fn enter(status: &mut PerfValidationStatus, phase: Phase, now: DateTime<Utc>
     }
     status.phase = Some(phase);
     if let Some(run) = &mut status.run {
-        run.gaps.clear();
+        let outages = run.gaps.drain(..).map(|gap| (gap.until - gap.from).num_seconds());
+        run.unattended_seconds += outages.sum::<i64>();
         // Sizing removes everything that the run has made so far, its cache-filling Job included, and the next plan makes
         // another deployment.
         if phase == Phase::Sizing {

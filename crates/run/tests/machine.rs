@@ -2,12 +2,14 @@
 
 mod machine {
     pub mod arrows;
+    pub mod deadline;
     pub mod edits;
     pub mod jobs;
     pub mod laws;
     pub mod mixed_allocation;
     pub mod moments;
     pub mod outages;
+    pub mod progress;
     pub mod queue;
     pub mod races;
     pub mod releases;

@@ -9,6 +9,7 @@ mod error;
 mod forward;
 mod outcome;
 mod process;
+mod progress;
 mod run;
 mod sampler;
 mod scrape;

@@ -13,8 +13,8 @@ pub const EXPORT: &str = "profile_export_aiperf.json";
 /// What AIPerf scraped from the frontend; absent with `--no-server-metrics`.
 const SERVER_METRICS: &str = "server_metrics_export.json";
 
-/// One line per request; the only account of a run in which all failed.
-const RECORDS: &str = "profile_export.jsonl";
+/// One line per request, while it measures; the only account of a run in which all failed.
+pub const RECORDS: &str = "profile_export.jsonl";
 
 /// What a run came to.
 pub struct Judged {

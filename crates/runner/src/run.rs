@@ -13,6 +13,7 @@ use rust_decimal::Decimal;
 use crate::aiperf::{self, Limits};
 use crate::error::Error;
 use crate::outcome;
+use crate::progress::Reporter;
 use crate::sampler::{Sampler, Samples};
 use crate::telemetry::Telemetry;
 
@@ -77,13 +78,16 @@ pub fn run(options: &Options) -> Result<u8, Error> {
 }
 
 fn measure(options: &Options) -> Result<Payload, Error> {
-    let export = options.artifact_dir.join(outcome::EXPORT);
-    clear(&options.artifact_dir, &export)?;
+    for earlier in [outcome::EXPORT, outcome::RECORDS] {
+        clear(&options.artifact_dir, &options.artifact_dir.join(earlier))?;
+    }
 
     let sampler = Sampler::start(&options.workers_host, options.workers_port);
     let telemetry = options.gpu_metrics.as_deref();
     let telemetry = telemetry.map(|url| Telemetry::start(url, &options.namespace));
+    let reporter = Reporter::start(options.artifact_dir.join(outcome::RECORDS), options.nonce.clone());
     let ended = aiperf::run(&options.command, &options.limits);
+    reporter.stop();
     let telemetry = telemetry.map(Telemetry::stop);
     let Samples { mut series, errors } = sampler.stop();
     let ended = ended?;
@@ -123,14 +127,14 @@ fn of_gpus(telemetry: Recorder, workers: &[WorkerSeries], measured: Option<Decim
     (record, series)
 }
 
-/// An export of an earlier run must not be taken for this one's.
-fn clear(dir: &Path, export: &Path) -> Result<(), Error> {
+/// What an earlier run left must not be taken for this one's.
+fn clear(dir: &Path, file: &Path) -> Result<(), Error> {
     let wrong = |source| Error::ArtifactDir {
         dir: dir.to_owned(),
         source,
     };
     fs::create_dir_all(dir).map_err(wrong)?;
-    match fs::remove_file(export) {
+    match fs::remove_file(file) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => Err(wrong(source)),
         _ => Ok(()),
     }

@@ -408,3 +408,25 @@ fn without_an_address_no_gpu_is_asked() {
     let payload = ended.payload();
     assert!(payload.record.gpus.is_none() && payload.gpus.is_empty());
 }
+
+#[test]
+fn a_running_trial_says_how_far_it_is() {
+    let records = r#"echo '{"metadata":{"benchmark_phase":"profiling","request_start_ns":1,"request_end_ns":2000000001},"metrics":{"output_sequence_length":{"value":50}}}' >> "$DIR"/profile_export.jsonl"#;
+    let rest = r#"printf '{"metadata"' >> "$DIR"/profile_export.jsonl
+        while ! [ -e "$DIR"/seen ]; do sleep 0.05; done
+        cp "$EXPORT" "$DIR"/profile_export_aiperf.json"#;
+    let rig = Rig::new(&format!("{records}\n{records}\n{rest}"));
+    // Of an earlier run: it says nothing of this one.
+    fs::write(rig.dir().join("profile_export.jsonl"), "old\n".repeat(9)).expect("written");
+    let running = rig.start(&[]);
+    running.wait_for_text("stdout", "perfval-progress");
+    fs::write(rig.dir().join("seen"), "").expect("written");
+    let ended = running.end();
+    let said = perfval_verdict::progress::find(&ended.out, "rig-1");
+    let progress = said.first().expect("a line");
+    assert_eq!((progress.requests, progress.errors, progress.seconds), (2, 0, 2));
+    assert_eq!(progress.tokens_per_second, Some(50));
+    assert_eq!(said.len(), 1, "nothing new, no line: {said:?}");
+    assert_eq!(ended.code, 0);
+    ended.payload();
+}

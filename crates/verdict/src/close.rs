@@ -38,6 +38,7 @@ pub fn close(
         // A worker may have been lost since the trial before.
         open.worker_loss = open.worker_loss.max(judged.worker_loss);
     }
+    status.progress = None;
     if judged.outcome != TrialOutcome::Invalid {
         status.metrics = Some(judged.metrics.clone());
         status.gates.clone_from(&judged.gates);

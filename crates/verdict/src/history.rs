@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::str::FromStr as _;
 
 use chrono::{DateTime, Utc};
-use perfval_api::{Comparison, Environment, HistoryEntry, PassedRun, PerfValidationStatus, Reason, Verdict, quantity};
+use perfval_api::{
+    Comparison, Environment, HistoryEntry, PassedRun, PerfValidationStatus, PhaseSeconds, Reason, Verdict, quantity,
+};
 use rust_decimal::Decimal;
 
 use crate::environment;
@@ -27,6 +29,7 @@ pub fn with_last(last: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<History
         ttft_p99_ms: numbers(last).ttft_p99,
         environment: last.environment.as_ref().map(environment::digest),
         slow_gpus: slow_gpus(last),
+        phases: phase_seconds(last),
         completed_at: run.completed_at.unwrap_or(now),
     });
     entry
@@ -34,6 +37,23 @@ pub fn with_last(last: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<History
         .chain(last.history.iter().cloned())
         .take(RUNS)
         .collect()
+}
+
+/// How long each phase of a run took so far; one that it came back to counts every time.
+pub fn phase_seconds(status: &PerfValidationStatus) -> Vec<PhaseSeconds> {
+    let mut phases: Vec<PhaseSeconds> = Vec::new();
+    for entry in &status.timeline {
+        let Some(ended) = entry.completed_at else { continue };
+        let seconds = (ended - entry.started_at).num_seconds().max(0);
+        match phases.iter_mut().find(|known| known.phase == entry.phase) {
+            Some(known) => known.seconds += seconds,
+            None => phases.push(PhaseSeconds {
+                phase: entry.phase,
+                seconds,
+            }),
+        }
+    }
+    phases
 }
 
 /// Every GPU that a trial of this run found slow.

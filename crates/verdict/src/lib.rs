@@ -14,6 +14,7 @@ pub mod gate;
 pub mod gpus;
 pub mod history;
 pub mod judge;
+pub mod progress;
 pub mod rejudge;
 pub mod saved;
 pub mod spec_digests;

@@ -5,7 +5,7 @@
 //! | measured | `model`, `workload`, `placement`, `benchmark` | needs new trials |
 //! | judged | `gates`, `trials`, `maxErrorPercent` | judges the saved trials again; needs new ones if the rule asks for more |
 //! | limits | `timeouts`, `onMissingDynamo` | counts at once; needs a new run only where none could measure |
-//! | neither | `telemetry`, `suspend`, `ttlSecondsAfterFinished` | needs nothing; telemetry counts from the next trial |
+//! | neither | `telemetry`, `suspend`, `ttlSecondsAfterFinished`, `keptSecondsAfterFinished` | needs nothing; telemetry counts from the next trial |
 //!
 //! Tolerations, pull secrets and request timeouts count as measured: they decide which node serves, and with what.
 
@@ -31,6 +31,7 @@ pub fn digests(spec: &PerfValidationSpec) -> SpecDigests {
         suspend: _,
         results_history_limit: _,
         ttl_seconds_after_finished: _,
+        kept_seconds_after_finished: _,
         telemetry: _,
     } = spec;
     SpecDigests {
@@ -82,6 +83,8 @@ mod tests {
             (json!({"telemetry": {"gpus": "None"}}), [false, false, false]),
             (json!({"suspend": true}), [false, false, false]),
             (json!({"ttlSecondsAfterFinished": 5}), [false, false, false]),
+            (json!({"keptSecondsAfterFinished": 5}), [false, false, false]),
+            (json!({"timeouts": {"total": "2h"}}), [false, false, true]),
         ];
         for (change, parts) in cases {
             let now = digests(&spec(&change));

@@ -159,7 +159,10 @@ async fn the_server_fills_in_the_defaults_of_the_types() {
 #[ignore = "needs the lab: just admission"]
 async fn an_object_without_a_first_look_says_so() {
     let stored = dry_run(&cluster().await, &with(json!({}))).await.unwrap();
-    assert_eq!(stored["status"], json!({"observedGeneration": -1}));
+    assert_eq!(
+        stored["status"],
+        json!({"observedGeneration": -1, "phase": "Pending", "message": perfval_api::UNSEEN})
+    );
 }
 
 #[tokio::test]

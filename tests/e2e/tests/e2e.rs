@@ -8,6 +8,7 @@ mod e2e {
     pub mod faults;
     pub mod interrupted;
     pub mod model_cache;
+    pub mod plugin;
     pub mod restart;
     pub mod saturation;
     pub mod sharing;

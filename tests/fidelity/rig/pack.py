@@ -1,6 +1,6 @@
 """Packs the rig for a machine without a network: wheels, runner, scripts and tokenizer maker, in portions of a bounded size.
 
-Usage: pack.py FOLDER --runner PROGRAM [--wheels FOLDER] [--megabytes 60]
+Usage: pack.py FOLDER --runner PROGRAM [--wheels FOLDER] [--megabytes 60] [--cluster PROGRAMS]
 
 FOLDER/part-000, part-001, … are carried one by one; `unpack.py` in each takes it over there.
 """
@@ -14,11 +14,13 @@ import sys
 import tarfile
 from pathlib import Path
 
+from cluster import carry
 from unpack import digest
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[2]
 LISTS = {"dynamo-vllm": HERE / "wheels-dynamo-vllm.txt", "aiperf": HERE / "wheels-aiperf.txt"}
+PROGRAMS = {"perfval-runner", "cluster/lab", "cluster/perfvalidation-operator"}
 # pip matches a platform's version exactly, so each that a wheel may name is listed.
 GLIBC = [*range(39, 23, -1), 17, 12, 5]
 PLATFORMS = [*(f"manylinux_2_{minor}_x86_64" for minor in GLIBC), "manylinux2014_x86_64", "manylinux2010_x86_64", "manylinux1_x86_64"]
@@ -66,7 +68,7 @@ def archive(files: dict[str, Path], to: Path) -> None:
         for name, file in files.items():
             entry = tarfile.TarInfo(name)
             entry.size = file.stat().st_size
-            entry.mode = 0o755 if name == "perfval-runner" else 0o644
+            entry.mode = 0o755 if name in PROGRAMS else 0o644
             with open(file, "rb") as source:
                 packed.addfile(entry, source)
 
@@ -98,6 +100,7 @@ def main() -> None:
     parser.add_argument("--runner", type=Path, required=True)
     parser.add_argument("--wheels", type=Path, help="folder with dynamo-vllm/ and aiperf/; downloaded there if missing")
     parser.add_argument("--megabytes", type=int, default=60)
+    parser.add_argument("--cluster", type=Path, metavar="PROGRAMS", help="folder of the lab's program: carries the lab and the operator next to --runner too")
     options = parser.parse_args()
     wheels = options.wheels or options.folder / "wheels"
     refuse_dynamic(options.runner)
@@ -107,6 +110,8 @@ def main() -> None:
         except SystemExit:
             download(pinned, wheels / name)
     files = contents(options.runner, wheels)
+    if options.cluster:
+        files |= carry.contents(options.folder / "cluster", options.cluster, options.runner.with_name("perfvalidation-operator"))
     for old in options.folder.glob("part-*"):
         shutil.rmtree(old)
     options.folder.mkdir(parents=True, exist_ok=True)

@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import hashlib
 import io
 import json
 import os
@@ -11,6 +12,7 @@ import random
 import socket
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import unittest
@@ -23,6 +25,7 @@ import load
 import pack
 import programs
 import trials
+from cluster import carry, cluster
 from engines import Programs
 from process import Refused, alive, end, members, spawn
 from session import Session
@@ -33,6 +36,44 @@ case "$1" in *power.limit*) exit 2;; esac
 cat "$(dirname "$0")/answer"
 """
 GPU = "{index}, GPU-{index}, NVIDIA H200, 580.159.04, 143771, {free}, {mig}\n"
+
+
+class Cluster(unittest.TestCase):
+    """What is carried for the whole product."""
+
+    def test_the_image_holds_names_only_and_its_layer_has_the_digest_that_it_says(self):
+        with tempfile.TemporaryDirectory() as folder:
+            ready = Programs(["python3"], ["aiperf"], "runner", "/opt/silicon/hf", dynamo_path="/opt/silicon/site")
+            archive = cluster.image(Path(folder), ready)
+            with tarfile.open(archive) as packed:
+                config = json.load(packed.extractfile("config.json"))
+                layer = packed.extractfile("layer.tar").read()
+            self.assertEqual(config["rootfs"]["diff_ids"], [f"sha256:{hashlib.sha256(layer).hexdigest()}"])
+            self.assertIn("PYTHONPATH=/opt/silicon/site", config["config"]["Env"])
+            with tarfile.open(fileobj=io.BytesIO(layer)) as root:
+                names = root.getnames()
+                self.assertIn("./usr", names)
+                self.assertFalse([name for name in names if name.startswith(("./usr/", "./opt/"))], "these are the machine's")
+
+    def test_a_driver_is_found_where_its_libraries_are(self):
+        listed = "\tlibnvidia-ml.so.1 (libc6,x86-64) => {}/libnvidia-ml.so.1\n"
+        for libraries, folder in (("/usr/local/nvidia/lib64", "/usr/local/nvidia"), ("/usr/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu")):
+            with mock.patch.object(cluster, "call", return_value=listed.format(libraries)):
+                self.assertEqual(cluster.driver(), Path(folder))
+        with mock.patch.object(cluster, "call", return_value=""), self.assertRaises(Refused):
+            cluster.driver()
+
+    def test_an_archive_keeps_links_and_modes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder, "root")
+            (root / "usr").mkdir(parents=True)
+            (root / "usr" / "program").write_text("x")
+            (root / "usr" / "program").chmod(0o755)
+            (root / "usr" / "other").symlink_to("program")
+            archive = carry.archive(root, ["usr"], Path(folder, "tools.tar.xz"))
+            with tarfile.open(archive) as packed:
+                self.assertEqual(packed.getmember("usr/program").mode & 0o777, 0o755)
+                self.assertEqual(packed.getmember("usr/other").linkname, "program")
 
 
 class Folder(unittest.TestCase):

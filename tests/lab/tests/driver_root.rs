@@ -96,6 +96,7 @@ fn a_real_driver_takes_the_place_of_the_simulated_one() {
     fs::write(driver.join("lib64/libnvidia-ml.so.580.159.04"), "nvml").unwrap();
     std::os::unix::fs::symlink("libnvidia-ml.so.580.159.04", driver.join("lib64/libnvidia-ml.so.1")).unwrap();
     fs::write(driver.join("lib64/stubs/libcuda.so"), "a stub").unwrap();
+    fs::write(driver.join("lib64/libssl.so.3"), "of the system").unwrap();
     fs::write(driver.join("bin/nvidia-smi"), "smi").unwrap();
     fs::write(dev.join("null"), "").unwrap();
     let real = [("nvidia-uvm", 238, 0), ("nvidia0", 195, 0), ("nvidiactl", 195, 255)];
@@ -109,7 +110,11 @@ fn a_real_driver_takes_the_place_of_the_simulated_one() {
     let real = real.map(|(name, major, minor)| (name.to_owned(), major, minor));
     assert_eq!(nodes(&path), real, "the majors of this machine");
     assert_eq!(fs::read_to_string(root.library()).unwrap(), "nvml");
-    assert_eq!(fs::read_dir(path.join("usr/lib64")).unwrap().count(), 2, "no stubs");
+    assert_eq!(
+        fs::read_dir(path.join("usr/lib64")).unwrap().count(),
+        2,
+        "no stubs, and nothing of the system"
+    );
     assert_eq!(fs::read_to_string(path.join("usr/bin/nvidia-smi")).unwrap(), "smi");
     root.remove_devices().unwrap();
     DriverRoot::at(&path, 8).restore_devices().unwrap();

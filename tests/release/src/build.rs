@@ -9,7 +9,7 @@ use crate::Result;
 use crate::command::{line, output};
 use crate::source::Source;
 
-const PROGRAMS: [&str; 2] = ["perfvalidation-operator", "perfval-runner"];
+const PROGRAMS: [&str; 3] = ["perfvalidation-operator", "perfval-runner", "kubectl-perfval"];
 
 /// The static programs.
 pub fn programs(source: &Source, target: &Path) -> Result<Vec<(String, Vec<u8>)>> {
@@ -26,7 +26,7 @@ pub fn programs(source: &Source, target: &Path) -> Result<Vec<(String, Vec<u8>)>
     let mut cargo = source.command("cargo");
     cargo
         .args(["build", "--locked", "--release", "--target", &triple])
-        .args(["-p", "perfval-operator", "-p", "perfval-runner"])
+        .args(["-p", "perfval-operator", "-p", "perfval-runner", "-p", "perfval-cli"])
         .arg("--target-dir")
         .arg(&folder)
         .env("RUSTFLAGS", flags)

@@ -5,6 +5,7 @@
 mod archive;
 mod build;
 mod command;
+mod krew;
 mod source;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,9 @@ use sha2::{Digest as _, Sha256};
 
 use crate::archive::File;
 use crate::source::Source;
+
+/// The program that kubectl finds.
+const PLUG_IN: &str = "kubectl-perfval";
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -75,18 +79,32 @@ fn contents(source: &Source, version: &str, target: &Path) -> Result<BTreeMap<St
         other => other,
     };
     let mut files = BTreeMap::new();
-    let mut programs = BTreeMap::from([("LICENSE".to_owned(), File::plain(source.read("LICENSE")?))]);
-    for (name, package) in [("perfvalidation-operator", "operator"), ("perfval-runner", "runner")] {
+    let licence = File::plain(source.read("LICENSE")?);
+    let mut programs = BTreeMap::from([("LICENSE".to_owned(), licence.clone())]);
+    // krew and people install the plug-in alone.
+    let mut plug_in = BTreeMap::from([("LICENSE".to_owned(), licence)]);
+    let built = [
+        ("perfvalidation-operator", "operator"),
+        ("perfval-runner", "runner"),
+        (PLUG_IN, "cli"),
+    ];
+    for (name, package) in built {
         let licences = build::licences(source, package)?;
-        programs.insert(format!("{name}-LICENSES.txt"), File::plain(licences.clone()));
+        let archive = if name == PLUG_IN { &mut plug_in } else { &mut programs };
+        archive.insert(format!("{name}-LICENSES.txt"), File::plain(licences.clone()));
         files.insert(format!("{name}-LICENSES.txt"), licences);
         files.insert(format!("{name}.cdx.json"), build::bill_of_materials(source, package)?);
     }
     for (name, program) in build::programs(source, target)? {
-        programs.insert(name, File::program(program));
+        let archive = if name == PLUG_IN { &mut plug_in } else { &mut programs };
+        archive.insert(name, File::program(program));
     }
     let archive = format!("perfvalidation-operator-{version}-linux-{architecture}.tar.gz");
     files.insert(archive, archive::write(&programs, source.epoch)?);
+    let archive = archive::write(&plug_in, source.epoch)?;
+    let krew = krew::manifest(source, version, architecture, &archive)?;
+    files.insert("perfval.yaml".to_owned(), krew.into_bytes());
+    files.insert(format!("{PLUG_IN}-{version}-linux-{architecture}.tar.gz"), archive);
     files.insert(format!("perfvalidation-operator-{version}.tgz"), build::chart(source)?);
     files.insert("install.yaml".to_owned(), build::manifests(source)?);
     let crd = "perfvalidations.perfvalidation.dev.yaml";

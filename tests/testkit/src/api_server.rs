@@ -13,8 +13,9 @@ mod select;
 mod service;
 mod store;
 mod verbs;
+mod wire;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::Method;
@@ -24,7 +25,9 @@ pub use call::Call;
 pub use fault::Fault;
 pub use kind::Kind;
 pub use route::KUBERNETES;
+pub use wire::{Line, Made, Strike, Wire};
 
+pub use store::Changed;
 use store::{Key, Store};
 
 /// Answers a proxied request: method, path, body → status, body.
@@ -39,6 +42,10 @@ struct State {
     kinds: Vec<Kind>,
     store: Store,
     faults: Vec<Fault>,
+    /// Whether it knows no protobuf.
+    json_only: bool,
+    /// Namespaces that are being deleted.
+    terminating: BTreeSet<String>,
     calls: Vec<Call>,
     /// By namespace, pod and container.
     logs: BTreeMap<(String, String, String), Vec<u8>>,
@@ -66,6 +73,41 @@ impl ApiServer {
     /// A client of this server, without retries.
     pub fn client(&self) -> kube::Client {
         kube::Client::new(self.clone(), "default")
+    }
+
+    /// Objects get their times from this clock (seconds since 1970).
+    pub fn set_clock(&self, clock: impl Fn() -> i64 + Send + 'static) {
+        self.lock().store.set_clock(Box::new(clock));
+    }
+
+    /// Answers in JSON alone: what stands in for protobuf here knows only the fields that sizing reads.
+    pub fn answer_in_json(&self) {
+        self.lock().json_only = true;
+    }
+
+    /// How many changes there were so far.
+    pub fn version(&self) -> u64 {
+        self.lock().store.version()
+    }
+
+    /// What changed since a version, in order.
+    pub fn changes_since(&self, version: u64) -> Vec<Changed> {
+        self.lock().store.changes_since(version)
+    }
+
+    /// A namespace is being deleted: nothing is created in it any more.
+    pub fn terminate(&self, namespace: &str) {
+        self.lock().terminating.insert(namespace.to_owned());
+    }
+
+    /// Whether a namespace is being deleted.
+    pub fn is_terminating(&self, namespace: &str) -> bool {
+        self.lock().terminating.contains(namespace)
+    }
+
+    /// Whether a kind is served.
+    pub fn serves(&self, plural: &str) -> bool {
+        self.lock().kinds.iter().any(|kind| kind.plural == plural)
     }
 
     /// Serves another kind.
@@ -154,16 +196,23 @@ impl ApiServer {
         let state = self.lock();
         let of = |key: &Key| key.1 == plural;
         let found = state.store.all().filter(|(key, _)| of(key));
+        found.map(|(_, object)| object.as_ref().clone()).collect()
+    }
+
+    /// All objects of a plural, as they are now.
+    pub fn shared(&self, plural: &str) -> Vec<Arc<Value>> {
+        let state = self.lock();
+        let found = state.store.all().filter(|(key, _)| key.1 == plural);
         found.map(|(_, object)| object.clone()).collect()
     }
 
     /// Deletes what lost its owner, once, as the garbage collector does.
     pub fn collect_garbage(&self) {
         let mut state = self.lock();
-        let uids: Vec<Value> = state
+        let uids: BTreeSet<&str> = state
             .store
             .all()
-            .map(|(_, object)| object["metadata"]["uid"].clone())
+            .filter_map(|(_, object)| object["metadata"]["uid"].as_str())
             .collect();
         let orphans: Vec<Key> = state
             .store
@@ -172,7 +221,10 @@ impl ApiServer {
                 let owners = object["metadata"]["ownerReferences"]
                     .as_array()
                     .map_or(&[][..], Vec::as_slice);
-                !owners.is_empty() && owners.iter().all(|owner| !uids.contains(&owner["uid"]))
+                !owners.is_empty()
+                    && owners
+                        .iter()
+                        .all(|owner| !uids.contains(owner["uid"].as_str().unwrap_or_default()))
             })
             .map(|(key, _)| key.clone())
             .collect();

@@ -5,3 +5,4 @@ pub mod api_server;
 pub mod fuzz;
 pub mod inventory;
 pub mod protobuf;
+pub mod world;

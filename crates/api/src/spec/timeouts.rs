@@ -49,6 +49,12 @@ pub struct Timeouts {
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration())]
     pub cleanup: String,
+    /// From the beginning of a run to its verdict (Go duration), the time in the queue and every other wait included; absent:
+    /// each wait has its own limit, and the whole has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    #[x_kube(validation = rules::duration())]
+    pub total: Option<String>,
 }
 
 impl Default for Timeouts {
@@ -62,6 +68,7 @@ impl Default for Timeouts {
             endpoint_probe: default_endpoint_probe(),
             benchmark: minutes::<15>(),
             cleanup: minutes::<5>(),
+            total: None,
         }
     }
 }

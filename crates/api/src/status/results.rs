@@ -141,6 +141,36 @@ pub struct TrialStatus {
     pub worker_loss: Option<WorkerLoss>,
 }
 
+/// How far the open trial is.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct TrialProgress {
+    /// Number of the trial.
+    pub trial: i64,
+    /// Measured requests that are over, failed ones included.
+    pub requests: i64,
+    /// Requests that it will send; absent where it lasts for a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<i64>,
+    /// Those that failed.
+    pub errors: i64,
+    /// How long it has been measuring (s).
+    pub seconds: i64,
+    /// Part of the trial that is done (percent).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percent: Option<i64>,
+    /// Output tokens per second, lately.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_per_second: Option<i64>,
+    /// Time to first token, lately on average (ms).
+    #[serde(default, rename = "ttftMs", skip_serializing_if = "Option::is_none")]
+    pub ttft_ms: Option<i64>,
+    /// Trial and percentage, such as `2: 62%`.
+    pub summary: String,
+    /// When this was read; at most every fifteen seconds.
+    pub updated_at: DateTime<Utc>,
+}
+
 /// What one worker did in the measured phase of a trial.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]

@@ -97,6 +97,9 @@ pub struct RunStatus {
     /// Outages of the operator during the current phase: no time limit counts them. Of more than eight the oldest are one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<Gap>,
+    /// Seconds of outages during earlier phases; `timeouts.total` does not count them either.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unattended_seconds: i64,
     /// When the API server accepted the deployment in a dry run: from then on the model cache is filled, where the spec
     /// asks for one, and the deployment is created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -173,8 +176,22 @@ pub struct HistoryEntry {
     /// UUIDs of the GPUs whose workers decoded slower than their peers.
     #[serde(default, rename = "slowGPUs", skip_serializing_if = "Vec::is_empty")]
     pub slow_gpus: Vec<String>,
+    /// How long each of its phases took (s), in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["phase"]))]
+    pub phases: Vec<PhaseSeconds>,
     /// When it was over.
     pub completed_at: DateTime<Utc>,
+}
+
+/// How long a run was in a phase.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct PhaseSeconds {
+    /// The phase.
+    pub phase: Phase,
+    /// Seconds in it, all its times together.
+    pub seconds: i64,
 }
 
 /// The last run that passed.

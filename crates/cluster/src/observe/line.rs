@@ -21,7 +21,7 @@ impl Cluster {
         let resource = ApiResource::erase::<PerfValidation>(&());
         // Read loosely: an object that another version of the CRD wrote still holds its node, and must not hide the others.
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
-        let now = Utc::now();
+        let now = self.now();
         let mut held = Vec::new();
         // A thousand objects have megabytes: each page is reduced before the next one is read, and a page is small.
         let reduce = |object: DynamicObject| {

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use futures::AsyncReadExt as _;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, LogParams};
@@ -19,7 +21,28 @@ const LIMIT_BYTES: i64 = 10 << 20;
 const LAST_LINES: i64 = 200;
 const LAST_BYTES: i64 = 512 << 10;
 
+/// A running trial prints a line of progress every five seconds, and AIPerf little else.
+const RECENT_LINES: i64 = 20;
+const RECENT_BYTES: i64 = 64 << 10;
+/// A pass must not wait for what it can do without.
+const RECENT_PATIENCE: Duration = Duration::from_secs(3);
+
 impl Cluster {
+    /// The last lines of a running AIPerf container.
+    pub(super) async fn recent_log(&self, pod: &Pod) -> Read<String> {
+        if !has_run(pod) {
+            return Err(Unread::Absent);
+        }
+        let params = LogParams {
+            container: Some(build::AIPERF_CONTAINER.into()),
+            tail_lines: Some(RECENT_LINES),
+            limit_bytes: Some(RECENT_BYTES),
+            ..LogParams::default()
+        };
+        let (namespace, pod) = (pod.namespace().unwrap_or_default(), pod.name_any());
+        self.log(&namespace, &pod, &params, RECENT_PATIENCE).await
+    }
+
     /// The end of the AIPerf container's log; absent if there is none, because it never ran or its pod is gone.
     pub(super) async fn aiperf_log(&self, pod: &Pod) -> Read<String> {
         if !has_run(pod) {
@@ -31,8 +54,8 @@ impl Cluster {
             limit_bytes: Some(LIMIT_BYTES),
             ..LogParams::default()
         };
-        self.log(&pod.namespace().unwrap_or_default(), &pod.name_any(), &params)
-            .await
+        let (namespace, pod) = (pod.namespace().unwrap_or_default(), pod.name_any());
+        self.log(&namespace, &pod, &params, LOG_PATIENCE).await
     }
 
     /// The last lines of a container's log, without colours and secrets.
@@ -44,11 +67,11 @@ impl Cluster {
             limit_bytes: Some(LAST_BYTES),
             ..LogParams::default()
         };
-        let log = self.log(run.namespace(), &of.pod, &params).await?;
+        let log = self.log(run.namespace(), &of.pod, &params, LOG_PATIENCE).await?;
         Ok(clean(run, &log))
     }
 
-    async fn log(&self, namespace: &str, pod: &str, params: &LogParams) -> Read<String> {
+    async fn log(&self, namespace: &str, pod: &str, params: &LogParams, patience: Duration) -> Read<String> {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
         let whole = async {
             let mut bytes = Vec::new();
@@ -58,7 +81,7 @@ impl Cluster {
             Ok(String::from_utf8_lossy(&bytes).into_owned())
         };
         let call = format!("get the log of Pod {namespace}/{pod}");
-        read(&call, self.bounded_by(LOG_PATIENCE, whole).await)
+        read(&call, self.bounded_by(patience, whole).await)
     }
 }
 

@@ -1,13 +1,15 @@
 use std::collections::BTreeMap;
 
+use chrono::Utc;
 use futures::stream::{self, StreamExt as _};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams};
 use kube::core::ResourceExt as _;
 use perfval_run::job::Standing;
 use perfval_run::observed::TrialSeen;
-use perfval_run::{Run, job, names};
+use perfval_run::{Run, job, names, progress};
 use perfval_sizing::Seen;
+use perfval_verdict::progress::find;
 
 use crate::Cluster;
 use crate::call::{Read, Unread, read, seen};
@@ -38,10 +40,20 @@ impl Cluster {
             Some(pod) => seen(self.aiperf_log(pod).await),
             None => Seen::Absent,
         };
+        let progress = match &pod {
+            Some(pod) if !job::is_over(&job) && progress::is_old(run.status(), number, Utc::now()) => {
+                let nonce = names::nonce(run.uid(), &run.id(), number);
+                // It only shows how far the trial is: where the log cannot be read, nothing is shown.
+                let log = self.recent_log(pod).await.unwrap_or_default();
+                find(&log, &nonce).pop()
+            }
+            _ => None,
+        };
         Ok(TrialSeen {
             job: Some(job),
             pod,
             log,
+            progress,
         })
     }
 

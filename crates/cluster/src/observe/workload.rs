@@ -79,12 +79,12 @@ impl Cluster {
     }
 
     async fn pod_events(&self, run: &Run<'_>, pods: &[Pod]) -> Read<Vec<PodEvent>> {
-        let id = run.id();
+        let (id, now) = (run.id(), self.now());
         // Futures made here, not in the stream: a borrowing closure in it would not be Send for a spawned pass.
         let waiting: Vec<_> = pods
             .iter()
             .filter(|pod| pod.labels().get(RUN_LABEL) == Some(&id))
-            .filter(|pod| is_coming(pod) && is_late(pod, Utc::now()))
+            .filter(|pod| is_coming(pod) && is_late(pod, now))
             .take(PODS)
             .map(|pod| self.warnings_on(pod))
             .collect();

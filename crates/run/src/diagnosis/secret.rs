@@ -1,6 +1,7 @@
 //! Keeps secrets out of what is quoted from a log.
 
 use perfval_api::PerfValidationSpec;
+use serde_json::Value;
 
 /// What stands where a secret stood.
 const HIDDEN: &str = "[hidden]";
@@ -8,6 +9,8 @@ const HIDDEN: &str = "[hidden]";
 const TOKENS: [&str; 7] = ["hf_", "nvapi-", "sk-", "ghp_", "github_pat_", "AKIA", "eyJ"];
 /// A shorter value is a word like any other, and hiding it would hide the log.
 const SHORTEST: usize = 8;
+/// Annotation of `kubectl apply`: the whole object once more, as one text.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// Ends of names whose value may be a secret.
 const SECRET_NAMES: [&str; 8] = [
     "token",
@@ -29,6 +32,38 @@ pub fn without_secrets(log: &str, spec: &PerfValidationSpec) -> String {
         .filter(|value| value.len() >= SHORTEST)
         .fold(log.to_owned(), |log, value| log.replace(value, HIDDEN));
     log.lines().map(line_without_secrets).collect::<Vec<_>>().join("\n")
+}
+
+/// An object of Kubernetes without what may be a secret: values of variables, fields and flags of secret names, and what
+/// [`without_secrets`] hides in every text; also without the copies of it that clients leave in its metadata. References to
+/// Secrets stay: they are names.
+pub fn hide_in_object(value: &mut Value, spec: &PerfValidationSpec) {
+    match value {
+        Value::String(text) => *text = without_secrets(text, spec),
+        Value::Array(items) => {
+            let mut hide_next = false;
+            for item in items {
+                match item.as_str() {
+                    Some(_) if hide_next => *item = HIDDEN.into(),
+                    _ => hide_in_object(item, spec),
+                }
+                let flag = item.as_str().filter(|text| text.starts_with('-'));
+                hide_next = flag.is_some_and(is_secret);
+            }
+        }
+        Value::Object(fields) => {
+            fields.retain(|name, _| name != "managedFields" && name != LAST_APPLIED);
+            let names_secret = fields.get("name").and_then(Value::as_str).is_some_and(is_secret);
+            for (name, value) in fields {
+                if value.is_string() && (is_secret(name) || (name == "value" && names_secret)) {
+                    *value = HIDDEN.into();
+                } else {
+                    hide_in_object(value, spec);
+                }
+            }
+        }
+        _ => {}
+    }
 }
 
 fn line_without_secrets(line: &str) -> String {
@@ -156,5 +191,36 @@ mod tests {
         for (line, shown) in cases {
             assert_eq!(without_secrets(line, &spec), shown, "{line}");
         }
+    }
+
+    #[test]
+    fn an_object_keeps_everything_but_secrets() {
+        let spec = spec(&json!([{"name": "DB_PASSWORD", "value": "correct horse"}]));
+        let mut object = json!({
+            "metadata": {"managedFields": [1], "annotations": {(LAST_APPLIED): "hf_abcdefghijklmnop", "kept": "yes"}},
+            "env": [
+                {"name": "HF_TOKEN", "value": "plain"},
+                {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf-token", "key": "token"}}},
+                {"name": "MODE", "value": "eager"},
+                {"name": "ODD", "value": "nvapi-0123456789abcdef"},
+            ],
+            "args": ["--api-key", "abc", "--model", "m", "--password=abc", "says correct horse"],
+            "token": "abc",
+            "replicas": 2,
+        });
+        hide_in_object(&mut object, &spec);
+        let expected = json!({
+            "metadata": {"annotations": {"kept": "yes"}},
+            "env": [
+                {"name": "HF_TOKEN", "value": "[hidden]"},
+                {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf-token", "key": "token"}}},
+                {"name": "MODE", "value": "eager"},
+                {"name": "ODD", "value": "[hidden]"},
+            ],
+            "args": ["--api-key", "[hidden]", "--model", "m", "--password=[hidden]", "says [hidden]"],
+            "token": "[hidden]",
+            "replicas": 2,
+        });
+        assert_eq!(object, expected);
     }
 }

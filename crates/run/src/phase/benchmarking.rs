@@ -27,7 +27,7 @@ use crate::observed::{Need, Needs, TrialSeen};
 use crate::pass::{Pass, Step};
 use crate::readiness::{self, Pods};
 use crate::run::Run;
-use crate::{build, job, names, telemetry, time};
+use crate::{build, job, names, progress, telemetry, time};
 
 /// Jobs and pods are watched; graces are not.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -198,13 +198,18 @@ fn follow(pass: &mut Pass<'_>, number: i64, workers: &[WorkerStatus]) -> Step {
     }
     if !job::is_over(found) {
         let events = pass.seen.pod_events.present().map_or(&[][..], Vec::as_slice);
-        return match trouble(trial.pod.as_ref(), events, &[], pass.now) {
-            Some(trouble) => Step::error(
+        if let Some(trouble) = trouble(trial.pod.as_ref(), events, &[], pass.now) {
+            return Step::error(
                 trouble.obstacle.reason(),
                 format!("load generator: {}", trouble.evidence),
-            ),
-            None => Step::wait(Reason::Running, message),
-        };
+            );
+        }
+        let said = trial.progress.as_ref();
+        let news = said.and_then(|said| progress::of(pass.run, number, said, pass.now));
+        if news.is_some() {
+            pass.status.progress = news;
+        }
+        return Step::wait(Reason::Running, message);
     }
     if let Some(verdict) = read(pass, number, trial, found) {
         close(pass, number, &verdict(workers), workers)

@@ -10,10 +10,12 @@ use crate::decision::{Effect, Event};
 use crate::observed::{Need, Needs};
 use crate::pass::{Pass, Step};
 use crate::status::Truth;
-use crate::{interruption, teardown, time};
+use crate::{interruption, status, teardown, time};
 
 /// Claims and terminating pods are seen by watches; this is for the rest.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
+/// Longest pause where something hangs for long.
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 pub(super) const PHASE: Definition = Definition {
     needs: |_| Needs::of([Need::Children, Need::Workload]),
@@ -25,7 +27,8 @@ pub(super) const PHASE: Definition = Definition {
 };
 
 fn step(pass: &mut Pass<'_>) -> Step {
-    let keep = pass.run.keeps_everything() && !pass.run.is_deleting() && pass.status.verdict.is_some();
+    let expired = super::completed::kept_for(pass) == Some(Duration::ZERO);
+    let keep = pass.run.keeps_everything() && !expired && !pass.run.is_deleting() && pass.status.verdict.is_some();
     if keep {
         teardown::leave(pass, Leftovers::Kept, &super::completed::kept());
         return over(pass);
@@ -45,14 +48,20 @@ fn step(pass: &mut Pass<'_>) -> Step {
                 Truth::False,
                 &Why::new(Reason::Removing, "removal is under way"),
             );
-            pass.look_again_in(LOOK_AGAIN);
+            pass.look_again_in(pause(pass));
             Step::wait(Reason::Removing, what)
         }
         teardown::Removal::Unknown(what) => {
-            pass.look_again_in(LOOK_AGAIN);
+            pass.look_again_in(pause(pass));
             Step::wait(Reason::Removing, what)
         }
     }
+}
+
+/// A tenth of the time that it has taken so far: a finalizer that hangs for days is not asked after every two seconds.
+fn pause(pass: &Pass<'_>) -> Duration {
+    let began = status::phase_started_at(&pass.status).unwrap_or(pass.now);
+    (time::until(pass.now, began) / 10).clamp(LOOK_AGAIN, LONGEST_PAUSE)
 }
 
 /// What follows a cleanup: the end of the run, a suspension, or the next run.
@@ -95,7 +104,7 @@ fn give_up(pass: &mut Pass<'_>, why: &Why) -> Step {
     // A finished run keeps sweeping from Completed. One without a verdict has nowhere to rest but here: the finalizer,
     // a suspension and the next run all promise that nothing is left.
     if pass.run.is_deleting() || pass.status.verdict.is_none() {
-        pass.look_again_in(LOOK_AGAIN);
+        pass.look_again_in(pause(pass));
         return Step::Wait(report);
     }
     over(pass)

@@ -45,12 +45,19 @@ fn step(pass: &mut Pass<'_>) -> Step {
     if let Some(trigger) = next(pass.run) {
         return Step::Begin(trigger);
     }
-    if teardown::leftovers(pass.run) == Some(Leftovers::Kept) && !pass.run.keeps_everything() {
-        return Step::go(
-            Phase::CleaningUp,
-            Reason::Removing,
-            "the no-cleanup annotation is gone: removing everything",
-        );
+    if teardown::leftovers(pass.run) == Some(Leftovers::Kept) {
+        let why = match (pass.run.keeps_everything(), kept_for(pass)) {
+            (false, _) => "the no-cleanup annotation is gone: removing everything",
+            (true, Some(Duration::ZERO)) => "keptSecondsAfterFinished has passed: removing everything",
+            (true, left) => {
+                if let Some(left) = left {
+                    pass.look_again_in(left);
+                }
+                delete_after_ttl(pass);
+                return Step::Rest;
+            }
+        };
+        return Step::go(Phase::CleaningUp, Reason::Removing, why);
     }
     if removes_leftovers(pass.run) {
         remove_leftovers(pass);
@@ -70,6 +77,14 @@ pub(crate) fn leave(pass: &Pass<'_>) -> Step {
         Reason::Deleted,
         "the object is being deleted: removing what its runs created",
     )
+}
+
+/// How long what the user asked to keep still stays; `None` without a limit, and before the run is over.
+pub(super) fn kept_for(pass: &Pass<'_>) -> Option<Duration> {
+    let lasts = pass.run.spec().kept_seconds_after_finished?;
+    let over = pass.status.run.as_ref().and_then(|run| run.completed_at)?;
+    let until = time::after(over, Duration::from_secs(u64::try_from(lasts).unwrap_or(0)));
+    Some(time::until(until, pass.now))
 }
 
 fn remove_leftovers(pass: &mut Pass<'_>) {

@@ -109,8 +109,11 @@ fn payloads(pass: &Pass<'_>) -> Result<BTreeMap<i64, String>, String> {
 fn outdated(pass: &Pass<'_>) -> Vec<ChildRef> {
     let last = pass.run.status().run.as_ref().map_or(0, |run| run.number);
     let first = last.saturating_sub(pass.run.spec().results_history_limit.into());
+    // Its own id too: a status without its run, as an operator older than the CRD left it, made a run delete what it had
+    // just saved (seen on the lab).
     let kept: Vec<String> = (first..=last)
         .map(|number| names::run_id(pass.run.uid(), number))
+        .chain([pass.run.id()])
         .collect();
     let saved = pass.seen.saved_results.present().into_iter().flatten();
     saved

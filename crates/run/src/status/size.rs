@@ -11,7 +11,12 @@ const STATUS: usize = 31 * 1024;
 /// the results ConfigMap keeps all of it.
 pub fn fit(status: &mut PerfValidationStatus) {
     const SHORT: usize = 80;
-    let cuts: [fn(&mut PerfValidationStatus); 8] = [
+    let cuts: [fn(&mut PerfValidationStatus); 9] = [
+        |status| {
+            for entry in &mut status.history {
+                entry.phases.clear();
+            }
+        },
         |status| status.history.truncate(1),
         |status| status.workers.clear(),
         |status| {

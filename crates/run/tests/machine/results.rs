@@ -65,3 +65,16 @@ fn results_of_others_and_what_cannot_be_listed_stay() {
     assert_eq!(deleted(1, Seen::Present(vec![foreign, going])), Vec::<String>::new());
     assert_eq!(deleted(1, Seen::Unknown("403".into())), Vec::<String>::new());
 }
+
+#[test]
+fn a_run_whose_number_is_lost_keeps_its_own_results() {
+    let mut story = Story::new();
+    story.until(Phase::Evaluating);
+    if let Some(status) = story.object.status.as_mut() {
+        status.run = None;
+    }
+    story.saved_results = Seen::Present(vec![saved("u-1", 1)]);
+    story.until(Phase::CleaningUp);
+    let mut effects = story.log.iter().flat_map(|decision| &decision.effects);
+    assert!(!effects.any(|effect| matches!(effect, Effect::Delete(child) if child.kind == ChildKind::Results)));
+}

@@ -17,7 +17,8 @@ const FOLDER: &str = "../../config/argocd/resource_customizations/perfvalidation
 /// As the API server creates it: the CRD's default is in its status.
 fn untouched() -> Story {
     let mut story = Story::new();
-    story.object.status = Some(serde_json::from_value(json!({"observedGeneration": -1})).expect("a status"));
+    let default = json!({"observedGeneration": -1, "phase": "Pending", "message": perfval_api::UNSEEN});
+    story.object.status = Some(serde_json::from_value(default).expect("a status"));
     story
 }
 

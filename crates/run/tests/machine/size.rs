@@ -1,8 +1,8 @@
 //! A status stays small with every list at its longest and every text at its largest.
 
 use perfval_api::{
-    Comparison, DeviceStatus, Finding, GateResult, GateStatus, HistoryEntry, PassedRun, Phase, Severity, TimelineEntry,
-    TrialOutcome, TrialStatus, WorkerLoad, WorkerLoss, WorkerStatus,
+    Comparison, DeviceStatus, Finding, GateResult, GateStatus, HistoryEntry, PassedRun, Phase, PhaseSeconds, Severity,
+    TimelineEntry, TrialOutcome, TrialStatus, WorkerLoad, WorkerLoss, WorkerStatus,
 };
 use perfval_run::status;
 use perfval_verdict::diagnosis::cause::Cause;
@@ -93,6 +93,7 @@ fn the_largest_status_fits() {
         ttft_p99_ms: Some("123456.789".into()),
         environment: Some("0123456789ab".into()),
         slow_gpus: vec!["GPU-00000000-0000-4000-8000-000000000000".into(); 4],
+        phases: Phase::ALL.map(|phase| PhaseSeconds { phase, seconds: 86_400 }).into(),
         completed_at: now,
     };
     largest.history = vec![entry; 10];

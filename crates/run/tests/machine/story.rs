@@ -15,6 +15,7 @@ use perfval_run::observed::{Child, DynamoApi, Probe, ProbeAnswer};
 use perfval_run::queue::Contender;
 use perfval_run::{Decision, Run, Settings, machine};
 use perfval_sizing::Seen;
+use perfval_verdict::progress::Progress;
 use serde_json::{Value, json};
 
 /// What the next trial will show.
@@ -66,6 +67,8 @@ pub struct Story {
     /// When the open trial's Job ended; long ago, unless a test says so.
     pub trial_ended_at: DateTime<Utc>,
     pub trial_log_unreadable: bool,
+    /// What the runner says of the open trial.
+    pub progress: Option<Progress>,
     /// Page of the DCGM exporter on the node.
     pub gpu_exporter: Seen<String>,
     /// Whom the Jobs belong to, if not to this run.
@@ -147,6 +150,7 @@ impl Story {
             trial_job: None,
             trial_ended_at: DateTime::UNIX_EPOCH,
             trial_log_unreadable: false,
+            progress: None,
             gpu_exporter: Seen::Absent,
             job_owner: None,
             job_uid: "first",

@@ -100,3 +100,16 @@ fn a_finished_object_deletes_itself_after_its_time() {
     assert!(!story.step().effects.contains(&Effect::DeleteSelf));
     assert!(story.wait(60).step().effects.contains(&Effect::DeleteSelf));
 }
+
+/// The API server answers for the operator until it has looked; that answer decides nothing.
+#[test]
+fn the_default_status_of_the_definition_is_no_status() {
+    let default = json!({"observedGeneration": -1, "phase": "Pending", "message": perfval_api::UNSEEN});
+    let (mut without, mut with) = (Story::new(), Story::new());
+    with.object.status = Some(serde_json::from_value(default).expect("a status"));
+    while without.phase() != Some(Phase::Completed) {
+        without.step();
+        with.step();
+        assert_eq!(with.status(), without.status());
+    }
+}

@@ -124,6 +124,14 @@ impl Running<'_> {
         wait_until(&format!("{name} is there"), PATIENCE, || file.exists());
     }
 
+    /// Waits for a text in one of its files.
+    pub fn wait_for_text(&self, name: &str, text: &str) {
+        let file = self.rig.dir().join(name);
+        wait_until(&format!("{name} holds {text}"), PATIENCE, || {
+            fs::read_to_string(&file).is_ok_and(|found| found.contains(text))
+        });
+    }
+
     pub fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args([&format!("-{name}"), &pid]).status();

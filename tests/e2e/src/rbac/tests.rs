@@ -130,3 +130,28 @@ fn every_exception_is_of_a_right_that_is_granted() {
         }
     }
 }
+
+/// Where an installation's role lacks what the shipped ones grant, its log says so.
+#[test]
+fn a_refusal_of_what_is_granted_is_a_difference() {
+    let grants = shipped();
+    let requests: BTreeSet<Request> = grants.iter().map(Grant::example).collect();
+    let refused = Request {
+        refused: true,
+        ..grants[0].example()
+    };
+    let comparison = Comparison::of(&grants, &requests.into_iter().chain([refused]).collect());
+    assert!(comparison.ungranted.is_empty(), "{comparison}");
+    assert_eq!(comparison.unexplained(), [&grants[0].what()]);
+}
+
+#[test]
+fn a_request_of_others_about_the_operators_account_is_not_the_operators() {
+    let line = serde_json::json!({
+        "verb": "get",
+        "user": {"username": "system:kube-controller-manager"},
+        "objectRef": {"resource": "serviceaccounts", "namespace": "perfvalidation-system", "name": "perfvalidation-operator"},
+        "annotations": {"authorization.k8s.io/reason": format!("asked for {}", crate::audit::OPERATOR)},
+    });
+    assert!(read_log(&line.to_string()).is_empty());
+}

@@ -14,8 +14,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("verdict", &["api"]),
     ("run", &["api", "sizing", "verdict"]),
     ("cluster", &["api", "sizing", "verdict", "run"]),
-    ("operator", &["api", "sizing", "verdict", "run", "cluster"]),
     ("report", &["api", "run", "verdict"]),
+    ("commands", &["api", "sizing", "verdict", "run", "cluster"]),
+    ("operator", &["api", "sizing", "verdict", "run", "cluster", "commands"]),
+    (
+        "cli",
+        &["api", "sizing", "verdict", "run", "cluster", "commands", "report"],
+    ),
     ("runner", &["verdict"]),
 ];
 

@@ -19,6 +19,14 @@ const LIBRARIES: [&str; 5] = [
     ".",
 ];
 const SONAME: &str = "libnvidia-ml.so.1";
+/// How the names of a driver's own libraries begin: its folder may be the one of all libraries of the system.
+const OWN: [&str; 5] = [
+    "libnvidia-",
+    "libcuda.so",
+    "libcudadebugger.so",
+    "libnvcuvid.so",
+    "libnvoptix.so",
+];
 
 /// A device node: which major a driver's module gets differs from machine to machine (238 and 510 were seen for UVM).
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
@@ -67,7 +75,8 @@ pub(super) fn copy_libraries(from: &Path, to: &Path) -> Result<(), Error> {
     for entry in fs::read_dir(&folder).file("read", &folder)? {
         let path = entry.file("read", &folder)?.path();
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-        if let Some(name) = name.filter(|name| name.starts_with("lib") && name.contains(".so")) {
+        let own = |name: &String| name.contains(".so") && OWN.iter().any(|own| name.starts_with(own));
+        if let Some(name) = name.filter(own) {
             copy(&path, &to.join(name))?;
         }
     }

@@ -14,9 +14,10 @@ fn nested(path: &str, value: Value) -> Value {
 }
 
 fn numbers() -> Vec<Case> {
-    let bounds: [(&str, i64, i64); 17] = [
+    let bounds: [(&str, i64, i64); 18] = [
         ("maxErrorPercent", 0, 100),
         ("ttlSecondsAfterFinished", 0, 31_536_000),
+        ("keptSecondsAfterFinished", 0, 31_536_000),
         ("resultsHistoryLimit", 0, 100),
         ("placement.minGPUs", 1, 64),
         ("placement.maxGPUs", 1, 64),
@@ -119,6 +120,7 @@ fn texts() -> Vec<Case> {
         "workloadReady",
         "endpointProbe",
         "cleanup",
+        "total",
     ] {
         let path = format!("timeouts.{wait}");
         text(&path, 32, &|length| nested(&path, json!(duration(length))));

@@ -92,7 +92,7 @@ pub(super) fn dynamo(versions: &[&str]) -> Kind {
 /// What a cluster with Dynamic Resource Allocation, and without Dynamo, serves of what the operator uses.
 pub(super) fn built_in() -> Vec<Kind> {
     let validation = Kind {
-        default_status: Some(json!({"observedGeneration": -1})),
+        default_status: Some(json!({"observedGeneration": -1, "phase": "Pending", "message": "not looked at yet"})),
         ..Kind::new(
             "perfvalidation.dev",
             "v1alpha1",

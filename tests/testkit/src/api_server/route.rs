@@ -133,6 +133,18 @@ impl State {
             Some("proxy") => return Ok(self.proxy(method, address, body)),
             _ => {}
         }
+        let creates = *method == Method::POST || method == Method::PATCH && self.is_missing(address);
+        if creates && let Some(namespace) = address.namespace.as_ref().filter(|of| self.terminating.contains(*of)) {
+            return Err(Refusal::new(
+                403,
+                "Forbidden",
+                format!(
+                    "{} is forbidden: unable to create new content in namespace {namespace} because it is being terminated",
+                    address.plural
+                ),
+            )
+            .about(address.name.as_deref().unwrap_or("object")));
+        }
         let header = |name| {
             headers
                 .get(name)
@@ -153,6 +165,17 @@ impl State {
             self.calls.extend(address.call(&Method::POST));
         }
         request.answer()
+    }
+
+    fn is_missing(&self, address: &Address) -> bool {
+        let text = |part: &Option<String>| part.clone().unwrap_or_default();
+        let key = (
+            address.group.clone(),
+            address.plural.clone(),
+            text(&address.namespace),
+            text(&address.name),
+        );
+        self.store.get(&key).is_none()
     }
 
     fn log(&self, address: &Address) -> Result<Answer, Refusal> {

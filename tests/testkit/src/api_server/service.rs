@@ -8,6 +8,7 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::channel::mpsc::UnboundedReceiver;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use http::request::Parts;
 use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -19,7 +20,7 @@ use serde_json::Value;
 use super::ApiServer;
 use crate::protobuf;
 
-type AnswerBody = UnsyncBoxBody<Bytes, Infallible>;
+pub(super) type AnswerBody = UnsyncBoxBody<Bytes, Infallible>;
 
 /// An answer, before it is bytes.
 pub(super) enum Answer {
@@ -45,10 +46,29 @@ impl tower::Service<Request<Body>> for ApiServer {
             let (head, body) = request.into_parts();
             // A body that breaks off is an empty one: the request is refused for it.
             let body = body.collect_bytes().await.unwrap_or_default();
-            let answer = server.lock().handle(&head.method, &head.uri, &head.headers, &body);
-            let answer = answer.unwrap_or_else(|refusal| Answer::Json(refusal.code, refusal.status()));
-            Ok(respond(answer.in_wanted_form(&head.headers)).await)
+            Ok(respond(server.answer(&head, &body)).await)
         })
+    }
+}
+
+impl ApiServer {
+    pub(super) fn answer(&self, head: &Parts, body: &[u8]) -> Answer {
+        let mut state = self.lock();
+        let answer = state.handle(&head.method, &head.uri, &head.headers, body);
+        let answer = answer.unwrap_or_else(|refusal| Answer::Json(refusal.code, refusal.status()));
+        if state.json_only {
+            return answer;
+        }
+        drop(state);
+        answer.in_wanted_form(&head.headers)
+    }
+
+    /// The answer to a read, as it was before the last so many changes.
+    pub(super) fn answer_from_the_past(&self, changes: u64, head: &Parts, body: &[u8]) -> Answer {
+        let present = self.lock().store.enter_the_past(changes);
+        let answer = self.answer(head, body);
+        self.lock().store.come_back(present);
+        answer
     }
 }
 
@@ -66,7 +86,7 @@ impl Answer {
     }
 }
 
-async fn respond(answer: Answer) -> Response<AnswerBody> {
+pub(super) async fn respond(answer: Answer) -> Response<AnswerBody> {
     let full = |bytes: Vec<u8>| Full::new(Bytes::from(bytes)).boxed_unsync();
     let is_protobuf = matches!(answer, Answer::Protobuf(..));
     let (code, body) = match answer {

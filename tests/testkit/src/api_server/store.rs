@@ -1,6 +1,7 @@
 //! Objects, their versions, and who watches.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
@@ -14,22 +15,54 @@ use super::select::selected;
 /// Group, plural, namespace and name.
 pub(super) type Key = (String, String, String, String);
 
-#[derive(Default)]
 pub(super) struct Store {
-    objects: BTreeMap<Key, Value>,
+    objects: BTreeMap<Key, Arc<Value>>,
     /// What each manager applied last, by object and subresource.
     applied: BTreeMap<(Key, String, String), Value>,
     version: u64,
     uids: u64,
     history: Vec<Change>,
     watchers: Vec<Watcher>,
+    clock: Clock,
+}
+
+/// Seconds since 1970.
+pub(super) type Clock = Box<dyn Fn() -> i64 + Send>;
+
+impl Default for Store {
+    fn default() -> Self {
+        Self {
+            objects: BTreeMap::new(),
+            applied: BTreeMap::new(),
+            version: 0,
+            uids: 0,
+            history: Vec::new(),
+            watchers: Vec::new(),
+            clock: Box::new(|| Timestamp::now().as_second()),
+        }
+    }
+}
+
+/// One change of an object.
+#[derive(Clone, Debug)]
+pub struct Changed {
+    /// `ADDED`, `MODIFIED` or `DELETED`.
+    pub kind: &'static str,
+    /// Plural of the object.
+    pub plural: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The object, as it is now or was last.
+    pub object: Arc<Value>,
 }
 
 struct Change {
     version: u64,
     kind: &'static str,
     key: Key,
-    object: Value,
+    object: Arc<Value>,
 }
 
 struct Watcher {
@@ -46,7 +79,7 @@ impl Store {
     }
 
     pub(super) fn get(&self, key: &Key) -> Option<&Value> {
-        self.objects.get(key)
+        self.objects.get(key).map(Arc::as_ref)
     }
 
     /// Objects of a kind, in the order of their names.
@@ -60,11 +93,50 @@ impl Store {
         self.objects
             .iter()
             .filter(move |(key, _)| of(key))
-            .map(|(_, object)| object)
+            .map(|(_, object)| object.as_ref())
     }
 
-    pub(super) fn all(&self) -> impl Iterator<Item = (&Key, &Value)> {
+    pub(super) fn all(&self) -> impl Iterator<Item = (&Key, &Arc<Value>)> {
         self.objects.iter()
+    }
+
+    pub(super) fn set_clock(&mut self, clock: Clock) {
+        self.clock = clock;
+    }
+
+    fn now(&self) -> String {
+        Timestamp::from_second((self.clock)()).map_or_else(|_| String::new(), |time| time.to_string())
+    }
+
+    /// Shows the objects as they were before the last so many changes, until [`Self::come_back`].
+    pub(super) fn enter_the_past(&mut self, changes: u64) -> BTreeMap<Key, Arc<Value>> {
+        let until = self.version.saturating_sub(changes);
+        let mut past = BTreeMap::new();
+        for change in self.history.iter().take_while(|change| change.version <= until) {
+            if change.kind == "DELETED" {
+                past.remove(&change.key);
+            } else {
+                past.insert(change.key.clone(), change.object.clone());
+            }
+        }
+        std::mem::replace(&mut self.objects, past)
+    }
+
+    /// Shows the objects as they are.
+    pub(super) fn come_back(&mut self, present: BTreeMap<Key, Arc<Value>>) {
+        self.objects = present;
+    }
+
+    pub(super) fn changes_since(&self, version: u64) -> Vec<Changed> {
+        let from = self.history.partition_point(|change| change.version <= version);
+        let changed = |change: &Change| Changed {
+            kind: change.kind,
+            plural: change.key.1.clone(),
+            namespace: change.key.2.clone(),
+            name: change.key.3.clone(),
+            object: change.object.clone(),
+        };
+        self.history[from..].iter().map(changed).collect()
     }
 
     /// Completes the metadata of a new object.
@@ -76,7 +148,7 @@ impl Store {
             meta["uid"] = uid.into();
         }
         if meta["creationTimestamp"].is_null() {
-            meta["creationTimestamp"] = now().into();
+            meta["creationTimestamp"] = self.now().into();
         }
         meta["generation"] = json!(1);
         if kind.status
@@ -90,7 +162,7 @@ impl Store {
 
     /// Stores an object; one without finalizers that is being deleted goes instead. Equal content is no change.
     pub(super) fn put(&mut self, key: &Key, mut object: Value) -> Value {
-        let old = self.objects.get(key);
+        let old = self.objects.get(key).map(Arc::as_ref);
         if let Some(old) = old {
             object["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
             if *old == object {
@@ -107,10 +179,11 @@ impl Store {
         if leaves {
             self.objects.remove(key);
             self.applied.retain(|(of, ..), _| of != key);
-            self.publish("DELETED", key, &object);
+            self.publish("DELETED", key, Arc::new(object.clone()));
         } else {
-            self.objects.insert(key.clone(), object.clone());
-            self.publish(if known { "MODIFIED" } else { "ADDED" }, key, &object);
+            let shared = Arc::new(object.clone());
+            self.objects.insert(key.clone(), shared.clone());
+            self.publish(if known { "MODIFIED" } else { "ADDED" }, key, shared);
         }
         object
     }
@@ -118,12 +191,11 @@ impl Store {
     /// Deletes an object, or marks it while finalizers hold it.
     pub(super) fn delete(&mut self, key: &Key) -> Result<Value, Refusal> {
         let mut object = self
-            .objects
             .get(key)
             .cloned()
             .ok_or_else(|| Refusal::not_found(&key.1, &key.3))?;
         if object["metadata"]["deletionTimestamp"].is_null() {
-            object["metadata"]["deletionTimestamp"] = now().into();
+            object["metadata"]["deletionTimestamp"] = self.now().into();
         }
         Ok(self.put(key, object))
     }
@@ -153,12 +225,12 @@ impl Store {
         events
     }
 
-    fn publish(&mut self, kind: &'static str, key: &Key, object: &Value) {
+    fn publish(&mut self, kind: &'static str, key: &Key, object: Arc<Value>) {
         let change = Change {
             version: self.version,
             kind,
             key: key.clone(),
-            object: object.clone(),
+            object,
         };
         self.watchers.retain(|watcher| watcher.offer(&change));
         self.history.push(change);
@@ -192,8 +264,4 @@ impl Watcher {
 
 fn finalizers(object: &Value) -> &[Value] {
     object["metadata"]["finalizers"].as_array().map_or(&[], Vec::as_slice)
-}
-
-fn now() -> String {
-    Timestamp::from_second(Timestamp::now().as_second()).map_or_else(|_| String::new(), |time| time.to_string())
 }

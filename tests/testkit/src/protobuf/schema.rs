@@ -170,6 +170,7 @@ const VOLUME: &[Field] = &[
 const CONTAINER: &[Field] = &[
     Field("name", 1, Text),
     Field("image", 2, Text),
+    Field("args", 4, Text),
     Field("env", 7, Message(&[Field("name", 1, Text), Field("value", 2, Text)])),
     Field("resources", 8, Message(RESOURCES)),
     Field("volumeMounts", 9, Message(MOUNT)),

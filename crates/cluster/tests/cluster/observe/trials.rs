@@ -7,6 +7,7 @@ use perfval_run::observed::Need;
 use perfval_run::{Needs, Run, build, job, names};
 use perfval_sizing::Seen;
 use perfval_testkit::api_server::Fault;
+use perfval_verdict::progress::Progress;
 use serde_json::json;
 
 use crate::world::{NAME, NAMESPACE, World, container_status};
@@ -243,4 +244,46 @@ async fn a_pod_that_the_job_does_not_own_is_not_read() {
         pod["metadata"]["ownerReferences"][0]["uid"] = json!("another");
     });
     reads_nothing(&world, "another owner").await;
+}
+
+#[tokio::test]
+async fn how_far_a_running_trial_is_stands_in_its_log_and_is_not_read_every_time() {
+    let world = World::new();
+    world.put_trial(None);
+    let object = world.object();
+    let run = Run::new(&object, &world.settings);
+    let pod = format!("{}-abcde", names::trial_job(&run.id(), 1));
+    let nonce = names::nonce(run.uid(), &run.id(), 1);
+    let line = |requests| {
+        let progress = Progress {
+            requests,
+            ..Progress::default()
+        };
+        progress.line(&nonce)
+    };
+    let log = line(7) + "AIPerf says something\n" + &line(9);
+    world.server.set_log(NAMESPACE, &pod, build::AIPERF_CONTAINER, log);
+    let read = async || {
+        let seen = world.observe(Need::Trial).await;
+        let progress = seen.trial.present().expect("it is read").progress.clone();
+        progress.map(|progress| progress.requests)
+    };
+    assert_eq!(read().await, Some(9), "the last line counts");
+
+    world.server.fail(Fault::refuse("get", "pods/log", 403));
+    assert_eq!(read().await, None, "the trial goes on without");
+    world.server.heal();
+
+    let now = chrono::Utc::now();
+    world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
+        object["status"]["progress"] =
+            json!({"trial": 1, "requests": 9, "errors": 0, "seconds": 1, "summary": "1: 1%", "updatedAt": now});
+    });
+    world.server.forget_calls();
+    assert_eq!(read().await, None);
+    let calls = world.server.calls();
+    assert!(
+        calls.iter().all(|call| call.resource != "pods/log"),
+        "it was read a moment ago: {calls:?}"
+    );
 }

@@ -80,6 +80,7 @@ impl Story {
             } else {
                 Seen::Present(self.log_of(number))
             },
+            progress: self.progress.clone(),
         }
     }
 

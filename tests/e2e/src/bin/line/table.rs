@@ -25,10 +25,10 @@ pub fn print(rounds: &[Round]) {
     table.row("idle: API server, % of a core", "", |round| {
         number(round.idle.api_server, 1)
     });
-    table.row("new: with phase and message within 2 s", "all", |round| {
+    table.row("new: with the operator's word within 2 s", "all", |round| {
         format!("{} of {}", round.greeted.soon, round.greeted.all)
     });
-    table.row("new: with phase and message at all", "all", |round| {
+    table.row("new: with the operator's word at all", "all", |round| {
         format!("{} of {}", round.greeted.ever, round.greeted.all)
     });
     table.row("new: median until then, s", "", |round| number(round.greeted.median, 2));

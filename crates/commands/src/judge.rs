@@ -5,14 +5,13 @@ mod recorded;
 mod report;
 
 use std::collections::BTreeMap;
-use std::process::ExitCode;
 
-use perfval_api::{Gate, Scaling, Verdict};
+use perfval_api::{Gate, Scaling};
 use perfval_verdict::gate::Share;
 use perfval_verdict::judge;
 
-use crate::answer::Answer;
-use crate::cli::{JudgeArgs, Output};
+use crate::answer::{self, Answer};
+use crate::args::{JudgeArgs, Output};
 use crate::manifest;
 
 use recorded::Trial;
@@ -39,13 +38,7 @@ pub fn run(args: &JudgeArgs) -> Result<Answer, BadInput> {
         Output::Table => report.to_string(),
         Output::Json => serde_json::to_string_pretty(&report).map_err(BadInput::Render)? + "\n",
     };
-    let code = match judgement.verdict {
-        Verdict::Passed | Verdict::Skipped => 0,
-        Verdict::Failed => 1,
-        Verdict::Inconclusive => 3,
-        Verdict::Error => 4,
-    };
-    Ok((text, ExitCode::from(code)))
+    Ok((text, answer::code(judgement.verdict)))
 }
 
 /// A trial that is counted twice would decide what it did not show.

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use kube::{Client, Config};
+use kube::Client;
 use perfval_api::PerfValidation;
 use perfval_cluster::{Cluster, EndpointAccess};
 use perfval_run::observed::Need;
@@ -11,24 +11,10 @@ use perfval_sizing::inventory::Saved;
 
 use super::error::Error;
 
-/// The cluster of the kubeconfig, read as a pass reads it.
-pub fn read(object: &PerfValidation) -> Result<Saved, Error> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Error::Unreadable(error.to_string()))?;
-    runtime.block_on(observe(object))
-}
-
-async fn observe(object: &PerfValidation) -> Result<Saved, Error> {
-    let config = Config::infer()
-        .await
-        .map_err(|error| Error::Unreadable(format!("{error}; set KUBECONFIG, or give saved objects with --from")))?;
+/// The cluster, read as a pass reads it; quotas are those of `namespace` where the object names none.
+pub async fn read(object: &PerfValidation, client: Client, namespace: String) -> Result<Saved, Error> {
     let mut object = object.clone();
-    // Quotas are those of a namespace: where kubectl would create the object.
-    object
-        .metadata
-        .namespace
-        .get_or_insert(config.default_namespace.clone());
-    let client = Client::try_from(config).map_err(|error| Error::Unreadable(error.to_string()))?;
+    object.metadata.namespace.get_or_insert(namespace);
     let (cluster, _) = Cluster::new(client.clone(), client, EndpointAccess::ServiceProxy, String::new());
     let settings = Settings::default();
     let run = Run::new(&object, &settings);

@@ -1,0 +1,220 @@
+//! `bundle`: everything that a bug report needs in one archive. Secrets are never read; what may be one is hidden; the first
+//! file says what is in it.
+
+mod archive;
+mod objects;
+
+use std::fs;
+use std::io::Read as _;
+use std::path::PathBuf;
+
+use flate2::read::GzDecoder;
+use kube::ResourceExt as _;
+use perfval_api::PerfValidation;
+use perfval_commands::args::{Output, SizeArgs};
+use perfval_commands::size;
+use perfval_run::diagnosis::secret::hide_in_object;
+use serde_json::{Value, json};
+
+use crate::args::BundleArgs;
+use crate::error::Error;
+use crate::logs::{self, Wanted};
+use crate::results;
+use crate::screen::Screen;
+use crate::session::Session;
+
+use archive::Archive;
+
+/// Lines of each log.
+const LINES: i64 = 5000;
+/// Unpacked results of a trial.
+const TRIAL: u64 = 64 << 20;
+
+/// Writes the archive.
+pub async fn run(screen: &mut Screen, session: &Session, args: &BundleArgs) -> Result<u8, Error> {
+    let object = session.pick(args.name.as_deref()).await?;
+    let name = object.name_any();
+    let mut archive = Archive::new(&format!("perfval-{name}"), screen.now());
+    add_versions(session, &mut archive).await;
+    let value = serde_json::to_value(&object).map_err(|error| Error::Render(error.to_string()))?;
+    add(
+        &mut archive,
+        "perfvalidation.yaml",
+        "the object with its status",
+        value,
+        &object,
+    );
+    add_children(session, &object, &mut archive).await;
+    add_results(session, &object, &mut archive).await;
+    add_logs(session, &object, args, &mut archive).await?;
+    Box::pin(add_size(session, &object, &mut archive)).await;
+    let contents = archive.contents();
+    let packed = archive.pack().map_err(Error::Output)?;
+    let path = args
+        .filename
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(format!("perfval-{name}.tar.gz")));
+    if path.as_os_str() == "-" {
+        screen.note(&contents);
+        return screen.write(&packed).map(|()| 0);
+    }
+    fs::write(&path, &packed).map_err(|source| Error::File {
+        path: path.clone(),
+        source,
+    })?;
+    let kib = packed.len().div_ceil(1024);
+    screen.say(&format!(
+        "{contents}\n{} ({kib} KiB) is written. Look through it before you give it away.\n",
+        path.display()
+    ))?;
+    Ok(0)
+}
+
+/// Adds an object without secrets, as YAML.
+fn add(archive: &mut Archive, file: &str, what: &str, mut value: Value, object: &PerfValidation) {
+    hide_in_object(&mut value, &object.spec);
+    match serde_saphyr::to_string(&value) {
+        Ok(text) => archive.add(file, what, text.into_bytes()),
+        Err(error) => archive.leave_out(what, &error.to_string()),
+    }
+}
+
+async fn add_versions(session: &Session, archive: &mut Archive) {
+    let server = match session.client.apiserver_version().await {
+        Ok(version) => version.git_version,
+        Err(error) => Error::of_call("read the version of the cluster", error).to_string(),
+    };
+    let text = format!("kubectl-perfval {}\nKubernetes {server}\n", env!("CARGO_PKG_VERSION"));
+    archive.add(
+        "versions.txt",
+        "versions of this program and of the cluster",
+        text.into_bytes(),
+    );
+}
+
+async fn add_children(session: &Session, object: &PerfValidation, archive: &mut Archive) {
+    for kind in objects::CHILDREN {
+        let what = format!("{} of the validation", kind.plural);
+        match objects::of_validation(session, object, &kind).await {
+            Ok(items) if items.is_empty() => archive.leave_out(&what, "there are none"),
+            Ok(items) => {
+                let file = format!("children/{}.yaml", kind.plural);
+                let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+                add(archive, &file, &what, list, object);
+            }
+            Err(why) => archive.leave_out(&what, &why),
+        }
+    }
+}
+
+/// The summary and the trials of every run that is kept.
+async fn add_results(session: &Session, object: &PerfValidation, archive: &mut Archive) {
+    let status = object.status.clone().unwrap_or_default();
+    let last = status.run.map(|run| run.number);
+    for run in last.into_iter().chain(status.history.iter().map(|entry| entry.run)) {
+        let what = format!("results of run {run}");
+        let saved = match results::config_map(session, object, run).await {
+            Ok(Some(saved)) => saved,
+            Ok(None) => {
+                archive.leave_out(&what, "they are not saved");
+                continue;
+            }
+            Err(error) => {
+                archive.leave_out(&what, &error.to_string());
+                continue;
+            }
+        };
+        for (key, text) in saved.data.into_iter().flatten() {
+            add_json(archive, &format!("results/{run}/{key}"), &what, text.as_bytes(), object);
+        }
+        for (key, packed) in saved.binary_data.into_iter().flatten() {
+            let mut text = Vec::new();
+            let key = key.trim_end_matches(".gz");
+            match GzDecoder::new(packed.0.as_slice()).take(TRIAL).read_to_end(&mut text) {
+                Ok(_) => add_json(archive, &format!("results/{run}/{key}"), &what, &text, object),
+                Err(error) => archive.leave_out(&format!("{what}, {key}"), &error.to_string()),
+            }
+        }
+    }
+}
+
+/// JSON without secrets; what is no JSON is left out, because nothing is known of it.
+fn add_json(archive: &mut Archive, file: &str, what: &str, text: &[u8], object: &PerfValidation) {
+    match serde_json::from_slice::<Value>(text) {
+        Ok(mut value) => {
+            hide_in_object(&mut value, &object.spec);
+            archive.add(file, what, format!("{value:#}\n").into_bytes());
+        }
+        Err(error) => archive.leave_out(&format!("{what}, {file}"), &error.to_string()),
+    }
+}
+
+async fn add_logs(
+    session: &Session,
+    object: &PerfValidation,
+    args: &BundleArgs,
+    archive: &mut Archive,
+) -> Result<(), Error> {
+    let wanted = Wanted {
+        parts: &[],
+        gpus: &[],
+        operator_namespace: &args.operator_namespace,
+    };
+    let (sources, unread) = match logs::sources(session, object, &wanted).await {
+        Ok(found) => found,
+        Err(error) => {
+            archive.leave_out("logs", &error.to_string());
+            return Ok(());
+        }
+    };
+    for why in unread {
+        archive.leave_out("log of the operator", &why);
+    }
+    for source in sources {
+        let what = format!("log of {}", source.label);
+        match logs::read(session, object, &source, LINES).await {
+            Ok(lines) => {
+                let text = lines
+                    .iter()
+                    .map(|line| format!("{} {}\n", line.time, line.text))
+                    .collect::<Vec<_>>()
+                    .concat();
+                archive.add(
+                    &format!("logs/{}-{}.txt", source.pod, source.container),
+                    &what,
+                    text.into_bytes(),
+                );
+            }
+            Err(why) => archive.leave_out(&what, &why),
+        }
+    }
+    Ok(())
+}
+
+/// What sizing makes of the cluster, and what it reads.
+async fn add_size(session: &Session, object: &PerfValidation, archive: &mut Archive) {
+    let args = SizeArgs {
+        filename: None,
+        nodes: Vec::new(),
+        output: Output::Table,
+        from: None,
+    };
+    let connect = async || Ok((session.client.clone(), session.namespace.clone()));
+    let mut sized = object.clone();
+    sized.status = None;
+    match Box::pin(size::of(sized, &args, connect)).await {
+        Ok((text, _)) => archive.add("size.txt", "what sizing makes of the cluster now", text.into_bytes()),
+        Err(error) => archive.leave_out("what sizing makes of the cluster now", &error.to_string()),
+    }
+    let what = "nodes, pods without their containers' settings, resource slices and claims, for `size --from`";
+    match objects::dump(session).await {
+        Ok(mut items) => {
+            for item in &mut items {
+                hide_in_object(item, &object.spec);
+            }
+            let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+            archive.add("size-dump.json", what, format!("{list}\n").into_bytes());
+        }
+        Err(why) => archive.leave_out(what, &why),
+    }
+}

@@ -1,0 +1,36 @@
+//! `describe`: one validation, in the order in which a person asks: what came of it, why, by how much, and what to do.
+
+mod page;
+mod parts;
+
+use perfval_api::PerfValidation;
+
+use crate::args::NameArgs;
+use crate::draw::Ink;
+use crate::error::Error;
+use crate::screen::Screen;
+use crate::session::Session;
+
+use page::Page;
+
+/// Columns where there is no terminal.
+const COLUMNS: usize = 100;
+
+/// Prints the page.
+pub async fn run(screen: &mut Screen, session: &Session, args: &NameArgs) -> Result<u8, Error> {
+    let object = session.pick(args.name.as_deref()).await?;
+    screen.say(&page(screen, &object))?;
+    Ok(0)
+}
+
+/// The page of a validation.
+pub fn page(screen: &Screen, object: &PerfValidation) -> String {
+    let page = Page {
+        ink: Ink {
+            unicode: screen.unicode,
+        },
+        columns: screen.columns.unwrap_or(COLUMNS).clamp(40, 160),
+        now: screen.now(),
+    };
+    page.of(object)
+}

@@ -1,0 +1,224 @@
+use std::fmt::Write as _;
+
+use chrono::{DateTime, Utc};
+use kube::ResourceExt as _;
+use perfval_api::{
+    Finding, Gate, GateResult, GateStatus, Leftovers, PerfValidation, PerfValidationStatus, Phase, Severity, Verdict,
+    condition, quantity,
+};
+use perfval_verdict::environment;
+use rust_decimal::prelude::ToPrimitive as _;
+
+use super::parts::{evidence, next, trials, workers};
+use crate::draw::{Ink, age, span, wrap};
+use crate::table::Table;
+
+/// How the page is written.
+pub struct Page {
+    pub ink: Ink,
+    pub columns: usize,
+    pub now: DateTime<Utc>,
+}
+
+impl Page {
+    /// The page of a validation.
+    pub fn of(&self, object: &PerfValidation) -> String {
+        let fresh = PerfValidationStatus::default();
+        let status = object.status.as_ref().unwrap_or(&fresh);
+        let parts = [
+            self.head(object, status),
+            self.gates(object, status),
+            trials(status),
+            workers(status),
+            self.findings(status),
+            self.compared(status),
+            self.ran_on(status),
+            evidence(object, status),
+            next(object, status),
+        ];
+        let written: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        written.join("\n")
+    }
+
+    fn head(&self, object: &PerfValidation, status: &PerfValidationStatus) -> String {
+        let name = format!("{}/{}", object.namespace().unwrap_or_default(), object.name_any());
+        let verdict = status.verdict.map(Verdict::as_str);
+        let phase = status.phase.map_or("not looked at yet", Phase::as_str);
+        let headline = match (verdict, status.phase) {
+            (Some(verdict), Some(Phase::Completed)) => verdict.to_owned(),
+            (Some(verdict), _) => format!("{verdict}, {phase}"),
+            (None, _) => phase.to_owned(),
+        };
+        let reason = status.reason.as_deref().filter(|reason| *reason != headline);
+        let reason = reason.map_or(String::new(), |reason| format!(" ({reason})"));
+        let mut text = format!("{name}: {headline}{reason}\n");
+        if let Some(message) = &status.message {
+            text += &wrap(message, self.columns, "  ");
+        }
+        if let Some(run) = &status.run {
+            let took = match run.completed_at {
+                Some(end) => format!(
+                    "took {}, over {} ago",
+                    span((end - run.started_at).num_seconds()),
+                    age(self.now - end)
+                ),
+                None => format!("began {} ago", age(self.now - run.started_at)),
+            };
+            let _ = writeln!(text, "  run {} ({:?}) {took}", run.number, run.trigger);
+            if run.generation != object.metadata.generation.unwrap_or(run.generation) {
+                text += "  the spec was edited since: this says nothing of it yet\n";
+            }
+            match run.leftovers {
+                Some(Leftovers::Kept) => {
+                    text += "  everything is kept, GPUs included: `kubectl perfval clean-up` removes it\n";
+                }
+                Some(Leftovers::Overdue) => {
+                    text += "  something could not be removed in time; the operator goes on trying\n";
+                }
+                None => {}
+            }
+        }
+        if let Some(blocked) = condition::find(status, condition::BLOCKED) {
+            text += &wrap(
+                &format!("blocked, {}: {}", blocked.reason, blocked.message),
+                self.columns,
+                "  ",
+            );
+        }
+        text
+    }
+
+    fn gates(&self, object: &PerfValidation, status: &PerfValidationStatus) -> String {
+        if status.gates.is_empty() {
+            return String::new();
+        }
+        let mut table = Table::bare();
+        for gate in &status.gates {
+            let spec = object.spec.gates.iter().find(|spec| spec.name == gate.name);
+            table.row(self.gate(gate, spec));
+        }
+        let which = match status.verdict {
+            Some(_) => "in the trial that decided",
+            None => "in the last valid trial",
+        };
+        format!("Gates, {which} (the mark is the threshold)\n{}", table.indented("  "))
+    }
+
+    fn gate(&self, gate: &GateStatus, spec: Option<&Gate>) -> [String; 5] {
+        let sign = spec.map_or("against", |spec| spec.operator.sign());
+        let unit = spec.map_or("", |spec| spec.metric.unit());
+        let observed = gate.observed.as_deref().unwrap_or("-");
+        let ratio = (|| {
+            let observed = quantity::parse(gate.observed.as_deref()?)?.to_f64()?;
+            let effective = quantity::parse(&gate.effective)?.to_f64()?;
+            (effective > 0.0).then_some(observed / effective)
+        })();
+        let result = match gate.result {
+            GateResult::Met => "met",
+            GateResult::Missed => "MISSED",
+            GateResult::Warned => "missed (Warn)",
+            GateResult::Unmeasured => "not measured",
+        };
+        let margin = gate.margin_percent.as_deref().map_or(String::new(), |margin| {
+            let sign = if margin.starts_with('-') { "" } else { "+" };
+            format!("{sign}{margin} %")
+        });
+        [
+            gate.name.clone(),
+            ratio.map_or(String::new(), |ratio| self.ink.against(ratio)),
+            format!("{observed} {sign} {} {unit}", gate.effective)
+                .trim_end()
+                .to_owned(),
+            margin,
+            result.to_owned(),
+        ]
+    }
+
+    fn findings(&self, status: &PerfValidationStatus) -> String {
+        if status.diagnosis.is_empty() {
+            return String::new();
+        }
+        let mut text = "What was found\n".to_owned();
+        for Finding {
+            cause,
+            severity,
+            evidence,
+            remedy,
+        } in &status.diagnosis
+        {
+            let weight = match severity {
+                Severity::Info => "info",
+                Severity::Warning => "warning",
+                Severity::Error => "error",
+            };
+            let _ = writeln!(text, "  {cause} ({weight})");
+            text += &wrap(evidence, self.columns, "    ");
+            let arrow = if self.ink.unicode { "→" } else { "->" };
+            text += &wrap(&format!("{arrow} {remedy}"), self.columns, "    ");
+        }
+        text
+    }
+
+    fn compared(&self, status: &PerfValidationStatus) -> String {
+        let mut text = String::new();
+        if let Some(comparison) = &status.comparison {
+            let _ = writeln!(text, "Compared with run {}", comparison.run);
+            let change = |percent: &Option<String>, what: &str| {
+                percent
+                    .as_ref()
+                    .map_or(String::new(), |percent| format!("  {what} {percent} %\n"))
+            };
+            text += &change(&comparison.throughput_percent, "output tokens per second");
+            text += &change(&comparison.ttft_p99_percent, "time to first token, p99");
+            for difference in &comparison.differs {
+                text += &wrap(&format!("not comparable: {difference}"), self.columns, "  ");
+            }
+        }
+        if let Some(loss) = &status.detectable_loss_percent
+            && status.verdict == Some(Verdict::Passed)
+        {
+            text += &wrap(
+                &format!(
+                    "A loss of {loss} % against what was measured would have failed this run with a probability of 95 %."
+                ),
+                self.columns,
+                "",
+            );
+        }
+        text
+    }
+
+    fn ran_on(&self, status: &PerfValidationStatus) -> String {
+        let (Some(placement), Some(on)) = (&status.placement, &status.environment) else {
+            return String::new();
+        };
+        let mut table = Table::bare();
+        let product = placement.product.as_deref().unwrap_or("GPUs of an unknown product");
+        let cells = self.ink.cells(
+            usize::try_from(placement.gpus).unwrap_or_default().min(64),
+            usize::try_from(placement.node_gpus).unwrap_or_default().min(64),
+        );
+        let dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "not known".to_owned());
+        for (what, value) in [
+            (
+                "node",
+                format!(
+                    "{} {cells} {} of {} GPUs, {product}, by {}",
+                    placement.node, placement.gpus, placement.node_gpus, placement.allocation
+                ),
+            ),
+            ("model", on.model.clone()),
+            ("image", on.image.clone()),
+            ("image digest", dash(&on.image_digest)),
+            ("Dynamo, AIPerf", format!("{}, {}", dash(&on.dynamo), dash(&on.aiperf))),
+            (
+                "Kubernetes, driver",
+                format!("{}, {}", dash(&on.kubernetes), dash(&on.gpu_driver)),
+            ),
+            ("environment", environment::digest(on)),
+        ] {
+            table.row([what.to_owned(), value]);
+        }
+        format!("Ran on\n{}", table.indented("  "))
+    }
+}

@@ -1,0 +1,118 @@
+//! The tables of the page.
+
+use kube::ResourceExt as _;
+use perfval_api::{PerfValidation, PerfValidationStatus, Phase, Verdict};
+
+use crate::draw::span;
+use crate::table::Table;
+
+/// Every trial.
+pub fn trials(status: &PerfValidationStatus) -> String {
+    if status.trials.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new([
+        "TRIAL", "OUTCOME", "TOK/S", "TTFT-P99", "REQUESTS", "ERRORS", "TOOK", "CAUSES",
+    ]);
+    let dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+    let number = |number: Option<i64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
+    for trial in &status.trials {
+        let outcome = trial
+            .outcome
+            .map_or_else(|| "running".to_owned(), |outcome| format!("{outcome:?}"));
+        table.row([
+            if trial.soak {
+                format!("{} (soak)", trial.number)
+            } else {
+                trial.number.to_string()
+            },
+            outcome,
+            dash(&trial.throughput),
+            dash(&trial.ttft_p99_ms),
+            number(trial.requests),
+            number(trial.errors),
+            trial
+                .completed_at
+                .map_or_else(|| "-".to_owned(), |end| span((end - trial.started_at).num_seconds())),
+            trial.causes.join(", "),
+        ]);
+    }
+    format!("Trials\n{}", table.indented("  "))
+}
+
+/// What each worker did.
+pub fn workers(status: &PerfValidationStatus) -> String {
+    if status.workers.is_empty() {
+        return String::new();
+    }
+    let gpu = |pod: &str| {
+        let workers = status.workload.as_ref().map_or(&[][..], |workload| &workload.workers);
+        let worker = workers.iter().find(|worker| worker.pod == pod);
+        worker
+            .and_then(|worker| worker.device.clone())
+            .unwrap_or_else(|| "-".to_owned())
+    };
+    let dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+    let mut table = Table::new(["WORKER", "GPU", "OF ITS PEERS", "TOK/S", "TOKEN MS", "SERVED", "STILL"]);
+    for worker in &status.workers {
+        table.row([
+            worker.name.clone(),
+            gpu(&worker.name),
+            worker
+                .percent_of_peers
+                .as_ref()
+                .map_or_else(|| "-".to_owned(), |percent| format!("{percent} %")),
+            dash(&worker.tokens_per_second),
+            dash(&worker.token_ms),
+            worker
+                .served
+                .map_or_else(|| "-".to_owned(), |served| served.to_string()),
+            worker
+                .still_seconds
+                .map_or_else(|| "-".to_owned(), |seconds| format!("{seconds}s")),
+        ]);
+    }
+    format!(
+        "Workers in the last valid trial, the slowest first\n{}",
+        table.indented("  ")
+    )
+}
+
+/// Where everything measured is kept.
+pub fn evidence(object: &PerfValidation, status: &PerfValidationStatus) -> String {
+    let Some(results) = &status.results_ref else {
+        return String::new();
+    };
+    let namespace = object.namespace().unwrap_or_default();
+    format!(
+        "Evidence\n  ConfigMap {} (sha256 {}): kubectl get configmap -n {namespace} {}\n",
+        results.name,
+        results.sha256.get(..12).unwrap_or_default(),
+        results.name
+    )
+}
+
+/// What to type next.
+pub fn next(object: &PerfValidation, status: &PerfValidationStatus) -> String {
+    let name = object.name_any();
+    let over = status.phase == Some(Phase::Completed);
+    let lines: &[(&str, &str)] = match (over, status.verdict) {
+        _ if object.spec.suspend => &[("let it run", "resume")],
+        (false, _) => &[("follow it", "watch"), ("stop it and free the GPUs", "suspend")],
+        (true, Some(Verdict::Passed | Verdict::Skipped)) => &[("run again", "rerun"), ("earlier runs", "history")],
+        (true, _) => &[
+            ("the logs", "logs"),
+            ("run again", "rerun"),
+            ("everything for a report", "bundle"),
+        ],
+    };
+    let mut table = Table::bare();
+    for (what, verb) in lines {
+        let namespace = object.namespace().unwrap_or_default();
+        table.row([
+            (*what).to_owned(),
+            format!("kubectl perfval {verb} {name} -n {namespace}"),
+        ]);
+    }
+    format!("Next\n{}", table.indented("  "))
+}

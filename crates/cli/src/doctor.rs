@@ -1,0 +1,61 @@
+//! `doctor`: what is missing for a first run, each with what to type next. It only reads.
+
+mod check;
+mod cluster;
+mod gpus;
+mod images;
+
+use perfval_api::PerfValidation;
+use perfval_commands::{manifest, size};
+
+use crate::args::DoctorArgs;
+use crate::error::Error;
+use crate::screen::Screen;
+use crate::session::Session;
+
+use check::Finding;
+
+/// Checks everything, and says it line by line.
+pub async fn run(screen: &mut Screen, session: &Session, args: &DoctorArgs) -> Result<u8, Error> {
+    let mut object = match &args.filename {
+        Some(path) => manifest::read(path)?,
+        None => size::defaults()?,
+    };
+    object.metadata.namespace.get_or_insert(session.namespace.clone());
+    let mut checks = Vec::new();
+    let asked = Asked {
+        session,
+        object: &object,
+        given: args.filename.is_some(),
+        operator_namespace: &args.operator_namespace,
+    };
+    checks.extend(cluster::checks(&asked).await?);
+    checks.extend(Box::pin(gpus::checks(&asked)).await);
+    checks.extend(images::checks(&asked).await);
+    for check in &checks {
+        screen.say(&check.text(screen.unicode, screen.columns.unwrap_or(100)))?;
+    }
+    let missing = checks.iter().filter(|check| check.found == Finding::Missing).count();
+    let unknown = checks.iter().filter(|check| check.found == Finding::Unknown).count();
+    let next = match &args.filename {
+        Some(path) => format!("kubectl perfval run -f {}", path.display()),
+        None => "kubectl perfval presets, then kubectl perfval run --preset …".to_owned(),
+    };
+    screen.say(&match (missing, unknown) {
+        (0, 0) => format!("\nNothing is missing. Next: {next}\n"),
+        (0, unknown) => format!("\nNothing is known to be missing; {unknown} could not be looked at. Next: {next}\n"),
+        (1, _) => "\nOne thing is missing.\n".to_owned(),
+        (missing, _) => format!("\n{missing} things are missing.\n"),
+    })?;
+    Ok(u8::from(missing > 0))
+}
+
+/// What is asked about.
+pub struct Asked<'a> {
+    pub session: &'a Session,
+    /// What is to be run.
+    pub object: &'a PerfValidation,
+    /// Whether that is a manifest of the user's.
+    pub given: bool,
+    pub operator_namespace: &'a str,
+}

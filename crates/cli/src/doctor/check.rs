@@ -1,0 +1,76 @@
+use crate::draw::wrap;
+
+/// What became of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// It is there.
+    Good,
+    /// It works without, but worse.
+    Worse,
+    /// It could not be looked at.
+    Unknown,
+    /// A run needs it.
+    Missing,
+}
+
+/// One line of the answer.
+pub struct Check {
+    pub found: Finding,
+    pub what: String,
+    /// What to type.
+    pub next: Option<String>,
+}
+
+impl Check {
+    pub fn good(what: impl Into<String>) -> Self {
+        Self {
+            found: Finding::Good,
+            what: what.into(),
+            next: None,
+        }
+    }
+
+    pub fn worse(what: impl Into<String>, next: impl Into<String>) -> Self {
+        Self {
+            found: Finding::Worse,
+            what: what.into(),
+            next: Some(next.into()),
+        }
+    }
+
+    pub fn unknown(what: impl Into<String>) -> Self {
+        Self {
+            found: Finding::Unknown,
+            what: what.into(),
+            next: None,
+        }
+    }
+
+    pub fn missing(what: impl Into<String>, next: impl Into<String>) -> Self {
+        Self {
+            found: Finding::Missing,
+            what: what.into(),
+            next: Some(next.into()),
+        }
+    }
+
+    /// As it is printed.
+    pub fn text(&self, unicode: bool, columns: usize) -> String {
+        let mark = match (self.found, unicode) {
+            (Finding::Good, true) => "✓",
+            (Finding::Worse, true) => "•",
+            (Finding::Missing, true) => "✗",
+            (Finding::Good, false) => "ok",
+            (Finding::Worse, false) => "--",
+            (Finding::Missing, false) => "NO",
+            (Finding::Unknown, _) => "?",
+        };
+        let mut lines = wrap(&self.what, columns, "     ");
+        lines.replace_range(..5, &format!("  {mark:<2} "));
+        if let Some(next) = &self.next {
+            let arrow = if unicode { "→" } else { "->" };
+            lines.extend(["       ", arrow, " ", next, "\n"]);
+        }
+        lines
+    }
+}

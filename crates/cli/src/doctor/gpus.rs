@@ -1,0 +1,158 @@
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::ListParams;
+use perfval_api::Reason;
+use perfval_cluster::{Cluster, EndpointAccess};
+use perfval_run::dynamo::compatibility;
+use perfval_run::observed::{Inventory, Need, Observed};
+use perfval_run::{Needs, Run, Settings};
+use perfval_sizing::{Obstacle, Seen, Sizing, explain};
+
+use super::Asked;
+use super::check::Check;
+
+/// Labels of the exporter's pods: of NVIDIA's GPU Operator, and of the exporter's own chart.
+const EXPORTERS: [&str; 2] = ["app=nvidia-dcgm-exporter", "app.kubernetes.io/name=dcgm-exporter"];
+/// Reasons of nodes that are named.
+const NAMED: usize = 3;
+
+/// Dynamo, the GPUs and what gives them out, storage, the exporter: read as a run reads them.
+pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
+    let client = asked.session.client.clone();
+    let (cluster, _) = Cluster::new(client.clone(), client, EndpointAccess::ServiceProxy, String::new());
+    let settings = Settings::default();
+    let run = Run::new(asked.object, &settings);
+    let needs = Needs {
+        parts: BTreeSet::from([Need::Dynamo, Need::StorageClasses, Need::Inventory]),
+        ..Needs::default()
+    };
+    let seen = cluster.observe(&run, &needs).await;
+    let mut checks = vec![dynamo(asked, &run, &seen), gpus(asked, &seen.inventory)];
+    checks.extend(storage(asked, &seen));
+    checks.push(exporter(asked).await);
+    checks
+}
+
+fn dynamo(asked: &Asked<'_>, run: &Run<'_>, seen: &Observed) -> Check {
+    let api = match &seen.dynamo {
+        Seen::Present(api) => api,
+        Seen::Absent | Seen::NotAsked => {
+            return Check::missing(
+                "Dynamo is not installed: nothing serves DynamoGraphDeployments",
+                "install Dynamo's operator 1.1 or later; a waiting run picks it up",
+            );
+        }
+        Seen::Unknown(why) => return Check::unknown(format!("whether Dynamo is installed: {why}")),
+    };
+    let version = api.operator_version.as_deref().unwrap_or("of an unknown version");
+    // Without a manifest of the user's there is no image to compare with.
+    match compatibility::refusal(run, api).filter(|_| asked.given) {
+        Some(why) => Check::missing(
+            format!("Dynamo {version}: {}", why.message),
+            "correct the image in the manifest",
+        ),
+        None => Check::good(format!("Dynamo {version}, {}", api.resource.api_version)),
+    }
+}
+
+fn gpus(asked: &Asked<'_>, inventory: &Seen<Inventory>) -> Check {
+    let inventory = match inventory {
+        Seen::Present(inventory) => inventory,
+        unread => {
+            return Check::unknown(format!(
+                "the GPUs: {}",
+                unread.unknown().unwrap_or("they were not read")
+            ));
+        }
+    };
+    let (nodes, sizing) = explain(inventory, &asked.object.spec, &[]);
+    if let Sizing::Wait {
+        reason: Reason::InventoryUnreadable,
+        message,
+    } = &sizing
+    {
+        return Check::unknown(format!("the GPUs: {message}"));
+    }
+    let with_gpus: Vec<_> = nodes
+        .iter()
+        .filter(|node| node.obstacle != Some(Obstacle::NoGpus))
+        .collect();
+    let usable: i64 = with_gpus.iter().map(|node| node.usable).sum();
+    let all: i64 = with_gpus.iter().map(|node| node.total).sum();
+    if with_gpus.is_empty() {
+        return Check::missing(
+            format!(
+                "no node of {} offers GPUs: neither a DRA driver nor a device plugin publishes any",
+                nodes.len()
+            ),
+            "install NVIDIA's GPU Operator, or its DRA driver, and look at `kubectl get resourceslices`",
+        );
+    }
+    let nodes = match with_gpus.len() {
+        1 => "one node".to_owned(),
+        count => format!("{count} nodes"),
+    };
+    let text = format!("{usable} of {all} GPUs on {nodes} are free for a run");
+    if let Sizing::Chosen(_) = sizing {
+        return Check::good(text);
+    }
+    let summaries = with_gpus
+        .iter()
+        .take(NAMED)
+        .map(|node| format!("{}: {}", node.node, node.summary()));
+    let why: Vec<_> = summaries.collect();
+    Check::missing(format!("{text}; {}", why.join("; ")), "kubectl perfval size")
+}
+
+fn storage(asked: &Asked<'_>, seen: &Observed) -> Option<Check> {
+    let cache = asked.object.spec.model.cache.as_ref()?;
+    let classes = match &seen.storage_classes {
+        Seen::Present(classes) => classes,
+        unread => {
+            return Some(Check::unknown(format!(
+                "storage classes: {}",
+                unread.unknown().unwrap_or("not read")
+            )));
+        }
+    };
+    let is_default = |annotations: &std::collections::BTreeMap<String, String>| {
+        annotations
+            .get("storageclass.kubernetes.io/is-default-class")
+            .is_some_and(|value| value == "true")
+    };
+    let fits = match cache.storage_class_name.as_deref() {
+        Some(wanted) => classes
+            .iter()
+            .any(|class| class.metadata.name.as_deref() == Some(wanted)),
+        None => classes
+            .iter()
+            .any(|class| class.metadata.annotations.as_ref().is_some_and(is_default)),
+    };
+    // A claim that is there needs no class.
+    if fits || cache.size.is_none() {
+        return Some(Check::good("there is storage for the model cache"));
+    }
+    Some(Check::missing(
+        "the manifest has a model cache, and there is no such StorageClass, or no default one",
+        "name one of `kubectl get storageclasses` in spec.model.cache.storageClassName",
+    ))
+}
+
+async fn exporter(asked: &Asked<'_>) -> Check {
+    let api: Api<Pod> = Api::all(asked.session.client.clone());
+    for label in EXPORTERS {
+        match api.list(&ListParams::default().labels(label).limit(1)).await {
+            Ok(pods) if !pods.items.is_empty() => {
+                return Check::good("a DCGM exporter runs: temperatures, clocks and power explain slow GPUs");
+            }
+            Ok(_) => {}
+            Err(_) => return Check::unknown("whether a DCGM exporter runs: you may not read Pods of all namespaces"),
+        }
+    }
+    Check::worse(
+        "no DCGM exporter runs: a slow GPU is found, but not whether it is hot or throttled",
+        "docs/telemetry.md (a run goes without)",
+    )
+}

@@ -1,0 +1,84 @@
+use k8s_openapi::api::core::v1::{Node, Secret};
+use kube::Api;
+use kube::api::ListParams;
+
+use super::Asked;
+use super::check::Check;
+use crate::error::Error;
+
+/// Whether the images of the manifest are on the nodes already, and whether the Secrets that it names are there. Whether a
+/// registry gives an image out only the kubelet can find out.
+pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
+    if !asked.given {
+        return Vec::new();
+    }
+    let spec = &asked.object.spec;
+    let mut checks = Vec::new();
+    let images = [spec.workload.image.as_str(), spec.benchmark.image.as_str()];
+    let nodes: Api<Node> = Api::all(asked.session.client.clone());
+    match nodes.list(&ListParams::default()).await {
+        Ok(nodes) => checks.extend(
+            images
+                .into_iter()
+                .filter(|image| !image.is_empty())
+                .map(|image| on_nodes(image, &nodes.items)),
+        ),
+        Err(error) => checks.push(Check::unknown(format!(
+            "images: {}",
+            Error::of_call("read Nodes", error)
+        ))),
+    }
+    let pull = spec
+        .workload
+        .image_pull_secrets
+        .iter()
+        .map(|secret| secret.name.clone());
+    let token = spec
+        .model
+        .token_secret_ref
+        .iter()
+        .map(|reference| reference.name.clone());
+    for name in pull.chain(token) {
+        checks.push(secret(asked, &name).await);
+    }
+    checks
+}
+
+fn on_nodes(image: &str, nodes: &[Node]) -> Check {
+    let has = |node: &&Node| {
+        let images = node.status.iter().flat_map(|status| status.images.iter().flatten());
+        images
+            .flat_map(|image| image.names.iter().flatten())
+            .any(|name| same(name, image))
+    };
+    let count = nodes.iter().filter(has).count();
+    match count {
+        0 => Check::worse(
+            format!("{image} is on no node: the first run pulls it, which may take longer than timeouts.workloadReady"),
+            format!("kubectl run pull --rm -it --restart=Never --image={image} --command -- true   (tries it once)"),
+        ),
+        count => Check::good(format!("{image} is on {count} of {} nodes", nodes.len())),
+    }
+}
+
+/// A node names images with their registry, which a manifest may leave out.
+fn same(on_node: &str, wanted: &str) -> bool {
+    on_node == wanted
+        || on_node
+            .strip_suffix(wanted)
+            .is_some_and(|registry| registry.ends_with('/'))
+}
+
+/// Whether a Secret is there; only its metadata is asked for.
+async fn secret(asked: &Asked<'_>, name: &str) -> Check {
+    let namespace = asked.object.metadata.namespace.as_deref().unwrap_or_default();
+    let api: Api<Secret> = Api::namespaced(asked.session.client.clone(), namespace);
+    match api.get_metadata_opt(name).await {
+        Ok(Some(_)) => Check::good(format!("Secret {name} is there")),
+        Ok(None) => Check::missing(
+            format!("the manifest names Secret {name}, which is not in {namespace}"),
+            format!("kubectl create secret generic {name} -n {namespace} --from-literal=token=…"),
+        ),
+        Err(error) => Check::unknown(format!("Secret {name}: {}", Error::of_call("read Secrets", error))),
+    }
+}

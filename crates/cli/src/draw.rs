@@ -1,0 +1,158 @@
+//! Small pictures in text, and times as people say them.
+
+use chrono::TimeDelta;
+
+/// The characters of a picture.
+#[derive(Clone, Copy, Debug)]
+pub struct Ink {
+    /// Whether more than ASCII is shown.
+    pub unicode: bool,
+}
+
+/// Cells of a bar; the threshold of a gate is in its middle.
+const BAR: usize = 20;
+
+impl Ink {
+    /// A number against its threshold: the bar is full at twice the threshold.
+    pub fn against(self, ratio: f64) -> String {
+        let (full, empty, mark) = if self.unicode {
+            ('█', '·', '│')
+        } else {
+            ('#', '.', '|')
+        };
+        let filled = share(ratio / 2.0, BAR);
+        let cell = |at: usize| if at < filled { full } else { empty };
+        let half = |range: std::ops::Range<usize>| range.map(cell).collect::<String>();
+        format!("{}{mark}{}", half(0..BAR / 2), half(BAR / 2..BAR))
+    }
+
+    /// A part of a whole.
+    pub fn part(self, ratio: f64, cells: usize) -> String {
+        let (full, empty) = if self.unicode { ('█', '·') } else { ('#', '.') };
+        let filled = share(ratio, cells);
+        (0..cells).map(|at| if at < filled { full } else { empty }).collect()
+    }
+
+    /// So many of so many.
+    pub fn cells(self, taken: usize, of: usize) -> String {
+        let (full, empty) = if self.unicode { ('■', '□') } else { ('#', '.') };
+        (0..of.max(taken))
+            .map(|at| if at < taken { full } else { empty })
+            .collect()
+    }
+
+    /// Values over time, the last ones.
+    pub fn line(self, values: &[i64], cells: usize) -> String {
+        const UNICODE: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+        const ASCII: [char; 8] = ['_', '.', '-', '-', '=', '=', '*', '#'];
+        let steps = if self.unicode { UNICODE } else { ASCII };
+        let shown = &values[values.len().saturating_sub(cells)..];
+        let highest = shown.iter().copied().max().unwrap_or_default().max(1);
+        let step = |value: i64| usize::try_from(value.max(0) * 7 / highest).unwrap_or_default().min(7);
+        shown.iter().map(|value| steps[step(*value)]).collect()
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "bounded by the number of cells"
+)]
+fn share(ratio: f64, cells: usize) -> usize {
+    let ratio = if ratio.is_finite() { ratio.clamp(0.0, 1.0) } else { 0.0 };
+    (ratio * cells as f64).round() as usize
+}
+
+/// A time as kubectl writes an age: `45s`, `3m12s`, `5h3m`, `2d4h`, `3y120d`.
+pub fn age(age: TimeDelta) -> String {
+    let seconds = age.num_seconds().max(0);
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    let two = |big: i64, unit: char, small: i64, of: char| match small {
+        0 => format!("{big}{unit}"),
+        _ => format!("{big}{unit}{small}{of}"),
+    };
+    match seconds {
+        0..120 => format!("{seconds}s"),
+        120..600 => two(minutes, 'm', seconds % 60, 's'),
+        600..10_800 => format!("{minutes}m"),
+        10_800..28_800 => two(hours, 'h', minutes % 60, 'm'),
+        28_800..172_800 => format!("{hours}h"),
+        172_800..691_200 => two(days, 'd', hours % 24, 'h'),
+        691_200..63_072_000 => format!("{days}d"),
+        63_072_000..252_288_000 => two(days / 365, 'y', days % 365, 'd'),
+        _ => format!("{}y", days / 365),
+    }
+}
+
+/// The time between two moments of a run.
+pub fn span(seconds: i64) -> String {
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        _ => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// A text in lines of at most so many characters, broken between words.
+pub fn wrap(text: &str, columns: usize, indent: &str) -> String {
+    let room = columns.saturating_sub(indent.chars().count()).max(20);
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let used = lines.last().map_or(0, |line| line.chars().count());
+        if used > 0 && used + 1 + word.chars().count() > room {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    let ended = lines.iter().map(|line| format!("{indent}{line}\n"));
+    ended.collect::<Vec<_>>().concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pictures_stay_in_their_frame_whatever_the_number() {
+        let ink = Ink { unicode: true };
+        assert_eq!(ink.against(1.0), "██████████│··········");
+        assert_eq!(ink.against(0.5), "█████·····│··········");
+        for wild in [f64::NAN, f64::INFINITY, -3.0, 1e300] {
+            assert_eq!(ink.against(wild).chars().count(), BAR + 1, "{wild}");
+        }
+        assert_eq!(ink.cells(4, 8), "■■■■□□□□");
+        assert_eq!(ink.line(&[0, 50, 100, -5], 3), "▄█▁");
+        assert_eq!(Ink { unicode: false }.part(0.5, 4), "##..");
+        assert_eq!(ink.line(&[], 5), "");
+    }
+
+    #[test]
+    fn ages_are_those_of_kubectl() {
+        for (seconds, shown) in [
+            (0, "0s"),
+            (119, "119s"),
+            (185, "3m5s"),
+            (660, "11m"),
+            (90_000, "25h"),
+            (180_000, "2d2h"),
+            (70_000_000, "2y80d"),
+        ] {
+            assert_eq!(age(TimeDelta::seconds(seconds)), shown);
+        }
+        assert_eq!([span(5), span(65), span(3700)], ["5s", "1m05s", "1h01m"]);
+    }
+
+    #[test]
+    fn long_texts_are_broken_between_words() {
+        assert_eq!(
+            wrap("one two three four five six", 24, "  "),
+            "  one two three four\n  five six\n"
+        );
+    }
+}

@@ -1,0 +1,172 @@
+//! Why there is no answer, in one sentence.
+
+use std::io;
+use std::path::PathBuf;
+
+use kube::core::Status;
+use perfval_commands::{judge, manifest, size};
+
+/// No answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Whoever read the output has left, and wants no more.
+    #[error("the reader has left")]
+    Closed,
+    /// The output cannot be written.
+    #[error("the answer cannot be written: {0}")]
+    Output(#[source] io::Error),
+    /// A file cannot be written or read.
+    #[error("{} cannot be used: {source}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// No kubeconfig, or a context that it does not have.
+    #[error("no cluster is configured: {0}; set KUBECONFIG, or give --kubeconfig and --context")]
+    NoCluster(String),
+    /// The API server does not answer.
+    #[error("the cluster does not answer ({call}): {why}; check the context with `kubectl cluster-info`")]
+    Unreachable {
+        /// The call.
+        call: String,
+        /// Why not.
+        why: String,
+    },
+    /// The CRD is not installed.
+    #[error(
+        "this cluster does not know PerfValidations: install the operator with `kubectl apply --server-side -k config/default`, or choose another cluster with --context"
+    )]
+    NotInstalled,
+    /// A right is missing.
+    #[error("you may not {call}: {why}; ask for the cluster role {role} in this namespace")]
+    Forbidden {
+        /// The call.
+        call: String,
+        /// The API server's words.
+        why: String,
+        /// What would allow it.
+        role: &'static str,
+    },
+    /// The API server does not know who asks.
+    #[error("the cluster does not accept your credentials ({call}): log in again, or choose another --context")]
+    Unauthorized {
+        /// The call.
+        call: String,
+    },
+    /// There is no such object.
+    #[error("there is no PerfValidation {name} in namespace {namespace}: `kubectl perfval get -A` lists all")]
+    NoSuchObject {
+        /// Where.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+    /// No name was given, and it does not follow.
+    #[error("{0}")]
+    WhichOne(String),
+    /// The object went away while it was watched.
+    #[error("PerfValidation {0} was deleted")]
+    Vanished(String),
+    /// It was not over in time.
+    #[error("{0}")]
+    NotOver(String),
+    /// The API server refuses the object.
+    #[error("the cluster refuses it ({call}): {why}")]
+    Refused {
+        /// The call.
+        call: String,
+        /// Its words.
+        why: String,
+    },
+    /// What was asked for cannot be done.
+    #[error("{0}")]
+    BadInput(String),
+    /// A manifest.
+    #[error(transparent)]
+    Manifest(#[from] manifest::Error),
+    /// `judge`.
+    #[error(transparent)]
+    Judge(#[from] judge::BadInput),
+    /// `size`.
+    #[error(transparent)]
+    Size(#[from] size::Error),
+    /// An answer has no such form.
+    #[error("the answer cannot be written as {0}")]
+    Render(String),
+}
+
+/// What allows reading, and what allows writing.
+const VIEW: &str = "view";
+const EDIT: &str = "edit";
+
+impl Error {
+    /// The exit code.
+    pub fn code(&self) -> u8 {
+        match self {
+            Self::Closed => 0,
+            Self::NoSuchObject { .. }
+            | Self::WhichOne(_)
+            | Self::BadInput(_)
+            | Self::Refused { .. }
+            | Self::File { .. }
+            | Self::Manifest(_)
+            | Self::Judge(_) => 2,
+            Self::NotOver(_) => 3,
+            Self::Size(error) => error.code(),
+            Self::Output(_)
+            | Self::NoCluster(_)
+            | Self::Unreachable { .. }
+            | Self::NotInstalled
+            | Self::Forbidden { .. }
+            | Self::Unauthorized { .. }
+            | Self::Vanished(_)
+            | Self::Render(_) => 4,
+        }
+    }
+
+    /// What a failed call means. `call` is what was tried, as in "you may not …".
+    pub fn of_call(call: &str, error: kube::Error) -> Self {
+        let call = call.to_owned();
+        match error {
+            kube::Error::Api(status) => Self::of_status(call, &status),
+            other => Self::Unreachable {
+                why: innermost(&other),
+                call,
+            },
+        }
+    }
+
+    fn of_status(call: String, status: &Status) -> Self {
+        let why = status.message.clone();
+        match status.code {
+            401 => Self::Unauthorized { call },
+            403 => Self::Forbidden {
+                role: if call.starts_with("read") { VIEW } else { EDIT },
+                call,
+                why,
+            },
+            // A kind that is not served is answered in text, or without the name of an object.
+            404 if is_missing_kind(status) => Self::NotInstalled,
+            400 | 409 | 422 => Self::Refused { call, why },
+            _ => Self::Unreachable { call, why },
+        }
+    }
+}
+
+/// Whether a 404 speaks of the kind rather than of an object.
+pub fn is_missing_kind(status: &Status) -> bool {
+    let named = status.details.as_ref().is_some_and(|details| !details.name.is_empty());
+    status.code == 404 && !named
+}
+
+/// The last cause says most: "connection refused" rather than "client error (Connect)".
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut causes = std::iter::successors(Some(error), |error| error.source());
+    let mut last = causes.next().map_or_else(String::new, ToString::to_string);
+    for cause in causes {
+        last = cause.to_string();
+    }
+    last
+}

@@ -1,0 +1,212 @@
+//! Following one validation to its end: a picture that is drawn anew on a terminal, one line for each change elsewhere.
+
+mod live;
+mod picture;
+mod plain;
+
+use std::pin::pin;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use kube::ResourceExt as _;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, Event, watcher};
+use perfval_api::{PerfValidation, Phase, condition, meta};
+use perfval_commands::answer;
+use perfval_run::{Run, Settings};
+use tokio::time::{Instant, sleep_until};
+
+use crate::describe;
+use crate::error::Error;
+use crate::screen::Screen;
+use crate::session::Session;
+
+use live::Live;
+use picture::Picture;
+use plain::Lines;
+
+/// Between two pictures: seconds are shown.
+const TICK: Duration = Duration::from_secs(1);
+/// Exit code of what is not over.
+const NOT_OVER: u8 = 3;
+
+/// How long to follow.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Patience {
+    /// At most; none: as long as it takes.
+    pub timeout: Option<Duration>,
+}
+
+/// How following ended.
+pub enum End {
+    /// The run is over, with this exit code.
+    Over(u8),
+    /// A person pressed Ctrl-C.
+    Interrupted,
+}
+
+/// Follows to the end of the run and prints what came of it. Ctrl-C leaves it running.
+pub async fn to_the_end(
+    screen: &mut Screen,
+    session: &Session,
+    object: PerfValidation,
+    patience: Patience,
+) -> Result<u8, Error> {
+    let name = object.name_any();
+    match Box::pin(follow(screen, session, object, patience)).await? {
+        End::Over(code) => Ok(code),
+        End::Interrupted => {
+            screen.note(&format!(
+                "{name} goes on without you; `kubectl perfval suspend {name}` would stop it."
+            ));
+            Ok(NOT_OVER)
+        }
+    }
+}
+
+/// Follows to the end of the run, or to Ctrl-C.
+pub async fn follow(
+    screen: &mut Screen,
+    session: &Session,
+    object: PerfValidation,
+    patience: Patience,
+) -> Result<End, Error> {
+    let name = object.name_any();
+    let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let mut events = pin!(watcher(session.validations(), config).default_backoff());
+    let deadline = patience.timeout.map(|timeout| Instant::now() + timeout);
+    let mut shown = Shown::new(screen);
+    let mut live = Live::new(session);
+    let mut object = object;
+    let mut listed = false;
+    shown.show(screen, &object, &live)?;
+    loop {
+        if is_over(&object) {
+            shown.finish();
+            screen.say(&format!("\n{}", describe::page(screen, &object)))?;
+            let verdict = object.status.as_ref().and_then(|status| status.verdict);
+            return Ok(End::Over(verdict.map_or(NOT_OVER, answer::code)));
+        }
+        if is_suspended(&object) {
+            shown.finish();
+            screen.note(&format!(
+                "{name} is suspended; `kubectl perfval resume {name}` lets it run."
+            ));
+            return Ok(End::Over(NOT_OVER));
+        }
+        let tick = sleep_until(Instant::now() + TICK);
+        tokio::select! {
+            event = events.next() => match event {
+                Some(Ok(Event::Apply(seen) | Event::InitApply(seen))) => {
+                    (object, listed) = (seen, true);
+                    shown.show(screen, &object, &live)?;
+                }
+                Some(Ok(Event::Init)) => listed = false,
+                Some(Ok(Event::InitDone)) if listed => {}
+                Some(Ok(Event::InitDone | Event::Delete(_))) => {
+                    shown.finish();
+                    return Err(Error::Vanished(format!("{}/{name}", session.namespace)));
+                }
+                Some(Err(error)) => interrupted(screen, &mut shown, error)?,
+                None => return Err(Error::Vanished(name)),
+            },
+            interrupt = screen.interrupts.next(), if !screen.deaf() => if interrupt.is_some() {
+                shown.finish();
+                return Ok(End::Interrupted);
+            } else {
+                screen.interrupts.close();
+            },
+            () = tick, if shown.is_picture() => {
+                live.read(&object).await;
+                shown.show(screen, &object, &live)?;
+            }
+            () = until(deadline) => {
+                shown.finish();
+                let phase = object.status.as_ref().and_then(|status| status.phase).map_or("Pending", Phase::as_str);
+                return Err(Error::NotOver(format!(
+                    "{name} is not over in time: it is {phase}, and goes on; follow it with `kubectl perfval watch {name}`"
+                )));
+            }
+        }
+    }
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// A watch that breaks off is begun again; one that is not allowed ends it.
+fn interrupted(screen: &mut Screen, shown: &mut Shown, error: watcher::Error) -> Result<(), Error> {
+    let error = match error {
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => Error::of_call("read PerfValidations", error),
+        // Events that are too old: the watcher lists anew.
+        watcher::Error::WatchError(_) | watcher::Error::NoResourceVersion => return Ok(()),
+    };
+    match error {
+        Error::Unreachable { why, .. } => {
+            shown.finish();
+            screen.note(&format!(
+                "The cluster does not answer ({why}); trying again. The run does not depend on it."
+            ));
+            Ok(())
+        }
+        fatal => Err(fatal),
+    }
+}
+
+/// Whether the run that was last asked for is over.
+fn is_over(object: &PerfValidation) -> bool {
+    let Some(status) = &object.status else { return false };
+    let settings = Settings::default();
+    let run = Run::new(object, &settings);
+    let handled = status.run.as_ref().and_then(|run| run.rerun_token.as_deref());
+    status.phase == Some(Phase::Completed)
+        && condition::is_true(status, condition::COMPLETE)
+        && status.observed_generation == run.generation()
+        && (run.rerun_token() == handled || !object.annotations().contains_key(meta::RERUN))
+}
+
+fn is_suspended(object: &PerfValidation) -> bool {
+    let phase = object.status.as_ref().and_then(|status| status.phase);
+    object.spec.suspend && phase == Some(Phase::Suspended)
+}
+
+/// How changes are shown.
+enum Shown {
+    Picture(Picture),
+    Lines(Lines),
+}
+
+impl Shown {
+    fn new(screen: &Screen) -> Self {
+        match screen.columns {
+            Some(columns) => Self::Picture(Picture::new(columns, screen.unicode)),
+            None => Self::Lines(Lines::default()),
+        }
+    }
+
+    fn is_picture(&self) -> bool {
+        matches!(self, Self::Picture(_))
+    }
+
+    fn show(&mut self, screen: &mut Screen, object: &PerfValidation, live: &Live) -> Result<(), Error> {
+        let now = screen.now();
+        let text = match self {
+            Self::Picture(picture) => picture.draw(object, live, now),
+            Self::Lines(lines) => lines.changed(object, now),
+        };
+        screen.say(&text)
+    }
+
+    /// What is shown stays; the next text goes below it.
+    fn finish(&mut self) {
+        if let Self::Picture(picture) = self {
+            picture.leave();
+        }
+    }
+}

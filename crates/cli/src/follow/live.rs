@@ -1,0 +1,92 @@
+//! The runner's own lines of progress, read from the log of the trial: they come every five seconds, the status is
+//! written less often.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{ListParams, LogParams};
+use kube::{Api, ResourceExt as _};
+use perfval_api::{PerfValidation, Phase};
+use perfval_run::{build, names};
+use perfval_verdict::progress::{Progress, find};
+use tokio::time::{Instant, timeout};
+
+use crate::session::Session;
+
+/// Between two looks into the log.
+const PAUSE: Duration = Duration::from_secs(3);
+/// What a look may take: the picture stands still meanwhile.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Lines of the log: an hour of progress is 720 of them.
+const LINES: i64 = 400;
+const BYTES: i64 = 256 << 10;
+/// The Job controller's own label.
+const JOB_NAME_LABEL: &str = "batch.kubernetes.io/job-name";
+
+/// What the log of the open trial says.
+pub struct Live {
+    pods: Api<Pod>,
+    /// Number of the trial.
+    trial: i64,
+    samples: Vec<Progress>,
+    next: Instant,
+    /// Whoever may not read logs sees what the status says.
+    allowed: bool,
+}
+
+impl Live {
+    /// Nothing is known yet.
+    pub fn new(session: &Session) -> Self {
+        Self {
+            pods: Api::namespaced(session.client.clone(), &session.namespace),
+            trial: 0,
+            samples: Vec::new(),
+            next: Instant::now(),
+            allowed: true,
+        }
+    }
+
+    /// The samples of a trial, in order.
+    pub fn of(&self, trial: i64) -> &[Progress] {
+        if self.trial == trial { &self.samples } else { &[] }
+    }
+
+    /// Looks into the log, if it is time to.
+    pub async fn read(&mut self, object: &PerfValidation) {
+        let Some(status) = &object.status else { return };
+        let open = status.trials.last().filter(|trial| trial.outcome.is_none());
+        let (Some(open), Some(run), Some(Phase::Benchmarking)) = (open, &status.run, status.phase) else {
+            return;
+        };
+        if !self.allowed || Instant::now() < self.next {
+            return;
+        }
+        self.next = Instant::now() + PAUSE;
+        let uid = object.metadata.uid.as_deref().unwrap_or_default();
+        let job = names::trial_job(&run.id, open.number);
+        match timeout(PATIENCE, self.log(&job)).await {
+            Ok(Ok(log)) => {
+                self.trial = open.number;
+                self.samples = find(&log, &names::nonce(uid, &run.id, open.number));
+            }
+            Ok(Err(kube::Error::Api(status))) if status.code == 403 => self.allowed = false,
+            // The pod may not have begun.
+            _ => {}
+        }
+    }
+
+    async fn log(&self, job: &str) -> kube::Result<String> {
+        let params = ListParams::default().labels(&format!("{JOB_NAME_LABEL}={job}"));
+        let pods = self.pods.list(&params).await?;
+        let Some(pod) = pods.items.first() else {
+            return Ok(String::new());
+        };
+        let params = LogParams {
+            container: Some(build::AIPERF_CONTAINER.to_owned()),
+            tail_lines: Some(LINES),
+            limit_bytes: Some(BYTES),
+            ..LogParams::default()
+        };
+        self.pods.logs(&pod.name_any(), &params).await
+    }
+}

@@ -1,0 +1,249 @@
+//! What a terminal shows while a run goes on.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use chrono::{DateTime, Utc};
+use kube::ResourceExt as _;
+use perfval_api::{HistoryEntry, PerfValidation, PerfValidationStatus, Phase, TrialProgress, quantity};
+use perfval_verdict::history;
+use perfval_verdict::progress::Progress;
+use rust_decimal::prelude::ToPrimitive as _;
+
+use super::live::Live;
+use super::plain::of_trial;
+use crate::draw::{Ink, span, wrap};
+
+/// Cells of a line of values, and of a bar.
+const LINE: usize = 40;
+const BAR: usize = 20;
+/// Workers under each other; a node has no more GPUs.
+const WORKERS: usize = 16;
+
+/// The picture on the terminal.
+pub struct Picture {
+    columns: usize,
+    ink: Ink,
+    /// Lines that are on the terminal now.
+    height: usize,
+}
+
+impl Picture {
+    /// Nothing is drawn yet.
+    pub fn new(columns: usize, unicode: bool) -> Self {
+        Self {
+            columns,
+            ink: Ink { unicode },
+            height: 0,
+        }
+    }
+
+    /// What is drawn stays where it is.
+    pub fn leave(&mut self) {
+        self.height = 0;
+    }
+
+    /// Draws over the last picture.
+    pub fn draw(&mut self, object: &PerfValidation, live: &Live, now: DateTime<Utc>) -> String {
+        let lines = self.lines(object, live, now);
+        let mut text = String::new();
+        if self.height > 0 {
+            // Up to its first line, and clear from there.
+            let _ = write!(text, "\x1b[{}A\x1b[J", self.height);
+        }
+        for line in &lines {
+            // A line that wraps would count twice.
+            text.extend(line.chars().take(self.columns.saturating_sub(1)));
+            text.push('\n');
+        }
+        self.height = lines.len();
+        text
+    }
+
+    fn lines(&self, object: &PerfValidation, live: &Live, now: DateTime<Utc>) -> Vec<String> {
+        let fresh = PerfValidationStatus::default();
+        let status = object.status.as_ref().unwrap_or(&fresh);
+        let run = status.run.as_ref();
+        let phase = status.phase.map_or("waiting for the operator", Phase::as_str);
+        let number = run.map_or_else(String::new, |run| format!("run {}  ", run.number));
+        let elapsed = run.map_or_else(String::new, |run| {
+            span((run.completed_at.unwrap_or(now) - run.started_at).num_seconds().max(0))
+        });
+        let name = format!("{}/{}", object.namespace().unwrap_or_default(), object.name_any());
+        let mut lines = vec![format!("{name}  {number}{phase}  {elapsed}"), String::new()];
+        lines.extend(phases(status, now));
+        lines.extend(self.gpus(status));
+        lines.extend(self.trial(status, live, now));
+        lines.extend(trials(status));
+        lines.extend(self.workers(status));
+        if let Some(message) = &status.message {
+            lines.push(String::new());
+            lines.extend(
+                wrap(message, self.columns.saturating_sub(1), "")
+                    .lines()
+                    .map(str::to_owned),
+            );
+        }
+        lines
+    }
+
+    fn gpus(&self, status: &PerfValidationStatus) -> Option<String> {
+        let plan = status.placement.as_ref()?;
+        let count = |gpus: i64| usize::try_from(gpus).unwrap_or_default().min(64);
+        let cells = self.ink.cells(count(plan.gpus), count(plan.node_gpus));
+        Some(format!(
+            "GPUs     {cells}  {} of {} on {}",
+            plan.gpus, plan.node_gpus, plan.node
+        ))
+    }
+
+    /// The open trial: the log is newer than the status.
+    fn trial(&self, status: &PerfValidationStatus, live: &Live, now: DateTime<Utc>) -> Vec<String> {
+        let Some(open) = status.trials.last().filter(|trial| trial.outcome.is_none()) else {
+            return Vec::new();
+        };
+        let took = span((now - open.started_at).num_seconds().max(0));
+        let samples = live.of(open.number);
+        let known = status.progress.as_ref().filter(|known| known.trial == open.number);
+        let progress = match (samples.last(), known) {
+            (Some(sample), known) => newest(sample, known, open.number, now),
+            (None, Some(known)) => known.clone(),
+            (None, None) => return vec![format!("trial {:<2} starting, {took}", open.number)],
+        };
+        let part = progress.percent.unwrap_or_default();
+        #[expect(clippy::cast_precision_loss, reason = "a percentage")]
+        let bar = self.ink.part(part as f64 / 100.0, BAR);
+        let mut lines = vec![format!(
+            "trial {:<2} {bar}  {}, {took}",
+            open.number,
+            of_trial(&progress)
+        )];
+        let rates: Vec<i64> = samples.iter().filter_map(|sample| sample.tokens_per_second).collect();
+        let waits: Vec<i64> = samples.iter().filter_map(|sample| sample.ttft_ms).collect();
+        for (what, values, unit) in [("tok/s", rates, ""), ("TTFT", waits, " ms")] {
+            if let Some(last) = values.last() {
+                lines.push(format!("{what:<8} {}  {last}{unit}", self.ink.line(&values, LINE)));
+            }
+        }
+        lines
+    }
+
+    /// Side by side, on one scale: the odd one is seen.
+    fn workers(&self, status: &PerfValidationStatus) -> Vec<String> {
+        let device = |pod: &str| {
+            let workers = status.workload.as_ref().map_or(&[][..], |workload| &workload.workers);
+            let worker = workers.iter().find(|worker| worker.pod == pod)?;
+            worker.device.as_deref()?.rsplit('/').next().map(str::to_owned)
+        };
+        let speeds: Vec<(String, f64, &str)> = status
+            .workers
+            .iter()
+            .filter_map(|worker| {
+                let speed = worker
+                    .tokens_per_second
+                    .as_deref()
+                    .or(worker.requests_per_second.as_deref())?;
+                let value = quantity::parse(speed)?.to_f64()?;
+                Some((
+                    device(&worker.name).unwrap_or_else(|| worker.name.clone()),
+                    value,
+                    speed,
+                ))
+            })
+            .take(WORKERS)
+            .collect();
+        let fastest = speeds.iter().map(|(_, value, _)| *value).fold(0.0, f64::max);
+        if fastest <= 0.0 {
+            return Vec::new();
+        }
+        let row = |(gpu, value, speed): &(String, f64, &str)| {
+            format!("  {gpu:<12} {}  {speed}", self.ink.part(value / fastest, BAR))
+        };
+        std::iter::once("workers in the last trial, per second".to_owned())
+            .chain(speeds.iter().map(row))
+            .collect()
+    }
+}
+
+/// A sample of the log as the status would say it.
+fn newest(sample: &Progress, known: Option<&TrialProgress>, trial: i64, now: DateTime<Utc>) -> TrialProgress {
+    let expected = known.and_then(|known| known.expected);
+    TrialProgress {
+        trial,
+        requests: sample.requests,
+        expected,
+        errors: sample.errors,
+        seconds: sample.seconds,
+        percent: match expected {
+            Some(expected) => Some((sample.requests * 100 / expected.max(1)).clamp(0, 100)),
+            None => known.and_then(|known| known.percent),
+        },
+        tokens_per_second: sample.tokens_per_second,
+        ttft_ms: sample.ttft_ms,
+        summary: String::new(),
+        updated_at: now,
+    }
+}
+
+/// Each phase with its time, and its usual time where earlier runs had it.
+fn phases(status: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<String> {
+    let usual = usual(&status.history);
+    let ended = history::phase_seconds(status);
+    let mut lines: Vec<String> = ended
+        .iter()
+        .map(|phase| format!("  {:<16} {}", phase.phase.as_str(), span(phase.seconds)))
+        .collect();
+    if let Some(current) = status.timeline.last().filter(|entry| entry.completed_at.is_none()) {
+        let seconds = (now - current.started_at).num_seconds().max(0);
+        let mut line = format!("> {:<16} {}", current.phase.as_str(), span(seconds));
+        if let Some(usual) = usual.get(&current.phase) {
+            let _ = write!(line, "  usually {}", span(*usual));
+        }
+        if let Some(queue) = status.run.as_ref().and_then(|run| run.queue.as_ref()) {
+            let _ = write!(line, "  {} ahead in the queue", queue.ahead);
+            if let Some(at) = queue.expected_at {
+                let _ = write!(line, ", its turn in about {}", span((at - now).num_seconds().max(0)));
+            }
+        }
+        lines.push(line);
+    }
+    lines.push(String::new());
+    lines
+}
+
+/// The median of earlier runs.
+fn usual(history: &[HistoryEntry]) -> BTreeMap<Phase, i64> {
+    let mut all: BTreeMap<Phase, Vec<i64>> = BTreeMap::new();
+    for phase in history
+        .iter()
+        .filter(|entry| entry.verdict.is_some())
+        .flat_map(|entry| &entry.phases)
+    {
+        all.entry(phase.phase).or_default().push(phase.seconds);
+    }
+    let median = |mut seconds: Vec<i64>| {
+        seconds.sort_unstable();
+        seconds[seconds.len() / 2]
+    };
+    all.into_iter()
+        .map(|(phase, seconds)| (phase, median(seconds)))
+        .collect()
+}
+
+fn trials(status: &PerfValidationStatus) -> Vec<String> {
+    let over = status.trials.iter().filter_map(|trial| Some((trial, trial.outcome?)));
+    over.map(|(trial, outcome)| {
+        let dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+        format!(
+            "trial {:<2} {:<8} {} tok/s, TTFT p99 {} ms  {}",
+            trial.number,
+            format!("{outcome:?}"),
+            dash(&trial.throughput),
+            dash(&trial.ttft_p99_ms),
+            trial.causes.join(", ")
+        )
+        .trim_end()
+        .to_owned()
+    })
+    .collect()
+}

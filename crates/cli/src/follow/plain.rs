@@ -1,0 +1,51 @@
+//! One line for each change: for logs of pipelines, pipes and terminals that cannot move their cursor.
+
+use chrono::{DateTime, Utc};
+use perfval_api::{PerfValidation, Phase, TrialProgress};
+
+use crate::draw::span;
+
+/// What was printed last.
+#[derive(Debug, Default)]
+pub struct Lines {
+    began: Option<DateTime<Utc>>,
+    last: Option<String>,
+}
+
+impl Lines {
+    /// The line for what changed; empty if nothing did.
+    pub fn changed(&mut self, object: &PerfValidation, now: DateTime<Utc>) -> String {
+        let status = object.status.as_ref();
+        let phase = status.and_then(|status| status.phase);
+        let word = phase.map_or("-", Phase::as_str);
+        let message = status.and_then(|status| status.message.as_deref());
+        let message = message.unwrap_or("waiting for the operator");
+        let progress = status.and_then(|status| status.progress.as_ref());
+        let progress = progress.map_or_else(String::new, |progress| format!("; {}", of_trial(progress)));
+        let line = format!("{word:<16} {message}{progress}");
+        if self.last.as_ref() == Some(&line) {
+            return String::new();
+        }
+        let run = status.and_then(|status| status.run.as_ref());
+        let began = run.map(|run| run.started_at).or(self.began).unwrap_or(now);
+        self.began = Some(began);
+        let text = format!("{:>7}  {line}\n", span((now - began).num_seconds().max(0)));
+        self.last = Some(line);
+        text
+    }
+}
+
+/// How far a trial is, in words.
+pub fn of_trial(progress: &TrialProgress) -> String {
+    let done = match progress.expected {
+        Some(expected) => format!("{} of {expected} requests", progress.requests),
+        None => format!("{} requests", progress.requests),
+    };
+    let percent = progress
+        .percent
+        .map_or_else(String::new, |percent| format!(" ({percent} %)"));
+    let rate = progress
+        .tokens_per_second
+        .map_or_else(String::new, |rate| format!(", {rate} tok/s"));
+    format!("{done}{percent}, {} errors{rate}", progress.errors)
+}

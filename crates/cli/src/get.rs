@@ -1,0 +1,121 @@
+//! `get`: the columns of the definition, without a second list of them.
+
+use chrono::{DateTime, Utc};
+use kube::ResourceExt as _;
+use perfval_api::PerfValidation;
+use serde_json::{Value, json};
+
+use crate::args::{GetArgs, Output};
+use crate::draw::age;
+use crate::error::Error;
+use crate::screen::Screen;
+use crate::session::Session;
+use crate::table::Table;
+
+/// Lists validations.
+pub async fn run(screen: &mut Screen, session: &Session, args: &GetArgs) -> Result<u8, Error> {
+    let objects = match &args.name {
+        Some(name) => vec![session.get(name).await?],
+        None => session.list(args.all_namespaces).await?,
+    };
+    match args.output {
+        Output::Table | Output::Wide if objects.is_empty() => {
+            let of = if args.all_namespaces {
+                "any namespace".to_owned()
+            } else {
+                format!("namespace {}", session.namespace)
+            };
+            screen.note(&format!("No PerfValidations in {of}."));
+        }
+        Output::Table | Output::Wide => {
+            let wide = args.output == Output::Wide;
+            let table = table(&objects, wide, args.all_namespaces, screen.now())?;
+            screen.say(&table.to_string())?;
+        }
+        Output::Name => {
+            let names = objects
+                .iter()
+                .map(|object| format!("perfvalidation.perfvalidation.dev/{}\n", object.name_any()));
+            screen.say(&names.collect::<String>())?;
+        }
+        Output::Json | Output::Yaml => {
+            let printed = objects.iter().map(printable).collect::<Result<Vec<_>, _>>()?;
+            let value = match (&args.name, printed) {
+                (Some(_), mut one) => one.swap_remove(0),
+                (None, items) => json!({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}),
+            };
+            screen.say(&render(&value, args.output)?)?;
+        }
+    }
+    Ok(0)
+}
+
+/// As kubectl prints it: without what only the API server reads.
+fn printable(object: &PerfValidation) -> Result<Value, Error> {
+    let mut value = serde_json::to_value(object).map_err(|error| Error::Render(error.to_string()))?;
+    if let Some(meta) = value["metadata"].as_object_mut() {
+        meta.remove("managedFields");
+    }
+    Ok(value)
+}
+
+/// A value in a form for machines.
+fn render(value: &Value, output: Output) -> Result<String, Error> {
+    let no = |error: &dyn std::error::Error| Error::Render(error.to_string());
+    if output == Output::Yaml {
+        return serde_saphyr::to_string(value).map_err(|error| no(&error));
+    }
+    let json = serde_json::to_string_pretty(value).map_err(|error| no(&error))?;
+    Ok(json + "\n")
+}
+
+/// One row for each object.
+fn table(objects: &[PerfValidation], wide: bool, namespaces: bool, now: DateTime<Utc>) -> Result<Table, Error> {
+    let crd = perfval_api::crd();
+    let columns = crd
+        .spec
+        .versions
+        .first()
+        .and_then(|version| version.additional_printer_columns.as_ref());
+    let shown: Vec<_> = columns
+        .into_iter()
+        .flatten()
+        .filter(|column| wide || column.priority.unwrap_or_default() == 0)
+        .collect();
+    let mut table = Table::bare();
+    let own = |namespace: &str, name: &str| {
+        let namespace = namespaces.then(|| namespace.to_owned());
+        namespace.into_iter().chain([name.to_owned()]).collect::<Vec<_>>()
+    };
+    let head = shown.iter().map(|column| column.name.clone());
+    table.row(own("NAMESPACE", "NAME").into_iter().chain(head));
+    for object in objects {
+        let value = serde_json::to_value(object).map_err(|error| Error::Render(error.to_string()))?;
+        let cells = shown
+            .iter()
+            .map(|column| match (cell(&value, &column.json_path), &*column.type_) {
+                (text, "date") => DateTime::parse_from_rfc3339(&text).map_or(text, |then| age(now - then.to_utc())),
+                (text, _) => text,
+            });
+        let own = own(&object.namespace().unwrap_or_default(), &object.name_any());
+        table.row(own.into_iter().chain(cells));
+    }
+    Ok(table)
+}
+
+/// The value of a column's JSON path: fields, and the last element of a list.
+fn cell(object: &Value, path: &str) -> String {
+    let step = |value: &Value, part: &str| match part.strip_suffix("[-1:]") {
+        Some(list) => value[list]
+            .as_array()
+            .and_then(|list| list.last().cloned())
+            .unwrap_or_default(),
+        None => value[part].clone(),
+    };
+    let parts = path.trim_start_matches('.').split('.');
+    match parts.fold(object.clone(), |value, part| step(&value, part)) {
+        Value::Null => String::new(),
+        Value::String(text) => text,
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,142 @@
+//! `kubectl perfval`: what people type to run, watch and understand a `PerfValidation`.
+//!
+//! It decides nothing. Verdicts, causes, words and numbers are those of the status, or of the operator's own crates.
+
+pub mod args;
+mod bundle;
+mod describe;
+mod diff;
+mod doctor;
+mod draw;
+mod error;
+mod follow;
+mod get;
+mod history;
+mod init;
+mod lifecycle;
+mod logs;
+mod preset;
+mod report;
+mod results;
+mod run;
+pub mod screen;
+pub mod session;
+mod size;
+mod table;
+mod watch;
+
+use std::io::{self, BufReader, IsTerminal as _};
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, Parser as _};
+use futures::channel::mpsc::unbounded;
+use perfval_commands::judge;
+
+use crate::args::{Cli, Target, Verb};
+use crate::screen::Screen;
+use crate::session::Session;
+
+pub use crate::error::Error;
+
+/// The program.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("kubectl perfval: the runtime cannot be started: {error}");
+            return ExitCode::from(4);
+        }
+    };
+    let code = runtime.block_on(async {
+        let mut screen = real_screen();
+        Box::pin(execute(cli, &mut screen, Session::open)).await
+    });
+    ExitCode::from(code)
+}
+
+/// Carries out a command, and says on standard error why it could not. `open` connects to the cluster where it is needed.
+pub async fn execute(cli: Cli, screen: &mut Screen, open: impl AsyncFn(&Target) -> Result<Session, Error>) -> u8 {
+    match Box::pin(carry_out(cli, screen, open)).await {
+        Ok(code) => code,
+        Err(error) => {
+            if !matches!(error, Error::Closed) {
+                let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
+                let mut said = Vec::new();
+                for cause in causes.map(ToString::to_string) {
+                    // Some errors repeat their cause.
+                    if !said.iter().any(|earlier: &String| earlier.contains(&cause)) {
+                        said.push(cause);
+                    }
+                }
+                screen.note(&format!("kubectl perfval: {}", said.join(": ")));
+            }
+            error.code()
+        }
+    }
+}
+
+async fn carry_out(
+    cli: Cli,
+    screen: &mut Screen,
+    open: impl AsyncFn(&Target) -> Result<Session, Error>,
+) -> Result<u8, Error> {
+    let target = &cli.target;
+    match cli.verb {
+        Verb::Judge(args) => {
+            let (text, code) = judge::run(&args)?;
+            screen.say(&text)?;
+            Ok(code)
+        }
+        Verb::Size(args) => Box::pin(size::run(screen, &args, async || open(target).await)).await,
+        Verb::Report(args) => Box::pin(report::run(screen, &args, async || open(target).await)).await,
+        Verb::Completion { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "kubectl-perfval", &mut script);
+            screen.say(&String::from_utf8_lossy(&script))?;
+            Ok(0)
+        }
+        Verb::Presets(args) => preset::run(screen, &args),
+        Verb::Init(args) => init::run(screen, &args),
+        Verb::Get(args) => Box::pin(get::run(screen, &open(target).await?, &args)).await,
+        Verb::Describe(args) => Box::pin(describe::run(screen, &open(target).await?, &args)).await,
+        Verb::History(args) => Box::pin(history::run(screen, &open(target).await?, &args)).await,
+        Verb::Watch(args) => Box::pin(watch::run(screen, &open(target).await?, &args)).await,
+        Verb::Run(args) => Box::pin(run::run(screen, &open(target).await?, &args)).await,
+        Verb::Rerun(args) => Box::pin(lifecycle::rerun(screen, &open(target).await?, &args)).await,
+        Verb::Suspend(args) => Box::pin(lifecycle::suspend(screen, &open(target).await?, &args)).await,
+        Verb::Resume(args) => Box::pin(lifecycle::resume(screen, &open(target).await?, &args)).await,
+        Verb::Keep(args) => Box::pin(lifecycle::keep(screen, &open(target).await?, &args)).await,
+        Verb::CleanUp(args) => Box::pin(lifecycle::clean_up(screen, &open(target).await?, &args)).await,
+        Verb::Diff(args) => Box::pin(diff::run(screen, &open(target).await?, &args)).await,
+        Verb::Logs(args) => Box::pin(logs::run(screen, &open(target).await?, &args)).await,
+        Verb::Bundle(args) => Box::pin(bundle::run(screen, &open(target).await?, &args)).await,
+        Verb::Doctor(args) => Box::pin(doctor::run(screen, &open(target).await?, &args)).await,
+    }
+}
+
+/// The streams of the process.
+fn real_screen() -> Screen {
+    let (interrupt, interrupts) = unbounded();
+    tokio::spawn(async move { while tokio::signal::ctrl_c().await.is_ok() && interrupt.unbounded_send(()).is_ok() {} });
+    let set = |name: &str| std::env::var(name).unwrap_or_default();
+    let is_dumb = set("TERM") == "dumb";
+    let size = terminal_size::terminal_size().filter(|_| io::stdout().is_terminal() && !is_dumb);
+    // As glibc chooses: the first that is set.
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .map(set)
+        .into_iter()
+        .find(|name| !name.is_empty());
+    let locale = locale.unwrap_or_default().to_ascii_lowercase();
+    Screen {
+        out: Box::new(io::stdout()),
+        err: Box::new(io::stderr()),
+        input: Box::new(BufReader::new(io::stdin())),
+        asks: io::stdin().is_terminal() && io::stderr().is_terminal(),
+        columns: size.map(|(columns, _)| usize::from(columns.0)),
+        unicode: !is_dumb && (locale.contains("utf-8") || locale.contains("utf8")),
+        interrupts,
+        clock: chrono::Utc::now,
+    }
+}

@@ -1,0 +1,110 @@
+//! What changes a validation: annotations and `spec.suspend`, as the documentation has them for kubectl.
+
+use kube::ResourceExt as _;
+use perfval_api::{PerfValidation, meta};
+use serde_json::json;
+
+use crate::args::{NameArgs, RerunArgs};
+use crate::error::Error;
+use crate::follow::{self, Patience};
+use crate::screen::Screen;
+use crate::session::Session;
+
+/// Asks for another run.
+pub async fn rerun(screen: &mut Screen, session: &Session, args: &RerunArgs) -> Result<u8, Error> {
+    let object = session.pick(args.name.as_deref()).await?;
+    let object = ask_for_rerun(screen, session, &object).await?;
+    let name = object.name_any();
+    if args.watch {
+        return Box::pin(follow::to_the_end(screen, session, object, Patience::default())).await;
+    }
+    screen.say(&format!(
+        "{name} runs again; follow it with `kubectl perfval watch {name} -n {}`\n",
+        session.namespace
+    ))?;
+    Ok(0)
+}
+
+/// Sets a token that no run has had.
+pub async fn ask_for_rerun(
+    screen: &mut Screen,
+    session: &Session,
+    object: &PerfValidation,
+) -> Result<PerfValidation, Error> {
+    let token = screen.now().timestamp_millis().to_string();
+    let changed = session
+        .patch(object, &json!({"metadata": {"annotations": {meta::RERUN: token}}}))
+        .await?;
+    if object.spec.suspend {
+        screen.note("It is suspended: it runs once `kubectl perfval resume` lets it.");
+    }
+    Ok(changed)
+}
+
+/// Stops it.
+pub async fn suspend(screen: &mut Screen, session: &Session, args: &NameArgs) -> Result<u8, Error> {
+    let object = session.pick(args.name.as_deref()).await?;
+    let name = object.name_any();
+    if object.spec.suspend {
+        screen.say(&format!("{name} is suspended already\n"))?;
+        return Ok(0);
+    }
+    session.patch(&object, &json!({"spec": {"suspend": true}})).await?;
+    screen.say(&format!(
+        "{name} stops, and its GPUs are freed; go on with `kubectl perfval resume {name}`\n"
+    ))?;
+    Ok(0)
+}
+
+/// Lets it run.
+pub async fn resume(screen: &mut Screen, session: &Session, args: &NameArgs) -> Result<u8, Error> {
+    let object = session.pick(args.name.as_deref()).await?;
+    let name = object.name_any();
+    if !object.spec.suspend {
+        screen.say(&format!(
+            "{name} is not suspended; run it again with `kubectl perfval rerun {name}`\n"
+        ))?;
+        return Ok(0);
+    }
+    session.patch(&object, &json!({"spec": {"suspend": false}})).await?;
+    screen.say(&format!(
+        "{name} may run; follow it with `kubectl perfval watch {name}`\n"
+    ))?;
+    Ok(0)
+}
+
+/// Keeps everything of its runs.
+pub async fn keep(screen: &mut Screen, session: &Session, args: &NameArgs) -> Result<u8, Error> {
+    let object = session.pick(args.name.as_deref()).await?;
+    let name = object.name_any();
+    session
+        .patch(
+            &object,
+            &json!({"metadata": {"annotations": {meta::NO_CLEANUP: "true"}}}),
+        )
+        .await?;
+    let plan = object.status.as_ref().and_then(|status| status.placement.as_ref());
+    let gpus = plan.map_or_else(
+        || "its GPUs".to_owned(),
+        |plan| format!("{} GPUs of {}", plan.gpus, plan.node),
+    );
+    screen.say(&format!(
+        "everything of {name} stays after the run, and holds {gpus}; remove it with `kubectl perfval clean-up {name}`\n"
+    ))?;
+    Ok(0)
+}
+
+/// Removes what was kept.
+pub async fn clean_up(screen: &mut Screen, session: &Session, args: &NameArgs) -> Result<u8, Error> {
+    let object = session.pick(args.name.as_deref()).await?;
+    let name = object.name_any();
+    if !object.annotations().contains_key(meta::NO_CLEANUP) {
+        screen.say(&format!("{name} keeps nothing: every run of it is removed by itself\n"))?;
+        return Ok(0);
+    }
+    session
+        .patch(&object, &json!({"metadata": {"annotations": {meta::NO_CLEANUP: null}}}))
+        .await?;
+    screen.say(&format!("what {name} kept is removed; its verdict and results stay\n"))?;
+    Ok(0)
+}

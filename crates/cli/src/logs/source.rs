@@ -1,0 +1,164 @@
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{ListParams, LogParams};
+use kube::{Api, ResourceExt as _};
+use perfval_api::PerfValidation;
+use perfval_api::meta::{NAME_LABEL, RUN_LABEL};
+use perfval_run::build::COMPONENT_LABEL;
+use perfval_run::diagnosis::log::clean;
+use perfval_run::{Run, Settings};
+
+use crate::args::Part;
+use crate::error::Error;
+use crate::session::Session;
+
+/// Label of the operator's pods, as the manifests and the chart set it.
+const OPERATOR_LABEL: &str = "app.kubernetes.io/name=perfvalidation-operator";
+/// Bytes of one container: a trial's result is one line of a megabyte.
+const BYTES: i64 = 8 << 20;
+/// The longest line that is shown; the result of a trial is longer, and is no message.
+const LINE: usize = 2000;
+
+/// What to read.
+pub struct Wanted<'a> {
+    /// These parts; none: all.
+    pub parts: &'a [Part],
+    /// Workers on these GPUs; none: all.
+    pub gpus: &'a [String],
+    /// Where the operator is.
+    pub operator_namespace: &'a str,
+}
+
+/// A container with a log.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Which part of the run, such as `worker gpu-3`.
+    pub label: String,
+    /// Whether only lines that name the validation count: the operator serves others too.
+    pub shared: bool,
+    /// Where it is.
+    pub namespace: String,
+    /// Its pod.
+    pub pod: String,
+    /// Its container.
+    pub container: String,
+}
+
+/// A line of a log.
+pub struct Line {
+    /// When it was printed, as the kubelet says it.
+    pub time: String,
+    /// By whom.
+    pub from: String,
+    /// The line.
+    pub text: String,
+}
+
+/// The containers of the current run, and why some cannot be listed.
+pub async fn sources(
+    session: &Session,
+    object: &PerfValidation,
+    wanted: &Wanted<'_>,
+) -> Result<(Vec<Source>, Vec<String>), Error> {
+    let asked = |part: Part| wanted.parts.is_empty() || wanted.parts.contains(&part);
+    let (mut found, mut unread) = (Vec::new(), Vec::new());
+    let settings = Settings::default();
+    let id = Run::new(object, &settings).id();
+    if [Part::Frontend, Part::Worker, Part::Benchmark].into_iter().any(asked) {
+        let api: Api<Pod> = Api::namespaced(session.client.clone(), &session.namespace);
+        let of_run = ListParams::default().labels(&format!("{NAME_LABEL}={},{RUN_LABEL}={id}", object.name_any()));
+        let pods = api
+            .list(&of_run)
+            .await
+            .map_err(|error| Error::of_call("read Pods", error))?;
+        for pod in &pods.items {
+            let Some((part, label)) = part_of(pod, object) else {
+                continue;
+            };
+            let device = label.rsplit(' ').next().unwrap_or_default().to_owned();
+            let on_gpu = wanted.gpus.is_empty() || (part == Part::Worker && wanted.gpus.contains(&device));
+            if asked(part) && on_gpu {
+                found.extend(containers(pod, &label, false));
+            }
+        }
+    }
+    if asked(Part::Operator) && wanted.gpus.is_empty() {
+        let api: Api<Pod> = Api::namespaced(session.client.clone(), wanted.operator_namespace);
+        match api.list(&ListParams::default().labels(OPERATOR_LABEL)).await {
+            Ok(pods) => found.extend(pods.items.iter().flat_map(|pod| containers(pod, "operator", true))),
+            Err(error) => unread.push(format!(
+                "The operator's log is left out: {}",
+                Error::of_call("read Pods of the operator", error)
+            )),
+        }
+    }
+    Ok((found, unread))
+}
+
+/// Which part of a run a pod is, and what to call it: workers by their GPU.
+fn part_of(pod: &Pod, object: &PerfValidation) -> Option<(Part, String)> {
+    match pod.labels().get(COMPONENT_LABEL)?.as_str() {
+        "frontend" => Some((Part::Frontend, "frontend".to_owned())),
+        "worker" => {
+            let workload = object.status.as_ref().and_then(|status| status.workload.as_ref());
+            let workers = workload.map_or(&[][..], |workload| &workload.workers);
+            let worker = workers.iter().find(|worker| worker.pod == pod.name_any());
+            let device = worker.and_then(|worker| worker.device.as_deref()?.rsplit('/').next().map(str::to_owned));
+            Some((
+                Part::Worker,
+                format!("worker {}", device.unwrap_or_else(|| pod.name_any())),
+            ))
+        }
+        "benchmark" => Some((Part::Benchmark, "benchmark".to_owned())),
+        _ => None,
+    }
+}
+
+fn containers(pod: &Pod, label: &str, shared: bool) -> Vec<Source> {
+    let spec = pod.spec.iter();
+    let names = spec
+        .flat_map(|spec| &spec.containers)
+        .map(|container| container.name.clone());
+    let of = |container: String| Source {
+        label: label.to_owned(),
+        shared,
+        namespace: pod.namespace().unwrap_or_default(),
+        pod: pod.name_any(),
+        container,
+    };
+    names.map(of).collect()
+}
+
+/// The last lines of a container, without secrets; `Err` says why there are none.
+pub async fn read(session: &Session, object: &PerfValidation, source: &Source, tail: i64) -> Result<Vec<Line>, String> {
+    let params = LogParams {
+        container: Some(source.container.clone()),
+        // Of a log that is shared most lines are of others.
+        tail_lines: Some(if source.shared { tail.saturating_mul(20) } else { tail }),
+        limit_bytes: Some(BYTES),
+        timestamps: true,
+        ..LogParams::default()
+    };
+    let api: Api<Pod> = Api::namespaced(session.client.clone(), &source.namespace);
+    let log = api.logs(&source.pod, &params).await.map_err(|error| {
+        let call = format!("read the log of {} in {}", source.container, source.pod);
+        format!("{} is left out: {}", source.label, Error::of_call(&call, error))
+    })?;
+    let settings = Settings::default();
+    let log = clean(&Run::new(object, &settings), &log);
+    let name = object.name_any();
+    let line = |line: &str| {
+        // Without a kubelet's time in front it is the rest of a longer line.
+        let (time, text) = line.split_once(' ').unwrap_or(("", line));
+        if source.shared && !text.contains(&name) {
+            return None;
+        }
+        let text = perfval_api::text::cut(text, LINE);
+        let time = time.to_owned();
+        Some(Line {
+            time,
+            from: source.label.clone(),
+            text,
+        })
+    };
+    Ok(log.lines().filter_map(line).collect())
+}

@@ -1,0 +1,117 @@
+//! `presets`: the gates that ship for known GPUs. They are the samples of the repository, so there is one copy of each.
+
+use perfval_api::PerfValidation;
+
+use crate::args::{CommonCase, PresetsArgs};
+use crate::error::Error;
+use crate::screen::Screen;
+use crate::table::Table;
+
+/// A sample for one kind of GPU.
+pub struct Preset {
+    /// Its name.
+    pub name: &'static str,
+    /// The manifest.
+    pub manifest: &'static str,
+}
+
+macro_rules! preset {
+    ($name:literal) => {
+        Preset {
+            name: $name,
+            manifest: include_str!(concat!("../../../config/samples/gpu-", $name, ".yaml")),
+        }
+    };
+}
+
+/// All of them.
+pub const PRESETS: [Preset; 5] = [
+    preset!("h100-80gb"),
+    preset!("h200"),
+    preset!("gb200"),
+    preset!("gb300"),
+    preset!("rtx-pro-6000"),
+];
+
+impl Preset {
+    /// The preset of a name.
+    pub fn find(name: &str) -> Result<&'static Self, Error> {
+        let found = PRESETS.iter().find(|preset| preset.name.eq_ignore_ascii_case(name));
+        found.ok_or_else(|| {
+            let known: Vec<_> = PRESETS.iter().map(|preset| preset.name).collect();
+            Error::BadInput(format!("there is no preset {name}: there are {}", known.join(", ")))
+        })
+    }
+
+    /// As an object.
+    pub fn object(&self) -> Result<PerfValidation, Error> {
+        serde_saphyr::from_str(self.manifest).map_err(|error| Error::Render(error.to_string()))
+    }
+
+    /// The label of the nodes that it is for.
+    pub fn product(&self) -> Option<String> {
+        let placement = self.object().ok()?.spec.placement;
+        placement.node_selector.get(PRODUCT).cloned()
+    }
+}
+
+/// Label of a node with the product name of its GPUs, as NVIDIA's feature discovery sets it.
+pub const PRODUCT: &str = "nvidia.com/gpu.product";
+
+/// Lists them, or prints one.
+pub fn run(screen: &mut Screen, args: &PresetsArgs) -> Result<u8, Error> {
+    if let Some(name) = &args.name {
+        screen.say(Preset::find(name)?.manifest)?;
+        return Ok(0);
+    }
+    let mut table = Table::new(["PRESET", "GPU", "MODEL", "GATES"]);
+    for preset in &PRESETS {
+        let spec = preset.object()?.spec;
+        let gates = spec.gates.iter().map(|gate| {
+            let scaling = match gate.scaling {
+                perfval_api::Scaling::PerGpu => " per GPU",
+                perfval_api::Scaling::ByGpuShare => " by share",
+                perfval_api::Scaling::None => "",
+            };
+            format!("{} {} {}{scaling}", gate.name, gate.operator.sign(), gate.threshold)
+        });
+        table.row([
+            preset.name.to_owned(),
+            preset.product().unwrap_or_default(),
+            spec.model.name.clone(),
+            gates.collect::<Vec<_>>().join(", "),
+        ]);
+    }
+    screen.say(&table.to_string())?;
+    screen.say("\nprint one: kubectl perfval presets h200      run it: kubectl perfval run --preset h200\n")?;
+    Ok(0)
+}
+
+/// The object that the flags describe: a preset, with what they change of it.
+pub fn of_flags(flags: &CommonCase) -> Result<PerfValidation, Error> {
+    let Some(name) = &flags.preset else {
+        return Err(Error::BadInput(
+            "say what to run: -f FILE, or --preset GPU (`kubectl perfval presets` lists them)".to_owned(),
+        ));
+    };
+    let mut object = Preset::find(name)?.object()?;
+    if let Some(name) = &flags.name {
+        object.metadata.name = Some(name.clone());
+    }
+    let spec = &mut object.spec;
+    if let Some(model) = &flags.model {
+        spec.model.name.clone_from(model);
+    }
+    if let Some(image) = &flags.image {
+        spec.workload.image.clone_from(image);
+    }
+    if let Some(gpus) = flags.max_gpus {
+        spec.placement.max_gpus = i32::try_from(gpus).ok();
+    }
+    if let Some(node) = &flags.node {
+        spec.placement
+            .node_selector
+            .insert("kubernetes.io/hostname".to_owned(), node.clone());
+    }
+    Ok(object)
+}

@@ -1,0 +1,120 @@
+//! `report`: what a run found as files for people and pipelines, written by the crate of the reports.
+
+use std::fs;
+use std::path::Path;
+
+use perfval_api::PerfValidation;
+use perfval_commands::{answer, input, manifest};
+use perfval_report::{Export, Report};
+use perfval_verdict::gate::Share;
+use perfval_verdict::saved::FILE_BYTES;
+
+use crate::args::{Form, ReportArgs};
+use crate::error::Error;
+use crate::results;
+use crate::screen::Screen;
+use crate::session::Session;
+
+/// Writes or prints the report of a run, or of recorded exports.
+pub async fn run(
+    screen: &mut Screen,
+    args: &ReportArgs,
+    open: impl AsyncFnOnce() -> Result<Session, Error>,
+) -> Result<u8, Error> {
+    let (report, label) = match &args.manifest {
+        Some(path) => (of_exports(args, path)?, "exports".to_owned()),
+        None => of_run(&open().await?, args.what.first().map(String::as_str)).await?,
+    };
+    match (args.output, &args.directory) {
+        (Some(form), _) => screen.say(&in_form(&report, form))?,
+        (None, Some(directory)) => write_all(screen, &report, directory)?,
+        (None, None) => {
+            let path = format!("perfval-{}.html", label.replace('/', "-"));
+            write(Path::new(&path), &report.html())?;
+            screen.say(&format!("{path} is written\n"))?;
+        }
+    }
+    Ok(report.verdict().map_or(0, answer::code))
+}
+
+/// Every file of the report of the last run, after `run --report`.
+pub async fn after_run(screen: &mut Screen, session: &Session, name: &str, directory: &Path) -> Result<(), Error> {
+    let (report, _) = of_run(session, Some(name)).await?;
+    write_all(screen, &report, directory)
+}
+
+async fn of_run(session: &Session, what: Option<&str>) -> Result<(Report, String), Error> {
+    let (name, number) = results::named(what)?;
+    let object = session.pick(name).await?;
+    let last = object
+        .status
+        .as_ref()
+        .and_then(|status| status.run.as_ref())
+        .map(|run| run.number);
+    let name = object.metadata.name.clone().unwrap_or_default();
+    let Some(last) = last else {
+        return Err(Error::BadInput(format!("{name} has not run yet")));
+    };
+    let number = number.unwrap_or(last);
+    let saved = results::config_map(session, &object, number).await?;
+    let unusable = |error: perfval_report::Error| Error::BadInput(format!("run {number} of {name}: {error}"));
+    let report = match (&saved, number == last) {
+        (saved, true) => Report::of(&object, saved.as_ref()).map_err(unusable)?,
+        (Some(saved), false) => Report::of_results(saved).map_err(unusable)?,
+        (None, false) => return Err(results::not_saved(&name, number)),
+    };
+    Ok((report, format!("{name}/{number}")))
+}
+
+fn of_exports(args: &ReportArgs, path: &Path) -> Result<Report, Error> {
+    let object: PerfValidation = manifest::read(path)?;
+    let mut files = Vec::new();
+    for name in &args.what {
+        let unusable = |source| Error::File {
+            path: name.into(),
+            source,
+        };
+        files.push((name, input::bytes(Path::new(name), FILE_BYTES).map_err(unusable)?));
+    }
+    if files.is_empty() {
+        return Err(Error::BadInput(
+            "give AIPerf's exports, one file for each trial".to_owned(),
+        ));
+    }
+    let exports: Vec<Export<'_>> = files.iter().map(|(name, bytes)| Export { name, bytes }).collect();
+    let share = args.gpus.map(|gpus| Share {
+        gpus,
+        node_gpus: args.node_gpus.unwrap_or(gpus),
+    });
+    Report::of_exports(&object, share, &exports).map_err(|error| Error::BadInput(error.to_string()))
+}
+
+fn in_form(report: &Report, form: Form) -> String {
+    match form {
+        Form::Html => report.html(),
+        Form::Junit => report.junit(),
+        Form::Ctrf => report.ctrf(),
+        Form::Markdown => report.markdown(),
+        Form::Openmetrics => report.openmetrics(),
+    }
+}
+
+fn write_all(screen: &mut Screen, report: &Report, directory: &Path) -> Result<(), Error> {
+    fs::create_dir_all(directory).map_err(|source| Error::File {
+        path: directory.to_owned(),
+        source,
+    })?;
+    let files = report.files();
+    for file in &files {
+        write(&directory.join(file.name), &file.content)?;
+    }
+    let names: Vec<_> = files.iter().map(|file| file.name).collect();
+    screen.say(&format!("{}: {}\n", directory.display(), names.join(", ")))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Error> {
+    fs::write(path, text).map_err(|source| Error::File {
+        path: path.to_owned(),
+        source,
+    })
+}

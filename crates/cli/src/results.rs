@@ -1,0 +1,141 @@
+//! What a run left: the status while it is the last one, the results ConfigMap of any run that is kept.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, ResourceExt as _};
+use perfval_api::{
+    Environment, GateStatus, Metrics, PerfValidation, PlacementStatus, TrialOutcome, TrialStatus, Verdict,
+};
+use perfval_run::names;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::session::Session;
+
+/// Key of the summary in a results ConfigMap.
+const SUMMARY: &str = perfval_run::build::SUMMARY;
+
+/// What is known of one run.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[derive(Default)]
+pub struct Outcome {
+    /// Object and number, such as `demo/2`.
+    #[serde(skip)]
+    pub label: String,
+    /// What it found.
+    pub verdict: Option<Verdict>,
+    /// Why.
+    pub reason: Option<String>,
+    /// Headline numbers of the deciding trial.
+    pub metrics: Option<Metrics>,
+    /// Each gate, judged on the deciding trial.
+    pub gates: Vec<GateStatus>,
+    /// Every trial.
+    pub trials: Vec<TrialStatus>,
+    /// What it ran on.
+    pub environment: Option<Environment>,
+    /// The node and GPUs.
+    pub placement: Option<PlacementStatus>,
+}
+
+impl Outcome {
+    /// Of the current or last run, as the status says it.
+    fn of_status(object: &PerfValidation) -> Option<Self> {
+        let status = object.status.clone()?;
+        let number = status.run.as_ref()?.number;
+        Some(Self {
+            label: format!("{}/{number}", object.name_any()),
+            verdict: status.verdict,
+            reason: status.reason,
+            metrics: status.metrics,
+            gates: status.gates,
+            trials: status.trials,
+            environment: status.environment,
+            placement: status.placement,
+        })
+    }
+
+    /// Trials that measured.
+    pub fn measured(&self) -> impl Iterator<Item = &TrialStatus> {
+        let measured = |trial: &&TrialStatus| matches!(trial.outcome, Some(TrialOutcome::Pass | TrialOutcome::Miss));
+        self.trials.iter().filter(measured)
+    }
+}
+
+/// The run that `NAME` or `NAME/RUN` names.
+pub async fn find(session: &Session, text: &str) -> Result<Outcome, Error> {
+    let (name, number) = named(Some(text))?;
+    let object = session.pick(name).await?;
+    of_run(session, &object, number).await
+}
+
+/// What `NAME` or `NAME/RUN` says.
+pub fn named(text: Option<&str>) -> Result<(Option<&str>, Option<i64>), Error> {
+    let Some((name, number)) = text.and_then(|text| text.split_once('/')) else {
+        return Ok((text, None));
+    };
+    let number = number.parse().map_err(|_| {
+        let text = text.unwrap_or_default();
+        Error::BadInput(format!(
+            "{text} names no run: write NAME, or NAME/RUN with the number of a run"
+        ))
+    })?;
+    Ok((Some(name), Some(number)))
+}
+
+/// There is nothing of an earlier run.
+pub fn not_saved(name: &str, number: i64) -> Error {
+    Error::BadInput(format!(
+        "run {number} of {name} has no saved results: `kubectl perfval history {name}` lists its runs, and spec.resultsHistoryLimit says how many are kept"
+    ))
+}
+
+/// The run of a number; the last one without.
+pub async fn of_run(session: &Session, object: &PerfValidation, number: Option<i64>) -> Result<Outcome, Error> {
+    let name = object.name_any();
+    let last = object
+        .status
+        .as_ref()
+        .and_then(|status| status.run.as_ref())
+        .map(|run| run.number);
+    let Some(last) = last else {
+        return Err(Error::BadInput(format!("{name} has not run yet")));
+    };
+    match number {
+        None => {}
+        Some(number) if number == last => {}
+        Some(number) => return saved(session, object, number).await,
+    }
+    Outcome::of_status(object).ok_or_else(|| Error::BadInput(format!("{name} has not run yet")))
+}
+
+/// The results ConfigMap of a run.
+pub async fn config_map(session: &Session, object: &PerfValidation, number: i64) -> Result<Option<ConfigMap>, Error> {
+    let id = names::run_id(object.metadata.uid.as_deref().unwrap_or_default(), number);
+    let api: Api<ConfigMap> = Api::namespaced(session.client.clone(), &session.namespace);
+    let found = api.get_opt(&names::results(&object.name_any(), &id)).await;
+    found.map_err(|error| Error::of_call("read ConfigMaps", error))
+}
+
+async fn saved(session: &Session, object: &PerfValidation, number: i64) -> Result<Outcome, Error> {
+    let name = object.name_any();
+    let Some(results) = config_map(session, object, number).await? else {
+        return Err(not_saved(&name, number));
+    };
+    let mut outcome = read(&results).map_err(|why| {
+        let results = results.name_any();
+        Error::BadInput(format!("the results of run {number} ({results}) cannot be read: {why}"))
+    })?;
+    outcome.label = format!("{name}/{number}");
+    Ok(outcome)
+}
+
+/// The summary of a results ConfigMap, also of one that another version wrote.
+fn read(results: &ConfigMap) -> Result<Outcome, String> {
+    let text = results.data.as_ref().and_then(|data| data.get(SUMMARY));
+    let text = text.ok_or("it has no summary.json; another version of the operator wrote it")?;
+    let value: Value = serde_json::from_str(text).map_err(|error| format!("summary.json is no JSON: {error}"))?;
+    serde_json::from_value(value)
+        .map_err(|error| format!("summary.json is of another version than this program: {error}"))
+}

@@ -1,0 +1,151 @@
+//! `run`: creates a validation, follows it, and ends with its verdict.
+
+use kube::ResourceExt as _;
+use kube::api::{DeleteParams, PostParams};
+use perfval_api::PerfValidation;
+use perfval_api::admission::Admission;
+use perfval_commands::manifest;
+use serde_json::json;
+
+use crate::args::RunArgs;
+use crate::error::Error;
+use crate::follow::{self, End, Patience};
+use crate::lifecycle::ask_for_rerun;
+use crate::preset::of_flags;
+use crate::report;
+use crate::screen::Screen;
+use crate::session::Session;
+
+/// Exit code of what was left running.
+const NOT_OVER: u8 = 3;
+/// Exit code of what was ended by Ctrl-C, as shells have it.
+const ENDED: u8 = 130;
+
+/// Creates and follows.
+pub async fn run(screen: &mut Screen, session: &Session, args: &RunArgs) -> Result<u8, Error> {
+    let object = wanted(args)?;
+    let session = &in_its_namespace(session, &object);
+    let name = object.name_any();
+    let object = Box::pin(create(screen, session, object)).await?;
+    if args.detach {
+        screen.say(&format!(
+            "follow it with `kubectl perfval watch {name} -n {}`\n",
+            session.namespace
+        ))?;
+        return Ok(0);
+    }
+    let patience = Patience { timeout: args.timeout };
+    match Box::pin(follow::follow(screen, session, object, patience)).await? {
+        End::Over(code) => {
+            if let Some(directory) = &args.report {
+                report::after_run(screen, session, &name, directory).await?;
+            }
+            Ok(code)
+        }
+        End::Interrupted => ask_what_becomes_of(screen, session, &name).await,
+    }
+}
+
+/// What the flags describe, checked as the API server checks it.
+fn wanted(args: &RunArgs) -> Result<PerfValidation, Error> {
+    let Some(path) = &args.filename else {
+        let object = of_flags(&args.common)?;
+        let value = serde_json::to_value(&object).map_err(|error| Error::Render(error.to_string()))?;
+        let admission = Admission::new().map_err(manifest::Error::from)?;
+        return admission.admit(&value).map_err(|refusals| {
+            let all: Vec<_> = refusals
+                .iter()
+                .map(|refusal| format!("{}: {}", refusal.path, refusal.message))
+                .collect();
+            Error::BadInput(format!("the flags make no valid PerfValidation: {}", all.join("; ")))
+        });
+    };
+    let mut object = manifest::read(path)?;
+    // Flags that do not say what to run may say where.
+    if let Some(name) = &args.common.name {
+        object.metadata.name = Some(name.clone());
+    }
+    if let Some(gpus) = args.common.max_gpus {
+        object.spec.placement.max_gpus = i32::try_from(gpus).ok();
+    }
+    if let Some(node) = &args.common.node {
+        let selector = &mut object.spec.placement.node_selector;
+        selector.insert("kubernetes.io/hostname".to_owned(), node.clone());
+    }
+    if object.metadata.name.is_none() {
+        return Err(Error::BadInput(
+            "the manifest has no metadata.name: write one, or give --name".to_owned(),
+        ));
+    }
+    Ok(object)
+}
+
+/// As with kubectl, the manifest says where, and the flags where it does not.
+fn in_its_namespace(session: &Session, object: &PerfValidation) -> Session {
+    let mut session = session.clone();
+    if let Some(namespace) = object.namespace() {
+        session.namespace = namespace;
+    }
+    session
+}
+
+/// Creates it; one that is there and asks for the same is run again.
+async fn create(screen: &mut Screen, session: &Session, mut object: PerfValidation) -> Result<PerfValidation, Error> {
+    let name = object.name_any();
+    object.status = None;
+    object.metadata.namespace = Some(session.namespace.clone());
+    let api = session.validations();
+    match api.create(&PostParams::default(), &object).await {
+        Ok(created) => {
+            screen.say(&format!("{}/{name} created\n", session.namespace))?;
+            Ok(created)
+        }
+        Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {
+            let there = session.get(&name).await?;
+            if there.spec != object.spec {
+                return Err(Error::BadInput(format!(
+                    "{}/{name} exists and asks for something else: change it with `kubectl apply`, or give another --name",
+                    session.namespace
+                )));
+            }
+            let again = ask_for_rerun(screen, session, &there).await?;
+            screen.say(&format!("{}/{name} exists; it runs again\n", session.namespace))?;
+            Ok(again)
+        }
+        Err(kube::Error::Api(status)) if status.code == 404 && !crate::error::is_missing_kind(&status) => {
+            Err(Error::BadInput(format!(
+                "namespace {0} does not exist: create it with `kubectl create namespace {0}`",
+                session.namespace
+            )))
+        }
+        Err(error) => Err(Error::of_call("create PerfValidations", error)),
+    }
+}
+
+/// A person pressed Ctrl-C.
+async fn ask_what_becomes_of(screen: &mut Screen, session: &Session, name: &str) -> Result<u8, Error> {
+    let answer = screen.ask(&format!(
+        "\n{name} is still running. [l]eave it running, [s]uspend it and free its GPUs, or [d]elete it?"
+    ));
+    match answer.as_deref().and_then(|answer| answer.chars().next()) {
+        Some('s' | 'S') => {
+            let object = session.get(name).await?;
+            session.patch(&object, &json!({"spec": {"suspend": true}})).await?;
+            screen.note(&format!("{name} stops; go on with `kubectl perfval resume {name}`."));
+            Ok(ENDED)
+        }
+        Some('d' | 'D') => {
+            let deleted = session.validations().delete(name, &DeleteParams::default()).await;
+            deleted.map_err(|error| session.missing(name, "delete PerfValidations", error))?;
+            screen.note(&format!("{name} is deleted; the operator frees its GPUs."));
+            Ok(ENDED)
+        }
+        _ => {
+            screen.note(&format!(
+                "{name} goes on; follow it with `kubectl perfval watch {name} -n {}`.",
+                session.namespace
+            ));
+            Ok(NOT_OVER)
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The cluster, as the command line names it, and the validations in it.
+
+use std::time::Duration;
+
+use kube::api::{ListParams, Patch, PatchParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config, ResourceExt as _};
+use perfval_api::PerfValidation;
+use serde_json::Value;
+
+use crate::args::Target;
+use crate::error::{Error, is_missing_kind};
+
+/// How long a server may take to accept a connection: a context of a cluster that is gone must not hang.
+const CONNECT: Duration = Duration::from_secs(10);
+/// Names in a message.
+const NAMED: usize = 5;
+
+/// A cluster and a namespace in it.
+#[derive(Clone)]
+pub struct Session {
+    /// The way to the API server.
+    pub client: Client,
+    /// The namespace of the flags, or of the context.
+    pub namespace: String,
+}
+
+impl Session {
+    /// Connects to what the flags name.
+    pub async fn open(target: &Target) -> Result<Self, Error> {
+        let options = KubeConfigOptions {
+            context: target.context.clone(),
+            ..KubeConfigOptions::default()
+        };
+        let no = |error: &dyn std::error::Error| Error::NoCluster(error.to_string());
+        let config = match &target.kubeconfig {
+            Some(path) => {
+                let kubeconfig = Kubeconfig::read_from(path).map_err(|error| no(&error))?;
+                Config::from_custom_kubeconfig(kubeconfig, &options)
+                    .await
+                    .map_err(|error| no(&error))
+            }
+            None if target.context.is_some() => Config::from_kubeconfig(&options).await.map_err(|error| no(&error)),
+            None => Config::infer().await.map_err(|error| no(&error)),
+        };
+        let mut config = config?;
+        config.connect_timeout = Some(CONNECT);
+        // A person would rather read that the server is busy than wait for minutes.
+        config.default_retry = false;
+        let namespace = target
+            .namespace
+            .clone()
+            .unwrap_or_else(|| config.default_namespace.clone());
+        let client = Client::try_from(config).map_err(|error| no(&error))?;
+        Ok(Self { client, namespace })
+    }
+
+    /// The validations of the namespace.
+    pub fn validations(&self) -> Api<PerfValidation> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// A validation by its name.
+    pub async fn get(&self, name: &str) -> Result<PerfValidation, Error> {
+        let read = self.validations().get(name).await;
+        read.map_err(|error| self.missing(name, "read PerfValidations", error))
+    }
+
+    /// All validations of the namespace, or of all.
+    pub async fn list(&self, all: bool) -> Result<Vec<PerfValidation>, Error> {
+        let api = if all {
+            Api::all(self.client.clone())
+        } else {
+            self.validations()
+        };
+        let list = api.list(&ListParams::default()).await;
+        Ok(list
+            .map_err(|error| Error::of_call("read PerfValidations", error))?
+            .items)
+    }
+
+    /// The validation of this name, or the only one.
+    pub async fn pick(&self, name: Option<&str>) -> Result<PerfValidation, Error> {
+        if let Some(name) = name {
+            return self.get(name).await;
+        }
+        let mut all = self.list(false).await?;
+        let namespace = &self.namespace;
+        match all.len() {
+            0 => Err(Error::WhichOne(format!(
+                "there is no PerfValidation in namespace {namespace}: `kubectl perfval get -A` lists all"
+            ))),
+            1 => Ok(all.remove(0)),
+            count => {
+                let names: Vec<_> = all.iter().take(NAMED).map(kube::ResourceExt::name_any).collect();
+                let more = if count > NAMED { ", …" } else { "" };
+                Err(Error::WhichOne(format!(
+                    "namespace {namespace} has {count} PerfValidations: name one of {}{more}",
+                    names.join(", ")
+                )))
+            }
+        }
+    }
+
+    /// Changes a validation by a merge patch.
+    pub async fn patch(&self, object: &PerfValidation, change: &Value) -> Result<PerfValidation, Error> {
+        let name = object.name_any();
+        let patched = self
+            .validations()
+            .patch(&name, &PatchParams::default(), &Patch::Merge(change))
+            .await;
+        patched.map_err(|error| self.missing(&name, "change PerfValidations", error))
+    }
+
+    /// The error of a call that names an object, which may not be there.
+    pub fn missing(&self, name: &str, call: &str, error: kube::Error) -> Error {
+        match error {
+            kube::Error::Api(status) if status.code == 404 && !is_missing_kind(&status) => Error::NoSuchObject {
+                namespace: self.namespace.clone(),
+                name: name.to_owned(),
+            },
+            other => Error::of_call(call, other),
+        }
+    }
+}

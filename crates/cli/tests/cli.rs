@@ -1,0 +1,14 @@
+//! Whole commands against an API server in memory: what is printed, what is changed, and the exit code.
+
+mod cli {
+    pub mod bad_input;
+    pub mod bundle;
+    pub mod changes;
+    pub mod desk;
+    pub mod diff;
+    pub mod doctor;
+    pub mod follow;
+    pub mod logs;
+    pub mod pages;
+    pub mod run;
+}

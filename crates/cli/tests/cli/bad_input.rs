@@ -1,0 +1,179 @@
+//! Whatever is wrong: one sentence, and an exit code.
+
+use std::process::{Command, Stdio};
+
+use perfval_testkit::api_server::Fault;
+
+use super::desk::Desk;
+
+#[tokio::test]
+async fn a_cluster_without_the_definition() {
+    let desk = Desk::new();
+    desk.server.withdraw("perfvalidations");
+    for words in [
+        "get",
+        "describe",
+        "watch x",
+        "run -f ../../config/samples/quick.yaml",
+        "suspend x",
+    ] {
+        let answer = desk.types(words).await;
+        assert_eq!((answer.code, answer.out.as_str()), (4, ""), "{words}");
+        assert!(
+            answer
+                .err
+                .starts_with("kubectl perfval: this cluster does not know PerfValidations: install the operator with"),
+            "{words}: {}",
+            answer.err
+        );
+        assert_eq!(answer.err.lines().count(), 1, "{}", answer.err);
+    }
+}
+
+#[tokio::test]
+async fn rights_that_are_missing() {
+    let desk = Desk::with("passed");
+    desk.server.fail(Fault::refuse("list", "perfvalidations", 403));
+    desk.server.fail(Fault::refuse("patch", "perfvalidations", 403));
+    let answer = desk.types("get").await;
+    assert_eq!(answer.code, 4);
+    assert!(
+        answer
+            .err
+            .contains("you may not read PerfValidations: perfvalidations is forbidden"),
+        "{}",
+        answer.err
+    );
+    assert!(answer.err.contains("ask for the cluster role view"), "{}", answer.err);
+    let answer = desk.types("suspend run").await;
+    assert!(answer.err.contains("ask for the cluster role edit"), "{}", answer.err);
+    let watch = desk.types("watch run --timeout 1m").await;
+    assert_eq!(watch.code, 0, "a run that is over needs no watch: {}", watch.err);
+}
+
+#[tokio::test]
+async fn a_watch_that_is_not_allowed_ends() {
+    let desk = Desk::with("sizing");
+    desk.server.fail(Fault::refuse("list", "perfvalidations", 403));
+    let answer = desk.types("watch run").await;
+    assert_eq!(answer.code, 4);
+    assert!(
+        answer.err.contains("you may not read PerfValidations"),
+        "{}",
+        answer.err
+    );
+}
+
+#[tokio::test]
+async fn credentials_and_a_server_that_is_ill() {
+    let desk = Desk::with("passed");
+    for (code, said) in [
+        (401, "log in again, or choose another --context"),
+        (500, "the cluster does not answer (read PerfValidations)"),
+    ] {
+        desk.server.heal();
+        desk.server.fail(Fault::refuse("list", "perfvalidations", code));
+        let answer = desk.types("get").await;
+        assert_eq!(answer.code, 4);
+        assert!(answer.err.contains(said), "{}", answer.err);
+    }
+}
+
+#[tokio::test]
+async fn an_object_that_is_not_there() {
+    let desk = Desk::with("passed");
+    for words in [
+        "get no",
+        "describe no",
+        "watch no",
+        "history no",
+        "logs no",
+        "rerun no",
+        "diff no",
+    ] {
+        let answer = desk.types(words).await;
+        assert_eq!(answer.code, 2, "{words}");
+        assert_eq!(
+            answer.err,
+            "kubectl perfval: there is no PerfValidation no in namespace perf: `kubectl perfval get -A` lists all\n"
+        );
+    }
+}
+
+/// The program itself, with a kubeconfig.
+fn program(words: &[&str], kubeconfig: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-perfval"));
+    command
+        .args(words)
+        .env("KUBECONFIG", kubeconfig)
+        .env_remove("KUBERNETES_SERVICE_HOST");
+    command
+}
+
+fn kubeconfig(server: &str) -> tempfile::NamedTempFile {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let text = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: a\nclusters: [{{name: c, cluster: {{server: \"{server}\"}}}}]\nusers: [{{name: u, user: {{}}}}]\ncontexts: [{{name: a, context: {{cluster: c, user: u}}}}]\n"
+    );
+    std::fs::write(file.path(), text).expect("written");
+    file
+}
+
+#[test]
+fn no_cluster_a_context_that_is_not_there_and_a_server_that_does_not_listen() {
+    let closed = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        listener.local_addr().expect("an address")
+    };
+    let file = kubeconfig(&format!("http://{closed}"));
+    let path = file.path().to_str().expect("text");
+    for (words, kubeconfig, said) in [
+        (&["get"][..], "/nonexistent", "no cluster is configured"),
+        (&["get", "--context", "b"], path, "no cluster is configured"),
+        (&["get"], path, "the cluster does not answer"),
+        (&["size"], path, "the cluster cannot be read"),
+        (
+            &["get", "--kubeconfig", "/nonexistent"],
+            path,
+            "no cluster is configured",
+        ),
+    ] {
+        let output = program(words, kubeconfig).output().expect("it starts");
+        let complaint = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(4), "{words:?}: {complaint}");
+        assert!(complaint.contains(said), "{words:?}: {complaint}");
+        assert_eq!(complaint.trim_end().lines().count(), 1, "{complaint}");
+    }
+}
+
+#[test]
+fn a_reader_that_left_is_no_error() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let child = program(&["presets", "h200"], "/nonexistent")
+        .stdout(writer)
+        .stderr(Stdio::piped())
+        .spawn();
+    let output = child.expect("it starts").wait_with_output().expect("it ends");
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
+}
+
+#[test]
+fn judge_answers_without_a_cluster_as_the_operators_program_does() {
+    let export = "../verdict/tests/fixtures/aiperf-success.json";
+    let manifest = "../../config/samples/quick.yaml";
+    let output = program(&["judge", export, "-f", manifest, "--gpus", "1"], "/nonexistent")
+        .output()
+        .expect("it starts");
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert!(
+        text.contains("trial outcome"),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(matches!(output.status.code(), Some(0 | 1 | 3)), "{:?}", output.status);
+    let missing = program(&["judge", "no.json", "-f", manifest], "/nonexistent")
+        .output()
+        .expect("it starts");
+    assert_eq!(missing.status.code(), Some(2));
+}

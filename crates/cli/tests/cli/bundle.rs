@@ -1,0 +1,131 @@
+//! The archive of a bug report: complete, and without secrets.
+
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use serde_json::json;
+use tar::Archive;
+
+use super::desk::Desk;
+use super::logs::under_way;
+
+fn packed(text: &str) -> String {
+    use k8s_openapi::ByteString;
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(text.as_bytes()).expect("memory");
+    let bytes = ByteString(gzip.finish().expect("memory"));
+    serde_json::to_value(bytes)
+        .expect("base64")
+        .as_str()
+        .expect("text")
+        .to_owned()
+}
+
+async fn bundle(desk: &Desk) -> BTreeMap<String, String> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("bundle.tar.gz");
+    let answer = desk.types(&format!("bundle run -f {}", path.display())).await;
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    let mut archive = Archive::new(GzDecoder::new(std::fs::File::open(&path).expect("written")));
+    let entries = archive.entries().expect("an archive");
+    let files: BTreeMap<String, String> = entries
+        .map(|entry| {
+            let mut entry = entry.expect("an entry");
+            let name = entry.path().expect("a name").to_string_lossy().into_owned();
+            let mut text = String::new();
+            entry.read_to_string(&mut text).expect("text");
+            (name.trim_start_matches("perfval-run/").to_owned(), text)
+        })
+        .collect();
+    assert!(answer.out.starts_with(&files["CONTENTS.txt"]), "{}", answer.out);
+    files
+}
+
+#[tokio::test]
+async fn everything_is_in_it_and_no_secret() {
+    let desk = under_way();
+    desk.server.put(json!({
+        "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "perf"},
+        "involvedObject": {"name": "run"}, "reason": "Trial1Pass", "message": "Bearer abcdefgh",
+    }));
+    let secret = json!({"secretKeyRef": {"name": "ngc", "key": "token"}});
+    desk.server.put(json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"name": "j", "namespace": "perf", "labels": {"perfvalidation.dev/name": "run"}},
+        "spec": {"template": {"spec": {"containers": [{"name": "c", "env": [
+            {"name": "HF_TOKEN", "valueFrom": secret}, {"name": "NGC_API_KEY", "value": "plain-secret"},
+        ]}]}}},
+    }));
+    let id = perfval_run::names::run_id("u-1", 1);
+    desk.server.put(json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("run-{id}"), "namespace": "perf"},
+        "data": {"summary.json": "{\"verdict\":\"Passed\"}"},
+        "binaryData": {"trial-1.json.gz": packed("{\"record\":{\"tail\":\"nvapi-0123456789abcdef\",\"api_key\":\"plain-secret\"}}")},
+    }));
+    // A pod of someone else, whose settings are nobody's business.
+    desk.server.put(json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "theirs", "namespace": "team-b", "annotations": {"note": "plain-secret"}},
+        "spec": {"nodeName": "n1", "volumes": [{"name": "plain-secret"}], "containers": [{
+            "name": "c", "args": ["plain-secret"], "resources": {"limits": {"nvidia.com/gpu": "1"}},
+            "env": [{"name": "ANY", "value": "plain-secret"}],
+        }]},
+    }));
+    let files = bundle(&desk).await;
+    for file in [
+        "CONTENTS.txt",
+        "versions.txt",
+        "perfvalidation.yaml",
+        "children/pods.yaml",
+        "children/events.yaml",
+        "results/1/summary.json",
+        "results/1/trial-1.json",
+        "logs/w0-main.txt",
+        "logs/operator-0-operator.txt",
+        "size-dump.json",
+    ] {
+        assert!(files.contains_key(file), "{file} is not in {:?}", files.keys());
+    }
+    for (name, text) in &files {
+        for secret in [
+            "hf_0123456789abcdef",
+            "correct horse",
+            "plain-secret",
+            "nvapi-0123456789abcdef",
+            "abcdefgh",
+        ] {
+            assert!(!text.contains(secret), "{secret} is in {name}: {text}");
+        }
+    }
+    assert!(
+        files["children/jobs.yaml"].contains("secretKeyRef"),
+        "a reference is no secret"
+    );
+    assert!(
+        files["size-dump.json"].contains("nvidia.com/gpu"),
+        "what sizing needs is there"
+    );
+    assert!(
+        files["versions.txt"].contains("Kubernetes v1.36.4"),
+        "{}",
+        files["versions.txt"]
+    );
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_named() {
+    let desk = Desk::with("passed");
+    desk.server.withdraw("resourceslices");
+    let files = bundle(&desk).await;
+    let contents = &files["CONTENTS.txt"];
+    assert!(contents.contains("Not in it:"), "{contents}");
+    assert!(
+        contents.contains("dynamographdeployments of the validation: this cluster does not serve them"),
+        "{contents}"
+    );
+    assert!(contents.contains("results of run 1: they are not saved"), "{contents}");
+    assert!(!files.contains_key("size-dump.json"), "half a dump would mislead");
+}

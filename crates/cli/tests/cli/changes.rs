@@ -1,0 +1,59 @@
+//! What changes a validation: exactly what the documentation does with kubectl.
+
+use serde_json::{Value, json};
+
+use super::desk::{Desk, now};
+
+fn object(desk: &Desk) -> Value {
+    desk.server.get("perfvalidations", "perf", "run").expect("it is there")
+}
+
+#[tokio::test]
+async fn suspend_and_resume_change_one_field() {
+    let desk = Desk::with("benchmarking");
+    let before = object(&desk);
+    let answer = desk.types("suspend").await;
+    assert_eq!(answer.code, 0);
+    assert!(answer.out.contains("kubectl perfval resume run"), "{}", answer.out);
+    assert_eq!(object(&desk)["spec"]["suspend"], json!(true));
+    assert!(desk.types("suspend run").await.out.contains("suspended already"));
+    assert_eq!(desk.types("resume run").await.code, 0);
+    assert_eq!(object(&desk)["spec"], before["spec"]);
+    assert!(desk.types("resume run").await.out.contains("is not suspended"));
+}
+
+#[tokio::test]
+async fn a_rerun_has_a_token_of_its_own() {
+    let desk = Desk::with("passed");
+    assert_eq!(desk.types("rerun run").await.code, 0);
+    let token = &object(&desk)["metadata"]["annotations"]["perfvalidation.dev/rerun"];
+    assert_eq!(token, &json!(now().timestamp_millis().to_string()));
+}
+
+#[tokio::test]
+async fn what_is_kept_is_cleaned_up() {
+    let desk = Desk::with("benchmarking");
+    assert!(desk.types("clean-up run").await.out.contains("keeps nothing"));
+    let kept = desk.types("keep run").await;
+    assert!(kept.out.contains("holds 2 GPUs of n1"), "{}", kept.out);
+    let annotations = |desk: &Desk| object(desk)["metadata"]["annotations"].clone();
+    assert_eq!(annotations(&desk)["perfvalidation.dev/no-cleanup"], json!("true"));
+    assert_eq!(desk.types("clean-up run").await.code, 0);
+    assert_eq!(annotations(&desk)["perfvalidation.dev/no-cleanup"], Value::Null);
+}
+
+#[tokio::test]
+async fn the_only_validation_needs_no_name_and_one_of_several_does() {
+    let desk = Desk::with("passed");
+    assert_eq!(desk.types("suspend").await.code, 0);
+    let mut other = super::desk::stored("failed");
+    other["metadata"]["name"] = json!("other");
+    other["metadata"]["uid"] = json!("u-2");
+    desk.server.put(other);
+    let answer = desk.types("suspend").await;
+    assert_eq!(answer.code, 2);
+    assert_eq!(
+        answer.err,
+        "kubectl perfval: namespace perf has 2 PerfValidations: name one of other, run\n"
+    );
+}

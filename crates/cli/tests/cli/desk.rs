@@ -1,0 +1,184 @@
+//! A command, typed.
+
+use std::io::{self, Cursor, Write};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use clap::Parser as _;
+use futures::channel::mpsc::{UnboundedSender, unbounded};
+use perfval_cli::args::{Cli, Target};
+use perfval_cli::screen::Screen;
+use perfval_cli::session::Session;
+use perfval_cli::{Error, execute};
+use perfval_testkit::api_server::ApiServer;
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+/// Long enough for a machine that is busy with everything else.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// What came of a command.
+#[derive(Debug)]
+pub struct Answer {
+    pub code: u8,
+    pub out: String,
+    pub err: String,
+}
+
+/// A text that is written while it is read.
+#[derive(Clone, Default)]
+pub struct Text(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Text {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("no panic").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Text {
+    pub fn get(&self) -> String {
+        String::from_utf8(self.0.lock().expect("no panic").clone()).expect("text")
+    }
+
+    pub fn bytes(&self) -> Vec<u8> {
+        self.0.lock().expect("no panic").clone()
+    }
+}
+
+/// The moment of every command: minutes after the recorded runs.
+pub fn now() -> DateTime<Utc> {
+    "2026-09-21T14:20:00Z".parse().expect("well-formed")
+}
+
+/// A cluster, and a person in front of it.
+pub struct Desk {
+    pub server: ApiServer,
+    pub namespace: &'static str,
+    /// What the person answers, line by line; `None`: nobody is there.
+    pub answers: Option<&'static str>,
+    pub columns: Option<usize>,
+    pub unicode: bool,
+}
+
+impl Desk {
+    pub fn new() -> Self {
+        Self {
+            server: ApiServer::new(),
+            namespace: "perf",
+            answers: None,
+            columns: None,
+            unicode: true,
+        }
+    }
+
+    /// With a validation as v0.1.0 stored it at some moment of its life.
+    pub fn with(moment: &str) -> Self {
+        let desk = Self::new();
+        desk.server.put(stored(moment));
+        desk
+    }
+
+    pub async fn types(&self, words: &str) -> Answer {
+        self.start(words).ends().await
+    }
+
+    /// Begins a command that goes on while the test changes the cluster.
+    pub fn start(&self, words: &str) -> Typed {
+        let cli = ["kubectl-perfval"].into_iter().chain(words.split_whitespace());
+        let cli = Cli::try_parse_from(cli).expect("a command");
+        let (interrupt, interrupts) = unbounded();
+        let (out, err) = (Text::default(), Text::default());
+        let mut screen = Screen {
+            out: Box::new(out.clone()),
+            err: Box::new(err.clone()),
+            input: Box::new(Cursor::new(self.answers.unwrap_or_default())),
+            asks: self.answers.is_some(),
+            columns: self.columns,
+            unicode: self.unicode,
+            interrupts,
+            clock: now,
+        };
+        let (server, namespace) = (self.server.clone(), self.namespace.to_owned());
+        let (done, task) = oneshot::channel();
+        // As in the program: a runtime of its own.
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let code = runtime.expect("a runtime").block_on(async {
+                let open = async |target: &Target| {
+                    Ok::<_, Error>(Session {
+                        client: server.client(),
+                        namespace: target.namespace.clone().unwrap_or(namespace.clone()),
+                    })
+                };
+                Box::pin(execute(cli, &mut screen, open)).await
+            });
+            done.send(code)
+        });
+        Typed {
+            task,
+            out,
+            err,
+            interrupt,
+        }
+    }
+}
+
+/// A command under way.
+pub struct Typed {
+    task: oneshot::Receiver<u8>,
+    pub out: Text,
+    err: Text,
+    interrupt: UnboundedSender<()>,
+}
+
+impl Typed {
+    pub async fn ends(self) -> Answer {
+        let code = tokio::time::timeout(PATIENCE, self.task).await;
+        let code = code.unwrap_or_else(|_| panic!("it does not end: {}{}", self.out.get(), self.err.get()));
+        Answer {
+            code: code.expect("no panic"),
+            out: String::from_utf8_lossy(&self.out.bytes()).into_owned(),
+            err: self.err.get(),
+        }
+    }
+
+    /// Waits until it has printed a text.
+    pub async fn shows(&self, text: &str) {
+        let shown = async {
+            while !self.out.get().contains(text) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let shown = tokio::time::timeout(PATIENCE, shown).await;
+        assert!(shown.is_ok(), "no {text:?} in {}{}", self.out.get(), self.err.get());
+    }
+
+    pub fn is_interrupted(&self) {
+        self.interrupt.unbounded_send(()).expect("it listens");
+    }
+}
+
+/// An object as v0.1.0 stored it.
+pub fn stored(moment: &str) -> Value {
+    let path = format!("../api/tests/fixtures/v0.1.0/{moment}.json");
+    let mut object: Value = serde_json::from_str(&std::fs::read_to_string(path).expect("a fixture")).expect("JSON");
+    object["metadata"]["creationTimestamp"] = "2026-09-21T14:13:20Z".into();
+    object
+}
+
+/// Compares with the text under `golden/`; `UPDATE_GOLDEN=1` writes it.
+pub fn golden(name: &str, text: &str) {
+    let path = PathBuf::from(format!("tests/golden/{name}.txt"));
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, text).expect("written");
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(text, expected, "{}: UPDATE_GOLDEN=1 writes it", path.display());
+}

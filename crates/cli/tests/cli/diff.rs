@@ -1,0 +1,96 @@
+//! Two runs beside each other.
+
+use serde_json::{Value, json};
+
+use super::desk::{Desk, golden, stored};
+
+/// The results of run 1 of the validation that has run twice.
+fn saved(summary: &str) -> Value {
+    let id = perfval_run::names::run_id("u-1", 1);
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("run-{id}"), "namespace": "perf"},
+        "data": {"summary.json": summary},
+    })
+}
+
+fn trial(number: i64, throughput: &str, ttft: &str) -> Value {
+    json!({"number": number, "outcome": "Pass", "throughput": throughput, "ttftP99Ms": ttft, "startedAt": "2026-09-20T14:13:40Z"})
+}
+
+fn twice() -> Desk {
+    let desk = Desk::with("passed-second-run");
+    desk.server.edit("perfvalidations", "perf", "run", |object| {
+        object["status"]["trials"] = json!([trial(1, "1500", "210"), trial(2, "1520", "205.5")]);
+    });
+    desk
+}
+
+#[tokio::test]
+async fn two_runs_are_shown_with_their_spread_and_what_differs() {
+    let desk = twice();
+    let earlier = stored("passed")["status"].clone();
+    let mut environment = earlier["environment"].clone();
+    environment["gpuDriver"] = json!("535.1");
+    let summary = json!({
+        "verdict": "Passed", "reason": "GatesMet", "metrics": earlier["metrics"], "gates": earlier["gates"],
+        "placement": earlier["placement"], "environment": environment,
+        "trials": [trial(1, "1600", "207"), trial(2, "1610.5", "203"), {"number": 3, "outcome": "Invalid", "startedAt": "2026-09-20T14:13:40Z"}],
+    });
+    desk.server.put(saved(&summary.to_string()));
+    let answer = desk.types("diff run").await;
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+    golden("diff", &answer.out);
+    assert_eq!(
+        desk.types("diff run/1 run/2").await.out,
+        answer.out,
+        "the last two are meant"
+    );
+    let same = desk.types("diff run run").await;
+    assert!(same.out.contains("Both ran on the same"), "{}", same.out);
+}
+
+#[tokio::test]
+async fn results_that_are_gone_or_of_another_version_are_said() {
+    let desk = twice();
+    let gone = desk.types("diff run").await;
+    assert_eq!(gone.code, 2);
+    assert!(gone.err.contains("run 1 of run has no saved results"), "{}", gone.err);
+    for (summary, said) in [
+        (
+            "{\"trials\": 7}",
+            "summary.json is of another version than this program",
+        ),
+        ("not json", "summary.json is no JSON"),
+    ] {
+        desk.server.put(saved(summary));
+        let answer = desk.types("diff run").await;
+        assert_eq!(answer.code, 2, "{summary}");
+        assert!(answer.err.contains(said), "{}", answer.err);
+    }
+    desk.server.put(
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"report.txt": "old"},
+        "metadata": {"name": format!("run-{}", perfval_run::names::run_id("u-1", 1)), "namespace": "perf"}}),
+    );
+    let answer = desk.types("diff run").await;
+    assert!(
+        answer
+            .err
+            .contains("it has no summary.json; another version of the operator wrote it"),
+        "{}",
+        answer.err
+    );
+}
+
+#[tokio::test]
+async fn a_run_that_is_not_there_is_said() {
+    let desk = Desk::with("passed");
+    for (words, said) in [
+        ("diff run", "run has one run only"),
+        ("diff run/x run", "run/x names no run: write NAME, or NAME/RUN"),
+        ("diff run other", "there is no PerfValidation other in namespace perf"),
+    ] {
+        let answer = desk.types(words).await;
+        assert_eq!(answer.code, 2, "{words}");
+        assert!(answer.err.contains(said), "{}", answer.err);
+    }
+}

@@ -1,0 +1,182 @@
+//! Following a run: one line for each change, or a picture on a terminal.
+
+use serde_json::{Value, json};
+
+use super::desk::{Desk, golden, stored};
+
+/// The validation as it was at another moment.
+fn becomes(desk: &Desk, moment: &str) {
+    let later = stored(moment);
+    desk.server.edit("perfvalidations", "perf", "run", |object| {
+        object["status"] = later["status"].clone();
+    });
+}
+
+#[tokio::test]
+async fn a_line_is_printed_for_each_change_and_the_page_at_the_end() {
+    let desk = Desk::with("sizing");
+    let watch = desk.start("watch run");
+    watch.shows("Sizing").await;
+    becomes(&desk, "benchmarking-second-trial");
+    watch.shows("trial 2 is running").await;
+    desk.server.edit("perfvalidations", "perf", "run", |object| {
+        object["status"]["progress"] = json!({
+            "trial": 2, "requests": 640, "expected": 1024, "errors": 3, "seconds": 9, "percent": 62, "tokensPerSecond": 3682,
+            "summary": "2: 62%", "updatedAt": "2026-09-21T14:19:50Z",
+        });
+    });
+    watch.shows("640 of 1024 requests (62 %), 3 errors, 3682 tok/s").await;
+    // What changes nothing that is shown prints nothing.
+    desk.server.edit("perfvalidations", "perf", "run", |object| {
+        object["status"]["run"]["lastLookedAt"] = json!("2026-09-21T14:19:59Z");
+    });
+    becomes(&desk, "failed");
+    let answer = watch.ends().await;
+    golden("watch-lines", &answer.out);
+    assert_eq!(
+        (answer.code, answer.err.as_str()),
+        (1, ""),
+        "the verdict is the exit code"
+    );
+}
+
+#[tokio::test]
+async fn the_exit_code_is_that_of_the_verdict() {
+    for (moment, code) in [
+        ("passed", 0),
+        ("skipped", 0),
+        ("failed", 1),
+        ("inconclusive", 3),
+        ("error", 4),
+        ("suspended", 3),
+    ] {
+        assert_eq!(Desk::with(moment).types("watch").await.code, code, "{moment}");
+    }
+}
+
+#[tokio::test]
+async fn a_terminal_shows_a_picture_that_is_drawn_over() {
+    let mut desk = Desk::with("benchmarking-second-trial");
+    desk.columns = Some(100);
+    desk.server.edit("perfvalidations", "perf", "run", |object| {
+        object["status"]["progress"] = json!({
+            "trial": 2, "requests": 640, "expected": 1024, "errors": 0, "seconds": 9, "percent": 62, "tokensPerSecond": 3682,
+            "summary": "2: 62%", "updatedAt": "2026-09-21T14:13:40Z",
+        });
+        object["status"]["history"] = json!([{
+            "run": 1, "verdict": "Passed", "reason": "GatesMet", "completedAt": "2026-09-20T14:13:40Z",
+            "phases": [{"phase": "Sizing", "seconds": 2}, {"phase": "Benchmarking", "seconds": 95}],
+        }]);
+    });
+    let watch = desk.start("watch run");
+    watch.shows("640 of 1024").await;
+    let first = watch.out.get();
+    golden("watch-picture", first.split("\x1b[").next().unwrap_or_default());
+    let widest = first.lines().map(|line| line.chars().count()).max();
+    assert!(
+        widest < Some(100),
+        "a line that wraps would be counted twice: {widest:?}"
+    );
+    becomes(&desk, "failed");
+    let answer = watch.ends().await;
+    let lines = first.split("\x1b[").next().unwrap_or_default().lines().count();
+    assert!(
+        answer.out.contains(&format!("\x1b[{lines}A\x1b[J")),
+        "it is drawn over: {:?}",
+        answer.out
+    );
+    assert_eq!(answer.code, 1);
+}
+
+#[tokio::test]
+async fn a_terminal_shows_the_lines_of_the_runner() {
+    let mut desk = Desk::with("benchmarking-second-trial");
+    desk.columns = Some(100);
+    let status = stored("benchmarking-second-trial")["status"].clone();
+    let run = status["run"]["id"].as_str().expect("an id");
+    let job = perfval_run::names::trial_job(run, 2);
+    desk.server.put(json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "generator", "namespace": "perf", "labels": {"batch.kubernetes.io/job-name": job}},
+    }));
+    let nonce = perfval_run::names::nonce("u-1", run, 2);
+    let line = |requests: i64, rate: i64| {
+        let progress = perfval_verdict::progress::Progress {
+            requests,
+            errors: 1,
+            seconds: requests / 10,
+            tokens_per_second: Some(rate),
+            ttft_ms: Some(rate / 10),
+        };
+        progress.line(&nonce)
+    };
+    desk.server.set_log(
+        "perf",
+        "generator",
+        "aiperf",
+        line(100, 900) + &line(200, 1800) + &line(300, 450),
+    );
+    let watch = desk.start("watch run");
+    watch.shows("300 requests").await;
+    watch.shows("tok/s    ▄█▂  450").await;
+    watch.shows("TTFT     ▄█▂  45 ms").await;
+    watch.is_interrupted();
+    let answer = watch.ends().await;
+    assert_eq!(answer.code, 3);
+    assert!(answer.err.contains("run goes on without you"), "{}", answer.err);
+}
+
+#[tokio::test]
+async fn a_run_that_vanishes_is_said() {
+    let desk = Desk::with("sizing");
+    let watch = desk.start("watch run");
+    watch.shows("Sizing").await;
+    desk.server.edit("perfvalidations", "perf", "run", |object| {
+        object["metadata"]["finalizers"] = Value::Null;
+    });
+    desk.server.delete("perfvalidations", "perf", "run");
+    let answer = watch.ends().await;
+    assert_eq!(
+        (answer.code, answer.err.as_str()),
+        (4, "kubectl perfval: PerfValidation perf/run was deleted\n")
+    );
+}
+
+#[tokio::test]
+async fn a_watch_that_breaks_off_is_begun_again() {
+    let desk = Desk::with("sizing");
+    let watch = desk.start("watch run");
+    watch.shows("Sizing").await;
+    desk.server.end_watches();
+    becomes(&desk, "passed");
+    assert_eq!(watch.ends().await.code, 0);
+}
+
+#[tokio::test]
+async fn a_rerun_that_the_operator_has_not_seen_is_not_over() {
+    let desk = Desk::with("passed");
+    let rerun = desk.start("rerun run --watch");
+    rerun.shows("Completed").await;
+    let token = desk.server.get("perfvalidations", "perf", "run").expect("it is there");
+    let token = token["metadata"]["annotations"]["perfvalidation.dev/rerun"].clone();
+    assert_ne!(token, Value::Null);
+    let mut later = stored("failed");
+    later["status"]["run"]["rerunToken"] = token;
+    desk.server.edit("perfvalidations", "perf", "run", |object| {
+        object["status"] = later["status"].clone();
+    });
+    assert_eq!(rerun.ends().await.code, 1, "the verdict of the new run counts");
+}
+
+#[tokio::test]
+async fn patience_has_an_end() {
+    let answer = Desk::with("sizing").types("watch run --timeout 50ms").await;
+    assert_eq!(answer.code, 3);
+    assert!(
+        answer
+            .err
+            .contains("run is not over in time: it is Sizing, and goes on"),
+        "{}",
+        answer.err
+    );
+}

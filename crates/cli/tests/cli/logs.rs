@@ -1,0 +1,110 @@
+//! The logs of a run.
+
+use serde_json::json;
+
+use super::desk::{Desk, golden, stored};
+
+/// A run under way with a frontend, a worker, a load generator, and the operator, each with a log.
+pub fn under_way() -> Desk {
+    let desk = Desk::new();
+    let mut object = stored("benchmarking-second-trial");
+    object["spec"]["workload"]["env"] = json!([{"name": "CACHE_PASSWORD", "value": "correct horse"}]);
+    let id = object["status"]["run"]["id"].clone();
+    desk.server.put(object);
+    for (pod, component, container, log) in [
+        (
+            "w0",
+            "worker",
+            "main",
+            "2026-09-21T14:13:33.2Z loading weights\n2026-09-21T14:13:35.0Z login with correct horse\n",
+        ),
+        (
+            "front",
+            "frontend",
+            "main",
+            "2026-09-21T14:13:34.0Z HF_TOKEN=hf_0123456789abcdef listening\n",
+        ),
+        (
+            "generator",
+            "benchmark",
+            "aiperf",
+            "2026-09-21T14:13:36.0Z 10 requests\n",
+        ),
+    ] {
+        desk.server.put(json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": pod, "namespace": "perf", "labels": {
+                "perfvalidation.dev/name": "run", "perfvalidation.dev/run": id, "perfvalidation.dev/component": component,
+            }},
+            "spec": {"containers": [{
+                "name": container, "image": "i", "args": ["--api-key", "plain-secret"],
+                "env": [
+                    {"name": "HF_TOKEN", "value": "hf_0123456789abcdef"},
+                ],
+            }]},
+        }));
+        desk.server.set_log("perf", pod, container, log);
+    }
+    desk.server.put(json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "name": "operator-0", "namespace": "perfvalidation-system",
+            "labels": {"app.kubernetes.io/name": "perfvalidation-operator"},
+        },
+        "spec": {"containers": [{"name": "operator", "image": "i"}]},
+    }));
+    let log = "2026-09-21T14:13:32.0Z INFO perf/run trial 1\n2026-09-21T14:13:34.5Z INFO perf/other\n";
+    desk.server
+        .set_log("perfvalidation-system", "operator-0", "operator", log);
+    desk
+}
+
+#[tokio::test]
+async fn logs_are_merged_by_time_without_secrets_and_without_the_operators_other_work() {
+    let answer = under_way().types("logs run").await;
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+    golden("logs", &answer.out);
+    for secret in ["correct horse", "hf_0123456789abcdef", "perf/other"] {
+        assert!(!answer.out.contains(secret), "{}", answer.out);
+    }
+}
+
+#[tokio::test]
+async fn a_part_or_a_gpu_is_chosen() {
+    let desk = under_way();
+    let worker = desk.types("logs run --gpu gpu-0").await.out;
+    assert!(
+        worker.contains("loading weights") && !worker.contains("listening"),
+        "{worker}"
+    );
+    assert_eq!(desk.types("logs run --gpu gpu-7").await.out, "");
+    let two = desk.types("logs run -p frontend -p operator").await.out;
+    assert!(
+        two.contains("listening") && two.contains("trial 1") && !two.contains("weights"),
+        "{two}"
+    );
+}
+
+#[tokio::test]
+async fn a_run_without_pods_says_why() {
+    let answer = Desk::with("passed").types("logs run").await;
+    assert_eq!(answer.code, 0);
+    assert!(answer.err.contains("a run removes its own"), "{}", answer.err);
+}
+
+#[tokio::test]
+async fn one_log_that_cannot_be_read_costs_no_other() {
+    let desk = under_way();
+    desk.server.delete("pods", "perf", "w0");
+    desk.server.put(json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "w9", "namespace": "perf", "labels": {
+            "perfvalidation.dev/name": "run", "perfvalidation.dev/component": "worker",
+            "perfvalidation.dev/run": stored("benchmarking-second-trial")["status"]["run"]["id"],
+        }},
+        "spec": {"containers": [{"name": "main", "image": "i"}]},
+    }));
+    let answer = desk.types("logs run").await;
+    assert!(answer.out.contains("listening"), "{}", answer.out);
+    assert!(answer.err.contains("worker w9 is left out"), "{}", answer.err);
+}

@@ -1,0 +1,178 @@
+//! What only reads: get, describe, history, presets, init, completion.
+
+use perfval_api::PerfValidation;
+use serde_json::{Value, json};
+
+use super::desk::{Desk, golden, stored};
+
+fn two() -> Desk {
+    let desk = Desk::with("passed");
+    let mut other = stored("benchmarking");
+    other["metadata"]["name"] = json!("nightly");
+    other["metadata"]["namespace"] = json!("team-a");
+    other["metadata"]["uid"] = json!("u-2");
+    other["status"]["progress"] = json!({
+        "trial": 1, "requests": 640, "expected": 1024, "errors": 0, "seconds": 9, "percent": 62, "summary": "1: 62%",
+        "updatedAt": "2026-09-21T14:19:50Z",
+    });
+    desk.server.put(other);
+    desk
+}
+
+#[tokio::test]
+async fn get_prints_the_columns_of_the_definition() {
+    let desk = two();
+    let all = desk.types("get -A").await;
+    golden("get-all", &all.out);
+    golden("get-wide", &desk.types("get run -o wide").await.out);
+    assert_eq!((all.code, all.err.as_str()), (0, ""));
+}
+
+#[tokio::test]
+async fn get_prints_objects_for_machines() {
+    let desk = two();
+    let json: Value = serde_json::from_str(&desk.types("get -o json").await.out).expect("JSON");
+    assert_eq!(json["kind"], "List");
+    assert_eq!(json["items"][0]["status"]["verdict"], "Passed");
+    let one: Value = serde_json::from_str(&desk.types("get run -o json").await.out).expect("JSON");
+    assert_eq!(
+        (&one["kind"], &one["apiVersion"]),
+        (&json!("PerfValidation"), &json!("perfvalidation.dev/v1alpha1"))
+    );
+    let yaml = desk.types("get nightly -n team-a -o yaml").await.out;
+    let object: PerfValidation = serde_saphyr::from_str(&yaml).expect("YAML");
+    assert_eq!(object.metadata.name.as_deref(), Some("nightly"));
+    assert_eq!(
+        desk.types("get -o name").await.out,
+        "perfvalidation.perfvalidation.dev/run\n"
+    );
+}
+
+#[tokio::test]
+async fn an_empty_namespace_is_said_and_no_error() {
+    let answer = Desk::new().types("get").await;
+    assert_eq!((answer.code, answer.out.as_str()), (0, ""));
+    assert_eq!(answer.err, "No PerfValidations in namespace perf.\n");
+}
+
+#[tokio::test]
+async fn describe_is_a_page_that_is_read_from_the_top() {
+    for moment in [
+        "failed",
+        "passed-second-run",
+        "benchmarking-second-trial",
+        "error",
+        "suspended",
+        "skipped",
+    ] {
+        let answer = Desk::with(moment).types("describe").await;
+        assert_eq!((answer.code, answer.err.as_str()), (0, ""), "{moment}");
+        golden(&format!("describe-{moment}"), &answer.out);
+    }
+    let mut desk = Desk::with("failed");
+    (desk.unicode, desk.columns) = (false, Some(60));
+    let narrow = desk.types("describe run").await.out;
+    golden("describe-narrow", &narrow);
+    let drawn = "█│·→■□";
+    assert!(!narrow.contains(|c| drawn.contains(c)), "only ASCII is drawn: {narrow}");
+}
+
+#[tokio::test]
+async fn history_lists_every_run() {
+    let answer = Desk::with("passed-second-run").types("history").await;
+    golden("history", &answer.out);
+    let none = Desk::with("pending").types("history").await;
+    assert_eq!(none.code, 0);
+}
+
+#[tokio::test]
+async fn presets_are_the_samples() {
+    let desk = Desk::new();
+    golden("presets", &desk.types("presets").await.out);
+    let one = desk.types("presets H200").await;
+    assert_eq!(
+        one.out,
+        std::fs::read_to_string("../../config/samples/gpu-h200.yaml").expect("a sample")
+    );
+    let none = desk.types("presets v100").await;
+    assert_eq!(none.code, 2);
+    assert!(
+        none.err.contains("there is no preset v100: there are h100-80gb"),
+        "{}",
+        none.err
+    );
+}
+
+#[tokio::test]
+async fn init_asks_for_what_no_flag_says_and_never_writes_over_a_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("mine.yaml");
+    let mut desk = Desk::new();
+    desk.answers = Some("h200\nmine\n\n\n");
+    let answer = desk.types(&format!("init -f {}", path.display())).await;
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    let written = std::fs::read_to_string(&path).expect("written");
+    let object: PerfValidation = serde_saphyr::from_str(&written).expect("YAML");
+    assert_eq!(object.metadata.name.as_deref(), Some("mine"));
+    assert!(written.starts_with("# A node with H200"), "{written}");
+    let again = desk.types(&format!("init --preset gb200 -f {}", path.display())).await;
+    assert_eq!(again.code, 2, "{}", again.err);
+    assert_eq!(std::fs::read_to_string(&path).expect("written"), written);
+}
+
+#[tokio::test]
+async fn every_shell_gets_completions_of_every_verb() {
+    for shell in ["bash", "zsh", "fish"] {
+        let answer = Desk::new().types(&format!("completion {shell}")).await;
+        assert!(
+            answer.out.contains("clean-up") && answer.out.contains("doctor"),
+            "{shell}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_report_is_written_in_every_form() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let directory = folder.path().join("report");
+    let desk = Desk::with("failed");
+    let answer = desk
+        .types(&format!("report run --directory {}", directory.display()))
+        .await;
+    assert_eq!(answer.code, 1, "its verdict: {}", answer.err);
+    let mut written: Vec<_> = std::fs::read_dir(&directory)
+        .expect("written")
+        .collect::<Result<_, _>>()
+        .expect("listed");
+    written.sort_by_key(std::fs::DirEntry::file_name);
+    let names: Vec<_> = written
+        .iter()
+        .map(|file| file.file_name().to_string_lossy().into_owned())
+        .collect();
+    let expected = [
+        "ctrf-report.json",
+        "junit.xml",
+        "metrics.openmetrics.txt",
+        "report.html",
+        "summary.md",
+    ];
+    assert_eq!(names, expected);
+    let junit = desk.types("report run -o junit").await.out;
+    assert_eq!(
+        junit,
+        std::fs::read_to_string(directory.join("junit.xml")).expect("written")
+    );
+    let markdown = desk.types("report run -o markdown").await.out;
+    assert!(markdown.contains("Failed"), "{markdown}");
+    let earlier = desk.types("report run/7 -o html").await;
+    assert_eq!(earlier.code, 2);
+    assert!(
+        earlier.err.contains("run 7 of run has no saved results"),
+        "{}",
+        earlier.err
+    );
+    let exports = "../verdict/tests/fixtures/aiperf-success.json -f ../../config/samples/quick.yaml --gpus 1 -o ctrf";
+    let exports = desk.types(&format!("report {exports}")).await;
+    let ctrf: Value = serde_json::from_str(&exports.out).unwrap_or_else(|error| panic!("{error}: {exports:?}"));
+    assert!(ctrf["results"]["tests"].is_array(), "{ctrf}");
+}

@@ -1,0 +1,137 @@
+//! `run`: creates, follows, ends with the verdict; Ctrl-C asks.
+
+use serde_json::{Value, json};
+
+use super::desk::{Desk, Typed, stored};
+
+const MANIFEST: &str = "../../config/samples/quick.yaml";
+
+fn object(desk: &Desk, name: &str) -> Option<Value> {
+    desk.server.get("perfvalidations", "perf", name)
+}
+
+async fn under_way(desk: &Desk) -> Typed {
+    let run = desk.start(&format!("run -f {MANIFEST} --name mine"));
+    run.shows("not looked at yet").await;
+    run
+}
+
+#[tokio::test]
+async fn a_manifest_is_created_and_followed_to_its_verdict() {
+    let desk = Desk::new();
+    let run = under_way(&desk).await;
+    let mut status = stored("failed")["status"].clone();
+    desk.server.edit("perfvalidations", "perf", "mine", |object| {
+        object["status"] = status.take();
+    });
+    let answer = run.ends().await;
+    assert_eq!(answer.code, 1, "{}", answer.err);
+    assert!(answer.out.starts_with("perf/mine created\n"), "{}", answer.out);
+    assert!(answer.out.contains("perf/mine: Failed (GatesMissed)"), "{}", answer.out);
+}
+
+#[tokio::test]
+async fn a_preset_is_created_with_what_the_flags_change() {
+    let desk = Desk::new();
+    let flags = "--preset h200 --name mine --model org/other --image r/vllm:1.4.2 --max-gpus 2 --node gpu-7";
+    let answer = desk.types(&format!("run {flags} --detach")).await;
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    let spec = object(&desk, "mine").expect("created")["spec"].clone();
+    assert_eq!(
+        (&spec["model"]["name"], &spec["workload"]["image"]),
+        (&json!("org/other"), &json!("r/vllm:1.4.2"))
+    );
+    assert_eq!(spec["placement"]["maxGPUs"], json!(2));
+    assert_eq!(
+        spec["placement"]["nodeSelector"]["kubernetes.io/hostname"],
+        json!("gpu-7")
+    );
+    assert_eq!(spec["gates"][0]["name"], "throughput");
+}
+
+#[tokio::test]
+async fn the_same_again_is_a_rerun_and_something_else_is_refused() {
+    let desk = Desk::new();
+    let same = format!("run -f {MANIFEST} --name mine --detach");
+    assert_eq!(desk.types(&same).await.code, 0);
+    let again = desk.types(&same).await;
+    assert!(
+        again.out.contains("perf/mine exists; it runs again"),
+        "{}{}",
+        again.out,
+        again.err
+    );
+    assert_ne!(
+        object(&desk, "mine").expect("there")["metadata"]["annotations"]["perfvalidation.dev/rerun"],
+        Value::Null
+    );
+    let other = desk
+        .types(&format!("run -f {MANIFEST} --name mine --max-gpus 7 --detach"))
+        .await;
+    assert_eq!(other.code, 2);
+    assert!(
+        other.err.contains("perf/mine exists and asks for something else"),
+        "{}",
+        other.err
+    );
+}
+
+#[tokio::test]
+async fn ctrl_c_asks_and_does_what_is_answered() {
+    for (answer, code) in [("l\n", 3), ("", 3), ("suspend\n", 130), ("d\n", 130)] {
+        let mut desk = Desk::new();
+        desk.answers = Some(answer);
+        let run = under_way(&desk).await;
+        run.is_interrupted();
+        let ended = run.ends().await;
+        assert_eq!(ended.code, code, "{answer:?}: {}", ended.err);
+        assert!(
+            ended
+                .err
+                .contains("[l]eave it running, [s]uspend it and free its GPUs, or [d]elete it?"),
+            "{}",
+            ended.err
+        );
+        let left = object(&desk, "mine");
+        assert_eq!(left.is_none(), answer == "d\n", "{answer:?}");
+        let suspended = left.is_some_and(|left| left["spec"]["suspend"] == json!(true));
+        assert_eq!(suspended, answer == "suspend\n", "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn where_nobody_answers_ctrl_c_leaves_it_running() {
+    let desk = Desk::new();
+    let run = under_way(&desk).await;
+    run.is_interrupted();
+    let ended = run.ends().await;
+    assert_eq!(ended.code, 3);
+    assert!(
+        ended.err.contains("kubectl perfval watch mine -n perf"),
+        "{}",
+        ended.err
+    );
+    assert!(object(&desk, "mine").is_some());
+}
+
+#[tokio::test]
+async fn what_the_api_server_would_refuse_is_refused_before() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("bad.yaml");
+    let text = std::fs::read_to_string(MANIFEST)
+        .expect("a sample")
+        .replace("spec:\n", "spec:\n  modle: x\n");
+    std::fs::write(&path, text).expect("written");
+    let desk = Desk::new();
+    let answer = desk.types(&format!("run -f {}", path.display())).await;
+    assert_eq!(answer.code, 2);
+    assert!(answer.err.contains("modle"), "{}", answer.err);
+    assert!(desk.server.objects("perfvalidations").is_empty());
+    let nothing = desk.types("run").await;
+    assert_eq!(nothing.code, 2);
+    assert!(
+        nothing.err.contains("say what to run: -f FILE, or --preset GPU"),
+        "{}",
+        nothing.err
+    );
+}

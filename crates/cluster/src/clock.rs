@@ -1,0 +1,27 @@
+//! The time, as decisions are given it.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+
+/// Where the time comes from: the machine's clock, unless a test plays hours in seconds.
+#[derive(Clone)]
+pub struct Clock(Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>);
+
+impl Clock {
+    /// A clock that shows what `now` says.
+    pub fn new(now: impl Fn() -> DateTime<Utc> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(now))
+    }
+
+    /// The time.
+    pub fn now(&self) -> DateTime<Utc> {
+        (self.0)()
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self::new(Utc::now)
+    }
+}

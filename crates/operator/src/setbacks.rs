@@ -1,0 +1,62 @@
+//! How long an object rests after passes that came to nothing.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kube::ResourceExt;
+
+/// After the first: what another client wrote is there within milliseconds.
+const FIRST: Duration = Duration::from_millis(200);
+/// After many: a finalizer patch that an admission policy refuses each time was sent five times a second.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// Setbacks in a row, by uid of the object.
+#[derive(Default)]
+pub struct Setbacks(Mutex<HashMap<String, u32>>);
+
+impl Setbacks {
+    /// One more. The answer is when to try again.
+    pub fn pause(&self, uid: &str) -> Duration {
+        let mut all = self.lock();
+        let before = all.entry(uid.to_owned()).or_default();
+        let pause = FIRST.saturating_mul(1 << (*before).min(16)).min(LONGEST);
+        *before += 1;
+        pause
+    }
+
+    /// A pass did what it decided.
+    pub fn over(&self, uid: &str) {
+        self.lock().remove(uid);
+    }
+
+    /// The object is gone.
+    pub fn forget(&self, object: &impl ResourceExt) {
+        if let Some(uid) = object.uid() {
+            self.over(&uid);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, u32>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_until_a_pass_succeeds() {
+        let setbacks = Setbacks::default();
+        let pauses: Vec<u128> = (0..10).map(|_| setbacks.pause("a").as_millis()).collect();
+        assert_eq!(
+            pauses,
+            [200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 30_000, 30_000]
+        );
+        assert_eq!(setbacks.pause("b"), FIRST, "another object");
+        setbacks.over("a");
+        assert_eq!(setbacks.pause("a"), FIRST);
+        (0..100).for_each(|_| assert!(setbacks.pause("a") <= LONGEST));
+    }
+}

@@ -1,0 +1,77 @@
+//! Worlds in which the operator is stopped, disturbed and used in every way: whole runs on an API server in memory, with
+//! everything that works next to the operator, in a time that jumps.
+
+mod crashes;
+mod faults;
+mod random;
+mod rig;
+mod scenario;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use perfval_testkit::api_server::Made;
+use rig::Rig;
+use scenario::{Ending, Scenario};
+
+/// Whole worlds are cloned all the time: with it they are played in half the time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Those of many cases that a quick check plays: every so many of them. With `PERFVAL_WORLDS` all are played (`just worlds`).
+fn sample<T: Clone>(all: &[T]) -> Vec<T> {
+    let every = if std::env::var_os("PERFVAL_WORLDS").is_some() {
+        1
+    } else {
+        17
+    };
+    all.iter().step_by(every).cloned().collect()
+}
+
+/// Runs a future in a time of its own.
+fn timeless<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build();
+    runtime.expect("a runtime").block_on(future)
+}
+
+/// Plays a scenario in a world that was prepared; the calls that were made come with its end.
+fn play(scenario: &Scenario, prepare: impl FnOnce(&mut Rig)) -> Result<(Vec<Made>, Ending), String> {
+    timeless(async {
+        let mut rig = scenario.rig();
+        prepare(&mut rig);
+        let (rig, ending) = scenario.play(rig).await?;
+        Ok((rig.wire.made(), ending))
+    })
+}
+
+/// Does something with each, on all cores; shows the first few that went wrong.
+fn each<T: Sync>(all: &[T], does: impl Fn(&T) -> Result<(), String> + Sync) {
+    let next = AtomicUsize::new(0);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let work = || {
+        let mut wrong = Vec::new();
+        while let Some(one) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if let Err(why) = does(one) {
+                wrong.push(why);
+            }
+        }
+        wrong
+    };
+    let wrong: Vec<String> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        workers
+            .into_iter()
+            .flat_map(|worker| worker.join().expect("it does not panic"))
+            .collect()
+    });
+    let first: Vec<_> = wrong.iter().take(5).cloned().collect();
+    assert!(
+        wrong.is_empty(),
+        "{} of {} went wrong:\n\n{}",
+        wrong.len(),
+        all.len(),
+        first.join("\n\n")
+    );
+}

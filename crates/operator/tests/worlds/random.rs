@@ -1,0 +1,79 @@
+//! Whatever users, nodes, Dynamo and the operator's own host do: laws that hold in every world.
+
+mod happening;
+mod laws;
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use serde_json::json;
+
+use crate::rig::Rig;
+use crate::timeless;
+use happening::{Happening, happen, happening, heal};
+
+/// Worlds of a quick check; `PERFVAL_WORLDS=1000` plays so many.
+const WORLDS: u32 = 12;
+/// The sum of all limits of a run is below 90 minutes, and two may follow each other on two nodes.
+const REST: Duration = Duration::from_hours(4);
+
+/// Objects of every world.
+pub const NAMES: [&str; 2] = ["first", "second"];
+
+fn worlds() -> u32 {
+    std::env::var("PERFVAL_WORLDS").map_or(WORLDS, |count| count.parse().unwrap_or(500))
+}
+
+async fn live(happenings: &[Happening]) -> Result<(), String> {
+    let mut rig = Rig::new(&["v1alpha1", "v1beta1"], "1.4.2");
+    rig.start();
+    rig.apply(NAMES[0], &spec());
+    for what in happenings {
+        happen(&mut rig, what).await;
+    }
+    heal(&mut rig);
+    // It rests earlier in most worlds.
+    let rested = rig
+        .until(REST, |rig| NAMES.iter().all(|name| laws::rests(rig, name)))
+        .await;
+    rig.wait(Duration::from_mins(2)).await;
+    laws::hold(&rig)?;
+    rested.map_err(|why| {
+        let objects: Vec<_> = NAMES
+            .iter()
+            .filter_map(|name| rig.get(name))
+            .map(|object| object["status"].clone())
+            .collect();
+        format!(
+            "a run never ended: {why}\n{}",
+            serde_json::to_string_pretty(&objects).unwrap_or_default()
+        )
+    })
+}
+
+pub fn spec() -> serde_json::Value {
+    json!({
+        "model": {"name": "lab/tiny"},
+        "workload": {"image": "localhost/dynamo:1.4.2"},
+        "trials": {"max": 4},
+        "gates": [{"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "1000"}],
+    })
+}
+
+#[test]
+fn laws_hold_in_every_world() {
+    let mut runner = TestRunner::new(Config {
+        cases: worlds(),
+        max_shrink_iters: 300,
+        failure_persistence: None,
+        ..Config::default()
+    });
+    let sequences = proptest::collection::vec(happening(), 1..16);
+    let outcome = runner.run(&sequences, |happenings| {
+        timeless(live(&happenings)).map_err(TestCaseError::fail)
+    });
+    if let Err(broken) = outcome {
+        panic!("{broken}");
+    }
+}

@@ -1,0 +1,211 @@
+//! What may happen in a world.
+
+use std::time::Duration;
+
+use perfval_testkit::api_server::Strike;
+use perfval_testkit::inventory::{Cluster as Hardware, NodeBuilder, SliceBuilder};
+use perfval_testkit::world::{Answer, Faults, Trial};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::{NAMES, spec};
+use crate::rig::{NAMESPACE, Rig};
+
+/// One thing that happens.
+#[derive(Clone, Debug)]
+pub enum Happening {
+    Time(u16),
+    Apply(usize),
+    Delete(usize),
+    Gates(usize, u8),
+    Measured(usize, bool),
+    Outside(usize, u8),
+    Suspend(usize, bool),
+    Keep(usize, bool),
+    Rerun(usize, u8),
+    DeleteChild(u8),
+    LabelChild(u8),
+    Cordon(usize, bool),
+    LoseNode(usize),
+    Dynamo(u8),
+    Trials(u8),
+    Answers(u8),
+    NeverReady(bool),
+    Stuck(bool),
+    Crash(u8, bool),
+    Strike(u8),
+}
+
+pub fn happening() -> impl Strategy<Value = Happening> {
+    use Happening as H;
+    let object = 0..NAMES.len();
+    prop_oneof![
+        10 => (1u16..60).prop_map(H::Time),
+        3 => (60u16..900).prop_map(H::Time),
+        2 => object.clone().prop_map(H::Apply),
+        1 => object.clone().prop_map(H::Delete),
+        1 => (object.clone(), any::<u8>()).prop_map(|(o, n)| H::Gates(o, n)),
+        1 => (object.clone(), any::<bool>()).prop_map(|(o, n)| H::Measured(o, n)),
+        1 => (object.clone(), any::<u8>()).prop_map(|(o, n)| H::Outside(o, n)),
+        1 => (object.clone(), any::<bool>()).prop_map(|(o, n)| H::Suspend(o, n)),
+        1 => (object.clone(), any::<bool>()).prop_map(|(o, n)| H::Keep(o, n)),
+        1 => (object.clone(), 0u8..3).prop_map(|(o, n)| H::Rerun(o, n)),
+        1 => any::<u8>().prop_map(H::DeleteChild),
+        1 => any::<u8>().prop_map(H::LabelChild),
+        1 => (object.clone(), any::<bool>()).prop_map(|(o, n)| H::Cordon(o, n)),
+        1 => object.prop_map(H::LoseNode),
+        1 => any::<u8>().prop_map(H::Dynamo),
+        1 => any::<u8>().prop_map(H::Trials),
+        1 => any::<u8>().prop_map(H::Answers),
+        1 => any::<bool>().prop_map(H::NeverReady),
+        1 => any::<bool>().prop_map(H::Stuck),
+        2 => (0u8..40, any::<bool>()).prop_map(|(n, b)| H::Crash(n, b)),
+        2 => any::<u8>().prop_map(H::Strike),
+    ]
+}
+
+const NODES: [&str; 2] = ["n1", "n2"];
+const CHILDREN: [&str; 6] = [
+    "jobs",
+    "dynamographdeployments",
+    "services",
+    "resourceclaimtemplates",
+    "pods",
+    "configmaps",
+];
+
+pub async fn happen(rig: &mut Rig, what: &Happening) {
+    match what {
+        Happening::Time(seconds) => rig.wait(Duration::from_secs(u64::from(*seconds))).await,
+        Happening::Apply(object) => {
+            if rig.get(NAMES[*object]).is_none() {
+                rig.apply(NAMES[*object], &spec());
+            }
+        }
+        Happening::Delete(object) => rig.server.delete("perfvalidations", NAMESPACE, NAMES[*object]),
+        Happening::Gates(object, n) => {
+            let threshold = ["1000", "1500", "9000000"][usize::from(n % 3)];
+            rig.edit(NAMES[*object], |object| {
+                object["spec"]["gates"][0]["threshold"] = threshold.into()
+            });
+        }
+        Happening::Measured(object, fewer) => {
+            let gpus = if *fewer { 1 } else { 2 };
+            rig.edit(NAMES[*object], |object| {
+                object["spec"]["placement"]["maxGPUs"] = gpus.into()
+            });
+        }
+        Happening::Outside(object, n) => {
+            let limit = format!("{}m", 4 + n % 3);
+            let field = ["cleanup", "modelCache", "total"][usize::from(n % 3)];
+            rig.edit(NAMES[*object], |object| {
+                object["spec"]["timeouts"][field] = limit.into()
+            });
+        }
+        Happening::Suspend(object, yes) => {
+            rig.edit(NAMES[*object], |object| object["spec"]["suspend"] = (*yes).into());
+        }
+        Happening::Keep(object, yes) => rig.annotate(NAMES[*object], "no-cleanup", yes.then_some("true")),
+        Happening::Rerun(object, token) => rig.annotate(NAMES[*object], "rerun", Some(&token.to_string())),
+        Happening::DeleteChild(n) => {
+            if let Some((plural, name)) = child(rig, *n) {
+                rig.server.delete(plural, NAMESPACE, &name);
+            }
+        }
+        Happening::LabelChild(n) => {
+            if let Some((plural, name)) = child(rig, *n) {
+                rig.server.edit(plural, NAMESPACE, &name, |object| {
+                    object["metadata"]["labels"]["team"] = "a".into()
+                });
+            }
+        }
+        Happening::Cordon(node, yes) => {
+            if rig.server.get("nodes", "", NODES[*node]).is_some() {
+                rig.server.edit("nodes", "", NODES[*node], |node| {
+                    node["spec"]["unschedulable"] = (*yes).into()
+                });
+            }
+        }
+        Happening::LoseNode(node) => {
+            rig.server.delete("nodes", "", NODES[*node]);
+            rig.server
+                .delete("resourceslices", "", &format!("00000-gpu.nvidia.com-{}", NODES[*node]));
+        }
+        Happening::Dynamo(n) => match n % 3 {
+            0 => remove_dynamo(rig),
+            1 => rig.server.install_dynamo(&["v1alpha1"], Some("1.1.0")),
+            _ => rig.server.install_dynamo(&["v1alpha1", "v1beta1"], Some("1.4.2")),
+        },
+        Happening::Trials(n) => {
+            let all = [
+                Trial::Good,
+                Trial::Slow,
+                Trial::Starved,
+                Trial::Crash,
+                Trial::Hang,
+                Trial::Silent,
+            ];
+            let at = |n: u8| all[usize::from(n) % all.len()];
+            rig.world.faults.trials = vec![at(*n), at(n / 6), at(n / 36)];
+        }
+        Happening::Answers(n) => {
+            rig.world.faults.answer = [Answer::Completion, Answer::NotFound, Answer::Empty][usize::from(n % 3)];
+        }
+        Happening::NeverReady(yes) => rig.world.faults.never_ready = *yes,
+        Happening::Stuck(yes) => rig.world.faults.stuck = *yes,
+        Happening::Crash(calls, after) => {
+            let strike = if *after { Strike::StopAfter } else { Strike::StopBefore };
+            rig.wire.strike(rig.wire.count() + usize::from(*calls), strike);
+        }
+        Happening::Strike(n) => rig.wire.strike_next(match n % 6 {
+            0 => Strike::Refuse(409),
+            1 => Strike::Refuse(500),
+            2 => Strike::Refuse(503),
+            3 => Strike::LoseCall,
+            4 => Strike::LoseAnswer,
+            _ => Strike::Slow(2),
+        }),
+    }
+}
+
+fn child(rig: &Rig, n: u8) -> Option<(&'static str, String)> {
+    let plural = CHILDREN[usize::from(n) % CHILDREN.len()];
+    let ours = |object: &Value| object["metadata"]["labels"]["perfvalidation.dev/run"].is_string();
+    let found = rig.server.objects(plural).into_iter().find(ours)?;
+    Some((plural, found["metadata"]["name"].as_str()?.to_owned()))
+}
+
+/// As an uninstallation does: the objects go with their CRD, whoever held them.
+fn remove_dynamo(rig: &mut Rig) {
+    let plural = "dynamographdeployments";
+    if !rig.server.serves(plural) {
+        return;
+    }
+    for object in rig.server.objects(plural) {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        rig.server.edit(plural, NAMESPACE, &name, |object| {
+            object["metadata"]["finalizers"] = json!([])
+        });
+        rig.server.delete(plural, NAMESPACE, &name);
+    }
+    rig.server
+        .delete("customresourcedefinitions", "", "dynamographdeployments.nvidia.com");
+    rig.server.withdraw(plural);
+}
+
+/// Everything works again, and nobody holds a run back or keeps it.
+pub fn heal(rig: &mut Rig) {
+    rig.world.faults = Faults::default();
+    rig.server.install_dynamo(&["v1alpha1", "v1beta1"], Some("1.4.2"));
+    let hardware = NODES.into_iter().fold(Hardware::empty(), |hardware, node| {
+        hardware
+            .node(NodeBuilder::named(node))
+            .slice(SliceBuilder::of(node).gpus(2))
+    });
+    for object in hardware.objects() {
+        rig.server.put(object);
+    }
+    for name in NAMES {
+        rig.annotate(name, "no-cleanup", None);
+    }
+}

@@ -1,0 +1,294 @@
+//! Runs that are played again and again, and how each of them ends.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use perfval_testkit::world::Trial;
+use serde_json::{Value, json};
+
+use crate::rig::{NAMESPACE, Rig};
+
+/// Name of the object that every scenario is about.
+pub const NAME: &str = "h100";
+/// No scenario lasts longer, whatever goes wrong once.
+pub const LIMIT: Duration = Duration::from_mins(40);
+
+/// A run, and what its user does meanwhile.
+pub struct Scenario {
+    pub name: &'static str,
+    spec: fn() -> Value,
+    trials: &'static [Trial],
+    versions: &'static [&'static str],
+    operator_version: &'static str,
+    /// What the user does, each once the one before was done and this is so.
+    acts: &'static [(fn(&Rig) -> bool, fn(&mut Rig))],
+    over: fn(&Rig) -> bool,
+}
+
+fn spec() -> Value {
+    json!({
+        "model": {"name": "lab/tiny"},
+        "workload": {"image": "localhost/dynamo:1.4.2"},
+        "gates": [{"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "1000"}],
+    })
+}
+
+fn with(change: &Value) -> Value {
+    let mut spec = spec();
+    json_patch::merge(&mut spec, change);
+    spec
+}
+
+fn is(rig: &Rig, phase: &str) -> bool {
+    rig.phase(NAME) == phase
+}
+
+fn run(rig: &Rig) -> i64 {
+    rig.get(NAME).unwrap_or_default()["status"]["run"]["number"]
+        .as_i64()
+        .unwrap_or(0)
+}
+
+fn is_gone(rig: &Rig) -> bool {
+    rig.get(NAME).is_none()
+}
+
+fn is_over(rig: &Rig) -> bool {
+    is(rig, "Completed")
+}
+
+fn delete(rig: &mut Rig) {
+    rig.server.delete("perfvalidations", NAMESPACE, NAME);
+}
+
+fn trial_runs(rig: &Rig) -> bool {
+    is(rig, "Benchmarking") && !rig.server.objects("jobs").is_empty()
+}
+
+const BASE: Scenario = Scenario {
+    name: "",
+    spec,
+    trials: &[Trial::Good],
+    versions: &["v1alpha1", "v1beta1"],
+    operator_version: "1.4.2",
+    acts: &[],
+    over: is_over,
+};
+
+/// All scenarios.
+pub fn all() -> Vec<Scenario> {
+    vec![
+        Scenario {
+            name: "passing",
+            ..BASE
+        },
+        Scenario {
+            name: "failing",
+            trials: &[Trial::Slow],
+            ..BASE
+        },
+        Scenario {
+            name: "an invalid trial",
+            trials: &[Trial::Starved, Trial::Good],
+            ..BASE
+        },
+        Scenario {
+            name: "deleted while it deploys",
+            acts: &[(|rig| is(rig, "Deploying"), delete)],
+            over: is_gone,
+            ..BASE
+        },
+        Scenario {
+            name: "deleted while a trial runs",
+            acts: &[(trial_runs, delete)],
+            over: is_gone,
+            ..BASE
+        },
+        Scenario {
+            name: "deleted when it is over",
+            acts: &[(is_over, delete)],
+            over: is_gone,
+            ..BASE
+        },
+        Scenario {
+            name: "suspended and resumed",
+            acts: &[
+                (trial_runs, |rig| {
+                    rig.edit(NAME, |object| object["spec"]["suspend"] = true.into())
+                }),
+                (
+                    |rig| is(rig, "Suspended"),
+                    |rig| {
+                        rig.edit(NAME, |object| object["spec"]["suspend"] = false.into());
+                    },
+                ),
+            ],
+            over: is_over,
+            ..BASE
+        },
+        Scenario {
+            name: "rerun",
+            acts: &[(is_over, |rig| rig.annotate(NAME, "rerun", Some("again")))],
+            over: |rig| is_over(rig) && run(rig) == 2,
+            ..BASE
+        },
+        Scenario {
+            name: "kept, then cleaned up",
+            acts: &[
+                (|_| true, |rig| rig.annotate(NAME, "no-cleanup", Some("true"))),
+                (is_over, |rig| rig.annotate(NAME, "no-cleanup", None)),
+            ],
+            over: |rig| is_over(rig) && rig.server.objects("pods").is_empty(),
+            ..BASE
+        },
+        Scenario {
+            name: "with a model cache",
+            spec: || with(&json!({"model": {"cache": {"size": "10Gi"}}})),
+            ..BASE
+        },
+        Scenario {
+            name: "gates changed",
+            acts: &[(is_over, |rig| {
+                rig.edit(NAME, |object| {
+                    object["spec"]["gates"][0]["threshold"] = "9000000".into()
+                });
+            })],
+            over: |rig| is_over(rig) && run(rig) == 2,
+            ..BASE
+        },
+        Scenario {
+            name: "at v1alpha1",
+            spec: || with(&json!({"workload": {"image": "localhost/dynamo:1.1.0"}})),
+            versions: &["v1alpha1"],
+            operator_version: "1.1.0",
+            ..BASE
+        },
+    ]
+}
+
+/// The scenario of a name.
+pub fn named(name: &str) -> Scenario {
+    let found = all().into_iter().find(|scenario| scenario.name == name);
+    found.unwrap_or_else(|| panic!("no scenario is called {name}"))
+}
+
+impl Scenario {
+    /// The world in which it is played, before anything happened.
+    pub fn rig(&self) -> Rig {
+        let mut rig = Rig::new(self.versions, self.operator_version);
+        rig.world.faults.trials = self.trials.to_vec();
+        rig
+    }
+
+    /// Plays it to its end, in a world that may have something in store.
+    pub async fn play(&self, mut rig: Rig) -> Result<(Rig, Ending), String> {
+        rig.start();
+        rig.apply(NAME, &(self.spec)());
+        for (number, (when, act)) in self.acts.iter().enumerate() {
+            let waited = rig.until(LIMIT, when).await;
+            waited.map_err(|why| format!("step {number} of the user: {why}\n{}", shown(&rig)))?;
+            act(&mut rig);
+        }
+        let ended = rig.until(LIMIT, self.over).await;
+        ended.map_err(|why| format!("the end: {why}\n{}", shown(&rig)))?;
+        // Whatever still comes after the end.
+        rig.wait(Duration::from_secs(40)).await;
+        let ending = Ending::of(&rig);
+        Ok((rig, ending))
+    }
+}
+
+fn shown(rig: &Rig) -> String {
+    let object = rig.get(NAME).unwrap_or_default();
+    let made = rig.wire.made();
+    let last: Vec<String> = made.iter().rev().take(12).map(|made| format!("{made:?}")).collect();
+    format!(
+        "{}\nlast calls:\n{}",
+        serde_json::to_string_pretty(&object["status"]).unwrap_or_default(),
+        last.join("\n")
+    )
+}
+
+/// How a scenario ended, as far as it is the same each time.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Ending {
+    status: Value,
+    objects: Vec<String>,
+    /// How often the operator's objects were created.
+    created: BTreeMap<String, usize>,
+}
+
+/// Kinds of which the operator creates objects, or has others create them.
+const CHILDREN: [&str; 9] = [
+    "perfvalidations",
+    "jobs",
+    "dynamographdeployments",
+    "services",
+    "resourceclaimtemplates",
+    "persistentvolumeclaims",
+    "configmaps",
+    "pods",
+    "resourceclaims",
+];
+
+impl Ending {
+    fn of(rig: &Rig) -> Self {
+        let object = rig.get(NAME).unwrap_or_default();
+        let full = &object["status"];
+        let part = |all: &Value, fields: &[&str]| -> Value {
+            let all = all.as_array().cloned().unwrap_or_default();
+            all.iter()
+                .map(|one| fields.iter().map(|field| one[*field].clone()).collect::<Value>())
+                .collect()
+        };
+        let status = json!({
+            "phase": full["phase"], "verdict": full["verdict"], "reason": full["reason"],
+            "run": [full["run"]["number"], full["run"]["trigger"], full["run"]["id"], full["run"]["leftovers"]],
+            "trials": part(&full["trials"], &["number", "outcome", "seed", "throughput", "soak"]),
+            "gates": part(&full["gates"], &["name", "observed", "result"]),
+            "conditions": part(&full["conditions"], &["type", "status", "reason"]),
+            "history": part(&full["history"], &["run", "verdict", "reason", "throughput"]),
+            "results": full["resultsRef"]["name"],
+        });
+        let named = |plural: &&str| {
+            let objects = rig.server.objects(plural);
+            let plural = (*plural).to_owned();
+            objects.into_iter().map(move |object| {
+                let kept = &object["metadata"]["finalizers"];
+                format!(
+                    "{plural}/{} {kept}",
+                    object["metadata"]["name"].as_str().unwrap_or_default()
+                )
+            })
+        };
+        let mut created = BTreeMap::new();
+        for change in rig.server.changes_since(0) {
+            let by_us = CHILDREN[1..7].contains(&change.plural.as_str());
+            if change.kind == "ADDED" && by_us {
+                *created.entry(format!("{}/{}", change.plural, change.name)).or_default() += 1;
+            }
+        }
+        Self {
+            status,
+            objects: CHILDREN.iter().flat_map(named).collect(),
+            created,
+        }
+    }
+
+    /// What differs from how it should have ended.
+    pub fn differs(&self, from: &Self) -> Option<String> {
+        if let Some((name, times)) = self.created.iter().find(|(_, times)| **times > 1) {
+            return Some(format!("{name} was created {times} times"));
+        }
+        let show = |what: &str, is: &dyn std::fmt::Debug, was: &dyn std::fmt::Debug| {
+            format!("{what}:\n   it is {is:?}\ninstead of {was:?}")
+        };
+        if self.status != from.status {
+            return Some(show("status", &self.status.to_string(), &from.status.to_string()));
+        }
+        if self.objects != from.objects {
+            return Some(show("objects", &self.objects, &from.objects));
+        }
+        None
+    }
+}

@@ -1,0 +1,47 @@
+//! How far the open trial is, as the status says it.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use perfval_api::{PerfValidationStatus, TrialProgress};
+use perfval_verdict::progress::Progress;
+
+use crate::build::load::Load;
+use crate::run::Run;
+
+/// Between two readings, and so between two writes: etcd keeps every one of them, and whoever watches is sent it.
+const PAUSE: TimeDelta = TimeDelta::seconds(15);
+
+/// Whether what the status says of the open trial is old enough to be read again.
+pub fn is_old(status: &PerfValidationStatus, trial: i64, now: DateTime<Utc>) -> bool {
+    let known = status.progress.as_ref().filter(|known| known.trial == trial);
+    known.is_none_or(|known| now - known.updated_at >= PAUSE)
+}
+
+/// What the status says from now on; nothing where nothing new is known.
+pub(crate) fn of(run: &Run<'_>, trial: i64, read: &Progress, now: DateTime<Utc>) -> Option<TrialProgress> {
+    let known = run.status().progress.as_ref().filter(|known| known.trial == trial);
+    let is_news = known.is_none_or(|known| known.requests != read.requests && is_old(run.status(), trial, now));
+    if !is_news {
+        return None;
+    }
+    let (done, all) = match Load::of(run, trial) {
+        Load::Requests(requests) => (read.requests, requests),
+        Load::Seconds(seconds) => (read.seconds, seconds),
+    };
+    let percent = (done.saturating_mul(100) / all.max(1)).clamp(0, 100);
+    let expected = match Load::of(run, trial) {
+        Load::Requests(requests) => Some(requests),
+        Load::Seconds(_) => None,
+    };
+    Some(TrialProgress {
+        trial,
+        requests: read.requests,
+        expected,
+        errors: read.errors,
+        seconds: read.seconds,
+        percent: Some(percent),
+        tokens_per_second: read.tokens_per_second,
+        ttft_ms: read.ttft_ms,
+        summary: format!("{trial}: {percent}%"),
+        updated_at: now,
+    })
+}

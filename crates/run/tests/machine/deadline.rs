@@ -1,0 +1,128 @@
+//! The deadline of a whole run, and the expiry of a kept one.
+
+use perfval_api::{Phase, Verdict, meta};
+use serde_json::json;
+
+use super::story::{Showing, Story};
+
+/// Looks as often as the operator does.
+fn pass_the_time(story: &mut Story, seconds: i64) {
+    for _ in 0..seconds / 5 {
+        story.wait(5);
+        story.step();
+    }
+}
+
+#[test]
+fn a_run_that_takes_too_long_as_a_whole_ends_and_says_what_it_waited_for() {
+    let mut story = Story::with(json!({"timeouts": {"total": "3m"}}));
+    story.until(Phase::WaitingForReady);
+    story.workers_ready = false;
+    pass_the_time(&mut story, 100);
+    assert_eq!(story.phase(), Some(Phase::WaitingForReady), "there is time left");
+    pass_the_time(&mut story, 120);
+    let status = story.status();
+    assert_eq!(status.verdict, Some(Verdict::Error));
+    assert_eq!(story.reason(), "DeadlineExceeded");
+    let message = status.message.unwrap_or_default();
+    assert!(
+        message.contains("workers") && message.contains("timeouts.total, 3m"),
+        "{message}"
+    );
+}
+
+#[test]
+fn the_time_of_an_outage_is_not_held_against_the_whole_run() {
+    let mut story = Story::with(json!({"timeouts": {"total": "10m"}}));
+    story.until(Phase::WaitingForReady);
+    story.workers_ready = false;
+    story.step();
+    story.outage(3600);
+    story.step();
+    story.workers_ready = true;
+    pass_the_time(&mut story, 20);
+    story.until(Phase::Completed);
+    assert_eq!(
+        story.status().verdict,
+        Some(Verdict::Passed),
+        "{:?}",
+        story.status().message
+    );
+}
+
+#[test]
+fn what_was_measured_before_the_deadline_is_kept() {
+    let mut story = Story::with(json!({"timeouts": {"total": "5m"}, "trials": {"rule": "All", "max": 4}}));
+    story.until(Phase::Benchmarking);
+    while story
+        .status()
+        .trials
+        .iter()
+        .filter(|trial| trial.outcome.is_some())
+        .count()
+        < 1
+    {
+        story.step();
+    }
+    story.showing = Showing::Hang;
+    pass_the_time(&mut story, 330);
+    story.until(Phase::Completed);
+    let status = story.status();
+    assert_eq!(
+        (status.verdict, story.reason().as_str()),
+        (Some(Verdict::Error), "DeadlineExceeded")
+    );
+    assert_eq!(status.trials.len(), 1, "the measured one");
+}
+
+#[test]
+fn a_kept_run_expires() {
+    let mut story = Story::with(json!({"keptSecondsAfterFinished": 600}));
+    story.annotate(meta::NO_CLEANUP, Some("true"));
+    story.until(Phase::Completed);
+    story.wait(500);
+    assert!(
+        story.step().recheck.is_some_and(|recheck| recheck.as_secs() <= 100),
+        "it looks again in time"
+    );
+    assert!(story.deployed, "it is still kept");
+    story.wait(101);
+    story.step();
+    story.until(Phase::Completed);
+    assert!(!story.deployed, "it has expired");
+    story.wait(3600);
+    assert_eq!(
+        story.step().effects,
+        Vec::new(),
+        "and rests, although the annotation is there"
+    );
+}
+
+#[test]
+fn a_kept_run_without_an_expiry_stays() {
+    let mut story = Story::new();
+    story.annotate(meta::NO_CLEANUP, Some("true"));
+    story.until(Phase::Completed);
+    story.wait(1_000_000);
+    story.step();
+    assert!(story.deployed);
+}
+
+/// The recheck of a removal that hangs, after so many seconds of it.
+#[test]
+fn a_removal_that_hangs_is_looked_after_in_growing_pauses() {
+    let mut story = Story::new();
+    story.until(Phase::WaitingForReady);
+    story.stuck = true;
+    story.delete();
+    let mut pauses = Vec::new();
+    for seconds in [0, 100, 600, 3600, 86_400] {
+        story.wait(seconds);
+        story.step();
+        story.wait(1);
+        pauses.push(story.step().recheck.map_or(0, |recheck| recheck.as_secs()));
+    }
+    assert!(pauses.is_sorted() && pauses[0] <= 2, "{pauses:?}");
+    assert_eq!(pauses.last(), Some(&60), "{pauses:?}");
+    assert_eq!(story.reason(), "TeardownUnconfirmed");
+}

@@ -1,0 +1,224 @@
+//! How far a trial is while it runs: lines that the runner prints into its log, and what reads them there.
+
+use serde::{Deserialize, Serialize};
+
+/// Begins each line; the trial's own word follows, so that no model's answer is taken for one.
+const MARK: &str = "perfval-progress";
+
+/// What is done of the measured phase so far.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct Progress {
+    /// Requests that are over, failed ones included.
+    pub requests: i64,
+    /// Those that failed.
+    pub errors: i64,
+    /// From the start of the first of them to the end of the last (s).
+    pub seconds: i64,
+    /// Output tokens per second since the line before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_per_second: Option<i64>,
+    /// Time to first token, average since the line before (ms).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttft_ms: Option<i64>,
+}
+
+impl Progress {
+    /// As a line of the log.
+    pub fn line(&self, nonce: &str) -> String {
+        // Numbers in a struct have a JSON form.
+        let json = serde_json::to_string(self).unwrap_or_default();
+        format!("{MARK} {nonce} {json}\n")
+    }
+}
+
+/// What a log says of a trial's progress, in order. A line that is cut off or broken says nothing.
+pub fn find(log: &str, nonce: &str) -> Vec<Progress> {
+    let of_trial = |line: &str| {
+        // What AIPerf prints at the same moment may stand before it.
+        let line = &line[line.rfind(MARK)? + MARK.len()..];
+        let json = line.trim().strip_prefix(nonce)?.strip_prefix(' ')?;
+        serde_json::from_str(json).ok()
+    };
+    log.lines().filter_map(of_trial).collect()
+}
+
+/// Adds up the lines of AIPerf's `profile_export.jsonl` as they come: it writes them in batches while it measures.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    requests: i64,
+    errors: i64,
+    tokens: i64,
+    began_ns: Option<i64>,
+    ended_ns: Option<i64>,
+    recent: Recent,
+}
+
+/// Since the last line was printed.
+#[derive(Clone, Debug, Default)]
+struct Recent {
+    tokens: i64,
+    since_ns: Option<i64>,
+    ttft_ms: f64,
+    ttfts: i64,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    metadata: Metadata,
+    #[serde(default)]
+    metrics: Metrics,
+    error: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    benchmark_phase: String,
+    request_start_ns: Option<i64>,
+    request_end_ns: Option<i64>,
+}
+
+#[derive(Deserialize, Default)]
+struct Metrics {
+    output_sequence_length: Option<Number>,
+    time_to_first_token: Option<Number>,
+}
+
+#[derive(Deserialize)]
+struct Number {
+    value: f64,
+}
+
+impl Tally {
+    /// Adds a line. Warm-up requests and lines of a form that is not known count nothing: progress judges nothing.
+    pub fn add(&mut self, line: &str) {
+        let Ok(Line {
+            metadata,
+            metrics,
+            error,
+        }) = serde_json::from_str::<Line>(line)
+        else {
+            return;
+        };
+        if metadata.benchmark_phase != "profiling" {
+            return;
+        }
+        self.requests += 1;
+        self.errors += i64::from(error.is_some());
+        let start = metadata.request_start_ns;
+        self.began_ns = [self.began_ns, start].into_iter().flatten().min();
+        self.ended_ns = self.ended_ns.max(metadata.request_end_ns);
+        self.recent.since_ns = self.recent.since_ns.or(self.began_ns);
+        if let Some(tokens) = metrics.output_sequence_length {
+            let tokens = whole(tokens.value);
+            self.tokens += tokens;
+            self.recent.tokens += tokens;
+        }
+        if let Some(ttft) = metrics.time_to_first_token {
+            self.recent.ttft_ms += ttft.value;
+            self.recent.ttfts += 1;
+        }
+    }
+
+    /// What is done; the rates are those since this was last asked.
+    pub fn progress(&mut self) -> Progress {
+        let recent = std::mem::take(&mut self.recent);
+        let span_ns = self.ended_ns.zip(recent.since_ns).map(|(end, since)| end - since);
+        self.recent.since_ns = self.ended_ns;
+        let seconds = self.ended_ns.zip(self.began_ns).map_or(0, |(end, begin)| end - begin) / 1_000_000_000;
+        #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
+        Progress {
+            requests: self.requests,
+            errors: self.errors,
+            seconds: seconds.max(0),
+            tokens_per_second: span_ns
+                .filter(|span| *span > 0 && recent.tokens > 0)
+                .map(|span| whole(recent.tokens as f64 / (span as f64 / 1e9))),
+            ttft_ms: (recent.ttfts > 0).then(|| whole(recent.ttft_ms / recent.ttfts as f64)),
+        }
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a cast of a float is never out of bounds"
+)]
+fn whole(value: f64) -> i64 {
+    value.round() as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A record as AIPerf writes it; times in seconds.
+    fn record(phase: &str, from: i64, to: i64, tokens: i64) -> String {
+        let s = 1_000_000_000;
+        format!(
+            r#"{{"metadata":{{"benchmark_phase":"{phase}","request_start_ns":{},"request_end_ns":{}}},
+            "metrics":{{"output_sequence_length":{{"value":{tokens},"unit":"tokens"}},"time_to_first_token":{{"value":40.4,"unit":"ms"}}}}}}"#,
+            from * s,
+            to * s
+        )
+        .replace('\n', " ")
+    }
+
+    #[test]
+    fn requests_errors_and_rates_are_those_of_the_measured_phase() {
+        let mut tally = Tally::default();
+        assert_eq!(
+            tally.progress(),
+            Progress::default(),
+            "nothing is known before the first request"
+        );
+        tally.add(&record("warmup", 1, 2, 900));
+        tally.add(&record("profiling", 10, 12, 60));
+        tally.add(&record("profiling", 10, 14, 60));
+        tally.add(r#"{"metadata":{"benchmark_phase":"profiling","request_end_ns":13000000000},"metrics":{},"error":{"code":503}}"#);
+        tally.add("{\"metadata\":{\"benchmark_pha");
+        let first = tally.progress();
+        let expected = Progress {
+            requests: 3,
+            errors: 1,
+            seconds: 4,
+            tokens_per_second: Some(30),
+            ttft_ms: Some(40),
+        };
+        assert_eq!(first, expected);
+        tally.add(&record("profiling", 12, 16, 100));
+        let second = tally.progress();
+        assert_eq!(
+            (second.requests, second.seconds, second.tokens_per_second),
+            (4, 6, Some(50))
+        );
+    }
+
+    #[test]
+    fn a_recorded_line_of_aiperf_is_counted() {
+        let mut tally = Tally::default();
+        include_str!("../tests/fixtures/aiperf-records.jsonl")
+            .lines()
+            .for_each(|line| tally.add(line));
+        let progress = tally.progress();
+        assert!(progress.requests > 0 && progress.errors > 0, "{progress:?}");
+        assert!(
+            progress.tokens_per_second.is_some() && progress.ttft_ms.is_some(),
+            "{progress:?}"
+        );
+    }
+
+    #[test]
+    fn only_lines_of_this_trial_are_found() {
+        let progress = Progress {
+            requests: 7,
+            ..Progress::default()
+        };
+        let log = format!(
+            "INFO starting{}{}perfval-progress aa {{\"requ\n",
+            progress.line("aa"),
+            Progress::default().line("bb")
+        );
+        assert_eq!(find(&log, "aa"), [progress]);
+        assert!(find(&log, "a").is_empty());
+    }
+}

@@ -1,0 +1,252 @@
+"""The whole product on a machine with NVIDIA GPUs and no network: the lab on the real driver, the operator, vLLM in pods.
+
+    cluster.py up                 unpacks what was carried, brings the lab up, installs the operator
+    cluster.py up --mocker /opt/CACHE    the same with simulated engines and GPUs: to try this out
+    cluster.py run NAME           applies validation.yaml under this name and follows it until it ends
+    cluster.py run NAME --burn 0.3 --gpu 1     the same while another process computes on a GPU for a share of the time
+    cluster.py down
+
+Beside it lie what `pack.py --cluster` carries. No setting of a GPU is changed.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+import programs
+from engines import Programs
+from process import Refused, end, say, spawn
+
+# Pods see the machine's /usr and /opt, so what they run lies there.
+FOLDER = Path("/opt/silicon")
+CACHE = Path.home() / ".cache" / "perfval-lab"
+NAMESPACE = "perf"
+# Longest that a run may take here: engines start in 130 s, each trial takes 50.
+LIMIT = 570
+
+
+def call(*words: str, **options) -> str:
+    """What a command prints; a refusal with what it said where it fails."""
+    done = subprocess.run(words, capture_output=True, text=True, check=False, **options)
+    if done.returncode != 0:
+        raise Refused(f"{' '.join(words)}: {(done.stdout + done.stderr).strip()[-1500:]}")
+    return done.stdout
+
+
+def lab(*words: str) -> str:
+    return call(str(FOLDER / "session" / "cluster" / "lab"), *words)
+
+
+def kubectl(*words: str) -> str:
+    return lab("exec", "--", "kubectl", *words)
+
+
+# -- up
+
+def unpack(carried: Path) -> None:
+    """Programs of the lab into its cache, Debian's tools where the lab looks for them."""
+    def extract(archive: Path) -> None:
+        with tarfile.open(archive) as packed:
+            packed.extractall("/" if archive.name.startswith("tools") else CACHE, filter="fully_trusted")
+
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(extract, sorted(carried.glob("*.tar.xz"))))
+
+
+def driver() -> Path:
+    """The folder of the driver's libraries."""
+    listed = call("ldconfig", "-p").splitlines()
+    found = [line.rsplit(" ", 1)[1] for line in listed if "libnvidia-ml.so.1 " in line and "x86-64" in line]
+    found += [str(path) for path in Path("/usr/local").glob("nvidia*/lib64/libnvidia-ml.so.1")]
+    if not found:
+        raise Refused("no libnvidia-ml.so.1: this machine has no driver of NVIDIA's")
+    folder = Path(found[0]).parent
+    # nvidia-smi lies next to such a folder.
+    return folder.parent if folder.name.startswith("lib") and "nvidia" in folder.parent.name else folder
+
+
+def image(to: Path, ready: Programs) -> Path:
+    """An image of nothing but the names of a root folder: its programs are the machine's own (pods.yaml)."""
+    root = to / "root"
+    shutil.rmtree(root, ignore_errors=True)
+    for folder in ("usr", "opt", "proc", "sys", "dev", "etc", "tmp", "run", "var", "home/dynamo", "root"):
+        (root / folder).mkdir(parents=True)
+    for link in ("bin", "sbin", "lib", "lib64"):
+        if Path("/", link).is_symlink():
+            (root / link).symlink_to(os.readlink(f"/{link}"))
+    for kept in ("ld.so.cache", "ld.so.conf", "alternatives", "ssl", "nsswitch.conf"):
+        source = Path("/etc", kept)
+        if source.is_dir():
+            shutil.copytree(source, root / "etc" / kept, symlinks=True)
+        elif source.exists():
+            shutil.copy(source, root / "etc" / kept)
+    (root / "etc" / "passwd").write_text("root:x:0:0::/root:/bin/sh\nnobody:x:65532:65532::/tmp:/bin/false\n")
+    (root / "etc" / "group").write_text("root:x:0:\nnobody:x:65532:\n")
+    (root / "tmp").chmod(0o1777)
+    layer = to / "layer.tar"
+    call("tar", "-C", str(root), "-cf", str(layer), ".")
+    digest = call("sha256sum", str(layer)).split()[0]
+    environment = {
+        "PATH": f"{FOLDER}/bin:/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "USER": "root", "PYTHONUNBUFFERED": "1",
+        "PYTHONPATH": ready.dynamo_path, "HF_HOME": ready.model_home, "HF_HUB_OFFLINE": "1",
+        # Shared by all workers of all runs: the second start compiles nothing.
+        "VLLM_CACHE_ROOT": str(FOLDER / "cache" / "vllm"), "TRITON_CACHE_DIR": str(FOLDER / "cache" / "triton"),
+        "TORCHINDUCTOR_CACHE_DIR": str(FOLDER / "cache" / "inductor"), "CC": "/usr/bin/gcc",
+    }
+    config = {
+        "architecture": "amd64", "os": "linux", "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
+        "config": {"Env": [f"{name}={value}" for name, value in environment.items()], "WorkingDir": "/tmp", "Cmd": ["python3"]},
+    }
+    (to / "config.json").write_text(json.dumps(config))
+    (to / "manifest.json").write_text(json.dumps([{"Config": "config.json", "RepoTags": ["localhost/machine:1.4.2"], "Layers": ["layer.tar"]}]))
+    archive = to / "machine.tar"
+    call("tar", "-C", str(to), "-cf", str(archive), "manifest.json", "config.json", "layer.tar")
+    return archive
+
+
+def programs_of_pods(ready: Programs) -> None:
+    """`python3` and `aiperf` as the pods call them."""
+    folder = FOLDER / "bin"
+    folder.mkdir(parents=True, exist_ok=True)
+    aiperf = f"export PYTHONPATH={ready.aiperf_path}\n" if ready.aiperf_path else ""
+    for name, text in (("python3", f'exec {ready.python[0]} "$@"'), ("aiperf", f'{aiperf}exec {" ".join(ready.aiperf)} "$@"')):
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name).chmod(0o755)
+
+
+def up(options: argparse.Namespace) -> None:
+    carried = FOLDER / "session" / "cluster"
+    if options.mocker:
+        ready, gpus = programs.from_index(options.mocker, str(FOLDER / "session" / "perfval-runner")), ["--gpus", "2"]
+    else:
+        ready = programs.carried(FOLDER)
+        unpack(carried)
+        call("ldconfig")
+        found = driver()
+        say(f"the driver's libraries are in {found}")
+        gpus = ["--driver-root", str(found)]
+    programs_of_pods(ready)
+    lab("up", "--without-dynamo-image", *gpus)
+    say("the lab is up")
+    work = FOLDER / "image"
+    work.mkdir(exist_ok=True)
+    lab("load-image", str(image(work, ready)))
+    operator = lab("image", "operator", str(carried / "perfvalidation-operator"), str(FOLDER / "session" / "perfval-runner")).strip()
+    lab("load-image", operator)
+    kubectl("apply", "--server-side", "-f", str(HERE / "pods.yaml"))
+    kubectl("apply", "--server-side", "--force-conflicts", "-k", str(FOLDER / "session" / "config" / "lab"))
+    kubectl("rollout", "status", "-n", "perfvalidation-system", "deployment/perfvalidation-operator", "--timeout=120s")
+    kubectl("create", "namespace", NAMESPACE)
+    slices = json.loads(kubectl("get", "resourceslices", "-o", "json"))["items"]
+    for device in [device for found in slices for device in found["spec"]["devices"]]:
+        words = {name: next(iter(value.values())) for name, value in device["attributes"].items()}
+        say(f"{device['name']}: {words.get('productName')}, {words.get('uuid')}, driver {words.get('driverVersion')}")
+
+
+# -- run
+
+def run(options: argparse.Namespace) -> None:
+    kubectl("apply", "-f", str(manifest(options)))
+    burner = 0
+    try:
+        if options.burn:
+            file = FOLDER / "burn.json"
+            words = [sys.executable, str(HERE.parent / "burn.py"), str(options.burn), str(file)]
+            burner = spawn(FOLDER / "burn.log", words, {**os.environ, "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": str(options.gpu)})
+            say(f"another process computes on GPU {options.gpu} for {options.burn:.0%} of the time")
+        follow(options.name, options.within)
+    finally:
+        if burner:
+            end([burner])
+        report(options.name, options.out)
+
+
+def manifest(options: argparse.Namespace) -> Path:
+    text = options.manifest.read_text().replace("name: silicon\n", f"name: {options.name}\n", 1)
+    file = FOLDER / f"{options.name}.yaml"
+    file.write_text(text)
+    return file
+
+
+def follow(name: str, within: float) -> None:
+    """One line for each phase and message, until the run is over."""
+    began, shown = time.time(), ("", "")
+    while time.time() - began < within:
+        status = json.loads(kubectl("get", "perfval", name, "-n", NAMESPACE, "-o", "json")).get("status", {})
+        line = (status.get("phase", ""), status.get("message", ""))
+        if line != shown:
+            say(f"{time.time() - began:6.1f} s  {line[0]:<16} {line[1]}")
+            shown = line
+        if line[0] == "Completed":
+            return
+        time.sleep(0.5)
+    say(f"not over after {within:.0f} s")
+
+
+def report(name: str, out: Path | None) -> None:
+    """What the status says, and everything into a folder."""
+    print(kubectl("get", "perfvalidations", "-n", NAMESPACE, "-o", "wide"))
+    found = json.loads(kubectl("get", "perfval", name, "-n", NAMESPACE, "-o", "json"))
+    for finding in found.get("status", {}).get("diagnosis", []):
+        say(f"{finding['severity']} {finding['cause']}: {finding['evidence']}\n   → {finding['remedy']}")
+    if out is None:
+        return
+    out.mkdir(parents=True, exist_ok=True)
+    (out / f"{name}.json").write_text(json.dumps(found, indent=1))
+    dumps = {
+        "events": ["get", "events", "-A", "--sort-by=.lastTimestamp"], "pods": ["get", "pods", "-A", "-o", "wide"],
+        "results": ["get", "configmaps", "-n", NAMESPACE, "-o", "json"], "slices": ["get", "resourceslices", "-o", "yaml"],
+        "operator": ["logs", "-n", "perfvalidation-system", "deployment/perfvalidation-operator", "--tail=400"],
+    }
+    for file, words in dumps.items():
+        try:
+            (out / f"{name}-{file}.txt").write_text(kubectl(*words)[-12_000_000:])
+        except Refused as refusal:
+            say(str(refusal))
+    for pod in kubectl("get", "pods", "-n", NAMESPACE, "-o", "name").split():
+        try:
+            (out / f"{name}-{pod.removeprefix('pod/')}.log").write_text(kubectl("logs", "-n", NAMESPACE, pod, "--all-containers", "--tail=400"))
+        except Refused as refusal:
+            say(str(refusal))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    command = commands.add_parser("up")
+    command.add_argument("--mocker", type=Path, metavar="CACHE", help="simulated engines and GPUs, installed there (below /opt) from a package index")
+    command = commands.add_parser("run")
+    command.add_argument("name")
+    command.add_argument("--manifest", type=Path, default=HERE / "validation.yaml")
+    command.add_argument("--burn", type=float, help="share of the time that another process computes")
+    command.add_argument("--gpu", type=int, default=1, help="where")
+    command.add_argument("--within", type=float, default=LIMIT, help="seconds")
+    command.add_argument("--out", type=Path, default=os.environ.get("OUT"))
+    commands.add_parser("down")
+    options = parser.parse_args()
+    began = time.time()
+    try:
+        if options.command == "down":
+            lab("down")
+        else:
+            {"up": up, "run": run}[options.command](options)
+    except Refused as refusal:
+        print(f"cluster: {refusal}", file=sys.stderr)
+        return 1
+    say(f"{options.command}: {time.time() - began:.0f} s in all")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,213 @@
+//! What works next to the operator in a cluster, on the API server in memory: Dynamo's operator, the Job controller, the
+//! scheduler with its allocation of GPUs, the kubelets and the garbage collector.
+//!
+//! They advance in steps, each as far as the clock allows, and always in the same order: a world that is played twice is
+//! the same twice. Everything they know is in the objects; what they remember is since when something has been so.
+
+mod dynamo;
+mod endpoint;
+mod jobs;
+mod kubelet;
+mod pods;
+mod result;
+mod scheduler;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::api_server::ApiServer;
+pub use endpoint::Answer;
+use endpoint::Endpoints;
+pub use result::Trial;
+
+/// Seconds since 1970.
+pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
+
+/// Held by a pod until its kubelet has ended it: the API server in memory knows no grace period.
+const KUBELET: &str = "world/kubelet";
+/// Held by a claim until no pod uses it any more.
+const IN_USE: &str = "resource.kubernetes.io/delete-protection";
+
+/// The cluster around the operator.
+pub struct World {
+    server: ApiServer,
+    clock: Clock,
+    /// Since when something has been so, by uid of the object and what it is.
+    since: HashMap<(String, &'static str), i64>,
+    /// When the next thing happens.
+    next: Option<i64>,
+    endpoints: Endpoints,
+    /// What the last step left: version of the objects, and the faults it was made with.
+    left: Option<(u64, Faults)>,
+    born: u64,
+    /// What goes wrong.
+    pub faults: Faults,
+}
+
+/// What can go wrong in a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Faults {
+    /// What the trials show, by number; the last one stands for all that follow.
+    pub trials: Vec<Trial>,
+    /// What the frontends answer.
+    pub answer: Answer,
+    /// No worker becomes ready.
+    pub never_ready: bool,
+    /// Pods do not end.
+    pub stuck: bool,
+    /// Dynamo's operator does not work.
+    pub no_dynamo_operator: bool,
+    /// The Job that fills the model cache fails.
+    pub cache_fails: bool,
+    /// No GPU is ever allocated.
+    pub no_allocation: bool,
+}
+
+impl Default for Faults {
+    fn default() -> Self {
+        Self {
+            trials: vec![Trial::Good],
+            answer: Answer::Completion,
+            never_ready: false,
+            stuck: false,
+            no_dynamo_operator: false,
+            cache_fails: false,
+            no_allocation: false,
+        }
+    }
+}
+
+impl World {
+    /// A world around a server, by a clock.
+    pub fn new(server: &ApiServer, clock: Clock) -> Self {
+        let shown = clock.clone();
+        server.set_clock(move || shown());
+        Self {
+            server: server.clone(),
+            clock,
+            since: HashMap::new(),
+            next: None,
+            endpoints: Endpoints::default(),
+            left: None,
+            born: 0,
+            faults: Faults::default(),
+        }
+    }
+
+    /// Does all that can be done now. The answer is when there is more to do, as far as is known.
+    pub fn step(&mut self) -> Option<i64> {
+        let as_left = |(version, faults): &(u64, Faults)| *version == self.server.version() && *faults == self.faults;
+        if self.left.as_ref().is_some_and(as_left) && self.next.is_none_or(|next| next > self.now()) {
+            return self.next;
+        }
+        // Each works on what the others did: a few rounds, until nothing changes.
+        for _ in 0..8 {
+            let before = self.server.version();
+            self.next = None;
+            self.collect_garbage();
+            self.run_dynamo();
+            self.run_jobs();
+            self.schedule();
+            self.run_kubelets();
+            self.release_claims();
+            if self.server.version() == before {
+                break;
+            }
+        }
+        self.serve_endpoints();
+        self.left = Some((self.server.version(), self.faults.clone()));
+        self.next
+    }
+
+    fn now(&self) -> i64 {
+        (self.clock)()
+    }
+
+    /// Whether something has been so for this long; asked for the first time, it has just begun.
+    fn has_lasted(&mut self, uid: &str, what: &'static str, seconds: i64) -> bool {
+        let now = self.now();
+        let due = *self.since.entry((uid.to_owned(), what)).or_insert(now) + seconds;
+        if due > now {
+            self.next = Some(self.next.map_or(due, |next| next.min(due)));
+        }
+        due <= now
+    }
+
+    /// A new suffix for a name.
+    fn suffix(&mut self) -> String {
+        self.born += 1;
+        format!("{:04x}", self.born)
+    }
+
+    /// Deletes what has lost its owner, in the namespaces of the living and the dead.
+    fn collect_garbage(&self) {
+        self.server.collect_garbage();
+    }
+
+    /// A claim goes with its pod, and is given back once no pod holds it.
+    fn release_claims(&self) {
+        let pods = self.server.shared("pods");
+        let used: BTreeSet<&str> = pods.iter().filter_map(|pod| pod["metadata"]["uid"].as_str()).collect();
+        for claim in self.server.shared("resourceclaims") {
+            let leaves = !claim["metadata"]["deletionTimestamp"].is_null();
+            let user = claim["metadata"]["ownerReferences"][0]["uid"]
+                .as_str()
+                .unwrap_or_default();
+            if leaves && !used.contains(user) {
+                self.without_finalizer("resourceclaims", &claim, IN_USE);
+            }
+        }
+    }
+
+    fn without_finalizer(&self, plural: &str, object: &Value, finalizer: &str) {
+        let (namespace, name) = whose(object);
+        if self.server.get(plural, &namespace, &name).is_none() {
+            return;
+        }
+        self.server.edit(plural, &namespace, &name, |object| {
+            if let Some(all) = object["metadata"]["finalizers"].as_array_mut() {
+                all.retain(|held| held != finalizer);
+            }
+        });
+    }
+}
+
+/// Namespace and name.
+fn whose(object: &Value) -> (String, String) {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+    (text("namespace"), text("name"))
+}
+
+fn uid(object: &Value) -> String {
+    object["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
+}
+
+fn leaves(object: &Value) -> bool {
+    !object["metadata"]["deletionTimestamp"].is_null()
+}
+
+/// The reference of a controller to what it made.
+fn owner(of: &Value) -> Value {
+    json!([{
+        "apiVersion": of["apiVersion"], "kind": of["kind"], "name": of["metadata"]["name"], "uid": of["metadata"]["uid"],
+        "controller": true,
+    }])
+}
+
+fn is_owned_by(object: &Value, owner: &Value) -> bool {
+    object["metadata"]["ownerReferences"][0]["uid"] == owner["metadata"]["uid"]
+}
+
+/// A condition of a status, as `True` or `False`.
+fn condition(object: &Value, kind: &str) -> Option<bool> {
+    let all = object["status"]["conditions"].as_array()?;
+    let found = all.iter().find(|condition| condition["type"] == kind)?;
+    Some(found["status"] == "True")
+}
+
+/// A time as the API writes it.
+fn rfc3339(seconds: i64) -> Value {
+    k8s_openapi::jiff::Timestamp::from_second(seconds).map_or(Value::Null, |time| time.to_string().into())
+}

@@ -1,0 +1,135 @@
+//! Dynamo's operator: pods for every component, a status, and a finalizer.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::{World, condition, is_owned_by, leaves, owner, whose};
+
+const PLURAL: &str = "dynamographdeployments";
+const FINALIZER: &str = "nvidia.com/finalizer";
+
+/// A component of a deployment, in either shape.
+struct Component {
+    name: String,
+    replicas: usize,
+    labels: Value,
+    spec: Value,
+}
+
+impl World {
+    pub(super) fn run_dynamo(&mut self) {
+        if self.faults.no_dynamo_operator || !self.server.serves(PLURAL) {
+            return;
+        }
+        for deployment in self.server.shared(PLURAL) {
+            if leaves(&deployment) {
+                self.tear_down(&deployment);
+            } else {
+                self.bring_up(&deployment);
+            }
+        }
+    }
+
+    fn tear_down(&self, deployment: &Value) {
+        for pod in self.pods_of(deployment).iter().filter(|pod| !leaves(pod)) {
+            let (namespace, name) = whose(pod);
+            self.server.delete("pods", &namespace, &name);
+        }
+        self.without_finalizer(PLURAL, deployment, FINALIZER);
+    }
+
+    fn bring_up(&mut self, deployment: &Value) {
+        let (namespace, name) = whose(deployment);
+        let held = deployment["metadata"]["finalizers"].as_array();
+        if !held.is_some_and(|held| held.iter().any(|one| one == FINALIZER)) {
+            self.server.edit(PLURAL, &namespace, &name, |object| {
+                object["metadata"]["finalizers"] = json!([FINALIZER]);
+            });
+        }
+        let pods = self.pods_of(deployment);
+        let mut reported = Map::new();
+        let mut all_ready = true;
+        for component in components(deployment) {
+            let of = |pod: &&Arc<Value>| {
+                pod["metadata"]["labels"]["perfvalidation.dev/component"] == component.name.as_str()
+            };
+            let living: Vec<&Arc<Value>> = pods.iter().filter(|pod| !leaves(pod)).filter(of).collect();
+            for _ in living.len()..component.replicas {
+                let pod_name = format!("{name}-{}-{}", component.name, self.suffix());
+                self.create_pod(
+                    &namespace,
+                    &pod_name,
+                    owner(deployment),
+                    &component.labels,
+                    &component.spec,
+                );
+            }
+            let ready = living
+                .iter()
+                .filter(|pod| condition(pod, "Ready") == Some(true))
+                .count();
+            all_ready &= ready >= component.replicas;
+            reported.insert(
+                component.name,
+                json!({"readyReplicas": ready, "replicas": living.len()}),
+            );
+        }
+        let field = if deployment["spec"]["services"].is_object() {
+            "services"
+        } else {
+            "components"
+        };
+        let status = json!({
+            "observedGeneration": deployment["metadata"]["generation"],
+            "state": if all_ready { "successful" } else { "pending" },
+            "conditions": [{"type": "Ready", "status": if all_ready { "True" } else { "False" }, "reason": "r", "message": "some resources are not ready"}],
+            field: reported,
+        });
+        if deployment["status"] != status {
+            self.server
+                .edit(PLURAL, &namespace, &name, |object| object["status"] = status);
+        }
+    }
+
+    fn pods_of(&self, deployment: &Value) -> Vec<Arc<Value>> {
+        let mut pods = self.server.shared("pods");
+        pods.retain(|pod| is_owned_by(pod, deployment));
+        pods
+    }
+}
+
+fn components(deployment: &Value) -> Vec<Component> {
+    let replicas = |of: &Value| {
+        of["replicas"]
+            .as_u64()
+            .and_then(|count| usize::try_from(count).ok())
+            .unwrap_or(1)
+    };
+    if let Some(services) = deployment["spec"]["services"].as_object() {
+        return services
+            .iter()
+            .map(|(name, service)| {
+                let mut spec = service["extraPodSpec"].clone();
+                let mut main = spec["mainContainer"].take();
+                main["name"] = "main".into();
+                spec["containers"] = json!([main]);
+                Component {
+                    name: name.clone(),
+                    replicas: replicas(service),
+                    labels: service["extraPodMetadata"]["labels"].clone(),
+                    spec,
+                }
+            })
+            .collect();
+    }
+    let all = deployment["spec"]["components"].as_array().cloned().unwrap_or_default();
+    all.iter()
+        .map(|component| Component {
+            name: component["name"].as_str().unwrap_or_default().to_owned(),
+            replicas: replicas(component),
+            labels: component["podTemplate"]["metadata"]["labels"].clone(),
+            spec: component["podTemplate"]["spec"].clone(),
+        })
+        .collect()
+}

@@ -1,0 +1,62 @@
+//! The Job controller: one pod a Job, and a condition when it is over.
+
+use serde_json::{Value, json};
+
+use super::{World, condition, is_owned_by, leaves, owner, rfc3339, uid, whose};
+
+const JOB_NAME: &str = "batch.kubernetes.io/job-name";
+
+impl World {
+    pub(super) fn run_jobs(&mut self) {
+        for job in self.server.shared("jobs") {
+            let over = condition(&job, "Complete").is_some() || condition(&job, "Failed").is_some();
+            if over || leaves(&job) {
+                continue;
+            }
+            self.run_job(&job);
+        }
+    }
+
+    fn run_job(&mut self, job: &Value) {
+        let (namespace, name) = whose(job);
+        let pods = self.server.shared("pods");
+        let pod = pods.iter().find(|pod| is_owned_by(pod, job));
+        let has_begun = job["status"]["startTime"].is_string();
+        let limit = job["spec"]["activeDeadlineSeconds"].as_i64().unwrap_or(i64::MAX / 2);
+        if self.has_lasted(&uid(job), "active", limit) {
+            if let Some(pod) = pod {
+                let (namespace, name) = whose(pod);
+                self.server.delete("pods", &namespace, &name);
+            }
+            return self.end_job(job, "Failed", "DeadlineExceeded");
+        }
+        match pod {
+            Some(pod) if pod["status"]["phase"] == "Succeeded" => self.end_job(job, "Complete", "CompletionsReached"),
+            Some(pod) if pod["status"]["phase"] == "Failed" || leaves(pod) => {
+                self.end_job(job, "Failed", "BackoffLimitExceeded");
+            }
+            Some(_) => {}
+            None if has_begun => self.end_job(job, "Failed", "BackoffLimitExceeded"),
+            None => {
+                let pod_name = format!("{name}-{}", self.suffix());
+                let template = &job["spec"]["template"];
+                let mut labels = template["metadata"]["labels"].clone();
+                labels[JOB_NAME] = name.as_str().into();
+                self.create_pod(&namespace, &pod_name, owner(job), &labels, &template["spec"]);
+                let now = rfc3339(self.now());
+                self.server
+                    .edit("jobs", &namespace, &name, |job| job["status"]["startTime"] = now);
+            }
+        }
+    }
+
+    fn end_job(&self, job: &Value, condition: &str, reason: &str) {
+        let (namespace, name) = whose(job);
+        let now = rfc3339(self.now());
+        self.server.edit("jobs", &namespace, &name, |job| {
+            job["status"]["conditions"] = json!([
+                {"type": condition, "status": "True", "reason": reason, "message": reason, "lastTransitionTime": now},
+            ]);
+        });
+    }
+}
