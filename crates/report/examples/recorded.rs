@@ -11,15 +11,16 @@ use perfval_report::Report;
 
 fn main() {
     let folder = std::env::args().nth(1).expect("the folder to write into");
-    for run in vec![
-        recorded::healthy(),
-        recorded::slow(),
-        recorded::shared(),
-        recorded::broken(),
-        recorded::frozen(),
-        recorded::starved(),
-        recorded::large(),
+    for run in [
+        recorded::healthy,
+        recorded::slow,
+        recorded::shared,
+        recorded::broken,
+        recorded::frozen,
+        recorded::starved,
+        recorded::large,
     ] {
+        let run = run();
         let folder = Path::new(&folder).join(run.object.metadata.name.clone().unwrap_or_default());
         std::fs::create_dir_all(&folder).expect("a folder");
         for file in Report::of(&run.object, Some(&run.results)).expect("a report").files() {

@@ -79,13 +79,14 @@ fn complaints(browser: &Chromium) -> Vec<&Value> {
 fn a_page_is_quiet_readable_and_fits_light_dark_narrow_and_printed() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut browser = Chromium::start();
-    for run in vec![
-        recorded::healthy(),
-        recorded::slow(),
-        recorded::shared(),
-        recorded::broken(),
-        recorded::starved(),
+    for run in [
+        recorded::healthy,
+        recorded::slow,
+        recorded::shared,
+        recorded::broken,
+        recorded::starved,
     ] {
+        let run = run();
         let name = run.object.metadata.name.clone().expect("a name");
         let path = page(folder.path(), &run);
         browser.show("light", "screen", 1280);
