@@ -13,7 +13,7 @@ mod points;
 use maud::{Markup, html};
 
 pub(crate) use self::axis::{Axis, short};
-use self::points::{path, thin};
+use self::points::{n, path, thin};
 use crate::timeline::Line;
 
 /// Points of one line in a drawing: more cannot be told apart.
@@ -225,11 +225,4 @@ pub(crate) fn absent(title: &str, why: &str) -> Markup {
     html! {
         figure.absent { figcaption { (title) } p { strong { "Not recorded" } ": " (why) } }
     }
-}
-
-/// A number of the drawing: a tenth of a unit is finer than any screen.
-fn n(value: f64) -> String {
-    let tenths = (value * 10.0).round() / 10.0;
-    // -0 is another text than 0.
-    format!("{}", tenths + 0.0)
 }

@@ -10,10 +10,19 @@ use perfval_verdict::saved::{recorded, trial_number};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{Error, Export};
+use crate::error::Error;
 
 /// Key of a results ConfigMap that names the trials that did not fit.
 const OMITTED: &str = "omitted.txt";
+
+/// A file with results of one trial, for [`Report::of_exports`](crate::Report::of_exports).
+#[derive(Clone, Copy, Debug)]
+pub struct Export<'a> {
+    /// Where it came from, for people.
+    pub name: &'a str,
+    /// AIPerf's `profile_export_aiperf.json`, or a payload of the runner; also as gzip.
+    pub bytes: &'a [u8],
+}
 
 /// One run.
 #[derive(Clone, Debug, Default)]

@@ -3,6 +3,7 @@
 mod compared;
 mod distributions;
 mod over_time;
+mod parts;
 mod reproduce;
 mod rule;
 mod trials;
@@ -75,21 +76,6 @@ fn section(index: usize, content: &Markup) -> Markup {
         section id=(anchor) aria-labelledby={ (anchor) "-heading" } {
             h2 id={ (anchor) "-heading" } { (heading) }
             (content)
-        }
-    }
-}
-
-/// A table that scrolls by itself on a narrow screen, also by keyboard.
-fn scrolling(label: &str, table: &Markup) -> Markup {
-    html! { div.scroll role="region" aria-label=(label) tabindex="0" { (table) } }
-}
-
-/// A value, or that there is none.
-fn or_dash(value: Option<&str>) -> Markup {
-    html! {
-        @match value {
-            Some(value) => (value),
-            None => span.none { span aria-hidden="true" { "–" } span.hidden { "not recorded" } },
         }
     }
 }

@@ -32,21 +32,13 @@ use perfval_api::{PerfValidation, Verdict};
 use perfval_verdict::gate::Share;
 
 pub use error::Error;
+pub use facts::Export;
 use facts::Facts;
 
 /// What is known of one run.
 #[derive(Clone, Debug)]
 pub struct Report {
     facts: Facts,
-}
-
-/// A file with results of one trial, for [`Report::of_exports`].
-#[derive(Clone, Copy, Debug)]
-pub struct Export<'a> {
-    /// Where it came from, for people.
-    pub name: &'a str,
-    /// AIPerf's `profile_export_aiperf.json`, or a payload of the runner; also as gzip.
-    pub bytes: &'a [u8],
 }
 
 /// A file of a report.

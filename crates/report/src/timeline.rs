@@ -1,6 +1,7 @@
 //! What the record holds second by second, on one clock for all trials of a run.
 
 mod clock;
+mod line;
 mod marks;
 
 use perfval_api::{DeviceStatus, WorkerStatus};
@@ -8,6 +9,7 @@ use perfval_verdict::gpus::{Field, GpuSummary};
 use perfval_verdict::workers::{Phase, Reading, WorkerSeries};
 
 use self::clock::{Clock, grown, per, readings};
+pub(crate) use self::line::{Line, Mark};
 use crate::facts::{Facts, Trial};
 
 /// Seconds that stay empty between two trials.
@@ -43,15 +45,6 @@ pub(crate) struct Span {
     pub until: i64,
 }
 
-/// Something that happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Mark {
-    pub trial: i64,
-    /// On the common clock.
-    pub at: i64,
-    pub text: String,
-}
-
 /// What is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Unit {
@@ -79,9 +72,6 @@ pub(crate) struct Worker {
     /// Readings of its GPU.
     pub gpu_lines: Vec<(Field, Line)>,
 }
-
-/// Points in order of time; a new part begins where nothing is known in between.
-pub(crate) type Line = Vec<Vec<(f64, f64)>>;
 
 impl Unit {
     pub fn per_second(self) -> &'static str {

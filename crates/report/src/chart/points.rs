@@ -1,6 +1,5 @@
 use std::fmt::Write as _;
 
-use super::n;
 use crate::timeline::Line;
 
 /// At most about `limit` points: of each group the lowest and the highest stay, in their order, so that no stall is smoothed
@@ -41,6 +40,13 @@ pub(super) fn path(line: &Line, place: impl Fn((f64, f64)) -> (f64, f64)) -> Str
         }
     }
     path
+}
+
+/// A number of the drawing: a tenth of a unit is finer than any screen.
+pub(super) fn n(value: f64) -> String {
+    let tenths = (value * 10.0).round() / 10.0;
+    // -0 is another text than 0.
+    format!("{}", tenths + 0.0)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@ use maud::{Markup, html};
 use perfval_api::HistoryEntry;
 use perfval_verdict::history::in_words;
 
-use super::{or_dash, scrolling};
+use super::parts::{or_dash, scrolling};
 use crate::environment;
 use crate::facts::Facts;
 use crate::words;

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 use perfval_api::{Metric, Statistic, TrialOutcome};
 
-use super::{or_dash, scrolling};
+use super::parts::{or_dash, scrolling};
 use crate::chart::{At, Axis, Chart, Drawn, Rule, Shape, absent, short};
 use crate::facts::{Facts, Trial};
 

@@ -1,7 +1,7 @@
 use maud::{Markup, html};
 use serde_json::json;
 
-use super::scrolling;
+use super::parts::scrolling;
 use crate::facts::Facts;
 use crate::withheld;
 

@@ -2,7 +2,7 @@ use maud::{Markup, html};
 use perfval_api::{TrialOutcome, TrialRule};
 use perfval_verdict::trials::{Path, Ruling, Step, path};
 
-use super::scrolling;
+use super::parts::scrolling;
 use crate::chart::{At, Axis, Chart, Drawn, Rule, Shape, short};
 use crate::facts::Facts;
 use crate::words;

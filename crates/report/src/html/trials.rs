@@ -1,7 +1,7 @@
 use maud::{Markup, html};
 use perfval_verdict::frame::{Failure, Outcome};
 
-use super::{or_dash, scrolling};
+use super::parts::{or_dash, scrolling};
 use crate::facts::{Facts, Trial};
 use crate::words::{self, recorded};
 

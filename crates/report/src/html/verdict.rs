@@ -1,7 +1,7 @@
 use maud::{Markup, html};
 use perfval_api::{Finding, GateResult, GateStatus, Verdict};
 
-use super::{or_dash, scrolling};
+use super::parts::{or_dash, scrolling};
 use crate::environment;
 use crate::facts::Facts;
 use crate::words::{self, recorded};

@@ -3,7 +3,7 @@ use perfval_api::WorkerLoad;
 use perfval_verdict::gpus::{Field, GpuRecord, GpuSummary};
 
 use super::over_time::second;
-use super::{or_dash, scrolling};
+use super::parts::{or_dash, scrolling};
 use crate::chart::{Axis, Band, Chart, Drawn, absent, short};
 use crate::facts::Facts;
 use crate::timeline::{Line, Timeline, Worker};

@@ -1,7 +1,7 @@
 use perfval_verdict::gpus::{Field, GpuSeries};
 use perfval_verdict::workers::{Phase, Reading, Sample, Scrape, WorkerSeries};
 
-use super::{Line, Mark};
+use super::line::{Line, Mark};
 
 /// What is drawn of a GPU.
 const SHOWN: [Field; 4] = [Field::SmClock, Field::Power, Field::Temperature, Field::Utilisation];

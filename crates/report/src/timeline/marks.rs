@@ -1,8 +1,8 @@
 use perfval_verdict::gpus::{self, GpuSummary};
 use perfval_verdict::workers::{Reading, Sample, Scrape, Silence, WorkerSeries, WorkerSummary};
 
-use super::Mark;
 use super::clock::{Clock, readings};
+use super::line::Mark;
 
 /// Silence, restarts and standing still of one worker while there was load.
 pub(super) fn of_worker(clock: Clock, name: &str, series: &WorkerSeries, summary: Option<&WorkerSummary>) -> Vec<Mark> {

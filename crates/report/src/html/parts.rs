@@ -1,0 +1,18 @@
+//! What several sections use.
+
+use maud::{Markup, html};
+
+/// A table that scrolls by itself on a narrow screen, also by keyboard.
+pub(super) fn scrolling(label: &str, table: &Markup) -> Markup {
+    html! { div.scroll role="region" aria-label=(label) tabindex="0" { (table) } }
+}
+
+/// A value, or that there is none.
+pub(super) fn or_dash(value: Option<&str>) -> Markup {
+    html! {
+        @match value {
+            Some(value) => (value),
+            None => span.none { span aria-hidden="true" { "–" } span.hidden { "not recorded" } },
+        }
+    }
+}
