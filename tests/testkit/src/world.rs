@@ -48,6 +48,7 @@ pub struct World {
 
 /// What can go wrong in a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one switch of the world")]
 pub struct Faults {
     /// What the trials show, by number; the last one stands for all that follow.
     pub trials: Vec<Trial>,
@@ -149,13 +150,13 @@ impl World {
     /// A claim goes with its pod, and is given back once no pod holds it.
     fn release_claims(&self) {
         let pods = self.server.shared("pods");
-        let used: BTreeSet<&str> = pods.iter().filter_map(|pod| pod["metadata"]["uid"].as_str()).collect();
+        let alive: BTreeSet<&str> = pods.iter().filter_map(|pod| pod["metadata"]["uid"].as_str()).collect();
         for claim in self.server.shared("resourceclaims") {
             let leaves = !claim["metadata"]["deletionTimestamp"].is_null();
             let user = claim["metadata"]["ownerReferences"][0]["uid"]
                 .as_str()
                 .unwrap_or_default();
-            if leaves && !used.contains(user) {
+            if leaves && !alive.contains(user) {
                 self.without_finalizer("resourceclaims", &claim, IN_USE);
             }
         }

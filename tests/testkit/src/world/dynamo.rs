@@ -60,7 +60,7 @@ impl World {
                 self.create_pod(
                     &namespace,
                     &pod_name,
-                    owner(deployment),
+                    &owner(deployment),
                     &component.labels,
                     &component.spec,
                 );

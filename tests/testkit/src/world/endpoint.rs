@@ -21,7 +21,9 @@ pub enum Answer {
 
 /// Frontends that answer, by namespace and Service.
 #[derive(Clone, Default)]
-pub(super) struct Endpoints(Arc<Mutex<BTreeMap<(String, String), Option<Answer>>>>);
+pub(super) struct Endpoints(Arc<Mutex<Answers>>);
+
+type Answers = BTreeMap<(String, String), Option<Answer>>;
 
 const PORT: u16 = 8000;
 

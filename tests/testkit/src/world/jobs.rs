@@ -42,7 +42,7 @@ impl World {
                 let template = &job["spec"]["template"];
                 let mut labels = template["metadata"]["labels"].clone();
                 labels[JOB_NAME] = name.as_str().into();
-                self.create_pod(&namespace, &pod_name, owner(job), &labels, &template["spec"]);
+                self.create_pod(&namespace, &pod_name, &owner(job), &labels, &template["spec"]);
                 let now = rfc3339(self.now());
                 self.server
                     .edit("jobs", &namespace, &name, |job| job["status"]["startTime"] = now);

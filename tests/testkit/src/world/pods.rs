@@ -6,7 +6,7 @@ use super::{IN_USE, KUBELET, World, owner};
 
 impl World {
     /// Makes a pod, and a claim for each of its claim templates, if those exist.
-    pub(super) fn create_pod(&mut self, namespace: &str, name: &str, owner: Value, labels: &Value, spec: &Value) {
+    pub(super) fn create_pod(&mut self, namespace: &str, name: &str, owner: &Value, labels: &Value, spec: &Value) {
         let templates = templates(spec);
         let missing = |template: &String| self.server.get("resourceclaimtemplates", namespace, template).is_none();
         if self.server.is_terminating(namespace) || templates.iter().any(missing) {

@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 use super::{World, condition, is_owned_by, leaves, rfc3339, whose};
 use crate::inventory::GPU_DRIVER;
 
+/// A claim, and the GPU that it gets.
+type Given = (Arc<Value>, String);
+
 impl World {
     pub(super) fn schedule(&mut self) {
         for pod in self.server.shared("pods") {
@@ -21,7 +24,7 @@ impl World {
     }
 
     /// A node with enough free GPUs for the pod's claims, and which of them each claim gets.
-    fn place(&self, pod: &Value) -> Option<(String, Vec<(Arc<Value>, String)>)> {
+    fn place(&self, pod: &Value) -> Option<(String, Vec<Given>)> {
         let claims = self.claims_of(pod);
         if !claims.is_empty() && self.faults.no_allocation {
             return None;
