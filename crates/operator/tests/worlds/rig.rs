@@ -260,7 +260,9 @@ impl Rig {
             // Listed anew: everything that is there wakes its object.
             self.deaf = None;
             let all: Vec<Key> = operator.known.keys().cloned().collect();
-            all.into_iter().for_each(|key| operator.wake(key, now));
+            for key in all {
+                operator.wake(key, now);
+            }
         }
         let changes = self.server.changes_since(operator.seen);
         operator.seen = self.server.version();
@@ -273,7 +275,9 @@ impl Rig {
                 }
             } else if change.plural == "customresourcedefinitions" {
                 let all: Vec<Key> = operator.known.keys().cloned().collect();
-                all.into_iter().for_each(|key| operator.wake(key, now + DEBOUNCE));
+                for key in all {
+                    operator.wake(key, now + DEBOUNCE);
+                }
             }
         }
     }

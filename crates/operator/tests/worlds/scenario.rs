@@ -13,6 +13,9 @@ pub const NAME: &str = "h100";
 /// No scenario lasts longer, whatever goes wrong once.
 pub const LIMIT: Duration = Duration::from_mins(40);
 
+/// Whether it is time, and what is then done.
+type Act = (fn(&Rig) -> bool, fn(&mut Rig));
+
 /// A run, and what its user does meanwhile.
 pub struct Scenario {
     pub name: &'static str,
@@ -21,7 +24,7 @@ pub struct Scenario {
     versions: &'static [&'static str],
     operator_version: &'static str,
     /// What the user does, each once the one before was done and this is so.
-    acts: &'static [(fn(&Rig) -> bool, fn(&mut Rig))],
+    acts: &'static [Act],
     over: fn(&Rig) -> bool,
 }
 
@@ -114,7 +117,7 @@ pub fn all() -> Vec<Scenario> {
             name: "suspended and resumed",
             acts: &[
                 (trial_runs, |rig| {
-                    rig.edit(NAME, |object| object["spec"]["suspend"] = true.into())
+                    rig.edit(NAME, |object| object["spec"]["suspend"] = true.into());
                 }),
                 (
                     |rig| is(rig, "Suspended"),
@@ -150,7 +153,7 @@ pub fn all() -> Vec<Scenario> {
             name: "gates changed",
             acts: &[(is_over, |rig| {
                 rig.edit(NAME, |object| {
-                    object["spec"]["gates"][0]["threshold"] = "9000000".into()
+                    object["spec"]["gates"][0]["threshold"] = "9000000".into();
                 });
             })],
             over: |rig| is_over(rig) && run(rig) == 2,

@@ -86,20 +86,20 @@ pub async fn happen(rig: &mut Rig, what: &Happening) {
         Happening::Gates(object, n) => {
             let threshold = ["1000", "1500", "9000000"][usize::from(n % 3)];
             rig.edit(NAMES[*object], |object| {
-                object["spec"]["gates"][0]["threshold"] = threshold.into()
+                object["spec"]["gates"][0]["threshold"] = threshold.into();
             });
         }
         Happening::Measured(object, fewer) => {
             let gpus = if *fewer { 1 } else { 2 };
             rig.edit(NAMES[*object], |object| {
-                object["spec"]["placement"]["maxGPUs"] = gpus.into()
+                object["spec"]["placement"]["maxGPUs"] = gpus.into();
             });
         }
         Happening::Outside(object, n) => {
             let limit = format!("{}m", 4 + n % 3);
             let field = ["cleanup", "modelCache", "total"][usize::from(n % 3)];
             rig.edit(NAMES[*object], |object| {
-                object["spec"]["timeouts"][field] = limit.into()
+                object["spec"]["timeouts"][field] = limit.into();
             });
         }
         Happening::Suspend(object, yes) => {
@@ -115,14 +115,14 @@ pub async fn happen(rig: &mut Rig, what: &Happening) {
         Happening::LabelChild(n) => {
             if let Some((plural, name)) = child(rig, *n) {
                 rig.server.edit(plural, NAMESPACE, &name, |object| {
-                    object["metadata"]["labels"]["team"] = "a".into()
+                    object["metadata"]["labels"]["team"] = "a".into();
                 });
             }
         }
         Happening::Cordon(node, yes) => {
             if rig.server.get("nodes", "", NODES[*node]).is_some() {
                 rig.server.edit("nodes", "", NODES[*node], |node| {
-                    node["spec"]["unschedulable"] = (*yes).into()
+                    node["spec"]["unschedulable"] = (*yes).into();
                 });
             }
         }
@@ -184,7 +184,7 @@ fn remove_dynamo(rig: &mut Rig) {
     for object in rig.server.objects(plural) {
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         rig.server.edit(plural, NAMESPACE, &name, |object| {
-            object["metadata"]["finalizers"] = json!([])
+            object["metadata"]["finalizers"] = json!([]);
         });
         rig.server.delete(plural, NAMESPACE, &name);
     }

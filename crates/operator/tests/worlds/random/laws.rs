@@ -15,7 +15,7 @@ pub fn rests(rig: &Rig, name: &str) -> bool {
 /// All laws.
 pub fn hold(rig: &Rig) -> Result<(), String> {
     let statuses = statuses(rig);
-    for (_, history) in &statuses {
+    for history in statuses.values() {
         a_verdict_stays(history)?;
         a_wait_is_explained(history)?;
     }
