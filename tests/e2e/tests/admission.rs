@@ -242,8 +242,8 @@ async fn columns_and_field_selectors_show_the_status() {
     assert_eq!(
         head.as_slice(),
         [
-            "NAME", "PHASE", "VERDICT", "TOK/S", "TTFT-P99", "GPUS", "TRIALS", "AGE", "MODEL", "NODE", "REASON",
-            "MESSAGE"
+            "NAME", "PHASE", "VERDICT", "TOK/S", "TTFT-P99", "PROGRESS", "GPUS", "TRIALS", "AGE", "MODEL", "NODE",
+            "REASON", "MESSAGE"
         ]
     );
     assert_eq!(

@@ -30,7 +30,7 @@ pub fn cases() -> Vec<Case> {
     let fields = waits
         .map(|name| ("timeouts", name))
         .into_iter()
-        .chain([("benchmark", "requestTimeout")]);
+        .chain([("benchmark", "requestTimeout"), ("timeouts", "total")]);
     for (group, field) in fields {
         // Next to longest waits, so that no rule between two fields answers.
         let set = |value: &str| {
