@@ -5,7 +5,7 @@ set shell := ["bash", "-euo", "pipefail", "-c"]
 cache := env("XDG_CACHE_HOME", home_directory() / ".cache") / "perfvalidation"
 export CARGO_TARGET_DIR := env("CARGO_TARGET_DIR", cache / "target")
 export CARGO_BUILD_JOBS := env("CARGO_BUILD_JOBS", "2")
-export PATH := env("PATH") + ":" + cache / "tools" / "bin" + ":" + cache / "deny" / "bin" + ":" + cache / "mdbook" / "bin" + ":" + cache / "release-tools" / "bin"
+export PATH := env("PATH") + ":" + cache / "tools" / "bin" + ":" + cache / "deny" / "bin" + ":" + cache / "mdbook" / "bin" + ":" + cache / "release-tools" / "bin" + ":" + release
 
 # Where a static binary comes out: an explicit target keeps build scripts dynamic.
 triple := "x86_64-unknown-linux-gnu"

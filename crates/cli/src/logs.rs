@@ -70,13 +70,13 @@ async fn look(
     };
     let (sources, unread) = sources(session, object, &wanted).await?;
     for why in unread {
-        new.note(screen, why);
+        new.note(screen, &why);
     }
     let mut lines = Vec::new();
     for source in &sources {
         match read(session, object, source, new.extent(source, args.tail)).await {
             Ok(found) => lines.extend(new.of(source, found)),
-            Err(why) => new.note(screen, why),
+            Err(why) => new.note(screen, &why),
         }
     }
     new.looked();

@@ -25,12 +25,14 @@ const LIMIT: Duration = Duration::from_mins(5);
 const POLL: Duration = Duration::from_millis(20);
 /// What an operator does by itself after something changed is over once it wrote nothing for so long.
 const QUIET: Duration = Duration::from_secs(15);
-/// Over which it is measured while nothing happens.
-const REST: Duration = Duration::from_mins(1);
+/// Over which it is measured without an object.
+const IDLE: Duration = Duration::from_secs(30);
+/// Over which it is measured while all objects wait: a status may change once a minute.
+const WAIT: Duration = Duration::from_mins(1);
 /// Objects whose reactions are measured one by one.
 const SINGLE: usize = 15;
 /// Between two of them.
-const PAUSE: Duration = Duration::from_secs(3);
+const PAUSE: Duration = Duration::from_secs(2);
 
 /// What an operator showed.
 #[derive(Default)]
@@ -91,7 +93,7 @@ pub async fn of(lab: &Lab, subject: &Subject, count: usize) -> Outcome<Measured>
     measured.ready = running.ready(subject).await?;
     sleep(QUIET).await;
     say("rests");
-    measured.idle = place.rest(lab, &running).await?;
+    measured.idle = place.rest(lab, &running, IDLE).await?;
 
     say("sees new objects, one at a time");
     let since = Utc::now();
@@ -116,7 +118,7 @@ pub async fn of(lab: &Lab, subject: &Subject, count: usize) -> Outcome<Measured>
     measured.creation = Calls::of(&calls, &place.user, since, until);
 
     say("rests, with all of them waiting");
-    measured.waiting = place.rest(lab, &running).await?;
+    measured.waiting = place.rest(lab, &running, WAIT).await?;
     measured.peak = running.process.peak();
 
     say("is killed and starts again");
@@ -232,13 +234,13 @@ impl Place {
         last
     }
 
-    async fn rest(&self, lab: &Lab, running: &Running) -> Outcome<Rest> {
+    async fn rest(&self, lab: &Lab, running: &Running, time: Duration) -> Outcome<Rest> {
         let meter = Meter {
             operator: running.process.clone(),
             api_server: Process::api_server()?,
         };
         let (since, before) = (Utc::now(), meter.read());
-        sleep(REST).await;
+        sleep(time).await;
         let cost = meter.since(&before);
         let until = Utc::now();
         let calls = Calls::of(&Audit::calls(lab, since).await, &self.user, since, until);

@@ -51,9 +51,9 @@ impl New {
     }
 
     /// Says once why a log is left out.
-    pub fn note(&mut self, screen: &mut Screen, why: String) {
-        if self.said.insert(why.clone()) {
-            screen.note(&why);
+    pub fn note(&mut self, screen: &mut Screen, why: &str) {
+        if self.said.insert(why.to_owned()) {
+            screen.note(why);
         }
     }
 

@@ -110,7 +110,7 @@ async fn a_second_ctrl_c_is_no_answer_and_leaves_it_running() {
     let ended = run.ends().await;
     assert_eq!(ended.code, 3, "{}", ended.err);
     assert!(ended.err.contains("mine goes on"), "{}", ended.err);
-    assert_eq!(object(&desk, "mine").expect("there")["spec"]["suspend"], Value::Null);
+    assert_eq!(object(&desk, "mine").expect("there")["spec"]["suspend"], json!(false));
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ mod saved;
 
 use std::collections::BTreeMap;
 
+use perfval_api::DeviceStatus;
 use perfval_verdict::gpus::{Field, GpuSample, GpuSeries, Reading};
 use perfval_verdict::workers::WorkerSeries;
 use serde_json::{Value, json};

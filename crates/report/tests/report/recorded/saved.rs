@@ -39,9 +39,9 @@ pub struct Line {
 
 #[derive(Deserialize, Clone)]
 pub struct Hardware {
-    product: String,
-    driver: String,
-    devices: Vec<DeviceStatus>,
+    pub product: String,
+    pub driver: String,
+    pub devices: Vec<DeviceStatus>,
 }
 
 #[derive(Deserialize, Clone)]
