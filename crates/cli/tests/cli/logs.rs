@@ -1,6 +1,8 @@
 //! The logs of a run.
 
-use perfval_testkit::api_server::Fault;
+use std::time::Duration;
+
+use perfval_testkit::api_server::{Call, Fault};
 use serde_json::json;
 
 use super::desk::{Desk, golden, stored};
@@ -142,6 +144,15 @@ async fn following_waits_for_the_first_pod_and_says_what_cannot_be_read_once() {
         .fail(Fault::refuse("list", "pods", 403).asked_with("labelSelector=app.kubernetes.io"));
     let logs = desk.start("logs run --follow");
     logs.says("No pod of run is there yet").await;
+    desk.server.forget_calls();
+    let of_operator = |call: &Call| call.namespace.as_deref() == Some("perfvalidation-system");
+    let looks = async {
+        while desk.server.calls().iter().filter(|call| of_operator(call)).count() < 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let looked = tokio::time::timeout(Duration::from_mins(1), looks).await;
+    assert!(looked.is_ok(), "it does not look again");
     desk.server.delete("perfvalidations", "perf", "run");
     desk.server.edit("perfvalidations", "perf", "run", |object| {
         object["metadata"]["finalizers"] = serde_json::Value::Null;
