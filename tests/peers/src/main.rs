@@ -42,7 +42,7 @@ struct Cli {
     /// The virtual environment with AIPerf.
     #[arg(long)]
     aiperf: PathBuf,
-    /// The definition of JobSets: AIPerf's operator refuses to work without it.
+    /// The definition of `JobSets`: AIPerf's operator refuses to work without it.
     #[arg(long)]
     jobset: PathBuf,
     /// Objects of each.

@@ -13,7 +13,7 @@ pub fn of(all: &[Measured], objects: usize) -> String {
     for one in all {
         text.extend([" ", one.title, " |"]);
     }
-    text += &format!("\n|---|{}\n", "---|".repeat(all.len()));
+    text.extend(["\n|---|", &"---|".repeat(all.len()), "\n"]);
     let mut row = |what: &str, digits: usize, read: &Read| {
         let cells = all
             .iter()

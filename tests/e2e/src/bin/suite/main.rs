@@ -91,7 +91,7 @@ enum What {
         /// Folder with the bare operator and AIPerf's environment.
         #[arg(long)]
         files: PathBuf,
-        /// The definition of JobSets.
+        /// The definition of `JobSets`.
         #[arg(long)]
         jobset: PathBuf,
         /// Objects of each.
