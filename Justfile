@@ -5,7 +5,7 @@ set shell := ["bash", "-euo", "pipefail", "-c"]
 cache := env("XDG_CACHE_HOME", home_directory() / ".cache") / "perfvalidation"
 export CARGO_TARGET_DIR := env("CARGO_TARGET_DIR", cache / "target")
 export CARGO_BUILD_JOBS := env("CARGO_BUILD_JOBS", "2")
-export PATH := env("PATH") + ":" + cache / "tools" / "bin" + ":" + cache / "deny" / "bin" + ":" + cache / "mdbook" / "bin" + ":" + cache / "release-tools" / "bin"
+export PATH := env("PATH") + ":" + cache / "tools" / "bin" + ":" + cache / "deny" / "bin" + ":" + cache / "mdbook" / "bin" + ":" + cache / "release-tools" / "bin" + ":" + release
 
 # Where a static binary comes out: an explicit target keeps build scripts dynamic.
 triple := "x86_64-unknown-linux-gnu"
@@ -21,6 +21,7 @@ about_version := "0.9.3"
 check_jsonschema_version := "0.39.0"
 argo_workflows_version := "v3.7.3"
 tekton_version := "v1.5.0"
+jobset_version := "v0.10.1"
 
 # List the recipes.
 default:
@@ -110,6 +111,20 @@ bench-cluster nodes="1000": build-lab image
 # What a line of validations costs that all wait for one node, and what it does to the run at its head (half an hour; prints, and asserts nothing).
 bench-line waiting="0,1,10,100,1000": build-lab image
     @{{suite}} line {{waiting}}
+
+# The operator beside AIPerf's own (kopf) and a bare one on controller-runtime, one after the other on one lab: reaction, API calls, memory, CPU, size, restart (half an hour; prints a table, and asserts nothing).
+bench-peers objects="100": setup build-lab image
+    #!/usr/bin/env bash
+    set -euo pipefail
+    export PATH="{{cache}}/tools/bin:$PATH"
+    peers="{{cache}}/peers"
+    if ! [ -x "$peers/aiperf/bin/kopf" ]; then
+      uv venv --quiet --clear --python 3.11 "$peers/aiperf"
+      uv pip install --quiet --python "$peers/aiperf" --no-deps --require-hashes --requirement deploy/images/aiperf-0.13.0.txt
+    fi
+    (cd tests/peers/bare && go vet . && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o "$peers/bare" .)
+    jobset=$(GOFLAGS=-mod=mod go mod download -json sigs.k8s.io/jobset@{{jobset_version}} | sed -n 's/^\s*"Dir": "\(.*\)",$/\1/p')
+    {{suite}} peers --files "$peers" --jobset "$jobset/config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml" {{objects}}
 
 # What Argo CD and Flux make of a PerfValidation, by their own engines, and the examples for them (seconds; six minutes of compiling the first time).
 gitops:

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::args::BundleArgs;
 use crate::error::Error;
-use crate::logs::{self, Wanted};
+use crate::logs::{self, Extent, Wanted};
 use crate::results;
 use crate::screen::Screen;
 use crate::session::Session;
@@ -172,7 +172,7 @@ async fn add_logs(
     }
     for source in sources {
         let what = format!("log of {}", source.label);
-        match logs::read(session, object, &source, LINES).await {
+        match logs::read(session, object, &source, Extent::Last(LINES)).await {
             Ok(lines) => {
                 let text = lines
                     .iter()

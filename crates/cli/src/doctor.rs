@@ -34,7 +34,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &DoctorArgs) -> R
     checks.extend(Box::pin(gpus::checks(&asked)).await);
     checks.extend(images::checks(&asked).await);
     for check in &checks {
-        screen.say(&check.text(screen.unicode, screen.columns.unwrap_or(100)))?;
+        screen.say(&check.text(screen.unicode, screen.columns().unwrap_or(100)))?;
     }
     let missing = checks.iter().filter(|check| check.found == Finding::Missing).count();
     let unknown = checks.iter().filter(|check| check.found == Finding::Unknown).count();

@@ -71,6 +71,7 @@ pub async fn follow(
     object: PerfValidation,
     patience: Patience,
 ) -> Result<End, Error> {
+    screen.hear();
     let name = object.name_any();
     let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
     let mut events = pin!(watcher(session.validations(), config).default_backoff());
@@ -160,7 +161,7 @@ fn interrupted(screen: &mut Screen, shown: &mut Shown, error: watcher::Error) ->
 }
 
 /// Whether the run that was last asked for is over.
-fn is_over(object: &PerfValidation) -> bool {
+pub fn is_over(object: &PerfValidation) -> bool {
     let Some(status) = &object.status else { return false };
     let settings = Settings::default();
     let run = Run::new(object, &settings);
@@ -171,7 +172,8 @@ fn is_over(object: &PerfValidation) -> bool {
         && (run.rerun_token() == handled || !object.annotations().contains_key(meta::RERUN))
 }
 
-fn is_suspended(object: &PerfValidation) -> bool {
+/// Whether it is stopped.
+pub fn is_suspended(object: &PerfValidation) -> bool {
     let phase = object.status.as_ref().and_then(|status| status.phase);
     object.spec.suspend && phase == Some(Phase::Suspended)
 }
@@ -184,8 +186,8 @@ enum Shown {
 
 impl Shown {
     fn new(screen: &Screen) -> Self {
-        match screen.columns {
-            Some(columns) => Self::Picture(Picture::new(columns, screen.unicode)),
+        match (screen.size)() {
+            Some(size) => Self::Picture(Picture::new(size, screen.unicode)),
             None => Self::Lines(Lines::default()),
         }
     }
@@ -197,7 +199,7 @@ impl Shown {
     fn show(&mut self, screen: &mut Screen, object: &PerfValidation, live: &Live) -> Result<(), Error> {
         let now = screen.now();
         let text = match self {
-            Self::Picture(picture) => picture.draw(object, live, now),
+            Self::Picture(picture) => picture.draw((screen.size)(), object, live, now),
             Self::Lines(lines) => lines.changed(object, now),
         };
         screen.say(&text)

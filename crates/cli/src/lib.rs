@@ -4,6 +4,7 @@
 
 pub mod args;
 mod bundle;
+mod completion;
 mod describe;
 mod diff;
 mod doctor;
@@ -25,21 +26,29 @@ mod size;
 mod table;
 mod watch;
 
-use std::io::{self, BufReader, IsTerminal as _};
+use std::io::{self, BufReader, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser as _};
+use clap::Parser as _;
 use futures::channel::mpsc::unbounded;
 use perfval_commands::judge;
 
 use crate::args::{Cli, Target, Verb};
-use crate::screen::Screen;
+use crate::screen::{Screen, Size};
 use crate::session::Session;
 
 pub use crate::error::Error;
 
 /// The program.
 pub fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    if let Some((_, words)) = words.split_first().filter(|(program, _)| completion::is_asked(program)) {
+        // kubectl takes no answer for no candidates.
+        let _ = io::stdout().write_all(completion::candidates(words).as_bytes());
+        return ExitCode::SUCCESS;
+    }
     let cli = Cli::parse();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = match runtime {
@@ -92,9 +101,7 @@ async fn carry_out(
         Verb::Size(args) => Box::pin(size::run(screen, &args, async || open(target).await)).await,
         Verb::Report(args) => Box::pin(report::run(screen, &args, async || open(target).await)).await,
         Verb::Completion { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "kubectl-perfval", &mut script);
-            screen.say(&String::from_utf8_lossy(&script))?;
+            screen.write(&completion::script(shell))?;
             Ok(0)
         }
         Verb::Presets(args) => preset::run(screen, &args),
@@ -119,10 +126,16 @@ async fn carry_out(
 /// The streams of the process.
 fn real_screen() -> Screen {
     let (interrupt, interrupts) = unbounded();
-    tokio::spawn(async move { while tokio::signal::ctrl_c().await.is_ok() && interrupt.unbounded_send(()).is_ok() {} });
     let set = |name: &str| std::env::var(name).unwrap_or_default();
     let is_dumb = set("TERM") == "dumb";
-    let size = terminal_size::terminal_size().filter(|_| io::stdout().is_terminal() && !is_dumb);
+    let draws = io::stdout().is_terminal() && !is_dumb;
+    let size = move || {
+        let (columns, rows) = terminal_size::terminal_size().filter(|_| draws)?;
+        Some(Size {
+            columns: columns.0.into(),
+            rows: rows.0.into(),
+        })
+    };
     // As glibc chooses: the first that is set.
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
         .map(set)
@@ -134,9 +147,10 @@ fn real_screen() -> Screen {
         err: Box::new(io::stderr()),
         input: Box::new(BufReader::new(io::stdin())),
         asks: io::stdin().is_terminal() && io::stderr().is_terminal(),
-        columns: size.map(|(columns, _)| usize::from(columns.0)),
+        size: Box::new(size),
         unicode: !is_dumb && (locale.contains("utf-8") || locale.contains("utf8")),
         interrupts,
+        interrupt: Some(interrupt),
         clock: chrono::Utc::now,
     }
 }

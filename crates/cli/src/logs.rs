@@ -1,53 +1,86 @@
 //! `logs`: what every part of a run printed, in the order of time, without secrets.
 
+mod new;
 mod source;
 
+use std::time::Duration;
+
 use kube::ResourceExt as _;
+use perfval_api::PerfValidation;
+use tokio::time::sleep;
 
 use crate::args::LogsArgs;
 use crate::error::Error;
+use crate::follow::{is_over, is_suspended};
 use crate::screen::Screen;
 use crate::session::Session;
 
-pub use source::{Wanted, read, sources};
+use new::New;
+pub use source::{Extent, Wanted, read, sources};
+
+/// Between two looks for new lines.
+const PAUSE: Duration = Duration::from_secs(2);
 
 /// Prints the logs.
 pub async fn run(screen: &mut Screen, session: &Session, args: &LogsArgs) -> Result<u8, Error> {
-    let object = session.pick(args.name.as_deref()).await?;
-    let wanted = Wanted {
-        parts: &args.parts,
-        gpus: &args.gpus,
-        operator_namespace: &args.operator_namespace,
-    };
-    let (sources, unread) = sources(session, &object, &wanted).await?;
-    for why in unread {
-        screen.note(&why);
-    }
-    if sources.is_empty() {
-        let name = object.name_any();
+    let mut object = session.pick(args.name.as_deref()).await?;
+    let name = object.name_any();
+    let mut new = New::default();
+    let mut there = look(screen, session, &object, args, &mut new).await?;
+    let ends = |object: &PerfValidation| is_over(object) || is_suspended(object);
+    if there == 0 && (!args.follow || ends(&object)) {
         screen.note(&format!(
             "No pod of {name} is there: a run removes its own. `kubectl perfval keep {name}` keeps those of the next one, and `describe` says what is saved."
         ));
         return Ok(0);
     }
-    let mut lines = Vec::new();
-    for source in &sources {
-        match read(session, &object, source, args.tail).await {
-            Ok(found) => lines.extend(found),
-            Err(why) => screen.note(&why),
+    if there == 0 {
+        screen.note(&format!("No pod of {name} is there yet; waiting for the first."));
+    }
+    // What ended between two looks had its last words before: they are read once more.
+    while args.follow && !(ends(&object) && there == 0) {
+        let over = ends(&object);
+        sleep(PAUSE).await;
+        object = match session.get(&name).await {
+            Err(Error::NoSuchObject { .. }) => {
+                return Err(Error::Vanished(format!("{}/{name}", session.namespace)));
+            }
+            read => read?,
+        };
+        there = look(screen, session, &object, args, &mut new).await?;
+        if over && ends(&object) {
+            break;
         }
     }
-    lines.sort_by(|one, other| one.time.cmp(&other.time));
-    let width = lines
-        .iter()
-        .map(|line| line.from.chars().count())
-        .max()
-        .unwrap_or_default();
-    let text = lines
-        .iter()
-        .map(|line| format!("{} {:<width$}  {}\n", line.time, line.from, line.text))
-        .collect::<Vec<_>>()
-        .concat();
-    screen.say(&text)?;
     Ok(0)
+}
+
+/// Prints what was not printed yet; from how many containers of the run.
+async fn look(
+    screen: &mut Screen,
+    session: &Session,
+    object: &PerfValidation,
+    args: &LogsArgs,
+    new: &mut New,
+) -> Result<usize, Error> {
+    let wanted = Wanted {
+        parts: &args.parts,
+        gpus: &args.gpus,
+        operator_namespace: &args.operator_namespace,
+    };
+    let (sources, unread) = sources(session, object, &wanted).await?;
+    for why in unread {
+        new.note(screen, &why);
+    }
+    let mut lines = Vec::new();
+    for source in &sources {
+        match read(session, object, source, new.extent(source, args.tail)).await {
+            Ok(found) => lines.extend(new.of(source, found)),
+            Err(why) => new.note(screen, &why),
+        }
+    }
+    new.looked();
+    lines.sort_by(|one, other| one.time.cmp(&other.time));
+    screen.say(&new.text(&lines))?;
+    Ok(sources.len())
 }

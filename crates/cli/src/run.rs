@@ -124,9 +124,9 @@ async fn create(screen: &mut Screen, session: &Session, mut object: PerfValidati
 
 /// A person pressed Ctrl-C.
 async fn ask_what_becomes_of(screen: &mut Screen, session: &Session, name: &str) -> Result<u8, Error> {
-    let answer = screen.ask(&format!(
-        "\n{name} is still running. [l]eave it running, [s]uspend it and free its GPUs, or [d]elete it?"
-    ));
+    let question =
+        format!("\n{name} is still running. [l]eave it running, [s]uspend it and free its GPUs, or [d]elete it?");
+    let answer = screen.ask_unless_interrupted(&question).await;
     match answer.as_deref().and_then(|answer| answer.chars().next()) {
         Some('s' | 'S') => {
             let object = session.get(name).await?;

@@ -1,12 +1,26 @@
 //! Where a command writes, and what it may do there.
 
-use std::io::{BufRead, ErrorKind, Write};
+use std::io::{self, BufRead, ErrorKind, Write};
+use std::mem;
+use std::thread;
 
 use chrono::{DateTime, Utc};
-use futures::channel::mpsc::UnboundedReceiver;
+use futures::StreamExt as _;
+use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender};
+use futures::channel::oneshot;
 use futures::stream::FusedStream as _;
+use tokio::signal::ctrl_c;
 
 use crate::error::Error;
+
+/// How much a terminal shows, in characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Beside each other.
+    pub columns: usize,
+    /// Below each other.
+    pub rows: usize,
+}
 
 /// The streams of a command.
 pub struct Screen {
@@ -18,12 +32,14 @@ pub struct Screen {
     pub input: Box<dyn BufRead + Send>,
     /// Whether a person answers there.
     pub asks: bool,
-    /// Columns of the terminal; `None`: no terminal, or one that cannot move its cursor.
-    pub columns: Option<usize>,
+    /// The terminal's size at this moment; `None`: no terminal, or one that cannot move its cursor.
+    pub size: Box<dyn Fn() -> Option<Size> + Send>,
     /// Whether it shows more than ASCII.
     pub unicode: bool,
-    /// Each Ctrl-C.
+    /// Each Ctrl-C, once it is listened for.
     pub interrupts: UnboundedReceiver<()>,
+    /// Its other end, until then: a Ctrl-C ends the program, as people expect.
+    pub interrupt: Option<UnboundedSender<()>>,
     /// The time of day.
     pub clock: fn() -> DateTime<Utc>,
 }
@@ -61,6 +77,39 @@ impl Screen {
             Ok(1..) => Some(line.trim().to_owned()),
             _ => None,
         }
+    }
+
+    /// Asks, where somebody answers; a Ctrl-C is an answer too: none.
+    pub async fn ask_unless_interrupted(&mut self, question: &str) -> Option<String> {
+        if !self.asks {
+            return None;
+        }
+        let _ = write!(self.err, "{question} ");
+        let _ = self.err.flush();
+        let mut input = mem::replace(&mut self.input, Box::new(io::empty()));
+        let (answer, answered) = oneshot::channel();
+        // Reading cannot be given up; a thread that reads ends with the program.
+        thread::spawn(move || {
+            let mut line = String::new();
+            let read = input.read_line(&mut line);
+            let _ = answer.send(read.is_ok_and(|read| read > 0).then(|| line.trim().to_owned()));
+        });
+        tokio::select! {
+            answer = answered => answer.ok().flatten(),
+            Some(()) = self.interrupts.next() => None,
+        }
+    }
+
+    /// Listens for Ctrl-C from now on.
+    pub fn hear(&mut self) {
+        if let Some(interrupt) = self.interrupt.take() {
+            tokio::spawn(async move { while ctrl_c().await.is_ok() && interrupt.unbounded_send(()).is_ok() {} });
+        }
+    }
+
+    /// Columns of the terminal at this moment.
+    pub fn columns(&self) -> Option<usize> {
+        (self.size)().map(|size| size.columns)
     }
 
     /// Whether no Ctrl-C can come any more.

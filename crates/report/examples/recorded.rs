@@ -1,8 +1,6 @@
 //! Writes the reports of recorded runs into a folder: `cargo run -p perfval-report --example recorded -- DIR`.
 
-#![allow(dead_code, missing_docs, clippy::unwrap_used)]
-
-#[path = "../tests/report/recorded.rs"]
+#[path = "../tests/report/recorded/mod.rs"]
 mod recorded;
 
 use std::path::Path;

@@ -35,6 +35,36 @@ impl Reactions {
     }
 }
 
+/// A request that the API server answered.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Who asked.
+    pub user: String,
+    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, …
+    pub verb: String,
+    /// Resource and subresource, such as `pods` or `pods/log`; empty for what is none.
+    pub kind: String,
+    /// Namespace of the object; empty where it has none.
+    pub namespace: String,
+    /// Name of the object; empty for lists, and for a creation whose name is in its body.
+    pub name: String,
+    /// When the request came.
+    pub received: DateTime<Utc>,
+    /// When its answer was complete.
+    pub answered: DateTime<Utc>,
+}
+
+impl Call {
+    /// Whether it changed something.
+    pub fn is_write(&self) -> bool {
+        is_write(&self.verb)
+    }
+}
+
+fn is_write(verb: &str) -> bool {
+    matches!(verb, "create" | "update" | "patch" | "delete")
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Entry {
@@ -80,9 +110,8 @@ impl Audit {
         let mut last_event: Option<DateTime<Utc>> = None;
         for entry in entries(&log(lab, since).await) {
             let Some(object) = &entry.object_ref else { continue };
-            let is_write = matches!(entry.verb.as_str(), "create" | "update" | "patch" | "delete");
             if entry.stage != "ResponseComplete"
-                || !is_write
+                || !is_write(&entry.verb)
                 || object.namespace != namespace
                 || entry.stage_timestamp < since
             {
@@ -120,6 +149,27 @@ impl Audit {
                 && !of_lease
         };
         entries(&log(lab, since).await).filter(counts).count()
+    }
+
+    /// Every request that was answered since a moment, in the order of the answers.
+    ///
+    /// # Panics
+    /// If the log cannot be read.
+    pub async fn calls(lab: &Lab, since: DateTime<Utc>) -> Vec<Call> {
+        let answered = |entry: &Entry| entry.stage == "ResponseComplete" && entry.stage_timestamp >= since;
+        let call = |entry: Entry| {
+            let object = entry.object_ref.unwrap_or_default();
+            Call {
+                user: entry.user.username,
+                verb: entry.verb,
+                kind: object.kind(),
+                namespace: object.namespace,
+                name: object.name,
+                received: entry.request_received_timestamp,
+                answered: entry.stage_timestamp,
+            }
+        };
+        entries(&log(lab, since).await).filter(answered).map(call).collect()
     }
 
     /// How soon after its creation each object of a namespace had its first status, by name.

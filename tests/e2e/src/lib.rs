@@ -9,12 +9,13 @@ mod install;
 mod lab;
 mod leftovers;
 pub mod oracle;
+pub mod process;
 pub mod rbac;
 pub mod release;
 mod spec;
 mod validation;
 
-pub use audit::{Audit, Reactions};
+pub use audit::{Audit, Call, Reactions};
 pub use holder::Holder;
 pub use install::{Operator, OutOfCluster};
 pub use lab::{Lab, eventually};

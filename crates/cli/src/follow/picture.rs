@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::mem;
 
 use chrono::{DateTime, Utc};
 use kube::ResourceExt as _;
@@ -13,6 +14,7 @@ use rust_decimal::prelude::ToPrimitive as _;
 use super::live::Live;
 use super::plain::of_trial;
 use crate::draw::{Ink, span, wrap};
+use crate::screen::Size;
 
 /// Cells of a line of values, and of a bar.
 const LINE: usize = 40;
@@ -22,7 +24,7 @@ const WORKERS: usize = 16;
 
 /// The picture on the terminal.
 pub struct Picture {
-    columns: usize,
+    size: Size,
     ink: Ink,
     /// Lines that are on the terminal now.
     height: usize,
@@ -30,9 +32,9 @@ pub struct Picture {
 
 impl Picture {
     /// Nothing is drawn yet.
-    pub fn new(columns: usize, unicode: bool) -> Self {
+    pub fn new(size: Size, unicode: bool) -> Self {
         Self {
-            columns,
+            size,
             ink: Ink { unicode },
             height: 0,
         }
@@ -43,17 +45,27 @@ impl Picture {
         self.height = 0;
     }
 
-    /// Draws over the last picture.
-    pub fn draw(&mut self, object: &PerfValidation, live: &Live, now: DateTime<Utc>) -> String {
-        let lines = self.lines(object, live, now);
+    /// Draws over the last picture; on a terminal of another size than then, after clearing it.
+    pub fn draw(&mut self, size: Option<Size>, object: &PerfValidation, live: &Live, now: DateTime<Utc>) -> String {
+        let size = size.unwrap_or(self.size);
+        let resized = mem::replace(&mut self.size, size) != size;
+        let mut lines = self.lines(object, live, now);
+        // What has left the screen cannot be drawn over; the cursor stands in the last row.
+        let room = size.rows.saturating_sub(1).max(1);
+        if lines.len() > room {
+            lines.truncate(room.saturating_sub(1));
+            lines.push(if self.ink.unicode { "…" } else { "..." }.to_owned());
+        }
         let mut text = String::new();
-        if self.height > 0 {
+        if self.height > 0 && resized {
+            text += "\x1b[2J\x1b[H";
+        } else if self.height > 0 {
             // Up to its first line, and clear from there.
             let _ = write!(text, "\x1b[{}A\x1b[J", self.height);
         }
         for line in &lines {
             // A line that wraps would count twice.
-            text.extend(line.chars().take(self.columns.saturating_sub(1)));
+            text.extend(line.chars().take(size.columns.saturating_sub(1)));
             text.push('\n');
         }
         self.height = lines.len();
@@ -79,7 +91,7 @@ impl Picture {
         if let Some(message) = &status.message {
             lines.push(String::new());
             lines.extend(
-                wrap(message, self.columns.saturating_sub(1), "")
+                wrap(message, self.size.columns.saturating_sub(1), "")
                     .lines()
                     .map(str::to_owned),
             );

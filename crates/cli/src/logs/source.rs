@@ -43,6 +43,15 @@ pub struct Source {
     pub container: String,
 }
 
+/// How much of a log is read.
+#[derive(Clone, Copy, Debug)]
+pub enum Extent {
+    /// So many lines from its end.
+    Last(i64),
+    /// What was printed in the last seconds.
+    Seconds(i64),
+}
+
 /// A line of a log.
 pub struct Line {
     /// When it was printed, as the kubelet says it.
@@ -128,12 +137,23 @@ fn containers(pod: &Pod, label: &str, shared: bool) -> Vec<Source> {
     names.map(of).collect()
 }
 
-/// The last lines of a container, without secrets; `Err` says why there are none.
-pub async fn read(session: &Session, object: &PerfValidation, source: &Source, tail: i64) -> Result<Vec<Line>, String> {
+/// Lines of a container, without secrets; `Err` says why there are none.
+pub async fn read(
+    session: &Session,
+    object: &PerfValidation,
+    source: &Source,
+    extent: Extent,
+) -> Result<Vec<Line>, String> {
+    let (tail_lines, since_seconds) = match extent {
+        // Of a log that is shared most lines are of others.
+        Extent::Last(lines) if source.shared => (Some(lines.saturating_mul(20)), None),
+        Extent::Last(lines) => (Some(lines), None),
+        Extent::Seconds(seconds) => (None, Some(seconds)),
+    };
     let params = LogParams {
         container: Some(source.container.clone()),
-        // Of a log that is shared most lines are of others.
-        tail_lines: Some(if source.shared { tail.saturating_mul(20) } else { tail }),
+        tail_lines,
+        since_seconds,
         limit_bytes: Some(BYTES),
         timestamps: true,
         ..LogParams::default()

@@ -1,6 +1,9 @@
 //! Whatever is wrong: one sentence, and an exit code.
 
+use std::net::TcpListener;
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use perfval_testkit::api_server::Fault;
 
@@ -143,6 +146,43 @@ fn no_cluster_a_context_that_is_not_there_and_a_server_that_does_not_listen() {
         assert_eq!(output.status.code(), Some(4), "{words:?}: {complaint}");
         assert!(complaint.contains(said), "{words:?}: {complaint}");
         assert_eq!(complaint.trim_end().lines().count(), 1, "{complaint}");
+    }
+}
+
+/// A server that takes a connection and never answers.
+#[test]
+fn ctrl_c_ends_a_command_that_waits_for_its_cluster() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let file = kubeconfig(&format!("http://{}", listener.local_addr().expect("an address")));
+    let path = file.path().to_str().expect("text");
+    for words in [
+        &["get"][..],
+        &["watch", "run"],
+        &["run", "--preset", "h200", "--name", "a"],
+    ] {
+        // Whoever runs the tests in the background has Ctrl-C ignored, and so would their children.
+        let mut child = Command::new("env")
+            .args(["--default-signal=INT", env!("CARGO_BIN_EXE_kubectl-perfval")])
+            .args(words)
+            .env("KUBECONFIG", path)
+            .spawn()
+            .expect("it starts");
+        let connection = listener.accept().expect("it asks");
+        let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+        assert!(killed.expect("kill").success());
+        let began = Instant::now();
+        let ended = loop {
+            match child.try_wait().expect("its end") {
+                Some(ended) => break ended,
+                None if began.elapsed() > Duration::from_secs(20) => {
+                    child.kill().expect("killed");
+                    panic!("{words:?} does not end");
+                }
+                None => std::thread::sleep(Duration::from_millis(20)),
+            }
+        };
+        assert_eq!(ended.signal(), Some(2), "{words:?}: {ended}");
+        drop(connection);
     }
 }
 

@@ -1,7 +1,8 @@
 //! A command, typed.
 
-use std::io::{self, Cursor, Write};
+use std::io::{self, BufRead, BufReader, Cursor, PipeReader, Write};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use chrono::{DateTime, Utc};
 use clap::Parser as _;
 use futures::channel::mpsc::{UnboundedSender, unbounded};
 use perfval_cli::args::{Cli, Target};
-use perfval_cli::screen::Screen;
+use perfval_cli::screen::{Screen, Size};
 use perfval_cli::session::Session;
 use perfval_cli::{Error, execute};
 use perfval_testkit::api_server::ApiServer;
@@ -18,6 +19,15 @@ use tokio::sync::oneshot;
 
 /// Long enough for a machine that is busy with everything else.
 const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Somebody is there, and answers nothing.
+pub const SILENCE: &str = "(silence)";
+
+fn silence() -> PipeReader {
+    let (reader, writer) = io::pipe().expect("a pipe");
+    std::mem::forget(writer);
+    reader
+}
 
 /// What came of a command.
 #[derive(Debug)]
@@ -64,6 +74,7 @@ pub struct Desk {
     /// What the person answers, line by line; `None`: nobody is there.
     pub answers: Option<&'static str>,
     pub columns: Option<usize>,
+    pub rows: Arc<AtomicUsize>,
     pub unicode: bool,
 }
 
@@ -74,6 +85,7 @@ impl Desk {
             namespace: "perf",
             answers: None,
             columns: None,
+            rows: Arc::new(AtomicUsize::new(50)),
             unicode: true,
         }
     }
@@ -95,14 +107,24 @@ impl Desk {
         let cli = Cli::try_parse_from(cli).expect("a command");
         let (interrupt, interrupts) = unbounded();
         let (out, err) = (Text::default(), Text::default());
+        let (columns, rows) = (self.columns, self.rows.clone());
+        let size = move || {
+            let rows = rows.load(Ordering::Relaxed);
+            columns.map(|columns| Size { columns, rows })
+        };
+        let input: Box<dyn BufRead + Send> = match self.answers {
+            Some(SILENCE) => Box::new(BufReader::new(silence())),
+            answers => Box::new(Cursor::new(answers.unwrap_or_default())),
+        };
         let mut screen = Screen {
             out: Box::new(out.clone()),
             err: Box::new(err.clone()),
-            input: Box::new(Cursor::new(self.answers.unwrap_or_default())),
+            input,
             asks: self.answers.is_some(),
-            columns: self.columns,
+            size: Box::new(size),
             unicode: self.unicode,
             interrupts,
+            interrupt: None,
             clock: now,
         };
         let (server, namespace) = (self.server.clone(), self.namespace.to_owned());
@@ -151,13 +173,22 @@ impl Typed {
 
     /// Waits until it has printed a text.
     pub async fn shows(&self, text: &str) {
-        let shown = async {
-            while !self.out.get().contains(text) {
+        self.wrote(&self.out, text).await;
+    }
+
+    /// Waits until it has said a text to a person.
+    pub async fn says(&self, text: &str) {
+        self.wrote(&self.err, text).await;
+    }
+
+    async fn wrote(&self, to: &Text, text: &str) {
+        let written = async {
+            while !to.get().contains(text) {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        let shown = tokio::time::timeout(PATIENCE, shown).await;
-        assert!(shown.is_ok(), "no {text:?} in {}{}", self.out.get(), self.err.get());
+        let written = tokio::time::timeout(PATIENCE, written).await;
+        assert!(written.is_ok(), "no {text:?} in {}{}", self.out.get(), self.err.get());
     }
 
     pub fn is_interrupted(&self) {

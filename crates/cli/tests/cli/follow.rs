@@ -1,5 +1,7 @@
 //! Following a run: one line for each change, or a picture on a terminal.
 
+use std::sync::atomic::Ordering;
+
 use serde_json::{Value, json};
 
 use super::desk::{Desk, golden, stored};
@@ -86,6 +88,26 @@ async fn a_terminal_shows_a_picture_that_is_drawn_over() {
         answer.out
     );
     assert_eq!(answer.code, 1);
+}
+
+#[tokio::test]
+async fn a_picture_fits_a_terminal_of_few_rows_and_is_drawn_anew_on_another_size() {
+    let mut desk = Desk::with("benchmarking-second-trial");
+    desk.columns = Some(100);
+    desk.rows.store(6, Ordering::Relaxed);
+    let watch = desk.start("watch run");
+    watch.shows("…\n").await;
+    let first = watch.out.get();
+    assert!(
+        first.split("\x1b[").next().unwrap_or_default().lines().count() < 6,
+        "{first}"
+    );
+    assert!(first.starts_with("perf/run  run 1  Benchmarking"), "{first}");
+    desk.rows.store(40, Ordering::Relaxed);
+    watch.shows("\x1b[2J\x1b[Hperf/run").await;
+    watch.shows("trial 2 is running").await;
+    watch.is_interrupted();
+    watch.ends().await;
 }
 
 #[tokio::test]

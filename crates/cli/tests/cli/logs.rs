@@ -1,5 +1,8 @@
 //! The logs of a run.
 
+use std::time::Duration;
+
+use perfval_testkit::api_server::{Call, Fault};
 use serde_json::json;
 
 use super::desk::{Desk, golden, stored};
@@ -107,4 +110,59 @@ async fn one_log_that_cannot_be_read_costs_no_other() {
     let answer = desk.types("logs run").await;
     assert!(answer.out.contains("listening"), "{}", answer.out);
     assert!(answer.err.contains("worker w9 is left out"), "{}", answer.err);
+}
+
+#[tokio::test]
+async fn following_prints_each_new_line_once_and_ends_with_the_run() {
+    let desk = under_way();
+    let logs = desk.start("logs run --follow");
+    logs.shows("10 requests").await;
+    let log = "2026-09-21T14:13:36.0Z 10 requests\n2026-09-21T14:13:41.0Z 20 requests\n";
+    desk.server.set_log("perf", "generator", "aiperf", log);
+    logs.shows("20 requests").await;
+    // A pod that comes later, of the next trial.
+    let mut later = desk.server.get("pods", "perf", "generator").expect("it is there");
+    later["metadata"]["name"] = json!("generator-2");
+    desk.server.put(later);
+    desk.server
+        .set_log("perf", "generator-2", "aiperf", "2026-09-21T14:13:50.0Z second trial\n");
+    logs.shows("second trial").await;
+    desk.server.edit("perfvalidations", "perf", "run", |object| {
+        object["status"] = stored("failed")["status"].clone();
+    });
+    let answer = logs.ends().await;
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+    for line in ["10 requests", "20 requests", "second trial", "loading weights"] {
+        assert_eq!(answer.out.matches(line).count(), 1, "{line}: {}", answer.out);
+    }
+}
+
+#[tokio::test]
+async fn following_waits_for_the_first_pod_and_says_what_cannot_be_read_once() {
+    let desk = Desk::with("sizing");
+    desk.server
+        .fail(Fault::refuse("list", "pods", 403).asked_with("labelSelector=app.kubernetes.io"));
+    let logs = desk.start("logs run --follow");
+    logs.says("No pod of run is there yet").await;
+    desk.server.forget_calls();
+    let of_operator = |call: &Call| call.namespace.as_deref() == Some("perfvalidation-system");
+    let looks = async {
+        while desk.server.calls().iter().filter(|call| of_operator(call)).count() < 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let looked = tokio::time::timeout(Duration::from_mins(1), looks).await;
+    assert!(looked.is_ok(), "it does not look again");
+    desk.server.delete("perfvalidations", "perf", "run");
+    desk.server.edit("perfvalidations", "perf", "run", |object| {
+        object["metadata"]["finalizers"] = serde_json::Value::Null;
+    });
+    let answer = logs.ends().await;
+    assert_eq!(answer.code, 4);
+    assert!(
+        answer.err.ends_with("PerfValidation perf/run was deleted\n"),
+        "{}",
+        answer.err
+    );
+    assert_eq!(answer.err.matches("is left out").count(), 1, "{}", answer.err);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::desk::{Desk, Typed, stored};
+use super::desk::{Desk, SILENCE, Typed, stored};
 
 const MANIFEST: &str = "../../config/samples/quick.yaml";
 
@@ -97,6 +97,20 @@ async fn ctrl_c_asks_and_does_what_is_answered() {
         let suspended = left.is_some_and(|left| left["spec"]["suspend"] == json!(true));
         assert_eq!(suspended, answer == "suspend\n", "{answer:?}");
     }
+}
+
+#[tokio::test]
+async fn a_second_ctrl_c_is_no_answer_and_leaves_it_running() {
+    let mut desk = Desk::new();
+    desk.answers = Some(SILENCE);
+    let run = under_way(&desk).await;
+    run.is_interrupted();
+    run.says("is still running").await;
+    run.is_interrupted();
+    let ended = run.ends().await;
+    assert_eq!(ended.code, 3, "{}", ended.err);
+    assert!(ended.err.contains("mine goes on"), "{}", ended.err);
+    assert_eq!(object(&desk, "mine").expect("there")["spec"]["suspend"], json!(false));
 }
 
 #[tokio::test]

@@ -201,8 +201,11 @@ async fn show_cleanup(lab: &Lab, status: &PerfValidationStatus) -> bool {
 
 fn explain_keep() {
     title("explore (the lab stays up)");
-    println!("just lab-exec kubectl get perfvalidations -A");
-    println!("just lab-exec kubectl describe perfval -n {NAMESPACE} {NAME}");
-    println!("just lab-exec kubectl annotate perfval -n {NAMESPACE} {NAME} perfvalidation.dev/rerun=2");
-    println!("just lab-down            # ends it and removes every trace");
+    println!(".ci/just lab-exec kubectl perfval describe {NAME} -n {NAMESPACE}      # the verdict, and why");
+    println!(
+        ".ci/just lab-exec kubectl perfval report {NAME} -n {NAMESPACE}        # the same as a page for a browser"
+    );
+    println!(".ci/just lab-exec kubectl perfval rerun {NAME} -n {NAMESPACE} --watch # measure again, and follow it");
+    println!(".ci/just lab-exec kubectl get perfvalidations -A                # what plain kubectl shows");
+    println!(".ci/just lab-down                                               # ends it and removes every trace");
 }

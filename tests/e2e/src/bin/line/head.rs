@@ -10,7 +10,7 @@ use perfval_api::{PerfValidation, PerfValidationStatus, Phase};
 use tokio::time::timeout;
 
 use crate::LIMIT;
-use crate::process::{Cost, Meter, Reading};
+use perfval_e2e::process::{Cost, Meter, Reading};
 
 /// Between two attempts to watch.
 const RETRY: Duration = Duration::from_millis(500);

@@ -6,7 +6,6 @@
 
 mod head;
 mod operator;
-mod process;
 mod reached;
 mod round;
 mod table;

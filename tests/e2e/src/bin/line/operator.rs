@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use kube::{Client, Config, ResourceExt as _};
 use perfval_e2e::{Lab, Operator, eventually};
 
-use crate::process::Process;
 use crate::reached::Reached;
 use crate::{LIMIT, Outcome};
+use perfval_e2e::process::Process;
 
 /// How often a starting operator is asked.
 const POLL: Duration = Duration::from_millis(50);

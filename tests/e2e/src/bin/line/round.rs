@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use crate::head::{self, Head};
 use crate::operator::Running;
-use crate::process::{Cost, Meter, Process};
 use crate::reached::Reached;
 use crate::waiting::{self, Greeted};
 use crate::{LIMIT, Outcome};
+use perfval_e2e::process::{Cost, Meter, Process};
 
 /// Over which an idle operator is measured.
 const IDLE: Duration = Duration::from_secs(30);

@@ -1,8 +1,8 @@
 //! All rounds next to each other, and what issue 12 asks for.
 
-use crate::process::Cost;
 use crate::reached::Reached;
 use crate::round::Round;
+use perfval_e2e::process::Cost;
 
 const NAME: usize = 50;
 const CELL: usize = 17;

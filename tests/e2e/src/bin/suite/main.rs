@@ -86,6 +86,17 @@ enum What {
         /// How many wait, separated by commas.
         waiting: String,
     },
+    /// The operator beside others.
+    Peers {
+        /// Folder with the bare operator and AIPerf's environment.
+        #[arg(long)]
+        files: PathBuf,
+        /// The definition of `JobSets`.
+        #[arg(long)]
+        jobset: PathBuf,
+        /// Objects of each.
+        objects: String,
+    },
     /// What sizing costs on a real API server.
     Scale {
         /// Nodes of the cluster.
@@ -134,6 +145,9 @@ async fn start(cli: Cli) -> io::Result<u8> {
         What::Races => guarded(&one, single::races(&built, lab)).await,
         What::Oracle { arguments } => guarded(&one, single::oracle(&built, lab, &arguments)).await,
         What::Line { waiting } => guarded(&one, single::line(&built, lab, &waiting)).await,
+        What::Peers { files, jobset, objects } => {
+            guarded(&one, single::peers(&built, lab, &files, &jobset, &objects)).await
+        }
         What::Scale { nodes } => guarded(&one, single::scale(&built, lab, &nodes)).await,
         What::Fidelity { record, arguments } => guarded(&one, single::fidelity(&built, lab, &record, &arguments)).await,
     }

@@ -131,6 +131,22 @@ pub async fn line(built: &Built, lab: &Fresh, waiting: &str) -> io::Result<u8> {
     code(command).await
 }
 
+/// The operator beside others, with so many objects of each.
+pub async fn peers(built: &Built, lab: &Fresh, files: &Path, jobset: &Path, objects: &str) -> io::Result<u8> {
+    let peers = built.build("perfval-peers", "peers").await?;
+    lab.up(false).await?;
+    let mut command = lab.exec_in_network(peers);
+    command.arg("--lab").arg(lab.program()).arg("--config").arg(config()?);
+    command
+        .arg("--manifests")
+        .arg(config()?.with_file_name("tests/peers/manifests"));
+    command.arg("--operator").arg(built.release("perfvalidation-operator"));
+    command.arg("--bare").arg(files.join("bare"));
+    command.arg("--aiperf").arg(files.join("aiperf"));
+    command.arg("--jobset").arg(jobset).args(["--objects", objects]);
+    code(command).await
+}
+
 /// What sizing costs with this many nodes.
 pub async fn scale(built: &Built, lab: &Fresh, nodes: &str) -> io::Result<u8> {
     lab.up(true).await?;

@@ -2,10 +2,9 @@
 
 use std::fmt;
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::time::Instant;
-
-use crate::Outcome;
 
 /// Clock ticks a second in `/proc/<pid>/stat`: the same on every Linux of this architecture.
 const TICKS: f64 = 100.0;
@@ -16,22 +15,34 @@ pub struct Process(u32);
 
 impl Process {
     /// The API server of the lab that this program runs in: several labs may be up.
-    pub fn api_server() -> Outcome<Self> {
+    ///
+    /// # Errors
+    /// If there is none in this network, or `/proc` cannot be read.
+    pub fn api_server() -> io::Result<Self> {
         let here = fs::read_link("/proc/self/ns/net")?;
         let found = find(|process| {
             fs::read_to_string(process.join("comm")).is_ok_and(|name| name.trim() == "kube-apiserver")
                 && fs::read_link(process.join("ns/net")).is_ok_and(|namespace| namespace == here)
         })?;
-        Ok(found.ok_or("no kube-apiserver in this network: run this by `lab exec --network-only`")?)
+        found
+            .ok_or_else(|| io::Error::other("no kube-apiserver in this network: run this by `lab exec --network-only`"))
     }
 
     /// The operator in the pod of this uid, if it runs.
-    pub fn operator(pod_uid: &str) -> Outcome<Option<Self>> {
+    ///
+    /// # Errors
+    /// If `/proc` cannot be read.
+    pub fn operator(pod_uid: &str) -> io::Result<Option<Self>> {
         find(|process| {
             fs::read_to_string(process.join("cgroup")).is_ok_and(|groups| groups.contains(pod_uid))
                 && fs::read(process.join("cmdline"))
                     .is_ok_and(|line| String::from_utf8_lossy(&line).contains("perfvalidation-operator"))
         })
+    }
+
+    /// A process by its id.
+    pub fn of(id: u32) -> Self {
+        Self(id)
     }
 
     /// CPU time so far (s); `None` once it is gone.
@@ -75,7 +86,7 @@ fn field(stat: &str, number: usize) -> Option<f64> {
     after_name.split_whitespace().nth(number - 3)?.parse().ok()
 }
 
-fn find(wanted: impl Fn(&Path) -> bool) -> Outcome<Option<Process>> {
+fn find(wanted: impl Fn(&Path) -> bool) -> io::Result<Option<Process>> {
     for entry in fs::read_dir("/proc")? {
         let path = entry?.path();
         let pid = path.file_name().and_then(|name| name.to_str()?.parse().ok());
@@ -88,7 +99,9 @@ fn find(wanted: impl Fn(&Path) -> bool) -> Outcome<Option<Process>> {
 
 /// The two processes that waiting may cost something.
 pub struct Meter {
+    /// The operator.
     pub operator: Process,
+    /// The API server that it talks to.
     pub api_server: Process,
 }
 
@@ -102,8 +115,11 @@ pub struct Reading {
 /// Shares of a core (%) between two moments. `None`: the process was gone at one of them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cost {
+    /// Between the two (s).
     pub seconds: f64,
+    /// Of the operator.
     pub operator: Option<f64>,
+    /// Of the API server.
     pub api_server: Option<f64>,
 }
 
@@ -116,6 +132,7 @@ impl fmt::Display for Cost {
 }
 
 impl Meter {
+    /// Reads both.
     pub fn read(&self) -> Reading {
         Reading {
             at: Instant::now(),

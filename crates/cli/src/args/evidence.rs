@@ -1,0 +1,114 @@
+//! Flags of the verbs that show what a run left behind.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// Flags of `report`.
+#[derive(Clone, Debug, Args)]
+pub struct ReportArgs {
+    /// A run: NAME, or NAME/RUN for an earlier one; with -f AIPerf's exports, one file for each trial
+    #[arg(value_name = "RUN or EXPORT")]
+    pub what: Vec<String>,
+    /// Manifest whose gates judge the exports
+    #[arg(short = 'f', long = "filename", value_name = "FILE")]
+    pub manifest: Option<PathBuf>,
+    /// GPUs in use, for gates that scale with them
+    #[arg(long, requires = "manifest", value_parser = clap::value_parser!(i64).range(1..=1024))]
+    pub gpus: Option<i64>,
+    /// GPUs of the node, for gates that scale by their share
+    #[arg(long, requires = "gpus", value_parser = clap::value_parser!(i64).range(1..=1024))]
+    pub node_gpus: Option<i64>,
+    /// Print it in this form
+    #[arg(short, long, value_enum, conflicts_with = "directory")]
+    pub output: Option<Form>,
+    /// Write every form into this folder
+    #[arg(short, long, value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+}
+
+/// A form of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// One page, for people.
+    Html,
+    /// Test cases as XML.
+    Junit,
+    /// Test cases as JSON.
+    Ctrf,
+    /// For the summary of a job.
+    Markdown,
+    /// For a push gateway, or a file that a node exporter reads.
+    Openmetrics,
+}
+
+/// Flags of `diff`.
+#[derive(Clone, Debug, Args)]
+pub struct DiffArgs {
+    /// The run before: NAME, or NAME/RUN for an earlier run
+    pub before: String,
+    /// The run after; when not given, the last run of the first name, against the one before it
+    pub after: Option<String>,
+}
+
+/// Flags of `logs`.
+#[derive(Clone, Debug, Args)]
+pub struct LogsArgs {
+    /// Name of the validation; may be left out where the namespace has one only
+    pub name: Option<String>,
+    /// Only these parts
+    #[arg(short, long = "part", value_enum)]
+    pub parts: Vec<Part>,
+    /// Only the workers on these GPUs, by device name
+    #[arg(long = "gpu", value_name = "GPU")]
+    pub gpus: Vec<String>,
+    /// Go on with what is printed from now on, until the run is over
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Lines of each container, from the end
+    #[arg(long, default_value_t = 200, value_name = "LINES", value_parser = clap::value_parser!(i64).range(1..))]
+    pub tail: i64,
+    /// Namespace of the operator
+    #[arg(long, default_value = OPERATOR_NAMESPACE, value_name = "NAMESPACE")]
+    pub operator_namespace: String,
+}
+
+/// Where the manifests and the chart install the operator.
+pub const OPERATOR_NAMESPACE: &str = "perfvalidation-system";
+
+/// A part of a run that prints a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// Takes the requests.
+    Frontend,
+    /// Hold the GPUs.
+    Worker,
+    /// Sends the requests.
+    Benchmark,
+    /// What the operator says of this validation.
+    Operator,
+}
+
+/// Flags of `bundle`.
+#[derive(Clone, Debug, Args)]
+pub struct BundleArgs {
+    /// Name of the validation; may be left out where the namespace has one only
+    pub name: Option<String>,
+    /// File to write; perfval-NAME.tar.gz when not given, - is standard output
+    #[arg(short = 'f', long = "filename", value_name = "FILE")]
+    pub filename: Option<PathBuf>,
+    /// Namespace of the operator
+    #[arg(long, default_value = OPERATOR_NAMESPACE, value_name = "NAMESPACE")]
+    pub operator_namespace: String,
+}
+
+/// Flags of `doctor`.
+#[derive(Clone, Debug, Args)]
+pub struct DoctorArgs {
+    /// Manifest to be run; without it, one that leaves every choice to its default
+    #[arg(short = 'f', long = "filename", value_name = "FILE")]
+    pub filename: Option<PathBuf>,
+    /// Namespace of the operator
+    #[arg(long, default_value = OPERATOR_NAMESPACE, value_name = "NAMESPACE")]
+    pub operator_namespace: String,
+}

@@ -1,0 +1,85 @@
+//! Flags of the verbs that make and follow a run.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Flags of `run`.
+#[derive(Clone, Debug, Args)]
+pub struct RunArgs {
+    /// Manifest of the validation; - is standard input
+    #[arg(short = 'f', long = "filename", value_name = "FILE", conflicts_with_all = ["preset", "model", "image"])]
+    pub filename: Option<PathBuf>,
+    /// The common case, without a manifest.
+    #[command(flatten)]
+    pub common: CommonCase,
+    /// Write the report into this folder once it is over: a page, test cases, a summary, metrics
+    #[arg(long, value_name = "DIR", conflicts_with = "detach")]
+    pub report: Option<PathBuf>,
+    /// Create it and do not follow
+    #[arg(long)]
+    pub detach: bool,
+    /// Longest time to follow it (such as 90s, 30m, 1h)
+    #[arg(long, value_parser = duration)]
+    pub timeout: Option<std::time::Duration>,
+}
+
+/// A validation by a preset.
+#[derive(Clone, Debug, Default, Args)]
+pub struct CommonCase {
+    /// Gates and load for this GPU: see `presets`
+    #[arg(long, value_name = "GPU")]
+    pub preset: Option<String>,
+    /// Name of the validation
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Model to serve
+    #[arg(long)]
+    pub model: Option<String>,
+    /// Image of the workers, of the minor version of Dynamo's operator
+    #[arg(long)]
+    pub image: Option<String>,
+    /// At most this many GPUs
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..=64))]
+    pub max_gpus: Option<i64>,
+    /// The node under test
+    #[arg(long)]
+    pub node: Option<String>,
+}
+
+/// Flags of `watch`.
+#[derive(Clone, Debug, Args)]
+pub struct WatchArgs {
+    /// Name of the validation; may be left out where the namespace has one only
+    pub name: Option<String>,
+    /// Longest time to follow it (such as 90s, 30m, 1h)
+    #[arg(long, value_parser = duration)]
+    pub timeout: Option<std::time::Duration>,
+}
+
+/// Flags of `init`.
+#[derive(Clone, Debug, Args)]
+pub struct InitArgs {
+    /// The common case, without a manifest.
+    #[command(flatten)]
+    pub common: CommonCase,
+    /// File to write; standard output when not given
+    #[arg(short = 'f', long = "filename", value_name = "FILE")]
+    pub filename: Option<PathBuf>,
+}
+
+/// Flags of `presets`.
+#[derive(Clone, Debug, Args)]
+pub struct PresetsArgs {
+    /// Print this one as a manifest
+    pub name: Option<String>,
+}
+
+/// A duration as the manifests have them: `90s`, `30m`, `1h30m`.
+fn duration(text: &str) -> Result<std::time::Duration, String> {
+    let duration = perfval_run::time::duration(text);
+    if duration.is_zero() {
+        return Err("write a duration such as 90s, 30m or 1h".to_owned());
+    }
+    Ok(duration)
+}
