@@ -11,6 +11,7 @@ mod leftovers;
 pub mod oracle;
 pub mod rbac;
 pub mod release;
+pub mod soak;
 mod spec;
 mod validation;
 

@@ -160,3 +160,44 @@ async fn a_load_generator_that_is_evicted_is_not_taken_for_a_broken_benchmark() 
     );
     run.delete().await;
 }
+
+#[tokio::test]
+#[ignore = "needs the lab: just failures"]
+async fn a_node_that_reboots_in_a_trial_voids_it_and_is_free_afterwards() {
+    let (lab, _operator) = ready().await;
+    let namespace = lab.namespace("fail-reboot").await;
+    lab.run(&["fault", "dgd", &format!("grace=1@{namespace}")]).await;
+    let mut manifest = quick("reboot", &namespace);
+    manifest["spec"]["benchmark"]["minRequests"] = json!(20_000);
+    manifest["spec"]["timeouts"]["benchmark"] = json!("10m");
+    let run = Validation::create(&lab, manifest).await;
+    run.phase(Phase::Benchmarking).await;
+    let selector = "perfvalidation.dev/component=benchmark";
+    let running = [
+        "wait",
+        "-n",
+        &namespace,
+        "pod",
+        "-l",
+        selector,
+        "--for=condition=Ready",
+        "--timeout=60s",
+    ];
+    eventually("the load generator runs", Duration::from_mins(2), || {
+        lab.try_kubectl(&running)
+    })
+    .await;
+    lab.run(&["fault", "reboot"]).await;
+    let status = run.ends(Verdict::Error).await;
+    println!(
+        "reboot: {:?} {:?} {:?}",
+        status.reason, status.message, status.diagnosis
+    );
+    let said = status.message.unwrap_or_default();
+    assert!(
+        said.contains("restarted") || said.contains(NODE) || said.contains("no result"),
+        "{said}"
+    );
+    run.delete().await;
+    all_gpus(&lab).await;
+}

@@ -57,6 +57,14 @@ pub fn cases() -> Vec<Case> {
             "write the program first",
         ),
         accepted("arguments", workload(json!({"args": ["--max-model-len", "4096"]}))),
+        accepted(
+            "arguments that a shell would read",
+            workload(json!({"args": ["; rm -rf /", "$(HF_TOKEN)", "`id`", "a\nb", "'", "\"", "\\", "模型 🤖", ""]})),
+        ),
+        accepted(
+            "a long program in the command",
+            workload(json!({"command": ["python3", "-c", "#".repeat(10_000)]})),
+        ),
         refused(
             "model in the arguments",
             workload(json!({"args": ["--model", "x"]})),
