@@ -38,9 +38,8 @@ pub struct Reading {
 pub async fn soak(lab: &Lab, operator: &Operator, namespace: &str, runs: usize) -> Vec<Reading> {
     lab.run(&["fault", "dgd", &format!("grace=1@{namespace}")]).await;
     let kinds = kinds(lab).await;
-    let before = objects(lab, &kinds, namespace).await;
     let process = Process::of(&operator.pod().await);
-    let mut readings = Vec::new();
+    let (mut readings, mut before) = (Vec::new(), Vec::new());
     for number in 1..=runs {
         let began = Instant::now();
         let run = Validation::create(lab, short(&format!("soak-{number}"), namespace)).await;
@@ -54,6 +53,10 @@ pub async fn soak(lab: &Lab, operator: &Operator, namespace: &str, runs: usize) 
         };
         println!("{number}/{runs}: {reading:?}");
         readings.push(reading);
+        if number == 1 {
+            // With what Kubernetes puts into a new namespace.
+            before = objects(lab, &kinds, namespace).await;
+        }
     }
     // The garbage collector takes some seconds for what an object owned.
     eventually("the namespace is as it was", Duration::from_mins(1), || async {
@@ -159,6 +162,7 @@ async fn page() -> io::Result<String> {
 /// # Panics
 /// If they grew.
 pub fn is_flat(readings: &[Reading]) {
+    assert!(readings.len() >= 5, "too few runs show nothing");
     let part = readings.len() / 5;
     let (early, late) = (&readings[part..2 * part], &readings[readings.len() - part..]);
     let median = |part: &[Reading], of: fn(&Reading) -> u64| {

@@ -162,9 +162,16 @@ proptest! {
         prop_assert!(secrets.contains_key("HF_TOKEN"));
         let at = args.iter().position(|word| word == "--").expect("the runner's own end");
         let received: Vec<String> = args[at + 1..].iter().map(|word| expanded(word, &secrets)).collect();
-        prop_assert_eq!(&received, &build::aiperf_command(&run, 1));
-        let extra = &object.spec.benchmark.extra_args;
-        prop_assert!(received.ends_with(extra), "{:?}", received);
+        let spec = &object.spec;
+        let has = |flag: &str, value: &str| received.windows(2).any(|pair| pair[0] == flag && pair[1] == value);
+        prop_assert_eq!(&received[..2], ["aiperf", "profile"]);
+        prop_assert!(has("--model", &spec.model.name), "{:?}", received);
+        let tokenizer = &spec.benchmark.tokenizer;
+        prop_assert!(tokenizer.is_empty() || has("--tokenizer", tokenizer), "{:?}", received);
+        for (key, value) in &spec.benchmark.extra_inputs {
+            prop_assert!(has("--extra-inputs", &format!("{key}:{value}")), "{:?}", received);
+        }
+        prop_assert!(received.ends_with(&spec.benchmark.extra_args), "{:?}", received);
         prop_assert!(!args[..at].iter().any(|word| expanded(word, &secrets) != *word), "{:?}", args);
     }
 

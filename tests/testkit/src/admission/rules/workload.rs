@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::admission::{Case, accepted, refused};
+use crate::admission::{Case, accepted, out_of_schema, refused};
 
 pub fn cases() -> Vec<Case> {
     let workload = |patch: Value| json!({"workload": patch});
@@ -63,7 +63,17 @@ pub fn cases() -> Vec<Case> {
         ),
         accepted(
             "a long program in the command",
+            workload(json!({"command": ["python3", "-c", "#".repeat(4096)]})),
+        ),
+        out_of_schema(
+            "a program of ten thousand characters",
             workload(json!({"command": ["python3", "-c", "#".repeat(10_000)]})),
+            "spec.workload.command[2]",
+        ),
+        out_of_schema(
+            "an argument of ten thousand characters",
+            workload(json!({"args": ["--x", "模".repeat(10_000)]})),
+            "spec.workload.args[1]",
         ),
         refused(
             "model in the arguments",
