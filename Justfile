@@ -97,11 +97,15 @@ fuzz-coverage SECONDS="600" TARGETS="export frame exposition slices quantity sav
     for name in {{TARGETS}}; do
       export PERFVAL_FUZZ_TARGET=$name
       mkdir -p "$work/found/$name" "$work/broken" "$work/small" "$corpus/$name"
-      fuzz() { "$target/{{triple}}/release/perfval-fuzz-coverage" -verbosity=0 -timeout=5 -rss_limit_mb=1024 -max_len=65536 -artifact_prefix="$work/broken/$name-" "$@"; }
-      echo "$name: $(fuzz -max_total_time={{SECONDS}} -print_final_stats=1 "$work/found/$name" "$corpus/$name" "$work/seeds/$name" 2>&1 | tee "$work/$name.log" | sed -n 's/^stat::number_of_executed_units: *//p') inputs tried" || { tail -n 40 "$work/$name.log"; echo "broken: $work/broken"; exit 1; }
-      # The fewest and smallest inputs that reach everything.
+      fuzz() { "$target/{{triple}}/release/perfval-fuzz-coverage" -timeout=5 -rss_limit_mb=1024 -max_len=65536 -artifact_prefix="$work/broken/$name-" "$@"; }
+      if ! fuzz -max_total_time={{SECONDS}} -print_final_stats=1 "$work/found/$name" "$corpus/$name" "$work/seeds/$name" >"$work/$name.log" 2>&1; then
+        tail -n 40 "$work/$name.log"
+        exit 1
+      fi
+      echo "$name: $(sed -n 's/^stat::number_of_executed_units: *//p' "$work/$name.log") inputs tried"
+      # The fewest inputs that together reach everything.
       rm -rf "$work/small/$name" && mkdir "$work/small/$name"
-      fuzz -merge=1 -max_len=4096 "$work/small/$name" "$corpus/$name" "$work/found/$name" "$work/seeds/$name" 2>"$work/$name-merge.log"
+      fuzz -set_cover_merge=1 -use_counters=0 -max_len=4096 "$work/small/$name" "$corpus/$name" "$work/found/$name" "$work/seeds/$name" 2>"$work/$name-merge.log"
       rm -rf "${corpus:?}/$name" && cp -r "$work/small/$name" "$corpus/$name"
     done
 

@@ -103,7 +103,7 @@ async fn objects(lab: &Lab, kinds: &str, namespace: &str) -> Vec<String> {
     named.lines().map(str::to_owned).collect()
 }
 
-/// The operator's process, which the machine sees: the lab has no process namespace of its own.
+/// The operator's process: this test is outside of the lab's process namespace, and sees into it.
 #[derive(Debug, PartialEq, Eq)]
 struct Process(u32);
 

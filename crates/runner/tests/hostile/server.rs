@@ -119,7 +119,7 @@ fn answer(behaviour: Behaviour, mut to: Counted, elsewhere: SocketAddr, page: &s
         Behaviour::OneLine => {
             to.write_all(format!("{ok}\r\n{page}").as_bytes())?;
             loop {
-                to.write_all(&[b'a'; 1 << 16])?;
+                to.write_all(&b"a".repeat(1 << 16))?;
             }
         }
         Behaviour::Redirect => {
@@ -144,7 +144,7 @@ fn answer(behaviour: Behaviour, mut to: Counted, elsewhere: SocketAddr, page: &s
         Behaviour::OneHeader => {
             to.write_all(format!("{ok}x-a: ").as_bytes())?;
             loop {
-                to.write_all(&[b'a'; 1 << 16])?;
+                to.write_all(&b"a".repeat(1 << 16))?;
             }
         }
         Behaviour::Unfinished => {
