@@ -86,6 +86,30 @@ worlds COUNT="1000":
 [parallel]
 fuzz: (fuzz-test "fuzz_result") (fuzz-test "fuzz_sizing")
 
+# Fuzz the parsers by coverage with libFuzzer (Debian's g++), so many seconds for each target; what reaches something new joins tests/fuzz/corpus, and an input that breaks a promise is left in the folder that is named.
+fuzz-coverage SECONDS="600" TARGETS="export frame exposition slices quantity saved":
+    #!/usr/bin/env bash
+    set -euo pipefail
+    export RUSTFLAGS="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares"
+    target={{CARGO_TARGET_DIR}}/fuzz work={{cache}}/fuzz corpus={{justfile_directory()}}/tests/fuzz/corpus
+    env -u RUSTFLAGS cargo run --quiet -p perfval-fuzz --example seeds -- "$work/seeds"
+    # With a target of its own, build scripts and macros stay without coverage.
+    cargo build --quiet --release --manifest-path tests/fuzz/coverage/Cargo.toml --target-dir "$target" --target {{triple}}
+    for name in {{TARGETS}}; do
+      export PERFVAL_FUZZ_TARGET=$name
+      mkdir -p "$work/found/$name" "$work/broken" "$work/small" "$corpus/$name"
+      fuzz() { "$target/{{triple}}/release/perfval-fuzz-coverage" -timeout=5 -rss_limit_mb=1024 -max_len=65536 -artifact_prefix="$work/broken/$name-" "$@"; }
+      if ! fuzz -max_total_time={{SECONDS}} -print_final_stats=1 "$work/found/$name" "$corpus/$name" "$work/seeds/$name" >"$work/$name.log" 2>&1; then
+        tail -n 40 "$work/$name.log"
+        exit 1
+      fi
+      echo "$name: $(sed -n 's/^stat::number_of_executed_units: *//p' "$work/$name.log") inputs tried"
+      # The fewest inputs that together reach everything.
+      rm -rf "$work/small/$name" && mkdir "$work/small/$name"
+      fuzz -set_cover_merge=1 -use_counters=0 -max_len=4096 "$work/small/$name" "$corpus/$name" "$work/found/$name" "$work/seeds/$name" 2>"$work/$name-merge.log"
+      rm -rf "${corpus:?}/$name" && cp -r "$work/small/$name" "$corpus/$name"
+    done
+
 [private]
 fuzz-test NAME:
     @cargo test --quiet --test {{NAME}} -- --nocapture
@@ -321,6 +345,10 @@ rbac *LOGS: build-lab
 # Ten validations at once on one node, one after the other in their order: five minutes, and not part of `just test`.
 races: build-lab image
     @{{suite}} races
+
+# Run after run on one lab: memory and descriptors of the operator, etcd, and what is left (200 take about an hour and a half; not part of `just test`, which has ten).
+soak RUNS="200": build-lab image
+    @{{suite}} soak {{RUNS}}
 
 # Every failure that a run has to name, on one lab, and what does not want to be removed (a quarter of an hour, not part of `just test`). `just failures NAME` has the rows or tests whose name holds NAME.
 failures NAME="": build-lab image

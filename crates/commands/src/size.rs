@@ -16,6 +16,7 @@ use crate::args::{Output, SizeArgs};
 use crate::manifest;
 
 pub use error::Error;
+pub use saved::cluster_in;
 
 /// The answer. `connect` gives the cluster and the namespace for an object that names none; saved objects need neither.
 /// Exit codes: 0 a run would get a plan, 1 it would not; the caller's for an error are [`Error::code`].

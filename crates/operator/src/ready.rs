@@ -11,6 +11,8 @@ use crate::cli::ReadyArgs;
 /// Time between two questions, and the longest that one may take.
 const AGAIN: Duration = Duration::from_secs(1);
 const ONE: Duration = Duration::from_secs(5);
+/// Longest answer that is read: one line of why it is not ready.
+const ANSWER_BYTES: u64 = 64 << 10;
 
 /// The operator did not say that it is ready.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +32,8 @@ pub fn run(args: &ReadyArgs) -> Result<Answer, NotReady> {
         .timeout_global(Some(ONE))
         .http_status_as_error(false)
         // A proxy of the environment is for the world outside.
-        .proxy(None);
+        .proxy(None)
+        .max_redirects(0);
     let agent: Agent = config.build().into();
     let began = Instant::now();
     loop {
@@ -54,6 +57,8 @@ fn ask(agent: &Agent, url: &str) -> Result<String, String> {
     let mut response = agent.get(url).call().map_err(|error| error.to_string())?;
     let text = response
         .body_mut()
+        .with_config()
+        .limit(ANSWER_BYTES)
         .read_to_string()
         .map_err(|error| error.to_string())?;
     if response.status().is_success() {

@@ -7,6 +7,10 @@ use std::thread;
 
 /// Answers one question and ends.
 fn answering(status: &'static str, text: &'static str) -> String {
+    answering_with(status, "", text.to_owned())
+}
+
+fn answering_with(status: &'static str, headers: &'static str, text: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("http://{}/readyz", listener.local_addr().expect("it has one"));
     thread::spawn(move || {
@@ -15,7 +19,7 @@ fn answering(status: &'static str, text: &'static str) -> String {
         let length = text.len();
         let _ = write!(
             stream,
-            "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{text}"
+            "HTTP/1.1 {status}\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n{text}"
         );
     });
     url
@@ -61,4 +65,20 @@ fn no_listener_is_a_failure_that_names_the_address() {
         String::from_utf8_lossy(&output.stderr).contains(&unused.to_string()),
         "{output:?}"
     );
+}
+
+#[test]
+fn an_answer_that_points_elsewhere_is_not_followed() {
+    let elsewhere = "Location: http://127.0.0.1:1/readyz\r\n";
+    let output = ready(&answering_with("302 Found", elsewhere, "over there".to_owned()));
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("302") && said.contains("over there"), "{said}");
+}
+
+#[test]
+fn an_answer_without_end_is_no_answer() {
+    let output = ready(&answering_with("200 OK", "", "ok".repeat(1 << 20)));
+    assert_eq!(output.status.code(), Some(1), "{:?}", output.status);
+    assert!(output.stderr.len() < 1000, "{output:?}");
 }

@@ -218,3 +218,32 @@ fn what_is_missing_or_broken_is_named() {
     );
     assert!(no_class.out.contains("plan: 3 of 8 GPUs on gpu-3"), "{}", no_class.out);
 }
+
+#[test]
+fn a_small_file_that_unfolds_into_gigabytes_is_refused() {
+    let text = "a".repeat(1 << 20);
+    let widened = format!(
+        "kind: Node\nmetadata: {{name: &a {text}}}\nx: [{}]\n",
+        vec!["*a"; 2000].join(", ")
+    );
+    let levels = (1..12).map(|level| {
+        format!(
+            "l{level}: &l{level} [{}]\n",
+            vec![format!("*l{}", level - 1); 10].join(", ")
+        )
+    });
+    let deepened = format!("l0: &l0 [x]\n{}", levels.collect::<String>());
+    for bomb in [widened, deepened] {
+        let answer = size(&bomb, &["--from", "-"]);
+        assert_eq!(answer.code, Some(2), "{}", answer.complaint);
+        assert!(answer.complaint.contains("alias"), "{}", answer.complaint);
+    }
+}
+
+#[test]
+fn a_file_of_endless_depth_is_refused() {
+    for open in ["[", "{a: ", "- ", "{\"a\":["] {
+        let answer = size(&open.repeat(50_000), &["--from", "-"]);
+        assert_eq!(answer.code, Some(2), "{open:?}: {}", answer.complaint);
+    }
+}

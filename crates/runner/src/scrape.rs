@@ -20,6 +20,9 @@ pub enum ScrapeError {
     /// No whole answer came.
     #[error("{0}")]
     Request(ureq::Error),
+    /// Another answer than a page: a redirect is not followed.
+    #[error("the worker answered {0}")]
+    Status(u16),
     /// The answer broke off.
     #[error("{0}")]
     Page(io::Error),
@@ -66,6 +69,9 @@ impl Scraper {
 
     pub fn scrape(&self) -> Result<Scraped, ScrapeError> {
         let mut answer = self.agent.get(&self.url).call().map_err(ScrapeError::Request)?;
+        if answer.status() != 200 {
+            return Err(ScrapeError::Status(answer.status().as_u16()));
+        }
         let body = answer.body_mut().with_config().limit(PAGE_BYTES).reader();
         let mut lines = BufReader::new(body);
         let (mut page, mut line, mut begun) = (Page::default(), Vec::new(), false);

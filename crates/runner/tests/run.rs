@@ -1,5 +1,6 @@
 //! The runner against a scripted `aiperf`: whatever that does, one record arrives and says what happened.
 
+mod hostile;
 mod rig;
 
 use std::fs;

@@ -12,6 +12,7 @@ pub mod oracle;
 pub mod process;
 pub mod rbac;
 pub mod release;
+pub mod soak;
 mod spec;
 mod validation;
 

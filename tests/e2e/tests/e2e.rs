@@ -13,6 +13,7 @@ mod e2e {
     pub mod saturation;
     pub mod sharing;
     pub mod slow_gpu;
+    pub mod soak;
     pub mod telemetry;
     pub mod verdicts;
 }

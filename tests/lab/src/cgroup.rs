@@ -125,6 +125,17 @@ fn remove_tree(folder: &Path) {
     let _ = fs::remove_dir(folder);
 }
 
+/// The processes of every pod.
+pub fn processes(state: &StateDir) -> Result<Vec<i32>, Error> {
+    let mut processes = Vec::new();
+    for folder in folders(state)?.iter().filter(|folder| folder.is_dir()) {
+        collect_processes(folder, &mut processes)?;
+    }
+    processes.sort_unstable();
+    processes.dedup();
+    Ok(processes)
+}
+
 /// The processes of one container of a pod, as this process numbers them.
 ///
 /// `container` is the id without its `containerd://`. The pause process lives in another folder and is not among them.

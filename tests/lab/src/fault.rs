@@ -1,6 +1,7 @@
 //! Faults on demand: what goes wrong on real clusters, switched on and off by command.
 
 mod gpus;
+mod reboot;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -40,6 +41,8 @@ pub enum Fault {
         /// Its name.
         process: String,
     },
+    /// Resets the node as a loss of power does: every pod's processes end at once, the kubelet and containerd come back.
+    Reboot,
     /// Freezes every process of a pod's containers (SIGSTOP).
     Freeze(PodName),
     /// Lets them go on (SIGCONT).
@@ -106,6 +109,7 @@ pub fn apply(state: &StateDir, fault: &Fault) -> Result<(), Error> {
         Fault::RestartApiserver => restart_api_server(state),
         Fault::Stop { process } => client::stop(state, process),
         Fault::Start { process } => client::start(state, process),
+        Fault::Reboot => reboot::node(state),
         Fault::Freeze(pod) => signal(state, pod, Signal::SIGSTOP),
         Fault::Thaw(pod) => signal(state, pod, Signal::SIGCONT),
         Fault::Kill(pod) => signal(state, pod, Signal::SIGKILL),

@@ -70,6 +70,8 @@ pub struct Benchmark {
     #[x_kube(
         validation = Rule::new("!['model', 'messages', 'stream', 'max_tokens', 'max_completion_tokens'].exists(k, k in self)")
             .message("leave model, messages, stream and max_tokens out: write model.name and benchmark.outputTokens"),
+        validation = Rule::new("self.all(k, k.matches('^[A-Za-z_][A-Za-z0-9_.-]*$'))")
+            .message("write the name of a request's field: letters, digits, '_', '.' and '-', not beginning with a digit, '.' or '-', such as top_p"),
         validation = Rule::new("self.all(k, !self[k].contains(','))")
             .message("write one value without a comma per field: AIPerf splits at commas"),
     )]

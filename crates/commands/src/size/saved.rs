@@ -1,4 +1,3 @@
-use std::io::Read as _;
 use std::path::Path;
 
 use perfval_api::PerfValidation;
@@ -9,14 +8,32 @@ use serde_json::Value;
 use super::error::Error;
 use crate::input;
 
-/// The cluster that a file describes: YAML of any number of documents, or JSON.
+/// A cluster of 5,000 GPU nodes lists half a gigabyte of JSON.
+const FILE_BYTES: u64 = 1 << 30;
+
+/// The cluster that a file describes; `-` is standard input.
 pub fn read(path: &Path, object: &PerfValidation) -> Result<Saved, Error> {
-    let unusable = |source| Error::Dump {
+    let bytes = input::bytes(path, FILE_BYTES).map_err(|source| Error::File {
         path: path.to_owned(),
         source,
+    })?;
+    let syntax = |why: String| Error::Syntax {
+        path: path.to_owned(),
+        why,
     };
+    if bytes.len() as u64 > FILE_BYTES {
+        return Err(syntax(format!("larger than {FILE_BYTES} bytes")));
+    }
+    let text = String::from_utf8(bytes).map_err(|error| syntax(error.to_string()))?;
+    cluster_in(path, &text, object)
+}
+
+/// The cluster that a text describes: YAML of any number of documents, or JSON. `path` is where it came from.
+pub fn cluster_in(path: &Path, text: &str, object: &PerfValidation) -> Result<Saved, Error> {
+    let path = || path.to_owned();
+    let unusable = |source| Error::Dump { path: path(), source };
     let mut dump = Dump::default();
-    for document in documents_of(path)? {
+    for document in documents(text).map_err(|why| Error::Syntax { path: path(), why })? {
         dump.add(document).map_err(unusable)?;
     }
     let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
@@ -24,20 +41,6 @@ pub fn read(path: &Path, object: &PerfValidation) -> Result<Saved, Error> {
     let cache = build::cache_claim_name(name, &object.spec);
     dump.finish(&object.spec.placement.device_class_name, namespace, cache.as_deref())
         .map_err(unusable)
-}
-
-/// The documents of a file; `-` is standard input.
-fn documents_of(path: &Path) -> Result<Vec<Value>, Error> {
-    let mut text = String::new();
-    let read = input::open(path).and_then(|mut file| file.read_to_string(&mut text));
-    read.map_err(|source| Error::File {
-        path: path.to_owned(),
-        source,
-    })?;
-    documents(&text).map_err(|why| Error::Syntax {
-        path: path.to_owned(),
-        why,
-    })
 }
 
 /// JSON is YAML too, but its own parser is faster, and dumps of large clusters have hundreds of megabytes.
@@ -48,8 +51,16 @@ fn documents(text: &str) -> Result<Vec<Value>, String> {
             return Ok(documents);
         }
     }
-    // The parser's limits are for manifests from others; this file is the user's own.
-    let options = serde_saphyr::options! { budget: None };
+    // As long as a cluster needs. But `kubectl` writes no alias, and a few of them make gigabytes of a small file.
+    let budget = serde_saphyr::budget! {
+        max_aliases: 0,
+        max_events: usize::MAX,
+        max_nodes: usize::MAX,
+        max_documents: usize::MAX,
+        max_total_scalar_bytes: usize::MAX,
+        max_total_comment_bytes: usize::MAX,
+    };
+    let options = serde_saphyr::options! { budget: budget };
     let documents: Vec<Value> =
         serde_saphyr::from_multiple_with_options(text, options).map_err(|error| error.to_string())?;
     Ok(documents.into_iter().filter(|document| !document.is_null()).collect())

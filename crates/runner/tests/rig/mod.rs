@@ -16,7 +16,7 @@ use tempfile::TempDir;
 const NONCE: &str = "rig-1";
 
 /// Long enough for a machine that is busy with everything else.
-const PATIENCE: Duration = Duration::from_mins(1);
+pub const PATIENCE: Duration = Duration::from_mins(1);
 
 pub fn runner() -> Command {
     Command::new(env!("CARGO_BIN_EXE_perfval-runner"))
@@ -130,6 +130,14 @@ impl Running<'_> {
         wait_until(&format!("{name} holds {text}"), PATIENCE, || {
             fs::read_to_string(&file).is_ok_and(|found| found.contains(text))
         });
+    }
+
+    /// The most memory that the runner itself had (KB).
+    pub fn peak_resident_kb(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let number = line.and_then(|line| line.split_whitespace().next());
+        number.and_then(|number| number.parse().ok()).expect("a number of KB")
     }
 
     pub fn signal(&self, name: &str) {
@@ -301,7 +309,7 @@ fn answer(mut stream: TcpStream, nth: usize) {
         .expect("an answer");
 }
 
-fn wait_until(what: &str, patience: Duration, mut done: impl FnMut() -> bool) {
+pub fn wait_until(what: &str, patience: Duration, mut done: impl FnMut() -> bool) {
     let deadline = Instant::now() + patience;
     while !done() {
         assert!(Instant::now() < deadline, "waited in vain until {what}");

@@ -115,7 +115,7 @@ async fn a_load_generator_that_is_evicted_is_not_taken_for_a_broken_benchmark() 
     let namespace = lab.namespace("fail-evicted").await;
     lab.run(&["fault", "dgd", &format!("grace=1@{namespace}")]).await;
     let mut manifest = quick("evicted", &namespace);
-    manifest["spec"]["benchmark"]["minRequests"] = json!(20_000);
+    manifest["spec"]["benchmark"]["minRequests"] = json!(4000);
     let run = Validation::create(&lab, manifest).await;
     run.phase(Phase::Benchmarking).await;
     let selector = "perfvalidation.dev/component=benchmark";
@@ -151,12 +151,55 @@ async fn a_load_generator_that_is_evicted_is_not_taken_for_a_broken_benchmark() 
     let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}/eviction");
     lab.kubectl(&["create", "--raw", &path, "-f", &file.path().to_string_lossy()])
         .await;
+    // The trial counts for nothing, and another one is made.
+    let told = run
+        .until("the eviction is named", |status| {
+            status.trials.first().is_some_and(|trial| !trial.causes.is_empty())
+        })
+        .await;
+    assert_eq!(told.trials[0].causes, ["LoadGeneratorEvicted"], "{:?}", told.trials[0]);
+    let status = run.ends(Verdict::Passed).await;
+    assert_eq!(status.trials.len(), 2, "{:?}", status.trials);
+    run.delete().await;
+}
+
+#[tokio::test]
+#[ignore = "needs the lab: just failures"]
+async fn a_node_that_reboots_in_a_trial_voids_it_and_is_free_afterwards() {
+    let (lab, _operator) = ready().await;
+    let namespace = lab.namespace("fail-reboot").await;
+    lab.run(&["fault", "dgd", &format!("grace=1@{namespace}")]).await;
+    let mut manifest = quick("reboot", &namespace);
+    manifest["spec"]["benchmark"]["minRequests"] = json!(20_000);
+    manifest["spec"]["timeouts"]["benchmark"] = json!("10m");
+    let run = Validation::create(&lab, manifest).await;
+    run.phase(Phase::Benchmarking).await;
+    let selector = "perfvalidation.dev/component=benchmark";
+    let running = [
+        "wait",
+        "-n",
+        &namespace,
+        "pod",
+        "-l",
+        selector,
+        "--for=condition=Ready",
+        "--timeout=60s",
+    ];
+    eventually("the load generator runs", Duration::from_mins(2), || {
+        lab.try_kubectl(&running)
+    })
+    .await;
+    lab.run(&["fault", "reboot"]).await;
     let status = run.ends(Verdict::Error).await;
-    assert_eq!(
-        status.reason.as_deref(),
-        Some("LoadGeneratorEvicted"),
-        "{:?}",
-        status.message
+    println!(
+        "reboot: {:?} {:?} {:?}",
+        status.reason, status.message, status.diagnosis
+    );
+    let said = status.message.unwrap_or_default();
+    assert!(
+        said.contains("restarted") || said.contains(NODE) || said.contains("no result"),
+        "{said}"
     );
     run.delete().await;
+    all_gpus(&lab).await;
 }

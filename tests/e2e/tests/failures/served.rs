@@ -41,7 +41,11 @@ async fn served(lab: &Lab, version: &str) {
 }
 
 async fn patch(lab: &Lab, change: Value) {
-    lab.kubectl(&["patch", "crd", CRD, "--type=json", "-p", &change.to_string()])
+    // Three schemas are longer than one argument may be.
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    std::fs::write(file.path(), change.to_string()).expect("write the patch");
+    let path = file.path().to_string_lossy().into_owned();
+    lab.kubectl(&["patch", "crd", CRD, "--type=json", "--patch-file", &path])
         .await;
 }
 

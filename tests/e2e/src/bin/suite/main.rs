@@ -50,6 +50,11 @@ enum What {
     Admission,
     /// Ten validations at once on one node.
     Races,
+    /// Runs in a row on one lab.
+    Soak {
+        /// How many.
+        runs: usize,
+    },
     /// Every failure that a run names.
     Failures {
         /// Only the rows or tests whose name holds this.
@@ -141,6 +146,7 @@ async fn start(cli: Cli) -> io::Result<u8> {
         What::Chart => guarded(&one, single::chart(&built, lab)).await,
         What::Walk { prometheus, only } => guarded(&one, single::walk(&built, lab, &prometheus, only.as_deref())).await,
         What::Failures { name } => guarded(&one, single::failures(&built, lab, &name)).await,
+        What::Soak { runs } => guarded(&one, single::soak(&built, lab, runs)).await,
         What::Versions => guarded(&one, single::versions(&built, lab)).await,
         What::Races => guarded(&one, single::races(&built, lab)).await,
         What::Oracle { arguments } => guarded(&one, single::oracle(&built, lab, &arguments)).await,

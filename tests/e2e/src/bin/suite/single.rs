@@ -44,6 +44,19 @@ pub async fn races(built: &Built, lab: &Fresh) -> io::Result<u8> {
     code(command).await
 }
 
+/// Runs in a row.
+pub async fn soak(built: &Built, lab: &Fresh, runs: usize) -> io::Result<u8> {
+    let e2e = built.test("e2e").await?;
+    lab.up(false).await?;
+    let mut command = lab.exec_in_network(e2e);
+    command
+        .args(["--ignored", "--nocapture", "soak::"])
+        .env("LAB", lab.program())
+        .env("PERFVAL_CONFIG", config()?)
+        .env("PERFVAL_SOAK_RUNS", runs.to_string());
+    code(command).await
+}
+
 /// Every failure of the table and of the node; `name` picks rows or tests.
 pub async fn failures(built: &Built, lab: &Fresh, name: &str) -> io::Result<u8> {
     let failures = built.test("failures").await?;

@@ -76,6 +76,19 @@ pub fn cases() -> Vec<Case> {
         ),
     ];
     cases.extend(lengths());
+    for key in ["", "--url", "a:b", "a,b", "a b", "$(HF_TOKEN)", "模型", ".a"] {
+        cases.push(refused(
+            format!("extra input {key:?}"),
+            benchmark(json!({"extraInputs": {key: "1"}})),
+            "write the name of a request's field",
+        ));
+    }
+    cases.push(accepted(
+        "extra inputs that a shell would read",
+        benchmark(
+            json!({"extraInputs": {"stop": "'; rm -rf / $(HF_TOKEN) `id` | sh #", "min_p": "0.1", "x-y.z_1": "模型"}}),
+        ),
+    ));
     for word in [
         "--concurrency",
         "--url=http://x",

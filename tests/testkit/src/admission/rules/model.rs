@@ -6,7 +6,7 @@ use crate::admission::{Case, accepted, refused};
 
 pub fn cases() -> Vec<Case> {
     let model = |patch: Value| json!({"model": patch});
-    vec![
+    let mut cases = vec![
         refused("model without a name", model(json!({"name": ""})), "write a model id"),
         refused(
             "model that looks like a flag",
@@ -80,5 +80,26 @@ pub fn cases() -> Vec<Case> {
             json!({"model": {"cache": {"claimName": "weights"}}, "workload": {"env": [{"name": "HF_HOME", "value": "/x"}]}}),
             "leave them out of workload.env",
         ),
-    ]
+    ];
+    for name in [
+        "-m",
+        "a b",
+        "a\nb",
+        "a;id",
+        "$(HF_TOKEN)",
+        "`id`",
+        "a'b",
+        "a\"b",
+        "a\\b",
+        "模型",
+        "../weights",
+        "/etc",
+    ] {
+        cases.push(refused(
+            format!("model {name:?}"),
+            model(json!({"name": name})),
+            "write a model id",
+        ));
+    }
+    cases
 }

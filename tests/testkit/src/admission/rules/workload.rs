@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::admission::{Case, accepted, refused};
+use crate::admission::{Case, accepted, out_of_schema, refused};
 
 pub fn cases() -> Vec<Case> {
     let workload = |patch: Value| json!({"workload": patch});
@@ -57,6 +57,24 @@ pub fn cases() -> Vec<Case> {
             "write the program first",
         ),
         accepted("arguments", workload(json!({"args": ["--max-model-len", "4096"]}))),
+        accepted(
+            "arguments that a shell would read",
+            workload(json!({"args": ["; rm -rf /", "$(HF_TOKEN)", "`id`", "a\nb", "'", "\"", "\\", "模型 🤖", ""]})),
+        ),
+        accepted(
+            "a long program in the command",
+            workload(json!({"command": ["python3", "-c", "#".repeat(4096)]})),
+        ),
+        out_of_schema(
+            "a program of ten thousand characters",
+            workload(json!({"command": ["python3", "-c", "#".repeat(10_000)]})),
+            "spec.workload.command[2]",
+        ),
+        out_of_schema(
+            "an argument of ten thousand characters",
+            workload(json!({"args": ["--x", "模".repeat(10_000)]})),
+            "spec.workload.args[1]",
+        ),
         refused(
             "model in the arguments",
             workload(json!({"args": ["--model", "x"]})),

@@ -1,0 +1,184 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+use super::*;
+
+fn request(timeout: Duration) -> ProbeRequest {
+    ProbeRequest {
+        namespace: "perf".into(),
+        service: "pv-1-frontend".into(),
+        port: 8000,
+        model: "lab/tiny-qwen3".into(),
+        timeout,
+    }
+}
+
+#[test]
+fn a_frontend_is_named_as_any_pod_resolves_it() {
+    let base = Way::dns().base(&request(CONNECT), "cluster.local");
+    assert_eq!(base, "http://pv-1-frontend.perf.svc.cluster.local:8000");
+}
+
+#[tokio::test]
+async fn a_completion_comes_over_plain_http() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let frontend = tokio::spawn(async move {
+        let mut asked = Vec::new();
+        let hello = r#"{"choices":[{"message":{"content":"Hello"}}]}"#;
+        for (status, body) in [("404 Not Found", ""), ("200 OK", hello)] {
+            let (mut connection, _) = listener.accept().await.unwrap();
+            let mut head = vec![0; 4096];
+            let read = connection.read(&mut head).await.unwrap();
+            asked.push(
+                String::from_utf8_lossy(&head[..read])
+                    .lines()
+                    .next()
+                    .unwrap()
+                    .to_owned(),
+            );
+            let length = body.len();
+            let answer = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n{body}");
+            connection.write_all(answer.as_bytes()).await.unwrap();
+        }
+        asked
+    });
+    let answer = probe(&Way::dns(), &base, &request(Duration::from_mins(1))).await;
+    assert_eq!(answer, ProbeAnswer::Completion("Hello".into()));
+    let expected = [
+        "GET /v1/models/lab/tiny-qwen3/ready HTTP/1.1",
+        "POST /v1/chat/completions HTTP/1.1",
+    ];
+    assert_eq!(frontend.await.unwrap(), expected);
+}
+
+/// A frontend that gives these answers, one a connection.
+async fn frontend(answers: &'static [(&'static str, &'static str)]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        for (status, body) in answers {
+            let (mut connection, _) = listener.accept().await.unwrap();
+            let mut head = vec![0; 4096];
+            let _ = connection.read(&mut head).await.unwrap();
+            let length = body.len();
+            let answer = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n{body}");
+            connection.write_all(answer.as_bytes()).await.unwrap();
+        }
+    });
+    base
+}
+
+#[tokio::test]
+async fn a_frontend_of_other_models_is_named_by_what_it_serves() {
+    const UNKNOWN: (&str, &str) = ("404 Not Found", "Model not found");
+    let request = request(Duration::from_mins(1));
+    let other = frontend(&[
+        UNKNOWN,
+        UNKNOWN,
+        ("200 OK", r#"{"data":[{"id":"lab/other","object":"model"}]}"#),
+    ]);
+    let answer = probe(&Way::dns(), &other.await, &request).await;
+    assert_eq!(answer, ProbeAnswer::OtherModels(vec!["lab/other".into()]));
+    // Not there yet, or listed and not ready: what the frontend says.
+    for models in [
+        &[UNKNOWN, UNKNOWN, ("200 OK", r#"{"data":[]}"#)],
+        &[UNKNOWN, UNKNOWN, ("200 OK", r#"{"data":[{"id":"lab/tiny-qwen3"}]}"#)],
+        &[UNKNOWN, UNKNOWN, ("404 Not Found", "")],
+    ] {
+        let answer = probe(&Way::dns(), &frontend(models).await, &request).await;
+        assert_eq!(answer, ProbeAnswer::Refused(404, "Model not found".into()));
+    }
+}
+
+#[tokio::test]
+async fn a_refused_connection_says_so() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let answer = probe(&Way::dns(), &base, &request(Duration::from_mins(1))).await;
+    let ProbeAnswer::Failed(why) = answer else {
+        panic!("{answer:?}")
+    };
+    assert!(why.contains("refused"), "{why}");
+}
+
+#[tokio::test]
+async fn a_silent_frontend_ends_at_the_deadline() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let answer = probe(&Way::dns(), &base, &request(Duration::from_millis(50))).await;
+    assert!(matches!(answer, ProbeAnswer::Failed(why) if why.contains("no answer")));
+    drop(listener);
+}
+
+/// A frontend that says this, then something over and over until it is left.
+async fn endless(first: String, again: &'static [u8], pause: Duration) -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let sent = Arc::new(AtomicUsize::new(0));
+    let counter = sent.clone();
+    tokio::spawn(async move {
+        let (mut connection, _) = listener.accept().await.unwrap();
+        let mut head = vec![0; 4096];
+        let _ = connection.read(&mut head).await.unwrap();
+        let mut next = first.into_bytes();
+        while connection.write_all(&next).await.is_ok() {
+            counter.fetch_add(next.len(), Ordering::SeqCst);
+            tokio::time::sleep(pause).await;
+            next = again.to_vec();
+        }
+    });
+    (base, sent)
+}
+
+#[tokio::test]
+async fn a_frontend_without_end_is_read_to_a_bound_and_in_time() {
+    const OK: &str = "HTTP/1.1 200 OK\r\n";
+    const BLOCK: &[u8] = &[b'a'; 1 << 16];
+    const SLOW: Duration = Duration::from_millis(50);
+    let headers: &'static [u8] = "x-a: b\r\n".repeat(8192).leak().as_bytes();
+    let rows: [(&str, &'static [u8], Duration, &str); 6] = [
+        ("\r\n", BLOCK, Duration::ZERO, "length limit"),
+        ("transfer-encoding: chunked\r\n\r\n", b"1\r\na\r\n", SLOW, "no answer"),
+        ("content-length: 100000\r\n\r\n", b"a", SLOW, "no answer"),
+        ("", headers, Duration::ZERO, "too large"),
+        ("x-a: ", BLOCK, Duration::ZERO, "too large"),
+        ("x-a: ", b"a", SLOW, "no answer"),
+    ];
+    for (head, again, pause, expected) in rows {
+        let (base, sent) = endless(format!("{OK}{head}"), again, pause).await;
+        let answer = probe(&Way::dns(), &base, &request(Duration::from_secs(2))).await;
+        let ProbeAnswer::Failed(why) = answer else {
+            panic!("{head:?}: {answer:?}")
+        };
+        assert!(why.contains(expected) && why.len() < 300, "{head:?}: {why}");
+        // What is read, and what the sockets of a loopback hold.
+        assert!(sent.load(Ordering::SeqCst) < BODY_BYTES + (8 << 20), "{head:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_frontend_that_points_elsewhere_is_not_followed() {
+    let tenant = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let elsewhere = format!(
+        "location: http://{}/\r\ncontent-length: 0\r\n\r\n",
+        tenant.local_addr().unwrap()
+    );
+    for status in ["301 Moved", "302 Found", "307 Temporary", "308 Permanent"] {
+        let (base, _) = endless(
+            format!("HTTP/1.1 {status}\r\n{elsewhere}"),
+            b"",
+            Duration::from_secs(60),
+        )
+        .await;
+        // The first question is whether the model is ready; what a redirect says of that is nothing.
+        let answer = probe(&Way::dns(), &base, &request(Duration::from_secs(2))).await;
+        assert!(!matches!(answer, ProbeAnswer::Completion(_)), "{status}: {answer:?}");
+    }
+    let asked = tokio::time::timeout(Duration::from_millis(100), tenant.accept()).await;
+    assert!(asked.is_err(), "a redirect was followed");
+}

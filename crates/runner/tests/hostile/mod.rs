@@ -1,0 +1,122 @@
+//! What answers on a port that the runner reads, and does not want to be read.
+
+mod server;
+
+use std::fs;
+use std::net::TcpListener;
+
+use perfval_verdict::frame::Outcome;
+
+use crate::UNTIL_DONE;
+use crate::rig::{PATIENCE, Rig, fixture, wait_until};
+use server::{BEHAVIOURS, Behaviour, Hostile};
+
+/// More than the runner reads of one page, and what sockets of a loopback hold.
+const BOUNDED: usize = (4 << 20) + (8 << 20);
+/// More than the runner has in use besides: threads, and a page of each worker.
+const RESIDENT_KB: u64 = 64 << 10;
+
+/// The tenant that redirects lead to; nobody may ask it.
+fn tenant() -> TcpListener {
+    let tenant = TcpListener::bind("127.0.8.200:0").expect("a port");
+    tenant.set_nonblocking(true).expect("no waiting");
+    tenant
+}
+
+fn was_never_asked(tenant: &TcpListener) {
+    assert!(tenant.accept().is_err(), "a redirect was followed");
+}
+
+#[test]
+fn workers_that_lie_on_their_metrics_port_cost_nothing_but_their_evidence() {
+    let tenant = tenant();
+    let elsewhere = tenant.local_addr().expect("an address");
+    let servers = Hostile::on_one_port(
+        "127.0.10",
+        &BEHAVIOURS,
+        elsewhere,
+        &fixture("dynamo-worker-metrics.txt"),
+    );
+    let hosts: Vec<String> = servers.iter().map(Hostile::address).collect();
+    let rig = Rig::new(UNTIL_DONE).workers(&hosts, servers[0].port());
+    let running = rig.start(&[]);
+    // A second question shows that the first one came to an end.
+    wait_until("all were asked twice", PATIENCE, || {
+        servers.iter().all(|server| server.asked() >= 2)
+    });
+    let resident = running.peak_resident_kb();
+    fs::write(rig.dir().join("done"), "").expect("written");
+    let ended = running.end();
+
+    assert_eq!(ended.code, 0);
+    assert!(resident < RESIDENT_KB, "{resident} KB resident");
+    was_never_asked(&tenant);
+    let payload = ended.payload();
+    assert!(matches!(payload.record.outcome, Outcome::Report(_)));
+    for (server, worker) in servers.iter().zip(&ended.message().workers) {
+        assert_eq!(worker.address, server.address());
+        assert_eq!(
+            (worker.samples, worker.served),
+            (0, 0),
+            "{:?}: {worker:?}",
+            server.behaviour
+        );
+        assert!(worker.failures + worker.timeouts > 0, "{:?}", server.behaviour);
+        let sent = server.sent() / server.asked();
+        assert!(
+            sent < BOUNDED,
+            "{:?}: {sent} bytes were read of one answer",
+            server.behaviour
+        );
+    }
+    let errors = &payload.record.scrape_errors;
+    assert!(
+        errors.len() <= 8 && errors.keys().all(|error| error.len() < 700),
+        "{errors:?}"
+    );
+}
+
+#[test]
+fn an_exporter_that_lies_in_any_way_is_read_to_a_bound_and_in_time() {
+    let tenant = tenant();
+    let elsewhere = tenant.local_addr().expect("an address");
+    let page = fixture("telemetry/dcgm-exporter.txt");
+    let servers = Hostile::on_one_port("127.0.11", &BEHAVIOURS, elsewhere, &page);
+    std::thread::scope(|scope| {
+        for server in &servers {
+            scope.spawn(|| exporter(server));
+        }
+    });
+    was_never_asked(&tenant);
+}
+
+fn exporter(server: &Hostile) {
+    let rig = Rig::new(UNTIL_DONE).option("--gpu-metrics", &server.url());
+    let running = rig.start(&[]);
+    wait_until("the exporter was asked twice", PATIENCE, || server.asked() >= 2);
+    let resident = running.peak_resident_kb();
+    fs::write(rig.dir().join("done"), "").expect("written");
+    let ended = running.end();
+    assert_eq!(ended.code, 0, "{:?}", server.behaviour);
+    assert!(resident < RESIDENT_KB, "{:?}: {resident} KB resident", server.behaviour);
+    let record = ended.payload().record.gpus.expect("a record of the GPUs");
+    assert_eq!(
+        (record.pages, record.gpus.len()),
+        (0, 0),
+        "{:?}: {record:?}",
+        server.behaviour
+    );
+    assert!(!record.errors.is_empty(), "{:?}", server.behaviour);
+    let sent = server.sent() / server.asked();
+    assert!(
+        sent < BOUNDED,
+        "{:?}: {sent} bytes were read of one answer",
+        server.behaviour
+    );
+}
+
+#[test]
+fn every_behaviour_is_tried() {
+    // One that is added to the enum and not to the list would test nothing.
+    assert_eq!(BEHAVIOURS.len(), Behaviour::COUNT);
+}

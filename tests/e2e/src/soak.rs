@@ -1,0 +1,193 @@
+//! Runs in a row, and what they cost the operator and the cluster.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+use std::{fs, io};
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt as _;
+use perfval_api::Verdict;
+use serde_json::json;
+
+use crate::install::Operator;
+use crate::lab::{Lab, eventually};
+use crate::leftovers::Gpus;
+use crate::spec::quick;
+use crate::validation::Validation;
+
+/// Kinds that change by themselves.
+const RESTLESS: [&str; 3] = ["events", "events.events.k8s.io", "leases.coordination.k8s.io"];
+
+/// What was measured after a run.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    /// How long the run took, from its creation until it was gone (s).
+    pub seconds: u64,
+    /// Memory of the operator (KB).
+    pub resident_kb: u64,
+    /// Open files and connections of the operator.
+    pub descriptors: usize,
+    /// What etcd holds, without what waits to be compacted (KB).
+    pub etcd_kb: u64,
+}
+
+/// So many runs in a row, each of which has to pass and to leave nothing; what was measured after each.
+///
+/// # Panics
+/// If a run does not pass, something stays, or the operator is another process in the end.
+pub async fn soak(lab: &Lab, operator: &Operator, namespace: &str, runs: usize) -> Vec<Reading> {
+    lab.run(&["fault", "dgd", &format!("grace=1@{namespace}")]).await;
+    let kinds = kinds(lab).await;
+    let process = Process::of(&operator.pod().await);
+    let (mut readings, mut before) = (Vec::new(), Vec::new());
+    for number in 1..=runs {
+        let began = Instant::now();
+        let run = Validation::create(lab, short(&format!("soak-{number}"), namespace)).await;
+        run.ends(Verdict::Passed).await;
+        run.delete().await;
+        let reading = Reading {
+            seconds: began.elapsed().as_secs(),
+            resident_kb: process.resident_kb(),
+            descriptors: process.descriptors(),
+            etcd_kb: etcd_kb().await,
+        };
+        println!("{number}/{runs}: {reading:?}");
+        readings.push(reading);
+        if number == 1 {
+            // With what Kubernetes puts into a new namespace.
+            before = objects(lab, &kinds, namespace).await;
+        }
+    }
+    // The garbage collector takes some seconds for what an object owned.
+    eventually("the namespace is as it was", Duration::from_mins(1), || async {
+        let now = objects(lab, &kinds, namespace).await;
+        let left: Vec<&String> = now.iter().filter(|name| !before.contains(name)).collect();
+        if left.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("{left:?}"))
+        }
+    })
+    .await;
+    assert_eq!(Gpus::count(lab).await.free(), 8);
+    assert_eq!(process, Process::of(&operator.pod().await), "the operator restarted");
+    readings
+}
+
+/// The shortest run that is one: a GPU, a worker at full speed, a handful of requests.
+fn short(name: &str, namespace: &str) -> serde_json::Value {
+    let mut manifest = quick(name, namespace);
+    let spec = &mut manifest["spec"];
+    spec["placement"]["maxGPUs"] = json!(1);
+    spec["workload"]["env"] = json!([{"name": "LAB_SPEEDUP_RATIO", "value": "0"}]);
+    spec["benchmark"]["concurrencyPerGPU"] = json!(2);
+    spec["benchmark"]["requestsPerConcurrency"] = json!(4);
+    spec["benchmark"]["minRequests"] = json!(8);
+    spec["benchmark"]["outputTokens"] = json!(4);
+    manifest
+}
+
+/// Every kind that a namespace can hold.
+async fn kinds(lab: &Lab) -> String {
+    let listed = lab
+        .kubectl(&["api-resources", "--verbs=list", "--namespaced", "--output=name"])
+        .await;
+    let kinds: Vec<&str> = listed.lines().filter(|kind| !RESTLESS.contains(kind)).collect();
+    kinds.join(",")
+}
+
+async fn objects(lab: &Lab, kinds: &str, namespace: &str) -> Vec<String> {
+    let named = lab
+        .kubectl(&["get", kinds, "-n", namespace, "--output=name", "--ignore-not-found"])
+        .await;
+    named.lines().map(str::to_owned).collect()
+}
+
+/// The operator's process: this test is outside of the lab's process namespace, and sees into it.
+#[derive(Debug, PartialEq, Eq)]
+struct Process(u32);
+
+impl Process {
+    fn of(pod: &Pod) -> Self {
+        let uid = pod.uid().expect("a pod has a uid");
+        let processes = fs::read_dir("/proc").expect("processes").filter_map(Result::ok);
+        let mut numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let is_ours = |number: &u32| {
+            let read = |file: &str| fs::read_to_string(format!("/proc/{number}/{file}")).unwrap_or_default();
+            // v2 and v1 write the uid as it is, systemd with underscores.
+            read("cgroup").replace('_', "-").contains(&uid) && read("comm").starts_with("perfvalidation")
+        };
+        Self(
+            numbers
+                .find(is_ours)
+                .expect("the operator's process is on this machine"),
+        )
+    }
+
+    fn resident_kb(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.0)).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let number = line.and_then(|line| line.split_whitespace().next());
+        number.and_then(|number| number.parse().ok()).expect("a number of KB")
+    }
+
+    fn descriptors(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/fd", self.0)).expect("it runs").count()
+    }
+}
+
+/// etcd's own word for it.
+async fn etcd_kb() -> u64 {
+    let page = page().await.expect("etcd's metrics");
+    let series: BTreeMap<&str, &str> = page.lines().filter_map(|line| line.split_once(' ')).collect();
+    let bytes: f64 = series["etcd_mvcc_db_total_size_in_use_in_bytes"]
+        .parse()
+        .expect("a number");
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size")]
+    let kb = bytes as u64 / 1024;
+    kb
+}
+
+async fn page() -> io::Result<String> {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let mut stream = tokio::net::TcpStream::connect("127.0.0.1:2379").await?;
+    stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").await?;
+    let mut page = String::new();
+    stream.read_to_string(&mut page).await?;
+    Ok(page)
+}
+
+/// Whether memory and descriptors stayed where they were: the last fifth of the runs against the second.
+///
+/// # Panics
+/// If they grew.
+pub fn is_flat(readings: &[Reading]) {
+    assert!(readings.len() >= 5, "too few runs show nothing");
+    let part = readings.len() / 5;
+    let (early, late) = (&readings[part..2 * part], &readings[readings.len() - part..]);
+    let median = |part: &[Reading], of: fn(&Reading) -> u64| {
+        let mut values: Vec<u64> = part.iter().map(of).collect();
+        values.sort_unstable();
+        values[values.len() / 2]
+    };
+    let grown = |of: fn(&Reading) -> u64| {
+        let (early, late) = (median(early, of), median(late, of));
+        println!("{early} → {late}");
+        late.saturating_sub(early)
+    };
+    // An allocator keeps pages of its own; a leak of a run's objects would be hundreds of KB each time.
+    assert!(
+        grown(|reading| reading.resident_kb) < 8 << 10,
+        "the operator's memory grows: {readings:?}"
+    );
+    assert!(
+        grown(|reading| reading.descriptors as u64) <= 2,
+        "descriptors are kept: {readings:?}"
+    );
+    // Events stay for an hour, some thirty of a run.
+    let runs = readings.len() as u64;
+    assert!(
+        grown(|reading| reading.etcd_kb) < (2 << 10) + runs * 100,
+        "etcd grows: {readings:?}"
+    );
+}

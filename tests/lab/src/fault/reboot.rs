@@ -1,0 +1,48 @@
+use std::fs;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::error::Error;
+use crate::paths::StateDir;
+use crate::supervisor::client;
+use crate::{cgroup, node};
+
+/// What runs on a node and not on the control plane, in the order in which it starts.
+const NODE_PROCESSES: [&str; 3] = ["containerd", node::GPU_PLUGIN, "kubelet"];
+/// The parent of a pod's processes; it outlives containerd unless it is killed.
+const SHIM: &str = "containerd-shim";
+
+/// Ends everything of the node, without a word to anybody, and starts it again. The kernel stays, so its boot id does too.
+pub fn node(state: &StateDir) -> Result<(), Error> {
+    for process in NODE_PROCESSES.into_iter().rev() {
+        client::stop(state, process)?;
+    }
+    let shims = shims(state);
+    for process in cgroup::processes(state)?.into_iter().chain(shims) {
+        match kill(Pid::from_raw(process), Signal::SIGKILL) {
+            Ok(()) | Err(nix::Error::ESRCH) => {}
+            Err(source) => {
+                let doing = format!("end process {process}");
+                return Err(Error::System { doing, source });
+            }
+        }
+    }
+    NODE_PROCESSES
+        .into_iter()
+        .try_for_each(|process| client::start(state, process))
+}
+
+/// The shims of this lab: the machine may have others.
+fn shims(state: &StateDir) -> Vec<i32> {
+    let ours = state.bin();
+    let processes = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let is_shim = |number: &i32| {
+        let words = fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
+        let program = words.split(|byte| *byte == 0).next().unwrap_or_default();
+        let program = String::from_utf8_lossy(program);
+        program.contains(SHIM) && program.starts_with(&*ours.to_string_lossy())
+    };
+    numbers.filter(is_shim).collect()
+}
