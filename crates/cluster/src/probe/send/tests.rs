@@ -169,12 +169,7 @@ async fn a_frontend_that_points_elsewhere_is_not_followed() {
         tenant.local_addr().unwrap()
     );
     for status in ["301 Moved", "302 Found", "307 Temporary", "308 Permanent"] {
-        let (base, _) = endless(
-            format!("HTTP/1.1 {status}\r\n{elsewhere}"),
-            b"",
-            Duration::from_secs(60),
-        )
-        .await;
+        let (base, _) = endless(format!("HTTP/1.1 {status}\r\n{elsewhere}"), b"", Duration::from_mins(1)).await;
         // The first question is whether the model is ready; what a redirect says of that is nothing.
         let answer = probe(&Way::dns(), &base, &request(Duration::from_secs(2))).await;
         assert!(!matches!(answer, ProbeAnswer::Completion(_)), "{status}: {answer:?}");
