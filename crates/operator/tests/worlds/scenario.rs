@@ -17,6 +17,7 @@ pub const LIMIT: Duration = Duration::from_mins(40);
 type Act = (fn(&Rig) -> bool, fn(&mut Rig));
 
 /// A run, and what its user does meanwhile.
+#[derive(Clone)]
 pub struct Scenario {
     pub name: &'static str,
     spec: fn() -> Value,
@@ -25,7 +26,9 @@ pub struct Scenario {
     operator_version: &'static str,
     /// What the user does, each once the one before was done and this is so.
     acts: &'static [Act],
-    over: fn(&Rig) -> bool,
+    pub over: fn(&Rig) -> bool,
+    /// Verdict and reason in which it ends; empty for an object that is gone.
+    ends: &'static str,
 }
 
 fn spec() -> Value {
@@ -64,8 +67,15 @@ fn delete(rig: &mut Rig) {
     rig.server.delete("perfvalidations", NAMESPACE, NAME);
 }
 
-fn trial_runs(rig: &Rig) -> bool {
+pub fn trial_runs(rig: &Rig) -> bool {
     is(rig, "Benchmarking") && !rig.server.objects("jobs").is_empty()
+}
+
+/// Whether the time for removal has passed.
+fn is_unconfirmed(rig: &Rig) -> bool {
+    let object = rig.get(NAME).unwrap_or_default();
+    let conditions = object["status"]["conditions"].as_array();
+    conditions.is_some_and(|all| all.iter().any(|one| one["reason"] == "TeardownUnconfirmed"))
 }
 
 const BASE: Scenario = Scenario {
@@ -76,6 +86,7 @@ const BASE: Scenario = Scenario {
     operator_version: "1.4.2",
     acts: &[],
     over: is_over,
+    ends: "Passed",
 };
 
 /// All scenarios.
@@ -88,6 +99,7 @@ pub fn all() -> Vec<Scenario> {
         Scenario {
             name: "failing",
             trials: &[Trial::Slow],
+            ends: "Failed",
             ..BASE
         },
         Scenario {
@@ -99,18 +111,21 @@ pub fn all() -> Vec<Scenario> {
             name: "deleted while it deploys",
             acts: &[(|rig| is(rig, "Deploying"), delete)],
             over: is_gone,
+            ends: "",
             ..BASE
         },
         Scenario {
             name: "deleted while a trial runs",
             acts: &[(trial_runs, delete)],
             over: is_gone,
+            ends: "",
             ..BASE
         },
         Scenario {
             name: "deleted when it is over",
             acts: &[(is_over, delete)],
             over: is_gone,
+            ends: "",
             ..BASE
         },
         Scenario {
@@ -157,6 +172,61 @@ pub fn all() -> Vec<Scenario> {
                 });
             })],
             over: |rig| is_over(rig) && run(rig) == 2,
+            ends: "Failed",
+            ..BASE
+        },
+        Scenario {
+            name: "longer than it may take",
+            spec: || with(&json!({"timeouts": {"total": "3m"}})),
+            trials: &[Trial::Hang],
+            ends: "Error DeadlineExceeded",
+            ..BASE
+        },
+        Scenario {
+            name: "never ready",
+            spec: || with(&json!({"timeouts": {"workloadReady": "2m"}})),
+            acts: &[(|_| true, |rig| rig.world.faults.never_ready = true)],
+            ends: "Error WorkloadNotReady",
+            ..BASE
+        },
+        Scenario {
+            name: "kept until its time is up",
+            spec: || with(&json!({"keptSecondsAfterFinished": 60})),
+            acts: &[
+                (|_| true, |rig| rig.annotate(NAME, "no-cleanup", Some("true"))),
+                (is_over, |_| {}),
+            ],
+            over: |rig| is_over(rig) && rig.server.objects("pods").is_empty(),
+            ..BASE
+        },
+        Scenario {
+            name: "deleted with pods that do not end",
+            acts: &[
+                (trial_runs, |rig| {
+                    rig.world.faults.stuck = true;
+                    delete(rig);
+                }),
+                (is_unconfirmed, |rig| rig.world.faults.stuck = false),
+            ],
+            over: is_gone,
+            ends: "",
+            ..BASE
+        },
+        Scenario {
+            name: "deleted after Dynamo was removed",
+            acts: &[(trial_runs, |rig| {
+                rig.remove_dynamo();
+                delete(rig);
+            })],
+            over: is_gone,
+            ends: "",
+            ..BASE
+        },
+        Scenario {
+            name: "its namespace is deleted",
+            acts: &[(trial_runs, |rig| rig.delete_namespace())],
+            over: is_gone,
+            ends: "",
             ..BASE
         },
         Scenario {
@@ -183,10 +253,15 @@ impl Scenario {
         rig
     }
 
+    /// The user creates the object.
+    pub fn apply(&self, rig: &Rig) {
+        rig.apply(NAME, &(self.spec)());
+    }
+
     /// Plays it to its end, in a world that may have something in store.
     pub async fn play(&self, mut rig: Rig) -> Result<(Rig, Ending), String> {
         rig.start();
-        rig.apply(NAME, &(self.spec)());
+        self.apply(&rig);
         for (number, (when, act)) in self.acts.iter().enumerate() {
             let waited = rig.until(LIMIT, when).await;
             waited.map_err(|why| format!("step {number} of the user: {why}\n{}", shown(&rig)))?;
@@ -198,6 +273,15 @@ impl Scenario {
         rig.wait(Duration::from_secs(40)).await;
         let ending = Ending::of(&rig);
         Ok((rig, ending))
+    }
+
+    /// Whether it ended as its story says.
+    pub fn ends_well(&self, rig: &Rig, ending: &Ending) -> Result<(), String> {
+        let text = |field: &str| ending.status[field].as_str().unwrap_or_default();
+        let is = format!("{} {}", text("verdict"), text("reason"));
+        let is_it = is.starts_with(self.ends) && (!self.ends.is_empty() || is.trim().is_empty());
+        let what = || format!("it ended in {is:?} instead of {:?}\n{}", self.ends, shown(rig));
+        if is_it { Ok(()) } else { Err(what()) }
     }
 }
 
@@ -235,7 +319,7 @@ const CHILDREN: [&str; 9] = [
 ];
 
 impl Ending {
-    fn of(rig: &Rig) -> Self {
+    pub fn of(rig: &Rig) -> Self {
         let object = rig.get(NAME).unwrap_or_default();
         let full = &object["status"];
         let part = |all: &Value, fields: &[&str]| -> Value {
