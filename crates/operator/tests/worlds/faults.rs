@@ -187,11 +187,7 @@ fn what_hangs_is_looked_after_in_growing_pauses() {
             rig.wait(Duration::from_hours(3)).await;
             let since = Instant::now() - Duration::from_hours(1);
             let lists = |made: &&Made| made.at > since && made.call.verb == "list" && made.call.resource == "jobs";
-            let looks: Vec<Made> = rig.wire.made().iter().filter(lists).cloned().collect();
-            for m in looks.iter().take(8) {
-                eprintln!("{:?} {:?}", m.at, m);
-            }
-            let looks = looks.len();
+            let looks = rig.wire.made().iter().filter(lists).count();
             rig.world.faults.stuck = false;
             rig.until(LIMIT, |rig| rig.server.objects("pods").is_empty()).await?;
             rig.wait(Duration::from_mins(6)).await;
