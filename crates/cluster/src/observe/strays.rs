@@ -56,7 +56,10 @@ impl Cluster {
     pub async fn owners(&self) -> Seen<BTreeSet<String>> {
         let api: Api<PerfValidation> = Api::all(self.client.clone());
         let found = self.bounded(api.list_metadata(&ListParams::default())).await;
-        seen(read("list PerfValidations", found).map(|found| found.items.iter().filter_map(|one| one.uid()).collect()))
+        seen(
+            read("list PerfValidations", found)
+                .map(|found| found.items.iter().filter_map(kube::ResourceExt::uid).collect()),
+        )
     }
 
     async fn labelled_of<K>(&self, kind: ChildKind, namespace: Option<&str>) -> Read<Vec<Labelled>>
