@@ -78,6 +78,7 @@ pub struct ReadyArgs {
 
 /// Flags of `run`.
 #[derive(Clone, Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one flag")]
 pub struct RunArgs {
     /// Image with AIPerf for objects that name none in spec.benchmark.image
     #[arg(long, env = "PERFVAL_AIPERF_IMAGE", value_parser = non_empty)]

@@ -64,12 +64,11 @@ pub async fn run(args: RunArgs) -> Result<(), Error> {
     );
 
     let work = Box::pin(work(&args, settings, &clients, &health, scopes, &stop));
-    let result = match candidate {
-        Some(candidate) => lead(candidate, work, &stop).await,
-        None => {
-            work.await;
-            Ok(())
-        }
+    let result = if let Some(candidate) = candidate {
+        lead(candidate, work, &stop).await
+    } else {
+        work.await;
+        Ok(())
     };
     end.cancel();
     // The last scrapes: they must not hold up the end.

@@ -39,7 +39,7 @@ pub async fn sweep_until(context: Arc<Context>, stop: CancellationToken) {
         }
     };
     // It never ends by itself.
-    let _: Option<()> = stop.run_until_cancelled(sweeping).await;
+    let _: Option<()> = Box::pin(stop.run_until_cancelled(sweeping)).await;
 }
 
 /// One look at everything that carries our label.
