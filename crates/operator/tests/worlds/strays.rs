@@ -51,7 +51,7 @@ async fn vanished(removes_orphans: bool) -> Rig {
     rig.server.put(copy);
     rig.server.delete("perfvalidations", NAMESPACE, NAME);
     rig.edit(NAME, |object| {
-        object["metadata"]["finalizers"] = Value::Array(Vec::new())
+        object["metadata"]["finalizers"] = Value::Array(Vec::new());
     });
     assert!(rig.get(NAME).is_none());
     rig.wait(Duration::from_mins(30)).await;
