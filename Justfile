@@ -78,9 +78,9 @@ check: fmt-check lint deny unit
 unit *ARGS:
     @env -u PERFVAL_FUZZ_SECONDS cargo test --quiet {{ARGS}}
 
-# Worlds in full: the operator stopped at every write of every scenario, every kind of call wrong in every way, a thousand random worlds (half an hour; `just check` plays a sample).
+# Worlds in full: the operator stopped at every write of every scenario, every call wrong in every way, two operators, a thousand random worlds (a quarter of an hour on four cores, and six minutes of building the first time; `just check` plays a sample).
 worlds COUNT="1000":
-    PERFVAL_WORLDS={{COUNT}} cargo test --quiet -p perfval-operator --test worlds -- --nocapture
+    PERFVAL_WORLDS={{COUNT}} cargo test --quiet --profile worlds -p perfval-operator --test worlds -- --nocapture
 
 # Feed broken results to the parsers and broken clusters to sizing, each for PERFVAL_FUZZ_SECONDS (default: a few seconds).
 [parallel]

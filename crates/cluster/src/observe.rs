@@ -7,6 +7,7 @@ mod exporter;
 mod inventory;
 mod line;
 mod log;
+mod strays;
 mod surroundings;
 mod trial;
 mod workload;

@@ -78,6 +78,7 @@ pub struct ReadyArgs {
 
 /// Flags of `run`.
 #[derive(Clone, Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one flag")]
 pub struct RunArgs {
     /// Image with AIPerf for objects that name none in spec.benchmark.image
     #[arg(long, env = "PERFVAL_AIPERF_IMAGE", value_parser = non_empty)]
@@ -106,6 +107,10 @@ pub struct RunArgs {
     /// Name pods and claims of other namespaces in messages; if not, they are counted
     #[arg(long, env = "PERFVAL_NAME_FOREIGN_PODS", default_value_t = false, action = clap::ArgAction::Set)]
     pub name_foreign_pods: bool,
+
+    /// Delete what is left of objects whose finalizer was removed by force; if not, it is only reported
+    #[arg(long, env = "PERFVAL_REMOVE_ORPHANS", default_value_t = false, action = clap::ArgAction::Set)]
+    pub remove_orphans: bool,
 
     /// Address of /healthz, /readyz and /metrics
     #[arg(long, env = "PERFVAL_METRICS_ADDR", default_value = "0.0.0.0:8080")]
@@ -185,6 +190,7 @@ impl RunArgs {
         Settings {
             refused_namespaces,
             names_foreign_pods: self.name_foreign_pods,
+            removes_orphans: self.remove_orphans,
             runner_image: self.runner_image.clone(),
             aiperf_image: self.aiperf_image.clone(),
             cluster_domain: self.cluster_domain.clone(),

@@ -3,38 +3,59 @@
 use std::time::Duration;
 
 use kube::client::ClientBuilder;
+use kube::client::retry::RetryPolicy;
 use kube::{Client, Config};
+use tower::buffer::BufferLayer;
+use tower::retry::RetryLayer;
 
 use crate::calls::Counting;
 use crate::error::Error;
+use crate::fence::Fence;
 use crate::streams;
 
 /// A watch that says nothing for longer than it was asked for is dead: its connection died silently, and the operator
 /// would miss every change (issue 12, B4).
 pub(crate) const SILENCE: Duration = streams::WATCH.saturating_add(Duration::from_secs(10));
 
-/// Three ways to the API server: one that tries again by itself, one for what must not wait, and one for watches.
+/// The ways to the API server.
 pub(crate) struct Clients {
+    /// Tries again by itself; writes for as long as the lease allows it.
     pub(crate) patient: Client,
+    /// For what must not wait; writes for as long as the lease allows it.
     pub(crate) impatient: Client,
+    /// For watches.
     pub(crate) watching: Client,
 }
 
+/// The way to the API server for whoever does not lead: for the lease itself, and to ask for one's own rights.
+pub(crate) fn unfenced(config: Config, counting: &Counting) -> Result<Client, Error> {
+    let builder = ClientBuilder::try_from(once(config)).map_err(|source| Error::Client { source })?;
+    Ok(builder.with_layer(counting).build())
+}
+
+/// The same configuration without attempts of kube's own client.
+fn once(mut config: Config) -> Config {
+    config.default_retry = false;
+    config
+}
+
+/// Calls that may wait for the connection, as in kube's own client.
+const WAITING: usize = 1024;
+
 impl Clients {
     /// `silence`: after which a watch that says nothing is given up.
-    pub(crate) fn new(config: Config, silence: Duration, counting: &Counting) -> Result<Self, Error> {
-        let build = |config: Config| -> Result<Client, Error> {
-            let builder = ClientBuilder::try_from(config).map_err(|source| Error::Client { source })?;
-            Ok(builder.with_layer(counting).build())
-        };
-        let mut impatient = config.clone();
-        impatient.default_retry = false;
-        let mut watching = impatient.clone();
+    pub(crate) fn new(config: Config, silence: Duration, counting: &Counting, fence: &Fence) -> Result<Self, Error> {
+        let config = once(config);
+        let mut watching = config.clone();
         watching.read_timeout = Some(silence);
+        let builder = |config: Config| ClientBuilder::try_from(config).map_err(|source| Error::Client { source });
+        // Each attempt passes the fence, also that of a call which waited for its next one.
+        let retry = RetryLayer::new(RetryPolicy::server_retry());
+        let shared = builder(config.clone())?.with_layer(&BufferLayer::new(WAITING));
         Ok(Self {
-            patient: build(config)?,
-            impatient: build(impatient)?,
-            watching: build(watching)?,
+            patient: shared.with_layer(fence).with_layer(&retry).with_layer(counting).build(),
+            impatient: builder(config)?.with_layer(fence).with_layer(counting).build(),
+            watching: builder(watching)?.with_layer(counting).build(),
         })
     }
 }
@@ -83,7 +104,7 @@ mod tests {
         let address = silent_server(report).await;
         let config = Config::new(address.parse().expect("well-formed"));
         let counting = Counting::new(Arc::new(Metrics::new(false)), Rights::default());
-        let clients = Clients::new(config, Duration::from_millis(50), &counting).expect("a client");
+        let clients = Clients::new(config, Duration::from_millis(50), &counting, &Fence::new(None)).expect("a client");
         let api: Api<PerfValidation> = Api::all(clients.watching);
         let mut events = pin!(watcher(api, watcher::Config::default()));
         let watching = async {

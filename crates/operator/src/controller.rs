@@ -12,6 +12,7 @@ use kube::runtime::controller::Action;
 use perfval_api::{PerfValidation, PerfValidationStatus, Phase};
 use perfval_cluster::{Class, Cluster, Recorded};
 use perfval_run::{Decision, Event, Run, Settings, machine, status, teardown, time};
+use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info, info_span, warn};
@@ -52,6 +53,8 @@ pub struct Context {
     pub(crate) own_writes: OwnWrites,
     pub(crate) newcomers: Newcomers,
     pub(crate) setbacks: Setbacks,
+    /// Rings when a run is over.
+    pub(crate) ended: Notify,
     announcer: Announcer,
 }
 
@@ -294,6 +297,7 @@ impl Context {
             own_writes: OwnWrites::default(),
             newcomers: Newcomers::default(),
             setbacks: Setbacks::default(),
+            ended: Notify::new(),
             announcer: Announcer::default(),
         }
     }
@@ -345,6 +349,9 @@ impl Context {
                 .judged(verdict, after.reason.as_deref().unwrap_or_default());
         }
         let frees = perfval_sizing::holds_node(before) && !perfval_sizing::holds_node(after);
+        if !is_over(before) && is_over(after) {
+            self.ended.notify_one();
+        }
         if frees || (!is_over(before) && is_over(after)) {
             self.queue.wake();
         }

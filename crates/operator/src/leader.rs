@@ -5,21 +5,25 @@
 
 use std::time::Duration;
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use kube::api::{Api, ObjectMeta, PostParams};
-use tokio::time::{Instant, sleep, timeout};
+use perfval_cluster::Clock;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{debug, info, warn};
 
 use crate::error::Error;
+use crate::fence::{RELIABLE, Tenure};
 
 /// How long a record is good without renewal.
 const DURATION: Duration = Duration::from_secs(15);
 /// A leader that did not renew for so long steps down, before another may take over.
-const RENEW_DEADLINE: Duration = Duration::from_secs(10);
+const RENEW_DEADLINE: Duration = RELIABLE;
+/// However soon a lease expires, the API server is not asked more often.
+const SHORTEST: Duration = Duration::from_millis(100);
 /// Time between attempts, and limit of each call.
 const RETRY: Duration = Duration::from_secs(2);
 
@@ -61,12 +65,17 @@ pub struct Candidate {
     me: String,
     /// The record as last seen, and since when it has been so.
     seen: Option<(Lease, Instant)>,
+    /// For whoever writes under this lease.
+    tenure: Tenure,
+    /// For the times in the record, which are for people alone.
+    clock: Clock,
 }
 
 /// How an attempt ended.
 enum Attempt {
     Held,
-    Waiting,
+    /// Another process holds it, at least until then.
+    Waiting(Instant),
     Failed(String),
 }
 
@@ -79,37 +88,55 @@ impl Candidate {
             lease: format!("{namespace}/{name}"),
             me,
             seen: None,
+            tenure: Tenure::default(),
+            clock: Clock::default(),
         }
+    }
+
+    /// The same candidate with another clock.
+    #[must_use]
+    pub fn with_clock(self, clock: Clock) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// What is known of the lease, for whoever writes under it.
+    pub fn tenure(&self) -> Tenure {
+        self.tenure.clone()
     }
 
     /// Waits until the lease is ours.
     pub async fn acquire(&mut self) {
         info!(lease = self.lease, identity = self.me, "waiting for the lease");
         loop {
-            match self.attempt().await {
+            let now = Instant::now();
+            let next = match self.attempt().await {
                 Attempt::Held => break,
-                Attempt::Waiting => {}
-                Attempt::Failed(why) => warn!(lease = self.lease, why, "the lease cannot be had yet"),
-            }
-            sleep(RETRY).await;
+                Attempt::Waiting(until) => until.min(now + RETRY),
+                Attempt::Failed(why) => {
+                    warn!(lease = self.lease, why, "the lease cannot be had yet");
+                    now + RETRY
+                }
+            };
+            sleep_until(next.max(Instant::now() + SHORTEST)).await;
         }
         info!(lease = self.lease, identity = self.me, "leading");
     }
 
     /// Renews the lease for as long as that works; the error says why it no longer does.
     pub async fn keep(&mut self) -> Error {
-        let mut renewed = Instant::now();
         loop {
             sleep(RETRY).await;
-            // The attempt counts from its start: what was written is at least as fresh.
-            let began = Instant::now();
-            let left = RENEW_DEADLINE.saturating_sub(began - renewed);
+            let Some(renewed) = self.tenure.since() else {
+                return self.lost("it was never ours");
+            };
+            let left = RENEW_DEADLINE.saturating_sub(renewed.elapsed());
+            // One that is too old may be another's by now: it is not even asked for.
+            if left.is_zero() {
+                return self.lost(&format!("not renewed for {} s", renewed.elapsed().as_secs()));
+            }
             let why = match timeout(left, self.attempt()).await {
-                Ok(Attempt::Held) => {
-                    renewed = began;
-                    continue;
-                }
-                Ok(Attempt::Waiting) => return self.lost("another process holds it"),
+                Ok(Attempt::Held) => continue,
+                Ok(Attempt::Waiting(_)) => return self.lost("another process holds it"),
                 Ok(Attempt::Failed(why)) => why,
                 Err(_) => "no answer".to_owned(),
             };
@@ -122,6 +149,7 @@ impl Candidate {
 
     /// Gives the lease back, so that a successor need not wait for its expiry.
     pub async fn release(&mut self) {
+        self.tenure.end();
         let Some((lease, _)) = self.seen.take().filter(|(lease, _)| holder(lease) == Some(&self.me)) else {
             return;
         };
@@ -142,6 +170,7 @@ impl Candidate {
     }
 
     fn lost(&self, why: &str) -> Error {
+        self.tenure.end();
         Error::LeaseLost {
             lease: self.lease.clone(),
             why: why.to_owned(),
@@ -149,16 +178,22 @@ impl Candidate {
     }
 
     async fn attempt(&mut self) -> Attempt {
+        // A record counts from the beginning of its writing: it is at least as fresh.
+        let began = Instant::now();
         match timeout(RETRY * 2, self.try_once()).await {
-            Ok(Ok(true)) => Attempt::Held,
-            Ok(Ok(false)) => Attempt::Waiting,
+            Ok(Ok(None)) => {
+                self.tenure.renewed(began);
+                Attempt::Held
+            }
+            Ok(Ok(Some(until))) => Attempt::Waiting(until),
             Ok(Err(error)) => Attempt::Failed(error.to_string()),
             Err(_) => Attempt::Failed(format!("no answer within {} s", (RETRY * 2).as_secs())),
         }
     }
 
-    /// Reads the record, and writes it if it may be ours. A conflict means that another process was faster.
-    async fn try_once(&mut self) -> Result<bool, kube::Error> {
+    /// Reads the record, and writes it if it may be ours: `None`. Otherwise it is another's until then. A conflict is a failure
+    /// like any other: somebody wrote to it meanwhile, and the next look shows whose it is.
+    async fn try_once(&mut self) -> Result<Option<Instant>, kube::Error> {
         let current = self.api.get_opt(&self.name).await?;
         let now = Instant::now();
         let first_seen = match (&current, &self.seen) {
@@ -169,9 +204,9 @@ impl Candidate {
         let spec = current.as_ref().and_then(|lease| lease.spec.as_ref());
         if let Claim::Yield(until) = evaluate(spec, &self.me, first_seen, now) {
             debug!(lease = self.lease, wait = ?(until - now), "held by another process");
-            return Ok(false);
+            return Ok(Some(until));
         }
-        let next = next_record(current.as_ref(), &self.name, &self.me, now_micro());
+        let next = next_record(current.as_ref(), &self.name, &self.me, micro(self.clock.now()));
         let written = match current {
             Some(_) => self.api.replace(&self.name, &PostParams::default(), &next).await,
             None => self.api.create(&PostParams::default(), &next).await,
@@ -179,10 +214,8 @@ impl Candidate {
         match written {
             Ok(lease) => {
                 self.seen = Some((lease, now));
-                Ok(true)
+                Ok(None)
             }
-            // The next look shows whose it is.
-            Err(kube::Error::Api(status)) if status.is_conflict() || status.is_already_exists() => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -217,69 +250,9 @@ fn holder(lease: &Lease) -> Option<&String> {
     lease.spec.as_ref()?.holder_identity.as_ref()
 }
 
-fn now_micro() -> MicroTime {
-    MicroTime(Timestamp::from_microsecond(Utc::now().timestamp_micros()).unwrap_or(Timestamp::UNIX_EPOCH))
+fn micro(time: DateTime<Utc>) -> MicroTime {
+    MicroTime(Timestamp::from_microsecond(time.timestamp_micros()).unwrap_or(Timestamp::UNIX_EPOCH))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn record(holder: &str, seconds: i32) -> LeaseSpec {
-        LeaseSpec {
-            holder_identity: Some(holder.to_owned()),
-            lease_duration_seconds: Some(seconds),
-            ..LeaseSpec::default()
-        }
-    }
-
-    #[test]
-    fn a_record_is_judged_by_its_holder_and_our_own_clock() {
-        let t = Instant::now();
-        let at = |seconds| t + Duration::from_secs(seconds);
-        let unnamed = LeaseSpec::default();
-        let (released, mine, theirs) = (record("", 1), record("me", 15), record("them", 15));
-        let no_duration = LeaseSpec {
-            lease_duration_seconds: None,
-            ..theirs.clone()
-        };
-        let negative = record("them", -3);
-        let table = [
-            ("no one ever led", None, 0, Claim::Acquire),
-            ("a record without holder", Some(&unnamed), 0, Claim::Acquire),
-            ("released", Some(&released), 0, Claim::Acquire),
-            ("ours", Some(&mine), 3, Claim::Renew),
-            ("ours, long silent: still no one else's", Some(&mine), 300, Claim::Renew),
-            ("theirs, just seen", Some(&theirs), 0, Claim::Yield(at(15))),
-            ("theirs, nearly expired", Some(&theirs), 14, Claim::Yield(at(15))),
-            ("theirs, expired", Some(&theirs), 15, Claim::Acquire),
-            ("theirs, without duration", Some(&no_duration), 14, Claim::Yield(at(15))),
-            (
-                "theirs, with a senseless duration",
-                Some(&negative),
-                14,
-                Claim::Yield(at(15)),
-            ),
-        ];
-        for (case, lease, elapsed, expected) in table {
-            assert_eq!(evaluate(lease, "me", t, at(elapsed)), expected, "{case}");
-        }
-    }
-
-    #[test]
-    fn renewing_keeps_the_time_of_acquisition_and_taking_over_counts_a_transition() {
-        let early = MicroTime(Timestamp::UNIX_EPOCH);
-        let first = next_record(None, "lease", "me", early.clone());
-        let renewed = next_record(Some(&first), "lease", "me", now_micro());
-        let taken = next_record(Some(&renewed), "lease", "them", now_micro());
-        let spec = |lease: &Lease| lease.spec.clone().unwrap();
-        assert_eq!(spec(&first).lease_transitions, Some(0));
-        assert_eq!(spec(&renewed).acquire_time, Some(early));
-        assert_eq!(spec(&renewed).lease_transitions, Some(0));
-        assert_ne!(spec(&taken).acquire_time, spec(&renewed).acquire_time);
-        assert_eq!(
-            (spec(&taken).lease_transitions, spec(&taken).holder_identity),
-            (Some(1), Some("them".to_owned()))
-        );
-    }
-}
+mod tests;

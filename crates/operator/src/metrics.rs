@@ -35,6 +35,8 @@ pub struct Metrics {
     requests: Family<Request, Counter>,
     watch_errors: Family<Kind, Counter>,
     missing_rights: Gauge,
+    orphans: Gauge,
+    late_objects: Counter,
     api_timeouts: Counter,
     lost_events: Counter,
     leader: Gauge,
@@ -67,6 +69,8 @@ impl Metrics {
             requests: Family::default(),
             watch_errors: Family::default(),
             missing_rights: Gauge::default(),
+            orphans: Gauge::default(),
+            late_objects: Counter::default(),
             api_timeouts: Counter::default(),
             lost_events: Counter::default(),
             leader: Gauge::default(),
@@ -91,6 +95,8 @@ impl Metrics {
         series::API_TIMEOUTS.register(into, all.api_timeouts.clone());
         series::WATCH_ERRORS.register(into, all.watch_errors.clone());
         series::MISSING_RIGHTS.register(into, all.missing_rights.clone());
+        series::ORPHANS.register(into, all.orphans.clone());
+        series::LATE_OBJECTS.register(into, all.late_objects.clone());
         series::LOST_EVENTS.register(into, all.lost_events.clone());
         series::LEADER.register(into, all.leader.clone());
         series::PLANNED_RUNS.register(into, all.planned.clone());
@@ -159,6 +165,16 @@ impl Metrics {
     /// A watch broke.
     pub fn watch_failed(&self, kind: &'static str) {
         self.watch_errors.get_or_create(&Kind { kind }).inc();
+    }
+
+    /// So many objects have lost their owner.
+    pub fn orphaned(&self, objects: usize) {
+        self.orphans.set(i64::try_from(objects).unwrap_or(i64::MAX));
+    }
+
+    /// An object came after the end of its run.
+    pub fn came_late(&self) {
+        self.late_objects.inc();
     }
 
     /// So many rights are missing.

@@ -30,12 +30,14 @@ const BACKLOG: usize = 256;
 #[derive(Clone)]
 pub struct Objects {
     stores: Arc<[Store<Guarded>]>,
+    namespaces: Arc<[Option<String>]>,
     bell: broadcast::Sender<ObjectRef<Guarded>>,
 }
 
 /// Stores for the namespaces (`None` is all of them), and the scopes that will fill them.
 pub fn watched(namespaces: Vec<Option<String>>) -> (Objects, Vec<Scope>) {
     let (bell, _) = broadcast::channel(BACKLOG);
+    let watched: Arc<[Option<String>]> = namespaces.clone().into();
     let (stores, scopes): (Vec<_>, Vec<_>) = namespaces
         .into_iter()
         .map(|namespace| {
@@ -53,6 +55,7 @@ pub fn watched(namespaces: Vec<Option<String>>) -> (Objects, Vec<Scope>) {
     (
         Objects {
             stores: stores.into(),
+            namespaces: watched,
             bell,
         },
         scopes,
@@ -65,6 +68,11 @@ impl Objects {
         self.stores
             .iter()
             .all(|store| matches!(store.wait_until_ready().now_or_never(), Some(Ok(()))))
+    }
+
+    /// The namespaces that are looked after; `None` is all of them.
+    pub(crate) fn namespaces(&self) -> &[Option<String>] {
+        &self.namespaces
     }
 
     /// What the metrics show, with every object that can be read.

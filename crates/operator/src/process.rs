@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use futures::join;
-use kube::Config;
+use kube::{Client, Config};
 use perfval_cluster::Cluster;
 use perfval_run::Settings;
 use tokio::net::TcpListener;
@@ -18,6 +18,7 @@ use crate::cli::{EndpointAccess, RunArgs, in_pod, own_namespace};
 use crate::clients::Clients;
 use crate::controller::Context;
 use crate::error::Error;
+use crate::fence::Fence;
 use crate::health::{self, Health};
 use crate::leader::Candidate;
 use crate::metrics::Metrics;
@@ -25,8 +26,7 @@ use crate::objects::{self, Scope};
 use crate::planner;
 use crate::rbac::{Duties, Right};
 use crate::rights::Rights;
-use crate::streams;
-use crate::{clients, logging, shutdown, unreadable, version};
+use crate::{clients, logging, shutdown, streams, sweeper, unreadable, version};
 
 /// Reconciles until asked to stop; an error is a reason to be started again.
 pub async fn run(args: RunArgs) -> Result<(), Error> {
@@ -41,7 +41,13 @@ pub async fn run(args: RunArgs) -> Result<(), Error> {
     let settings = args.settings(own_namespace(&config).as_deref());
     let (metrics, rights) = (Arc::new(Metrics::new(args.object_metrics)), Rights::default());
     let counting = Counting::new(metrics.clone(), rights.clone());
-    let clients = Clients::new(config, clients::SILENCE, &counting)?;
+    let unfenced = clients::unfenced(config.clone(), &counting)?;
+    let candidate = args.leader_elect.then(|| {
+        let lease = &args.leader_elect_name;
+        Candidate::new(unfenced.clone(), &namespace, lease, identity(&args))
+    });
+    let fence = Fence::new(candidate.as_ref().map(Candidate::tenure));
+    let clients = Clients::new(config, clients::SILENCE, &counting, &fence)?;
 
     let (objects, scopes) = objects::watched(args.scopes());
     let health = Health::new(metrics, objects, rights);
@@ -54,24 +60,14 @@ pub async fn run(args: RunArgs) -> Result<(), Error> {
     };
     tokio::spawn(
         end.clone()
-            .run_until_cancelled_owned(look_after_rights(&health, &clients, duties.rights())),
+            .run_until_cancelled_owned(look_after_rights(&health, unfenced, duties.rights())),
     );
 
-    let result = if args.leader_elect {
-        let candidate = Candidate::new(
-            clients.impatient.clone(),
-            &namespace,
-            &args.leader_elect_name,
-            identity(&args),
-        );
-        lead(
-            candidate,
-            Box::pin(work(&args, settings, &clients, &health, scopes, &stop)),
-            &stop,
-        )
-        .await
+    let work = Box::pin(work(&args, settings, &clients, &health, scopes, &stop));
+    let result = if let Some(candidate) = candidate {
+        lead(candidate, work, &stop).await
     } else {
-        Box::pin(work(&args, settings, &clients, &health, scopes, &stop)).await;
+        work.await;
         Ok(())
     };
     end.cancel();
@@ -82,7 +78,11 @@ pub async fn run(args: RunArgs) -> Result<(), Error> {
 }
 
 /// Works for as long as the lease is ours. The lease is given back last, when nothing of this process writes any more.
-async fn lead(mut candidate: Candidate, work: impl Future<Output = ()>, stop: &CancellationToken) -> Result<(), Error> {
+pub async fn lead(
+    mut candidate: Candidate,
+    work: impl Future<Output = ()>,
+    stop: &CancellationToken,
+) -> Result<(), Error> {
     let acquired = stop.run_until_cancelled(candidate.acquire()).await;
     if acquired.is_none() {
         // The signal may have come between the write of the record and its answer.
@@ -142,10 +142,12 @@ async fn work(
     };
     // On the heap: a plan holds the whole cluster in its hands.
     let planned = Box::pin(planner::plan_until(context.clone(), stop.clone()));
+    // It holds nothing up: whatever it does may be left to the next leader.
+    let swept = sweeper::sweep_until(context.clone(), stop.clone());
     let last = CancellationToken::new();
     let published = context.publish_until(last.clone());
     let decided = async {
-        join!(controllers, planned);
+        join!(controllers, planned, swept);
         last.cancel();
     };
     let worked = async {
@@ -173,14 +175,13 @@ fn endpoint_access(args: &RunArgs) -> perfval_cluster::EndpointAccess {
 }
 
 /// Looks after the rights of this process, leader or follower. Whoever is under way is looked at anew when they change.
-fn look_after_rights(health: &Health, clients: &Clients, needed: Vec<Right>) -> impl Future<Output = ()> + use<> {
+fn look_after_rights(health: &Health, client: Client, needed: Vec<Right>) -> impl Future<Output = ()> + use<> {
     let Health {
         metrics,
         objects,
         rights,
         ..
     } = health.clone();
-    let client = clients.impatient.clone();
     async move { rights.watch(client, needed, metrics, || objects.wake_active()).await }
 }
 

@@ -22,6 +22,7 @@ pub mod readiness;
 pub mod run;
 pub mod settings;
 pub mod status;
+pub mod strays;
 pub mod teardown;
 mod telemetry;
 pub mod time;

@@ -44,7 +44,9 @@ pub fn needs(run: &Run<'_>) -> Needs {
 /// Decides one pass.
 pub fn decide(run: &Run<'_>, seen: &Observed, now: DateTime<Utc>) -> Decision {
     let mut pass = Pass::new(run, seen, now);
-    if let Some(limit) = phase::limit(run.spec(), run.status()) {
+    // A limit that has passed for good does not stand still: the pauses of a removal that hangs would each be a write.
+    let limit = phase::limit(run.spec(), run.status()).filter(|_| !status::is_overdue(run.status()));
+    if let Some(limit) = limit {
         pass.notice_gap(&limit);
     }
     let step = match run.status().phase {

@@ -17,6 +17,8 @@ pub struct Settings {
     pub refused_namespaces: Vec<String>,
     /// Whether messages name pods and claims of other namespaces than the run's own; if not, they are counted.
     pub names_foreign_pods: bool,
+    /// Whether what has lost its `PerfValidation` is deleted; if not, it is only reported.
+    pub removes_orphans: bool,
 }
 
 /// The namespace of the cluster's own programs.
@@ -47,6 +49,7 @@ impl Default for Settings {
             version: env!("CARGO_PKG_VERSION").into(),
             refused_namespaces: vec![KUBE_SYSTEM.into()],
             names_foreign_pods: false,
+            removes_orphans: false,
         }
     }
 }

@@ -91,6 +91,22 @@ impl OutOfCluster {
     /// # Panics
     /// If it cannot be started.
     pub fn start() -> Self {
+        Self::with(&["--leader-elect=false".to_owned()])
+    }
+
+    /// Starts it as one of several, of which the one works that holds this lease in the default namespace.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub fn elected(lease: &str, identity: &str) -> Self {
+        Self::with(&[
+            "--leader-elect-namespace=default".to_owned(),
+            format!("--leader-elect-name={lease}"),
+            format!("--identity={identity}"),
+        ])
+    }
+
+    fn with(arguments: &[String]) -> Self {
         let program: PathBuf = std::env::var_os("PERFVAL_OPERATOR")
             .expect("PERFVAL_OPERATOR names the operator")
             .into();
@@ -100,17 +116,35 @@ impl OutOfCluster {
             .arg(program)
             .args([
                 "run",
-                "--leader-elect=false",
                 "--metrics-addr=127.0.0.1:0",
                 "--endpoint-access=service-proxy",
                 "--log-format=text",
                 "--runner-image=localhost/perfvalidation-operator:lab",
             ])
+            .args(arguments)
             .stdin(Stdio::null())
             .kill_on_drop(true)
             .spawn()
             .expect("the operator starts");
         Self { process }
+    }
+
+    /// Sends it a signal, by its name without `SIG`.
+    ///
+    /// # Panics
+    /// If it is gone.
+    pub async fn signal(&self, name: &str) {
+        let process = self.process.id().expect("it runs").to_string();
+        let sent = Command::new("kill").args(["-s", name, &process]).status().await;
+        assert!(sent.expect("kill starts").success(), "SIG{name}");
+    }
+
+    /// Waits until it has ended by itself; whether it ended well.
+    ///
+    /// # Panics
+    /// If its end cannot be seen.
+    pub async fn ended(mut self) -> bool {
+        self.process.wait().await.expect("wait for the operator").success()
     }
 
     /// SIGKILL: no time to finish anything.

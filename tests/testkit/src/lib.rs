@@ -5,4 +5,5 @@ pub mod api_server;
 pub mod fuzz;
 pub mod inventory;
 pub mod protobuf;
+pub mod trial;
 pub mod world;

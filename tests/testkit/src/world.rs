@@ -60,6 +60,8 @@ pub struct Faults {
     pub stuck: bool,
     /// Dynamo's operator does not work.
     pub no_dynamo_operator: bool,
+    /// Nobody deletes what has lost its owner.
+    pub no_garbage_collector: bool,
     /// The Job that fills the model cache fails.
     pub cache_fails: bool,
     /// No GPU is ever allocated.
@@ -74,6 +76,7 @@ impl Default for Faults {
             never_ready: false,
             stuck: false,
             no_dynamo_operator: false,
+            no_garbage_collector: false,
             cache_fails: false,
             no_allocation: false,
         }
@@ -144,7 +147,9 @@ impl World {
 
     /// Deletes what has lost its owner, in the namespaces of the living and the dead.
     fn collect_garbage(&self) {
-        self.server.collect_garbage();
+        if !self.faults.no_garbage_collector {
+            self.server.collect_garbage();
+        }
     }
 
     /// A claim goes with its pod, and is given back once no pod holds it.

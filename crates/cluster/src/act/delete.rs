@@ -3,9 +3,11 @@ use std::fmt::Debug;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use kube::api::{Api, DeleteParams, DynamicObject, Preconditions};
+use kube::core::ObjectMeta;
 use perfval_api::PerfValidation;
-use perfval_run::Run;
 use perfval_run::observed::{ChildKind, ChildRef};
+use perfval_run::strays::Labelled;
+use perfval_run::{Run, Settings, teardown};
 use perfval_sizing::resource_api::{VERSIONS, resource};
 use serde::de::DeserializeOwned;
 
@@ -31,6 +33,24 @@ impl Cluster {
             }
             ChildKind::ClaimTemplate => self.delete_claim_template(run, child).await,
             ChildKind::Deployment => self.delete_deployment(run, child).await,
+        }
+    }
+
+    /// Deletes what should not be there any more, whether or not its owner still is.
+    pub async fn remove_stray(&self, stray: &Labelled, settings: &Settings) -> Result<(), Error> {
+        let of = ObjectMeta {
+            namespace: Some(stray.namespace.clone()),
+            name: Some(stray.object.clone()),
+            uid: stray.owner.clone(),
+            ..ObjectMeta::default()
+        };
+        match teardown::leaving(&of) {
+            Ok(owner) => self.delete_child(&Run::new(&owner, settings), &stray.id).await,
+            Err(error) => Err(Error::Delete {
+                kind: format!("{:?}", stray.id.kind),
+                name: format!("{}/{}", stray.namespace, stray.id.name),
+                failure: Failure::Call(kube::Error::SerdeError(error)),
+            }),
         }
     }
 

@@ -193,6 +193,18 @@ pub(super) const MISSING_RIGHTS: Series = of(
     &[],
     "Rights that the operator needs and does not have; /readyz names them",
 );
+pub(super) const ORPHANS: Series = of(
+    Kind::Gauge,
+    "orphaned_objects",
+    &[],
+    "Objects whose PerfValidation was removed by force; Events on them name each",
+);
+pub(super) const LATE_OBJECTS: Series = of(
+    Kind::Counter,
+    "late_objects",
+    &[],
+    "Objects of runs that were over, and confirmed to have left nothing, when they came; each is removed",
+);
 pub(super) const LOST_EVENTS: Series = of(Kind::Counter, "lost_events", &[], "Events that could not be published");
 pub(super) const LEADER: Series = of(Kind::Gauge, "leader", &[], "1 while this process holds the lease");
 pub(super) const BUILD: Series = of(
@@ -223,6 +235,8 @@ pub const ALL: &[Series] = &[
     API_TIMEOUTS,
     WATCH_ERRORS,
     MISSING_RIGHTS,
+    ORPHANS,
+    LATE_OBJECTS,
     LOST_EVENTS,
     LEADER,
     BUILD,

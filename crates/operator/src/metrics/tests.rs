@@ -41,6 +41,8 @@ fn eventful() -> Metrics {
     metrics.called("watch", "jobs", None);
     metrics.watch_failed("Job");
     metrics.lacks(2);
+    metrics.orphaned(4);
+    metrics.came_late();
     metrics.calls(Counts {
         timeouts: 3,
         lost_events: 1,
@@ -164,6 +166,8 @@ fn the_values_are_in_base_units() {
         "perfvalidation_api_requests_total{verb=\"watch\",resource=\"jobs\",code=\"none\"} 1",
         "perfvalidation_watch_errors_total{kind=\"Job\"} 1",
         "perfvalidation_missing_rights 2",
+        "perfvalidation_orphaned_objects 4",
+        "perfvalidation_late_objects_total 1",
         "perfvalidation_api_timeouts_total 3",
         "perfvalidation_lost_events_total 1",
         "perfvalidation_leader 1",

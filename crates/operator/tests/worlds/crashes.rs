@@ -7,7 +7,7 @@ use crate::scenario::{Ending, Scenario, all};
 use crate::{each, play, sample};
 
 /// Places at which the operator was stopped when this was written; there may only be more.
-const PLACES: usize = 940;
+const PLACES: usize = 1969;
 
 /// Plays a scenario undisturbed.
 fn undisturbed(scenario: &Scenario) -> (Ending, Vec<Made>) {
@@ -40,7 +40,7 @@ fn a_run_ends_the_same_wherever_the_operator_is_stopped() {
             strikes.len()
         );
         places += strikes.len();
-        each(&sample(&strikes), |(number, strike)| {
+        each(&sample(&strikes, 6), |(number, strike)| {
             let call = &made[*number].call;
             let at = || {
                 format!(

@@ -1,16 +1,17 @@
 //! Whatever users, nodes, Dynamo and the operator's own host do: laws that hold in every world.
 
 mod happening;
-mod laws;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use perfval_testkit::api_server::Made;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::json;
 
 use crate::rig::Rig;
-use crate::timeless;
+use crate::{laws, timeless};
 use happening::{Happening, happen, happening, heal};
 
 /// Worlds of a quick check; `PERFVAL_WORLDS=1000` plays so many.
@@ -38,7 +39,9 @@ async fn live(happenings: &[Happening]) -> Result<(), String> {
         .until(REST, |rig| NAMES.iter().all(|name| laws::rests(rig, name)))
         .await;
     rig.wait(Duration::from_mins(2)).await;
-    laws::hold(&rig)?;
+    laws::always(&rig)?;
+    laws::at_rest(&rig, &NAMES)?;
+    strangers_stay(&rig)?;
     rested.map_err(|why| {
         let objects: Vec<_> = NAMES
             .iter()
@@ -50,6 +53,23 @@ async fn live(happenings: &[Happening]) -> Result<(), String> {
             serde_json::to_string_pretty(&objects).unwrap_or_default()
         )
     })
+}
+
+/// What others put in the place of our objects is theirs.
+fn strangers_stay(rig: &Rig) -> Result<(), String> {
+    let by_the_operator = |made: &&Made| made.call.verb == "delete" && made.code == Some(200);
+    let deleted: Vec<Made> = rig.wire.made().iter().filter(by_the_operator).cloned().collect();
+    for change in rig.server.changes_since(0) {
+        let is_it =
+            |made: &&Made| made.call.resource == change.plural && made.call.name.as_deref() == Some(&change.name);
+        if change.kind == "DELETED" && laws::is_a_strangers(&change.object) && deleted.iter().any(|made| is_it(&made)) {
+            return Err(format!(
+                "{} {} is a stranger's, and was deleted",
+                change.plural, change.name
+            ));
+        }
+    }
+    Ok(())
 }
 
 pub fn spec() -> serde_json::Value {
@@ -70,9 +90,13 @@ fn laws_hold_in_every_world() {
         ..Config::default()
     });
     let sequences = proptest::collection::vec(happening(), 1..16);
+    let (began, played) = (std::time::Instant::now(), AtomicUsize::new(0));
     let outcome = runner.run(&sequences, |happenings| {
+        played.fetch_add(1, Ordering::Relaxed);
         timeless(live(&happenings)).map_err(TestCaseError::fail)
     });
+    let seconds = began.elapsed().as_secs_f64();
+    eprintln!("{} random worlds in {seconds:.1} s", played.load(Ordering::Relaxed));
     if let Err(broken) = outcome {
         panic!("{broken}");
     }

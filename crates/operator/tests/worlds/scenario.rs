@@ -1,5 +1,7 @@
 //! Runs that are played again and again, and how each of them ends.
 
+mod stories;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -7,6 +9,7 @@ use perfval_testkit::world::Trial;
 use serde_json::{Value, json};
 
 use crate::rig::{NAMESPACE, Rig};
+pub use stories::all;
 
 /// Name of the object that every scenario is about.
 pub const NAME: &str = "h100";
@@ -17,6 +20,7 @@ pub const LIMIT: Duration = Duration::from_mins(40);
 type Act = (fn(&Rig) -> bool, fn(&mut Rig));
 
 /// A run, and what its user does meanwhile.
+#[derive(Clone)]
 pub struct Scenario {
     pub name: &'static str,
     spec: fn() -> Value,
@@ -25,7 +29,9 @@ pub struct Scenario {
     operator_version: &'static str,
     /// What the user does, each once the one before was done and this is so.
     acts: &'static [Act],
-    over: fn(&Rig) -> bool,
+    pub over: fn(&Rig) -> bool,
+    /// Verdict and reason in which it ends; empty for an object that is gone.
+    ends: &'static str,
 }
 
 fn spec() -> Value {
@@ -64,8 +70,15 @@ fn delete(rig: &mut Rig) {
     rig.server.delete("perfvalidations", NAMESPACE, NAME);
 }
 
-fn trial_runs(rig: &Rig) -> bool {
+pub fn trial_runs(rig: &Rig) -> bool {
     is(rig, "Benchmarking") && !rig.server.objects("jobs").is_empty()
+}
+
+/// Whether the time for removal has passed.
+fn is_unconfirmed(rig: &Rig) -> bool {
+    let object = rig.get(NAME).unwrap_or_default();
+    let conditions = object["status"]["conditions"].as_array();
+    conditions.is_some_and(|all| all.iter().any(|one| one["reason"] == "TeardownUnconfirmed"))
 }
 
 const BASE: Scenario = Scenario {
@@ -76,98 +89,8 @@ const BASE: Scenario = Scenario {
     operator_version: "1.4.2",
     acts: &[],
     over: is_over,
+    ends: "Passed",
 };
-
-/// All scenarios.
-pub fn all() -> Vec<Scenario> {
-    vec![
-        Scenario {
-            name: "passing",
-            ..BASE
-        },
-        Scenario {
-            name: "failing",
-            trials: &[Trial::Slow],
-            ..BASE
-        },
-        Scenario {
-            name: "an invalid trial",
-            trials: &[Trial::Starved, Trial::Good],
-            ..BASE
-        },
-        Scenario {
-            name: "deleted while it deploys",
-            acts: &[(|rig| is(rig, "Deploying"), delete)],
-            over: is_gone,
-            ..BASE
-        },
-        Scenario {
-            name: "deleted while a trial runs",
-            acts: &[(trial_runs, delete)],
-            over: is_gone,
-            ..BASE
-        },
-        Scenario {
-            name: "deleted when it is over",
-            acts: &[(is_over, delete)],
-            over: is_gone,
-            ..BASE
-        },
-        Scenario {
-            name: "suspended and resumed",
-            acts: &[
-                (trial_runs, |rig| {
-                    rig.edit(NAME, |object| object["spec"]["suspend"] = true.into());
-                }),
-                (
-                    |rig| is(rig, "Suspended"),
-                    |rig| {
-                        rig.edit(NAME, |object| object["spec"]["suspend"] = false.into());
-                    },
-                ),
-            ],
-            over: is_over,
-            ..BASE
-        },
-        Scenario {
-            name: "rerun",
-            acts: &[(is_over, |rig| rig.annotate(NAME, "rerun", Some("again")))],
-            over: |rig| is_over(rig) && run(rig) == 2,
-            ..BASE
-        },
-        Scenario {
-            name: "kept, then cleaned up",
-            acts: &[
-                (|_| true, |rig| rig.annotate(NAME, "no-cleanup", Some("true"))),
-                (is_over, |rig| rig.annotate(NAME, "no-cleanup", None)),
-            ],
-            over: |rig| is_over(rig) && rig.server.objects("pods").is_empty(),
-            ..BASE
-        },
-        Scenario {
-            name: "with a model cache",
-            spec: || with(&json!({"model": {"cache": {"size": "10Gi"}}})),
-            ..BASE
-        },
-        Scenario {
-            name: "gates changed",
-            acts: &[(is_over, |rig| {
-                rig.edit(NAME, |object| {
-                    object["spec"]["gates"][0]["threshold"] = "9000000".into();
-                });
-            })],
-            over: |rig| is_over(rig) && run(rig) == 2,
-            ..BASE
-        },
-        Scenario {
-            name: "at v1alpha1",
-            spec: || with(&json!({"workload": {"image": "localhost/dynamo:1.1.0"}})),
-            versions: &["v1alpha1"],
-            operator_version: "1.1.0",
-            ..BASE
-        },
-    ]
-}
 
 /// The scenario of a name.
 pub fn named(name: &str) -> Scenario {
@@ -183,10 +106,15 @@ impl Scenario {
         rig
     }
 
+    /// The user creates the object.
+    pub fn apply(&self, rig: &Rig) {
+        rig.apply(NAME, &(self.spec)());
+    }
+
     /// Plays it to its end, in a world that may have something in store.
     pub async fn play(&self, mut rig: Rig) -> Result<(Rig, Ending), String> {
         rig.start();
-        rig.apply(NAME, &(self.spec)());
+        self.apply(&rig);
         for (number, (when, act)) in self.acts.iter().enumerate() {
             let waited = rig.until(LIMIT, when).await;
             waited.map_err(|why| format!("step {number} of the user: {why}\n{}", shown(&rig)))?;
@@ -198,6 +126,15 @@ impl Scenario {
         rig.wait(Duration::from_secs(40)).await;
         let ending = Ending::of(&rig);
         Ok((rig, ending))
+    }
+
+    /// Whether it ended as its story says.
+    pub fn ends_well(&self, rig: &Rig, ending: &Ending) -> Result<(), String> {
+        let text = |field: &str| ending.status[field].as_str().unwrap_or_default();
+        let is = format!("{} {}", text("verdict"), text("reason"));
+        let is_it = is.starts_with(self.ends) && (!self.ends.is_empty() || is.trim().is_empty());
+        let what = || format!("it ended in {is:?} instead of {:?}\n{}", self.ends, shown(rig));
+        if is_it { Ok(()) } else { Err(what()) }
     }
 }
 
@@ -235,7 +172,7 @@ const CHILDREN: [&str; 9] = [
 ];
 
 impl Ending {
-    fn of(rig: &Rig) -> Self {
+    pub fn of(rig: &Rig) -> Self {
         let object = rig.get(NAME).unwrap_or_default();
         let full = &object["status"];
         let part = |all: &Value, fields: &[&str]| -> Value {

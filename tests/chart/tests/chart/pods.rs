@@ -23,6 +23,7 @@ fn everything() -> Value {
         "watchNamespaces": ["a", "b"],
         "refusedNamespaces": ["prod"],
         "nameForeignPods": true,
+        "removeOrphans": true,
         "objectMetrics": false,
         "clusterDomain": "example.org",
         "workers": 24,

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Api;
 use perfval_api::{Phase, Verdict};
-use perfval_e2e::{OutOfCluster, Validation, eventually, quick};
+use perfval_e2e::{Lab, OutOfCluster, Validation, eventually, quick};
 
 use serde_json::json;
+use tokio::time::timeout;
 
 use crate::ready;
 
@@ -72,4 +75,48 @@ async fn an_operator_that_is_away_for_longer_than_a_limit_fails_nothing() {
     assert_eq!(status.run.map(|run| run.number), Some(1), "the same run goes on");
     run.left_nothing().await;
     run.delete().await;
+}
+
+async fn holds(lab: &Lab, lease: &str, who: &str, within: Duration) {
+    let leases: Api<Lease> = Api::namespaced(lab.client.clone(), "default");
+    eventually("another holder of the lease", within, || async {
+        let found = leases.get(lease).await.map_err(|error| error.to_string())?;
+        match found.spec.and_then(|spec| spec.holder_identity) {
+            Some(holder) if holder == who => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+#[ignore = "needs the lab: just e2e"]
+async fn a_leader_that_was_frozen_for_a_minute_does_nothing_more() {
+    let (lab, installed) = ready().await;
+    installed.scale(0).await;
+    let namespace = lab.namespace("e2e-frozen").await;
+    let first = OutOfCluster::elected("e2e-frozen", "first");
+    holds(&lab, "e2e-frozen", "first", Duration::from_secs(30)).await;
+    let second = OutOfCluster::elected("e2e-frozen", "second");
+    let run = Validation::create(&lab, quick("frozen", &namespace)).await;
+    run.phase(Phase::Benchmarking).await;
+    first.signal("STOP").await;
+    // 20 s, and the time that this look at it takes.
+    holds(&lab, "e2e-frozen", "second", Duration::from_secs(25)).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    first.signal("CONT").await;
+    let ended_well = timeout(Duration::from_secs(20), first.ended()).await;
+    assert_eq!(ended_well, Ok(false), "it leads no more, and says so by its end");
+    let status = run.ends(Verdict::Passed).await;
+    assert_eq!(
+        status.run.as_ref().map(|run| run.number),
+        Some(1),
+        "the same run goes on"
+    );
+    assert_eq!(status.trials.len(), 1, "no trial is repeated: {:?}", status.trials);
+    holds(&lab, "e2e-frozen", "second", Duration::from_secs(5)).await;
+    run.left_nothing().await;
+    run.delete().await;
+    second.kill().await;
+    installed.scale(1).await;
 }

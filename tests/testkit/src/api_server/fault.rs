@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::call::Call;
+use super::refusal::reason;
 
 /// Something that goes wrong with matching requests.
 #[derive(Clone, Debug)]
@@ -27,24 +28,11 @@ pub(super) enum Effect {
 impl Fault {
     /// Refuses requests; `resource` is the plural with its subresource, `*` stands for any verb or resource.
     pub fn refuse(verb: &'static str, resource: &str, code: u16) -> Self {
-        let reason = match code {
-            400 => "BadRequest",
-            401 => "Unauthorized",
-            403 => "Forbidden",
-            404 => "NotFound",
-            409 => "Conflict",
-            410 => "Expired",
-            422 => "Invalid",
-            429 => "TooManyRequests",
-            500 => "InternalError",
-            503 => "ServiceUnavailable",
-            _ => "Unknown",
-        };
         let message = match code {
             403 => format!("{resource} is forbidden: User \"operator\" cannot {verb} resource \"{resource}\""),
             _ => format!("{verb} {resource}: fault {code}"),
         };
-        let reason = reason.to_owned();
+        let reason = reason(code).to_owned();
         Self::new(verb, resource, Effect::Refuse { code, reason, message })
     }
 

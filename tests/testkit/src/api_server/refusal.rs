@@ -1,5 +1,22 @@
 use serde_json::{Value, json};
 
+/// How the API server names a refusal of a code.
+pub(super) fn reason(code: u16) -> &'static str {
+    match code {
+        400 => "BadRequest",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "NotFound",
+        409 => "Conflict",
+        410 => "Expired",
+        422 => "Invalid",
+        429 => "TooManyRequests",
+        500 => "InternalError",
+        503 => "ServiceUnavailable",
+        _ => "Unknown",
+    }
+}
+
 /// A Status answer other than success.
 #[derive(Debug)]
 pub(super) struct Refusal {

@@ -16,7 +16,7 @@ use tower::BoxError;
 
 use super::ApiServer;
 use super::call::{Call, Target};
-use super::refusal::Refusal;
+use super::refusal::{Refusal, reason};
 use super::service::{Answer, AnswerBody, respond};
 
 /// What goes wrong with one call.
@@ -36,6 +36,8 @@ pub enum Strike {
     Stale(u64),
     /// The answer takes so many seconds.
     Slow(u64),
+    /// The process is gone, and the call is carried out so many seconds later: it waited in the API server's queue.
+    Late(u64),
 }
 
 /// A call that was made.
@@ -78,6 +80,10 @@ struct State {
     strikes: BTreeMap<usize, Strike>,
     /// Strikes of one kind at the calls that are next, whatever they are.
     queued: VecDeque<Strike>,
+    /// How long each answer takes.
+    pace: Duration,
+    /// Whether no call gets through.
+    severed: bool,
 }
 
 impl Wire {
@@ -106,6 +112,16 @@ impl Wire {
         self.lock().generation += 1;
     }
 
+    /// From now on no call gets through, or each again.
+    pub fn sever(&self, severed: bool) {
+        self.lock().severed = severed;
+    }
+
+    /// From now on each answer takes this time.
+    pub fn slow_down(&self, pace: Duration) {
+        self.lock().pace = pace;
+    }
+
     /// Something goes wrong with the call of this number.
     pub fn strike(&self, number: usize, strike: Strike) {
         self.lock().strikes.insert(number, strike);
@@ -131,9 +147,9 @@ impl Wire {
     }
 
     /// Numbers a call; `None` if the process is dead.
-    fn number(&self, generation: u64, request: &http::request::Parts) -> Option<(usize, Option<Strike>)> {
+    fn number(&self, generation: u64, request: &http::request::Parts) -> Option<Sent> {
         let mut state = self.lock();
-        if state.generation != generation {
+        if state.generation != generation || state.severed {
             return None;
         }
         let number = state.made.len();
@@ -145,7 +161,11 @@ impl Wire {
             code: None,
         });
         let strike = state.strikes.remove(&number).or_else(|| state.queued.pop_front());
-        Some((number, strike))
+        Some(Sent {
+            number,
+            strike,
+            takes: state.pace,
+        })
     }
 
     fn answered(&self, number: usize, code: u16) {
@@ -159,6 +179,13 @@ impl Wire {
             self.wrote.notify_one();
         }
     }
+}
+
+/// A call on its way.
+struct Sent {
+    number: usize,
+    strike: Option<Strike>,
+    takes: Duration,
 }
 
 fn named(request: &http::request::Parts) -> Call {
@@ -197,7 +224,7 @@ impl tower::Service<Request<Body>> for Line {
         let line = self.clone();
         Box::pin(async move {
             let (head, body) = request.into_parts();
-            let Some((number, strike)) = line.wire.number(line.generation, &head) else {
+            let Some(Sent { number, strike, takes }) = line.wire.number(line.generation, &head) else {
                 return pending().await;
             };
             let body = body.collect_bytes().await.unwrap_or_default();
@@ -209,6 +236,15 @@ impl tower::Service<Request<Body>> for Line {
                     return pending().await;
                 }
                 Some(Strike::LoseCall) => return pending().await,
+                Some(Strike::Late(seconds)) => {
+                    let server = line.wire.server.clone();
+                    tokio::spawn(async move {
+                        tokio::time::sleep(Duration::from_secs(seconds)).await;
+                        server.answer(&head, &body);
+                    });
+                    line.wire.stop.notify_one();
+                    return pending().await;
+                }
                 Some(Strike::Refuse(code)) => {
                     retry_after = (code == 429).then_some("1");
                     Answer::Json(code, refusal(code).status())
@@ -226,6 +262,7 @@ impl tower::Service<Request<Body>> for Line {
                     return pending().await;
                 }
                 Some(Strike::Slow(seconds)) => tokio::time::sleep(Duration::from_secs(seconds)).await,
+                _ if takes > Duration::ZERO => tokio::time::sleep(takes).await,
                 _ => {}
             }
             let mut response = respond(answer).await;
@@ -240,16 +277,6 @@ impl tower::Service<Request<Body>> for Line {
 }
 
 fn refusal(code: u16) -> Refusal {
-    let reason = match code {
-        403 => "Forbidden",
-        409 => "Conflict",
-        410 => "Expired",
-        422 => "Invalid",
-        429 => "TooManyRequests",
-        500 => "InternalError",
-        503 => "ServiceUnavailable",
-        _ => "Unknown",
-    };
     // With a name: a refused 404 is a missing object, not a kind that is not served.
-    Refusal::new(code, reason, format!("a fault of {code}")).about("fault")
+    Refusal::new(code, reason(code), format!("a fault of {code}")).about("fault")
 }

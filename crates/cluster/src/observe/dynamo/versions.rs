@@ -22,11 +22,13 @@ pub(crate) struct Versions<'a> {
 impl Cluster {
     /// Versions at which to ask for the deployments of a run.
     pub(crate) fn deployment_versions<'a>(&'a self, run: &Run<'_>) -> Versions<'a> {
-        let recorded = run
-            .status()
-            .workload
-            .as_ref()
-            .map(|workload| deployments_at(&workload.api_version).version);
+        let workload = run.status().workload.as_ref();
+        self.versions_of_deployments(workload.map(|workload| workload.api_version.as_str()))
+    }
+
+    /// Versions at which to ask for deployments, that at which they were recorded first.
+    pub(crate) fn versions_of_deployments(&self, recorded: Option<&str>) -> Versions<'_> {
+        let recorded = recorded.map(|api_version| deployments_at(api_version).version);
         let known = VERSIONS.map(str::to_owned);
         Versions {
             cluster: self,

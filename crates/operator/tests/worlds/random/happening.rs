@@ -25,6 +25,7 @@ pub enum Happening {
     Rerun(usize, u8),
     DeleteChild(u8),
     LabelChild(u8),
+    Replace(u8),
     Cordon(usize, bool),
     LoseNode(usize),
     Dynamo(u8),
@@ -34,6 +35,8 @@ pub enum Happening {
     Stuck(bool),
     Crash(u8, bool),
     Strike(u8),
+    Deaf(u8),
+    Pace(u16),
 }
 
 pub fn happening() -> impl Strategy<Value = Happening> {
@@ -52,6 +55,9 @@ pub fn happening() -> impl Strategy<Value = Happening> {
         1 => (object.clone(), 0u8..3).prop_map(|(o, n)| H::Rerun(o, n)),
         1 => any::<u8>().prop_map(H::DeleteChild),
         1 => any::<u8>().prop_map(H::LabelChild),
+        1 => any::<u8>().prop_map(H::Replace),
+        1 => (1u8..120).prop_map(H::Deaf),
+        2 => (0u16..1500).prop_map(H::Pace),
         1 => (object.clone(), any::<bool>()).prop_map(|(o, n)| H::Cordon(o, n)),
         1 => object.prop_map(H::LoseNode),
         1 => any::<u8>().prop_map(H::Dynamo),
@@ -119,6 +125,12 @@ pub async fn happen(rig: &mut Rig, what: &Happening) {
                 });
             }
         }
+        Happening::Replace(n) => replace(rig, *n),
+        Happening::Deaf(seconds) => {
+            let now = tokio::time::Instant::now();
+            rig.deaf = Some((now, now + Duration::from_secs(u64::from(*seconds))));
+        }
+        Happening::Pace(milliseconds) => rig.wire.slow_down(Duration::from_millis(u64::from(*milliseconds))),
         Happening::Cordon(node, yes) => {
             if rig.server.get("nodes", "", NODES[*node]).is_some() {
                 rig.server.edit("nodes", "", NODES[*node], |node| {
@@ -132,7 +144,7 @@ pub async fn happen(rig: &mut Rig, what: &Happening) {
                 .delete("resourceslices", "", &format!("00000-gpu.nvidia.com-{}", NODES[*node]));
         }
         Happening::Dynamo(n) => match n % 3 {
-            0 => remove_dynamo(rig),
+            0 => rig.remove_dynamo(),
             1 => rig.server.install_dynamo(&["v1alpha1"], Some("1.1.0")),
             _ => rig.server.install_dynamo(&["v1alpha1", "v1beta1"], Some("1.4.2")),
         },
@@ -168,6 +180,27 @@ pub async fn happen(rig: &mut Rig, what: &Happening) {
     }
 }
 
+/// Somebody puts an object of their own in the place of ours, with all its labels.
+fn replace(rig: &mut Rig, n: u8) {
+    let plural = ["services", "resourceclaimtemplates", "configmaps"][usize::from(n % 3)];
+    let Some(mut object) = rig.server.objects(plural).into_iter().next() else {
+        return;
+    };
+    let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    rig.server.delete(plural, NAMESPACE, &name);
+    for own in [
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+        "ownerReferences",
+        "deletionTimestamp",
+    ] {
+        object["metadata"].as_object_mut().expect("an object").remove(own);
+    }
+    object["metadata"]["annotations"] = json!({"world/stranger": "true"});
+    rig.server.put(object);
+}
+
 fn child(rig: &Rig, n: u8) -> Option<(&'static str, String)> {
     let plural = CHILDREN[usize::from(n) % CHILDREN.len()];
     let ours = |object: &Value| object["metadata"]["labels"]["perfvalidation.dev/run"].is_string();
@@ -175,27 +208,10 @@ fn child(rig: &Rig, n: u8) -> Option<(&'static str, String)> {
     Some((plural, found["metadata"]["name"].as_str()?.to_owned()))
 }
 
-/// As an uninstallation does: the objects go with their CRD, whoever held them.
-fn remove_dynamo(rig: &mut Rig) {
-    let plural = "dynamographdeployments";
-    if !rig.server.serves(plural) {
-        return;
-    }
-    for object in rig.server.objects(plural) {
-        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        rig.server.edit(plural, NAMESPACE, &name, |object| {
-            object["metadata"]["finalizers"] = json!([]);
-        });
-        rig.server.delete(plural, NAMESPACE, &name);
-    }
-    rig.server
-        .delete("customresourcedefinitions", "", "dynamographdeployments.nvidia.com");
-    rig.server.withdraw(plural);
-}
-
 /// Everything works again, and nobody holds a run back or keeps it.
 pub fn heal(rig: &mut Rig) {
     rig.world.faults = Faults::default();
+    rig.wire.slow_down(Duration::ZERO);
     rig.server.install_dynamo(&["v1alpha1", "v1beta1"], Some("1.4.2"));
     let hardware = NODES.into_iter().fold(Hardware::empty(), |hardware, node| {
         hardware

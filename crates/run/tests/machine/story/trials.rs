@@ -5,9 +5,8 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use perfval_run::observed::TrialSeen;
 use perfval_run::{Observed, names};
 use perfval_sizing::Seen;
-use perfval_verdict::aiperf::Report;
-use perfval_verdict::frame::{Failure, Outcome, Payload, TrialRecord, frame};
-use perfval_verdict::workers::WorkerSummary;
+use perfval_testkit::trial as recorded;
+use perfval_verdict::frame::Outcome;
 use rust_decimal::Decimal;
 use serde_json::json;
 
@@ -18,44 +17,16 @@ impl Story {
         names::nonce(self.uid(), &self.id(), trial)
     }
 
-    fn record(&self, trial: i64) -> TrialRecord {
+    fn log_of(&self, trial: i64) -> String {
         let throughput = if self.showing == Showing::Slow { 900 } else { 2000 };
         let outcome = if self.showing == Showing::Crash {
-            Outcome::Failure(Failure::Exited {
-                tail: "Traceback".into(),
-            })
+            recorded::crash()
         } else {
-            Outcome::Report(Box::new(report(throughput, self.showing == Showing::Starved)))
+            let starved = self.showing == Showing::Starved;
+            Outcome::Report(Box::new(recorded::report(|_| Decimal::from(throughput), starved)))
         };
-        let worker = |n: usize| WorkerSummary {
-            address: format!("10.0.0.{n}"),
-            seconds: 10,
-            samples: 10,
-            served: 50,
-            peak_in_flight: 8,
-            rate_per_second: Decimal::from(5),
-            seconds_per_request: Some(Decimal::ONE),
-            ..WorkerSummary::default()
-        };
-        TrialRecord {
-            nonce: self.nonce(trial),
-            exit_code: 0,
-            outcome,
-            workers: vec![worker(1), worker(2)],
-            scrape_errors: std::collections::BTreeMap::new(),
-            gpus: None,
-            abridged: std::collections::BTreeSet::new(),
-        }
-    }
-
-    fn log_of(&self, trial: i64) -> String {
-        frame(&Payload {
-            record: self.record(trial),
-            aiperf: None,
-            workers: Vec::new(),
-            gpus: Vec::new(),
-        })
-        .expect("well-formed")
+        let workers = [1, 2].map(|n| format!("10.0.0.{n}"));
+        recorded::log(recorded::record(self.nonce(trial), outcome, workers))
     }
 
     pub(super) fn trial(&self) -> TrialSeen {
@@ -133,19 +104,4 @@ impl Story {
         }
         seen.results = self.saved.clone().map_or(Seen::Absent, |sha| Seen::Present(Some(sha)));
     }
-}
-
-fn report(throughput: i64, starved: bool) -> Report {
-    let text = include_str!("../../../../verdict/tests/fixtures/aiperf-success.json");
-    let mut report = perfval_verdict::aiperf::parse(text.as_bytes()).expect("well-formed");
-    let metric = report
-        .metrics
-        .get_mut(&perfval_api::Metric::OutputTokenThroughput)
-        .expect("well-formed");
-    metric.insert(perfval_api::Statistic::Avg, Decimal::from(throughput));
-    if starved {
-        report.generator.effective_concurrency_p50 = Some(Decimal::ONE);
-        report.generator.credit_to_start_p50_ms = Some(Decimal::from(100_000));
-    }
-    report
 }

@@ -1,0 +1,150 @@
+//! No write without the lease.
+//!
+//! A process that is frozen (SIGSTOP, a virtual machine that is moved, a host that swaps) goes on in the middle of a pass, and
+//! its successor may be at work by then. So the age of the lease is looked at before each single write, below everything that
+//! tries again: no read of the clock is between that look and the call.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::future::{Either, Ready, ready};
+use http::{Method, Request, Response};
+use kube::client::Body;
+use tokio::time::Instant;
+use tower::{BoxError, Layer, Service};
+
+/// A lease that was not renewed for so long is not relied on. Others wait half as long again, so that a call which is under way
+/// has ended by then.
+pub(crate) const RELIABLE: Duration = Duration::from_secs(10);
+
+/// Whether a lease that was renewed then, at the latest, allows a write now.
+fn allows(renewed: Option<Instant>, now: Instant) -> bool {
+    renewed.is_some_and(|renewed| now.saturating_duration_since(renewed) < RELIABLE)
+}
+
+/// What a process knows of its own lease. Clones are the same lease.
+#[derive(Clone, Debug, Default)]
+pub struct Tenure(Arc<Mutex<Option<Instant>>>);
+
+impl Tenure {
+    /// The lease is ours, by a record whose writing began then.
+    pub(crate) fn renewed(&self, began: Instant) {
+        self.set(Some(began));
+    }
+
+    /// The lease is not ours any more.
+    pub(crate) fn end(&self) {
+        self.set(None);
+    }
+
+    /// When it was surely ours last; `None` if it is not.
+    pub(crate) fn since(&self) -> Option<Instant> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, renewed: Option<Instant>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = renewed;
+    }
+}
+
+/// Lets the writes of a client through while a lease allows them; without a lease, all of them.
+#[derive(Clone, Debug)]
+pub struct Fence(Option<Tenure>);
+
+impl Fence {
+    /// A fence of this lease; `None` where nobody is elected.
+    pub fn new(tenure: Option<Tenure>) -> Self {
+        Self(tenure)
+    }
+
+    fn lets_through(&self, method: &Method) -> bool {
+        let Some(tenure) = &self.0 else { return true };
+        *method == Method::GET || allows(tenure.since(), Instant::now())
+    }
+}
+
+impl<S> Layer<S> for Fence {
+    type Service = Fenced<S>;
+
+    fn layer(&self, inner: S) -> Fenced<S> {
+        Fenced {
+            inner,
+            fence: self.clone(),
+        }
+    }
+}
+
+/// A client with a fence.
+#[derive(Clone)]
+pub struct Fenced<S> {
+    inner: S,
+    fence: Fence,
+}
+
+/// Why a call was not made.
+#[derive(Debug, thiserror::Error)]
+#[error("not sent: the lease is older than {} s, and another process may lead", RELIABLE.as_secs())]
+struct TooOld;
+
+impl<S, B> Service<Request<Body>> for Fenced<S>
+where
+    S: Service<Request<Body>, Response = Response<B>>,
+    S::Error: Into<BoxError>,
+    S::Future: Send + 'static,
+    B: 'static,
+{
+    type Response = Response<B>;
+    type Error = BoxError;
+    type Future =
+        Either<futures::future::MapErr<S::Future, fn(S::Error) -> BoxError>, Ready<Result<Response<B>, BoxError>>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(context).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        use futures::TryFutureExt as _;
+        if self.fence.lets_through(request.method()) {
+            Either::Left(self.inner.call(request).map_err(Into::into as fn(S::Error) -> BoxError))
+        } else {
+            Either::Right(ready(Err(TooOld.into())))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_allows_writes_for_ten_seconds() {
+        let began = Instant::now();
+        let at = |seconds| began + Duration::from_secs(seconds);
+        for (case, renewed, now, expected) in [
+            ("never held", None, 0, false),
+            ("just renewed", Some(began), 0, true),
+            ("nearly too old", Some(began), 9, true),
+            ("too old", Some(began), 10, false),
+            ("frozen for a minute", Some(began), 60, false),
+            ("renewed by a call that has only just begun", Some(at(3)), 1, true),
+        ] {
+            assert_eq!(allows(renewed, at(now)), expected, "{case}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn reads_pass_always_and_writes_with_the_lease_or_where_nobody_is_elected() {
+        let tenure = Tenure::default();
+        let fence = Fence::new(Some(tenure.clone()));
+        let writes = |fence: &Fence| fence.lets_through(&Method::POST) && fence.lets_through(&Method::DELETE);
+        assert!(fence.lets_through(&Method::GET) && !writes(&fence));
+        tenure.renewed(Instant::now());
+        assert!(writes(&fence));
+        tokio::time::advance(RELIABLE).await;
+        assert!(!writes(&fence) && writes(&Fence::new(None)));
+        tenure.renewed(Instant::now());
+        tenure.end();
+        assert!(!writes(&fence), "given back");
+    }
+}

@@ -1,0 +1,162 @@
+//! The sweeper: one task of the leader that finds what no run looks after any more ([`strays`]).
+//!
+//! It looks a minute after it began to lead and after each end of a run, when the last call of a leader that died has been
+//! carried out or given up, and seldom otherwise: four lists of metadata each time.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use perfval_api::PerfValidation;
+use perfval_cluster::dynamo;
+use perfval_run::Event;
+use perfval_run::observed::ChildKind;
+use perfval_run::strays::{self, Labelled, Stray};
+use perfval_sizing::Seen;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use crate::controller::Context;
+
+/// The API server gives up a call after a minute.
+const LATE: Duration = Duration::from_secs(65);
+/// Between two looks that nothing has asked for.
+const SELDOM: Duration = Duration::from_mins(10);
+
+/// Sweeps for as long as this process leads.
+pub async fn sweep_until(context: Arc<Context>, stop: CancellationToken) {
+    let mut reported = HashSet::new();
+    let sweeping = async {
+        loop {
+            sleep(LATE).await;
+            sweep(&context, &mut reported).await;
+            tokio::select! {
+                () = context.ended.notified() => {}
+                () = sleep(SELDOM) => {}
+            }
+        }
+    };
+    // It never ends by itself.
+    let _: Option<()> = Box::pin(stop.run_until_cancelled(sweeping)).await;
+}
+
+/// One look at everything that carries our label.
+async fn sweep(context: &Context, reported: &mut HashSet<String>) {
+    let mut found = Vec::new();
+    for namespace in context.objects.namespaces() {
+        match context.cluster.labelled(namespace.as_deref()).await {
+            Seen::Present(mut here) => found.append(&mut here),
+            // The next look may see more.
+            unread => debug!(why = unread.unknown(), "what is left behind cannot be seen"),
+        }
+    }
+    let mut orphans = BTreeSet::new();
+    for (stray, of) in judged(context, &found).await {
+        let uid = &stray.id.uid;
+        if of == Stray::Orphan {
+            orphans.insert(uid.clone());
+        }
+        if reported.insert(uid.clone()) {
+            report(context, stray, of).await;
+        }
+        let removes = of == Stray::Late || context.settings.removes_orphans;
+        if removes && !stray.deleting {
+            match context.cluster.remove_stray(stray, &context.settings).await {
+                Ok(()) => info!(name = stray.id.name, namespace = stray.namespace, kind = ?stray.id.kind, "removed"),
+                Err(error) => {
+                    warn!(
+                        error = &error as &dyn std::error::Error,
+                        "a stray object is still there"
+                    );
+                    context.metrics.failed(error.reason());
+                }
+            }
+        }
+    }
+    reported.retain(|uid| found.iter().any(|found| found.id.uid == *uid));
+    context.metrics.orphaned(orphans.len());
+}
+
+/// The strays among what was found. The API server is asked for owners only where no watch has brought them.
+async fn judged<'a>(context: &Context, found: &'a [Labelled]) -> Vec<(&'a Labelled, Stray)> {
+    let known: Vec<_> = context.objects.readable().collect();
+    let known: HashMap<&str, &PerfValidation> = known
+        .iter()
+        .filter_map(|object| object.0.as_ref().ok())
+        .filter_map(|object| Some((object.metadata.uid.as_deref()?, object)))
+        .collect();
+    let now = context.cluster.now();
+    let is_known = |found: &Labelled| found.owner.as_deref().is_some_and(|owner| known.contains_key(owner));
+    let owners = if found
+        .iter()
+        .any(|found| !is_known(found) && strays::may_be_orphaned(found, now))
+    {
+        context.cluster.owners().await
+    } else {
+        Seen::NotAsked
+    };
+    let owner_of = |found: &Labelled| {
+        let owner = found.owner.as_deref().unwrap_or_default();
+        match (known.get(owner), &owners) {
+            (Some(owner), _) => Seen::Present(*owner),
+            (None, Seen::Present(all)) if !all.contains(owner) => Seen::Absent,
+            (None, Seen::Unknown(why)) => Seen::Unknown(why.clone()),
+            (None, _) => Seen::NotAsked,
+        }
+    };
+    let judge = |found: &'a Labelled| {
+        let stray = strays::judge(found, &owner_of(found), &context.settings, now)?;
+        Some((found, stray))
+    };
+    found.iter().filter_map(judge).collect()
+}
+
+async fn report(context: &Context, stray: &Labelled, of: Stray) {
+    let (reason, note) = match of {
+        Stray::Late => {
+            context.metrics.came_late();
+            let note = format!(
+                "created after PerfValidation {} had confirmed that nothing was left, by a call that an earlier leader had sent: \
+                 it is removed",
+                stray.object
+            );
+            ("LateObject", note)
+        }
+        Stray::Orphan => {
+            let note = format!(
+                "left behind by PerfValidation {}, which was removed without its finalizer: delete it, or start the operator \
+                 with --remove-orphans",
+                stray.object
+            );
+            ("Orphaned", note)
+        }
+    };
+    warn!(name = stray.id.name, namespace = stray.namespace, kind = ?stray.id.kind, reason, note, "a stray object");
+    let event = Event {
+        warning: true,
+        reason: reason.to_owned(),
+        action: "Sweep",
+        note,
+    };
+    context.cluster.publish(&reference(stray), &event).await;
+}
+
+fn reference(stray: &Labelled) -> ObjectReference {
+    let (api_version, kind) = match stray.id.kind {
+        ChildKind::Job => ("batch/v1", "Job"),
+        ChildKind::Deployment => ("nvidia.com/v1alpha1", dynamo::KIND),
+        ChildKind::Service => ("v1", "Service"),
+        ChildKind::ClaimTemplate => ("resource.k8s.io/v1", "ResourceClaimTemplate"),
+        ChildKind::Results => ("v1", "ConfigMap"),
+    };
+    ObjectReference {
+        api_version: Some(api_version.to_owned()),
+        kind: Some(kind.to_owned()),
+        namespace: Some(stray.namespace.clone()),
+        name: Some(stray.id.name.clone()),
+        uid: Some(stray.id.uid.clone()),
+        ..ObjectReference::default()
+    }
+}

@@ -1,0 +1,156 @@
+//! The runs themselves.
+
+use perfval_testkit::world::Trial;
+use serde_json::json;
+
+use super::{BASE, NAME, Scenario, delete, is, is_gone, is_over, is_unconfirmed, run, trial_runs, with};
+
+/// All scenarios.
+pub fn all() -> Vec<Scenario> {
+    vec![
+        Scenario {
+            name: "passing",
+            ..BASE
+        },
+        Scenario {
+            name: "failing",
+            trials: &[Trial::Slow],
+            ends: "Failed",
+            ..BASE
+        },
+        Scenario {
+            name: "an invalid trial",
+            trials: &[Trial::Starved, Trial::Good],
+            ..BASE
+        },
+        Scenario {
+            name: "deleted while it deploys",
+            acts: &[(|rig| is(rig, "Deploying"), delete)],
+            over: is_gone,
+            ends: "",
+            ..BASE
+        },
+        Scenario {
+            name: "deleted while a trial runs",
+            acts: &[(trial_runs, delete)],
+            over: is_gone,
+            ends: "",
+            ..BASE
+        },
+        Scenario {
+            name: "deleted when it is over",
+            acts: &[(is_over, delete)],
+            over: is_gone,
+            ends: "",
+            ..BASE
+        },
+        Scenario {
+            name: "suspended and resumed",
+            acts: &[
+                (trial_runs, |rig| {
+                    rig.edit(NAME, |object| object["spec"]["suspend"] = true.into());
+                }),
+                (
+                    |rig| is(rig, "Suspended"),
+                    |rig| {
+                        rig.edit(NAME, |object| object["spec"]["suspend"] = false.into());
+                    },
+                ),
+            ],
+            over: is_over,
+            ..BASE
+        },
+        Scenario {
+            name: "rerun",
+            acts: &[(is_over, |rig| rig.annotate(NAME, "rerun", Some("again")))],
+            over: |rig| is_over(rig) && run(rig) == 2,
+            ..BASE
+        },
+        Scenario {
+            name: "kept, then cleaned up",
+            acts: &[
+                (|_| true, |rig| rig.annotate(NAME, "no-cleanup", Some("true"))),
+                (is_over, |rig| rig.annotate(NAME, "no-cleanup", None)),
+            ],
+            over: |rig| is_over(rig) && rig.server.objects("pods").is_empty(),
+            ..BASE
+        },
+        Scenario {
+            name: "with a model cache",
+            spec: || with(&json!({"model": {"cache": {"size": "10Gi"}}})),
+            ..BASE
+        },
+        Scenario {
+            name: "gates changed",
+            acts: &[(is_over, |rig| {
+                rig.edit(NAME, |object| {
+                    object["spec"]["gates"][0]["threshold"] = "9000000".into();
+                });
+            })],
+            over: |rig| is_over(rig) && run(rig) == 2,
+            ends: "Failed",
+            ..BASE
+        },
+        Scenario {
+            name: "longer than it may take",
+            spec: || with(&json!({"timeouts": {"total": "3m"}})),
+            trials: &[Trial::Hang],
+            ends: "Error DeadlineExceeded",
+            ..BASE
+        },
+        Scenario {
+            name: "never ready",
+            spec: || with(&json!({"timeouts": {"workloadReady": "2m"}})),
+            acts: &[(|_| true, |rig| rig.world.faults.never_ready = true)],
+            ends: "Error WorkloadNotReady",
+            ..BASE
+        },
+        Scenario {
+            name: "kept until its time is up",
+            spec: || with(&json!({"keptSecondsAfterFinished": 60})),
+            acts: &[
+                (|_| true, |rig| rig.annotate(NAME, "no-cleanup", Some("true"))),
+                (is_over, |_| {}),
+            ],
+            over: |rig| is_over(rig) && rig.server.objects("pods").is_empty(),
+            ..BASE
+        },
+        Scenario {
+            name: "deleted with pods that do not end",
+            acts: &[
+                (trial_runs, |rig| {
+                    rig.world.faults.stuck = true;
+                    delete(rig);
+                }),
+                (is_unconfirmed, |rig| rig.world.faults.stuck = false),
+            ],
+            over: is_gone,
+            ends: "",
+            ..BASE
+        },
+        Scenario {
+            name: "deleted after Dynamo was removed",
+            acts: &[(trial_runs, |rig| {
+                rig.remove_dynamo();
+                delete(rig);
+            })],
+            over: is_gone,
+            ends: "",
+            ..BASE
+        },
+        Scenario {
+            name: "its namespace is deleted",
+            acts: &[(trial_runs, |rig| rig.delete_namespace())],
+            over: is_gone,
+            ends: "",
+            ..BASE
+        },
+        Scenario {
+            name: "at v1alpha1",
+            spec: || with(&json!({"workload": {"image": "localhost/dynamo:1.1.0"}})),
+            versions: &["v1alpha1"],
+            operator_version: "1.1.0",
+            ..BASE
+        },
+    ]
+}

@@ -1,0 +1,90 @@
+//! What no run looks after any more: calls that land after the end, and what a vanished object leaves.
+
+use std::time::Duration;
+
+use perfval_testkit::api_server::{Made, Strike};
+use serde_json::Value;
+
+use crate::rig::{NAMESPACE, Rig};
+use crate::scenario::{self, LIMIT, NAME, named};
+use crate::{each, laws, play, timeless};
+
+/// Kinds that a run creates and removes.
+const KINDS: [&str; 4] = ["jobs", "dynamographdeployments", "services", "resourceclaimtemplates"];
+
+#[test]
+fn a_create_that_lands_after_the_end_of_its_run_is_removed() {
+    let scenarios = ["passing", "rerun", "suspended and resumed"].map(named);
+    for scenario in &scenarios {
+        let (made, _) = play(scenario, |_| {}).expect(scenario.name);
+        let creates =
+            |made: &&Made| made.call.verb == "create" && made.writes() && KINDS.contains(&made.call.resource.as_str());
+        let cases: Vec<usize> = made.iter().filter(creates).map(|made| made.number).collect();
+        assert!(cases.len() >= 4, "{}: {cases:?}", scenario.name);
+        each(&cases, |number| {
+            timeless(async {
+                let rig = scenario.rig();
+                // As long as the API server lets a call wait; a run that was not disturbed is over by then.
+                rig.wire.strike(*number, Strike::Late(60));
+                let (mut rig, _) = scenario.play(rig).await?;
+                rig.wait(Duration::from_mins(6)).await;
+                let at = |why| format!("{}: call {number} landed late: {why}", scenario.name);
+                laws::at_rest(&rig, &[NAME]).map_err(at)
+            })
+        });
+    }
+}
+
+/// The object vanishes in the middle of a trial, and no garbage collector works.
+async fn vanished(removes_orphans: bool) -> Rig {
+    let mut rig = named("passing").rig();
+    rig.settings.removes_orphans = removes_orphans;
+    rig.start();
+    named("passing").apply(&rig);
+    rig.until(LIMIT, scenario::trial_runs).await.expect("a trial runs");
+    rig.world.faults.no_garbage_collector = true;
+    // Somebody's own, with all our labels.
+    let mut copy = rig.server.objects("services").remove(0);
+    let metadata = copy["metadata"].as_object_mut().expect("an object");
+    metadata.retain(|field, _| matches!(field.as_str(), "namespace" | "labels"));
+    copy["metadata"]["name"] = "copy".into();
+    rig.server.put(copy);
+    rig.server.delete("perfvalidations", NAMESPACE, NAME);
+    rig.edit(NAME, |object| {
+        object["metadata"]["finalizers"] = Value::Array(Vec::new());
+    });
+    assert!(rig.get(NAME).is_none());
+    rig.wait(Duration::from_mins(30)).await;
+    rig
+}
+
+fn count(rig: &Rig, plural: &str) -> usize {
+    rig.server.objects(plural).len()
+}
+
+#[test]
+fn what_a_vanished_object_leaves_is_reported() {
+    let rig = timeless(vanished(false));
+    for plural in KINDS {
+        assert!(count(&rig, plural) > 0, "{plural} were removed");
+    }
+    let events = rig.server.objects("events");
+    let mut reported: Vec<&str> = events
+        .iter()
+        .filter(|event| event["reason"] == "Orphaned")
+        .filter_map(|event| event["regarding"]["kind"].as_str())
+        .collect();
+    reported.sort_unstable();
+    assert_eq!(
+        reported,
+        ["DynamoGraphDeployment", "Job", "ResourceClaimTemplate", "Service"]
+    );
+}
+
+#[test]
+fn what_a_vanished_object_leaves_is_removed_where_that_is_asked_for() {
+    let rig = timeless(vanished(true));
+    let left: Vec<usize> = KINDS.iter().map(|plural| count(&rig, plural)).collect();
+    assert_eq!(left, [0, 0, 1, 0], "the Service is somebody's copy");
+    assert!(rig.server.get("services", NAMESPACE, "copy").is_some());
+}

@@ -1,0 +1,74 @@
+//! What the load generator leaves of a trial: a recorded export of AIPerf in a frame of the runner's own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+use perfval_verdict::aiperf::Report;
+use perfval_verdict::frame::{Failure, Outcome, Payload, TrialRecord, frame};
+use perfval_verdict::workers::WorkerSummary;
+use rust_decimal::Decimal;
+
+/// A recorded report, with another throughput, and of a load generator that could or could not keep up.
+///
+/// # Panics
+/// If the recorded export cannot be read.
+pub fn report(throughput: impl FnOnce(Decimal) -> Decimal, starved: bool) -> Report {
+    static RECORDED: LazyLock<Report> = LazyLock::new(|| {
+        let text = include_str!("../../../crates/verdict/tests/fixtures/aiperf-success.json");
+        perfval_verdict::aiperf::parse(text.as_bytes()).expect("a recorded export")
+    });
+    let mut report = RECORDED.clone();
+    let metric = report.metrics.get_mut(&perfval_api::Metric::OutputTokenThroughput);
+    let recorded = metric.and_then(|metric| metric.get_mut(&perfval_api::Statistic::Avg));
+    let recorded = recorded.expect("it was recorded");
+    *recorded = throughput(*recorded);
+    if starved {
+        report.generator.effective_concurrency_p50 = Some(Decimal::ONE);
+        report.generator.credit_to_start_p50_ms = Some(Decimal::from(100_000));
+    }
+    report
+}
+
+/// AIPerf ended with an error.
+pub fn crash() -> Outcome {
+    Outcome::Failure(Failure::Exited {
+        tail: "Traceback".to_owned(),
+    })
+}
+
+/// The record of a trial during which the workers at these addresses served alike.
+pub fn record(nonce: String, outcome: Outcome, workers: impl IntoIterator<Item = String>) -> TrialRecord {
+    let worker = |address| WorkerSummary {
+        address,
+        seconds: 10,
+        samples: 10,
+        served: 50,
+        peak_in_flight: 8,
+        rate_per_second: Decimal::from(5),
+        seconds_per_request: Some(Decimal::ONE),
+        ..WorkerSummary::default()
+    };
+    TrialRecord {
+        nonce,
+        exit_code: 0,
+        outcome,
+        workers: workers.into_iter().map(worker).collect(),
+        scrape_errors: BTreeMap::new(),
+        gpus: None,
+        abridged: BTreeSet::new(),
+    }
+}
+
+/// The log that holds a record.
+///
+/// # Panics
+/// Never: a record is JSON.
+pub fn log(record: TrialRecord) -> String {
+    let payload = Payload {
+        record,
+        aiperf: None,
+        workers: Vec::new(),
+        gpus: Vec::new(),
+    };
+    frame(&payload).expect("a record is JSON")
+}
