@@ -144,7 +144,9 @@ async fn etcd_kb() -> u64 {
         .expect("etcd's revision");
     let revision = first["header"]["revision"].as_str().expect("a revision");
     let compaction = json!({"revision": revision, "physical": true}).to_string();
-    let _compacted = etcd("POST", "/v3/kv/compaction", &compaction).await.expect("a compaction");
+    let _compacted = etcd("POST", "/v3/kv/compaction", &compaction)
+        .await
+        .expect("a compaction");
     let page = etcd("GET", "/metrics", "").await.expect("etcd's metrics");
     let series: BTreeMap<&str, &str> = page.lines().filter_map(|line| line.split_once(' ')).collect();
     let bytes: f64 = series["etcd_mvcc_db_total_size_in_use_in_bytes"]

@@ -5,7 +5,6 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
-use kube::api::ListParams;
 use kube::{Client, Config};
 use perfval_e2e::process::{Meter, Process};
 use perfval_e2e::{Audit, Lab};
@@ -136,7 +135,8 @@ pub async fn of(lab: &Lab, subject: &Subject, count: usize) -> Outcome<Measured>
     measured.peak = larger(measured.peak, running.process.peak());
 
     say("sees all of them go");
-    let objects = api.list_metadata(&ListParams::default()).await?.items.len();
+    // Before its namespace, which holds its account: without that it releases no finalizer.
+    let objects = objects::delete_all(&api, LIMIT).await?;
     let namespace = ["delete", "namespace", subject.name, "--timeout=300s"];
     lab.kubectl(&namespace).await;
     running.kill().await?;

@@ -1,7 +1,9 @@
 //! Objects of an operator, by kubectl's own names: each operator has its own kind.
 
+use std::time::{Duration, Instant};
+
 use futures::{StreamExt as _, stream};
-use kube::api::{ApiResource, DynamicObject, GroupVersionKind, PostParams};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, PostParams};
 use kube::{Api, ResourceExt as _};
 use perfval_e2e::Lab;
 use serde_json::Value;
@@ -34,4 +36,22 @@ pub async fn create_all(api: &Api<DynamicObject>, objects: Vec<Value>) -> Outcom
         .map(|object| create(api, object))
         .buffered(AT_ONCE);
     created.collect::<Vec<_>>().await.into_iter().collect()
+}
+
+/// Deletes all and waits until they are gone; how many there were.
+pub async fn delete_all(api: &Api<DynamicObject>, limit: Duration) -> Outcome<usize> {
+    let all = ListParams::default();
+    let were = api.list_metadata(&all).await?.items.len();
+    api.delete_collection(&DeleteParams::default(), &all).await?;
+    let began = Instant::now();
+    loop {
+        let left = api.list_metadata(&all).await?.items.len();
+        if left == 0 {
+            return Ok(were);
+        }
+        if began.elapsed() > limit {
+            return Err(format!("{left} of {were} objects are still there after {limit:?}").into());
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
 }
