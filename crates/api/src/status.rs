@@ -18,8 +18,8 @@ pub use results::{
     WorkerLoad, WorkerLoss,
 };
 pub use run::{
-    Comparison, Gap, HistoryEntry, Leftovers, PassedRun, PhaseSeconds, QueueStatus, RunFailure, RunStatus, SpecDigests,
-    TimelineEntry, Trigger,
+    Comparison, DecodeSpeed, Gap, HistoryEntry, Leftovers, PassedRun, PhaseSeconds, QueueStatus, RunFailure, RunStatus,
+    SpecDigests, TimelineEntry, Trigger,
 };
 pub use verdict::Verdict;
 pub use workload::{

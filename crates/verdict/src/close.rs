@@ -5,9 +5,9 @@ use perfval_api::{Finding, PerfValidationSpec, PerfValidationStatus, TrialOutcom
 
 use crate::diagnosis::cause::{Cause, SHOWN};
 use crate::gate::show;
-use crate::history;
 use crate::trial::JudgedTrial;
 use crate::trials::{self, Ruling};
+use crate::{earlier, history};
 
 /// Findings that status keeps.
 const FINDINGS: usize = 16;
@@ -20,6 +20,16 @@ pub fn close(
     judged: &JudgedTrial,
     now: DateTime<Utc>,
 ) -> Ruling {
+    if let (Some(version), Some(environment)) = (&judged.aiperf_version, &mut status.environment) {
+        environment.aiperf = Some(version.clone());
+    }
+    let (mut findings, mut slow_gpus) = (judged.findings.clone(), judged.slow_gpus.clone());
+    if judged.outcome != TrialOutcome::Invalid {
+        status.metrics = Some(judged.metrics.clone());
+        status.gates.clone_from(&judged.gates);
+        status.workers.clone_from(&judged.workers);
+        slow_gpus.extend(against_earlier_runs(status, &mut findings));
+    }
     if let Some(open) = status.trials.iter_mut().find(|trial| trial.number == number) {
         open.outcome = Some(judged.outcome);
         open.throughput.clone_from(&judged.metrics.output_token_throughput);
@@ -27,29 +37,16 @@ pub fn close(
         open.errors = judged.requests.map(|(errors, _)| errors);
         open.requests = judged.requests.map(|(_, all)| all);
         open.completed_at = Some(now);
-        open.causes = judged
-            .findings
-            .iter()
-            .map(|(cause, _)| cause.as_str().to_owned())
-            .collect();
+        open.causes = findings.iter().map(|(cause, _)| cause.as_str().to_owned()).collect();
         open.far = judged.far;
-        open.slow_gpus.clone_from(&judged.slow_gpus);
+        open.slow_gpus.clone_from(&slow_gpus);
         open.margin_percent = judged.margin.map(show);
         // A worker may have been lost since the trial before.
         open.worker_loss = open.worker_loss.max(judged.worker_loss);
     }
     status.progress = None;
-    if judged.outcome != TrialOutcome::Invalid {
-        status.metrics = Some(judged.metrics.clone());
-        status.gates.clone_from(&judged.gates);
-        status.workers.clone_from(&judged.workers);
-    }
-    if let (Some(version), Some(environment)) = (&judged.aiperf_version, &mut status.environment) {
-        environment.aiperf = Some(version.clone());
-    }
-    for (cause, finding) in &judged.findings {
-        let mut finding = finding.clone();
-        if let (Cause::SlowWorker, Some(before)) = (cause, history::of_slow_gpus(&status.history, &judged.slow_gpus)) {
+    for (cause, mut finding) in findings {
+        if let (Cause::SlowWorker, Some(before)) = (cause, history::of_slow_gpus(&status.history, &slow_gpus)) {
             finding = cause.finding(format!("{}; {before}", finding.evidence));
         }
         keep(&mut status.diagnosis, finding);
@@ -60,6 +57,28 @@ pub fn close(
     keep_the_most_telling(&mut status.diagnosis);
     status.detectable_loss_percent = trials::detectable_loss(spec, status).map(|loss| format!("{loss:.1}"));
     trials::ruling(spec, &status.trials)
+}
+
+/// Compares the only worker with earlier runs: a slow one is named as one that is slower than its peers is, and where the
+/// gates are missed without a cause the comparison is part of the evidence. The UUID of the GPU that is slow.
+fn against_earlier_runs(status: &mut PerfValidationStatus, findings: &mut Vec<(Cause, Finding)>) -> Option<String> {
+    let earlier = earlier::against(status)?;
+    if let [worker] = status.workers.as_mut_slice() {
+        worker.percent_of_earlier_runs = Some(earlier.shown());
+    }
+    if earlier.is_slow() {
+        findings.push((Cause::SlowWorker, Cause::SlowWorker.finding(earlier.in_words())));
+        findings.sort_by_key(|(cause, _)| Cause::rank(cause.as_str()));
+        findings.truncate(SHOWN);
+        return earlier.gpu().map(str::to_owned);
+    }
+    for (cause, finding) in findings
+        .iter_mut()
+        .filter(|(cause, _)| *cause == Cause::BalancedDegradation)
+    {
+        *finding = cause.finding(format!("{}; {}", finding.evidence, earlier.in_words()));
+    }
+    None
 }
 
 /// Keeps one finding per cause: the newest evidence of it.

@@ -9,7 +9,7 @@ use perfval_api::{
 };
 use rust_decimal::Decimal;
 
-use crate::environment;
+use crate::{earlier, environment};
 
 /// Earlier runs that status keeps.
 const RUNS: usize = 10;
@@ -28,6 +28,7 @@ pub fn with_last(last: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<History
         throughput: numbers(last).throughput,
         ttft_p99_ms: numbers(last).ttft_p99,
         environment: last.environment.as_ref().map(environment::digest),
+        decode: earlier::kept(last),
         slow_gpus: slow_gpus(last),
         phases: phase_seconds(last),
         completed_at: run.completed_at.unwrap_or(now),

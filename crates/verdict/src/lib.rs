@@ -8,6 +8,7 @@ pub mod close;
 pub mod conclusion;
 pub mod diagnosis;
 pub mod dynamo;
+mod earlier;
 pub mod environment;
 pub mod frame;
 pub mod gate;

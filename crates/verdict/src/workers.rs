@@ -5,7 +5,7 @@ mod drift;
 mod measured;
 mod pace;
 mod series;
-mod speed;
+pub(crate) mod speed;
 mod stillness;
 mod summary;
 mod work;

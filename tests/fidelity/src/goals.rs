@@ -19,7 +19,13 @@ const WRONG: f64 = 0.02;
 const TRIALS: f64 = 3.2;
 
 /// The table at the top of the page.
-pub(super) fn table(page: &mut String, windows: &[Replayed], seen: &[&Seen<'_>], ended: &[&LabRun]) {
+pub(super) fn table(
+    page: &mut String,
+    windows: &[Replayed],
+    seen: &[&Seen<'_>],
+    ended: &[&LabRun],
+    forced: (usize, usize),
+) {
     let stall = odds(&TrialsSpec::default(), 1.0 / 3.0, 0.0);
     let healthy_windows = || {
         windows
@@ -96,6 +102,12 @@ pub(super) fn table(page: &mut String, windows: &[Replayed], seen: &[&Seen<'_>],
         healthy.len(),
         busy.len(),
         met(blamed == 0 && missed == 0 && healthy.len() >= 20),
+    );
+    let (blamed, all) = forced;
+    let _ = writeln!(
+        page,
+        "| a healthy trial under gates that nothing can meet blames nobody | {blamed} of {all} blame somebody | {} |",
+        met(blamed == 0),
     );
     silicon(page, seen);
 }

@@ -1,9 +1,11 @@
 //! How often the verdict is right: recorded runs of others, and runs of the lab under every fault, judged by the operator's
 //! own code next to what one trial with a plain gate says.
 
+mod alone;
 pub mod corpus;
 pub mod correlation;
 pub mod fault;
+mod forced;
 mod goals;
 pub mod lab_run;
 pub mod load;

@@ -7,7 +7,7 @@ use perfval_verdict::trials::{Odds, Ruling};
 use crate::corpus::LabRun;
 use crate::published::{Replayed, WINDOWS, percent, replay, rows, sequences};
 use crate::rejudged::{self, Seen};
-use crate::{correlation, goals, recorded, silicon, simulated};
+use crate::{alone, correlation, forced, goals, recorded, silicon, simulated};
 
 /// The whole page.
 ///
@@ -30,7 +30,7 @@ pub fn page(runs: &[LabRun]) -> String {
          gate** says of the same data: throughput and TTFT p99 against their thresholds with 10 % tolerance, nothing else, as\n\
          NVIDIA/aicr's `inference-perf` check does.\n",
     );
-    goals::table(&mut page, &windows, &seen, &ended);
+    goals::table(&mut page, &windows, &seen, &ended, forced::counted(runs));
     published(&mut page, &rows, &windows);
     simulated::table(&mut page);
     correlation::table(
@@ -46,7 +46,9 @@ pub fn page(runs: &[LabRun]) -> String {
     recorded::before_any_trial(&mut page, &ended);
     recorded::missing(&mut page, runs);
     recorded::wrong(&mut page, &seen);
+    forced::table(&mut page, runs);
     silicon::section(&mut page, &seen);
+    alone::table(&mut page, runs);
     page
 }
 

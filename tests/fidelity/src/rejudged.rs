@@ -46,11 +46,24 @@ impl Seen<'_> {
         self.words().any(|cause| self.names(cause))
     }
 
-    /// Whether the first cause names the fault, and the first worker that its evidence mentions is the one that was struck.
+    /// Whether the first cause names the fault, and the first worker that its evidence mentions is the one that was struck,
+    /// or one that has the same GPU.
     pub fn first_is_right(&self) -> bool {
         let right = self.words().next().is_some_and(|first| self.names(first));
         let victim = self.trial.victim.as_deref();
-        right && victim.is_none_or(|victim| self.accused() == Some(victim))
+        right && victim.is_none_or(|victim| self.accused().is_some_and(|accused| self.same_gpu(accused, victim)))
+    }
+
+    fn same_gpu(&self, one: &str, other: &str) -> bool {
+        let device = |pod: &str| {
+            self.trial
+                .before
+                .iter()
+                .find(|worker| worker.pod == pod)?
+                .device
+                .as_ref()
+        };
+        one == other || device(one).is_some_and(|held| device(other) == Some(held))
     }
 
     fn names(&self, cause: &str) -> bool {
@@ -307,6 +320,23 @@ mod tests {
         let mut late = seen(slow, "BalancedDegradation", "all 2 workers worked alike");
         late.causes.push("SlowWorker".to_owned());
         assert!(late.named() && !late.first_is_right());
+    }
+
+    #[test]
+    fn of_two_workers_on_one_gpu_either_is_right() {
+        let mut runs = silicon();
+        let run = runs
+            .iter_mut()
+            .find(|run| run.fault == Fault::SlowGpu)
+            .expect("a slow GPU");
+        let [owner, guest] = [0, 1].map(|at| run.trials[0].before[at].pod.clone());
+        run.trials[0].victim = Some(owner);
+        let right = |run: &LabRun| seen(run, "SlowWorker", &format!("worker {guest} decodes at 70 %")).first_is_right();
+        assert!(!right(run));
+        for worker in &mut run.trials[0].before {
+            worker.device = Some("silicon/GPU-a".to_owned());
+        }
+        assert!(right(run));
     }
 
     #[test]

@@ -34,8 +34,46 @@ pub(super) fn section(page: &mut String, seen: &[&Seen<'_>]) {
     if seen.is_empty() {
         return;
     }
+    sessions(page, &seen);
     slow_gpus(page, &seen);
     deployments(page, &seen);
+}
+
+/// What was run on which machine, start by start.
+fn sessions(page: &mut String, seen: &[&Seen<'_>]) {
+    page.push_str(
+        "\n### What was run\n\nEvery start of the engines with all of its trials.\n\n\
+         | start | GPUs, driver | trials |\n|---|---|---|\n",
+    );
+    let mut rows: BTreeMap<_, BTreeMap<_, usize>> = BTreeMap::new();
+    for trial in seen {
+        let hardware = trial.run.hardware.clone().unwrap_or_default();
+        let machine = format!("{} × {}, {}", hardware.gpus, hardware.product, hardware.driver);
+        let start = trial.run.deployment.clone().unwrap_or_default();
+        let (benchmark, router) = (&trial.run.spec.benchmark, trial.run.router);
+        let what = format!(
+            "{}{}, {}, {} per GPU, {}/{} tokens",
+            trial.run.what(),
+            trial
+                .run
+                .conditions
+                .workers
+                .map_or(String::new(), |workers| format!(" ({workers} workers)")),
+            router.flag(),
+            benchmark.concurrency_per_gpu,
+            benchmark.input_tokens,
+            benchmark.output_tokens
+        );
+        let trials = rows.entry((start, machine)).or_default();
+        *trials.entry((router_rank(router), what)).or_default() += 1;
+    }
+    for ((start, machine), trials) in rows {
+        let trials: Vec<String> = trials
+            .into_iter()
+            .map(|((_, what), times)| format!("{times} × {what}"))
+            .collect();
+        let _ = writeln!(page, "| {start} | {machine} | {} |", trials.join("; "));
+    }
 }
 
 fn slow_gpus(page: &mut String, seen: &[&Seen<'_>]) {

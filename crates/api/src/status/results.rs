@@ -133,7 +133,7 @@ pub struct TrialStatus {
     /// A miss that no repetition can change: an enforced gate missed by half or more with balanced workers.
     #[serde(default, skip_serializing_if = "is_false")]
     pub far: bool,
-    /// UUIDs of the GPUs whose workers decoded slower than their peers.
+    /// UUIDs of the GPUs whose workers decoded slower than their peers, or than in earlier runs.
     #[serde(default, rename = "slowGPUs", skip_serializing_if = "Vec::is_empty")]
     pub slow_gpus: Vec<String>,
     /// What happened to a worker during the trial, or since the one before: the run cannot be Passed.
@@ -204,6 +204,10 @@ pub struct WorkerLoad {
     /// Its decode speed with the 95 % interval (percent of its peers' median, at the same batch).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent_of_peers: Option<String>,
+    /// Of the only worker: its decode speed with the 95 % interval, and of how many earlier runs it is a percentage, such
+    /// as `98.2 ± 6.1 of 4`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percent_of_earlier_runs: Option<String>,
     /// Part of its prompts that the prefix cache held (percent).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_percent: Option<String>,

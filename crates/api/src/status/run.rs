@@ -173,7 +173,10 @@ pub struct HistoryEntry {
     /// Digest of its environment: runs of equal digests may be compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<String>,
-    /// UUIDs of the GPUs whose workers decoded slower than their peers.
+    /// How fast its only worker decoded; absent where there were several, or a trial named a cause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decode: Option<DecodeSpeed>,
+    /// UUIDs of the GPUs whose workers decoded slower than their peers, or than in earlier runs.
     #[serde(default, rename = "slowGPUs", skip_serializing_if = "Vec::is_empty")]
     pub slow_gpus: Vec<String>,
     /// How long each of its phases took (s), in their order.
@@ -182,6 +185,19 @@ pub struct HistoryEntry {
     pub phases: Vec<PhaseSeconds>,
     /// When it was over.
     pub completed_at: DateTime<Utc>,
+}
+
+/// How fast the only worker of a run decoded.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct DecodeSpeed {
+    /// Time from one token of a request to the next, by its engine (ms).
+    pub token_ms: String,
+    /// Requests that its engine decoded together, on average.
+    pub batch: String,
+    /// UUID of its GPU, where the driver publishes one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<String>,
 }
 
 /// How long a run was in a phase.

@@ -1,7 +1,7 @@
 //! The tables of the page.
 
 use kube::ResourceExt as _;
-use perfval_api::{PerfValidation, PerfValidationStatus, Phase, Verdict};
+use perfval_api::{PerfValidation, PerfValidationStatus, Phase, Verdict, WorkerLoad};
 
 use crate::draw::span;
 use crate::table::Table;
@@ -40,6 +40,15 @@ pub fn trials(status: &PerfValidationStatus) -> String {
     format!("Trials\n{}", table.indented("  "))
 }
 
+/// Next to its peers; of the only worker, next to earlier runs.
+fn speed(worker: &WorkerLoad) -> String {
+    match (&worker.percent_of_peers, &worker.percent_of_earlier_runs) {
+        (Some(percent), _) => format!("{percent} %"),
+        (None, Some(percent)) => format!("{percent} earlier runs"),
+        (None, None) => "-".to_owned(),
+    }
+}
+
 /// What each worker did.
 pub fn workers(status: &PerfValidationStatus) -> String {
     if status.workers.is_empty() {
@@ -58,10 +67,7 @@ pub fn workers(status: &PerfValidationStatus) -> String {
         table.row([
             worker.name.clone(),
             gpu(&worker.name),
-            worker
-                .percent_of_peers
-                .as_ref()
-                .map_or_else(|| "-".to_owned(), |percent| format!("{percent} %")),
+            speed(worker),
             dash(&worker.tokens_per_second),
             dash(&worker.token_ms),
             worker

@@ -22,7 +22,12 @@ const GPU: [(Field, &str, &str, f64); 4] = [
 type Column = (&'static str, fn(&WorkerLoad) -> Option<String>);
 
 const COLUMNS: [Column; 9] = [
-    ("Speed, % of its peers", |load| load.percent_of_peers.clone()),
+    ("Speed, % of its peers", |load| {
+        let earlier = load.percent_of_earlier_runs.as_ref();
+        load.percent_of_peers
+            .clone()
+            .or_else(|| earlier.map(|percent| format!("{percent} earlier runs")))
+    }),
     ("Token to token (ms)", |load| load.token_ms.clone()),
     ("Batch", |load| load.batch.clone()),
     ("Tokens/s", |load| load.tokens_per_second.clone()),

@@ -1,8 +1,8 @@
 //! A status stays small with every list at its longest and every text at its largest.
 
 use perfval_api::{
-    Comparison, DeviceStatus, Finding, GateResult, GateStatus, HistoryEntry, PassedRun, Phase, PhaseSeconds, Severity,
-    TimelineEntry, TrialOutcome, TrialStatus, WorkerLoad, WorkerLoss, WorkerStatus,
+    Comparison, DecodeSpeed, DeviceStatus, Finding, GateResult, GateStatus, HistoryEntry, PassedRun, Phase,
+    PhaseSeconds, Severity, TimelineEntry, TrialOutcome, TrialStatus, WorkerLoad, WorkerLoss, WorkerStatus,
 };
 use perfval_run::status;
 use perfval_verdict::diagnosis::cause::Cause;
@@ -47,6 +47,7 @@ fn the_largest_status_fits() {
         token_ms: Some("123.456".into()),
         batch: Some("1024.5".into()),
         percent_of_peers: Some("100.1 ± 12.3".into()),
+        percent_of_earlier_runs: Some("100.1 ± 12.3 of 10".into()),
         cached_percent: Some("99.9".into()),
         still_seconds: Some(600),
         timeouts: Some(600),
@@ -92,6 +93,11 @@ fn the_largest_status_fits() {
         throughput: Some("110847.123".into()),
         ttft_p99_ms: Some("123456.789".into()),
         environment: Some("0123456789ab".into()),
+        decode: Some(DecodeSpeed {
+            token_ms: "123.456".into(),
+            batch: "1024.5".into(),
+            gpu: Some("GPU-00000000-0000-4000-8000-000000000000".into()),
+        }),
         slow_gpus: vec!["GPU-00000000-0000-4000-8000-000000000000".into(); 4],
         phases: Phase::ALL.map(|phase| PhaseSeconds { phase, seconds: 86_400 }).into(),
         completed_at: now,

@@ -135,7 +135,7 @@ causes! {
     /// One worker decodes slower than its peers.
     SlowWorker {
         reason: -, severity: Warning, effect: Reported,
-        seen: "the engine of one worker takes longer from token to token than its peers' at the same batch: its speed with its interval lies below 96 % of their median",
+        seen: "the engine of one worker takes longer from token to token than its peers' at the same batch: its speed with its interval lies below 96 % of their median; of the only worker, of the speed of at least 3 earlier runs that passed on the same GPU under the same settings",
         why: "its GPU is slow (clocks, temperature, a foreign process, failing memory), or its CPUs are far or busy",
         remedy: "check the GPU that the evidence names (nvidia-smi -q -d PERFORMANCE, other processes, XID errors) and the CPUs of its worker; the same GPU again: replace or drain it",
     }

@@ -10,7 +10,7 @@ use crate::workers::{AgainstPeers, Speed, WorkerSummary};
 /// A worker is slower than its peers once its whole interval lies below this (percent of their speed). Set on 16 trials of
 /// 13 to 23 s on four H200s: the interval's upper end was 99 or more in 7 healthy ones and 94 or less for every GPU that a
 /// foreign load slowed down by a tenth or more.
-pub(super) const ALIKE: Decimal = Decimal::from_parts(96, 0, 0, false, 0);
+pub(crate) const ALIKE: Decimal = Decimal::from_parts(96, 0, 0, false, 0);
 
 /// UUIDs that are kept: where more GPUs are slow, it is none of them alone.
 const GPUS: usize = 4;
@@ -108,6 +108,7 @@ pub fn alike(workers: &[Worker<'_>]) -> Option<String> {
             show(spread.detectable)
         )),
         Some(_) => None,
+        None if count == 1 => Some("there is one worker, and so none to compare it with".to_owned()),
         None => balanced(workers).then(|| {
             format!(
                 "all {count} workers served within a factor of 2 of each other; their engines do not report their speed"

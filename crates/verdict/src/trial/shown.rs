@@ -35,6 +35,7 @@ fn load(worker: Worker<'_>) -> WorkerLoad {
             let (percent, within) = (show(peers.percent), show(peers.within));
             format!("{percent} ± {within}")
         }),
+        percent_of_earlier_runs: None,
         cached_percent: load.engine.as_ref().and_then(|engine| engine.cached_percent).map(show),
         still_seconds: positive(load.still_seconds.max(load.frozen_seconds)),
         timeouts: positive(load.timeouts),

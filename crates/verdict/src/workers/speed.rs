@@ -20,7 +20,7 @@ const FULL: f64 = 0.25;
 const WINDOWS: usize = 4;
 /// How the time per token grows with the batch, as a power of it, before a trial says so itself: 0 while memory is the
 /// limit, 1 once arithmetic is. 16 trials on H200s at about 210 requests: 0.1 to 0.6.
-const ELASTICITY: (f64, f64) = (0.4, 0.3);
+pub(crate) const ELASTICITY: (f64, f64) = (0.4, 0.3);
 /// Weight of that guess: the variance of a window's logarithm (0.05²) over its own.
 const GUESS: f64 = 0.05 * 0.05 / (ELASTICITY.1 * ELASTICITY.1);
 
@@ -210,7 +210,7 @@ fn against_peers(worker: usize, windows: &[Vec<Option<Window>>], elasticity: Ela
 }
 
 /// The 97.5 % quantile of Student's distribution; above 30 degrees within 2 % of it.
-fn student(degrees: usize) -> f64 {
+pub(crate) fn student(degrees: usize) -> f64 {
     const QUANTILES: [f64; 30] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
         2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
@@ -242,13 +242,13 @@ fn median(mut values: Vec<f64>) -> f64 {
     }
 }
 
-fn average(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+pub(crate) fn average(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     let length = count(values.len().max(1));
     values.sum::<f64>() / length
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a count of windows")]
-fn count(length: usize) -> f64 {
+pub(crate) fn count(length: usize) -> f64 {
     length as f64
 }
 
@@ -257,6 +257,6 @@ fn number(counter: i64) -> f64 {
     counter as f64
 }
 
-fn rounded(value: f64, digits: u32) -> Option<Decimal> {
+pub(crate) fn rounded(value: f64, digits: u32) -> Option<Decimal> {
     Decimal::from_f64(value).map(|value| value.round_dp(digits))
 }

@@ -1,5 +1,6 @@
 //! Trials judged: every recorded export, and what the workers add to it.
 
+mod earlier;
 mod gpus;
 mod misses;
 mod slower;

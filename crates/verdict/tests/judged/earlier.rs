@@ -1,0 +1,252 @@
+//! The only worker of a run next to its earlier runs.
+
+use chrono::DateTime;
+use perfval_api::{
+    DecodeSpeed, DeviceStatus, Environment, HistoryEntry, PerfValidationSpec, PerfValidationStatus, PlacementStatus,
+    RunStatus, TrialOutcome, TrialStatus, Verdict,
+};
+use perfval_verdict::close::close;
+use perfval_verdict::gate::Share;
+use perfval_verdict::trial::{Evidence, judge};
+use perfval_verdict::workers::Speed;
+use perfval_verdict::{environment, history};
+use rust_decimal::Decimal;
+
+use crate::{pods, sample, spec, spend_the_latency_in_workers, worker};
+
+fn environment() -> Environment {
+    Environment {
+        model: "m".into(),
+        image: "i".into(),
+        image_digest: Some("sha256:aa".into()),
+        settings: Some("01234567".into()),
+        gpu_product: Some("NVIDIA H200".into()),
+        gpus: Some(1),
+        gpu_driver: Some("580".into()),
+        ..Environment::default()
+    }
+}
+
+/// A run on `GPU-a` after earlier ones that passed (ms from token to token), the newest first.
+fn after(earlier: &[&str]) -> PerfValidationStatus {
+    let environment = Environment {
+        aiperf: Some(AIPERF.into()),
+        ..environment()
+    };
+    let entry = |(run, token_ms): (i64, &&str)| HistoryEntry {
+        run,
+        verdict: Some(Verdict::Passed),
+        reason: "GatesMet".into(),
+        throughput: None,
+        ttft_p99_ms: None,
+        environment: Some(environment::digest(&environment)),
+        decode: Some(DecodeSpeed {
+            token_ms: (*token_ms).to_owned(),
+            batch: "200".into(),
+            gpu: Some("GPU-a".into()),
+        }),
+        slow_gpus: Vec::new(),
+        phases: Vec::new(),
+        completed_at: DateTime::UNIX_EPOCH,
+    };
+    PerfValidationStatus {
+        run: Some(RunStatus {
+            number: 100,
+            ..RunStatus::default()
+        }),
+        placement: Some(PlacementStatus {
+            node: "n1".into(),
+            gpus: 1,
+            node_gpus: 8,
+            devices: vec![DeviceStatus {
+                pool: "n1".into(),
+                name: "a".into(),
+                uuid: Some("GPU-a".into()),
+            }],
+            ..PlacementStatus::default()
+        }),
+        environment: Some(self::environment()),
+        history: (1..).zip(earlier).map(entry).collect(),
+        ..PerfValidationStatus::default()
+    }
+}
+
+/// What the recorded export says of itself.
+const AIPERF: &str = "0.13.0";
+
+/// Closes a trial in which the only worker needed so long from token to token.
+fn closed(status: &mut PerfValidationStatus, spec: &PerfValidationSpec, token_ms: &str) {
+    let mut only = worker("a", 40, 128);
+    only.speed = Some(Speed {
+        token_ms: token_ms.parse().expect("a number"),
+        batch: Decimal::from(200),
+        peers: None,
+    });
+    let mut record = sample("success", vec![only]);
+    spend_the_latency_in_workers(&mut record);
+    let placement = status.placement.as_ref().expect("a placement");
+    let pods = &pods()[..1];
+    let evidence = Evidence {
+        record: &record,
+        before: pods,
+        after: pods,
+        share: Share { gpus: 1, node_gpus: 8 },
+        devices: &placement.devices,
+        product: None,
+    };
+    let judged = judge(evidence, spec);
+    status.trials.push(TrialStatus {
+        number: 1,
+        ..TrialStatus::default()
+    });
+    close(spec, status, 1, &judged, DateTime::UNIX_EPOCH);
+}
+
+/// What the trial says of the earlier runs, and its causes.
+fn said(mut status: PerfValidationStatus, token_ms: &str) -> (Option<String>, Vec<String>) {
+    closed(&mut status, &spec(), token_ms);
+    let earlier = status.workers[0].percent_of_earlier_runs.clone();
+    (earlier, status.trials[0].causes.clone())
+}
+
+const FOUR: [&str; 4] = ["10", "10.1", "9.9", "10"];
+
+#[test]
+fn a_worker_that_became_slow_is_named_with_its_gpu() {
+    let mut status = after(&FOUR);
+    closed(&mut status, &spec(), "12.5");
+    assert_eq!(status.trials[0].outcome, Some(TrialOutcome::Pass));
+    assert_eq!(status.trials[0].causes, ["SlowWorker"]);
+    assert_eq!(status.trials[0].slow_gpus, ["GPU-a"]);
+    assert_eq!(
+        status.diagnosis[0].evidence,
+        "worker a (n1/a, GPU-a) decodes at 80 % ± 9 % of the speed of its 4 earlier runs: 12.5 ms from token to token with \
+         200 requests at a time"
+    );
+    assert_eq!(
+        status.workers[0].percent_of_earlier_runs.as_deref(),
+        Some("80 ± 9 of 4")
+    );
+
+    // Slow once more: the history says so.
+    status.history[0].slow_gpus = vec!["GPU-a".into()];
+    status.trials.clear();
+    closed(&mut status, &spec(), "12.5");
+    let evidence = &status.diagnosis[0].evidence;
+    assert!(
+        evidence.ends_with("GPU-a was slow in run 1 too: replace or drain it"),
+        "{evidence}"
+    );
+}
+
+#[test]
+fn one_that_is_as_fast_as_ever_is_compared_and_not_named() {
+    for (token_ms, percent) in [
+        ("10", "100 ± 11.3 of 4"),
+        ("10.6", "94.3 ± 10.6 of 4"),
+        ("9", "111.1 ± 12.5 of 4"),
+    ] {
+        assert_eq!(
+            said(after(&FOUR), token_ms),
+            (Some(percent.into()), vec![]),
+            "{token_ms} ms"
+        );
+    }
+}
+
+#[test]
+fn earlier_runs_that_differ_among_themselves_prove_less() {
+    let apart = after(&["9", "11", "10", "10"]);
+    let (said, causes) = said(apart, "12.5");
+    assert_eq!((said.as_deref(), causes), (Some("79.8 ± 27 of 4"), vec![]));
+}
+
+#[test]
+fn nothing_is_claimed_of_what_was_measured_otherwise() {
+    type Change = fn(&mut PerfValidationStatus);
+    let no_claim: [(&str, Change); 9] = [
+        ("two earlier runs", |status| status.history.truncate(2)),
+        ("another driver", |status| {
+            status.environment.as_mut().unwrap().gpu_driver = Some("590".into());
+        }),
+        ("another image", |status| {
+            status.environment.as_mut().unwrap().image_digest = Some("sha256:bb".into());
+        }),
+        ("another concurrency", |status| {
+            status.environment.as_mut().unwrap().settings = Some("89abcdef".into());
+        }),
+        ("an unknown product", |status| {
+            let environment = status.environment.as_mut().unwrap();
+            environment.gpu_product = None;
+            let known = Environment {
+                aiperf: Some(AIPERF.into()),
+                ..environment.clone()
+            };
+            for entry in &mut status.history {
+                entry.environment = Some(environment::digest(&known));
+            }
+        }),
+        ("another GPU", |status| {
+            status.placement.as_mut().unwrap().devices[0].uuid = Some("GPU-b".into());
+        }),
+        ("runs that did not pass", |status| {
+            for entry in &mut status.history {
+                entry.verdict = Some(Verdict::Failed);
+            }
+        }),
+        ("the run itself, judged again", |status| {
+            status.history.truncate(3);
+            status.run.as_mut().unwrap().judged_run = Some(2);
+        }),
+        ("several GPUs", |status| status.placement.as_mut().unwrap().gpus = 2),
+    ];
+    for (what, change) in no_claim {
+        let mut status = after(&FOUR);
+        change(&mut status);
+        assert_eq!(said(status, "12.5"), (None, vec![]), "{what}");
+    }
+}
+
+#[test]
+fn a_missed_gate_without_a_cause_says_what_the_comparison_found() {
+    let mut spec = spec();
+    spec.gates[0].threshold = serde_json::from_value(serde_json::json!("1000000")).expect("a threshold");
+    let mut status = after(&FOUR);
+    closed(&mut status, &spec, "10");
+    let found = status
+        .diagnosis
+        .iter()
+        .find(|finding| finding.cause == "BalancedDegradation");
+    let evidence = &found.expect("no worker stands out").evidence;
+    assert!(
+        evidence.starts_with("there is one worker, and so none to compare it with"),
+        "{evidence}"
+    );
+    assert!(
+        evidence.contains("decodes at 100 % ± 11.3 % of the speed of its 4 earlier runs"),
+        "{evidence}"
+    );
+}
+
+#[test]
+fn the_history_keeps_the_speed_of_a_run_that_nothing_was_wrong_with() {
+    let next = |status: &PerfValidationStatus| history::with_last(status, DateTime::UNIX_EPOCH)[0].decode.clone();
+    let mut good = after(&[]);
+    closed(&mut good, &spec(), "10.25");
+    let kept = DecodeSpeed {
+        token_ms: "10.25".into(),
+        batch: "200".into(),
+        gpu: Some("GPU-a".into()),
+    };
+    assert_eq!(next(&good), Some(kept));
+
+    let mut slow = after(&FOUR);
+    closed(&mut slow, &spec(), "12.5");
+    assert_eq!(next(&slow), None, "a slow run is no reference");
+    let mut again = good.clone();
+    again.run.as_mut().unwrap().judged_run = Some(99);
+    assert_eq!(next(&again), None, "one measurement counts once");
+    let mut two = good;
+    two.placement.as_mut().unwrap().gpus = 2;
+    assert_eq!(next(&two), None);
+}
