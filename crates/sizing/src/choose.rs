@@ -7,7 +7,7 @@ use perfval_api::{AllocationMode, ExpectedGpus, PerfValidationSpec, PlacementSta
 use super::dra::Dra;
 use super::examine::World;
 use super::report::NodeReport;
-use super::{Sizing, expected, namespace, summary};
+use super::{Sizing, expected, generator, namespace, summary};
 use crate::inventory::{Inventory, Node, PodUse};
 use crate::{OtherRun, Seen};
 
@@ -44,6 +44,9 @@ pub fn explain(inventory: &Inventory, spec: &PerfValidationSpec, busy: &[OtherRu
         .or_else(|| {
             let (node, report) = best?;
             let plan = world.plan(node, report)?;
+            if let Some(wait) = generator::homeless(&world, &plan, &nodes) {
+                return Some(wait);
+            }
             let expected = expected_by_anyone(&world, node, report, nodes.iter().copied().zip(&reports));
             Some(Sizing::Chosen(Box::new(PlacementStatus { expected, ..plan })))
         })

@@ -11,6 +11,7 @@ pub mod dynamo;
 pub mod environment;
 pub mod frame;
 pub mod gate;
+pub mod generator;
 pub mod gpus;
 pub mod history;
 pub mod judge;

@@ -21,6 +21,25 @@ pub fn refusal(limit_ranges: &[LimitRange], pods: &OurPods) -> Option<String> {
     })
 }
 
+/// A default limit below a request that is not the user's: the API server refuses such a container.
+pub fn tight(pods: &OurPods) -> Option<String> {
+    pods.each().into_iter().find_map(|pod| {
+        let over = |resources: &Resources| {
+            let mut asked = resources.requests.iter();
+            asked.find_map(|(name, request)| {
+                let limit = find(&resources.limits, name).filter(|limit| *limit < request)?;
+                let (request, limit) = (request.normalize(), limit.normalize());
+                Some(format!(
+                    "the {} asks for {name} {request}, and its limit is {limit}: raise the limit in the spec or in the \
+                     LimitRange of the namespace",
+                    pod.what
+                ))
+            })
+        };
+        pod.containers().find_map(over)
+    })
+}
+
 fn wrong(item: &LimitRangeItem, pod: &OurPod) -> Option<String> {
     let measured: Vec<Resources> = match item.type_.as_str() {
         "Container" => pod.containers().cloned().collect(),
