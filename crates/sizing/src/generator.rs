@@ -5,20 +5,26 @@ use rust_decimal::Decimal;
 
 use super::Sizing;
 use super::examine::World;
+use super::namespace::tight;
 use super::our_pods::{IN_FLIGHT_PER_CPU, trial_is_pinned};
 use super::room::{generator_fits, left};
 use super::taints::{strict, tolerated};
 use crate::inventory::Node;
 
-/// A wait for a node that has room for the load generator of this plan, if none has.
+/// Why the load generator of this plan cannot be, if so: it would be refused, or no node has room for it.
 pub fn homeless(world: &World<'_>, plan: &PlacementStatus, nodes: &[&Node]) -> Option<Sizing> {
-    if trial_is_pinned(world.spec) {
-        return None;
-    }
     let ours = match plan.allocation {
         Allocation::Dra => &world.by_claims.pods,
         _ => &world.by_plugin.pods,
     };
+    if let Some(message) = tight(&ours.trial_for(plan.gpus)) {
+        let reason = Reason::LimitRangeViolated;
+        return Some(Sizing::Refuse { reason, message });
+    }
+    // An amount that the spec gives is the user's: the scheduler says what becomes of it.
+    if trial_is_pinned(world.spec) || !ours.derives_cpu() {
+        return None;
+    }
     let mut open = nodes.iter().filter(|node| may_run_on(node, plan));
     if open.any(|node| generator_fits(plan, ours, world.spec, node, world.pods.on(node))) {
         return None;
@@ -40,7 +46,7 @@ pub fn homeless(world: &World<'_>, plan: &PlacementStatus, nodes: &[&Node]) -> O
     let in_flight = i64::from(world.spec.benchmark.concurrency_per_gpu) * plan.gpus;
     let message = format!(
         "no node has room for the load generator of {} GPUs on {} ({}: one cpu for {IN_FLIGHT_PER_CPU} of {in_flight} requests \
-         in flight, unless benchmark.resources says how much){most}; free cpu, add a node, or lower maxGPUs or concurrencyPerGPU",
+         in flight, as benchmark.resources gives none){most}; free cpu, add a node, or lower maxGPUs or concurrencyPerGPU",
         plan.gpus,
         plan.node,
         asked.join(", "),

@@ -5,6 +5,7 @@ mod quota;
 
 use perfval_api::{PerfValidationSpec, Reason};
 
+pub use limit_range::tight;
 use quota::{Allowance, Claim, allowance, unmeasured};
 
 use super::Sizing;
@@ -60,7 +61,6 @@ pub fn refusal(inventory: &Inventory, spec: &PerfValidationSpec) -> Option<Sizin
     let quotas = inventory.quotas.present().map(Vec::as_slice).unwrap_or_default();
     let pods = OurPods::of(spec, None, limit_ranges);
     let (reason, message) = limit_range::refusal(limit_ranges, &pods)
-        .or_else(|| limit_range::tight(&pods))
         .map(|message| (Reason::LimitRangeViolated, message))
         .or_else(|| unmeasured(quotas, &pods).map(|message| (Reason::QuotaExceeded, message)))?;
     Some(Sizing::Refuse { reason, message })

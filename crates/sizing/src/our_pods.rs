@@ -145,6 +145,11 @@ impl OurPods {
         }
     }
 
+    /// Whether the load generator's CPU follows from the requests in flight.
+    pub fn derives_cpu(&self) -> bool {
+        self.in_flight.is_some()
+    }
+
     /// The load generator of a run with so many workers.
     pub fn trial_for(&self, workers: i64) -> OurPod {
         let mut trial = self.trial.clone();

@@ -21,22 +21,17 @@ pub fn refusal(limit_ranges: &[LimitRange], pods: &OurPods) -> Option<String> {
     })
 }
 
-/// A default limit below a request that is not the user's: the API server refuses such a container.
-pub fn tight(pods: &OurPods) -> Option<String> {
-    pods.each().into_iter().find_map(|pod| {
-        let over = |resources: &Resources| {
-            let mut asked = resources.requests.iter();
-            asked.find_map(|(name, request)| {
-                let limit = find(&resources.limits, name).filter(|limit| *limit < request)?;
-                let (request, limit) = (request.normalize(), limit.normalize());
-                Some(format!(
-                    "the {} asks for {name} {request}, and its limit is {limit}: raise the limit in the spec or in the \
-                     LimitRange of the namespace",
-                    pod.what
-                ))
-            })
-        };
-        pod.containers().find_map(over)
+/// A limit below what a pod asks for, such as a namespace's default: the API server refuses the pod.
+pub fn tight(pod: &OurPod) -> Option<String> {
+    pod.containers().find_map(|resources| {
+        resources.requests.iter().find_map(|(name, request)| {
+            let limit = find(&resources.limits, name).filter(|limit| *limit < request)?;
+            let (what, request, limit) = (pod.what, request.normalize(), limit.normalize());
+            Some(format!(
+                "the {what} asks for {name} {request}, and its limit is {limit}: raise the limit in benchmark.resources or in \
+                 the LimitRange of the namespace"
+            ))
+        })
     })
 }
 

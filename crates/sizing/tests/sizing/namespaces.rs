@@ -225,7 +225,9 @@ fn a_limit_range_that_refuses_our_pods_is_named() {
 
 #[test]
 fn what_a_limit_range_fills_in_needs_room_on_the_node() {
-    let busy = eight().pod(PodBuilder::on("n1", "p").requests("cpu", "230"));
+    let busy = eight()
+        .pod(PodBuilder::on("n1", "p").requests("cpu", "230"))
+        .node(NodeBuilder::named("for-the-load-generator"));
     assert_eq!(chosen(&busy, &any()).gpus, 8, "nothing is asked for");
     let defaults = json!([{ "type": "Container", "default": { "cpu": "8" }, "defaultRequest": { "cpu": "5" } }]);
     assert_eq!(
@@ -266,23 +268,17 @@ fn a_pinned_load_generator_takes_its_cpu_from_the_workers() {
     own.benchmark.resources.requests = Some([("cpu".to_owned(), Quantity("1".to_owned()))].into());
     assert_eq!(chosen(&full, &own).gpus, 8);
     let small = json!([{ "type": "Container", "default": { "cpu": "2" }, "defaultRequest": { "cpu": "1" } }]);
-    let refused = not_chosen(&eight().limit_range(&small), &wanted, "the load generator asks for cpu 2.56, and its limit is 2");
+    let refused = not_chosen(&eight().limit_range(&small), &wanted, "the load generator asks for cpu 20.48, and its limit is 2");
     assert_eq!(refused, Err(Reason::LimitRangeViolated));
 }
 
 #[test]
 fn a_quota_counts_the_load_generator_of_each_number_of_workers() {
+    let nothing = json!([{ "type": "Container", "defaultRequest": { "cpu": "0" } }]);
     for (quota, gpus) in [("20480m", 8), ("20479m", 7), ("5120m", 2)] {
-        let cluster = with_all_set(hard(&json!({ "requests.cpu": quota }), &json!({ "requests.cpu": "0" })));
-        let plan = chosen(&cluster, &with_limit(loaded("Anywhere")));
-        assert_eq!(plan.gpus, gpus, "{quota}");
+        let cluster = hard(&json!({ "requests.cpu": quota }), &json!({ "requests.cpu": "0" })).limit_range(&nothing);
+        assert_eq!(chosen(&cluster, &loaded("Anywhere")).gpus, gpus, "{quota}");
     }
-}
-
-/// The quota's namespace sets limits of nothing: those of the load generator are unbounded.
-fn with_limit(mut spec: PerfValidationSpec) -> PerfValidationSpec {
-    spec.placement.max_gpus = Some(8);
-    spec
 }
 
 #[test]
@@ -291,7 +287,7 @@ fn a_load_generator_that_fits_nowhere_is_named_before_anything_is_created() {
     let small = busy().node(NodeBuilder::named("small").offers("cpu", "4"));
     let anywhere = loaded("Anywhere");
     let says = "no node has room for the load generator of 8 GPUs on n1 (cpu 20.48: one cpu for 100 of 2048 requests in flight, \
-                unless benchmark.resources says how much); the most cpu, 16, is left on n1 before the run";
+                as benchmark.resources gives none); the most cpu, 16, is left on n1 before the run";
     assert_eq!(not_chosen(&small, &anywhere, says), Ok(Reason::Saturated));
     let large = busy().node(NodeBuilder::named("large").offers("cpu", "24"));
     assert_eq!(chosen(&large, &anywhere).gpus, 8);
