@@ -150,6 +150,11 @@ impl OurPods {
         self.in_flight.is_some()
     }
 
+    /// Whether the load generator asks for more of a resource with more workers.
+    pub fn grows(&self, resource: &str) -> bool {
+        resource == CPU && self.derives_cpu()
+    }
+
     /// The load generator of a run with so many workers.
     pub fn trial_for(&self, workers: i64) -> OurPod {
         let mut trial = self.trial.clone();

@@ -24,13 +24,19 @@ pub fn room(node: &Node, pods: &[&PodUse], ours: &OurPods, spec: &PerfValidation
     let mut worker = one_pod(ours.worker.total().requests);
     // The GPU is counted elsewhere.
     worker.remove(&spec.placement.resource_name);
-    let mut asked = others(ours, spec, 1);
+    let fixed = others(ours, spec, 1);
+    let mut asked = fixed.clone();
     asked.add(&worker);
     let room = |resource: &str| {
+        let left = left(resource).max(Decimal::ZERO);
         let fits = |workers: i64| {
             let of_workers = worker.get(resource).saturating_mul(workers.into());
-            let need = others(ours, spec, workers).get(resource).saturating_add(of_workers);
-            need <= left(resource).max(Decimal::ZERO)
+            let of_others = if ours.grows(resource) {
+                others(ours, spec, workers).get(resource)
+            } else {
+                fixed.get(resource)
+            };
+            of_others.saturating_add(of_workers) <= left
         };
         Room {
             workers: most_workers(fits),

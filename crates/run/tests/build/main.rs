@@ -3,6 +3,7 @@
 
 mod deployment;
 mod jobs;
+mod minute;
 mod results;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -59,7 +59,7 @@ pub fn cases() -> Vec<Case> {
         ),
         accepted(
             "a whole number of CPUs",
-            benchmark(json!({"concurrencyPerGPU": 256, "resources": {"limits": {"cpu": 2, "memory": "4Gi"}}})),
+            benchmark(json!({"concurrencyPerGPU": 256, "resources": {"limits": {"cpu": "2", "memory": "4Gi"}}})),
         ),
         refused(
             "less CPU than any load generator needs",
