@@ -17,7 +17,10 @@ const MOST: u64 = 64 << 20;
 /// Peak of resident memory (bytes) since the last reset.
 fn peak() -> u64 {
     let status = fs::read_to_string("/proc/self/status").expect("Linux");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .expect("a peak");
     let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
     kib << 10
 }
@@ -46,10 +49,12 @@ fn twenty_trials_are_saved_in_half_of_the_operators_memory() {
     let logs: BTreeMap<i64, String> = logs.collect();
     let held: usize = logs.values().map(String::len).sum();
     assert!(held < 20 << 20, "{held} bytes of logs are held");
-    let payloads = logs.iter().map(|(trial, log)| match frame::find(log, &format!("n{trial}")) {
-        Framed::Complete(payload) => (*trial, serde_json::to_string(&payload).expect("JSON")),
-        other => panic!("{other:?}"),
-    });
+    let payloads = logs
+        .iter()
+        .map(|(trial, log)| match frame::find(log, &format!("n{trial}")) {
+            Framed::Complete(payload) => (*trial, serde_json::to_string(&payload).expect("JSON")),
+            other => panic!("{other:?}"),
+        });
     let payloads: BTreeMap<i64, String> = payloads.collect();
     let why = Why::new(Reason::GatesMet, "fast");
     let results = build::results(&run, Verdict::Passed, &why, &payloads);

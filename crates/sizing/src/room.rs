@@ -94,7 +94,8 @@ pub fn generator_fits(
         }
         need.remove(&spec.placement.resource_name);
     }
-    need.iter().all(|(resource, need)| need.is_zero() || need <= left(resource))
+    need.iter()
+        .all(|(resource, need)| need.is_zero() || need <= left(resource))
 }
 
 fn one_pod(mut need: Amounts) -> Amounts {

@@ -7,8 +7,8 @@ use perfval_api::{
     WorkerLoss,
 };
 
-pub use self::headline::{asked, no_loss_fails};
 use self::headline::message;
+pub use self::headline::{asked, no_loss_fails};
 use crate::diagnosis::cause::Cause;
 use crate::diagnosis::missing;
 use crate::trials::{self, Ruling};

@@ -118,7 +118,8 @@ impl GeneratorCpu {
         let throttled = self.throttled_percent;
         let throttled = throttled.map(|percent| format!("the limit stopped it in {} % of its periods", show(percent)));
         let waiting = self.waiting_percent;
-        let waiting = waiting.map(|percent| format!("threads of it waited for a CPU in {} % of the time", show(percent)));
+        let waiting =
+            waiting.map(|percent| format!("threads of it waited for a CPU in {} % of the time", show(percent)));
         let known: Vec<String> = [used, limit, throttled, waiting].into_iter().flatten().collect();
         known.join(", ")
     }
@@ -139,10 +140,13 @@ fn percent(part: Decimal, whole: Decimal) -> Option<Decimal> {
 mod tests {
     use super::*;
 
-    const PRESSURE: &str = "some avg10=1.00 avg60=0.50 avg300=0.10 total=2000000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
+    const PRESSURE: &str =
+        "some avg10=1.00 avg60=0.50 avg300=0.10 total=2000000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
 
     fn stat(used: i64, periods: i64, throttled: i64) -> String {
-        format!("usage_usec {used}\nuser_usec 1\nsystem_usec 2\nnr_periods {periods}\nnr_throttled {throttled}\nthrottled_usec 5\n")
+        format!(
+            "usage_usec {used}\nuser_usec 1\nsystem_usec 2\nnr_periods {periods}\nnr_throttled {throttled}\nthrottled_usec 5\n"
+        )
     }
 
     fn cpu(last: &str, pressure: Option<&str>, measured: Option<i64>) -> Option<GeneratorCpu> {
@@ -177,10 +181,18 @@ mod tests {
         assert_eq!((old.used, old.waiting_percent), (None, None));
         assert_eq!(old.throttled_percent, Some(Decimal::ONE));
         let broken = cpu("usage_usec -3\nnr_periods x\n\u{0}", Some("some total=-1"), Some(60)).unwrap();
-        assert_eq!((broken.used, broken.throttled_percent, broken.waiting_percent), (None, None, None));
+        assert_eq!(
+            (broken.used, broken.throttled_percent, broken.waiting_percent),
+            (None, None, None)
+        );
         assert!(!broken.is_short());
         assert_eq!(cpu(&stat(0, 0, 0), None, Some(0)), None, "no two readings");
-        for (max, limit) in [("max 100000", None), ("200000 100000\n", Some(2.into())), ("1 0", None), ("", None)] {
+        for (max, limit) in [
+            ("max 100000", None),
+            ("200000 100000\n", Some(2.into())),
+            ("1 0", None),
+            ("", None),
+        ] {
             assert_eq!(cpu_limit(max), limit, "{max}");
         }
     }

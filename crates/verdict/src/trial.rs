@@ -378,7 +378,9 @@ fn starved_text(report: &Report) -> String {
     let number = |value: Option<Decimal>| value.map_or("?".to_owned(), show);
     let generator = &report.generator;
     let cpu = generator.cpu.as_ref().map(GeneratorCpu::in_words);
-    let cpu = cpu.filter(|cpu| !cpu.is_empty()).map_or(String::new(), |cpu| format!("; {cpu}"));
+    let cpu = cpu
+        .filter(|cpu| !cpu.is_empty())
+        .map_or(String::new(), |cpu| format!("; {cpu}"));
     format!(
         "{} requests in flight of {} asked (median), each waited {} ms in the generator and took {} ms{cpu}",
         number(generator.effective_concurrency_p50),

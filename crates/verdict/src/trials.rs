@@ -12,9 +12,9 @@ mod path;
 mod rule;
 mod wald;
 
+pub(crate) use averages::worst as worst_average;
 pub use finished::{Finished, finished};
 pub use odds::{DOCUMENTED, Odds, curve, odds};
-pub(crate) use averages::worst as worst_average;
 pub use of_a_run::{detectable_loss, mean_near_gate, ruling, soak_is_next};
 pub use path::{Path, Step, path};
 pub use rule::{FAR_MISSES, INVALID_IN_A_ROW, rule};

@@ -128,7 +128,8 @@ fn a_missed_gate_on_the_slowest_worker_names_it_and_never_says_that_all_are_alik
     assert_eq!((trial.outcome, causes), (TrialOutcome::Miss, vec![Cause::SlowWorker]));
     let said = &trial.findings[0].1.evidence;
     assert!(
-        said.starts_with("worker 127.0.30.4 decodes at 88.1 % ± 8.8 % of its peers' speed") && said.ends_with("beyond doubt"),
+        said.starts_with("worker 127.0.30.4 decodes at 88.1 % ± 8.8 % of its peers' speed")
+            && said.ends_with("beyond doubt"),
         "{said}"
     );
     assert!(trial.slow_gpus.is_empty(), "the history of a GPU wants certainty");

@@ -62,7 +62,10 @@ pub fn pack(payloads: &BTreeMap<i64, String>, room: usize) -> Packed {
             left -= bytes.len();
             packed.trials.insert(trial, bytes);
         } else {
-            let line = format!("trial {trial}: {} bytes packed, too big for this ConfigMap\n", bytes.len());
+            let line = format!(
+                "trial {trial}: {} bytes packed, too big for this ConfigMap\n",
+                bytes.len()
+            );
             packed.omitted.push(line);
         }
     }

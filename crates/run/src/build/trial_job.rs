@@ -105,7 +105,10 @@ fn container(run: &Run<'_>, trial: i64) -> Container {
         command: Some(vec![format!("{RUNNER_PATH}/perfval-runner")]),
         args: Some(arguments(run, trial)),
         env: Some(environment(run)),
-        resources: Some(generator_resources(benchmark, run.placement().map_or(0, |plan| plan.gpus))),
+        resources: Some(generator_resources(
+            benchmark,
+            run.placement().map_or(0, |plan| plan.gpus),
+        )),
         security_context: Some(restricted_container()),
         termination_message_policy: Some("File".to_owned()),
         volume_mounts: Some(mounts(run)),

@@ -86,7 +86,11 @@ mod tests {
     }
 
     fn ready(reason: &str, message: &str) -> Value {
-        let status = if reason == "all_resources_are_ready" { "True" } else { "False" };
+        let status = if reason == "all_resources_are_ready" {
+            "True"
+        } else {
+            "False"
+        };
         json!([{"type": "Ready", "status": status, "reason": reason, "message": message},
                {"type": "TopologyLevelsAvailable", "status": "True", "reason": "x", "message": "y"}])
     }
@@ -129,7 +133,8 @@ mod tests {
                     "observedGeneration": 2, "state": "pending",
                     "conditions": ready("some_resources_are_not_ready", waiting),
                 });
-                status[list] = json!({"frontend": {"componentKind": "Deployment", "readyReplicas": 1}, "Worker": worker});
+                status[list] =
+                    json!({"frontend": {"componentKind": "Deployment", "readyReplicas": 1}, "Worker": worker});
                 let found = of(&status);
                 assert_eq!(found.ready.get("worker").copied(), workers, "{kind} under {list}");
                 assert_eq!(found.ready.get("frontend"), Some(&1), "{kind} under {list}");
@@ -141,8 +146,16 @@ mod tests {
 
     #[test]
     fn reasons_of_newer_operators_with_grove_are_no_end() {
-        for reason in ["insufficient_capacity", "pods_not_ready", "updating", "mixed_not_ready_reasons", "one_of_tomorrow"] {
-            let found = of(&json!({"observedGeneration": 2, "state": "pending", "conditions": ready(reason, "gang of 9 pods")}));
+        for reason in [
+            "insufficient_capacity",
+            "pods_not_ready",
+            "updating",
+            "mixed_not_ready_reasons",
+            "one_of_tomorrow",
+        ] {
+            let found = of(
+                &json!({"observedGeneration": 2, "state": "pending", "conditions": ready(reason, "gang of 9 pods")}),
+            );
             assert_eq!((found.state, found.lacks_queue), (State::Coming, false), "{reason}");
         }
         // Only the missing queue of KAI, which Grove's pods are put into, is beyond healing.

@@ -162,7 +162,10 @@ fn plain_deployments_are_asked_for_whatever_else_is_installed() {
     for object in [typical(), elaborate(), own_command()] {
         let settings = settings();
         let deployment = json!(dynamo::deployment(&Run::new(&object, &settings)));
-        assert_eq!(deployment["metadata"]["annotations"]["nvidia.com/enable-grove"], "false");
+        assert_eq!(
+            deployment["metadata"]["annotations"]["nvidia.com/enable-grove"],
+            "false"
+        );
         // LeaderWorkerSets are for components of several nodes.
         assert!(!deployment.to_string().contains("multinode"), "{deployment}");
     }

@@ -12,15 +12,20 @@ pub fn minute(number: i64) -> String {
     let trial = recorded();
     let mut random = u64::try_from(number).unwrap();
     let mut noise = move || {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         i64::try_from(random >> 54).unwrap()
     };
-    let series: Vec<Value> = (0..8).map(|worker| longer(&trial["series"][worker % 2], worker, &mut noise)).collect();
+    let series: Vec<Value> = (0..8)
+        .map(|worker| longer(&trial["series"][worker % 2], worker, &mut noise))
+        .collect();
     let gpus: Vec<Value> = (0..8).map(|gpu| busy_gpu(gpu, &mut noise)).collect();
     let mut record = trial["record"].clone();
     let of_worker = |worker: usize| record["workers"][worker % 2].clone();
     record["workers"] = (0..8).map(of_worker).collect();
-    let export: Value = serde_json::from_str(include_str!("../../../verdict/tests/fixtures/aiperf-success.json")).unwrap();
+    let export: Value =
+        serde_json::from_str(include_str!("../../../verdict/tests/fixtures/aiperf-success.json")).unwrap();
     json!({"record": record, "aiperf": export, "workers": series, "gpus": gpus}).to_string()
 }
 
@@ -42,7 +47,8 @@ fn longer(series: &Value, worker: usize, noise: &mut impl FnMut() -> i64) -> Val
 }
 
 fn busy_gpu(gpu: usize, noise: &mut impl FnMut() -> i64) -> Value {
-    let mut series: GpuSeries = serde_json::from_value(json!({"uuid": format!("GPU-{gpu:032x}"), "index": gpu, "samples": []})).unwrap();
+    let mut series: GpuSeries =
+        serde_json::from_value(json!({"uuid": format!("GPU-{gpu:032x}"), "index": gpu, "samples": []})).unwrap();
     for second in 0..80 {
         let mut sample = GpuSample(second, Reading::default());
         for field in Field::ALL {
@@ -63,16 +69,21 @@ fn busy_gpu(gpu: usize, noise: &mut impl FnMut() -> i64) -> Value {
     serde_json::to_value(series).unwrap()
 }
 
-
 /// The last trial on two H200s that was recorded with its samples.
 fn recorded() -> &'static Value {
     static TRIAL: OnceLock<Value> = OnceLock::new();
     TRIAL.get_or_init(|| {
         let packed = include_bytes!("../../../../tests/fidelity/recorded.jsonl.gz").as_slice();
         let runs = BufReader::new(flate2::read::GzDecoder::new(packed)).lines();
-        let on_gpus = runs.map(Result::unwrap).filter(|run| run.contains(r#""place":"silicon""#));
+        let on_gpus = runs
+            .map(Result::unwrap)
+            .filter(|run| run.contains(r#""place":"silicon""#));
         let trials = on_gpus.map(|run| -> Value { serde_json::from_str::<Value>(&run).unwrap()["trials"][0].clone() });
-        let long = |trial: &Value| trial["series"][0]["samples"].as_array().is_some_and(|samples| samples.len() >= 40);
+        let long = |trial: &Value| {
+            trial["series"][0]["samples"]
+                .as_array()
+                .is_some_and(|samples| samples.len() >= 40)
+        };
         trials.filter(long).last().expect("a recorded trial on GPUs")
     })
 }

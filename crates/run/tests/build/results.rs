@@ -96,13 +96,23 @@ fn twenty_trials_of_a_minute_on_eight_gpus_fit() {
     let data = results.data.as_ref().unwrap();
     println!("{} bytes; {:?}", bytes(&results), data.get("thinned.txt"));
     assert!(bytes(&results) <= 900 * 1024, "{}", bytes(&results));
-    assert_eq!(results.binary_data.as_ref().unwrap().len(), 20, "{:?}", data.get("omitted.txt"));
+    assert_eq!(
+        results.binary_data.as_ref().unwrap().len(),
+        20,
+        "{:?}",
+        data.get("omitted.txt")
+    );
     assert_eq!(data.get("omitted.txt"), None);
     // Everything can be judged again, and at least every fourth second of every worker is there.
-    let packed = results.binary_data.iter().flatten().map(|(key, bytes)| (key.as_str(), bytes.0.as_slice()));
+    let packed = results
+        .binary_data
+        .iter()
+        .flatten()
+        .map(|(key, bytes)| (key.as_str(), bytes.0.as_slice()));
     for (key, packed) in packed {
         let payload = perfval_verdict::saved::recorded(packed);
-        let whole = perfval_verdict::saved::recorded(payloads[&key[6..key.len() - 8].parse::<i64>().unwrap()].as_bytes());
+        let whole =
+            perfval_verdict::saved::recorded(payloads[&key[6..key.len() - 8].parse::<i64>().unwrap()].as_bytes());
         assert_eq!(payload.record, whole.record, "{key}");
         assert!(payload.workers.iter().all(|worker| worker.samples.len() >= 20), "{key}");
         let last = |payload: &Payload| payload.workers[3].samples.last().map(|sample| sample.0);
@@ -118,8 +128,16 @@ fn samples_are_thinned_before_a_trial_is_left_out() {
     let payloads: BTreeMap<i64, String> = (1..=40).map(|trial| (trial, minute(trial))).collect();
     let results = build::results(&run, Verdict::Passed, &why(), &payloads);
     let data = results.data.as_ref().unwrap();
-    assert_eq!(results.binary_data.as_ref().unwrap().len(), 40, "{:?}", data.get("omitted.txt"));
+    assert_eq!(
+        results.binary_data.as_ref().unwrap().len(),
+        40,
+        "{:?}",
+        data.get("omitted.txt")
+    );
     assert!(bytes(&results) <= 900 * 1024);
     let thinned = &data["thinned.txt"];
-    assert!(thinned.contains("trial 40: each ") || thinned.contains("samples are left out"), "{thinned}");
+    assert!(
+        thinned.contains("trial 40: each ") || thinned.contains("samples are left out"),
+        "{thinned}"
+    );
 }

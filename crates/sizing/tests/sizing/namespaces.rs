@@ -258,17 +258,28 @@ fn loaded(placement: &str) -> PerfValidationSpec {
 fn a_pinned_load_generator_takes_its_cpu_from_the_workers() {
     for (busy, gpus) in [("0", 8), ("235", 8), ("236", 7), ("246", 3)] {
         let cluster = eight().pod(PodBuilder::on("n1", "p").requests("cpu", busy));
-        assert_eq!(chosen(&cluster, &loaded("WorkloadNode")).gpus, gpus, "{busy} of 256 taken");
+        assert_eq!(
+            chosen(&cluster, &loaded("WorkloadNode")).gpus,
+            gpus,
+            "{busy} of 256 taken"
+        );
     }
     let full = eight().pod(PodBuilder::on("n1", "p").requests("cpu", "254"));
     let wanted = loaded("WorkloadNode");
-    assert_eq!(not_chosen(&full, &wanted, "but cpu for only 0 workers"), Ok(Reason::Saturated));
+    assert_eq!(
+        not_chosen(&full, &wanted, "but cpu for only 0 workers"),
+        Ok(Reason::Saturated)
+    );
     // What the spec says is taken as it is, and so is the default of a namespace with room for less.
     let mut own = wanted.clone();
     own.benchmark.resources.requests = Some([("cpu".to_owned(), Quantity("1".to_owned()))].into());
     assert_eq!(chosen(&full, &own).gpus, 8);
     let small = json!([{ "type": "Container", "default": { "cpu": "2" }, "defaultRequest": { "cpu": "1" } }]);
-    let refused = not_chosen(&eight().limit_range(&small), &wanted, "the load generator asks for cpu 20.48, and its limit is 2");
+    let refused = not_chosen(
+        &eight().limit_range(&small),
+        &wanted,
+        "the load generator asks for cpu 20.48, and its limit is 2",
+    );
     assert_eq!(refused, Err(Reason::LimitRangeViolated));
 }
 
@@ -294,14 +305,23 @@ fn a_load_generator_that_fits_nowhere_is_named_before_anything_is_created() {
     for closed in [
         NodeBuilder::named("large").offers("cpu", "24").cordoned(),
         NodeBuilder::named("large").offers("cpu", "24").not_ready(),
-        NodeBuilder::named("large").offers("cpu", "24").taint("other", "NoSchedule"),
+        NodeBuilder::named("large")
+            .offers("cpu", "24")
+            .taint("other", "NoSchedule"),
     ] {
-        assert_eq!(not_chosen(&busy().node(closed), &anywhere, "no node has room"), Ok(Reason::Saturated));
+        assert_eq!(
+            not_chosen(&busy().node(closed), &anywhere, "no node has room"),
+            Ok(Reason::Saturated)
+        );
     }
     // On the node under test the workers come first.
     let mut greedy = anywhere.clone();
     greedy.workload.resources.requests = Some([("cpu".to_owned(), Quantity("30".to_owned()))].into());
-    assert_eq!(not_chosen(&eight(), &greedy, "no node has room"), Ok(Reason::Saturated), "8 × 30 + 20.48 of 256");
+    assert_eq!(
+        not_chosen(&eight(), &greedy, "no node has room"),
+        Ok(Reason::Saturated),
+        "8 × 30 + 20.48 of 256"
+    );
     let mut few = anywhere;
     few.placement.max_gpus = Some(4);
     assert_eq!(chosen(&busy(), &few).gpus, 4, "10.24 of 16");

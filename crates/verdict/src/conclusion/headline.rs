@@ -4,8 +4,8 @@ use std::str::FromStr as _;
 
 use perfval_api::text::{HEADLINE, cut};
 use perfval_api::{
-    Finding, Gate, GateOperator, GateResult, GateStatus, PerfValidationSpec, PerfValidationStatus, Reason, TrialOutcome, TrialStatus,
-    Verdict, quantity,
+    Finding, Gate, GateOperator, GateResult, GateStatus, PerfValidationSpec, PerfValidationStatus, Reason,
+    TrialOutcome, TrialStatus, Verdict, quantity,
 };
 use rust_decimal::Decimal;
 

@@ -75,14 +75,12 @@ pub fn slower(workers: &[Worker<'_>], pods: &[WorkerStatus], devices: &[DeviceSt
 pub fn slowest(workers: &[Worker<'_>], pods: &[WorkerStatus], devices: &[DeviceStatus]) -> Option<String> {
     let slowest = compared(workers).min_by_key(|(_, _, peers)| peers.percent)?;
     let seen = in_words(&slowest, pods, devices);
-    Some(format!("{seen}; too uneven a trial to tell it from its peers beyond doubt"))
+    Some(format!(
+        "{seen}; too uneven a trial to tell it from its peers beyond doubt"
+    ))
 }
 
-fn in_words(
-    (worker, speed, peers): &Compared<'_>,
-    pods: &[WorkerStatus],
-    devices: &[DeviceStatus],
-) -> String {
+fn in_words((worker, speed, peers): &Compared<'_>, pods: &[WorkerStatus], devices: &[DeviceStatus]) -> String {
     let gpu = match device(worker, pods, devices) {
         Some((held, Some(uuid))) => format!(" ({held}, {uuid})"),
         Some((held, None)) => format!(" (GPU {held})"),
