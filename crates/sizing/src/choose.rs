@@ -43,10 +43,10 @@ pub fn explain(inventory: &Inventory, spec: &PerfValidationSpec, busy: &[OtherRu
         .or_else(|| namespace::refusal(inventory, spec))
         .or_else(|| {
             let (node, report) = best?;
-            let plan = world.plan(node, report)?;
-            if let Some(wait) = generator::homeless(&world, &plan, &nodes) {
-                return Some(wait);
-            }
+            let plan = match generator::with_home(&world, world.plan(node, report, report.usable)?, &nodes) {
+                Ok(gpus) => world.plan(node, report, gpus)?,
+                Err(sizing) => return Some(sizing),
+            };
             let expected = expected_by_anyone(&world, node, report, nodes.iter().copied().zip(&reports));
             Some(Sizing::Chosen(Box::new(PlacementStatus { expected, ..plan })))
         })

@@ -14,7 +14,8 @@ use crate::inventory::{Amounts, Texts};
 pub const IN_FLIGHT_PER_CPU: i64 = 100;
 /// AIPerf starts at most 32 workers of its own, whatever it is asked for.
 const MOST_CPUS: i64 = 32;
-const CPU: &str = "cpu";
+/// The resource.
+pub const CPU: &str = "cpu";
 /// More GPUs than any node has.
 const MOST_WORKERS: i64 = 1024;
 

@@ -226,7 +226,8 @@ mod tests {
         passed.gates[0].margin_percent = Some("16900".into());
         let (_, _, message) = concluded(&passed);
         assert!(
-            message.ends_with("trials: 2 passed; the gate is so low that no loss could have failed it"),
+            message
+                .ends_with("trials: 2 passed; the gate is so low that only a loss of everything would have failed it"),
             "{message}"
         );
 

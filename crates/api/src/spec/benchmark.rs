@@ -12,7 +12,7 @@ use crate::{Metric, PodPlacement, rules};
 #[x_kube(validation = Rule::new("!has(self.duration) || !(has(self.requestsPerConcurrency) || has(self.minRequests))")
     .message("a trial ends after a time or after a number of requests: write either duration, or requestsPerConcurrency and minRequests; an object that v0.1.0 stored holds the numbers, set them to null"))]
 #[x_kube(validation = Rule::new(format!("!has(self.resources) || !has(self.resources.limits) || !('cpu' in self.resources.limits) \
-|| quantity(self.resources.limits['cpu']).compareTo(quantity(string(self.concurrencyPerGPU * 1000 / {HELD_BY_ONE_CPU}) + 'm')) >= 0"))
+|| quantity(string(self.resources.limits['cpu'])).compareTo(quantity(string(self.concurrencyPerGPU * 1000 / {HELD_BY_ONE_CPU}) + 'm')) >= 0"))
     .message("with so little CPU the load generator measures itself: write a limit of at least one CPU for 128 requests in flight of one GPU, lower concurrencyPerGPU, or leave cpu out"))]
 pub struct Benchmark {
     /// Image that holds `aiperf`. Empty: the operator's `--aiperf-image`.

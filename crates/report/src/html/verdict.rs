@@ -139,7 +139,7 @@ fn key_facts(facts: &Facts) -> Markup {
                 @let none = facts.spec.as_ref().is_some_and(|spec| no_loss_fails(spec, &facts.status));
                 div {
                     dt { "Would have failed a loss of" }
-                    dd { @if none { "nothing less than all: the gate is that low" } @else { (loss) " % (95 %)" } }
+                    dd { @if none { "everything, no less: the gate is that low" } @else { (loss) " % (95 %)" } }
                 }
             }
         }

@@ -117,7 +117,7 @@ fn within_a_line(essential: String, more: impl Iterator<Item = String>) -> Strin
 fn detectable(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Option<String> {
     let loss = detectable_loss(status)?;
     if no_loss_fails(spec, status) {
-        return Some("the gate is so low that no loss could have failed it".to_owned());
+        return Some("the gate is so low that only a loss of everything would have failed it".to_owned());
     }
     Some(format!("a loss of {:.0} % would have failed (95 %)", loss.ceil()))
 }
