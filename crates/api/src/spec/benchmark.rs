@@ -11,9 +11,6 @@ use crate::{Metric, PodPlacement, rules};
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("!has(self.duration) || !(has(self.requestsPerConcurrency) || has(self.minRequests))")
     .message("a trial ends after a time or after a number of requests: write either duration, or requestsPerConcurrency and minRequests; an object that v0.1.0 stored holds the numbers, set them to null"))]
-#[x_kube(validation = Rule::new(format!("!has(self.resources) || !has(self.resources.limits) || !('cpu' in self.resources.limits) \
-|| quantity(string(self.resources.limits['cpu'])).compareTo(quantity(string(self.concurrencyPerGPU * 1000 / {HELD_BY_ONE_CPU}) + 'm')) >= 0"))
-    .message("with so little CPU the load generator measures itself: write a limit of at least one CPU for 128 requests in flight of one GPU, lower concurrencyPerGPU, or leave cpu out"))]
 pub struct Benchmark {
     /// Image that holds `aiperf`. Empty: the operator's `--aiperf-image`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -121,9 +118,6 @@ const DURATION: &str = "60s";
 const REQUESTS_PER_CONCURRENCY: i32 = 8;
 /// Of v0.1.0, where only `requestsPerConcurrency` is written.
 const MIN_REQUESTS: i32 = 1000;
-
-/// More requests in flight than one CPU of AIPerf was ever seen to hold: 132 were the most (66 with half a CPU).
-const HELD_BY_ONE_CPU: i32 = 128;
 
 /// Flags of AIPerf 0.13 that the Job sets, with their aliases.
 const OWNED_FLAGS: &str = "--model|--model-names|-m|--url|-u|--endpoint|--custom-endpoint|--endpoint-type|--streaming\

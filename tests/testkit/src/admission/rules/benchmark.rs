@@ -54,23 +54,6 @@ pub fn cases() -> Vec<Case> {
             "CPU and memory only",
         ),
         accepted(
-            "half a CPU for 64 requests in flight",
-            benchmark(json!({"concurrencyPerGPU": 64, "resources": {"limits": {"cpu": "500m"}}})),
-        ),
-        accepted(
-            "a whole number of CPUs",
-            benchmark(json!({"concurrencyPerGPU": 256, "resources": {"limits": {"cpu": "2", "memory": "4Gi"}}})),
-        ),
-        refused(
-            "less CPU than any load generator needs",
-            benchmark(json!({"concurrencyPerGPU": 256, "resources": {"limits": {"cpu": "1999m"}}})),
-            "measures itself",
-        ),
-        accepted(
-            "a request of less CPU, which limits nothing",
-            benchmark(json!({"concurrencyPerGPU": 256, "resources": {"requests": {"cpu": "1"}}})),
-        ),
-        accepted(
             "a request as long as a trial",
             benchmark(json!({"requestTimeout": "15m"})),
         ),
