@@ -175,6 +175,22 @@ argocd STORY="": setup build-lab image
     {{lab}} exec --network-only -- {{cache}}/argocd/walk --argocd {{cache}}/argocd/argocd --crds "$crds" \
       --config "{{justfile_directory()}}/config" --work "$work" --only "{{STORY}}"
 
+# PerfValidations under a real kustomize-controller of Flux on the lab: what docs/gitops.md shows (five minutes; not part of `just test`). `just flux fit` runs one story.
+flux STORY="": setup build-lab image
+    #!/usr/bin/env bash
+    set -euo pipefail
+    work=$(mktemp --directory)
+    trap '{{lab}} down; rm -rf "$work"' EXIT
+    (cd tests/gitops/kustomize-controller && go build -trimpath -ldflags "-s -w" -o {{cache}}/flux/kustomize-controller github.com/fluxcd/kustomize-controller)
+    cd tests/gitops/flux
+    go build -o {{cache}}/flux/walk ./walk
+    folder() { go mod download -json "$1" | sed -n 's/^\s*"Dir": "\(.*\)",$/\1/p'; }
+    crds="$(folder github.com/fluxcd/kustomize-controller@v1.9.5)/config/crd/bases/kustomize.toolkit.fluxcd.io_kustomizations.yaml"
+    crds="$crds,$(folder github.com/fluxcd/source-controller@v1.9.6)/config/crd/bases/source.toolkit.fluxcd.io_externalartifacts.yaml"
+    {{suite}} up
+    {{lab}} exec --network-only -- {{cache}}/flux/walk --controller {{cache}}/flux/kustomize-controller --crds "$crds" \
+      --config "{{justfile_directory()}}/config" --work "$work" --only "{{STORY}}"
+
 # Lint everything, warnings denied.
 lint:
     cargo clippy --quiet --workspace --all-targets --all-features -- -D warnings

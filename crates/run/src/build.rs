@@ -10,6 +10,7 @@ pub(crate) mod claim_template;
 pub(crate) mod load;
 pub(crate) mod meta;
 pub(crate) mod model;
+mod packing;
 pub(crate) mod pod;
 mod results;
 mod trial_job;

@@ -5,6 +5,7 @@
 //! termination log, nowhere else.
 
 mod aiperf;
+mod cpu;
 mod error;
 mod forward;
 mod outcome;

@@ -11,6 +11,7 @@ use perfval_verdict::workers::{WorkerSeries, summarize};
 use rust_decimal::Decimal;
 
 use crate::aiperf::{self, Limits};
+use crate::cpu::Cpu;
 use crate::error::Error;
 use crate::outcome;
 use crate::progress::Reporter;
@@ -51,6 +52,9 @@ pub struct Options {
     /// File that Kubernetes reads the termination message from.
     #[arg(long, default_value = "/dev/termination-log")]
     termination_log: PathBuf,
+    /// Folder of the cgroup whose CPU is the load generator's. Absent: the runner's own.
+    #[arg(long, value_name = "DIR")]
+    cgroup: Option<PathBuf>,
     #[command(flatten)]
     limits: Limits,
     /// The command and its arguments; no shell touches them.
@@ -86,14 +90,19 @@ fn measure(options: &Options) -> Result<Payload, Error> {
     let telemetry = options.gpu_metrics.as_deref();
     let telemetry = telemetry.map(|url| Telemetry::start(url, &options.namespace));
     let reporter = Reporter::start(options.artifact_dir.join(outcome::RECORDS), options.nonce.clone());
+    let cpu = Cpu::start(options.cgroup.as_deref());
     let ended = aiperf::run(&options.command, &options.limits);
     reporter.stop();
     let telemetry = telemetry.map(Telemetry::stop);
     let Samples { mut series, errors } = sampler.stop();
     let ended = ended?;
 
-    let judged = outcome::of(&ended, &options.artifact_dir);
+    let mut judged = outcome::of(&ended, &options.artifact_dir);
     let measured = judged.outcome.measured_seconds();
+    let cpu = cpu.and_then(|cpu| cpu.stop(measured));
+    if let Outcome::Report(report) = &mut judged.outcome {
+        report.generator.cpu = cpu;
+    }
     let (record, mut gpus) = telemetry.map(|telemetry| of_gpus(telemetry, &series, measured)).unzip();
     let mut payload = Payload::of(TrialRecord {
         nonce: options.nonce.clone(),

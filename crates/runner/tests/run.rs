@@ -36,6 +36,32 @@ fn a_success_is_reported_last_and_twice() {
 }
 
 #[test]
+fn the_cpu_of_the_generator_is_recorded_from_its_cgroup() {
+    // Half a CPU, reached all the time: five seconds of it, and two for AIPerf's flush.
+    let script = r#"
+for second in 1 2 3 4 5 6 7 8; do
+  echo "usage_usec ${second}500000
+nr_periods ${second}0
+nr_throttled ${second}0" >"$DIR/new" && mv "$DIR/new" "$DIR/cpu.stat"
+  echo "some avg10=90.00 total=${second}000000" >"$DIR/new" && mv "$DIR/new" "$DIR/cpu.pressure"
+  sleep 1
+done
+cp "$EXPORT" "$DIR"/profile_export_aiperf.json"#;
+    let rig = Rig::new(script);
+    fs::write(rig.dir().join("cpu.max"), "50000 100000\n").unwrap();
+    let folder = rig.dir().to_str().unwrap().to_owned();
+    let payload = rig.option("--cgroup", &folder).run(&[]).payload();
+    let Outcome::Report(report) = &payload.record.outcome else {
+        panic!("{:?}", payload.record)
+    };
+    let cpu = report.generator.cpu.as_ref().expect("the counters of the folder");
+    assert!(cpu.seconds >= 3, "{cpu:?}");
+    assert_eq!(cpu.limit, Some("0.5".parse().unwrap()));
+    assert_eq!(cpu.throttled_percent, Some(100.into()));
+    assert!(cpu.is_short(), "{cpu:?}");
+}
+
+#[test]
 fn every_argument_reaches_aiperf_as_it_is() {
     let rig = Rig::new("for word in \"$@\"; do echo \"<$word>\"; done");
     let ended = rig.run(&["profile", "--extra-inputs", "a b:$HOME", "", "; exit 9", "--nonce", "*"]);

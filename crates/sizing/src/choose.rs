@@ -7,7 +7,7 @@ use perfval_api::{AllocationMode, ExpectedGpus, PerfValidationSpec, PlacementSta
 use super::dra::Dra;
 use super::examine::World;
 use super::report::NodeReport;
-use super::{Sizing, expected, namespace, summary};
+use super::{Sizing, expected, generator, namespace, summary};
 use crate::inventory::{Inventory, Node, PodUse};
 use crate::{OtherRun, Seen};
 
@@ -43,7 +43,10 @@ pub fn explain(inventory: &Inventory, spec: &PerfValidationSpec, busy: &[OtherRu
         .or_else(|| namespace::refusal(inventory, spec))
         .or_else(|| {
             let (node, report) = best?;
-            let plan = world.plan(node, report)?;
+            let plan = match generator::with_home(&world, world.plan(node, report, report.usable)?, &nodes) {
+                Ok(gpus) => world.plan(node, report, gpus)?,
+                Err(sizing) => return Some(sizing),
+            };
             let expected = expected_by_anyone(&world, node, report, nodes.iter().copied().zip(&reports));
             Some(Sizing::Chosen(Box::new(PlacementStatus { expected, ..plan })))
         })

@@ -87,13 +87,13 @@ impl<'a> World<'a> {
     }
 
     /// The plan of a run on a node without obstacle.
-    pub fn plan(&self, node: &Node, report: &NodeReport) -> Option<PlacementStatus> {
+    pub fn plan(&self, node: &Node, report: &NodeReport, most: i64) -> Option<PlacementStatus> {
         let gpus = self.count(node).ok()?;
         let max = self.spec.placement.max_gpus.map_or(i64::MAX, i64::from);
         let plan = PlacementStatus {
             node: report.node.clone(),
             allocation: gpus.allocation(),
-            gpus: report.usable.min(max),
+            gpus: report.usable.min(max).min(most),
             node_gpus: report.total,
             faulty_gpus: report.faulty(),
             expected: report.expected,

@@ -5,6 +5,7 @@ mod quota;
 
 use perfval_api::{PerfValidationSpec, Reason};
 
+pub use limit_range::tight;
 use quota::{Allowance, Claim, allowance, unmeasured};
 
 use super::Sizing;

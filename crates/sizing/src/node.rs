@@ -49,18 +49,22 @@ pub fn ineligible(node: &Node, spec: &PerfValidationSpec, cache: Option<&CacheVo
     not_tolerated(node, spec).or_else(|| out_of_reach(node, cache))
 }
 
-/// The taints that our pods do not tolerate. All at once, so that the second one is not found only in the next run.
-fn not_tolerated(node: &Node, spec: &PerfValidationSpec) -> Option<Obstacle> {
-    let tolerations = tolerations(node, spec);
-    let cordon = Taint {
+/// The taint of a cordoned node, whether or not its controller has added it yet.
+pub fn cordon(node: &Node) -> Option<Taint> {
+    node.unschedulable.then(|| Taint {
         key: UNSCHEDULABLE.to_owned(),
         effect: "NoSchedule".to_owned(),
         ..Taint::default()
-    };
+    })
+}
+
+/// The taints that our pods do not tolerate. All at once, so that the second one is not found only in the next run.
+fn not_tolerated(node: &Node, spec: &PerfValidationSpec) -> Option<Obstacle> {
+    let tolerations = tolerations(node, spec);
+    let cordon = cordon(node);
     let own = strict(&node.taints).filter(|taint| taint.key != UNSCHEDULABLE);
-    let cordon = node.unschedulable.then_some(&cordon);
     let missing: Vec<&Taint> = own
-        .chain(cordon)
+        .chain(&cordon)
         .filter(|taint| !tolerated(taint, &tolerations))
         .collect();
     if missing.is_empty() {

@@ -4,10 +4,20 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{LimitRange, LimitRangeItem, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use perfval_api::{PerfValidationSpec, PodPlacement};
+use perfval_api::{Benchmark, PerfValidationSpec, PodPlacement};
 use rust_decimal::Decimal;
 
 use crate::inventory::{Amounts, Texts};
+
+/// Requests in flight that AIPerf holds with one CPU. Where it had too few it held 111 per CPU (446 of 2,048 on 4, against
+/// eight H100), 122 (245 of 1,024 on 2) and 56 to 132 (28 to 66 of 256 on half a CPU, AIPerf 0.13.0).
+pub const IN_FLIGHT_PER_CPU: i64 = 100;
+/// AIPerf starts at most 32 workers of its own, whatever it is asked for.
+const MOST_CPUS: i64 = 32;
+/// The resource.
+pub const CPU: &str = "cpu";
+/// More GPUs than any node has.
+const MOST_WORKERS: i64 = 1024;
 
 /// One pod of each kind. The Job that fills the model cache is over before the others begin.
 pub struct OurPods {
@@ -15,11 +25,14 @@ pub struct OurPods {
     pub worker: OurPod,
     /// The frontend, for which the spec sets no resources.
     pub frontend: OurPod,
-    /// The load generator.
+    /// The load generator of a run on `minGPUs`.
     pub trial: OurPod,
+    /// Requests in flight for each GPU, where the load generator's CPU follows from them.
+    in_flight: Option<i32>,
 }
 
 /// A pod.
+#[derive(Clone)]
 pub struct OurPod {
     /// What it is, for messages.
     pub what: &'static str,
@@ -59,6 +72,49 @@ pub fn installer_resources() -> ResourceRequirements {
     }
 }
 
+/// What the load generator of a run on so many GPUs asks for: a CPU for each [`IN_FLIGHT_PER_CPU`] requests in flight, unless
+/// the spec says how much CPU.
+pub fn generator_resources(benchmark: &Benchmark, gpus: i64) -> ResourceRequirements {
+    let mut resources = benchmark.resources.clone();
+    if let Some(each) = derives_cpu(benchmark) {
+        let millis = millicpus(each, gpus);
+        let requests = resources.requests.get_or_insert_default();
+        requests.insert(CPU.to_owned(), Quantity(format!("{millis}m")));
+    }
+    resources
+}
+
+fn derives_cpu(benchmark: &Benchmark) -> Option<i32> {
+    let resources = &benchmark.resources;
+    let mut given = resources.requests.iter().chain(&resources.limits);
+    (!given.any(|amounts| amounts.contains_key(CPU))).then_some(benchmark.concurrency_per_gpu)
+}
+
+fn millicpus(in_flight_per_gpu: i32, gpus: i64) -> i64 {
+    let in_flight = i64::from(in_flight_per_gpu).saturating_mul(gpus.max(1));
+    in_flight
+        .saturating_mul(1000)
+        .div_euclid(IN_FLIGHT_PER_CPU)
+        .min(MOST_CPUS * 1000)
+}
+
+/// The most workers that something holds for, which holds for fewer too; `i64::MAX` where nothing ends it.
+pub fn most_workers(fits: impl Fn(i64) -> bool) -> i64 {
+    let (mut fit, mut too_many) = (0, MOST_WORKERS);
+    if fits(too_many) {
+        return i64::MAX;
+    }
+    while too_many - fit > 1 {
+        let middle = i64::midpoint(fit, too_many);
+        if fits(middle) {
+            fit = middle;
+        } else {
+            too_many = middle;
+        }
+    }
+    fit
+}
+
 impl OurPods {
     /// The pods of a spec; `gpu` is the extended resource that workers ask a device plugin for.
     pub fn of(spec: &PerfValidationSpec, gpu: Option<&str>, limit_ranges: &[LimitRange]) -> Self {
@@ -84,9 +140,30 @@ impl OurPods {
             trial: OurPod {
                 what: "load generator",
                 init: Some(container(&installer_resources())),
-                main: container(&spec.benchmark.resources),
+                main: container(&generator_resources(&spec.benchmark, spec.placement.min_gpus.into())),
             },
+            in_flight: derives_cpu(&spec.benchmark),
         }
+    }
+
+    /// Whether the load generator's CPU follows from the requests in flight.
+    pub fn derives_cpu(&self) -> bool {
+        self.in_flight.is_some()
+    }
+
+    /// Whether the load generator asks for more of a resource with more workers.
+    pub fn grows(&self, resource: &str) -> bool {
+        resource == CPU && self.derives_cpu()
+    }
+
+    /// The load generator of a run with so many workers.
+    pub fn trial_for(&self, workers: i64) -> OurPod {
+        let mut trial = self.trial.clone();
+        if let Some(each) = self.in_flight {
+            let cpus = Decimal::new(millicpus(each, workers), 3);
+            trial.main.requests.set(&Arc::from(CPU), cpus);
+        }
+        trial
     }
 
     /// All of them.

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use perfval_api::PerfValidationSpec;
+use perfval_api::{PerfValidationSpec, PlacementStatus};
 use rust_decimal::Decimal;
-use rust_decimal::prelude::ToPrimitive;
 
-use super::our_pods::{OurPods, frontend_is_pinned, trial_is_pinned};
+use super::our_pods::{OurPods, frontend_is_pinned, most_workers, trial_is_pinned};
 use crate::inventory::{Amounts, Node, PodUse};
 
 /// The resource that counts pods.
@@ -21,38 +20,33 @@ pub struct Room {
 
 /// What is left on a node for workers in addition to its pods, once our other pods that must land there are on it too.
 pub fn room(node: &Node, pods: &[&PodUse], ours: &OurPods, spec: &PerfValidationSpec) -> Room {
-    let others = others(ours, spec);
-    let mut taken = others.clone();
-    for pod in pods {
-        taken.add(&pod.requests);
-    }
-    taken.add(&slots(pods.len()));
-    let left = |resource: &str| node.allocatable.get(resource).saturating_sub(taken.get(resource));
-    let mut asked_by_others = others.iter().filter(|(_, need)| *need > Decimal::ZERO);
-    if let Some((resource, _)) = asked_by_others.find(|(resource, _)| left(resource) < Decimal::ZERO) {
-        return Room {
-            workers: 0,
-            short_of: resource.to_owned(),
-        };
-    }
-    // The GPU is counted elsewhere.
+    let left = left(node, pods);
     let mut worker = one_pod(ours.worker.total().requests);
+    // The GPU is counted elsewhere.
     worker.remove(&spec.placement.resource_name);
-    let fits = |(resource, need): (&str, Decimal)| {
-        let workers = left(resource)
-            .max(Decimal::ZERO)
-            .checked_div(need)
-            .and_then(|workers| workers.floor().to_i64())
-            .unwrap_or(i64::MAX);
+    let fixed = others(ours, spec, 1);
+    let mut asked = fixed.clone();
+    asked.add(&worker);
+    let room = |resource: &str| {
+        let left = left(resource).max(Decimal::ZERO);
+        let fits = |workers: i64| {
+            let of_workers = worker.get(resource).saturating_mul(workers.into());
+            let of_others = if ours.grows(resource) {
+                others(ours, spec, workers).get(resource)
+            } else {
+                fixed.get(resource)
+            };
+            of_others.saturating_add(of_workers) <= left
+        };
         Room {
-            workers,
+            workers: most_workers(fits),
             short_of: resource.to_owned(),
         }
     };
-    worker
+    asked
         .iter()
         .filter(|(_, need)| *need > Decimal::ZERO)
-        .map(fits)
+        .map(|(resource, _)| room(resource))
         .min_by_key(|room| room.workers)
         .unwrap_or(Room {
             workers: 0,
@@ -60,16 +54,48 @@ pub fn room(node: &Node, pods: &[&PodUse], ours: &OurPods, spec: &PerfValidation
         })
 }
 
-/// Our pods other than the workers that land on the node under test.
-fn others(ours: &OurPods, spec: &PerfValidationSpec) -> Amounts {
+/// What pods leave of a node, by resource; negative where they have more than it offers.
+pub fn left<'a>(node: &'a Node, pods: &[&PodUse]) -> impl Fn(&str) -> Decimal + use<'a> {
+    let mut taken = slots(pods.len());
+    for pod in pods {
+        taken.add(&pod.requests);
+    }
+    move |resource| node.allocatable.get(resource).saturating_sub(taken.get(resource))
+}
+
+/// Our pods other than the workers that land on the node under test, for so many workers.
+fn others(ours: &OurPods, spec: &PerfValidationSpec, workers: i64) -> Amounts {
     let mut need = Amounts::default();
     if frontend_is_pinned(spec) {
         need.add(&one_pod(ours.frontend.total().requests));
     }
     if trial_is_pinned(spec) {
-        need.add(&one_pod(ours.trial.total().requests));
+        need.add(&one_pod(ours.trial_for(workers).total().requests));
     }
     need
+}
+
+/// A load generator that runs anywhere, in a run by this plan, on the nodes where it may.
+pub fn generator_fits(
+    plan: &PlacementStatus,
+    ours: &OurPods,
+    spec: &PerfValidationSpec,
+    node: &Node,
+    pods: &[&PodUse],
+) -> bool {
+    let left = left(node, pods);
+    let mut need = one_pod(ours.trial_for(plan.gpus).total().requests);
+    if *node.name == *plan.node {
+        for _ in 0..plan.gpus {
+            need.add(&one_pod(ours.worker.total().requests));
+        }
+        if frontend_is_pinned(spec) {
+            need.add(&one_pod(ours.frontend.total().requests));
+        }
+        need.remove(&spec.placement.resource_name);
+    }
+    need.iter()
+        .all(|(resource, need)| need.is_zero() || need <= left(resource))
 }
 
 fn one_pod(mut need: Amounts) -> Amounts {

@@ -17,6 +17,8 @@ use serde::de::IntoDeserializer;
 use serde::de::value::Error as NameError;
 use serde::{Deserialize, Serialize};
 
+use crate::generator::GeneratorCpu;
+
 pub use export::parse;
 pub use failures::FailedRequests;
 pub use server_metrics::frontend_times;
@@ -135,6 +137,9 @@ pub struct Generator {
     /// Latency of a request, median (ms).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_latency_p50_ms: Option<Decimal>,
+    /// What its own cgroup says of its CPU; not of the export.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<GeneratorCpu>,
 }
 
 /// One kind of error and how often it came.
@@ -170,8 +175,9 @@ impl Report {
         Some(*value).filter(|v| *v > Decimal::ZERO || (metric == Metric::Goodput && v.is_zero()))
     }
 
-    /// Whether the load generator, not the server, was too slow. Low concurrency alone proves nothing: a dead worker
-    /// lowered it to 75 % while the generator was idle. False where AIPerf did not report it.
+    /// Whether the load generator, not the server, was too slow: requests waited in it, and either it held fewer than it was
+    /// asked for, or the kernel says that it lacked CPU. Low concurrency alone proves nothing: a dead worker lowered it to
+    /// 75 % while the generator was idle. False where AIPerf did not report it.
     pub fn starved(&self) -> bool {
         let generator = &self.generator;
         let (Some(achieved), Some(wait), Some(latency)) = (
@@ -181,7 +187,9 @@ impl Report {
         ) else {
             return false;
         };
-        achieved < FULL_CONCURRENCY * Decimal::from(self.concurrency) && wait > HEALTHY_WAIT * latency
+        let too_few = achieved < FULL_CONCURRENCY * Decimal::from(self.concurrency);
+        let short_of_cpu = generator.cpu.as_ref().is_some_and(GeneratorCpu::is_short);
+        wait > HEALTHY_WAIT * latency && (too_few || short_of_cpu)
     }
 }
 

@@ -7,8 +7,8 @@ use perfval_api::{
     WorkerLoss,
 };
 
-pub use self::headline::asked;
 use self::headline::message;
+pub use self::headline::{asked, no_loss_fails};
 use crate::diagnosis::cause::Cause;
 use crate::diagnosis::missing;
 use crate::trials::{self, Ruling};
@@ -219,6 +219,15 @@ mod tests {
         let (_, _, message) = concluded(&passed);
         assert!(
             message.ends_with("trials: 2 passed; a loss of 28 % would have failed (95 %)"),
+            "{message}"
+        );
+
+        passed.detectable_loss_percent = Some("99.4".into());
+        passed.gates[0].margin_percent = Some("16900".into());
+        let (_, _, message) = concluded(&passed);
+        assert!(
+            message
+                .ends_with("trials: 2 passed; the gate is so low that only a loss of everything would have failed it"),
             "{message}"
         );
 

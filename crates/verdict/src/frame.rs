@@ -16,7 +16,7 @@ use crate::gpus::GpuRecord;
 use crate::workers::WorkerSummary;
 
 pub use abridge::{MESSAGE_BYTES, find_message, message};
-pub use log::{Payload, find, frame};
+pub use log::{Payload, find, frame, without_output};
 
 /// What the runner hands over.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]

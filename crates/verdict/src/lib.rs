@@ -12,6 +12,7 @@ mod earlier;
 pub mod environment;
 pub mod frame;
 pub mod gate;
+pub mod generator;
 pub mod gpus;
 pub mod history;
 pub mod judge;

@@ -19,6 +19,7 @@ use crate::diagnosis::speed::{self, Spread};
 use crate::diagnosis::trial::{self as diagnosis, changed, most_frequent};
 use crate::frame::{Failure, Outcome, Part, TrialRecord};
 use crate::gate::{self, Judged, Share, show};
+use crate::generator::GeneratorCpu;
 use crate::trials::averages;
 
 /// What is known at the end of a trial.
@@ -246,7 +247,12 @@ impl Trial<'_> {
         }
         if self.judged.iter().any(|gate| gate.counts_as_miss) {
             let reached = Reached::of(self.evidence.product, &self.evidence.record.workers);
-            let causes = diagnosis::miss(self.report, self.workers, self.judged, reached.as_ref());
+            let mut causes = diagnosis::miss(self.report, self.workers, self.judged, reached.as_ref());
+            // A gate on the slowest worker was missed: whatever else, they did not work alike.
+            if let Some(slowest) = self.slowest_missed() {
+                causes.retain(|(cause, _)| *cause != Cause::BalancedDegradation);
+                causes.extend(self.slower().is_none().then_some((Cause::SlowWorker, slowest)));
+            }
             return (Miss, causes.into_iter().chain(aside).collect());
         }
         (Pass, aside)
@@ -343,6 +349,13 @@ impl Trial<'_> {
         speed::slower(self.workers, self.evidence.after, self.evidence.devices).map(|text| (Cause::SlowWorker, text))
     }
 
+    /// The worker by which a gate on the slowest one was missed.
+    fn slowest_missed(self) -> Option<String> {
+        let mut gates = self.spec.gates.iter().zip(self.judged);
+        gates.find(|(gate, judged)| gate.metric == Metric::SlowestWorkerPercent && judged.counts_as_miss)?;
+        speed::slowest(self.workers, self.evidence.after, self.evidence.devices)
+    }
+
     /// What is reported whatever the gates say.
     fn aside(self) -> Vec<Explained> {
         let record = self.evidence.record;
@@ -363,12 +376,17 @@ impl Trial<'_> {
 
 fn starved_text(report: &Report) -> String {
     let number = |value: Option<Decimal>| value.map_or("?".to_owned(), show);
+    let generator = &report.generator;
+    let cpu = generator.cpu.as_ref().map(GeneratorCpu::in_words);
+    let cpu = cpu
+        .filter(|cpu| !cpu.is_empty())
+        .map_or(String::new(), |cpu| format!("; {cpu}"));
     format!(
-        "{} requests in flight of {} asked (median), each waited {} ms in the generator and took {} ms",
-        number(report.generator.effective_concurrency_p50),
+        "{} requests in flight of {} asked (median), each waited {} ms in the generator and took {} ms{cpu}",
+        number(generator.effective_concurrency_p50),
         report.concurrency,
-        number(report.generator.credit_to_start_p50_ms),
-        number(report.generator.request_latency_p50_ms)
+        number(generator.credit_to_start_p50_ms),
+        number(generator.request_latency_p50_ms)
     )
 }
 

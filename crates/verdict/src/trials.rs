@@ -12,6 +12,7 @@ mod path;
 mod rule;
 mod wald;
 
+pub(crate) use averages::worst as worst_average;
 pub use finished::{Finished, finished};
 pub use odds::{DOCUMENTED, Odds, curve, odds};
 pub use of_a_run::{detectable_loss, mean_near_gate, ruling, soak_is_next};

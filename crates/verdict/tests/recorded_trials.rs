@@ -105,3 +105,32 @@ fn the_slow_worker_is_the_one_that_is_named() {
         );
     }
 }
+
+/// One of two GPUs with a foreign load: 88.1 % ± 8.8 % of its peer's speed, so not beyond doubt, and below the gate.
+#[test]
+fn a_missed_gate_on_the_slowest_worker_names_it_and_never_says_that_all_are_alike() {
+    let text = include_str!("fixtures/trials/slow-gpu-round-robin-h200.json");
+    let Payload { record, .. } = serde_json::from_str(text).expect("a payload");
+    let evidence = Evidence {
+        record: &record,
+        before: &[],
+        after: &[],
+        share: Share { gpus: 4, node_gpus: 4 },
+        devices: &[],
+        product: None,
+    };
+    let mut spec = lenient(RouterMode::RoundRobin);
+    let gate = json!({"name": "slowest", "metric": "SlowestWorkerPercent", "operator": ">=", "threshold": "90"});
+    assert_eq!(judge(evidence, &spec).outcome, TrialOutcome::Pass, "without the gate");
+    spec.gates.push(serde_json::from_value(gate).expect("a gate"));
+    let trial = judge(evidence, &spec);
+    let causes: Vec<Cause> = trial.findings.iter().map(|(cause, _)| *cause).collect();
+    assert_eq!((trial.outcome, causes), (TrialOutcome::Miss, vec![Cause::SlowWorker]));
+    let said = &trial.findings[0].1.evidence;
+    assert!(
+        said.starts_with("worker 127.0.30.4 decodes at 88.1 % ± 8.8 % of its peers' speed")
+            && said.ends_with("beyond doubt"),
+        "{said}"
+    );
+    assert!(trial.slow_gpus.is_empty(), "the history of a GPU wants certainty");
+}

@@ -103,7 +103,8 @@ pub struct Benchmark {
             .message("a comma list starts a sweep, which has no single result: write one number, and one PerfValidation per operating point"),
     )]
     pub extra_args: Vec<String>,
-    /// Resources of the load generator. Too few CPUs void a trial: two cores held 245 requests in flight, not 1024.
+    /// Resources of the load generator. Without a request or limit of `cpu` it asks for one CPU per 100 requests in flight, at
+    /// most 32. Too few CPUs void a trial: two cores held 245 requests in flight, not 1024.
     #[serde(default)]
     #[x_kube(validation = Rule::new("!has(self.claims) || size(self.claims) == 0")
         .message("leave claims out: the load generator needs CPU and memory only"))]

@@ -6,6 +6,7 @@ use perfval_api::{
     Finding, Gate, GateResult, GateStatus, Leftovers, PerfValidation, PerfValidationStatus, Phase, Severity, Verdict,
     condition, quantity,
 };
+use perfval_verdict::conclusion::no_loss_fails;
 use perfval_verdict::environment;
 use rust_decimal::prelude::ToPrimitive as _;
 
@@ -31,7 +32,7 @@ impl Page {
             trials(status),
             workers(status),
             self.findings(status),
-            self.compared(status),
+            self.compared(object, status),
             self.ran_on(status),
             evidence(object, status),
             next(object, status),
@@ -159,7 +160,7 @@ impl Page {
         text
     }
 
-    fn compared(&self, status: &PerfValidationStatus) -> String {
+    fn compared(&self, object: &PerfValidation, status: &PerfValidationStatus) -> String {
         let mut text = String::new();
         if let Some(comparison) = &status.comparison {
             let _ = writeln!(text, "Compared with run {}", comparison.run);
@@ -177,13 +178,14 @@ impl Page {
         if let Some(loss) = &status.detectable_loss_percent
             && status.verdict == Some(Verdict::Passed)
         {
-            text += &wrap(
-                &format!(
+            let seen = if no_loss_fails(&object.spec, status) {
+                "The gate is so low that only a loss of everything would have failed this run.".to_owned()
+            } else {
+                format!(
                     "A loss of {loss} % against what was measured would have failed this run with a probability of 95 %."
-                ),
-                self.columns,
-                "",
-            );
+                )
+            };
+            text += &wrap(&seen, self.columns, "");
         }
         text
     }

@@ -78,6 +78,27 @@ async fn describe_is_a_page_that_is_read_from_the_top() {
 }
 
 #[tokio::test]
+async fn describe_says_what_a_pass_rules_out_and_that_a_low_gate_rules_out_nothing() {
+    for (loss, says) in [
+        (
+            "27.2",
+            "A loss of 27.2 % against what was measured would have failed this run",
+        ),
+        (
+            "99.4",
+            "The gate is so low that only a loss of everything would have failed this run.",
+        ),
+    ] {
+        let desk = Desk::new();
+        let mut passed = stored("passed");
+        passed["status"]["detectableLossPercent"] = json!(loss);
+        desk.server.put(passed);
+        let page = desk.types("describe run").await.out;
+        assert!(page.contains(says), "{page}");
+    }
+}
+
+#[tokio::test]
 async fn history_lists_every_run() {
     let answer = Desk::with("passed-second-run").types("history").await;
     golden("history", &answer.out);

@@ -9,6 +9,7 @@ use perfval_run::job::Standing;
 use perfval_run::observed::TrialSeen;
 use perfval_run::{Run, job, names, progress};
 use perfval_sizing::Seen;
+use perfval_verdict::frame::without_output;
 use perfval_verdict::progress::find;
 
 use crate::Cluster;
@@ -57,7 +58,7 @@ impl Cluster {
         })
     }
 
-    /// The output of every finished trial, by number.
+    /// The record of every finished trial as its log holds it, by number.
     pub(super) async fn trial_logs(&self, run: &Run<'_>, numbers: &[i64]) -> BTreeMap<i64, Seen<String>> {
         // Futures made here, not in the stream: a borrowing closure in it would not be Send for a spawned pass.
         let logs: Vec<_> = numbers
@@ -75,7 +76,9 @@ impl Cluster {
             None => self.uid_of_job(run, &name).await?,
         };
         let pod = self.newest_pod(run, &name, &uid).await?.ok_or(Unread::Absent)?;
-        self.aiperf_log(&pod).await
+        let nonce = names::nonce(run.uid(), &run.id(), number);
+        // Twenty of them are held at once, in a container of 128 MiB.
+        Ok(without_output(self.aiperf_log(&pod).await?, &nonce))
     }
 
     async fn uid_of_job(&self, run: &Run<'_>, name: &str) -> Read<String> {

@@ -1,5 +1,6 @@
 use maud::{Markup, html};
 use perfval_api::{Finding, GateResult, GateStatus, Verdict};
+use perfval_verdict::conclusion::no_loss_fails;
 
 use super::parts::{or_dash, scrolling};
 use crate::environment;
@@ -135,7 +136,11 @@ fn key_facts(facts: &Facts) -> Markup {
             @if let Some(began) = began { div { dt { "Began" } dd { (words::time(began)) } } }
             @if let Some(length) = length { div { dt { "Took" } dd { (length) } } }
             @if let Some(loss) = &facts.status.detectable_loss_percent {
-                div { dt { "Would have failed a loss of" } dd { (loss) " % (95 %)" } }
+                @let none = facts.spec.as_ref().is_some_and(|spec| no_loss_fails(spec, &facts.status));
+                div {
+                    dt { "Would have failed a loss of" }
+                    dd { @if none { "everything, no less: the gate is that low" } @else { (loss) " % (95 %)" } }
+                }
             }
         }
     }

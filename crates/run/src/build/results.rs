@@ -1,8 +1,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::Write as _;
 
-use flate2::{Compression, GzBuilder};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
 use perfval_api::{Verdict, Why};
@@ -10,6 +8,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::meta::metadata;
+use super::packing::pack;
 use crate::{Run, names};
 
 /// Annotation: SHA-256 (hex) over the content, see [`results_sha256`].
@@ -20,33 +19,24 @@ pub const SUMMARY: &str = "summary.json";
 pub const RESULTS: &str = "results";
 /// Most bytes of content. The API server takes 1 MiB; the rest is for keys, metadata and the server's own fields.
 const CONTENT_MAX: usize = 900 * 1024;
-/// Kept free for the names of what does not fit: at most 20 trials, a line each.
-const OMITTED_MAX: usize = 2 * 1024;
+/// Kept free for what does not fit: at most 20 trials and a soak, a line each.
+const NOTES_MAX: usize = 2 * 1024;
 
 /// The ConfigMap with everything measured: a summary, and each trial's payload (key: its number) as gzip. It outlives the
-/// cleanup and goes with the object. Trials are added from the first on; those that do not fit any more are named under
-/// `omitted.txt` instead.
+/// cleanup and goes with the object. Where the trials are too much for it their samples are thinned, which `thinned.txt` says;
+/// those that do not fit even so are named under `omitted.txt` instead.
 pub fn results(run: &Run<'_>, verdict: Verdict, why: &Why, payloads: &BTreeMap<i64, String>) -> ConfigMap {
     let summary = summary(run, verdict, why);
-    let mut free = CONTENT_MAX.saturating_sub(OMITTED_MAX + summary.len());
+    let free = CONTENT_MAX.saturating_sub(NOTES_MAX + summary.len());
+    let packed = pack(payloads, free);
     let mut data = BTreeMap::from([(SUMMARY.to_owned(), summary)]);
-    let mut binary_data = BTreeMap::new();
-    let mut omitted = Vec::new();
-    for (trial, payload) in payloads {
-        let packed = gzip(payload);
-        if packed.len() <= free {
-            free -= packed.len();
-            binary_data.insert(format!("trial-{trial}.json.gz"), ByteString(packed));
-        } else {
-            omitted.push(format!(
-                "trial {trial}: {} bytes packed, too big for this ConfigMap\n",
-                packed.len()
-            ));
+    for (key, lines) in [("thinned.txt", packed.thinned), ("omitted.txt", packed.omitted)] {
+        if !lines.is_empty() {
+            data.insert(key.to_owned(), lines.concat());
         }
     }
-    if !omitted.is_empty() {
-        data.insert("omitted.txt".to_owned(), omitted.concat());
-    }
+    let key = |(trial, bytes)| (format!("trial-{trial}.json.gz"), ByteString(bytes));
+    let binary_data = packed.trials.into_iter().map(key).collect();
 
     let id = run.id();
     let mut results = ConfigMap {
@@ -98,15 +88,4 @@ fn summary(run: &Run<'_>, verdict: Verdict, why: &Why) -> String {
         "diagnosis": status.diagnosis,
     });
     format!("{summary:#}\n")
-}
-
-/// The same bytes for the same text: no time, no name, no operating system.
-fn gzip(text: &str) -> Vec<u8> {
-    let mut encoder = GzBuilder::new()
-        .mtime(0)
-        .operating_system(255)
-        .write(Vec::new(), Compression::best());
-    // A Vec takes every write.
-    let _ = encoder.write_all(text.as_bytes());
-    encoder.finish().unwrap_or_default()
 }

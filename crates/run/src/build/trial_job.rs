@@ -4,7 +4,7 @@ use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{Container, EnvVar, PodSpec, PodTemplateSpec, Volume, VolumeMount};
 use kube::core::ObjectMeta;
 use perfval_api::Gate;
-use perfval_sizing::{installer_resources, trial_is_pinned};
+use perfval_sizing::{generator_resources, installer_resources, trial_is_pinned};
 use perfval_verdict::aiperf::Measure;
 
 use super::aiperf_command::{RESULTS_PATH, aiperf_command};
@@ -105,7 +105,10 @@ fn container(run: &Run<'_>, trial: i64) -> Container {
         command: Some(vec![format!("{RUNNER_PATH}/perfval-runner")]),
         args: Some(arguments(run, trial)),
         env: Some(environment(run)),
-        resources: Some(benchmark.resources.clone()),
+        resources: Some(generator_resources(
+            benchmark,
+            run.placement().map_or(0, |plan| plan.gpus),
+        )),
         security_context: Some(restricted_container()),
         termination_message_policy: Some("File".to_owned()),
         volume_mounts: Some(mounts(run)),

@@ -6,7 +6,7 @@ use perfval_api::{Allocation, PerfValidation};
 use perfval_run::{Run, build, dynamo};
 use serde_json::{Value, json};
 
-use super::{elaborate, object, settings, typical};
+use super::{elaborate, object, own_command, settings, typical};
 
 #[test]
 fn pods_of_both_api_shapes_are_found_by_the_workers_service() {
@@ -154,5 +154,19 @@ fn a_version_that_images_do_not_name_is_written_in_both_api_shapes() {
         for component in components {
             assert_eq!(version(&object, component), "1.6.1", "{component}");
         }
+    }
+}
+
+#[test]
+fn plain_deployments_are_asked_for_whatever_else_is_installed() {
+    for object in [typical(), elaborate(), own_command()] {
+        let settings = settings();
+        let deployment = json!(dynamo::deployment(&Run::new(&object, &settings)));
+        assert_eq!(
+            deployment["metadata"]["annotations"]["nvidia.com/enable-grove"],
+            "false"
+        );
+        // LeaderWorkerSets are for components of several nodes.
+        assert!(!deployment.to_string().contains("multinode"), "{deployment}");
     }
 }

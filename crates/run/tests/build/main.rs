@@ -4,6 +4,7 @@
 mod deployment;
 mod hostile;
 mod jobs;
+mod minute;
 mod results;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::core::v1::ConfigMap;
 use perfval_api::{Reason, Verdict, Why};
 use perfval_run::{Run, build};
+use perfval_verdict::frame::Payload;
 
+use super::minute::minute;
 use super::{settings, typical};
 
 /// Why the run of these tests has its verdict.
@@ -75,4 +78,66 @@ fn a_payload_can_be_read_back() {
     let mut text = String::new();
     std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(packed.as_slice()), &mut text).unwrap();
     assert_eq!(text, payload);
+}
+
+fn bytes(results: &ConfigMap) -> usize {
+    let texts = results.data.iter().flatten().map(|(_, text)| text.len());
+    let packed = results.binary_data.iter().flatten().map(|(_, bytes)| bytes.0.len());
+    texts.sum::<usize>() + packed.sum::<usize>()
+}
+
+#[test]
+fn twenty_trials_of_a_minute_on_eight_gpus_fit() {
+    let object = typical();
+    let settings = settings();
+    let run = Run::new(&object, &settings);
+    let payloads: BTreeMap<i64, String> = (1..=20).map(|trial| (trial, minute(trial))).collect();
+    let results = build::results(&run, Verdict::Passed, &why(), &payloads);
+    let data = results.data.as_ref().unwrap();
+    println!("{} bytes; {:?}", bytes(&results), data.get("thinned.txt"));
+    assert!(bytes(&results) <= 900 * 1024, "{}", bytes(&results));
+    assert_eq!(
+        results.binary_data.as_ref().unwrap().len(),
+        20,
+        "{:?}",
+        data.get("omitted.txt")
+    );
+    assert_eq!(data.get("omitted.txt"), None);
+    // Everything can be judged again, and at least every fourth second of every worker is there.
+    let packed = results
+        .binary_data
+        .iter()
+        .flatten()
+        .map(|(key, bytes)| (key.as_str(), bytes.0.as_slice()));
+    for (key, packed) in packed {
+        let payload = perfval_verdict::saved::recorded(packed);
+        let whole =
+            perfval_verdict::saved::recorded(payloads[&key[6..key.len() - 8].parse::<i64>().unwrap()].as_bytes());
+        assert_eq!(payload.record, whole.record, "{key}");
+        assert!(payload.workers.iter().all(|worker| worker.samples.len() >= 20), "{key}");
+        let last = |payload: &Payload| payload.workers[3].samples.last().map(|sample| sample.0);
+        assert_eq!(last(&payload), last(&whole), "{key}: the last counters stay");
+    }
+}
+
+#[test]
+fn samples_are_thinned_before_a_trial_is_left_out() {
+    let object = typical();
+    let settings = settings();
+    let run = Run::new(&object, &settings);
+    let payloads: BTreeMap<i64, String> = (1..=40).map(|trial| (trial, minute(trial))).collect();
+    let results = build::results(&run, Verdict::Passed, &why(), &payloads);
+    let data = results.data.as_ref().unwrap();
+    assert_eq!(
+        results.binary_data.as_ref().unwrap().len(),
+        40,
+        "{:?}",
+        data.get("omitted.txt")
+    );
+    assert!(bytes(&results) <= 900 * 1024);
+    let thinned = &data["thinned.txt"];
+    assert!(
+        thinned.contains("trial 40: each ") || thinned.contains("samples are left out"),
+        "{thinned}"
+    );
 }

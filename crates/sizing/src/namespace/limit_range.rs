@@ -21,6 +21,20 @@ pub fn refusal(limit_ranges: &[LimitRange], pods: &OurPods) -> Option<String> {
     })
 }
 
+/// A limit below what a pod asks for, such as a namespace's default: the API server refuses the pod.
+pub fn tight(pod: &OurPod) -> Option<String> {
+    pod.containers().find_map(|resources| {
+        resources.requests.iter().find_map(|(name, request)| {
+            let limit = find(&resources.limits, name).filter(|limit| *limit < request)?;
+            let (what, request, limit) = (pod.what, request.normalize(), limit.normalize());
+            Some(format!(
+                "the {what} asks for {name} {request}, and its limit is {limit}: raise the limit in benchmark.resources or in \
+                 the LimitRange of the namespace"
+            ))
+        })
+    })
+}
+
 fn wrong(item: &LimitRangeItem, pod: &OurPod) -> Option<String> {
     let measured: Vec<Resources> = match item.type_.as_str() {
         "Container" => pod.containers().cloned().collect(),

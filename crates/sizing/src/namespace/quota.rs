@@ -6,9 +6,8 @@ use k8s_openapi::api::resource::v1::DeviceClass;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use perfval_api::quantity;
 use rust_decimal::Decimal;
-use rust_decimal::prelude::ToPrimitive;
 
-use crate::our_pods::{OurPod, OurPods};
+use crate::our_pods::{OurPod, OurPods, most_workers};
 
 /// Resources of which a quota wants every container to say how much.
 const TO_BE_SET: [&str; 6] = [
@@ -73,17 +72,12 @@ fn of_resource(
     };
     let of_claim = claim.is_some_and(|claim| is_unscoped(quota) && claim.resources.iter().any(|own| own == resource));
     let each = demand(&pods.worker).max(if of_claim { Decimal::ONE } else { Decimal::ZERO });
-    let others = demand(&pods.frontend).saturating_add(demand(&pods.trial));
-    if each.is_zero() && others.is_zero() {
+    let others = |workers| demand(&pods.frontend).saturating_add(demand(&pods.trial_for(workers)));
+    if each.is_zero() && others(1).is_zero() {
         return None;
     }
-    let left = hard.saturating_sub(used(quota, resource, hard)).saturating_sub(others);
-    let workers = if left < Decimal::ZERO {
-        0
-    } else {
-        let workers = left.checked_div(each).map(|workers| workers.floor());
-        workers.and_then(|workers| workers.to_i64()).unwrap_or(i64::MAX)
-    };
+    let left = hard.saturating_sub(used(quota, resource, hard));
+    let workers = most_workers(|workers| others(workers).saturating_add(each.saturating_mul(workers.into())) <= left);
     Some(Allowance {
         quota: name(quota).to_owned(),
         resource: resource.to_owned(),

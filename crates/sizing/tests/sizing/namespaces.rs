@@ -1,5 +1,6 @@
 //! What the namespace allows: `ResourceQuotas` and `LimitRanges`, as admission reads them.
 
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use perfval_api::{PerfValidationSpec, Reason};
 use perfval_sizing::{Seen, Sizing, choose};
 use perfval_testkit::inventory::{Cluster, NodeBuilder, PodBuilder};
@@ -224,7 +225,9 @@ fn a_limit_range_that_refuses_our_pods_is_named() {
 
 #[test]
 fn what_a_limit_range_fills_in_needs_room_on_the_node() {
-    let busy = eight().pod(PodBuilder::on("n1", "p").requests("cpu", "230"));
+    let busy = eight()
+        .pod(PodBuilder::on("n1", "p").requests("cpu", "230"))
+        .node(NodeBuilder::named("for-the-load-generator"));
     assert_eq!(chosen(&busy, &any()).gpus, 8, "nothing is asked for");
     let defaults = json!([{ "type": "Container", "default": { "cpu": "8" }, "defaultRequest": { "cpu": "5" } }]);
     assert_eq!(
@@ -244,6 +247,82 @@ fn a_load_generator_that_does_not_fit_leaves_no_room_for_workers() {
         Ok(Reason::Saturated),
         "26 cpus are left"
     );
+}
+
+/// 256 requests in flight on each GPU: 2.56 CPUs of load generator.
+fn loaded(placement: &str) -> PerfValidationSpec {
+    spec(&json!({ "benchmark": { "placement": placement, "concurrencyPerGPU": 256 } }))
+}
+
+#[test]
+fn a_pinned_load_generator_takes_its_cpu_from_the_workers() {
+    for (busy, gpus) in [("0", 8), ("235", 8), ("236", 7), ("246", 3)] {
+        let cluster = eight().pod(PodBuilder::on("n1", "p").requests("cpu", busy));
+        assert_eq!(
+            chosen(&cluster, &loaded("WorkloadNode")).gpus,
+            gpus,
+            "{busy} of 256 taken"
+        );
+    }
+    let full = eight().pod(PodBuilder::on("n1", "p").requests("cpu", "254"));
+    let wanted = loaded("WorkloadNode");
+    assert_eq!(
+        not_chosen(&full, &wanted, "but cpu for only 0 workers"),
+        Ok(Reason::Saturated)
+    );
+    // What the spec says is taken as it is, and so is the default of a namespace with room for less.
+    let mut own = wanted.clone();
+    own.benchmark.resources.requests = Some([("cpu".to_owned(), Quantity("1".to_owned()))].into());
+    assert_eq!(chosen(&full, &own).gpus, 8);
+    let small = json!([{ "type": "Container", "default": { "cpu": "2" }, "defaultRequest": { "cpu": "1" } }]);
+    let refused = not_chosen(
+        &eight().limit_range(&small),
+        &wanted,
+        "the load generator asks for cpu 20.48, and its limit is 2",
+    );
+    assert_eq!(refused, Err(Reason::LimitRangeViolated));
+}
+
+#[test]
+fn a_quota_counts_the_load_generator_of_each_number_of_workers() {
+    let nothing = json!([{ "type": "Container", "defaultRequest": { "cpu": "0" } }]);
+    for (quota, gpus) in [("20480m", 8), ("20479m", 7), ("5120m", 2)] {
+        let cluster = hard(&json!({ "requests.cpu": quota }), &json!({ "requests.cpu": "0" })).limit_range(&nothing);
+        assert_eq!(chosen(&cluster, &loaded("Anywhere")).gpus, gpus, "{quota}");
+    }
+}
+
+#[test]
+fn a_load_generator_that_fits_nowhere_is_named_before_anything_is_created() {
+    let busy = || eight().pod(PodBuilder::on("n1", "p").requests("cpu", "240"));
+    let small = busy().node(NodeBuilder::named("small").offers("cpu", "4"));
+    let mut anywhere = loaded("Anywhere");
+    assert_eq!(chosen(&small, &anywhere).gpus, 6, "15.36 of 16");
+    anywhere.placement.min_gpus = 7;
+    let says = "no node has room for the load generator of 7 GPUs on n1 (cpu 17.92: one for 100 of 1792 requests in flight, \
+                as benchmark.resources gives none); the most cpu, 16, is left on n1 before the run";
+    assert_eq!(not_chosen(&small, &anywhere, says), Ok(Reason::Saturated));
+    let large = busy().node(NodeBuilder::named("large").offers("cpu", "24"));
+    assert_eq!(chosen(&large, &anywhere).gpus, 8);
+    for closed in [
+        NodeBuilder::named("large").offers("cpu", "24").cordoned(),
+        NodeBuilder::named("large").offers("cpu", "24").not_ready(),
+        NodeBuilder::named("large")
+            .offers("cpu", "24")
+            .taint("other", "NoSchedule"),
+    ] {
+        assert_eq!(
+            not_chosen(&busy().node(closed), &anywhere, "no node has room"),
+            Ok(Reason::Saturated)
+        );
+    }
+    // On the node under test the workers come first.
+    let mut greedy = anywhere.clone();
+    greedy.workload.resources.requests = Some([("cpu".to_owned(), Quantity("30".to_owned()))].into());
+    assert_eq!(chosen(&eight(), &greedy).gpus, 7, "8 × 30 + 20.48 of 256 are too much");
+    let mut few = loaded("Anywhere");
+    few.placement.max_gpus = Some(4);
+    assert_eq!(chosen(&busy(), &few).gpus, 4, "10.24 of 16");
 }
 
 #[test]

@@ -177,7 +177,13 @@ fn workers_fit_next_to_everything_else() {
     let worker = |resources: Value| json!({ "workload": { "image": "i:1", "resources": resources } });
     let eight_cpus = || worker(json!({ "requests": { "cpu": "8" } }));
     let busy_node = eight().pod(PodBuilder::on("n1", "p").requests("cpu", "230"));
-    assert_eq!(chosen(&busy_node, &spec(&eight_cpus())).gpus, 3, "19: 26 cpus left");
+    let two_nodes = busy_node.clone().node(NodeBuilder::named("for-the-load-generator"));
+    assert_eq!(chosen(&two_nodes, &spec(&eight_cpus())).gpus, 3, "19: 26 cpus left");
+    assert_eq!(
+        chosen(&busy_node, &spec(&eight_cpus())).gpus,
+        2,
+        "and 2.56 of them are the load generator's"
+    );
 
     let mut with_trial = eight_cpus();
     with_trial["benchmark"] = json!({ "placement": "WorkloadNode", "resources": { "limits": { "cpu": "16" } } });
@@ -187,7 +193,9 @@ fn workers_fit_next_to_everything_else() {
         "19: 16 of them are the load generator's"
     );
 
-    let slots = eight().node(NodeBuilder::named("n1").offers("pods", "4"));
+    let slots = eight()
+        .node(NodeBuilder::named("n1").offers("pods", "4"))
+        .node(NodeBuilder::named("for-the-load-generator"));
     assert_eq!(chosen(&slots, &any()).gpus, 3, "one slot is the frontend's");
     let elsewhere = spec(&json!({ "placement": { "frontend": "Anywhere" } }));
     assert_eq!(chosen(&slots, &elsewhere).gpus, 4);

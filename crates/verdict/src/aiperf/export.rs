@@ -41,6 +41,7 @@ pub fn parse(export: &[u8]) -> Result<Report, ReportError> {
             effective_concurrency_p50: statistic(&export, "effective_concurrency", Statistic::P50)?,
             credit_to_start_p50_ms: statistic(&export, "credit_to_start_latency", Statistic::P50)?,
             request_latency_p50_ms: statistic(&export, "request_latency", Statistic::P50)?,
+            cpu: None,
         },
         frontend: FrontendTimes::default(),
         metrics: metrics(&export)?,

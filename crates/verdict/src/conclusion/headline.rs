@@ -4,14 +4,14 @@ use std::str::FromStr as _;
 
 use perfval_api::text::{HEADLINE, cut};
 use perfval_api::{
-    Finding, Gate, GateResult, GateStatus, PerfValidationSpec, PerfValidationStatus, Reason, TrialOutcome, TrialStatus,
-    Verdict, quantity,
+    Finding, Gate, GateOperator, GateResult, GateStatus, PerfValidationSpec, PerfValidationStatus, Reason,
+    TrialOutcome, TrialStatus, Verdict, quantity,
 };
 use rust_decimal::Decimal;
 
 use crate::diagnosis::cause::Cause;
 use crate::diagnosis::missing;
-use crate::trials::mean_near_gate;
+use crate::trials::{mean_near_gate, worst_average};
 
 /// What a spec asks for, in one line.
 pub fn asked(spec: &PerfValidationSpec) -> String {
@@ -67,7 +67,7 @@ pub fn message(
         let parts: Vec<String> = [gates.join(", "), trials]
             .into_iter()
             .chain(slow.map(in_words))
-            .chain(detectable(status))
+            .chain(detectable(spec, status))
             .chain(missing)
             .chain(change)
             .collect();
@@ -114,9 +114,22 @@ fn within_a_line(essential: String, more: impl Iterator<Item = String>) -> Strin
 }
 
 /// What a pass rules out.
-fn detectable(status: &PerfValidationStatus) -> Option<String> {
-    let loss: f64 = status.detectable_loss_percent.as_ref()?.parse().ok()?;
+fn detectable(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Option<String> {
+    let loss = detectable_loss(status)?;
+    if no_loss_fails(spec, status) {
+        return Some("the gate is so low that only a loss of everything would have failed it".to_owned());
+    }
     Some(format!("a loss of {:.0} % would have failed (95 %)", loss.ceil()))
+}
+
+fn detectable_loss(status: &PerfValidationStatus) -> Option<f64> {
+    status.detectable_loss_percent.as_ref()?.parse().ok()
+}
+
+/// Whether a gate on a throughput is so low that the run would have had to lose all of it. A latency may grow by more.
+pub fn no_loss_fails(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> bool {
+    let everything = detectable_loss(status).is_some_and(|loss| loss.ceil() >= 100.0);
+    everything && worst_average(&spec.gates, &status.gates).is_some_and(|gate| gate.operator == GateOperator::AtLeast)
 }
 
 fn judged<'a>(

@@ -163,9 +163,9 @@ causes! {
     /// The load generator could not keep up.
     GeneratorStarved {
         reason: GeneratorStarved, severity: Warning, effect: Untrusted,
-        seen: "fewer requests in flight than asked, while requests waited inside AIPerf",
+        seen: "requests waited inside AIPerf, and fewer were in flight than asked, or its cgroup was throttled or pressed for CPU",
         why: "the load generator has too little CPU, so it measured itself",
-        remedy: "give the load generator CPUs (benchmark.resources) or lower concurrencyPerGPU",
+        remedy: "leave cpu out of benchmark.resources, so that the load generator asks for one CPU per 100 requests in flight, or lower concurrencyPerGPU",
     }
     /// The load generator's image has no program to run.
     AIPerfMissing {

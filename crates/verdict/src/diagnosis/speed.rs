@@ -45,15 +45,19 @@ fn against_peers(load: &WorkerSummary) -> Option<AgainstPeers> {
     load.speed.as_ref()?.peers
 }
 
-/// The workers that decode slower than their peers beyond the stated limit, the slowest first.
-fn slow<'a>(workers: &[Worker<'a>]) -> Vec<(Worker<'a>, &'a Speed, AgainstPeers)> {
-    let compared = |worker: &Worker<'a>| {
+/// A worker with its speed, and how that compares.
+type Compared<'a> = (Worker<'a>, &'a Speed, AgainstPeers);
+
+fn compared<'a>(workers: &[Worker<'a>]) -> impl Iterator<Item = Compared<'a>> {
+    workers.iter().filter_map(|worker| {
         let speed = worker.load.speed.as_ref()?;
         Some((*worker, speed, speed.peers?))
-    };
-    let mut slow: Vec<_> = workers
-        .iter()
-        .filter_map(compared)
+    })
+}
+
+/// The workers that decode slower than their peers beyond the stated limit, the slowest first.
+fn slow<'a>(workers: &[Worker<'a>]) -> Vec<Compared<'a>> {
+    let mut slow: Vec<_> = compared(workers)
         .filter(|(_, _, peers)| peers.percent + peers.within < ALIKE)
         .collect();
     slow.sort_by_key(|(_, _, peers)| peers.percent);
@@ -62,23 +66,34 @@ fn slow<'a>(workers: &[Worker<'a>]) -> Vec<(Worker<'a>, &'a Speed, AgainstPeers)
 
 /// What was seen of each worker that is slower than its peers.
 pub fn slower(workers: &[Worker<'_>], pods: &[WorkerStatus], devices: &[DeviceStatus]) -> Option<String> {
-    let text = |(worker, speed, peers): &(Worker<'_>, &Speed, AgainstPeers)| {
-        let gpu = match device(worker, pods, devices) {
-            Some((held, Some(uuid))) => format!(" ({held}, {uuid})"),
-            Some((held, None)) => format!(" (GPU {held})"),
-            None => String::new(),
-        };
-        format!(
-            "worker {}{gpu} decodes at {} % ± {} % of its peers' speed: {} ms from token to token with {} requests at a time",
-            worker.name,
-            show(peers.percent),
-            show(peers.within),
-            show(speed.token_ms),
-            show(speed.batch)
-        )
-    };
+    let text = |compared: &Compared<'_>| in_words(compared, pods, devices);
     let texts: Vec<String> = slow(workers).iter().map(text).collect();
     (!texts.is_empty()).then(|| texts.join("; "))
+}
+
+/// What was seen of the slowest worker, where its interval is too wide to call it slower beyond doubt.
+pub fn slowest(workers: &[Worker<'_>], pods: &[WorkerStatus], devices: &[DeviceStatus]) -> Option<String> {
+    let slowest = compared(workers).min_by_key(|(_, _, peers)| peers.percent)?;
+    let seen = in_words(&slowest, pods, devices);
+    Some(format!(
+        "{seen}; too uneven a trial to tell it from its peers beyond doubt"
+    ))
+}
+
+fn in_words((worker, speed, peers): &Compared<'_>, pods: &[WorkerStatus], devices: &[DeviceStatus]) -> String {
+    let gpu = match device(worker, pods, devices) {
+        Some((held, Some(uuid))) => format!(" ({held}, {uuid})"),
+        Some((held, None)) => format!(" (GPU {held})"),
+        None => String::new(),
+    };
+    format!(
+        "worker {}{gpu} decodes at {} % ± {} % of its peers' speed: {} ms from token to token with {} requests at a time",
+        worker.name,
+        show(peers.percent),
+        show(peers.within),
+        show(speed.token_ms),
+        show(speed.batch)
+    )
 }
 
 /// UUIDs of the GPUs of the workers that are slower than their peers, as far as they are known.

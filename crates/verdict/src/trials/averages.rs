@@ -124,7 +124,8 @@ fn fails_below(rule: &TrialsSpec, variance: f64) -> f64 {
     }
 }
 
-fn worst<'a>(gates: &'a [Gate], judged: &[GateStatus]) -> Option<&'a Gate> {
+/// The gate on an average that is nearest to being missed, or missed by most.
+pub(crate) fn worst<'a>(gates: &'a [Gate], judged: &[GateStatus]) -> Option<&'a Gate> {
     let margin = |gate: &&Gate| {
         let status = judged.iter().find(|judged| judged.name == gate.name)?;
         status.margin_percent.as_ref()?.parse::<Decimal>().ok()

@@ -93,12 +93,19 @@ fn a_gate_makes_it_a_miss_that_names_the_gpu_first() {
         (TrialOutcome::Miss, vec![Cause::SlowWorker])
     );
     assert_eq!(trial.gates[2].observed.as_deref(), Some("85"));
-    // The gate judges the figure, and a name needs the whole interval.
+    // The gate judges the figure, and names whose it is; the history of a GPU wants the whole interval.
     let trial = judged(workers(89, 12), &with_gate("SlowestWorkerPercent", "90"), None);
     assert_eq!(
-        (trial.outcome, causes(&trial)),
-        (TrialOutcome::Miss, vec![Cause::BalancedDegradation])
+        (trial.outcome, causes(&trial), trial.slow_gpus.len()),
+        (TrialOutcome::Miss, vec![Cause::SlowWorker], 0)
     );
+    assert!(
+        trial.findings[0]
+            .1
+            .evidence
+            .starts_with("worker c (n1/c, GPU-c) decodes at 89 % ± 12 %")
+    );
+    assert!(trial.findings[0].1.evidence.ends_with("beyond doubt"));
     let trial = judged(workers(91, 3), &with_gate("SlowestWorkerPercent", "90"), None);
     assert_eq!(trial.outcome, TrialOutcome::Pass);
 }

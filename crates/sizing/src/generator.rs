@@ -1,0 +1,76 @@
+//! Whether a load generator that may run anywhere has a place: found before a model is loaded for it.
+
+use perfval_api::{Allocation, PlacementStatus, Reason};
+
+use super::Sizing;
+use super::examine::World;
+use super::namespace::tight;
+use super::node::cordon;
+use super::our_pods::{CPU, IN_FLIGHT_PER_CPU, OurPods, trial_is_pinned};
+use super::room::{generator_fits, left};
+use super::taints::{strict, tolerated};
+use crate::inventory::Node;
+
+/// How many of a plan's GPUs a load generator has room for: as many as planned, or fewer, as with workers that lack CPU.
+/// Otherwise what becomes of the run: its Job would be refused, or no node has room for it.
+pub fn with_home(world: &World<'_>, plan: PlacementStatus, nodes: &[&Node]) -> Result<i64, Sizing> {
+    let ours = match plan.allocation {
+        Allocation::Dra => &world.by_claims.pods,
+        _ => &world.by_plugin.pods,
+    };
+    if let Some(message) = tight(&ours.trial_for(plan.gpus)) {
+        let reason = Reason::LimitRangeViolated;
+        return Err(Sizing::Refuse { reason, message });
+    }
+    // An amount that the spec gives is the user's: the scheduler says what becomes of it.
+    if trial_is_pinned(world.spec) || !ours.derives_cpu() {
+        return Ok(plan.gpus);
+    }
+    let open: Vec<&Node> = nodes.iter().copied().filter(|node| may_run_on(node, &plan)).collect();
+    let least = i64::from(world.spec.placement.min_gpus).min(plan.gpus);
+    let homeless = |plan: &PlacementStatus| {
+        !open
+            .iter()
+            .any(|node| generator_fits(plan, ours, world.spec, node, world.pods.on(node)))
+    };
+    let mut fewer = plan;
+    while homeless(&fewer) {
+        if fewer.gpus <= least {
+            return Err(nowhere(world, &fewer, ours, &open));
+        }
+        fewer.gpus -= 1;
+    }
+    Ok(fewer.gpus)
+}
+
+fn nowhere(world: &World<'_>, plan: &PlacementStatus, ours: &OurPods, open: &[&Node]) -> Sizing {
+    let need = ours.trial_for(plan.gpus).total().requests;
+    let most = open
+        .iter()
+        .map(|node| (left(node, world.pods.on(node))(CPU), &node.name))
+        .max()
+        .map_or(String::new(), |(cpu, name)| {
+            format!("; the most cpu, {}, is left on {name} before the run", cpu.normalize())
+        });
+    let in_flight = i64::from(world.spec.benchmark.concurrency_per_gpu) * plan.gpus;
+    Sizing::Wait {
+        reason: Reason::Saturated,
+        message: format!(
+            "no node has room for the load generator of {} GPUs on {} (cpu {}: one for {IN_FLIGHT_PER_CPU} of {in_flight} \
+             requests in flight, as benchmark.resources gives none){most}; free cpu, add a node, or lower minGPUs or \
+             concurrencyPerGPU",
+            plan.gpus,
+            plan.node,
+            need.get(CPU).normalize(),
+        ),
+    }
+}
+
+/// The scheduler's view of the Job's pod, which names no node.
+fn may_run_on(node: &Node, plan: &PlacementStatus) -> bool {
+    node.ready
+        && !node.deleting
+        && strict(&node.taints)
+            .chain(&cordon(node))
+            .all(|taint| tolerated(taint, &plan.tolerations))
+}

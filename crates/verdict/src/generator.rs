@@ -1,0 +1,199 @@
+//! What the load generator's own cgroup says of its CPU: the kernel's account, not AIPerf's.
+
+use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive as _;
+use serde::{Deserialize, Serialize};
+
+use crate::gate::show;
+
+/// AIPerf ends this long after its last request (s): it flushes its records and the frontend's metrics first.
+const FLUSH: i64 = 2;
+/// Part of the periods of its CPU limit in which a container was stopped, above which the limit is too low. Without a limit,
+/// and with one that is never reached, it is 0.
+const THROTTLED: Decimal = Decimal::TEN;
+/// Part of the time in which some of its threads waited for a CPU, above which the node is too busy for it. 0.0 to 1.5 on
+/// the published healthy nodes of eight H100.
+const PRESSED: Decimal = Decimal::from_parts(50, 0, 0, false, 0);
+
+/// The counters of a cgroup at one second since the start of AIPerf. What the kernel does not count is absent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuReading {
+    /// When.
+    pub second: i64,
+    used_us: Option<i64>,
+    periods: Option<i64>,
+    throttled: Option<i64>,
+    pressed_us: Option<i64>,
+}
+
+impl CpuReading {
+    /// Reads `cpu.stat`, and `cpu.pressure` where the kernel has it.
+    pub fn read(second: i64, stat: &str, pressure: Option<&str>) -> Self {
+        let counter = |name: &str| {
+            let mut lines = stat.lines().filter_map(|line| line.split_once(' '));
+            lines.find(|(key, _)| *key == name)?.1.trim().parse().ok()
+        };
+        let some = pressure
+            .into_iter()
+            .flat_map(str::lines)
+            .find_map(|line| line.strip_prefix("some "));
+        Self {
+            second,
+            used_us: counter("usage_usec"),
+            periods: counter("nr_periods"),
+            throttled: counter("nr_throttled"),
+            pressed_us: some.and_then(|some| {
+                let mut fields = some.split_whitespace();
+                fields.find_map(|field| field.strip_prefix("total="))?.parse().ok()
+            }),
+        }
+    }
+}
+
+/// The limit (CPUs) in `cpu.max`; none where there is no limit.
+pub fn cpu_limit(max: &str) -> Option<Decimal> {
+    let (quota, period) = max.trim().split_once(' ')?;
+    let (quota, period): (Decimal, Decimal) = (quota.parse().ok()?, period.parse().ok()?);
+    Some(quota.checked_div(period)?.round_dp(2).normalize())
+}
+
+/// CPU of the load generator in the measured phase.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct GeneratorCpu {
+    /// Seconds between the readings that this is from.
+    pub seconds: i64,
+    /// CPUs that it used, mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<Decimal>,
+    /// CPUs that it may use; absent: as many as there are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Decimal>,
+    /// Periods of its limit in which it was stopped (percent).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttled_percent: Option<Decimal>,
+    /// Time in which some of its threads waited for a CPU (percent; Linux calls it pressure).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_percent: Option<Decimal>,
+}
+
+impl GeneratorCpu {
+    /// What lies between the readings of the measured phase, which ended shortly before the last of them. `None` with fewer
+    /// than two.
+    pub fn of(readings: &[CpuReading], limit: Option<Decimal>, measured: Option<Decimal>) -> Option<Self> {
+        let end = readings.last()?.second.saturating_sub(FLUSH);
+        let length = measured.and_then(|seconds| seconds.ceil().to_i64());
+        let begin = length.map_or(i64::MIN, |length| end.saturating_sub(length));
+        let within = |reading: &&CpuReading| (begin..=end).contains(&reading.second);
+        let first = readings.iter().find(within)?;
+        let last = readings.iter().rfind(within)?;
+        let seconds = last.second - first.second;
+        if seconds < 1 {
+            return None;
+        }
+        let micros = Decimal::from(seconds) * Decimal::from(1_000_000);
+        let used = grown(first.used_us, last.used_us).map(|used| (used / micros).round_dp(2).normalize());
+        let periods = grown(first.periods, last.periods);
+        let throttled = grown(first.throttled, last.throttled);
+        Some(Self {
+            seconds,
+            used,
+            limit,
+            // No period is no limit.
+            throttled_percent: throttled.zip(periods).and_then(|(part, all)| percent(part, all)),
+            waiting_percent: grown(first.pressed_us, last.pressed_us).and_then(|part| percent(part, micros)),
+        })
+    }
+
+    /// Whether the kernel held it up for much of the time.
+    pub fn is_short(&self) -> bool {
+        self.throttled_percent.is_some_and(|percent| percent >= THROTTLED)
+            || self.waiting_percent.is_some_and(|percent| percent >= PRESSED)
+    }
+
+    /// `it used 0.5 CPUs, its limit is 0.5, it was throttled in 97 % of the time`.
+    pub fn in_words(&self) -> String {
+        let used = self.used.map(|used| format!("it used {} CPUs", show(used)));
+        let limit = self.limit.map(|limit| format!("its limit is {}", show(limit)));
+        let throttled = self.throttled_percent;
+        let throttled = throttled.map(|percent| format!("the limit stopped it in {} % of its periods", show(percent)));
+        let waiting = self.waiting_percent;
+        let waiting =
+            waiting.map(|percent| format!("threads of it waited for a CPU in {} % of the time", show(percent)));
+        let known: Vec<String> = [used, limit, throttled, waiting].into_iter().flatten().collect();
+        known.join(", ")
+    }
+}
+
+/// A counter that goes backwards says nothing.
+fn grown(first: Option<i64>, last: Option<i64>) -> Option<Decimal> {
+    let more = last?.checked_sub(first?)?;
+    (more >= 0).then(|| more.into())
+}
+
+fn percent(part: Decimal, whole: Decimal) -> Option<Decimal> {
+    let percent = (part * Decimal::ONE_HUNDRED).checked_div(whole)?;
+    Some(percent.min(Decimal::ONE_HUNDRED).round_dp(1).normalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRESSURE: &str =
+        "some avg10=1.00 avg60=0.50 avg300=0.10 total=2000000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
+
+    fn stat(used: i64, periods: i64, throttled: i64) -> String {
+        format!(
+            "usage_usec {used}\nuser_usec 1\nsystem_usec 2\nnr_periods {periods}\nnr_throttled {throttled}\nthrottled_usec 5\n"
+        )
+    }
+
+    fn cpu(last: &str, pressure: Option<&str>, measured: Option<i64>) -> Option<GeneratorCpu> {
+        // Making prompts takes 9 s, the measured phase 60 s, the flush 2 s.
+        let readings = [
+            CpuReading::read(0, &stat(0, 0, 0), Some("some total=0")),
+            CpuReading::read(9, &stat(9_000_000, 90, 0), Some("some total=0")),
+            CpuReading::read(69, last, pressure),
+            CpuReading::read(71, &stat(90_000_000, 800, 700), Some("some total=99000000")),
+        ];
+        GeneratorCpu::of(&readings, cpu_limit("50000 100000"), measured.map(Decimal::from))
+    }
+
+    #[test]
+    fn the_measured_phase_counts_and_nothing_else() {
+        let throttled = cpu(&stat(39_000_000, 690, 582), Some(PRESSURE), Some(60)).unwrap();
+        assert_eq!(
+            throttled.in_words(),
+            "it used 0.5 CPUs, its limit is 0.5, the limit stopped it in 97 % of its periods, threads of it waited for a CPU in 3.3 % of the time"
+        );
+        assert!(throttled.is_short());
+        let free = cpu(&stat(39_000_000, 690, 6), Some("some avg10=0 total=900000"), Some(60)).unwrap();
+        assert!(!free.is_short(), "{free:?}");
+        let pressed = cpu(&stat(39_000_000, 690, 6), Some("some avg10=0 total=40000000"), Some(60)).unwrap();
+        assert!(pressed.is_short(), "{pressed:?}");
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_count_is_absent() {
+        // cgroup v1 counts periods only, in other words.
+        let old = cpu("nr_periods 690\nnr_throttled 6\nthrottled_time 5\n", None, Some(60)).unwrap();
+        assert_eq!((old.used, old.waiting_percent), (None, None));
+        assert_eq!(old.throttled_percent, Some(Decimal::ONE));
+        let broken = cpu("usage_usec -3\nnr_periods x\n\u{0}", Some("some total=-1"), Some(60)).unwrap();
+        assert_eq!(
+            (broken.used, broken.throttled_percent, broken.waiting_percent),
+            (None, None, None)
+        );
+        assert!(!broken.is_short());
+        assert_eq!(cpu(&stat(0, 0, 0), None, Some(0)), None, "no two readings");
+        for (max, limit) in [
+            ("max 100000", None),
+            ("200000 100000\n", Some(2.into())),
+            ("1 0", None),
+            ("", None),
+        ] {
+            assert_eq!(cpu_limit(max), limit, "{max}");
+        }
+    }
+}
