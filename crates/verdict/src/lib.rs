@@ -19,6 +19,7 @@ pub mod judge;
 pub mod progress;
 pub mod rejudge;
 pub mod saved;
+mod second;
 pub mod spec_digests;
 pub mod trial;
 pub mod trials;

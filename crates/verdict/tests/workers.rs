@@ -317,6 +317,16 @@ fn samples_are_short_in_the_log() {
     assert_eq!(older, Sample(0, Scrape::Reading(reading(3, 9))));
 }
 
+#[test]
+fn a_sample_of_a_second_that_no_trial_has_is_refused() {
+    let read = |second: i64| serde_json::from_str::<Sample>(&format!(r#"[{second},"TimedOut"]"#));
+    assert!(read(0).is_ok() && read(604_800).is_ok());
+    for second in [-1, 604_801, 1_000_000_000_000_000_000, i64::MIN, i64::MAX] {
+        let refused = read(second).unwrap_err().to_string();
+        assert!(refused.contains("a trial has 0 to 604800"), "{refused}");
+    }
+}
+
 proptest! {
     #[test]
     fn thinning_keeps_the_peak_the_end_and_silences(

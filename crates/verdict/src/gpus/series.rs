@@ -26,7 +26,8 @@ pub struct GpuSeries {
 /// One look at one GPU: `[second, [values]]` as JSON.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GpuSample(
-    /// Seconds since the runner started.
+    /// Seconds since the runner started, up to a week.
+    #[serde(deserialize_with = "crate::second::deserialize")]
     pub i64,
     /// What the page said.
     pub Reading,

@@ -16,7 +16,8 @@ pub struct WorkerSeries {
 /// One look at one worker; `[second, [in flight, started, finished, …]]` or `[second, "TimedOut"]` as JSON.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample(
-    /// Seconds since the runner started.
+    /// Seconds since the runner started, up to a week.
+    #[serde(deserialize_with = "crate::second::deserialize")]
     pub i64,
     /// What came back.
     pub Scrape,

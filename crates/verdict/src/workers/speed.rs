@@ -79,9 +79,10 @@ impl Window {
 
 /// The windows of a worker on the clock that all share; `None` where it was not seen at work.
 fn windows(series: &WorkerSeries, phase: Phase) -> Vec<Option<Window>> {
+    let readings: Vec<(i64, Reading)> = series.readings().collect();
     let mut found: Vec<Option<Window>> = (phase.first..phase.last)
         .step_by(usize::try_from(WINDOW).unwrap_or(1))
-        .map(|start| window(series, start, start + WINDOW))
+        .map(|start| window(&readings, start, start + WINDOW))
         .collect();
     let full = found.iter().flatten().map(|window| window.batch).fold(0.0, f64::max) * FULL;
     for window in &mut found {
@@ -90,8 +91,8 @@ fn windows(series: &WorkerSeries, phase: Phase) -> Vec<Option<Window>> {
     found
 }
 
-fn window(series: &WorkerSeries, start: i64, end: i64) -> Option<Window> {
-    let (then, now) = (counted(series, start)?, counted(series, end)?);
+fn window(readings: &[(i64, Reading)], start: i64, end: i64) -> Option<Window> {
+    let (then, now) = (counted(readings, start)?, counted(readings, end)?);
     let (tokens, ms) = (now.tokens - then.tokens, now.ms - then.ms);
     let steps = now.steps.zip(then.steps).map(|(now, then)| now - then);
     let batch = match steps {
@@ -115,16 +116,10 @@ struct Counted {
     in_flight: f64,
 }
 
-fn counted(series: &WorkerSeries, second: i64) -> Option<Counted> {
-    let mut before = None;
-    let mut readings = series.readings();
-    let after = loop {
-        let reading = readings.next()?;
-        if reading.0 >= second {
-            break reading;
-        }
-        before = Some(reading);
-    };
+fn counted(readings: &[(i64, Reading)], second: i64) -> Option<Counted> {
+    let at = readings.partition_point(|reading| reading.0 < second);
+    let after = *readings.get(at)?;
+    let before = at.checked_sub(1).map(|before| readings[before]);
     let before = before.filter(|_| after.0 > second).unwrap_or(after);
     if before.0 > second {
         return None;
