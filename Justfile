@@ -186,7 +186,10 @@ flux STORY="": setup build-lab image
     go build -o {{cache}}/flux/walk ./walk
     folder() { go mod download -json "$1" | sed -n 's/^\s*"Dir": "\(.*\)",$/\1/p'; }
     crds="$(folder github.com/fluxcd/kustomize-controller@v1.9.5)/config/crd/bases/kustomize.toolkit.fluxcd.io_kustomizations.yaml"
-    crds="$crds,$(folder github.com/fluxcd/source-controller@v1.9.6)/config/crd/bases/source.toolkit.fluxcd.io_externalartifacts.yaml"
+    # It watches every kind of source, used or not.
+    for kind in externalartifacts gitrepositories ocirepositories buckets; do
+        crds="$crds,$(folder github.com/fluxcd/source-controller@v1.9.6)/config/crd/bases/source.toolkit.fluxcd.io_$kind.yaml"
+    done
     {{suite}} up
     {{lab}} exec --network-only -- {{cache}}/flux/walk --controller {{cache}}/flux/kustomize-controller --crds "$crds" \
       --config "{{justfile_directory()}}/config" --work "$work" --only "{{STORY}}"

@@ -40,7 +40,7 @@ enum Command {
         dir: PathBuf,
     },
     /// Runs AIPerf and hands over what came of it.
-    Run(run::Options),
+    Run(Box<run::Options>),
 }
 
 fn main() -> ExitCode {

@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 /// counters. Each copy has numbers of its own, so that they do not pack as one.
 pub fn minute(number: i64) -> String {
     let trial = recorded();
-    let mut random = u64::try_from(number).unwrap();
+    let mut random = u64::try_from(number).expect("a number of a trial");
     let mut noise = move || {
         random = random
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        i64::try_from(random >> 54).unwrap()
+        i64::try_from(random >> 54).expect("ten bits")
     };
     let series: Vec<Value> = (0..8)
         .map(|worker| longer(&trial["series"][worker % 2], worker, &mut noise))
@@ -25,13 +25,13 @@ pub fn minute(number: i64) -> String {
     let of_worker = |worker: usize| record["workers"][worker % 2].clone();
     record["workers"] = (0..8).map(of_worker).collect();
     let export: Value =
-        serde_json::from_str(include_str!("../../../verdict/tests/fixtures/aiperf-success.json")).unwrap();
+        serde_json::from_str(include_str!("../../../verdict/tests/fixtures/aiperf-success.json")).expect("JSON");
     json!({"record": record, "aiperf": export, "workers": series, "gpus": gpus}).to_string()
 }
 
 /// 80 s of a worker: 60 measured, the rest is AIPerf's start, its warm-up and its end.
 fn longer(series: &Value, worker: usize, noise: &mut impl FnMut() -> i64) -> Value {
-    let recorded = series["samples"].as_array().unwrap();
+    let recorded = series["samples"].as_array().expect("samples");
     let mut samples = Vec::new();
     for second in 0..80_usize {
         let mut sample = recorded[second * recorded.len() / 80].clone();
@@ -48,7 +48,7 @@ fn longer(series: &Value, worker: usize, noise: &mut impl FnMut() -> i64) -> Val
 
 fn busy_gpu(gpu: usize, noise: &mut impl FnMut() -> i64) -> Value {
     let mut series: GpuSeries =
-        serde_json::from_value(json!({"uuid": format!("GPU-{gpu:032x}"), "index": gpu, "samples": []})).unwrap();
+        serde_json::from_value(json!({"uuid": format!("GPU-{gpu:032x}"), "index": gpu, "samples": []})).expect("JSON");
     for second in 0..80 {
         let mut sample = GpuSample(second, Reading::default());
         for field in Field::ALL {
@@ -66,7 +66,7 @@ fn busy_gpu(gpu: usize, noise: &mut impl FnMut() -> i64) -> Value {
         }
         series.samples.push(sample);
     }
-    serde_json::to_value(series).unwrap()
+    serde_json::to_value(series).expect("JSON")
 }
 
 /// The last trial on two H200s that was recorded with its samples.
@@ -78,7 +78,8 @@ fn recorded() -> &'static Value {
         let on_gpus = runs
             .map(Result::unwrap)
             .filter(|run| run.contains(r#""place":"silicon""#));
-        let trials = on_gpus.map(|run| -> Value { serde_json::from_str::<Value>(&run).unwrap()["trials"][0].clone() });
+        let trials =
+            on_gpus.map(|run| -> Value { serde_json::from_str::<Value>(&run).expect("JSON")["trials"][0].clone() });
         let long = |trial: &Value| {
             trial["series"][0]["samples"]
                 .as_array()
