@@ -19,11 +19,15 @@ type flux struct {
 type kustomization struct {
 	Metadata struct{ Generation int64 }
 	Status   struct {
-		ObservedGeneration     int64
 		LastAppliedRevision    string
 		LastHandledReconcileAt string
-		Conditions             []struct{ Type, Status, Reason, Message string }
+		Conditions             []condition
 	}
+}
+
+type condition struct {
+	Type, Status, Reason, Message string
+	ObservedGeneration            int64
 }
 
 func read(name string) (kustomization, error) {
@@ -35,13 +39,13 @@ func read(name string) (kustomization, error) {
 	return found, json.Unmarshal([]byte(text), &found)
 }
 
-func (k kustomization) ready() (status, reason, message string) {
+func (k kustomization) ready() condition {
 	for _, condition := range k.Status.Conditions {
 		if condition.Type == "Ready" {
-			return condition.Status, condition.Reason, condition.Message
+			return condition
 		}
 	}
-	return "", "", ""
+	return condition{}
 }
 
 // create makes a Kustomization of an artifact, with a health check on the validation of its name, if there is one.
@@ -81,9 +85,9 @@ func reconcile(name string) (string, error) {
 
 // line is what a user sees of the Kustomization and of its validation.
 func line(name string, found kustomization) (string, error) {
-	status, reason, message := found.ready()
+	ready := found.ready()
 	phase, err := kubectl("", "get", "perfval", "-n", "perf", name, "--ignore-not-found", "-o", "jsonpath={.status.phase} {.status.verdict}")
-	return strings.TrimSpace(fmt.Sprintf("Ready %-7s %-17s %s | %s: %s", status, reason, message, name, phase)), err
+	return strings.TrimSpace(fmt.Sprintf("Ready %-7s %-17s %s | %s: %s", ready.Status, ready.Reason, ready.Message, name, phase)), err
 }
 
 // follow prints every change of a Kustomization until it is as expected; `never` may object to what it sees on the way.
@@ -112,9 +116,10 @@ func follow(name string, expected, never func(kustomization) error) error {
 // is expects a status of Ready with one of the words in its reason.
 func is(status, reason string) func(kustomization) error {
 	return func(found kustomization) error {
-		is, why, message := found.ready()
-		if found.Status.ObservedGeneration != found.Metadata.Generation || is != status || why != reason {
-			return fmt.Errorf("Ready is %s (%s: %s), not %s (%s)", is, why, message, status, reason)
+		// Flux writes the generation of the whole status only where it succeeded or gave up; the condition always has its own.
+		is := found.ready()
+		if is.ObservedGeneration != found.Metadata.Generation || is.Status != status || is.Reason != reason {
+			return fmt.Errorf("Ready is %s (%s: %s), not %s (%s)", is.Status, is.Reason, is.Message, status, reason)
 		}
 		return nil
 	}

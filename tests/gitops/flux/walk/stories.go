@@ -115,7 +115,7 @@ func fails(f *flux) error {
 	if err != nil {
 		return err
 	}
-	if _, _, message := found.ready(); !strings.Contains(message, "PerfValidation/perf/slow") || !strings.Contains(message, "Failed") {
+	if message := found.ready().Message; !strings.Contains(message, "PerfValidation/perf/slow") || !strings.Contains(message, "Failed") {
 		return fmt.Errorf("the message is %q", message)
 	}
 	applied, err := kubectl("", "get", "configmap", "-n", "perf", "after-"+name, "--ignore-not-found", "-o", "name")
@@ -134,8 +134,8 @@ func skips(f *flux) error {
 }
 
 func neverReady(found kustomization) error {
-	if status, _, message := found.ready(); status == "True" {
-		return fmt.Errorf("it is Ready: %s", message)
+	if ready := found.ready(); ready.Status == "True" {
+		return fmt.Errorf("it is Ready: %s", ready.Message)
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func soon(name, verdict string) func(kustomization) error {
 		if err != nil {
 			return err
 		}
-		if status, _, _ := found.ready(); status != "True" && applied == "" {
+		if found.ready().Status != "True" && applied == "" {
 			return nil
 		}
 		reached, err := kubectl("", "get", "perfval", "-n", "perf", name, "-o", "jsonpath={.status.verdict}")
