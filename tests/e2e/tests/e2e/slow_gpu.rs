@@ -8,17 +8,19 @@ use crate::ready;
 
 #[tokio::test]
 #[ignore = "needs the lab: just e2e"]
-async fn a_gpu_that_is_a_third_slower_is_named_in_a_run_that_passes_and_a_gate_fails_it() {
+async fn a_gpu_at_half_speed_is_named_in_a_run_that_passes_and_a_gate_fails_it() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("e2e-slower").await;
     let first = Gpus::count(&lab).await.first;
-    lab.run(&["fault", "slow-gpu", first.trim_start_matches("gpu-"), "0.67"])
+    // Two cores that serve another run, too, add the same time to each worker's steps and noise of ± 15 %: at two thirds
+    // of the speed a worker read 82.5 ± 14.6 %, and nothing is named that may be 96 %.
+    lab.run(&["fault", "slow-gpu", first.trim_start_matches("gpu-"), "0.5"])
         .await;
     let mut manifest = quick("slower", &namespace);
     manifest["spec"]["placement"]["maxGPUs"] = json!(3);
     let benchmark = &mut manifest["spec"]["benchmark"];
     // Windows of two seconds are compared, and four of them are needed.
-    benchmark["duration"] = json!("25s");
+    benchmark["duration"] = json!("35s");
     for count in ["requestsPerConcurrency", "minRequests"] {
         benchmark.as_object_mut().map(|benchmark| benchmark.remove(count));
     }
@@ -47,8 +49,7 @@ async fn a_gpu_that_is_a_third_slower_is_named_in_a_run_that_passes_and_a_gate_f
         .expect("a speed")
         .parse()
         .expect("a number");
-    // Two cores add the same time to each worker's steps: seen 67 alone, 81 with another run on the machine.
-    assert!((55.0..90.0).contains(&percent), "{percent}");
+    assert!((40.0..90.0).contains(&percent), "{percent}");
     let events = ["get", "events", "-n", &namespace, "-o", "jsonpath={.items[*].reason}"];
     let events = lab.kubectl(&events).await;
     assert!(events.contains("SlowWorker"), "{events}");
