@@ -142,9 +142,12 @@ async fn works_only_in(lab: &Lab, namespace: &str) {
     let ignored = Validation::create(lab, quick("ignored", &elsewhere)).await;
     let here = Validation::create(lab, quick("here", namespace)).await;
     is_first_run(&here.ends(Verdict::Passed).await);
-    // The API server itself gives every object a status, without a phase.
-    let phase = ignored.status().await.map(|status| status.phase);
-    assert_eq!(phase, Ok(None), "an object of another namespace is left alone");
+    // The API server itself gives every object a status, of no generation.
+    let seen = ignored
+        .status()
+        .await
+        .map(|status| (status.observed_generation, status.run.is_some()));
+    assert_eq!(seen, Ok((-1, false)), "an object of another namespace is left alone");
     let account = format!("--as=system:serviceaccount:{NAMESPACE}:{RELEASE}");
     for right in [
         &["create", "jobs.batch"][..],
