@@ -365,7 +365,7 @@ rbac *LOGS: build-lab
 races: build-lab image
     @{{suite}} races
 
-# Run after run on one lab: memory and descriptors of the operator, etcd, and what is left (200 take about an hour and a half; not part of `just test`, which has ten).
+# Run after run on one lab: memory and descriptors of the operator, etcd, and what is left (200 take about an hour and a half; not part of `just test`, which has five).
 soak RUNS="200": build-lab image
     @{{suite}} soak {{RUNS}}
 
