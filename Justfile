@@ -82,7 +82,7 @@ unit *ARGS:
 worlds COUNT="1000":
     PERFVAL_WORLDS={{COUNT}} cargo test --quiet --profile worlds -p perfval-operator --test worlds -- --nocapture
 
-# Feed broken results to the parsers and broken clusters to sizing, each for PERFVAL_FUZZ_SECONDS (default: a few seconds).
+# Feed broken results to the parsers and broken clusters to sizing, each for PERFVAL_FUZZ_SECONDS (default: a few seconds). The same ones each time: PERFVAL_FUZZ_SEED=$RANDOM tries others.
 [parallel]
 fuzz: (fuzz-test "fuzz_result") (fuzz-test "fuzz_sizing")
 

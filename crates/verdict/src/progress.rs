@@ -48,7 +48,6 @@ pub fn find(log: &str, nonce: &str) -> Vec<Progress> {
 pub struct Tally {
     requests: i64,
     errors: i64,
-    tokens: i64,
     began_ns: Option<i64>,
     ended_ns: Option<i64>,
     recent: Recent,
@@ -110,9 +109,7 @@ impl Tally {
         self.ended_ns = self.ended_ns.max(metadata.request_end_ns);
         self.recent.since_ns = self.recent.since_ns.or(self.began_ns);
         if let Some(tokens) = metrics.output_sequence_length {
-            let tokens = whole(tokens.value);
-            self.tokens += tokens;
-            self.recent.tokens += tokens;
+            self.recent.tokens = self.recent.tokens.saturating_add(whole(tokens.value));
         }
         if let Some(ttft) = metrics.time_to_first_token {
             self.recent.ttft_ms += ttft.value;
@@ -123,9 +120,16 @@ impl Tally {
     /// What is done; the rates are those since this was last asked.
     pub fn progress(&mut self) -> Progress {
         let recent = std::mem::take(&mut self.recent);
-        let span_ns = self.ended_ns.zip(recent.since_ns).map(|(end, since)| end - since);
+        let span_ns = self
+            .ended_ns
+            .zip(recent.since_ns)
+            .map(|(end, since)| end.saturating_sub(since));
         self.recent.since_ns = self.ended_ns;
-        let seconds = self.ended_ns.zip(self.began_ns).map_or(0, |(end, begin)| end - begin) / 1_000_000_000;
+        let seconds = self
+            .ended_ns
+            .zip(self.began_ns)
+            .map_or(0, |(end, begin)| end.saturating_sub(begin))
+            / 1_000_000_000;
         #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
         Progress {
             requests: self.requests,
@@ -205,6 +209,22 @@ mod tests {
             progress.tokens_per_second.is_some() && progress.ttft_ms.is_some(),
             "{progress:?}"
         );
+    }
+
+    /// Found by fuzzing: times and counts of a broken export are any number.
+    #[test]
+    fn a_record_that_lies_about_time_and_tokens_counts_as_one() {
+        let mut tally = Tally::default();
+        let lie = |begin: i64, end: i64| {
+            record("profiling", 0, 0, i64::MAX)
+                .replace("_start_ns\":0", &format!("_start_ns\":{begin}"))
+                .replace("_end_ns\":0", &format!("_end_ns\":{end}"))
+        };
+        tally.add(&lie(i64::MIN, i64::MAX));
+        tally.add(&lie(i64::MAX, i64::MIN));
+        let progress = tally.progress();
+        assert_eq!(progress.requests, 2);
+        assert!(progress.seconds > 0, "{progress:?}");
     }
 
     #[test]
