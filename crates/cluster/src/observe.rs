@@ -102,7 +102,7 @@ impl Cluster {
             Need::Workload => Answer::Workload(self.workload(run).await),
             Need::Probe => Answer::Probe(self.probes.take(run)),
             Need::Trial => Answer::Trial(Box::new(match needs.trial {
-                Some(number) => seen(self.trial(run, number).await),
+                Some(number) => seen(Box::pin(self.trial(run, number)).await),
                 None => Seen::NotAsked,
             })),
             Need::GpuExporter => Answer::GpuExporter(seen(Box::pin(self.gpu_exporter(run)).await)),

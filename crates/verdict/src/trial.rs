@@ -1,5 +1,6 @@
 //! One trial, judged in a fixed order: measured? errors? valid? gates (design: verdict).
 
+mod reported;
 mod shown;
 
 use perfval_api::{
@@ -8,19 +9,17 @@ use perfval_api::{
 };
 use rust_decimal::Decimal;
 
+use self::reported::Trial;
 use self::shown::{headline, shown};
 use crate::aiperf::Report;
 use crate::diagnosis::cause::{self, Cause, Explained};
-use crate::diagnosis::decay;
 use crate::diagnosis::gpus;
-use crate::diagnosis::peers::{self, Worker, named};
+use crate::diagnosis::peers::{self, named};
 use crate::diagnosis::roofline::Reached;
 use crate::diagnosis::speed::{self, Spread};
-use crate::diagnosis::trial::{self as diagnosis, changed, most_frequent};
-use crate::frame::{Failure, Outcome, Part, TrialRecord};
-use crate::gate::{self, Judged, Share, show};
-use crate::generator::GeneratorCpu;
-use crate::trials::averages;
+use crate::diagnosis::trial::{changed, most_frequent};
+use crate::frame::{Failure, Outcome, TrialRecord};
+use crate::gate::{self, Judged, Share};
 
 /// What is known at the end of a trial.
 #[derive(Clone, Copy, Debug)]
@@ -210,184 +209,6 @@ fn observed(gate: &Gate, evidence: Evidence<'_>, report: &Report) -> Option<Deci
         }
         metric => report.value(metric, gate.statistic),
     }
-}
-
-/// A trial that left a report.
-#[derive(Clone, Copy)]
-struct Trial<'a> {
-    evidence: Evidence<'a>,
-    report: &'a Report,
-    spec: &'a PerfValidationSpec,
-    judged: &'a [Judged],
-    workers: &'a [Worker<'a>],
-}
-
-impl Trial<'_> {
-    /// The rules, in their order.
-    fn outcome(self) -> (TrialOutcome, Vec<Explained>) {
-        use TrialOutcome::{Invalid, Miss, Pass};
-        if let Some(incomplete) = self.incomplete() {
-            return (Invalid, vec![incomplete]);
-        }
-        // Errors come before validity: a dead worker also lowers the achieved concurrency, and must not be excused by it.
-        if let Some(errors) = self.errors() {
-            return (Miss, errors.into_iter().chain(self.slower()).collect());
-        }
-        if let Some(other) = self.other_workers() {
-            return (Invalid, vec![other]);
-        }
-        let aside = self.aside();
-        // Gates over the whole deployment can be met with a worker that does next to nothing. It lowers the achieved
-        // concurrency too (72 of 128 measured under least-loaded) and must not be excused by it either.
-        if let Some(text) = self.stalled() {
-            return (Miss, [(Cause::WorkerStall, text)].into_iter().chain(aside).collect());
-        }
-        if let Some(unmeasured) = self.starved().or_else(|| self.unmeasured()) {
-            return (Invalid, vec![unmeasured]);
-        }
-        if self.judged.iter().any(|gate| gate.counts_as_miss) {
-            let reached = Reached::of(self.evidence.product, &self.evidence.record.workers);
-            let mut causes = diagnosis::miss(self.report, self.workers, self.judged, reached.as_ref());
-            // A gate on the slowest worker was missed: whatever else, they did not work alike.
-            if let Some(slowest) = self.slowest_missed() {
-                causes.retain(|(cause, _)| *cause != Cause::BalancedDegradation);
-                causes.extend(self.slower().is_none().then_some((Cause::SlowWorker, slowest)));
-            }
-            return (Miss, causes.into_iter().chain(aside).collect());
-        }
-        (Pass, aside)
-    }
-
-    fn incomplete(self) -> Option<Explained> {
-        if self.report.cancelled || !self.report.complete {
-            let why = self.report.incomplete_reason.as_deref();
-            let why = why.unwrap_or("AIPerf did not run to its end");
-            return Some((Cause::ResultIncomplete, why.to_owned()));
-        }
-        None
-    }
-
-    fn errors(self) -> Option<Vec<Explained>> {
-        let (report, allowed) = (self.report, self.spec.max_error_percent);
-        let percent = report.error_percent();
-        if percent <= Decimal::from(allowed) {
-            return None;
-        }
-        let text = format!(
-            "{} % of {} requests failed or came back short (allowed: {allowed} %): {}",
-            show(percent),
-            report.failed.saturating_add(report.succeeded),
-            most_frequent(&report.errors)
-        );
-        let changed = changed(self.evidence.before, self.evidence.after);
-        let router = self.spec.workload.router_mode;
-        let mut explained = diagnosis::errors(report, self.workers, changed, router, &text);
-        if explained
-            .iter()
-            .all(|(cause, _)| matches!(cause, Cause::RequestErrors | Cause::FrontendLost))
-        {
-            let stall = self.stalled().map(|text| (Cause::WorkerStall, text));
-            // The frontend gives up on what a worker holds that stands still: 8 of 448 requests failed in a stop of 10 s.
-            let why = stall.or_else(|| self.stood_still());
-            // Behind a throttled frontend requests time out too.
-            explained.extend(why.or_else(|| diagnosis::frontend_bound(report, self.workers)));
-        }
-        Some(explained)
-    }
-
-    /// Not the same workers from its start to its end, or not all of them.
-    fn other_workers(self) -> Option<Explained> {
-        changed(self.evidence.before, self.evidence.after)
-            .or_else(|| peers::gone(self.workers))
-            .or_else(|| peers::idle(self.workers).map(|text| (Cause::UnevenService, text)))
-    }
-
-    fn starved(self) -> Option<Explained> {
-        let starved = self.report.starved();
-        starved.then(|| (Cause::GeneratorStarved, starved_text(self.report)))
-    }
-
-    fn unmeasured(self) -> Option<Explained> {
-        let name = &self.judged.iter().find(|gate| gate.unmeasured)?.status.name;
-        let gate = self.spec.gates.iter().find(|gate| gate.name == *name)?;
-        let workers = self.workers.len();
-        let text = match gate.metric {
-            Metric::SlowestWorkerPercent if workers < 2 => {
-                format!("gate {name} compares workers with each other, and there is {workers}")
-            }
-            Metric::SlowestWorkerPercent => format!(
-                "gate {name} needs the workers' own time between tokens in at least 4 windows of 2 s: their engines do not \
-                 report it (vLLM does), or the trial was too short"
-            ),
-            Metric::MemoryBandwidthPercent => format!(
-                "gate {name} needs a GPU whose bandwidth is known ({}), and engines that estimate their memory traffic: vLLM \
-                 does with --enable-mfu-metrics in workload.extraArgs",
-                self.evidence.product.unwrap_or("its product is not")
-            ),
-            _ => format!("AIPerf did not report the metric of gate {name}"),
-        };
-        Some((Cause::MetricMissing, text))
-    }
-
-    fn stalled(self) -> Option<String> {
-        peers::stalled(self.workers, self.spec.workload.router_mode)
-    }
-
-    fn margin(self, outcome: TrialOutcome) -> Option<Decimal> {
-        let explained = self.errors().is_some() || self.stalled().is_some();
-        let counts = outcome != TrialOutcome::Invalid && !explained;
-        counts
-            .then(|| averages::margin(&self.spec.gates, self.judged))
-            .flatten()
-    }
-
-    fn stood_still(self) -> Option<Explained> {
-        peers::stood_still(self.workers).map(|text| (Cause::TransientStall, text))
-    }
-
-    fn slower(self) -> Option<Explained> {
-        speed::slower(self.workers, self.evidence.after, self.evidence.devices).map(|text| (Cause::SlowWorker, text))
-    }
-
-    /// The worker by which a gate on the slowest one was missed.
-    fn slowest_missed(self) -> Option<String> {
-        let mut gates = self.spec.gates.iter().zip(self.judged);
-        gates.find(|(gate, judged)| gate.metric == Metric::SlowestWorkerPercent && judged.counts_as_miss)?;
-        speed::slowest(self.workers, self.evidence.after, self.evidence.devices)
-    }
-
-    /// What is reported whatever the gates say.
-    fn aside(self) -> Vec<Explained> {
-        let record = self.evidence.record;
-        // Left out of a short message is not unsampled.
-        let unsampled =
-            self.workers.iter().all(|worker| worker.load.samples == 0) && !record.abridged.contains(&Part::Workers);
-        let unsampled = unsampled.then(|| {
-            let text = "no worker answered on its metrics port during the trial";
-            (Cause::WorkersNotSampled, text.to_owned())
-        });
-        // A worker that stalls is slower than its peers too.
-        let slower = self.slower().filter(|_| self.stalled().is_none());
-        let decayed = decay::decayed(self.workers);
-        let aside = self.stood_still().into_iter().chain(slower).chain(decayed);
-        aside.chain(unsampled).collect()
-    }
-}
-
-fn starved_text(report: &Report) -> String {
-    let number = |value: Option<Decimal>| value.map_or("?".to_owned(), show);
-    let generator = &report.generator;
-    let cpu = generator.cpu.as_ref().map(GeneratorCpu::in_words);
-    let cpu = cpu
-        .filter(|cpu| !cpu.is_empty())
-        .map_or(String::new(), |cpu| format!("; {cpu}"));
-    format!(
-        "{} requests in flight of {} asked (median), each waited {} ms in the generator and took {} ms{cpu}",
-        number(generator.effective_concurrency_p50),
-        report.concurrency,
-        number(generator.credit_to_start_p50_ms),
-        number(generator.request_latency_p50_ms)
-    )
 }
 
 fn in_words(failure: &Failure) -> String {

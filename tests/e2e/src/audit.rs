@@ -17,13 +17,31 @@ pub(crate) const OPERATOR: &str = "system:serviceaccount:perfvalidation-system:p
 pub struct Audit {
     /// Writes by resource, lease renewals aside.
     pub writes: BTreeMap<String, usize>,
-    /// Time from the last relevant event to each write.
+    /// Time from the last relevant event to each write that answers it.
     pub reactions: Reactions,
 }
 
 /// Times from an event to the operator's next write.
 #[derive(Debug, Default)]
 pub struct Reactions(Vec<TimeDelta>);
+
+/// The event that was not answered yet.
+#[derive(Debug)]
+struct Event {
+    at: DateTime<Utc>,
+    /// When the operator last looked because of it.
+    looked: Option<DateTime<Utc>>,
+}
+
+/// A look takes less, and a pass that a timer starts (progress, heartbeats) comes later.
+const LOOK: TimeDelta = TimeDelta::seconds(1);
+
+impl Event {
+    /// Whether it asked for no write: the operator looked, wrote nothing, and did nothing more until `now`.
+    fn is_answered(&self, now: DateTime<Utc>) -> bool {
+        self.looked.is_some_and(|looked| now - looked > LOOK)
+    }
+}
 
 impl Reactions {
     /// The median (s).
@@ -107,27 +125,46 @@ impl Audit {
     /// If the log cannot be read.
     pub async fn read(lab: &Lab, namespace: &str, since: DateTime<Utc>) -> Self {
         let mut audit = Self::default();
-        let mut last_event: Option<DateTime<Utc>> = None;
+        let mut last_event: Option<Event> = None;
         for entry in entries(&log(lab, since).await) {
             let Some(object) = &entry.object_ref else { continue };
+            let ours = entry.user.username == OPERATOR;
+            let counts = if ours {
+                object.resource != "leases"
+            } else {
+                is_write(&entry.verb)
+            };
             if entry.stage != "ResponseComplete"
-                || !is_write(&entry.verb)
+                || !counts
                 || object.namespace != namespace
                 || entry.stage_timestamp < since
             {
                 continue;
             }
-            if entry.user.username != OPERATOR {
+            if !ours {
                 if WATCHED.contains(&object.resource.as_str()) {
-                    last_event = Some(entry.stage_timestamp);
+                    last_event = Some(Event {
+                        at: entry.stage_timestamp,
+                        looked: None,
+                    });
                 }
-            } else if object.resource != "leases" {
-                *audit.writes.entry(object.kind()).or_default() += 1;
-                // Only the first write after another's reacts to it, and only if it began later: the log is in order
-                // of the answers.
-                if let Some(event) = last_event.take_if(|event| *event <= entry.request_received_timestamp) {
-                    audit.reactions.0.push(entry.request_received_timestamp - event);
+                continue;
+            }
+            // The log is in order of the answers: what began before the event does not answer it.
+            let asked = entry.request_received_timestamp;
+            last_event.take_if(|event| event.is_answered(asked));
+            let after = last_event.as_mut().filter(|event| event.at <= asked);
+            if !is_write(&entry.verb) {
+                if let Some(event) = after {
+                    event.looked = Some(asked);
                 }
+                continue;
+            }
+            *audit.writes.entry(object.kind()).or_default() += 1;
+            // Only the first write after another's reacts to it.
+            if let Some(event) = after {
+                audit.reactions.0.push(asked - event.at);
+                last_event = None;
             }
         }
         audit

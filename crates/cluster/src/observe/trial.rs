@@ -23,7 +23,9 @@ impl Cluster {
     /// Job, pod and output of the open trial. Of a Job that this run did not make, nothing else is read.
     pub(super) async fn trial(&self, run: &Run<'_>, number: i64) -> Read<TrialSeen> {
         let name = names::trial_job(&run.id(), number);
-        let job = match self.job(run, &name).await {
+        // Both at once: a list can wait a tenth of a second until the API server's cache is known to be fresh (issue 12, A5).
+        let (job, pods) = futures::join!(self.job(run, &name), self.pods_of_job(run, &name));
+        let job = match job {
             Ok(job) => job,
             // No Job yet: that is known, and the pass creates it.
             Err(Unread::Absent) => return Ok(TrialSeen::default()),
@@ -35,7 +37,7 @@ impl Cluster {
                 ..TrialSeen::default()
             });
         };
-        let pod = self.newest_pod(run, &name, &ours.uid().unwrap_or_default()).await?;
+        let pod = newest(pods?, &ours.uid().unwrap_or_default());
         let log = match &pod {
             _ if !job::is_over(&job) => Seen::NotAsked,
             Some(pod) => seen(self.aiperf_log(pod).await),
@@ -75,7 +77,7 @@ impl Cluster {
             // An older CRD drops what it does not know.
             None => self.uid_of_job(run, &name).await?,
         };
-        let pod = self.newest_pod(run, &name, &uid).await?.ok_or(Unread::Absent)?;
+        let pod = newest(self.pods_of_job(run, &name).await?, &uid).ok_or(Unread::Absent)?;
         let nonce = names::nonce(run.uid(), &run.id(), number);
         // Twenty of them are held at once, in a container of 128 MiB.
         Ok(without_output(self.aiperf_log(&pod).await?, &nonce))
@@ -89,18 +91,21 @@ impl Cluster {
         }
     }
 
-    /// The newest pod of a Job: found by the Job controller's own label, which it has even where ours were taken off, and
-    /// known by the Job's uid, because any client may write a label.
-    async fn newest_pod(&self, run: &Run<'_>, job: &str, uid: &str) -> Read<Option<Pod>> {
+    /// Found by the Job controller's own label, which they have even where ours were taken off.
+    async fn pods_of_job(&self, run: &Run<'_>, job: &str) -> Read<Vec<Pod>> {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), run.namespace());
         let params = ListParams::default().labels(&format!("{JOB_NAME_LABEL}={job}"));
         let call = format!("list Pods of Job {}/{job}", run.namespace());
-        let pods = read(&call, self.list(&api, params).await)?;
-        let age = |pod: &Pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
-        let of_job = |pod: &Pod| {
-            let mut owners = pod.owner_references().iter();
-            owners.any(|owner| owner.controller == Some(true) && owner.uid == uid)
-        };
-        Ok(pods.into_iter().filter(of_job).max_by_key(age))
+        read(&call, self.list(&api, params).await)
     }
+}
+
+/// The newest pod of a Job, known by the Job's uid, because any client may write a label.
+fn newest(pods: Vec<Pod>, uid: &str) -> Option<Pod> {
+    let age = |pod: &Pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    let of_job = |pod: &Pod| {
+        let mut owners = pod.owner_references().iter();
+        owners.any(|owner| owner.controller == Some(true) && owner.uid == uid)
+    };
+    pods.into_iter().filter(of_job).max_by_key(age)
 }
