@@ -24,6 +24,8 @@ const FEATURE_GATES: &str = "--feature-gates=DRADeviceTaintRules=true";
 const CLIENT_RATE: [&str; 2] = ["--kube-api-qps=2000", "--kube-api-burst=4000"];
 /// The API server under the supervisor.
 pub const API_SERVER_PROCESS: &str = "kube-apiserver";
+/// etcd under the supervisor.
+pub const ETCD_PROCESS: &str = "etcd";
 
 /// Writes the files the processes read.
 pub fn write_files(state: &StateDir) -> Result<(), Error> {
@@ -106,7 +108,7 @@ fn etcd(state: &StateDir) -> Process {
         "--unsafe-no-fsync".to_owned(),
         "--log-level=warn".to_owned(),
     ];
-    built_program(state, "etcd", arguments.into())
+    built_program(state, ETCD_PROCESS, arguments.into())
 }
 
 fn api_server(state: &StateDir) -> Process {

@@ -2,6 +2,7 @@
 
 mod gpus;
 mod reboot;
+mod restart;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +19,7 @@ use crate::dynamo::{CONFIG_MAP, NAMESPACE};
 use crate::error::{Error, FileResult as _};
 use crate::paths::StateDir;
 use crate::supervisor::client;
-use crate::{cgroup, command, control_plane, enter, node};
+use crate::{cgroup, command, enter, node};
 
 const DEADLINE: Duration = Duration::from_secs(90);
 
@@ -31,6 +32,8 @@ pub enum Fault {
     HealDra,
     /// Stops the API server and starts it again; returns when it is ready.
     RestartApiserver,
+    /// Kills etcd (SIGKILL) and starts it again; returns when the API server is ready.
+    RestartEtcd,
     /// Stops any process of the lab, by its name in `lab status`.
     Stop {
         /// Its name.
@@ -106,7 +109,8 @@ pub fn apply(state: &StateDir, fault: &Fault) -> Result<(), Error> {
     match fault {
         Fault::StaleDra => make_plugin_stale(state),
         Fault::HealDra => restart_plugin(state),
-        Fault::RestartApiserver => restart_api_server(state),
+        Fault::RestartApiserver => restart::api_server(state),
+        Fault::RestartEtcd => restart::etcd(state),
         Fault::Stop { process } => client::stop(state, process),
         Fault::Start { process } => client::start(state, process),
         Fault::Reboot => reboot::node(state),
@@ -233,14 +237,6 @@ fn set(state: &StateDir, data: &Value) -> Result<(), Error> {
         &patch,
     ];
     command::output(&mut enter::kubectl(state, &arguments)?).map(drop)
-}
-
-fn restart_api_server(state: &StateDir) -> Result<(), Error> {
-    client::stop(state, control_plane::API_SERVER_PROCESS)?;
-    client::start(state, control_plane::API_SERVER_PROCESS)?;
-    within("the API server to be ready", || {
-        Ok(command::output(&mut enter::kubectl(state, &["get", "--raw=/readyz"])?).is_ok())
-    })
 }
 
 fn make_plugin_stale(state: &StateDir) -> Result<(), Error> {

@@ -1,3 +1,5 @@
+//! A node that loses its power.
+
 use std::fs;
 
 use nix::sys::signal::{Signal, kill};
@@ -6,10 +8,11 @@ use nix::unistd::Pid;
 use crate::error::Error;
 use crate::paths::StateDir;
 use crate::supervisor::client;
-use crate::{cgroup, node};
+use crate::{cgroup, command, enter, node};
 
 /// What runs on a node and not on the control plane, in the order in which it starts.
-const NODE_PROCESSES: [&str; 3] = ["containerd", node::GPU_PLUGIN, "kubelet"];
+const NODE_PROCESSES: [&str; 3] = ["containerd", node::GPU_PLUGIN, KUBELET];
+const KUBELET: &str = "kubelet";
 /// The parent of a pod's processes; it outlives containerd unless it is killed.
 const SHIM: &str = "containerd-shim";
 
@@ -28,9 +31,21 @@ pub fn node(state: &StateDir) -> Result<(), Error> {
             }
         }
     }
-    NODE_PROCESSES
-        .into_iter()
-        .try_for_each(|process| client::start(state, process))
+    for process in NODE_PROCESSES {
+        client::start(state, process)?;
+    }
+    super::within("the kubelet to serve", || serves(state))
+}
+
+/// Whether the kubelet is there again. One that finds containerd unready ends, and systemd starts it again on a real node.
+fn serves(state: &StateDir) -> Result<bool, Error> {
+    let report = client::status(state)?;
+    if report.is_some_and(|report| report.has_ended(KUBELET)) {
+        client::start(state, KUBELET)?;
+    }
+    let path = format!("/api/v1/nodes/{}/proxy/healthz", node::NODE_NAME);
+    let asked = command::output(&mut enter::kubectl(state, &["get", "--raw", &path])?);
+    Ok(asked.is_ok())
 }
 
 /// The shims of this lab: the machine may have others.

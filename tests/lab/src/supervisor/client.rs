@@ -43,6 +43,11 @@ pub fn stop(state: &StateDir, process: &str) -> Result<(), Error> {
     request(state, &Request::Stop(process.to_owned()))
 }
 
+/// Ends a process without giving it time for anything; returns when it has ended.
+pub fn kill(state: &StateDir, process: &str) -> Result<(), Error> {
+    request(state, &Request::Kill(process.to_owned()))
+}
+
 /// Starts a process that was stopped or died.
 pub fn start(state: &StateDir, process: &str) -> Result<(), Error> {
     request(state, &Request::Start(process.to_owned()))

@@ -38,6 +38,7 @@ async fn answer(stream: UnixStream, processes: Arc<Processes>) -> std::io::Resul
         }
         Ok(Request::Follow) => return follow(&mut writer, &processes).await,
         Ok(Request::Stop(name)) => processes.stop(&name).await,
+        Ok(Request::Kill(name)) => processes.kill(&name).await,
         Ok(Request::Start(name)) => processes.start(&name),
         Err(error) => Err(format!("not a request: {error}")),
     };

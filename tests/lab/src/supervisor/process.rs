@@ -120,6 +120,15 @@ impl Processes {
 
     /// Ends a process and waits until it has ended.
     pub async fn stop(&self, name: &str) -> Result<(), String> {
+        self.end(name, Signal::SIGTERM).await
+    }
+
+    /// Ends a process that may not say goodbye, and waits until it has ended.
+    pub async fn kill(&self, name: &str) -> Result<(), String> {
+        self.end(name, Signal::SIGKILL).await
+    }
+
+    async fn end(&self, name: &str, by: Signal) -> Result<(), String> {
         let Some(State::Running(pid)) = self.state_of(name) else {
             return Err(match self.planned(name) {
                 Some(_) => format!("{name} is not running"),
@@ -129,7 +138,7 @@ impl Processes {
         self.stopping().insert(name.to_owned());
         let mut reports = self.reports();
         let ended = |report: &Report| !matches!(report.processes.get(name), Some(State::Running(_)));
-        signal(pid, Signal::SIGTERM)?;
+        signal(pid, by)?;
         if timeout(STOP_DEADLINE, reports.wait_for(ended)).await.is_err() {
             signal(pid, Signal::SIGKILL)?;
             reports.wait_for(ended).await.map_err(|error| error.to_string())?;

@@ -61,6 +61,11 @@ impl Report {
         })
     }
 
+    /// Whether a process ended by itself.
+    pub fn has_ended(&self, process: &str) -> bool {
+        matches!(self.processes.get(process), Some(State::Died { .. }))
+    }
+
     /// Up, and everything that was started still runs or was stopped on purpose.
     pub fn is_healthy(&self) -> bool {
         self.phase == Phase::Up && self.death().is_none()
@@ -97,6 +102,8 @@ pub enum Request {
     Follow,
     /// Ends a process; the reply comes when it has ended.
     Stop(String),
+    /// The same by SIGKILL.
+    Kill(String),
     /// Starts a stopped or dead process again.
     Start(String),
 }
