@@ -365,6 +365,10 @@ rbac *LOGS: build-lab
 races: build-lab image
     @{{suite}} races
 
+# Random worlds on the lab: users, faults, and an operator, an API server and an etcd that end in the middle of it; then laws that hold in all of them (a hundred take about three quarters of an hour; not part of `just test`). `just worlds-lab --worlds 1 --seed S` plays the one of seed S again.
+worlds-lab *FLAGS: build-lab image
+    @{{suite}} worlds -- {{FLAGS}}
+
 # Run after run on one lab: memory and descriptors of the operator, etcd, and what is left (200 take about an hour and a half; not part of `just test`, which has five).
 soak RUNS="200": build-lab image
     @{{suite}} soak {{RUNS}}

@@ -127,7 +127,7 @@ async fn report(context: &Context, stray: &Labelled, of: Stray) {
         Stray::Orphan => {
             let note = format!(
                 "left behind by PerfValidation {}, which was removed without its finalizer: delete it, or start the operator \
-                 with --remove-orphans",
+                 with --remove-orphans=true",
                 stray.object
             );
             ("Orphaned", note)

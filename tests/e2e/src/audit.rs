@@ -56,7 +56,7 @@ impl Reactions {
 /// A request that the API server answered.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// Who asked.
+    /// Who asked; of one that acted as another, the other.
     pub user: String,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, …
     pub verb: String,
@@ -70,12 +70,19 @@ pub struct Call {
     pub received: DateTime<Utc>,
     /// When its answer was complete.
     pub answered: DateTime<Utc>,
+    /// The answer's HTTP status; 0 where there is none.
+    pub code: u16,
 }
 
 impl Call {
     /// Whether it changed something.
     pub fn is_write(&self) -> bool {
         is_write(&self.verb)
+    }
+
+    /// Whether it was carried out.
+    pub fn succeeded(&self) -> bool {
+        (200..300).contains(&self.code)
     }
 }
 
@@ -90,9 +97,19 @@ struct Entry {
     stage: String,
     user: User,
     #[serde(default)]
+    impersonated_user: Option<User>,
+    #[serde(default)]
     object_ref: Option<ObjectRef>,
+    #[serde(default)]
+    response_status: ResponseStatus,
     stage_timestamp: DateTime<Utc>,
     request_received_timestamp: DateTime<Utc>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct ResponseStatus {
+    code: u16,
 }
 
 #[derive(Deserialize)]
@@ -197,13 +214,14 @@ impl Audit {
         let call = |entry: Entry| {
             let object = entry.object_ref.unwrap_or_default();
             Call {
-                user: entry.user.username,
+                user: entry.impersonated_user.unwrap_or(entry.user).username,
                 verb: entry.verb,
                 kind: object.kind(),
                 namespace: object.namespace,
                 name: object.name,
                 received: entry.request_received_timestamp,
                 answered: entry.stage_timestamp,
+                code: entry.response_status.code,
             }
         };
         entries(&log(lab, since).await).filter(answered).map(call).collect()

@@ -1,6 +1,8 @@
 //! The operator, installed in the cluster or running outside it.
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use k8s_openapi::api::core::v1::Pod;
@@ -9,9 +11,12 @@ use kube::api::ListParams;
 use tokio::process::{Child, Command};
 
 use crate::lab::Lab;
+use crate::takeover::Account;
 
 const NAMESPACE: &str = "perfvalidation-system";
 const DEPLOYMENT: &str = "deployment/perfvalidation-operator";
+/// Arguments of an operator that is the only one.
+const ALONE: [&str; 1] = ["--leader-elect=false"];
 const SELECTOR: &str = "app.kubernetes.io/name=perfvalidation-operator";
 
 /// The operator as a Deployment, installed from `config/`.
@@ -91,27 +96,43 @@ impl OutOfCluster {
     /// # Panics
     /// If it cannot be started.
     pub fn start() -> Self {
-        Self::with(&["--leader-elect=false".to_owned()])
+        Self::spawn(&mut Command::new("setpriv"), &ALONE)
     }
 
     /// Starts it as one of several, of which the one works that holds this lease in the default namespace.
     ///
     /// # Panics
     /// If it cannot be started.
-    pub fn elected(lease: &str, identity: &str) -> Self {
-        Self::with(&[
+    pub fn elected(lease: &str, account: &Account) -> Self {
+        let arguments = [
             "--leader-elect-namespace=default".to_owned(),
             format!("--leader-elect-name={lease}"),
-            format!("--identity={identity}"),
-        ])
+            format!("--identity={}", account.name),
+        ];
+        Self::spawn(
+            Command::new("setpriv").env("KUBECONFIG", account.kubeconfig.path()),
+            &arguments,
+        )
     }
 
-    fn with(arguments: &[String]) -> Self {
+    /// Starts it without a lease and with more arguments; what it says goes to the end of a file.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub fn logging(log: &Path, more: &[&str]) -> Self {
+        let log = OpenOptions::new().create(true).append(true).open(log);
+        let log = log.expect("a file for the operator's log");
+        let errors = log.try_clone().expect("the same file");
+        let arguments = [&ALONE, more].concat();
+        Self::spawn(Command::new("setpriv").stdout(log).stderr(errors), &arguments)
+    }
+
+    fn spawn(command: &mut Command, arguments: &[impl AsRef<OsStr>]) -> Self {
         let program: PathBuf = std::env::var_os("PERFVAL_OPERATOR")
             .expect("PERFVAL_OPERATOR names the operator")
             .into();
         // The process is not in the lab's own pid namespace: it must not outlive a test that is ended by a signal.
-        let process = Command::new("setpriv")
+        let process = command
             .args(["--pdeathsig", "KILL", "--"])
             .arg(program)
             .args([

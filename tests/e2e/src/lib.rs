@@ -3,6 +3,7 @@
 
 mod audit;
 pub mod documentation;
+mod draw;
 pub mod failures;
 mod holder;
 mod install;
@@ -11,15 +12,19 @@ mod leftovers;
 pub mod oracle;
 pub mod process;
 pub mod rbac;
+mod relay;
 pub mod release;
 pub mod soak;
 mod spec;
+pub mod takeover;
 mod validation;
+pub mod worlds;
 
 pub use audit::{Audit, Call, Reactions};
 pub use holder::Holder;
 pub use install::{Operator, OutOfCluster};
 pub use lab::{Lab, eventually};
 pub use leftovers::{Gpus, leftovers, leftovers_of_all};
+pub use relay::Relay;
 pub use spec::quick;
 pub use validation::Validation;

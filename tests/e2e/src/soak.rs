@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::install::Operator;
 use crate::lab::{Lab, eventually};
 use crate::leftovers::Gpus;
-use crate::spec::quick;
+use crate::spec::short;
 use crate::validation::Validation;
 
 /// Kinds that change by themselves.
@@ -72,19 +72,6 @@ pub async fn soak(lab: &Lab, operator: &Operator, namespace: &str, runs: usize) 
     assert_eq!(Gpus::count(lab).await.free(), 8);
     assert_eq!(process, Process::of(&operator.pod().await), "the operator restarted");
     readings
-}
-
-/// The shortest run that is one: a GPU, a worker at full speed, a handful of requests.
-fn short(name: &str, namespace: &str) -> serde_json::Value {
-    let mut manifest = quick(name, namespace);
-    let spec = &mut manifest["spec"];
-    spec["placement"]["maxGPUs"] = json!(1);
-    spec["workload"]["env"] = json!([{"name": "LAB_SPEEDUP_RATIO", "value": "0"}]);
-    spec["benchmark"]["concurrencyPerGPU"] = json!(2);
-    spec["benchmark"]["requestsPerConcurrency"] = json!(4);
-    spec["benchmark"]["minRequests"] = json!(8);
-    spec["benchmark"]["outputTokens"] = json!(4);
-    manifest
 }
 
 /// Every kind that a namespace can hold.

@@ -38,3 +38,16 @@ pub fn quick(name: &str, namespace: &str) -> Value {
         },
     })
 }
+
+/// The shortest run that is one: a GPU, a worker at full speed, a handful of requests.
+pub(crate) fn short(name: &str, namespace: &str) -> Value {
+    let mut manifest = quick(name, namespace);
+    let spec = &mut manifest["spec"];
+    spec["placement"]["maxGPUs"] = json!(1);
+    spec["workload"]["env"] = json!([{"name": "LAB_SPEEDUP_RATIO", "value": "0"}]);
+    spec["benchmark"]["concurrencyPerGPU"] = json!(2);
+    spec["benchmark"]["requestsPerConcurrency"] = json!(4);
+    spec["benchmark"]["minRequests"] = json!(8);
+    spec["benchmark"]["outputTokens"] = json!(4);
+    manifest
+}

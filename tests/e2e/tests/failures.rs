@@ -2,7 +2,10 @@
 //! hour. `just failures NAME` has those whose name holds NAME.
 
 mod failures {
+    pub mod control_plane;
+    pub mod leader;
     pub mod node;
+    pub mod orphans;
     pub mod removal;
     pub mod served;
 }

@@ -108,6 +108,7 @@ mod tests {
             name: name.to_owned(),
             received,
             answered: received + TimeDelta::milliseconds(10),
+            code: 200,
         }
     }
 

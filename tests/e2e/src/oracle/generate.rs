@@ -2,7 +2,6 @@
 
 mod class;
 mod device;
-mod draw;
 mod holder;
 mod node;
 mod pod;
@@ -13,8 +12,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use self::draw::Draw;
 use super::{Cluster, Probe};
+use crate::draw::Draw;
 
 /// Everything that one cluster is made with.
 struct Workshop {

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use chrono::{TimeDelta, Utc};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use perfval_api::{Phase, Verdict};
-use perfval_e2e::{Lab, OutOfCluster, Validation, eventually, quick};
-
+use perfval_e2e::takeover::{Account, Takeover, created};
+use perfval_e2e::{Audit, Lab, OutOfCluster, Validation, eventually, quick};
 use serde_json::json;
 use tokio::time::timeout;
 
@@ -77,6 +78,9 @@ async fn an_operator_that_is_away_for_longer_than_a_limit_fails_nothing() {
     run.delete().await;
 }
 
+/// Longest time without a leader (issue 15, line 6).
+const TAKEOVER: TimeDelta = TimeDelta::seconds(20);
+
 async fn holds(lab: &Lab, lease: &str, who: &str, within: Duration) {
     let leases: Api<Lease> = Api::namespaced(lab.client.clone(), "default");
     eventually("another holder of the lease", within, || async {
@@ -95,14 +99,16 @@ async fn a_leader_that_was_frozen_for_a_minute_does_nothing_more() {
     let (lab, installed) = ready().await;
     installed.scale(0).await;
     let namespace = lab.namespace("e2e-frozen").await;
-    let first = OutOfCluster::elected("e2e-frozen", "first");
+    let [one, other] = [Account::of(&lab, "first").await, Account::of(&lab, "second").await];
+    let since = Utc::now();
+    let first = OutOfCluster::elected("e2e-frozen", &one);
     holds(&lab, "e2e-frozen", "first", Duration::from_secs(30)).await;
-    let second = OutOfCluster::elected("e2e-frozen", "second");
+    let second = OutOfCluster::elected("e2e-frozen", &other);
     let run = Validation::create(&lab, quick("frozen", &namespace)).await;
     run.phase(Phase::Benchmarking).await;
+    let frozen = Utc::now();
     first.signal("STOP").await;
-    // 20 s, and the time that this look at it takes.
-    holds(&lab, "e2e-frozen", "second", Duration::from_secs(25)).await;
+    holds(&lab, "e2e-frozen", "second", Duration::from_mins(1)).await;
     tokio::time::sleep(Duration::from_mins(1)).await;
     first.signal("CONT").await;
     let ended_well = timeout(Duration::from_secs(20), first.ended()).await;
@@ -115,6 +121,15 @@ async fn a_leader_that_was_frozen_for_a_minute_does_nothing_more() {
     );
     assert_eq!(status.trials.len(), 1, "no trial is repeated: {:?}", status.trials);
     holds(&lab, "e2e-frozen", "second", Duration::from_secs(5)).await;
+    // The API server's own word, the minute after the thaw included.
+    let calls = Audit::calls(&lab, since).await;
+    let takeover = Takeover::of(&calls, "e2e-frozen", "first", "second").expect("one acts after the other");
+    println!(
+        "{takeover:?}, {} s after the freeze",
+        (takeover.taken - frozen).num_seconds()
+    );
+    assert!(takeover.taken - frozen < TAKEOVER, "{takeover:?}");
+    assert_eq!(created(&calls, "jobs", &namespace), 1, "one Job for one trial");
     run.left_nothing().await;
     run.delete().await;
     second.kill().await;

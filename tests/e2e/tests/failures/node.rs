@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use perfval_api::{PerfValidationStatus, Phase, Verdict};
+use perfval_api::{PerfValidationStatus, Phase, TrialOutcome, Verdict};
 use perfval_e2e::{Gpus, Lab, Validation, eventually, quick};
 use serde_json::json;
 
@@ -10,6 +10,9 @@ use crate::ready;
 
 const NODE: &str = "gpu-node-1";
 const DRA_PLUGIN: &str = "gpu-kubelet-plugin";
+
+const LOAD_GENERATOR: &str = "perfvalidation.dev/component=benchmark";
+const NAME: &str = "jsonpath={.items[0].metadata.name}";
 
 fn says(status: &PerfValidationStatus, reason: &str, words: &str) -> bool {
     let message = status.message.as_deref().unwrap_or_default();
@@ -22,6 +25,15 @@ async fn all_gpus(lab: &Lab) {
             8 => Ok(()),
             count => Err(count),
         }
+    })
+    .await;
+}
+
+async fn load_generator_runs(lab: &Lab, namespace: &str) {
+    let ready = ["wait", "pod", "--for=condition=Ready", "--timeout=60s"];
+    let words = [ready, ["-n", namespace, "-l", LOAD_GENERATOR]].concat();
+    eventually("the load generator runs", Duration::from_mins(2), || {
+        lab.try_kubectl(&words)
     })
     .await;
 }
@@ -115,35 +127,13 @@ async fn a_load_generator_that_is_evicted_is_not_taken_for_a_broken_benchmark() 
     let namespace = lab.namespace("fail-evicted").await;
     lab.run(&["fault", "dgd", &format!("grace=1@{namespace}")]).await;
     let mut manifest = quick("evicted", &namespace);
-    manifest["spec"]["benchmark"]["minRequests"] = json!(4000);
+    manifest["spec"]["benchmark"]["minRequests"] = json!(1500);
     let run = Validation::create(&lab, manifest).await;
     run.phase(Phase::Benchmarking).await;
-    let selector = "perfvalidation.dev/component=benchmark";
-    let running = [
-        "wait",
-        "-n",
-        &namespace,
-        "pod",
-        "-l",
-        selector,
-        "--for=condition=Ready",
-        "--timeout=60s",
-    ];
-    eventually("the load generator runs", Duration::from_mins(2), || {
-        lab.try_kubectl(&running)
-    })
-    .await;
-    let named = [
-        "get",
-        "pod",
-        "-n",
-        &namespace,
-        "-l",
-        selector,
-        "-o",
-        "jsonpath={.items[0].metadata.name}",
-    ];
-    let pod = lab.kubectl(&named).await;
+    load_generator_runs(&lab, &namespace).await;
+    let pod = lab
+        .kubectl(&["get", "pod", "-n", &namespace, "-l", LOAD_GENERATOR, "-o", NAME])
+        .await;
     let eviction =
         json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}});
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
@@ -170,36 +160,16 @@ async fn a_node_that_reboots_in_a_trial_voids_it_and_is_free_afterwards() {
     let namespace = lab.namespace("fail-reboot").await;
     lab.run(&["fault", "dgd", &format!("grace=1@{namespace}")]).await;
     let mut manifest = quick("reboot", &namespace);
-    manifest["spec"]["benchmark"]["minRequests"] = json!(20_000);
-    manifest["spec"]["timeouts"]["benchmark"] = json!("10m");
+    manifest["spec"]["benchmark"]["minRequests"] = json!(1500);
     let run = Validation::create(&lab, manifest).await;
     run.phase(Phase::Benchmarking).await;
-    let selector = "perfvalidation.dev/component=benchmark";
-    let running = [
-        "wait",
-        "-n",
-        &namespace,
-        "pod",
-        "-l",
-        selector,
-        "--for=condition=Ready",
-        "--timeout=60s",
-    ];
-    eventually("the load generator runs", Duration::from_mins(2), || {
-        lab.try_kubectl(&running)
-    })
-    .await;
+    load_generator_runs(&lab, &namespace).await;
     lab.run(&["fault", "reboot"]).await;
-    let status = run.ends(Verdict::Error).await;
-    println!(
-        "reboot: {:?} {:?} {:?}",
-        status.reason, status.message, status.diagnosis
-    );
-    let said = status.message.unwrap_or_default();
-    assert!(
-        said.contains("restarted") || said.contains(NODE) || said.contains("no result"),
-        "{said}"
-    );
+    let status = run.phase(Phase::Completed).await;
+    println!("reboot: {:?} {:?}: {:?}", status.verdict, status.message, status.trials);
+    let first = &status.trials[0];
+    assert_eq!(first.outcome, Some(TrialOutcome::Invalid), "{first:?}");
+    assert!(status.trials.len() > 1, "another one is made: {:?}", status.trials);
     run.delete().await;
     all_gpus(&lab).await;
 }

@@ -86,6 +86,12 @@ enum What {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Random worlds, and the laws that hold in all of them.
+    Worlds {
+        /// Arguments of the program.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// What a line of waiting validations costs.
     Line {
         /// How many wait, separated by commas.
@@ -150,6 +156,7 @@ async fn start(cli: Cli) -> io::Result<u8> {
         What::Versions => guarded(&one, single::versions(&built, lab)).await,
         What::Races => guarded(&one, single::races(&built, lab)).await,
         What::Oracle { arguments } => guarded(&one, single::oracle(&built, lab, &arguments)).await,
+        What::Worlds { arguments } => guarded(&one, single::worlds(&built, lab, &arguments)).await,
         What::Line { waiting } => guarded(&one, single::line(&built, lab, &waiting)).await,
         What::Peers { files, jobset, objects } => {
             guarded(&one, single::peers(&built, lab, &files, &jobset, &objects)).await

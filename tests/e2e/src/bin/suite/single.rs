@@ -65,7 +65,8 @@ pub async fn failures(built: &Built, lab: &Fresh, name: &str) -> io::Result<u8> 
     command
         .args(["--ignored", "--nocapture", "--test-threads", "1"])
         .env("LAB", lab.program())
-        .env("PERFVAL_CONFIG", config()?);
+        .env("PERFVAL_CONFIG", config()?)
+        .env("PERFVAL_OPERATOR", built.release("perfvalidation-operator"));
     let row = perfval_e2e::failures::TABLE.iter().any(|row| row.name.contains(name));
     match name {
         "" => {}
@@ -132,6 +133,20 @@ pub async fn demo(built: &Built, lab: &Fresh, keep: bool) -> io::Result<u8> {
     let code = code(command).await;
     println!("total since lab up: {} s", began.elapsed().as_secs());
     code
+}
+
+/// Random worlds; what the operators say is kept next to the program.
+pub async fn worlds(built: &Built, lab: &Fresh, arguments: &[String]) -> io::Result<u8> {
+    let worlds = built.build("perfval-e2e", "worlds").await?;
+    lab.up(false).await?;
+    let mut command = lab.exec_in_network(worlds);
+    command.arg("--lab").arg(lab.program()).arg("--config").arg(config()?);
+    command
+        .arg("--log")
+        .arg(built.program("worlds-operator.log"))
+        .args(arguments);
+    command.env("PERFVAL_OPERATOR", built.release("perfvalidation-operator"));
+    code(command).await
 }
 
 /// What a line of waiting validations costs.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::draw::Draw;
+use crate::draw::Draw;
 
 /// What the class says of a device.
 #[derive(Clone, Copy, PartialEq, Eq)]

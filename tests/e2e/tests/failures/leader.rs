@@ -1,0 +1,65 @@
+//! A leader that the API server does not hear of any more.
+
+use std::time::Duration;
+
+use chrono::{TimeDelta, Utc};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Api;
+use perfval_api::{Phase, Verdict};
+use perfval_e2e::takeover::{Account, Takeover, api_server, created};
+use perfval_e2e::{Audit, Lab, OutOfCluster, Relay, Validation, eventually, quick};
+use serde_json::json;
+use tokio::time::timeout;
+
+use crate::ready;
+
+const LEASE: &str = "fail-cut";
+/// Longest time without a leader (issue 15, line 6).
+const TAKEOVER: TimeDelta = TimeDelta::seconds(20);
+
+async fn leads(lab: &Lab, who: &str) {
+    let leases: Api<Lease> = Api::namespaced(lab.client.clone(), "default");
+    eventually("the holder of the lease", Duration::from_mins(1), || async {
+        let found = leases.get(LEASE).await.map_err(|error| error.to_string())?;
+        match found.spec.and_then(|spec| spec.holder_identity) {
+            Some(holder) if holder == who => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+#[ignore = "needs the lab: just failures"]
+async fn a_leader_that_is_cut_off_ends_and_its_successor_goes_on() {
+    let (lab, installed) = ready().await;
+    installed.scale(0).await;
+    let namespace = lab.namespace("fail-cut").await;
+    let way = Relay::to(api_server(&lab).await).await.expect("a relay");
+    let one = Account::through(&lab, "first", Some(&format!("https://{}", way.address))).await;
+    let other = Account::of(&lab, "second").await;
+    let since = Utc::now();
+    let first = OutOfCluster::elected(LEASE, &one);
+    leads(&lab, "first").await;
+    let second = OutOfCluster::elected(LEASE, &other);
+    let mut manifest = quick("cut", &namespace);
+    manifest["spec"]["benchmark"]["minRequests"] = json!(500);
+    let run = Validation::create(&lab, manifest).await;
+    run.phase(Phase::Benchmarking).await;
+    let cut = Utc::now();
+    way.cut();
+    leads(&lab, "second").await;
+    let ended_well = timeout(Duration::from_secs(20), first.ended()).await;
+    assert_eq!(ended_well, Ok(false), "it leads no more, and says so by its end");
+    let status = run.ends(Verdict::Passed).await;
+    assert_eq!(status.run.map(|run| run.number), Some(1), "the same run goes on");
+    assert_eq!(status.trials.len(), 1, "no trial is repeated: {:?}", status.trials);
+    let calls = Audit::calls(&lab, since).await;
+    let takeover = Takeover::of(&calls, LEASE, "first", "second").expect("one acts after the other");
+    println!("{takeover:?}, {} s after the cut", (takeover.taken - cut).num_seconds());
+    assert!(takeover.taken - cut < TAKEOVER, "{takeover:?}");
+    assert_eq!(created(&calls, "jobs", &namespace), 1, "one Job for one trial");
+    run.delete().await;
+    second.kill().await;
+    installed.scale(1).await;
+}
