@@ -43,7 +43,7 @@ fn table(status: &PerfValidationStatus, now: DateTime<Utc>) -> Table {
         "TOK/S",
         "TTFT-P99",
         "TOOK",
-        "OVER",
+        "ENDED",
         "ENVIRONMENT",
     ]);
     let word = |verdict: Option<Verdict>| verdict.map_or("-", Verdict::as_str).to_owned();

@@ -59,7 +59,7 @@ impl Page {
         if let Some(run) = &status.run {
             let took = match run.completed_at {
                 Some(end) => format!(
-                    "took {}, over {} ago",
+                    "took {}, ended {} ago",
                     span((end - run.started_at).num_seconds()),
                     age(self.now - end)
                 ),

@@ -62,7 +62,15 @@ pub fn workers(status: &PerfValidationStatus) -> String {
             .unwrap_or_else(|| "-".to_owned())
     };
     let dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-    let mut table = Table::new(["WORKER", "GPU", "OF ITS PEERS", "TOK/S", "TOKEN MS", "SERVED", "STILL"]);
+    let mut table = Table::new([
+        "WORKER",
+        "GPU",
+        "OF ITS PEERS",
+        "TOK/S",
+        "MS/TOKEN",
+        "SERVED",
+        "STOOD STILL",
+    ]);
     for worker in &status.workers {
         table.row([
             worker.name.clone(),

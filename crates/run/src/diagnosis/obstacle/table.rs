@@ -190,7 +190,7 @@ obstacles! {
     /// The frontend answers, but with an error, with nothing, or too late.
     CompletionsFail {
         reason: EndpointNotReady, response: Wait, patience: 0,
-        seen: "every component is ready; the last probe's status and body are in the message",
+        seen: "every component is ready; the message has the frontend's last answer",
         remedy: "see the logs of frontend and workers for this error; raise timeouts.endpointReady for a model with a long start",
     }
     /// The first completion of a fresh deployment loads kernels and caches: 30 to 42 s were measured on real GPUs.

@@ -34,7 +34,7 @@ pub(super) fn probe(pass: &mut Pass<'_>) -> Step {
         Probe::Answered(ProbeAnswer::Completion(text)) => return completed(pass, text),
         Probe::Answered(ProbeAnswer::OtherModels(served)) => return other_models(pass, served),
         Probe::Answered(ProbeAnswer::Empty) => Some("the completion was empty".to_owned()),
-        Probe::Answered(ProbeAnswer::Refused(code, body)) => Some(format!("HTTP {code}: {}", quoted(body))),
+        Probe::Answered(ProbeAnswer::Refused(code, body)) => Some(format!("HTTP {code}{}", said(body))),
         Probe::Answered(ProbeAnswer::Failed(error)) => Some(error.clone()),
         Probe::InFlight => None,
         Probe::Idle => {
@@ -49,7 +49,7 @@ pub(super) fn probe(pass: &mut Pass<'_>) -> Step {
     let last = condition::find(&pass.status, condition::ENDPOINT_READY).filter(|last| last.status == "False");
     match last {
         Some(last) => Step::wait(Reason::from_word(&last.reason), last.message.clone()),
-        None => Step::wait(Reason::Probing, "probing the endpoint"),
+        None => Step::wait(Reason::Probing, "asking the frontend for a completion"),
     }
 }
 
@@ -86,11 +86,11 @@ fn unanswered(pass: &mut Pass<'_>, answer: &str) -> Step {
     let trouble = match silence_found {
         Some((obstacle, line)) => Trouble {
             obstacle,
-            evidence: format!("frontend: {line}; last probe: {answer}"),
+            evidence: format!("frontend: {line}; its last answer: {answer}"),
         },
         None => Trouble {
             obstacle: Obstacle::CompletionsFail,
-            evidence: format!("last probe: {answer}"),
+            evidence: format!("no completion yet; the last answer: {answer}"),
         },
     };
     let why = trouble.why();
@@ -131,6 +131,15 @@ fn silent_for(pass: &Pass<'_>) -> Duration {
 fn waits() -> impl Iterator<Item = Obstacle> {
     let all = Obstacle::ALL.iter().copied();
     all.filter(|obstacle| obstacle.response() == Response::Wait)
+}
+
+/// What came with a refusal: a frontend that does not know its workers yet answers 404 without a word.
+fn said(body: &str) -> String {
+    if body.trim().is_empty() {
+        String::new()
+    } else {
+        format!(": {}", quoted(body))
+    }
 }
 
 /// An answer of the endpoint, cut short.
