@@ -260,12 +260,17 @@ fn restart_plugin(state: &StateDir) -> Result<(), Error> {
 
 /// Returns when the plugin has looked at its devices and registered with the kubelet.
 fn restart_plugin_process(state: &StateDir) -> Result<(), Error> {
-    let registration = state.join("kubelet/plugins_registry/gpu.nvidia.com-reg.sock");
     client::stop(state, node::GPU_PLUGIN)?;
+    registered(state, || client::start(state, node::GPU_PLUGIN))
+}
+
+/// Starts the plugin, which registers anew.
+fn registered(state: &StateDir, start: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+    let registration = state.join("kubelet/plugins_registry/gpu.nvidia.com-reg.sock");
     if registration.exists() {
         fs::remove_file(&registration).file("remove", &registration)?;
     }
-    client::start(state, node::GPU_PLUGIN)?;
+    start()?;
     within("the DRA plugin to register", || Ok(registration.exists()))
 }
 

@@ -11,7 +11,7 @@ use crate::supervisor::client;
 use crate::{cgroup, command, enter, node};
 
 /// What runs on a node and not on the control plane, in the order in which it starts.
-const NODE_PROCESSES: [&str; 3] = ["containerd", node::GPU_PLUGIN, KUBELET];
+const NODE_PROCESSES: [&str; 3] = ["containerd", KUBELET, node::GPU_PLUGIN];
 const KUBELET: &str = "kubelet";
 /// The parent of a pod's processes; it outlives containerd unless it is killed.
 const SHIM: &str = "containerd-shim";
@@ -31,10 +31,12 @@ pub fn node(state: &StateDir) -> Result<(), Error> {
             }
         }
     }
-    for process in NODE_PROCESSES {
-        client::start(state, process)?;
-    }
-    super::within("the kubelet to serve", || serves(state))
+    let [containerd, kubelet, plugin] = NODE_PROCESSES;
+    client::start(state, containerd)?;
+    client::start(state, kubelet)?;
+    super::within("the kubelet to serve", || serves(state))?;
+    // A kubelet forgets the devices of a plugin that registered before it.
+    super::registered(state, || client::start(state, plugin))
 }
 
 /// Whether the kubelet is there again. One that finds containerd unready ends, and systemd starts it again on a real node.
