@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 use futures::StreamExt as _;
@@ -21,6 +22,9 @@ struct Options {
     /// Worlds under way at once; they share the operator, and one that is killed is killed for all
     #[arg(long, default_value_t = 4)]
     parallel: usize,
+    /// Minutes that the objects of a world may take to rest: all limits of a run are six, and other worlds have the node before
+    #[arg(long, default_value_t = 20)]
+    patience: u64,
     /// The lab's program
     #[arg(long)]
     lab: PathBuf,
@@ -37,7 +41,7 @@ async fn main() -> ExitCode {
     let options = Options::parse();
     let lab = Lab::at(options.lab).await;
     Operator::install(&lab, &options.config).await.scale(0).await;
-    let stage = Stage::set(lab, options.log).await;
+    let stage = Stage::set(lab, options.log, Duration::from_mins(options.patience)).await;
     let worlds = (options.seed..options.seed + options.worlds).map(World::of);
     let mut played = futures::stream::iter(worlds)
         .map(|world| play(&stage, world))

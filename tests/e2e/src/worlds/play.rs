@@ -12,8 +12,6 @@ use super::stage::Stage;
 use crate::leftovers::leftovers_of_all;
 use crate::spec::short;
 
-/// All limits of a run together are six minutes, and those of other worlds have the node before it.
-const REST: Duration = Duration::from_mins(20);
 /// So long nothing may move: a token or an edit may not have been looked at.
 const STILL: Duration = Duration::from_secs(2);
 
@@ -198,7 +196,7 @@ fn validations(stage: &Stage, namespace: &str) -> impl Iterator<Item = Change> {
 
 /// Waits until every object rests, nothing is left, and both stay so.
 async fn rest(stage: &Stage, namespace: &str) -> Result<(), Broken> {
-    still(|| {
+    still(stage.patience, || {
         let restless: Vec<String> = validations(stage, namespace)
             .filter(|change| !laws::rests(&change.object))
             .map(|change| format!("{}: {}", change.named(), change.object["status"]))
@@ -218,7 +216,7 @@ async fn remove(stage: &Stage, namespace: &str) -> Result<(), Broken> {
     for validation in validations(stage, namespace).collect::<Vec<_>>() {
         happen(stage, namespace, Happening::Delete(object(&validation))).await;
     }
-    still(|| {
+    still(stage.patience, || {
         let present: Vec<String> = stage.history.present(namespace).iter().map(Change::named).collect();
         if present.is_empty() {
             Ok(())
@@ -239,12 +237,12 @@ fn object(validation: &Change) -> usize {
     usize::from(validation.metadata("name") != NAMES[0])
 }
 
-async fn still(look: impl Fn() -> Result<(), Broken>) -> Result<(), Broken> {
+async fn still(patience: Duration, look: impl Fn() -> Result<(), Broken>) -> Result<(), Broken> {
     let began = Instant::now();
     let mut since = Instant::now();
     loop {
         if let Err(broken) = look() {
-            if began.elapsed() > REST {
+            if began.elapsed() > patience {
                 return Err(broken);
             }
             since = Instant::now();

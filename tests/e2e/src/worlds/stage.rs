@@ -23,6 +23,8 @@ pub struct Stage {
     pub history: History,
     operator: Mutex<Option<OutOfCluster>>,
     log: PathBuf,
+    /// How long the objects of a world may take to rest.
+    pub patience: Duration,
     /// Held for writing while the API server or etcd is away: no user's call comes to nothing then.
     served: RwLock<()>,
 }
@@ -33,7 +35,7 @@ impl Stage {
     ///
     /// # Panics
     /// If it does not start.
-    pub async fn set(lab: Lab, log: PathBuf) -> Self {
+    pub async fn set(lab: Lab, log: PathBuf, patience: Duration) -> Self {
         // Pods that still start would take Dynamo's minute to end.
         lab.run(&["fault", "dgd", "grace=1"]).await;
         Self {
@@ -41,6 +43,7 @@ impl Stage {
             operator: Mutex::new(Some(OutOfCluster::logging(&log, &[]))),
             lab,
             log,
+            patience,
             served: RwLock::new(()),
         }
     }

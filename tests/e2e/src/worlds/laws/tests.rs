@@ -1,5 +1,7 @@
 #![expect(clippy::needless_pass_by_value, reason = "a literal is written where it is used")]
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::super::history::{Change, VALIDATIONS};
@@ -20,7 +22,7 @@ impl Story {
         self.0.push(Change {
             revision,
             plural,
-            object,
+            object: Arc::new(object),
             gone: false,
             after_gap: false,
         });
@@ -38,7 +40,11 @@ impl Story {
     fn gone(mut self, plural: &'static str, name: &str) -> Self {
         let is_it = |change: &&Change| change.plural == plural && change.metadata("name") == name;
         let last = self.0.iter().rev().find(is_it).cloned();
-        self = self.and(plural, name, last.map_or(json!({}), |change| change.object));
+        self = self.and(
+            plural,
+            name,
+            last.map_or(json!({}), |change| Value::clone(&change.object)),
+        );
         self.last().gone = true;
         self
     }
@@ -59,7 +65,8 @@ impl Story {
             name,
             json!({"status": {"allocation": {"devices": {"results": results}}}}),
         );
-        story.last().object["metadata"]["labels"]["perfvalidation.dev/run"] = run.into();
+        let object = Arc::make_mut(&mut story.last().object);
+        object["metadata"]["labels"]["perfvalidation.dev/run"] = run.into();
         story
     }
 }
