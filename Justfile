@@ -373,7 +373,7 @@ worlds-lab *FLAGS: build-lab image
 soak RUNS="200": build-lab image
     @{{suite}} soak {{RUNS}}
 
-# Every failure that a run has to name, on one lab, and what does not want to be removed (a quarter of an hour, not part of `just test`). `just failures NAME` has the rows or tests whose name holds NAME.
+# Every failure that a run has to name, on one lab, and what does not want to be removed (half an hour, not part of `just test`). `just failures NAME` has the rows or tests whose name holds NAME.
 failures NAME="": build-lab image
     @{{suite}} failures {{NAME}}
 

@@ -1,4 +1,4 @@
-//! Every failure that a run names, on one lab: `just failures`, apart from the other tests because it takes a quarter of an
+//! Every failure that a run names, on one lab: `just failures`, apart from the other tests because it takes half an
 //! hour. `just failures NAME` has those whose name holds NAME.
 
 mod failures {

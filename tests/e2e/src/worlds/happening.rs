@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use perfval_api::Phase;
+
 use crate::draw::Draw;
 
 /// Objects of every world.
@@ -56,10 +58,12 @@ pub enum Happening {
     RestartEtcd,
 }
 
-/// What happens after a pause.
+/// What happens at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The pause.
+    /// The phase that an object has to be in, if any: most of a world's time its objects stand in line.
+    pub when: Option<Phase>,
+    /// The pause after that.
     pub after: Duration,
     /// What happens then.
     pub what: Happening,
@@ -84,11 +88,13 @@ impl World {
         let mut draw = Draw::new(seed);
         let (kind, gpus) = (kind(&mut draw), gpus(&mut draw));
         let first = Step {
+            when: None,
             after: Duration::ZERO,
             what: Happening::Create(0, kind, gpus),
         };
         let others = draw.between(FEWEST, MOST);
         let others = (0..others).map(|_| Step {
+            when: phase(&mut draw),
             after: pause(&mut draw),
             what: happening(&mut draw),
         });
@@ -102,10 +108,26 @@ impl World {
 impl fmt::Display for World {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "world of seed {}:", self.seed)?;
-        self.steps
-            .iter()
-            .try_for_each(|step| writeln!(f, "  {:5.1} s later: {:?}", step.after.as_secs_f64(), step.what))
+        self.steps.iter().try_for_each(|step| {
+            let when = step.when.map_or("", Phase::as_str);
+            writeln!(f, "  {when} {:.1} s later: {:?}", step.after.as_secs_f64(), step.what)
+        })
     }
+}
+
+/// The phases in which a run has something in the cluster, and the short ones around them.
+fn phase(draw: &mut Draw) -> Option<Phase> {
+    draw.pick(&[
+        None,
+        None,
+        None,
+        Some(Phase::Deploying),
+        Some(Phase::WaitingForReady),
+        Some(Phase::WaitingForReady),
+        Some(Phase::Benchmarking),
+        Some(Phase::Benchmarking),
+        Some(Phase::CleaningUp),
+    ])
 }
 
 /// A run of the lab takes twenty seconds, and its phases from a tenth of one to ten.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::happening::{Happening, Kind, NAMES, World};
+use super::happening::{Happening, Kind, NAMES, Step, World};
 use super::history::{Change, VALIDATIONS};
 use super::laws::{self, Broken};
 use super::stage::Stage;
@@ -14,6 +14,8 @@ use crate::spec::short;
 
 /// So long nothing may move: a token or an edit may not have been looked at.
 const STILL: Duration = Duration::from_secs(2);
+
+const LOOK: Duration = Duration::from_millis(100);
 
 /// What became of a world.
 #[derive(Debug)]
@@ -39,7 +41,7 @@ pub async fn play(stage: &Stage, world: World) -> Played {
     let namespace = stage.namespace(&format!("world-{}", world.seed)).await;
     let mut told = Vec::new();
     for step in &world.steps {
-        sleep(step.after).await;
+        moment(stage, &namespace, step).await;
         let outcome = happen(stage, &namespace, step.what).await;
         told.push(format!("{:?}: {outcome}", step.what));
     }
@@ -67,6 +69,22 @@ pub async fn play(stage: &Stage, world: World) -> Played {
         broken,
         took: began.elapsed(),
     }
+}
+
+/// Waits for the moment of a step. Where every object rests, none comes into a phase any more.
+async fn moment(stage: &Stage, namespace: &str, step: &Step) {
+    let began = Instant::now();
+    while let Some(phase) = step.when
+        && began.elapsed() < stage.patience
+    {
+        let objects: Vec<Change> = validations(stage, namespace).collect();
+        let is_there = |change: &Change| change.object["status"]["phase"] == phase.as_str();
+        if objects.iter().any(is_there) || objects.iter().all(|change| laws::rests(&change.object)) {
+            break;
+        }
+        sleep(LOOK).await;
+    }
+    sleep(step.after).await;
 }
 
 fn manifest(namespace: &str, object: usize, kind: Kind, gpus: u8) -> Value {
@@ -249,7 +267,7 @@ async fn still(patience: Duration, look: impl Fn() -> Result<(), Broken>) -> Res
         } else if since.elapsed() >= STILL {
             return Ok(());
         }
-        sleep(Duration::from_millis(100)).await;
+        sleep(LOOK).await;
     }
 }
 

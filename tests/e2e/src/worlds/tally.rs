@@ -28,7 +28,7 @@ impl Tally {
             let came = if told.ends_with(": done") {
                 name
             } else {
-                format!("{name} (refused)")
+                format!("{name} (came to nothing)")
             };
             *self.happened.entry(came).or_default() += 1;
         }
