@@ -17,13 +17,18 @@ const CONTROLLERS: &str = "kube-controller-manager";
 const OLD: Duration = Duration::from_secs(70);
 const LIMIT: Duration = Duration::from_mins(4);
 
-/// A run in the middle of its trial, whose object vanishes while nobody collects garbage.
-async fn vanish(lab: &Lab, namespace: &str) {
+/// A run in the middle of its trial, whose object vanishes while no operator looks and nobody collects garbage.
+async fn vanish(lab: &Lab, namespace: &str, operator: OutOfCluster) {
     let mut manifest = quick(NAME, namespace);
     manifest["spec"]["benchmark"]["minRequests"] = json!(20_000);
     manifest["spec"]["timeouts"]["benchmark"] = json!("30m");
     let run = Validation::create(lab, manifest).await;
     run.phase(Phase::Benchmarking).await;
+    run.until("the trial has its Job", |status| {
+        status.trials.first().is_some_and(|trial| trial.job_uid.is_some())
+    })
+    .await;
+    operator.kill().await;
     lab.run(&["fault", "stop", CONTROLLERS]).await;
     let named = ["perfvalidation", NAME, "-n", namespace];
     lab.kubectl(&[&["delete", "--wait=false"], &named[..]].concat()).await;
@@ -68,8 +73,7 @@ async fn what_a_vanished_object_leaves_is_reported_and_removed_on_request() {
     let log = tempfile::NamedTempFile::new().expect("a file");
     let began = Instant::now();
     let operator = OutOfCluster::logging(log.path(), &[]);
-    vanish(&lab, &namespace).await;
-    operator.kill().await;
+    vanish(&lab, &namespace, operator).await;
     let before = made(&lab, &namespace).await;
     assert_eq!(before.len(), 4, "{before:?}");
     tokio::time::sleep(OLD.saturating_sub(began.elapsed())).await;
