@@ -8,7 +8,6 @@ use kube::Api;
 use perfval_api::{Phase, Verdict};
 use perfval_e2e::takeover::{Account, Takeover, api_server, created};
 use perfval_e2e::{Audit, Lab, OutOfCluster, Relay, Validation, eventually, quick};
-use serde_json::json;
 use tokio::time::timeout;
 
 use crate::ready;
@@ -42,9 +41,7 @@ async fn a_leader_that_is_cut_off_ends_and_its_successor_goes_on() {
     let first = OutOfCluster::elected(LEASE, &one);
     leads(&lab, "first").await;
     let second = OutOfCluster::elected(LEASE, &other);
-    let mut manifest = quick("cut", &namespace);
-    manifest["spec"]["benchmark"]["minRequests"] = json!(500);
-    let run = Validation::create(&lab, manifest).await;
+    let run = Validation::create(&lab, quick("cut", &namespace)).await;
     run.phase(Phase::Benchmarking).await;
     let cut = Utc::now();
     way.cut();
