@@ -38,7 +38,7 @@ pub fn conclude(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Opt
     };
     let finding = match cause {
         Some(cause) => finding_of(status, cause.as_str()),
-        None => deciding_finding(status),
+        None => deciding_finding(status, reason),
     };
     Some((
         verdict,
@@ -89,9 +89,11 @@ fn reasons(trial: &TrialStatus) -> impl Iterator<Item = Reason> {
         .filter_map(|cause| Cause::from_word(cause)?.reason())
 }
 
-/// The finding that explains the last trial.
-fn deciding_finding(status: &PerfValidationStatus) -> Option<&Finding> {
-    finding_of(status, status.trials.last()?.causes.first()?)
+/// The finding that explains the last trial: one that stands for the reason, else the first.
+fn deciding_finding(status: &PerfValidationStatus, reason: Reason) -> Option<&Finding> {
+    let causes = &status.trials.last()?.causes;
+    let stands_for_it = |cause: &&String| Cause::from_word(cause).and_then(Cause::reason) == Some(reason);
+    finding_of(status, causes.iter().find(stands_for_it).or(causes.first())?)
 }
 
 fn finding_of<'a>(status: &'a PerfValidationStatus, cause: &str) -> Option<&'a Finding> {
@@ -195,6 +197,16 @@ mod tests {
     }
 
     #[test]
+    fn the_cause_that_failed_the_run_goes_before_one_that_only_warns() {
+        let slow = "worker 10.0.0.3 decodes at 57 % of its peers' speed";
+        let errors = "35 % of 511 requests failed or came back short (allowed: 1 %): 167 × HTTP 503";
+        let causes = [(Cause::SlowWorker, slow), (Cause::RequestErrors, errors)];
+        let (_, reason, message) = concluded(&status("MMMM", &causes, "5934", GateResult::Met));
+        assert_eq!(reason, Reason::RequestErrors);
+        assert!(message.starts_with("RequestErrors: 35 % of 511"), "{message}");
+    }
+
+    #[test]
     fn a_pass_says_where_what_and_the_change() {
         let mut passed = status("PP", &[], "1042", GateResult::Met);
         passed.comparison = Some(Comparison {
@@ -218,7 +230,7 @@ mod tests {
         passed.detectable_loss_percent = Some("27.2".into());
         let (_, _, message) = concluded(&passed);
         assert!(
-            message.ends_with("trials: 2 passed; a loss of 28 % would have failed (95 %)"),
+            message.ends_with("trials: 2 passed; a loss of 28 % would have failed in 95 of 100 runs"),
             "{message}"
         );
 

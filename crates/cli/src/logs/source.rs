@@ -13,6 +13,8 @@ use crate::session::Session;
 
 /// Label of the operator's pods, as the manifests and the chart set it.
 const OPERATOR_LABEL: &str = "app.kubernetes.io/name=perfvalidation-operator";
+/// What the API server says of a log that does not exist yet.
+const WAITING: &str = "is waiting to start";
 /// Bytes of one container: a trial's result is one line of a megabyte.
 const BYTES: i64 = 8 << 20;
 /// The longest line that is shown; the result of a trial is longer, and is no message.
@@ -159,9 +161,14 @@ pub async fn read(
         ..LogParams::default()
     };
     let api: Api<Pod> = Api::namespaced(session.client.clone(), &source.namespace);
-    let log = api.logs(&source.pod, &params).await.map_err(|error| {
-        let call = format!("read the log of {} in {}", source.container, source.pod);
-        format!("{} is left out: {}", source.label, Error::of_call(&call, error))
+    let log = api.logs(&source.pod, &params).await.map_err(|error| match error {
+        kube::Error::Api(status) if status.message.contains(WAITING) => {
+            format!("{} has printed nothing yet: its container waits to start", source.label)
+        }
+        error => {
+            let call = format!("read the log of {} in {}", source.container, source.pod);
+            format!("{} is left out: {}", source.label, Error::of_call(&call, error))
+        }
     })?;
     let settings = Settings::default();
     let log = clean(&Run::new(object, &settings), &log);

@@ -119,7 +119,10 @@ fn detectable(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Optio
     if no_loss_fails(spec, status) {
         return Some("the gate is so low that only a loss of everything would have failed it".to_owned());
     }
-    Some(format!("a loss of {:.0} % would have failed (95 %)", loss.ceil()))
+    Some(format!(
+        "a loss of {:.0} % would have failed in 95 of 100 runs",
+        loss.ceil()
+    ))
 }
 
 fn detectable_loss(status: &PerfValidationStatus) -> Option<f64> {

@@ -93,7 +93,12 @@ fn unanswered(pass: &mut Pass<'_>, answer: &str) -> Step {
             evidence: format!("no completion yet; the last answer: {answer}"),
         },
     };
-    let why = trouble.why();
+    // A frontend that has just become ready refuses for a moment in every run: advice then only alarms.
+    let why = if trouble.obstacle == Obstacle::CompletionsFail && silent_for(pass) < SILENCE {
+        Why::new(trouble.obstacle.reason(), trouble.evidence.as_str())
+    } else {
+        trouble.why()
+    };
     pass.condition(condition::ENDPOINT_READY, Truth::False, &why);
     if trouble.obstacle != Obstacle::CompletionsFail {
         // The answer of a starting frontend changes with every probe.
