@@ -32,7 +32,7 @@ pub fn of(all: &[Measured], objects: usize) -> String {
         "one new object: to its first status, s (median)",
         |one| one.reaction,
     );
-    row("of that many new objects at once: ", 0, &|one| {
+    row("so many new objects at once", 0, &|one| {
         u32::try_from(one.objects).map(f64::from).ok()
     });
     reacts(
