@@ -8,6 +8,7 @@ mod e2e {
     pub mod faults;
     pub mod interrupted;
     pub mod model_cache;
+    pub mod pipelines;
     pub mod plugin;
     pub mod restart;
     pub mod saturation;

@@ -8,6 +8,7 @@ use perfval_e2e::{Gpus, Validation, eventually, quick};
 use serde_json::json;
 use tokio::process::Command;
 
+use super::pipelines::is_report_of;
 use crate::ready;
 
 /// Longest that a command may take which follows a run.
@@ -20,7 +21,7 @@ struct Answer {
 }
 
 /// The folder of the program, which is built beside the operator's.
-fn folder() -> PathBuf {
+pub fn folder() -> PathBuf {
     let operator = std::env::var_os("PERFVAL_OPERATOR").expect("PERFVAL_OPERATOR names the operator's program");
     let folder = Path::new(&operator).parent().expect("a folder").to_owned();
     assert!(
@@ -107,15 +108,7 @@ async fn the_plug_in_runs_watches_and_explains_a_healthy_and_a_slow_run() {
             "Evidence",
         ],
     );
-    for name in [
-        "report.html",
-        "junit.xml",
-        "ctrf-report.json",
-        "summary.md",
-        "metrics.openmetrics.txt",
-    ] {
-        assert!(report.join(name).exists(), "{name} is not written");
-    }
+    is_report_of(&report, "Passed", &["verdict", "throughput", "ttft-p99", "trial 1"]);
 
     let first = Gpus::count(&lab).await.first;
     lab.run(&["fault", "slow-gpu", first.trim_start_matches("gpu-"), "0.5"])
