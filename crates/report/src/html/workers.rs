@@ -288,13 +288,15 @@ fn summaries(timeline: &Timeline, trial: i64, record: &GpuRecord) -> Markup {
             .iter()
             .find(|worker| worker.gpu.as_ref() == Some(&gpu.uuid))
     };
+    // Without samples of the GPUs it is not known which worker held which.
+    let known = timeline.workers.iter().any(|worker| worker.gpu.is_some());
     let table = html! {
         table {
             caption { "The GPUs under load in trial " (trial) ": means, highest temperatures, errors" }
             thead { tr { th scope="col" { "GPU" } @for (name, _) in GPU_COLUMNS { th.number scope="col" { (name) } } } }
             tbody { @for gpu in &record.gpus {
                 tr {
-                    th scope="row" { @if let Some(index) = gpu.index { "GPU " (index) " " } @match worker(gpu) { Some(worker) => { "of " (worker.name) }, None => "not of this run" } span.sub { (gpu.uuid) } }
+                    th scope="row" { @if let Some(index) = gpu.index { "GPU " (index) " " } @match worker(gpu) { Some(worker) => { "of " (worker.name) }, None if known => "not of this run", None => "" } span.sub { (gpu.uuid) } }
                     @for (_, value) in GPU_COLUMNS { td.number { (or_dash(value(gpu).as_deref())) } }
                 }
             } }

@@ -94,6 +94,15 @@ fn what_was_not_recorded_is_said() {
 }
 
 #[test]
+fn a_gpu_is_another_ones_only_where_the_workers_gpus_are_known() {
+    let page = report(&recorded::slow()).html();
+    assert!(
+        page.contains("The GPUs under load") && !page.contains("not of this run"),
+        "no worker's GPU is recorded"
+    );
+}
+
+#[test]
 fn the_odd_worker_is_framed_and_named() {
     let Saved { object, results } = recorded::slow();
     let page = report(&Saved { object, results }).html();
