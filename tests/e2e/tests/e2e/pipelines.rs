@@ -129,19 +129,19 @@ struct Job(TempDir);
 impl Job {
     /// With the rights of `docs/pipelines.md`.
     async fn in_namespace(lab: &Lab, namespace: &str) -> Self {
-        let rule = |group: &str, resource: &str, verbs: &[&str]| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
+        let allow = |group: &str, resource: &str, verbs: &[&str]| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
         let name = |kind: &str, group: &str| {
             json!({"apiVersion": format!("{group}v1"), "kind": kind,
             "metadata": {"name": "pipeline", "namespace": namespace}})
         };
         let mut role = name("Role", "rbac.authorization.k8s.io/");
         role["rules"] = json!([
-            rule(
+            allow(
                 "perfvalidation.dev",
                 "perfvalidations",
                 &["create", "get", "list", "watch", "patch"]
             ),
-            rule("", "configmaps", &["get"]),
+            allow("", "configmaps", &["get"]),
         ]);
         let mut binding = name("RoleBinding", "rbac.authorization.k8s.io/");
         binding["roleRef"] = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "pipeline"});
@@ -221,8 +221,8 @@ pub fn is_report_of(folder: &Path, verdict: &str, cases: &[&str]) {
 
     let junit = read("junit.xml");
     assert_eq!(junit.matches("<testcase ").count(), cases.len(), "{junit}");
-    let red = junit.contains("<failure") || junit.contains("<error");
-    assert_eq!(!red, good, "{junit}");
+    let complains = junit.contains("<failure") || junit.contains("<error");
+    assert_eq!(!complains, good, "{junit}");
 
     let metrics = read("metrics.openmetrics.txt");
     let verdicts: Vec<&str> = metrics
