@@ -280,6 +280,7 @@ image:
 
 # Build the lab, and what runs programs and tests on fresh ones.
 build-lab:
+    @[ -x {{lab}} ] || echo "building the lab's programs: silent, and some minutes the first time"
     cargo build --quiet -p mock-nvml -p perfval-lab
     @cargo build --quiet -p perfval-e2e --bin suite
 
