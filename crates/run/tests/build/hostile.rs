@@ -76,7 +76,8 @@ fn spec() -> impl Strategy<Value = PerfValidation> {
 fn containers<'a>(value: &'a Value, found: &mut Vec<&'a Value>) {
     match value {
         Value::Object(fields) => {
-            if fields.contains_key("command") && fields.contains_key("image") {
+            // A frontend whose image is the empty text has none.
+            if fields.contains_key("command") && ["image", "args"].iter().any(|key| fields.contains_key(*key)) {
                 found.push(value);
             }
             fields.values().for_each(|field| containers(field, found));
