@@ -12,6 +12,7 @@ mod route;
 mod select;
 mod service;
 mod store;
+mod usurp;
 mod verbs;
 mod wire;
 
@@ -25,6 +26,7 @@ pub use call::Call;
 pub use fault::Fault;
 pub use kind::Kind;
 pub use route::KUBERNETES;
+pub use usurp::{is_a_strangers, is_forced};
 pub use wire::{Line, Made, Strike, Wire};
 
 pub use store::Changed;

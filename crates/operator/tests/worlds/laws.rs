@@ -1,8 +1,11 @@
 //! What is true of every world.
 
+mod creates;
+mod others;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use perfval_testkit::api_server::Made;
+use perfval_testkit::api_server::{Made, is_a_strangers, is_forced};
 use serde_json::Value;
 
 use crate::rig::Rig;
@@ -21,7 +24,9 @@ pub fn always(rig: &Rig) -> Result<(), String> {
     }
     only_what_was_measured_is_said(rig, &statuses)?;
     a_phase_follows_an_arrow(&statuses)?;
-    a_run_that_is_over_creates_nothing(rig)?;
+    creates::a_run_that_is_over_creates_nothing(rig)?;
+    others::what_others_made_is_theirs(rig)?;
+    others::a_status_is_of_its_own_object(&statuses)?;
     a_removal_is_confirmed_by_the_truth(rig)?;
     a_pod_ends_in_its_own_time(rig)?;
     a_node_has_one_run(rig)
@@ -70,7 +75,7 @@ fn only_what_was_measured_is_said(rig: &Rig, statuses: &BTreeMap<String, Vec<Val
             all.iter()
                 .any(|one| one["type"] == "Complete" && one["status"] == "True")
         });
-        if change.plural == "jobs" && over {
+        if change.plural == "jobs" && over && !is_a_strangers(&change.object) {
             ended.insert(change.name);
         }
     }
@@ -148,7 +153,8 @@ fn a_removal_is_confirmed_by_the_truth(rig: &Rig) -> Result<(), String> {
             let rests = matches!(status["phase"].as_str(), Some("Completed" | "Suspended"));
             let confirmed = rests && status["run"]["leftovers"].is_null();
             let left = there.get(&change.name).filter(|left| !left.is_empty());
-            if let Some(left) = left.filter(|_| confirmed || change.kind == "DELETED") {
+            let gone = change.kind == "DELETED" && !is_forced(object);
+            if let Some(left) = left.filter(|_| confirmed || gone) {
                 return Err(format!("{} says that nothing is left of {left:?}", change.name));
             }
             continue;
@@ -174,33 +180,7 @@ fn a_removal_is_confirmed_by_the_truth(rig: &Rig) -> Result<(), String> {
 }
 
 /// Kinds of which a run creates objects that it removes again.
-const CREATED: [&str; 4] = ["jobs", "dynamographdeployments", "services", "resourceclaimtemplates"];
-
-/// What a run creates after its last phase is left behind, or costs a removal of its own.
-fn a_run_that_is_over_creates_nothing(rig: &Rig) -> Result<(), String> {
-    let mut phases: BTreeMap<String, String> = BTreeMap::new();
-    for change in rig.server.changes_since(0) {
-        let object = &change.object;
-        if change.plural == "perfvalidations" {
-            if let (Some(run), Some(phase)) = (
-                object["status"]["run"]["id"].as_str(),
-                object["status"]["phase"].as_str(),
-            ) {
-                phases.insert(run.to_owned(), phase.to_owned());
-            }
-            continue;
-        }
-        let run = object["metadata"]["labels"]["perfvalidation.dev/run"]
-            .as_str()
-            .unwrap_or_default();
-        let ours = CREATED.contains(&change.plural.as_str()) && !is_a_strangers(object);
-        let phase = phases.get(run).map_or("", String::as_str);
-        if change.kind == "ADDED" && ours && !matches!(phase, "Deploying" | "WaitingForReady" | "Benchmarking") {
-            return Err(format!("{} {} was created in {phase:?}", change.plural, change.name));
-        }
-    }
-    Ok(())
-}
+pub const CREATED: [&str; 4] = ["jobs", "dynamographdeployments", "services", "resourceclaimtemplates"];
 
 /// A pod that is deleted by force hands its GPU out while it still computes.
 fn a_pod_ends_in_its_own_time(rig: &Rig) -> Result<(), String> {
@@ -209,11 +189,6 @@ fn a_pod_ends_in_its_own_time(rig: &Rig) -> Result<(), String> {
         Some(made) => Err(format!("the operator deleted a pod: {made:?}")),
         None => Ok(()),
     }
-}
-
-/// Whether somebody else made an object, under a name and with labels of ours.
-pub fn is_a_strangers(object: &Value) -> bool {
-    object["metadata"]["annotations"]["world/stranger"] == "true"
 }
 
 /// Pods of two runs never hold GPUs of one node at once.

@@ -8,6 +8,7 @@ mod leaders;
 mod random;
 mod rig;
 mod scenario;
+mod strangers;
 mod strays;
 
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -113,19 +113,24 @@ impl Scenario {
 
     /// Plays it to its end, in a world that may have something in store.
     pub async fn play(&self, mut rig: Rig) -> Result<(Rig, Ending), String> {
-        rig.start();
-        self.apply(&rig);
-        for (number, (when, act)) in self.acts.iter().enumerate() {
-            let waited = rig.until(LIMIT, when).await;
-            waited.map_err(|why| format!("step {number} of the user: {why}\n{}", shown(&rig)))?;
-            act(&mut rig);
-        }
-        let ended = rig.until(LIMIT, self.over).await;
-        ended.map_err(|why| format!("the end: {why}\n{}", shown(&rig)))?;
+        self.play_in(&mut rig).await?;
         // Whatever still comes after the end.
         rig.wait(Duration::from_secs(40)).await;
         let ending = Ending::of(&rig);
         Ok((rig, ending))
+    }
+
+    /// Plays it until it is over; the error says what never came.
+    pub async fn play_in(&self, rig: &mut Rig) -> Result<(), String> {
+        rig.start();
+        self.apply(rig);
+        for (number, (when, act)) in self.acts.iter().enumerate() {
+            let waited = rig.until(LIMIT, when).await;
+            waited.map_err(|why| format!("step {number} of the user: {why}\n{}", shown(rig)))?;
+            act(rig);
+        }
+        let ended = rig.until(LIMIT, self.over).await;
+        ended.map_err(|why| format!("the end: {why}\n{}", shown(rig)))
     }
 
     /// Whether it ended as its story says.

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use perfval_testkit::api_server::{Made, Strike};
+use perfval_testkit::api_server::{Call, Made, Strike};
 use serde_json::Value;
 
 use crate::rig::{NAMESPACE, Rig};
-use crate::scenario::{self, LIMIT, NAME, named};
-use crate::{each, laws, play, timeless};
+use crate::scenario::{self, Ending, LIMIT, NAME, all, named};
+use crate::{each, laws, play, sample, timeless};
 
 /// Kinds that a run creates and removes.
 const KINDS: [&str; 4] = ["jobs", "dynamographdeployments", "services", "resourceclaimtemplates"];
@@ -33,6 +33,40 @@ fn a_create_that_lands_after_the_end_of_its_run_is_removed() {
             })
         });
     }
+}
+
+#[test]
+fn a_write_that_lands_late_turns_nothing_back() {
+    let mut count = 0;
+    for scenario in sample(&all(), 4) {
+        let (made, expected) = play(&scenario, |_| {}).expect(scenario.name);
+        // An apply of the results creates them, too: after their object has gone they are the garbage collector's.
+        let creates = |call: &Call| call.verb == "create" || call.resource == "configmaps";
+        let changes = |made: &&Made| made.writes() && !creates(&made.call);
+        // A successor is just at work, or long done: the API server lets no call wait for more than a minute.
+        let cases: Vec<(&Made, u64)> = made
+            .iter()
+            .filter(changes)
+            .flat_map(|made| [(made, 5), (made, 60)])
+            .collect();
+        count += cases.len();
+        each(&sample(&cases, 3), |(made, seconds)| {
+            let (name, call) = (scenario.name, &made.call);
+            let at = |why| format!("{name}: {} {} landed {seconds} s late: {why}", call.verb, call.resource);
+            let ending = timeless(async {
+                let rig = scenario.rig();
+                rig.wire.strike(made.number, Strike::Late(*seconds));
+                let (mut rig, _) = scenario.play(rig).await?;
+                rig.wait(Duration::from_mins(2)).await;
+                laws::always(&rig)?;
+                laws::at_rest(&rig, &[NAME])?;
+                Ok(Ending::of(&rig))
+            });
+            let ending = ending.map_err(at)?;
+            ending.differs(&expected).map_or(Ok(()), |how| Err(at(how)))
+        });
+    }
+    eprintln!("{count} writes landed late");
 }
 
 /// The object vanishes in the middle of a trial, and no garbage collector works.

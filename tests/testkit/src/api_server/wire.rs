@@ -10,6 +10,7 @@ use futures::future::pending;
 use http::header::{HeaderName, RETRY_AFTER};
 use http::{Method, Request, Response};
 use kube::client::Body;
+use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tower::BoxError;
@@ -38,6 +39,8 @@ pub enum Strike {
     Slow(u64),
     /// The process is gone, and the call is carried out so many seconds later: it waited in the API server's queue.
     Late(u64),
+    /// Just before a write is carried out, somebody else puts an object of their own where it goes.
+    Usurp,
 }
 
 /// A call that was made.
@@ -45,8 +48,11 @@ pub enum Strike {
 pub struct Made {
     /// Its number, from 0.
     pub number: usize,
-    /// What was asked for; discovery and the version have the group version as their resource.
+    /// What was asked for, with the name of what is created; discovery and the version have the group version as their
+    /// resource.
     pub call: Call,
+    /// How many changes there had been in the cluster.
+    pub after: u64,
     /// Whether nothing was to be stored.
     pub dry_run: bool,
     /// When.
@@ -147,15 +153,21 @@ impl Wire {
     }
 
     /// Numbers a call; `None` if the process is dead.
-    fn number(&self, generation: u64, request: &http::request::Parts) -> Option<Sent> {
+    fn number(&self, generation: u64, request: &http::request::Parts, body: &[u8]) -> Option<Sent> {
+        let after = self.server.version();
         let mut state = self.lock();
         if state.generation != generation || state.severed {
             return None;
         }
         let number = state.made.len();
+        let mut call = named(request);
+        if call.verb == "create" {
+            call.name = name_in(body);
+        }
         state.made.push(Made {
             number,
-            call: named(request),
+            call,
+            after,
             dry_run: request.uri.query().is_some_and(|query| query.contains("dryRun")),
             at: Instant::now(),
             code: None,
@@ -204,6 +216,11 @@ fn named(request: &http::request::Parts) -> Call {
     .unwrap_or_else(|| plain(request.uri.path().to_owned()))
 }
 
+fn name_in(body: &[u8]) -> Option<String> {
+    let object: Value = serde_json::from_slice(body).ok()?;
+    object["metadata"]["name"].as_str().map(str::to_owned)
+}
+
 /// A process's end of the line.
 #[derive(Clone)]
 pub struct Line {
@@ -224,10 +241,10 @@ impl tower::Service<Request<Body>> for Line {
         let line = self.clone();
         Box::pin(async move {
             let (head, body) = request.into_parts();
-            let Some(Sent { number, strike, takes }) = line.wire.number(line.generation, &head) else {
+            let body = body.collect_bytes().await.unwrap_or_default();
+            let Some(Sent { number, strike, takes }) = line.wire.number(line.generation, &head, &body) else {
                 return pending().await;
             };
-            let body = body.collect_bytes().await.unwrap_or_default();
             let reads = head.method == Method::GET;
             let mut retry_after = None;
             let answer = match strike {
@@ -248,6 +265,11 @@ impl tower::Service<Request<Body>> for Line {
                 Some(Strike::Refuse(code)) => {
                     retry_after = (code == 429).then_some("1");
                     Answer::Json(code, refusal(code).status())
+                }
+                Some(Strike::Usurp) if !reads => {
+                    let call = line.wire.lock().made[number].call.clone();
+                    line.wire.server.usurp_first(&call, &body);
+                    line.wire.server.answer(&head, &body)
                 }
                 Some(Strike::Stale(changes)) if reads => line.wire.server.answer_from_the_past(changes, &head, &body),
                 _ => line.wire.server.answer(&head, &body),

@@ -6,7 +6,7 @@ use perfval_testkit::api_server::Strike;
 use perfval_testkit::inventory::{Cluster as Hardware, NodeBuilder, SliceBuilder};
 use perfval_testkit::world::{Answer, Faults, Trial};
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{NAMES, spec};
 use crate::rig::{NAMESPACE, Rig};
@@ -183,22 +183,10 @@ pub async fn happen(rig: &mut Rig, what: &Happening) {
 /// Somebody puts an object of their own in the place of ours, with all its labels.
 fn replace(rig: &mut Rig, n: u8) {
     let plural = ["services", "resourceclaimtemplates", "configmaps"][usize::from(n % 3)];
-    let Some(mut object) = rig.server.objects(plural).into_iter().next() else {
+    let Some(object) = rig.server.objects(plural).into_iter().next() else {
         return;
     };
-    let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    rig.server.delete(plural, NAMESPACE, &name);
-    for own in [
-        "uid",
-        "resourceVersion",
-        "creationTimestamp",
-        "ownerReferences",
-        "deletionTimestamp",
-    ] {
-        object["metadata"].as_object_mut().expect("an object").remove(own);
-    }
-    object["metadata"]["annotations"] = json!({"world/stranger": "true"});
-    rig.server.put(object);
+    rig.server.usurp(plural, NAMESPACE, &object);
 }
 
 fn child(rig: &Rig, n: u8) -> Option<(&'static str, String)> {

@@ -146,6 +146,13 @@ pub fn all() -> Vec<Scenario> {
             ..BASE
         },
         Scenario {
+            name: "deleted when its time is up",
+            spec: || with(&json!({"ttlSecondsAfterFinished": 30})),
+            over: is_gone,
+            ends: "",
+            ..BASE
+        },
+        Scenario {
             name: "at v1alpha1",
             spec: || with(&json!({"workload": {"image": "localhost/dynamo:1.1.0"}})),
             versions: &["v1alpha1"],
