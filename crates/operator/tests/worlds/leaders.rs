@@ -40,6 +40,17 @@ enum Incident {
     Conflicts,
 }
 
+/// When it happens.
+#[derive(Clone, Copy, Debug)]
+enum Moment {
+    After(Duration),
+    /// The call before this one is under way, and its answer has not come.
+    BeforeCall(usize),
+}
+
+/// Every answer takes this time, so that a process is frozen in the middle of a pass, too: it goes on with the next call.
+const PACE: Duration = Duration::from_millis(300);
+
 /// Holds a future as SIGSTOP holds a process.
 #[derive(Clone, Default)]
 struct Freezer(Arc<Mutex<(bool, Option<Waker>)>>);
@@ -118,17 +129,25 @@ async fn live(server: ApiServer, wire: Wire, clock: Clock, settings: Settings, n
     }
 }
 
-async fn disturbed(scenario: &Scenario, incident: Incident, after: Duration) -> Result<(Ending, Duration), String> {
+/// Two processes, of which the first leads.
+async fn two(scenario: &Scenario, incident: Incident) -> (Rig, Process, Process) {
     let mut rig = scenario.rig();
     scenario.apply(&rig);
     let first = Process::start(&rig, "first");
     if incident == Incident::Frozen {
-        // In the middle of calls, too: it goes on with the next one.
-        first.wire.slow_down(Duration::from_millis(300));
+        first.wire.slow_down(PACE);
     }
     rig.wait(Duration::from_millis(500)).await;
     let second = Process::start(&rig, "second");
-    rig.wait(after).await;
+    (rig, first, second)
+}
+
+async fn disturbed(scenario: &Scenario, incident: Incident, moment: Moment) -> Result<(Ending, Duration), String> {
+    let (mut rig, first, second) = two(scenario, incident).await;
+    match moment {
+        Moment::After(time) => rig.wait(time).await,
+        Moment::BeforeCall(number) => rig.until(LIMIT, |_| first.wire.count() >= number).await?,
+    }
     let began = Instant::now();
     match incident {
         Incident::Frozen => first.freezer.set(true),
@@ -158,6 +177,9 @@ async fn disturbed(scenario: &Scenario, incident: Incident, after: Duration) -> 
         takes && made.code.is_some_and(|code| code < 300)
     });
     let waited = leads_since.map_or(Duration::ZERO, |made| made.at.saturating_duration_since(began));
+    if matches!(incident, Incident::Frozen | Incident::CutOff) {
+        who_lost_the_lease_begins_anew(&mut rig, &second).await?;
+    }
     match (incident, taken_over) {
         (Incident::Conflicts, Some(at)) => Err(format!(
             "a leader that only met others at its lease was replaced at {at:?}"
@@ -166,6 +188,19 @@ async fn disturbed(scenario: &Scenario, incident: Incident, after: Duration) -> 
         _ if waited.is_zero() => Err("nobody took over".to_owned()),
         _ if waited > TAKEOVER => Err(format!("taken over after {waited:?}")),
         _ => Ok((Ending::of(&rig), waited)),
+    }
+}
+
+/// Whatever it remembers, and whatever it has under way, is from before its successor.
+async fn who_lost_the_lease_begins_anew(rig: &mut Rig, successor: &Process) -> Result<(), String> {
+    successor.wire.cut();
+    successor.task.abort();
+    rig.wait(TAKEOVER).await;
+    let lease = rig.server.get("leases", "operators", "lease").unwrap_or_default();
+    match lease["spec"]["holderIdentity"].as_str() {
+        Some("first-1") => Err("a process that had lost the lease leads again".to_owned()),
+        Some(again) if again.starts_with("first-") => Ok(()),
+        other => Err(format!("{other:?} leads")),
     }
 }
 
@@ -185,11 +220,36 @@ fn at_most_one_of_two_operators_acts() {
     let longest = Mutex::new(Duration::ZERO);
     each(&sample(&cases, 15), |(incident, after)| {
         let at = |why: String| format!("{incident:?} after {after} ms: {why}");
-        let played = timeless(disturbed(&scenario, *incident, Duration::from_millis(*after)));
+        let moment = Moment::After(Duration::from_millis(*after));
+        let played = timeless(disturbed(&scenario, *incident, moment));
         let (ending, waited) = played.map_err(at)?;
         let mut longest = longest.lock().unwrap_or_else(PoisonError::into_inner);
         *longest = waited.max(*longest);
         ending.differs(&expected).map_or(Ok(()), |how| Err(at(how)))
     });
     eprintln!("taken over within {:?}", longest.into_inner().unwrap_or_default());
+}
+
+#[test]
+fn a_write_that_a_freeze_holds_up_is_not_made_after_it() {
+    let scenario = named("passing");
+    let (_, expected) = play(&scenario, |_| {}).expect("it passes");
+    let undisturbed = timeless(async {
+        let (mut rig, first, _second) = two(&scenario, Incident::Frozen).await;
+        rig.until(LIMIT, scenario.over).await.map(|()| first.acts())
+    });
+    let writes = undisturbed.expect("it passes");
+    assert!(writes.len() >= 20, "{} writes", writes.len());
+    each(&sample(&writes, 5), |made| {
+        let call = &made.call;
+        let at = |why: String| {
+            format!(
+                "frozen before call {}, {} {}: {why}",
+                made.number, call.verb, call.resource
+            )
+        };
+        let played = timeless(disturbed(&scenario, Incident::Frozen, Moment::BeforeCall(made.number)));
+        let (ending, _) = played.map_err(at)?;
+        ending.differs(&expected).map_or(Ok(()), |how| Err(at(how)))
+    });
 }
