@@ -1,6 +1,6 @@
 //! What somebody else made, and what belongs to another object of the same name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use perfval_run::names;
 use perfval_testkit::api_server::{Made, is_a_strangers};
@@ -13,12 +13,16 @@ pub fn what_others_made_is_theirs(rig: &Rig) -> Result<(), String> {
     let is_a_delete = |made: &Made| made.call.verb == "delete" && made.code.is_some_and(|code| code < 300);
     let deleted: Vec<Made> = rig.wire.made().into_iter().filter(is_a_delete).collect();
     let mut known: BTreeMap<String, Value> = BTreeMap::new();
+    let mut over = BTreeSet::new();
     for change in rig.server.changes_since(0) {
         let object = &change.object;
         let is_an_object_of_ours = change.plural == "perfvalidations";
-        // A user's second object of a name is looked after like the first, and may have a time to live.
-        let is_over = is_an_object_of_ours && object["status"]["phase"] == "Completed";
-        if !is_a_strangers(object) || is_over {
+        let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        // A user's second object of a name is looked after like the first: once over, it may have a time to live.
+        if is_an_object_of_ours && object["status"]["phase"] == "Completed" {
+            over.insert(uid.clone());
+        }
+        if !is_a_strangers(object) || over.contains(&uid) {
             continue;
         }
         let what = || format!("{} {} is a stranger's", change.plural, change.name);
@@ -27,7 +31,6 @@ pub fn what_others_made_is_theirs(rig: &Rig) -> Result<(), String> {
         if leaves && deleted.iter().any(is_it) {
             return Err(format!("{}, and was deleted", what()));
         }
-        let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
         let content: Value = ["spec", "data"]
             .into_iter()
             .map(|field| object[field].clone())
