@@ -1,14 +1,15 @@
 //! One trial, judged in a fixed order: measured? errors? valid? gates (design: verdict).
 
+mod evidence;
 mod reported;
 mod shown;
 
 use perfval_api::{
-    DeviceStatus, Finding, Gate, GateStatus, Metric, Metrics, PerfValidationSpec, TrialOutcome, WorkerLoad, WorkerLoss,
-    WorkerStatus,
+    Finding, Gate, GateStatus, Metric, Metrics, PerfValidationSpec, TrialOutcome, WorkerLoad, WorkerLoss,
 };
 use rust_decimal::Decimal;
 
+pub use self::evidence::Evidence;
 use self::reported::Trial;
 use self::shown::{headline, shown};
 use crate::aiperf::Report;
@@ -18,25 +19,8 @@ use crate::diagnosis::peers::{self, named};
 use crate::diagnosis::roofline::Reached;
 use crate::diagnosis::speed::{self, Spread};
 use crate::diagnosis::trial::{changed, most_frequent};
-use crate::frame::{Failure, Outcome, TrialRecord};
-use crate::gate::{self, Judged, Share};
-
-/// What is known at the end of a trial.
-#[derive(Clone, Copy, Debug)]
-pub struct Evidence<'a> {
-    /// What the runner handed over.
-    pub record: &'a TrialRecord,
-    /// The workers when the trial began.
-    pub before: &'a [WorkerStatus],
-    /// The workers now.
-    pub after: &'a [WorkerStatus],
-    /// The part of the node in use.
-    pub share: Share,
-    /// The GPUs of the run with their UUIDs; empty where they are not known.
-    pub devices: &'a [DeviceStatus],
-    /// Product name of the GPUs, where it is known.
-    pub product: Option<&'a str>,
-}
+use crate::frame::{Failure, Outcome};
+use crate::gate::{self, Judged};
 
 /// A judged trial.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,7 +3,7 @@
 use perfval_api::{Metric, PerfValidationSpec, TrialOutcome};
 use rust_decimal::Decimal;
 
-use super::Evidence;
+use super::evidence::Evidence;
 use crate::aiperf::Report;
 use crate::diagnosis::cause::{Cause, Explained};
 use crate::diagnosis::decay;
