@@ -141,9 +141,13 @@ impl Audit {
     /// # Panics
     /// If the log cannot be read.
     pub async fn read(lab: &Lab, namespace: &str, since: DateTime<Utc>) -> Self {
+        Self::of(entries(&log(lab, since).await), namespace, since)
+    }
+
+    fn of(entries: impl Iterator<Item = Entry>, namespace: &str, since: DateTime<Utc>) -> Self {
         let mut audit = Self::default();
         let mut last_event: Option<Event> = None;
-        for entry in entries(&log(lab, since).await) {
+        for entry in entries {
             let Some(object) = &entry.object_ref else { continue };
             let ours = entry.user.username == OPERATOR;
             let counts = if ours {
@@ -297,5 +301,55 @@ impl ObjectRef {
         } else {
             format!("{}/{}", self.resource, self.subresource)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const KUBELET: &str = "system:node:one";
+
+    /// A request that was answered at once, so many milliseconds after the first.
+    fn request(at: i64, user: &str, verb: &str, resource: &str) -> Value {
+        let at = DateTime::from_timestamp_millis(1_800_000_000_000 + at).expect("a time");
+        json!({
+            "verb": verb, "stage": "ResponseComplete", "user": {"username": user},
+            "objectRef": {"resource": resource, "namespace": "perf"},
+            "stageTimestamp": at, "requestReceivedTimestamp": at,
+        })
+    }
+
+    fn reactions(requests: &[Value]) -> Vec<i64> {
+        let log: Vec<String> = requests.iter().map(Value::to_string).collect();
+        let audit = Audit::of(entries(&log.join("\n")), "perf", DateTime::UNIX_EPOCH);
+        audit.reactions.0.iter().map(TimeDelta::num_milliseconds).collect()
+    }
+
+    #[test]
+    fn a_write_answers_the_event_before_it_however_late() {
+        let late = [
+            request(0, KUBELET, "patch", "pods"),
+            request(15, OPERATOR, "list", "pods"),
+            request(40, OPERATOR, "patch", "perfvalidations"),
+            request(50, OPERATOR, "create", "jobs"),
+            request(60, KUBELET, "patch", "pods"),
+            request(9_060, OPERATOR, "list", "pods"),
+            request(9_090, OPERATOR, "patch", "perfvalidations"),
+        ];
+        assert_eq!(reactions(&late), [40, 9_030]);
+    }
+
+    #[test]
+    fn a_write_of_a_timer_answers_no_event_that_was_looked_at_before() {
+        let progress = [
+            request(0, KUBELET, "patch", "pods"),
+            request(15, OPERATOR, "list", "pods"),
+            request(5_015, OPERATOR, "list", "pods"),
+            request(5_040, OPERATOR, "patch", "perfvalidations"),
+        ];
+        assert_eq!(reactions(&progress), [0_i64; 0]);
     }
 }

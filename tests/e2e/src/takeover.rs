@@ -1,11 +1,34 @@
 //! Two operators and one lease: which of them acted when, as the API server saw it.
 
-use chrono::{DateTime, Utc};
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Api;
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
 use crate::audit::Call;
-use crate::lab::Lab;
+use crate::lab::{Lab, eventually};
+
+/// Longest time without a leader (issue 15, line 6).
+pub const LONGEST: TimeDelta = TimeDelta::seconds(20);
+
+/// Waits until somebody holds the lease.
+///
+/// # Panics
+/// If that takes longer.
+pub async fn holds(lab: &Lab, lease: &str, who: &str, within: Duration) {
+    let leases: Api<Lease> = Api::namespaced(lab.client.clone(), "default");
+    eventually("another holder of the lease", within, || async {
+        let found = leases.get(lease).await.map_err(|error| error.to_string())?;
+        match found.spec.and_then(|spec| spec.holder_identity) {
+            Some(holder) if holder == who => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+}
 
 /// An operator that the audit log tells from others: the cluster's admin under another name.
 pub struct Account {

@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use chrono::{TimeDelta, Utc};
-use k8s_openapi::api::coordination::v1::Lease;
-use kube::Api;
+use chrono::Utc;
 use perfval_api::{Phase, Verdict};
-use perfval_e2e::takeover::{Account, Takeover, created};
-use perfval_e2e::{Audit, Lab, OutOfCluster, Validation, eventually, quick};
+use perfval_e2e::takeover::{Account, LONGEST, Takeover, created, holds};
+use perfval_e2e::{Audit, OutOfCluster, Validation, eventually, quick};
 use serde_json::json;
 use tokio::time::timeout;
 
@@ -78,21 +76,6 @@ async fn an_operator_that_is_away_for_longer_than_a_limit_fails_nothing() {
     run.delete().await;
 }
 
-/// Longest time without a leader (issue 15, line 6).
-const TAKEOVER: TimeDelta = TimeDelta::seconds(20);
-
-async fn holds(lab: &Lab, lease: &str, who: &str, within: Duration) {
-    let leases: Api<Lease> = Api::namespaced(lab.client.clone(), "default");
-    eventually("another holder of the lease", within, || async {
-        let found = leases.get(lease).await.map_err(|error| error.to_string())?;
-        match found.spec.and_then(|spec| spec.holder_identity) {
-            Some(holder) if holder == who => Ok(()),
-            other => Err(format!("{other:?}")),
-        }
-    })
-    .await;
-}
-
 #[tokio::test]
 #[ignore = "needs the lab: just e2e"]
 async fn a_leader_that_was_frozen_for_a_minute_does_nothing_more() {
@@ -128,7 +111,7 @@ async fn a_leader_that_was_frozen_for_a_minute_does_nothing_more() {
         "{takeover:?}, {} s after the freeze",
         (takeover.taken - frozen).num_seconds()
     );
-    assert!(takeover.taken - frozen < TAKEOVER, "{takeover:?}");
+    assert!(takeover.taken - frozen < LONGEST, "{takeover:?}");
     assert_eq!(created(&calls, "jobs", &namespace), 1, "one Job for one trial");
     run.left_nothing().await;
     run.delete().await;
