@@ -43,6 +43,7 @@ enum Answer {
     Deployment(Box<Seen<DynamicObject>>),
     DryRun(Seen<Admission>),
     Workload(Workload),
+    Claims(Seen<Vec<ResourceClaim>>),
     Probe(Probe),
     Trial(Box<Seen<TrialSeen>>),
     GpuExporter(Seen<String>),
@@ -52,10 +53,9 @@ enum Answer {
     CacheJob(Box<Seen<Job>>),
 }
 
-/// Pods, claims, events and logs of a run, and what is around them.
+/// Pods, events and logs of a run, and what is around them.
 struct Workload {
     pods: Seen<Vec<Pod>>,
-    claims: Seen<Vec<ResourceClaim>>,
     events: Seen<Vec<PodEvent>>,
     refusals: Seen<Vec<PodEvent>>,
     node: Seen<NodeSeen>,
@@ -100,6 +100,7 @@ impl Cluster {
                 None => Seen::NotAsked,
             }),
             Need::Workload => Answer::Workload(self.workload(run).await),
+            Need::Claims => Answer::Claims(seen(self.claims_of(run).await)),
             Need::Probe => Answer::Probe(self.probes.take(run)),
             Need::Trial => Answer::Trial(Box::new(match needs.trial {
                 Some(number) => seen(Box::pin(self.trial(run, number)).await),
@@ -159,10 +160,11 @@ fn put(observed: &mut Observed, answer: Answer) {
         Answer::Deployment(deployment) => observed.deployment = *deployment,
         Answer::DryRun(admission) => observed.dry_run = admission,
         Answer::Workload(workload) => {
-            (observed.pods, observed.claims) = (workload.pods, workload.claims);
+            observed.pods = workload.pods;
             (observed.pod_events, observed.pod_logs) = (workload.events, workload.logs);
             (observed.refusals, observed.node) = (workload.refusals, workload.node);
         }
+        Answer::Claims(claims) => observed.claims = claims,
         Answer::Probe(probe) => observed.probe = probe,
         Answer::Trial(trial) => observed.trial = *trial,
         Answer::GpuExporter(page) => observed.gpu_exporter = page,

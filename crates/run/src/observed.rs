@@ -31,8 +31,10 @@ pub enum Need {
     Deployment,
     /// A server-side dry run of the DynamoGraphDeployment.
     DryRun,
-    /// Pods, claims and pod events of this run (label `perfvalidation.dev/run`).
+    /// Pods and pod events of this run (label `perfvalidation.dev/run`).
     Workload,
+    /// `ResourceClaims` of any run of this object.
+    Claims,
     /// The last answer of the probe.
     Probe,
     /// Job, pod and output of the open trial.

@@ -169,16 +169,17 @@ fn results<'a>(
 }
 
 /// What is wrong with where the workers are: wrong node, a missing, shared or borrowed GPU. `None`: all as planned, as far
-/// as pods and their claims show.
-pub fn misplaced(pods: &Pods<'_>, claims: &[ResourceClaim], plan: &PlacementStatus) -> Option<String> {
+/// as pods and their claims show; `claims` are absent where they were not read.
+pub fn misplaced(pods: &Pods<'_>, claims: Option<&[ResourceClaim]>, plan: &PlacementStatus) -> Option<String> {
     let node = &plan.node;
     let elsewhere = pods.workers.iter().find_map(|pod| {
         let actual = pod.spec.as_ref()?.node_name.as_deref()?;
         (actual != node).then(|| format!("worker {} runs on {actual}, not on {node}", pod.name_any()))
     });
-    if elsewhere.is_some() || plan.allocation != Allocation::Dra {
+    let claims = claims.filter(|_| elsewhere.is_none() && plan.allocation == Allocation::Dra);
+    let Some(claims) = claims else {
         return elsewhere;
-    }
+    };
     let mut held = BTreeSet::new();
     pods.workers.iter().find_map(|pod| {
         let worker = pod.name_any();

@@ -7,13 +7,16 @@ use perfval_api::{Leftovers, PerfValidation, PerfValidationStatus, Phase, Reason
 use serde_json::json;
 
 use crate::decision::Effect;
-use crate::observed::{Child, Observed};
+use crate::observed::{Child, Need, Observed};
 use crate::pass::Pass;
 use crate::run::Run;
 
 /// Shortest and longest pause between two looks at what should have gone.
 const SOON: Duration = Duration::from_secs(30);
 const SELDOM: Duration = Duration::from_mins(5);
+
+/// What [`remove`] has to see.
+pub(crate) const NEEDS: [Need; 3] = [Need::Children, Need::Workload, Need::Claims];
 
 /// A deleted object of which only the metadata counts: its runs' children are found by label and uid, whatever its spec
 /// and status say. Its phase is `CleaningUp`, and no code may write its status.

@@ -187,6 +187,29 @@ impl ApiServer {
         let _ = state.store.delete(&key);
     }
 
+    /// Deletes an object as `kubectl delete --cascade=orphan` does: it owns nothing any more.
+    pub fn orphan(&self, plural: &str, namespace: &str, name: &str) {
+        let uid = self
+            .get(plural, namespace, name)
+            .map(|object| object["metadata"]["uid"].clone());
+        let mut state = self.lock();
+        let all: Vec<(Key, Value)> = state
+            .store
+            .all()
+            .map(|(key, object)| (key.clone(), object.as_ref().clone()))
+            .collect();
+        for (key, mut object) in all {
+            let Some(owners) = object["metadata"]["ownerReferences"].as_array_mut() else {
+                continue;
+            };
+            owners.retain(|owner| Some(&owner["uid"]) != uid.as_ref());
+            state.store.put(&key, object);
+        }
+        let key = state.key(plural, namespace, name);
+        // Gone is gone.
+        let _ = state.store.delete(&key);
+    }
+
     /// An object; `None` if it does not exist. Where two groups share a plural, the core group counts.
     pub fn get(&self, plural: &str, namespace: &str, name: &str) -> Option<Value> {
         let state = self.lock();

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use futures::future::join_all;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::{Event, Pod};
+use k8s_openapi::api::resource::v1::ResourceClaim;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Api, ListParams};
 use kube::core::ResourceExt as _;
@@ -31,35 +32,17 @@ const AT_ONCE: usize = 4;
 pub(super) const PROMPT: Duration = Duration::from_secs(10);
 
 impl Cluster {
-    /// Pods and claims of any run of this object, and, where a phase waits for them, the warnings on those pods of this
+    /// Pods of any run of this object, and, where a phase waits for them, the warnings on those pods of this
     /// run that are on their way.
     pub(super) async fn workload(&self, run: &Run<'_>) -> Workload {
-        let of = |what: &str| format!("list {what} of {}/{}", run.namespace(), run.name());
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), run.namespace());
-        let listed = of("ResourceClaims");
-        let its_claims = Wanted {
-            call: &listed,
-            versions: &VERSIONS,
-            plural: "resourceclaims",
-            namespace: Some(run.namespace()),
-            params: of_object(run),
-        };
-        let (pods, claims) = futures::join!(
-            self.list(&pods, of_object(run)),
-            self.list_served(Json, its_claims, Some)
-        );
-        let pods = read(&of("Pods"), pods);
-        let claims = match claims {
-            // No Dynamic Resource Allocation here: no claims.
-            Err(Unread::Absent) => Ok(Vec::new()),
-            known => known,
-        };
+        let pods = self.list(&pods, of_object(run)).await;
+        let pods = read(&listing(run, "Pods"), pods);
         let mut workload = Workload {
             events: Seen::NotAsked,
             refusals: Seen::NotAsked,
             node: Seen::NotAsked,
             logs: Vec::new(),
-            claims: seen(claims),
             pods: seen(pods),
         };
         if let Seen::Present(pods) = &workload.pods
@@ -76,6 +59,22 @@ impl Cluster {
             (workload.logs, workload.refusals, workload.node) = (logs, refusals, node);
         }
         workload
+    }
+
+    /// Claims of any run of this object.
+    pub(super) async fn claims_of(&self, run: &Run<'_>) -> Read<Vec<ResourceClaim>> {
+        let its_claims = Wanted {
+            call: &listing(run, "ResourceClaims"),
+            versions: &VERSIONS,
+            plural: "resourceclaims",
+            namespace: Some(run.namespace()),
+            params: of_object(run),
+        };
+        match self.list_served(Json, its_claims, Some).await {
+            // No Dynamic Resource Allocation here: no claims.
+            Err(Unread::Absent) => Ok(Vec::new()),
+            known => known,
+        }
     }
 
     /// The ends of those logs that show why pods do not serve: of few pods, and only of those in trouble.
@@ -107,6 +106,10 @@ impl Cluster {
         events.sort_by_key(|event| std::cmp::Reverse(event.last_seen));
         Ok(events)
     }
+}
+
+fn listing(run: &Run<'_>, what: &str) -> String {
+    format!("list {what} of {}/{}", run.namespace(), run.name())
 }
 
 /// Whether the run asks why a pod does not start. One that sizes or cleans up only counts its pods: 123 lists of events

@@ -73,7 +73,7 @@ const READS: &[Read] = &[
         word(&seen.dry_run)
     }),
     read(Need::Workload, "list", "pods", |seen| word(&seen.pods)),
-    read(Need::Workload, "list", "resourceclaims", |seen| word(&seen.claims)),
+    read(Need::Claims, "list", "resourceclaims", |seen| word(&seen.claims)),
     read(Need::Workload, "list", "events", |seen| word(&seen.pod_events)),
     read(Need::Trial, "get", "jobs", |seen| word(&seen.trial)),
     read(Need::Trial, "list", "pods", |seen| word(&seen.trial)),

@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::act::{children, creations, save_results};
 use crate::world::{NAMESPACE, World};
 
-const NEEDS: [Need; 15] = [
+const NEEDS: [Need; 16] = [
     Need::Dynamo,
     Need::StorageClasses,
     Need::Line,
@@ -26,6 +26,7 @@ const NEEDS: [Need; 15] = [
     Need::Deployment,
     Need::DryRun,
     Need::Workload,
+    Need::Claims,
     Need::Probe,
     Need::Trial,
     Need::GpuExporter,

@@ -93,7 +93,7 @@ async fn what_a_run_has_of_claims_is_made_found_and_removed_at_the_version_that_
 
         let api_version = format!("resource.k8s.io/{version}");
         world.put_child(&api_version, "ResourceClaim", "a-worker-s", &json!({}));
-        let seen = world.observe(Need::Workload).await;
+        let seen = world.observe(Need::Claims).await;
         assert_eq!(seen.claims.present().map(Vec::len), Some(1), "{version}");
 
         let seen = world.observe(Need::Children).await;
@@ -119,6 +119,6 @@ async fn a_cluster_without_devices_has_no_claims_and_no_templates() {
     let seen = world.observe(Need::Inventory).await;
     let inventory = seen.inventory.present().unwrap();
     assert!(inventory.device_class.is_absent() && inventory.slices.is_absent() && inventory.claims.is_absent());
-    assert_eq!(world.observe(Need::Workload).await.claims, Seen::Present(Vec::new()));
+    assert_eq!(world.observe(Need::Claims).await.claims, Seen::Present(Vec::new()));
     assert_eq!(world.observe(Need::Children).await.children, Seen::Present(Vec::new()));
 }

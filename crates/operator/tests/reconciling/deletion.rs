@@ -72,6 +72,38 @@ async fn an_unreadable_object_whose_finalizer_others_removed_leaves_nothing_behi
 }
 
 #[tokio::test]
+async fn an_object_that_is_deleted_without_its_dependents_leaves_nothing_that_we_made() {
+    let server = with_gpus(4);
+    let _operator = Operator::start(&server);
+    server.put(manifest("orphaned"));
+    eventually(&server, "it is deployed", |server| {
+        phase(server, "orphaned") == "WaitingForReady" && !server.objects("dynamographdeployments").is_empty()
+    })
+    .await;
+    // Looks like ours, and somebody else made it.
+    server.put(json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {
+            "namespace": NAMESPACE, "name": "copied",
+            "labels": {"perfvalidation.dev/name": "orphaned", "perfvalidation.dev/run": "0011aabb"},
+        },
+    }));
+    server.orphan("perfvalidations", NAMESPACE, "orphaned");
+    eventually(&server, "the object is gone", |server| {
+        server.get("perfvalidations", NAMESPACE, "orphaned").is_none()
+    })
+    .await;
+    let jobs: Vec<Value> = server
+        .objects("jobs")
+        .iter()
+        .map(|job| job["metadata"]["name"].clone())
+        .collect();
+    assert_eq!(jobs, ["copied"]);
+    server.delete("jobs", NAMESPACE, "copied");
+    assert!(nothing_is_left(&server));
+}
+
+#[tokio::test]
 async fn what_we_released_ourselves_is_not_torn_down_again_before_the_watch_says_so() {
     let server = with_gpus(4);
     let mut released = manifest("released");

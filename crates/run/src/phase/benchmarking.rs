@@ -44,7 +44,7 @@ fn needs(run: &Run<'_>) -> Needs {
     let exporter = telemetry::need(run).filter(|_| trial.is_none());
     Needs {
         trial,
-        ..Needs::of([Need::Workload, Need::Trial].into_iter().chain(exporter))
+        ..Needs::of([Need::Workload, Need::Claims, Need::Trial].into_iter().chain(exporter))
     }
 }
 
@@ -121,11 +121,11 @@ fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers:
         };
     }
     if let Some(plan) = pass.run.placement() {
-        if let Some(wrong) = readiness::misplaced(pods, claims, plan) {
+        if let Some(wrong) = readiness::misplaced(pods, Some(claims), plan) {
             return Step::error(Reason::PlacementBroken, wrong);
         }
         if let Some(moved) = readiness::moved(pods, claims, plan) {
-            return confirm_again(pass, moved);
+            return confirm_again(pass, Why::new(Reason::CheckingGPUs, moved));
         }
     }
     let number = pass.status.trials.last().map_or(1, |trial| trial.number + 1);
@@ -152,10 +152,10 @@ fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers:
     Step::work(Reason::Running, format!("trial {number}{what} is running"))
 }
 
-/// A worker whose pod was replaced may get a GPU that is not confirmed: the deployment has to become ready once more
-/// before the next trial. A trial during which that happened is void by its own rules.
-fn confirm_again(pass: &mut Pass<'_>, moved: String) -> Step {
-    let why = Why::new(Reason::CheckingGPUs, moved);
+/// The deployment has to become ready once more before the next trial: a worker whose pod was replaced may have a GPU that
+/// is not confirmed, and what voided a trial may have ended the workers, too. Seen on the lab: 100 ms after a node came back
+/// from a reboot every pod was still reported ready, and the trial that opened then failed a healthy node.
+fn confirm_again(pass: &mut Pass<'_>, why: Why) -> Step {
     pass.not_ready(&why, Some(GpuCheck::default()));
     Step::Go(Phase::WaitingForReady, why)
 }
@@ -234,6 +234,10 @@ fn close(pass: &mut Pass<'_>, number: i64, judged: &JudgedTrial, workers: &[Work
     }
     announce(pass, number, judged);
     match ruling {
+        Ruling::Continue if judged.outcome == TrialOutcome::Invalid => {
+            let why = format!("trial {number} shows nothing; before the next one the deployment has to serve again");
+            confirm_again(pass, Why::new(Reason::WorkloadNotReady, why))
+        }
         Ruling::Continue => Step::work(Reason::Running, format!("trial {number} is over; opening the next")),
         Ruling::Pass | Ruling::Fail | Ruling::Undecided | Ruling::Unmeasurable => {
             Step::Go(Phase::Evaluating, Why::new(Reason::Running, super::evaluating::SAVING))

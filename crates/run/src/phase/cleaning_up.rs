@@ -7,7 +7,7 @@ use perfval_api::{Leftovers, Phase, Reason, Trigger, Why, condition};
 use super::definition::{Definition, Timed};
 use crate::attendance::Limit;
 use crate::decision::{Effect, Event};
-use crate::observed::{Need, Needs};
+use crate::observed::Needs;
 use crate::pass::{Pass, Step};
 use crate::status::Truth;
 use crate::{interruption, status, teardown, time};
@@ -18,7 +18,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 pub(super) const PHASE: Definition = Definition {
-    needs: |_| Needs::of([Need::Children, Need::Workload]),
+    needs: |_| Needs::of(teardown::NEEDS),
     step,
     timed: Some(Timed {
         limit: |spec, _, began| Some(Limit::new(began, time::duration(&spec.timeouts.cleanup))),

@@ -6,7 +6,7 @@ use perfval_api::{Leftovers, Phase, Reason, Trigger, Why};
 
 use super::definition::Definition;
 use crate::decision::Effect;
-use crate::observed::{Need, Needs};
+use crate::observed::Needs;
 use crate::pass::{Pass, Step};
 use crate::run::Run;
 use crate::{interruption, teardown, time};
@@ -19,7 +19,7 @@ pub(super) const PHASE: Definition = Definition {
 
 fn needs(run: &Run<'_>) -> Needs {
     if removes_leftovers(run) {
-        Needs::of([Need::Children, Need::Workload])
+        Needs::of(teardown::NEEDS)
     } else {
         Needs::default()
     }

@@ -13,7 +13,7 @@ use perfval_verdict::diagnosis::missing::missing;
 
 use super::definition::{Definition, Timed, give_up};
 use crate::attendance::Limit;
-use crate::observed::{Need, Needs};
+use crate::observed::Needs;
 use crate::pass::{Pass, Step};
 use crate::queue::{self, Place, Turn};
 use crate::status::Truth;
@@ -36,7 +36,7 @@ pub(super) const PHASE: Definition = Definition {
             // The planner reads for the whole queue.
             Needs::default()
         } else {
-            Needs::of([Need::Children, Need::Workload])
+            Needs::of(teardown::NEEDS)
         }
     },
     step,

@@ -34,11 +34,11 @@ pub(super) const PHASE: Definition = Definition {
 };
 
 fn needs(run: &Run<'_>) -> Needs {
-    let who_has_which = gpus::counts_gpus(run.status()).then_some(Need::Inventory);
+    let who_has_which = gpus::counts_gpus(run.status()).then_some([Need::Claims, Need::Inventory]);
     Needs::of(
         [Need::Deployment, Need::Workload, Need::Probe]
             .into_iter()
-            .chain(who_has_which),
+            .chain(who_has_which.into_iter().flatten()),
     )
 }
 
@@ -78,11 +78,13 @@ fn step(pass: &mut Pass<'_>) -> Step {
         Seen::Absent => return Step::error(Reason::DeploymentFailed, "the deployment was deleted by another client"),
         unread => return unreadable("deployment", unread.unknown()),
     };
-    let (Some(all_pods), Some(claims)) = (pass.seen.pods.present(), pass.seen.claims.present()) else {
-        return unreadable(
-            "pods and claims",
-            pass.seen.pods.unknown().or(pass.seen.claims.unknown()),
-        );
+    let Some(all_pods) = pass.seen.pods.present() else {
+        return unreadable("pods", pass.seen.pods.unknown());
+    };
+    let claims = match &pass.seen.claims {
+        Seen::Present(claims) => Some(claims.as_slice()),
+        Seen::NotAsked => None,
+        unread => return unreadable("claims", unread.unknown()),
     };
     let pods = Pods::of(all_pods, &pass.run.id());
     if let Some(evidence) = gpus::lost(pass, &pods, claims) {

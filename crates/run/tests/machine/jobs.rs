@@ -1,6 +1,7 @@
 //! Jobs are ours by their uid: one of another maker is not read, one that is gone is not made again.
 
 use perfval_api::{Phase, TrialOutcome, Verdict};
+use perfval_run::observed::{Probe, ProbeAnswer};
 use perfval_run::{Decision, Effect};
 use serde_json::json;
 
@@ -82,6 +83,33 @@ fn a_trial_whose_job_vanished_is_invalid_and_the_next_one_follows() {
     story.until(Phase::Completed);
     assert_eq!(story.verdict(), Some(Verdict::Passed), "{}", story.reason());
     assert_eq!(story.status().trials.len(), 2);
+}
+
+#[test]
+fn after_a_trial_that_shows_nothing_the_endpoint_has_to_answer_again() {
+    let mut story = under_way();
+    let first = story
+        .status()
+        .workload
+        .and_then(|workload| workload.first_completion_seconds);
+    // A node that was rebooted: its pods are still reported ready, and nothing of them runs.
+    story.trial_job = None;
+    (story.probe, story.answer) = (Probe::Idle, ProbeAnswer::Failed("connection refused".into()));
+    for _ in 0..10 {
+        story.step();
+    }
+    let status = story.status();
+    assert_eq!((status.phase, status.trials.len()), (Some(Phase::WaitingForReady), 1));
+    assert!(status.message.unwrap_or_default().contains("connection refused"));
+
+    (story.probe, story.answer) = (Probe::Idle, ProbeAnswer::Completion("hello".into()));
+    story.showing = Showing::Fast;
+    story.until(Phase::Completed);
+    assert_eq!(story.verdict(), Some(Verdict::Passed), "{}", story.reason());
+    let status = story.status();
+    assert_eq!(status.trials.len(), 2);
+    let still = status.workload.and_then(|workload| workload.first_completion_seconds);
+    assert!(first.is_some() && still == first, "{first:?}, {still:?}");
 }
 
 #[test]

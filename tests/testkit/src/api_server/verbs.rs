@@ -141,6 +141,9 @@ impl Request<'_> {
             remove(&mut object, "status");
         }
         self.kind.prune(&mut object);
+        if let Some(manager) = self.address.query.get("fieldManager") {
+            object["metadata"]["managedFields"] = json!([{"manager": manager, "operation": "Update"}]);
+        }
         let object = self.store.newborn(object, self.kind);
         if self.address.is_dry_run() {
             return Ok(self.object(201, &object));

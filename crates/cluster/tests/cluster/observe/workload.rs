@@ -37,7 +37,8 @@ async fn events_are_read_for_pods_on_their_way() {
     );
     let seen = world.observe(Need::Workload).await;
     assert_eq!(seen.pods.present().unwrap().len(), 3);
-    assert_eq!(seen.claims.present().unwrap().len(), 1);
+    let claims = world.observe(Need::Claims).await.claims;
+    assert_eq!(claims.present().unwrap().len(), 1);
     let events = seen.pod_events.present().unwrap();
     let texts: Vec<_> = events.iter().map(|event| event.message.as_str()).collect();
     assert_eq!(

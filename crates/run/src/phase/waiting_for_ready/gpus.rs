@@ -16,7 +16,11 @@ use crate::readiness::{self, Pods};
 /// Our own pods and claims are watched, those of others are not.
 const COUNT_AGAIN: Duration = Duration::from_secs(2);
 
-/// Whether the pass has to look who has which GPU: a worker finds none, or all have one.
+const LOOKING: &str = "every component is ready; looking whether each worker has a GPU of its own";
+
+/// Whether the pass has to look who has which GPU: a worker finds none, or all have one. A start is no time for it: claims
+/// do not change while pods do, and the API server answers a list of what has not changed 50 ms late (1.36: its cache asks
+/// etcd ten times a second whether it is fresh).
 pub(super) fn counts_gpus(status: &PerfValidationStatus) -> bool {
     status
         .workload
@@ -34,25 +38,29 @@ pub(super) fn refused(pass: &mut Pass<'_>, pods: &Pods<'_>) -> Option<Why> {
 }
 
 /// Who took the GPU that a worker finds no more, where that is clear; the scheduler's own words take longer to trust.
-pub(super) fn lost(pass: &Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim]) -> Option<String> {
+pub(super) fn lost(pass: &Pass<'_>, pods: &Pods<'_>, claims: Option<&[ResourceClaim]>) -> Option<String> {
     let (inventory, plan) = (pass.seen.inventory.present()?, pass.run.placement()?);
-    race::lost(inventory, pass.run.spec(), plan, pods, claims)
+    race::lost(inventory, pass.run.spec(), plan, pods, claims?)
 }
 
 /// What to do while it is not certain that each worker has a GPU of its own where it was planned. The confirmed devices
-/// become those of the plan.
+/// become those of the plan. `claims`: absent until they are asked for.
 pub(super) fn broken(
     pass: &mut Pass<'_>,
     pods: &Pods<'_>,
-    claims: &[ResourceClaim],
+    claims: Option<&[ResourceClaim]>,
     plan: &PlacementStatus,
 ) -> Option<Step> {
     if let Some(wrong) = readiness::misplaced(pods, claims, plan) {
         return Some(misplaced(pass, wrong));
     }
+    // Looked at again before each trial.
     if plan.allocation != Allocation::Dra || condition::is_true(&pass.status, condition::WORKLOAD_READY) {
         return None;
     }
+    let Some(claims) = claims else {
+        return Some(checking(pass, LOOKING));
+    };
     match (confirmed(pass, pods, claims, plan), &mut pass.status.placement) {
         (Err(step), _) => Some(step),
         (Ok(devices), Some(plan)) => {
@@ -71,10 +79,7 @@ fn confirmed(
 ) -> Result<Vec<DeviceStatus>, Step> {
     let inventory = match &pass.seen.inventory {
         Seen::Present(inventory) => inventory,
-        Seen::NotAsked => {
-            let what = "every component is ready; looking whether each worker has a GPU of its own";
-            return Err(checking(pass, what));
-        }
+        Seen::NotAsked => return Err(checking(pass, LOOKING)),
         unread => {
             let why = unread.unknown().unwrap_or("no answer");
             return Err(checking(

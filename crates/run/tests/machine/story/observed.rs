@@ -44,11 +44,11 @@ impl Story {
                 }
                 Need::Workload if self.unreadable => {
                     seen.pods = Seen::Unknown("GET pods: 403".into());
-                    seen.claims = Seen::Unknown("GET claims: 403".into());
                 }
+                Need::Claims if self.unreadable => seen.claims = Seen::Unknown("GET claims: 403".into()),
+                Need::Claims => seen.claims = Seen::Present(self.claims()),
                 Need::Workload => {
                     seen.pods = Seen::Present(self.pods().into_iter().chain(self.filler()).collect());
-                    seen.claims = Seen::Present(self.claims());
                     seen.pod_events = Seen::Present(self.events());
                     let frontend = self.frontend_log.map(|text| log("frontend", "main", text));
                     let filler = self.around.filler_log.map(|text| log("filler", "fill", text));
