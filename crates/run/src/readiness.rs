@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod};
 use k8s_openapi::api::resource::v1::{DeviceRequestAllocationResult, ResourceClaim};
 use kube::core::ResourceExt as _;
 use perfval_api::{Allocation, Phase, PlacementStatus, WorkerStatus};
@@ -133,7 +133,8 @@ fn worker(pod: &Pod, claims: &[ResourceClaim]) -> WorkerStatus {
         pod: pod.name_any(),
         uid: pod.uid().unwrap_or_default(),
         restarts: statuses().map(|status| i64::from(status.restart_count)).sum(),
-        last_exit: statuses().find_map(last_exit),
+        last_exit: statuses().find_map(last_end).map(in_words),
+        ended_unseen: statuses().find_map(last_end).is_some_and(is_unseen),
         address: pod.status.as_ref().and_then(|status| status.pod_ip.clone()),
         device: results(pod, claims)
             .next()
@@ -141,14 +142,25 @@ fn worker(pod: &Pod, claims: &[ResourceClaim]) -> WorkerStatus {
     }
 }
 
-/// How a container ended before it was started again, in the kubelet's words.
-fn last_exit(status: &ContainerStatus) -> Option<String> {
-    let ended = status.last_state.as_ref()?.terminated.as_ref()?;
+/// How a container ended before it was started again.
+fn last_end(status: &ContainerStatus) -> Option<&ContainerStateTerminated> {
+    status.last_state.as_ref()?.terminated.as_ref()
+}
+
+/// containerd's words for a container that is gone when it starts again, and the kubelet's; a process that exits with 255
+/// has `Error`.
+fn is_unseen(ended: &ContainerStateTerminated) -> bool {
+    (ended.exit_code, ended.reason.as_deref()) == (255, Some("Unknown"))
+        || ended.reason.as_deref() == Some("ContainerStatusUnknown")
+}
+
+/// How a container ended, in the kubelet's words.
+fn in_words(ended: &ContainerStateTerminated) -> String {
     let reason = ended
         .reason
         .as_ref()
         .map_or(String::new(), |reason| format!(" ({reason})"));
-    Some(format!("exit code {}{reason}", ended.exit_code))
+    format!("exit code {}{reason}", ended.exit_code)
 }
 
 /// What a pod's claims were given, administrative access included.

@@ -150,7 +150,7 @@ mod tests {
             let mut judged = JudgedTrial {
                 outcome: TrialOutcome::Miss,
                 requests: Some((5, 100)),
-                ..JudgedTrial::unmeasured(Cause::RequestErrors, "5 failed")
+                ..JudgedTrial::unmeasured(Cause::RequestErrors, "5 failed", None)
             };
             still_void(&mut judged, Cause::WorkerRestarted, &saved, allowed);
             assert_eq!(judged.outcome, outcome, "{allowed} % allowed");

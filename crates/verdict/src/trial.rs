@@ -92,9 +92,10 @@ impl JudgedTrial {
         self
     }
 
-    /// A trial that left nothing to read.
-    pub fn unmeasured(cause: Cause, evidence: impl Into<String>) -> Self {
-        Self::new(TrialOutcome::Invalid, vec![(cause, evidence.into())])
+    /// A trial that left nothing to read. `changed`: what happened to the workers meanwhile counts all the same.
+    pub fn unmeasured(cause: Cause, evidence: impl Into<String>, changed: Option<Explained>) -> Self {
+        let explained = [(cause, evidence.into())].into_iter().chain(changed);
+        Self::new(TrialOutcome::Invalid, explained.collect())
     }
 }
 
@@ -104,12 +105,13 @@ pub fn judge(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> JudgedTrial {
 }
 
 fn judge_load(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> JudgedTrial {
+    let lost = || changed(evidence.before, evidence.after);
     match &evidence.record.outcome {
         Outcome::Report(report) => judge_report(evidence, report, spec),
         Outcome::Failure(Failure::AllFailed { failed, errors }) => {
             let text = format!("all {failed} requests failed: {}", most_frequent(errors));
             let mut explained = vec![(Cause::RequestErrors, text)];
-            explained.extend(changed(evidence.before, evidence.after));
+            explained.extend(lost());
             let mut verdict = JudgedTrial::new(TrialOutcome::Miss, explained);
             verdict.requests = Some((*failed, *failed));
             verdict.gates = unmeasured_gates(evidence, spec);
@@ -118,9 +120,9 @@ fn judge_load(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> JudgedTrial 
         }
         Outcome::Failure(failure @ Failure::TimedOut { .. }) => judge_timeout(evidence, in_words(failure), spec),
         Outcome::Failure(failure @ Failure::NotExecutable { .. }) => {
-            JudgedTrial::unmeasured(Cause::AIPerfMissing, in_words(failure))
+            JudgedTrial::unmeasured(Cause::AIPerfMissing, in_words(failure), lost())
         }
-        Outcome::Failure(failure) => JudgedTrial::unmeasured(Cause::BenchmarkFailed, in_words(failure)),
+        Outcome::Failure(failure) => JudgedTrial::unmeasured(Cause::BenchmarkFailed, in_words(failure), lost()),
     }
 }
 

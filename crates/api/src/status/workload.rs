@@ -187,6 +187,9 @@ pub struct WorkerStatus {
     /// How its container ended before it was started again, such as `exit code 137 (OOMKilled)`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_exit: Option<String>,
+    /// Whether nobody saw how it ended: after a reboot of its node the container runtime only knows that it did.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ended_unseen: bool,
     /// IP address; its metrics are sampled there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,

@@ -179,10 +179,11 @@ fn follow(pass: &mut Pass<'_>, number: i64, workers: &[WorkerStatus]) -> Step {
         Standing::Taken(job) => return Step::name_taken("Job", job),
         Standing::Lost => {
             let evidence = format!("the Job of trial {number} is gone: it was deleted");
+            let changed = changed(result::seen_last(pass), workers);
             return close(
                 pass,
                 number,
-                &JudgedTrial::unmeasured(Cause::JobLost, evidence),
+                &JudgedTrial::unmeasured(Cause::JobLost, evidence, changed),
                 workers,
             );
         }

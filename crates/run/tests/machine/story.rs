@@ -51,6 +51,8 @@ pub struct Story {
     pub deployment_failed: bool,
     pub workers_ready: bool,
     pub restarts: i32,
+    /// Exit code and reason of a container that restarted.
+    pub ended: (i32, &'static str),
     /// Every pod was replaced by another one on the same GPU.
     pub replaced: bool,
     pub pod_waiting: Option<&'static str>,
@@ -137,6 +139,7 @@ impl Story {
             deployment_failed: false,
             workers_ready: true,
             restarts: 0,
+            ended: (139, "Error"),
             replaced: false,
             pod_waiting: None,
             unschedulable: false,

@@ -139,12 +139,12 @@ causes! {
         why: "its GPU is slow (clocks, temperature, a foreign process, failing memory), or its CPUs are far or busy",
         remedy: "check the GPU that the evidence names (nvidia-smi -q -d PERFORMANCE, other processes, XID errors) and the CPUs of its worker; the same GPU again: replace or drain it",
     }
-    /// A worker's pod was removed or replaced.
+    /// A worker's pod was removed or replaced, or its node was rebooted.
     WorkerRestarted {
         reason: WorkerRestarted, severity: Warning, effect: Untrusted,
-        seen: "a worker's pod was replaced during a trial or between two",
-        why: "the pod was deleted or evicted",
-        remedy: "see who removed the pod (evictions, drains, taints) and keep them off the node while it is validated",
+        seen: "a worker's pod was replaced during a trial or between two, or its container was gone when the container runtime began anew",
+        why: "the pod was deleted or evicted, or the node was rebooted",
+        remedy: "see who removed the pod (evictions, drains, taints) or rebooted the node, and keep them off it while it is validated",
     }
     /// A worker holds another GPU than at the start.
     GPUChanged {

@@ -42,7 +42,7 @@ pub fn changed(before: &[WorkerStatus], after: &[WorkerStatus]) -> Option<Explai
     changes.min_by_key(|(cause, _)| Cause::rank(cause.as_str()))
 }
 
-/// The same pod with more restarts crashed; one that is gone was removed by another client.
+/// The same pod with more restarts crashed, unless nobody saw that it did; one that is gone was removed by another client.
 fn change(worker: &WorkerStatus, after: &[WorkerStatus]) -> Option<Explained> {
     let name = &worker.pod;
     let Some(later) = after.iter().find(|later| later.uid == worker.uid) else {
@@ -51,6 +51,10 @@ fn change(worker: &WorkerStatus, after: &[WorkerStatus]) -> Option<Explained> {
     if later.restarts != worker.restarts {
         let how = later.last_exit.as_deref();
         let how = how.map_or(String::new(), |how| format!(": its container ended with {how}"));
+        if later.ended_unseen {
+            let seen = format!("worker {name} restarted{how}, which says that nobody saw it end");
+            return Some((Cause::WorkerRestarted, seen));
+        }
         return Some((Cause::WorkerCrashed, format!("worker {name} restarted{how}")));
     }
     (later.device != worker.device).then(|| {

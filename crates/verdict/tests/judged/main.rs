@@ -71,6 +71,7 @@ fn pods() -> Vec<WorkerStatus> {
         uid: format!("uid-{name}"),
         restarts: 0,
         last_exit: None,
+        ended_unseen: false,
         address: Some(name.to_owned()),
         device: Some(format!("n1/{name}")),
     };

@@ -166,10 +166,16 @@ async fn a_node_that_reboots_in_a_trial_voids_it_and_is_free_afterwards() {
     load_generator_runs(&lab, &namespace).await;
     lab.run(&["fault", "reboot"]).await;
     let status = run.phase(Phase::Completed).await;
-    println!("reboot: {:?} {:?}: {:?}", status.verdict, status.message, status.trials);
     let first = &status.trials[0];
-    assert_eq!(first.outcome, Some(TrialOutcome::Invalid), "{first:?}");
+    assert_eq!(first.outcome, Some(TrialOutcome::Invalid), "{:?}", status.trials);
     assert!(status.trials.len() > 1, "another one is made: {:?}", status.trials);
+    assert_eq!(
+        (status.verdict, status.reason.as_deref()),
+        (Some(Verdict::Inconclusive), Some("WorkerRestarted")),
+        "{:?}: {:?}",
+        status.message,
+        status.trials
+    );
     run.delete().await;
     all_gpus(&lab).await;
 }

@@ -111,3 +111,27 @@ async fn what_a_vanished_object_leaves_is_reported_and_removed_on_request() {
     operator.kill().await;
     installed.scale(1).await;
 }
+
+#[tokio::test]
+#[ignore = "needs the lab: just failures"]
+async fn an_object_that_is_deleted_without_its_dependents_gives_its_gpus_back() {
+    let (lab, _operator) = ready().await;
+    let namespace = lab.namespace("fail-cascade").await;
+    lab.run(&["fault", "dgd", &format!("grace=1@{namespace}")]).await;
+    let mut manifest = quick("cascade", &namespace);
+    manifest["spec"]["benchmark"]["minRequests"] = json!(20_000);
+    let run = Validation::create(&lab, manifest).await;
+    run.phase(Phase::Benchmarking).await;
+    let named = ["perfvalidation", "cascade", "-n", &namespace];
+    lab.kubectl(&[&["delete", "--cascade=orphan", "--wait=false"], &named[..]].concat())
+        .await;
+    eventually("nothing is left", LIMIT, || async {
+        let mut left = leftovers(&lab, &namespace, "cascade").await;
+        if run.get().await.is_ok() {
+            left.push("the object".to_owned());
+        }
+        if left.is_empty() { Ok(()) } else { Err(left) }
+    })
+    .await;
+    assert_eq!(Gpus::count(&lab).await.free(), 8);
+}

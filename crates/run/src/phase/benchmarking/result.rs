@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::core::ResourceExt as _;
 use perfval_api::WorkerStatus;
 use perfval_verdict::diagnosis::cause::Cause;
+use perfval_verdict::diagnosis::trial::changed;
 use perfval_verdict::frame::{self, Failure, Framed, Outcome, TrialRecord};
 use perfval_verdict::gate::Share;
 use perfval_verdict::trial::{self, Evidence, JudgedTrial};
@@ -30,6 +31,7 @@ pub(super) type Judge<'a> = Box<dyn Fn(&[WorkerStatus]) -> JudgedTrial + 'a>;
 /// Reads the record of a finished Job: the termination message, or the log where that says less. `None`: not yet.
 pub(super) fn read<'a>(pass: &mut Pass<'a>, number: i64, trial: &TrialSeen, found: &Job) -> Option<Judge<'a>> {
     let nonce = names::nonce(pass.run.uid(), &pass.run.id(), number);
+    let before = seen_last(pass);
     let record = match record(trial, &nonce) {
         Ok(record) => record,
         Err(missing) => {
@@ -53,19 +55,22 @@ pub(super) fn read<'a>(pass: &mut Pass<'a>, number: i64, trial: &TrialSeen, foun
             };
             let missing = removed.unwrap_or(missing);
             let evidence = format!("{missing}; the Job ended with {}", job::failure(found));
-            return Some(Box::new(move |_| JudgedTrial::unmeasured(cause, evidence.clone())));
+            return Some(Box::new(move |after| {
+                JudgedTrial::unmeasured(cause, evidence.clone(), changed(before, after))
+            }));
         }
     };
     if let (Outcome::Failure(Failure::Cancelled { .. }), Some(removed)) =
         (&record.outcome, trial.pod.as_ref().and_then(removed))
     {
         let cause = Cause::LoadGeneratorEvicted;
-        return Some(Box::new(move |_| JudgedTrial::unmeasured(cause, removed.clone())));
+        return Some(Box::new(move |after| {
+            JudgedTrial::unmeasured(cause, removed.clone(), changed(before, after))
+        }));
     }
     let spec = pass.run.spec();
     let plan = pass.run.placement();
     let share = plan.map_or(Share { gpus: 1, node_gpus: 1 }, Share::of);
-    let before = seen_last(pass);
     Some(Box::new(move |after| {
         trial::judge(
             Evidence {

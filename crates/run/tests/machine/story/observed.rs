@@ -174,7 +174,7 @@ impl Story {
             let node = if self.wrong_node { "n2" } else { "n1" };
             let last = match self.restarts {
                 0 => json!({}),
-                _ => json!({"terminated": {"exitCode": 139, "reason": "Error"}}),
+                _ => json!({"terminated": {"exitCode": self.ended.0, "reason": self.ended.1}}),
             };
             serde_json::from_value(json!({
                 "metadata": {"name": name, "uid": self.pod_uid(name), "creationTimestamp": created,
