@@ -129,12 +129,13 @@ fn worker(pod: &Pod, claims: &[ResourceClaim]) -> WorkerStatus {
             .into_iter()
             .flatten()
     };
+    let ended = statuses().find_map(last_end);
     WorkerStatus {
         pod: pod.name_any(),
         uid: pod.uid().unwrap_or_default(),
         restarts: statuses().map(|status| i64::from(status.restart_count)).sum(),
-        last_exit: statuses().find_map(last_end).map(in_words),
-        ended_unseen: statuses().find_map(last_end).is_some_and(is_unseen),
+        last_exit: ended.filter(|ended| was_seen(ended)).map(in_words),
+        ended_unseen: ended.is_some_and(|ended| !was_seen(ended)),
         address: pod.status.as_ref().and_then(|status| status.pod_ip.clone()),
         device: results(pod, claims)
             .next()
@@ -147,11 +148,12 @@ fn last_end(status: &ContainerStatus) -> Option<&ContainerStateTerminated> {
     status.last_state.as_ref()?.terminated.as_ref()
 }
 
-/// containerd's words for a container that is gone when it starts again, and the kubelet's; a process that exits with 255
-/// has `Error`.
-fn is_unseen(ended: &ContainerStateTerminated) -> bool {
-    (ended.exit_code, ended.reason.as_deref()) == (255, Some("Unknown"))
-        || ended.reason.as_deref() == Some("ContainerStatusUnknown")
+/// Whether anybody saw it end. 255 with `Unknown` is what containerd says of a container that is gone when it starts again
+/// itself (seen on the lab after a reboot), `ContainerStatusUnknown` what the kubelet says; a process that exits with 255 has
+/// `Error`.
+fn was_seen(ended: &ContainerStateTerminated) -> bool {
+    let reason = ended.reason.as_deref();
+    (ended.exit_code, reason) != (255, Some("Unknown")) && reason != Some("ContainerStatusUnknown")
 }
 
 /// How a container ended, in the kubelet's words.

@@ -187,7 +187,7 @@ pub struct WorkerStatus {
     /// How its container ended before it was started again, such as `exit code 137 (OOMKilled)`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_exit: Option<String>,
-    /// Whether nobody saw how it ended: after a reboot of its node the container runtime only knows that it did.
+    /// Whether nobody saw how it ended, as after a reboot of the node; then there is no `lastExit`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ended_unseen: bool,
     /// IP address; its metrics are sampled there.

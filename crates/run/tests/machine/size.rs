@@ -123,7 +123,7 @@ fn the_largest_status_fits() {
             uid,
             restarts: 10_000,
             last_exit: Some("exit code 137 (OOMKilled)".into()),
-            ended_unseen: true,
+            ended_unseen: false,
             address: Some("2001:db8:85a3::8a2e:370:7334".into()),
             device: Some(format!("{name}/gpu-10")),
         };

@@ -114,7 +114,7 @@ fn a_reboot_is_no_crash_and_the_run_does_not_pass() {
         );
         let message = story.status().message.unwrap_or_default();
         assert!(
-            message.contains("exit code 255 (Unknown), which says that nobody saw it end"),
+            message.contains("w0 restarted, and nobody saw its container end"),
             "{message}"
         );
     }

@@ -49,12 +49,12 @@ fn change(worker: &WorkerStatus, after: &[WorkerStatus]) -> Option<Explained> {
         return Some((Cause::WorkerRestarted, format!("worker {name} is gone")));
     };
     if later.restarts != worker.restarts {
+        if later.ended_unseen {
+            let unseen = format!("worker {name} restarted, and nobody saw its container end, as after a reboot");
+            return Some((Cause::WorkerRestarted, unseen));
+        }
         let how = later.last_exit.as_deref();
         let how = how.map_or(String::new(), |how| format!(": its container ended with {how}"));
-        if later.ended_unseen {
-            let seen = format!("worker {name} restarted{how}, which says that nobody saw it end");
-            return Some((Cause::WorkerRestarted, seen));
-        }
         return Some((Cause::WorkerCrashed, format!("worker {name} restarted{how}")));
     }
     (later.device != worker.device).then(|| {
