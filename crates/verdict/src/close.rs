@@ -51,8 +51,8 @@ pub fn close(
         }
         keep(&mut status.diagnosis, finding);
     }
-    if let Some(why) = &judged.gpus_unread {
-        keep(&mut status.diagnosis, Cause::GPUsNotSampled.finding(why.as_str()));
+    for (cause, why) in &judged.unseen {
+        keep(&mut status.diagnosis, cause.finding(why.as_str()));
     }
     keep_the_most_telling(&mut status.diagnosis);
     status.detectable_loss_percent = trials::detectable_loss(spec, status).map(|loss| format!("{loss:.1}"));

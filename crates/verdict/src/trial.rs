@@ -45,8 +45,8 @@ pub struct JudgedTrial {
     pub margin: Option<Decimal>,
     /// What happened to a worker.
     pub worker_loss: Option<WorkerLoss>,
-    /// Why nothing is known of the GPUs, although they were asked.
-    pub gpus_unread: Option<String>,
+    /// What could not be seen: no cause of the trial, and nothing that a user should miss either.
+    pub unseen: Vec<Explained>,
     /// UUIDs of the GPUs whose workers decoded slower than their peers.
     pub slow_gpus: Vec<String>,
 }
@@ -70,7 +70,7 @@ impl JudgedTrial {
             requests: None,
             aiperf_version: None,
             workers: Vec::new(),
-            gpus_unread: None,
+            unseen: Vec::new(),
             slow_gpus: Vec::new(),
         }
     }
@@ -86,9 +86,10 @@ impl JudgedTrial {
         self.findings.sort_by_key(|(cause, _)| Cause::rank(cause.as_str()));
         self.slow_gpus = speed::slow_gpus(&named(&evidence.record.workers, workers), workers, devices);
         let measured = matches!(evidence.record.outcome, Outcome::Report(_));
-        self.gpus_unread = record
+        let unread = record
             .filter(|_| measured)
             .and_then(|record| gpus::unread(record, workers, devices));
+        self.unseen.extend(unread.map(|why| (Cause::GPUsNotSampled, why)));
         self
     }
 
@@ -173,6 +174,7 @@ fn judge_report(evidence: Evidence<'_>, report: &Report, spec: &PerfValidationSp
         workers: &workers,
     };
     let (outcome, explained) = trial.outcome();
+    let uncompared = speed::uncompared(&evidence.record.workers);
     let bad = report.failed.saturating_add(report.truncated);
     JudgedTrial {
         metrics: headline(report, Spread::of(&evidence.record.workers)),
@@ -181,6 +183,7 @@ fn judge_report(evidence: Evidence<'_>, report: &Report, spec: &PerfValidationSp
         workers: shown(&workers),
         margin: trial.margin(outcome),
         gates: judged.into_iter().map(|judged| judged.status).collect(),
+        unseen: Vec::from_iter(uncompared.map(|why| (Cause::WorkersNotCompared, why))),
         ..JudgedTrial::new(outcome, explained)
     }
 }

@@ -328,6 +328,13 @@ causes! {
         why: "the benchmark pod cannot reach the workers' metrics port 9090",
         remedy: "let the benchmark pod reach port 9090 of the workers (network policy)",
     }
+    /// Several workers could not be compared with each other, so a slow GPU among them goes unseen unless a gate is missed.
+    WorkersNotCompared {
+        reason: -, severity: Info, effect: Reported,
+        seen: "several workers that served, and too little of them to say how fast each is next to the others",
+        why: "the trial loaded them for less than some ten seconds, they were seldom at work together, or their engines do not count the time between tokens (vLLM does)",
+        remedy: "measure longer (benchmark.duration; 60 s if nothing is written): until then a slow GPU shows only where it makes a gate miss",
+    }
     /// The metrics of the GPUs could not be read, so nothing is known of their clocks and errors.
     GPUsNotSampled {
         reason: -, severity: Info, effect: Reported,

@@ -112,6 +112,22 @@ fn device(worker: &Worker<'_>, pods: &[WorkerStatus], devices: &[DeviceStatus]) 
     Some((held, uuid))
 }
 
+/// Why several workers are not compared with each other; `None` if they are.
+pub fn uncompared(loads: &[WorkerSummary]) -> Option<String> {
+    if loads.len() < 2 || Spread::of(loads).is_some() {
+        return None;
+    }
+    let count = loads.len();
+    let why = if loads.iter().any(|load| load.speed.is_some()) {
+        "they were seen at work together in fewer than 4 windows of 2 s"
+    } else {
+        "their engines do not report the time between tokens"
+    };
+    Some(format!(
+        "the speeds of {count} workers were not compared: {why}; a slow GPU would not have been named"
+    ))
+}
+
 /// That no worker stands out, with the figures that allow to say so; `None` if one does, or nothing is known.
 pub fn alike(workers: &[Worker<'_>]) -> Option<String> {
     let count = workers.len();

@@ -93,6 +93,6 @@ fn telemetry_that_is_missing_is_said_once_and_not_of_every_trial() {
         close(&spec(), &mut status, number, &trial, DateTime::UNIX_EPOCH);
     }
     let found: Vec<&str> = status.diagnosis.iter().map(|finding| finding.cause.as_str()).collect();
-    assert_eq!(found, ["GPUsNotSampled"]);
+    assert_eq!(found, ["WorkersNotCompared", "GPUsNotSampled"]);
     assert!(status.trials.iter().all(|trial| trial.causes.is_empty()));
 }

@@ -168,3 +168,35 @@ fn what_no_engine_reports_is_not_measured() {
         assert!(trial.findings[0].1.evidence.contains(said), "{:?}", trial.findings);
     }
 }
+
+#[test]
+fn workers_that_could_not_be_compared_are_reported_and_blamed_for_nothing() {
+    let unseen = |workers: Vec<WorkerSummary>| {
+        let trial = judged(workers, &spec(), None);
+        assert_eq!((trial.outcome, causes(&trial)), (TrialOutcome::Pass, Vec::new()));
+        trial.unseen
+    };
+    assert_eq!(unseen(workers(99, 1)), []);
+
+    let mut short = workers(70, 1);
+    for worker in &mut short {
+        worker.speed.as_mut().expect("a speed").peers = None;
+    }
+    let [(cause, why)] = &unseen(short)[..] else {
+        panic!("nothing is said of a trial that was too short");
+    };
+    assert_eq!(*cause, Cause::WorkersNotCompared);
+    assert!(
+        why.contains("4 workers were not compared: they were seen at work together in fewer than 4 windows"),
+        "{why}"
+    );
+
+    let [(_, why)] = &unseen(balanced())[..] else {
+        panic!("nothing is said of engines that do not report their speed");
+    };
+    assert!(why.contains("do not report the time between tokens"), "{why}");
+
+    let mut one = balanced();
+    one.truncate(1);
+    assert_eq!(judged(one, &spec(), None).unseen, []);
+}
