@@ -65,7 +65,7 @@ async fn main() -> ExitCode {
         status.message.as_deref().unwrap_or_default()
     );
     if cli.keep {
-        explain_keep();
+        explain_keep(&status);
     } else {
         run.delete().await;
     }
@@ -199,13 +199,22 @@ async fn show_cleanup(lab: &Lab, status: &PerfValidationStatus) -> bool {
     left.is_empty() && gpus.held.is_empty()
 }
 
-fn explain_keep() {
+/// The number of a GPU that the run had, as `lab fault slow-gpu` takes it.
+fn a_gpu_of(status: &PerfValidationStatus) -> Option<&str> {
+    let worker = status.workload.as_ref()?.workers.first()?;
+    Some(worker.device.as_ref()?.rsplit_once('-')?.1)
+}
+
+fn explain_keep(status: &PerfValidationStatus) {
     title("explore (the lab stays up)");
     println!(".ci/just lab-exec kubectl perfval describe {NAME} -n {NAMESPACE}      # the verdict, and why");
     println!(
         ".ci/just lab-exec kubectl perfval report {NAME} -n {NAMESPACE}        # the same as a page for a browser"
     );
     println!(".ci/just lab-exec kubectl perfval rerun {NAME} -n {NAMESPACE} --watch # measure again, and follow it");
+    if let Some(gpu) = a_gpu_of(status) {
+        println!(".ci/just lab fault slow-gpu {gpu} 0.4                               # make one of its GPUs slow");
+    }
     println!(".ci/just lab-exec kubectl get perfvalidations -A                # what plain kubectl shows");
     println!(".ci/just lab-down                                               # ends it and removes every trace");
 }
