@@ -1,6 +1,8 @@
 //! `diff`: two runs beside each other. It says how far numbers of a run lie apart by themselves, and what differs in what
 //! they ran on; whether that is good or bad say the gates.
 
+use std::collections::BTreeSet;
+
 use perfval_api::{Environment, TrialStatus, quantity};
 use perfval_verdict::environment::differences;
 use rust_decimal::Decimal;
@@ -12,6 +14,9 @@ use crate::results::{self, Outcome};
 use crate::screen::Screen;
 use crate::session::Session;
 use crate::table::Table;
+
+/// A run whose trials were given no cause.
+const NOTHING: &str = "none";
 
 /// Compares two runs.
 pub async fn run(screen: &mut Screen, session: &Session, args: &DiffArgs) -> Result<u8, Error> {
@@ -79,6 +84,10 @@ fn text(before: &Outcome, after: &Outcome) -> String {
     }
     let count = |outcome: &Outcome| format!("{} of {} measured", outcome.measured().count(), outcome.trials.len());
     table.row(["trials".to_owned(), count(before), count(after), String::new()]);
+    let (was, is) = (causes(before), causes(after));
+    if was != NOTHING || is != NOTHING {
+        table.row(["causes".to_owned(), was, is, String::new()]);
+    }
     let place = |outcome: &Outcome| {
         let placement = outcome.placement.as_ref();
         placement.map_or_else(|| "-".to_owned(), |at| format!("{} GPUs of {}", at.gpus, at.node))
@@ -88,6 +97,20 @@ fn text(before: &Outcome, after: &Outcome) -> String {
     text += "\n";
     text += &suspects(before.environment.as_ref(), after.environment.as_ref());
     text
+}
+
+/// What the trials of a run were given as causes, each once.
+fn causes(outcome: &Outcome) -> String {
+    let named: BTreeSet<&str> = outcome
+        .trials
+        .iter()
+        .flat_map(|trial| &trial.causes)
+        .map(String::as_str)
+        .collect();
+    if named.is_empty() {
+        return NOTHING.to_owned();
+    }
+    Vec::from_iter(named).join(", ")
 }
 
 fn of_trial(trial: &TrialStatus) -> Option<&String> {

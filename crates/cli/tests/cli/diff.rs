@@ -21,6 +21,7 @@ fn twice() -> Desk {
     let desk = Desk::with("passed-second-run");
     desk.server.edit("perfvalidations", "perf", "run", |object| {
         object["status"]["trials"] = json!([trial(1, "1500", "210"), trial(2, "1520", "205.5")]);
+        object["status"]["trials"][1]["causes"] = json!(["SlowWorker"]);
     });
     desk
 }
