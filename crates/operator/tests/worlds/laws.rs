@@ -151,7 +151,9 @@ fn a_removal_is_confirmed_by_the_truth(rig: &Rig) -> Result<(), String> {
         if change.plural == "perfvalidations" {
             let status = &object["status"];
             let rests = matches!(status["phase"].as_str(), Some("Completed" | "Suspended"));
-            let confirmed = rests && status["run"]["leftovers"].is_null();
+            // An object that had no run yet confirms nothing, not even one that took another's name.
+            let run = &status["run"];
+            let confirmed = rests && !run.is_null() && run["leftovers"].is_null();
             let left = there.get(&change.name).filter(|left| !left.is_empty());
             let gone = change.kind == "DELETED" && !is_forced(object);
             if let Some(left) = left.filter(|_| confirmed || gone) {

@@ -56,13 +56,15 @@ fn limit(spec: &PerfValidationSpec, status: &PerfValidationStatus, began: DateTi
 }
 
 fn expired(pass: &mut Pass<'_>, why: &Why) -> Step {
-    let limit = if condition::is_true(&pass.status, condition::WORKLOAD_READY) {
-        "timeouts.endpointReady"
+    let (limit, not_ready) = if condition::is_true(&pass.status, condition::WORKLOAD_READY) {
+        ("timeouts.endpointReady", Reason::EndpointNotReady)
     } else {
-        "timeouts.workloadReady"
+        ("timeouts.workloadReady", Reason::WorkloadNotReady)
     };
     match why.reason {
         Reason::Probing => give_up(pass, Reason::EndpointNotReady, why, limit),
+        // The last look saw nothing, such as after a refused list: what the run waited for stays the reason.
+        Reason::Starting => give_up(pass, not_ready, why, limit),
         Reason::WorkloadNotReady => {
             let counted = Why::new(why.reason, format!("{}: {}", why.message, so_far(pass)));
             give_up(pass, counted.reason, &counted, limit)

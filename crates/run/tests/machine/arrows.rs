@@ -102,6 +102,7 @@ fn rows() -> Vec<Row> {
         row("one GPU given to two claims", Some(WaitingForReady), || prepare_fails("requested device gpu-1 is already allocated to different claim x"), Sizing, None, "LostRace"),
         row("deployment stays failed", Some(WaitingForReady), failed_for_long, CleaningUp, Some(Error), "DeploymentFailed"),
         row("deployment deleted by another client", Some(WaitingForReady), || changed(at(WaitingForReady), |s| s.deployed = false), CleaningUp, Some(Error), "DeploymentFailed"),
+        row("pods unreadable past the limit", Some(WaitingForReady), || { changed(at(WaitingForReady), |s| { s.workers_ready = false; s.step(); s.unreadable = true; s.wait(4000); }) }, CleaningUp, Some(Error), "WorkloadNotReady"),
         row("workers on the wrong node", Some(WaitingForReady), || changed(at(WaitingForReady), |s| s.wrong_node = true), CleaningUp, Some(Error), "PlacementBroken"),
         row("not ready within the limit", Some(WaitingForReady), || { changed(at(WaitingForReady), |s| { s.workers_ready = false; s.step(); s.wait(4000); }) }, CleaningUp, Some(Error), "WorkloadNotReady"),
         row("no completion within the limit", Some(WaitingForReady), no_completion, CleaningUp, Some(Error), "EndpointNotReady"),
