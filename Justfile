@@ -370,7 +370,7 @@ races: build-lab image
 worlds-lab *FLAGS: build-lab image
     @{{suite}} worlds -- {{FLAGS}}
 
-# Run after run on one lab: memory and descriptors of the operator, etcd, and what is left (200 take about an hour and a half; not part of `just test`, which has five).
+# Run after run on one lab: memory and descriptors of the operator, etcd, and what is left (200 take about an hour and a half; not part of `just test`, which has ten).
 soak RUNS="200": build-lab image
     @{{suite}} soak {{RUNS}}
 

@@ -1,4 +1,4 @@
-//! Run after run: `just soak [RUNS]` has many, `just e2e` five: each takes up to a minute where two labs share two cores.
+//! Run after run: `just soak [RUNS]` has many, `just e2e` ten: each takes up to a minute where two labs share two cores.
 
 use perfval_e2e::soak::{is_flat, soak};
 
@@ -7,7 +7,7 @@ use crate::ready;
 #[tokio::test]
 #[ignore = "needs the lab: just e2e"]
 async fn runs_in_a_row_cost_no_more_than_the_first() {
-    let runs = std::env::var("PERFVAL_SOAK_RUNS").map_or(5, |runs| runs.parse().expect("a number of runs"));
+    let runs = std::env::var("PERFVAL_SOAK_RUNS").map_or(10, |runs| runs.parse().expect("a number of runs"));
     let (lab, operator) = ready().await;
     let namespace = lab.namespace("e2e-soak").await;
     let readings = soak(&lab, &operator, &namespace, runs).await;
