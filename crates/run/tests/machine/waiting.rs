@@ -1,5 +1,7 @@
 //! Runs that wait: for what is not gone, for what cannot be read, and for their time to be over.
 
+use std::time::Duration;
+
 use Phase::{Benchmarking, CleaningUp, Completed, Sizing, WaitingForReady};
 use Verdict::Passed;
 use perfval_api::{Phase, Verdict, meta};
@@ -98,7 +100,10 @@ fn a_finished_object_deletes_itself_after_its_time() {
     let mut story = Story::with(json!({"ttlSecondsAfterFinished": 60}));
     story.until(Completed);
     assert!(!story.step().effects.contains(&Effect::DeleteSelf));
-    assert!(story.wait(60).step().effects.contains(&Effect::DeleteSelf));
+    let due = story.wait(60).step();
+    assert!(due.effects.contains(&Effect::DeleteSelf));
+    let again = due.recheck.expect("a refused delete is asked for again");
+    assert!(again <= Duration::from_secs(30), "{again:?}");
 }
 
 /// The API server answers for the operator until it has looked; that answer decides nothing.
