@@ -41,11 +41,11 @@ pub fn none_fits(reports: &[NodeReport], spec: &PerfValidationSpec) -> Sizing {
             message: format!("none of {} nodes has a GPU", reports.len()),
         };
     };
-    let message = format!(
-        "no node for {} GPUs or more: {}",
-        spec.placement.min_gpus,
-        grouped(&with_gpus)
-    );
+    let wanted = match spec.placement.min_gpus {
+        1 => "a GPU".to_owned(),
+        gpus => format!("{gpus} GPUs or more"),
+    };
+    let message = format!("no node for {wanted}: {}", grouped(&with_gpus));
     if HOPELESS.contains(&reason) {
         Sizing::Refuse { reason, message }
     } else {

@@ -144,7 +144,7 @@ fn a_thousand_nodes_make_a_readable_message() {
     assert_eq!(reason, Reason::Saturated);
     assert_eq!(
         message,
-        "no node for 1 GPUs or more: n001: 0 of 4 GPUs free (4 in use by other/job-001); \
+        "no node for a GPU: n001: 0 of 4 GPUs free (4 in use by other/job-001); \
          n003: 0 of 4 GPUs free (4 in use by other/job-003); n005: 0 of 4 GPUs free (4 in use by other/job-005); \
          n000, n002, n004 and 497 more: is cordoned, and placement.nodeSelector does not name it; and 497 more nodes (497 Saturated)"
     );
