@@ -7,7 +7,7 @@ use perfval_api::{Leftovers, PerfValidation, PerfValidationStatus, Phase, Reason
 use serde_json::json;
 
 use crate::decision::Effect;
-use crate::observed::{Child, Need, Observed};
+use crate::observed::{Child, ChildKind, Need, Observed};
 use crate::pass::Pass;
 use crate::run::Run;
 
@@ -69,6 +69,16 @@ pub(crate) fn remove(pass: &mut Pass<'_>) -> Removal {
     }
     // One text for the whole removal: naming what is left would be a status write for every pod that goes.
     Removal::Removing("waiting until the deployment, its pods and their claims are gone".into())
+}
+
+/// Whether there is something to keep for a post-mortem: a deployment that nobody removes. Without one no GPU is held, so
+/// no node is either; what cannot be seen may be there.
+pub(crate) fn can_be_kept(seen: &Observed) -> bool {
+    let stays = |child: &Child| child.ours && !child.deleting && child.id.kind == ChildKind::Deployment;
+    match seen.children.present() {
+        Some(children) => children.iter().any(stays),
+        None => true,
+    }
 }
 
 /// Names what is left, a few of many.

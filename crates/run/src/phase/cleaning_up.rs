@@ -29,7 +29,8 @@ pub(super) const PHASE: Definition = Definition {
 fn step(pass: &mut Pass<'_>) -> Step {
     let expired = super::completed::kept_for(pass) == Some(Duration::ZERO);
     let keep = pass.run.keeps_everything() && !expired && !pass.run.is_deleting() && pass.status.verdict.is_some();
-    if keep {
+    // The wish may come when the removal has begun: on the lab such a run held its node with nothing on it (issue 15).
+    if keep && teardown::can_be_kept(pass.seen) {
         teardown::leave(pass, Leftovers::Kept, &super::completed::kept());
         return over(pass);
     }

@@ -6,7 +6,7 @@ use perfval_api::{Leftovers, Phase, Reason, Trigger, Why};
 
 use super::definition::Definition;
 use crate::decision::Effect;
-use crate::observed::Needs;
+use crate::observed::{Need, Needs};
 use crate::pass::{Pass, Step};
 use crate::run::Run;
 use crate::{interruption, teardown, time};
@@ -23,9 +23,16 @@ pub(super) const PHASE: Definition = Definition {
 fn needs(run: &Run<'_>) -> Needs {
     if removes_leftovers(run) {
         Needs::of(teardown::NEEDS)
+    } else if keeps(run) {
+        Needs::of([Need::Children])
     } else {
         Needs::default()
     }
+}
+
+/// Whether what a finished run deployed is kept for a post-mortem.
+fn keeps(run: &Run<'_>) -> bool {
+    !run.is_deleting() && next(run).is_none() && teardown::leftovers(run) == Some(Leftovers::Kept)
 }
 
 /// Whether a finished run still has something to remove.
@@ -45,10 +52,11 @@ fn step(pass: &mut Pass<'_>) -> Step {
     if let Some(trigger) = next(pass.run) {
         return Step::Begin(trigger);
     }
-    if teardown::leftovers(pass.run) == Some(Leftovers::Kept) {
+    if keeps(pass.run) {
         let why = match (pass.run.keeps_everything(), kept_for(pass)) {
             (false, _) => "the no-cleanup annotation is gone: removing everything",
             (true, Some(Duration::ZERO)) => "keptSecondsAfterFinished has passed: removing everything",
+            (true, _) if !teardown::can_be_kept(pass.seen) => "the deployment that was kept is gone: removing the rest",
             (true, left) => {
                 if let Some(left) = left {
                     pass.look_again_in(left);

@@ -2,6 +2,7 @@
 
 use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Evaluating, Sizing, WaitingForReady};
 use perfval_api::{Leftovers, Phase, Trigger, Verdict, condition, meta};
+use perfval_run::observed::ChildKind;
 use perfval_run::{Run, machine};
 use proptest::prelude::*;
 use serde_json::json;
@@ -152,6 +153,49 @@ fn what_is_kept_stays_until_the_user_takes_the_annotation_back() {
         assert!(condition::is_true(&story.status(), condition::CLEANED_UP));
         assert_eq!((story.phase(), leftovers(&story)), (Some(Completed), None));
     }
+}
+
+/// As in a random world on the lab: the annotation came between the removal and its confirmation, and a finished run
+/// that had nothing any more held its node.
+#[test]
+fn a_wish_to_keep_what_is_already_removed_keeps_nothing() {
+    let mut story = changed(at(CleaningUp), |story| {
+        story.step();
+        story.annotate(meta::NO_CLEANUP, Some("true"));
+    });
+    assert!(!story.deployed, "the removal came first");
+    story.until(Completed);
+    assert!(condition::is_true(&story.status(), condition::CLEANED_UP));
+    assert_eq!(leftovers(&story), None);
+    assert!(!perfval_sizing::holds_node(&story.status()));
+}
+
+/// As a user does who has seen enough.
+fn remove_deployment(story: &mut Story) {
+    story.deployed = false;
+    story.children.retain(|child| child.id.kind != ChildKind::Deployment);
+}
+
+#[test]
+fn what_is_kept_ends_with_its_deployment() {
+    let mut story = changed(kept(), remove_deployment);
+    story.until(CleaningUp).until(Completed);
+    assert!(condition::is_true(&story.status(), condition::CLEANED_UP));
+    assert!(!perfval_sizing::holds_node(&story.status()), "its GPUs are free");
+}
+
+#[test]
+fn what_is_kept_and_cannot_be_seen_stays_kept() {
+    let mut story = changed(kept(), |story| {
+        remove_deployment(story);
+        story.unreadable = true;
+    });
+    story.step();
+    story.step();
+    assert_eq!(
+        (story.phase(), leftovers(&story)),
+        (Some(Completed), Some(Leftovers::Kept))
+    );
 }
 
 /// Only a removal may be past the time for removal.

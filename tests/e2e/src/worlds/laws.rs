@@ -189,5 +189,10 @@ pub fn rests(object: &Value) -> bool {
         && status["observedGeneration"] == object["metadata"]["generation"]
 }
 
+/// Whether what an object deployed waits for its user, who holds a node with it.
+pub fn is_kept(object: &Value) -> bool {
+    object["status"]["run"]["leftovers"] == "Kept"
+}
+
 #[cfg(test)]
 mod tests;

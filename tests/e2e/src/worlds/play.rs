@@ -71,7 +71,7 @@ pub async fn play(stage: &Stage, world: World) -> Played {
     }
 }
 
-/// Waits for the moment of a step. Where every object rests, none comes into a phase any more.
+/// Waits for the moment of a step. Where every object rests or is kept, none comes into a phase any more.
 async fn moment(stage: &Stage, namespace: &str, step: &Step) {
     let began = Instant::now();
     while let Some(phase) = step.when
@@ -79,7 +79,8 @@ async fn moment(stage: &Stage, namespace: &str, step: &Step) {
     {
         let objects: Vec<Change> = validations(stage, namespace).collect();
         let is_there = |change: &Change| change.object["status"]["phase"] == phase.as_str();
-        if objects.iter().any(is_there) || objects.iter().all(|change| laws::rests(&change.object)) {
+        let comes_no_more = |change: &Change| laws::rests(&change.object) || laws::is_kept(&change.object);
+        if objects.iter().any(is_there) || objects.iter().all(comes_no_more) {
             break;
         }
         sleep(LOOK).await;

@@ -37,6 +37,7 @@ impl Story {
                 }
                 Need::Line => {}
                 Need::Inventory => seen.inventory = self.inventory(),
+                Need::Children if self.unreadable => seen.children = Seen::Unknown("GET jobs: 403".into()),
                 Need::Children => seen.children = Seen::Present(self.children.clone()),
                 Need::Deployment => seen.deployment = self.deployment(),
                 Need::DryRun => {
