@@ -18,7 +18,7 @@ pub fn duration_or_zero() -> Rule {
         .message("write a Go duration from 0s to 24h, such as 0s, 90s or 1h5m")
 }
 
-/// A trial that is long enough to compare its last minute with its first.
+/// A trial that is long enough to compare its last two minutes with its first.
 pub fn soak() -> Rule {
     Rule::new(
         r"self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') && duration(self) >= duration('5m') && duration(self) <= duration('24h')",

@@ -12,6 +12,7 @@ use crate::matrix::{ROUTERS, cases};
 use crate::published::{Replayed, percent, share};
 use crate::rejudged::{Seen, drawn};
 use crate::setting::Place;
+use crate::silicon::ForeignLoad;
 
 /// Wrong verdicts that are accepted: two in a hundred.
 const WRONG: f64 = 0.02;
@@ -64,45 +65,8 @@ pub(super) fn table(
         percent(recorded),
         met(degraded.passed <= WRONG && passed <= WRONG && recorded <= WRONG),
     );
-    let kinds: BTreeSet<Fault> = cases().into_iter().map(|case| case.fault).collect();
-    let mut named: BTreeMap<Fault, (usize, usize)> = BTreeMap::new();
-    let named_live = |run: &&&LabRun| {
-        let live = run.live.iter();
-        let mut words = live.flat_map(|live| live.causes.iter().chain([&live.reason]));
-        words.any(|word| run.fault.names().contains(&word.as_str()))
-    };
-    let of_matrix = |seen: &&&Seen<'_>| seen.run.fault != Fault::Healthy && kinds.contains(&seen.run.fault);
-    let faulty = seen.iter().filter(of_matrix);
-    let faulty = faulty.map(|seen| (seen.run.fault, seen.named()));
-    for (fault, named_here) in faulty.chain(ended.iter().map(|run| (run.fault, named_live(&run)))) {
-        let counts = named.entry(fault).or_default();
-        counts.0 += usize::from(named_here);
-        counts.1 += 1;
-    }
-    let kinds = kinds.len() - 1; // without Healthy
-    let always = named.values().filter(|(named, all)| named == all).count();
-    let (times, all) = named
-        .values()
-        .fold((0, 0), |sum, counts| (sum.0 + counts.0, sum.1 + counts.1));
-    let _ = writeln!(
-        page,
-        "| every injected fault is named | {always} of {kinds} kinds every time, {} recorded; {times} of {all} trials and runs | {} |",
-        named.len(),
-        met(always == kinds),
-    );
-    let simulated = |seen: &&&Seen<'_>| seen.run.place != Place::Silicon && seen.run.fault == Fault::Healthy;
-    let healthy: Vec<_> = seen.iter().filter(simulated).collect();
-    let missed = healthy.iter().filter(|seen| seen.outcome != TrialOutcome::Pass).count();
-    let busy: Vec<_> = healthy.iter().filter(|seen| seen.run.conditions.busy_machine).collect();
-    let blamed_there = blamed(busy.iter().map(|seen| **seen));
-    let blamed = blamed(healthy.iter().copied());
-    let _ = writeln!(
-        page,
-        "| a healthy run names no cause (20 trials or more) | {blamed} of {} trials named one, {blamed_there} of the {} on a busy machine; {missed} did not pass | {} |",
-        healthy.len(),
-        busy.len(),
-        met(blamed == 0 && missed == 0 && healthy.len() >= 20),
-    );
+    named_faults(page, seen, ended);
+    healthy(page, seen);
     let (blamed, all) = forced;
     let _ = writeln!(
         page,
@@ -110,6 +74,71 @@ pub(super) fn table(
         met(blamed == 0),
     );
     silicon(page, seen);
+}
+
+/// Every kind of fault that the matrix has, simulated or on real GPUs.
+fn named_faults(page: &mut String, seen: &[&Seen<'_>], ended: &[&LabRun]) {
+    let kinds: BTreeSet<Fault> = cases().into_iter().map(|case| case.fault).collect();
+    let named_live = |run: &LabRun| {
+        let live = run.live.iter();
+        let mut words = live.flat_map(|live| live.causes.iter().chain([&live.reason]));
+        words.any(|word| run.fault.names().contains(&word.as_str()))
+    };
+    let of_matrix = |seen: &&&Seen<'_>| seen.run.fault != Fault::Healthy && kinds.contains(&seen.run.fault);
+    let trials = seen.iter().filter(of_matrix).map(|seen| (seen.run, seen.named()));
+    let runs = ended.iter().map(|run| (*run, named_live(run)));
+    let (mut before, mut after) = (Named::default(), Named::default());
+    for (run, named) in trials.chain(runs) {
+        let named_then = if run.training() { &mut before } else { &mut after };
+        named_then.add(run.fault, named);
+    }
+    let kinds = kinds.len() - 1; // without Healthy
+    let ((times, all), (times_before, all_before)) = (after.counts(), before.counts());
+    let _ = writeln!(
+        page,
+        "| every injected fault is named | {} of {kinds} kinds every time, {} recorded; {times} of {all} trials and runs after the freeze, {times_before} of {all_before} before it | {} |",
+        after.always(),
+        after.0.len(),
+        met(after.always() == kinds),
+    );
+}
+
+/// How often each fault was named, of how many times.
+#[derive(Default)]
+struct Named(BTreeMap<Fault, (usize, usize)>);
+
+impl Named {
+    fn add(&mut self, fault: Fault, named: bool) {
+        let counts = self.0.entry(fault).or_default();
+        counts.0 += usize::from(named);
+        counts.1 += 1;
+    }
+
+    /// Kinds that were named every time.
+    fn always(&self) -> usize {
+        self.0.values().filter(|(named, all)| named == all).count()
+    }
+
+    fn counts(&self) -> (usize, usize) {
+        let sum = |sum: (usize, usize), counts: &(usize, usize)| (sum.0 + counts.0, sum.1 + counts.1);
+        self.0.values().fold((0, 0), sum)
+    }
+}
+
+fn healthy(page: &mut String, seen: &[&Seen<'_>]) {
+    let simulated = |seen: &&&Seen<'_>| seen.run.place != Place::Silicon && seen.run.fault == Fault::Healthy;
+    let healthy = seen.iter().filter(simulated);
+    let (before, after): (Vec<&&Seen<'_>>, Vec<_>) = healthy.partition(|seen| seen.run.training());
+    let missed = after.iter().filter(|seen| seen.outcome != TrialOutcome::Pass).count();
+    let blamed_before = blamed(before.iter().copied());
+    let blamed = blamed(after.iter().copied());
+    let _ = writeln!(
+        page,
+        "| a healthy run on simulated engines names no cause (20 trials or more) | {blamed} of {} trials after the freeze named one, {missed} did not pass; {blamed_before} of {} before it | {} |",
+        after.len(),
+        before.len(),
+        met(blamed == 0 && missed == 0 && after.len() >= 20),
+    );
 }
 
 fn blamed<'a>(trials: impl Iterator<Item = &'a &'a Seen<'a>>) -> usize {
@@ -122,12 +151,15 @@ fn silicon(page: &mut String, seen: &[&Seen<'_>]) {
         let of = |seen: &&&Seen<'_>| seen.run.place == Place::Silicon && !seen.run.training();
         seen.iter().filter(of)
     };
+    let loss = ForeignLoad::of(seen);
     for (slower, which, routers, least) in [
         (10, "under least-loaded", &ROUTERS[..1], 11.1),
         (20, "under other routers", &ROUTERS[1..], 25.0),
     ] {
         let slow: Vec<_> = held_out()
-            .filter(|seen| routers.contains(&seen.run.router) && is_slow(seen, least))
+            .filter(|seen| {
+                routers.contains(&seen.run.router) && loss.of_the_gpu(seen).is_some_and(|loss| loss >= least)
+            })
             .collect();
         let right = slow.iter().filter(|seen| seen.first_is_right()).count();
         let _ = writeln!(
@@ -145,11 +177,6 @@ fn silicon(page: &mut String, seen: &[&Seen<'_>]) {
         found(blamed, healthy.len(), "of trials after the freeze"),
         reached(healthy.len(), blamed == 0 && healthy.len() >= 40),
     );
-}
-
-/// Whether the requests of a GPU under foreign load took longer by so much (percent).
-fn is_slow(seen: &Seen<'_>, least: f64) -> bool {
-    seen.run.fault == Fault::SlowGpu && seen.slowdown_percent().is_some_and(|percent| percent >= least)
 }
 
 fn found(part: usize, all: usize, of: &str) -> String {

@@ -74,7 +74,12 @@ pub(super) fn faults(page: &mut String, seen: &[&Seen<'_>]) {
     if held_out.is_empty() {
         page.push_str("None yet.\n");
     } else {
-        page.push_str("No threshold was changed after a look at these.\n");
+        page.push_str(
+            "No threshold was changed after a look at these. Two rules were, on 2026-11-23: `ThroughputDecay` asks for two slow minutes, since\n\
+             the only trial of five minutes, a healthy one on two H200s, ended with a single one, at the same clocks; and a rate that is missed by\n\
+             more than the slowest worker explains is a `BalancedDegradation` too, since of three trials on the lab with all engines slow one named\n\
+             only the worker that was slower still. Neither trial is evidence for its rule.\n",
+        );
         table(page, &held_out);
     }
 }

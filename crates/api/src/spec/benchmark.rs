@@ -36,7 +36,7 @@ pub struct Benchmark {
     #[x_kube(validation = rules::duration())]
     pub duration: Option<String>,
     /// One more trial of this length after those that passed (Go duration, 5m to 24h); the run passes if it passes too. Its
-    /// last minute is compared with its first. Absent: none.
+    /// last two minutes are compared with its first. Absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::soak())]

@@ -296,7 +296,7 @@ causes! {
     /// All workers are equally slow.
     BalancedDegradation {
         reason: -, severity: Warning, effect: Miss,
-        seen: "gates are missed, and no worker stands out; the evidence says how much slower a GPU would have been named",
+        seen: "gates are missed, and no worker stands out (the evidence says how much slower a GPU would have been named), or a rate is missed by more than the slowest worker explains",
         why: "what they share is slow: image, flags, power limit, driver, network",
         remedy: "look for what all workers share: image, flags, power limit, driver, network",
     }
@@ -310,7 +310,7 @@ causes! {
     /// A long trial ended slower than it began.
     ThroughputDecay {
         reason: -, severity: Warning, effect: Reported,
-        seen: "a trial of five minutes or more, such as `benchmark.soak`: the tokens per second of its last minute are 5 % or more below those of its first, or 10 % or more for one worker",
+        seen: "a trial of five minutes or more, such as `benchmark.soak`: the tokens per second of both of its last two minutes are 5 % or more below those of its first, or 10 % or more for one worker",
         why: "mostly heat: GPUs lower their clocks once they are warm; also a power limit, or an engine that slows down with time",
         remedy: "compare clocks and temperatures (nvidia-smi -q -d CLOCK,TEMPERATURE,PERFORMANCE) at the start and after ten minutes; check fans, air flow, coolant and the power limit",
     }

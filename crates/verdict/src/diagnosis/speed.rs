@@ -80,6 +80,23 @@ pub fn slowest(workers: &[Worker<'_>], pods: &[WorkerStatus], devices: &[DeviceS
     ))
 }
 
+/// That a gate is missed by more than the slowest worker explains, even if all others waited for it: `below` is the distance
+/// of a rate from its gate (percent).
+pub fn unexplained(workers: &[Worker<'_>], below: Decimal) -> Option<String> {
+    let (_, _, peers) = slow(workers).into_iter().next()?;
+    let explains = Decimal::ONE_HUNDRED - peers.percent + peers.within;
+    (below > explains).then(|| {
+        format!(
+            "a gate is missed by {} %, of which a worker at {} % ± {} % of its peers' speed explains {} % at most: what all \
+             workers share is slow too",
+            show(below.round_dp(1)),
+            show(peers.percent),
+            show(peers.within),
+            show(explains)
+        )
+    })
+}
+
 fn in_words((worker, speed, peers): &Compared<'_>, pods: &[WorkerStatus], devices: &[DeviceStatus]) -> String {
     let gpu = match device(worker, pods, devices) {
         Some((held, Some(uuid))) => format!(" ({held}, {uuid})"),

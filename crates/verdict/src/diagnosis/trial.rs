@@ -6,7 +6,7 @@ use rust_decimal::Decimal;
 use super::cause::{Cause, Explained};
 use super::peers::{Worker, gone};
 use super::roofline::Reached;
-use super::speed::alike;
+use super::speed::{alike, unexplained};
 use crate::aiperf::{ErrorKind, Report};
 use crate::gate::{Judged, show};
 
@@ -120,7 +120,10 @@ pub fn miss(report: &Report, workers: &[Worker<'_>], judged: &[Judged], reached:
         .or_else(|| {
             let reached = reached.map(|reached| format!("; {}", reached.in_words()));
             let text = |text: String| text + &reached.unwrap_or_default();
-            alike.map(|alike| (Cause::BalancedDegradation, text(alike)))
+            let rates = missed.iter().filter(|gate| gate.operator == GateOperator::AtLeast);
+            let below = rates.filter_map(|gate| gate.margin).min().map(|margin| margin.abs());
+            let shared = alike.or_else(|| unexplained(workers, below?));
+            shared.map(|shared| (Cause::BalancedDegradation, text(shared)))
         });
     why.into_iter().chain(far).collect()
 }

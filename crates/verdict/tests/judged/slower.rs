@@ -110,6 +110,29 @@ fn a_gate_makes_it_a_miss_that_names_the_gpu_first() {
     assert_eq!(trial.outcome, TrialOutcome::Pass);
 }
 
+/// On the lab with all engines three times slower, a trial in which one was slower still blamed that one alone.
+#[test]
+fn a_worker_explains_no_more_than_it_can_hold_up() {
+    let asked = |percent: i64| {
+        let observed = judged(workers(101, 1), &spec(), None).gates[0].observed.clone();
+        let observed: Decimal = observed.and_then(|text| text.parse().ok()).expect("throughput");
+        let threshold = observed * Decimal::ONE_HUNDRED / Decimal::from(percent);
+        with_gate("OutputTokenThroughput", &threshold.round_dp(1).to_string())
+    };
+    // At 85 % ± 3 % of its peers' speed it explains 18 %, even if all others wait for it.
+    let explained = judged(workers(85, 3), &asked(83), None);
+    assert_eq!(causes(&explained), [Cause::SlowWorker]);
+    let more = judged(workers(85, 3), &asked(80), None);
+    assert_eq!(causes(&more), [Cause::SlowWorker, Cause::BalancedDegradation]);
+    assert_eq!(
+        more.findings[1].1.evidence,
+        "a gate is missed by 20 %, of which a worker at 85 % ± 3 % of its peers' speed explains 18 % at most: what all \
+         workers share is slow too"
+    );
+    let far = judged(workers(85, 3), &asked(40), None);
+    assert!(!far.far, "a repetition may show that worker at its own speed");
+}
+
 #[test]
 fn a_gate_on_bandwidth_judges_by_what_the_maker_publishes() {
     let gate = |threshold| with_gate("MemoryBandwidthPercent", threshold);
