@@ -26,6 +26,7 @@ use kube::Client;
 use kube::runtime::events::{Recorder, Reporter};
 use kube::runtime::reflector::ObjectRef;
 use perfval_api::PerfValidation;
+use perfval_api::meta::FIELD_MANAGER;
 use tokio::sync::OnceCell;
 
 pub use clock::Clock;
@@ -38,9 +39,6 @@ pub use record::Recorded;
 
 use installed::LastInstalled;
 use probe::Probes;
-
-/// Field manager of everything the operator applies, and reporting controller of its events.
-pub const FIELD_MANAGER: &str = "perfvalidation-operator";
 
 /// Objects whose probe was answered: each deserves a pass.
 pub type Wakeups = UnboundedReceiver<ObjectRef<PerfValidation>>;

@@ -1,10 +1,11 @@
 use kube::api::{Api, Patch, PatchParams};
 use kube::core::Resource;
+use perfval_api::meta::FIELD_MANAGER;
 use perfval_api::{PerfValidation, PerfValidationStatus};
 use perfval_run::Run;
 use serde_json::json;
 
-use crate::{Class, Cluster, Error, FIELD_MANAGER};
+use crate::{Class, Cluster, Error};
 
 /// What came of recording a status.
 #[derive(Clone, Debug)]

@@ -111,6 +111,23 @@ impl<'a> Run<'a> {
             .any(|owner| owner.uid == self.uid())
     }
 
+    /// Whether an object is this `PerfValidation`'s to remove: one that it owns, or, once it is deleted, one that its operator
+    /// made and that has no owner any more. `kubectl delete --cascade=orphan` takes the owners away and leaves our finalizer
+    /// its work: it would wait for ever for pods whose deployment it may not delete.
+    pub fn removes(&self, object: &impl Resource) -> bool {
+        let meta = object.meta();
+        let is_abandoned = || {
+            let mut managers = meta
+                .managed_fields
+                .iter()
+                .flatten()
+                .map(|fields| fields.manager.as_deref());
+            meta.owner_references.iter().flatten().next().is_none()
+                && managers.any(|manager| manager == Some(meta::FIELD_MANAGER))
+        };
+        self.owns(object) || (self.is_deleting() && is_abandoned())
+    }
+
     /// Owner reference for every child.
     pub fn owner(&self) -> Option<OwnerReference> {
         self.object.controller_owner_ref(&())

@@ -4,6 +4,7 @@ use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::resource::v1::ResourceClaimTemplate;
 use kube::api::{Api, PostParams};
 use kube::core::{DynamicObject, Resource, ResourceExt as _};
+use perfval_api::meta::FIELD_MANAGER;
 use perfval_run::Run;
 use perfval_sizing::resource_api::{self, VERSIONS, resource};
 use serde::Serialize;
@@ -11,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use super::{CLAIM_TEMPLATE, in_namespace};
 use crate::observe::deployments_at;
-use crate::{Cluster, Error, FIELD_MANAGER, Failure};
+use crate::{Cluster, Error, Failure};
 
 impl Cluster {
     /// Creates an object of a built-in kind.

@@ -1,10 +1,11 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, Patch, PatchParams};
 use kube::core::ResourceExt as _;
+use perfval_api::meta::FIELD_MANAGER;
 use perfval_run::Run;
 
 use super::in_namespace;
-use crate::{Cluster, Error, FIELD_MANAGER};
+use crate::{Cluster, Error};
 
 impl Cluster {
     /// Applies the results: unlike everything else they may be written again with more in them.

@@ -14,10 +14,10 @@ use perfval_run::{Run, build};
 use perfval_sizing::resource_api::VERSIONS;
 use serde::de::DeserializeOwned;
 
+use crate::Cluster;
 use crate::call::{Read, Unread, read};
 use crate::page::Json;
 use crate::resource_api::Wanted;
-use crate::{Cluster, FIELD_MANAGER};
 
 /// Selects what carries the object's name.
 pub(super) fn of_object(run: &Run<'_>) -> ListParams {
@@ -114,14 +114,6 @@ fn child(run: &Run<'_>, kind: ChildKind, object: &impl Resource) -> Child {
         },
         deleting: object.meta().deletion_timestamp.is_some(),
         run: object.labels().get(RUN_LABEL).cloned().unwrap_or_default(),
-        ours: run.owns(object) || (run.is_deleting() && is_abandoned(object)),
+        ours: run.removes(object),
     }
-}
-
-/// Whether we made an object that has no owner any more. `kubectl delete --cascade=orphan` takes the owners away and leaves
-/// our finalizer its work: without this the removal would wait for ever for pods whose deployment it may not delete.
-fn is_abandoned(object: &impl Resource) -> bool {
-    let ours = |manager: Option<&str>| manager == Some(FIELD_MANAGER);
-    let mut managers = object.managed_fields().iter().map(|fields| fields.manager.as_deref());
-    object.owner_references().is_empty() && managers.any(ours)
 }

@@ -8,6 +8,7 @@ use kube::api::{Api, PostParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind, Request, ResourceExt as _};
 use kube::discovery::pinned_kind;
 use kube::error::DiscoveryError;
+use perfval_api::meta::FIELD_MANAGER;
 pub use perfval_run::dynamo::names::{GROUP, KIND};
 use perfval_run::observed::{Admission, DynamoApi};
 use perfval_run::{Run, names};
@@ -15,7 +16,7 @@ use perfval_sizing::Seen;
 
 use crate::call::{Read, Unread, read, seen};
 use crate::installed::Installed;
-use crate::{Cluster, FIELD_MANAGER, Failure};
+use crate::{Cluster, Failure};
 
 /// Plural of the deployments, as in URLs.
 pub const PLURAL: &str = "dynamographdeployments";
