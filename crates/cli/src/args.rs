@@ -46,6 +46,18 @@ pub struct Target {
     pub kubeconfig: Option<PathBuf>,
 }
 
+impl Verb {
+    /// Whether its exit code is a verdict that is waited for.
+    pub fn follows(&self) -> bool {
+        match self {
+            Self::Run(args) => !args.detach,
+            Self::Rerun(args) => args.watch,
+            Self::Watch(_) => true,
+            _ => false,
+        }
+    }
+}
+
 /// What can be done.
 #[derive(Debug, Subcommand)]
 pub enum Verb {

@@ -148,10 +148,11 @@ impl Spread {
             .measured()
             .filter_map(|trial| quantity::parse(number(trial)?))
             .collect();
+        let (least, most) = (*values.iter().min()?, *values.iter().max()?);
         Some(Self {
             mean: values.iter().sum::<Decimal>() / Decimal::from(values.len()),
-            least: *values.iter().min()?,
-            most: *values.iter().max()?,
+            least,
+            most,
             trials: values.len(),
         })
     }

@@ -8,10 +8,10 @@ use crate::error::Error;
 use crate::preset::{PRESETS, Preset};
 use crate::screen::Screen;
 
-/// Writes the manifest.
-pub fn run(screen: &mut Screen, args: &InitArgs) -> Result<u8, Error> {
+/// Writes the manifest; `namespace` is that of the flags.
+pub fn run(screen: &mut Screen, args: &InitArgs, namespace: Option<&str>) -> Result<u8, Error> {
     let flags = ask(screen, &args.common);
-    let text = manifest(&flags)?;
+    let text = manifest(&flags, namespace)?;
     let Some(path) = &args.filename else {
         screen.say(&text)?;
         return Ok(0);
@@ -51,7 +51,7 @@ fn ask(screen: &mut Screen, flags: &CommonCase) -> CommonCase {
 }
 
 /// The preset's manifest with what the flags change: its comments say where the thresholds are from.
-fn manifest(flags: &CommonCase) -> Result<String, Error> {
+fn manifest(flags: &CommonCase, namespace: Option<&str>) -> Result<String, Error> {
     let preset = Preset::find(flags.preset.as_deref().unwrap_or(PRESETS[0].name))?;
     let object = preset.object()?;
     let mut text = preset.manifest.to_owned();
@@ -61,9 +61,11 @@ fn manifest(flags: &CommonCase) -> Result<String, Error> {
         }
     };
     let old = object.metadata.name.unwrap_or_default();
+    let name = flags.name.as_ref().unwrap_or(&old);
+    let namespace = namespace.map_or(String::new(), |namespace| format!("  namespace: {namespace}\n"));
     set(
         format!("metadata:\n  name: {old}\n"),
-        flags.name.as_ref().map(|name| format!("metadata:\n  name: {name}\n")),
+        Some(format!("metadata:\n  name: {name}\n{namespace}")),
     );
     let old = &object.spec.model.name;
     set(
@@ -107,10 +109,15 @@ mod tests {
                 max_gpus: Some(2),
                 node: Some("gpu-7".to_owned()),
             };
-            let text = manifest(&flags).expect("a preset");
-            let written: perfval_api::PerfValidation = serde_saphyr::from_str(&text).expect("YAML");
-            assert_eq!(written, of_flags(&flags).expect("a preset"), "{}", preset.name);
-            assert!(text.contains("# Source of the threshold"), "{text}");
+            let read = |namespace| -> perfval_api::PerfValidation {
+                let text = manifest(&flags, namespace).expect("a preset");
+                assert!(text.contains("# Source of the threshold"), "{text}");
+                serde_saphyr::from_str(&text).expect("YAML")
+            };
+            let mut created = of_flags(&flags).expect("a preset");
+            assert_eq!(read(None), created, "{}", preset.name);
+            created.metadata.namespace = Some("perf".to_owned());
+            assert_eq!(read(Some("perf")), created, "{}", preset.name);
         }
     }
 }

@@ -67,8 +67,11 @@ pub fn main() -> ExitCode {
 
 /// Carries out a command, and says on standard error why it could not. `open` connects to the cluster where it is needed.
 pub async fn execute(cli: Cli, screen: &mut Screen, open: impl AsyncFn(&Target) -> Result<Session, Error>) -> u8 {
+    let follows = cli.verb.follows();
     match Box::pin(carry_out(cli, screen, open)).await {
         Ok(code) => code,
+        // Whoever read the lines left before the verdict: a pipeline must not take that for a pass.
+        Err(Error::Closed) if follows => run::NOT_OVER,
         Err(error) => {
             if !matches!(error, Error::Closed) {
                 let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
@@ -105,12 +108,15 @@ async fn carry_out(
             Ok(0)
         }
         Verb::Presets(args) => preset::run(screen, &args),
-        Verb::Init(args) => init::run(screen, &args),
+        Verb::Init(args) => init::run(screen, &args, target.namespace.as_deref()),
         Verb::Get(args) => Box::pin(get::run(screen, &open(target).await?, &args)).await,
         Verb::Describe(args) => Box::pin(describe::run(screen, &open(target).await?, &args)).await,
         Verb::History(args) => Box::pin(history::run(screen, &open(target).await?, &args)).await,
         Verb::Watch(args) => Box::pin(watch::run(screen, &open(target).await?, &args)).await,
-        Verb::Run(args) => Box::pin(run::run(screen, &open(target).await?, &args)).await,
+        Verb::Run(args) => {
+            let namespace = target.namespace.as_deref();
+            Box::pin(run::run(screen, &open(target).await?, &args, namespace)).await
+        }
         Verb::Rerun(args) => Box::pin(lifecycle::rerun(screen, &open(target).await?, &args)).await,
         Verb::Suspend(args) => Box::pin(lifecycle::suspend(screen, &open(target).await?, &args)).await,
         Verb::Resume(args) => Box::pin(lifecycle::resume(screen, &open(target).await?, &args)).await,

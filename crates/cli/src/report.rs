@@ -12,6 +12,7 @@ use perfval_verdict::saved::FILE_BYTES;
 use crate::args::{Form, ReportArgs};
 use crate::error::Error;
 use crate::results;
+use crate::run::NOT_OVER;
 use crate::screen::Screen;
 use crate::session::Session;
 
@@ -26,7 +27,8 @@ pub async fn run(
         None => of_run(&open().await?, args.what.first().map(String::as_str)).await?,
     };
     match (args.output, &args.directory) {
-        (Some(form), _) => screen.say(&in_form(&report, form))?,
+        // The verdict is known, however much of it was read.
+        (Some(form), _) => screen.say(&in_form(&report, form)).or_else(unless_closed)?,
         (None, Some(directory)) => write_all(screen, &report, directory)?,
         (None, None) => {
             let path = format!("perfval-{}.html", label.replace('/', "-"));
@@ -34,7 +36,14 @@ pub async fn run(
             screen.say(&format!("{path} is written\n"))?;
         }
     }
-    Ok(report.verdict().map_or(0, answer::code))
+    Ok(report.verdict().map_or(NOT_OVER, answer::code))
+}
+
+fn unless_closed(error: Error) -> Result<(), Error> {
+    match error {
+        Error::Closed => Ok(()),
+        other => Err(other),
+    }
 }
 
 /// Every file of the report of the last run, after `run --report`.

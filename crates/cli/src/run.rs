@@ -16,15 +16,15 @@ use crate::report;
 use crate::screen::Screen;
 use crate::session::Session;
 
-/// Exit code of what was left running.
-const NOT_OVER: u8 = 3;
+/// Exit code of what was left running, or is not over.
+pub const NOT_OVER: u8 = 3;
 /// Exit code of what was ended by Ctrl-C, as shells have it.
 const ENDED: u8 = 130;
 
-/// Creates and follows.
-pub async fn run(screen: &mut Screen, session: &Session, args: &RunArgs) -> Result<u8, Error> {
+/// Creates and follows. `namespace`: that of the flags.
+pub async fn run(screen: &mut Screen, session: &Session, args: &RunArgs, namespace: Option<&str>) -> Result<u8, Error> {
     let object = wanted(args)?;
-    let session = &in_its_namespace(session, &object);
+    let session = &in_its_namespace(session, &object, namespace)?;
     let name = object.name_any();
     let object = Box::pin(create(screen, session, object)).await?;
     if args.detach {
@@ -80,13 +80,18 @@ fn wanted(args: &RunArgs) -> Result<PerfValidation, Error> {
     Ok(object)
 }
 
-/// As with kubectl, the manifest says where, and the flags where it does not.
-fn in_its_namespace(session: &Session, object: &PerfValidation) -> Session {
+/// As with kubectl, the manifest says where, and the flags where it does not; they may not say different things.
+fn in_its_namespace(session: &Session, object: &PerfValidation, asked: Option<&str>) -> Result<Session, Error> {
     let mut session = session.clone();
     if let Some(namespace) = object.namespace() {
+        if let Some(asked) = asked.filter(|asked| *asked != namespace) {
+            return Err(Error::BadInput(format!(
+                "the manifest says namespace {namespace}, and the flags say {asked}: leave one of them out"
+            )));
+        }
         session.namespace = namespace;
     }
-    session
+    Ok(session)
 }
 
 /// Creates it; one that is there and asks for the same is run again.

@@ -3,6 +3,7 @@
 pub mod blame;
 mod claims;
 mod containers;
+pub mod ended;
 pub mod log;
 pub mod obstacle;
 pub mod pods;

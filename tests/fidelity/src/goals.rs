@@ -165,7 +165,10 @@ fn silicon(page: &mut String, seen: &[&Seen<'_>]) {
         let _ = writeln!(
             page,
             "| a GPU that is {slower} % slower or more is named in 99 % of trials {which}, the right one, as the first cause | {} | {} |",
-            found(right, slow.len(), "of trials after the freeze"),
+            found(right, slow.len(), |all| format!(
+                "so 95 % sure: in {} or more",
+                percent(at_least(right, all))
+            )),
             reached(slow.len(), share(right, slow.len()) >= 0.99),
         );
     }
@@ -174,17 +177,40 @@ fn silicon(page: &mut String, seen: &[&Seen<'_>]) {
     let _ = writeln!(
         page,
         "| no healthy trial on real GPUs is blamed (40 or more) | {} | {} |",
-        found(blamed, healthy.len(), "of trials after the freeze"),
+        found(blamed, healthy.len(), |all| format!(
+            "so 95 % sure: {} or fewer",
+            percent(1.0 - at_least(all - blamed, all))
+        )),
         reached(healthy.len(), blamed == 0 && healthy.len() >= 40),
     );
 }
 
-fn found(part: usize, all: usize, of: &str) -> String {
+fn found(part: usize, all: usize, sure: impl Fn(usize) -> String) -> String {
     if all == 0 {
         "not recorded yet".to_owned()
     } else {
-        format!("{part} of {all} {of}")
+        format!("{part} of {all} of trials after the freeze; {}", sure(all))
     }
+}
+
+/// The smallest share under which so many of so many are still seen in 5 of 100 cases (Clopper and Pearson's bound).
+fn at_least(part: usize, all: usize) -> f64 {
+    let of = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+    // Probability of `part` or more: each term of the binomial from the one before.
+    let tail = |share: f64| {
+        let term = |from: f64, at: usize| from * of(all - at) / of(at + 1) * share / (1.0 - share);
+        let first = (1.0 - share).powi(i32::try_from(all).unwrap_or(i32::MAX));
+        let terms = std::iter::successors(Some((0, first)), |(at, from)| {
+            (*at < all).then(|| (at + 1, term(*from, *at)))
+        });
+        terms.filter(|(at, _)| *at >= part).map(|(_, term)| term).sum::<f64>()
+    };
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..50 {
+        let middle = f64::midpoint(low, high);
+        *if tail(middle) < 0.05 { &mut low } else { &mut high } = middle;
+    }
+    low
 }
 
 fn reached(all: usize, good: bool) -> &'static str {
@@ -193,4 +219,18 @@ fn reached(all: usize, good: bool) -> &'static str {
 
 fn met(good: bool) -> &'static str {
     if good { "met" } else { "**missed**" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_bounded_as_the_tables_have_it() {
+        // With all of n: the nth root of 0.05. Others from tables of Clopper and Pearson's one-sided bound.
+        for (part, all, bound) in [(12, 12, 0.779), (49, 49, 0.941), (9, 10, 0.606), (0, 5, 0.0)] {
+            let found = at_least(part, all);
+            assert!((found - bound).abs() < 0.001, "{part} of {all}: {found}");
+        }
+    }
 }

@@ -75,10 +75,14 @@ pub(super) fn faults(page: &mut String, seen: &[&Seen<'_>]) {
         page.push_str("None yet.\n");
     } else {
         page.push_str(
-            "No threshold was changed after a look at these. Two rules were, on 2026-11-23: `ThroughputDecay` asks for two slow minutes, since\n\
-             the only trial of five minutes, a healthy one on two H200s, ended with a single one, at the same clocks; and a rate that is missed by\n\
-             more than the slowest worker explains is a `BalancedDegradation` too, since of three trials on the lab with all engines slow one named\n\
-             only the worker that was slower still. Neither trial is evidence for its rule.\n",
+            "Three rules were changed after a look at these, on 2026-11-23, so the trials that are named are no evidence for them. All other\n\
+             thresholds are as they were at the freeze.\n\n\
+             * `ThroughputDecay` asks for two slow minutes: the only trial of five minutes, a healthy one on two H200s, ended with a single one, at\n\
+             the same clocks.\n\
+             * A rate that is missed by more than the slowest worker explains is a `BalancedDegradation` too: of seven trials on the lab with all\n\
+             engines slow one named only the worker that was slower still.\n\
+             * `FrontendBound` asks for 20 % of a request's time in the frontend and 0.2 s, no more for 30 % and 0.5 s: one of three throttled\n\
+             frontends on the lab took 26 %. In 69 healthy trials it was 4 % and 0.06 s at most.\n",
         );
         table(page, &held_out);
     }

@@ -186,6 +186,22 @@ fn ctrl_c_ends_a_command_that_waits_for_its_cluster() {
     }
 }
 
+#[tokio::test]
+async fn a_reader_that_left_is_no_verdict() {
+    for (words, code) in [
+        ("watch run", 3),
+        ("run --preset h200 --name mine", 3),
+        ("run --preset h200 --name other --detach", 0),
+        ("report run -o markdown", 1),
+        ("describe run", 0),
+    ] {
+        let mut desk = Desk::with("failed");
+        desk.nobody_reads = true;
+        let answer = desk.types(words).await;
+        assert_eq!((answer.code, answer.err.as_str()), (code, ""), "{words}");
+    }
+}
+
 #[test]
 fn a_reader_that_left_is_no_error() {
     let (reader, writer) = std::io::pipe().expect("a pipe");

@@ -62,6 +62,19 @@ impl Text {
     }
 }
 
+/// The end of a pipe whose reader left.
+struct Left;
+
+impl Write for Left {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// The moment of every command: minutes after the recorded runs.
 pub fn now() -> DateTime<Utc> {
     "2026-09-21T14:20:00Z".parse().expect("well-formed")
@@ -76,6 +89,8 @@ pub struct Desk {
     pub columns: Option<usize>,
     pub rows: Arc<AtomicUsize>,
     pub unicode: bool,
+    /// Whether the reader of the output left.
+    pub nobody_reads: bool,
 }
 
 impl Desk {
@@ -87,6 +102,7 @@ impl Desk {
             columns: None,
             rows: Arc::new(AtomicUsize::new(50)),
             unicode: true,
+            nobody_reads: false,
         }
     }
 
@@ -117,7 +133,11 @@ impl Desk {
             answers => Box::new(Cursor::new(answers.unwrap_or_default())),
         };
         let mut screen = Screen {
-            out: Box::new(out.clone()),
+            out: if self.nobody_reads {
+                Box::new(Left)
+            } else {
+                Box::new(out.clone())
+            },
             err: Box::new(err.clone()),
             input,
             asks: self.answers.is_some(),

@@ -95,3 +95,17 @@ async fn a_run_that_is_not_there_is_said() {
         assert!(answer.err.contains(said), "{}", answer.err);
     }
 }
+
+#[tokio::test]
+async fn runs_that_measured_nothing_are_shown_too() {
+    for moment in ["error", "skipped", "sizing"] {
+        let answer = Desk::with(moment).types("diff run run").await;
+        assert_eq!((answer.code, answer.err.as_str()), (0, ""), "{moment}");
+        let numbers: Vec<_> = answer.out.lines().filter(|line| line.starts_with("tok/s")).collect();
+        assert!(
+            matches!(numbers[..], [line] if line.split_whitespace().eq(["tok/s", "-", "-"])),
+            "{moment}: {}",
+            answer.out
+        );
+    }
+}

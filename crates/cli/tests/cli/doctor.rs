@@ -1,7 +1,7 @@
 //! What is missing for a first run, and what to type.
 
 use perfval_testkit::api_server::Fault;
-use perfval_testkit::inventory::Cluster;
+use perfval_testkit::inventory::{Cluster, NodeBuilder};
 use serde_json::json;
 
 use super::desk::{Desk, golden};
@@ -114,4 +114,97 @@ async fn a_definition_of_another_version_is_noticed() {
         "{}",
         answer.out
     );
+}
+
+#[tokio::test]
+async fn whatever_cannot_be_looked_at_says_what_to_type() {
+    for verb in ["list", "get", "create"] {
+        let desk = healthy();
+        desk.server.fail(Fault::refuse(verb, "*", 403));
+        let answer = desk.types(QUICK).await;
+        let lines: Vec<_> = answer.out.lines().collect();
+        let mut unknown = 0;
+        for (at, line) in lines.iter().enumerate().filter(|(_, line)| line.starts_with("  ? ")) {
+            unknown += 1;
+            // The rest of a long line is under its beginning.
+            let next = lines[at + 1..]
+                .iter()
+                .find(|line| !line.starts_with("     ") || line.contains('→'));
+            assert!(
+                next.is_some_and(|next| next.starts_with("       → kubectl ")),
+                "{line}: {}",
+                answer.out
+            );
+        }
+        assert!(unknown > 0, "{verb}: {}", answer.out);
+    }
+}
+
+fn put_operator(desk: &Desk, image: &str) {
+    desk.server
+        .delete("pods", "perfvalidation-system", "perfvalidation-operator");
+    put_pod(
+        desk,
+        "perfvalidation-system",
+        "app.kubernetes.io/name",
+        "perfvalidation-operator",
+    );
+    desk.server
+        .edit("pods", "perfvalidation-system", "perfvalidation-operator", |pod| {
+            pod["spec"]["containers"] = json!([{"name": "operator", "image": image}]);
+        });
+}
+
+#[tokio::test]
+async fn the_operators_version_is_said_and_another_minor_is_noticed() {
+    let desk = healthy();
+    let own = env!("CARGO_PKG_VERSION");
+    put_operator(&desk, &format!("registry:5000/perfvalidation-operator:v{own}"));
+    let answer = desk.types("doctor").await;
+    let same = format!("✓  the operator {own} is ready in perfvalidation-system");
+    assert!(answer.out.contains(&same), "{}", answer.out);
+    assert!(!answer.out.contains("this program is"), "{}", answer.out);
+    put_operator(&desk, "registry:5000/perfvalidation-operator:v99.7.1@sha256:00");
+    let answer = desk.types("doctor").await;
+    let other = format!("•  the operator is 99.7.1, and this program is {own}");
+    assert!(answer.out.contains(&other), "{}", answer.out);
+    assert_eq!(answer.code, 0, "a run works");
+    put_operator(&desk, "registry:5000/perfvalidation-operator@sha256:00");
+    let answer = desk.types("doctor").await;
+    assert!(answer.out.contains("its image names no version"), "{}", answer.out);
+    assert!(!answer.out.contains("this program is"), "{}", answer.out);
+}
+
+#[tokio::test]
+async fn the_dra_driver_is_needed_only_where_nothing_else_gives_gpus_out() {
+    let desk = healthy();
+    let absent = "no DRA driver publishes GPUs";
+    for slice in desk.server.objects("resourceslices") {
+        let name = slice["metadata"]["name"].as_str().expect("a name");
+        desk.server.delete("resourceslices", "", name);
+    }
+    let answer = desk.types("doctor").await;
+    assert_eq!(answer.code, 1);
+    assert!(answer.out.contains(&format!("✗  {absent}")), "{}", answer.out);
+    assert!(
+        answer
+            .out
+            .contains("DeviceClass gpu.nvidia.com is there, and no ResourceSlice"),
+        "{}",
+        answer.out
+    );
+    for object in Cluster::empty()
+        .node(NodeBuilder::named("n1").offers("nvidia.com/gpu", "8"))
+        .objects()
+    {
+        desk.server.put(object);
+    }
+    let answer = desk.types("doctor").await;
+    assert_eq!(answer.code, 0, "{}", answer.out);
+    assert!(answer.out.contains(&format!("•  {absent}")), "{}", answer.out);
+    assert!(answer.out.contains("a device plugin gives them out"), "{}", answer.out);
+    desk.server.fail(Fault::refuse("list", "resourceslices", 403));
+    let answer = desk.types("doctor").await;
+    assert!(answer.out.contains("?  the DRA driver: "), "{}", answer.out);
+    assert!(!answer.out.contains(absent), "a refusal is no absence: {}", answer.out);
 }

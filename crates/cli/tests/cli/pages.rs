@@ -197,3 +197,9 @@ async fn a_report_is_written_in_every_form() {
     let ctrf: Value = serde_json::from_str(&exports.out).unwrap_or_else(|error| panic!("{error}: {exports:?}"));
     assert!(ctrf["results"]["tests"].is_array(), "{ctrf}");
 }
+
+#[tokio::test]
+async fn the_report_of_a_run_that_is_not_over_is_no_pass() {
+    let answer = Desk::with("benchmarking").types("report run -o markdown").await;
+    assert_eq!(answer.code, 3, "{}", answer.err);
+}

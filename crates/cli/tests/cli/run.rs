@@ -149,3 +149,23 @@ async fn what_the_api_server_would_refuse_is_refused_before() {
         nothing.err
     );
 }
+
+#[tokio::test]
+async fn a_manifest_and_a_flag_that_say_different_namespaces_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("placed.yaml");
+    let manifest = std::fs::read_to_string(MANIFEST).expect("the sample");
+    let placed = manifest.replacen("name: quick\n", "name: quick\n  namespace: perf\n", 1);
+    std::fs::write(&path, placed).expect("written");
+    let desk = Desk::new();
+    let run = format!("run -f {} --name mine --detach", path.display());
+    let refused = desk.types(&format!("{run} -n other")).await;
+    assert_eq!(refused.code, 2, "{}", refused.out);
+    assert!(
+        refused.err.contains("namespace perf, and the flags say other"),
+        "{}",
+        refused.err
+    );
+    assert!(object(&desk, "mine").is_none());
+    assert_eq!(desk.types(&format!("{run} -n perf")).await.code, 0);
+}

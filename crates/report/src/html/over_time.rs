@@ -50,7 +50,7 @@ pub(super) fn throughput(timeline: &Timeline) -> Markup {
 pub(super) fn latency(timeline: &Timeline) -> Markup {
     html! {
         h3 { "Over time" }
-        p.legend { "Means over all workers, by the engines' own counters, of requests over the last 5 s: AIPerf exports no times of single requests." }
+        p.legend { "Means over all workers, by the engines' own counters, of requests over the last 5 s: the record keeps quantiles and no times of single requests." }
         @for (anchor, title, of) in LATENCIES {
             @let line = together(timeline, Together::Mean, of);
             @if line.iter().all(Vec::is_empty) {

@@ -13,8 +13,8 @@ use super::definition::{Definition, QUICK, Timed, give_up};
 use super::signs;
 use crate::attendance::Limit;
 use crate::decision::Effect;
-use crate::diagnosis::log;
 use crate::diagnosis::pods::Trouble;
+use crate::diagnosis::{ended, log};
 use crate::job::Standing;
 use crate::observed::{Admission, Need, Needs};
 use crate::pass::{Pass, Step};
@@ -223,8 +223,9 @@ fn cache_failed(pass: &mut Pass<'_>, fill: &Job) -> Step {
         pass.look_again_in(Duration::from_secs(1));
         return Step::wait(Reason::Starting, FILLING);
     }
-    let mut failed = readiness::fillers(pods, &pass.run.id()).filter(|pod| readiness::is_failed(pod));
-    let said = failed.find_map(|pod| log::failure(&pass.seen.pod_logs, &pod.name_any()));
+    let failed = || readiness::fillers(pods, &pass.run.id()).filter(|pod| readiness::is_failed(pod));
+    let said = failed().find_map(|pod| log::failure(&pass.seen.pod_logs, &pod.name_any()));
+    let why_ended = failed().find_map(|pod| ended::removed(pod).or_else(|| ended::out_of_memory(pod)));
     let job = format!("Job {} could not fill the model cache", fill.name_any());
     let how = job::failure(fill);
     match said {
@@ -238,8 +239,11 @@ fn cache_failed(pass: &mut Pass<'_>, fill: &Job) -> Step {
         }
         said => {
             let said = said.map_or(String::new(), |(_, line)| format!(": {line}"));
-            let advice = "check model.name, its token and the network";
-            Step::error(Reason::ModelCacheFailed, format!("{job} ({how}){said}; {advice}"))
+            let why = match why_ended {
+                Some(why) => format!(": {why}"),
+                None => format!("{said}; check model.name, its token and the network"),
+            };
+            Step::error(Reason::ModelCacheFailed, format!("{job} ({how}){why}"))
         }
     }
 }

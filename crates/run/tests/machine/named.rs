@@ -107,6 +107,38 @@ fn a_cache_that_could_not_be_filled_says_what_the_download_said() {
     }
 }
 
+/// The model is not to blame for a node that ran out of disk.
+#[test]
+fn a_cache_whose_pod_was_ended_by_others_says_who() {
+    let evicted =
+        json!({"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: ephemeral-storage."});
+    let killed = json!({"phase": "Failed", "containerStatuses": [{"name": "fill", "image": "i", "imageID": "", "ready": false,
+        "restartCount": 0, "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}]});
+    for (status, words) in [
+        (
+            evicted,
+            "pod filler was removed (Evicted: The node was low on resource: ephemeral-storage.)",
+        ),
+        (
+            killed,
+            "container fill of pod filler was killed for its memory use (OOMKilled)",
+        ),
+    ] {
+        let mut story = filling(json!({"phase": "Running"}));
+        steps(&mut story, 3);
+        story.cache_job = Some("Failed");
+        story.around.filler = Some(status);
+        story.around.filler_log = Some("Fetching 12 files:  41%\n");
+        story.step();
+        assert_eq!(
+            (story.verdict(), story.reason().as_str()),
+            (Some(Verdict::Error), "ModelCacheFailed")
+        );
+        assert!(message(&story).contains(words), "{}", message(&story));
+        assert!(!message(&story).contains("model.name"), "{}", message(&story));
+    }
+}
+
 fn unready(since: chrono::DateTime<chrono::Utc>) -> Seen<NodeSeen> {
     Seen::Present(NodeSeen {
         ready: false,

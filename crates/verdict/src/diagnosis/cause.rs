@@ -275,7 +275,7 @@ causes! {
     /// Requests spend their time on the way to the workers.
     FrontendBound {
         reason: -, severity: Warning, effect: Miss,
-        seen: "requests spend more than 30 % of their time, and over 0.5 s, outside of the workers",
+        seen: "requests spend more than 20 % of their time in the frontend, and over 0.2 s, outside of the workers",
         why: "the frontend cannot feed the workers as fast as they could work",
         remedy: "lower benchmark.concurrencyPerGPU, or give the frontend CPUs",
     }

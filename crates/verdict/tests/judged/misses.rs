@@ -62,11 +62,11 @@ fn a_miss_without_a_stalled_worker_is_explained_by_where_the_time_goes() {
         }
     };
     assert_eq!(
-        causes(&changed_report(taking(4_650), balanced())),
+        causes(&changed_report(taking(4_050), balanced())),
         [Cause::FrontendBound]
     );
     assert_eq!(
-        causes(&changed_report(taking(4_500), balanced())),
+        causes(&changed_report(taking(3_950), balanced())),
         [Cause::BalancedDegradation]
     );
     // What the load generator measured on a busy machine says nothing of the frontend.

@@ -92,7 +92,9 @@ fn manifest(namespace: &str, object: usize, kind: Kind, gpus: u8) -> Value {
     let mut manifest = short(NAMES[object], namespace);
     let spec = &mut manifest["spec"];
     spec["placement"]["maxGPUs"] = gpus.into();
-    spec["timeouts"] = json!({"workloadReady": "90s", "endpointProbe": "20s", "benchmark": "90s", "cleanup": "60s"});
+    // Sizing counts only while another object keeps the node for its user.
+    spec["timeouts"] =
+        json!({"sizing": "45s", "workloadReady": "90s", "endpointProbe": "20s", "benchmark": "90s", "cleanup": "60s"});
     match kind {
         Kind::Healthy => {}
         Kind::Slow => spec["gates"] = json!([gate("9000000")]),

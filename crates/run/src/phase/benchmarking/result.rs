@@ -3,8 +3,6 @@
 use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::Pod;
-use kube::core::ResourceExt as _;
 use perfval_api::WorkerStatus;
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::diagnosis::trial::changed;
@@ -13,6 +11,7 @@ use perfval_verdict::gate::Share;
 use perfval_verdict::trial::{self, Evidence, JudgedTrial};
 
 use crate::attendance::Limit;
+use crate::diagnosis::ended::removed;
 use crate::observed::TrialSeen;
 use crate::pass::Pass;
 use crate::{build, job, names, time};
@@ -84,20 +83,6 @@ pub(super) fn read<'a>(pass: &mut Pass<'a>, number: i64, trial: &TrialSeen, foun
             spec,
         )
     }))
-}
-
-/// Who ended a pod before its time, in the words of its status: an eviction, a drain, a pod of higher priority.
-fn removed(pod: &Pod) -> Option<String> {
-    let status = pod.status.as_ref()?;
-    let disrupted = status.conditions.iter().flatten();
-    let disrupted = disrupted.filter(|condition| condition.type_ == "DisruptionTarget" && condition.status == "True");
-    let by_condition = disrupted.map(|condition| (condition.reason.as_deref(), condition.message.as_deref()));
-    // The kubelet's own evictions have always had a reason of the pod.
-    let by_kubelet = Some((status.reason.as_deref(), status.message.as_deref()));
-    let by_kubelet = by_kubelet.filter(|(reason, _)| *reason == Some("Evicted"));
-    let (reason, message) = by_condition.chain(by_kubelet).next()?;
-    let words = [reason, message].into_iter().flatten().collect::<Vec<_>>().join(": ");
-    Some(format!("pod {} was removed ({words})", pod.name_any()))
 }
 
 /// The record of a trial, or what is missing of it.
