@@ -93,17 +93,37 @@ async fn add_versions(session: &Session, archive: &mut Archive) {
 }
 
 async fn add_children(session: &Session, object: &PerfValidation, archive: &mut Archive) {
-    for kind in objects::CHILDREN {
-        let what = format!("{} of the validation", kind.plural);
-        match objects::of_validation(session, object, &kind).await {
-            Ok(items) if items.is_empty() => archive.leave_out(&what, "there are none"),
-            Ok(items) => {
-                let file = format!("children/{}.yaml", kind.plural);
-                let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
-                add(archive, &file, &what, list, object);
+    let mut listed = vec![objects::Subject::of_validation(object)];
+    for kind in &objects::CHILDREN {
+        let items = objects::of_validation(session, object, kind, &listed).await;
+        listed.extend(items.iter().flatten().map(objects::Subject::of));
+        add_list(archive, kind.plural, items, object);
+    }
+    // Last, when it is known what they may speak of.
+    let (items, missing) = objects::events(session, &listed).await;
+    match missing {
+        Some(why) if items.is_empty() => add_list(archive, "events", Err(why), object),
+        missing => {
+            add_list(archive, "events", Ok(items), object);
+            if let Some(why) = missing {
+                archive.leave_out("further events", &why);
             }
-            Err(why) => archive.leave_out(&what, &why),
         }
+    }
+}
+
+fn add_list(archive: &mut Archive, plural: &str, items: Result<Vec<Value>, String>, object: &PerfValidation) {
+    let what = match plural {
+        "events" => "events of the validation and of what it created".to_owned(),
+        plural => format!("{plural} of the validation"),
+    };
+    match items {
+        Ok(items) if items.is_empty() => archive.leave_out(&what, "there are none"),
+        Ok(items) => {
+            let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+            add(archive, &format!("children/{plural}.yaml"), &what, list, object);
+        }
+        Err(why) => archive.leave_out(&what, &why),
     }
 }
 
@@ -179,8 +199,9 @@ async fn add_logs(
                     .map(|line| format!("{} {}\n", line.time, line.text))
                     .collect::<Vec<_>>()
                     .concat();
+                let previous = if source.previous { "-previous" } else { "" };
                 archive.add(
-                    &format!("logs/{}-{}.txt", source.pod, source.container),
+                    &format!("logs/{}-{}{previous}.txt", source.pod, source.container),
                     &what,
                     text.into_bytes(),
                 );

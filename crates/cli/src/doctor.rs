@@ -3,8 +3,10 @@
 mod asked;
 mod check;
 mod cluster;
+mod dra;
 mod gpus;
 mod images;
+mod operator;
 
 use perfval_commands::{manifest, size};
 

@@ -142,6 +142,8 @@ impl Error {
         let why = status.message.clone();
         match status.code {
             401 => Self::Unauthorized { call },
+            // Quotas and webhooks answer 403 too, and no role helps.
+            403 if !is_of_rights(&why) => Self::Refused { call, why },
             403 => Self::Forbidden {
                 role: if call.starts_with("read") { VIEW } else { EDIT },
                 call,
@@ -153,6 +155,11 @@ impl Error {
             _ => Self::Unreachable { call, why },
         }
     }
+}
+
+/// Whether a refusal is that of the API server's authorizer: `User "u" cannot create resource "r" in API group "g" …`.
+fn is_of_rights(why: &str) -> bool {
+    why.contains(" cannot ") && why.contains(" resource ")
 }
 
 /// Whether a 404 speaks of the kind rather than of an object.
@@ -169,4 +176,31 @@ fn innermost(error: &dyn std::error::Error) -> String {
         last = cause.to_string();
     }
     last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_403_that_no_role_mends_is_a_refusal() {
+        let of = |why: &str| {
+            let status = Status {
+                code: 403,
+                message: why.to_owned(),
+                reason: "Forbidden".to_owned(),
+                ..Status::default()
+            };
+            Error::of_status("create PerfValidations".to_owned(), &status)
+        };
+        let quota = "perfvalidations.perfvalidation.dev \"a\" is forbidden: exceeded quota: few, requested: count/perfvalidations.perfvalidation.dev=1";
+        let webhook = "admission webhook \"policy.example\" denied the request: label team is missing";
+        for why in [quota, webhook] {
+            let error = of(why);
+            assert_eq!(error.code(), 2, "{error}");
+            assert!(error.to_string().contains(why), "{error}");
+        }
+        let rights = "perfvalidations.perfvalidation.dev is forbidden: User \"jane\" cannot create resource \"perfvalidations\" in API group \"perfvalidation.dev\" in the namespace \"perf\"";
+        assert!(matches!(of(rights), Error::Forbidden { role: EDIT, .. }));
+    }
 }

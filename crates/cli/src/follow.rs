@@ -27,8 +27,8 @@ use plain::Lines;
 
 /// Between two pictures: seconds are shown.
 const TICK: Duration = Duration::from_secs(1);
-/// Exit code of what is not over.
-const NOT_OVER: u8 = 3;
+/// Exit code of what is not over, or was left running.
+pub const NOT_OVER: u8 = 3;
 
 /// How long to follow.
 #[derive(Clone, Copy, Debug, Default)]

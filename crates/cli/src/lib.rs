@@ -71,7 +71,7 @@ pub async fn execute(cli: Cli, screen: &mut Screen, open: impl AsyncFn(&Target) 
     match Box::pin(carry_out(cli, screen, open)).await {
         Ok(code) => code,
         // Whoever read the lines left before the verdict: a pipeline must not take that for a pass.
-        Err(Error::Closed) if follows => run::NOT_OVER,
+        Err(Error::Closed) if follows => follow::NOT_OVER,
         Err(error) => {
             if !matches!(error, Error::Closed) {
                 let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());

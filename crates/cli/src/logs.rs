@@ -1,6 +1,8 @@
 //! `logs`: what every part of a run printed, in the order of time, without secrets.
 
+mod line;
 mod new;
+mod operator;
 mod source;
 
 use std::time::Duration;
@@ -80,7 +82,7 @@ async fn look(
         }
     }
     new.looked();
-    lines.sort_by(|one, other| one.time.cmp(&other.time));
+    lines.sort_by_key(|line| line.at);
     screen.say(&new.text(&lines))?;
     Ok(sources.len())
 }

@@ -11,8 +11,8 @@ use perfval_verdict::saved::FILE_BYTES;
 
 use crate::args::{Form, ReportArgs};
 use crate::error::Error;
+use crate::follow::NOT_OVER;
 use crate::results;
-use crate::run::NOT_OVER;
 use crate::screen::Screen;
 use crate::session::Session;
 

@@ -9,15 +9,13 @@ use serde_json::json;
 
 use crate::args::RunArgs;
 use crate::error::Error;
-use crate::follow::{self, End, Patience};
+use crate::follow::{self, End, NOT_OVER, Patience};
 use crate::lifecycle::ask_for_rerun;
 use crate::preset::of_flags;
 use crate::report;
 use crate::screen::Screen;
 use crate::session::Session;
 
-/// Exit code of what was left running, or is not over.
-pub const NOT_OVER: u8 = 3;
 /// Exit code of what was ended by Ctrl-C, as shells have it.
 const ENDED: u8 = 130;
 
@@ -35,13 +33,18 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &RunArgs, namespa
         return Ok(0);
     }
     let patience = Patience { timeout: args.timeout };
-    match Box::pin(follow::follow(screen, session, object, patience)).await? {
-        End::Over(code) => {
-            if let Some(directory) = &args.report {
-                report::after_run(screen, session, &name, directory).await?;
-            }
-            Ok(code)
+    let followed = Box::pin(follow::follow(screen, session, object, patience)).await;
+    if let (Some(directory), Ok(End::Over(_)) | Err(Error::NotOver(_))) = (&args.report, &followed) {
+        // The exit code is the verdict's, whatever becomes of the files.
+        if let Err(error) = report::after_run(screen, session, &name, directory).await {
+            screen.note(&format!(
+                "the report in {} is not written: {error}",
+                directory.display()
+            ));
         }
+    }
+    match followed? {
+        End::Over(code) => Ok(code),
         End::Interrupted => ask_what_becomes_of(screen, session, &name).await,
     }
 }

@@ -1,6 +1,6 @@
 """Records routers under every fault of the engines without a cluster and without GPUs: Dynamo's mocker on loopback addresses.
 
-Usage: simulated.py --cache FOLDER --runner PROGRAM [ROUTER …] [--trials TRIAL …]
+Usage: simulated.py --cache FOLDER --runner PROGRAM [ROUTER …] [--trials TRIAL …] [--request-seconds 300]
 
 What it needs is installed into the folder once; `work/records.jsonl` in there is written anew.
 """
@@ -8,6 +8,7 @@ What it needs is installed into the folder once; `work/records.jsonl` in there i
 import argparse
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import programs
@@ -32,6 +33,7 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, required=True)
     parser.add_argument("--runner", required=True)
     parser.add_argument("--trials", nargs="+", metavar="TRIAL", help=trials.NAMES)
+    parser.add_argument("--request-seconds", type=int, default=0, help="time-out of a request; 0: 300, or 20 where a worker dies")
     parser.add_argument("routers", nargs="*", default=list(ROUTERS))
     options = parser.parse_args()
     options.cache.mkdir(parents=True, exist_ok=True)
@@ -44,7 +46,8 @@ def main() -> None:
         wishes = trials.parse(options.trials or [*FAULTS, *(MILD if router in BY_DEGREES else [])])
         try:
             session.start("mocker", router)
-            trials.run(session, wishes, trials.Plan(LOAD, within=float("inf"), out=None))
+            load = replace(LOAD, request_seconds=options.request_seconds)
+            trials.run(session, wishes, trials.Plan(load, within=float("inf"), out=None))
         except Refused as refusal:
             raise SystemExit(f"{router}: {refusal}") from None
         finally:

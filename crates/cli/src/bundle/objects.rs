@@ -1,5 +1,6 @@
-use kube::api::{ApiResource, DynamicObject, ListParams};
-use kube::{Api, ResourceExt as _};
+use k8s_openapi::api::core::v1::Event;
+use kube::api::{ApiResource, DynamicObject, ListParams, TypeMeta};
+use kube::{Api, Resource as _, ResourceExt as _};
 use perfval_api::PerfValidation;
 use perfval_api::meta::NAME_LABEL;
 use serde_json::{Value, json};
@@ -21,8 +22,44 @@ pub struct Kind {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum By {
     Label,
-    /// Events name the object that they speak of.
-    Subject,
+    /// By what owns it: it is not the operator that makes it, so it may be without the label.
+    Owner,
+}
+
+/// An object that events may speak of.
+pub struct Subject {
+    uid: String,
+    kind: String,
+    name: String,
+}
+
+impl Subject {
+    pub fn of_validation(object: &PerfValidation) -> Self {
+        Self {
+            uid: object.uid().unwrap_or_default(),
+            kind: PerfValidation::kind(&()).into_owned(),
+            name: object.name_any(),
+        }
+    }
+
+    pub fn of(object: &Value) -> Self {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        Self {
+            uid: text(&object["metadata"]["uid"]),
+            kind: text(&object["kind"]),
+            name: text(&object["metadata"]["name"]),
+        }
+    }
+
+    fn has_uid(&self, uid: &Value) -> bool {
+        uid.as_str().is_some_and(|uid| !uid.is_empty() && uid == self.uid)
+    }
+
+    /// A namesake of an earlier run counts: its events say what went wrong before.
+    fn is_meant(&self, reference: &Value) -> bool {
+        self.has_uid(&reference["uid"])
+            || (reference["kind"].as_str() == Some(&self.kind) && reference["name"].as_str() == Some(&self.name))
+    }
 }
 
 const fn kind(
@@ -42,12 +79,15 @@ const fn kind(
 
 const DRA: &[&str] = &["v1", "v1beta2", "v1beta1"];
 
-/// What a run creates, and what is said of it. No Secrets.
+/// Events of one call, and calls: a namespace may have more than fit into memory.
+const EVENTS: u32 = 500;
+const PAGES: usize = 40;
+/// Why some events are not there.
+const TOO_MANY_EVENTS: &str =
+    "the namespace has more than 20000 and the rest was not read; `kubectl get events` has all of them";
+
+/// What a run creates, owners before what they own. No Secrets.
 pub const CHILDREN: [Kind; 8] = [
-    Kind {
-        by: By::Subject,
-        ..kind("", &["v1"], "Event", "events")
-    },
     kind("", &["v1"], "Pod", "pods"),
     kind("", &["v1"], "Service", "services"),
     kind("", &["v1"], "PersistentVolumeClaim", "persistentvolumeclaims"),
@@ -65,6 +105,15 @@ pub const CHILDREN: [Kind; 8] = [
         "DynamoGraphDeployment",
         "dynamographdeployments",
     ),
+    Kind {
+        by: By::Owner,
+        ..kind(
+            "nvidia.com",
+            &["v1beta1", "v1alpha1"],
+            "DynamoComponentDeployment",
+            "dynamocomponentdeployments",
+        )
+    },
 ];
 
 /// What sizing reads of the whole cluster.
@@ -76,14 +125,62 @@ const SIZED: [Kind; 5] = [
     kind("resource.k8s.io", DRA, "DeviceClass", "deviceclasses"),
 ];
 
-/// The objects of a kind that belong to a validation.
-pub async fn of_validation(session: &Session, object: &PerfValidation, kind: &Kind) -> Result<Vec<Value>, String> {
+/// The objects of a kind that belong to a validation, some of whose objects are known already.
+pub async fn of_validation(
+    session: &Session,
+    object: &PerfValidation,
+    kind: &Kind,
+    listed: &[Subject],
+) -> Result<Vec<Value>, String> {
     let name = object.name_any();
     let params = match kind.by {
         By::Label => ListParams::default().labels(&format!("{NAME_LABEL}={name}")),
-        By::Subject => ListParams::default().fields(&format!("involvedObject.name={name}")),
+        By::Owner => ListParams::default(),
     };
-    list(session, kind, Some(&session.namespace), &params).await
+    let mut items = list(session, kind, Some(&session.namespace), &params).await?;
+    if kind.by == By::Owner {
+        items.retain(|item| {
+            let owners = item["metadata"]["ownerReferences"].as_array();
+            let owned = owners
+                .into_iter()
+                .flatten()
+                .any(|owner| listed.iter().any(|subject| subject.has_uid(&owner["uid"])));
+            owned || item["metadata"]["labels"][NAME_LABEL].as_str() == Some(&name)
+        });
+    }
+    Ok(items)
+}
+
+/// The events that speak of these objects, and why others may be missing.
+pub async fn events(session: &Session, listed: &[Subject]) -> (Vec<Value>, Option<String>) {
+    let api: Api<DynamicObject> = Api::namespaced_with(
+        session.client.clone(),
+        &session.namespace,
+        &ApiResource::erase::<Event>(&()),
+    );
+    let mut params = ListParams::default().limit(EVENTS);
+    let mut kept = Vec::new();
+    for _ in 0..PAGES {
+        let page = match api.list(&params).await {
+            Ok(page) => page,
+            Err(error) => return (kept, Some(Error::of_call("read events", error).to_string())),
+        };
+        for mut event in page.items {
+            if listed
+                .iter()
+                .any(|subject| subject.is_meant(&event.data["involvedObject"]))
+            {
+                // Items of a list do not repeat them.
+                event.types = Some(TypeMeta::resource::<Event>());
+                kept.extend(serde_json::to_value(event));
+            }
+        }
+        params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
+        if params.continue_token.is_none() {
+            return (kept, None);
+        }
+    }
+    (kept, Some(TOO_MANY_EVENTS.to_owned()))
 }
 
 /// Everything that sizing reads; one kind that cannot be read makes the rest useless.

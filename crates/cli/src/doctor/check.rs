@@ -38,11 +38,12 @@ impl Check {
         }
     }
 
-    pub fn unknown(what: impl Into<String>) -> Self {
+    /// `next` is a command that asks the same, and so shows what is in the way.
+    pub fn unknown(what: impl Into<String>, next: impl Into<String>) -> Self {
         Self {
             found: Finding::Unknown,
             what: what.into(),
-            next: None,
+            next: Some(next.into()),
         }
     }
 

@@ -1,20 +1,18 @@
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
-use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::Api;
 use kube::api::{ListParams, PostParams};
 use perfval_api::{PerfValidation, meta};
-use perfval_run::readiness::is_ready;
 
 use super::asked::Asked;
 use super::check::Check;
+use super::operator::{self, INSTALL};
 use crate::error::{Error, is_missing_kind};
 
 /// The first version with `resource.k8s.io/v1`.
 const MINOR: u32 = 34;
 const CRD: &str = "perfvalidations.perfvalidation.dev";
-const INSTALL: &str = "kubectl apply --server-side -k config/default";
-const OPERATOR_LABEL: &str = "app.kubernetes.io/name=perfvalidation-operator";
 
 /// What people need to do: verb, group, resource, and what for.
 const RIGHTS: [(&str, &str, &str, &str); 6] = [
@@ -30,7 +28,7 @@ const RIGHTS: [(&str, &str, &str, &str); 6] = [
 pub async fn checks(asked: &Asked<'_>) -> Result<Vec<Check>, Error> {
     let mut checks = vec![server(asked).await?];
     checks.extend(definition(asked).await?);
-    checks.push(operator(asked).await);
+    checks.extend(operator::checks(asked).await);
     checks.push(rights(asked).await);
     Ok(checks)
 }
@@ -39,14 +37,26 @@ pub async fn checks(asked: &Asked<'_>) -> Result<Vec<Check>, Error> {
 async fn server(asked: &Asked<'_>) -> Result<Check, Error> {
     let version = asked.session.client.apiserver_version().await;
     let version = version.map_err(|error| Error::of_call("read the version of the cluster", error))?;
-    let minor: String = version.minor.chars().take_while(char::is_ascii_digit).collect();
-    Ok(match minor.parse::<u32>() {
-        Ok(minor) if minor < MINOR => Check::missing(
-            format!("Kubernetes is {}, and 1.{MINOR} is needed", version.git_version),
+    Ok(of_version(&version))
+}
+
+fn of_version(version: &Info) -> Check {
+    let number = |text: &str| {
+        let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse::<u32>().ok()
+    };
+    let name = &version.git_version;
+    match (number(&version.major), number(&version.minor)) {
+        (Some(major), Some(minor)) if (major, minor) < (1, MINOR) => Check::missing(
+            format!("Kubernetes is {name}, and 1.{MINOR} is needed"),
             "upgrade the cluster (docs/compatibility.md says what was tested)",
         ),
-        _ => Check::good(format!("Kubernetes {}", version.git_version)),
-    })
+        (Some(_), Some(_)) => Check::good(format!("Kubernetes {name}")),
+        _ => Check::unknown(
+            format!("whether Kubernetes {name:?} is 1.{MINOR} or later: the cluster names no version"),
+            "kubectl version",
+        ),
+    }
 }
 
 async fn definition(asked: &Asked<'_>) -> Result<Option<Check>, Error> {
@@ -62,6 +72,7 @@ async fn definition(asked: &Asked<'_>) -> Result<Option<Check>, Error> {
         Err(error) => {
             return Ok(Some(Check::unknown(
                 Error::of_call("read PerfValidations", error).to_string(),
+                format!("kubectl get perfvalidations -n {}", asked.session.namespace),
             )));
         }
     }
@@ -79,26 +90,6 @@ async fn definition(asked: &Asked<'_>) -> Result<Option<Check>, Error> {
             "kubectl apply --server-side -k config/crd, or take the program of that version",
         )
     }))
-}
-
-async fn operator(asked: &Asked<'_>) -> Check {
-    let namespace = asked.operator_namespace;
-    let api: Api<Pod> = Api::namespaced(asked.session.client.clone(), namespace);
-    match api.list(&ListParams::default().labels(OPERATOR_LABEL)).await {
-        Ok(pods) if pods.items.iter().any(is_ready) => Check::good(format!("the operator is ready in {namespace}")),
-        Ok(pods) if pods.items.is_empty() => Check::missing(
-            format!("no operator runs in {namespace} (another place: --operator-namespace)"),
-            INSTALL,
-        ),
-        Ok(_) => Check::missing(
-            format!("the operator in {namespace} is not ready"),
-            format!("kubectl logs -n {namespace} deployment/perfvalidation-operator"),
-        ),
-        Err(error) => Check::unknown(format!(
-            "whether the operator runs: {}",
-            Error::of_call(&format!("read Pods in {namespace}"), error)
-        )),
-    }
 }
 
 async fn rights(asked: &Asked<'_>) -> Check {
@@ -127,7 +118,10 @@ async fn rights(asked: &Asked<'_>) -> Check {
             Ok(answer) if answer.status.as_ref().is_some_and(|status| status.allowed) => {}
             Ok(_) => lacking.push(what),
             Err(error) => {
-                return Check::unknown(format!("your rights: {}", Error::of_call("ask for your rights", error)));
+                return Check::unknown(
+                    format!("your rights: {}", Error::of_call("ask for your rights", error)),
+                    format!("kubectl auth can-i --list -n {namespace}"),
+                );
             }
         }
     }
@@ -140,4 +134,30 @@ async fn rights(asked: &Asked<'_>) -> Check {
             "kubectl create rolebinding perfval --clusterrole=edit --user=YOU -n {namespace}   (as an administrator)"
         ),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::Finding;
+    use super::*;
+
+    #[test]
+    fn an_old_cluster_is_named_and_one_without_a_version_is_not_called_good() {
+        let found = |major: &str, minor: &str| {
+            let version = Info {
+                major: major.to_owned(),
+                minor: minor.to_owned(),
+                git_version: format!("v{major}.{minor}.1"),
+                ..Info::default()
+            };
+            of_version(&version).found
+        };
+        assert_eq!(found("1", "33"), Finding::Missing);
+        assert_eq!(found("1", "9"), Finding::Missing);
+        assert_eq!(found("1", "34"), Finding::Good);
+        // As managed clusters name theirs.
+        assert_eq!(found("1", "35+"), Finding::Good);
+        assert_eq!(found("1", "33+"), Finding::Missing);
+        assert_eq!(found("", ""), Finding::Unknown);
+    }
 }

@@ -12,6 +12,8 @@ use perfval_sizing::{Obstacle, Seen, Sizing, explain};
 
 use super::asked::Asked;
 use super::check::Check;
+use super::dra;
+use crate::error::Error;
 
 /// Labels of the exporter's pods: of NVIDIA's GPU Operator, and of the exporter's own chart.
 const EXPORTERS: [&str; 2] = ["app=nvidia-dcgm-exporter", "app.kubernetes.io/name=dcgm-exporter"];
@@ -30,6 +32,7 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
     };
     let seen = cluster.observe(&run, &needs).await;
     let mut checks = vec![dynamo(asked, &run, &seen), gpus(asked, &seen.inventory)];
+    checks.extend(seen.inventory.present().map(|inventory| dra::check(asked, inventory)));
     checks.extend(storage(asked, &seen));
     checks.push(exporter(asked).await);
     checks
@@ -44,7 +47,12 @@ fn dynamo(asked: &Asked<'_>, run: &Run<'_>, seen: &Observed) -> Check {
                 "install Dynamo's operator 1.1 or later; a waiting run picks it up",
             );
         }
-        Seen::Unknown(why) => return Check::unknown(format!("whether Dynamo is installed: {why}")),
+        Seen::Unknown(why) => {
+            return Check::unknown(
+                format!("whether Dynamo is installed: {why}"),
+                "kubectl get crd dynamographdeployments.nvidia.com",
+            );
+        }
     };
     let version = api.operator_version.as_deref().unwrap_or("of an unknown version");
     // Without a manifest of the user's there is no image to compare with.
@@ -61,10 +69,8 @@ fn gpus(asked: &Asked<'_>, inventory: &Seen<Inventory>) -> Check {
     let inventory = match inventory {
         Seen::Present(inventory) => inventory,
         unread => {
-            return Check::unknown(format!(
-                "the GPUs: {}",
-                unread.unknown().unwrap_or("they were not read")
-            ));
+            let why = unread.unknown().unwrap_or("they were not read");
+            return Check::unknown(format!("the GPUs: {why}"), "kubectl perfval size");
         }
     };
     let (nodes, sizing) = explain(inventory, &asked.object.spec, &[]);
@@ -73,7 +79,7 @@ fn gpus(asked: &Asked<'_>, inventory: &Seen<Inventory>) -> Check {
         message,
     } = &sizing
     {
-        return Check::unknown(format!("the GPUs: {message}"));
+        return Check::unknown(format!("the GPUs: {message}"), "kubectl perfval size");
     }
     let with_gpus: Vec<_> = nodes
         .iter()
@@ -111,10 +117,11 @@ fn storage(asked: &Asked<'_>, seen: &Observed) -> Option<Check> {
     let classes = match &seen.storage_classes {
         Seen::Present(classes) => classes,
         unread => {
-            return Some(Check::unknown(format!(
-                "storage classes: {}",
-                unread.unknown().unwrap_or("not read")
-            )));
+            let why = unread.unknown().unwrap_or("not read");
+            return Some(Check::unknown(
+                format!("storage classes: {why}"),
+                "kubectl get storageclasses",
+            ));
         }
     };
     let is_default = |annotations: &std::collections::BTreeMap<String, String>| {
@@ -148,7 +155,15 @@ async fn exporter(asked: &Asked<'_>) -> Check {
                 return Check::good("a DCGM exporter runs: temperatures, clocks and power explain slow GPUs");
             }
             Ok(_) => {}
-            Err(_) => return Check::unknown("whether a DCGM exporter runs: you may not read Pods of all namespaces"),
+            Err(error) => {
+                return Check::unknown(
+                    format!(
+                        "whether a DCGM exporter runs: {}",
+                        Error::of_call("read Pods of all namespaces", error)
+                    ),
+                    format!("kubectl get pods -A -l {label}"),
+                );
+            }
         }
     }
     Check::worse(

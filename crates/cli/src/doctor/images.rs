@@ -23,10 +23,10 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
                 .filter(|image| !image.is_empty())
                 .map(|image| on_nodes(image, &nodes.items)),
         ),
-        Err(error) => checks.push(Check::unknown(format!(
-            "images: {}",
-            Error::of_call("read Nodes", error)
-        ))),
+        Err(error) => checks.push(Check::unknown(
+            format!("images: {}", Error::of_call("read Nodes", error)),
+            "kubectl get nodes",
+        )),
     }
     let pull = spec
         .workload
@@ -79,6 +79,9 @@ async fn secret(asked: &Asked<'_>, name: &str) -> Check {
             format!("the manifest names Secret {name}, which is not in {namespace}"),
             format!("kubectl create secret generic {name} -n {namespace} --from-literal=token=…"),
         ),
-        Err(error) => Check::unknown(format!("Secret {name}: {}", Error::of_call("read Secrets", error))),
+        Err(error) => Check::unknown(
+            format!("Secret {name}: {}", Error::of_call("read Secrets", error)),
+            format!("kubectl get secret {name} -n {namespace}"),
+        ),
     }
 }

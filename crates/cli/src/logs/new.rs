@@ -2,19 +2,37 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use chrono::{DateTime, FixedOffset, TimeDelta};
 use tokio::time::Instant;
 
-use super::source::{Extent, Line, Source};
+use super::line::Line;
+use super::source::{Extent, Source};
 use crate::screen::Screen;
 
 /// A kubelet gives whole seconds, and its clock is not ours.
 const OVERLAP: u64 = 5;
+/// A node knows of a restart before the API server does: a container's first lines may be read before the last words of the
+/// one before it. Lines of so many seconds before the newest are remembered one by one.
+const UNSETTLED: TimeDelta = TimeDelta::seconds(30);
+
+type Key = (String, String, String);
+
+/// What was printed of a container, and of those before it.
+#[derive(Default)]
+struct Printed {
+    /// Nothing up to here is printed any more.
+    settled: Option<DateTime<FixedOffset>>,
+    /// The lines after that.
+    lines: BTreeSet<(Option<DateTime<FixedOffset>>, String)>,
+}
 
 /// What was printed already.
 #[derive(Default)]
 pub struct New {
-    /// The time of the last line of each container.
-    last: BTreeMap<(String, String, String), String>,
+    /// Of each container.
+    printed: BTreeMap<Key, Printed>,
+    /// Which were read, the one before a container apart from it.
+    read: BTreeSet<(Key, bool)>,
     /// What was said of logs that cannot be read.
     said: BTreeSet<String>,
     /// The end of the last look.
@@ -26,7 +44,7 @@ pub struct New {
 impl New {
     /// How much of a container is read now: of one that was read before, what came since.
     pub fn extent(&self, source: &Source, tail: i64) -> Extent {
-        match (self.last.contains_key(&key(source)), self.looked) {
+        match (self.read.contains(&(key(source), source.previous)), self.looked) {
             (true, Some(looked)) => {
                 let seconds = looked.elapsed().as_secs() + OVERLAP;
                 Extent::Seconds(i64::try_from(seconds).unwrap_or(i64::MAX))
@@ -37,12 +55,8 @@ impl New {
 
     /// Those lines that were not printed yet.
     pub fn of(&mut self, source: &Source, lines: Vec<Line>) -> Vec<Line> {
-        let last = self.last.entry(key(source)).or_default();
-        let new: Vec<Line> = lines.into_iter().filter(|line| line.time > *last).collect();
-        if let Some(newest) = new.iter().map(|line| &line.time).max() {
-            last.clone_from(newest);
-        }
-        new
+        self.read.insert((key(source), source.previous));
+        self.printed.entry(key(source)).or_default().new_of(lines)
     }
 
     /// A look is over.
@@ -69,6 +83,55 @@ impl New {
     }
 }
 
-fn key(source: &Source) -> (String, String, String) {
+impl Printed {
+    fn new_of(&mut self, lines: Vec<Line>) -> Vec<Line> {
+        let key = |line: &Line| (line.at, line.text.clone());
+        let is_new = |line: &Line| {
+            let settled = line.at.is_some() && line.at <= self.settled;
+            !settled && !self.lines.contains(&key(line))
+        };
+        let new: Vec<Line> = lines.into_iter().filter(is_new).collect();
+        self.lines.extend(new.iter().map(key));
+        let newest = self.lines.last().and_then(|(at, _)| *at);
+        let Some(limit) = newest.and_then(|newest| newest.checked_sub_signed(UNSETTLED)) else {
+            return new;
+        };
+        // Lines without a time never settle: nothing says when they were printed.
+        let old = |at: Option<DateTime<FixedOffset>>| at.is_some_and(|at| at <= limit);
+        let settled = self
+            .lines
+            .iter()
+            .filter_map(|(at, _)| at.filter(|at| *at <= limit))
+            .max();
+        self.settled = self.settled.max(settled);
+        self.lines.retain(|(at, _)| !old(*at));
+        new
+    }
+}
+
+fn key(source: &Source) -> Key {
     (source.namespace.clone(), source.pod.clone(), source.container.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::line::lines;
+    use super::*;
+
+    #[test]
+    fn last_words_that_are_read_after_the_next_containers_first_are_printed_once() {
+        let mut printed = Printed::default();
+        let mut texts = |log: &str| {
+            let new = printed.new_of(lines(log, "worker", |_| true));
+            new.into_iter().map(|line| line.text).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            texts("2026-09-21T14:10:00Z one\n2026-09-21T14:13:33Z two\n"),
+            ["one", "two"]
+        );
+        assert_eq!(texts("2026-09-21T14:13:43Z again\n"), ["again"]);
+        let before = "2026-09-21T14:10:00Z one\n2026-09-21T14:13:33Z two\n2026-09-21T14:13:41Z last words\n";
+        assert_eq!(texts(before), ["last words"]);
+        assert_eq!(texts(before), [""; 0]);
+    }
 }

@@ -1,4 +1,4 @@
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::api::{ListParams, LogParams};
 use kube::{Api, ResourceExt as _};
 use perfval_api::PerfValidation;
@@ -11,14 +11,17 @@ use crate::args::Part;
 use crate::error::Error;
 use crate::session::Session;
 
+use super::line::{Line, lines};
+use super::operator::is_about;
+
 /// Label of the operator's pods, as the manifests and the chart set it.
 const OPERATOR_LABEL: &str = "app.kubernetes.io/name=perfvalidation-operator";
 /// What the API server says of a log that does not exist yet.
 const WAITING: &str = "is waiting to start";
+/// What it says of the container before, once the node has removed its log.
+const REMOVED: &str = "previous terminated container";
 /// Bytes of one container: a trial's result is one line of a megabyte.
 const BYTES: i64 = 8 << 20;
-/// The longest line that is shown; the result of a trial is longer, and is no message.
-const LINE: usize = 2000;
 
 /// What to read.
 pub struct Wanted<'a> {
@@ -43,6 +46,8 @@ pub struct Source {
     pub pod: String,
     /// Its container.
     pub container: String,
+    /// Whether it is the container before the current one: the last words of one that crashed are there.
+    pub previous: bool,
 }
 
 /// How much of a log is read.
@@ -52,16 +57,6 @@ pub enum Extent {
     Last(i64),
     /// What was printed in the last seconds.
     Seconds(i64),
-}
-
-/// A line of a log.
-pub struct Line {
-    /// When it was printed, as the kubelet says it.
-    pub time: String,
-    /// By whom.
-    pub from: String,
-    /// The line.
-    pub text: String,
 }
 
 /// The containers of the current run, and why some cannot be listed.
@@ -124,19 +119,48 @@ fn part_of(pod: &Pod, object: &PerfValidation) -> Option<(Part, String)> {
     }
 }
 
+/// Init containers and containers of a pod, each after the one before it, where that was restarted.
 fn containers(pod: &Pod, label: &str, shared: bool) -> Vec<Source> {
-    let spec = pod.spec.iter();
-    let names = spec
-        .flat_map(|spec| &spec.containers)
-        .map(|container| container.name.clone());
-    let of = |container: String| Source {
-        label: label.to_owned(),
-        shared,
-        namespace: pod.namespace().unwrap_or_default(),
-        pod: pod.name_any(),
-        container,
+    let (spec, status) = (pod.spec.as_ref(), pod.status.as_ref());
+    let init = spec
+        .and_then(|spec| spec.init_containers.as_ref())
+        .into_iter()
+        .flatten();
+    let init = init.map(|container| (&container.name, format!("init {}", container.name)));
+    let main = spec.into_iter().flat_map(|spec| &spec.containers);
+    let main = main.map(|container| (&container.name, String::new()));
+    let statuses: Vec<&ContainerStatus> = status
+        .into_iter()
+        .flat_map(|status| [&status.init_container_statuses, &status.container_statuses])
+        .flat_map(|statuses| statuses.iter().flatten())
+        .collect();
+    let of = |(name, kind): (&String, String)| {
+        let restarted = statuses
+            .iter()
+            .any(|status| status.name == *name && status.restart_count > 0);
+        let source = move |previous: bool| {
+            let notes = [kind.as_str(), if previous { "previous" } else { "" }];
+            let notes: Vec<_> = notes.into_iter().filter(|note| !note.is_empty()).collect();
+            Source {
+                label: match notes.as_slice() {
+                    [] => label.to_owned(),
+                    notes => format!("{label} ({})", notes.join(", ")),
+                },
+                shared,
+                namespace: pod.namespace().unwrap_or_default(),
+                pod: pod.name_any(),
+                container: name.clone(),
+                previous,
+            }
+        };
+        restarted
+            .then_some(true)
+            .into_iter()
+            .chain([false])
+            .map(source)
+            .collect::<Vec<_>>()
     };
-    names.map(of).collect()
+    init.chain(main).flat_map(of).collect()
 }
 
 /// Lines of a container, without secrets; `Err` says why there are none.
@@ -157,6 +181,7 @@ pub async fn read(
         tail_lines,
         since_seconds,
         limit_bytes: Some(BYTES),
+        previous: source.previous,
         timestamps: true,
         ..LogParams::default()
     };
@@ -165,6 +190,10 @@ pub async fn read(
         kube::Error::Api(status) if status.message.contains(WAITING) => {
             format!("{} has printed nothing yet: its container waits to start", source.label)
         }
+        kube::Error::Api(status) if source.previous && status.message.contains(REMOVED) => format!(
+            "{} is left out: the node keeps that log no longer; `kubectl describe pod {} -n {}` has the exit code",
+            source.label, source.pod, source.namespace
+        ),
         error => {
             let call = format!("read the log of {} in {}", source.container, source.pod);
             format!("{} is left out: {}", source.label, Error::of_call(&call, error))
@@ -172,20 +201,7 @@ pub async fn read(
     })?;
     let settings = Settings::default();
     let log = clean(&Run::new(object, &settings), &log);
-    let name = object.name_any();
-    let line = |line: &str| {
-        // Without a kubelet's time in front it is the rest of a longer line.
-        let (time, text) = line.split_once(' ').unwrap_or(("", line));
-        if source.shared && !text.contains(&name) {
-            return None;
-        }
-        let text = perfval_api::text::cut(text, LINE);
-        let time = time.to_owned();
-        Some(Line {
-            time,
-            from: source.label.clone(),
-            text,
-        })
-    };
-    Ok(log.lines().filter_map(line).collect())
+    let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
+    let counts = |line: &str| !source.shared || is_about(line, &namespace, &name);
+    Ok(lines(&log, &source.label, counts))
 }

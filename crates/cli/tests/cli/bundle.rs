@@ -6,11 +6,12 @@ use std::io::{Read as _, Write as _};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
+use perfval_testkit::api_server::{Fault, Kind};
 use serde_json::json;
 use tar::Archive;
 
 use super::desk::Desk;
-use super::logs::under_way;
+use super::logs::{crash, under_way};
 
 fn packed(text: &str) -> String {
     use k8s_openapi::ByteString;
@@ -49,7 +50,7 @@ async fn everything_is_in_it_and_no_secret() {
     let desk = under_way();
     desk.server.put(json!({
         "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "perf"},
-        "involvedObject": {"name": "run"}, "reason": "Trial1Pass", "message": "Bearer abcdefgh",
+        "involvedObject": {"kind": "PerfValidation", "name": "run"}, "reason": "Trial1Pass", "message": "Bearer abcdefgh",
     }));
     let secret = json!({"secretKeyRef": {"name": "ngc", "key": "token"}});
     desk.server.put(json!({
@@ -128,4 +129,111 @@ async fn what_cannot_be_read_is_named() {
     );
     assert!(contents.contains("results of run 1: they are not saved"), "{contents}");
     assert!(!files.contains_key("size-dump.json"), "half a dump would mislead");
+}
+
+#[tokio::test]
+async fn events_of_what_a_run_created_are_in_it_and_those_of_others_are_not() {
+    let desk = under_way();
+    let uid = desk.server.get("pods", "perf", "w0").expect("it is there")["metadata"]["uid"].clone();
+    for (name, about) in [
+        ("of-pod", json!({"kind": "Pod", "name": "w0", "uid": uid})),
+        ("without-uid", json!({"kind": "Pod", "name": "front"})),
+        ("of-validation", json!({"kind": "PerfValidation", "name": "run"})),
+        ("of-namesake", json!({"kind": "Pod", "name": "run"})),
+        (
+            "of-an-earlier-pod",
+            json!({"kind": "Pod", "name": "w0", "uid": "another"}),
+        ),
+        ("of-others", json!({"kind": "Pod", "name": "theirs", "uid": "u-9"})),
+    ] {
+        desk.server.put(json!({
+            "apiVersion": "v1", "kind": "Event", "metadata": {"name": name, "namespace": "perf"},
+            "involvedObject": about, "reason": "FailedScheduling",
+        }));
+    }
+    let files = bundle(&desk).await;
+    let events = &files["children/events.yaml"];
+    for (name, is_there) in [
+        ("of-pod", true),
+        ("without-uid", true),
+        ("of-validation", true),
+        ("of-an-earlier-pod", true),
+        ("of-namesake", false),
+        ("of-others", false),
+    ] {
+        assert_eq!(
+            events.contains(&format!("name: {name}\n")),
+            is_there,
+            "{name}: {events}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn components_of_the_runs_deployment_are_in_it() {
+    let desk = under_way();
+    desk.server.install_dynamo(&["v1beta1"], Some("1.6.1"));
+    let plural = "dynamocomponentdeployments";
+    desk.server.serve(Kind::new(
+        "nvidia.com",
+        "v1beta1",
+        plural,
+        "DynamoComponentDeployment",
+        true,
+    ));
+    let deployment = desk.server.put(json!({
+        "apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment",
+        "metadata": {"name": "run-ab", "namespace": "perf", "labels": {"perfvalidation.dev/name": "run"}},
+    }));
+    for (name, owner) in [
+        ("run-ab-worker", &deployment["metadata"]["uid"]),
+        ("theirs", &json!("u-9")),
+    ] {
+        desk.server.put(json!({
+            "apiVersion": "nvidia.com/v1beta1", "kind": "DynamoComponentDeployment",
+            "metadata": {"name": name, "namespace": "perf", "ownerReferences": [{
+                "apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment", "name": "run-ab", "uid": owner,
+            }]},
+        }));
+    }
+    let files = bundle(&desk).await;
+    let components = &files["children/dynamocomponentdeployments.yaml"];
+    assert!(
+        components.contains("run-ab-worker") && !components.contains("theirs"),
+        "{components}"
+    );
+    desk.server.fail(Fault::refuse("list", plural, 403));
+    let contents = &bundle(&desk).await["CONTENTS.txt"];
+    assert!(
+        contents.contains("dynamocomponentdeployments of the validation: you may not read"),
+        "{contents}"
+    );
+}
+
+#[tokio::test]
+async fn the_log_of_the_container_before_is_in_it() {
+    let desk = under_way();
+    crash(&desk, 3, "2026-09-21T14:13:32.5Z CUDA error: out of memory\n");
+    let files = bundle(&desk).await;
+    assert!(files["logs/w0-main-previous.txt"].contains("out of memory"));
+    assert!(files["logs/w0-fetch.txt"].contains("weights are there"));
+    assert!(!files["logs/w0-main.txt"].contains("out of memory"));
+}
+
+#[tokio::test]
+async fn events_that_were_read_are_kept_where_the_rest_is_refused() {
+    let desk = under_way();
+    for number in 0..=500 {
+        desk.server.put(json!({
+            "apiVersion": "v1", "kind": "Event", "metadata": {"name": format!("e{number:03}"), "namespace": "perf"},
+            "involvedObject": {"kind": "PerfValidation", "name": "run"}, "reason": "Sizing",
+        }));
+    }
+    desk.server
+        .fail(Fault::refuse("list", "events", 410).asked_with("continue="));
+    let files = bundle(&desk).await;
+    let events = &files["children/events.yaml"];
+    assert!(events.contains("name: e000\n") && !events.contains("name: e500\n"));
+    let contents = &files["CONTENTS.txt"];
+    assert!(contents.contains("further events: "), "{contents}");
 }

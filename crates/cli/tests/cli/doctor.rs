@@ -173,10 +173,16 @@ async fn the_operators_version_is_said_and_another_minor_is_noticed() {
     let answer = desk.types("doctor").await;
     assert!(answer.out.contains("its image names no version"), "{}", answer.out);
     assert!(!answer.out.contains("this program is"), "{}", answer.out);
+    let (namespace, name) = ("perfvalidation-system", "perfvalidation-operator");
+    desk.server.edit("pods", namespace, name, |pod| {
+        pod["metadata"]["labels"]["app.kubernetes.io/version"] = json!("99.7.1");
+    });
+    let answer = desk.types("doctor").await;
+    assert!(answer.out.contains(&other), "the chart's label: {}", answer.out);
 }
 
 #[tokio::test]
-async fn the_dra_driver_is_needed_only_where_nothing_else_gives_gpus_out() {
+async fn the_dra_driver_is_looked_for_and_its_absence_is_no_second_failure() {
     let desk = healthy();
     let absent = "no DRA driver publishes GPUs";
     for slice in desk.server.objects("resourceslices") {
@@ -185,7 +191,8 @@ async fn the_dra_driver_is_needed_only_where_nothing_else_gives_gpus_out() {
     }
     let answer = desk.types("doctor").await;
     assert_eq!(answer.code, 1);
-    assert!(answer.out.contains(&format!("✗  {absent}")), "{}", answer.out);
+    assert!(answer.out.contains(&format!("•  {absent}")), "{}", answer.out);
+    assert!(answer.out.contains("One thing is missing"), "{}", answer.out);
     assert!(
         answer
             .out
@@ -202,7 +209,11 @@ async fn the_dra_driver_is_needed_only_where_nothing_else_gives_gpus_out() {
     let answer = desk.types("doctor").await;
     assert_eq!(answer.code, 0, "{}", answer.out);
     assert!(answer.out.contains(&format!("•  {absent}")), "{}", answer.out);
-    assert!(answer.out.contains("a device plugin gives them out"), "{}", answer.out);
+    assert!(
+        answer.out.contains("a device plugin gives nvidia.com/gpu out"),
+        "{}",
+        answer.out
+    );
     desk.server.fail(Fault::refuse("list", "resourceslices", 403));
     let answer = desk.types("doctor").await;
     assert!(answer.out.contains("?  the DRA driver: "), "{}", answer.out);

@@ -56,7 +56,7 @@ pub fn under_way() -> Desk {
         },
         "spec": {"containers": [{"name": "operator", "image": "i"}]},
     }));
-    let log = "2026-09-21T14:13:32.0Z INFO perf/run trial 1\n2026-09-21T14:13:34.5Z INFO perf/other\n";
+    let log = "2026-09-21T14:13:32.0Z INFO pass{namespace=\"perf\" name=\"run\"}: trial 1\n2026-09-21T14:13:34.5Z INFO pass{namespace=\"perf\" name=\"other\"}: perf/other\n";
     desk.server
         .set_log("perfvalidation-system", "operator-0", "operator", log);
     desk
@@ -166,4 +166,137 @@ async fn following_waits_for_the_first_pod_and_says_what_cannot_be_read_once() {
         answer.err
     );
     assert_eq!(answer.err.matches("is left out").count(), 1, "{}", answer.err);
+}
+
+/// Makes a worker's container one that crashed: its status, and what the container before printed last.
+pub fn crash(desk: &Desk, restarts: i64, last_words: &str) {
+    desk.server.edit("pods", "perf", "w0", |pod| {
+        pod["spec"]["initContainers"] = json!([{"name": "fetch", "image": "i"}]);
+        pod["status"] = json!({
+            "containerStatuses": [{"name": "main", "image": "i", "imageID": "", "ready": true, "restartCount": restarts}],
+            "initContainerStatuses": [{"name": "fetch", "image": "i", "imageID": "", "ready": true, "restartCount": 0}],
+        });
+    });
+    desk.server
+        .set_log("perf", "w0", "fetch", "2026-09-21T14:13:30.0Z weights are there\n");
+    desk.server.set_previous_log("perf", "w0", "main", last_words);
+}
+
+#[tokio::test]
+async fn a_crashed_workers_last_words_and_its_init_containers_are_there() {
+    let desk = under_way();
+    crash(&desk, 1, "2026-09-21T14:13:32.5Z CUDA error: out of memory\n");
+    let answer = desk.types("logs run -p worker").await;
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+    let lines: Vec<_> = answer.out.lines().collect();
+    assert!(
+        lines[0].contains("worker gpu-0 (init fetch) ") && lines[0].ends_with("weights are there"),
+        "{}",
+        answer.out
+    );
+    assert!(
+        lines[1].contains("worker gpu-0 (previous) ") && lines[1].ends_with("CUDA error: out of memory"),
+        "{}",
+        answer.out
+    );
+    assert!(lines[2].ends_with("loading weights"), "{}", answer.out);
+}
+
+#[tokio::test]
+async fn a_previous_log_that_the_kubelet_has_no_more_costs_no_other() {
+    let desk = under_way();
+    crash(&desk, 1, "");
+    let gone = "previous terminated container \"main\" in pod \"w0\" not found";
+    desk.server.fail(
+        Fault::refuse("get", "pods/log", 400)
+            .saying(gone)
+            .asked_with("previous=true"),
+    );
+    let answer = desk.types("logs run -p worker").await;
+    assert!(answer.out.contains("loading weights"), "{}", answer.out);
+    assert!(
+        answer
+            .err
+            .contains("worker gpu-0 (previous) is left out: the node keeps that log no longer"),
+        "{}",
+        answer.err
+    );
+}
+
+#[tokio::test]
+async fn a_restart_while_following_repeats_no_line_and_loses_none() {
+    let desk = under_way();
+    let logs = desk.start("logs run --follow -p worker");
+    logs.shows("login with").await;
+    let before = "2026-09-21T14:13:33.2Z loading weights\n2026-09-21T14:13:41.0Z CUDA error\n";
+    crash(&desk, 1, before);
+    desk.server
+        .set_log("perf", "w0", "main", "2026-09-21T14:13:43.0Z loading them again\n");
+    logs.shows("loading them again").await;
+    desk.server.edit("perfvalidations", "perf", "run", |object| {
+        object["status"] = stored("failed")["status"].clone();
+    });
+    let answer = logs.ends().await;
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+    for line in ["loading weights", "CUDA error", "loading them again"] {
+        assert_eq!(answer.out.matches(line).count(), 1, "{line}: {}", answer.out);
+    }
+}
+
+#[tokio::test]
+async fn nodes_with_other_offsets_are_merged_by_the_moment_and_the_rest_of_a_line_stays_with_it() {
+    let desk = under_way();
+    let log = "2026-09-21T16:13:33.9+02:00 first\nthe rest of it\n2026-09-21T16:13:34+02:00 second\n";
+    desk.server.set_log("perf", "w0", "main", log);
+    let listening = "2026-09-21T14:13:34.000000001Z third\n";
+    desk.server.set_log("perf", "front", "main", listening);
+    let answer = desk.types("logs run -p worker -p frontend").await;
+    let texts: Vec<_> = answer
+        .out
+        .lines()
+        .map(|line| line.rsplit("  ").next().unwrap_or_default())
+        .collect();
+    assert_eq!(texts, ["first", "the rest of it", "second", "third"], "{}", answer.out);
+}
+
+#[tokio::test]
+async fn of_the_operators_log_only_the_lines_about_exactly_this_validation_are_shown() {
+    let desk = under_way();
+    let ours = [
+        // As the operator writes it in a pod: the field `name` of the span, and then the span's own.
+        r#"{"level":"INFO","message":"one","span":{"name":"run","namespace":"perf","run":"ab","name":"pass"}}"#,
+        r#"{"level":"WARN","message":"two","span":{"object.ref":"PerfValidation.v1alpha1.perfvalidation.dev/run.perf","name":"reconciling object"}}"#,
+        r#"WARN perfval: three name="run" namespace="perf""#,
+        r"INFO reconciling object{object.ref=PerfValidation.v1alpha1.perfvalidation.dev/run.perf object.reason=x}: four",
+    ];
+    let others = [
+        r#"{"level":"INFO","message":"run 1","span":{"name":"run-2","namespace":"perf","name":"pass"}}"#,
+        r#"{"level":"INFO","message":"run 2","span":{"name":"run","namespace":"perf-b","name":"pass"}}"#,
+        r#"{"level":"INFO","message":"\"namespace\":\"perf\",\"name\":\"run\" 3","span":{"name":"other","namespace":"b"}}"#,
+        r#"INFO pass{namespace="perf" name="my-run"}: run 4"#,
+        r#"INFO pass{namespace="my-perf" name="run"}: run 5"#,
+        r"INFO reconciling object{object.ref=PerfValidation.v1alpha1.perfvalidation.dev/run.perf-b object.reason=x}: run 6",
+        r"INFO reconciling object{object.ref=PerfValidation.v1alpha1.perfvalidation.dev/a.run.perf object.reason=x}: run 7",
+    ];
+    let dated = |line: &&str| format!("2026-09-21T14:13:32.0Z {line}");
+    let log = ours.iter().chain(&others).map(dated).collect::<Vec<_>>().join("\n");
+    desk.server
+        .set_log("perfvalidation-system", "operator-0", "operator", log);
+    let answer = desk.types("logs run -p operator").await;
+    let shown: Vec<_> = answer
+        .out
+        .lines()
+        .map(|line| line.split_once("operator  ").expect("its label").1)
+        .collect();
+    assert_eq!(shown, ours);
+    // The fields are at the end of a line, beyond what is shown of a long one.
+    let lengthy = ours[0].replace("one", &"long ".repeat(1000));
+    desk.server.set_log(
+        "perfvalidation-system",
+        "operator-0",
+        "operator",
+        dated(&lengthy.as_str()),
+    );
+    let answer = desk.types("logs run -p operator").await;
+    assert!(answer.out.contains("long long"), "{}", answer.out);
 }

@@ -169,3 +169,34 @@ async fn a_manifest_and_a_flag_that_say_different_namespaces_are_refused() {
     assert!(object(&desk, "mine").is_none());
     assert_eq!(desk.types(&format!("{run} -n perf")).await.code, 0);
 }
+
+#[tokio::test]
+async fn a_report_is_written_at_the_time_out_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let directory = folder.path().join("report");
+    let desk = Desk::new();
+    let run = desk.start(&format!(
+        "run -f {MANIFEST} --name mine --timeout 3s --report {}",
+        directory.display()
+    ));
+    run.shows("not looked at yet").await;
+    desk.server.edit("perfvalidations", "perf", "mine", |object| {
+        object["status"] = stored("benchmarking")["status"].clone();
+    });
+    let answer = run.ends().await;
+    assert_eq!(answer.code, 3, "{}", answer.err);
+    assert!(directory.join("junit.xml").exists(), "{}", answer.err);
+}
+
+#[tokio::test]
+async fn a_report_that_cannot_be_written_hides_no_verdict() {
+    let desk = Desk::new();
+    let run = desk.start(&format!("run -f {MANIFEST} --name mine --report /proc/no-folder"));
+    run.shows("not looked at yet").await;
+    desk.server.edit("perfvalidations", "perf", "mine", |object| {
+        object["status"] = stored("failed")["status"].clone();
+    });
+    let answer = run.ends().await;
+    assert_eq!(answer.code, 1, "{}", answer.err);
+    assert!(answer.err.contains("/proc/no-folder is not written"), "{}", answer.err);
+}

@@ -1,0 +1,43 @@
+use chrono::{DateTime, FixedOffset};
+
+/// The longest line that is shown; the result of a trial is longer, and is no message.
+const LONGEST: usize = 2000;
+
+/// A line of a log.
+pub struct Line {
+    /// When it was printed. Nodes may write their own offsets, which order nothing as texts.
+    pub at: Option<DateTime<FixedOffset>>,
+    /// The same, as the kubelet says it.
+    pub time: String,
+    /// By whom.
+    pub from: String,
+    /// The line.
+    pub text: String,
+}
+
+/// Those lines of a log that count: they are asked about whole, before they are cut. A kubelet has dated them; what has no
+/// time in front is the rest of the line before, and has its time.
+pub fn lines(log: &str, from: &str, counts: impl Fn(&str) -> bool) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    let mut before = (None, "");
+    for line in log.lines() {
+        let (time, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let text = match DateTime::parse_from_rfc3339(time) {
+            Ok(at) => {
+                before = (Some(at), time);
+                rest
+            }
+            Err(_) => line,
+        };
+        if !counts(text) {
+            continue;
+        }
+        lines.push(Line {
+            at: before.0,
+            time: before.1.to_owned(),
+            from: from.to_owned(),
+            text: perfval_api::text::cut(text, LONGEST),
+        });
+    }
+    lines
+}
