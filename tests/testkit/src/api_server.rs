@@ -308,6 +308,11 @@ impl ApiServer {
         self.lock().store.end_watches();
     }
 
+    /// Ends every watch with 410 Expired, as after a compaction: only a new list goes on.
+    pub fn expire_watches(&self) {
+        self.lock().store.expire_watches();
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

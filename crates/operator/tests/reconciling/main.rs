@@ -11,6 +11,7 @@ mod quiet;
 mod rights;
 mod unreadable;
 mod unrecorded;
+mod watches;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -240,6 +240,16 @@ impl Store {
     pub(super) fn end_watches(&mut self) {
         self.watchers.clear();
     }
+
+    /// Ends every watch with the word that its version is too old to go on from, as after etcd's compaction.
+    pub(super) fn expire_watches(&mut self) {
+        let expired = json!({"type": "ERROR", "object": {"kind": "Status", "apiVersion": "v1", "status": "Failure",
+            "code": 410, "reason": "Expired", "message": "too old resource version"}});
+        for watcher in self.watchers.drain(..) {
+            // One that left needs no word.
+            let _ = watcher.to.unbounded_send(Bytes::from(format!("{expired}\n")));
+        }
+    }
 }
 
 impl Watcher {
