@@ -1,3 +1,5 @@
+//! NVIDIA's DRA driver: whether it publishes GPUs.
+
 use std::collections::BTreeSet;
 
 use perfval_sizing::Seen;

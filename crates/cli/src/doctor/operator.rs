@@ -1,3 +1,5 @@
+//! The operator: whether it runs, and in which version.
+
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt as _};

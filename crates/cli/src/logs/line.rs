@@ -1,3 +1,5 @@
+//! Lines of a log with the time that the kubelet wrote before them.
+
 use chrono::{DateTime, FixedOffset};
 
 /// The longest line that is shown; the result of a trial is longer, and is no message.

@@ -1,3 +1,5 @@
+//! Which lines of the operator's log speak of one validation.
+
 /// Whether a line of the operator's log is about this validation: it carries the namespace and the name as fields, or the
 /// reference that the controller's runtime adds. A name inside a message may be anyone's.
 ///
