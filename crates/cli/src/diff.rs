@@ -85,7 +85,7 @@ fn text(before: &Outcome, after: &Outcome) -> String {
     let count = |outcome: &Outcome| format!("{} of {} measured", outcome.measured().count(), outcome.trials.len());
     table.row(["trials".to_owned(), count(before), count(after), String::new()]);
     let (was, is) = (causes(before), causes(after));
-    if was != NOTHING || is != NOTHING {
+    if [&was, &is].into_iter().any(|causes| causes != NOTHING && causes != "-") {
         table.row(["causes".to_owned(), was, is, String::new()]);
     }
     let place = |outcome: &Outcome| {
@@ -101,6 +101,9 @@ fn text(before: &Outcome, after: &Outcome) -> String {
 
 /// What the trials of a run were given as causes, each once.
 fn causes(outcome: &Outcome) -> String {
+    if outcome.trials.is_empty() {
+        return "-".to_owned();
+    }
     let named: BTreeSet<&str> = outcome
         .trials
         .iter()

@@ -15,7 +15,7 @@ use self::shown::{headline, shown};
 use crate::aiperf::Report;
 use crate::diagnosis::cause::{self, Cause, Explained};
 use crate::diagnosis::gpus;
-use crate::diagnosis::peers::{self, named};
+use crate::diagnosis::peers::{self, Worker, named};
 use crate::diagnosis::roofline::Reached;
 use crate::diagnosis::speed::{self, Spread};
 use crate::diagnosis::trial::{changed, most_frequent};
@@ -137,7 +137,8 @@ fn judge_timeout(evidence: Evidence<'_>, timeout: String, spec: &PerfValidationS
     let workers = named(&evidence.record.workers, evidence.after);
     let lost = changed(evidence.before, evidence.after).or_else(|| peers::gone(&workers));
     let stalled = || {
-        let stalled = peers::stalled(&workers, spec.workload.router_mode).or_else(|| peers::held_up(&workers));
+        let gpu = |worker: &Worker<'_>| speed::gpu_in_words(worker, evidence.after, evidence.devices);
+        let stalled = peers::stalled(&workers, spec.workload.router_mode, gpu).or_else(|| peers::held_up(&workers));
         stalled.map(|text| (Cause::WorkerStall, text))
     };
     let (outcome, why) = match lost.is_none().then(stalled).flatten() {

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::Api;
 use kube::api::ListParams;
@@ -14,7 +16,8 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
     }
     let spec = &asked.object.spec;
     let mut checks = Vec::new();
-    let images = [spec.workload.image.as_str(), spec.benchmark.image.as_str()];
+    // Both may be one.
+    let images = BTreeSet::from([spec.workload.image.as_str(), spec.benchmark.image.as_str()]);
     let nodes: Api<Node> = Api::all(asked.session.client.clone());
     match nodes.list(&ListParams::default()).await {
         Ok(nodes) => checks.extend(

@@ -43,18 +43,20 @@ pub fn named<'a>(loads: &'a [WorkerSummary], pods: &'a [WorkerStatus]) -> Vec<Wo
     loads.iter().map(worker).collect()
 }
 
-/// The workers that are much slower than their peers or stand still for good: what was seen of each.
-pub fn stalled(workers: &[Worker<'_>], router: RouterMode) -> Option<String> {
-    let found: Vec<String> = workers
-        .iter()
-        .filter_map(|worker| stopped(*worker, workers).or_else(|| slow(*worker, workers, router)))
-        .collect();
+/// The workers that are much slower than their peers or stand still for good: what was seen of each. `gpu` says which GPU
+/// a worker has, to be put behind its name.
+pub fn stalled(workers: &[Worker<'_>], router: RouterMode, gpu: impl Fn(&Worker<'_>) -> String) -> Option<String> {
+    let what = |worker: &Worker<'_>| {
+        let shown = format!("{}{}", worker.name, gpu(worker));
+        stopped(*worker, workers, &shown).or_else(|| slow(*worker, workers, router, &shown))
+    };
+    let found: Vec<String> = workers.iter().filter_map(what).collect();
     (!found.is_empty()).then(|| found.join("; "))
 }
 
 /// A worker with requests in work that neither moved nor answered until the end, or never answered at all.
-fn stopped(worker: Worker<'_>, all: &[Worker<'_>]) -> Option<String> {
-    let Worker { name, load, .. } = worker;
+fn stopped(worker: Worker<'_>, all: &[Worker<'_>], name: &str) -> Option<String> {
+    let load = worker.load;
     let others_go_on = all
         .iter()
         .any(|peer| peer.load.samples > 0 && peer.load.frozen_seconds < STANDSTILL);
@@ -85,8 +87,8 @@ fn stopped(worker: Worker<'_>, all: &[Worker<'_>]) -> Option<String> {
 /// median): a slow worker serves 0.28 to 0.33 of the rate with 7 to 9 times the time per request under least-loaded,
 /// power-of-two and kv, and 1.0 to 1.2 of the rate with 19 to 21 times the time under round-robin and random. In ten
 /// healthy runs with any router the rate was 0.86 to 1.19 and the time 0.91 to 1.11.
-fn slow(worker: Worker<'_>, all: &[Worker<'_>], router: RouterMode) -> Option<String> {
-    let Worker { name, load, .. } = worker;
+fn slow(worker: Worker<'_>, all: &[Worker<'_>], router: RouterMode, name: &str) -> Option<String> {
+    let load = worker.load;
     let peers = Peers::of(worker, all)?;
     let (rate, each) = (show(peers.rate), show(peers.seconds_per_request));
     if load.served == 0 {

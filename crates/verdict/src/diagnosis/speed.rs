@@ -97,12 +97,17 @@ pub fn unexplained(workers: &[Worker<'_>], below: Decimal) -> Option<String> {
     })
 }
 
-fn in_words((worker, speed, peers): &Compared<'_>, pods: &[WorkerStatus], devices: &[DeviceStatus]) -> String {
-    let gpu = match device(worker, pods, devices) {
+/// The GPU of a worker, as it stands behind its name; nothing where it is not known.
+pub fn gpu_in_words(worker: &Worker<'_>, pods: &[WorkerStatus], devices: &[DeviceStatus]) -> String {
+    match device(worker, pods, devices) {
         Some((held, Some(uuid))) => format!(" ({held}, {uuid})"),
         Some((held, None)) => format!(" (GPU {held})"),
         None => String::new(),
-    };
+    }
+}
+
+fn in_words((worker, speed, peers): &Compared<'_>, pods: &[WorkerStatus], devices: &[DeviceStatus]) -> String {
+    let gpu = gpu_in_words(worker, pods, devices);
     format!(
         "worker {}{gpu} decodes at {} % ± {} % of its peers' speed: {} ms from token to token with {} requests at a time",
         worker.name,

@@ -134,7 +134,9 @@ impl Trial<'_> {
     }
 
     fn stalled(self) -> Option<String> {
-        peers::stalled(self.workers, self.spec.workload.router_mode)
+        let Evidence { after, devices, .. } = self.evidence;
+        let gpu = |worker: &Worker<'_>| speed::gpu_in_words(worker, after, devices);
+        peers::stalled(self.workers, self.spec.workload.router_mode, gpu)
     }
 
     pub(super) fn margin(self, outcome: TrialOutcome) -> Option<Decimal> {

@@ -83,10 +83,13 @@ fn a_trial_out_of_time_is_a_miss_where_a_worker_stalled() {
         ..worker("c", 17, 32)
     };
     for (odd, explained) in [
-        (frozen, "worker c stood still for the last 20 s"),
+        (frozen, "worker c (GPU n1/c) stood still for the last 20 s"),
         (cancelled, "worker c stood still for 20 s with 32 requests"),
-        (worker("c", 0, 32), "worker c held up to 32 requests and finished none"),
-        (worker("c", 2, 32), "worker c took 16 s for a request"),
+        (
+            worker("c", 0, 32),
+            "worker c (GPU n1/c) held up to 32 requests and finished none",
+        ),
+        (worker("c", 2, 32), "worker c (GPU n1/c) took 16 s for a request"),
     ] {
         let verdict = out_of_time(odd_one(odd, peer), &pods());
         let causes: Vec<Cause> = verdict.findings.iter().map(|(cause, _)| *cause).collect();
@@ -162,22 +165,25 @@ fn a_stalled_worker_is_a_miss_although_every_gate_is_met() {
         (
             // Three times slower: too little for a pile, enough for both counters to say so.
             odd_one(worker("c", 6, 32), peer),
-            "worker c took 5.333 s for a request, its peers 1.882 s",
+            "worker c (GPU n1/c) took 5.333 s for a request, its peers 1.882 s",
         ),
         (
             odd_one(worker("c", 2, 32), peer),
-            "worker c took 16 s for a request, its peers 1.882 s",
+            "worker c (GPU n1/c) took 16 s for a request, its peers 1.882 s",
         ),
         (
             odd_one(worker("c", 2, 120), starved),
-            "worker c took 60 s for a request, its peers 0.5 s",
+            "worker c (GPU n1/c) took 60 s for a request, its peers 0.5 s",
         ),
         (
             odd_one(worker("c", 0, 32), peer),
-            "worker c held up to 32 requests and finished none",
+            "worker c (GPU n1/c) held up to 32 requests and finished none",
         ),
-        (odd_one(frozen, peer), "worker c stood still for the last 20 s"),
-        (odd_one(never_answered, peer), "worker c never answered"),
+        (
+            odd_one(frozen, peer),
+            "worker c (GPU n1/c) stood still for the last 20 s",
+        ),
+        (odd_one(never_answered, peer), "worker c (GPU n1/c) never answered"),
     ] {
         let verdict = judged(&sample("success", workers), &pods());
         assert_eq!(
