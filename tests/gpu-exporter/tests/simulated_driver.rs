@@ -44,7 +44,18 @@ fn a_simulated_driver_is_read_like_a_real_one() {
     }
     assert_eq!(healthy[1].reading.busy_percent(), None, "nothing computes on it");
 
-    let faulty = gpus(r#"{"1": {"throttled": true, "shared": true, "xid": 79}}"#);
+    for field in [
+        Field::RemappedRows,
+        Field::RemapFailure,
+        Field::NvlinkReplays,
+        Field::NvlinkRecoveries,
+    ] {
+        assert_eq!(healthy[1].reading.get(field), Some(0), "{field:?}");
+    }
+
+    let faulty = gpus(
+        r#"{"1": {"throttled": true, "shared": true, "xid": 79, "narrowLink": true, "doubleBitErrors": 2, "remappedRows": 3, "nvlinkReplaysPerSecond": 20}}"#,
+    );
     assert_eq!(faulty[0].reading.get(Field::Reasons), Some(4), "the other is as before");
     for (field, value) in [
         (Field::SmClock, 1155),
@@ -52,7 +63,12 @@ fn a_simulated_driver_is_read_like_a_real_one() {
         (Field::Xid, 79),
         (Field::Utilisation, 100),
         (Field::MemoryUsed, 2048),
+        (Field::PcieWidth, 8),
+        (Field::DoubleBitErrors, 2),
+        (Field::RemappedRows, 3),
+        (Field::RemapFailure, 0),
     ] {
         assert_eq!(faulty[1].reading.get(field), Some(value), "{field:?}");
     }
+    assert!(faulty[1].reading.get(Field::NvlinkReplays) > Some(0));
 }

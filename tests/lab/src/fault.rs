@@ -85,6 +85,23 @@ pub enum Fault {
         /// The GPU's number.
         gpu: u32,
     },
+    /// Lets one GPU's driver say that its PCIe link runs on half of its lanes.
+    NarrowLink {
+        /// The GPU's number.
+        gpu: u32,
+    },
+    /// Lets one GPU's driver count packets that its NVLinks send again.
+    NvlinkGpu {
+        /// The GPU's number.
+        gpu: u32,
+    },
+    /// Lets one GPU's driver report double-bit ECC errors, and a replaced row of memory for each.
+    EccGpu {
+        /// The GPU's number.
+        gpu: u32,
+        /// How many.
+        errors: u64,
+    },
     /// Faults of the stand-in for Dynamo's operator, e.g. `never-ready`, `failed-then-heals=20@NAMESPACE`, `liveness=3`.
     Dgd {
         /// Comma list of faults; empty for none.
@@ -122,6 +139,12 @@ pub fn apply(state: &StateDir, fault: &Fault) -> Result<(), Error> {
         Fault::ThrottleGpu { gpu } => gpus::set(state, *gpu, "throttled", json!(true)),
         Fault::XidGpu { gpu, xid } => gpus::set(state, *gpu, "xid", json!(xid)),
         Fault::ShareGpu { gpu } => gpus::set(state, *gpu, "shared", json!(true)),
+        Fault::NarrowLink { gpu } => gpus::set(state, *gpu, "narrowLink", json!(true)),
+        Fault::NvlinkGpu { gpu } => gpus::set(state, *gpu, "nvlinkReplaysPerSecond", json!(20)),
+        Fault::EccGpu { gpu, errors } => {
+            gpus::set(state, *gpu, "doubleBitErrors", json!(errors))?;
+            gpus::set(state, *gpu, "remappedRows", json!(errors))
+        }
         Fault::Dgd { faults } => set(state, &json!({ "dgd": faults })),
         Fault::Clear => {
             set(state, &json!({ "dgd": "", "gpuSpeed": "" }))?;

@@ -1,6 +1,7 @@
 //! What is wrong with which GPU: a JSON file next to the configuration, read anew for every answer that depends on it.
 
 use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
 use std::{env, fs};
 
 use serde::Deserialize;
@@ -24,9 +25,19 @@ pub struct Faults {
     pub double_bit_errors: u64,
     /// Its PCIe link runs on half of its lanes.
     pub narrow_link: bool,
+    /// Rows of its memory that were replaced after uncorrectable errors.
+    pub remapped_rows: u64,
+    /// Packets that its NVLinks send again.
+    pub nvlink_replays_per_second: u64,
 }
 
 impl Faults {
+    /// Packets that its NVLinks sent again: a counter that grows with the time.
+    pub(crate) fn nvlink_replays(&self) -> u64 {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        now.as_secs() * self.nvlink_replays_per_second
+    }
+
     /// Those of a GPU, by its index. Without a readable file there are none.
     pub(crate) fn of(index: u32) -> Self {
         read().and_then(|mut all| all.remove(&index)).unwrap_or_default()

@@ -10,6 +10,7 @@
 mod config;
 mod device;
 mod faults;
+mod fields;
 mod out;
 mod system;
 mod telemetry;

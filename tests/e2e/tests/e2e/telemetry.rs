@@ -86,3 +86,51 @@ async fn a_hot_gpu_that_is_slow_is_named_with_its_uuid() {
         .await;
     run.delete().await;
 }
+
+/// Nothing is slow and every gate is met: what the GPUs say of themselves is reported all the same, each with its own.
+#[tokio::test]
+#[ignore = "needs the lab: just e2e"]
+async fn errors_and_links_are_named_with_the_gpu_that_has_them() {
+    let (lab, _operator) = ready().await;
+    let namespace = lab.namespace("e2e-says").await;
+    exporter(&lab, &lab.namespace("e2e-exporter").await).await;
+    let mut manifest = quick("says", &namespace);
+    manifest["spec"]["placement"]["maxGPUs"] = json!(3);
+    let benchmark = &mut manifest["spec"]["benchmark"];
+    benchmark["duration"] = json!("20s");
+    for count in ["requestsPerConcurrency", "minRequests"] {
+        benchmark.as_object_mut().map(|benchmark| benchmark.remove(count));
+    }
+    let run = Validation::create(&lab, manifest).await;
+    let status = run.phase(perfval_api::Phase::Benchmarking).await;
+    let devices = status.placement.expect("placement").devices;
+    let number = |at: usize| devices[at].name.trim_start_matches("gpu-").to_owned();
+    lab.run(&["fault", "ecc-gpu", &number(1), "2"]).await;
+    lab.run(&["fault", "xid-gpu", &number(1), "79"]).await;
+    lab.run(&["fault", "narrow-link", &number(2)]).await;
+    lab.run(&["fault", "nvlink-gpu", &number(2)]).await;
+    let status = run.ends(Verdict::Passed).await;
+
+    for (cause, at, said) in [
+        ("GPUErrors", 1, vec!["XID 79", "2 double-bit ECC errors"]),
+        ("LinkDegraded", 2, vec!["its PCIe link runs at width 8", "NVLink"]),
+    ] {
+        let finding = status.diagnosis.iter().find(|finding| finding.cause == cause);
+        let finding = finding.unwrap_or_else(|| panic!("no {cause} in {:?}", status.diagnosis));
+        let uuid = devices[at].uuid.as_deref().expect("its UUID");
+        assert_eq!(
+            finding.evidence.matches("GPU-").count(),
+            1,
+            "one GPU: {}",
+            finding.evidence
+        );
+        for words in said.into_iter().chain([uuid]) {
+            assert!(finding.evidence.contains(words), "{words}: {}", finding.evidence);
+        }
+    }
+    run.left_nothing().await;
+    lab.run(&["fault", "clear"]).await;
+    lab.kubectl(&["delete", "namespace", "e2e-exporter", "--timeout=60s"])
+        .await;
+    run.delete().await;
+}
