@@ -78,7 +78,7 @@ pub enum Verb {
     /// Compare two runs: numbers with their spread, and what differs in what they ran on
     Diff(DiffArgs),
     /// List the runs of a validation
-    History(NameArgs),
+    History(HistoryArgs),
     /// Run a validation again
     Rerun(RerunArgs),
     /// Stop a validation and free its GPUs
@@ -123,6 +123,18 @@ pub enum Output {
     Name,
 }
 
+/// How an answer that is no list of objects is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Table,
+    /// For scripts, as JSON.
+    Json,
+    /// For scripts, as YAML.
+    Yaml,
+}
+
 /// One validation.
 #[derive(Clone, Debug, Args)]
 pub struct NameArgs {
@@ -141,6 +153,16 @@ pub struct GetArgs {
     /// How the answer is printed
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Output,
+}
+
+/// Flags of `history`.
+#[derive(Clone, Debug, Args)]
+pub struct HistoryArgs {
+    /// Name of the validation; may be left out where the namespace has one only
+    pub name: Option<String>,
+    /// How the answer is printed
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Format,
 }
 
 /// Flags of `rerun`.

@@ -9,14 +9,26 @@ mod images;
 mod operator;
 
 use perfval_commands::{manifest, size};
+use serde::Serialize;
 
 use crate::args::DoctorArgs;
 use crate::error::Error;
+use crate::output;
 use crate::screen::Screen;
 use crate::session::Session;
 
 use asked::Asked;
-use check::Finding;
+use check::{Check, Finding};
+
+/// What was found, for scripts.
+#[derive(Serialize)]
+struct Answer<'a> {
+    /// How many checks found what is missing.
+    missing: usize,
+    /// How many could not be made.
+    unknown: usize,
+    checks: &'a [Check],
+}
 
 /// Checks everything, and says it line by line.
 pub async fn run(screen: &mut Screen, session: &Session, args: &DoctorArgs) -> Result<u8, Error> {
@@ -35,11 +47,21 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &DoctorArgs) -> R
     checks.extend(cluster::checks(&asked).await?);
     checks.extend(Box::pin(gpus::checks(&asked)).await);
     checks.extend(images::checks(&asked).await);
+    let count = |finding| checks.iter().filter(|check| check.found == finding).count();
+    let (missing, unknown) = (count(Finding::Missing), count(Finding::Unknown));
+    let code = u8::from(missing > 0);
+    let answer = Answer {
+        missing,
+        unknown,
+        checks: &checks,
+    };
+    if let Some(text) = output::written(&answer, args.output)? {
+        screen.say(&text)?;
+        return Ok(code);
+    }
     for check in &checks {
         screen.say(&check.text(screen.unicode, screen.columns().unwrap_or(100)))?;
     }
-    let missing = checks.iter().filter(|check| check.found == Finding::Missing).count();
-    let unknown = checks.iter().filter(|check| check.found == Finding::Unknown).count();
     let next = match &args.filename {
         Some(path) => format!("kubectl perfval run -f {}", path.display()),
         None => "kubectl perfval presets, then kubectl perfval run --preset …".to_owned(),
@@ -50,5 +72,5 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &DoctorArgs) -> R
         (1, _) => "\nOne thing is missing.\n".to_owned(),
         (missing, _) => format!("\n{missing} things are missing.\n"),
     })?;
-    Ok(u8::from(missing > 0))
+    Ok(code)
 }

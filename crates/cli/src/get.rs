@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::args::{GetArgs, Output};
 use crate::draw::age;
 use crate::error::Error;
+use crate::output;
 use crate::screen::Screen;
 use crate::session::Session;
 use crate::table::Table;
@@ -44,7 +45,11 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &GetArgs) -> Resu
                 (Some(_), mut one) => one.swap_remove(0),
                 (None, items) => json!({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}),
             };
-            screen.say(&render(&value, args.output)?)?;
+            let text = match args.output {
+                Output::Yaml => output::yaml(&value)?,
+                _ => output::json(&value)?,
+            };
+            screen.say(&text)?;
         }
     }
     Ok(0)
@@ -57,16 +62,6 @@ fn printable(object: &PerfValidation) -> Result<Value, Error> {
         meta.remove("managedFields");
     }
     Ok(value)
-}
-
-/// A value in a form for machines.
-fn render(value: &Value, output: Output) -> Result<String, Error> {
-    let no = |error: &dyn std::error::Error| Error::Render(error.to_string());
-    if output == Output::Yaml {
-        return serde_saphyr::to_string(value).map_err(|error| no(&error));
-    }
-    let json = serde_json::to_string_pretty(value).map_err(|error| no(&error))?;
-    Ok(json + "\n")
 }
 
 /// One row for each object.

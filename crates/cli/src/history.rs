@@ -1,12 +1,15 @@
 //! `history`: the runs of a validation, the newest first.
 
 use chrono::{DateTime, Utc};
+use kube::ResourceExt as _;
 use perfval_api::{PerfValidationStatus, Verdict};
 use perfval_verdict::{environment, history};
+use serde::Serialize;
 
-use crate::args::NameArgs;
+use crate::args::HistoryArgs;
 use crate::draw::{Ink, span};
 use crate::error::Error;
+use crate::output;
 use crate::screen::Screen;
 use crate::session::Session;
 use crate::table::Table;
@@ -14,16 +17,55 @@ use crate::table::Table;
 /// Runs in a line of throughputs.
 const SHOWN: usize = 11;
 
+/// Every run that is remembered, the newest first. Fields that a status has too are named as there.
+#[derive(Serialize)]
+struct History {
+    namespace: String,
+    name: String,
+    runs: Vec<Line>,
+}
+
+/// One run.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Line {
+    run: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdict: Option<Verdict>,
+    reason: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    throughput: Option<String>,
+    #[serde(rename = "ttftP99Ms", skip_serializing_if = "Option::is_none")]
+    ttft_p99_ms: Option<String>,
+    /// How long it took, or takes so far.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds: Option<i64>,
+    /// Absent while it goes on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    completed_at: Option<DateTime<Utc>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    environment: Option<String>,
+}
+
 /// Lists the runs.
-pub async fn run(screen: &mut Screen, session: &Session, args: &NameArgs) -> Result<u8, Error> {
+pub async fn run(screen: &mut Screen, session: &Session, args: &HistoryArgs) -> Result<u8, Error> {
     let object = session.pick(args.name.as_deref()).await?;
+    let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
     let status = object.status.unwrap_or_default();
-    let table = table(&status, screen.now());
-    if table.is_empty() {
-        screen.note("No run yet.");
+    let runs = runs(&status, screen.now());
+    let history = History { namespace, name, runs };
+    if let Some(text) = output::written(&history, args.output)? {
+        screen.say(&text)?;
         return Ok(0);
     }
-    screen.say(&table.to_string())?;
+    if history.runs.is_empty() {
+        screen.note(&format!(
+            "{0} has not run yet; `kubectl perfval describe {0}` says what it waits for.",
+            history.name
+        ));
+        return Ok(0);
+    }
+    screen.say(&table(&history.runs).to_string())?;
     let throughputs = throughputs(&status);
     if throughputs.len() > 1 {
         let ink = Ink {
@@ -35,7 +77,34 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &NameArgs) -> Res
     Ok(0)
 }
 
-fn table(status: &PerfValidationStatus, now: DateTime<Utc>) -> Table {
+fn runs(status: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<Line> {
+    let last = status.run.as_ref().map(|run| {
+        let metrics = status.metrics.clone().unwrap_or_default();
+        Line {
+            run: run.number,
+            verdict: status.verdict,
+            reason: status.reason.clone().unwrap_or_default(),
+            throughput: metrics.output_token_throughput,
+            ttft_p99_ms: metrics.ttft_p99_ms,
+            seconds: Some((run.completed_at.unwrap_or(now) - run.started_at).num_seconds()),
+            completed_at: run.completed_at,
+            environment: status.environment.as_ref().map(environment::digest),
+        }
+    });
+    let earlier = status.history.iter().map(|entry| Line {
+        run: entry.run,
+        verdict: entry.verdict,
+        reason: entry.reason.clone(),
+        throughput: entry.throughput.clone(),
+        ttft_p99_ms: entry.ttft_p99_ms.clone(),
+        seconds: (!entry.phases.is_empty()).then(|| entry.phases.iter().map(|phase| phase.seconds).sum()),
+        completed_at: Some(entry.completed_at),
+        environment: entry.environment.clone(),
+    });
+    last.into_iter().chain(earlier).collect()
+}
+
+fn table(runs: &[Line]) -> Table {
     let mut table = Table::new([
         "RUN",
         "VERDICT",
@@ -46,37 +115,17 @@ fn table(status: &PerfValidationStatus, now: DateTime<Utc>) -> Table {
         "ENDED",
         "ENVIRONMENT",
     ]);
-    let word = |verdict: Option<Verdict>| verdict.map_or("-", Verdict::as_str).to_owned();
-    let dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-    if let Some(run) = &status.run {
-        let metrics = status.metrics.clone().unwrap_or_default();
-        let took = run.completed_at.unwrap_or(now) - run.started_at;
+    let dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    for line in runs {
         table.row([
-            run.number.to_string(),
-            word(status.verdict),
-            status.reason.clone().unwrap_or_default(),
-            dash(&metrics.output_token_throughput),
-            dash(&metrics.ttft_p99_ms),
-            span(took.num_seconds()),
-            run.completed_at.map_or_else(|| "running".to_owned(), moment),
-            dash(&status.environment.as_ref().map(environment::digest)),
-        ]);
-    }
-    for entry in &status.history {
-        let took: i64 = entry.phases.iter().map(|phase| phase.seconds).sum();
-        table.row([
-            entry.run.to_string(),
-            word(entry.verdict),
-            entry.reason.clone(),
-            dash(&entry.throughput),
-            dash(&entry.ttft_p99_ms),
-            if entry.phases.is_empty() {
-                "-".to_owned()
-            } else {
-                span(took)
-            },
-            moment(entry.completed_at),
-            dash(&entry.environment),
+            line.run.to_string(),
+            line.verdict.map_or("-", Verdict::as_str).to_owned(),
+            line.reason.clone(),
+            dash(line.throughput.clone()),
+            dash(line.ttft_p99_ms.clone()),
+            dash(line.seconds.map(span)),
+            line.completed_at.map_or_else(|| "running".to_owned(), moment),
+            dash(line.environment.clone()),
         ]);
     }
     table

@@ -16,6 +16,7 @@ mod history;
 mod init;
 mod lifecycle;
 mod logs;
+mod output;
 mod preset;
 mod report;
 mod results;

@@ -25,11 +25,6 @@ impl Table {
         self.0.push(cells.into_iter().collect());
     }
 
-    /// Whether it has a row below its head.
-    pub fn is_empty(&self) -> bool {
-        self.0.len() < 2
-    }
-
     /// Its lines, each behind this.
     pub fn indented(&self, by: &str) -> String {
         let text = self.to_string();

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::Format;
+
 /// Flags of `report`.
 #[derive(Clone, Debug, Args)]
 pub struct ReportArgs {
@@ -49,6 +51,9 @@ pub struct DiffArgs {
     pub before: String,
     /// The run after; when not given, the last run of the first name, against the one before it
     pub after: Option<String>,
+    /// How the answer is printed
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Format,
 }
 
 /// Flags of `logs`.
@@ -111,4 +116,7 @@ pub struct DoctorArgs {
     /// Namespace of the operator
     #[arg(long, default_value = OPERATOR_NAMESPACE, value_name = "NAMESPACE")]
     pub operator_namespace: String,
+    /// How the answer is printed
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Format,
 }

@@ -1,7 +1,9 @@
+use serde::Serialize;
+
 use crate::draw::wrap;
 
 /// What became of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Finding {
     /// It is there.
     Good,
@@ -14,10 +16,12 @@ pub enum Finding {
 }
 
 /// One line of the answer.
+#[derive(Serialize)]
 pub struct Check {
     pub found: Finding,
     pub what: String,
     /// What to type.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
 

@@ -37,6 +37,13 @@ pub struct Answer {
     pub err: String,
 }
 
+impl Answer {
+    /// What a script reads of it.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {}{}", self.out, self.err))
+    }
+}
+
 /// A text that is written while it is read.
 #[derive(Clone, Default)]
 pub struct Text(Arc<Mutex<Vec<u8>>>);

@@ -51,6 +51,46 @@ async fn two_runs_are_shown_with_their_spread_and_what_differs() {
 }
 
 #[tokio::test]
+async fn a_script_gets_the_numbers_with_their_spread() {
+    let desk = twice();
+    let summary = json!({
+        "verdict": "Failed", "reason": "GatesMissed", "trials": [trial(1, "1600", "207"), trial(2, "1610.5", "203")],
+        "gates": [{"name": "throughput", "observed": "1600", "threshold": "1000", "effective": "1000", "result": "Met"}],
+    });
+    desk.server.put(saved(&summary.to_string()));
+    let answer = desk.types("diff run -o json").await;
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+    let json = answer.json();
+    assert_eq!(
+        json["before"],
+        json!({"run": "run/1", "verdict": "Failed", "reason": "GatesMissed", "trials": 2, "measured": 2, "causes": []})
+    );
+    assert_eq!(json["after"]["causes"], json!(["SlowWorker"]));
+    assert_eq!(json["after"]["placement"]["node"], "n1");
+    assert_eq!(
+        json["metrics"][0],
+        json!({
+            "name": "throughput", "changePercent": "-5.9", "withinSpread": false,
+            "before": {"mean": "1605.25", "least": "1600", "most": "1610.5", "trials": 2},
+            "after": {"mean": "1510", "least": "1500", "most": "1520", "trials": 2},
+        })
+    );
+    let ttft = &json["metrics"][1];
+    assert_eq!(
+        (&ttft["name"], &ttft["withinSpread"]),
+        (&json!("ttftP99Ms"), &json!(true))
+    );
+    assert_eq!(json["gates"][0]["changePercent"], "25");
+    assert_eq!(json["gates"][0]["after"]["result"], "Met");
+    assert_eq!(json.get("differs"), None, "what run 1 ran on is not known");
+    let same = desk.types("diff run run -o json").await.json();
+    assert_eq!(same["differs"], json!([]));
+    let yaml = desk.types("diff run --output yaml").await.out;
+    assert!(yaml.starts_with("before:\n"), "JSON is YAML too: {yaml}");
+    assert_eq!(serde_saphyr::from_str::<Value>(&yaml).expect("YAML"), json);
+}
+
+#[tokio::test]
 async fn results_that_are_gone_or_of_another_version_are_said() {
     let desk = twice();
     let gone = desk.types("diff run").await;

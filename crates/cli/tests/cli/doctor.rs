@@ -54,6 +54,33 @@ async fn a_cluster_that_has_nothing() {
 }
 
 #[tokio::test]
+async fn a_script_gets_every_check_and_the_same_exit_code() {
+    let healthy = healthy().types("doctor -o json").await;
+    assert_eq!((healthy.code, healthy.err.as_str()), (0, ""));
+    let json = healthy.json();
+    assert_eq!((&json["missing"], &json["unknown"]), (&json!(0), &json!(0)));
+    assert_eq!(
+        json["checks"][0],
+        json!({"found": "Good", "what": "Kubernetes v1.36.4"})
+    );
+    let desk = Desk::new();
+    desk.server.withdraw("perfvalidations");
+    let answer = desk.types("doctor -o yaml").await;
+    assert_eq!((answer.code, answer.err.as_str()), (1, ""));
+    let yaml: serde_json::Value = serde_saphyr::from_str(&answer.out).expect("YAML");
+    let checks = yaml["checks"].as_array().expect("a list");
+    let missing: Vec<_> = checks.iter().filter(|check| check["found"] == "Missing").collect();
+    assert_eq!(yaml["missing"], json!(missing.len()));
+    assert_eq!(
+        missing[0],
+        &json!({
+            "found": "Missing", "what": "PerfValidations are not known to the cluster",
+            "next": "kubectl apply --server-side -k config/default",
+        })
+    );
+}
+
+#[tokio::test]
 async fn the_images_and_secrets_of_a_manifest_are_looked_for() {
     let desk = healthy();
     let answer = desk.types(QUICK).await;

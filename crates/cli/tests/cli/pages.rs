@@ -107,6 +107,35 @@ async fn history_lists_every_run() {
 }
 
 #[tokio::test]
+async fn history_is_written_for_scripts_too() {
+    let desk = Desk::with("passed-second-run");
+    let json = desk.types("history -o json").await.json();
+    assert_eq!((&json["namespace"], &json["name"]), (&json!("perf"), &json!("run")));
+    assert_eq!(
+        json["runs"][0],
+        json!({
+            "run": 2, "verdict": "Passed", "reason": "GatesMet", "throughput": "2000", "ttftP99Ms": "264.681",
+            "seconds": 15, "completedAt": "2026-09-21T14:13:54Z", "environment": "b5ffb9a0f10c",
+        })
+    );
+    assert_eq!(json["runs"][1]["run"], 1);
+    let yaml = desk.types("history run -o yaml").await.out;
+    assert_eq!(serde_saphyr::from_str::<Value>(&yaml).expect("YAML"), json);
+    let running = Desk::with("benchmarking").types("history -o json").await.json();
+    assert_eq!(running["runs"][0].get("completedAt"), None, "it goes on");
+    assert_eq!(running["runs"][0].get("verdict"), None, "it goes on");
+    let desk = Desk::new();
+    let mut fresh = stored("pending");
+    fresh["status"] = Value::Null;
+    desk.server.put(fresh);
+    let none = desk.types("history -o json").await;
+    assert_eq!((none.code, &none.json()["runs"]), (0, &json!([])));
+    let none = desk.types("history").await;
+    assert_eq!((none.code, none.out.as_str()), (0, ""));
+    assert!(none.err.starts_with("run has not run yet; "), "{}", none.err);
+}
+
+#[tokio::test]
 async fn presets_are_the_samples() {
     let desk = Desk::new();
     golden("presets", &desk.types("presets").await.out);

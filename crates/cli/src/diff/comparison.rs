@@ -1,0 +1,162 @@
+//! Two runs beside each other, as `-o json` prints them. Fields that a status has too are named as there.
+
+use std::collections::BTreeSet;
+
+use perfval_api::{GateStatus, PlacementStatus, TrialStatus, Verdict, quantity};
+use perfval_verdict::environment::differences;
+use rust_decimal::Decimal;
+use serde::Serialize;
+
+use crate::results::Outcome;
+
+/// The comparison.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Comparison<'a> {
+    pub before: Side<'a>,
+    pub after: Side<'a>,
+    pub metrics: [MetricChange; 2],
+    pub gates: Vec<GateChange<'a>>,
+    /// What differs in what they ran on; absent where that is not known of both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub differs: Option<Vec<String>>,
+}
+
+/// One of the two.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Side<'a> {
+    /// `NAME/RUN`.
+    pub run: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<&'a str>,
+    pub trials: usize,
+    /// Of these, those that measured.
+    pub measured: usize,
+    /// What the trials were given as causes, each once.
+    pub causes: BTreeSet<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub placement: Option<&'a PlacementStatus>,
+}
+
+/// A number of each trial, in both.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MetricChange {
+    /// The field of a trial's status.
+    pub name: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<Spread>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<Spread>,
+    /// Of the means.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub change_percent: Option<Decimal>,
+    /// Absent where one trial says nothing of the spread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub within_spread: Option<bool>,
+}
+
+/// The mean of a number over the trials of a run, and its extremes.
+#[derive(Serialize)]
+pub struct Spread {
+    pub mean: Decimal,
+    pub least: Decimal,
+    pub most: Decimal,
+    pub trials: usize,
+}
+
+/// A gate of the later run, and what became of it in the earlier one.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GateChange<'a> {
+    pub name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<&'a GateStatus>,
+    pub after: &'a GateStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub change_percent: Option<Decimal>,
+}
+
+impl<'a> Comparison<'a> {
+    /// Compares two runs.
+    pub fn of(before: &'a Outcome, after: &'a Outcome) -> Self {
+        let gates = after.gates.iter().map(|gate| {
+            let earlier = before.gates.iter().find(|earlier| earlier.name == gate.name);
+            let observed = |gate: &GateStatus| quantity::parse(gate.observed.as_deref()?);
+            GateChange {
+                name: &gate.name,
+                before: earlier,
+                after: gate,
+                change_percent: earlier.and_then(observed).zip(observed(gate)).and_then(percent),
+            }
+        });
+        Self {
+            before: Side::of(before),
+            after: Side::of(after),
+            metrics: [
+                MetricChange::of("throughput", before, after, |trial| trial.throughput.as_ref()),
+                MetricChange::of("ttftP99Ms", before, after, |trial| trial.ttft_p99_ms.as_ref()),
+            ],
+            gates: gates.collect(),
+            differs: (before.environment.as_ref().zip(after.environment.as_ref()))
+                .map(|(before, after)| differences(before, after)),
+        }
+    }
+}
+
+impl<'a> Side<'a> {
+    fn of(outcome: &'a Outcome) -> Self {
+        let causes = outcome.trials.iter().flat_map(|trial| &trial.causes);
+        Self {
+            run: &outcome.label,
+            verdict: outcome.verdict,
+            reason: outcome.reason.as_deref(),
+            trials: outcome.trials.len(),
+            measured: outcome.measured().count(),
+            causes: causes.map(String::as_str).collect(),
+            placement: outcome.placement.as_ref(),
+        }
+    }
+}
+
+impl MetricChange {
+    fn of(name: &'static str, before: &Outcome, after: &Outcome, number: fn(&TrialStatus) -> Option<&String>) -> Self {
+        let (before, after) = (Spread::of(before, number), Spread::of(after, number));
+        let both = before.as_ref().zip(after.as_ref());
+        let apart = |(one, other): (&Spread, &Spread)| one.most < other.least || other.most < one.least;
+        Self {
+            name,
+            change_percent: both.and_then(|(one, other)| percent((one.mean, other.mean))),
+            within_spread: both
+                .filter(|(one, other)| one.trials.min(other.trials) > 1)
+                .map(|both| !apart(both)),
+            before,
+            after,
+        }
+    }
+}
+
+impl Spread {
+    fn of(outcome: &Outcome, number: fn(&TrialStatus) -> Option<&String>) -> Option<Self> {
+        let values: Vec<Decimal> = outcome
+            .measured()
+            .filter_map(|trial| quantity::parse(number(trial)?))
+            .collect();
+        let (least, most) = (*values.iter().min()?, *values.iter().max()?);
+        Some(Self {
+            mean: (values.iter().sum::<Decimal>() / Decimal::from(values.len()))
+                .round_dp(3)
+                .normalize(),
+            least,
+            most,
+            trials: values.len(),
+        })
+    }
+}
+
+fn percent((from, to): (Decimal, Decimal)) -> Option<Decimal> {
+    quantity::change_percent(from, to).map(|percent| percent.round_dp(1).normalize())
+}

@@ -1,0 +1,98 @@
+//! The comparison for people.
+
+use perfval_api::{GateStatus, Verdict};
+use rust_decimal::Decimal;
+
+use super::comparison::{Comparison, MetricChange, Side, Spread};
+use crate::table::Table;
+
+/// A run whose trials were given no cause.
+const NOTHING: &str = "none";
+
+/// The two as columns, and below what may be the reason.
+pub fn text(comparison: &Comparison<'_>) -> String {
+    let Comparison { before, after, .. } = comparison;
+    let mut table = Table::new(["", before.run, after.run, "CHANGE"]);
+    let mut row = |what: &str, of: fn(&Side<'_>) -> String| {
+        table.row([what.to_owned(), of(before), of(after), String::new()]);
+    };
+    row("verdict", |side| side.verdict.map_or("-", Verdict::as_str).to_owned());
+    row("reason", |side| side.reason.unwrap_or("-").to_owned());
+    for (what, change) in ["tok/s", "TTFT p99 (ms)"].into_iter().zip(&comparison.metrics) {
+        let (one, other) = (shown(change.before.as_ref()), shown(change.after.as_ref()));
+        table.row([what.to_owned(), one, other, changed(change)]);
+    }
+    for gate in &comparison.gates {
+        let change = gate.change_percent.map_or_else(String::new, signed);
+        let before = gate.before.map_or_else(|| "-".to_owned(), of_gate);
+        table.row([format!("gate {}", gate.name), before, of_gate(gate.after), change]);
+    }
+    let mut row = |what: &str, of: fn(&Side<'_>) -> String| {
+        table.row([what.to_owned(), of(before), of(after), String::new()]);
+    };
+    row("trials", |side| {
+        format!("{} of {} measured", side.measured, side.trials)
+    });
+    if [before, after].into_iter().any(|side| !side.causes.is_empty()) {
+        row("causes", causes);
+    }
+    row("place", |side| {
+        side.placement
+            .map_or_else(|| "-".to_owned(), |at| format!("{} GPUs of {}", at.gpus, at.node))
+    });
+    format!("{table}\n{}", suspects(comparison.differs.as_deref()))
+}
+
+fn of_gate(gate: &GateStatus) -> String {
+    format!("{} {:?}", gate.observed.as_deref().unwrap_or("-"), gate.result)
+}
+
+fn causes(side: &Side<'_>) -> String {
+    match side.causes.is_empty() {
+        true if side.trials == 0 => "-".to_owned(),
+        true => NOTHING.to_owned(),
+        false => side.causes.iter().copied().collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// What differs in what the two ran on, in the words of the comparison in a status.
+fn suspects(differing: Option<&[String]>) -> String {
+    match differing {
+        None => "What one of them ran on is not known: it ended before that was read.\n".to_owned(),
+        Some([]) => {
+            "Both ran on the same: model, image, settings, GPUs, driver, Dynamo and AIPerf are equal.\n".to_owned()
+        }
+        Some(differing) => {
+            let lines: Vec<_> = differing.iter().map(|one| format!("  {one}\n")).collect();
+            format!(
+                "What differs in what they ran on, and may be the reason:\n{}",
+                lines.concat()
+            )
+        }
+    }
+}
+
+fn shown(spread: Option<&Spread>) -> String {
+    match spread {
+        None => "-".to_owned(),
+        Some(Spread { mean, trials: 1, .. }) => format!("{mean:.1}"),
+        Some(Spread { mean, least, most, .. }) => format!("{mean:.1} ({least:.1} to {most:.1})"),
+    }
+}
+
+/// The change of the means, and whether the trials of the two lie within each other's range.
+fn changed(change: &MetricChange) -> String {
+    let Some(percent) = change.change_percent else {
+        return String::new();
+    };
+    let note = match change.within_spread {
+        None => "one trial says nothing of the spread",
+        Some(false) => "outside the spread of the trials",
+        Some(true) => "within the spread of the trials",
+    };
+    format!("{}, {note}", signed(percent))
+}
+
+fn signed(percent: Decimal) -> String {
+    format!("{percent:+.1} %")
+}
