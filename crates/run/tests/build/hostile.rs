@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{everything, object, settings, typical};
 
 /// What shells, the kubelet, argument parsers and JSON have an opinion about.
-const WORDS: [&str; 20] = [
+pub const WORDS: [&str; 20] = [
     "--model",
     "-c",
     "--",
@@ -73,7 +73,7 @@ fn spec() -> impl Strategy<Value = PerfValidation> {
 }
 
 /// Every container of an object, wherever its kind keeps them.
-fn containers<'a>(value: &'a Value, found: &mut Vec<&'a Value>) {
+pub fn containers<'a>(value: &'a Value, found: &mut Vec<&'a Value>) {
     match value {
         Value::Object(fields) => {
             // A frontend whose image is the empty text has none.
@@ -87,18 +87,18 @@ fn containers<'a>(value: &'a Value, found: &mut Vec<&'a Value>) {
     }
 }
 
-fn strings(value: &Value) -> Vec<String> {
+pub fn strings(value: &Value) -> Vec<String> {
     let list = value.as_array().into_iter().flatten();
     list.map(|word| word.as_str().expect("a word is a string").to_owned())
         .collect()
 }
 
-fn is_shell(command: &[String]) -> bool {
+pub fn is_shell(command: &[String]) -> bool {
     command.iter().any(|word| word.ends_with("sh"))
 }
 
 /// Kubernetes' expansion of `$(NAME)`: a doubled dollar is one, an unknown name stays as it is.
-fn expanded(word: &str, environment: &BTreeMap<String, String>) -> String {
+pub fn expanded(word: &str, environment: &BTreeMap<String, String>) -> String {
     let (mut done, mut rest) = (String::new(), word);
     while let Some(at) = rest.find('$') {
         let (before, from) = rest.split_at(at);
@@ -119,7 +119,7 @@ fn expanded(word: &str, environment: &BTreeMap<String, String>) -> String {
 }
 
 /// The one program for a shell, of a spec without anything odd.
-fn wrapper() -> Vec<String> {
+pub fn wrapper() -> Vec<String> {
     let (object, settings) = (typical(), settings());
     let run = Run::new(&object, &settings);
     let deployment = json!(dynamo::deployment(&run));

@@ -2,6 +2,7 @@
 //! files anew; without it they are compared.
 
 mod deployment;
+mod fields;
 mod hostile;
 mod jobs;
 mod minute;
