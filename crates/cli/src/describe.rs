@@ -29,7 +29,7 @@ pub fn page(screen: &Screen, object: &PerfValidation) -> String {
         ink: Ink {
             unicode: screen.unicode,
         },
-        columns: screen.columns().unwrap_or(COLUMNS).clamp(40, 160),
+        columns: screen.columns().unwrap_or(COLUMNS).clamp(20, 160),
         now: screen.now(),
     };
     page.of(object)

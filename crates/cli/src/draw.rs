@@ -9,21 +9,21 @@ pub struct Ink {
     pub unicode: bool,
 }
 
-/// Cells of a bar; the threshold of a gate is in its middle.
-const BAR: usize = 20;
+/// Cells of a bar.
+pub const BAR: usize = 20;
 
 impl Ink {
-    /// A number against its threshold: the bar is full at twice the threshold.
-    pub fn against(self, ratio: f64) -> String {
+    /// A number against its threshold, which is in the middle of so many cells: the bar is full at twice the threshold.
+    pub fn against(self, ratio: f64, cells: usize) -> String {
         let (full, empty, mark) = if self.unicode {
             ('█', '·', '│')
         } else {
             ('#', '.', '|')
         };
-        let filled = share(ratio / 2.0, BAR);
+        let filled = share(ratio / 2.0, cells);
         let cell = |at: usize| if at < filled { full } else { empty };
         let half = |range: std::ops::Range<usize>| range.map(cell).collect::<String>();
-        format!("{}{mark}{}", half(0..BAR / 2), half(BAR / 2..BAR))
+        format!("{}{mark}{}", half(0..cells / 2), half(cells / 2..cells))
     }
 
     /// A part of a whole.
@@ -96,22 +96,41 @@ pub fn span(seconds: i64) -> String {
 
 /// A text in lines of at most so many characters, broken between words.
 pub fn wrap(text: &str, columns: usize, indent: &str) -> String {
-    let room = columns.saturating_sub(indent.chars().count()).max(20);
+    flow(text.split_whitespace(), " ", columns, indent)
+}
+
+/// Pieces behind each other in lines of at most so many characters. Only a piece that is longer than a line is broken.
+pub fn flow<'a>(pieces: impl IntoIterator<Item = &'a str>, gap: &str, columns: usize, indent: &str) -> String {
+    let room = columns.saturating_sub(indent.chars().count()).max(1);
     let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let used = lines.last().map_or(0, |line| line.chars().count());
-        if used > 0 && used + 1 + word.chars().count() > room {
-            lines.push(String::new());
-        }
-        if let Some(line) = lines.last_mut() {
-            if !line.is_empty() {
-                line.push(' ');
+    for piece in pieces {
+        for part in parts(piece, room) {
+            let used = lines.last().map_or(0, |line| line.chars().count());
+            if used > 0 && used + gap.chars().count() + part.chars().count() > room {
+                lines.push(String::new());
             }
-            line.push_str(word);
+            if let Some(line) = lines.last_mut() {
+                if !line.is_empty() {
+                    line.push_str(gap);
+                }
+                line.push_str(&part);
+            }
         }
     }
-    let ended = lines.iter().map(|line| format!("{indent}{line}\n"));
+    let ended = lines.iter().map(|line| format!("{indent}{}\n", line.trim_end()));
     ended.collect::<Vec<_>>().concat()
+}
+
+/// A piece, or what fits of it into a line each: words, and of a word that is too long as much as there is room for.
+fn parts(piece: &str, room: usize) -> Vec<String> {
+    if piece.chars().count() <= room {
+        return vec![piece.to_owned()];
+    }
+    if piece.contains(' ') {
+        return wrap(piece, room, "").lines().map(str::to_owned).collect();
+    }
+    let letters: Vec<char> = piece.chars().collect();
+    letters.chunks(room).map(|part| part.iter().collect()).collect()
 }
 
 #[cfg(test)]
@@ -121,10 +140,10 @@ mod tests {
     #[test]
     fn pictures_stay_in_their_frame_whatever_the_number() {
         let ink = Ink { unicode: true };
-        assert_eq!(ink.against(1.0), "██████████│··········");
-        assert_eq!(ink.against(0.5), "█████·····│··········");
+        assert_eq!(ink.against(1.0, BAR), "██████████│··········");
+        assert_eq!(ink.against(0.5, BAR), "█████·····│··········");
         for wild in [f64::NAN, f64::INFINITY, -3.0, 1e300] {
-            assert_eq!(ink.against(wild).chars().count(), BAR + 1, "{wild}");
+            assert_eq!(ink.against(wild, BAR).chars().count(), BAR + 1, "{wild}");
         }
         assert_eq!(ink.cells(4, 8), "■■■■□□□□");
         assert_eq!(ink.line(&[0, 50, 100, -5], 3), "▄█▁");
@@ -154,5 +173,18 @@ mod tests {
             wrap("one two three four five six", 24, "  "),
             "  one two three four\n  five six\n"
         );
+        assert_eq!(
+            wrap("a sha256:0123456789abcdef", 12, ""),
+            "a\nsha256:01234\n56789abcdef\n"
+        );
+    }
+
+    #[test]
+    fn pieces_stay_whole_where_a_line_has_room_for_them() {
+        assert_eq!(
+            flow(["TOOK 28s", "CAUSES SlowWorker, Stall"], "  ", 24, ""),
+            "TOOK 28s\nCAUSES SlowWorker, Stall\n"
+        );
+        assert_eq!(flow(["one two three"], "  ", 9, ""), "one two\nthree\n");
     }
 }

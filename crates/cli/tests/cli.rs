@@ -10,5 +10,8 @@ mod cli {
     pub mod follow;
     pub mod logs;
     pub mod pages;
+    pub mod pty;
     pub mod run;
+    pub mod socket;
+    pub mod terminal;
 }

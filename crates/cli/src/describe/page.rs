@@ -1,5 +1,3 @@
-use std::fmt::Write as _;
-
 use chrono::{DateTime, Utc};
 use kube::ResourceExt as _;
 use perfval_api::{
@@ -10,8 +8,8 @@ use perfval_verdict::conclusion::no_loss_fails;
 use perfval_verdict::environment;
 use rust_decimal::prelude::ToPrimitive as _;
 
-use super::parts::{evidence, next, trials, workers};
-use crate::draw::{Ink, age, span, wrap};
+use super::parts::{INDENT, evidence, next, trials, workers};
+use crate::draw::{BAR, Ink, age, span, wrap};
 use crate::table::Table;
 
 /// How the page is written.
@@ -29,16 +27,26 @@ impl Page {
         let parts = [
             self.head(object, status),
             self.gates(object, status),
-            trials(status),
-            workers(status),
+            trials(self, status),
+            workers(self, status),
             self.findings(status),
             self.compared(object, status),
             self.ran_on(status),
-            evidence(object, status),
-            next(object, status),
+            evidence(self, object, status),
+            next(self, object, status),
         ];
         let written: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         written.join("\n")
+    }
+
+    /// A line above a part of the page.
+    pub fn title(&self, text: &str) -> String {
+        wrap(text, self.columns, "")
+    }
+
+    /// A text below a title.
+    fn below(&self, text: &str) -> String {
+        wrap(text, self.columns, INDENT)
     }
 
     fn head(&self, object: &PerfValidation, status: &PerfValidationStatus) -> String {
@@ -52,9 +60,9 @@ impl Page {
         };
         let reason = status.reason.as_deref().filter(|reason| *reason != headline);
         let reason = reason.map_or(String::new(), |reason| format!(" ({reason})"));
-        let mut text = format!("{name}: {headline}{reason}\n");
+        let mut text = self.title(&format!("{name}: {headline}{reason}"));
         if let Some(message) = &status.message {
-            text += &wrap(message, self.columns, "  ");
+            text += &self.below(message);
         }
         if let Some(run) = &status.run {
             let took = match run.completed_at {
@@ -65,26 +73,22 @@ impl Page {
                 ),
                 None => format!("began {} ago", age(self.now - run.started_at)),
             };
-            let _ = writeln!(text, "  run {} ({:?}) {took}", run.number, run.trigger);
+            text += &self.below(&format!("run {} ({:?}) {took}", run.number, run.trigger));
             if run.generation != object.metadata.generation.unwrap_or(run.generation) {
-                text += "  the spec was edited since: this says nothing of it yet\n";
+                text += &self.below("the spec was edited since: this says nothing of it yet");
             }
             match run.leftovers {
                 Some(Leftovers::Kept) => {
-                    text += "  everything is kept, GPUs included: `kubectl perfval clean-up` removes it\n";
+                    text += &self.below("everything is kept, GPUs included: `kubectl perfval clean-up` removes it");
                 }
                 Some(Leftovers::Overdue) => {
-                    text += "  something could not be removed in time; the operator goes on trying\n";
+                    text += &self.below("something could not be removed in time; the operator goes on trying");
                 }
                 None => {}
             }
         }
         if let Some(blocked) = condition::find(status, condition::BLOCKED) {
-            text += &wrap(
-                &format!("blocked, {}: {}", blocked.reason, blocked.message),
-                self.columns,
-                "  ",
-            );
+            text += &self.below(&format!("blocked, {}: {}", blocked.reason, blocked.message));
         }
         text
     }
@@ -93,19 +97,29 @@ impl Page {
         if status.gates.is_empty() {
             return String::new();
         }
-        let mut table = Table::bare();
-        for gate in &status.gates {
-            let spec = object.spec.gates.iter().find(|spec| spec.name == gate.name);
-            table.row(self.gate(gate, spec));
-        }
+        let table = |bar| {
+            let mut table = Table::bare();
+            for gate in &status.gates {
+                let spec = object.spec.gates.iter().find(|spec| spec.name == gate.name);
+                table.row(self.gate(gate, spec, bar));
+            }
+            table
+        };
+        let whole = table(BAR);
+        let table = if whole.fits(self.columns, INDENT) {
+            whole
+        } else {
+            table(BAR / 2)
+        };
         let which = match status.verdict {
             Some(_) => "in the trial that decided",
             None => "in the last valid trial",
         };
-        format!("Gates, {which} (the mark is the threshold)\n{}", table.indented("  "))
+        let title = format!("Gates, {which} (the mark is the threshold)");
+        self.title(&title) + &table.within(self.columns, INDENT)
     }
 
-    fn gate(&self, gate: &GateStatus, spec: Option<&Gate>) -> [String; 5] {
+    fn gate(&self, gate: &GateStatus, spec: Option<&Gate>, bar: usize) -> [String; 5] {
         let sign = spec.map_or("against", |spec| spec.operator.sign());
         let unit = spec.map_or("", |spec| spec.metric.unit());
         let observed = gate.observed.as_deref().unwrap_or("-");
@@ -126,7 +140,7 @@ impl Page {
         });
         [
             gate.name.clone(),
-            ratio.map_or(String::new(), |ratio| self.ink.against(ratio)),
+            ratio.map_or(String::new(), |ratio| self.ink.against(ratio, bar)),
             format!("{observed} {sign} {} {unit}", gate.effective)
                 .trim_end()
                 .to_owned(),
@@ -152,7 +166,7 @@ impl Page {
                 Severity::Warning => "warning",
                 Severity::Error => "error",
             };
-            let _ = writeln!(text, "  {cause} ({weight})");
+            text += &self.below(&format!("{cause} ({weight})"));
             text += &wrap(evidence, self.columns, "    ");
             let arrow = if self.ink.unicode { "→" } else { "->" };
             text += &wrap(&format!("{arrow} {remedy}"), self.columns, "    ");
@@ -163,16 +177,15 @@ impl Page {
     fn compared(&self, object: &PerfValidation, status: &PerfValidationStatus) -> String {
         let mut text = String::new();
         if let Some(comparison) = &status.comparison {
-            let _ = writeln!(text, "Compared with run {}", comparison.run);
+            text += &self.title(&format!("Compared with run {}", comparison.run));
             let change = |percent: &Option<String>, what: &str| {
-                percent
-                    .as_ref()
-                    .map_or(String::new(), |percent| format!("  {what} {percent} %\n"))
+                let percent = percent.as_ref();
+                percent.map_or(String::new(), |percent| self.below(&format!("{what} {percent} %")))
             };
             text += &change(&comparison.throughput_percent, "output tokens per second");
             text += &change(&comparison.ttft_p99_percent, "time to first token, p99");
             for difference in &comparison.differs {
-                text += &wrap(&format!("not comparable: {difference}"), self.columns, "  ");
+                text += &self.below(&format!("not comparable: {difference}"));
             }
         }
         if let Some(loss) = &status.detectable_loss_percent
@@ -221,6 +234,6 @@ impl Page {
         ] {
             table.row([what.to_owned(), value]);
         }
-        format!("Ran on\n{}", table.indented("  "))
+        self.title("Ran on") + &table.within(self.columns, INDENT)
     }
 }

@@ -3,11 +3,15 @@
 use kube::ResourceExt as _;
 use perfval_api::{PerfValidation, PerfValidationStatus, Phase, Verdict, WorkerLoad};
 
-use crate::draw::span;
+use super::page::Page;
+use crate::draw::{flow, span};
 use crate::table::Table;
 
+/// Before what stands below a title.
+pub const INDENT: &str = "  ";
+
 /// Every trial.
-pub fn trials(status: &PerfValidationStatus) -> String {
+pub fn trials(page: &Page, status: &PerfValidationStatus) -> String {
     if status.trials.is_empty() {
         return String::new();
     }
@@ -37,7 +41,7 @@ pub fn trials(status: &PerfValidationStatus) -> String {
             trial.causes.join(", "),
         ]);
     }
-    format!("Trials\n{}", table.indented("  "))
+    page.title("Trials") + &table.within(page.columns, INDENT)
 }
 
 /// Next to its peers; of the only worker, next to earlier runs.
@@ -50,7 +54,7 @@ fn speed(worker: &WorkerLoad) -> String {
 }
 
 /// What each worker did.
-pub fn workers(status: &PerfValidationStatus) -> String {
+pub fn workers(page: &Page, status: &PerfValidationStatus) -> String {
     if status.workers.is_empty() {
         return String::new();
     }
@@ -86,28 +90,23 @@ pub fn workers(status: &PerfValidationStatus) -> String {
                 .map_or_else(|| "-".to_owned(), |seconds| format!("{seconds}s")),
         ]);
     }
-    format!(
-        "Workers in the last valid trial, the slowest first\n{}",
-        table.indented("  ")
-    )
+    page.title("Workers in the last valid trial, the slowest first") + &table.within(page.columns, INDENT)
 }
 
 /// Where everything measured is kept.
-pub fn evidence(object: &PerfValidation, status: &PerfValidationStatus) -> String {
+pub fn evidence(page: &Page, object: &PerfValidation, status: &PerfValidationStatus) -> String {
     let Some(results) = &status.results_ref else {
         return String::new();
     };
     let namespace = object.namespace().unwrap_or_default();
-    format!(
-        "Evidence\n  ConfigMap {} (sha256 {}): kubectl get configmap -n {namespace} {}\n",
-        results.name,
-        results.sha256.get(..12).unwrap_or_default(),
-        results.name
-    )
+    let digest = results.sha256.get(..12).unwrap_or_default();
+    let what = format!("ConfigMap {} (sha256 {digest}):", results.name);
+    let command = format!("kubectl get configmap -n {namespace} {}", results.name);
+    page.title("Evidence") + &flow([&*what, &*command], " ", page.columns, INDENT)
 }
 
 /// What to type next.
-pub fn next(object: &PerfValidation, status: &PerfValidationStatus) -> String {
+pub fn next(page: &Page, object: &PerfValidation, status: &PerfValidationStatus) -> String {
     let name = object.name_any();
     let over = status.phase == Some(Phase::Completed);
     let lines: &[(&str, &str)] = match (over, status.verdict) {
@@ -128,5 +127,11 @@ pub fn next(object: &PerfValidation, status: &PerfValidationStatus) -> String {
             format!("kubectl perfval {verb} {name} -n {namespace}"),
         ]);
     }
-    format!("Next\n{}", table.indented("  "))
+    // A command that is broken cannot be copied.
+    let table = if table.fits(page.columns, INDENT) {
+        table.within(page.columns, INDENT)
+    } else {
+        table.paragraphs(page.columns, INDENT)
+    };
+    page.title("Next") + &table
 }

@@ -13,12 +13,13 @@ use rust_decimal::prelude::ToPrimitive as _;
 
 use super::live::Live;
 use super::plain::of_trial;
-use crate::draw::{Ink, span, wrap};
+use crate::draw::{BAR, Ink, flow, span, wrap};
 use crate::screen::Size;
 
-/// Cells of a line of values, and of a bar.
+/// Cells of a line of values.
 const LINE: usize = 40;
-const BAR: usize = 20;
+/// On fewer columns nothing is aligned.
+const NARROW: usize = 40;
 /// Workers under each other; a node has no more GPUs.
 const WORKERS: usize = 16;
 
@@ -60,13 +61,11 @@ impl Picture {
         if self.height > 0 && resized {
             text += "\x1b[2J\x1b[H";
         } else if self.height > 0 {
-            // Up to its first line, and clear from there.
-            let _ = write!(text, "\x1b[{}A\x1b[J", self.height);
+            // To the start of its first line, wherever typed characters moved the cursor, and clear from there.
+            let _ = write!(text, "\x1b[{}A\r\x1b[J", self.height);
         }
         for line in &lines {
-            // A line that wraps would count twice.
-            text.extend(line.chars().take(size.columns.saturating_sub(1)));
-            text.push('\n');
+            text.extend([line, "\n"]);
         }
         self.height = lines.len();
         text
@@ -77,36 +76,59 @@ impl Picture {
         let status = object.status.as_ref().unwrap_or(&fresh);
         let run = status.run.as_ref();
         let phase = status.phase.map_or("waiting for the operator", Phase::as_str);
-        let number = run.map_or_else(String::new, |run| format!("run {}  ", run.number));
-        let elapsed = run.map_or_else(String::new, |run| {
-            span((run.completed_at.unwrap_or(now) - run.started_at).num_seconds().max(0))
-        });
-        let name = format!("{}/{}", object.namespace().unwrap_or_default(), object.name_any());
-        let mut lines = vec![format!("{name}  {number}{phase}  {elapsed}"), String::new()];
-        lines.extend(phases(status, now));
+        let mut head = vec![format!(
+            "{}/{}",
+            object.namespace().unwrap_or_default(),
+            object.name_any()
+        )];
+        head.extend(run.map(|run| format!("run {}", run.number)));
+        head.push(phase.to_owned());
+        head.extend(run.map(|run| span((run.completed_at.unwrap_or(now) - run.started_at).num_seconds().max(0))));
+        let mut lines = self.row(&head);
+        lines.push(String::new());
+        lines.extend(self.phases(status, now));
         lines.extend(self.gpus(status));
         lines.extend(self.trial(status, live, now));
-        lines.extend(trials(status));
+        lines.extend(self.trials(status));
         lines.extend(self.workers(status));
         if let Some(message) = &status.message {
-            lines.push(String::new());
-            lines.extend(
-                wrap(message, self.size.columns.saturating_sub(1), "")
-                    .lines()
-                    .map(str::to_owned),
-            );
+            if lines.last().is_some_and(|line| !line.is_empty()) {
+                lines.push(String::new());
+            }
+            lines.extend(wrap(message, self.columns(), "").lines().map(str::to_owned));
         }
         lines
     }
 
-    fn gpus(&self, status: &PerfValidationStatus) -> Option<String> {
-        let plan = status.placement.as_ref()?;
+    /// A line that wraps would count twice when it is drawn over.
+    fn columns(&self) -> usize {
+        self.size.columns.saturating_sub(1)
+    }
+
+    /// Pieces beside each other, or below each other where there is no room.
+    fn row(&self, pieces: &[String]) -> Vec<String> {
+        let pieces = pieces.iter().map(String::as_str);
+        flow(pieces, "  ", self.columns(), "")
+            .lines()
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// Cells of a bar.
+    fn bar(&self) -> usize {
+        BAR.min(self.size.columns / 3)
+    }
+
+    fn gpus(&self, status: &PerfValidationStatus) -> Vec<String> {
+        let Some(plan) = &status.placement else {
+            return Vec::new();
+        };
         let count = |gpus: i64| usize::try_from(gpus).unwrap_or_default().min(64);
         let cells = self.ink.cells(count(plan.gpus), count(plan.node_gpus));
-        Some(format!(
-            "GPUs     {cells}  {} of {} on {}",
-            plan.gpus, plan.node_gpus, plan.node
-        ))
+        self.row(&[
+            format!("GPUs     {cells}"),
+            format!("{} of {} on {}", plan.gpus, plan.node_gpus, plan.node),
+        ])
     }
 
     /// The open trial: the log is newer than the status.
@@ -120,21 +142,21 @@ impl Picture {
         let progress = match (samples.last(), known) {
             (Some(sample), known) => newest(sample, known, open.number, now),
             (None, Some(known)) => known.clone(),
-            (None, None) => return vec![format!("trial {:<2} starting, {took}", open.number)],
+            (None, None) => return self.row(&[format!("trial {:<2} starting, {took}", open.number)]),
         };
         let part = progress.percent.unwrap_or_default();
         #[expect(clippy::cast_precision_loss, reason = "a percentage")]
-        let bar = self.ink.part(part as f64 / 100.0, BAR);
-        let mut lines = vec![format!(
-            "trial {:<2} {bar}  {}, {took}",
-            open.number,
-            of_trial(&progress)
-        )];
+        let bar = self.ink.part(part as f64 / 100.0, self.bar());
+        let mut lines = self.row(&[
+            format!("trial {:<2} {bar}", open.number),
+            format!("{}, {took}", of_trial(&progress)),
+        ]);
         let rates: Vec<i64> = samples.iter().filter_map(|sample| sample.tokens_per_second).collect();
         let waits: Vec<i64> = samples.iter().filter_map(|sample| sample.ttft_ms).collect();
         for (what, values, unit) in [("tok/s", rates, ""), ("TTFT", waits, " ms")] {
             if let Some(last) = values.last() {
-                lines.push(format!("{what:<8} {}  {last}{unit}", self.ink.line(&values, LINE)));
+                let drawn = self.ink.line(&values, LINE.min(self.size.columns / 2));
+                lines.extend(self.row(&[format!("{what:<8} {drawn}"), format!("{last}{unit}")]));
             }
         }
         lines
@@ -169,11 +191,67 @@ impl Picture {
             return Vec::new();
         }
         let row = |(gpu, value, speed): &(String, f64, &str)| {
-            format!("  {gpu:<12} {}  {speed}", self.ink.part(value / fastest, BAR))
+            let bar = self.ink.part(value / fastest, self.bar());
+            let width = if self.size.columns < NARROW { 0 } else { 12 };
+            self.row(&[format!("  {gpu:<width$} {bar}"), (*speed).to_owned()])
         };
-        std::iter::once("workers in the last trial, per second".to_owned())
-            .chain(speeds.iter().map(row))
-            .collect()
+        let mut lines = self.row(&["workers in the last trial, per second".to_owned()]);
+        lines.extend(speeds.iter().flat_map(row));
+        lines
+    }
+
+    /// A phase behind its mark, as wide as the longest where there is room.
+    fn named(&self, mark: char, phase: Phase) -> String {
+        let width = if self.size.columns < NARROW { 0 } else { 15 };
+        format!("{mark} {:<width$}", phase.as_str())
+    }
+
+    /// Each phase with its time, and its usual time where earlier runs had it; the place in the queue behind the current one.
+    fn phases(&self, status: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<String> {
+        let usual = usual(&status.history);
+        let ended = history::phase_seconds(status);
+        let mut lines: Vec<String> = ended
+            .iter()
+            .flat_map(|phase| self.row(&[self.named(' ', phase.phase), span(phase.seconds)]))
+            .collect();
+        if let Some(current) = status.timeline.last().filter(|entry| entry.completed_at.is_none()) {
+            let seconds = (now - current.started_at).num_seconds().max(0);
+            let mut row = vec![self.named('>', current.phase), span(seconds)];
+            row.extend(
+                usual
+                    .get(&current.phase)
+                    .map(|usual| format!("usually {}", span(*usual))),
+            );
+            if let Some(queue) = status.run.as_ref().and_then(|run| run.queue.as_ref()) {
+                row.push(format!("{} ahead in the queue", queue.ahead));
+                row.extend(queue.expected_at.map(|at| {
+                    let wait = span((at - now).num_seconds().max(0));
+                    format!("its turn in about {wait}")
+                }));
+            }
+            lines.extend(self.row(&row));
+        }
+        lines.push(String::new());
+        lines
+    }
+
+    /// Trials that are over.
+    fn trials(&self, status: &PerfValidationStatus) -> Vec<String> {
+        let dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+        let over = status.trials.iter().filter_map(|trial| Some((trial, trial.outcome?)));
+        over.flat_map(|(trial, outcome)| {
+            let mut row = vec![
+                format!("trial {:<2} {:<7}", trial.number, format!("{outcome:?}")),
+                format!(
+                    "{} tok/s, TTFT p99 {} ms",
+                    dash(&trial.throughput),
+                    dash(&trial.ttft_p99_ms)
+                ),
+            ];
+            row.extend((!trial.causes.is_empty()).then(|| trial.causes.join(", ")));
+            self.row(&row)
+        })
+        .collect()
     }
 }
 
@@ -197,32 +275,6 @@ fn newest(sample: &Progress, known: Option<&TrialProgress>, trial: i64, now: Dat
     }
 }
 
-/// Each phase with its time, and its usual time where earlier runs had it.
-fn phases(status: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<String> {
-    let usual = usual(&status.history);
-    let ended = history::phase_seconds(status);
-    let mut lines: Vec<String> = ended
-        .iter()
-        .map(|phase| format!("  {:<16} {}", phase.phase.as_str(), span(phase.seconds)))
-        .collect();
-    if let Some(current) = status.timeline.last().filter(|entry| entry.completed_at.is_none()) {
-        let seconds = (now - current.started_at).num_seconds().max(0);
-        let mut line = format!("> {:<16} {}", current.phase.as_str(), span(seconds));
-        if let Some(usual) = usual.get(&current.phase) {
-            let _ = write!(line, "  usually {}", span(*usual));
-        }
-        if let Some(queue) = status.run.as_ref().and_then(|run| run.queue.as_ref()) {
-            let _ = write!(line, "  {} ahead in the queue", queue.ahead);
-            if let Some(at) = queue.expected_at {
-                let _ = write!(line, ", its turn in about {}", span((at - now).num_seconds().max(0)));
-            }
-        }
-        lines.push(line);
-    }
-    lines.push(String::new());
-    lines
-}
-
 /// The median of earlier runs.
 fn usual(history: &[HistoryEntry]) -> BTreeMap<Phase, i64> {
     let mut all: BTreeMap<Phase, Vec<i64>> = BTreeMap::new();
@@ -240,22 +292,4 @@ fn usual(history: &[HistoryEntry]) -> BTreeMap<Phase, i64> {
     all.into_iter()
         .map(|(phase, seconds)| (phase, median(seconds)))
         .collect()
-}
-
-fn trials(status: &PerfValidationStatus) -> Vec<String> {
-    let over = status.trials.iter().filter_map(|trial| Some((trial, trial.outcome?)));
-    over.map(|(trial, outcome)| {
-        let dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-        format!(
-            "trial {:<2} {:<8} {} tok/s, TTFT p99 {} ms  {}",
-            trial.number,
-            format!("{outcome:?}"),
-            dash(&trial.throughput),
-            dash(&trial.ttft_p99_ms),
-            trial.causes.join(", ")
-        )
-        .trim_end()
-        .to_owned()
-    })
-    .collect()
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use perfval_testkit::api_server::Fault;
 
 use super::desk::Desk;
+use super::socket::of_address;
 
 #[tokio::test]
 async fn a_cluster_without_the_definition() {
@@ -113,22 +114,13 @@ fn program(words: &[&str], kubeconfig: &str) -> Command {
     command
 }
 
-fn kubeconfig(server: &str) -> tempfile::NamedTempFile {
-    let file = tempfile::NamedTempFile::new().expect("a file");
-    let text = format!(
-        "apiVersion: v1\nkind: Config\ncurrent-context: a\nclusters: [{{name: c, cluster: {{server: \"{server}\"}}}}]\nusers: [{{name: u, user: {{}}}}]\ncontexts: [{{name: a, context: {{cluster: c, user: u}}}}]\n"
-    );
-    std::fs::write(file.path(), text).expect("written");
-    file
-}
-
 #[test]
 fn no_cluster_a_context_that_is_not_there_and_a_server_that_does_not_listen() {
     let closed = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         listener.local_addr().expect("an address")
     };
-    let file = kubeconfig(&format!("http://{closed}"));
+    let file = of_address(closed);
     let path = file.path().to_str().expect("text");
     for (words, kubeconfig, said) in [
         (&["get"][..], "/nonexistent", "no cluster is configured"),
@@ -153,7 +145,7 @@ fn no_cluster_a_context_that_is_not_there_and_a_server_that_does_not_listen() {
 #[test]
 fn ctrl_c_ends_a_command_that_waits_for_its_cluster() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let file = kubeconfig(&format!("http://{}", listener.local_addr().expect("an address")));
+    let file = of_address(listener.local_addr().expect("an address"));
     let path = file.path().to_str().expect("text");
     for words in [
         &["get"][..],

@@ -83,11 +83,39 @@ async fn a_terminal_shows_a_picture_that_is_drawn_over() {
     let answer = watch.ends().await;
     let lines = first.split("\x1b[").next().unwrap_or_default().lines().count();
     assert!(
-        answer.out.contains(&format!("\x1b[{lines}A\x1b[J")),
+        answer.out.contains(&format!("\x1b[{lines}A\r\x1b[J")),
         "it is drawn over: {:?}",
         answer.out
     );
     assert_eq!(answer.code, 1);
+}
+
+/// A run that waits for earlier ones, as the operator writes it.
+fn waiting() -> Desk {
+    let desk = Desk::with("sizing");
+    desk.server.edit("perfvalidations", "perf", "run", |object| {
+        let status = &mut object["status"];
+        status["reason"] = json!("InLine");
+        status["message"] = json!(
+            "in the queue behind team-a/nightly (2 runs are ahead); about 7 min, as recent runs took: 8 of 8 GPUs of n1 are taken"
+        );
+        status["run"]["queue"] =
+            json!({"ahead": 2, "expectedAt": "2026-09-21T14:26:40Z", "updatedAt": "2026-09-21T14:19:30Z"});
+    });
+    desk
+}
+
+#[tokio::test]
+async fn a_run_that_waits_says_how_many_are_ahead_behind_whom_it_waits_and_for_how_long() {
+    let mut desk = waiting();
+    golden("describe-waiting", &desk.types("describe run").await.out);
+    desk.columns = Some(100);
+    let watch = desk.start("watch run");
+    watch.shows("are taken").await;
+    let picture = watch.out.get();
+    golden("watch-waiting", picture.split("\x1b[").next().unwrap_or_default());
+    watch.is_interrupted();
+    watch.ends().await;
 }
 
 #[tokio::test]

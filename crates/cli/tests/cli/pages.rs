@@ -77,6 +77,48 @@ async fn describe_is_a_page_that_is_read_from_the_top() {
     assert!(!narrow.contains(|c| drawn.contains(c)), "only ASCII is drawn: {narrow}");
 }
 
+/// Names as long as real ones.
+fn long_names(object: &mut Value) {
+    let status = &mut object["status"];
+    status["environment"]["imageDigest"] = json!(format!("sha256:{}", "442149e7".repeat(8)));
+    for (number, worker) in (0..).zip(status["workers"].as_array_mut().into_iter().flatten()) {
+        worker["name"] = json!(format!("pv-86f71700-worker-56b95db9f6-2mkl{number}"));
+        worker["percentOfPeers"] = json!("93 ± 4.8");
+    }
+    for trial in status["trials"].as_array_mut().into_iter().flatten() {
+        trial["causes"] = json!(["FrontendBound", "SlowWorker", "ThroughputDecay"]);
+    }
+}
+
+#[tokio::test]
+async fn no_line_of_a_page_is_longer_than_the_terminal_and_nothing_is_cut() {
+    for moment in [
+        "failed",
+        "passed-second-run",
+        "benchmarking-second-trial",
+        "error",
+        "suspended",
+    ] {
+        let mut desk = Desk::with(moment);
+        desk.server.edit("perfvalidations", "perf", "run", long_names);
+        desk.columns = Some(160);
+        let words = |page: &str| page.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let wide = words(&desk.types("describe run").await.out);
+        for columns in [120, 80, 60, 40, 20] {
+            desk.columns = Some(columns);
+            let page = desk.types("describe run").await.out;
+            for line in page.lines() {
+                assert!(line.chars().count() <= columns, "{moment}, {columns}: {line}\n{page}");
+            }
+            assert!(!page.contains('…'), "{moment}, {columns}:\n{page}");
+            // Bars are shorter, and what is longer than a line is in several.
+            let all = words(&page).concat();
+            let lost = wide.iter().find(|word| !word.contains('│') && !all.contains(*word));
+            assert_eq!(lost, None, "{moment}, {columns}:\n{page}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn describe_says_what_a_pass_rules_out_and_that_a_low_gate_rules_out_nothing() {
     for (loss, says) in [

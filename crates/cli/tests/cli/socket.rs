@@ -1,0 +1,49 @@
+//! The API server in memory behind a real socket: for the program itself.
+
+use std::net::SocketAddr;
+use std::sync::mpsc;
+
+use axum::body::{Body as Answer, to_bytes};
+use axum::extract::State;
+use axum::http::{Request, Response, StatusCode};
+use axum::response::IntoResponse as _;
+use axum::{Router, serve};
+use kube::client::Body;
+use perfval_testkit::api_server::ApiServer;
+use tempfile::NamedTempFile;
+use tokio::net::TcpListener;
+
+/// Serves until the process ends, and says how to get there.
+pub fn kubeconfig(server: &ApiServer) -> NamedTempFile {
+    let (tell, told) = mpsc::channel();
+    let server = server.clone();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+            tell.send(listener.local_addr().expect("an address")).expect("it waits");
+            let service = Router::new().fallback(pass_on).with_state(server.client());
+            serve(listener, service).await.expect("it serves");
+        });
+    });
+    of_address(told.recv().expect("it serves"))
+}
+
+async fn pass_on(State(client): State<kube::Client>, request: Request<Answer>) -> Response<Answer> {
+    let (head, body) = request.into_parts();
+    let body = to_bytes(body, usize::MAX).await.unwrap_or_default();
+    match client.send(Request::from_parts(head, Body::from(body))).await {
+        Ok(answer) => answer.map(Answer::new),
+        Err(error) => (StatusCode::BAD_GATEWAY, error.to_string()).into_response(),
+    }
+}
+
+/// A kubeconfig whose only context is this server, namespace `perf`.
+pub fn of_address(address: SocketAddr) -> NamedTempFile {
+    let file = NamedTempFile::new().expect("a file");
+    let text = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: a\nclusters: [{{name: c, cluster: {{server: \"http://{address}\"}}}}]\nusers: [{{name: u, user: {{}}}}]\ncontexts: [{{name: a, context: {{cluster: c, user: u, namespace: perf}}}}]\n"
+    );
+    std::fs::write(file.path(), text).expect("written");
+    file
+}
