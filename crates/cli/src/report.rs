@@ -1,11 +1,12 @@
 //! `report`: what a run found as files for people and pipelines, written by the crate of the reports.
 
 use std::fs;
+use std::io::{BufReader, ErrorKind};
 use std::path::Path;
 
 use perfval_api::PerfValidation;
 use perfval_commands::{answer, input, manifest};
-use perfval_report::{Export, Report};
+use perfval_report::{Export, Report, Requests};
 use perfval_verdict::gate::Share;
 use perfval_verdict::saved::FILE_BYTES;
 
@@ -79,23 +80,45 @@ fn of_exports(args: &ReportArgs, path: &Path) -> Result<Report, Error> {
     let object: PerfValidation = manifest::read(path)?;
     let mut files = Vec::new();
     for name in &args.what {
+        let path = Path::new(name);
         let unusable = |source| Error::File {
-            path: name.into(),
+            path: path.to_owned(),
             source,
         };
-        files.push((name, input::bytes(Path::new(name), FILE_BYTES).map_err(unusable)?));
+        let bytes = input::bytes(path, FILE_BYTES).map_err(unusable)?;
+        files.push((name, bytes, requests(path)?));
     }
     if files.is_empty() {
         return Err(Error::BadInput(
             "give AIPerf's exports, one file for each trial".to_owned(),
         ));
     }
-    let exports: Vec<Export<'_>> = files.iter().map(|(name, bytes)| Export { name, bytes }).collect();
+    let exports = files.iter().map(|(name, bytes, requests)| Export {
+        name,
+        bytes,
+        requests: requests.clone(),
+    });
+    let exports: Vec<Export<'_>> = exports.collect();
     let share = args.gpus.map(|gpus| Share {
         gpus,
         node_gpus: args.node_gpus.unwrap_or(gpus),
     });
     Report::of_exports(&object, share, &exports).map_err(|error| Error::BadInput(error.to_string()))
+}
+
+/// AIPerf's record of each request, which it writes beside its export: `X.jsonl` beside `X_aiperf.json`.
+fn requests(export: &Path) -> Result<Option<Requests>, Error> {
+    let name = export.file_name().and_then(|name| name.to_str());
+    let Some(prefix) = name.and_then(|name| name.strip_suffix("_aiperf.json")) else {
+        return Ok(None);
+    };
+    let path = export.with_file_name(format!("{prefix}.jsonl"));
+    let read = match fs::File::open(&path) {
+        Ok(file) => Requests::read(BufReader::new(file)),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => Err(error),
+    };
+    read.map(Some).map_err(|source| Error::File { path, source })
 }
 
 fn in_form(report: &Report, form: Form) -> String {

@@ -11,17 +11,20 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::error::Error;
+use crate::requests::Requests;
 
 /// Key of a results ConfigMap that names the trials that did not fit.
 const OMITTED: &str = "omitted.txt";
 
 /// A file with results of one trial, for [`Report::of_exports`](crate::Report::of_exports).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Export<'a> {
     /// Where it came from, for people.
     pub name: &'a str,
     /// AIPerf's `profile_export_aiperf.json`, or a payload of the runner; also as gzip.
     pub bytes: &'a [u8],
+    /// AIPerf's record of each request, where it is at hand.
+    pub requests: Option<Requests>,
 }
 
 /// One run.
@@ -45,6 +48,8 @@ pub(crate) struct Trial {
     pub payload: Option<Payload>,
     /// The file that it was read from.
     pub from: Option<String>,
+    /// Its single requests; a results ConfigMap has no room for them.
+    pub requests: Option<Requests>,
 }
 
 /// The results ConfigMap.
@@ -140,8 +145,18 @@ impl Facts {
                 status: status.clone(),
                 payload: Some(payload),
                 from: Some(export.name.to_owned()),
+                requests: export.requests.clone(),
             })
             .collect();
+        for export in exports {
+            let unread = export.requests.as_ref().map_or(0, Requests::unread);
+            if unread > 0 {
+                facts.notes.push(format!(
+                    "{unread} lines of the record of requests beside {} are not understood, and not drawn.",
+                    export.name
+                ));
+            }
+        }
         if facts.trials.len() < exports.len() {
             facts.notes.push(format!(
                 "{} of {} exports were judged: the trial rule had decided by then.",
@@ -233,6 +248,7 @@ fn trials(status: &[TrialStatus], results: Option<&ConfigMap>) -> Vec<Trial> {
         status: status.clone(),
         payload: packed(status.number).map(|(_, bytes)| recorded(&bytes.0)),
         from: packed(status.number).map(|(key, _)| key.clone()),
+        requests: None,
     };
     status.iter().map(trial).collect()
 }

@@ -5,6 +5,7 @@ mod distributions;
 mod over_time;
 mod parts;
 mod reproduce;
+mod requests;
 mod rule;
 mod trials;
 mod verdict;
@@ -57,7 +58,7 @@ pub(crate) fn page(facts: &Facts) -> String {
                     (section(0, &trials::table(facts)))
                     (section(1, &rule::path_of_the_run(facts)))
                     (section(2, &over_time::throughput(&timeline)))
-                    (section(3, &html! { (distributions::all(facts)) (over_time::latency(&timeline)) }))
+                    (section(3, &html! { (distributions::all(facts)) (requests::over_time(facts)) (over_time::latency(&timeline)) }))
                     (section(4, &workers::side_by_side(facts, &timeline)))
                     (section(5, &workers::gpus(facts, &timeline)))
                     (section(6, &compared::environment(facts)))

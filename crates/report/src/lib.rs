@@ -23,6 +23,7 @@ mod html;
 mod junit;
 mod markdown;
 mod openmetrics;
+mod requests;
 mod timeline;
 mod withheld;
 mod words;
@@ -34,6 +35,7 @@ use perfval_verdict::gate::Share;
 pub use error::Error;
 pub use facts::Export;
 use facts::Facts;
+pub use requests::Requests;
 
 /// What is known of one run.
 #[derive(Clone, Debug)]

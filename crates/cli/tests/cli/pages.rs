@@ -270,6 +270,30 @@ async fn a_report_is_written_in_every_form() {
 }
 
 #[tokio::test]
+async fn the_requests_that_aiperf_recorded_beside_its_export_are_in_the_report() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let export = folder.path().join("profile_export_aiperf.json");
+    std::fs::copy("../verdict/tests/fixtures/aiperf-success.json", &export).expect("copied");
+    let report = format!(
+        "report {} -f ../../config/samples/quick.yaml --gpus 1 -o html",
+        export.display()
+    );
+    let desk = Desk::new();
+    let title = "Single requests over time";
+    let without = desk.types(&report).await;
+    assert!(
+        without.out.contains("</html>") && !without.out.contains(title),
+        "{}",
+        without.err
+    );
+    let records = folder.path().join("profile_export.jsonl");
+    std::fs::copy("../verdict/tests/fixtures/aiperf-records.jsonl", &records).expect("copied");
+    let with = desk.types(&report).await;
+    assert!(with.out.contains(title), "{}", with.err);
+    assert_eq!(with.code, without.code, "it judges nothing");
+}
+
+#[tokio::test]
 async fn the_report_of_a_run_that_is_not_over_is_no_pass() {
     let answer = Desk::with("benchmarking").types("report run -o markdown").await;
     assert_eq!(answer.code, 3, "{}", answer.err);

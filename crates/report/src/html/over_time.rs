@@ -49,8 +49,8 @@ pub(super) fn throughput(timeline: &Timeline) -> Markup {
 
 pub(super) fn latency(timeline: &Timeline) -> Markup {
     html! {
-        h3 { "Over time" }
-        p.legend { "Means over all workers, by the engines' own counters, of requests over the last 5 s: the record keeps quantiles and no times of single requests." }
+        h3 { "Engines over time" }
+        p.legend { "Means over all workers, by the engines' own counters, of requests over the last 5 s: what is saved of a run has no times of single requests." }
         @for (anchor, title, of) in LATENCIES {
             @let line = together(timeline, Together::Mean, of);
             @if line.iter().all(Vec::is_empty) {

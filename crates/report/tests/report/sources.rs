@@ -2,7 +2,7 @@
 
 use k8s_openapi::ByteString;
 use perfval_api::{PerfValidation, Verdict};
-use perfval_report::{Error, Export, Report};
+use perfval_report::{Error, Export, Report, Requests};
 use perfval_verdict::gate::Share;
 use serde_json::json;
 
@@ -28,7 +28,11 @@ fn exports_are_judged_as_the_operator_would() {
         export("aiperf-success.json"),
         export("aiperf-slow-worker-round-robin.json"),
     );
-    let exports = [("good.json", &good), ("slow.json", &slow)].map(|(name, bytes)| Export { name, bytes });
+    let exports = [("good.json", &good), ("slow.json", &slow)].map(|(name, bytes)| Export {
+        name,
+        bytes,
+        requests: None,
+    });
     let share = Some(Share { gpus: 4, node_gpus: 8 });
     let report = Report::of_exports(&asking("Sequential"), share, &exports).expect("a report");
     assert_eq!(report.verdict(), Some(Verdict::Passed));
@@ -55,11 +59,86 @@ fn exports_are_judged_as_the_operator_would() {
     );
 }
 
+/// What AIPerf writes of so many requests, a hundred of them in each second.
+fn record(requests: u32) -> String {
+    let line = |request: u32| {
+        let (began, slow) = (u64::from(request) * 10_000_000, f64::from(request % 100));
+        // As long as a real line is.
+        let rest = "x".repeat(900);
+        format!(
+            r#"{{"metadata": {{"benchmark_phase": "profiling", "request_start_ns": {began}, "x_request_id": "{rest}"}}, "metrics": {{"time_to_first_token": {{"value": {}}}, "inter_token_latency": {{"value": {}}}, "request_latency": {{"value": {}}}}}}}"#,
+            60.0 + slow,
+            7.0 + slow / 100.0,
+            480.0 + slow
+        ) + "\n"
+    };
+    (0..requests).map(line).collect::<Vec<_>>().concat()
+}
+
+#[test]
+fn every_request_of_large_exports_is_drawn_and_the_page_stays_below_a_megabyte() {
+    let bytes = export("aiperf-success.json");
+    let all = Requests::read(record(10_000).as_bytes()).expect("read");
+    let exports = ["1.json", "2.json", "3.json"].map(|name| Export {
+        name,
+        bytes: &bytes,
+        requests: Some(all.clone()),
+    });
+    let mut object = asking("Sequential");
+    object.spec.trials = serde_json::from_value(json!({"rule": "All", "max": 3})).expect("trials");
+    let share = Some(Share { gpus: 1, node_gpus: 8 });
+    let page = Report::of_exports(&object, share, &exports).expect("a report").html();
+    assert!(page.len() < 1 << 20, "{} bytes", page.len());
+    for (title, said) in [
+        ("Time to first token", "trial 3: median 109 ms, p90 149 ms, p99 158 ms"),
+        (
+            "Inter-token latency",
+            "trial 1: median 7.49 ms, p90 7.89 ms, p99 7.98 ms",
+        ),
+        ("Request latency", "trial 2: median 529 ms, p90 569 ms, p99 578 ms"),
+    ] {
+        let figure = page
+            .split("<figure>")
+            .find(|figure| figure.starts_with(&format!("<figcaption>{title}</")));
+        let figure = figure.unwrap_or_else(|| panic!("{title} is drawn"));
+        assert!(figure.contains(said), "{said}: {figure}");
+        for line in ["line own", "line p90", "line p99"] {
+            assert!(figure.contains(line), "{title}: {line}");
+        }
+    }
+    assert!(
+        page.contains("began in each 2 s of the measured phase"),
+        "300 s of three trials"
+    );
+}
+
+#[test]
+fn lines_of_a_record_that_are_not_understood_are_noted() {
+    let bytes = export("aiperf-success.json");
+    let wild = record(1)
+        .replace("\"value\": 60", "\"value\": 1e300")
+        .replace("\"value\": 480", "\"value\": -1");
+    let cut = record(3) + &wild + "{\"metadata\"";
+    let exports = [Export {
+        name: "1.json",
+        bytes: &bytes,
+        requests: Some(Requests::read(cut.as_bytes()).expect("read")),
+    }];
+    let page = Report::of_exports(&asking("Single"), Some(Share { gpus: 1, node_gpus: 8 }), &exports)
+        .expect("a report")
+        .html();
+    assert!(
+        page.contains("1 lines of the record of requests beside 1.json are not understood"),
+        "{page}"
+    );
+}
+
 #[test]
 fn an_export_that_cannot_be_read_is_said_and_never_a_pass() {
     let exports = [Export {
         name: "cut.json",
         bytes: b"{\"schema_version\": \"1.4\",",
+        requests: None,
     }];
     let report = Report::of_exports(&asking("Single"), None, &exports).expect("a report");
     assert_eq!(report.verdict(), Some(Verdict::Error));
