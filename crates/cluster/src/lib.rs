@@ -27,7 +27,7 @@ use kube::runtime::events::{Recorder, Reporter};
 use kube::runtime::reflector::ObjectRef;
 use perfval_api::PerfValidation;
 use perfval_api::meta::FIELD_MANAGER;
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, Semaphore};
 
 pub use clock::Clock;
 pub use error::{Class, Error, Failure};
@@ -43,6 +43,9 @@ use probe::Probes;
 /// Objects whose probe was answered: each deserves a pass.
 pub type Wakeups = UnboundedReceiver<ObjectRef<PerfValidation>>;
 
+/// Logs of up to 10 MiB in memory at once, in a container of 128 MiB.
+const LONG_LOGS: usize = 3;
+
 /// The cluster, as the operator reads and changes it. Cheap to clone; made once, because it remembers probes and events.
 #[derive(Clone)]
 pub struct Cluster {
@@ -52,6 +55,8 @@ pub struct Cluster {
     version: Arc<OnceCell<String>>,
     installed: LastInstalled,
     counters: Arc<Counters>,
+    /// Turns to read a log that may have megabytes, for all passes.
+    long_logs: Arc<Semaphore>,
     clock: Clock,
 }
 
@@ -86,6 +91,7 @@ impl Cluster {
             version: Arc::default(),
             installed: LastInstalled::default(),
             counters: Arc::default(),
+            long_logs: Arc::new(Semaphore::new(LONG_LOGS)),
             clock: Clock::default(),
         };
         (cluster, wakeups)

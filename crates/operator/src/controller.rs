@@ -24,6 +24,7 @@ use crate::objects::{Guarded, Objects};
 use crate::own_writes::OwnWrites;
 use crate::queue_bell::QueueBell;
 use crate::rights::Rights;
+use crate::room::Room;
 use crate::setbacks::Setbacks;
 use crate::{blocked, unreadable};
 
@@ -38,6 +39,8 @@ const SOON: Duration = Duration::from_millis(200);
 
 /// A new object that is not among the oldest asks again.
 const NEXT: Duration = Duration::from_millis(100);
+/// Results of other runs are being read; each takes about a second.
+const ROOM: Duration = Duration::from_millis(500);
 /// A run that holds nothing lets new objects have their first status before it goes on.
 const MAKE_WAY: Duration = Duration::from_secs(1);
 
@@ -53,6 +56,7 @@ pub struct Context {
     pub(crate) own_writes: OwnWrites,
     pub(crate) newcomers: Newcomers,
     pub(crate) setbacks: Setbacks,
+    room: Room,
     /// Rings when a run is over.
     pub(crate) ended: Notify,
     announcer: Announcer,
@@ -126,6 +130,9 @@ async fn bounded(
 
 async fn pass(run: &Run<'_>, context: &Context) -> Result<Action, perfval_cluster::Error> {
     let needs = machine::needs(run);
+    let Some(_room) = context.room.take(&needs) else {
+        return Ok(Action::requeue(ROOM));
+    };
     let seen = context.cluster.observe(run, &needs).await;
     let decision = machine::decide(run, &seen, context.cluster.now());
     commit(run, context, &decision).await
@@ -297,6 +304,7 @@ impl Context {
             own_writes: OwnWrites::default(),
             newcomers: Newcomers::default(),
             setbacks: Setbacks::default(),
+            room: Room::default(),
             ended: Notify::new(),
             announcer: Announcer::default(),
         }

@@ -22,6 +22,7 @@ mod queue_bell;
 pub mod rbac;
 pub mod ready;
 pub mod rights;
+mod room;
 mod setbacks;
 mod shutdown;
 pub mod streams;

@@ -7,6 +7,7 @@ use kube::core::ResourceExt as _;
 use perfval_run::diagnosis::log::clean;
 use perfval_run::observed::LogRequest;
 use perfval_run::{Run, build};
+use perfval_verdict::frame::without_output;
 
 use crate::Cluster;
 use crate::call::{LOG_PATIENCE, Read, Unread, read};
@@ -43,8 +44,9 @@ impl Cluster {
         self.log(&namespace, &pod, &params, RECENT_PATIENCE).await
     }
 
-    /// The end of the AIPerf container's log; absent if there is none, because it never ran or its pod is gone.
-    pub(super) async fn aiperf_log(&self, pod: &Pod) -> Read<String> {
+    /// The end of the AIPerf container's log, from the record of this nonce on: as many as a run has trials are held at once.
+    /// Absent if there is none, because it never ran or its pod is gone.
+    pub(super) async fn aiperf_log(&self, pod: &Pod, nonce: &str) -> Read<String> {
         if !has_run(pod) {
             return Err(Unread::Absent);
         }
@@ -55,7 +57,8 @@ impl Cluster {
             ..LogParams::default()
         };
         let (namespace, pod) = (pod.namespace().unwrap_or_default(), pod.name_any());
-        self.log(&namespace, &pod, &params, LOG_PATIENCE).await
+        let log = self.log(&namespace, &pod, &params, LOG_PATIENCE).await?;
+        Ok(without_output(log, nonce))
     }
 
     /// The last lines of a container's log, without colours and secrets.
@@ -74,11 +77,16 @@ impl Cluster {
     async fn log(&self, namespace: &str, pod: &str, params: &LogParams, patience: Duration) -> Read<String> {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
         let whole = async {
+            // It is never closed.
+            let _turn = match params.limit_bytes {
+                Some(LIMIT_BYTES) => self.long_logs.acquire().await.ok(),
+                _ => None,
+            };
             let mut bytes = Vec::new();
             let mut log = Box::pin(api.log_stream(pod, params).await?);
             log.read_to_end(&mut bytes).await.map_err(kube::Error::ReadEvents)?;
             // Not `logs()`: the tail may begin in the middle of a character, which is no reason to lose the result.
-            Ok(String::from_utf8_lossy(&bytes).into_owned())
+            Ok(String::from_utf8(bytes).unwrap_or_else(|cut| String::from_utf8_lossy(cut.as_bytes()).into_owned()))
         };
         let call = format!("get the log of Pod {namespace}/{pod}");
         read(&call, self.bounded_by(patience, whole).await)

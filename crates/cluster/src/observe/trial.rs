@@ -9,7 +9,6 @@ use perfval_run::job::Standing;
 use perfval_run::observed::TrialSeen;
 use perfval_run::{Run, job, names, progress};
 use perfval_sizing::Seen;
-use perfval_verdict::frame::without_output;
 use perfval_verdict::progress::find;
 
 use crate::Cluster;
@@ -38,14 +37,14 @@ impl Cluster {
             });
         };
         let pod = newest(pods?, &ours.uid().unwrap_or_default());
+        let nonce = names::nonce(run.uid(), &run.id(), number);
         let log = match &pod {
             _ if !job::is_over(&job) => Seen::NotAsked,
-            Some(pod) => seen(self.aiperf_log(pod).await),
+            Some(pod) => seen(self.aiperf_log(pod, &nonce).await),
             None => Seen::Absent,
         };
         let progress = match &pod {
             Some(pod) if !job::is_over(&job) && progress::is_old(run.status(), number, Utc::now()) => {
-                let nonce = names::nonce(run.uid(), &run.id(), number);
                 // It only shows how far the trial is: where the log cannot be read, nothing is shown.
                 let log = self.recent_log(pod).await.unwrap_or_default();
                 find(&log, &nonce).pop()
@@ -79,8 +78,7 @@ impl Cluster {
         };
         let pod = newest(self.pods_of_job(run, &name).await?, &uid).ok_or(Unread::Absent)?;
         let nonce = names::nonce(run.uid(), &run.id(), number);
-        // Twenty of them are held at once, in a container of 128 MiB.
-        Ok(without_output(self.aiperf_log(&pod).await?, &nonce))
+        self.aiperf_log(&pod, &nonce).await
     }
 
     async fn uid_of_job(&self, run: &Run<'_>, name: &str) -> Read<String> {
