@@ -4,12 +4,14 @@ mod evidence;
 mod run;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use perfval_commands::args::{JudgeArgs, SizeArgs};
 
 pub use evidence::{BundleArgs, DiffArgs, DoctorArgs, Form, LogsArgs, OPERATOR_NAMESPACE, Part, ReportArgs};
+use run::duration;
 pub use run::{CommonCase, InitArgs, PresetsArgs, RunArgs, WatchArgs};
 
 /// Measures a node's GPUs by serving a model on them: runs, watches and explains `PerfValidation`s.
@@ -44,6 +46,18 @@ pub struct Target {
     /// File with the kubeconfig; KUBECONFIG, then ~/.kube/config when not given
     #[arg(long, global = true, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
+    /// Cluster of the kubeconfig, instead of the context's
+    #[arg(long, global = true)]
+    pub cluster: Option<String>,
+    /// User of the kubeconfig, instead of the context's
+    #[arg(long, global = true)]
+    pub user: Option<String>,
+    /// User to impersonate
+    #[arg(long = "as", global = true, value_name = "USER")]
+    pub impersonate: Option<String>,
+    /// Group to impersonate with --as (may be repeated)
+    #[arg(long = "as-group", global = true, value_name = "GROUP")]
+    pub groups: Vec<String>,
 }
 
 impl Verb {
@@ -173,4 +187,7 @@ pub struct RerunArgs {
     /// Follow it to its verdict
     #[arg(short, long)]
     pub watch: bool,
+    /// Longest time to follow it (such as 90s, 30m, 1h)
+    #[arg(long, requires = "watch", value_parser = duration)]
+    pub timeout: Option<Duration>,
 }

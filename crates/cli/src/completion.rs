@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use clap::{Arg, Command, CommandFactory as _};
+use clap::{Arg, Command, CommandFactory as _, FromArgMatches as _};
 use clap_complete::Shell;
 
-use crate::args::Cli;
+use crate::args::{Cli, Target};
+use crate::preset::PRESETS;
 
 /// The name under which kubectl asks.
 const ASKED_AS: &str = "kubectl_complete-perfval";
@@ -25,8 +26,9 @@ pub fn is_asked(program: &str) -> bool {
     Path::new(program).file_name().is_some_and(|name| name == ASKED_AS)
 }
 
-/// What may stand for the last word, which may be empty: one candidate a line, with its meaning, and a directive.
-pub fn candidates(words: &[String]) -> String {
+/// What may stand for the last word, which may be empty: one candidate a line, with its meaning, and a directive. `names` are
+/// those of the validations.
+pub fn candidates(words: &[String], names: impl FnOnce(&Target) -> Vec<String>) -> String {
     let mut root = Cli::command();
     root.build();
     let (last, before) = words
@@ -45,10 +47,32 @@ pub fn candidates(words: &[String]) -> String {
     if last.starts_with('-') {
         return flags(verb, last);
     }
-    match verb.get_positionals().next() {
-        Some(positional) => values(positional, last),
-        None => NO_FILES.to_owned(),
+    match (verb.get_name(), verb.get_positionals().next()) {
+        (_, None) => NO_FILES.to_owned(),
+        ("judge" | "completion", Some(positional)) => values(positional, last),
+        ("presets", _) => presets(last),
+        (name, _) => {
+            let names = names(&target(before)).into_iter();
+            // What AIPerf wrote may be reported too.
+            let others = if name == "report" { FILES } else { NO_FILES };
+            listed(names.map(|name| (name, String::new())), last) + others
+        }
     }
+}
+
+/// The cluster and namespace of the words before.
+fn target(before: &[String]) -> Target {
+    let command = Cli::command().ignore_errors(true).no_binary_name(true);
+    let matches = command.try_get_matches_from(before);
+    let target = matches.and_then(|matches| Target::from_arg_matches(&matches));
+    target.unwrap_or_default()
+}
+
+fn presets(last: &str) -> String {
+    let all = PRESETS
+        .iter()
+        .map(|preset| (preset.name.to_owned(), preset.product().unwrap_or_default()));
+    listed(all, last) + NO_FILES
 }
 
 /// The flag that the word before belongs to, if it wants a value.
@@ -63,6 +87,9 @@ fn value_of<'a>(command: &'a Command, before: &[String]) -> Option<&'a Arg> {
 }
 
 fn values(arg: &Arg, last: &str) -> String {
+    if arg.get_id() == "preset" {
+        return presets(last);
+    }
     let possible = arg.get_possible_values();
     if possible.is_empty() {
         return FILES.to_owned();
@@ -94,6 +121,9 @@ fn listed(all: impl Iterator<Item = (String, String)>, last: &str) -> String {
     let fitting = all.filter(|(word, _)| word.starts_with(last));
     let line = |(word, meaning): (String, String)| {
         let meaning = meaning.lines().next().unwrap_or_default();
+        if meaning.is_empty() {
+            return word + "\n";
+        }
         format!("{word}\t{meaning}\n")
     };
     fitting.map(line).collect()
@@ -104,7 +134,25 @@ mod tests {
     use super::{candidates, is_asked};
 
     fn words(line: &str) -> String {
-        candidates(&line.split(' ').map(str::to_owned).collect::<Vec<_>>())
+        let words: Vec<_> = line.split(' ').map(str::to_owned).collect();
+        candidates(&words, |target| {
+            let namespace = target.namespace.as_deref().unwrap_or("perf");
+            vec![format!("{namespace}-nightly"), "other".to_owned()]
+        })
+    }
+
+    #[test]
+    fn a_name_is_one_of_the_validations_in_the_namespace_of_the_words_before() {
+        for verb in ["describe", "watch", "suspend", "diff", "logs --follow", "rerun --watch"] {
+            assert_eq!(words(&format!("{verb} p")), "perf-nightly\n:4\n", "{verb}");
+        }
+        assert_eq!(words("diff other t"), ":4\n");
+        assert_eq!(words("get -n team-a t"), "team-a-nightly\n:4\n");
+        assert_eq!(words("--namespace=team-a get t"), "team-a-nightly\n:4\n");
+        assert_eq!(words("report o"), "other\n:0\n", "or an export");
+        assert_eq!(words("judge o"), ":0\n", "an export");
+        assert!(words("presets h2").starts_with("h200\t"), "{}", words("presets h2"));
+        assert!(words("run --preset h2").starts_with("h200\t"));
     }
 
     #[test]
@@ -125,7 +173,7 @@ mod tests {
         assert_eq!(words("run -f "), ":0\n", "files");
         assert_eq!(words("-n "), ":0\n", "the value of a flag is no verb");
         assert!(words("").contains("doctor\t"));
-        assert_eq!(candidates(&[]), words(""));
+        assert_eq!(candidates(&[], |_| Vec::new()), words(""));
     }
 
     #[test]

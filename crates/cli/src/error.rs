@@ -24,7 +24,9 @@ pub enum Error {
         source: io::Error,
     },
     /// No kubeconfig, or a context that it does not have.
-    #[error("no cluster is configured: {0}; set KUBECONFIG, or give --kubeconfig and --context")]
+    #[error(
+        "no cluster is configured: {0}; set KUBECONFIG, or give --kubeconfig and --context (`kubectl config get-contexts` lists them)"
+    )]
     NoCluster(String),
     /// The API server does not answer.
     #[error("the cluster does not answer ({call}): {why}; check the context with `kubectl cluster-info`")]

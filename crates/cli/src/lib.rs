@@ -45,12 +45,8 @@ pub fn main() -> ExitCode {
     let words: Vec<String> = std::env::args_os()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
-    if let Some((_, words)) = words.split_first().filter(|(program, _)| completion::is_asked(program)) {
-        // kubectl takes no answer for no candidates.
-        let _ = io::stdout().write_all(completion::candidates(words).as_bytes());
-        return ExitCode::SUCCESS;
-    }
-    let cli = Cli::parse();
+    let asked = words.split_first().filter(|(program, _)| completion::is_asked(program));
+    let cli = asked.is_none().then(Cli::parse);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
@@ -58,6 +54,13 @@ pub fn main() -> ExitCode {
             eprintln!("kubectl perfval: the runtime cannot be started: {error}");
             return ExitCode::from(4);
         }
+    };
+    let Some(cli) = cli else {
+        let words = asked.map_or(&[][..], |(_, words)| words);
+        let found = completion::candidates(words, |target| runtime.block_on(session::names(target)));
+        // kubectl takes no answer for no candidates.
+        let _ = io::stdout().write_all(found.as_bytes());
+        return ExitCode::SUCCESS;
     };
     let code = runtime.block_on(async {
         let mut screen = real_screen();

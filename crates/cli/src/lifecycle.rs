@@ -16,7 +16,8 @@ pub async fn rerun(screen: &mut Screen, session: &Session, args: &RerunArgs) -> 
     let object = ask_for_rerun(screen, session, &object).await?;
     let name = object.name_any();
     if args.watch {
-        return Box::pin(follow::to_the_end(screen, session, object, Patience::default())).await;
+        let patience = Patience { timeout: args.timeout };
+        return Box::pin(follow::to_the_end(screen, session, object, patience)).await;
     }
     screen.say(&format!(
         "{name} runs again; follow it with `kubectl perfval watch {name} -n {}`\n",

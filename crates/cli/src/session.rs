@@ -7,12 +7,15 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config, ResourceExt as _};
 use perfval_api::PerfValidation;
 use serde_json::Value;
+use tokio::time::timeout;
 
 use crate::args::Target;
 use crate::error::{Error, is_missing_kind};
 
 /// How long a server may take to accept a connection: a context of a cluster that is gone must not hang.
 const CONNECT: Duration = Duration::from_secs(10);
+/// How long a person who pressed the tab key waits.
+const TAB: Duration = Duration::from_secs(3);
 /// Names in a message.
 const NAMED: usize = 5;
 
@@ -25,25 +28,63 @@ pub struct Session {
     pub namespace: String,
 }
 
+/// Names of the validations, for completions; none where the cluster does not answer at once.
+pub async fn names(target: &Target) -> Vec<String> {
+    let list = async {
+        let objects = Session::open(target).await?.list(false).await?;
+        Ok::<_, Error>(objects.iter().map(kube::ResourceExt::name_any).collect())
+    };
+    match timeout(TAB, Box::pin(list)).await {
+        Ok(Ok(names)) => names,
+        _ => Vec::new(),
+    }
+}
+
+/// The kubeconfig, where the flags choose something in it; without one, what a pod has will do too.
+fn kubeconfig(target: &Target) -> Result<Option<Kubeconfig>, Error> {
+    let read = match &target.kubeconfig {
+        Some(path) => Kubeconfig::read_from(path),
+        None if [&target.context, &target.cluster, &target.user]
+            .iter()
+            .all(|flag| flag.is_none()) =>
+        {
+            return Ok(None);
+        }
+        None => Kubeconfig::read(),
+    };
+    let kubeconfig = read.map_err(|error| Error::NoCluster(error.to_string()))?;
+    // The loader takes nobody for a user that is not there.
+    let is_there = |user: &String| kubeconfig.auth_infos.iter().any(|known| known.name == *user);
+    match target.user.as_ref().filter(|user| !is_there(user)) {
+        Some(user) => Err(Error::NoCluster(format!("the kubeconfig has no user {user}"))),
+        None => Ok(Some(kubeconfig)),
+    }
+}
+
 impl Session {
     /// Connects to what the flags name.
     pub async fn open(target: &Target) -> Result<Self, Error> {
-        let options = KubeConfigOptions {
-            context: target.context.clone(),
-            ..KubeConfigOptions::default()
-        };
         let no = |error: &dyn std::error::Error| Error::NoCluster(error.to_string());
-        let config = match &target.kubeconfig {
-            Some(path) => {
-                let kubeconfig = Kubeconfig::read_from(path).map_err(|error| no(&error))?;
-                Config::from_custom_kubeconfig(kubeconfig, &options)
-                    .await
-                    .map_err(|error| no(&error))
+        let mut config = match kubeconfig(target)? {
+            Some(kubeconfig) => {
+                let options = KubeConfigOptions {
+                    context: target.context.clone(),
+                    cluster: target.cluster.clone(),
+                    user: target.user.clone(),
+                };
+                let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+                config.map_err(|error| no(&error))?
             }
-            None if target.context.is_some() => Config::from_kubeconfig(&options).await.map_err(|error| no(&error)),
-            None => Config::infer().await.map_err(|error| no(&error)),
+            None => Config::infer().await.map_err(|error| no(&error))?,
         };
-        let mut config = config?;
+        if let Some(user) = &target.impersonate {
+            config.auth_info.impersonate = Some(user.clone());
+            config.auth_info.impersonate_groups = Some(target.groups.clone());
+        } else if !target.groups.is_empty() {
+            return Err(Error::BadInput(
+                "--as-group needs --as: name the user to impersonate too".to_owned(),
+            ));
+        }
         config.connect_timeout = Some(CONNECT);
         // A person would rather read that the server is busy than wait for minutes.
         config.default_retry = false;

@@ -4,6 +4,7 @@ mod cli {
     pub mod bad_input;
     pub mod bundle;
     pub mod changes;
+    pub mod cluster;
     pub mod desk;
     pub mod diff;
     pub mod doctor;

@@ -76,7 +76,7 @@ pub struct PresetsArgs {
 }
 
 /// A duration as the manifests have them: `90s`, `30m`, `1h30m`.
-fn duration(text: &str) -> Result<std::time::Duration, String> {
+pub(super) fn duration(text: &str) -> Result<std::time::Duration, String> {
     let duration = perfval_run::time::duration(text);
     if duration.is_zero() {
         return Err("write a duration such as 90s, 30m or 1h".to_owned());

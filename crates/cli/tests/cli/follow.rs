@@ -229,4 +229,6 @@ async fn patience_has_an_end() {
         "{}",
         answer.err
     );
+    let rerun = Desk::with("sizing").types("rerun run --watch --timeout 50ms").await;
+    assert_eq!(rerun.code, 3, "{}", rerun.err);
 }
