@@ -53,8 +53,11 @@ fn step(pass: &mut Pass<'_>) -> Step {
             Step::wait(Reason::Removing, what)
         }
         teardown::Removal::Unknown(what) => {
+            // The message of a run with a verdict is its verdict's: the condition alone says what is waited for.
+            let why = Why::new(Reason::Removing, what);
+            pass.condition(condition::CLEANED_UP, Truth::Unknown, &why);
             pass.look_again_in(pause(pass));
-            Step::wait(Reason::Removing, what)
+            Step::Wait(why)
         }
     }
 }

@@ -194,6 +194,22 @@ fn conditions_stand_in_the_order_of_the_story() {
     );
 }
 
+/// The message of a judged run is its verdict's: nothing else would say what its removal waits for (worlds, issue 15).
+#[test]
+fn a_removal_that_cannot_be_seen_is_told_while_it_is_waited_for() {
+    let mut story = Story::new();
+    story.until(Phase::CleaningUp);
+    story.unreadable = true;
+    story.step();
+    let status = story.status();
+    let told = condition::find(&status, condition::CLEANED_UP).expect("the condition");
+    assert_eq!((told.status.as_str(), told.reason.as_str()), ("Unknown", "Removing"));
+    assert_eq!(told.message, "cannot see what is left: GET jobs: 403");
+    story.unreadable = false;
+    story.until(Phase::Completed);
+    assert!(condition::is_true(&story.status(), condition::CLEANED_UP));
+}
+
 #[test]
 fn a_rerun_is_compared_with_the_last_passed_run_of_its_environment() {
     let mut story = Story::new();
