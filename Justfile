@@ -78,7 +78,7 @@ check: fmt-check lint deny unit
 unit *ARGS:
     @env -u PERFVAL_FUZZ_SECONDS cargo test --quiet {{ARGS}}
 
-# Worlds in full: the operator stopped at every write of every scenario, every call wrong in every way, two operators, a thousand random worlds (a quarter of an hour on four cores, and six minutes of building the first time; `just check` plays a sample).
+# Worlds in full: the operator stopped at every write of every scenario, every call wrong in every way, two operators, a thousand random worlds (a quarter of an hour on four cores, and six minutes of building the first time; `just check` plays a sample, another one each day). What fails prints the PERFVAL_SEED that plays it again.
 worlds COUNT="1000":
     PERFVAL_WORLDS={{COUNT}} cargo test --quiet --profile worlds -p perfval-operator --test worlds -- --nocapture
 

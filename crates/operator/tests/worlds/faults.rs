@@ -26,7 +26,7 @@ const STRIKES: [Strike; 9] = [
 ];
 
 /// Calls in one minute, whatever goes wrong once.
-const PER_MINUTE: usize = 600;
+pub const PER_MINUTE: usize = 600;
 /// The same write of one object in one minute, refused each time: every two seconds at first, in growing pauses.
 const REFUSED_PER_MINUTE: usize = 30;
 
@@ -105,7 +105,12 @@ fn two_seconds_for_every_call_change_no_ending() {
 }
 
 /// The most calls within any minute.
-fn busiest_minute(made: &[Made], of: impl Fn(&Made) -> bool, most: usize, busiest: &AtomicUsize) -> Result<(), String> {
+pub fn busiest_minute(
+    made: &[Made],
+    of: impl Fn(&Made) -> bool,
+    most: usize,
+    busiest: &AtomicUsize,
+) -> Result<(), String> {
     let of: Vec<&Made> = made.iter().filter(|made| of(made)).collect();
     let mut until = 0;
     for (from, first) in of.iter().enumerate() {

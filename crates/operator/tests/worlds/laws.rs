@@ -1,6 +1,7 @@
 //! What is true of every world.
 
 mod creates;
+mod one_spec;
 mod others;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +25,7 @@ pub fn always(rig: &Rig) -> Result<(), String> {
     }
     only_what_was_measured_is_said(rig, &statuses)?;
     a_phase_follows_an_arrow(&statuses)?;
+    one_spec::a_verdict_is_of_its_own_spec(rig)?;
     creates::a_run_that_is_over_creates_nothing(rig)?;
     others::what_others_made_is_theirs(rig)?;
     others::a_status_is_of_its_own_object(&statuses)?;

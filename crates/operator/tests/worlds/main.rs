@@ -10,29 +10,60 @@ mod rig;
 mod scenario;
 mod strangers;
 mod strays;
+mod unread;
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::UNIX_EPOCH;
 
 use perfval_testkit::api_server::Made;
 use rig::Rig;
 use scenario::{Ending, Scenario};
 
+/// Of seconds.
+const DAY: u64 = 86_400;
+
 /// Whole worlds are cloned all the time: with it they are played in half the time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// As many of many cases as a quick check plays, evenly spread. With `PERFVAL_WORLDS` all are played (`just worlds`).
+/// Whether everything is played, and not a sample of it (`just worlds`).
+fn in_full() -> bool {
+    std::env::var_os("PERFVAL_WORLDS").is_some()
+}
+
+/// What is played of what is too much for each time: other worlds each day, and in full each time.
+fn seed() -> u64 {
+    static SEED: OnceLock<u64> = OnceLock::new();
+    *SEED.get_or_init(|| {
+        let told = std::env::var("PERFVAL_SEED").ok().and_then(|seed| seed.parse().ok());
+        let now = UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs());
+        told.unwrap_or(if in_full() { now } else { now / DAY })
+    })
+}
+
+/// The command that plays the same again.
+fn replay() -> String {
+    let test = std::thread::current().name().unwrap_or_default().to_owned();
+    let all = std::env::var("PERFVAL_WORLDS").map_or(String::new(), |count| format!("PERFVAL_WORLDS={count} "));
+    format!(
+        "the same again: PERFVAL_SEED={} {all}cargo test -p perfval-operator --test worlds {test}",
+        seed()
+    )
+}
+
+/// As many of many cases as a quick check plays, evenly spread, each day from another one on.
 fn sample<T: Clone>(all: &[T], quick: usize) -> Vec<T> {
-    let mut every = if std::env::var_os("PERFVAL_WORLDS").is_some() {
-        1
-    } else {
-        all.len().div_ceil(quick).max(1)
-    };
+    if in_full() {
+        return all.to_vec();
+    }
+    let mut every = all.len().div_ceil(quick).max(1);
     // Cases come in groups of four and of nine: from step to step it is another one of its group.
-    while every > 1 && (every % 2 == 0 || every % 3 == 0) {
+    while every > 1 && (every.is_multiple_of(2) || every.is_multiple_of(3)) {
         every += 1;
     }
-    all.iter().step_by(every).cloned().collect()
+    let first = usize::try_from(seed()).unwrap_or_default() % every.min(all.len().max(1));
+    all.iter().skip(first).step_by(every).cloned().collect()
 }
 
 /// Runs a future in a time of its own.
@@ -81,9 +112,10 @@ fn each<T: Sync>(all: &[T], does: impl Fn(&T) -> Result<(), String> + Sync) {
     let first: Vec<_> = wrong.iter().take(5).cloned().collect();
     assert!(
         wrong.is_empty(),
-        "{} of {} went wrong:\n\n{}",
+        "{} of {} went wrong:\n\n{}\n\n{}",
         wrong.len(),
         all.len(),
-        first.join("\n\n")
+        first.join("\n\n"),
+        replay()
     );
 }

@@ -14,14 +14,21 @@ const TRIAL: i64 = 12;
 const FILL: i64 = 5;
 /// A pod ends within (s).
 const ENDS: i64 = 2;
+/// The pod garbage collector leaves pods of a node that is gone alone for so long (s).
+const QUARANTINE: i64 = 40;
 
 impl World {
     pub(super) fn run_kubelets(&mut self) {
         for pod in self.server.shared("pods") {
             if leaves(&pod) {
                 self.end_pod(&pod);
-            } else if pod["spec"]["nodeName"].is_string() && self.node_lives(&pod) {
-                self.run_pod(&pod);
+            } else if pod["spec"]["nodeName"].is_string() {
+                if self.node_lives(&pod) {
+                    self.since.remove(&(uid(&pod), "lost"));
+                    self.run_pod(&pod);
+                } else {
+                    self.collect_pod(&pod);
+                }
             }
         }
     }
@@ -39,10 +46,19 @@ impl World {
         } else if self.node_lives(pod) {
             ENDS
         } else {
-            40
+            QUARANTINE
         };
         let holds = bound && self.faults.stuck && self.node_lives(pod);
         if !holds && self.has_lasted(&uid(pod), "leaving", ends) {
+            self.without_finalizer("pods", pod, KUBELET);
+        }
+    }
+
+    /// As the garbage collector of pods does: those of a node that is gone are deleted by force.
+    fn collect_pod(&mut self, pod: &Value) {
+        if self.has_lasted(&uid(pod), "lost", QUARANTINE) {
+            let (namespace, name) = whose(pod);
+            self.server.delete("pods", &namespace, &name);
             self.without_finalizer("pods", pod, KUBELET);
         }
     }

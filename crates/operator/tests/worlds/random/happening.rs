@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use perfval_testkit::api_server::Strike;
+use perfval_cluster::PERMISSIONS;
+use perfval_testkit::api_server::{Fault, Strike};
 use perfval_testkit::inventory::{Cluster as Hardware, NodeBuilder, SliceBuilder};
 use perfval_testkit::world::{Answer, Faults, Trial};
 use proptest::prelude::*;
 use serde_json::Value;
 
+use super::edits::{EDITS, edit};
 use super::{NAMES, spec};
 use crate::rig::{NAMESPACE, Rig};
 
@@ -17,9 +19,8 @@ pub enum Happening {
     Time(u16),
     Apply(usize),
     Delete(usize),
-    Gates(usize, u8),
-    Measured(usize, bool),
-    Outside(usize, u8),
+    /// The number of an edit.
+    Edit(usize, usize),
     Suspend(usize, bool),
     Keep(usize, bool),
     Rerun(usize, u8),
@@ -28,6 +29,9 @@ pub enum Happening {
     Replace(u8),
     Cordon(usize, bool),
     LoseNode(usize),
+    ReturnNode(usize),
+    /// Into another pool, or out of it.
+    Relabel(usize, u8),
     Dynamo(u8),
     Trials(u8),
     Answers(u8),
@@ -35,6 +39,10 @@ pub enum Happening {
     Stuck(bool),
     Crash(u8, bool),
     Strike(u8),
+    /// From now on one kind of read fails, in one way.
+    Unread(usize, u8),
+    /// Everything is read again.
+    Read,
     Deaf(u8),
     Pace(u16),
 }
@@ -47,9 +55,7 @@ pub fn happening() -> impl Strategy<Value = Happening> {
         3 => (60u16..900).prop_map(H::Time),
         2 => object.clone().prop_map(H::Apply),
         1 => object.clone().prop_map(H::Delete),
-        1 => (object.clone(), any::<u8>()).prop_map(|(o, n)| H::Gates(o, n)),
-        1 => (object.clone(), any::<bool>()).prop_map(|(o, n)| H::Measured(o, n)),
-        1 => (object.clone(), any::<u8>()).prop_map(|(o, n)| H::Outside(o, n)),
+        4 => (object.clone(), 0..EDITS.len()).prop_map(|(o, n)| H::Edit(o, n)),
         1 => (object.clone(), any::<bool>()).prop_map(|(o, n)| H::Suspend(o, n)),
         1 => (object.clone(), any::<bool>()).prop_map(|(o, n)| H::Keep(o, n)),
         1 => (object.clone(), 0u8..3).prop_map(|(o, n)| H::Rerun(o, n)),
@@ -59,7 +65,9 @@ pub fn happening() -> impl Strategy<Value = Happening> {
         1 => (1u8..120).prop_map(H::Deaf),
         2 => (0u16..1500).prop_map(H::Pace),
         1 => (object.clone(), any::<bool>()).prop_map(|(o, n)| H::Cordon(o, n)),
-        1 => object.prop_map(H::LoseNode),
+        1 => object.clone().prop_map(H::LoseNode),
+        1 => object.clone().prop_map(H::ReturnNode),
+        1 => (object, 0u8..3).prop_map(|(o, n)| H::Relabel(o, n)),
         1 => any::<u8>().prop_map(H::Dynamo),
         1 => any::<u8>().prop_map(H::Trials),
         1 => any::<u8>().prop_map(H::Answers),
@@ -67,6 +75,8 @@ pub fn happening() -> impl Strategy<Value = Happening> {
         1 => any::<bool>().prop_map(H::Stuck),
         2 => (0u8..40, any::<bool>()).prop_map(|(n, b)| H::Crash(n, b)),
         2 => any::<u8>().prop_map(H::Strike),
+        2 => (0..reads().len(), 0u8..4).prop_map(|(n, how)| H::Unread(n, how)),
+        1 => Just(H::Read),
     ]
 }
 
@@ -89,23 +99,9 @@ pub async fn happen(rig: &mut Rig, what: &Happening) {
             }
         }
         Happening::Delete(object) => rig.server.delete("perfvalidations", NAMESPACE, NAMES[*object]),
-        Happening::Gates(object, n) => {
-            let threshold = ["1000", "1500", "9000000"][usize::from(n % 3)];
+        Happening::Edit(object, number) => {
             rig.edit(NAMES[*object], |object| {
-                object["spec"]["gates"][0]["threshold"] = threshold.into();
-            });
-        }
-        Happening::Measured(object, fewer) => {
-            let gpus = if *fewer { 1 } else { 2 };
-            rig.edit(NAMES[*object], |object| {
-                object["spec"]["placement"]["maxGPUs"] = gpus.into();
-            });
-        }
-        Happening::Outside(object, n) => {
-            let limit = format!("{}m", 4 + n % 3);
-            let field = ["cleanup", "modelCache", "total"][usize::from(n % 3)];
-            rig.edit(NAMES[*object], |object| {
-                object["spec"]["timeouts"][field] = limit.into();
+                json_patch::merge(&mut object["spec"], &edit(*number));
             });
         }
         Happening::Suspend(object, yes) => {
@@ -143,6 +139,14 @@ pub async fn happen(rig: &mut Rig, what: &Happening) {
             rig.server
                 .delete("resourceslices", "", &format!("00000-gpu.nvidia.com-{}", NODES[*node]));
         }
+        Happening::ReturnNode(node) => put_node(rig, NODES[*node]),
+        Happening::Relabel(node, pool) => {
+            if rig.server.get("nodes", "", NODES[*node]).is_some() {
+                rig.server.edit("nodes", "", NODES[*node], |node| {
+                    node["metadata"]["labels"]["pool"] = ["a", "b", "none"][usize::from(*pool)].into();
+                });
+            }
+        }
         Happening::Dynamo(n) => match n % 3 {
             0 => rig.remove_dynamo(),
             1 => rig.server.install_dynamo(&["v1alpha1"], Some("1.1.0")),
@@ -177,6 +181,34 @@ pub async fn happen(rig: &mut Rig, what: &Happening) {
             4 => Strike::LoseAnswer,
             _ => Strike::Slow(2),
         }),
+        Happening::Unread(number, how) => {
+            let (verb, resource) = reads()[*number];
+            rig.server.fail(match how {
+                0 => Fault::refuse(verb, resource, 403),
+                1 => Fault::refuse(verb, resource, 500),
+                2 => Fault::refuse(verb, resource, 503),
+                _ => Fault::hang(verb, resource),
+            });
+        }
+        Happening::Read => rig.server.heal(),
+    }
+}
+
+/// Every kind of read that the operator has a right to.
+pub fn reads() -> Vec<(&'static str, &'static str)> {
+    let verbs = |verb: &&&str| matches!(**verb, "get" | "list");
+    PERMISSIONS
+        .iter()
+        .flat_map(|right| right.verbs.iter().filter(verbs).map(|verb| (*verb, right.resource)))
+        .collect()
+}
+
+fn put_node(rig: &Rig, name: &str) {
+    let hardware = Hardware::empty()
+        .node(NodeBuilder::named(name))
+        .slice(SliceBuilder::of(name).gpus(2));
+    for object in hardware.objects() {
+        rig.server.put(object);
     }
 }
 
@@ -200,14 +232,10 @@ fn child(rig: &Rig, n: u8) -> Option<(&'static str, String)> {
 pub fn heal(rig: &mut Rig) {
     rig.world.faults = Faults::default();
     rig.wire.slow_down(Duration::ZERO);
+    rig.server.heal();
     rig.server.install_dynamo(&["v1alpha1", "v1beta1"], Some("1.4.2"));
-    let hardware = NODES.into_iter().fold(Hardware::empty(), |hardware, node| {
-        hardware
-            .node(NodeBuilder::named(node))
-            .slice(SliceBuilder::of(node).gpus(2))
-    });
-    for object in hardware.objects() {
-        rig.server.put(object);
+    for node in NODES {
+        put_node(rig, node);
     }
     for name in NAMES {
         rig.annotate(name, "no-cleanup", None);
