@@ -1,5 +1,6 @@
 //! What goes wrong before a benchmark, and how the run has to name it: one row each, on a real cluster.
 
+mod signs;
 mod table;
 
 use std::time::Duration;
@@ -110,6 +111,7 @@ impl Failure {
                 self.is_named(status) || status.phase == Some(Phase::Completed)
             })
             .await;
+        let seen = Utc::now();
         assert!(
             self.is_named(&told),
             "{}: {:?} {:?}",
@@ -117,19 +119,19 @@ impl Failure {
             told.reason,
             told.message
         );
-        let shown = match first_sign(lab, &namespace).await {
-            Some(at) => format!(
-                "{} s after its first Warning event",
-                (Utc::now() - at).num_seconds().max(0)
-            ),
-            None => "before any Warning event".to_owned(),
-        };
+        let first = signs::first(lab, &namespace).await;
+        let after = first.map_or(0, |first| (seen - first).num_seconds().max(0));
         println!(
-            "{}: {} named after {} s in {}, {shown}",
+            "{}: {} named after {} s in {}, {after} s after it could be seen ({first:?})",
             self.name,
             self.reason,
             waited(&told),
             phase(&told)
+        );
+        assert!(
+            after <= signs::PROMISED,
+            "{}: named {after} s after it could be seen",
+            self.name
         );
         if self.end == End::Error {
             let status = run.ends(Verdict::Error).await;
@@ -204,23 +206,6 @@ async fn enforced(lab: &Lab, objects: &[Value], namespace: &str) {
         }
     })
     .await;
-}
-
-/// When anybody could first see that something is wrong: the oldest Warning event that is not the operator's own. Whoever
-/// reads the figures wants a failure named within 30 s of it (issue 15).
-async fn first_sign(lab: &Lab, namespace: &str) -> Option<DateTime<Utc>> {
-    let text = lab.kubectl(&["get", "events", "-n", namespace, "-o", "json"]).await;
-    let events: Value = serde_json::from_str(&text).expect("a list of events");
-    let warns = |event: &&Value| event["type"] == "Warning" && event["involvedObject"]["kind"] != "PerfValidation";
-    let began = |event: &Value| {
-        let times = [
-            &event["eventTime"],
-            &event["firstTimestamp"],
-            &event["metadata"]["creationTimestamp"],
-        ];
-        times.into_iter().find_map(|at| at.as_str()?.parse().ok())
-    };
-    events["items"].as_array()?.iter().filter(warns).filter_map(began).min()
 }
 
 /// Seconds from the beginning of the phase that the run is in, or that it ended in.

@@ -11,6 +11,9 @@ class Healthy(http.server.BaseHTTPRequestHandler):
         self.send_response(200); self.end_headers()
 http.server.HTTPServer(('', 9090), Healthy).serve_forever()";
 
+/// A worker that is ready and fails every request.
+const BROKEN_WORKER: &str = include_str!("broken_worker.py");
+
 const NOTHING: Failure = Failure {
     name: "",
     reason: "",
@@ -209,6 +212,25 @@ pub const TABLE: &[Failure] = &[
         ..NOTHING
     },
     Failure {
+        name: "completions-fail",
+        reason: "EndpointNotReady",
+        says: "500",
+        change: |spec, _| {
+            worker(spec, &["python3", "-c", BROKEN_WORKER]);
+            spec["timeouts"]["endpointReady"] = json!("20s");
+        },
+        ..NOTHING
+    },
+    Failure {
+        name: "claim-refused",
+        reason: "ClaimPrepareFailed",
+        says: "NoSuchConfig",
+        change: |spec, namespace| spec["placement"]["deviceClassName"] = json!(namespace),
+        objects: |namespace| vec![unprepared(namespace)],
+        end: End::Told,
+        ..NOTHING
+    },
+    Failure {
         name: "newer-image",
         reason: "VersionSkew",
         says: "1.6",
@@ -253,6 +275,14 @@ fn quota(namespace: &str, name: &str, hard: &Value) -> Value {
 fn class(namespace: &str) -> Value {
     json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": namespace},
         "provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"})
+}
+
+/// GPUs that the scheduler gives out with a setting that their driver does not know: it refuses to prepare the claim.
+fn unprepared(namespace: &str) -> Value {
+    let parameters = json!({"apiVersion": "resource.nvidia.com/v1beta1", "kind": "NoSuchConfig"});
+    json!({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": namespace}, "spec": {
+        "selectors": [{"cel": {"expression": "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'"}}],
+        "config": [{"opaque": {"driver": "gpu.nvidia.com", "parameters": parameters}}]}})
 }
 
 fn volume(namespace: &str) -> Value {

@@ -179,3 +179,37 @@ async fn a_node_that_reboots_in_a_trial_voids_it_and_is_free_afterwards() {
     run.delete().await;
     all_gpus(&lab).await;
 }
+
+/// Its pods run on until the garbage collector of pods takes them, 40 s later and more: until then nothing is lost.
+#[tokio::test]
+#[ignore = "needs the lab: just failures"]
+async fn a_node_that_is_deleted_ends_the_trial_that_it_has() {
+    let (lab, _operator) = ready().await;
+    let namespace = lab.namespace("fail-deleted-node").await;
+    lab.run(&["fault", "dgd", &format!("grace=1@{namespace}")]).await;
+    let mut manifest = quick("deleted-node", &namespace);
+    manifest["spec"]["benchmark"]["minRequests"] = json!(20_000);
+    manifest["spec"]["timeouts"]["benchmark"] = json!("10m");
+    let run = Validation::create(&lab, manifest).await;
+    run.phase(Phase::Benchmarking).await;
+    load_generator_runs(&lab, &namespace).await;
+    lab.kubectl(&["delete", "node", NODE]).await;
+    let status = run
+        .until("the run has its verdict", |status| status.verdict.is_some())
+        .await;
+    assert!(
+        says(&status, "NodeNotReady", "does not exist any more"),
+        "{:?}: {:?}",
+        status.reason,
+        status.message
+    );
+    assert_eq!(status.verdict, Some(Verdict::Error));
+    // A kubelet makes its node when it starts, and the driver's slices belong to the node that was.
+    for process in ["kubelet", DRA_PLUGIN] {
+        lab.run(&["fault", "stop", process]).await;
+        lab.run(&["fault", "start", process]).await;
+    }
+    run.ends(Verdict::Error).await;
+    run.delete().await;
+    all_gpus(&lab).await;
+}
