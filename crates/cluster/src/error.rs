@@ -2,6 +2,8 @@ use std::error::Error as _;
 use std::fmt;
 use std::time::Duration;
 
+use crate::word::{self, Word};
+
 /// A change that could not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -72,15 +74,19 @@ pub enum Class {
 }
 
 impl Error {
-    /// A stable word for conditions, events and metric labels: the variant's name.
+    /// A stable word for conditions, events and metric labels.
     pub fn reason(&self) -> &'static str {
+        self.word().reason
+    }
+
+    fn word(&self) -> &'static Word {
         match self {
-            Self::Create { .. } => "Create",
-            Self::NameTaken { .. } => "NameTaken",
-            Self::Delete { .. } => "Delete",
-            Self::Finalizer { .. } => "Finalizer",
-            Self::SaveResults { .. } => "SaveResults",
-            Self::RecordStatus { .. } => "RecordStatus",
+            Self::Create { .. } => &word::CREATE,
+            Self::NameTaken { .. } => &word::NAME_TAKEN,
+            Self::Delete { .. } => &word::DELETE,
+            Self::Finalizer { .. } => &word::FINALIZER,
+            Self::SaveResults { .. } => &word::SAVE_RESULTS,
+            Self::RecordStatus { .. } => &word::RECORD_STATUS,
         }
     }
 

@@ -16,6 +16,7 @@ mod probe;
 mod rbac;
 mod record;
 mod resource_api;
+mod word;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,6 +37,7 @@ pub use observe::dynamo;
 pub use probe::EndpointAccess;
 pub use rbac::{PERMISSIONS, Permission, Scope};
 pub use record::Recorded;
+pub use word::Word;
 
 use installed::LastInstalled;
 use probe::Probes;

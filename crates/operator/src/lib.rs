@@ -25,6 +25,7 @@ pub mod rights;
 mod room;
 mod setbacks;
 mod shutdown;
+mod stray_words;
 pub mod streams;
 pub mod sweeper;
 pub mod unreadable;

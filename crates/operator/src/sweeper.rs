@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use crate::controller::Context;
+use crate::stray_words::StrayWord;
 
 /// The API server gives up a call after a minute.
 const LATE: Duration = Duration::from_secs(65);
@@ -114,25 +115,24 @@ async fn judged<'a>(context: &Context, found: &'a [Labelled]) -> Vec<(&'a Labell
 }
 
 async fn report(context: &Context, stray: &Labelled, of: Stray) {
-    let (reason, note) = match of {
+    let note = match of {
         Stray::Late => {
             context.metrics.came_late();
-            let note = format!(
+            format!(
                 "created after PerfValidation {} had confirmed that nothing was left, by a call that an earlier leader had sent: \
                  it is removed",
                 stray.object
-            );
-            ("LateObject", note)
+            )
         }
         Stray::Orphan => {
-            let note = format!(
+            format!(
                 "left behind by PerfValidation {}, which was removed without its finalizer: delete it, or start the operator \
                  with --remove-orphans=true",
                 stray.object
-            );
-            ("Orphaned", note)
+            )
         }
     };
+    let reason = StrayWord::of(of).reason;
     warn!(name = stray.id.name, namespace = stray.namespace, kind = ?stray.id.kind, reason, note, "a stray object");
     let event = Event {
         warning: true,

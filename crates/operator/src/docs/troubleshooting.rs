@@ -3,10 +3,13 @@
 use std::fmt::Write as _;
 
 use perfval_api::{Help, Reason};
+use perfval_cluster::Word;
 use perfval_run::diagnosis::obstacle::Obstacle;
+use perfval_run::strays::Stray;
 use perfval_verdict::diagnosis::cause::Cause;
 
 use super::one_line;
+use crate::stray_words::StrayWord;
 
 const SYMPTOMS: &str = include_str!("troubleshooting/symptoms.txt");
 const REPORT: &str = include_str!("troubleshooting/report.txt");
@@ -21,7 +24,25 @@ pub fn troubleshooting() -> String {
     for reason in Reason::ALL {
         entry(&mut page, *reason);
     }
+    page.push_str(
+        "\n## Other words of conditions and events\n\nEvents also carry the names of [phases](reference.md#phases) as a run enters them, \
+         `Trial` with a number and an outcome (such as `Trial1Pass`) as trials end, and [causes](causes.md) with their remedy. The condition \
+         `Blocked` and the metric of failed passes name the call that the API server refuses:\n",
+    );
+    for word in Word::ALL {
+        let seen = "condition `Blocked`, where a status can be written, and a Warning event; the message has the API server's answer";
+        other(&mut page, word.reason, seen, word.why, word.remedy);
+    }
+    page.push_str("\nOn objects that no run looks after any more:\n");
+    for word in [Stray::Late, Stray::Orphan].map(StrayWord::of) {
+        other(&mut page, word.reason, word.seen, word.why, word.remedy);
+    }
     page
+}
+
+fn other(page: &mut String, word: &str, seen: &str, why: &str, remedy: &str) {
+    let _ = write!(page, "\n### {word}\n\n");
+    list(page, &[("You see", seen), ("Why", why), ("Do", remedy)]);
 }
 
 /// What a reason means, and for each thing behind it what is seen, why, and what to do.
@@ -120,6 +141,17 @@ mod tests {
             for part in ["* **You see:** ", "* **Do:** "] {
                 assert!(page.contains(part), "{part} is missing in {page}");
             }
+        }
+    }
+
+    /// Whoever reads a word in an Event or a condition finds it here.
+    #[test]
+    fn words_that_are_no_reasons_of_a_run_have_their_entry() {
+        let page = troubleshooting();
+        let strays = [Stray::Late, Stray::Orphan].map(|stray| StrayWord::of(stray).reason);
+        let words = Word::ALL.map(|word| word.reason);
+        for word in words.into_iter().chain(strays) {
+            assert!(page.contains(&format!("\n### {word}\n\n* **You see:**")), "{word}");
         }
     }
 }
