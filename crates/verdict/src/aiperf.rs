@@ -122,6 +122,9 @@ pub struct FrontendTimes {
     /// Mean time from a request's entry to the end of its answer (ms).
     #[serde(rename = "frontendRequestMs", skip_serializing_if = "Option::is_none")]
     pub request_ms: Option<Decimal>,
+    /// Mean delay with which its event loop wakes from a sleep (ms): 1.1 on healthy machines, lab and H200.
+    #[serde(rename = "frontendLoopDelayMs", skip_serializing_if = "Option::is_none")]
+    pub loop_delay_ms: Option<Decimal>,
 }
 
 /// How the load generator itself did; absent before AIPerf 0.12.

@@ -25,6 +25,7 @@ mod tests {
             (Cause::KneeJitter, format!("{} %", trial::KNEE_JITTER.abs())),
             (Cause::FrontendBound, format!("{} %", percent(trial::ON_THE_WAY))),
             (Cause::FrontendBound, format!("{} s", trial::WORTH_TELLING)),
+            (Cause::FrontendBound, format!("{} ms", trial::LATE_LOOP_MS)),
         ] {
             assert!(
                 cause.seen().contains(&figure),

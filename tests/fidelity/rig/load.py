@@ -127,15 +127,15 @@ def descendants(root: int) -> list[int]:
     return found
 
 
-def confine(root: int, cpu: int) -> None:
-    """Leaves all that a process started, with its threads, one CPU; the process itself goes on sampling as before."""
-    for pid in descendants(root)[1:]:
+def confine(pids: list[int], cpus: set[int]) -> None:
+    """Leaves processes, with all their threads, these CPUs only."""
+    for pid in pids:
         try:
             threads = list(Path(f"/proc/{pid}/task").iterdir())
         except OSError:
             continue
         for thread in threads:
             try:
-                os.sched_setaffinity(int(thread.name), {cpu})
+                os.sched_setaffinity(int(thread.name), cpus)
             except OSError:
                 pass  # it has ended

@@ -7,19 +7,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
 from gpus import BURN
-from load import Load, confine
+from load import Load, confine, descendants
 from pages import Pages
 from process import Refused, say, tail
 from session import Session
 from stack import ROUTERS, Stack
 
 NAMES = """healthy:COUNT  slow:SHARE  slowed:FACTOR  all-slow:FACTOR  frozen:SECONDS  frozen-for-good  killed  starved-generator
-long-prompt  per-gpu:REQUESTS  two-on-one-gpu  fresh  route:ROUTER; each but the last two may end in xTIMES, as slow:0.15x4"""
+crowded-frontend:RIVALS  long-prompt  per-gpu:REQUESTS  two-on-one-gpu  fresh  route:ROUTER; each but the last two may end in xTIMES, as slow:0.15x4"""
 
 
 # Trials that one engine alone can show.
@@ -52,7 +53,7 @@ def parse(words: list[str]) -> list[Wish]:
         kind, amount, times = found[1], found[2] or "", int(found[3] or 1)
         if kind == "healthy":
             amount, times = "", int(amount or 1) * times
-        if kind in ("slow", "slowed", "all-slow", "frozen", "per-gpu"):
+        if kind in ("slow", "slowed", "all-slow", "frozen", "per-gpu", "crowded-frontend"):
             Wish(kind, amount).number()
         if kind == "route" and amount not in ROUTERS.values():
             raise Refused(f"{word}: routers are {', '.join(ROUTERS.values())}")
@@ -207,16 +208,40 @@ def starved(session: Session, wish: Wish, load: Load) -> None:
     session.shaped("plain")
     cpu = max(os.sched_getaffinity(0))
     finished = session.stack.finished()
-    rival = [sys.executable, "-c", f"import os\nos.sched_setaffinity(0, {{{cpu}}})\nwhile True: pass"]
 
     def during(runner: subprocess.Popen) -> None:
         if under_load(session.stack, runner, finished + 1):
-            confine(runner.pid, cpu)
+            # Not the runner itself: it goes on sampling as before.
+            confine(descendants(runner.pid)[1:], {cpu})
 
     # A fraction of the speed: a quarter of the requests take as long.
     fewer = replace(load, requests_per=max(load.requests_per // 4, 2))
-    with session.guest("rival.log", rival):
+    with session.guest("rival.log", rival(cpu)):
         session.trial(str(wish), "StarvedGenerator", fewer, None, during, cpus=1)
+
+
+def rival(cpu: int) -> list[str]:
+    """A process that never rests."""
+    return [sys.executable, "-c", f"import os\nos.sched_setaffinity(0, {{{cpu}}})\nwhile True: pass"]
+
+
+def crowded_frontend(session: Session, wish: Wish, load: Load) -> None:
+    """The frontend shares one CPU with this many processes that never rest, once the trial is under load."""
+    session.shaped("plain")
+    every, cpu, rivals = os.sched_getaffinity(0), max(os.sched_getaffinity(0)), int(wish.number())
+    finished, frontend = session.stack.finished(), descendants(session.stack.frontend)
+
+    def during(runner: subprocess.Popen) -> None:
+        if under_load(session.stack, runner, finished + load.strikes_after()):
+            confine(frontend, {cpu})
+
+    with ExitStack() as guests:
+        for number in range(rivals):
+            guests.enter_context(session.guest(f"rival-{number}.log", rival(cpu)))
+        try:
+            session.trial(str(wish), "CrowdedFrontend", impatient(load), None, during, rivals=rivals)
+        finally:
+            confine(frontend, every)
 
 
 def two_on_one(session: Session, wish: Wish, load: Load) -> None:
@@ -244,6 +269,6 @@ def route(session: Session, wish: Wish, load: Load) -> None:
 
 ACTIONS: dict[str, Callable[[Session, Wish, Load], None]] = {
     "healthy": healthy, "slow": slow, "slowed": slowed, "all-slow": all_slow, "frozen": frozen, "frozen-for-good": frozen_for_good,
-    "killed": killed, "starved-generator": starved, "long-prompt": long_prompt, "per-gpu": per_gpu, "two-on-one-gpu": two_on_one,
+    "killed": killed, "starved-generator": starved, "crowded-frontend": crowded_frontend, "long-prompt": long_prompt, "per-gpu": per_gpu, "two-on-one-gpu": two_on_one,
     "fresh": fresh, "route": route,
 }

@@ -30,6 +30,8 @@ pub enum Fault {
     StarvedGenerator,
     /// The frontend has a fraction of the CPU that the load needs.
     FrontendBound,
+    /// The frontend shares one CPU with processes that never rest.
+    CrowdedFrontend,
     /// Requests that the frontend refuses.
     RequestErrors,
     /// Workers that take long to start.
@@ -77,6 +79,7 @@ impl Fault {
             Self::Restart => "one worker pod deleted mid-trial",
             Self::StarvedGenerator => "load generator with half a CPU",
             Self::FrontendBound => "frontend throttled under load",
+            Self::CrowdedFrontend => "frontend on a shared CPU",
             Self::RequestErrors => "requests refused (HTTP 400)",
             Self::ColdStart => "slow start",
             Self::StaleDraPlugin => "stale DRA plugin",
@@ -101,6 +104,7 @@ impl Fault {
             Self::SlowerWorker
             | Self::SlowGpu
             | Self::TwoOnOneGpu
+            | Self::CrowdedFrontend
             | Self::FrozenTenSeconds
             | Self::Restart
             | Self::StarvedGenerator => Truth::Open,
@@ -128,6 +132,7 @@ impl Fault {
             Self::StarvedGenerator => &["GeneratorStarved"],
             // Starved of CPU it fails its liveness probe, and the kubelet restarts it.
             Self::FrontendBound => &["FrontendBound", "FrontendLost"],
+            Self::CrowdedFrontend => &["FrontendBound"],
             Self::RequestErrors => &["RequestErrors"],
             Self::ColdStart => &["ColdStart"],
             Self::StaleDraPlugin => &["StaleDRAPlugin"],

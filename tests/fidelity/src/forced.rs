@@ -12,7 +12,7 @@ use crate::corpus::LabRun;
 use crate::fault::Fault;
 
 /// Causes that say that gates are missed, and accuse nobody.
-const OF_NOBODY: [Cause; 2] = [Cause::BalancedDegradation, Cause::FarBelowGate];
+pub(super) const OF_NOBODY: [Cause; 3] = [Cause::BalancedDegradation, Cause::FarBelowGate, Cause::TailLatency];
 
 /// A gate that nothing can meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,8 @@ pub(super) fn table(page: &mut String, runs: &[LabRun]) {
     page.push_str(
         "\n### Healthy trials under gates that nothing can meet\n\n\
          What explains a missed gate is looked for only where one is missed. So every healthy trial is judged again with a throughput, and\n\
-         then with a TTFT p99, that nothing can reach. *Blamed*: a cause other than `BalancedDegradation` and `FarBelowGate`, which accuse nobody.\n\n\
+         then with a TTFT p99, that nothing can reach. *Blamed*: a cause other than `BalancedDegradation`, `FarBelowGate` and\n\
+         `TailLatency`, which accuse nobody.\n\n\
          | place | recorded | healthy trials | blamed, throughput missed | blamed, TTFT missed |\n|---|---|---|---|---|\n",
     );
     let mut rows: BTreeMap<_, [usize; 3]> = BTreeMap::new();

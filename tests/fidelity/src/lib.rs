@@ -6,6 +6,7 @@ pub mod corpus;
 pub mod correlation;
 pub mod fault;
 mod forced;
+mod frontend;
 mod goals;
 pub mod lab_run;
 pub mod load;

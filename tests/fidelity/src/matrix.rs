@@ -201,6 +201,7 @@ impl Case {
             | Fault::FrozenTenSeconds
             | Fault::Restart
             | Fault::FrontendBound
+            | Fault::CrowdedFrontend
             | Fault::StaleDraPlugin => {}
         }
         if self.fault.before_any_trial() {

@@ -7,7 +7,7 @@ use perfval_verdict::trials::{Odds, Ruling};
 use crate::corpus::LabRun;
 use crate::published::{Replayed, WINDOWS, percent, replay, rows, sequences};
 use crate::rejudged::{self, Seen};
-use crate::{alone, correlation, forced, goals, recorded, silicon, simulated};
+use crate::{alone, correlation, forced, frontend, goals, recorded, silicon, simulated};
 
 /// The whole page.
 ///
@@ -48,6 +48,7 @@ pub fn page(runs: &[LabRun]) -> String {
     recorded::wrong(&mut page, &seen);
     forced::table(&mut page, runs);
     silicon::section(&mut page, &seen);
+    frontend::table(&mut page, &groups);
     alone::table(&mut page, runs);
     page
 }

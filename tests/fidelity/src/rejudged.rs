@@ -12,6 +12,7 @@ use rust_decimal::prelude::ToPrimitive as _;
 use crate::corpus::{LabRun, LabTrial};
 use crate::correlation::Sequence;
 use crate::fault::Fault;
+use crate::forced::OF_NOBODY;
 use crate::matrix::Calibration;
 use crate::published::far_below;
 use crate::setting::Setting;
@@ -52,6 +53,12 @@ impl Seen<'_> {
         let right = self.words().next().is_some_and(|first| self.names(first));
         let victim = self.trial.victim.as_deref();
         right && victim.is_none_or(|victim| self.accused().is_some_and(|accused| self.same_gpu(accused, victim)))
+    }
+
+    /// Whether a cause accuses a part of the deployment.
+    pub fn accuses(&self) -> bool {
+        let of_nobody = |cause: &String| OF_NOBODY.iter().any(|known| known.as_str() == cause);
+        self.causes.iter().any(|cause| !of_nobody(cause))
     }
 
     fn same_gpu(&self, one: &str, other: &str) -> bool {

@@ -76,6 +76,9 @@ pub struct Conditions {
     /// CPUs of the load generator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpus: Option<f64>,
+    /// Processes that never rest, on the one CPU that the frontend has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rivals: Option<u32>,
     /// Workers, where they are not as many as GPUs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workers: Option<i64>,
@@ -161,8 +164,15 @@ impl LabRun {
     /// Its fault, and how hard it struck.
     pub fn what(&self) -> String {
         let Conditions {
-            share, factor, seconds, ..
+            share,
+            factor,
+            seconds,
+            rivals,
+            ..
         } = &self.conditions;
+        if let Some(rivals) = rivals {
+            return format!("frontend on one CPU with {rivals} others");
+        }
         match (self.fault, share, factor, seconds) {
             (Fault::SlowGpu, Some(share), _, _) => {
                 format!("foreign load on one GPU for {:.0} % of the time", share * 100.0)

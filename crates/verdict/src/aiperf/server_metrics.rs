@@ -2,7 +2,7 @@ use rust_decimal::Decimal;
 
 use super::object::Object;
 use super::{FrontendTimes, ReportError};
-use crate::dynamo::{DISPATCH_WAIT, FRONTEND_DURATION};
+use crate::dynamo::{DISPATCH_WAIT, FRONTEND_DURATION, LOOP_DELAY};
 
 /// What AIPerf's `server_metrics_export.json` says of the frontend, which it scrapes three times a second.
 pub fn frontend_times(export: &[u8]) -> Result<FrontendTimes, ReportError> {
@@ -14,6 +14,7 @@ pub fn frontend_times(export: &[u8]) -> Result<FrontendTimes, ReportError> {
     Ok(FrontendTimes {
         dispatch_wait_ms: mean_ms(&metrics, DISPATCH_WAIT)?,
         request_ms: mean_ms(&metrics, FRONTEND_DURATION)?,
+        loop_delay_ms: mean_ms(&metrics, LOOP_DELAY)?,
     })
 }
 

@@ -272,12 +272,12 @@ causes! {
         why: "its power limit or application clocks are set lower, it is hotter, or something else works on it",
         remedy: "compare power limit and clocks of the GPU that the evidence names with its peers' (nvidia-smi -q -d CLOCK,POWER)",
     }
-    /// Requests spend their time on the way to the workers.
+    /// The frontend cannot keep up.
     FrontendBound {
-        reason: -, severity: Warning, effect: Miss,
-        seen: "requests spend more than 20 % of their time in the frontend, and over 0.2 s, outside of the workers",
-        why: "the frontend cannot feed the workers as fast as they could work",
-        remedy: "lower benchmark.concurrencyPerGPU, or give the frontend CPUs",
+        reason: -, severity: Warning, effect: Reported,
+        seen: "requests spend more than 20 % of their time in the frontend, and over 0.2 s, outside of the workers; or its event loop wakes 5 ms late on average, by its own metrics",
+        why: "the frontend cannot feed the workers as fast as they could work: it lacks CPU (its limit throttles it, or others on its node take it), or too many requests are in flight",
+        remedy: "see the CPU that the frontend's pod asks for and its limit, and what else runs on its node; or lower benchmark.concurrencyPerGPU",
     }
     /// More requests are in flight than the engines run at once.
     PastKnee {
@@ -306,6 +306,13 @@ causes! {
         seen: "only a latency is missed, by at most 25 %",
         why: "near the knee a tail latency varies from trial to trial; the trial rule absorbs it",
         remedy: "nothing, if most trials pass; else lower benchmark.concurrencyPerGPU",
+    }
+    /// A few requests were late, and all others in time.
+    TailLatency {
+        reason: -, severity: Warning, effect: Reported,
+        seen: "only tails of latencies are missed (P95, P99, Max), and the same gates hold for nine of ten requests",
+        why: "something stood still for a second or two: a worker that compiled or captured a graph, the load generator, the network; no worker is slow",
+        remedy: "nothing, if most trials pass; else see in the report when the late requests were, and on which worker",
     }
     /// A long trial ended slower than it began.
     ThroughputDecay {

@@ -1,6 +1,6 @@
 //! The rules of a trial that left a report, in their order.
 
-use perfval_api::{Metric, PerfValidationSpec, TrialOutcome};
+use perfval_api::{Gate, GateOperator, GateResult, Metric, PerfValidationSpec, Statistic, TrialOutcome};
 use rust_decimal::Decimal;
 
 use super::evidence::Evidence;
@@ -12,7 +12,7 @@ use crate::diagnosis::roofline::Reached;
 use crate::diagnosis::speed;
 use crate::diagnosis::trial::{self as diagnosis, changed, most_frequent};
 use crate::frame::Part;
-use crate::gate::{Judged, show};
+use crate::gate::{self, Judged, show};
 use crate::generator::GeneratorCpu;
 use crate::trials::averages;
 
@@ -52,6 +52,13 @@ impl Trial<'_> {
         if self.judged.iter().any(|gate| gate.counts_as_miss) {
             let reached = Reached::of(self.evidence.product, &self.evidence.record.workers);
             let mut causes = diagnosis::miss(self.report, self.workers, self.judged, reached.as_ref());
+            // What made a few requests wait slowed no worker down, unless one is known to have been slow or to have stood still.
+            let of_workers = aside.iter().any(|(cause, _)| *cause != Cause::WorkersNotSampled);
+            if let Some(tail) = self.tail().filter(|_| !of_workers)
+                && causes.iter().all(|(cause, _)| *cause == Cause::BalancedDegradation)
+            {
+                causes = vec![(Cause::TailLatency, tail)];
+            }
             // A gate on the slowest worker was missed: whatever else, they did not work alike.
             if let Some(slowest) = self.slowest_missed() {
                 causes.retain(|(cause, _)| *cause != Cause::BalancedDegradation);
@@ -59,7 +66,8 @@ impl Trial<'_> {
             }
             return (Miss, causes.into_iter().chain(aside).collect());
         }
-        (Pass, aside)
+        let frontend = diagnosis::frontend_bound(self.report, self.workers);
+        (Pass, aside.into_iter().chain(frontend).collect())
     }
 
     fn incomplete(self) -> Option<Explained> {
@@ -104,6 +112,36 @@ impl Trial<'_> {
         changed(self.evidence.before, self.evidence.after)
             .or_else(|| peers::gone(self.workers))
             .or_else(|| peers::idle(self.workers).map(|text| (Cause::UnevenService, text)))
+    }
+
+    /// Nothing is missed but tails of latencies, and the same gates hold for nine of ten requests.
+    fn tail(self) -> Option<String> {
+        let missed = self
+            .spec
+            .gates
+            .iter()
+            .zip(self.judged)
+            .filter(|(_, judged)| judged.counts_as_miss);
+        let texts: Option<Vec<String>> = missed.map(|(gate, judged)| self.tail_of(gate, judged)).collect();
+        texts.filter(|texts| !texts.is_empty()).map(|texts| texts.join("; "))
+    }
+
+    fn tail_of(self, gate: &Gate, judged: &Judged) -> Option<String> {
+        let most = Gate {
+            statistic: Statistic::P90,
+            ..gate.clone()
+        };
+        let found = self.report.value(gate.metric, Statistic::P90)?;
+        let of_tail = matches!(gate.statistic, Statistic::P95 | Statistic::P99 | Statistic::Max);
+        let holds = gate::judge(&most, Some(found), self.evidence.share).status.result == GateResult::Met;
+        let late = of_tail && gate.operator == GateOperator::AtMost && holds;
+        late.then(|| {
+            format!(
+                "{}; nine of ten requests took at most {}",
+                judged.in_words(),
+                show(found)
+            )
+        })
     }
 
     fn starved(self) -> Option<Explained> {

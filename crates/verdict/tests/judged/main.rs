@@ -136,7 +136,7 @@ fn every_recorded_export_is_judged_for_what_it_is() {
         ("0.11.0-dead-worker-least-loaded", Miss, Some(Cause::RequestErrors)),
         // 560 of 1,500 tok/s: one worker of four was 10 × slower, which its peers' metrics would tell.
         ("slow-worker-round-robin", Miss, Some(Cause::FarBelowGate)),
-        ("slow-worker-kv", Miss, Some(Cause::BalancedDegradation)),
+        ("slow-worker-kv", Miss, Some(Cause::TailLatency)),
         // TTFT p99 2,499 ms against 2,000, throughput met.
         ("slow-worker-least-loaded", Miss, Some(Cause::KneeJitter)),
         ("partial-10pct-503", Miss, Some(Cause::RequestErrors)),

@@ -33,8 +33,12 @@ fn set(report: &mut aiperf::Report, metric: Metric, statistic: Statistic, value:
 #[test]
 fn a_miss_without_a_stalled_worker_is_explained_by_where_the_time_goes() {
     let causes = |verdict: &JudgedTrial| -> Vec<Cause> { verdict.findings.iter().map(|(cause, _)| *cause).collect() };
-    let ttft_p99 =
-        |value| move |report: &mut aiperf::Report| set(report, Metric::TimeToFirstToken, Statistic::P99, value);
+    let ttft_p99 = |value| {
+        move |report: &mut aiperf::Report| {
+            set(report, Metric::TimeToFirstToken, Statistic::P99, value);
+            set(report, Metric::TimeToFirstToken, Statistic::P90, value);
+        }
+    };
 
     let just_over = changed_report(ttft_p99(2400), balanced());
     assert_eq!(causes(&just_over), [Cause::KneeJitter]);
@@ -44,8 +48,35 @@ fn a_miss_without_a_stalled_worker_is_explained_by_where_the_time_goes() {
     );
     assert_eq!(just_over.gates[1].margin_percent.as_deref(), Some("-20"));
 
+    // Half of the requests were late, or all but a few in time.
     let far_over = changed_report(ttft_p99(12_000), balanced());
     assert_eq!(causes(&far_over), [Cause::BalancedDegradation]);
+    let tail_to = |p90: i64| {
+        move |report: &mut aiperf::Report| {
+            ttft_p99(12_000)(report);
+            set(report, Metric::TimeToFirstToken, Statistic::P90, p90);
+        }
+    };
+    assert_eq!(
+        causes(&changed_report(tail_to(2_001), balanced())),
+        [Cause::BalancedDegradation]
+    );
+    let late = changed_report(tail_to(2_000), balanced());
+    assert_eq!(causes(&late), [Cause::TailLatency]);
+    let evidence = &late.findings[0].1.evidence;
+    assert!(
+        evidence.contains("nine of ten requests took at most 2000"),
+        "{evidence}"
+    );
+    // A rate that is missed too is no tail.
+    let slower = |report: &mut aiperf::Report| {
+        tail_to(2_000)(report);
+        set(report, Metric::OutputTokenThroughput, Statistic::Avg, 1000);
+    };
+    assert_eq!(
+        causes(&changed_report(slower, balanced())),
+        [Cause::BalancedDegradation]
+    );
 
     let queueing = |report: &mut aiperf::Report| {
         ttft_p99(12_000)(report);
@@ -82,6 +113,27 @@ fn a_miss_without_a_stalled_worker_is_explained_by_where_the_time_goes() {
         report.frontend.dispatch_wait_ms = Some(Decimal::from(2_500));
     };
     assert_eq!(causes(&changed_report(queued, balanced())), [Cause::FrontendBound]);
+
+    // Its workers wait for a frontend without CPU, so that the time seems to be theirs.
+    let late = |hundredths: i64| {
+        move |report: &mut aiperf::Report| {
+            ttft_p99(12_000)(report);
+            report.frontend.loop_delay_ms = Some(Decimal::new(hundredths, 2));
+        }
+    };
+    assert_eq!(causes(&changed_report(late(500), balanced())), [Cause::FrontendBound]);
+    assert_eq!(
+        causes(&changed_report(late(499), balanced())),
+        [Cause::BalancedDegradation]
+    );
+    // Said of a trial that passes, too.
+    let only_late = |report: &mut aiperf::Report| report.frontend.loop_delay_ms = Some(Decimal::from(7));
+    let passed = changed_report(only_late, balanced());
+    assert_eq!(
+        (passed.outcome, causes(&passed)),
+        (TrialOutcome::Pass, vec![Cause::FrontendBound])
+    );
+    assert!(passed.findings[0].1.evidence.contains("woke 7 ms late"), "{passed:?}");
 
     let slow = |tokens: i64| {
         move |report: &mut aiperf::Report| set(report, Metric::OutputTokenThroughput, Statistic::Avg, tokens)

@@ -134,3 +134,41 @@ async fn errors_and_links_are_named_with_the_gpu_that_has_them() {
         .await;
     run.delete().await;
 }
+
+/// Something that is not of this run computes on one of its GPUs. While AIPerf starts, no worker has anything to do, and
+/// the GPU is busy all the same.
+#[tokio::test]
+#[ignore = "needs the lab: just e2e"]
+async fn a_gpu_that_something_else_uses_is_told_with_its_uuid() {
+    let (lab, _operator) = ready().await;
+    let namespace = lab.namespace("e2e-shared").await;
+    exporter(&lab, &lab.namespace("e2e-exporter").await).await;
+    let first = Gpus::count(&lab).await.first;
+    lab.run(&["fault", "share-gpu", first.trim_start_matches("gpu-")]).await;
+    let mut manifest = quick("shared", &namespace);
+    manifest["spec"]["placement"]["maxGPUs"] = json!(3);
+    let run = Validation::create(&lab, manifest).await;
+    let status = run.ends(Verdict::Passed).await;
+
+    let finding = status.diagnosis.iter().find(|finding| finding.cause == "GPUShared");
+    let finding = finding.unwrap_or_else(|| panic!("no GPUShared in {:?}", status.diagnosis));
+    let devices = &status.placement.as_ref().expect("placement").devices;
+    let shared = devices.iter().find(|device| device.name == first);
+    let shared = shared.and_then(|device| device.uuid.clone()).expect("its UUID");
+    assert!(
+        finding.evidence.contains(&shared) && finding.evidence.contains("while no worker had requests"),
+        "{}",
+        finding.evidence
+    );
+    assert_eq!(
+        finding.evidence.matches("GPU-").count(),
+        1,
+        "one GPU: {}",
+        finding.evidence
+    );
+    run.left_nothing().await;
+    lab.run(&["fault", "clear"]).await;
+    lab.kubectl(&["delete", "namespace", "e2e-exporter", "--timeout=60s"])
+        .await;
+    run.delete().await;
+}
