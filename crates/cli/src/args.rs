@@ -1,6 +1,7 @@
 //! The command line. Flags that kubectl has are named and mean as there.
 
 mod evidence;
+mod format;
 mod run;
 
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use clap_complete::Shell;
 use perfval_commands::args::{JudgeArgs, SizeArgs};
 
 pub use evidence::{BundleArgs, DiffArgs, DoctorArgs, Form, LogsArgs, OPERATOR_NAMESPACE, Part, ReportArgs};
+pub use format::Format;
 use run::duration;
 pub use run::{CommonCase, InitArgs, PresetsArgs, RunArgs, WatchArgs};
 
@@ -135,18 +137,6 @@ pub enum Output {
     Yaml,
     /// Their names only.
     Name,
-}
-
-/// How an answer that is no list of objects is printed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// For people.
-    #[default]
-    Table,
-    /// For scripts, as JSON.
-    Json,
-    /// For scripts, as YAML.
-    Yaml,
 }
 
 /// One validation.

@@ -1,5 +1,6 @@
 //! `describe`: one validation, in the order in which a person asks: what came of it, why, by how much, and what to do.
 
+mod layout;
 mod page;
 mod parts;
 
@@ -11,7 +12,7 @@ use crate::error::Error;
 use crate::screen::Screen;
 use crate::session::Session;
 
-use page::Page;
+use layout::Page;
 
 /// Columns where there is no terminal.
 const COLUMNS: usize = 100;

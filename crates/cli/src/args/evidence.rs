@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::Format;
+use super::format::Format;
 
 /// Flags of `report`.
 #[derive(Clone, Debug, Args)]

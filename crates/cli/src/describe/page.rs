@@ -1,4 +1,3 @@
-use chrono::{DateTime, Utc};
 use kube::ResourceExt as _;
 use perfval_api::{
     Finding, Gate, GateResult, GateStatus, Leftovers, PerfValidation, PerfValidationStatus, Phase, Severity, Verdict,
@@ -8,16 +7,10 @@ use perfval_verdict::conclusion::no_loss_fails;
 use perfval_verdict::environment;
 use rust_decimal::prelude::ToPrimitive as _;
 
-use super::parts::{INDENT, evidence, next, trials, workers};
-use crate::draw::{BAR, Ink, age, span, wrap};
+use super::layout::{INDENT, Page};
+use super::parts::{evidence, next, trials, workers};
+use crate::draw::{BAR, age, span, wrap};
 use crate::table::Table;
-
-/// How the page is written.
-pub struct Page {
-    pub ink: Ink,
-    pub columns: usize,
-    pub now: DateTime<Utc>,
-}
 
 impl Page {
     /// The page of a validation.
@@ -37,16 +30,6 @@ impl Page {
         ];
         let written: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         written.join("\n")
-    }
-
-    /// A line above a part of the page.
-    pub fn title(&self, text: &str) -> String {
-        wrap(text, self.columns, "")
-    }
-
-    /// A text below a title.
-    fn below(&self, text: &str) -> String {
-        wrap(text, self.columns, INDENT)
     }
 
     fn head(&self, object: &PerfValidation, status: &PerfValidationStatus) -> String {

@@ -3,12 +3,9 @@
 use kube::ResourceExt as _;
 use perfval_api::{PerfValidation, PerfValidationStatus, Phase, Verdict, WorkerLoad};
 
-use super::page::Page;
+use super::layout::{INDENT, Page};
 use crate::draw::{flow, span};
 use crate::table::Table;
-
-/// Before what stands below a title.
-pub const INDENT: &str = "  ";
 
 /// Every trial.
 pub fn trials(page: &Page, status: &PerfValidationStatus) -> String {

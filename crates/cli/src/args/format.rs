@@ -1,0 +1,13 @@
+use clap::ValueEnum;
+
+/// How an answer that is no list of objects is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Table,
+    /// For scripts, as JSON.
+    Json,
+    /// For scripts, as YAML.
+    Yaml,
+}

@@ -1,0 +1,25 @@
+use chrono::{DateTime, Utc};
+
+use crate::draw::{Ink, wrap};
+
+/// Before what stands below a title.
+pub const INDENT: &str = "  ";
+
+/// How the page is written.
+pub struct Page {
+    pub ink: Ink,
+    pub columns: usize,
+    pub now: DateTime<Utc>,
+}
+
+impl Page {
+    /// A line above a part of the page.
+    pub fn title(&self, text: &str) -> String {
+        wrap(text, self.columns, "")
+    }
+
+    /// A text below a title.
+    pub fn below(&self, text: &str) -> String {
+        wrap(text, self.columns, INDENT)
+    }
+}
