@@ -14,10 +14,10 @@ use crate::rejudged::{Group, Seen};
 pub(super) fn table(page: &mut String, groups: &[Group<'_>]) {
     page.push_str(
         "\n## Frontends without CPU\n\n\
-         *Late*: how late the frontend's event loop wakes from a sleep of 10 ms on average, by its own metric\n\
-         `dynamo_frontend_event_loop_delay_seconds`. *Throughput*: of the median of the healthy trials of the same setting. On the lab the\n\
-         limit of the frontend's container is cut to 3 % of a CPU under load; elsewhere it has one CPU, which it shares with processes that\n\
-         never rest. Trials from before 2026-11-23 have no such reading.\n\n\
+         *Late*: how late the frontend's event loop wakes from a sleep of 10 ms on average, by its own metrics.\n\
+         *Throughput*: of the median of the healthy trials of the same setting. On the lab the limit of the frontend's container is cut to\n\
+         3 % of a CPU under load; elsewhere it has one CPU, which it shares with processes that never rest. Trials from before 2026-11-23\n\
+         have no such reading.\n\n\
          | setting | router | fault | trials | late | throughput | named |\n|---|---|---|---|---|---|---|\n",
     );
     for group in groups {
