@@ -16,10 +16,15 @@ pub use format::Format;
 use run::duration;
 pub use run::{CommonCase, InitArgs, PresetsArgs, RunArgs, WatchArgs};
 
-/// Measures a node's GPUs by serving a model on them: runs, watches and explains `PerfValidation`s.
+/// Measures a node's GPUs by serving a model on them: runs, watches and explains PerfValidation objects.
+///
+/// A validation names a model, and gates: the numbers that the GPUs must reach with it, such as tokens per second. The operator
+/// serves the model on the free GPUs of a node, measures in trials, judges by the gates, and removes what it made.
+///
+/// Begin with `kubectl perfval doctor`, then `presets`, then `run --preset h100-80gb`.
 ///
 /// Exit codes: 0 Passed or Skipped, or done; 1 Failed, or something is missing; 2 wrong flags or bad input; 3 Inconclusive,
-/// or not over yet; 4 Error, or the cluster cannot be read.
+/// or not over yet; 4 Error, or the cluster cannot be read; 130 ended by Ctrl-C.
 #[derive(Debug, Parser)]
 #[command(
     name = "kubectl-perfval",
@@ -29,7 +34,7 @@ pub use run::{CommonCase, InitArgs, PresetsArgs, RunArgs, WatchArgs};
 )]
 pub struct Cli {
     /// Which cluster and namespace.
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Which cluster, as whom")]
     pub target: Target,
     /// What to do.
     #[command(subcommand)]
@@ -85,7 +90,7 @@ pub enum Verb {
     Get(GetArgs),
     /// Explain one validation: verdict, gates, trials, workers, causes and what to do about them
     Describe(NameArgs),
-    /// Show what every node has for a run, and the plan that a run would get
+    /// Show the free GPUs of every node, and which of them a run would get
     Size(SizeArgs),
     /// Judge recorded results without a cluster
     Judge(JudgeArgs),
@@ -97,13 +102,13 @@ pub enum Verb {
     History(HistoryArgs),
     /// Run a validation again
     Rerun(RerunArgs),
-    /// Stop a validation and free its GPUs
+    /// Stop a validation and free its GPUs, until it is resumed
     Suspend(NameArgs),
     /// Let a suspended validation run
     Resume(NameArgs),
-    /// Keep everything of a run for a post-mortem, GPUs included
+    /// Keep pods and GPUs of a run after its end, for a post-mortem, until they are cleaned up
     Keep(NameArgs),
-    /// Remove what was kept
+    /// Remove what was kept of a run, and free its GPUs
     CleanUp(NameArgs),
     /// Print the logs of a run, merged by time: frontend, workers, load generator, operator
     Logs(LogsArgs),
@@ -113,9 +118,9 @@ pub enum Verb {
     Doctor(DoctorArgs),
     /// Write a commented manifest; asks for what no flag says
     Init(InitArgs),
-    /// List the gates that ship for known GPUs, or print one as a manifest
+    /// List the presets, which are gates for known GPUs, or print one as a manifest
     Presets(PresetsArgs),
-    /// Print the completions of a shell
+    /// Print a script that completes verbs and flags in a shell
     Completion {
         /// Which shell.
         #[arg(value_enum)]
@@ -177,7 +182,7 @@ pub struct RerunArgs {
     /// Follow it to its verdict
     #[arg(short, long)]
     pub watch: bool,
-    /// Longest time to follow it (such as 90s, 30m, 1h)
+    /// Longest time to follow it (such as 90s, 30m, 1h); the run goes on
     #[arg(long, requires = "watch", value_parser = duration)]
     pub timeout: Option<Duration>,
 }

@@ -163,7 +163,10 @@ mod tests {
             "{verbs}"
         );
         assert!(!verbs.contains("watch") && verbs.ends_with("\n:4\n"), "{verbs}");
-        assert_eq!(words("logs -p be"), "benchmark\tSends the requests\n:4\n");
+        assert_eq!(
+            words("logs -p be"),
+            "benchmark\tSends the requests and measures (AIPerf)\n:4\n"
+        );
         let flags = words("-n perf logs --f");
         assert!(flags.starts_with("--follow\t") && !flags.contains("--gpu"), "{flags}");
         assert!(

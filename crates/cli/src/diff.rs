@@ -39,7 +39,8 @@ async fn last_two(session: &Session, name: &str) -> Result<(Outcome, Outcome), E
     let earlier = object.status.as_ref().and_then(|status| status.history.first());
     let Some(earlier) = earlier else {
         return Err(Error::BadInput(format!(
-            "{name} has one run only: run it again with `kubectl perfval rerun {name}`, or name another validation"
+            "{name} has one run only: run it again with {}, or name another validation",
+            session.command("rerun", name)
         )));
     };
     let before = results::of_run(session, &object, Some(earlier.run)).await?;

@@ -62,15 +62,23 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &DoctorArgs) -> R
     for check in &checks {
         screen.say(&check.text(screen.unicode, screen.columns().unwrap_or(100)))?;
     }
-    let next = match &args.filename {
-        Some(path) => format!("kubectl perfval run -f {}", path.display()),
-        None => "kubectl perfval presets, then kubectl perfval run --preset …".to_owned(),
+    let (next, again) = match args.filename.as_ref().map(|path| path.display()) {
+        Some(path) => (
+            format!("kubectl perfval run -f {path}"),
+            format!("kubectl perfval doctor -f {path}"),
+        ),
+        None => (
+            "kubectl perfval presets, then kubectl perfval run --preset …".to_owned(),
+            "kubectl perfval doctor".to_owned(),
+        ),
     };
     screen.say(&match (missing, unknown) {
         (0, 0) => format!("\nNothing is missing. Next: {next}\n"),
         (0, unknown) => format!("\nNothing is known to be missing; {unknown} could not be looked at. Next: {next}\n"),
-        (1, _) => "\nOne thing is missing.\n".to_owned(),
-        (missing, _) => format!("\n{missing} things are missing.\n"),
+        (1, _) => format!("\nOne thing is missing; what to do stands below it. Then look again: {again}\n"),
+        (missing, _) => {
+            format!("\n{missing} things are missing; what to do stands below each. Then look again: {again}\n")
+        }
     })?;
     Ok(code)
 }

@@ -38,7 +38,7 @@ pub enum Error {
     },
     /// The CRD is not installed.
     #[error(
-        "this cluster does not know PerfValidations: install the operator with `kubectl apply --server-side -k config/default`, or choose another cluster with --context"
+        "this cluster does not know PerfValidations: install the operator with `kubectl apply --server-side -k config/default` in a clone of its repository, or choose another cluster with --context"
     )]
     NotInstalled,
     /// A right is missing.

@@ -57,7 +57,8 @@ pub async fn to_the_end(
         End::Over(code) => Ok(code),
         End::Interrupted => {
             screen.note(&format!(
-                "{name} goes on without you; `kubectl perfval suspend {name}` would stop it."
+                "{name} goes on without you; {} would stop it and free its GPUs.",
+                session.command("suspend", &name)
             ));
             Ok(NOT_OVER)
         }
@@ -91,7 +92,8 @@ pub async fn follow(
         if is_suspended(&object) {
             shown.finish();
             screen.note(&format!(
-                "{name} is suspended; `kubectl perfval resume {name}` lets it run."
+                "{name} is suspended; {} lets it run.",
+                session.command("resume", &name)
             ));
             return Ok(End::Over(NOT_OVER));
         }
@@ -125,7 +127,8 @@ pub async fn follow(
                 shown.finish();
                 let phase = object.status.as_ref().and_then(|status| status.phase).map_or("Pending", Phase::as_str);
                 return Err(Error::NotOver(format!(
-                    "{name} is not over in time: it is {phase}, and goes on; follow it with `kubectl perfval watch {name}`"
+                    "{name} is not over in time: it is {phase}, and goes on; follow it with {}",
+                    session.command("watch", &name)
                 )));
             }
         }

@@ -60,8 +60,9 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &HistoryArgs) -> 
     }
     if history.runs.is_empty() {
         screen.note(&format!(
-            "{0} has not run yet; `kubectl perfval describe {0}` says what it waits for.",
-            history.name
+            "{} has not run yet; {} says what it waits for.",
+            history.name,
+            session.command("describe", &history.name)
         ));
         return Ok(0);
     }

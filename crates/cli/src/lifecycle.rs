@@ -20,8 +20,8 @@ pub async fn rerun(screen: &mut Screen, session: &Session, args: &RerunArgs) -> 
         return Box::pin(follow::to_the_end(screen, session, object, patience)).await;
     }
     screen.say(&format!(
-        "{name} runs again; follow it with `kubectl perfval watch {name} -n {}`\n",
-        session.namespace
+        "{name} runs again; follow it with {}\n",
+        session.command("watch", &name)
     ))?;
     Ok(0)
 }
@@ -37,7 +37,10 @@ pub async fn ask_for_rerun(
         .patch(object, &json!({"metadata": {"annotations": {meta::RERUN: token}}}))
         .await?;
     if object.spec.suspend {
-        screen.note("It is suspended: it runs once `kubectl perfval resume` lets it.");
+        screen.note(&format!(
+            "It is suspended: it runs once {} lets it.",
+            session.command("resume", &object.name_any())
+        ));
     }
     Ok(changed)
 }
@@ -52,7 +55,8 @@ pub async fn suspend(screen: &mut Screen, session: &Session, args: &NameArgs) ->
     }
     session.patch(&object, &json!({"spec": {"suspend": true}})).await?;
     screen.say(&format!(
-        "{name} stops, and its GPUs are freed; go on with `kubectl perfval resume {name}`\n"
+        "{name} stops, and its GPUs are freed; go on with {}\n",
+        session.command("resume", &name)
     ))?;
     Ok(0)
 }
@@ -63,13 +67,15 @@ pub async fn resume(screen: &mut Screen, session: &Session, args: &NameArgs) -> 
     let name = object.name_any();
     if !object.spec.suspend {
         screen.say(&format!(
-            "{name} is not suspended; run it again with `kubectl perfval rerun {name}`\n"
+            "{name} is not suspended; run it again with {}\n",
+            session.command("rerun", &name)
         ))?;
         return Ok(0);
     }
     session.patch(&object, &json!({"spec": {"suspend": false}})).await?;
     screen.say(&format!(
-        "{name} may run; follow it with `kubectl perfval watch {name}`\n"
+        "{name} may run; follow it with {}\n",
+        session.command("watch", &name)
     ))?;
     Ok(0)
 }
@@ -90,7 +96,8 @@ pub async fn keep(screen: &mut Screen, session: &Session, args: &NameArgs) -> Re
         |plan| format!("{} GPUs of {}", plan.gpus, plan.node),
     );
     screen.say(&format!(
-        "everything of {name} stays after the run, and holds {gpus}; remove it with `kubectl perfval clean-up {name}`\n"
+        "everything of {name} stays after the run, and holds {gpus}; remove it with {}\n",
+        session.command("clean-up", &name)
     ))?;
     Ok(0)
 }

@@ -32,7 +32,9 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &LogsArgs) -> Res
     let ends = |object: &PerfValidation| is_over(object) || is_suspended(object);
     if there == 0 && (!args.follow || ends(&object)) {
         screen.note(&format!(
-            "No pod of {name} is there: a run removes its own. `kubectl perfval keep {name}` keeps those of the next one, and `describe` says what is saved."
+            "No pod of {name} is there: a run removes its own. {} keeps those of the next one, and {} says what is saved.",
+            session.command("keep", &name),
+            session.command("describe", &name)
         ));
         return Ok(0);
     }

@@ -25,7 +25,7 @@ pub async fn run(
 ) -> Result<u8, Error> {
     let (report, label) = match &args.manifest {
         Some(path) => (of_exports(args, path)?, "exports".to_owned()),
-        None => of_run(&open().await?, args.what.first().map(String::as_str)).await?,
+        None => of_run(&open().await?, one(&args.what)?).await?,
     };
     match (args.output, &args.directory) {
         // The verdict is known, however much of it was read.
@@ -38,6 +38,21 @@ pub async fn run(
         }
     }
     Ok(report.verdict().map_or(NOT_OVER, answer::code))
+}
+
+/// The run that is named; a file needs a manifest that judges it.
+fn one(what: &[String]) -> Result<Option<&str>, Error> {
+    match what {
+        [] => Ok(None),
+        [name] if !Path::new(name).is_file() => Ok(Some(name)),
+        [file] => Err(Error::BadInput(format!(
+            "{file} is a file: give the manifest whose gates judge it, with -f"
+        ))),
+        _ => Err(Error::BadInput(
+            "a report is of one run; of several exports of AIPerf it needs the manifest whose gates judge them, with -f"
+                .to_owned(),
+        )),
+    }
 }
 
 fn unless_closed(error: Error) -> Result<(), Error> {
@@ -63,7 +78,7 @@ async fn of_run(session: &Session, what: Option<&str>) -> Result<(Report, String
         .map(|run| run.number);
     let name = object.metadata.name.clone().unwrap_or_default();
     let Some(last) = last else {
-        return Err(Error::BadInput(format!("{name} has not run yet")));
+        return Err(results::not_run(session, &name));
     };
     let number = number.unwrap_or(last);
     let saved = results::config_map(session, &object, number).await?;
@@ -71,7 +86,7 @@ async fn of_run(session: &Session, what: Option<&str>) -> Result<(Report, String
     let report = match (&saved, number == last) {
         (saved, true) => Report::of(&object, saved.as_ref()).map_err(unusable)?,
         (Some(saved), false) => Report::of_results(saved).map_err(unusable)?,
-        (None, false) => return Err(results::not_saved(&name, number)),
+        (None, false) => return Err(results::not_saved(session, &name, number)),
     };
     Ok((report, format!("{name}/{number}")))
 }
@@ -90,7 +105,7 @@ fn of_exports(args: &ReportArgs, path: &Path) -> Result<Report, Error> {
     }
     if files.is_empty() {
         return Err(Error::BadInput(
-            "give AIPerf's exports, one file for each trial".to_owned(),
+            "give AIPerf's exports too, one profile_export_aiperf.json for each trial".to_owned(),
         ));
     }
     let exports = files.iter().map(|(name, bytes, requests)| Export {

@@ -85,9 +85,18 @@ pub fn named(text: Option<&str>) -> Result<(Option<&str>, Option<i64>), Error> {
 }
 
 /// There is nothing of an earlier run.
-pub fn not_saved(name: &str, number: i64) -> Error {
+pub fn not_saved(session: &Session, name: &str, number: i64) -> Error {
     Error::BadInput(format!(
-        "run {number} of {name} has no saved results: `kubectl perfval history {name}` lists its runs, and spec.resultsHistoryLimit says how many are kept"
+        "run {number} of {name} has no saved results: {} lists its runs, and spec.resultsHistoryLimit says how many are kept",
+        session.command("history", name)
+    ))
+}
+
+/// There is nothing of any run.
+pub fn not_run(session: &Session, name: &str) -> Error {
+    Error::BadInput(format!(
+        "{name} has not run yet: {} says what it waits for",
+        session.command("describe", name)
     ))
 }
 
@@ -100,14 +109,14 @@ pub async fn of_run(session: &Session, object: &PerfValidation, number: Option<i
         .and_then(|status| status.run.as_ref())
         .map(|run| run.number);
     let Some(last) = last else {
-        return Err(Error::BadInput(format!("{name} has not run yet")));
+        return Err(not_run(session, &name));
     };
     match number {
         None => {}
         Some(number) if number == last => {}
         Some(number) => return saved(session, object, number).await,
     }
-    Outcome::of_status(object).ok_or_else(|| Error::BadInput(format!("{name} has not run yet")))
+    Outcome::of_status(object).ok_or_else(|| not_run(session, &name))
 }
 
 /// The results ConfigMap of a run.
@@ -121,7 +130,7 @@ pub async fn config_map(session: &Session, object: &PerfValidation, number: i64)
 async fn saved(session: &Session, object: &PerfValidation, number: i64) -> Result<Outcome, Error> {
     let name = object.name_any();
     let Some(results) = config_map(session, object, number).await? else {
-        return Err(not_saved(&name, number));
+        return Err(not_saved(session, &name, number));
     };
     let mut outcome = read(&results).map_err(|why| {
         let results = results.name_any();

@@ -26,10 +26,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &RunArgs, namespa
     let name = object.name_any();
     let object = Box::pin(create(screen, session, object)).await?;
     if args.detach {
-        screen.say(&format!(
-            "follow it with `kubectl perfval watch {name} -n {}`\n",
-            session.namespace
-        ))?;
+        screen.say(&format!("follow it with {}\n", session.command("watch", &name)))?;
         return Ok(0);
     }
     let patience = Patience { timeout: args.timeout };
@@ -139,7 +136,10 @@ async fn ask_what_becomes_of(screen: &mut Screen, session: &Session, name: &str)
         Some('s' | 'S') => {
             let object = session.get(name).await?;
             session.patch(&object, &json!({"spec": {"suspend": true}})).await?;
-            screen.note(&format!("{name} stops; go on with `kubectl perfval resume {name}`."));
+            screen.note(&format!(
+                "{name} stops, and its GPUs are freed; go on with {}.",
+                session.command("resume", name)
+            ));
             Ok(ENDED)
         }
         Some('d' | 'D') => {
@@ -150,8 +150,8 @@ async fn ask_what_becomes_of(screen: &mut Screen, session: &Session, name: &str)
         }
         _ => {
             screen.note(&format!(
-                "{name} goes on; follow it with `kubectl perfval watch {name} -n {}`.",
-                session.namespace
+                "{name} goes on; follow it with {}.",
+                session.command("watch", name)
             ));
             Ok(NOT_OVER)
         }

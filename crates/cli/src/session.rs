@@ -143,6 +143,11 @@ impl Session {
         }
     }
 
+    /// A command to type about a validation, wherever it is.
+    pub fn command(&self, verb: &str, name: &str) -> String {
+        format!("`kubectl perfval {verb} {name} -n {}`", self.namespace)
+    }
+
     /// Changes a validation by a merge patch.
     pub async fn patch(&self, object: &PerfValidation, change: &Value) -> Result<PerfValidation, Error> {
         let name = object.name_any();

@@ -7,6 +7,7 @@ mod cli {
     pub mod cluster;
     pub mod desk;
     pub mod diff;
+    pub mod docs;
     pub mod doctor;
     pub mod follow;
     pub mod logs;

@@ -12,7 +12,7 @@ pub struct ReportArgs {
     /// A run: NAME, or NAME/RUN for an earlier one; with -f AIPerf's exports, one file for each trial
     #[arg(value_name = "RUN or EXPORT")]
     pub what: Vec<String>,
-    /// Manifest whose gates judge the exports
+    /// Manifest whose gates judge the exports; without it, the report is of a run in the cluster
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     pub manifest: Option<PathBuf>,
     /// GPUs in use, for gates that scale with them
@@ -64,7 +64,7 @@ pub struct LogsArgs {
     /// Only these parts
     #[arg(short, long = "part", value_enum)]
     pub parts: Vec<Part>,
-    /// Only the workers on these GPUs, by device name
+    /// Only the workers on these GPUs, by device name (`describe` shows it)
     #[arg(long = "gpu", value_name = "GPU")]
     pub gpus: Vec<String>,
     /// Go on with what is printed from now on, until the run is over
@@ -84,11 +84,11 @@ pub const OPERATOR_NAMESPACE: &str = "perfvalidation-system";
 /// A part of a run that prints a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Part {
-    /// Takes the requests.
+    /// Takes the requests and passes them to the workers.
     Frontend,
-    /// Hold the GPUs.
+    /// Serve the model, each on a GPU of its own.
     Worker,
-    /// Sends the requests.
+    /// Sends the requests and measures (AIPerf).
     Benchmark,
     /// What the operator says of this validation.
     Operator,

@@ -19,7 +19,7 @@ pub struct RunArgs {
     /// Create it and do not follow
     #[arg(long)]
     pub detach: bool,
-    /// Longest time to follow it (such as 90s, 30m, 1h)
+    /// Longest time to follow it (such as 90s, 30m, 1h); the run goes on
     #[arg(long, value_parser = duration)]
     pub timeout: Option<std::time::Duration>,
 }
@@ -27,7 +27,7 @@ pub struct RunArgs {
 /// A validation by a preset.
 #[derive(Clone, Debug, Default, Args)]
 pub struct CommonCase {
-    /// Gates and load for this GPU: see `presets`
+    /// Gates and load for this GPU: `kubectl perfval presets` lists them
     #[arg(long, value_name = "GPU")]
     pub preset: Option<String>,
     /// Name of the validation
@@ -36,13 +36,13 @@ pub struct CommonCase {
     /// Model to serve
     #[arg(long)]
     pub model: Option<String>,
-    /// Image of the workers, of the minor version of Dynamo's operator
+    /// Image of the workers, of the same major and minor version as Dynamo's operator
     #[arg(long)]
     pub image: Option<String>,
     /// At most this many GPUs
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..=64))]
     pub max_gpus: Option<i64>,
-    /// The node under test
+    /// Run on this node, by its kubernetes.io/hostname
     #[arg(long)]
     pub node: Option<String>,
 }
@@ -52,7 +52,7 @@ pub struct CommonCase {
 pub struct WatchArgs {
     /// Name of the validation; may be left out where the namespace has one only
     pub name: Option<String>,
-    /// Longest time to follow it (such as 90s, 30m, 1h)
+    /// Longest time to follow it (such as 90s, 30m, 1h); the run goes on
     #[arg(long, value_parser = duration)]
     pub timeout: Option<std::time::Duration>,
 }

@@ -62,7 +62,11 @@ impl Page {
             }
             match run.leftovers {
                 Some(Leftovers::Kept) => {
-                    text += &self.below("everything is kept, GPUs included: `kubectl perfval clean-up` removes it");
+                    text += &self.below(&format!(
+                        "everything is kept, GPUs included: `kubectl perfval clean-up {} -n {}` removes it",
+                        object.name_any(),
+                        object.namespace().unwrap_or_default()
+                    ));
                 }
                 Some(Leftovers::Overdue) => {
                     text += &self.below("something could not be removed in time; the operator goes on trying");

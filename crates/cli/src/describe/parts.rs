@@ -113,7 +113,7 @@ pub fn next(page: &Page, object: &PerfValidation, status: &PerfValidationStatus)
         (true, _) => &[
             ("the logs", "logs"),
             ("run again", "rerun"),
-            ("everything for a report", "bundle"),
+            ("everything for a bug report", "bundle"),
         ],
     };
     let mut table = Table::bare();

@@ -90,7 +90,7 @@ fn gpus(asked: &Asked<'_>, inventory: &Seen<Inventory>) -> Check {
     if with_gpus.is_empty() {
         return Check::missing(
             format!(
-                "no node of {} offers GPUs: neither a DRA driver nor a device plugin publishes any",
+                "none of {} nodes offers GPUs: neither a DRA driver nor a device plugin publishes any",
                 nodes.len()
             ),
             "install NVIDIA's GPU Operator, or its DRA driver, and look at `kubectl get resourceslices`",

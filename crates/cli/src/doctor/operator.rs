@@ -10,7 +10,7 @@ use super::check::Check;
 use crate::error::Error;
 
 /// What installs the operator and its definition.
-pub const INSTALL: &str = "kubectl apply --server-side -k config/default";
+pub const INSTALL: &str = "kubectl apply --server-side -k config/default   (in a clone of the repository)";
 const OPERATOR_LABEL: &str = "app.kubernetes.io/name=perfvalidation-operator";
 const VERSION_LABEL: &str = "app.kubernetes.io/version";
 const OWN: &str = env!("CARGO_PKG_VERSION");

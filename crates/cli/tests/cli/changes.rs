@@ -23,6 +23,24 @@ async fn suspend_and_resume_change_one_field() {
 }
 
 #[tokio::test]
+async fn what_to_type_next_names_the_namespace() {
+    let mut desk = Desk::with("benchmarking");
+    desk.namespace = "default";
+    for verb in [
+        "resume", "suspend", "suspend", "rerun", "resume", "keep", "logs", "diff",
+    ] {
+        let answer = desk.types(&format!("{verb} run -n perf")).await;
+        let said = answer.out + &answer.err;
+        let next = said.split('`').skip(1).step_by(2);
+        for next in next.filter(|next| next.starts_with("kubectl perfval")) {
+            assert!(next.ends_with("run -n perf"), "{verb}: {said}");
+        }
+        let already = said.contains("already");
+        assert!(already || said.contains("`kubectl perfval"), "{verb}: {said}");
+    }
+}
+
+#[tokio::test]
 async fn a_rerun_has_a_token_of_its_own() {
     let desk = Desk::with("passed");
     assert_eq!(desk.types("rerun run").await.code, 0);

@@ -294,6 +294,27 @@ async fn the_requests_that_aiperf_recorded_beside_its_export_are_in_the_report()
 }
 
 #[tokio::test]
+async fn a_report_of_what_is_no_run_says_what_to_give() {
+    let desk = Desk::with("failed");
+    let export = "../verdict/tests/fixtures/aiperf-success.json";
+    for (words, said) in [
+        (
+            format!("report {export}"),
+            "is a file: give the manifest whose gates judge it, with -f",
+        ),
+        ("report run other".to_owned(), "a report is of one run"),
+        (
+            "report -f ../../config/samples/quick.yaml".to_owned(),
+            "give AIPerf's exports too",
+        ),
+    ] {
+        let answer = desk.types(&words).await;
+        assert_eq!(answer.code, 2, "{words}");
+        assert!(answer.err.contains(said), "{}", answer.err);
+    }
+}
+
+#[tokio::test]
 async fn the_report_of_a_run_that_is_not_over_is_no_pass() {
     let answer = Desk::with("benchmarking").types("report run -o markdown").await;
     assert_eq!(answer.code, 3, "{}", answer.err);

@@ -22,7 +22,7 @@ const ROWS: u16 = 50;
 /// Rows that left the screen at its upper end.
 const SCROLLED: usize = 200;
 /// As a person's shell: it outlives Ctrl-C, and writes what came of the program where the cursor stands then.
-const SHELL: &str = r#"trap : INT; "$@"; echo "[ended $?]"; read -r _"#;
+const SHELL: &str = r#"trap : INT; "$@"; echo "[ended $?]"; echo "[shell]"; read -r _"#;
 
 /// A terminal with the program in it.
 pub struct Terminal {
@@ -144,7 +144,7 @@ impl Terminal {
 
     /// The exit code, once the program has ended; the terminal must be as it was before.
     pub fn ends(&self) -> u8 {
-        self.shows("[ended ");
+        self.shows("[shell]");
         let text = self.text();
         let ended = text.lines().find_map(|line| line.strip_prefix("[ended "));
         let ended = ended.unwrap_or_else(|| panic!("the program left the cursor in the middle of a line:\n{text}"));

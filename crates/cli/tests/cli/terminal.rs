@@ -99,7 +99,7 @@ fn mine(desk: &Desk) -> Option<Value> {
 fn ctrl_c_asks_and_the_answer_is_done() {
     for (keys, code, said) in [
         ("l\n", 3, "mine goes on; follow it with"),
-        ("s\n", 130, "mine stops; go on with"),
+        ("s\n", 130, "mine stops, and its GPUs are freed; go on with"),
         ("d\n", 130, "mine is deleted; the operator frees its GPUs"),
     ] {
         let desk = Desk::new();
