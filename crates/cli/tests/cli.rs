@@ -13,6 +13,7 @@ mod cli {
     pub mod logs;
     pub mod pages;
     pub mod pty;
+    pub mod report;
     pub mod run;
     pub mod socket;
     pub mod terminal;

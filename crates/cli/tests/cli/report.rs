@@ -1,0 +1,102 @@
+//! Reports of runs, and of what AIPerf wrote.
+
+use serde_json::Value;
+
+use super::desk::Desk;
+
+#[tokio::test]
+async fn a_report_is_written_in_every_form() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let directory = folder.path().join("report");
+    let desk = Desk::with("failed");
+    let answer = desk
+        .types(&format!("report run --directory {}", directory.display()))
+        .await;
+    assert_eq!(answer.code, 1, "its verdict: {}", answer.err);
+    let mut written: Vec<_> = std::fs::read_dir(&directory)
+        .expect("written")
+        .collect::<Result<_, _>>()
+        .expect("listed");
+    written.sort_by_key(std::fs::DirEntry::file_name);
+    let names: Vec<_> = written
+        .iter()
+        .map(|file| file.file_name().to_string_lossy().into_owned())
+        .collect();
+    let expected = [
+        "ctrf-report.json",
+        "junit.xml",
+        "metrics.openmetrics.txt",
+        "report.html",
+        "summary.md",
+    ];
+    assert_eq!(names, expected);
+    let junit = desk.types("report run -o junit").await.out;
+    assert_eq!(
+        junit,
+        std::fs::read_to_string(directory.join("junit.xml")).expect("written")
+    );
+    let markdown = desk.types("report run -o markdown").await.out;
+    assert!(markdown.contains("Failed"), "{markdown}");
+    let earlier = desk.types("report run/7 -o html").await;
+    assert_eq!(earlier.code, 2);
+    assert!(
+        earlier.err.contains("run 7 of run has no saved results"),
+        "{}",
+        earlier.err
+    );
+    let exports = "../verdict/tests/fixtures/aiperf-success.json -f ../../config/samples/quick.yaml --gpus 1 -o ctrf";
+    let exports = desk.types(&format!("report {exports}")).await;
+    let ctrf: Value = serde_json::from_str(&exports.out).unwrap_or_else(|error| panic!("{error}: {exports:?}"));
+    assert!(ctrf["results"]["tests"].is_array(), "{ctrf}");
+}
+
+#[tokio::test]
+async fn the_requests_that_aiperf_recorded_beside_its_export_are_in_the_report() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let export = folder.path().join("profile_export_aiperf.json");
+    std::fs::copy("../verdict/tests/fixtures/aiperf-success.json", &export).expect("copied");
+    let report = format!(
+        "report {} -f ../../config/samples/quick.yaml --gpus 1 -o html",
+        export.display()
+    );
+    let desk = Desk::new();
+    let title = "Single requests over time";
+    let without = desk.types(&report).await;
+    assert!(
+        without.out.contains("</html>") && !without.out.contains(title),
+        "{}",
+        without.err
+    );
+    let records = folder.path().join("profile_export.jsonl");
+    std::fs::copy("../verdict/tests/fixtures/aiperf-records.jsonl", &records).expect("copied");
+    let with = desk.types(&report).await;
+    assert!(with.out.contains(title), "{}", with.err);
+    assert_eq!(with.code, without.code, "it judges nothing");
+}
+
+#[tokio::test]
+async fn a_report_of_what_is_no_run_says_what_to_give() {
+    let desk = Desk::with("failed");
+    let export = "../verdict/tests/fixtures/aiperf-success.json";
+    for (words, said) in [
+        (
+            format!("report {export}"),
+            "is a file: give the manifest whose gates judge it, with -f",
+        ),
+        ("report run other".to_owned(), "a report is of one run"),
+        (
+            "report -f ../../config/samples/quick.yaml".to_owned(),
+            "give AIPerf's exports too",
+        ),
+    ] {
+        let answer = desk.types(&words).await;
+        assert_eq!(answer.code, 2, "{words}");
+        assert!(answer.err.contains(said), "{}", answer.err);
+    }
+}
+
+#[tokio::test]
+async fn the_report_of_a_run_that_is_not_over_is_no_pass() {
+    let answer = Desk::with("benchmarking").types("report run -o markdown").await;
+    assert_eq!(answer.code, 3, "{}", answer.err);
+}
