@@ -317,6 +317,19 @@ fn a_silent_frontend_is_explained_by_its_log() {
     assert_eq!(silence(&log("frontend", "INFO all is well")), None);
 }
 
+/// What it lists changes: every frontend begins with none, and a worker may go.
+#[test]
+fn a_frontend_that_sees_its_workers_by_now_is_not_without_any() {
+    let none = |log_text: &str| silence(&log("frontend", log_text)).map(|found| found.0);
+    let one = NO_INSTANCES.replace("returning 0", "returning 1");
+    assert_ne!(one, NO_INSTANCES);
+    assert_eq!(none(&format!("{NO_INSTANCES}{one}")), None);
+    assert_eq!(none(&format!("{NO_INSTANCES}{one}ERROR a request failed\n")), None);
+    assert_eq!(none(&format!("{one}{NO_INSTANCES}")), Some(Obstacle::NoInstances));
+    // What stands beside it is no news of the workers.
+    assert_eq!(none(&format!("{ADD_FAILED}{one}")), Some(Obstacle::ModelAddFailed));
+}
+
 fn object(status: &Value) -> perfval_api::PerfValidation {
     let mut object = json!({
         "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",

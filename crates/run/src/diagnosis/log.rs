@@ -10,7 +10,7 @@ use super::obstacle::Obstacle;
 use super::secret::without_secrets;
 use super::statuses::containers;
 use crate::build::FILL_CONTAINER;
-use crate::dynamo::log::{CRASHES, SILENCE};
+use crate::dynamo::log::{CRASHES, LISTED, SILENCE};
 use crate::dynamo::names::MAIN;
 use crate::observed::{LogRequest, PodLog};
 use crate::readiness::{Pods, fillers, is_failed, is_ready};
@@ -97,10 +97,19 @@ pub(crate) fn failure(logs: &[PodLog], pod: &str) -> Option<(Option<Obstacle>, S
 
 /// Why ready pods do not answer: the obstacle that a frontend's log names, and the line.
 pub fn silence(logs: &[PodLog]) -> Option<(Obstacle, String)> {
-    let texts = logs.iter().filter(|log| !log.of.previous);
-    texts
-        .filter_map(|log| find(log.text.present()?, &SILENCE))
-        .min_by_key(|(obstacle, _)| SILENCE.iter().position(|(_, known)| known == obstacle))
+    let logs = logs.iter().filter(|log| !log.of.previous);
+    let found = logs.filter_map(|log| {
+        let text = log.text.present()?;
+        find(text, &SILENCE).filter(|(obstacle, _)| *obstacle != Obstacle::NoInstances || !lists_workers(text))
+    });
+    found.min_by_key(|(obstacle, _)| SILENCE.iter().position(|(_, known)| known == obstacle))
+}
+
+/// Whether a frontend sees workers by now: in its first seconds each lists none, and a worker that fails or hangs was then
+/// told as one that is not there (lab, issue 15).
+fn lists_workers(log: &str) -> bool {
+    let last = log.lines().rfind(|line| line.contains(LISTED));
+    last.is_some_and(|line| find(line, &SILENCE).is_none())
 }
 
 /// The first of these texts that a log holds, and the last line with it; a terminal may have broken it in two.

@@ -33,3 +33,5 @@ pub const SILENCE: [(&str, Obstacle); 3] = [
     ("Error adding model from discovery", Obstacle::ModelAddFailed),
     ("KubeDiscoveryClient::list returning 0 instances", Obstacle::NoInstances),
 ];
+/// A frontend of Dynamo 1.2–1.6 lists its workers at every probe, every 2 s on the lab: the last line with this text holds.
+pub const LISTED: &str = "KubeDiscoveryClient::list returning";

@@ -26,7 +26,22 @@ pub fn minute(number: i64) -> String {
     record["workers"] = (0..8).map(of_worker).collect();
     let export: Value =
         serde_json::from_str(include_str!("../../../verdict/tests/fixtures/aiperf-success.json")).expect("JSON");
-    json!({"record": record, "aiperf": export, "workers": series, "gpus": gpus}).to_string()
+    let requests = requests(&mut noise);
+    json!({"record": record, "aiperf": export, "workers": series, "gpus": gpus, "requests": requests}).to_string()
+}
+
+/// What the runner keeps of single requests: as many points over time as there may be.
+fn requests(noise: &mut impl FnMut() -> i64) -> Value {
+    let mut distribution = |usual: i64| {
+        let mut quantiles = |from| json!([from, usual + noise(), 2 * usual + noise(), 4 * usual + 31 * noise()]);
+        let over_time: Vec<Value> = (0..120).map(&mut quantiles).collect();
+        let cdf: Vec<Value> = (0..27).map(|share| json!([37 * share, share * usual / 9])).collect();
+        json!({"overTime": over_time, "cdf": cdf})
+    };
+    json!({
+        "count": 24_000, "seconds": 119, "every": 1, "timeToFirstToken": distribution(80_000),
+        "interTokenLatency": distribution(9_000), "requestLatency": distribution(1_500_000),
+    })
 }
 
 /// 80 s of a worker: 60 measured, the rest is AIPerf's start, its warm-up and its end.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use perfval_api::{PerfValidationStatus, Phase, TrialOutcome, Verdict};
-use perfval_e2e::{Gpus, Lab, Validation, eventually, quick};
+use perfval_e2e::{Gpus, Lab, OutOfCluster, Validation, eventually, quick};
 use serde_json::json;
 
 use crate::ready;
@@ -180,11 +180,14 @@ async fn a_node_that_reboots_in_a_trial_voids_it_and_is_free_afterwards() {
     all_gpus(&lab).await;
 }
 
-/// Its pods run on until the garbage collector of pods takes them, 40 s later and more: until then nothing is lost.
+/// Its pods run on until the garbage collector of pods takes them, 40 s later and more: until then nothing is lost. The lab
+/// has no second node that the operator's own pod could go to.
 #[tokio::test]
 #[ignore = "needs the lab: just failures"]
 async fn a_node_that_is_deleted_ends_the_trial_that_it_has() {
-    let (lab, _operator) = ready().await;
+    let (lab, operator) = ready().await;
+    operator.scale(0).await;
+    let operator = OutOfCluster::start();
     let namespace = lab.namespace("fail-deleted-node").await;
     lab.run(&["fault", "dgd", &format!("grace=1@{namespace}")]).await;
     let mut manifest = quick("deleted-node", &namespace);
@@ -212,4 +215,5 @@ async fn a_node_that_is_deleted_ends_the_trial_that_it_has() {
     run.ends(Verdict::Error).await;
     run.delete().await;
     all_gpus(&lab).await;
+    operator.kill().await;
 }
