@@ -6,7 +6,7 @@ use std::path::Path;
 
 use perfval_api::PerfValidation;
 use perfval_commands::{answer, input, manifest};
-use perfval_report::{Export, Report, Requests};
+use perfval_report::{Export, Report, RequestTimes};
 use perfval_verdict::gate::Share;
 use perfval_verdict::saved::FILE_BYTES;
 
@@ -122,14 +122,14 @@ fn of_exports(args: &ReportArgs, path: &Path) -> Result<Report, Error> {
 }
 
 /// AIPerf's record of each request, which it writes beside its export: `X.jsonl` beside `X_aiperf.json`.
-fn requests(export: &Path) -> Result<Option<Requests>, Error> {
+fn requests(export: &Path) -> Result<Option<RequestTimes>, Error> {
     let name = export.file_name().and_then(|name| name.to_str());
     let Some(prefix) = name.and_then(|name| name.strip_suffix("_aiperf.json")) else {
         return Ok(None);
     };
     let path = export.with_file_name(format!("{prefix}.jsonl"));
     let read = match fs::File::open(&path) {
-        Ok(file) => Requests::read(BufReader::new(file)),
+        Ok(file) => RequestTimes::read(BufReader::new(file)),
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => Err(error),
     };

@@ -16,6 +16,7 @@ fn main() {
         recorded::broken,
         recorded::frozen,
         recorded::starved,
+        recorded::with_requests,
         recorded::large,
     ] {
         let run = run();

@@ -6,12 +6,12 @@ use perfval_run::build::{SHA256, SUMMARY, results_sha256};
 use perfval_verdict::frame::{Outcome, Payload};
 use perfval_verdict::gate::Share;
 use perfval_verdict::judge::{Recorded, judge};
+use perfval_verdict::requests::RequestTimes;
 use perfval_verdict::saved::{recorded, trial_number};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::error::Error;
-use crate::requests::Requests;
 
 /// Key of a results ConfigMap that names the trials that did not fit.
 const OMITTED: &str = "omitted.txt";
@@ -23,8 +23,8 @@ pub struct Export<'a> {
     pub name: &'a str,
     /// AIPerf's `profile_export_aiperf.json`, or a payload of the runner; also as gzip.
     pub bytes: &'a [u8],
-    /// AIPerf's record of each request, where it is at hand.
-    pub requests: Option<Requests>,
+    /// What AIPerf's record of each request says, where it is at hand.
+    pub requests: Option<RequestTimes>,
 }
 
 /// One run.
@@ -48,8 +48,8 @@ pub(crate) struct Trial {
     pub payload: Option<Payload>,
     /// The file that it was read from.
     pub from: Option<String>,
-    /// Its single requests; a results ConfigMap has no room for them.
-    pub requests: Option<Requests>,
+    /// What its single requests took: an older runner did not save it.
+    pub requests: Option<RequestTimes>,
 }
 
 /// The results ConfigMap.
@@ -105,6 +105,7 @@ impl Facts {
             );
         }
         facts.trials = trials(&status.trials, results);
+        facts.unread();
         facts.omitted(results);
         facts.status = status;
         Ok(facts)
@@ -121,6 +122,7 @@ impl Facts {
         };
         let annotated = results.metadata.annotations.as_ref().and_then(|all| all.get(SHA256));
         facts.saved = Some(facts.check(results, annotated.map(String::as_str)));
+        facts.unread();
         facts.omitted(Some(results));
         Ok(facts)
     }
@@ -142,21 +144,13 @@ impl Facts {
         };
         facts.trials = (facts.status.trials.iter().zip(payloads).zip(exports))
             .map(|((status, payload), export)| Trial {
+                requests: export.requests.clone().or_else(|| payload.requests.clone()),
                 status: status.clone(),
                 payload: Some(payload),
                 from: Some(export.name.to_owned()),
-                requests: export.requests.clone(),
             })
             .collect();
-        for export in exports {
-            let unread = export.requests.as_ref().map_or(0, Requests::unread);
-            if unread > 0 {
-                facts.notes.push(format!(
-                    "{unread} lines of the record of requests beside {} are not understood, and not drawn.",
-                    export.name
-                ));
-            }
-        }
+        facts.unread();
         if facts.trials.len() < exports.len() {
             facts.notes.push(format!(
                 "{} of {} exports were judged: the trial rule had decided by then.",
@@ -206,6 +200,21 @@ impl Facts {
         saved
     }
 
+    fn unread(&mut self) {
+        let note = |trial: &Trial| {
+            let unread = trial
+                .requests
+                .as_ref()
+                .map(|requests| requests.unread)
+                .filter(|unread| *unread > 0)?;
+            let number = trial.status.number;
+            Some(format!(
+                "Trial {number}: lines of AIPerf's record of requests that are not understood, and not drawn: {unread}."
+            ))
+        };
+        self.notes.extend(self.trials.iter().filter_map(note));
+    }
+
     fn omitted(&mut self, results: Option<&ConfigMap>) {
         let text = results
             .and_then(|results| results.data.as_ref())
@@ -244,11 +253,16 @@ fn trials(status: &[TrialStatus], results: Option<&ConfigMap>) -> Vec<Trial> {
         let mut all = results.iter().flat_map(|results| results.binary_data.iter().flatten());
         all.find(|(key, _)| trial_number(key) == Some(number))
     };
-    let trial = |status: &TrialStatus| Trial {
-        status: status.clone(),
-        payload: packed(status.number).map(|(_, bytes)| recorded(&bytes.0)),
-        from: packed(status.number).map(|(key, _)| key.clone()),
-        requests: None,
+    let trial = |status: &TrialStatus| {
+        let (key, payload) = packed(status.number)
+            .map(|(key, bytes)| (key.clone(), recorded(&bytes.0)))
+            .unzip();
+        Trial {
+            status: status.clone(),
+            requests: payload.as_ref().and_then(|payload| payload.requests.clone()),
+            payload,
+            from: key,
+        }
     };
     status.iter().map(trial).collect()
 }

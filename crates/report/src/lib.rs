@@ -23,7 +23,6 @@ mod html;
 mod junit;
 mod markdown;
 mod openmetrics;
-mod requests;
 mod timeline;
 mod withheld;
 mod words;
@@ -35,7 +34,7 @@ use perfval_verdict::gate::Share;
 pub use error::Error;
 pub use facts::Export;
 use facts::Facts;
-pub use requests::Requests;
+pub use perfval_verdict::requests::RequestTimes;
 
 /// What is known of one run.
 #[derive(Clone, Debug)]

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use perfval_verdict::aiperf::{EXPORT_BYTES, FailedRequests, frontend_times, parse};
 use perfval_verdict::frame::{Failure, Outcome};
+use perfval_verdict::requests::RequestTimes;
 
 use crate::aiperf::{Ended, How};
 
@@ -85,6 +86,13 @@ fn read(path: &Path) -> io::Result<String> {
         return Err(io::Error::other(format!("larger than {EXPORT_BYTES} bytes")));
     }
     String::from_utf8(export).map_err(io::Error::other)
+}
+
+/// What single requests took, where any ended well and AIPerf recorded it: it is drawn only, so what cannot be read is absent.
+pub fn requests(artifact_dir: &Path) -> Option<RequestTimes> {
+    let records = File::open(artifact_dir.join(RECORDS)).ok()?;
+    let times = RequestTimes::read(BufReader::with_capacity(1 << 18, records)).ok()?;
+    (times.count > 0).then_some(times)
 }
 
 /// Whether requests were measured and every one of them failed, as far as the records can be read.

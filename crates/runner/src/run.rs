@@ -119,6 +119,8 @@ fn measure(options: &Options) -> Result<Payload, Error> {
     }
     payload.workers = series;
     payload.gpus = gpus.take().unwrap_or_default();
+    // Last of all: of millions of requests it takes seconds.
+    payload.requests = outcome::requests(&options.artifact_dir);
     match judged.export {
         Some(export) => payload.with_export(&export).map_err(|e| Error::Frame(e.into())),
         None => Ok(payload),

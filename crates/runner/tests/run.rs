@@ -1,6 +1,7 @@
 //! The runner against a scripted `aiperf`: whatever that does, one record arrives and says what happened.
 
 mod hostile;
+mod requests;
 mod rig;
 
 use std::fs;

@@ -18,6 +18,7 @@ pub mod history;
 pub mod judge;
 pub mod progress;
 pub mod rejudge;
+pub mod requests;
 pub mod saved;
 mod second;
 pub mod spec_digests;

@@ -81,6 +81,7 @@ fn payload(record: TrialRecord) -> Payload {
             samples,
         }],
         gpus: Vec::new(),
+        requests: None,
     }
 }
 

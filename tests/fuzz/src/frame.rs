@@ -26,7 +26,10 @@ pub fn run(input: &[u8]) -> bool {
 fn survives_another_frame(payload: &Payload) {
     let again = frame(payload).expect("it came from JSON");
     match find(&again, NONCE) {
-        Framed::Complete(read) => assert_eq!(read.record, payload.record),
+        Framed::Complete(read) => {
+            assert_eq!(read.record, payload.record);
+            assert_eq!(read.requests, payload.requests);
+        }
         other => panic!("{other:?}"),
     }
 }

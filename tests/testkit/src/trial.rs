@@ -69,6 +69,7 @@ pub fn log(record: TrialRecord) -> String {
         aiperf: None,
         workers: Vec::new(),
         gpus: Vec::new(),
+        requests: None,
     };
     frame(&payload).expect("a record is JSON")
 }

@@ -60,7 +60,7 @@ async fn the_requests_that_aiperf_recorded_beside_its_export_are_in_the_report()
         export.display()
     );
     let desk = Desk::new();
-    let title = "Single requests over time";
+    let title = "began in each second of the measured phase";
     let without = desk.types(&report).await;
     assert!(
         without.out.contains("</html>") && !without.out.contains(title),

@@ -53,6 +53,7 @@ fn payload() -> Payload {
         aiperf: None,
         workers: Vec::new(),
         gpus: Vec::new(),
+        requests: None,
     };
     payload.with_export(&export).expect("JSON")
 }

@@ -2,8 +2,10 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 use perfval_api::{Metric, Statistic, TrialOutcome};
+use perfval_verdict::requests::{Distribution as OfRequests, Share};
 
 use super::parts::{or_dash, scrolling};
+use super::requests::{of_metric as of_requests, thousandth};
 use crate::chart::{At, Axis, Chart, Drawn, Rule, Shape, absent, short};
 use crate::facts::{Facts, Trial};
 
@@ -42,14 +44,17 @@ const COLUMNS: [(Statistic, &str); 5] = [
 struct Distribution {
     trial: i64,
     class: &'static str,
+    /// By AIPerf's export.
     values: BTreeMap<Statistic, f64>,
+    /// By its record of requests: each time (ms), and how many of them took at most so long (percent).
+    shares: Vec<(f64, f64)>,
 }
 
 pub(super) fn all(facts: &Facts) -> Markup {
     html! {
         h3 { "Distributions" }
         p.legend {
-            "Quantiles of the successful requests, as AIPerf exports them. Solid: trials that passed; dashed: missed; dotted: invalid. "
+            "The successful requests: shares by AIPerf's record of each, where the results hold that, otherwise by the quantiles that it exports. Solid: trials that passed; dashed: missed; dotted: invalid. "
             "In each trial's box: 25 to 75 % of the requests and the median; its stroke: 5 to 95 %; its point: 99 %."
         }
         @for (metric, title) in SHOWN { (of_metric(facts, metric, title)) }
@@ -73,9 +78,18 @@ fn distributions(trials: &[Trial], metric: Metric) -> Vec<Distribution> {
                 Some(TrialOutcome::Pass) | None => "line pass",
             },
             values: read.collect(),
+            shares: trial
+                .requests
+                .as_ref()
+                .map_or_else(Vec::new, |all| shares(of_requests(all, metric))),
         })
     };
     trials.iter().filter_map(of).collect()
+}
+
+fn shares(requests: Option<&OfRequests>) -> Vec<(f64, f64)> {
+    let point = |Share(per_mille, us): &Share| (thousandth(*us), 100.0 * thousandth(*per_mille));
+    requests.map_or_else(Vec::new, |found| found.cdf.iter().map(point).collect())
 }
 
 fn of_metric(facts: &Facts, metric: Metric, title: &str) -> Markup {
@@ -112,12 +126,17 @@ fn of_metric(facts: &Facts, metric: Metric, title: &str) -> Markup {
         Axis::from_zero("% of requests", 100.0),
     );
     let points = |found: &Distribution| {
-        let known = QUANTILES
+        let exported = QUANTILES
             .iter()
             .filter_map(|(statistic, part)| Some((*found.values.get(statistic)?, part * 100.0)));
+        let line = if found.shares.is_empty() {
+            exported.collect()
+        } else {
+            found.shares.clone()
+        };
         Drawn {
             class: found.class,
-            line: vec![known.collect()],
+            line: vec![line],
         }
     };
     cdf.lines = found.iter().map(points).collect();

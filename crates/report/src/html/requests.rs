@@ -1,30 +1,25 @@
 use maud::{Markup, html};
+use perfval_api::Metric;
+use perfval_verdict::requests::{Distribution, Quantiles, RequestTimes};
 
 use crate::chart::{Axis, Band, Chart, Drawn, absent, short};
 use crate::facts::{Facts, Trial};
-use crate::requests::{Quantiles, Requests, Time};
 use crate::timeline::Line;
 
 use super::over_time::second;
 
-/// Points of one line: more cannot be told apart.
-const POINTS: i64 = 240;
 /// Seconds that stay empty between two trials.
 const BETWEEN: i64 = 3;
 
 /// What is drawn, its anchor and its heading.
-const TIMES: [(&str, &str, Time); 3] = [
-    ("requests-first", "Time to first token", |times| {
-        times.time_to_first_token
-    }),
-    ("requests-token", "Inter-token latency", |times| {
-        times.inter_token_latency
-    }),
-    ("requests-whole", "Request latency", |times| times.request_latency),
+const TIMES: [(&str, &str, Metric); 3] = [
+    ("requests-first", "Time to first token", Metric::TimeToFirstToken),
+    ("requests-token", "Inter-token latency", Metric::InterTokenLatency),
+    ("requests-whole", "Request latency", Metric::RequestLatency),
 ];
 
 /// A line in a drawing: its class, and its value.
-type Drawing = (&'static str, fn(&Quantiles) -> f64);
+type Drawing = (&'static str, fn(&Quantiles) -> i64);
 
 const LINES: [Drawing; 3] = [
     ("line p99", |found| found.p99),
@@ -36,41 +31,65 @@ const LINES: [Drawing; 3] = [
 struct Placed<'a> {
     trial: i64,
     from: i64,
-    requests: &'a Requests,
+    requests: &'a RequestTimes,
 }
 
-/// What single requests took over time; nothing where no trial has their record.
+/// What single requests took over time.
 pub(super) fn over_time(facts: &Facts) -> Markup {
     let trials = placed(&facts.trials);
-    let seconds = trials.last().map_or(0, Placed::until);
-    let every = seconds.saturating_sub(1) / POINTS + 1;
-    let of = if every == 1 {
-        "each second".to_owned()
-    } else {
-        format!("each {every} s")
-    };
     html! {
-        @if !trials.is_empty() {
-            h3 { "Single requests over time" }
+        h3 { "Single requests over time" }
+        @if trials.is_empty() {
+            (absent("Single requests", "an older version saved these results, or there is no record of requests that ended well beside AIPerf's export"))
+        } @else {
             p.legend {
-                "Requests that began in " (of) " of the measured phase and ended well, by AIPerf's own record of each. "
+                "Requests that began in each " (length(&trials)) " of the measured phase and ended well, by AIPerf's own record of each. "
                 "Solid: half of them took at most so long; dashed: 90 %; dotted: 99 %."
             }
-            @for (anchor, title, time) in TIMES { (drawn(&trials, (seconds, every), (anchor, title, time))) }
+            @for of in TIMES { (drawn(&trials, of)) }
         }
     }
 }
 
+/// What these requests took, where a metric is a time of them.
+pub(super) fn of_metric(requests: &RequestTimes, metric: Metric) -> Option<&Distribution> {
+    match metric {
+        Metric::TimeToFirstToken => Some(&requests.time_to_first_token),
+        Metric::InterTokenLatency => Some(&requests.inter_token_latency),
+        Metric::RequestLatency => Some(&requests.request_latency),
+        _ => None,
+    }
+}
+
+/// Milliseconds of microseconds, shares of per mille.
+#[expect(clippy::cast_precision_loss, reason = "a week in µs at most")]
+pub(super) fn thousandth(number: i64) -> f64 {
+    number as f64 / 1000.0
+}
+
 impl Placed<'_> {
     fn until(&self) -> i64 {
-        self.from + self.requests.seconds() + 1
+        self.from + self.requests.seconds + 1
+    }
+
+    /// The points of a metric, in parts where no request began in between.
+    fn parts(&self, metric: Metric) -> Vec<Vec<Quantiles>> {
+        let points = of_metric(self.requests, metric).map_or(&[][..], |found| &found.over_time);
+        let next = |one: &Quantiles, other: &Quantiles| other.from - one.from <= self.requests.every;
+        points.chunk_by(next).map(<[Quantiles]>::to_vec).collect()
+    }
+
+    /// The middle of a point's seconds on the common clock.
+    fn x(&self, point: &Quantiles) -> f64 {
+        let until = (point.from + self.requests.every).min(self.requests.seconds + 1);
+        second(self.from) + f64::midpoint(second(point.from), second(until))
     }
 }
 
 fn placed(trials: &[Trial]) -> Vec<Placed<'_>> {
     let mut placed: Vec<Placed<'_>> = Vec::new();
     for trial in trials {
-        let known = trial.requests.as_ref().filter(|requests| requests.len() > 0);
+        let known = trial.requests.as_ref().filter(|requests| requests.count > 0);
         let from = placed.last().map_or(0, |before| before.until() + BETWEEN);
         placed.extend(known.map(|requests| Placed {
             trial: trial.status.number,
@@ -81,20 +100,23 @@ fn placed(trials: &[Trial]) -> Vec<Placed<'_>> {
     placed
 }
 
-fn drawn(trials: &[Placed<'_>], (seconds, every): (i64, i64), (anchor, title, time): (&str, &str, Time)) -> Markup {
-    let parts = |trial: &Placed<'_>| {
-        let from = second(trial.from);
-        let mut parts = trial.requests.over_time(every, time);
-        for point in parts.iter_mut().flatten() {
-            point.at += from;
-        }
-        parts
-    };
-    let parts: Vec<Vec<Quantiles>> = trials.iter().flat_map(parts).collect();
-    let largest = parts.iter().flatten().map(|point| point.p99).fold(0.0, f64::max);
-    if parts.is_empty() {
+/// Seconds of one point: trials of another length may have others.
+fn length(trials: &[Placed<'_>]) -> String {
+    let every = || trials.iter().map(|trial| trial.requests.every);
+    match (every().min().unwrap_or(1), every().max().unwrap_or(1)) {
+        (1, 1) => "second".to_owned(),
+        (least, most) if least == most => format!("{most} s"),
+        (least, most) => format!("{least} to {most} s"),
+    }
+}
+
+fn drawn(trials: &[Placed<'_>], (anchor, title, metric): (&str, &str, Metric)) -> Markup {
+    let all = || trials.iter().flat_map(|trial| trial.parts(metric)).flatten();
+    let largest = all().map(|point| thousandth(point.p99)).fold(0.0, f64::max);
+    if all().next().is_none() {
         return absent(title, "no request has it");
     }
+    let seconds = trials.last().map_or(0, Placed::until);
     let mut chart = Chart::new(
         anchor,
         title,
@@ -103,22 +125,32 @@ fn drawn(trials: &[Placed<'_>], (seconds, every): (i64, i64), (anchor, title, ti
         Axis::from_zero("ms", largest),
     );
     chart.bands = trials.iter().map(band).collect();
-    chart.lines = LINES
-        .map(|(class, value)| {
-            let point = |found: &Quantiles| (found.at, value(found));
-            let line: Line = parts.iter().map(|part| part.iter().map(point).collect()).collect();
-            Drawn { class, line }
-        })
-        .into();
-    let words = trials.iter().filter_map(|trial| {
-        let all = trial.requests.together(time)?;
-        let (median, p90, p99) = (short(all.median), short(all.p90), short(all.p99));
-        let trial = trial.trial;
-        Some(format!("trial {trial}: median {median} ms, p90 {p90} ms, p99 {p99} ms"))
-    });
-    let words = words.collect::<Vec<_>>().join("; ");
-    chart.description = format!("{words}; at most {} ms in one point.", short(largest));
+    chart.lines = LINES.map(|of| line(trials, metric, of)).into();
+    let words: Vec<String> = trials.iter().filter_map(|trial| words(trial, metric)).collect();
+    chart.description = format!("{}; at most {} ms in one point.", words.join("; "), short(largest));
     chart.figure()
+}
+
+fn line(trials: &[Placed<'_>], metric: Metric, (class, value): Drawing) -> Drawn {
+    let of_trial = |trial: &Placed<'_>| -> Line {
+        let point = |found: &Quantiles| (trial.x(found), thousandth(value(found)));
+        let parts = trial.parts(metric);
+        parts.iter().map(|part| part.iter().map(point).collect()).collect()
+    };
+    Drawn {
+        class,
+        line: trials.iter().flat_map(of_trial).collect(),
+    }
+}
+
+fn words(trial: &Placed<'_>, metric: Metric) -> Option<String> {
+    let found = of_metric(trial.requests, metric)?;
+    let [median, p90, p99] = [500, 900, 990].map(|share| found.at_most(share).map(|us| short(thousandth(us))));
+    let number = trial.trial;
+    Some(format!(
+        "trial {number}: median {} ms, p90 {} ms, p99 {} ms",
+        median?, p90?, p99?
+    ))
 }
 
 fn band(trial: &Placed<'_>) -> Band {

@@ -85,6 +85,7 @@ fn a_page_is_quiet_readable_and_fits_light_dark_narrow_and_printed() {
         recorded::shared,
         recorded::broken,
         recorded::starved,
+        recorded::with_requests,
     ] {
         let run = run();
         let name = run.object.metadata.name.clone().expect("a name");

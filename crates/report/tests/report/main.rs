@@ -7,6 +7,7 @@ mod hostile;
 mod page;
 mod pipelines;
 mod recorded;
+mod requests;
 mod sources;
 
 use perfval_report::Report;
@@ -22,6 +23,7 @@ fn runs() -> Vec<Saved> {
         recorded::broken(),
         recorded::frozen(),
         recorded::starved(),
+        recorded::with_requests(),
     ]
 }
 

@@ -2,19 +2,19 @@
 
 use k8s_openapi::ByteString;
 use perfval_api::{PerfValidation, Verdict};
-use perfval_report::{Error, Export, Report, Requests};
+use perfval_report::{Error, Export, Report};
 use perfval_verdict::gate::Share;
 use serde_json::json;
 
 use super::recorded::{self, Saved};
 use super::report;
 
-fn export(name: &str) -> Vec<u8> {
+pub fn export(name: &str) -> Vec<u8> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../verdict/tests/fixtures");
     std::fs::read(format!("{folder}/{name}")).expect("an export")
 }
 
-fn asking(rule: &str) -> PerfValidation {
+pub fn asking(rule: &str) -> PerfValidation {
     let spec = json!({
         "model": {"name": "m"}, "workload": {"image": "i:1"}, "trials": {"rule": rule},
         "gates": [{"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "100", "scaling": "PerGPU"}],
@@ -56,80 +56,6 @@ fn exports_are_judged_as_the_operator_would() {
     assert_eq!(
         Report::of_exports(&asking("Single"), share, &[]).err(),
         Some(Error::NoExport)
-    );
-}
-
-/// What AIPerf writes of so many requests, a hundred of them in each second.
-fn record(requests: u32) -> String {
-    let line = |request: u32| {
-        let (began, slow) = (u64::from(request) * 10_000_000, f64::from(request % 100));
-        // As long as a real line is.
-        let rest = "x".repeat(900);
-        format!(
-            r#"{{"metadata": {{"benchmark_phase": "profiling", "request_start_ns": {began}, "x_request_id": "{rest}"}}, "metrics": {{"time_to_first_token": {{"value": {}}}, "inter_token_latency": {{"value": {}}}, "request_latency": {{"value": {}}}}}}}"#,
-            60.0 + slow,
-            7.0 + slow / 100.0,
-            480.0 + slow
-        ) + "\n"
-    };
-    (0..requests).map(line).collect::<Vec<_>>().concat()
-}
-
-#[test]
-fn every_request_of_large_exports_is_drawn_and_the_page_stays_below_a_megabyte() {
-    let bytes = export("aiperf-success.json");
-    let all = Requests::read(record(10_000).as_bytes()).expect("read");
-    let exports = ["1.json", "2.json", "3.json"].map(|name| Export {
-        name,
-        bytes: &bytes,
-        requests: Some(all.clone()),
-    });
-    let mut object = asking("Sequential");
-    object.spec.trials = serde_json::from_value(json!({"rule": "All", "max": 3})).expect("trials");
-    let share = Some(Share { gpus: 1, node_gpus: 8 });
-    let page = Report::of_exports(&object, share, &exports).expect("a report").html();
-    assert!(page.len() < 1 << 20, "{} bytes", page.len());
-    for (title, said) in [
-        ("Time to first token", "trial 3: median 109 ms, p90 149 ms, p99 158 ms"),
-        (
-            "Inter-token latency",
-            "trial 1: median 7.49 ms, p90 7.89 ms, p99 7.98 ms",
-        ),
-        ("Request latency", "trial 2: median 529 ms, p90 569 ms, p99 578 ms"),
-    ] {
-        let figure = page
-            .split("<figure>")
-            .find(|figure| figure.starts_with(&format!("<figcaption>{title}</")));
-        let figure = figure.unwrap_or_else(|| panic!("{title} is drawn"));
-        assert!(figure.contains(said), "{said}: {figure}");
-        for line in ["line own", "line p90", "line p99"] {
-            assert!(figure.contains(line), "{title}: {line}");
-        }
-    }
-    assert!(
-        page.contains("began in each 2 s of the measured phase"),
-        "300 s of three trials"
-    );
-}
-
-#[test]
-fn lines_of_a_record_that_are_not_understood_are_noted() {
-    let bytes = export("aiperf-success.json");
-    let wild = record(1)
-        .replace("\"value\": 60", "\"value\": 1e300")
-        .replace("\"value\": 480", "\"value\": -1");
-    let cut = record(3) + &wild + "{\"metadata\"";
-    let exports = [Export {
-        name: "1.json",
-        bytes: &bytes,
-        requests: Some(Requests::read(cut.as_bytes()).expect("read")),
-    }];
-    let page = Report::of_exports(&asking("Single"), Some(Share { gpus: 1, node_gpus: 8 }), &exports)
-        .expect("a report")
-        .html();
-    assert!(
-        page.contains("1 lines of the record of requests beside 1.json are not understood"),
-        "{page}"
     );
 }
 

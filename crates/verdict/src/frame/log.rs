@@ -3,6 +3,7 @@ use serde_json::value::RawValue;
 
 use super::{Framed, Outcome, TrialRecord};
 use crate::gpus::GpuSeries;
+use crate::requests::{self, RequestTimes};
 use crate::workers::WorkerSeries;
 
 /// What the log holds between its two lines.
@@ -19,6 +20,13 @@ pub struct Payload {
     /// The GPUs' samples.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<GpuSeries>,
+    /// What single requests took; absent where AIPerf recorded none.
+    #[serde(
+        default,
+        deserialize_with = "requests::if_understood",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub requests: Option<RequestTimes>,
 }
 
 impl Payload {
@@ -29,6 +37,7 @@ impl Payload {
             aiperf: None,
             workers: Vec::new(),
             gpus: Vec::new(),
+            requests: None,
         }
     }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use perfval_api::DeviceStatus;
 use perfval_verdict::gpus::{Field, GpuSample, GpuSeries, Reading};
+use perfval_verdict::requests::RequestTimes;
 use perfval_verdict::workers::WorkerSeries;
 use serde_json::{Value, json};
 
@@ -138,17 +139,52 @@ fn of_the_lab(name: &str, fault: &str, rule: &Value) -> Saved {
     saved(name, &one_run(known), &gates, rule)
 }
 
-/// As many trials as a spec allows, each with the samples of eight workers.
+/// As many trials as a spec allows, each with the samples of eight workers and as many points of its requests as there may be.
 pub fn large() -> Saved {
     let known = |line: &Line| line.fault == "Healthy" && line.router == "LeastLoaded" && on_two_h200(line);
     let mut run = one_run(lines(known));
     for trial in &mut run.trials {
         trial.gpus = telemetry();
+        trial.requests = Some(requests(12_000));
         trial.series = (0..8).filter_map(|worker| eighth(&trial.series, worker)).collect();
     }
     run.trials = run.trials.iter().cycle().take(20).cloned().collect();
     let gates = json!([{"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "1"}]);
     saved("large", &run, &gates, &json!({"rule": "All", "max": 20}))
+}
+
+/// What AIPerf's record of so many requests says, a hundred of them in each second.
+pub fn requests(count: u32) -> RequestTimes {
+    RequestTimes::read(record(count).as_bytes()).expect("it is text")
+}
+
+/// That record: in each second the times of a hundred requests, evenly spread, and each second slower than the one before it.
+pub fn record(requests: u32) -> String {
+    let line = |request: u32| {
+        let (began, slow) = (u64::from(request) * 10_000_000, f64::from(request % 100));
+        let drift = 1.0 + f64::from(request / 100) / 10_000.0;
+        // As long as a real line is.
+        let rest = "x".repeat(900);
+        format!(
+            r#"{{"metadata": {{"benchmark_phase": "profiling", "request_start_ns": {began}, "x_request_id": "{rest}"}}, "metrics": {{"time_to_first_token": {{"value": {}}}, "inter_token_latency": {{"value": {}}}, "request_latency": {{"value": {}}}}}}}"#,
+            drift * (60.0 + slow),
+            drift * (7.0 + slow / 100.0),
+            drift * (480.0 + slow)
+        ) + "\n"
+    };
+    (0..requests).map(line).collect()
+}
+
+/// Two real H200s, each trial with a record of half a minute of requests.
+pub fn with_requests() -> Saved {
+    let known = |line: &Line| line.fault == "Healthy" && line.router == "LeastLoaded" && on_two_h200(line);
+    let mut run = one_run(lines(known));
+    run.trials.truncate(2);
+    for trial in &mut run.trials {
+        trial.requests = Some(requests(3000));
+    }
+    let gates = json!([{"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "1"}]);
+    saved("requests", &run, &gates, &json!({"rule": "All", "max": 2}))
 }
 
 fn eighth(series: &[WorkerSeries], worker: usize) -> Option<WorkerSeries> {

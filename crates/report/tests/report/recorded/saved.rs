@@ -18,6 +18,7 @@ use perfval_verdict::frame::{Payload, TrialRecord};
 use perfval_verdict::gate::Share;
 use perfval_verdict::gpus::GpuSeries;
 use perfval_verdict::judge::{Recorded, judge};
+use perfval_verdict::requests::RequestTimes;
 use perfval_verdict::workers::{WorkerSeries, summarize};
 use serde::Deserialize;
 use serde_json::Value;
@@ -52,6 +53,8 @@ pub struct Trial {
     pub after: Vec<WorkerStatus>,
     #[serde(skip)]
     pub gpus: Vec<GpuSeries>,
+    #[serde(skip)]
+    pub requests: Option<RequestTimes>,
 }
 
 /// A run as a cluster holds it.
@@ -187,6 +190,7 @@ fn results(object: &mut PerfValidation, verdict: Verdict, why: &Why, trials: &[T
         let mut payload = Payload::of(record(trial));
         payload.workers.clone_from(&trial.series);
         payload.gpus.clone_from(&trial.gpus);
+        payload.requests.clone_from(&trial.requests);
         serde_json::to_string(&payload).expect("JSON")
     };
     let payloads: BTreeMap<i64, String> = (1..).zip(trials.iter().take(judged).map(payload)).collect();
