@@ -4,8 +4,8 @@ use perfval_run::Needs;
 use perfval_run::observed::Need;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// The most trials of a run. Twenty take some 6 MiB (`run/tests/memory.rs`), and as many times more as their logs are longer;
-/// the container has 128 MiB, and sixteen passes at once.
+/// The most trials of a run. Twenty of the usual length take some 6 MiB (`run/tests/memory.rs`), longer ones more; sixteen
+/// passes at once share the container's 128 MiB.
 const TRIALS: u32 = 20;
 
 /// What is left of it.

@@ -29,6 +29,9 @@ const ORPHAN: StrayWord = StrayWord {
 };
 
 impl StrayWord {
+    /// All words, for the documentation.
+    pub const ALL: [&'static Self; 2] = [&LATE, &ORPHAN];
+
     /// The word for each kind of stray.
     pub fn of(stray: Stray) -> &'static Self {
         match stray {

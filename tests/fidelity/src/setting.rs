@@ -171,7 +171,8 @@ impl LabRun {
             ..
         } = &self.conditions;
         if let Some(rivals) = rivals {
-            return format!("frontend on one CPU with {rivals} others");
+            let others = if *rivals == 1 { "other" } else { "others" };
+            return format!("frontend on one CPU with {rivals} busy {others}");
         }
         match (self.fault, share, factor, seconds) {
             (Fault::SlowGpu, Some(share), _, _) => {

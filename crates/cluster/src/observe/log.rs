@@ -8,6 +8,7 @@ use perfval_run::diagnosis::log::clean;
 use perfval_run::observed::LogRequest;
 use perfval_run::{Run, build};
 use perfval_verdict::frame::without_output;
+use tokio::sync::Semaphore;
 
 use crate::Cluster;
 use crate::call::{LOG_PATIENCE, Read, Unread, read};
@@ -41,7 +42,7 @@ impl Cluster {
             ..LogParams::default()
         };
         let (namespace, pod) = (pod.namespace().unwrap_or_default(), pod.name_any());
-        self.log(&namespace, &pod, &params, RECENT_PATIENCE).await
+        self.log(&namespace, &pod, &params, RECENT_PATIENCE, None).await
     }
 
     /// The end of the AIPerf container's log, from the record of this nonce on: as many as a run has trials are held at once.
@@ -57,7 +58,8 @@ impl Cluster {
             ..LogParams::default()
         };
         let (namespace, pod) = (pod.namespace().unwrap_or_default(), pod.name_any());
-        let log = self.log(&namespace, &pod, &params, LOG_PATIENCE).await?;
+        let turns = Some(&*self.long_logs);
+        let log = self.log(&namespace, &pod, &params, LOG_PATIENCE, turns).await?;
         Ok(without_output(log, nonce))
     }
 
@@ -70,17 +72,25 @@ impl Cluster {
             limit_bytes: Some(LAST_BYTES),
             ..LogParams::default()
         };
-        let log = self.log(run.namespace(), &of.pod, &params, LOG_PATIENCE).await?;
+        let log = self.log(run.namespace(), &of.pod, &params, LOG_PATIENCE, None).await?;
         Ok(clean(run, &log))
     }
 
-    async fn log(&self, namespace: &str, pod: &str, params: &LogParams, patience: Duration) -> Read<String> {
+    /// Reads a log, within this patience; where there are turns, the wait for one is part of it.
+    async fn log(
+        &self,
+        namespace: &str,
+        pod: &str,
+        params: &LogParams,
+        patience: Duration,
+        turns: Option<&Semaphore>,
+    ) -> Read<String> {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
         let whole = async {
-            // It is never closed.
-            let _turn = match params.limit_bytes {
-                Some(LIMIT_BYTES) => self.long_logs.acquire().await.ok(),
-                _ => None,
+            // A semaphore that nobody closes always gives one.
+            let _turn = match turns {
+                Some(turns) => turns.acquire().await.ok(),
+                None => None,
             };
             let mut bytes = Vec::new();
             let mut log = Box::pin(api.log_stream(pod, params).await?);

@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use perfval_api::{Help, Reason};
 use perfval_cluster::Word;
 use perfval_run::diagnosis::obstacle::Obstacle;
-use perfval_run::strays::Stray;
 use perfval_verdict::diagnosis::cause::Cause;
 
 use super::one_line;
@@ -34,7 +33,7 @@ pub fn troubleshooting() -> String {
         other(&mut page, word.reason, seen, word.why, word.remedy);
     }
     page.push_str("\nOn objects that no run looks after any more:\n");
-    for word in [Stray::Late, Stray::Orphan].map(StrayWord::of) {
+    for word in StrayWord::ALL {
         other(&mut page, word.reason, word.seen, word.why, word.remedy);
     }
     page
@@ -148,7 +147,7 @@ mod tests {
     #[test]
     fn words_that_are_no_reasons_of_a_run_have_their_entry() {
         let page = troubleshooting();
-        let strays = [Stray::Late, Stray::Orphan].map(|stray| StrayWord::of(stray).reason);
+        let strays = StrayWord::ALL.map(|word| word.reason);
         let words = Word::ALL.map(|word| word.reason);
         for word in words.into_iter().chain(strays) {
             assert!(page.contains(&format!("\n### {word}\n\n* **You see:**")), "{word}");
