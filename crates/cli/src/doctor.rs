@@ -12,6 +12,7 @@ use perfval_commands::{manifest, size};
 use serde::Serialize;
 
 use crate::args::DoctorArgs;
+use crate::draw::wrap_on;
 use crate::error::Error;
 use crate::output;
 use crate::screen::Screen;
@@ -72,13 +73,15 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &DoctorArgs) -> R
             "kubectl perfval doctor".to_owned(),
         ),
     };
-    screen.say(&match (missing, unknown) {
-        (0, 0) => format!("\nNothing is missing. Next: {next}\n"),
-        (0, unknown) => format!("\nNothing is known to be missing; {unknown} could not be looked at. Next: {next}\n"),
-        (1, _) => format!("\nOne thing is missing; what to do stands below it. Then look again: {again}\n"),
+    let said = match (missing, unknown) {
+        (0, 0) => format!("Nothing is missing. Next: {next}"),
+        (0, unknown) => format!("Nothing is known to be missing; {unknown} could not be looked at. Next: {next}"),
+        (1, _) => format!("One thing is missing; what to do stands below it. Then look again: {again}"),
         (missing, _) => {
-            format!("\n{missing} things are missing; what to do stands below each. Then look again: {again}\n")
+            format!("{missing} things are missing; what to do stands below each. Then look again: {again}")
         }
-    })?;
+    };
+    let said = wrap_on(&said, screen.columns(), "");
+    screen.say(&format!("\n{said}"))?;
     Ok(code)
 }

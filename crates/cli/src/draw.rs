@@ -99,6 +99,14 @@ pub fn wrap(text: &str, columns: usize, indent: &str) -> String {
     flow(text.split_whitespace(), " ", columns, indent)
 }
 
+/// The same on a terminal with so many columns; elsewhere in one line, for what reads it.
+pub fn wrap_on(text: &str, columns: Option<usize>, indent: &str) -> String {
+    match columns {
+        Some(columns) => wrap(text, columns, indent),
+        None => format!("{indent}{text}\n"),
+    }
+}
+
 /// Pieces behind each other in lines of at most so many characters. Only a piece that is longer than a line is broken.
 pub fn flow<'a>(pieces: impl IntoIterator<Item = &'a str>, gap: &str, columns: usize, indent: &str) -> String {
     let room = columns.saturating_sub(indent.chars().count()).max(1);

@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::describe;
 use crate::error::Error;
+use crate::keys::Muted;
 use crate::screen::Screen;
 use crate::session::Session;
 
@@ -183,35 +184,41 @@ pub fn is_suspended(object: &PerfValidation) -> bool {
 
 /// How changes are shown.
 enum Shown {
-    Picture(Picture),
+    Picture(Picture, Option<Muted>),
     Lines(Lines),
 }
 
 impl Shown {
     fn new(screen: &Screen) -> Self {
         match (screen.size)() {
-            Some(size) => Self::Picture(Picture::new(size, screen.unicode)),
+            Some(size) => Self::Picture(Picture::new(size, screen.unicode), None),
             None => Self::Lines(Lines::default()),
         }
     }
 
     fn is_picture(&self) -> bool {
-        matches!(self, Self::Picture(_))
+        matches!(self, Self::Picture(..))
     }
 
     fn show(&mut self, screen: &mut Screen, object: &PerfValidation, live: &Live) -> Result<(), Error> {
         let now = screen.now();
         let text = match self {
-            Self::Picture(picture) => picture.draw((screen.size)(), object, live, now),
+            Self::Picture(picture, muted) => {
+                if screen.echoes {
+                    muted.get_or_insert_with(Muted::start).again();
+                }
+                picture.draw((screen.size)(), object, live, now)
+            }
             Self::Lines(lines) => lines.changed(object, now),
         };
         screen.say(&text)
     }
 
-    /// What is shown stays; the next text goes below it.
+    /// What is shown stays; the next text goes below it, and typed keys are seen again.
     fn finish(&mut self) {
-        if let Self::Picture(picture) = self {
+        if let Self::Picture(picture, muted) = self {
             picture.leave();
+            *muted = None;
         }
     }
 }

@@ -31,7 +31,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &GetArgs) -> Resu
         Output::Table | Output::Wide => {
             let wide = args.output == Output::Wide;
             let table = table(&objects, wide, args.all_namespaces, screen.now())?;
-            screen.say(&table.to_string())?;
+            screen.say(&table.on(screen.columns()))?;
         }
         Output::Name => {
             let names = objects
@@ -77,13 +77,12 @@ fn table(objects: &[PerfValidation], wide: bool, namespaces: bool, now: DateTime
         .flatten()
         .filter(|column| wide || column.priority.unwrap_or_default() == 0)
         .collect();
-    let mut table = Table::bare();
     let own = |namespace: &str, name: &str| {
         let namespace = namespaces.then(|| namespace.to_owned());
         namespace.into_iter().chain([name.to_owned()]).collect::<Vec<_>>()
     };
     let head = shown.iter().map(|column| column.name.clone());
-    table.row(own("NAMESPACE", "NAME").into_iter().chain(head));
+    let mut table = Table::headed(own("NAMESPACE", "NAME").into_iter().chain(head));
     for object in objects {
         let value = serde_json::to_value(object).map_err(|error| Error::Render(error.to_string()))?;
         let cells = shown

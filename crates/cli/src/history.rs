@@ -7,7 +7,7 @@ use perfval_verdict::{environment, history};
 use serde::Serialize;
 
 use crate::args::HistoryArgs;
-use crate::draw::{Ink, span};
+use crate::draw::{Ink, span, wrap_on};
 use crate::error::Error;
 use crate::output;
 use crate::screen::Screen;
@@ -66,14 +66,15 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &HistoryArgs) -> 
         ));
         return Ok(0);
     }
-    screen.say(&table(&history.runs).to_string())?;
+    screen.say(&table(&history.runs).on(screen.columns()))?;
     let throughputs = throughputs(&status);
     if throughputs.len() > 1 {
         let ink = Ink {
             unicode: screen.unicode,
         };
         let line = ink.line(&throughputs, SHOWN);
-        screen.say(&format!("\ntok/s, the newest last: {line}\n"))?;
+        let line = wrap_on(&format!("tok/s, the newest last: {line}"), screen.columns(), "");
+        screen.say(&format!("\n{line}"))?;
     }
     Ok(0)
 }

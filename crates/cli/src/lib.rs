@@ -14,6 +14,7 @@ mod follow;
 mod get;
 mod history;
 mod init;
+pub mod keys;
 mod lifecycle;
 mod logs;
 mod output;
@@ -158,6 +159,7 @@ fn real_screen() -> Screen {
         input: Box::new(BufReader::new(io::stdin())),
         asks: io::stdin().is_terminal() && io::stderr().is_terminal(),
         size: Box::new(size),
+        echoes: draws,
         unicode: !is_dumb && (locale.contains("utf-8") || locale.contains("utf8")),
         interrupts,
         interrupt: Some(interrupt),

@@ -3,6 +3,7 @@
 use perfval_api::PerfValidation;
 
 use crate::args::{CommonCase, PresetsArgs};
+use crate::draw::flow;
 use crate::error::Error;
 use crate::screen::Screen;
 use crate::table::Table;
@@ -82,8 +83,13 @@ pub fn run(screen: &mut Screen, args: &PresetsArgs) -> Result<u8, Error> {
             gates.collect::<Vec<_>>().join(", "),
         ]);
     }
-    screen.say(&table.to_string())?;
-    screen.say("\nprint one: kubectl perfval presets h200      run it: kubectl perfval run --preset h200\n")?;
+    screen.say(&table.on(screen.columns()))?;
+    let next = [
+        "print one: kubectl perfval presets h200",
+        "run it: kubectl perfval run --preset h200",
+    ];
+    let next = flow(next, "      ", screen.columns().unwrap_or(usize::MAX), "");
+    screen.say(&format!("\n{next}"))?;
     Ok(0)
 }
 

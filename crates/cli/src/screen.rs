@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead, ErrorKind, Write};
 use std::mem;
+use std::process;
 use std::thread;
 
 use chrono::{DateTime, Utc};
@@ -10,8 +11,10 @@ use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender};
 use futures::channel::oneshot;
 use futures::stream::FusedStream as _;
 use tokio::signal::ctrl_c;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::error::Error;
+use crate::keys;
 
 /// How much a terminal shows, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +37,8 @@ pub struct Screen {
     pub asks: bool,
     /// The terminal's size at this moment; `None`: no terminal, or one that cannot move its cursor.
     pub size: Box<dyn Fn() -> Option<Size> + Send>,
+    /// Whether typed keys would be seen in what is drawn.
+    pub echoes: bool,
     /// Whether it shows more than ASCII.
     pub unicode: bool,
     /// Each Ctrl-C, once it is listened for.
@@ -100,10 +105,13 @@ impl Screen {
         }
     }
 
-    /// Listens for Ctrl-C from now on.
+    /// Listens for Ctrl-C from now on. Other signals end the program as ever, but leave no muted terminal.
     pub fn hear(&mut self) {
         if let Some(interrupt) = self.interrupt.take() {
             tokio::spawn(async move { while ctrl_c().await.is_ok() && interrupt.unbounded_send(()).is_ok() {} });
+            for kind in [SignalKind::hangup(), SignalKind::quit(), SignalKind::terminate()] {
+                tokio::spawn(ends_by(kind));
+            }
         }
     }
 
@@ -121,4 +129,12 @@ impl Screen {
     pub fn now(&self) -> DateTime<Utc> {
         (self.clock)()
     }
+}
+
+async fn ends_by(kind: SignalKind) {
+    // Without a handler it ends the program by itself.
+    let Ok(mut signals) = signal(kind) else { return };
+    signals.recv().await;
+    keys::restore();
+    process::exit(128 + kind.as_raw_value());
 }

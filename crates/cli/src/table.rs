@@ -1,13 +1,13 @@
 //! Rows under each other, as kubectl prints them.
 
-use std::fmt;
-
 use crate::draw::{flow, wrap};
 
 /// Spaces between columns.
 const PADDING: usize = 3;
 /// The last column may be broken into lines of this much.
 const BROKEN: usize = 20;
+/// On fewer columns words are broken, and nobody reads them.
+const NARROWEST: usize = 20;
 
 /// A table.
 #[derive(Debug, Default)]
@@ -20,9 +20,14 @@ pub struct Table {
 impl Table {
     /// A table with a head.
     pub fn new<const N: usize>(head: [&str; N]) -> Self {
+        Self::headed(head.map(str::to_owned))
+    }
+
+    /// The same with any number of columns.
+    pub fn headed(head: impl IntoIterator<Item = String>) -> Self {
         Self {
             headed: true,
-            rows: vec![head.map(str::to_owned).into()],
+            rows: vec![head.into_iter().collect()],
         }
     }
 
@@ -34,6 +39,14 @@ impl Table {
     /// Adds a row.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().collect());
+    }
+
+    /// Its lines: on a terminal within its columns; elsewhere as long as they are, one for each row, for what reads them.
+    pub fn on(&self, columns: Option<usize>) -> String {
+        match columns {
+            Some(columns) => self.within(columns.max(NARROWEST), ""),
+            None => self.lines(PADDING, "").concat(),
+        }
     }
 
     /// Whether its lines, behind this, are at most so long.
@@ -128,10 +141,4 @@ fn line<'a>(cells: impl Iterator<Item = &'a str>, widths: &[usize], padding: usi
 
 fn is_within(lines: &[String], columns: usize) -> bool {
     lines.iter().all(|line| line.trim_end().chars().count() <= columns)
-}
-
-impl fmt::Display for Table {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.lines(PADDING, "").concat())
-    }
 }

@@ -11,6 +11,7 @@ mod cli {
     pub mod doctor;
     pub mod follow;
     pub mod logs;
+    pub mod narrow;
     pub mod pages;
     pub mod pty;
     pub mod report;

@@ -4,13 +4,14 @@ use perfval_api::{GateStatus, Verdict};
 use rust_decimal::Decimal;
 
 use super::comparison::{Comparison, MetricChange, Side, Spread};
+use crate::draw::wrap_on;
 use crate::table::Table;
 
 /// A run whose trials were given no cause.
 const NOTHING: &str = "none";
 
-/// The two as columns, and below what may be the reason.
-pub fn text(comparison: &Comparison<'_>) -> String {
+/// The two as columns, and below what may be the reason; on a terminal within its columns.
+pub fn text(comparison: &Comparison<'_>, columns: Option<usize>) -> String {
     let Comparison { before, after, .. } = comparison;
     let mut table = Table::new(["", before.run, after.run, "CHANGE"]);
     let mut row = |what: &str, of: fn(&Side<'_>) -> String| {
@@ -40,7 +41,9 @@ pub fn text(comparison: &Comparison<'_>) -> String {
         side.placement
             .map_or_else(|| "-".to_owned(), |at| format!("{} GPUs of {}", at.gpus, at.node))
     });
-    format!("{table}\n{}", suspects(comparison.differs.as_deref()))
+    let suspects = suspects(comparison.differs.as_deref());
+    let suspects = suspects.iter().map(|(indent, text)| wrap_on(text, columns, indent));
+    format!("{}\n{}", table.on(columns), suspects.collect::<String>())
 }
 
 fn of_gate(gate: &GateStatus) -> String {
@@ -55,19 +58,21 @@ fn causes(side: &Side<'_>) -> String {
     }
 }
 
-/// What differs in what the two ran on, in the words of the comparison in a status.
-fn suspects(differing: Option<&[String]>) -> String {
+/// What differs in what the two ran on, in the words of the comparison in a status; each line behind its indent.
+fn suspects(differing: Option<&[String]>) -> Vec<(&'static str, &str)> {
     match differing {
-        None => "What one of them ran on is not known: it ended before that was read.\n".to_owned(),
-        Some([]) => {
-            "Both ran on the same: model, image, settings, GPUs, driver, Dynamo and AIPerf are equal.\n".to_owned()
-        }
+        None => vec![(
+            "",
+            "What one of them ran on is not known: it ended before that was read.",
+        )],
+        Some([]) => vec![(
+            "",
+            "Both ran on the same: model, image, settings, GPUs, driver, Dynamo and AIPerf are equal.",
+        )],
         Some(differing) => {
-            let lines: Vec<_> = differing.iter().map(|one| format!("  {one}\n")).collect();
-            format!(
-                "What differs in what they ran on, and may be the reason:\n{}",
-                lines.concat()
-            )
+            let head = ("", "What differs in what they ran on, and may be the reason:");
+            let each = differing.iter().map(|one| ("  ", one.as_str()));
+            [head].into_iter().chain(each).collect()
         }
     }
 }

@@ -149,6 +149,7 @@ impl Desk {
             input,
             asks: self.answers.is_some(),
             size: Box::new(size),
+            echoes: false,
             unicode: self.unicode,
             interrupts,
             interrupt: None,

@@ -26,8 +26,8 @@ fn twice() -> Desk {
     desk
 }
 
-#[tokio::test]
-async fn two_runs_are_shown_with_their_spread_and_what_differs() {
+/// Two runs with trials of both, on different drivers.
+pub fn two_runs() -> Desk {
     let desk = twice();
     let earlier = stored("passed")["status"].clone();
     let mut environment = earlier["environment"].clone();
@@ -38,6 +38,12 @@ async fn two_runs_are_shown_with_their_spread_and_what_differs() {
         "trials": [trial(1, "1600", "207"), trial(2, "1610.5", "203"), {"number": 3, "outcome": "Invalid", "startedAt": "2026-09-20T14:13:40Z"}],
     });
     desk.server.put(saved(&summary.to_string()));
+    desk
+}
+
+#[tokio::test]
+async fn two_runs_are_shown_with_their_spread_and_what_differs() {
+    let desk = two_runs();
     let answer = desk.types("diff run").await;
     assert_eq!((answer.code, answer.err.as_str()), (0, ""));
     golden("diff", &answer.out);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use perfval_testkit::api_server::ApiServer;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
+use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
 use tempfile::NamedTempFile;
 use vt100::Parser;
 
@@ -22,7 +22,8 @@ const ROWS: u16 = 50;
 /// Rows that left the screen at its upper end.
 const SCROLLED: usize = 200;
 /// As a person's shell: it outlives Ctrl-C, and writes what came of the program where the cursor stands then.
-const SHELL: &str = r#"trap : INT; "$@"; echo "[ended $?]"; echo "[shell]"; read -r _"#;
+const SHELL: &str =
+    r#"trap : INT; "$@"; echo "[ended $?]"; echo "[shell]"; while read -r line; do echo "[read $line]"; done"#;
 
 /// A terminal with the program in it.
 pub struct Terminal {
@@ -42,6 +43,13 @@ struct Seen {
 impl Terminal {
     /// Types a command on a terminal with so many columns; `term` is its kind, as `TERM` has it.
     pub fn start(server: &ApiServer, columns: u16, term: &str, words: &str) -> Self {
+        let program = env!("CARGO_BIN_EXE_kubectl-perfval");
+        let words: Vec<&str> = [program].into_iter().chain(words.split_whitespace()).collect();
+        Self::start_program(server, columns, term, &words)
+    }
+
+    /// The same with any program.
+    pub fn start_program(server: &ApiServer, columns: u16, term: &str, words: &[&str]) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
         grantpt(&master).expect("it is ours");
         unlockpt(&master).expect("it opens");
@@ -57,8 +65,8 @@ impl Terminal {
         let kubeconfig = kubeconfig(server);
         let end = || line.try_clone().expect("the same terminal");
         let shell = Command::new("setsid")
-            .args(["--ctty", "sh", "-c", SHELL, "sh", env!("CARGO_BIN_EXE_kubectl-perfval")])
-            .args(words.split_whitespace())
+            .args(["--ctty", "sh", "-c", SHELL, "sh"])
+            .args(words)
             .env("KUBECONFIG", kubeconfig.path())
             .env("TERM", term)
             .env("LC_ALL", "C.UTF-8")
@@ -105,6 +113,30 @@ impl Terminal {
     /// Presses keys.
     pub fn types(&mut self, keys: &str) {
         self.master.write_all(keys.as_bytes()).expect("it listens");
+    }
+
+    /// Sends a signal to the program.
+    pub fn is_sent(&self, signal: &str) {
+        let shell = self.shell.id();
+        let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).expect("Linux");
+        let program = children.split_whitespace().next().expect("the shell has a child");
+        let sent = Command::new("kill").args([&format!("-{signal}"), program]).status();
+        assert!(sent.expect("kill").success(), "{signal}");
+    }
+
+    /// Waits until typed keys are shown, or not.
+    pub fn echoes(&self, does: bool) {
+        let began = Instant::now();
+        let echo = || {
+            tcgetattr(&self.master)
+                .expect("settings")
+                .local_modes
+                .contains(LocalModes::ECHO)
+        };
+        while echo() != does {
+            assert!(began.elapsed() < PATIENCE, "echo stays {}", !does);
+            thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// Makes the window wider or narrower.

@@ -22,8 +22,7 @@ fn watch_draws_in_place_however_narrow_the_terminal_is() {
         let desk = Desk::with("sizing");
         let mut watch = Terminal::start(&desk.server, columns, XTERM, "watch run");
         watch.shows("> Sizing");
-        // What is typed meanwhile is echoed where the cursor stands.
-        watch.types("x");
+        watch.types("x\n\ny");
         becomes(&desk, "run", "benchmarking-second-trial");
         watch.shows("> Benchmarking");
         let text = watch.text();
@@ -37,6 +36,81 @@ fn watch_draws_in_place_however_narrow_the_terminal_is() {
         assert!(text.contains("perf/run: Failed"), "{columns}: the page:\n{text}");
         assert!(!watch.breaks_a_line(), "{columns}:\n{text}");
     }
+}
+
+#[test]
+fn keys_that_are_typed_while_it_draws_are_seen_nowhere_and_reach_no_shell() {
+    let desk = Desk::with("sizing");
+    let mut watch = Terminal::start(&desk.server, 80, XTERM, "watch run");
+    watch.shows("> Sizing");
+    watch.echoes(false);
+    for keys in ["\n", "rm -rf xyz\n", "\n\n\n", "\x1b[A\x1b[B", "\x04", "\t\x7f", "ü\r"] {
+        watch.types(keys);
+    }
+    becomes(&desk, "run", "benchmarking-second-trial");
+    watch.shows("> Benchmarking");
+    let text = watch.text();
+    assert_eq!(text.matches("perf/run").count(), 1, "one picture:\n{text}");
+    assert!(text.starts_with("perf/run") && !text.contains("xyz"), "{text}");
+    becomes(&desk, "run", "failed");
+    assert_eq!(watch.ends(), 1);
+    watch.types("fresh\n");
+    watch.shows("[read fresh]");
+    let text = watch.text();
+    assert_eq!(text.matches("[read ").count(), 1, "nothing older is read:\n{text}");
+}
+
+#[test]
+fn the_terminal_is_as_it_was_however_the_program_ends() {
+    for (signal, code) in [("TERM", 143), ("HUP", 129), ("QUIT", 131), ("INT", 3)] {
+        let desk = Desk::with("sizing");
+        let watch = Terminal::start(&desk.server, 80, XTERM, "watch run");
+        watch.shows("> Sizing");
+        watch.echoes(false);
+        watch.is_sent(signal);
+        assert_eq!(watch.ends(), code, "{signal}");
+    }
+    let desk = Desk::with("sizing");
+    let late = Terminal::start(&desk.server, 80, XTERM, "watch run --timeout 1s");
+    late.shows("> Sizing");
+    assert_eq!(late.ends(), 3, "patience");
+    let watch = Terminal::start(&desk.server, 80, XTERM, "watch run");
+    watch.shows("> Sizing");
+    desk.server.edit("perfvalidations", "perf", "run", |object| {
+        object["metadata"]["finalizers"] = json!([]);
+    });
+    desk.server.delete("perfvalidations", "perf", "run");
+    assert_eq!(watch.ends(), 4, "it is gone");
+}
+
+#[test]
+fn a_panic_leaves_the_terminal_as_it_was() {
+    let desk = Desk::new();
+    let program = std::env::current_exe().expect("this one");
+    let program = program.to_str().expect("text");
+    let words = [
+        program,
+        "--ignored",
+        "--exact",
+        "--nocapture",
+        "cli::terminal::panics_on_a_muted_terminal",
+    ];
+    let panics = Terminal::start_program(&desk.server, 100, XTERM, &words);
+    panics.shows("nobody expected this");
+    assert_eq!(panics.ends(), 101);
+}
+
+#[test]
+#[ignore = "only in the terminal of the test above"]
+fn panics_on_a_muted_terminal() {
+    // As in the program, which ends at once: nothing is dropped.
+    std::mem::forget(perfval_cli::keys::Muted::start());
+    let settings = rustix::termios::tcgetattr(std::io::stdout()).expect("a terminal");
+    assert!(
+        !settings.local_modes.contains(rustix::termios::LocalModes::ECHO),
+        "it is muted"
+    );
+    panic!("nobody expected this");
 }
 
 #[test]
@@ -86,8 +160,9 @@ fn asked(desk: &Desk) -> Terminal {
     run.shows("not looked at yet");
     becomes(desk, "mine", "benchmarking");
     run.shows("> Benchmarking");
-    run.types("\x03");
+    run.types("s\n\x03");
     run.shows("[l]eave it running, [s]uspend it and free its GPUs, or [d]elete it?");
+    run.echoes(true);
     run
 }
 
