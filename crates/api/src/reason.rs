@@ -119,6 +119,9 @@ reasons! {
     // ── verdict Error: deploying and starting ──
     /// The API server refused the DynamoGraphDeployment.
     DeploymentRejected,
+    /// Whether the API server takes the DynamoGraphDeployment is not known: a webhook does not answer, or the server is in
+    /// trouble. It is asked again for two minutes.
+    DeploymentUnanswered,
     /// Dynamo's operator reports the deployment as failed, and it did not heal.
     DeploymentFailed,
     /// An object of the same name belongs to another owner.

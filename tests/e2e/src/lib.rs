@@ -18,6 +18,7 @@ pub mod soak;
 mod spec;
 pub mod takeover;
 mod validation;
+mod webhook;
 pub mod worlds;
 
 pub use audit::{Audit, Call, Reactions};
@@ -28,3 +29,4 @@ pub use leftovers::{Gpus, leftovers, leftovers_of_all};
 pub use relay::Relay;
 pub use spec::quick;
 pub use validation::Validation;
+pub use webhook::{Creation, Webhook};

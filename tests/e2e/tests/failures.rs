@@ -8,6 +8,7 @@ mod failures {
     pub mod orphans;
     pub mod removal;
     pub mod served;
+    pub mod webhook;
 }
 
 use perfval_e2e::failures::{TABLE, install_world, remove_world};

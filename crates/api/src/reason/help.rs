@@ -42,7 +42,7 @@ impl Reason {
                 "install Dynamo's operator; it is picked up without a restart",
             ),
             Self::DynamoUnreadable => own(
-                "`Pending`; the message has the answer of the API server",
+                "`Pending` or `Deploying`; the message has the answer of the API server",
                 "see whether Dynamo's operator and its webhook run; give the operator the right that the message names",
             ),
             Self::NamespaceRefused => own(
@@ -111,6 +111,10 @@ impl Reason {
             Self::DeploymentRejected => own(
                 "`Error`; the message has the words of the schema, policy or webhook that refuses",
                 "correct what the words name in the object, or the policy of the namespace",
+            ),
+            Self::DeploymentUnanswered => own(
+                "`Deploying`, after two minutes `Error`; the message has the answer of the API server, with the name of a webhook that does not answer",
+                "see why the webhook does not answer: its pods, its Service and its certificate (kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations)",
             ),
             Self::NameTaken => own(
                 "`Error` or condition `Blocked`; the message names the object",

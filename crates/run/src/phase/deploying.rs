@@ -91,7 +91,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
     match &pass.seen.deployment {
         Seen::Absent => create(pass),
         unread => Step::wait(
-            Reason::Starting,
+            Reason::DynamoUnreadable,
             format!("deployment: {}", unread.unknown().unwrap_or_default()),
         ),
     }
@@ -118,9 +118,10 @@ fn refused(pass: &mut Pass<'_>) -> Option<Step> {
         }
         unread => {
             pass.look_again_in(LOOK_AGAIN);
+            let words = unread.unknown().unwrap_or("no answer");
             Some(Step::wait(
-                Reason::Starting,
-                format!("dry run of the deployment: {}", unread.unknown().unwrap_or("no answer")),
+                Reason::DeploymentUnanswered,
+                format!("whether the API server takes the deployment is not known: {words}"),
             ))
         }
     }

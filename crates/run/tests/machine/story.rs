@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::core::ApiResource;
 use perfval_api::{PerfValidation, PerfValidationStatus, Phase, Verdict};
-use perfval_run::observed::{Child, DynamoApi, Probe, ProbeAnswer};
+use perfval_run::observed::{Admission, Child, DynamoApi, Probe, ProbeAnswer};
 use perfval_run::queue::Contender;
 use perfval_run::{Decision, Run, Settings, machine};
 use perfval_sizing::Seen;
@@ -46,7 +46,7 @@ pub struct Story {
     pub tainted: bool,
     pub unreadable: bool,
     pub others: Vec<Contender>,
-    pub refused: Option<String>,
+    pub admission: Seen<Admission>,
     pub deployed: bool,
     pub deployment_failed: bool,
     pub workers_ready: bool,
@@ -134,7 +134,7 @@ impl Story {
             tainted: false,
             unreadable: false,
             others: Vec::new(),
-            refused: None,
+            admission: Seen::Present(Admission::Accepted),
             deployed: false,
             deployment_failed: false,
             workers_ready: true,

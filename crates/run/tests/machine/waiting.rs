@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use Phase::{Benchmarking, CleaningUp, Completed, Sizing, WaitingForReady};
-use Verdict::Passed;
+use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Sizing, WaitingForReady};
+use Verdict::{Error, Passed};
 use perfval_api::{Phase, Verdict, meta};
 use perfval_run::Effect;
+use perfval_run::observed::Admission;
+use perfval_sizing::Seen;
 use serde_json::json;
 
 use super::moments::at;
@@ -117,4 +119,31 @@ fn the_default_status_of_the_definition_is_no_status() {
         with.step();
         assert_eq!(with.status(), without.status());
     }
+}
+
+/// A webhook that is restarted is away for a moment; one that stays away is no failure of Dynamo.
+#[test]
+fn whether_the_deployment_is_taken_is_asked_for_two_minutes() {
+    let away = || Seen::Unknown("dry run: 500: failed calling webhook".to_owned());
+    let mut story = at(Deploying);
+    story.admission = away();
+    story.step();
+    assert_eq!(
+        (story.phase(), story.reason().as_str()),
+        (Some(Deploying), "DeploymentUnanswered")
+    );
+    story.admission = Seen::Present(Admission::Accepted);
+    story.until(WaitingForReady);
+
+    let mut story = at(Deploying);
+    story.admission = away();
+    story.wait(100).step();
+    assert_eq!(story.phase(), Some(Deploying), "{}", story.reason());
+    story.wait(30).step();
+    assert_eq!(
+        (story.verdict(), story.reason().as_str()),
+        (Some(Error), "DeploymentUnanswered")
+    );
+    let message = story.status().message.unwrap_or_default();
+    assert!(message.contains("failed calling webhook"), "{message}");
 }

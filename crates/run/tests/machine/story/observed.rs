@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta};
 use kube::core::DynamicObject;
-use perfval_run::observed::{Admission, LogRequest, Need, NodeSeen, PodEvent, PodLog};
+use perfval_run::observed::{LogRequest, Need, NodeSeen, PodEvent, PodLog};
 use perfval_run::queue::{self, Contender, Line};
 use perfval_run::{Observed, Run, names};
 use perfval_sizing::inventory::Inventory;
@@ -40,9 +40,7 @@ impl Story {
                 Need::Children if self.unreadable => seen.children = Seen::Unknown("GET jobs: 403".into()),
                 Need::Children => seen.children = Seen::Present(self.children.clone()),
                 Need::Deployment => seen.deployment = self.deployment(),
-                Need::DryRun => {
-                    seen.dry_run = Seen::Present(self.refused.clone().map_or(Admission::Accepted, Admission::Rejected));
-                }
+                Need::DryRun => seen.dry_run = self.admission.clone(),
                 Need::Workload if self.unreadable => {
                     seen.pods = Seen::Unknown("GET pods: 403".into());
                 }
