@@ -78,7 +78,7 @@ check: fmt-check lint deny unit
 unit *ARGS:
     @env -u PERFVAL_FUZZ_SECONDS cargo test --quiet {{ARGS}}
 
-# Worlds in full: the operator stopped at every write of every scenario, every call wrong in every way, two operators, a thousand random worlds (a quarter of an hour on four cores, and six minutes of building the first time; `just check` plays a sample, another one each day). What fails prints the PERFVAL_SEED that plays it again.
+# Worlds in full: the operator stopped at every write of every scenario, every call wrong in every way, two operators, a thousand random worlds (a quarter of an hour on four cores, and six minutes of building the first time; `just check` plays a sample, always the same). What fails prints the PERFVAL_SEED that plays it again.
 worlds COUNT="1000":
     PERFVAL_WORLDS={{COUNT}} cargo test --quiet --profile worlds -p perfval-operator --test worlds -- --nocapture
 
@@ -232,6 +232,26 @@ report-browser FOLDER="":
       apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null
     fi
     REPORT_SCREENSHOTS="{{FOLDER}}" cargo test --quiet -p perfval-report --test report -- --ignored --test-threads 1 browser
+
+# The sessions that docs/kubectl-perfval.md shows, taken anew on a fresh lab into FOLDER: healthy, with a slow GPU, broken (eight minutes; not part of `just test`).
+sessions FOLDER: setup build-lab image
+    #!/usr/bin/env bash
+    set -euo pipefail
+    mkdir -p "{{FOLDER}}"
+    export PERFVAL_SESSIONS=$(realpath "{{FOLDER}}")
+    cargo test --quiet -p perfval-cli --test cli --no-run
+    trap '{{lab}} down' EXIT
+    {{suite}} up
+    take() { {{lab}} exec --network-only -- cargo test --quiet -p perfval-cli --test cli -- --ignored --exact "cli::sessions::$1"; }
+    take without_an_operator
+    {{lab}} exec --network-only -- kubectl apply --server-side -k config/lab
+    {{lab}} exec --network-only -- kubectl rollout status -n perfvalidation-system deployment/perfvalidation-operator --timeout=120s
+    {{lab}} exec --network-only -- kubectl create namespace perf
+    take healthy
+    {{lab}} fault slow-gpu 3 0.4
+    take slow
+    {{lab}} fault clear
+    take broken
 
 # The reports of recorded runs, healthy, slow and broken, in a folder: what the page looks like.
 report-samples FOLDER:

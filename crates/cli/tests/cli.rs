@@ -16,6 +16,7 @@ mod cli {
     pub mod pty;
     pub mod report;
     pub mod run;
+    pub mod sessions;
     pub mod socket;
     pub mod terminal;
 }

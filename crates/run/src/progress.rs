@@ -23,16 +23,17 @@ pub(crate) fn of(run: &Run<'_>, trial: i64, read: &Progress, now: DateTime<Utc>)
     if !is_news {
         return None;
     }
-    let (done, all) = match Load::of(run, trial) {
-        Load::Requests(requests) => (read.requests, requests),
-        Load::Seconds(seconds) => (read.seconds, seconds),
+    Some(at(run, trial, read, now))
+}
+
+/// What a trial says of itself, in the words of a status.
+pub fn at(run: &Run<'_>, trial: i64, read: &Progress, now: DateTime<Utc>) -> TrialProgress {
+    let (done, all, expected) = match Load::of(run, trial) {
+        Load::Requests(requests) => (read.requests, requests, Some(requests)),
+        Load::Seconds(seconds) => (read.seconds, seconds, None),
     };
     let percent = (done.saturating_mul(100) / all.max(1)).clamp(0, 100);
-    let expected = match Load::of(run, trial) {
-        Load::Requests(requests) => Some(requests),
-        Load::Seconds(_) => None,
-    };
-    Some(TrialProgress {
+    TrialProgress {
         trial,
         requests: read.requests,
         expected,
@@ -43,5 +44,5 @@ pub(crate) fn of(run: &Run<'_>, trial: i64, read: &Progress, now: DateTime<Utc>)
         ttft_ms: read.ttft_ms,
         summary: format!("{trial}: {percent}%"),
         updated_at: now,
-    })
+    }
 }

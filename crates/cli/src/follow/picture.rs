@@ -6,9 +6,9 @@ use std::mem;
 
 use chrono::{DateTime, Utc};
 use kube::ResourceExt as _;
-use perfval_api::{HistoryEntry, PerfValidation, PerfValidationStatus, Phase, TrialProgress, quantity};
+use perfval_api::{HistoryEntry, PerfValidation, PerfValidationStatus, Phase, quantity};
+use perfval_run::{Run, Settings, progress};
 use perfval_verdict::history;
-use perfval_verdict::progress::Progress;
 use rust_decimal::prelude::ToPrimitive as _;
 
 use super::live::Live;
@@ -88,7 +88,7 @@ impl Picture {
         lines.push(String::new());
         lines.extend(self.phases(status, now));
         lines.extend(self.gpus(status));
-        lines.extend(self.trial(status, live, now));
+        lines.extend(self.trial(object, live, now));
         lines.extend(self.trials(status));
         lines.extend(self.workers(status));
         if let Some(message) = &status.message {
@@ -132,7 +132,10 @@ impl Picture {
     }
 
     /// The open trial: the log is newer than the status.
-    fn trial(&self, status: &PerfValidationStatus, live: &Live, now: DateTime<Utc>) -> Vec<String> {
+    fn trial(&self, object: &PerfValidation, live: &Live, now: DateTime<Utc>) -> Vec<String> {
+        let Some(status) = &object.status else {
+            return Vec::new();
+        };
         let Some(open) = status.trials.last().filter(|trial| trial.outcome.is_none()) else {
             return Vec::new();
         };
@@ -140,7 +143,7 @@ impl Picture {
         let samples = live.of(open.number);
         let known = status.progress.as_ref().filter(|known| known.trial == open.number);
         let progress = match (samples.last(), known) {
-            (Some(sample), known) => newest(sample, known, open.number, now),
+            (Some(sample), _) => progress::at(&Run::new(object, &Settings::default()), open.number, sample, now),
             (None, Some(known)) => known.clone(),
             (None, None) => return self.row(&[format!("trial {:<2} starting, {took}", open.number)]),
         };
@@ -252,26 +255,6 @@ impl Picture {
             self.row(&row)
         })
         .collect()
-    }
-}
-
-/// A sample of the log as the status would say it.
-fn newest(sample: &Progress, known: Option<&TrialProgress>, trial: i64, now: DateTime<Utc>) -> TrialProgress {
-    let expected = known.and_then(|known| known.expected);
-    TrialProgress {
-        trial,
-        requests: sample.requests,
-        expected,
-        errors: sample.errors,
-        seconds: sample.seconds,
-        percent: match expected {
-            Some(expected) => Some((sample.requests * 100 / expected.max(1)).clamp(0, 100)),
-            None => known.and_then(|known| known.percent),
-        },
-        tokens_per_second: sample.tokens_per_second,
-        ttft_ms: sample.ttft_ms,
-        summary: String::new(),
-        updated_at: now,
     }
 }
 

@@ -142,6 +142,14 @@ async fn a_picture_fits_a_terminal_of_few_rows_and_is_drawn_anew_on_another_size
 async fn a_terminal_shows_the_lines_of_the_runner() {
     let mut desk = Desk::with("benchmarking-second-trial");
     desk.columns = Some(100);
+    // The status is older than the log: at a fixed time of 60 s this one is half over.
+    desk.server.edit("perfvalidations", "perf", "run", |object| {
+        object["spec"]["benchmark"] = json!({"duration": "60s"});
+        object["status"]["progress"] = json!({
+            "trial": 2, "requests": 24, "errors": 0, "seconds": 0, "percent": 0, "summary": "2: 0%",
+            "updatedAt": "2026-09-21T14:13:40Z",
+        });
+    });
     let status = stored("benchmarking-second-trial")["status"].clone();
     let run = status["run"]["id"].as_str().expect("an id");
     let job = perfval_run::names::trial_job(run, 2);
@@ -167,7 +175,7 @@ async fn a_terminal_shows_the_lines_of_the_runner() {
         line(100, 900) + &line(200, 1800) + &line(300, 450),
     );
     let watch = desk.start("watch run");
-    watch.shows("300 requests").await;
+    watch.shows("300 requests (50 %), 1 errors").await;
     watch.shows("tok/s    ▄█▂  450").await;
     watch.shows("TTFT     ▄█▂  45 ms").await;
     watch.is_interrupted();

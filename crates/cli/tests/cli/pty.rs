@@ -18,6 +18,7 @@ use super::socket::kubeconfig;
 
 /// Long enough for a machine that is busy with everything else.
 const PATIENCE: Duration = Duration::from_mins(1);
+const PAUSE: Duration = Duration::from_millis(10);
 const ROWS: u16 = 50;
 /// Rows that left the screen at its upper end.
 const SCROLLED: usize = 200;
@@ -32,7 +33,7 @@ pub struct Terminal {
     seen: Arc<Mutex<Seen>>,
     /// As it was before the program began.
     settings: String,
-    _kubeconfig: NamedTempFile,
+    _kubeconfig: Option<NamedTempFile>,
 }
 
 struct Seen {
@@ -45,11 +46,11 @@ impl Terminal {
     pub fn start(server: &ApiServer, columns: u16, term: &str, words: &str) -> Self {
         let program = env!("CARGO_BIN_EXE_kubectl-perfval");
         let words: Vec<&str> = [program].into_iter().chain(words.split_whitespace()).collect();
-        Self::start_program(server, columns, term, &words)
+        Self::open(Some(kubeconfig(server)), columns, term, &words)
     }
 
-    /// The same with any program.
-    pub fn start_program(server: &ApiServer, columns: u16, term: &str, words: &[&str]) -> Self {
+    /// The same with any program, and without a kubeconfig on the cluster of the environment.
+    pub fn open(kubeconfig: Option<NamedTempFile>, columns: u16, term: &str, words: &[&str]) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
         grantpt(&master).expect("it is ours");
         unlockpt(&master).expect("it opens");
@@ -62,12 +63,14 @@ impl Terminal {
             .expect("its other end");
         tcsetwinsize(&master, winsize(columns)).expect("a size");
         let settings = settings(&tcgetattr(&line).expect("settings"));
-        let kubeconfig = kubeconfig(server);
         let end = || line.try_clone().expect("the same terminal");
-        let shell = Command::new("setsid")
+        let mut shell = Command::new("setsid");
+        if let Some(kubeconfig) = &kubeconfig {
+            shell.env("KUBECONFIG", kubeconfig.path());
+        }
+        let shell = shell
             .args(["--ctty", "sh", "-c", SHELL, "sh"])
             .args(words)
-            .env("KUBECONFIG", kubeconfig.path())
             .env("TERM", term)
             .env("LC_ALL", "C.UTF-8")
             .env_remove("KUBERNETES_SERVICE_HOST")
@@ -106,7 +109,7 @@ impl Terminal {
         let began = Instant::now();
         while !self.text().contains(text) {
             assert!(began.elapsed() < PATIENCE, "no {text:?} in:\n{}", self.text());
-            thread::sleep(Duration::from_millis(10));
+            thread::sleep(PAUSE);
         }
     }
 
@@ -126,17 +129,10 @@ impl Terminal {
 
     /// Waits until typed keys are shown, or not.
     pub fn echoes(&self, does: bool) {
-        let began = Instant::now();
-        let echo = || {
-            tcgetattr(&self.master)
-                .expect("settings")
-                .local_modes
-                .contains(LocalModes::ECHO)
-        };
-        while echo() != does {
-            assert!(began.elapsed() < PATIENCE, "echo stays {}", !does);
-            thread::sleep(Duration::from_millis(10));
-        }
+        let settings = || tcgetattr(&self.master).expect("settings").local_modes;
+        until(&format!("keys are shown: {does}"), || {
+            settings().contains(LocalModes::ECHO) == does
+        });
     }
 
     /// Makes the window wider or narrower.
@@ -196,6 +192,15 @@ impl Drop for Terminal {
         // The shell ends with its line, and the program with the terminal, if a test failed before it did.
         let _ = self.shell.kill();
         let _ = self.shell.wait();
+    }
+}
+
+/// Waits until something is so.
+pub fn until(what: &str, is_so: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < PATIENCE, "waited in vain until {what}");
+        thread::sleep(PAUSE);
     }
 }
 

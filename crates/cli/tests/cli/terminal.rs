@@ -85,7 +85,6 @@ fn the_terminal_is_as_it_was_however_the_program_ends() {
 
 #[test]
 fn a_panic_leaves_the_terminal_as_it_was() {
-    let desk = Desk::new();
     let program = std::env::current_exe().expect("this one");
     let program = program.to_str().expect("text");
     let words = [
@@ -95,7 +94,7 @@ fn a_panic_leaves_the_terminal_as_it_was() {
         "--nocapture",
         "cli::terminal::panics_on_a_muted_terminal",
     ];
-    let panics = Terminal::start_program(&desk.server, 100, XTERM, &words);
+    let panics = Terminal::open(None, 100, XTERM, &words);
     panics.shows("nobody expected this");
     assert_eq!(panics.ends(), 101);
 }

@@ -50,7 +50,7 @@ pub(super) fn throughput(timeline: &Timeline) -> Markup {
 pub(super) fn latency(timeline: &Timeline) -> Markup {
     html! {
         h3 { "Engines over time" }
-        p.legend { "Means over all workers, by the engines' own counters, of requests over the last 5 s: what the workers had to do with what clients waited for." }
+        p.legend { "Means over all workers, by the engines' own counters, of requests over the last 5 s: the part of a wait that lies in the workers." }
         @for (anchor, title, of) in LATENCIES {
             @let line = together(timeline, Together::Mean, of);
             @if line.iter().all(Vec::is_empty) {
