@@ -74,7 +74,7 @@ async fn a_webhook_that_does_not_answer_is_waited_for() {
         (
             deployments as fn(&str) -> Creation<'_>,
             "away-deployment",
-            "Blocked",
+            "DeploymentUnanswered",
             Phase::Deploying,
         ),
         (pods, "away-pods", "PodsRefused", Phase::WaitingForReady),
