@@ -248,7 +248,8 @@ sessions FOLDER: setup build-lab image
     {{lab}} exec --network-only -- kubectl rollout status -n perfvalidation-system deployment/perfvalidation-operator --timeout=120s
     {{lab}} exec --network-only -- kubectl create namespace perf
     take healthy
-    {{lab}} fault slow-gpu 3 0.4
+    gpu=$({{lab}} exec --network-only -- kubectl get perfval small -n perf -o "jsonpath={.status.placement.devices[0].name}")
+    {{lab}} fault slow-gpu "${gpu#gpu-}" 0.4
     take slow
     {{lab}} fault clear
     take broken

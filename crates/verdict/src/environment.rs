@@ -73,7 +73,8 @@ pub fn differences(before: &Environment, now: &Environment) -> Vec<String> {
             let name = now.name;
             let text = match (&before.key, &now.key) {
                 (None, None) if now.may_be_unknown => return None,
-                (_, None) => format!("{name} is not known"),
+                (None, None) => format!("{name} is not known"),
+                (Some(_), None) => format!("{name} {}, now not known", before.shown),
                 (None, Some(_)) => format!("{name} was not known, now {}", now.shown),
                 (Some(one), Some(other)) if one == other => return None,
                 (Some(_), Some(_)) => format!("{name} {}, now {}", before.shown, now.shown),
@@ -183,8 +184,8 @@ mod tests {
                 changed(|e| e.settings = Some("89abcdef".into())),
                 "settings 01234567, now 89abcdef",
             ),
-            (changed(|e| e.aiperf = None), "aiperf is not known"),
-            (changed(|e| e.dynamo = None), "dynamo is not known"),
+            (changed(|e| e.aiperf = None), "aiperf 0.13.0, now not known"),
+            (changed(|e| e.dynamo = None), "dynamo 1.4.2, now not known"),
         ];
         for (other, text) in different {
             assert_eq!(differences(&base, &other), [text]);

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
 
+use serde_json::Value;
+
 use super::pty::Terminal;
 
 const COLUMNS: u16 = 120;
@@ -73,7 +75,7 @@ fn healthy() {
     sit_down();
     on_a_terminal("20-doctor", "doctor -f small.yaml");
     let run = thread::spawn(|| into_a_file("21-run", "run -f small.yaml --report report"));
-    is_there("small");
+    runs("small");
     picture("22-watch", "watch small -n perf");
     run.join().expect("it ends");
     on_a_terminal("23-describe", "describe small -n perf");
@@ -84,6 +86,7 @@ fn healthy() {
 fn slow() {
     sit_down();
     let run = thread::spawn(|| into_a_file("31-rerun", "rerun small -n perf --watch"));
+    runs("small");
     picture("30-watch", "watch small -n perf");
     run.join().expect("it ends");
     on_a_terminal("32-describe", "describe small -n perf");
@@ -97,17 +100,25 @@ fn broken() {
     sit_down();
     on_a_terminal("40-doctor", "doctor -f broken.yaml");
     let run = thread::spawn(|| into_a_file("41-run", "run -f broken.yaml"));
-    is_there("broken");
+    runs("broken");
     into_a_file("42-watch", "watch broken -n perf");
     run.join().expect("it ends");
     on_a_terminal("43-describe", "describe broken -n perf");
     on_a_terminal("44-diff", "diff small broken -n perf");
 }
 
-/// Waits until a validation exists.
-fn is_there(name: &str) {
-    let found = || Command::new(PROGRAM).args(["get", name, "-n", "perf"]).output();
-    super::pty::until(&format!("{name} is there"), || {
-        found().is_ok_and(|found| found.status.success())
+/// Waits until a validation runs.
+fn runs(name: &str) {
+    let asked = || {
+        Command::new(PROGRAM)
+            .args(["get", name, "-n", "perf", "-o", "json"])
+            .output()
+    };
+    let phase = || -> Option<String> {
+        let object: Value = serde_json::from_slice(&asked().ok()?.stdout).ok()?;
+        Some(object["status"]["phase"].as_str()?.to_owned())
+    };
+    super::pty::until(&format!("{name} runs"), || {
+        phase().is_some_and(|phase| phase != "Completed")
     });
 }
