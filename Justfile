@@ -275,6 +275,8 @@ pipelines: setup
 
 # Write the generated files: CRD, RBAC, reference pages, and the chart's copies.
 generate:
+    @# Before a redirection empties anything.
+    cargo build --quiet -p perfval-operator
     cargo run --quiet -p perfval-operator -- crd > config/crd/perfvalidations.perfvalidation.dev.yaml
     cargo run --quiet -p perfval-operator -- rbac --directory config/rbac
     cargo run --quiet -p perfval-operator -- docs > docs/reference.md
