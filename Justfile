@@ -28,6 +28,7 @@ default:
     @just --list --unsorted
 
 # Show a whole run on a real cluster on this machine, ending in a printed verdict. `just demo --keep` leaves it up.
+[no-exit-message]
 demo *FLAGS: setup build-lab image
     @{{suite}} demo {{FLAGS}}
 
@@ -414,5 +415,6 @@ lab *ARGS:
     @{{lab}} {{ARGS}}
 
 # Run a command inside the lab: `just lab-exec kubectl get pods -A`.
+[no-exit-message]
 lab-exec +COMMAND:
     @{{lab}} exec -- {{COMMAND}}
