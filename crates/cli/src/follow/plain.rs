@@ -47,5 +47,9 @@ pub fn of_trial(progress: &TrialProgress) -> String {
     let rate = progress
         .tokens_per_second
         .map_or_else(String::new, |rate| format!(", {rate} tok/s"));
-    format!("{done}{percent}, {} errors{rate}", progress.errors)
+    let errors = match progress.errors {
+        1 => "1 error".to_owned(),
+        errors => format!("{errors} errors"),
+    };
+    format!("{done}{percent}, {errors}{rate}")
 }

@@ -175,7 +175,7 @@ async fn a_terminal_shows_the_lines_of_the_runner() {
         line(100, 900) + &line(200, 1800) + &line(300, 450),
     );
     let watch = desk.start("watch run");
-    watch.shows("300 requests (50 %), 1 errors").await;
+    watch.shows("300 requests (50 %), 1 error").await;
     watch.shows("tok/s    ▄█▂  450").await;
     watch.shows("TTFT     ▄█▂  45 ms").await;
     watch.is_interrupted();
