@@ -1,5 +1,7 @@
 //! The runner against a scripted `aiperf`: whatever that does, one record arrives and says what happened.
 
+mod ending;
+mod gpus;
 mod hostile;
 mod requests;
 mod rig;
@@ -8,8 +10,8 @@ use std::fs;
 
 use perfval_api::{Metric, Statistic};
 use perfval_verdict::frame::{Failure, Outcome, Part};
-use perfval_verdict::gpus::Field;
-use rig::{Exporter, Rig, fixture, page};
+
+use rig::{Rig, fixture};
 
 #[test]
 fn a_success_is_reported_last_and_twice() {
@@ -224,81 +226,6 @@ fn output_without_a_line_end_does_not_hide_the_result() {
 }
 
 #[test]
-fn sigterm_becomes_an_interrupt_and_a_cancelled_run() {
-    // What AIPerf does under load: it ends with 0 and leaves an export, which is no result of a whole run.
-    let rig = Rig::new(
-        "trap 'cp \"$EXPORT\" \"$DIR\"/profile_export_aiperf.json; exit 0' INT
-         touch \"$DIR\"/up; while :; do sleep 0.05; done",
-    );
-    let running = rig.start(&[]);
-    running.wait_for("up");
-    running.signal("TERM");
-    let ended = running.end();
-    assert_eq!(ended.code, 143);
-    assert_eq!(ended.failure(), Failure::Cancelled { signal: 15 });
-    let export = rig.dir().join("profile_export_aiperf.json");
-    assert!(export.exists(), "it was interrupted, not terminated");
-    assert!(!ended.out.contains("PERFVAL-RESULT"));
-}
-
-#[test]
-fn a_second_signal_does_not_interrupt_again() {
-    // A second interrupt makes AIPerf kill itself.
-    let rig = Rig::new(
-        "trap 'echo once >> \"$DIR\"/interrupts' INT
-         touch \"$DIR\"/up; while :; do sleep 0.05; done",
-    );
-    let rig = rig.option("--stop-grace", "2");
-    let running = rig.start(&[]);
-    running.wait_for("up");
-    running.signal("TERM");
-    running.wait_for("interrupts");
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.failure(), Failure::Cancelled { signal: 15 });
-    assert_eq!(fs::read_to_string(rig.dir().join("interrupts")).unwrap(), "once\n");
-}
-
-#[test]
-fn what_hangs_on_an_interrupt_is_killed_with_all_its_processes() {
-    // One helper in the group, one in a session of its own; both ignore what can be ignored.
-    let rig = Rig::new(
-        "trap '' INT TERM; sleep 3001 & echo $! > \"$DIR\"/helper; setsid sleep 3002 & echo $! > \"$DIR\"/escaped; touch \"$DIR\"/up; while :; do sleep 0.05; done",
-    );
-    let rig = rig.option("--stop-grace", "1");
-    let running = rig.start(&[]);
-    running.wait_for("up");
-    running.signal("TERM");
-    let ended = running.end();
-    assert_eq!(ended.code, 143);
-    assert!(ended.err.contains("killing it"));
-    for helper in ["helper", "escaped"] {
-        let pid = fs::read_to_string(rig.dir().join(helper)).unwrap();
-        assert!(
-            !fs::exists(format!("/proc/{}", pid.trim())).unwrap(),
-            "{helper} outlived the runner"
-        );
-    }
-}
-
-#[test]
-fn helpers_that_are_left_behind_are_killed() {
-    let rig = Rig::new("cp \"$EXPORT\" \"$DIR\"/profile_export_aiperf.json; sleep 3003 & echo $! > \"$DIR\"/helper");
-    let ended = rig.run(&[]);
-    assert_eq!(ended.code, 0);
-    let pid = fs::read_to_string(rig.dir().join("helper")).unwrap();
-    assert!(!fs::exists(format!("/proc/{}", pid.trim())).unwrap());
-}
-
-#[test]
-fn a_run_beyond_its_timeout_is_124() {
-    let rig = Rig::new("trap 'exit 0' INT; while :; do sleep 0.05; done").option("--timeout", "1");
-    let ended = rig.run(&[]);
-    assert_eq!(ended.code, 124);
-    assert_eq!(ended.failure(), Failure::TimedOut { seconds: 1 });
-}
-
-#[test]
 fn wrong_arguments_are_2() {
     let ended = Rig::new("").gated("TimeToFirstToken/P42").run(&[]);
     assert_eq!(ended.code, 2);
@@ -363,79 +290,6 @@ fn install_gives_a_program_that_runs() {
 /// A script that ends when the test says so.
 const UNTIL_DONE: &str = "touch \"$DIR\"/up; while [ ! -e \"$DIR\"/done ]; do sleep 0.05; done; \
                           cp \"$EXPORT\" \"$DIR\"/profile_export_aiperf.json";
-
-#[test]
-fn the_gpus_are_read_from_the_exporter_meanwhile() {
-    let dump = fixture("telemetry/dcgm-exporter.txt");
-    // Every second page repeats the one before, as an exporter does that collects less often than it is asked.
-    let exporter =
-        Exporter::start(move |asked| page(&dump.replace("} 651.274000", &format!("}} {}", 600 + asked / 2))));
-    let rig = Rig::new(UNTIL_DONE)
-        .option("--gpu-metrics", &exporter.url())
-        .option("--namespace", "perf");
-    let running = rig.start(&[]);
-    exporter.wait_until_asked(4);
-    fs::write(rig.dir().join("done"), "").unwrap();
-    let ended = running.end();
-    assert_eq!(ended.code, 0);
-    let payload = ended.payload();
-    let record = payload.record.gpus.as_ref().expect("a record of the GPUs");
-    assert!(record.pages >= 4 && record.errors.is_empty(), "{record:?}");
-    let uuids: Vec<&str> = record.gpus.iter().map(|gpu| gpu.uuid.as_str()).collect();
-    assert_eq!(
-        uuids,
-        payload.gpus.iter().map(|gpu| gpu.uuid.as_str()).collect::<Vec<_>>()
-    );
-    assert_eq!(uuids.len(), 2);
-    assert!(record.gpus[1].pods.contains("pv-1-worker-1"));
-    assert_eq!(record.gpus[1].xid.map(|xid| (xid.value, xid.at)), Some((31, None)));
-    let power: Vec<_> = payload.gpus[0]
-        .samples
-        .iter()
-        .map(|sample| sample.1.get(Field::Power))
-        .collect();
-    assert!(power.starts_with(&[Some(600_000), Some(601_000)]), "{power:?}");
-    assert_eq!(
-        ended.message().gpus.as_ref(),
-        Some(record),
-        "a small record is the same in both"
-    );
-}
-
-#[test]
-fn an_exporter_that_lies_costs_nothing_but_its_evidence() {
-    let dump = fixture("telemetry/dcgm-exporter.txt");
-    let elsewhere = "HTTP/1.1 302 Found\r\nlocation: http://127.0.9.9/\r\ncontent-length: 0\r\n\r\n";
-    let exporter = Exporter::start(move |asked| match asked {
-        0 => elsewhere.to_owned(),
-        1 => page("<html></html>\n"),
-        2 => page(&"# nothing\n".repeat(1 << 19)),
-        3 => page(&dump).replacen("content-length: ", "content-length: 9", 1),
-        _ => "HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n".to_owned(),
-    });
-    let rig = Rig::new(UNTIL_DONE).option("--gpu-metrics", &exporter.url());
-    let running = rig.start(&[]);
-    exporter.wait_until_asked(5);
-    fs::write(rig.dir().join("done"), "").unwrap();
-    let ended = running.end();
-    assert_eq!(ended.code, 0);
-    let record = ended.payload().record.gpus.expect("a record of the GPUs");
-    assert_eq!((record.pages, record.gpus.len()), (0, 0), "{record:?}");
-    for words in ["answered 302", "text format", "larger than", "500"] {
-        assert!(
-            record.errors.keys().any(|why| why.contains(words)),
-            "{words}: {record:?}"
-        );
-    }
-    assert_eq!(record.errors.len(), 5, "and one that broke off: {record:?}");
-}
-
-#[test]
-fn without_an_address_no_gpu_is_asked() {
-    let ended = Rig::new("cp \"$EXPORT\" \"$DIR\"/profile_export_aiperf.json").run(&[]);
-    let payload = ended.payload();
-    assert!(payload.record.gpus.is_none() && payload.gpus.is_empty());
-}
 
 #[test]
 fn a_running_trial_says_how_far_it_is() {
