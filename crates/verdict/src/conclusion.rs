@@ -103,7 +103,7 @@ fn finding_of<'a>(status: &'a PerfValidationStatus, cause: &str) -> Option<&'a F
 #[cfg(test)]
 mod tests {
     use perfval_api::text::HEADLINE;
-    use perfval_api::{Comparison, GateStatus, PlacementStatus};
+    use perfval_api::{Comparison, GateStatus, PlacementStatus, Scaling};
     use serde_json::json;
 
     use super::*;
@@ -288,5 +288,30 @@ mod tests {
         let (verdict, _, message) = concluded(&status("MII", &causes, "900", GateResult::Missed));
         assert_eq!(verdict, Verdict::Error);
         assert!(message.starts_with("BenchmarkFailed: AIPerf exited"), "{message}");
+    }
+
+    /// "gates: ≥ 200 tok/s" next to a verdict of "(≥ 600)" puzzled whoever read both.
+    #[test]
+    fn what_is_asked_says_of_what_a_threshold_is() {
+        let mut spec = spec();
+        let (none, scaled): (Vec<_>, Vec<_>) = [Scaling::None, Scaling::PerGpu, Scaling::ByGpuShare]
+            .into_iter()
+            .map(|scaling| {
+                spec.gates[0].scaling = scaling;
+                let asked = asked(&spec);
+                (asked.contains("≥ 1000 tok/s,"), asked)
+            })
+            .unzip();
+        assert_eq!(none, [true, false, false], "{scaled:?}");
+        assert!(
+            scaled[1].contains("≥ 1000 tok/s per GPU, ttft-p99 ≤ 2000 ms"),
+            "{}",
+            scaled[1]
+        );
+        assert!(
+            scaled[2].contains("≥ 1000 tok/s by all GPUs of a node,"),
+            "{}",
+            scaled[2]
+        );
     }
 }

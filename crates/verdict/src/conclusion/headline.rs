@@ -4,7 +4,7 @@ use std::str::FromStr as _;
 
 use perfval_api::text::{HEADLINE, cut};
 use perfval_api::{
-    Finding, Gate, GateOperator, GateResult, GateStatus, PerfValidationSpec, PerfValidationStatus, Reason,
+    Finding, Gate, GateOperator, GateResult, GateStatus, PerfValidationSpec, PerfValidationStatus, Reason, Scaling,
     TrialOutcome, TrialStatus, Verdict, quantity,
 };
 use rust_decimal::Decimal;
@@ -23,8 +23,13 @@ pub fn asked(spec: &PerfValidationSpec) -> String {
         .gates
         .iter()
         .map(|gate| {
+            let scaled = match gate.scaling {
+                Scaling::None => "",
+                Scaling::PerGpu => " per GPU",
+                Scaling::ByGpuShare => " by all GPUs of a node",
+            };
             format!(
-                "{} {} {} {}",
+                "{} {} {} {}{scaled}",
                 gate.name,
                 gate.operator.sign(),
                 gate.threshold,
