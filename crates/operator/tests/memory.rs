@@ -3,7 +3,6 @@
 #[path = "../../run/tests/build/minute.rs"]
 mod minute;
 
-use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use perfval_operator::rights::Rights;
 use perfval_operator::unreadable::Reporter;
 use perfval_run::{Settings, build, names};
 use perfval_testkit::api_server::ApiServer;
+use perfval_testkit::memory::Growth;
 use perfval_verdict::frame::{self, Payload};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
@@ -28,14 +28,6 @@ const RUNS: usize = 6;
 const TRIALS: i64 = 20;
 /// One run alone takes 11 MiB here and these 18, with what the server in memory keeps of them; 33 if all are read at once.
 const MOST: u64 = 26 << 20;
-
-/// Peak of resident memory (bytes) since the last reset.
-fn peak() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").expect("Linux");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kib = line.expect("a peak").trim().trim_end_matches(" kB").parse::<u64>();
-    kib.expect("a number") << 10
-}
 
 /// A run whose trials are over, and nothing is saved yet.
 fn put_run(server: &ApiServer, name: &str, records: &[Payload]) {
@@ -128,8 +120,7 @@ async fn runs_that_end_at_once_are_read_one_after_the_other() {
     }
     drop(records);
     let context = context(&server);
-    fs::write("/proc/self/clear_refs", "5").expect("the peak is reset");
-    let before = peak();
+    let growth = Growth::begin();
 
     let passes = runs.iter().cloned().map(|run| {
         let (server, context) = (server.clone(), context.clone());
@@ -149,7 +140,7 @@ async fn runs_that_end_at_once_are_read_one_after_the_other() {
     for pass in passes.collect::<Vec<_>>() {
         pass.await.expect("it ends");
     }
-    let taken = peak() - before;
+    let taken = growth.most();
     for run in &runs {
         let status = &object(&server, run)["status"];
         assert_eq!(status["verdict"], "Passed", "{status}");

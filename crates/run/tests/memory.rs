@@ -4,26 +4,15 @@
 mod minute;
 
 use std::collections::BTreeMap;
-use std::fs;
 
 use perfval_api::{PerfValidation, Reason, Verdict, Why};
 use perfval_run::{Run, Settings, build};
+use perfval_testkit::memory::Growth;
 use perfval_verdict::frame::{self, Framed, Payload};
 use serde_json::json;
 
 /// Half of what the container has; the rest is for everything else that the operator holds.
 const MOST: u64 = 64 << 20;
-
-/// Peak of resident memory (bytes) since the last reset.
-fn peak() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").expect("Linux");
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))
-        .expect("a peak");
-    let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
-    kib << 10
-}
 
 #[test]
 fn twenty_trials_are_saved_in_half_of_the_operators_memory() {
@@ -36,8 +25,7 @@ fn twenty_trials_are_saved_in_half_of_the_operators_memory() {
     let settings = Settings::default();
     let run = Run::new(&object, &settings);
     drop(minute::minute(0)); // the recording is unpacked once
-    fs::write("/proc/self/clear_refs", "5").expect("the peak is reset");
-    let before = peak();
+    let growth = Growth::begin();
 
     // As they are read: log by log, each with a megabyte of AIPerf's output before its record.
     let logs = (1..=20).map(|trial| {
@@ -59,7 +47,7 @@ fn twenty_trials_are_saved_in_half_of_the_operators_memory() {
     let why = Why::new(Reason::GatesMet, "fast");
     let results = build::results(&run, Verdict::Passed, &why, &payloads);
     assert_eq!(results.binary_data.as_ref().expect("trials").len(), 20);
-    let taken = peak() - before;
+    let taken = growth.most();
     println!("{} MiB for {} MiB of records", taken >> 20, held >> 20);
     assert!(taken < MOST, "{taken} bytes");
 }

@@ -1,8 +1,8 @@
 //! What it takes to read many requests, in a process of its own: the container of the benchmark is AIPerf's.
 
-use std::fs;
 use std::io::{self, BufReader, Read};
 
+use perfval_testkit::memory::Growth;
 use perfval_verdict::requests::RequestTimes;
 
 const REQUESTS: u32 = 300_000;
@@ -41,28 +41,16 @@ fn line(request: u32) -> String {
     ) + "\n"
 }
 
-/// Peak of resident memory (bytes) since the last reset.
-fn peak() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").expect("Linux");
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))
-        .expect("a peak");
-    let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
-    kib << 10
-}
-
 #[test]
 fn many_requests_take_little_memory_and_few_bytes() {
-    fs::write("/proc/self/clear_refs", "5").expect("the peak is reset");
-    let before = peak();
+    let growth = Growth::begin();
     let record = Record {
         request: 0,
         line: Vec::new(),
     };
     let times = RequestTimes::read(BufReader::new(record)).expect("read");
     let endless = RequestTimes::read(BufReader::new(io::repeat(b'x').take(64 << 20))).expect("read");
-    let taken = peak() - before;
+    let taken = growth.most();
     assert_eq!((times.count, times.unread, times.seconds), (300_000, 0, 600));
     assert_eq!((endless.count, endless.unread), (0, 1), "a line without an end");
     let bytes = serde_json::to_string(&times).expect("JSON").len();

@@ -4,6 +4,7 @@ pub mod admission;
 pub mod api_server;
 pub mod fuzz;
 pub mod inventory;
+pub mod memory;
 pub mod protobuf;
 pub mod trial;
 pub mod world;

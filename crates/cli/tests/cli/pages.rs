@@ -55,16 +55,19 @@ async fn an_empty_namespace_is_said_and_no_error() {
     assert_eq!(answer.err, "No PerfValidations in namespace perf.\n");
 }
 
+/// Statuses that a page is written of.
+const MOMENTS: [&str; 6] = [
+    "failed",
+    "passed-second-run",
+    "benchmarking-second-trial",
+    "error",
+    "suspended",
+    "skipped",
+];
+
 #[tokio::test]
 async fn describe_is_a_page_that_is_read_from_the_top() {
-    for moment in [
-        "failed",
-        "passed-second-run",
-        "benchmarking-second-trial",
-        "error",
-        "suspended",
-        "skipped",
-    ] {
+    for moment in MOMENTS {
         let answer = Desk::with(moment).types("describe").await;
         assert_eq!((answer.code, answer.err.as_str()), (0, ""), "{moment}");
         golden(&format!("describe-{moment}"), &answer.out);
@@ -92,13 +95,7 @@ fn long_names(object: &mut Value) {
 
 #[tokio::test]
 async fn no_line_of_a_page_is_longer_than_the_terminal_and_nothing_is_cut() {
-    for moment in [
-        "failed",
-        "passed-second-run",
-        "benchmarking-second-trial",
-        "error",
-        "suspended",
-    ] {
+    for moment in MOMENTS {
         let mut desk = Desk::with(moment);
         desk.server.edit("perfvalidations", "perf", "run", long_names);
         desk.columns = Some(160);
