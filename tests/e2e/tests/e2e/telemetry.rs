@@ -144,7 +144,7 @@ async fn a_gpu_that_something_else_uses_is_told_with_its_uuid() {
     let mut manifest = quick("shared", &namespace);
     manifest["spec"]["placement"]["maxGPUs"] = json!(3);
     // AIPerf makes them before it asks anything: time for three readings of idle GPUs on a fast machine too.
-    manifest["spec"]["benchmark"]["datasetEntries"] = json!(40_000);
+    manifest["spec"]["benchmark"]["datasetEntries"] = json!(70_000);
     let run = Validation::create(&lab, manifest).await;
     let status = run.ends(Verdict::Passed).await;
 
