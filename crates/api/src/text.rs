@@ -10,6 +10,14 @@ pub fn bounded(text: &str) -> String {
     cut(text, MESSAGE)
 }
 
+/// How many of something, as it is said: one GPU is no "1 GPUs" (seen by all who measured a node with one, issue 16).
+pub fn number_of(count: impl Into<i64>, one: &str) -> String {
+    match count.into() {
+        1 => format!("1 {one}"),
+        count => format!("{count} {one}s"),
+    }
+}
+
 /// Cuts a text at a character's edge.
 pub fn cut(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {

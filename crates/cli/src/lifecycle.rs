@@ -1,6 +1,7 @@
 //! What changes a validation: annotations and `spec.suspend`, as the documentation has them for kubectl.
 
 use kube::ResourceExt as _;
+use perfval_api::text::number_of;
 use perfval_api::{PerfValidation, meta};
 use serde_json::json;
 
@@ -93,7 +94,7 @@ pub async fn keep(screen: &mut Screen, session: &Session, args: &NameArgs) -> Re
     let plan = object.status.as_ref().and_then(|status| status.placement.as_ref());
     let gpus = plan.map_or_else(
         || "its GPUs".to_owned(),
-        |plan| format!("{} GPUs of {}", plan.gpus, plan.node),
+        |plan| format!("{} of {}", number_of(plan.gpus, "GPU"), plan.node),
     );
     screen.say(&format!(
         "everything of {name} stays after the run, and holds {gpus}; remove it with {}\n",

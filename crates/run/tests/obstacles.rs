@@ -270,6 +270,9 @@ fn any_other_crash_loop_quotes_the_line_that_says_most() {
 
     let (_, evidence) = found(&crashed(2), &[], &log("worker", "one\nlast words\n\n")).expect("a loop");
     assert!(evidence.ends_with("last words"), "{evidence}");
+    let gone = "unable to retrieve container logs for containerd://c13f";
+    let (_, evidence) = found(&crashed(2), &[], &log("worker", gone)).expect("a loop");
+    assert!(evidence.ends_with("crashes (exit code 1)"), "{evidence}");
     let unread = vec![PodLog {
         text: Seen::Unknown("get the log: 500".into()),
         ..log("worker", "").remove(0)

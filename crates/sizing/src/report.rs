@@ -1,5 +1,6 @@
 //! What sizing found on one node: data for scripts, words for people.
 
+use perfval_api::text::number_of;
 use perfval_api::{Allocation, ExpectedGpus, PlacementStatus, Reason};
 use serde::Serialize;
 
@@ -205,7 +206,7 @@ impl NodeReport {
             Obstacle::NotOfClass { class } => format!("none of its devices is of the class {class}"),
             Obstacle::NotEvaluable { fault } => format!("the class's selector cannot be evaluated: {fault}"),
             Obstacle::Inseparable { fault } => fault.clone(),
-            Obstacle::TooFew => format!("has {} GPUs in all{}", self.total, self.of_expected()),
+            Obstacle::TooFew => format!("has {} in all{}", number_of(self.total, "GPU"), self.of_expected()),
             Obstacle::NotWhole => {
                 let never = self.taken.iter().filter(|taken| taken.why.is_for_good());
                 let whole = self.total - never.map(|taken| taken.gpus).sum::<i64>();
@@ -213,15 +214,20 @@ impl NodeReport {
             }
             Obstacle::NotEnoughFree => self.free_of_total(),
             Obstacle::NoRoom { resource, workers } => {
-                format!("{}, but {resource} for only {workers} workers", self.free_of_total())
+                format!(
+                    "{}, but {resource} for only {}",
+                    self.free_of_total(),
+                    number_of(*workers, "worker")
+                )
             }
             Obstacle::QuotaExceeded {
                 quota,
                 resource,
                 workers,
             } => format!(
-                "{}, but ResourceQuota {quota} leaves {resource} for only {workers} workers",
-                self.free_of_total()
+                "{}, but ResourceQuota {quota} leaves {resource} for only {}",
+                self.free_of_total(),
+                number_of(*workers, "worker")
             ),
         }
     }

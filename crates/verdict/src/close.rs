@@ -67,6 +67,8 @@ fn against_earlier_runs(status: &mut PerfValidationStatus, findings: &mut Vec<(C
         worker.percent_of_earlier_runs = Some(earlier.shown());
     }
     if earlier.is_slow() {
+        // Its own past is what it is compared with: nothing is "shared by all" any more (one H100 under foreign load, issue 14).
+        findings.retain(|(cause, _)| *cause != Cause::BalancedDegradation);
         findings.push((Cause::SlowWorker, Cause::SlowWorker.finding(earlier.in_words())));
         findings.sort_by_key(|(cause, _)| Cause::rank(cause.as_str()));
         findings.truncate(SHOWN);

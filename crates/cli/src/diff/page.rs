@@ -1,5 +1,6 @@
 //! The comparison for people.
 
+use perfval_api::text::number_of;
 use perfval_api::{GateStatus, Verdict};
 use rust_decimal::Decimal;
 
@@ -38,8 +39,10 @@ pub fn text(comparison: &Comparison<'_>, columns: Option<usize>) -> String {
         row("causes", causes);
     }
     row("place", |side| {
-        side.placement
-            .map_or_else(|| "-".to_owned(), |at| format!("{} GPUs of {}", at.gpus, at.node))
+        side.placement.map_or_else(
+            || "-".to_owned(),
+            |at| format!("{} of {}", number_of(at.gpus, "GPU"), at.node),
+        )
     });
     let suspects = suspects(comparison.differs.as_deref());
     let suspects = suspects.iter().map(|(indent, text)| wrap_on(text, columns, indent));

@@ -21,6 +21,9 @@ const LOGS: usize = 4;
 /// Longest quotation (bytes).
 const QUOTED: usize = 240;
 
+/// What the kubelet answers in place of a log whose container is gone already: no word of the container's.
+const NO_LOG: &str = "unable to retrieve container logs for ";
+
 /// Words of a line that says why a process ended.
 const ERROR_WORDS: [&str; 5] = ["error", "exception", "panicked", "fatal", "out of memory"];
 
@@ -130,7 +133,11 @@ fn find(log: &str, texts: &[(&str, Obstacle)]) -> Option<(Obstacle, String)> {
 
 /// The last line that speaks of an error; without one, the last line.
 fn last_words(log: &str) -> Option<String> {
-    let lines = || log.lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines = || {
+        log.lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty() && !line.starts_with(NO_LOG))
+    };
     let error_word = |line: &str| {
         let line = line.to_ascii_lowercase();
         ERROR_WORDS.into_iter().find(|word| line.contains(word))

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use perfval_api::text::number_of;
 use perfval_api::{
     Finding, PerfValidationSpec, PerfValidationStatus, Phase, PlacementStatus, QueueStatus, Reason, Why, condition,
 };
@@ -192,7 +193,12 @@ fn settle(pass: &mut Pass<'_>, plan: PlacementStatus) -> Step {
     let Some(since) = since else {
         let why = Why::new(
             Reason::Settling,
-            format!("{} GPUs are free on {}; reading once more", plan.gpus, plan.node),
+            format!(
+                "{} {} free on {}; reading once more",
+                number_of(plan.gpus, "GPU"),
+                if plan.gpus == 1 { "is" } else { "are" },
+                plan.node
+            ),
         );
         pass.status.placement = Some(PlacementStatus {
             chosen_at: Some(pass.now),

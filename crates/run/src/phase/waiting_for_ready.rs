@@ -6,6 +6,7 @@ mod gpus;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use perfval_api::text::number_of;
 use perfval_api::{GpuCheck, PerfValidationSpec, PerfValidationStatus, Phase, Reason, Why, condition};
 use perfval_sizing::Seen;
 
@@ -209,7 +210,7 @@ fn awaited(pods: &Pods<'_>, wanted: i64, reported: &Reported) -> String {
     } else {
         ""
     };
-    format!("waiting for {wanted} workers and the frontend{claimed}")
+    format!("waiting for {} and the frontend{claimed}", number_of(wanted, "worker"))
 }
 
 /// How far the pods came.
@@ -241,7 +242,10 @@ fn record_ready(pass: &mut Pass<'_>, pods: &Pods<'_>) {
         environment.image_digest = pods.workers.first().and_then(|pod| image_digest(pod));
     }
     if !condition::is_true(&pass.status, condition::WORKLOAD_READY) {
-        let why = Why::new(Reason::AllReady, format!("the frontend and {ready} workers are ready"));
+        let why = Why::new(
+            Reason::AllReady,
+            format!("the frontend and {} are ready", number_of(ready, "worker")),
+        );
         pass.condition(condition::WORKLOAD_READY, true, &why);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::str::FromStr as _;
 
-use perfval_api::text::{HEADLINE, cut};
+use perfval_api::text::{HEADLINE, cut, number_of};
 use perfval_api::{
     Finding, Gate, GateOperator, GateResult, GateStatus, PerfValidationSpec, PerfValidationStatus, Reason, Scaling,
     TrialOutcome, TrialStatus, Verdict, quantity,
@@ -15,10 +15,10 @@ use crate::trials::{mean_near_gate, worst_average};
 
 /// What a spec asks for, in one line.
 pub fn asked(spec: &PerfValidationSpec) -> String {
-    let gpus = spec
-        .placement
-        .max_gpus
-        .map_or_else(|| "all free".to_owned(), |max| format!("up to {max}"));
+    let gpus = spec.placement.max_gpus.map_or_else(
+        || "all free GPUs".to_owned(),
+        |max| format!("up to {}", number_of(max, "GPU")),
+    );
     let gates: Vec<String> = spec
         .gates
         .iter()
@@ -39,7 +39,7 @@ pub fn asked(spec: &PerfValidationSpec) -> String {
         .collect();
     let gates = Some(gates.join(", ")).filter(|gates| !gates.is_empty());
     format!(
-        "{} on {gpus} GPUs of one node, {} requests in flight each; gates: {}",
+        "{} on {gpus} of one node, {} requests in flight each; gates: {}",
         spec.model.name,
         spec.benchmark.concurrency_per_gpu,
         gates.as_deref().unwrap_or("none")

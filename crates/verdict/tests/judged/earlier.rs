@@ -226,6 +226,14 @@ fn a_missed_gate_without_a_cause_says_what_the_comparison_found() {
         evidence.contains("decodes at 100 % ± 11.3 % of the speed of its 4 earlier runs"),
         "{evidence}"
     );
+
+    let mut slow = after(&FOUR);
+    closed(&mut slow, &spec, "12.5");
+    let causes = &slow.trials[0].causes;
+    assert!(
+        causes.contains(&"SlowWorker".to_owned()) && !causes.contains(&"BalancedDegradation".to_owned()),
+        "{causes:?}"
+    );
 }
 
 #[test]

@@ -4,6 +4,8 @@
     cluster.py up --mocker /opt/CACHE    the same with simulated engines and GPUs: to try this out
     cluster.py run NAME           applies validation.yaml under this name and follows it until it ends
     cluster.py run NAME --burn 0.3 --gpu 1     the same while another process computes on a GPU for a share of the time
+    cluster.py run NAME --manifest one-gpu.yaml --soak 10m     another manifest, a soak after its trials
+    cluster.py run NAME          again: a rerun of what is there
     cluster.py down
 
 Beside it lie what `pack.py --cluster` carries. No setting of a GPU is changed.
@@ -31,7 +33,7 @@ from process import Refused, end, say, spawn
 FOLDER = Path("/opt/silicon")
 CACHE = Path.home() / ".cache" / "perfval-lab"
 NAMESPACE = "perf"
-# Longest that a run may take here: engines start in 130 s, each trial takes 50.
+# Longest that a run without a soak may take here: engines start in 130 s, each trial takes 50.
 LIMIT = 570
 
 
@@ -157,7 +159,9 @@ def up(options: argparse.Namespace) -> None:
 # -- run
 
 def run(options: argparse.Namespace) -> None:
+    there = kubectl("get", "perfval", options.name, "-n", NAMESPACE, "--ignore-not-found", "-o", "name")
     kubectl("apply", "-f", str(manifest(options)))
+    token = rerun(options.name) if there else None
     burner = 0
     try:
         if options.burn:
@@ -165,7 +169,7 @@ def run(options: argparse.Namespace) -> None:
             words = [sys.executable, str(HERE.parent / "burn.py"), str(options.burn), str(file)]
             burner = spawn(FOLDER / "burn.log", words, {**os.environ, "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": str(options.gpu)})
             say(f"another process computes on GPU {options.gpu} for {options.burn:.0%} of the time")
-        follow(options.name, options.within)
+        follow(options.name, token, options.within)
     finally:
         if burner:
             end([burner])
@@ -174,13 +178,21 @@ def run(options: argparse.Namespace) -> None:
 
 def manifest(options: argparse.Namespace) -> Path:
     text = options.manifest.read_text().replace("name: silicon\n", f"name: {options.name}\n", 1)
+    if options.soak:
+        text = text.replace("  benchmark:\n", f"  benchmark:\n    soak: {options.soak}\n", 1)
     file = FOLDER / f"{options.name}.yaml"
     file.write_text(text)
     return file
 
 
-def follow(name: str, within: float) -> None:
-    """One line for each phase and message, until the run is over."""
+def rerun(name: str) -> str:
+    token = f"{time.time():.0f}"
+    kubectl("annotate", "perfval", name, "-n", NAMESPACE, f"perfvalidation.dev/rerun={token}", "--overwrite")
+    return token
+
+
+def follow(name: str, token: str | None, within: float) -> None:
+    """One line for each phase and message, until the run that this token asked for is over."""
     began, shown = time.time(), ("", "")
     while time.time() - began < within:
         status = json.loads(kubectl("get", "perfval", name, "-n", NAMESPACE, "-o", "json")).get("status", {})
@@ -188,7 +200,7 @@ def follow(name: str, within: float) -> None:
         if line != shown:
             say(f"{time.time() - began:6.1f} s  {line[0]:<16} {line[1]}")
             shown = line
-        if line[0] == "Completed":
+        if line[0] == "Completed" and status.get("run", {}).get("rerunToken") == token:
             return
         time.sleep(0.5)
     say(f"not over after {within:.0f} s")
@@ -231,6 +243,7 @@ def main() -> int:
     command.add_argument("--manifest", type=Path, default=HERE / "validation.yaml")
     command.add_argument("--burn", type=float, help="share of the time that another process computes")
     command.add_argument("--gpu", type=int, default=1, help="where")
+    command.add_argument("--soak", help="one more trial of this length after those that passed, such as 10m")
     command.add_argument("--within", type=float, default=LIMIT, help="seconds")
     command.add_argument("--out", type=Path, default=os.environ.get("OUT"))
     commands.add_parser("down")

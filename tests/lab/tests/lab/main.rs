@@ -66,7 +66,13 @@ fn the_cached_images_stay_as_they_are() {
         databases.split_whitespace().count() >= 2 && databases.split_whitespace().all(|n| n == "1"),
         "{databases}"
     );
-    assert_eq!(links("busybox").trim(), "2", "the layers are not copies");
+    // Another lab of this machine has a link of its own.
+    let layer = links("busybox");
+    let links = layer.trim().parse::<u32>();
+    assert!(
+        links.as_ref().is_ok_and(|links| *links >= 2),
+        "the layers are not copies: {links:?}"
+    );
 }
 
 fn faults_hit_a_pod() {
