@@ -81,7 +81,8 @@ pub(super) fn section(page: &mut String, seen: &[&Seen<'_>]) {
 /// What was run on which machine, start by start.
 fn sessions(page: &mut String, seen: &[&Seen<'_>]) {
     page.push_str(
-        "\n### What was run\n\nEvery start of the engines with all of its trials.\n\n\
+        "\n### What was run\n\nEvery start of the engines with all of its trials. Runs of the whole product, whose\n\
+         operator judged them there, are [a page of their own](silicon.md) and not counted here.\n\n\
          | start | GPUs, driver | trials |\n|---|---|---|\n",
     );
     let mut rows: BTreeMap<_, BTreeMap<_, usize>> = BTreeMap::new();

@@ -1,6 +1,7 @@
 //! Trials judged: every recorded export, and what the workers add to it.
 
 mod earlier;
+mod gone;
 mod gpus;
 mod misses;
 mod slower;

@@ -1,0 +1,219 @@
+//! Workers that changed, died, restarted or were given nothing, and trials that ran out of time.
+
+use perfval_api::{GateResult, RouterMode, Severity, TrialOutcome, WorkerLoss, WorkerStatus};
+use perfval_verdict::diagnosis::cause::Cause;
+use perfval_verdict::frame::{Failure, Outcome};
+use perfval_verdict::gate::Share;
+use perfval_verdict::trial::{Evidence, JudgedTrial, judge};
+use perfval_verdict::workers::WorkerSummary;
+
+use super::{balanced, first_cause, judged, odd_one, pods, record, sample, spec, worker};
+
+#[test]
+fn workers_that_changed_void_a_trial_and_explain_its_errors() {
+    let with = |change: fn(&mut Vec<WorkerStatus>)| {
+        let mut after = pods();
+        change(&mut after);
+        after
+    };
+    let restarted = with(|workers| workers[2].restarts = 1);
+    let replaced = with(|workers| workers[1].uid = "uid-new".into());
+    let both = with(|workers| {
+        workers[0].uid = "uid-new".into();
+        workers[2].restarts = 1;
+    });
+    let moved = with(|workers| workers[0].device = Some("n1/gpu-7".into()));
+    for (after, cause) in [
+        (&restarted, Cause::WorkerCrashed),
+        (&replaced, Cause::WorkerRestarted),
+        (&moved, Cause::GPUChanged),
+        // The more serious of two.
+        (&both, Cause::WorkerCrashed),
+    ] {
+        let verdict = judged(&sample("success", balanced()), after);
+        assert_eq!(
+            (verdict.outcome, first_cause(&verdict)),
+            (TrialOutcome::Invalid, Some(cause))
+        );
+        assert_eq!(verdict.worker_loss, cause.worker_loss());
+    }
+    let verdict = judged(&sample("partial-dead-worker-least-loaded", balanced()), &restarted);
+    assert_eq!(
+        (verdict.outcome, first_cause(&verdict), verdict.worker_loss),
+        (
+            TrialOutcome::Miss,
+            Some(Cause::DeadWorkerBlackHole),
+            Some(WorkerLoss::Crashed)
+        )
+    );
+}
+
+#[test]
+fn a_crash_is_told_with_the_exit_code() {
+    let mut after = pods();
+    after[2].restarts = 1;
+    after[2].last_exit = Some("exit code 137 (OOMKilled)".into());
+    let verdict = judged(&sample("success", balanced()), &after);
+    assert_eq!(
+        verdict.findings[0].1.evidence,
+        "worker c restarted: its container ended with exit code 137 (OOMKilled)"
+    );
+    assert_eq!(verdict.findings[0].1.severity, Severity::Error);
+}
+
+/// What a trial shows that ran into its limit.
+fn out_of_time(workers: Vec<WorkerSummary>, after: &[WorkerStatus]) -> JudgedTrial {
+    let failure = Failure::TimedOut { seconds: 900 };
+    judged(&record(Outcome::Failure(failure), workers), after)
+}
+
+#[test]
+fn a_trial_out_of_time_is_a_miss_where_a_worker_stalled() {
+    let peer = |name: &str| worker(name, 17, 32);
+    let frozen = WorkerSummary {
+        frozen_seconds: 20,
+        timeouts: 20,
+        ..worker("c", 6, 32)
+    };
+    // Its requests were cancelled with AIPerf, so its engine seems to have gone on.
+    let cancelled = WorkerSummary {
+        still_seconds: 20,
+        still_in_flight: 32,
+        ..worker("c", 17, 32)
+    };
+    for (odd, explained) in [
+        (frozen, "worker c (GPU n1/c) stood still for the last 20 s"),
+        (cancelled, "worker c stood still for 20 s with 32 requests"),
+        (
+            worker("c", 0, 32),
+            "worker c (GPU n1/c) held up to 32 requests and finished none",
+        ),
+        (worker("c", 2, 32), "worker c (GPU n1/c) took 16 s for a request"),
+    ] {
+        let verdict = out_of_time(odd_one(odd, peer), &pods());
+        let causes: Vec<Cause> = verdict.findings.iter().map(|(cause, _)| *cause).collect();
+        assert_eq!(verdict.outcome, TrialOutcome::Miss, "{explained}");
+        assert_eq!(causes, [Cause::WorkerStall, Cause::BenchmarkTimeout], "{explained}");
+        let evidence = &verdict.findings[0].1.evidence;
+        assert!(evidence.contains(explained), "{evidence}");
+        assert!(verdict.gates.iter().all(|gate| gate.result == GateResult::Unmeasured));
+        assert_eq!(verdict.workers.len(), 4);
+    }
+}
+
+#[test]
+fn a_trial_out_of_time_is_invalid_where_no_worker_stalled() {
+    let peer = |name: &str| worker(name, 17, 32);
+    let short = WorkerSummary {
+        seconds: 900,
+        still_seconds: 8,
+        still_in_flight: 32,
+        ..worker("c", 17, 32)
+    };
+    let refuses = WorkerSummary {
+        frozen_seconds: 20,
+        failures: 20,
+        ..worker("c", 10, 32)
+    };
+    let mut gone = pods();
+    gone.remove(2);
+    for (workers, after, cause) in [
+        (balanced(), pods(), Cause::BenchmarkTimeout),
+        (Vec::new(), pods(), Cause::BenchmarkTimeout),
+        (odd_one(short, peer), pods(), Cause::BenchmarkTimeout),
+        (odd_one(worker("c", 0, 0), peer), pods(), Cause::UnevenService),
+        (odd_one(refuses.clone(), peer), pods(), Cause::WorkerCrashed),
+        (odd_one(refuses, peer), gone, Cause::WorkerRestarted),
+    ] {
+        let verdict = out_of_time(workers, &after);
+        assert_eq!(
+            (verdict.outcome, first_cause(&verdict)),
+            (TrialOutcome::Invalid, Some(cause))
+        );
+        let timeout = verdict
+            .findings
+            .iter()
+            .any(|(cause, _)| *cause == Cause::BenchmarkTimeout);
+        assert!(timeout, "{:?}", verdict.findings);
+    }
+}
+
+#[test]
+fn a_worker_that_was_given_nothing_voids_a_trial() {
+    let idle = odd_one(worker("c", 0, 0), |name| worker(name, 10, 32));
+    let verdict = judged(&sample("success", idle), &pods());
+    assert_eq!(
+        (verdict.outcome, first_cause(&verdict)),
+        (TrialOutcome::Invalid, Some(Cause::UnevenService))
+    );
+
+    let verdict = judged(&sample("success", Vec::new()), &pods());
+    assert_eq!(
+        (verdict.outcome, first_cause(&verdict)),
+        (TrialOutcome::Pass, Some(Cause::WorkersNotSampled))
+    );
+}
+
+#[test]
+fn a_process_that_restarted_voids_a_trial_even_if_its_pod_does_not_say_so_yet() {
+    let restarted = odd_one(
+        WorkerSummary {
+            resets: 1,
+            ..worker("c", 10, 32)
+        },
+        |name| worker(name, 10, 32),
+    );
+    let verdict = judged(&sample("success", restarted.clone()), &pods());
+    assert_eq!(
+        (verdict.outcome, first_cause(&verdict)),
+        (TrialOutcome::Invalid, Some(Cause::WorkerCrashed))
+    );
+    let verdict = judged(&sample("partial-dead-worker-least-loaded", restarted), &pods());
+    assert_eq!(
+        (verdict.outcome, first_cause(&verdict)),
+        (TrialOutcome::Miss, Some(Cause::DeadWorkerBlackHole))
+    );
+}
+
+#[test]
+fn a_dead_worker_is_a_black_hole_only_where_the_router_feeds_the_idle_and_the_errors_say_so() {
+    let refused = |failures: i64| {
+        odd_one(
+            WorkerSummary {
+                failures,
+                frozen_seconds: failures,
+                ..worker("c", 10, 32)
+            },
+            |name| worker(name, 10, 32),
+        )
+    };
+    let cause = |name: &str, failures: i64, router: RouterMode| {
+        let record = sample(name, refused(failures));
+        let mut spec = spec();
+        spec.workload.router_mode = router;
+        let workers = pods();
+        let evidence = Evidence {
+            record: &record,
+            before: &workers,
+            after: &workers,
+            share: Share { gpus: 4, node_gpus: 8 },
+            devices: &[],
+            product: None,
+        };
+        let verdict = judge(evidence, &spec);
+        assert_eq!(verdict.outcome, TrialOutcome::Miss);
+        first_cause(&verdict)
+    };
+    let dead = "partial-dead-worker-least-loaded";
+    assert_eq!(
+        cause(dead, 20, RouterMode::LeastLoaded),
+        Some(Cause::DeadWorkerBlackHole)
+    );
+    assert_eq!(cause(dead, 20, RouterMode::RoundRobin), Some(Cause::WorkerCrashed));
+    assert_eq!(cause(dead, 0, RouterMode::LeastLoaded), Some(Cause::RequestErrors));
+    // 503 "engine overloaded" came from a worker that was there.
+    assert_eq!(
+        cause("partial-10pct-503", 20, RouterMode::LeastLoaded),
+        Some(Cause::WorkerCrashed)
+    );
+}

@@ -1,0 +1,127 @@
+//! A worker's page of metrics as Dynamo and its engines write it.
+
+use perfval_verdict::dynamo::worker_metrics::{ExpositionError, read};
+use perfval_verdict::workers::{Engine, Reading};
+use proptest::prelude::*;
+
+fn fixture(name: &str) -> String {
+    let path = format!("tests/fixtures/{name}");
+    std::fs::read_to_string(path).expect("a fixture")
+}
+
+#[test]
+fn both_dumps_are_read_for_the_generate_endpoint_alone() {
+    let old = read(&fixture("dynamo-worker-metrics.txt")).unwrap();
+    assert_eq!(
+        old.reading,
+        Reading {
+            in_flight: 15,
+            started: 295,
+            finished: 280,
+            tokens: None,
+            bytes: Some(3_453_374),
+            busy_ms: Some(138_454),
+            waiting: Some(0),
+            kv_percent: None,
+            engine: Engine::default(),
+        }
+    );
+    assert_eq!(old.worker_id.as_deref(), Some("1d7ba7fec842bbf2"));
+
+    let new = read(&fixture("dynamo-worker-metrics-1.6.1.txt")).unwrap();
+    assert_eq!(
+        new.reading,
+        Reading {
+            in_flight: 0,
+            started: 105,
+            finished: 105,
+            tokens: Some(6615),
+            bytes: Some(955_606),
+            busy_ms: Some(48_856),
+            waiting: Some(0),
+            kv_percent: Some(0),
+            engine: Engine {
+                gaps: Some(6615),
+                gap_us: Some(44_809_258),
+                preemptions: Some(0),
+                ..Engine::default()
+            },
+        }
+    );
+    assert_eq!(new.worker_id.as_deref(), Some("df08b7fd81039b92"));
+}
+
+#[test]
+fn an_engine_says_what_it_did_on_a_page_of_a_hundred_kilobytes() {
+    let page = fixture("vllm-0.26.0-worker-metrics.txt");
+    assert!(page.len() > 100_000);
+    let reading = read(&page).unwrap().reading;
+    assert_eq!(reading.tokens, Some(1_664_644));
+    let engine = reading.engine;
+    println!("{engine:?}");
+    assert_eq!(engine.gflop, Some(0), "without --enable-mfu-metrics");
+}
+
+#[test]
+fn another_endpoint_is_never_taken_for_generate() {
+    let text = fixture("dynamo-worker-metrics.txt");
+    let renamed = text.replace("dynamo_endpoint=\"generate\"", "dynamo_endpoint=\"generate_more\"");
+    assert!(matches!(read(&renamed), Err(ExpositionError::Missing(_))));
+    let hidden = text.replace("dynamo_endpoint=\"generate\"", "x=\"dynamo_endpoint=generate\"");
+    assert!(matches!(read(&hidden), Err(ExpositionError::Missing(_))));
+    assert!(matches!(read(""), Err(ExpositionError::Missing(_))));
+}
+
+#[test]
+fn counters_that_are_none_are_errors() {
+    let text = fixture("dynamo-worker-metrics.txt");
+    for value in ["NaN", "+Inf", "-1", "1e30", "many", "0x1f"] {
+        let wrong = text.replace("bbf2\"} 295", &format!("bbf2\"}} {value}"));
+        assert_ne!(wrong, text);
+        assert!(matches!(read(&wrong), Err(ExpositionError::Number { .. })), "{value}");
+    }
+    let other_form = text.replace("bbf2\"} 295", "bbf2\"} 2.95e2 1795166231988");
+    assert_eq!(read(&other_form).unwrap().reading.started, 295);
+}
+
+#[test]
+fn what_is_not_required_and_not_readable_is_left_out() {
+    let text = fixture("dynamo-worker-metrics-1.6.1.txt");
+    let whole = read(&text).unwrap().reading;
+    for (series, value) in [
+        ("dynamo_component_response_bytes_total", "NaN"),
+        ("dynamo_component_request_duration_seconds_sum", "-3"),
+        ("vllm:inter_token_latency_seconds_count", "+Inf"),
+    ] {
+        let line = |line: &str| {
+            if line.starts_with(series) {
+                format!("{} {value}", line.rsplit_once(' ').unwrap().0)
+            } else {
+                line.to_owned()
+            }
+        };
+        let wrong: Vec<String> = text.lines().map(line).collect();
+        let found = read(&wrong.join("\n")).unwrap().reading;
+        assert_ne!(found, whole, "{series}");
+        assert_eq!(
+            (found.in_flight, found.started, found.finished),
+            (0, 105, 105),
+            "{series}"
+        );
+    }
+}
+
+#[test]
+fn queues_are_summed_and_the_fullest_cache_counts() {
+    let more = "\ndynamo_request_queue 3\nvllm:num_requests_waiting{engine=\"0\"} 4\nvllm:num_requests_waiting{engine=\"1\"} 5\n\
+                vllm:kv_cache_usage_perc{engine=\"0\"} 0.25\nvllm:kv_cache_usage_perc{engine=\"1\"} 0.5\n";
+    let reading = read(&(fixture("dynamo-worker-metrics.txt") + more)).unwrap().reading;
+    assert_eq!((reading.waiting, reading.kv_percent), (Some(12), Some(50)));
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(text in "[a-z_{}=\"., 0-9\n#:+-]{0,300}") {
+        prop_assert!(read(&text).is_err());
+    }
+}
