@@ -3,7 +3,8 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, ResourceExt as _};
 use perfval_api::{
-    Environment, GateStatus, Metrics, PerfValidation, PlacementStatus, TrialOutcome, TrialStatus, Verdict,
+    Environment, GateStatus, Metrics, PerfValidation, PerfValidationStatus, PlacementStatus, TrialOutcome, TrialStatus,
+    Verdict,
 };
 use perfval_run::names;
 use serde::Deserialize;
@@ -119,11 +120,21 @@ pub async fn of_run(session: &Session, object: &PerfValidation, number: Option<i
     Outcome::of_status(object).ok_or_else(|| not_run(session, &name))
 }
 
-/// The results ConfigMap of a run.
+/// The results ConfigMap of a run: of the last one that which its status names, also where an object was copied or restored
+/// with its status and has another UID now.
 pub async fn config_map(session: &Session, object: &PerfValidation, number: i64) -> Result<Option<ConfigMap>, Error> {
-    let id = names::run_id(object.metadata.uid.as_deref().unwrap_or_default(), number);
+    let status = object.status.as_ref();
+    let is_last = |status: &&PerfValidationStatus| status.run.as_ref().is_some_and(|run| run.number == number);
+    let named = status.filter(is_last).and_then(|status| status.results_ref.as_ref());
+    let name = named.map_or_else(
+        || {
+            let id = names::run_id(object.metadata.uid.as_deref().unwrap_or_default(), number);
+            names::results(&object.name_any(), &id)
+        },
+        |named| named.name.clone(),
+    );
     let api: Api<ConfigMap> = Api::namespaced(session.client.clone(), &session.namespace);
-    let found = api.get_opt(&names::results(&object.name_any(), &id)).await;
+    let found = api.get_opt(&name).await;
     found.map_err(|error| Error::of_call("read ConfigMaps", error))
 }
 

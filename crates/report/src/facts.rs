@@ -98,11 +98,11 @@ impl Facts {
                 });
             }
             facts.saved = Some(facts.check(results, status.results_ref.as_ref().map(|named| named.sha256.as_str())));
-        } else if status.results_ref.is_some() {
-            facts.notes.push(
-                "The results ConfigMap was not given: there are the numbers of the status, and nothing over time."
-                    .to_owned(),
-            );
+        } else if let Some(named) = &status.results_ref {
+            facts.notes.push(format!(
+                "The results ConfigMap {} is not here: there are the numbers of the status, and nothing over time.",
+                named.name
+            ));
         }
         facts.trials = trials(&status.trials, results);
         facts.unread();

@@ -10,7 +10,7 @@ use perfval_testkit::api_server::{Fault, Kind};
 use serde_json::json;
 use tar::Archive;
 
-use super::desk::Desk;
+use super::desk::{Desk, stored};
 use super::logs::{crash, under_way};
 
 fn packed(text: &str) -> String {
@@ -114,6 +114,21 @@ async fn everything_is_in_it_and_no_secret() {
         "{}",
         files["versions.txt"]
     );
+}
+
+#[tokio::test]
+async fn the_results_of_the_last_run_are_those_that_the_status_names() {
+    let desk = Desk::new();
+    let mut restored = stored("passed");
+    restored["metadata"]["uid"] = json!("u-of-another-cluster");
+    restored["status"]["resultsRef"] = json!({"name": "run-as-it-was", "sha256": "0"});
+    desk.server.put(restored);
+    desk.server.put(json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "run-as-it-was", "namespace": "perf"},
+        "data": {"summary.json": "{\"verdict\":\"Passed\"}"},
+    }));
+    let files = bundle(&desk).await;
+    assert!(files.contains_key("results/1/summary.json"), "{:?}", files.keys());
 }
 
 #[tokio::test]

@@ -165,7 +165,7 @@ fn an_older_summary_is_read_as_far_as_it_goes() {
 fn without_results_there_are_the_numbers_of_the_status() {
     let mut run = recorded::slow();
     let page = Report::of(&run.object, None).expect("a report").html();
-    assert!(page.contains("The results ConfigMap was not given"));
+    assert!(page.contains("is not here: there are the numbers of the status"));
     assert!(page.contains("no samples of the workers are in the results"));
     assert!(page.contains("⚑") || page.contains("SlowWorker"));
     run.object.status = None;
