@@ -10,7 +10,7 @@ pub fn bounded(text: &str) -> String {
     cut(text, MESSAGE)
 }
 
-/// How many of something, as it is said: one GPU is no "1 GPUs" (seen by all who measured a node with one, issue 16).
+/// How many of something, as it is said: a node with one GPU has no "1 GPUs" (issue 16).
 pub fn number_of(count: impl Into<i64>, one: &str) -> String {
     match count.into() {
         1 => format!("1 {one}"),

@@ -1,6 +1,7 @@
 //! One line for each change: for logs of pipelines, pipes and terminals that cannot move their cursor.
 
 use chrono::{DateTime, Utc};
+use perfval_api::text::number_of;
 use perfval_api::{PerfValidation, Phase, TrialProgress};
 
 use crate::draw::span;
@@ -47,9 +48,6 @@ pub fn of_trial(progress: &TrialProgress) -> String {
     let rate = progress
         .tokens_per_second
         .map_or_else(String::new, |rate| format!(", {rate} tok/s"));
-    let errors = match progress.errors {
-        1 => "1 error".to_owned(),
-        errors => format!("{errors} errors"),
-    };
+    let errors = number_of(progress.errors, "error");
     format!("{done}{percent}, {errors}{rate}")
 }
