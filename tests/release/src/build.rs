@@ -7,9 +7,8 @@ use perfval_lab::programs::{self, Family, HELM, KUSTOMIZE};
 
 use crate::Result;
 use crate::command::{line, output};
+use crate::names::PROGRAMS;
 use crate::source::Source;
-
-const PROGRAMS: [&str; 3] = ["perfvalidation-operator", "perfval-runner", "kubectl-perfval"];
 
 /// The static programs.
 pub fn programs(source: &Source, target: &Path) -> Result<Vec<(String, Vec<u8>)>> {
@@ -34,7 +33,7 @@ pub fn programs(source: &Source, target: &Path) -> Result<Vec<(String, Vec<u8>)>
     output(&mut cargo)?;
     let built = folder.join(triple).join("release");
     let read = |name: &str| Ok((name.to_owned(), fs::read(built.join(name))?));
-    PROGRAMS.into_iter().map(read).collect()
+    PROGRAMS.into_iter().map(|(name, _)| read(name)).collect()
 }
 
 /// What a program is made of, in `CycloneDX`.

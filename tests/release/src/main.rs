@@ -6,6 +6,7 @@ mod archive;
 mod build;
 mod command;
 mod krew;
+mod names;
 mod source;
 
 use std::collections::BTreeMap;
@@ -18,10 +19,8 @@ use clap::Parser;
 use sha2::{Digest as _, Sha256};
 
 use crate::archive::File;
+use crate::names::{CRD, INSTALL, KREW, PLUG_IN, PROGRAMS, SUMS};
 use crate::source::Source;
-
-/// The program that kubectl finds.
-const PLUG_IN: &str = "kubectl-perfval";
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -58,7 +57,7 @@ fn release(args: &Args) -> Result<()> {
     for (name, content) in &files {
         fs::write(args.out.join(name), content)?;
     }
-    fs::write(args.out.join("SHA256SUMS"), sums(&files))?;
+    fs::write(args.out.join(SUMS), sums(&files))?;
     for (name, content) in &files {
         println!("{:>10}  {name}", content.len());
     }
@@ -83,32 +82,27 @@ fn contents(source: &Source, version: &str, target: &Path) -> Result<BTreeMap<St
     let mut programs = BTreeMap::from([("LICENSE".to_owned(), licence.clone())]);
     // krew and people install the plug-in alone.
     let mut plug_in = BTreeMap::from([("LICENSE".to_owned(), licence)]);
-    let built = [
-        ("perfvalidation-operator", "operator"),
-        ("perfval-runner", "runner"),
-        (PLUG_IN, "cli"),
-    ];
-    for (name, package) in built {
+    for (name, package) in PROGRAMS {
         let licences = build::licences(source, package)?;
         let archive = if name == PLUG_IN { &mut plug_in } else { &mut programs };
-        archive.insert(format!("{name}-LICENSES.txt"), File::plain(licences.clone()));
-        files.insert(format!("{name}-LICENSES.txt"), licences);
-        files.insert(format!("{name}.cdx.json"), build::bill_of_materials(source, package)?);
+        archive.insert(names::licences(name), File::plain(licences.clone()));
+        files.insert(names::licences(name), licences);
+        files.insert(names::bill_of_materials(name), build::bill_of_materials(source, package)?);
     }
     for (name, program) in build::programs(source, target)? {
         let archive = if name == PLUG_IN { &mut plug_in } else { &mut programs };
         archive.insert(name, File::program(program));
     }
-    let archive = format!("perfvalidation-operator-{version}-linux-{architecture}.tar.gz");
-    files.insert(archive, archive::write(&programs, source.epoch)?);
+    let archive = archive::write(&programs, source.epoch)?;
+    files.insert(names::archive(names::OPERATOR, version, architecture), archive);
     let archive = archive::write(&plug_in, source.epoch)?;
     let krew = krew::manifest(source, version, architecture, &archive)?;
-    files.insert("perfval.yaml".to_owned(), krew.into_bytes());
-    files.insert(format!("{PLUG_IN}-{version}-linux-{architecture}.tar.gz"), archive);
-    files.insert(format!("perfvalidation-operator-{version}.tgz"), build::chart(source)?);
-    files.insert("install.yaml".to_owned(), build::manifests(source)?);
-    let crd = "perfvalidations.perfvalidation.dev.yaml";
-    files.insert(crd.to_owned(), source.read(&format!("config/crd/{crd}"))?);
+    files.insert(KREW.to_owned(), krew.into_bytes());
+    files.insert(names::archive(PLUG_IN, version, architecture), archive);
+    files.insert(names::chart(version), build::chart(source)?);
+    files.insert(INSTALL.to_owned(), build::manifests(source)?);
+    files.insert(CRD.to_owned(), source.read(&format!("config/crd/{CRD}"))?);
+    names::check(files.keys().chain([&SUMS.to_owned()]), version, architecture)?;
     Ok(files)
 }
 

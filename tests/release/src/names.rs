@@ -1,0 +1,154 @@
+//! Names of the files of a release. Pages link to them.
+
+use std::collections::BTreeSet;
+
+use crate::Result;
+
+/// Program of the operator.
+pub const OPERATOR: &str = "perfvalidation-operator";
+/// Program that kubectl finds.
+pub const PLUG_IN: &str = "kubectl-perfval";
+/// Programs, each with the folder of its package under `crates/`.
+pub const PROGRAMS: [(&str, &str); 3] = [(OPERATOR, "operator"), ("perfval-runner", "runner"), (PLUG_IN, "cli")];
+/// All manifests in one file, for `kubectl apply --server-side -f`.
+pub const INSTALL: &str = "install.yaml";
+/// Definition of the resource alone.
+pub const CRD: &str = "perfvalidations.perfvalidation.dev.yaml";
+/// Manifest with which krew installs the plug-in.
+pub const KREW: &str = "perfval.yaml";
+/// Checksums of all other files.
+pub const SUMS: &str = "SHA256SUMS";
+
+/// Archive of a program.
+pub fn archive(program: &str, version: &str, architecture: &str) -> String {
+    format!("{program}-{version}-linux-{architecture}.tar.gz")
+}
+
+/// Package of the chart, as `helm push` takes it.
+pub fn chart(version: &str) -> String {
+    format!("{OPERATOR}-{version}.tgz")
+}
+
+/// Licences of everything in a program.
+pub fn licences(program: &str) -> String {
+    format!("{program}-LICENSES.txt")
+}
+
+/// Bill of materials of a program.
+pub fn bill_of_materials(program: &str) -> String {
+    format!("{program}.cdx.json")
+}
+
+/// Every file of a release.
+fn all(version: &str, architecture: &str) -> BTreeSet<String> {
+    let of_programs = PROGRAMS
+        .iter()
+        .flat_map(|(name, _)| [licences(name), bill_of_materials(name)]);
+    let archives = [OPERATOR, PLUG_IN].map(|name| archive(name, version, architecture));
+    let single = [INSTALL, CRD, KREW, SUMS].map(str::to_owned);
+    of_programs
+        .chain(archives)
+        .chain(single)
+        .chain([chart(version)])
+        .collect()
+}
+
+/// Refuses a release that lacks a file to which a page may link, or has one that no page may link to.
+pub fn check<'a>(written: impl Iterator<Item = &'a String>, version: &str, architecture: &str) -> Result<()> {
+    let (written, all): (BTreeSet<_>, _) = (written.cloned().collect(), all(version, architecture));
+    if written == all {
+        return Ok(());
+    }
+    let differs: Vec<_> = written.symmetric_difference(&all).collect();
+    Err(format!("src/names.rs and the release differ in {differs:?}").into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+    const REPOSITORY: &str = env!("CARGO_PKG_REPOSITORY");
+    const PAGES: [&str; 5] = [
+        "README.md",
+        "docs/quickstart.md",
+        "docs/kubectl-perfval.md",
+        "charts/perfvalidation-operator/README.md",
+        "config/components/README.md",
+    ];
+
+    /// Runs from the folder of the package, as `cargo test` does.
+    fn page(path: &str) -> String {
+        fs::read_to_string(Path::new("../..").join(path)).expect("a page")
+    }
+
+    /// Words that follow each occurrence of `start`, up to a space, a quote, a bracket or the end of the line.
+    fn after<'a>(text: &'a str, start: &str) -> Vec<&'a str> {
+        let end = |c: char| c.is_whitespace() || "`\"')]<>".contains(c);
+        let rest = text.split(start).skip(1);
+        rest.map(|rest| rest.split(end).next().unwrap_or_default()).collect()
+    }
+
+    #[test]
+    fn pages_link_to_files_of_this_release() {
+        let (files, start) = (all(VERSION, "amd64"), format!("{REPOSITORY}/releases/download/"));
+        let mut links = 0;
+        for path in PAGES {
+            for link in after(&page(path), &start) {
+                let file = link.strip_prefix(&format!("v{VERSION}/"));
+                assert!(file.is_some_and(|file| files.contains(file)), "{path}: {link}");
+                links += 1;
+            }
+        }
+        assert!(links >= 6, "only {links} links were found");
+    }
+
+    #[test]
+    fn pages_install_the_chart_of_this_release() {
+        let mut charts = 0;
+        for path in PAGES {
+            for rest in page(path).split("oci://ghcr.io/").skip(1) {
+                let words: Vec<_> = rest.split_whitespace().take(3).collect();
+                // Prose shortens the address.
+                if words.get(1) == Some(&"--version") {
+                    assert_eq!(
+                        words,
+                        [&format!("perfvalidation/charts/{OPERATOR}"), "--version", VERSION],
+                        "{path}"
+                    );
+                    charts += 1;
+                }
+            }
+        }
+        assert!(charts >= 4, "only {charts} charts were found");
+    }
+
+    #[test]
+    fn pages_apply_samples_of_this_release_that_exist() {
+        let place = REPOSITORY.replace("github.com", "raw.githubusercontent.com");
+        let mut samples = 0;
+        for path in PAGES {
+            for link in after(&page(path), &format!("{place}/")) {
+                let file = link.strip_prefix(&format!("v{VERSION}/"));
+                assert!(
+                    file.is_some_and(|file| Path::new("../..").join(file).is_file()),
+                    "{path}: {link}"
+                );
+                samples += 1;
+            }
+        }
+        assert!(samples >= 3, "only {samples} samples were found");
+    }
+
+    #[test]
+    fn a_file_without_a_name_is_refused() {
+        let mut files = all(VERSION, "amd64");
+        assert!(check(files.iter(), VERSION, "amd64").is_ok());
+        files.insert("other.yaml".to_owned());
+        let error = check(files.iter(), VERSION, "amd64").unwrap_err();
+        assert!(error.to_string().contains("other.yaml"), "{error}");
+    }
+}
