@@ -2,6 +2,7 @@
 //!
 //! What is absent stays absent and what is wrong is an error that names its path; no number is ever made up.
 
+pub(crate) mod both_ends;
 mod export;
 mod failures;
 mod object;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::generator::GeneratorCpu;
 
+pub use both_ends::BothEnds;
 pub use export::parse;
 pub use failures::FailedRequests;
 pub use server_metrics::frontend_times;

@@ -13,6 +13,7 @@ pub mod trial;
 mod tests {
     use super::cause::Cause;
     use super::{decay, peers, trial};
+    use crate::aiperf::both_ends;
 
     #[test]
     fn the_page_says_the_figures_of_the_code() {
@@ -23,6 +24,8 @@ mod tests {
             (Cause::ThroughputDecay, format!("{} %", decay::TOGETHER)),
             (Cause::ThroughputDecay, format!("{} %", decay::ALONE)),
             (Cause::KneeJitter, format!("{} %", trial::KNEE_JITTER.abs())),
+            (Cause::GeneratorStarved, format!("{} %", percent(both_ends::LARGE))),
+            (Cause::GeneratorStarved, format!("{} ms", both_ends::WORTH_TELLING)),
             (Cause::FrontendBound, format!("{} %", percent(trial::ON_THE_WAY))),
             (Cause::FrontendBound, format!("{} s", trial::WORTH_TELLING)),
             (Cause::FrontendBound, format!("{} ms", trial::LATE_LOOP_MS)),

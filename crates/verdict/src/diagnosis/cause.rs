@@ -163,9 +163,9 @@ causes! {
     /// The load generator could not keep up.
     GeneratorStarved {
         reason: GeneratorStarved, severity: Warning, effect: Untrusted,
-        seen: "requests waited inside AIPerf, and fewer were in flight than asked, or its cgroup was throttled or pressed for CPU",
-        why: "the load generator has too little CPU, so it measured itself",
-        remedy: "leave cpu out of benchmark.resources, so that the load generator asks for one CPU per 100 requests in flight, or lower concurrencyPerGPU",
+        seen: "40 % of a request's mean time or more, and at least 100 ms, passed outside of the frontend: AIPerf measured it, and the frontend's own histogram does not contain it. Or requests waited inside AIPerf, and fewer were in flight than asked, or its cgroup was throttled or pressed for CPU",
+        why: "the load generator has too little CPU, so it measured itself; or the network between it and the frontend is slow",
+        remedy: "see what else uses the CPUs of its node; leave cpu out of benchmark.resources, so that the load generator asks for one CPU per 100 requests in flight; or lower concurrencyPerGPU",
     }
     /// The load generator's image has no program to run.
     AIPerfMissing {

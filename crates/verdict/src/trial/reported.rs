@@ -4,7 +4,7 @@ use perfval_api::{Gate, GateOperator, GateResult, Metric, PerfValidationSpec, St
 use rust_decimal::Decimal;
 
 use super::evidence::Evidence;
-use crate::aiperf::Report;
+use crate::aiperf::{BothEnds, Report};
 use crate::diagnosis::cause::{Cause, Explained};
 use crate::diagnosis::decay;
 use crate::diagnosis::peers::{self, Worker};
@@ -34,7 +34,12 @@ impl Trial<'_> {
             return (Invalid, vec![incomplete]);
         }
         // Errors come before validity: a dead worker also lowers the achieved concurrency, and must not be excused by it.
+        // Requests that only timed out, in a generator that both ends show to be starved, are no errors of the deployment:
+        // whatever a worker or the frontend refuses, drops or holds up shows as another error or as the frontend's time.
         if let Some(errors) = self.errors() {
+            if let Some(starved) = self.timed_out_in_generator() {
+                return (Invalid, vec![starved]);
+            }
             return (Miss, errors.into_iter().chain(self.slower()).collect());
         }
         if let Some(other) = self.other_workers() {
@@ -101,8 +106,9 @@ impl Trial<'_> {
             let stall = self.stalled().map(|text| (Cause::WorkerStall, text));
             // The frontend gives up on what a worker holds that stands still: 8 of 448 requests failed in a stop of 10 s.
             let why = stall.or_else(|| self.stood_still());
-            // Behind a throttled frontend requests time out too.
-            explained.extend(why.or_else(|| diagnosis::frontend_bound(report, self.workers)));
+            // Behind a throttled frontend requests time out too; where the time passed before it, it is not to blame.
+            let frontend = || diagnosis::frontend_bound(report, self.workers).filter(|_| self.both_ends().is_none());
+            explained.extend(why.or_else(frontend));
         }
         Some(explained)
     }
@@ -145,8 +151,25 @@ impl Trial<'_> {
     }
 
     fn starved(self) -> Option<Explained> {
-        let starved = self.report.starved();
-        starved.then(|| (Cause::GeneratorStarved, starved_text(self.report)))
+        let waited = self.report.starved().then(|| starved_text(self.report));
+        let texts: Vec<String> = self.both_ends().into_iter().chain(waited).collect();
+        (!texts.is_empty()).then(|| (Cause::GeneratorStarved, texts.join("; ")))
+    }
+
+    /// The time of a request at both ends, where it passed outside of the frontend.
+    fn both_ends(self) -> Option<String> {
+        let both = BothEnds::of(self.report).filter(|both| both.differ());
+        both.map(BothEnds::in_words)
+    }
+
+    /// Errors that the load generator made itself: nothing but time-outs, while no worker was lost or stalled.
+    fn timed_out_in_generator(self) -> Option<Explained> {
+        let (starved, timed_out) = (self.both_ends()?, self.report.only_timed_out()?);
+        let worker = self.other_workers().is_some() || self.stalled().is_some() || self.stood_still().is_some();
+        (!worker).then(|| {
+            let text = format!("{starved}; {timed_out} requests timed out");
+            (Cause::GeneratorStarved, text)
+        })
     }
 
     fn unmeasured(self) -> Option<Explained> {

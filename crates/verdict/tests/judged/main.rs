@@ -5,6 +5,7 @@ mod gone;
 mod gpus;
 mod misses;
 mod slower;
+mod starved;
 mod workers;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,0 +1,78 @@
+//! The mean of a request's time at both ends: as AIPerf measured it, and as the frontend's own histogram reports it.
+
+use perfval_api::{Metric, Statistic};
+use rust_decimal::Decimal;
+
+use super::Report;
+use crate::gate::show;
+
+/// Part of a request's time that passes outside of the frontend, from which the load generator measured itself. Highest of
+/// the 227 recorded trials with both numbers (tests/fidelity/recorded.jsonl.gz): 0.03 healthy (91 on lab, rig and H200;
+/// from -0.05, because the frontend counts a little longer), 0.23 behind a frontend with 3 % of a CPU, which comes late to
+/// a request before it begins to count. The throttled generators of the lab have 0.63 to 0.75, a busy loop beside the demo
+/// 0.81.
+pub(crate) const LARGE: Decimal = Decimal::from_parts(4, 0, 0, false, 1);
+/// Time outside of the frontend (ms) up to which it is ordinary work: 36 at most in the healthy trials of the lab, 231 at
+/// least with a throttled generator.
+pub(crate) const WORTH_TELLING: Decimal = Decimal::from_parts(100, 0, 0, false, 0);
+/// AIPerf's name for a request that it gave up.
+const TIMED_OUT: &str = "TimeoutError";
+
+/// Mean time of a request at both ends (ms).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BothEnds {
+    aiperf: Decimal,
+    frontend: Decimal,
+    /// Part of AIPerf's mean that passed outside of the frontend. At least so much where requests failed: the frontend's
+    /// histogram covers them too, and AIPerf's mean does not. Most fail at once: a dead worker made 52,414 of 56,354 fail
+    /// on two H200s, and the frontend's mean was 161 ms beside 2,065 ms. Its whole time is counted as that of the
+    /// successful ones.
+    outside: Decimal,
+    failed: i64,
+}
+
+impl BothEnds {
+    /// Compares both ends; `None` where one of them is unknown.
+    pub fn of(report: &Report) -> Option<Self> {
+        let aiperf = report.value(Metric::RequestLatency, Statistic::Avg)?;
+        let frontend = report.frontend.request_ms?;
+        let all = Decimal::from(report.succeeded) + Decimal::from(report.failed);
+        let of_successes = (frontend * all).checked_div(report.succeeded.into())?;
+        Some(Self {
+            aiperf,
+            frontend,
+            outside: Decimal::ONE - of_successes.checked_div(aiperf)?,
+            failed: report.failed,
+        })
+    }
+
+    /// Whether the load generator, or the network to the frontend, took much of the time.
+    pub fn differ(self) -> bool {
+        self.outside >= LARGE && self.outside * self.aiperf >= WORTH_TELLING
+    }
+
+    /// Both numbers and the share.
+    pub fn in_words(self) -> String {
+        let seconds = |ms: Decimal| show(ms / Decimal::ONE_THOUSAND);
+        let percent = (self.outside * Decimal::ONE_HUNDRED).round_dp(1).normalize();
+        let at_least = if self.failed > 0 { "at least " } else { "" };
+        format!(
+            "a request took {} s as the load generator measured it and {} s in the frontend: {at_least}{percent} % of the time \
+             passed in the load generator or the network",
+            seconds(self.aiperf),
+            seconds(self.frontend)
+        )
+    }
+}
+
+impl Report {
+    /// Requests that AIPerf gave up, if no request failed otherwise; `None` where others did, or may have.
+    pub fn only_timed_out(&self) -> Option<i64> {
+        let timed_out = self
+            .errors
+            .iter()
+            .filter(|error| error.kind == TIMED_OUT && error.code.is_none());
+        let counted: i64 = timed_out.map(|error| error.count).sum();
+        (counted == self.failed && self.truncated == 0 && counted > 0).then_some(counted)
+    }
+}
