@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import time
 import unittest
 from pathlib import Path
@@ -54,6 +55,25 @@ class Cluster(unittest.TestCase):
                 names = root.getnames()
                 self.assertIn("./usr", names)
                 self.assertFalse([name for name in names if name.startswith(("./usr/", "./opt/"))], "these are the machine's")
+
+    def test_archives_of_one_folder_are_unpacked_side_by_side(self):
+        with tempfile.TemporaryDirectory() as folder:
+            carried, cache = Path(folder, "carried"), Path(folder, "cache")
+            carried.mkdir()
+            for number in range(2):
+                with tarfile.open(carried / f"program-{number}.tar.xz", "w:xz") as packed:
+                    entry = tarfile.TarInfo(f"programs/{number}")
+                    entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+                    packed.addfile(entry)
+            make, both = os.makedirs, threading.Barrier(2)
+
+            def make_at_the_same_time(path, *rest, **options):
+                both.wait(10)
+                make(path, *rest, **options)
+
+            with mock.patch.object(cluster, "CACHE", cache), mock.patch("os.makedirs", make_at_the_same_time):
+                cluster.unpack(carried)
+            self.assertEqual(len(list(cache.glob("programs/*"))), 2)
 
     def test_a_driver_is_found_where_its_libraries_are(self):
         listed = "\tlibnvidia-ml.so.1 (libc6,x86-64) => {}/libnvidia-ml.so.1\n"

@@ -61,7 +61,9 @@ def unpack(carried: Path) -> None:
         with tarfile.open(archive) as packed:
             packed.extractall("/" if archive.name.startswith("tools") else CACHE, filter="fully_trusted")
 
-    CACHE.mkdir(parents=True, exist_ok=True)
+    # Made before the threads start: two archives of one folder would both make it.
+    for folder in ("programs", "images"):
+        (CACHE / folder).mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor() as pool:
         list(pool.map(extract, sorted(carried.glob("*.tar.xz"))))
 
