@@ -411,10 +411,12 @@ setup:
     @bash .ci/setup {{cache}}/tools
 
 # The lab's own command: `just lab status`, `just lab fault --help`, `just lab logs kubelet`.
+[positional-arguments]
 lab *ARGS:
-    @{{lab}} {{ARGS}}
+    @{{lab}} "$@"
 
 # Run a command inside the lab: `just lab-exec kubectl get pods -A`.
 [no-exit-message]
+[positional-arguments]
 lab-exec +COMMAND:
-    @{{lab}} exec -- {{COMMAND}}
+    @{{lab}} exec -- "$@"
