@@ -87,7 +87,10 @@ fn contents(source: &Source, version: &str, target: &Path) -> Result<BTreeMap<St
         let archive = if name == PLUG_IN { &mut plug_in } else { &mut programs };
         archive.insert(names::licences(name), File::plain(licences.clone()));
         files.insert(names::licences(name), licences);
-        files.insert(names::bill_of_materials(name), build::bill_of_materials(source, package)?);
+        files.insert(
+            names::bill_of_materials(name),
+            build::bill_of_materials(source, package)?,
+        );
     }
     for (name, program) in build::programs(source, target)? {
         let archive = if name == PLUG_IN { &mut plug_in } else { &mut programs };
