@@ -167,12 +167,13 @@ argocd STORY="": setup build-lab image
     set -euo pipefail
     command -v redis-server >/dev/null || { echo "missing Debian package; run: sudo apt-get install redis-server" >&2; exit 1; }
     work=$(mktemp --directory)
-    trap '{{lab}} down; rm -rf "$work"' EXIT
+    trap 'rm -rf "$work"' EXIT
     cd tests/gitops/argocd
     go build -o {{cache}}/argocd/argocd github.com/argoproj/argo-cd/v3/cmd
     go build -o {{cache}}/argocd/walk ./walk
     crds=$(go list -m -f '{{{{.Dir}}' github.com/argoproj/argo-cd/v3)/manifests/crds
     {{suite}} up
+    trap '{{lab}} down; rm -rf "$work"' EXIT
     {{lab}} exec --network-only -- {{cache}}/argocd/walk --argocd {{cache}}/argocd/argocd --crds "$crds" \
       --config "{{justfile_directory()}}/config" --work "$work" --only "{{STORY}}"
 
@@ -181,7 +182,7 @@ flux STORY="": setup build-lab image
     #!/usr/bin/env bash
     set -euo pipefail
     work=$(mktemp --directory)
-    trap '{{lab}} down; rm -rf "$work"' EXIT
+    trap 'rm -rf "$work"' EXIT
     (cd tests/gitops/kustomize-controller && go build -trimpath -ldflags "-s -w" -o {{cache}}/flux/kustomize-controller github.com/fluxcd/kustomize-controller)
     cd tests/gitops/flux
     go build -o {{cache}}/flux/walk ./walk
@@ -192,6 +193,7 @@ flux STORY="": setup build-lab image
         crds="$crds,$(folder github.com/fluxcd/source-controller@v1.9.6)/config/crd/bases/source.toolkit.fluxcd.io_$kind.yaml"
     done
     {{suite}} up
+    trap '{{lab}} down; rm -rf "$work"' EXIT
     {{lab}} exec --network-only -- {{cache}}/flux/walk --controller {{cache}}/flux/kustomize-controller --crds "$crds" \
       --config "{{justfile_directory()}}/config" --work "$work" --only "{{STORY}}"
 
@@ -308,7 +310,7 @@ build-lab:
     cargo build --quiet -p mock-nvml -p perfval-lab
     @cargo build --quiet -p perfval-e2e --bin suite
 
-# Bring the lab's cluster up and load the operator's image; `just lab-up --control-plane` for the control plane only.
+# Bring the lab's cluster up and load the operator's image; `just lab-up --control-plane` for the control plane only, and other flags of `just lab up --help`.
 lab-up *FLAGS: setup build-lab image
     @{{suite}} up {{FLAGS}}
 

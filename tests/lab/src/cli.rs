@@ -11,10 +11,11 @@ use clap::{Parser, Subcommand};
 use crate::error::{Error, FileResult as _};
 use crate::fault::{self, Fault};
 use crate::images::{self, Image};
+use crate::options::Options;
 use crate::paths::StateDir;
 use crate::programs::{self, MANIFEST_FAMILIES};
 use crate::supervisor::{self, Report, client};
-use crate::{command, down, dynamo, enter, namespace, node, up};
+use crate::{command, down, dynamo, enter, holder, namespace, node, up};
 
 /// A real Kubernetes cluster with simulated GPUs on this machine.
 #[derive(Debug, Parser)]
@@ -27,9 +28,15 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Bring the lab up: minutes the first time (programs are built from source), seconds after.
-    Up(up::Options),
+    Up(Options),
+    /// Build the programs and images of a lab that the cache lacks, and start nothing.
+    Prepare(Options),
     /// End the lab and remove every trace of it but the cache.
-    Down,
+    Down {
+        /// End it only if this process holds it or its holder has ended.
+        #[arg(long, value_name = "PID")]
+        holder: Option<u32>,
+    },
     /// Show every process; fails unless the lab is up and nothing died.
     Status,
     /// Run a command inside the lab, e.g. `lab exec -- kubectl get pods -A`.
@@ -90,7 +97,13 @@ pub fn run(cli: Cli) -> Result<ExitCode, Error> {
     let state = StateDir::from_env();
     match cli.command {
         Command::Up(options) => up::up(&state, &options)?,
-        Command::Down => down::down(&state)?,
+        Command::Prepare(options) => up::prepare(&options)?,
+        Command::Down { holder } => {
+            if let Some(pid) = holder {
+                holder::refuse_if_used(&state, pid)?;
+            }
+            down::down(&state)?;
+        }
         Command::Status => return status(&state),
         Command::Exec { network_only, command } => {
             let enter = if network_only { enter::network } else { enter::command };

@@ -54,13 +54,17 @@ pub fn steps(state: &StateDir, dynamo_version: &str) -> Vec<Step> {
         },
         Step::Start(controller_manager(state)),
         Step::Start(scheduler(state)),
-        Step::Start(kwok(state)),
         Step::Start(dynamo_operator(state, dynamo_version)),
         Step::Run {
             what: "applying the lab's objects".to_owned(),
             command: kubectl(state, ["apply", "--server-side", "-f", &text(&state.join("objects"))]),
         },
     ]
+}
+
+/// kwok, which makes nodes ready that only exist in the API server, and their pods run.
+pub fn simulated_nodes(state: &StateDir) -> Step {
+    Step::Start(kwok(state))
 }
 
 /// What takes seconds by itself: waited for when everything has been started.

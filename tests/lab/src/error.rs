@@ -65,6 +65,14 @@ pub enum Error {
         /// What was asked for.
         wanted: String,
     },
+    /// The lab belongs to a person or to another process.
+    #[error("a lab is up ({lab}): {advice}")]
+    InUse {
+        /// What runs, and for how long.
+        lab: String,
+        /// How to get it out of the way.
+        advice: String,
+    },
     /// A command is about the node of a lab that has none.
     #[error("this lab has no node: run `lab down`, then `lab up` without --control-plane")]
     NoNode,

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 pub use dynamo::DynamoVersion;
-pub use store::fill as fill_store;
+pub use store::{fill as fill_store, make as make_store};
 
 use crate::error::{Error, FileResult as _};
 use crate::packages;

@@ -6,7 +6,8 @@
 //! | to change | go to |
 //! |---|---|
 //! | commands | `cli` |
-//! | the way up and down | `up`, `down` |
+//! | the way up and down | `up`, `down`; who may take it down: `holder` |
+//! | what is built beforehand, and beside what | `prepare` |
 //! | which process gets which flags | `control_plane`, `node` |
 //! | versions and builds of programs | `programs` and the folder `programs/` |
 //! | starting, stopping, noticing deaths | `supervisor` |
@@ -26,12 +27,15 @@ pub mod dynamo;
 pub mod enter;
 pub mod error;
 pub mod fault;
+pub mod holder;
 pub mod images;
 pub mod namespace;
 pub mod node;
+pub mod options;
 pub mod packages;
 pub mod paths;
 pub mod pki;
+pub mod prepare;
 pub mod programs;
 pub mod supervisor;
 pub mod up;

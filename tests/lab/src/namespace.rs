@@ -33,7 +33,8 @@ pub struct Init {
 
 /// Starts `lab init` in new namespaces. It outlives the caller.
 pub fn launch(state: &StateDir) -> Result<(), Error> {
-    let program = std::env::current_exe().file("find", "/proc/self/exe")?;
+    // The lab's copy, because cargo may have replaced this program since it started.
+    let program = state.bin().join("lab");
     let log = state.log("supervisor");
     let out = fs::File::create(&log).file("create", &log)?;
     let errors = out.try_clone().file("open", &log)?;

@@ -56,6 +56,11 @@ impl StateDir {
         self.0.join("supervisor.sock")
     }
 
+    /// The process that takes the lab down again.
+    pub fn holder(&self) -> PathBuf {
+        self.0.join("holder")
+    }
+
     /// What the supervisor runs.
     pub fn plan(&self) -> PathBuf {
         self.0.join("plan.json")

@@ -17,13 +17,15 @@ use sha2::{Digest as _, Sha256};
 use crate::error::{Error, FileResult as _};
 use crate::{command, packages, paths};
 
-pub use families::{CONTROL_PLANE_FAMILIES, Family, HELM, KUSTOMIZE, MANIFEST_FAMILIES, NODE_FAMILIES};
+pub use families::{
+    CONTAINERD, CONTROL_PLANE_FAMILIES, Family, HELM, KUSTOMIZE, MANIFEST_FAMILIES, NODE_FAMILIES, SIMULATION_FAMILIES,
+};
 
 /// The version of every `k8s.io` program.
 pub const KUBERNETES: &str = "1.36.4";
 
-/// How often a long build says that it is alive.
-const PROGRESS_EVERY: Duration = Duration::from_secs(10);
+/// Time from one progress line of a build to the next.
+const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 
 impl Family {
     /// Names this exact build: changes with the wrapper's content and with the build's arguments.
@@ -46,6 +48,12 @@ impl Family {
         paths::cache()
             .join("programs")
             .join(format!("{}-{}", self.name, self.key()))
+    }
+
+    /// Whether the cache has all of its programs.
+    pub fn is_built(&self) -> bool {
+        let folder = self.folder();
+        self.binaries.iter().all(|binary| folder.join(binary).is_file())
     }
 
     fn arguments(&self) -> Vec<String> {
@@ -81,13 +89,12 @@ fn linker_flags() -> String {
 /// Builds a family unless the cache has it, and returns the folder with its programs.
 pub fn build(family: &Family, say: &mut dyn FnMut(&str)) -> Result<PathBuf, Error> {
     let folder = family.folder();
-    let is_built = || family.binaries.iter().all(|binary| folder.join(binary).is_file());
-    if is_built() {
+    if family.is_built() {
         return Ok(folder);
     }
     let lock = folder.with_extension("lock");
     let _lock = hold(&lock).file("lock", &lock)?;
-    if is_built() {
+    if family.is_built() {
         return Ok(folder);
     }
     if packages::find("go").is_none() {
@@ -118,6 +125,12 @@ pub fn build(family: &Family, say: &mut dyn FnMut(&str)) -> Result<PathBuf, Erro
     std::fs::remove_dir_all(&work).file("remove", &work)?;
     say(&format!("built {} in {} s", family.name, started.elapsed().as_secs()));
     Ok(folder)
+}
+
+/// One line of a running build; `tests/lab/prepare/progress.py` reads it.
+fn progress(family: &Family, compiled: u32, elapsed: Duration) -> String {
+    let (name, expected, seconds) = (family.name, family.compiles.max(compiled), elapsed.as_secs());
+    format!("{name}: {compiled} of about {expected} packages, {seconds} s")
 }
 
 /// Tests and labs may want the same program at the same time; the lock goes with the file.
@@ -166,11 +179,7 @@ fn compile(family: &Family, work: &Path, out: &Path, say: &mut dyn FnMut(&str)) 
         said.push('\n');
         if last_said.elapsed() >= PROGRESS_EVERY {
             last_said = Instant::now();
-            say(&format!(
-                "  {}: {compiled} packages, {} s",
-                family.name,
-                started.elapsed().as_secs()
-            ));
+            say(&progress(family, compiled, started.elapsed()));
         }
     }
     let status = child.wait().map_err(start_error)?;
@@ -214,8 +223,22 @@ mod tests {
     }
 
     #[test]
+    fn progress_is_counted_up_to_what_is_expected_and_beyond() {
+        let family = Family { compiles: 100, ..ETCD };
+        let line = |compiled| progress(&family, compiled, Duration::from_secs(12));
+        assert_eq!(line(40), "etcd: 40 of about 100 packages, 12 s");
+        assert_eq!(line(140), "etcd: 140 of about 140 packages, 12 s");
+    }
+
+    #[test]
     fn every_wrapper_pins_what_it_builds() {
-        for family in [CONTROL_PLANE_FAMILIES, NODE_FAMILIES, MANIFEST_FAMILIES].concat() {
+        let families = [
+            CONTROL_PLANE_FAMILIES,
+            SIMULATION_FAMILIES,
+            NODE_FAMILIES,
+            MANIFEST_FAMILIES,
+        ];
+        for family in families.concat() {
             for package in family.packages {
                 assert!(
                     family.go_mod.contains(package),

@@ -24,7 +24,11 @@ pub fn fill(root: &Path, programs: &Path, archives: &[PathBuf], say: &mut dyn Fn
     copy(&store, root)
 }
 
-fn make(programs: &Path, archives: &[PathBuf], say: &mut dyn FnMut(&str)) -> Result<PathBuf, Error> {
+/// Makes the store of these images unless the cache has it, by the containerd in the folder `programs`.
+///
+/// # Errors
+/// As [`fill`].
+pub fn make(programs: &Path, archives: &[PathBuf], say: &mut dyn FnMut(&str)) -> Result<PathBuf, Error> {
     let stems: Vec<&str> = archives
         .iter()
         .filter_map(|archive| archive.file_stem().and_then(OsStr::to_str))

@@ -17,6 +17,8 @@ pub struct Family {
     pub tags: &'static str,
     /// Whether it links against C.
     pub cgo: bool,
+    /// Packages that a first build compiles. Only progress lines use it.
+    pub compiles: u32,
 }
 
 macro_rules! wrapper {
@@ -48,6 +50,7 @@ pub const KUBERNETES_PROGRAMS: Family = Family {
     ],
     tags: "",
     cgo: false,
+    compiles: 2750,
 };
 
 /// etcd 3.6: older ones have no watch progress, and the API server then refuses streaming lists.
@@ -59,6 +62,7 @@ pub const ETCD: Family = Family {
     binaries: &["etcd"],
     tags: "",
     cgo: false,
+    compiles: 310,
 };
 
 /// kwok: simulated nodes by the hundred.
@@ -70,6 +74,7 @@ pub const KWOK: Family = Family {
     binaries: &["kwok"],
     tags: "",
     cgo: false,
+    compiles: 560,
 };
 
 /// containerd, its shim for runc, and `ctr`.
@@ -85,6 +90,7 @@ pub const CONTAINERD: Family = Family {
     binaries: &["containerd", "containerd-shim-runc-v2", "ctr"],
     tags: "no_btrfs,no_devmapper,no_zfs",
     cgo: false,
+    compiles: 550,
 };
 
 /// NVIDIA's DRA kubelet plugin. It opens NVML with dlopen, hence C.
@@ -96,6 +102,7 @@ pub const NVIDIA_DRA: Family = Family {
     binaries: &["gpu-kubelet-plugin"],
     tags: "",
     cgo: true,
+    compiles: 800,
 };
 
 /// The cluster's DNS.
@@ -107,6 +114,7 @@ pub const COREDNS: Family = Family {
     binaries: &["coredns"],
     tags: "",
     cgo: false,
+    compiles: 1100,
 };
 
 /// Installs the chart under `charts/`, and renders it for tests.
@@ -118,6 +126,7 @@ pub const HELM: Family = Family {
     binaries: &["helm"],
     tags: "",
     cgo: false,
+    compiles: 1000,
 };
 
 /// Renders the folders under `config/`: the version that kubectl carries, in a fraction of kubectl's build time.
@@ -129,11 +138,14 @@ pub const KUSTOMIZE: Family = Family {
     binaries: &["kustomize"],
     tags: "",
     cgo: false,
+    compiles: 300,
 };
 
-/// What a control plane needs.
-pub const CONTROL_PLANE_FAMILIES: &[Family] = &[KUBERNETES_PROGRAMS, ETCD, KWOK];
-/// What a node needs in addition.
+/// Programs of every lab.
+pub const CONTROL_PLANE_FAMILIES: &[Family] = &[KUBERNETES_PROGRAMS, ETCD];
+/// What a lab without a node needs in addition: its nodes are simulated.
+pub const SIMULATION_FAMILIES: &[Family] = &[KWOK];
+/// What a lab with a node needs in addition.
 pub const NODE_FAMILIES: &[Family] = &[CONTAINERD, NVIDIA_DRA, COREDNS];
 /// What tests of the chart and the manifests need; no cluster does.
 pub const MANIFEST_FAMILIES: &[Family] = &[HELM, KUSTOMIZE];

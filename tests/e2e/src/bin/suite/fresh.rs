@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::process::Command;
 
@@ -16,6 +17,10 @@ pub struct Fresh {
     runner: PathBuf,
     /// Its folder; none: the usual one.
     folder: Option<PathBuf>,
+    /// Whether it stays up for a person to use.
+    stays: bool,
+    /// Whether this process brought it up or was free to.
+    taken: AtomicBool,
 }
 
 impl Fresh {
@@ -26,6 +31,8 @@ impl Fresh {
             operator: built.release("perfvalidation-operator"),
             runner: built.release("perfval-runner"),
             folder: None,
+            stays: false,
+            taken: AtomicBool::new(false),
         }
     }
 
@@ -37,6 +44,11 @@ impl Fresh {
         }
     }
 
+    /// The same lab, left up for a person to use.
+    pub fn staying(self) -> Self {
+        Self { stays: true, ..self }
+    }
+
     /// The lab's program.
     pub fn program(&self) -> &Path {
         &self.program
@@ -44,21 +56,34 @@ impl Fresh {
 
     /// Brings it up, without a trace of an earlier one; a whole one with the operator's image.
     pub async fn up(&self, control_plane: bool) -> io::Result<()> {
-        self.down().await?;
-        let mut up = self.command(["up"]);
-        if control_plane {
-            up.arg("--control-plane");
-            return succeed(up).await;
-        }
-        succeed(up).await?;
-        self.load_operator().await
+        let flags: &[&str] = if control_plane { &["--control-plane"] } else { &[] };
+        self.up_with_flags(flags).await
     }
 
     /// Brings a whole one up with this release of Dynamo.
     pub async fn up_with(&self, dynamo: &str) -> io::Result<()> {
-        self.down().await?;
-        succeed(self.command(["up", "--dynamo", dynamo])).await?;
+        self.up_with_flags(&["--dynamo", dynamo]).await
+    }
+
+    /// The same with flags of `lab up`.
+    pub async fn up_with_flags(&self, flags: &[&str]) -> io::Result<()> {
+        self.bring_up(flags).await?;
+        if flags.contains(&"--control-plane") {
+            return Ok(());
+        }
         self.load_operator().await
+    }
+
+    /// Refuses if a person or another process uses a lab in this folder.
+    async fn bring_up(&self, flags: &[&str]) -> io::Result<()> {
+        self.end_unless_used().await?;
+        self.taken.store(true, Ordering::Relaxed);
+        let mut up = self.command(["up"]);
+        up.args(flags);
+        if !self.stays {
+            up.args(["--holder", &std::process::id().to_string()]);
+        }
+        succeed(up).await
     }
 
     async fn load_operator(&self) -> io::Result<()> {
@@ -72,9 +97,17 @@ impl Fresh {
         succeed(self.command(["load-image", archive.trim_end()])).await
     }
 
-    /// Ends it, and removes every trace of it.
+    /// Ends it, and removes every trace of it. A lab that this process had to leave alone stays.
     pub async fn down(&self) -> io::Result<()> {
-        succeed(self.command(["down"])).await
+        if self.taken.load(Ordering::Relaxed) {
+            self.end_unless_used().await?;
+        }
+        Ok(())
+    }
+
+    async fn end_unless_used(&self) -> io::Result<()> {
+        let own = std::process::id().to_string();
+        succeed(self.command(["down", "--holder", &own])).await
     }
 
     /// A command inside of it.

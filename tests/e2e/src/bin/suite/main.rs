@@ -36,9 +36,9 @@ struct Cli {
 enum What {
     /// Bring a fresh lab up and leave it up.
     Up {
-        /// The control plane only.
-        #[arg(long)]
-        control_plane: bool,
+        /// Flags of `lab up`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        flags: Vec<String>,
     },
     /// Whole runs, in two labs side by side; a test that fails is run once more.
     Runs {
@@ -138,10 +138,15 @@ async fn main() -> ExitCode {
 
 async fn start(cli: Cli) -> io::Result<u8> {
     let built = Built::new(cli.debug, cli.release);
-    let one = [Fresh::new(&built)];
+    let stays = matches!(cli.what, What::Up { .. } | What::Demo { keep: true });
+    let lab = Fresh::new(&built);
+    let one = [if stays { lab.staying() } else { lab }];
     let lab = &one[0];
     match cli.what {
-        What::Up { control_plane } => lab.up(control_plane).await.map(|()| 0),
+        What::Up { flags } => {
+            let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+            lab.up_with_flags(&flags).await.map(|()| 0)
+        }
         What::Runs { name } => {
             let labs = runs::labs(&built);
             guarded(&labs, runs::run(&built, &labs, &name)).await
