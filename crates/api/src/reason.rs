@@ -53,6 +53,8 @@ reasons! {
     TrialsDisagree,
     /// The load generator could not keep the asked concurrency in flight: give it CPUs or lower `concurrencyPerGPU`.
     GeneratorStarved,
+    /// A worker was ended, and not by a crash of its own, while the CPUs of its node were full: see what else uses them.
+    NodeCPUPressure,
     /// A worker's pod was removed or replaced while the run measured.
     WorkerRestarted,
     /// A worker held another GPU at the end of a trial than at its start.

@@ -23,7 +23,7 @@ pub use run::{
 };
 pub use verdict::Verdict;
 pub use workload::{
-    DeviceStatus, Environment, ExpectedBy, ExpectedGpus, GpuCheck, GpuMetrics, PlacementStatus, WorkerStatus,
+    DeviceStatus, EndedBy, Environment, ExpectedBy, ExpectedGpus, GpuCheck, GpuMetrics, PlacementStatus, WorkerStatus,
     WorkloadStatus,
 };
 

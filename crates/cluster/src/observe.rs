@@ -21,7 +21,9 @@ use k8s_openapi::api::resource::v1::ResourceClaim;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{Api, ListParams};
 use kube::core::{DynamicObject, ResourceExt as _};
-use perfval_run::observed::{Admission, Child, DynamoApi, Need, NodeSeen, PodEvent, PodLog, Probe, TrialSeen};
+use perfval_run::observed::{
+    Admission, Child, DynamoApi, ErrorLog, Need, NodeSeen, PodEvent, PodLog, Probe, TrialSeen,
+};
 use perfval_run::queue::Line;
 use perfval_run::{Needs, Observed, Run, build, names};
 use perfval_sizing::Seen;
@@ -57,9 +59,11 @@ enum Answer {
 struct Workload {
     pods: Seen<Vec<Pod>>,
     events: Seen<Vec<PodEvent>>,
+    endings: Seen<Vec<PodEvent>>,
     refusals: Seen<Vec<PodEvent>>,
     node: Seen<NodeSeen>,
     logs: Vec<PodLog>,
+    error_logs: Vec<ErrorLog>,
 }
 
 impl Cluster {
@@ -163,6 +167,7 @@ fn put(observed: &mut Observed, answer: Answer) {
             observed.pods = workload.pods;
             (observed.pod_events, observed.pod_logs) = (workload.events, workload.logs);
             (observed.refusals, observed.node) = (workload.refusals, workload.node);
+            (observed.endings, observed.error_logs) = (workload.endings, workload.error_logs);
         }
         Answer::Claims(claims) => observed.claims = claims,
         Answer::Probe(probe) => observed.probe = probe,

@@ -4,6 +4,7 @@ pub mod blame;
 mod claims;
 mod containers;
 pub mod ended;
+pub mod error_logs;
 pub mod log;
 pub mod obstacle;
 pub mod pods;

@@ -9,6 +9,7 @@ pub mod decision;
 pub mod diagnosis;
 pub mod dynamo;
 mod edit;
+mod ending;
 mod interruption;
 pub mod job;
 pub mod machine;

@@ -107,12 +107,18 @@ pub struct Observed {
     pub claims: Seen<Vec<ResourceClaim>>,
     /// Events on this run's pods.
     pub pod_events: Seen<Vec<PodEvent>>,
+    /// Events on workers that restarted since they were recorded ([`restarted`](crate::readiness::restarted)), while a run
+    /// measures.
+    pub endings: Seen<Vec<PodEvent>>,
     /// Events on what has to create this run's pods and may not (`FailedCreate`); looked for only while pods are missing.
     pub refusals: Seen<Vec<PodEvent>>,
     /// The node of this run; looked at only while pods are missing or not ready.
     pub node: Seen<NodeSeen>,
     /// Ends of logs that show why pods do not serve ([`wanted`](crate::diagnosis::log::wanted)).
     pub pod_logs: Vec<PodLog>,
+    /// Last lines of the frontend and the workers in trials with errors
+    /// ([`wanted`](crate::diagnosis::error_logs::wanted)).
+    pub error_logs: Vec<ErrorLog>,
     /// The probe.
     pub probe: Probe,
     /// The open trial.
@@ -234,6 +240,15 @@ pub struct PodLog {
     pub of: LogRequest,
     /// Its last lines.
     pub text: Seen<String>,
+}
+
+/// The last lines of a log in each trial with errors, without colours and secrets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ErrorLog {
+    /// Whose log it is.
+    pub of: LogRequest,
+    /// Lines with their time, by the number of the trial.
+    pub trials: Seen<BTreeMap<i64, String>>,
 }
 
 /// State of the probe, which runs in the background.

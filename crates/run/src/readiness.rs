@@ -6,11 +6,13 @@ use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod}
 use k8s_openapi::api::resource::v1::{DeviceRequestAllocationResult, ResourceClaim};
 use kube::core::ResourceExt as _;
 use perfval_api::{Allocation, Phase, PlacementStatus, WorkerStatus};
-use perfval_sizing::HeldByWorker;
+use perfval_sizing::{HeldByWorker, Seen};
 
 use crate::build::COMPONENT_LABEL;
 use crate::dynamo::names::{FRONTEND, WORKER};
+use crate::ending::{ended_by, was_seen};
 use crate::names::{LOAD_GENERATOR, MODEL_CACHE};
+use crate::observed::PodEvent;
 use crate::run::Run;
 
 /// The pods of a run by component.
@@ -116,24 +118,48 @@ pub fn is_ready(pod: &Pod) -> bool {
         .any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
-/// The workers as a trial must find them again at its end.
-pub fn workers(pods: &Pods<'_>, claims: &[ResourceClaim]) -> Vec<WorkerStatus> {
-    pods.workers.iter().map(|pod| worker(pod, claims)).collect()
+/// Workers that restarted since they were recorded: their events show whether a probe ended them.
+pub fn restarted<'a>(run: &Run<'_>, pods: &'a [Pod]) -> Vec<&'a Pod> {
+    let workload = run.status().workload.as_ref();
+    let known = workload.map_or(&[][..], |workload| workload.workers.as_slice());
+    let pods = Pods::of(pods, &run.id()).workers.into_iter();
+    let is_new = |pod: &&Pod| {
+        let uid = pod.uid().unwrap_or_default();
+        let known = known.iter().find(|known| known.uid == uid);
+        known.is_some_and(|known| known.restarts != restarts(pod))
+    };
+    pods.filter(is_new).collect()
 }
 
-fn worker(pod: &Pod, claims: &[ResourceClaim]) -> WorkerStatus {
-    let statuses = || {
-        let status = pod.status.as_ref();
-        status
-            .and_then(|status| status.container_statuses.as_ref())
-            .into_iter()
-            .flatten()
-    };
-    let ended = statuses().find_map(last_end);
+/// The workers as a trial must find them again at its end. `known`: as they were recorded; `events`: those of workers that
+/// restarted since.
+pub fn workers(
+    pods: &Pods<'_>,
+    claims: &[ResourceClaim],
+    known: &[WorkerStatus],
+    events: &Seen<Vec<PodEvent>>,
+) -> Vec<WorkerStatus> {
+    pods.workers
+        .iter()
+        .map(|pod| worker(pod, claims, known, events))
+        .collect()
+}
+
+fn worker(pod: &Pod, claims: &[ResourceClaim], known: &[WorkerStatus], events: &Seen<Vec<PodEvent>>) -> WorkerStatus {
+    let ended = statuses(pod).find_map(last_end);
+    let (uid, restarts) = (pod.uid().unwrap_or_default(), restarts(pod));
+    // The events of an earlier end are not read again.
+    let known = known
+        .iter()
+        .find(|known| known.uid == uid && known.restarts == restarts);
     WorkerStatus {
         pod: pod.name_any(),
-        uid: pod.uid().unwrap_or_default(),
-        restarts: statuses().map(|status| i64::from(status.restart_count)).sum(),
+        ended_by: match known {
+            Some(known) => known.ended_by,
+            None => ended.and_then(|ended| ended_by(&uid, ended, events)),
+        },
+        uid,
+        restarts,
         last_exit: ended.filter(|ended| was_seen(ended)).map(in_words),
         ended_unseen: ended.is_some_and(|ended| !was_seen(ended)),
         address: pod.status.as_ref().and_then(|status| status.pod_ip.clone()),
@@ -143,17 +169,20 @@ fn worker(pod: &Pod, claims: &[ResourceClaim]) -> WorkerStatus {
     }
 }
 
+fn statuses(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
+    let status = pod.status.as_ref();
+    let statuses = status.and_then(|status| status.container_statuses.as_ref());
+    statuses.into_iter().flatten()
+}
+
+/// Restarts of a pod's containers.
+fn restarts(pod: &Pod) -> i64 {
+    statuses(pod).map(|status| i64::from(status.restart_count)).sum()
+}
+
 /// How a container ended before it was started again.
 fn last_end(status: &ContainerStatus) -> Option<&ContainerStateTerminated> {
     status.last_state.as_ref()?.terminated.as_ref()
-}
-
-/// Whether anybody saw it end. 255 with `Unknown` is what containerd says of a container that is gone when it starts again
-/// itself (seen on the lab after a reboot), `ContainerStatusUnknown` what the kubelet says; a process that exits with 255 has
-/// `Error`.
-fn was_seen(ended: &ContainerStateTerminated) -> bool {
-    let reason = ended.reason.as_deref();
-    (ended.exit_code, reason) != (255, Some("Unknown")) && reason != Some("ContainerStatusUnknown")
 }
 
 /// How a container ended, in the kubelet's words.

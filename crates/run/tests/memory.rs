@@ -45,7 +45,7 @@ fn twenty_trials_are_saved_in_half_of_the_operators_memory() {
         });
     let payloads: BTreeMap<i64, String> = payloads.collect();
     let why = Why::new(Reason::GatesMet, "fast");
-    let results = build::results(&run, Verdict::Passed, &why, &payloads);
+    let results = build::results(&run, Verdict::Passed, &why, &payloads, &BTreeMap::new());
     assert_eq!(results.binary_data.as_ref().expect("trials").len(), 20);
     let taken = growth.most();
     println!("{} MiB for {} MiB of records", taken >> 20, held >> 20);

@@ -5,14 +5,46 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use perfval_verdict::generator::{CpuReading, GeneratorCpu, cpu_limit};
+use perfval_verdict::node_cpu::{NodeCpu, NodeReading};
 use rust_decimal::Decimal;
 
 const CGROUPS: &str = "/sys/fs/cgroup";
 
-/// Reads the CPU counters of this container's cgroup once a second, until it is stopped.
-pub struct Cpu {
+/// Reads counters once a second, until it is stopped.
+struct Readings<T> {
     stop: Sender<()>,
-    thread: JoinHandle<Vec<CpuReading>>,
+    thread: JoinHandle<Vec<T>>,
+}
+
+impl<T: Send + 'static> Readings<T> {
+    /// Starts reading; `read` is given the seconds since the start.
+    fn start(read: impl Fn(i64) -> Option<T> + Send + 'static) -> Self {
+        let (stop, stopped) = channel();
+        let started = Instant::now();
+        let thread = thread::spawn(move || {
+            let mut readings = Vec::new();
+            loop {
+                let second = i64::try_from(started.elapsed().as_secs()).unwrap_or(i64::MAX);
+                readings.extend(read(second));
+                let next = started + Duration::from_secs(started.elapsed().as_secs() + 1);
+                let wait = next.saturating_duration_since(Instant::now());
+                if stopped.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
+                    return readings;
+                }
+            }
+        });
+        Self { stop, thread }
+    }
+
+    fn stop(self) -> Vec<T> {
+        drop(self.stop);
+        self.thread.join().unwrap_or_default() // one that panicked is no evidence
+    }
+}
+
+/// CPU counters of this container's cgroup.
+pub struct Cpu {
+    readings: Readings<CpuReading>,
     limit: Option<Decimal>,
 }
 
@@ -21,35 +53,47 @@ impl Cpu {
     pub fn start(folder: Option<&Path>) -> Option<Self> {
         let folder = folder.map(Path::to_owned).or_else(own)?;
         let limit = fs::read_to_string(folder.join("cpu.max")).ok();
-        let (stop, stopped) = channel();
-        let started = Instant::now();
-        let thread = thread::spawn(move || {
-            let mut readings = Vec::new();
-            loop {
-                let second = i64::try_from(started.elapsed().as_secs()).unwrap_or(i64::MAX);
-                if let Ok(stat) = fs::read_to_string(folder.join("cpu.stat")) {
-                    let pressure = fs::read_to_string(folder.join("cpu.pressure")).ok();
-                    readings.push(CpuReading::read(second, &stat, pressure.as_deref()));
-                }
-                let next = started + Duration::from_secs(started.elapsed().as_secs() + 1);
-                let wait = next.saturating_duration_since(Instant::now());
-                if stopped.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
-                    return readings;
-                }
-            }
+        let readings = Readings::start(move |second| {
+            let stat = fs::read_to_string(folder.join("cpu.stat")).ok()?;
+            let pressure = fs::read_to_string(folder.join("cpu.pressure")).ok();
+            Some(CpuReading::read(second, &stat, pressure.as_deref()))
         });
         Some(Self {
-            stop,
-            thread,
+            readings,
             limit: limit.as_deref().and_then(cpu_limit),
         })
     }
 
     /// Stops; what lies in the measured phase of so many seconds.
     pub fn stop(self, measured: Option<Decimal>) -> Option<GeneratorCpu> {
-        drop(self.stop);
-        let readings = self.thread.join().unwrap_or_default(); // one that panicked is no evidence
-        GeneratorCpu::of(&readings, self.limit, measured)
+        GeneratorCpu::of(&self.readings.stop(), self.limit, measured)
+    }
+}
+
+/// CPU counters of the machine.
+pub struct Node {
+    name: String,
+    readings: Readings<NodeReading>,
+}
+
+impl Node {
+    /// Starts reading the counters of this machine in `proc`, if it is the node under test.
+    pub fn start(proc: &Path, own: Option<&str>, under_test: Option<&str>) -> Option<Self> {
+        let name = under_test
+            .filter(|node| own == Some(node) && !node.is_empty())?
+            .to_owned();
+        let [stat, pressure] = ["stat", "pressure/cpu"].map(|file| proc.join(file));
+        let readings = Readings::start(move |second| {
+            let [stat, pressure] = [&stat, &pressure].map(|file| fs::read_to_string(file).ok());
+            let readable = stat.is_some() || pressure.is_some();
+            readable.then(|| NodeReading::read(second, stat.as_deref(), pressure.as_deref()))
+        });
+        Some(Self { name, readings })
+    }
+
+    /// Stops; what lies in the measured phase of so many seconds.
+    pub fn stop(self, measured: Option<Decimal>) -> Option<NodeCpu> {
+        NodeCpu::of(&self.name, &self.readings.stop(), measured)
     }
 }
 

@@ -11,7 +11,7 @@ use perfval_verdict::workers::{WorkerSeries, summarize};
 use rust_decimal::Decimal;
 
 use crate::aiperf::{self, Limits};
-use crate::cpu::Cpu;
+use crate::cpu::{Cpu, Node};
 use crate::error::Error;
 use crate::outcome;
 use crate::progress::Reporter;
@@ -55,6 +55,15 @@ pub struct Options {
     /// Folder of the cgroup whose CPU is the load generator's. Absent: the runner's own.
     #[arg(long, value_name = "DIR")]
     cgroup: Option<PathBuf>,
+    /// Node under test.
+    #[arg(long, value_name = "NAME")]
+    node: Option<String>,
+    /// Node of this pod. If it is the node under test, the CPUs of the node are recorded.
+    #[arg(long, value_name = "NAME", env = "PERFVAL_NODE")]
+    own_node: Option<String>,
+    /// Folder of the kernel's counters of the node.
+    #[arg(long, default_value = "/proc", value_name = "DIR")]
+    proc: PathBuf,
     #[command(flatten)]
     limits: Limits,
     /// The command and its arguments; no shell touches them.
@@ -91,6 +100,7 @@ fn measure(options: &Options) -> Result<Payload, Error> {
     let telemetry = telemetry.map(|url| Telemetry::start(url, &options.namespace));
     let reporter = Reporter::start(options.artifact_dir.join(outcome::RECORDS), options.nonce.clone());
     let cpu = Cpu::start(options.cgroup.as_deref());
+    let node = Node::start(&options.proc, options.own_node.as_deref(), options.node.as_deref());
     let ended = aiperf::run(&options.command, &options.limits);
     reporter.stop();
     let telemetry = telemetry.map(Telemetry::stop);
@@ -100,6 +110,7 @@ fn measure(options: &Options) -> Result<Payload, Error> {
     let mut judged = outcome::of(&ended, &options.artifact_dir);
     let measured = judged.outcome.measured_seconds();
     let cpu = cpu.and_then(|cpu| cpu.stop(measured));
+    let node_cpu = node.and_then(|node| node.stop(measured));
     if let Outcome::Report(report) = &mut judged.outcome {
         report.generator.cpu = cpu;
     }
@@ -111,6 +122,7 @@ fn measure(options: &Options) -> Result<Payload, Error> {
         outcome: judged.outcome,
         scrape_errors: errors,
         gpus: record,
+        node_cpu,
         abridged: BTreeSet::new(),
     });
     let each = LOGGED_SAMPLES / series.len().max(1);
@@ -165,6 +177,7 @@ fn failed(options: &Options, error: &Error) -> TrialRecord {
         workers: Vec::new(),
         scrape_errors: BTreeMap::new(),
         gpus: None,
+        node_cpu: None,
         abridged: BTreeSet::new(),
     }
 }

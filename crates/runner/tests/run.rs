@@ -65,6 +65,32 @@ cp "$EXPORT" "$DIR"/profile_export_aiperf.json"#;
 }
 
 #[test]
+fn the_cpus_of_the_node_are_recorded_where_it_is_the_one_under_test() {
+    // Two CPUs that are always busy; threads wait half of the time.
+    let script = r#"
+mkdir -p "$DIR/pressure"
+for second in 1 2 3 4 5 6 7 8; do
+  echo "cpu  ${second}90 0 10 8 0 0 0 0 0 0
+cpu0 1 0 0 1
+cpu1 1 0 0 1" >"$DIR/new" && mv "$DIR/new" "$DIR/stat"
+  echo "some avg10=90.00 total=${second}500000" >"$DIR/new" && mv "$DIR/new" "$DIR/pressure/cpu"
+  sleep 1
+done
+cp "$EXPORT" "$DIR"/profile_export_aiperf.json"#;
+    let record = |own: &str| {
+        let rig = Rig::new(script);
+        let folder = rig.dir().to_str().unwrap().to_owned();
+        let rig = rig.option("--proc", &folder).option("--node", "n1");
+        rig.option("--own-node", own).run(&[]).payload().record
+    };
+    let cpu = record("n1").node_cpu.expect("the counters of the folder");
+    assert_eq!((cpu.node.as_str(), cpu.cpus), ("n1", Some(2)));
+    assert_eq!(cpu.busy_percent, Some(100.into()), "{cpu:?}");
+    assert!(cpu.seconds >= 3 && cpu.is_full(), "{cpu:?}");
+    assert_eq!(record("n2").node_cpu, None, "of another node nothing is known");
+}
+
+#[test]
 fn every_argument_reaches_aiperf_as_it_is() {
     let rig = Rig::new("for word in \"$@\"; do echo \"<$word>\"; done");
     let ended = rig.run(&["profile", "--extra-inputs", "a b:$HOME", "", "; exit 9", "--nonce", "*"]);

@@ -30,6 +30,10 @@ pub fn close(
         status.workers.clone_from(&judged.workers);
         slow_gpus.extend(against_earlier_runs(status, &mut findings));
     }
+    // A worker that ends before the next trial ends for the last one; the results have the numbers of all.
+    for trial in &mut status.trials {
+        trial.cpu_shortage = None;
+    }
     if let Some(open) = status.trials.iter_mut().find(|trial| trial.number == number) {
         open.outcome = Some(judged.outcome);
         open.throughput.clone_from(&judged.metrics.output_token_throughput);
@@ -40,6 +44,7 @@ pub fn close(
         open.causes = findings.iter().map(|(cause, _)| cause.as_str().to_owned()).collect();
         open.far = judged.far;
         open.slow_gpus.clone_from(&slow_gpus);
+        open.cpu_shortage.clone_from(&judged.cpu_shortage);
         open.margin_percent = judged.margin.map(show);
         // A worker may have been lost since the trial before.
         open.worker_loss = open.worker_loss.max(judged.worker_loss);

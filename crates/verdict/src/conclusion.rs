@@ -22,6 +22,11 @@ pub fn conclude(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Opt
         (Ruling::Fail, _) => (Verdict::Failed, why_failed(status), None),
         // Engines that crash under this load are broken, however fast the others are.
         (_, Some(WorkerLoss::Crashed)) => (Verdict::Failed, Reason::WorkerCrashed, Some(Cause::WorkerCrashed)),
+        (Ruling::Pass, Some(WorkerLoss::Starved)) => (
+            Verdict::Inconclusive,
+            Reason::NodeCPUPressure,
+            Some(Cause::NodeCPUPressure),
+        ),
         (Ruling::Pass, Some(WorkerLoss::Removed)) => (
             Verdict::Inconclusive,
             Reason::WorkerRestarted,
@@ -73,6 +78,7 @@ pub(crate) fn unmeasurable(trials: &[TrialStatus]) -> (Verdict, Reason) {
     match trials.last().and_then(|last| reasons(last).next()) {
         Some(
             untrusted @ (Reason::GeneratorStarved
+            | Reason::NodeCPUPressure
             | Reason::WorkerRestarted
             | Reason::GPUChanged
             | Reason::UnevenService),
@@ -275,6 +281,18 @@ mod tests {
         let (verdict, reason, message) = concluded(&with("PIP", removed));
         assert_eq!((verdict, reason), (Verdict::Inconclusive, Reason::WorkerRestarted));
         assert!(message.starts_with("WorkerRestarted: worker w0 is gone"), "{message}");
+        // The node's CPUs were full: nothing is proved, and the rest of the trials cannot prove it either.
+        let starved = (
+            Cause::NodeCPUPressure,
+            "worker w0 restarted: its liveness or startup probe ended it",
+        );
+        let (verdict, reason, message) = concluded(&with("PIP", starved));
+        assert_eq!((verdict, reason), (Verdict::Inconclusive, Reason::NodeCPUPressure));
+        assert!(message.starts_with("NodeCPUPressure: worker w0 restarted"), "{message}");
+        let causes = [starved];
+        let twice = status("PII", &causes, "900", GateResult::Met);
+        let (verdict, reason, _) = concluded(&twice);
+        assert_eq!((verdict, reason), (Verdict::Inconclusive, Reason::NodeCPUPressure));
         // A crash says so much that no trial needs to be missed; a pod that was removed says nothing.
         let verdicts = |letters: &str| [crash, removed].map(|loss| concluded(&with(letters, loss)).0);
         assert_eq!(verdicts("PII"), [Verdict::Failed, Verdict::Error]);

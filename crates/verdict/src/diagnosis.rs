@@ -26,6 +26,7 @@ mod tests {
             (Cause::KneeJitter, format!("{} %", trial::KNEE_JITTER.abs())),
             (Cause::GeneratorStarved, format!("{} %", percent(both_ends::LARGE))),
             (Cause::GeneratorStarved, format!("{} ms", both_ends::WORTH_TELLING)),
+            (Cause::NodeCPUPressure, format!("{} %", crate::node_cpu::BUSY)),
             (Cause::FrontendBound, format!("{} %", percent(trial::ON_THE_WAY))),
             (Cause::FrontendBound, format!("{} s", trial::WORTH_TELLING)),
             (Cause::FrontendBound, format!("{} ms", trial::LATE_LOOP_MS)),

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::aiperf::{ErrorKind, Report};
 use crate::gpus::GpuRecord;
+use crate::node_cpu::NodeCpu;
 use crate::workers::WorkerSummary;
 
 pub use abridge::{MESSAGE_BYTES, find_message, message};
@@ -38,6 +39,9 @@ pub struct TrialRecord {
     /// What the GPUs did; absent where they were not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpus: Option<GpuRecord>,
+    /// CPUs of the node under test; absent where the load generator ran on another node, or could not read them.
+    #[serde(default, rename = "nodeCpu", skip_serializing_if = "Option::is_none")]
+    pub node_cpu: Option<NodeCpu>,
     /// What was left out to fit into a termination message; empty in the log. What is left out is not absent.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub abridged: BTreeSet<Part>,

@@ -33,19 +33,12 @@ impl CpuReading {
             let mut lines = stat.lines().filter_map(|line| line.split_once(' '));
             lines.find(|(key, _)| *key == name)?.1.trim().parse().ok()
         };
-        let some = pressure
-            .into_iter()
-            .flat_map(str::lines)
-            .find_map(|line| line.strip_prefix("some "));
         Self {
             second,
             used_us: counter("usage_usec"),
             periods: counter("nr_periods"),
             throttled: counter("nr_throttled"),
-            pressed_us: some.and_then(|some| {
-                let mut fields = some.split_whitespace();
-                fields.find_map(|field| field.strip_prefix("total="))?.parse().ok()
-            }),
+            pressed_us: pressure.and_then(waited_us),
         }
     }
 }
@@ -81,16 +74,8 @@ impl GeneratorCpu {
     /// What lies between the readings of the measured phase, which ended shortly before the last of them. `None` with fewer
     /// than two.
     pub fn of(readings: &[CpuReading], limit: Option<Decimal>, measured: Option<Decimal>) -> Option<Self> {
-        let end = readings.last()?.second.saturating_sub(FLUSH);
-        let length = measured.and_then(|seconds| seconds.ceil().to_i64());
-        let begin = length.map_or(i64::MIN, |length| end.saturating_sub(length));
-        let within = |reading: &&CpuReading| (begin..=end).contains(&reading.second);
-        let first = readings.iter().find(within)?;
-        let last = readings.iter().rfind(within)?;
+        let (first, last) = measured_phase(readings, |reading| reading.second, measured)?;
         let seconds = last.second - first.second;
-        if seconds < 1 {
-            return None;
-        }
         let micros = Decimal::from(seconds) * Decimal::from(1_000_000);
         let used = grown(first.used_us, last.used_us).map(|used| (used / micros).round_dp(2).normalize());
         let periods = grown(first.periods, last.periods);
@@ -125,13 +110,35 @@ impl GeneratorCpu {
     }
 }
 
+/// First and last reading of the measured phase, which ended shortly before the last of all. `None` with fewer than two.
+pub(crate) fn measured_phase<T>(
+    readings: &[T],
+    second: impl Fn(&T) -> i64,
+    measured: Option<Decimal>,
+) -> Option<(&T, &T)> {
+    let end = second(readings.last()?).saturating_sub(FLUSH);
+    let length = measured.and_then(|seconds| seconds.ceil().to_i64());
+    let begin = length.map_or(i64::MIN, |length| end.saturating_sub(length));
+    let within = |reading: &&T| (begin..=end).contains(&second(reading));
+    let first = readings.iter().find(within)?;
+    let last = readings.iter().rfind(within)?;
+    (second(last) > second(first)).then_some((first, last))
+}
+
+/// Time (µs) in which some threads waited for a CPU, from a `cpu.pressure` or `/proc/pressure/cpu`.
+pub(crate) fn waited_us(pressure: &str) -> Option<i64> {
+    let some = pressure.lines().find_map(|line| line.strip_prefix("some "))?;
+    let mut fields = some.split_whitespace();
+    fields.find_map(|field| field.strip_prefix("total="))?.parse().ok()
+}
+
 /// A counter that goes backwards says nothing.
-fn grown(first: Option<i64>, last: Option<i64>) -> Option<Decimal> {
+pub(crate) fn grown(first: Option<i64>, last: Option<i64>) -> Option<Decimal> {
     let more = last?.checked_sub(first?)?;
     (more >= 0).then(|| more.into())
 }
 
-fn percent(part: Decimal, whole: Decimal) -> Option<Decimal> {
+pub(crate) fn percent(part: Decimal, whole: Decimal) -> Option<Decimal> {
     let percent = (part * Decimal::ONE_HUNDRED).checked_div(whole)?;
     Some(percent.min(Decimal::ONE_HUNDRED).round_dp(1).normalize())
 }

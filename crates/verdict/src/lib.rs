@@ -16,6 +16,7 @@ pub mod generator;
 pub mod gpus;
 pub mod history;
 pub mod judge;
+pub mod node_cpu;
 pub mod progress;
 pub mod rejudge;
 pub mod requests;

@@ -13,7 +13,12 @@ use crate::trial::{self, Evidence, JudgedTrial};
 use crate::trials::{self, Ruling};
 
 /// What only the cluster knew when a trial ended; no record holds it.
-const SEEN_IN_THE_CLUSTER: [Cause; 3] = [Cause::WorkerCrashed, Cause::WorkerRestarted, Cause::GPUChanged];
+const SEEN_IN_THE_CLUSTER: [Cause; 4] = [
+    Cause::WorkerCrashed,
+    Cause::NodeCPUPressure,
+    Cause::WorkerRestarted,
+    Cause::GPUChanged,
+];
 
 /// Judges the saved trials of a run in order, until the rule of the spec decides, and writes them into a status that holds
 /// the run's placement, workload and environment. `Err` says why the trials do not suffice; the status is unchanged then.
@@ -99,7 +104,8 @@ fn judged(
     judged
 }
 
-/// A worker that restarted voids the trial under any gates. Only errors come before it, as when it was first judged.
+/// A worker that restarted voids the trial under any gates. Only errors come before it, as when it was first judged, unless
+/// the node had no CPU for it.
 fn still_void(judged: &mut JudgedTrial, cause: Cause, saved: &SavedRun, allowed: i32) {
     if judged.findings.iter().all(|(known, _)| *known != cause) {
         let word = [cause.as_str().to_owned()];
@@ -110,7 +116,7 @@ fn still_void(judged: &mut JudgedTrial, cause: Cause, saved: &SavedRun, allowed:
     let too_many_errors = judged
         .requests
         .is_some_and(|(bad, all)| bad.saturating_mul(100) > all.saturating_mul(i64::from(allowed)));
-    if !too_many_errors {
+    if !too_many_errors || cause == Cause::NodeCPUPressure {
         judged.outcome = TrialOutcome::Invalid;
     }
 }
@@ -146,15 +152,22 @@ mod tests {
             diagnosis: vec![seen.clone()],
             ..SavedRun::default()
         };
-        for (allowed, outcome) in [(4, TrialOutcome::Miss), (5, TrialOutcome::Invalid)] {
+        for (cause, allowed, outcome) in [
+            (Cause::WorkerRestarted, 4, TrialOutcome::Miss),
+            (Cause::WorkerRestarted, 5, TrialOutcome::Invalid),
+            (Cause::NodeCPUPressure, 4, TrialOutcome::Invalid),
+        ] {
             let mut judged = JudgedTrial {
                 outcome: TrialOutcome::Miss,
                 requests: Some((5, 100)),
                 ..JudgedTrial::unmeasured(Cause::RequestErrors, "5 failed", None)
             };
-            still_void(&mut judged, Cause::WorkerRestarted, &saved, allowed);
-            assert_eq!(judged.outcome, outcome, "{allowed} % allowed");
-            assert_eq!(judged.findings[0], (Cause::WorkerRestarted, seen.clone()));
+            still_void(&mut judged, cause, &saved, allowed);
+            assert_eq!(judged.outcome, outcome, "{cause:?}, {allowed} % allowed");
+            assert_eq!(judged.findings[0].0, cause);
+            if cause == Cause::WorkerRestarted {
+                assert_eq!(judged.findings[0].1, seen);
+            }
         }
     }
 
@@ -176,6 +189,7 @@ mod tests {
             workers: Vec::new(),
             scrape_errors: BTreeMap::new(),
             gpus: None,
+            node_cpu: None,
             abridged: BTreeSet::new(),
         };
         let trial = |number| TrialStatus {

@@ -124,6 +124,7 @@ fn with(outcome: Outcome) -> TrialRecord {
         workers: Vec::new(),
         scrape_errors: BTreeMap::new(),
         gpus: None,
+        node_cpu: None,
         // A bare export says nothing of the workers; that is not a worker that gave no answer.
         abridged: BTreeSet::from([Part::Workers]),
     }

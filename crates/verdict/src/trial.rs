@@ -19,8 +19,9 @@ use crate::diagnosis::peers::{self, Worker, named};
 use crate::diagnosis::roofline::Reached;
 use crate::diagnosis::speed::{self, Spread};
 use crate::diagnosis::trial::{changed, most_frequent};
-use crate::frame::{Failure, Outcome};
+use crate::frame::{Failure, Outcome, TrialRecord};
 use crate::gate::{self, Judged};
+use crate::node_cpu::NodeCpu;
 
 /// A judged trial.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +50,8 @@ pub struct JudgedTrial {
     pub unseen: Vec<Explained>,
     /// UUIDs of the GPUs whose workers decoded slower than their peers.
     pub slow_gpus: Vec<String>,
+    /// Use of the node's CPUs, where they were full.
+    pub cpu_shortage: Option<String>,
 }
 
 impl JudgedTrial {
@@ -72,6 +75,7 @@ impl JudgedTrial {
             workers: Vec::new(),
             unseen: Vec::new(),
             slow_gpus: Vec::new(),
+            cpu_shortage: None,
         }
     }
 
@@ -102,18 +106,44 @@ impl JudgedTrial {
 
 /// Judges a trial.
 pub fn judge(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> JudgedTrial {
-    judge_load(evidence, spec).with_gpus(evidence)
+    JudgedTrial {
+        cpu_shortage: cpu_shortage(evidence.record),
+        ..judge_load(evidence, spec).with_gpus(evidence)
+    }
+}
+
+/// Use of the node's CPUs in this trial, where they were full.
+pub fn cpu_shortage(record: &TrialRecord) -> Option<String> {
+    let cpu = record.node_cpu.as_ref().filter(|cpu| cpu.is_full());
+    cpu.map(NodeCpu::in_words)
+}
+
+/// What happened to the workers, by their pods and else by their own metrics.
+fn lost(evidence: Evidence<'_>, workers: &[Worker<'_>]) -> Option<Explained> {
+    let shortage = cpu_shortage(evidence.record);
+    let changed = changed(evidence.before, evidence.after, shortage.as_deref());
+    changed.or_else(|| match (peers::gone(workers)?, shortage) {
+        // Its pod does not show yet how it ended; the next look at the pods will.
+        ((Cause::WorkerCrashed, gone), Some(shortage)) => Some((Cause::NodeCPUPressure, format!("{gone}; {shortage}"))),
+        (gone, _) => Some(gone),
+    })
 }
 
 fn judge_load(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> JudgedTrial {
-    let lost = || changed(evidence.before, evidence.after);
+    let shortage = cpu_shortage(evidence.record);
+    let lost = || changed(evidence.before, evidence.after, shortage.as_deref());
     match &evidence.record.outcome {
         Outcome::Report(report) => judge_report(evidence, report, spec),
         Outcome::Failure(Failure::AllFailed { failed, errors }) => {
             let text = format!("all {failed} requests failed: {}", most_frequent(errors));
-            let mut explained = vec![(Cause::RequestErrors, text)];
-            explained.extend(lost());
-            let mut verdict = JudgedTrial::new(TrialOutcome::Miss, explained);
+            let lost = lost();
+            // As with a report: errors of workers that had no CPU show nothing.
+            let outcome = match lost {
+                Some((Cause::NodeCPUPressure, _)) => TrialOutcome::Invalid,
+                _ => TrialOutcome::Miss,
+            };
+            let explained = [(Cause::RequestErrors, text)].into_iter().chain(lost).collect();
+            let mut verdict = JudgedTrial::new(outcome, explained);
             verdict.requests = Some((*failed, *failed));
             verdict.gates = unmeasured_gates(evidence, spec);
             verdict.metrics.request_error_percent = Some("100".to_owned());
@@ -135,7 +165,7 @@ fn unmeasured_gates(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> Vec<Ga
 /// A trial that ran into its limit left no report, but its workers were sampled: one that stalled held it up.
 fn judge_timeout(evidence: Evidence<'_>, timeout: String, spec: &PerfValidationSpec) -> JudgedTrial {
     let workers = named(&evidence.record.workers, evidence.after);
-    let lost = changed(evidence.before, evidence.after).or_else(|| peers::gone(&workers));
+    let lost = lost(evidence, &workers);
     let stalled = || {
         let gpu = |worker: &Worker<'_>| speed::gpu_in_words(worker, evidence.after, evidence.devices);
         let stalled = peers::stalled(&workers, spec.workload.router_mode, gpu).or_else(|| peers::held_up(&workers));

@@ -46,6 +46,7 @@ fn record(workers: usize) -> TrialRecord {
         workers: (0..workers).map(worker).collect(),
         scrape_errors: [("10.244.100.3: timeout: global".to_owned(), 7)].into(),
         gpus: None,
+        node_cpu: None,
         abridged: BTreeSet::new(),
     }
 }

@@ -8,6 +8,7 @@ use kube::api::ListParams;
 use kube::{Api, ResourceExt as _};
 use perfval_api::WorkerStatus;
 use perfval_e2e::{Lab, eventually};
+use perfval_run::Observed;
 use perfval_run::readiness::{self, Pods};
 use perfval_verdict::dynamo::worker_metrics;
 
@@ -30,7 +31,7 @@ pub async fn workers(lab: &Lab, namespace: &str, run_id: &str) -> Result<Vec<Wor
     let claims = Api::<ResourceClaim>::namespaced(lab.client.clone(), namespace)
         .list(&everything)
         .await?;
-    Ok(readiness::workers(&Pods::of(&pods.items, run_id), &claims.items))
+    Ok(readiness::workers(&Pods::of(&pods.items, run_id), &claims.items, &[], &Observed::default().endings))
 }
 
 /// Waits until a trial is well under load, past its warm-up, and strikes. The pod that was struck.

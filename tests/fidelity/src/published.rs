@@ -147,6 +147,7 @@ impl Row {
             workers: self.workers(),
             scrape_errors: BTreeMap::new(),
             gpus: None,
+            node_cpu: None,
             abridged: BTreeSet::new(),
         };
         let spec: PerfValidationSpec = serde_json::from_value(json!({

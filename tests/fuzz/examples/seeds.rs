@@ -99,6 +99,7 @@ fn frames(export: &Value) -> Vec<Vec<u8>> {
         workers: Vec::new(),
         scrape_errors: [].into(),
         gpus: None,
+        node_cpu: None,
         abridged: BTreeSet::new(),
     };
     let short = message(&record, &[]).into_bytes();

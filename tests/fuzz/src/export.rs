@@ -72,6 +72,7 @@ fn fits_its_message(report: &Report, gated: &[Measure]) {
         workers: Vec::new(),
         scrape_errors: [].into(),
         gpus: None,
+        node_cpu: None,
         abridged: BTreeSet::new(),
     };
     let text = message(&record, gated);

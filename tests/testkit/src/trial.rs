@@ -55,6 +55,7 @@ pub fn record(nonce: String, outcome: Outcome, workers: impl IntoIterator<Item =
         workers: workers.into_iter().map(worker).collect(),
         scrape_errors: BTreeMap::new(),
         gpus: None,
+        node_cpu: None,
         abridged: BTreeSet::new(),
     }
 }

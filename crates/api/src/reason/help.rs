@@ -161,6 +161,7 @@ impl Reason {
             | Self::GPUsMissing
             | Self::WorkerCrashed
             | Self::GeneratorStarved
+            | Self::NodeCPUPressure
             | Self::WorkerRestarted
             | Self::GPUChanged
             | Self::UnevenService

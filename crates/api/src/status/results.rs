@@ -84,6 +84,8 @@ pub enum TrialOutcome {
 pub enum WorkerLoss {
     /// Its pod was removed or replaced.
     Removed,
+    /// It was ended while its node had no CPU left for it, and not by a crash of its own.
+    Starved,
     /// Its container ended by itself.
     Crashed,
 }
@@ -139,6 +141,9 @@ pub struct TrialStatus {
     /// What happened to a worker during the trial, or since the one before: the run cannot be Passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_loss: Option<WorkerLoss>,
+    /// Use of the node's CPUs, where they were full during the trial; only of the last finished one.
+    #[serde(default, rename = "cpuShortage", skip_serializing_if = "Option::is_none")]
+    pub cpu_shortage: Option<String>,
 }
 
 /// How far the open trial is.

@@ -190,12 +190,26 @@ pub struct WorkerStatus {
     /// Whether nobody saw how it ended, as after a reboot of the node; then there is no `lastExit`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ended_unseen: bool,
+    /// Who ended its container before it was started again, where it did not crash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_by: Option<EndedBy>,
     /// IP address; its metrics are sampled there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
     /// GPU that its claim holds, as `pool/device`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
+}
+
+/// The end of a container that is no crash of its process.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EndedBy {
+    /// The kubelet ended it, because its liveness or startup probe failed.
+    Probe,
+    /// It ended as one does that is asked to: exit code 0, or 143 after SIGTERM.
+    Request,
+    /// It was killed (exit code 137, not for its memory use), and the events that show by whom could not be read.
+    Signal,
 }
 
 /// What must match before two runs may be compared.

@@ -23,6 +23,10 @@ const LIMIT_BYTES: i64 = 10 << 20;
 const LAST_LINES: i64 = 200;
 const LAST_BYTES: i64 = 512 << 10;
 
+/// After the last trial a frontend prints little, so that its lines are among these.
+const DATED_LINES: i64 = 2_000;
+const DATED_BYTES: i64 = 4 << 20;
+
 /// A running trial prints a line of progress every five seconds, and AIPerf little else.
 const RECENT_LINES: i64 = 20;
 const RECENT_BYTES: i64 = 64 << 10;
@@ -74,6 +78,19 @@ impl Cluster {
         };
         let log = self.log(run.namespace(), &of.pod, &params, LOG_PATIENCE, None).await?;
         Ok(clean(run, &log))
+    }
+
+    /// The end of a container's log, each line with its time.
+    pub(super) async fn dated_log(&self, run: &Run<'_>, of: &LogRequest) -> Read<String> {
+        let params = LogParams {
+            container: Some(of.container.clone()),
+            previous: of.previous,
+            tail_lines: Some(DATED_LINES),
+            limit_bytes: Some(DATED_BYTES),
+            timestamps: true,
+            ..LogParams::default()
+        };
+        self.log(run.namespace(), &of.pod, &params, LOG_PATIENCE, None).await
     }
 
     /// Reads a log, within this patience; where there are turns, the wait for one is part of it.

@@ -10,8 +10,9 @@ use kube::api::{Api, ListParams};
 use kube::core::ResourceExt as _;
 use perfval_api::Phase;
 use perfval_api::meta::RUN_LABEL;
+use perfval_run::diagnosis::error_logs;
 use perfval_run::diagnosis::log::wanted;
-use perfval_run::observed::{PodEvent, PodLog};
+use perfval_run::observed::{ErrorLog, PodEvent, PodLog};
 use perfval_run::{Run, readiness, time};
 use perfval_sizing::Seen;
 use perfval_sizing::resource_api::VERSIONS;
@@ -40,22 +41,30 @@ impl Cluster {
         let pods = read(&listing(run, "Pods"), pods);
         let mut workload = Workload {
             events: Seen::NotAsked,
+            endings: Seen::NotAsked,
             refusals: Seen::NotAsked,
             node: Seen::NotAsked,
             logs: Vec::new(),
+            error_logs: Vec::new(),
             pods: seen(pods),
         };
+        if let Seen::Present(pods) = &workload.pods {
+            workload.error_logs = self.error_logs(run, pods).await;
+        }
         if let Seen::Present(pods) = &workload.pods
             && waits_for_pods(run)
         {
             let late: Vec<&Pod> = late(run, pods, self.now()).collect();
-            // On the heap: four reads at once.
-            let (events, logs, (refusals, node)) = futures::join!(
-                self.pod_events(&late),
+            let restarted = readiness::restarted(run, pods);
+            // On the heap: five reads at once.
+            let (events, endings, logs, (refusals, node)) = futures::join!(
+                self.pod_events(&late, "type=Warning"),
+                Box::pin(self.endings(&restarted)),
                 self.pod_logs(run, pods),
                 Box::pin(self.surroundings(run, pods, !late.is_empty()))
             );
             workload.events = seen(events);
+            workload.endings = endings;
             (workload.logs, workload.refusals, workload.node) = (logs, refusals, node);
         }
         workload
@@ -86,18 +95,43 @@ impl Cluster {
         join_all(logs.collect::<Vec<_>>()).await
     }
 
-    async fn pod_events(&self, late: &[&Pod]) -> Read<Vec<PodEvent>> {
+    /// Last lines of the frontend and the workers in trials with errors.
+    async fn error_logs(&self, run: &Run<'_>, pods: &[Pod]) -> Vec<ErrorLog> {
+        let logs: Vec<_> = error_logs::wanted(run, pods)
+            .into_iter()
+            .map(|of| async move {
+                let log = self.dated_log(run, &of).await;
+                let trials = seen(log.map(|log| error_logs::cut(run, &log)));
+                ErrorLog { of, trials }
+            })
+            .collect();
+        stream::iter(logs).buffered(AT_ONCE).collect().await
+    }
+
+    /// Events on pods that restarted. The kubelet reports as `Normal` that it ends a container for its probe.
+    async fn endings(&self, restarted: &[&Pod]) -> Seen<Vec<PodEvent>> {
+        if restarted.is_empty() {
+            return Seen::NotAsked;
+        }
+        let (killing, unhealthy) = futures::join!(
+            self.pod_events(restarted, "reason=Killing"),
+            self.pod_events(restarted, "reason=Unhealthy")
+        );
+        seen(killing.and_then(|killing| Ok([killing, unhealthy?].concat())))
+    }
+
+    async fn pod_events(&self, pods: &[&Pod], which: &str) -> Read<Vec<PodEvent>> {
         // Futures made here, not in the stream: a borrowing closure in it would not be Send for a spawned pass.
-        let waiting: Vec<_> = late.iter().take(PODS).map(|pod| self.warnings_on(pod)).collect();
+        let waiting: Vec<_> = pods.iter().take(PODS).map(|pod| self.events_on(pod, which)).collect();
         let lists: Vec<Vec<PodEvent>> = stream::iter(waiting).buffered(AT_ONCE).try_collect().await?;
         Ok(lists.concat())
     }
 
-    async fn warnings_on(&self, pod: &Pod) -> Read<Vec<PodEvent>> {
+    async fn events_on(&self, pod: &Pod, which: &str) -> Read<Vec<PodEvent>> {
         let (namespace, uid) = (pod.namespace().unwrap_or_default(), pod.uid().unwrap_or_default());
         let api: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
         let params = ListParams::default()
-            .fields(&format!("involvedObject.uid={uid},type=Warning"))
+            .fields(&format!("involvedObject.uid={uid},{which}"))
             .limit(EVENTS);
         let call = format!("list Events on Pod {namespace}/{}", pod.name_any());
         let found = read(&call, self.bounded(api.list(&params)).await)?;

@@ -69,7 +69,13 @@ pub fn save_results(run: &Run<'_>) -> Effect {
 
 fn save_payloads(run: &Run<'_>, payloads: &BTreeMap<i64, String>) -> Effect {
     let why = Why::new(Reason::GatesMet, "every gate is met");
-    Effect::SaveResults(Box::new(build::results(run, Verdict::Passed, &why, payloads)))
+    Effect::SaveResults(Box::new(build::results(
+        run,
+        Verdict::Passed,
+        &why,
+        payloads,
+        &BTreeMap::new(),
+    )))
 }
 
 #[tokio::test]

@@ -46,6 +46,7 @@ fn payload() -> Payload {
         ],
         scrape_errors: BTreeMap::new(),
         gpus: None,
+        node_cpu: None,
         abridged: BTreeSet::new(),
     };
     let payload = Payload {

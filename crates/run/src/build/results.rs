@@ -15,6 +15,8 @@ use crate::{Run, names};
 pub const SHA256: &str = "perfvalidation.dev/sha256";
 /// Key of the summary.
 pub const SUMMARY: &str = "summary.json";
+/// End of the key of a trial's log lines.
+pub const LOG: &str = ".log";
 /// Component label of the ConfigMap.
 pub const RESULTS: &str = "results";
 /// Most bytes of content. The API server takes 1 MiB; the rest is for keys, metadata and the server's own fields.
@@ -24,12 +26,24 @@ const NOTES_MAX: usize = 2 * 1024;
 
 /// The ConfigMap with everything measured: a summary, and each trial's payload (key: its number) as gzip. It outlives the
 /// cleanup and goes with the object. Where the trials are too much for it their samples are thinned, which `thinned.txt` says;
-/// those that do not fit even so are named under `omitted.txt` instead.
-pub fn results(run: &Run<'_>, verdict: Verdict, why: &Why, payloads: &BTreeMap<i64, String>) -> ConfigMap {
+/// those that do not fit even so are named under `omitted.txt` instead. `logs`: last lines of frontend and workers in trials
+/// with errors (`trial-<n>.log`).
+pub fn results(
+    run: &Run<'_>,
+    verdict: Verdict,
+    why: &Why,
+    payloads: &BTreeMap<i64, String>,
+    logs: &BTreeMap<i64, String>,
+) -> ConfigMap {
     let summary = summary(run, verdict, why);
-    let free = CONTENT_MAX.saturating_sub(NOTES_MAX + summary.len());
+    let texts = summary.len() + logs.values().map(String::len).sum::<usize>();
+    let free = CONTENT_MAX.saturating_sub(NOTES_MAX + texts);
     let packed = pack(payloads, free);
     let mut data = BTreeMap::from([(SUMMARY.to_owned(), summary)]);
+    data.extend(
+        logs.iter()
+            .map(|(trial, text)| (format!("trial-{trial}{LOG}"), text.clone())),
+    );
     for (key, lines) in [("thinned.txt", packed.thinned), ("omitted.txt", packed.omitted)] {
         if !lines.is_empty() {
             data.insert(key.to_owned(), lines.concat());

@@ -1,7 +1,9 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
-use k8s_openapi::api::core::v1::{Container, EnvVar, PodSpec, PodTemplateSpec, Volume, VolumeMount};
+use k8s_openapi::api::core::v1::{
+    Container, EnvVar, EnvVarSource, ObjectFieldSelector, PodSpec, PodTemplateSpec, Volume, VolumeMount,
+};
 use kube::core::ObjectMeta;
 use perfval_api::Gate;
 use perfval_sizing::{generator_resources, installer_resources, trial_is_pinned};
@@ -130,6 +132,9 @@ fn arguments(run: &Run<'_>, trial: i64) -> Vec<String> {
         flag("--gpu-metrics", page);
         flag("--namespace", run.namespace().to_owned());
     }
+    if let Some(plan) = run.placement() {
+        flag("--node", plan.node.clone());
+    }
     flag("--timeout", aiperf_seconds(run, trial).to_string());
     let gated: BTreeSet<Measure> = run
         .spec()
@@ -151,7 +156,18 @@ fn arguments(run: &Run<'_>, trial: i64) -> Vec<String> {
 /// The root file system cannot be written, so everything that writes gets a directory.
 fn environment(run: &Run<'_>) -> Vec<EnvVar> {
     // HF_HOME stays the image's: one that brings its own tokenizer cache must find it again.
-    let mut env = vec![var("HOME", "/tmp"), var("TMPDIR", "/tmp")];
+    let own_node = EnvVar {
+        name: "PERFVAL_NODE".to_owned(),
+        value_from: Some(EnvVarSource {
+            field_ref: Some(ObjectFieldSelector {
+                field_path: "spec.nodeName".to_owned(),
+                ..ObjectFieldSelector::default()
+            }),
+            ..EnvVarSource::default()
+        }),
+        ..EnvVar::default()
+    };
+    let mut env = vec![var("HOME", "/tmp"), var("TMPDIR", "/tmp"), own_node];
     env.extend(reader_env(run));
     env
 }

@@ -12,7 +12,7 @@ use perfval_api::{
 };
 use perfval_sizing::Seen;
 use perfval_verdict::close;
-use perfval_verdict::diagnosis::cause::Cause;
+use perfval_verdict::diagnosis::cause::{Cause, Explained};
 use perfval_verdict::diagnosis::trial::changed;
 use perfval_verdict::trial::JudgedTrial;
 use perfval_verdict::trials::{self, Ruling};
@@ -87,7 +87,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
         return Step::wait(Reason::Running, format!("pods and claims: {why}"));
     };
     let pods = Pods::of(all_pods, &pass.run.id());
-    let workers = readiness::workers(&pods, claims);
+    let workers = readiness::workers(&pods, claims, result::seen_last(pass), &pass.seen.endings);
     match open_trial(&pass.status) {
         None => open(pass, &pods, claims, workers),
         Some(number) => follow(pass, number, &workers),
@@ -129,8 +129,7 @@ fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers:
         }
     }
     let number = pass.status.trials.last().map_or(1, |trial| trial.number + 1);
-    let lost =
-        changed(result::seen_last(pass), &workers).and_then(|(cause, what)| Some((cause, what, cause.worker_loss()?)));
+    let lost = lost_before(pass, &workers).and_then(|(cause, what)| Some((cause, what, cause.worker_loss()?)));
     let soak = trials::soak_is_next(pass.run.spec(), &pass.status.trials);
     pass.status.trials.push(TrialStatus {
         number,
@@ -150,6 +149,16 @@ fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers:
     }
     let what = if soak { " (the soak)" } else { "" };
     Step::work(Reason::Running, format!("trial {number}{what} is running"))
+}
+
+/// What happened to the workers since the trial before. The load of that trial may have ended only just before a worker did.
+fn lost_before(pass: &Pass<'_>, workers: &[WorkerStatus]) -> Option<Explained> {
+    let shortage = pass
+        .status
+        .trials
+        .last()
+        .and_then(|trial| trial.cpu_shortage.as_deref());
+    changed(result::seen_last(pass), workers, shortage)
 }
 
 /// The deployment has to become ready once more before the next trial: a worker whose pod was replaced may have a GPU that
@@ -179,7 +188,7 @@ fn follow(pass: &mut Pass<'_>, number: i64, workers: &[WorkerStatus]) -> Step {
         Standing::Taken(job) => return Step::name_taken("Job", job),
         Standing::Lost => {
             let evidence = format!("the Job of trial {number} is gone: it was deleted");
-            let changed = changed(result::seen_last(pass), workers);
+            let changed = changed(result::seen_last(pass), workers, None);
             return close(
                 pass,
                 number,

@@ -13,6 +13,7 @@ use perfval_verdict::{conclusion, history};
 use super::definition::{Definition, QUICK, Timed};
 use crate::attendance::Limit;
 use crate::decision::Effect;
+use crate::diagnosis::error_logs;
 use crate::observed::{ChildRef, Need, Needs};
 use crate::pass::{Pass, Step};
 use crate::run::Run;
@@ -41,9 +42,10 @@ fn needs(run: &Run<'_>) -> Needs {
     }
     let trials = run.status().trials.iter();
     let finished = trials.filter(|trial| trial.outcome.is_some());
+    let logs = (!error_logs::trials(run).is_empty()).then_some(Need::Workload);
     Needs {
         finished_trials: finished.map(|trial| trial.number).collect(),
-        ..Needs::of([Need::Results, Need::SavedResults])
+        ..Needs::of([Need::Results, Need::SavedResults].into_iter().chain(logs))
     }
 }
 
@@ -61,7 +63,8 @@ fn step(pass: &mut Pass<'_>) -> Step {
         Ok(payloads) => payloads,
         Err(unread) => return Step::wait(Reason::Running, format!("saving the results: {unread}")),
     };
-    let results = build::results(pass.run, verdict, &why, &payloads);
+    let logs = error_logs::texts(pass.run, &pass.seen.error_logs);
+    let results = build::results(pass.run, verdict, &why, &payloads, &logs);
     let sha256 = build::results_sha256(&results);
     match &pass.seen.results {
         Seen::Present(Some(saved)) if *saved == sha256 => {

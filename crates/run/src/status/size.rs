@@ -33,6 +33,7 @@ pub fn fit(status: &mut PerfValidationStatus) {
             for trial in &mut status.trials {
                 trial.causes.truncate(1);
                 trial.slow_gpus.clear();
+                trial.cpu_shortage = trial.cpu_shortage.as_deref().map(|text| cut(text, SHORT));
             }
         },
         // It follows from the spec and the trial's number.
@@ -43,7 +44,7 @@ pub fn fit(status: &mut PerfValidationStatus) {
         },
         |status| status.diagnosis.truncate(SHOWN),
         // The last phases: what a pass needs of the timeline is when the current one began.
-        |status| drop(status.timeline.drain(..status.timeline.len().saturating_sub(8))),
+        |status| drop(status.timeline.drain(..status.timeline.len().saturating_sub(6))),
     ];
     for shorten in cuts {
         if serde_json::to_string(status).is_ok_and(|json| json.len() <= STATUS) {

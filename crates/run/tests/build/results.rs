@@ -33,8 +33,11 @@ fn results_are_the_same_for_the_same_content_and_never_too_big() {
             .collect()
     };
     let payloads: BTreeMap<i64, String> = (1..=3_i64).map(|trial| (trial, noise(trial.unsigned_abs()))).collect();
-    let results = build::results(&run, Verdict::Passed, &why(), &payloads);
-    assert_eq!(results, build::results(&run, Verdict::Passed, &why(), &payloads));
+    let results = build::results(&run, Verdict::Passed, &why(), &payloads, &BTreeMap::new());
+    assert_eq!(
+        results,
+        build::results(&run, Verdict::Passed, &why(), &payloads, &BTreeMap::new())
+    );
     let size: usize = results.data.iter().flatten().map(|(_, text)| text.len()).sum::<usize>()
         + results
             .binary_data
@@ -73,6 +76,7 @@ fn a_payload_can_be_read_back() {
         Verdict::Passed,
         &why(),
         &BTreeMap::from([(7, payload.clone())]),
+        &BTreeMap::new(),
     );
     let packed = &results.binary_data.unwrap()["trial-7.json.gz"].0;
     let mut text = String::new();
@@ -92,7 +96,7 @@ fn twenty_trials_of_a_minute_on_eight_gpus_fit() {
     let settings = settings();
     let run = Run::new(&object, &settings);
     let payloads: BTreeMap<i64, String> = (1..=20).map(|trial| (trial, minute(trial))).collect();
-    let results = build::results(&run, Verdict::Passed, &why(), &payloads);
+    let results = build::results(&run, Verdict::Passed, &why(), &payloads, &BTreeMap::new());
     let data = results.data.as_ref().unwrap();
     println!("{} bytes; {:?}", bytes(&results), data.get("thinned.txt"));
     assert!(bytes(&results) <= 900 * 1024, "{}", bytes(&results));
@@ -126,7 +130,7 @@ fn samples_are_thinned_before_a_trial_is_left_out() {
     let settings = settings();
     let run = Run::new(&object, &settings);
     let payloads: BTreeMap<i64, String> = (1..=40).map(|trial| (trial, minute(trial))).collect();
-    let results = build::results(&run, Verdict::Passed, &why(), &payloads);
+    let results = build::results(&run, Verdict::Passed, &why(), &payloads, &BTreeMap::new());
     let data = results.data.as_ref().unwrap();
     assert_eq!(
         results.binary_data.as_ref().unwrap().len(),

@@ -1,8 +1,12 @@
 //! Results of earlier runs: as many are kept as the spec says.
 
+use std::collections::BTreeMap;
+
+use chrono::TimeDelta;
 use perfval_api::Phase;
-use perfval_run::observed::{Child, ChildKind, ChildRef};
-use perfval_run::{Effect, names};
+use perfval_run::diagnosis::error_logs;
+use perfval_run::observed::{Child, ChildKind, ChildRef, ErrorLog, LogRequest, Need};
+use perfval_run::{Effect, Run, machine, names};
 use perfval_sizing::Seen;
 use serde_json::json;
 
@@ -77,4 +81,103 @@ fn a_run_whose_number_is_lost_keeps_its_own_results() {
     story.until(Phase::CleaningUp);
     let mut effects = story.log.iter().flat_map(|decision| &decision.effects);
     assert!(!effects.any(|effect| matches!(effect, Effect::Delete(child) if child.kind == ChildKind::Results)));
+}
+
+/// A run that saves its results; a worker crashed during its first trial, or not.
+fn saving(crash: bool) -> Story {
+    let mut story = Story::new();
+    story.until(Phase::Benchmarking);
+    while story.status().trials.is_empty() {
+        story.step();
+    }
+    story.restarts = i32::from(crash);
+    story.until(Phase::Evaluating);
+    story
+}
+
+fn texts(story: &mut Story) -> BTreeMap<String, String> {
+    story.until(Phase::Completed);
+    let results = story.results.values().next().expect("results");
+    let data = results.data.clone().expect("a summary");
+    data.into_iter().filter(|(key, _)| key != "summary.json").collect()
+}
+
+#[test]
+fn the_last_lines_of_the_workload_are_saved_with_a_trial_that_had_errors() {
+    let log = |pod: &str, previous, trials| ErrorLog {
+        of: LogRequest {
+            pod: pod.into(),
+            container: "main".into(),
+            previous,
+        },
+        trials,
+    };
+    let found = |text: &str| Seen::Present(BTreeMap::from([(1, text.to_owned())]));
+    let logs = vec![
+        log("frontend", false, found("2026-09-21T14:13:33Z 500\n")),
+        log("w0", true, found(&"2026-09-21T14:13:33Z CUDA error\n".repeat(10_000))),
+        log("w0", false, Seen::Present(BTreeMap::new())),
+        log("w1", true, Seen::Absent),
+        log("w1", false, Seen::Unknown("500".into())),
+    ];
+    let needs = |story: &Story| machine::needs(&Run::new(&story.object, &story.settings)).parts;
+    let mut crashed = saving(true);
+    assert!(needs(&crashed).contains(&Need::Workload));
+    crashed.error_logs.clone_from(&logs);
+    let saved = texts(&mut crashed);
+    let [(key, text)] = Vec::from_iter(saved).try_into().expect("one log");
+    assert_eq!(key, "trial-1.log");
+    assert!(text.len() < 80 << 10, "{}", text.len());
+    let heads: Vec<&str> = text.lines().filter(|line| !line.ends_with("CUDA error")).collect();
+    assert_eq!(
+        heads,
+        [
+            "==> frontend, container main <==",
+            "2026-09-21T14:13:33Z 500",
+            "==> w0, container main, before its restart <==",
+            "==> w0, container main <==",
+            "no line of this trial",
+            "==> w1, container main, before its restart <==",
+            "no longer on the node",
+            "==> w1, container main <==",
+            "not read: 500",
+        ]
+    );
+
+    let mut healthy = saving(false);
+    assert!(
+        !needs(&healthy).contains(&Need::Workload),
+        "nothing is read of a healthy run"
+    );
+    healthy.error_logs = logs;
+    assert_eq!(texts(&mut healthy), BTreeMap::new());
+}
+
+#[test]
+fn of_a_log_the_last_lines_within_the_trial_are_kept_without_secrets() {
+    let story = saving(true);
+    let trial = story.status().trials[0].clone();
+    let (began, over) = (trial.started_at, trial.completed_at.expect("over"));
+    let line = |time: chrono::DateTime<chrono::Utc>, text: &str| format!("{} {text}\n", time.to_rfc3339());
+    let many = (0..2_000)
+        .map(|n| line(began, &format!("request {n}")))
+        .collect::<String>();
+    let log = [
+        line(began - TimeDelta::seconds(1), "before"),
+        many,
+        line(over, "\u{1b}[31mERROR\u{1b}[0m HF_TOKEN=hf_0123456789abcdef"),
+        line(over + TimeDelta::seconds(1), "after"),
+        "no time\n".to_owned(),
+    ];
+    let run = Run::new(&story.object, &story.settings);
+    let cut = error_logs::cut(&run, &log.concat());
+    let text = &cut[&1];
+    assert!(text.ends_with("ERROR HF_TOKEN=[hidden]\n"), "{text}");
+    assert!(text.len() <= 16 << 10 && text.lines().count() > 100, "{}", text.len());
+    assert!(
+        text.lines()
+            .all(|line| line.contains("request") || line.contains("ERROR")),
+        "{text}"
+    );
+    assert_eq!(cut.len(), 1);
 }

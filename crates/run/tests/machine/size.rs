@@ -1,7 +1,7 @@
 //! A status stays small with every list at its longest and every text at its largest.
 
 use perfval_api::{
-    Comparison, DecodeSpeed, DeviceStatus, Finding, GateResult, GateStatus, HistoryEntry, PassedRun, Phase,
+    Comparison, DecodeSpeed, DeviceStatus, EndedBy, Finding, GateResult, GateStatus, HistoryEntry, PassedRun, Phase,
     PhaseSeconds, Severity, TimelineEntry, TrialOutcome, TrialStatus, WorkerLoad, WorkerLoss, WorkerStatus,
 };
 use perfval_run::status;
@@ -76,6 +76,7 @@ fn the_largest_status_fits() {
         far: true,
         slow_gpus: vec!["GPU-00000000-0000-4000-8000-000000000000".into(); 4],
         worker_loss: Some(WorkerLoss::Crashed),
+        cpu_shortage: (number == 40).then(|| text[..200].to_owned()),
     };
     largest.trials = (1..=40).map(trial).collect();
     largest.timeline = vec![
@@ -122,8 +123,9 @@ fn the_largest_status_fits() {
             pod: name.into(),
             uid,
             restarts: 10_000,
-            last_exit: Some("exit code 137 (OOMKilled)".into()),
+            last_exit: Some("exit code 143 (Error)".into()),
             ended_unseen: false,
+            ended_by: Some(EndedBy::Probe),
             address: Some("2001:db8:85a3::8a2e:370:7334".into()),
             device: Some(format!("{name}/gpu-10")),
         };

@@ -11,10 +11,11 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::core::ApiResource;
 use perfval_api::{PerfValidation, PerfValidationStatus, Phase, Verdict};
-use perfval_run::observed::{Admission, Child, DynamoApi, Probe, ProbeAnswer};
+use perfval_run::observed::{Admission, Child, DynamoApi, ErrorLog, PodEvent, Probe, ProbeAnswer};
 use perfval_run::queue::Contender;
 use perfval_run::{Decision, Run, Settings, machine};
 use perfval_sizing::Seen;
+use perfval_verdict::node_cpu::NodeCpu;
 use perfval_verdict::progress::Progress;
 use serde_json::{Value, json};
 
@@ -53,6 +54,12 @@ pub struct Story {
     pub restarts: i32,
     /// Exit code and reason of a container that restarted.
     pub ended: (i32, &'static str),
+    /// Events on the workers that restarted.
+    pub endings: Seen<Vec<PodEvent>>,
+    /// Last lines of the workload in trials with errors.
+    pub error_logs: Vec<ErrorLog>,
+    /// CPUs of the node during the trials.
+    pub node_cpu: Option<NodeCpu>,
     /// Every pod was replaced by another one on the same GPU.
     pub replaced: bool,
     pub pod_waiting: Option<&'static str>,
@@ -140,6 +147,9 @@ impl Story {
             workers_ready: true,
             restarts: 0,
             ended: (139, "Error"),
+            endings: Seen::Present(Vec::new()),
+            error_logs: Vec::new(),
+            node_cpu: None,
             replaced: false,
             pod_waiting: None,
             unschedulable: false,

@@ -1,13 +1,23 @@
 //! Workers that are lost while a run measures: it cannot be Passed, however fast its trials are.
 
-use perfval_api::{Phase, TrialOutcome, Verdict, WorkerLoss};
+use chrono::TimeDelta;
+use perfval_api::{EndedBy, Phase, TrialOutcome, Verdict, WorkerLoss, WorkerStatus};
+use perfval_run::observed::PodEvent;
+use perfval_sizing::Seen;
+use perfval_verdict::node_cpu::NodeCpu;
 use serde_json::json;
 
 use super::story::{Showing, Story};
 
 /// A run of several trials, all fast, in whose course `lose` happens: while trial 2 runs, or before it begins.
 fn run(during: bool, lose: impl Fn(&mut Story)) -> Story {
+    run_on(None, during, lose)
+}
+
+/// The same on a node whose CPUs are used like this.
+fn run_on(node_cpu: Option<NodeCpu>, during: bool, lose: impl Fn(&mut Story)) -> Story {
     let mut story = Story::with(json!({"trials": {"rule": "All", "max": 3}}));
+    story.node_cpu = node_cpu;
     story.until(Phase::Benchmarking);
     let reached = |story: &Story| {
         let trials = story.status().trials;
@@ -118,4 +128,99 @@ fn a_reboot_is_no_crash_and_the_run_does_not_pass() {
             "{message}"
         );
     }
+}
+
+/// A node without free CPUs.
+fn full() -> Option<NodeCpu> {
+    Some(NodeCpu {
+        node: "n1".into(),
+        seconds: 60,
+        cpus: Some(2),
+        busy_percent: Some(99.into()),
+        waiting_percent: Some(97.into()),
+    })
+}
+
+/// The kubelet's events on both workers.
+fn events(story: &Story, reason: &str, message: &str) -> Vec<PodEvent> {
+    let event = |pod: &str| PodEvent {
+        pod: pod.into(),
+        pod_uid: format!("uid-{pod}"),
+        reason: reason.into(),
+        message: message.into(),
+        last_seen: Some(story.now - TimeDelta::seconds(5)),
+    };
+    ["w0", "w1"].map(event).into()
+}
+
+const KILLING: (&str, &str) = ("Killing", "Container main failed liveness probe, will be restarted");
+
+#[test]
+fn a_worker_that_its_probe_ended_on_a_full_node_leaves_the_run_inconclusive() {
+    for during in [true, false] {
+        let story = run_on(full(), during, |story| {
+            (story.restarts, story.ended) = (1, (1, "Error"));
+            story.endings = Seen::Present(events(story, KILLING.0, KILLING.1));
+        });
+        assert_eq!(
+            (story.verdict(), story.reason().as_str()),
+            (Some(Verdict::Inconclusive), "NodeCPUPressure"),
+            "during: {during}"
+        );
+        let status = story.status();
+        let losses: Vec<_> = status.trials.iter().filter_map(|trial| trial.worker_loss).collect();
+        assert_eq!(losses, [WorkerLoss::Starved], "reported once");
+        let message = status.message.unwrap_or_default();
+        assert!(
+            message.starts_with("NodeCPUPressure: worker w0 restarted: its liveness or startup probe ended it, and"),
+            "{message}"
+        );
+        assert!(message.contains("the 2 CPUs of node n1 were 99 % busy"), "{message}");
+        let workers = status.workload.expect("a workload").workers;
+        let by_probe = |worker: &WorkerStatus| worker.ended_by == Some(EndedBy::Probe);
+        assert!(workers.iter().all(by_probe), "{workers:?}");
+    }
+}
+
+#[test]
+fn who_ended_a_worker_is_taken_from_its_exit_code_and_its_events() {
+    let read = |found: Option<(&str, &str)>, ended: (i32, &'static str)| {
+        let story = run_on(full(), true, |story| {
+            (story.restarts, story.ended) = (1, ended);
+            let found = found.map(|(reason, message)| events(story, reason, message));
+            story.endings = Seen::Present(found.unwrap_or_default());
+        });
+        let workers = story.status().workload.expect("a workload").workers;
+        (workers[0].ended_by, story.reason())
+    };
+    let deleted = Some(("Killing", "Stopping container main"));
+    let pressed = "NodeCPUPressure".to_owned();
+    let crashed = "WorkerCrashed".to_owned();
+    let asked = (Some(EndedBy::Request), pressed.clone());
+    assert_eq!(read(None, (0, "Completed")), asked);
+    assert_eq!(read(deleted, (143, "Error")), asked);
+    let by_probe = (Some(EndedBy::Probe), pressed.clone());
+    assert_eq!(read(Some(KILLING), (137, "Error")), by_probe);
+    // The events are known, and no probe is among them: somebody else killed it.
+    for ended in [(137, "Error"), (1, "Error")] {
+        assert_eq!(read(None, ended), (None, crashed.clone()), "{ended:?}");
+    }
+    // Its own signal, or the memory limit.
+    for ended in [(139, "Error"), (137, "OOMKilled")] {
+        assert_eq!(read(Some(KILLING), ended), (None, crashed.clone()), "{ended:?}");
+    }
+    let unread = run_on(full(), true, |story| {
+        (story.restarts, story.ended) = (1, (137, "Error"));
+        story.endings = Seen::Unknown("GET events: 403".into());
+    });
+    assert_eq!(
+        (unread.verdict(), unread.reason()),
+        (Some(Verdict::Inconclusive), pressed)
+    );
+    // Beside free CPUs none of this is an excuse.
+    let idle = run(true, |story| {
+        (story.restarts, story.ended) = (1, (0, "Completed"));
+        story.endings = Seen::Present(events(story, KILLING.0, KILLING.1));
+    });
+    assert_eq!((idle.verdict(), idle.reason()), (Some(Verdict::Failed), crashed));
 }

@@ -125,6 +125,13 @@ causes! {
         why: "the engine crashed under load, ran out of memory, or failed its liveness probe",
         remedy: "see the worker's previous log (kubectl logs --previous) and its exit code; check the GPU for XID errors",
     }
+    /// A worker was ended, and not by a crash of its own, on a node without free CPUs.
+    NodeCPUPressure {
+        reason: NodeCPUPressure, severity: Warning, effect: Untrusted,
+        seen: "the node's CPUs were 90 % busy or more in the measured phase, and threads waited for one in half of the time or more (`/proc/stat` and `/proc/pressure/cpu` of the node under test); and a worker's liveness or startup probe ended it, or it ended with exit code 0 or 143, or with 137 and no event shows who killed it",
+        why: "the worker got no CPU, so that it answered neither its probe nor its requests in time; that shows nothing of its GPU",
+        remedy: "keep off the node what uses its CPUs (kubectl top pods -A), or let the workers request the CPU that they need (workload.resources)",
+    }
     /// One worker is much slower than its peers.
     WorkerStall {
         reason: WorkerStall, severity: Warning, effect: MissDespiteGates,
@@ -165,7 +172,7 @@ causes! {
         reason: GeneratorStarved, severity: Warning, effect: Untrusted,
         seen: "40 % of a request's mean time or more, and at least 100 ms, passed outside of the frontend: AIPerf measured it, and the frontend's own histogram does not contain it. Or requests waited inside AIPerf, and fewer were in flight than asked, or its cgroup was throttled or pressed for CPU",
         why: "the load generator has too little CPU, so it measured itself; or the network between it and the frontend is slow",
-        remedy: "see what else uses the CPUs of its node; leave cpu out of benchmark.resources, so that the load generator asks for one CPU per 100 requests in flight; or lower concurrencyPerGPU",
+        remedy: "see what else uses the CPUs of its node; leave cpu out of benchmark.resources, so that it asks for one CPU per 100 requests in flight; or lower concurrencyPerGPU",
     }
     /// The load generator's image has no program to run.
     AIPerfMissing {
@@ -369,6 +376,7 @@ impl Cause {
     pub fn worker_loss(self) -> Option<WorkerLoss> {
         match self {
             Self::WorkerCrashed => Some(WorkerLoss::Crashed),
+            Self::NodeCPUPressure => Some(WorkerLoss::Starved),
             Self::WorkerRestarted => Some(WorkerLoss::Removed),
             _ => None,
         }

@@ -1,6 +1,6 @@
 //! What explains a trial.
 
-use perfval_api::{GateOperator, Metric, RouterMode, Statistic, WorkerStatus};
+use perfval_api::{EndedBy, GateOperator, Metric, RouterMode, Statistic, WorkerStatus};
 use rust_decimal::Decimal;
 
 use super::cause::{Cause, Explained};
@@ -42,13 +42,15 @@ const UNREACHABLE: [&str; 6] = [
 const CONNECTION: [&str; 3] = ["ClientConnectorError", "ClientOSError", "ServerDisconnectedError"];
 
 /// What changed of the workers between two looks, such as the start of a trial and its end: the most telling of it.
-pub fn changed(before: &[WorkerStatus], after: &[WorkerStatus]) -> Option<Explained> {
-    let changes = before.iter().filter_map(|worker| change(worker, after));
+/// `shortage`: use of the node's CPUs meanwhile, where they were full.
+pub fn changed(before: &[WorkerStatus], after: &[WorkerStatus], shortage: Option<&str>) -> Option<Explained> {
+    let changes = before.iter().filter_map(|worker| change(worker, after, shortage));
     changes.min_by_key(|(cause, _)| Cause::rank(cause.as_str()))
 }
 
-/// The same pod with more restarts crashed, unless nobody saw that it did; one that is gone was removed by another client.
-fn change(worker: &WorkerStatus, after: &[WorkerStatus]) -> Option<Explained> {
+/// The same pod with more restarts crashed, unless nobody saw that it did, or it was ended on a node without free CPUs; one
+/// that is gone was removed by another client.
+fn change(worker: &WorkerStatus, after: &[WorkerStatus], shortage: Option<&str>) -> Option<Explained> {
     let name = &worker.pod;
     let Some(later) = after.iter().find(|later| later.uid == worker.uid) else {
         return Some((Cause::WorkerRestarted, format!("worker {name} is gone")));
@@ -58,9 +60,24 @@ fn change(worker: &WorkerStatus, after: &[WorkerStatus]) -> Option<Explained> {
             let unseen = format!("worker {name} restarted, and nobody saw its container end, as after a reboot");
             return Some((Cause::WorkerRestarted, unseen));
         }
-        let how = later.last_exit.as_deref();
-        let how = how.map_or(String::new(), |how| format!(": its container ended with {how}"));
-        return Some((Cause::WorkerCrashed, format!("worker {name} restarted{how}")));
+        let by_probe =
+            Some("its liveness or startup probe ended it").filter(|_| later.ended_by == Some(EndedBy::Probe));
+        let exit = later
+            .last_exit
+            .as_ref()
+            .map(|how| format!("its container ended with {how}"));
+        let how: Vec<String> = by_probe.map(str::to_owned).into_iter().chain(exit).collect();
+        let how = if how.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", how.join(", and "))
+        };
+        let restarted = format!("worker {name} restarted{how}");
+        // A signal of the process itself (139, 134) or the memory limit is a crash on any node.
+        return Some(match shortage.filter(|_| later.ended_by.is_some()) {
+            Some(shortage) => (Cause::NodeCPUPressure, format!("{restarted}; {shortage}")),
+            None => (Cause::WorkerCrashed, restarted),
+        });
     }
     (later.device != worker.device).then(|| {
         let device = |device: &Option<String>| device.clone().unwrap_or_else(|| "none".to_owned());

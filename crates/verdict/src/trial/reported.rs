@@ -33,6 +33,10 @@ impl Trial<'_> {
         if let Some(incomplete) = self.incomplete() {
             return (Invalid, vec![incomplete]);
         }
+        // Before errors: a worker that its probe ended for want of CPU fails the requests that it held, too.
+        if let Some(starved) = self.lost().filter(|(cause, _)| *cause == Cause::NodeCPUPressure) {
+            return (Invalid, vec![starved]);
+        }
         // Errors come before validity: a dead worker also lowers the achieved concurrency, and must not be excused by it.
         // Requests that only timed out, in a generator that both ends show to be starved, are no errors of the deployment:
         // whatever a worker or the frontend refuses, drops or holds up shows as another error or as the frontend's time.
@@ -96,7 +100,7 @@ impl Trial<'_> {
             report.failed.saturating_add(report.succeeded),
             most_frequent(&report.errors)
         );
-        let changed = changed(self.evidence.before, self.evidence.after);
+        let changed = changed(self.evidence.before, self.evidence.after, None);
         let router = self.spec.workload.router_mode;
         let mut explained = diagnosis::errors(report, self.workers, changed, router, &text);
         if explained
@@ -115,9 +119,12 @@ impl Trial<'_> {
 
     /// Not the same workers from its start to its end, or not all of them.
     fn other_workers(self) -> Option<Explained> {
-        changed(self.evidence.before, self.evidence.after)
-            .or_else(|| peers::gone(self.workers))
+        self.lost()
             .or_else(|| peers::idle(self.workers).map(|text| (Cause::UnevenService, text)))
+    }
+
+    fn lost(self) -> Option<Explained> {
+        super::lost(self.evidence, self.workers)
     }
 
     /// Nothing is missed but tails of latencies, and the same gates hold for nine of ten requests.

@@ -4,6 +4,7 @@ mod earlier;
 mod gone;
 mod gpus;
 mod misses;
+mod node_cpu;
 mod slower;
 mod starved;
 mod workers;
@@ -74,6 +75,7 @@ fn pods() -> Vec<WorkerStatus> {
         restarts: 0,
         last_exit: None,
         ended_unseen: false,
+        ended_by: None,
         address: Some(name.to_owned()),
         device: Some(format!("n1/{name}")),
     };
@@ -88,6 +90,7 @@ fn record(outcome: Outcome, workers: Vec<WorkerSummary>) -> TrialRecord {
         workers,
         scrape_errors: BTreeMap::new(),
         gpus: None,
+        node_cpu: None,
         abridged: BTreeSet::new(),
     }
 }

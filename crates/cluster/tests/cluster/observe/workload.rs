@@ -175,3 +175,101 @@ async fn the_log_of_a_crash_is_read_without_colours_and_secrets_and_no_other() {
         "the rest is known all the same"
     );
 }
+
+/// A worker pod that restarted once.
+fn put_restarted(world: &World) -> serde_json::Value {
+    let status = json!({"conditions": [{"type": "Ready", "status": "True"}], "containerStatuses": [
+        {"name": MAIN, "image": "", "imageID": "", "ready": true, "restartCount": 1, "state": {"running": {}},
+         "lastState": {"terminated": {"exitCode": 0, "reason": "Completed"}}}]});
+    world.put_child("v1", "Pod", "w0", &json!({"status": status}));
+    world.server.edit("pods", NAMESPACE, "w0", |pod| {
+        pod["metadata"]["labels"]["perfvalidation.dev/component"] = WORKER.into();
+    });
+    world.server.get("pods", NAMESPACE, "w0").expect("the pod")
+}
+
+#[tokio::test]
+async fn the_events_of_a_worker_are_read_once_it_restarted() {
+    let world = World::new();
+    let uid = put_restarted(&world)["metadata"]["uid"].clone();
+    for (name, kind, reason, message) in [
+        (
+            "a",
+            "Normal",
+            "Killing",
+            "Container main failed liveness probe, will be restarted",
+        ),
+        ("b", "Warning", "Unhealthy", "Liveness probe failed: timeout"),
+        ("c", "Normal", "Started", "Container started"),
+    ] {
+        world.server.put(json!({
+            "apiVersion": "v1", "kind": "Event", "metadata": {"namespace": NAMESPACE, "name": name},
+            "involvedObject": {"kind": "Pod", "uid": uid}, "type": kind, "reason": reason, "message": message,
+            "lastTimestamp": "2026-11-21T00:00:01Z",
+        }));
+    }
+    let recorded = |restarts: i64| {
+        let worker = json!({"pod": "w0", "uid": uid, "restarts": restarts});
+        world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
+            object["status"]["workload"] = json!({
+                "name": "d", "apiVersion": "nvidia.com/v1beta1", "routerMode": "KV", "workersReady": 1, "workers": [worker],
+            });
+        });
+    };
+    recorded(0);
+    let lists = || {
+        let calls = world.server.calls();
+        calls.iter().filter(|call| call.resource == "events").count()
+    };
+    world.server.forget_calls();
+    let endings = world.observe(Need::Workload).await.endings;
+    let with_restart = lists();
+    let mut reasons: Vec<_> = endings
+        .present()
+        .expect("events")
+        .iter()
+        .map(|event| event.reason.as_str())
+        .collect();
+    reasons.sort_unstable();
+    assert_eq!(reasons, ["Killing", "Unhealthy"]);
+
+    world.server.fail(Fault::refuse("list", "events", 403));
+    let unread = world.observe(Need::Workload).await.endings;
+    assert!(unread.unknown().is_some(), "{unread:?}");
+
+    recorded(1);
+    world.server.forget_calls();
+    assert_eq!(world.observe(Need::Workload).await.endings, Seen::NotAsked);
+    assert_eq!(lists() + 2, with_restart, "a restart that is recorded costs no list");
+}
+
+#[tokio::test]
+async fn the_last_lines_of_a_trial_with_errors_are_read_while_the_results_are_saved() {
+    let world = World::new();
+    put_restarted(&world);
+    let line = |second: u8, text: &str| format!("2026-11-20T00:01:{second:02}.5Z {text}\n");
+    world
+        .server
+        .set_log(NAMESPACE, "w0", MAIN, line(40, "again ") + &line(59, "after the trial"));
+    world
+        .server
+        .set_previous_log(NAMESPACE, "w0", MAIN, line(30, "EngineDeadError"));
+    let with = |loss: serde_json::Value| {
+        world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
+            object["status"]["phase"] = "Evaluating".into();
+            object["status"]["trials"] = json!([{"number": 1, "outcome": "Invalid", "startedAt": "2026-11-20T00:01:00Z",
+                "completedAt": "2026-11-20T00:01:50Z", "workerLoss": loss}]);
+        });
+    };
+    with("Crashed".into());
+    let logs = world.observe(Need::Workload).await.error_logs;
+    let seen: Vec<_> = logs
+        .iter()
+        .map(|log| (log.of.previous, log.trials.present().expect("a log")[&1].as_str()))
+        .collect();
+    let [previous, current] = [line(30, "EngineDeadError"), line(40, "again ")];
+    assert_eq!(seen, [(true, previous.as_str()), (false, current.as_str())]);
+
+    with(serde_json::Value::Null);
+    assert_eq!(world.observe(Need::Workload).await.error_logs, []);
+}

@@ -195,7 +195,7 @@ fn results(object: &mut PerfValidation, verdict: Verdict, why: &Why, trials: &[T
     };
     let payloads: BTreeMap<i64, String> = (1..).zip(trials.iter().take(judged).map(payload)).collect();
     let settings = Settings::default();
-    let results = build::results(&Run::new(object, &settings), verdict, why, &payloads);
+    let results = build::results(&Run::new(object, &settings), verdict, why, &payloads, &BTreeMap::new());
     let named = ResultsRef {
         name: results.metadata.name.clone().expect("a name"),
         sha256: build::results_sha256(&results),

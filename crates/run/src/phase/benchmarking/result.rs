@@ -8,7 +8,7 @@ use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::diagnosis::trial::changed;
 use perfval_verdict::frame::{self, Failure, Framed, Outcome, TrialRecord};
 use perfval_verdict::gate::Share;
-use perfval_verdict::trial::{self, Evidence, JudgedTrial};
+use perfval_verdict::trial::{self, Evidence, JudgedTrial, cpu_shortage};
 
 use crate::attendance::Limit;
 use crate::diagnosis::ended::removed;
@@ -55,7 +55,7 @@ pub(super) fn read<'a>(pass: &mut Pass<'a>, number: i64, trial: &TrialSeen, foun
             let missing = removed.unwrap_or(missing);
             let evidence = format!("{missing}; the Job ended with {}", job::failure(found));
             return Some(Box::new(move |after| {
-                JudgedTrial::unmeasured(cause, evidence.clone(), changed(before, after))
+                JudgedTrial::unmeasured(cause, evidence.clone(), changed(before, after, None))
             }));
         }
     };
@@ -63,8 +63,9 @@ pub(super) fn read<'a>(pass: &mut Pass<'a>, number: i64, trial: &TrialSeen, foun
         (&record.outcome, trial.pod.as_ref().and_then(removed))
     {
         let cause = Cause::LoadGeneratorEvicted;
+        let shortage = cpu_shortage(&record);
         return Some(Box::new(move |after| {
-            JudgedTrial::unmeasured(cause, removed.clone(), changed(before, after))
+            JudgedTrial::unmeasured(cause, removed.clone(), changed(before, after, shortage.as_deref()))
         }));
     }
     let spec = pass.run.spec();

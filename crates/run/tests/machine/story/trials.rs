@@ -6,7 +6,7 @@ use perfval_run::observed::TrialSeen;
 use perfval_run::{Observed, names};
 use perfval_sizing::Seen;
 use perfval_testkit::trial as recorded;
-use perfval_verdict::frame::Outcome;
+use perfval_verdict::frame::{Outcome, TrialRecord};
 use rust_decimal::Decimal;
 use serde_json::json;
 
@@ -26,7 +26,11 @@ impl Story {
             Outcome::Report(Box::new(recorded::report(|_| Decimal::from(throughput), starved)))
         };
         let workers = [1, 2].map(|n| format!("10.0.0.{n}"));
-        recorded::log(recorded::record(self.nonce(trial), outcome, workers))
+        let record = recorded::record(self.nonce(trial), outcome, workers);
+        recorded::log(TrialRecord {
+            node_cpu: self.node_cpu.clone(),
+            ..record
+        })
     }
 
     pub(super) fn trial(&self) -> TrialSeen {
