@@ -13,7 +13,10 @@ use kube::ResourceExt as _;
 use perfval_api::PerfValidation;
 use perfval_commands::args::{Output, SizeArgs};
 use perfval_commands::size;
+use perfval_run::build::LOG;
+use perfval_run::diagnosis::log::clean;
 use perfval_run::diagnosis::secret::hide_in_object;
+use perfval_run::{Run, Settings};
 use serde_json::{Value, json};
 
 use crate::args::BundleArgs;
@@ -145,6 +148,12 @@ async fn add_results(session: &Session, object: &PerfValidation, archive: &mut A
             }
         };
         for (key, text) in saved.data.into_iter().flatten() {
+            if key.ends_with(LOG) {
+                let settings = Settings::default();
+                let text = clean(&Run::new(object, &settings), &text);
+                archive.add(&format!("results/{run}/{key}"), &what, text.into_bytes());
+                continue;
+            }
             add_json(archive, &format!("results/{run}/{key}"), &what, text.as_bytes(), object);
         }
         for (key, packed) in saved.binary_data.into_iter().flatten() {

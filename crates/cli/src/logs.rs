@@ -9,11 +9,15 @@ use std::time::Duration;
 
 use kube::ResourceExt as _;
 use perfval_api::PerfValidation;
+use perfval_run::build::LOG;
+use perfval_run::diagnosis::log::clean;
+use perfval_run::{Run, Settings};
 use tokio::time::sleep;
 
 use crate::args::LogsArgs;
 use crate::error::Error;
 use crate::follow::{is_over, is_suspended};
+use crate::results;
 use crate::screen::Screen;
 use crate::session::Session;
 
@@ -31,6 +35,13 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &LogsArgs) -> Res
     let mut there = look(screen, session, &object, args, &mut new).await?;
     let ends = |object: &PerfValidation| is_over(object) || is_suspended(object);
     if there == 0 && (!args.follow || ends(&object)) {
+        if let Some(saved) = saved(session, &object).await {
+            screen.say(&saved)?;
+            screen.note(&format!(
+                "No pod of {name} is there any more. These are the last lines of its trials with errors, as its results hold them."
+            ));
+            return Ok(0);
+        }
         screen.note(&format!(
             "No pod of {name} is there: a run removes its own. {} keeps those of the next one, and {} says what is saved.",
             session.command("keep", &name),
@@ -57,6 +68,22 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &LogsArgs) -> Res
         }
     }
     Ok(0)
+}
+
+/// Log lines in the results of the last run, which keeps those of trials with errors.
+async fn saved(session: &Session, object: &PerfValidation) -> Option<String> {
+    let number = object.status.as_ref()?.run.as_ref()?.number;
+    // Additional: where the results cannot be read, there is no log.
+    let results = results::config_map(session, object, number).await.ok()??;
+    let settings = Settings::default();
+    let logs = results.data.iter().flatten().filter(|(key, _)| key.ends_with(LOG));
+    let text: String = logs
+        .map(|(key, text)| {
+            let trial = key.trim_end_matches(LOG).replace('-', " ");
+            format!("{trial}\n{}\n", clean(&Run::new(object, &settings), text))
+        })
+        .collect();
+    (!text.is_empty()).then_some(text)
 }
 
 /// Prints what was not printed yet; from how many containers of the run.

@@ -63,7 +63,10 @@ async fn everything_is_in_it_and_no_secret() {
     let id = perfval_run::names::run_id("u-1", 1);
     desk.server.put(json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("run-{id}"), "namespace": "perf"},
-        "data": {"summary.json": "{\"verdict\":\"Passed\"}"},
+        "data": {
+            "summary.json": "{\"verdict\":\"Passed\"}",
+            "trial-1.log": "==> w0, container main <==\nAuthorization: Bearer abcdefgh\n",
+        },
         "binaryData": {"trial-1.json.gz": packed("{\"record\":{\"tail\":\"nvapi-0123456789abcdef\",\"api_key\":\"plain-secret\"}}")},
     }));
     // A pod of someone else, whose settings are nobody's business.
@@ -84,6 +87,7 @@ async fn everything_is_in_it_and_no_secret() {
         "children/events.yaml",
         "results/1/summary.json",
         "results/1/trial-1.json",
+        "results/1/trial-1.log",
         "logs/w0-main.txt",
         "logs/operator-0-operator.txt",
         "size-dump.json",

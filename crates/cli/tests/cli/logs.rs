@@ -96,6 +96,32 @@ async fn a_run_without_pods_says_why() {
 }
 
 #[tokio::test]
+async fn the_saved_lines_of_a_trial_with_errors_are_shown_once_the_pods_are_gone() {
+    let desk = Desk::with("passed");
+    let id = perfval_run::names::run_id("u-1", 1);
+    let name = stored("passed")["status"]["resultsRef"]["name"].clone();
+    let name = name.as_str().map_or(format!("run-{id}"), str::to_owned);
+    let lines = "==> w0, container main, before its restart <==\n2026-09-21T14:13:33Z CUDA error hf_0123456789abcdef\n";
+    desk.server.put(json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "perf"},
+        "data": {"summary.json": "{}", "trial-2.log": lines},
+    }));
+    let answer = desk.types("logs run").await;
+    assert_eq!(answer.code, 0);
+    assert!(
+        answer.out.starts_with("trial 2\n==> w0, container main"),
+        "{}",
+        answer.out
+    );
+    assert!(answer.out.contains("CUDA error [hidden]"), "{}", answer.out);
+    assert!(
+        answer.err.contains("last lines of its trials with errors"),
+        "{}",
+        answer.err
+    );
+}
+
+#[tokio::test]
 async fn one_log_that_cannot_be_read_costs_no_other() {
     let desk = under_way();
     desk.server.delete("pods", "perf", "w0");
