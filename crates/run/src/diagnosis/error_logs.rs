@@ -92,7 +92,7 @@ fn last(lines: &[&str], bytes: usize) -> String {
     };
     let mut kept: Vec<&str> = lines.iter().rev().take_while(fits).copied().collect();
     kept.reverse();
-    kept.iter().map(|line| format!("{line}\n")).collect()
+    kept.iter().flat_map(|line| [*line, "\n"]).collect()
 }
 
 /// One text for each trial with errors, by its number; containers share the room.

@@ -131,14 +131,14 @@ fn a_reboot_is_no_crash_and_the_run_does_not_pass() {
 }
 
 /// A node without free CPUs.
-fn full() -> Option<NodeCpu> {
-    Some(NodeCpu {
+fn full() -> NodeCpu {
+    NodeCpu {
         node: "n1".into(),
         seconds: 60,
         cpus: Some(2),
         busy_percent: Some(99.into()),
         waiting_percent: Some(97.into()),
-    })
+    }
 }
 
 /// The kubelet's events on both workers.
@@ -158,7 +158,7 @@ const KILLING: (&str, &str) = ("Killing", "Container main failed liveness probe,
 #[test]
 fn a_worker_that_its_probe_ended_on_a_full_node_leaves_the_run_inconclusive() {
     for during in [true, false] {
-        let story = run_on(full(), during, |story| {
+        let story = run_on(Some(full()), during, |story| {
             (story.restarts, story.ended) = (1, (1, "Error"));
             story.endings = Seen::Present(events(story, KILLING.0, KILLING.1));
         });
@@ -185,7 +185,7 @@ fn a_worker_that_its_probe_ended_on_a_full_node_leaves_the_run_inconclusive() {
 #[test]
 fn who_ended_a_worker_is_taken_from_its_exit_code_and_its_events() {
     let read = |found: Option<(&str, &str)>, ended: (i32, &'static str)| {
-        let story = run_on(full(), true, |story| {
+        let story = run_on(Some(full()), true, |story| {
             (story.restarts, story.ended) = (1, ended);
             let found = found.map(|(reason, message)| events(story, reason, message));
             story.endings = Seen::Present(found.unwrap_or_default());
@@ -209,7 +209,7 @@ fn who_ended_a_worker_is_taken_from_its_exit_code_and_its_events() {
     for ended in [(139, "Error"), (137, "OOMKilled")] {
         assert_eq!(read(Some(KILLING), ended), (None, crashed.clone()), "{ended:?}");
     }
-    let unread = run_on(full(), true, |story| {
+    let unread = run_on(Some(full()), true, |story| {
         (story.restarts, story.ended) = (1, (137, "Error"));
         story.endings = Seen::Unknown("GET events: 403".into());
     });

@@ -73,6 +73,13 @@ impl Trial<'_> {
                 causes.retain(|(cause, _)| *cause != Cause::BalancedDegradation);
                 causes.extend(self.slower().is_none().then_some((Cause::SlowWorker, slowest)));
             }
+            // Whose the CPUs were is not known, so the gates count. The reader must see it all the same.
+            if let Some(shortage) = super::cpu_shortage(self.evidence.record) {
+                let balanced = causes
+                    .iter_mut()
+                    .filter(|(cause, _)| *cause == Cause::BalancedDegradation);
+                balanced.for_each(|(_, text)| *text = format!("{text}; {shortage}"));
+            }
             return (Miss, causes.into_iter().chain(aside).collect());
         }
         let frontend = diagnosis::frontend_bound(self.report, self.workers);

@@ -135,6 +135,22 @@ fn trials_without_a_report_are_excused_by_a_full_node_as_well() {
     }
 }
 
+/// Who used the CPUs is not known, so the gates count; but whoever reads the miss must see it.
+#[test]
+fn a_gate_missed_on_a_full_node_shows_the_use_of_the_cpus() {
+    let evidence = |record: &TrialRecord| {
+        let verdict = judged(record, &pods());
+        assert_eq!(verdict.outcome, TrialOutcome::Miss);
+        let (cause, finding) = verdict.findings.last().expect("a cause").clone();
+        assert_eq!(cause, Cause::BalancedDegradation, "{:?}", verdict.findings);
+        finding.evidence
+    };
+    let missed = sample("slow-worker-round-robin", balanced());
+    assert!(!evidence(&missed).contains("CPUs"));
+    let evidence = evidence(&full(missed));
+    assert!(evidence.ends_with(&format!("; {WORDS}")), "{evidence}");
+}
+
 /// It refuses connections, and its pod does not show the restart yet.
 #[test]
 fn a_worker_that_is_gone_on_a_full_node_is_not_yet_a_crash() {

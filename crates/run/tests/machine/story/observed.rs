@@ -50,7 +50,7 @@ impl Story {
                     seen.pods = Seen::Present(self.pods().into_iter().chain(self.filler()).collect());
                     seen.pod_events = Seen::Present(self.events());
                     seen.endings = self.endings.clone();
-                    seen.error_logs = self.error_logs.clone();
+                    seen.error_logs.clone_from(&self.error_logs);
                     let frontend = self.frontend_log.map(|text| log("frontend", "main", text));
                     let filler = self.around.filler_log.map(|text| log("filler", "fill", text));
                     seen.pod_logs = frontend.into_iter().chain(filler).collect();
