@@ -16,6 +16,8 @@ pub fn quick(name: &str, namespace: &str) -> Value {
                 "imagePullPolicy": "Never",
                 "command": ["lab-worker"],
                 "args": ["--max-num-seqs", "32"],
+                // A pod without a request gets next to no CPU while tests are compiled beside it.
+                "resources": {"requests": {"cpu": "50m"}},
             },
             "placement": {"maxGPUs": 2},
             "benchmark": {

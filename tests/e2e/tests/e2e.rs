@@ -13,7 +13,6 @@ mod e2e {
     pub mod restart;
     pub mod saturation;
     pub mod sharing;
-    pub mod slow_gpu;
     pub mod soak;
     pub mod telemetry;
     pub mod verdicts;

@@ -161,7 +161,6 @@ async fn a_worker_that_is_slow_is_told_as_what_it_is() {
         .await;
     let mut manifest = on(&version, "slow", &namespace);
     manifest["spec"]["placement"]["maxGPUs"] = json!(3);
-    manifest["spec"]["benchmark"]["outputTokens"] = json!(48);
     manifest["spec"]["benchmark"]["minRequests"] = json!(400);
     let run = Validation::create(&lab, manifest).await;
     let status = run.phase(perfval_api::Phase::Completed).await;

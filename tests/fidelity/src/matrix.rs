@@ -131,9 +131,9 @@ impl Case {
         of_case.map(repeats).sum()
     }
 
-    /// The speed of the first GPU where one worker is slow.
+    /// Share of full speed of the first GPU where one worker is slow.
     pub fn slow_gpu(&self) -> Option<f64> {
-        (self.fault == Fault::SlowWorker).then_some(SPEED / 10.0)
+        (self.fault == Fault::SlowWorker).then_some(0.1)
     }
 
     /// Finished requests after which a fault strikes: the warm-up is one wave, then a fifth of the trial.

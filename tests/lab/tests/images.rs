@@ -286,15 +286,14 @@ fn a_worker_takes_its_speed_from_the_gpu_it_was_given() {
     };
     let speeds = ("LAB_GPU_SPEED", "3=0.1,13=0.5");
     let ratio = |ratio: &str| Some(ratio.to_owned());
-    assert_eq!(worker(&["nvidia3"], &[speeds]), ratio("0.1"));
-    assert_eq!(worker(&["nvidia13"], &[speeds]), ratio("0.5"));
-    assert_eq!(worker(&["nvidia1"], &[speeds]), ratio("1"));
-    assert_eq!(
-        worker(&["nvidia1"], &[speeds, ("LAB_SPEEDUP_RATIO", "0.3")]),
-        ratio("0.3")
-    );
-    assert_eq!(worker(&["nvidia1"], &[]), ratio("1"));
+    let full = ("LAB_SPEEDUP_RATIO", "0.3");
+    assert_eq!(worker(&["nvidia3"], &[speeds]), ratio("0.012"));
+    assert_eq!(worker(&["nvidia13"], &[speeds]), ratio("0.06"));
+    assert_eq!(worker(&["nvidia1"], &[speeds]), ratio("0.12"));
+    assert_eq!(worker(&["nvidia1"], &[speeds, full]), ratio("0.3"));
+    assert_eq!(worker(&["nvidia3"], &[speeds, full]), ratio("0.03"));
+    assert_eq!(worker(&["nvidia1"], &[]), ratio("0.12"));
     assert_eq!(worker(&["nvidia1", "nvidia3"], &[]), None, "two GPUs");
     assert_eq!(worker(&[], &[]), None, "no GPU");
-    assert_eq!(worker(&[], &[("LAB_ALLOW_NO_GPU", "1")]), ratio("1"));
+    assert_eq!(worker(&[], &[("LAB_ALLOW_NO_GPU", "1")]), ratio("0.12"));
 }

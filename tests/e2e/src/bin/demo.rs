@@ -7,11 +7,13 @@ use std::time::{Duration, Instant};
 
 use chrono::Utc;
 use clap::Parser;
-use perfval_api::{GateResult, PerfValidationStatus, Phase, Verdict};
+use perfval_api::{GateResult, PerfValidationStatus, Phase, TrialProgress, Verdict};
 use perfval_e2e::{Audit, Gpus, Lab, Operator, Validation, leftovers};
 
 /// Longest the demo waits for its verdict.
 const LIMIT: Duration = Duration::from_mins(10);
+/// Longest that nothing is printed.
+const SILENCE: Duration = Duration::from_secs(8);
 const NAMESPACE: &str = "perf";
 const NAME: &str = "demo";
 
@@ -80,18 +82,23 @@ fn title(text: &str) {
     println!("\n── {text}");
 }
 
-/// Prints a line for every phase, with the time since the start, until the run is over.
+/// Prints a line for every phase and message, and one at least every [`SILENCE`], until the run is over.
 async fn follow(run: &Validation) -> Option<PerfValidationStatus> {
     let began = Instant::now();
-    let mut shown = (None, String::new());
+    let (mut shown, mut printed) = ((None, String::new()), Instant::now());
     while began.elapsed() < LIMIT {
         if let Ok(status) = run.status().await {
             let line = (status.phase, status.message.clone().unwrap_or_default());
-            if line != shown && status.phase.is_some() {
+            if status.phase.is_some() && (line != shown || printed.elapsed() >= SILENCE) {
+                let progress = status.progress.as_ref().filter(|_| line == shown);
+                let text = progress.map_or(line.1.clone(), |progress| {
+                    let TrialProgress { trial, requests, seconds, .. } = progress;
+                    format!("trial {trial}: {requests} requests answered in {seconds} s")
+                });
                 let phase = status.phase.map_or("", Phase::as_str);
-                println!("{:>6.1} s  {phase:<16} {}", began.elapsed().as_secs_f64(), line.1);
+                println!("{:>6.1} s  {phase:<16} {text}", began.elapsed().as_secs_f64());
                 let _ = io::stdout().flush();
-                shown = line;
+                (shown, printed) = (line, Instant::now());
             }
             if status.phase == Some(Phase::Completed) {
                 return Some(status);

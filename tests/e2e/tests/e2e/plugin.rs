@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use perfval_api::{Phase, Verdict};
-use perfval_e2e::{Gpus, Validation, eventually, quick};
-use serde_json::json;
+use perfval_e2e::{Gpus, Validation, eventually};
+use serde_json::{Value, json};
 use tokio::process::Command;
 
 use super::pipelines::is_report_of;
@@ -30,6 +30,12 @@ pub fn folder() -> PathBuf {
         folder.display()
     );
     folder
+}
+
+/// Path of a sample under `config/samples`.
+fn sample(name: &str) -> String {
+    let config = std::env::var("PERFVAL_CONFIG").expect("PERFVAL_CONFIG names the config folder");
+    format!("{config}/samples/{name}")
 }
 
 /// A command as it is typed, with both streams in one text.
@@ -72,14 +78,12 @@ async fn the_plug_in_runs_watches_and_explains_a_healthy_and_a_slow_run() {
     let namespace = lab.namespace("e2e-plugin").await;
     let of = ["-n", namespace.as_str()];
     let desk = tempfile::tempdir().expect("a folder");
-    let mut manifest = quick("typed", &namespace);
-    manifest["spec"]["placement"]["maxGPUs"] = json!(3);
-    let benchmark = &mut manifest["spec"]["benchmark"];
-    // Long enough for a few lines of progress, and for speeds of workers to be compared.
-    benchmark["duration"] = json!("40s");
-    for count in ["requestsPerConcurrency", "minRequests"] {
-        benchmark.as_object_mut().map(|benchmark| benchmark.remove(count));
-    }
+    // The demo's gates, in a trial that is long enough for a few lines of progress.
+    let demo = ["create", "--dry-run=client", "-o", "json", "-f", &sample("demo.yaml")];
+    let mut manifest: Value = serde_json::from_str(&lab.kubectl(&demo).await).expect("JSON");
+    manifest["metadata"] = json!({"name": "typed", "namespace": namespace});
+    manifest["spec"]["benchmark"]["duration"] = json!("30s");
+    manifest["spec"]["trials"] = json!({"rule": "Single", "max": 1});
     let file = desk.path().join("typed.json");
     std::fs::write(&file, manifest.to_string()).expect("written");
     let file = file.to_string_lossy().into_owned();
@@ -108,13 +112,14 @@ async fn the_plug_in_runs_watches_and_explains_a_healthy_and_a_slow_run() {
             "Evidence",
         ],
     );
-    is_report_of(&report, "Passed", &["verdict", "throughput", "ttft-p99", "trial 1"]);
+    is_report_of(&report, "Passed", &["verdict", "throughput", "ttft-p99", "slowest-worker", "trial 1"]);
 
     let first = Gpus::count(&lab).await.first;
-    lab.run(&["fault", "slow-gpu", first.trim_start_matches("gpu-"), "0.5"])
+    lab.run(&["fault", "slow-gpu", first.trim_start_matches("gpu-"), "0.4"])
         .await;
     let again = perfval(&["rerun", "typed", "--watch", of[0], of[1]]).await;
-    assert_has(&again, &["run 2", "SlowWorker", &first]);
+    assert_eq!(again.code, Some(1), "a GPU at 40 % of its speed fails the demo's gates");
+    assert_has(&again, &["run 2", "Failed (GatesMissed)", "slowest-worker", "SlowWorker", &first]);
     lab.run(&["fault", "clear"]).await;
 
     let page = perfval(&["describe", "typed", of[0], of[1]]).await;
@@ -168,7 +173,7 @@ async fn looks_while_it_runs(lab: &perfval_e2e::Lab, namespace: &str) {
             begun || status.phase == Some(Phase::Completed)
         })
         .await;
-    let progress = status.progress.expect("a trial of 40 s is read in between");
+    let progress = status.progress.expect("a trial of 30 s is read in between");
     assert!(
         progress.requests > 0 && progress.summary.starts_with("1: "),
         "{progress:?}"

@@ -68,7 +68,6 @@ async fn a_hot_gpu_that_is_slow_is_named_with_its_uuid() {
     let mut manifest = quick("hot", &namespace);
     manifest["spec"]["placement"]["maxGPUs"] = json!(3);
     manifest["spec"]["workload"]["routerMode"] = json!("RoundRobin");
-    manifest["spec"]["benchmark"]["outputTokens"] = json!(48);
     manifest["spec"]["gates"] = json!([{"name": "latency", "metric": "RequestLatency", "statistic": "P99", "operator": "<=", "threshold": "2000"}]);
     let run = Validation::create(&lab, manifest).await;
     let status = run.ends(Verdict::Failed).await;

@@ -1,4 +1,4 @@
-//! Whole runs in two labs side by side: a run waits half of its time, and two labs take 330 s for what takes one 680 s.
+//! Whole runs, in two labs side by side where the machine has a core for each lab's engines and one for its load generator.
 //!
 //! A test that fails is run once more, alone on a fresh lab, and reported: two cores under load, and a simulated engine
 //! that may hang, are not the product.
@@ -14,13 +14,19 @@ use tokio::process::Command;
 use crate::build::Built;
 use crate::fresh::Fresh;
 
-/// The two labs.
-pub fn labs(built: &Built) -> [Fresh; 2] {
-    ["/var/lib/perfval-e2e-0", "/var/lib/perfval-e2e-1"].map(|folder| Fresh::in_folder(built, folder.into()))
+/// Cores that a whole run needs for itself: its simulated engines and AIPerf would wait for each other's labs.
+const CORES_PER_LAB: usize = 2;
+
+/// One lab, or two on a machine with four cores or more.
+pub fn labs(built: &Built) -> Vec<Fresh> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let count = (cores / CORES_PER_LAB).clamp(1, 2);
+    let folder = |number| format!("/var/lib/perfval-e2e-{number}").into();
+    (0..count).map(|number| Fresh::in_folder(built, folder(number))).collect()
 }
 
 /// Runs the tests whose name holds `name`; what failed twice is named, and makes the exit code 1.
-pub async fn run(built: &Built, labs: &[Fresh; 2], name: &str) -> io::Result<u8> {
+pub async fn run(built: &Built, labs: &[Fresh], name: &str) -> io::Result<u8> {
     let binary = built.test("e2e").await?;
     let names = listed(&binary, name).await?;
     if names.is_empty() {
