@@ -21,6 +21,9 @@ pub const GPU_EXPORTER: &str = "gpu-exporter";
 /// containerd's socket, in the lab's private `/run`.
 const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
 
+#[cfg(test)]
+pub(crate) use configuration::corefile;
+
 /// Writes the files the processes read and makes the driver root and the pods' cgroup.
 pub fn write_files(state: &StateDir, gpus: &Gpus) -> Result<(), Error> {
     configuration::write(state)?;

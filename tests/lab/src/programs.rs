@@ -1,8 +1,8 @@
 //! The cluster's programs, built from source by wrapper modules.
 //!
-//! `go install` cannot build Kubernetes (its `replace` lines and `v0.0.0` requirements), so each program family has a
-//! module of ours in `programs/<name>` that pins it and, with `go.sum`, every dependency. A build is kept in the cache
-//! under a key of the wrapper's content and the build's arguments: nothing is built twice.
+//! `go install` cannot build Kubernetes (its `replace` lines and `v0.0.0` requirements), so modules of ours in `programs/`
+//! pin the programs and, with `go.sum`, every dependency. A build is kept in the cache under a key of the module's content
+//! and the build's arguments: nothing is built twice.
 
 mod families;
 
@@ -31,12 +31,10 @@ impl Family {
     /// Names this exact build: changes with the wrapper's content and with the build's arguments.
     pub fn key(&self) -> String {
         let mut hash = Sha256::new();
-        for part in [
-            self.go_mod,
-            self.go_sum,
-            &self.arguments().join("\n"),
-            if self.cgo { "cgo" } else { "static" },
-        ] {
+        let arguments = self.arguments().join("\n");
+        let linked = if self.cgo { "cgo" } else { "static" };
+        let files = self.files().flat_map(|(path, content)| [path, content]);
+        for part in files.chain([arguments.as_str(), linked]) {
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
         }
@@ -48,6 +46,12 @@ impl Family {
         paths::cache()
             .join("programs")
             .join(format!("{}-{}", self.name, self.key()))
+    }
+
+    /// Every file of the build: path and content.
+    fn files(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let module = [("go.mod", self.module.go_mod), ("go.sum", self.module.go_sum)];
+        module.into_iter().chain(self.sources.iter().copied())
     }
 
     /// Whether the cache has all of its programs.
@@ -114,8 +118,10 @@ pub fn build(family: &Family, say: &mut dyn FnMut(&str)) -> Result<PathBuf, Erro
     }
     let out = work.join("bin");
     std::fs::create_dir_all(&out).file("create", &out)?;
-    for (name, content) in [("go.mod", family.go_mod), ("go.sum", family.go_sum)] {
+    for (name, content) in family.files() {
         let file = work.join(name);
+        let folder = file.parent().unwrap_or(&work);
+        std::fs::create_dir_all(folder).file("create", folder)?;
         std::fs::write(&file, content).file("write", &file)?;
     }
     let started = Instant::now();
@@ -196,7 +202,7 @@ fn compile(family: &Family, work: &Path, out: &Path, say: &mut dyn FnMut(&str)) 
 #[cfg(test)]
 mod tests {
     use super::{
-        families::{ETCD, KUBERNETES_PROGRAMS},
+        families::{COREDNS, ETCD, KUBERNETES_PROGRAMS, Module},
         *,
     };
 
@@ -204,12 +210,18 @@ mod tests {
     fn the_key_follows_every_input_of_the_build() {
         let same = Family { ..ETCD };
         assert_eq!(ETCD.key(), same.key());
+        let with_module = |change: fn(&mut Module)| {
+            let mut module = ETCD.module;
+            change(&mut module);
+            Family { module, ..ETCD }
+        };
         let changes = [
+            with_module(|module| module.go_mod = "module lab/other"),
+            with_module(|module| module.go_sum = ""),
             Family {
-                go_mod: "module lab/other",
+                sources: &[("coredns/main.go", "package main")],
                 ..ETCD
             },
-            Family { go_sum: "", ..ETCD },
             Family { tags: "netgo", ..ETCD },
             Family { cgo: true, ..ETCD },
             Family {
@@ -223,14 +235,6 @@ mod tests {
     }
 
     #[test]
-    fn progress_is_counted_up_to_what_is_expected_and_beyond() {
-        let family = Family { compiles: 100, ..ETCD };
-        let line = |compiled| progress(&family, compiled, Duration::from_secs(12));
-        assert_eq!(line(40), "etcd: 40 of about 100 packages, 12 s");
-        assert_eq!(line(140), "etcd: 140 of about 140 packages, 12 s");
-    }
-
-    #[test]
     fn every_wrapper_pins_what_it_builds() {
         let families = [
             CONTROL_PLANE_FAMILIES,
@@ -239,20 +243,44 @@ mod tests {
             MANIFEST_FAMILIES,
         ];
         for family in families.concat() {
+            let module = family.module;
             for package in family.packages {
-                assert!(
-                    family.go_mod.contains(package),
-                    "{} is no tool of {}",
-                    package,
-                    family.name
-                );
+                let source = package.strip_prefix("./").map(|folder| format!("{folder}/main.go"));
+                let is_pinned = source.map_or(module.go_mod.contains(package), |source| {
+                    family.sources.iter().any(|(path, _)| *path == source)
+                });
+                assert!(is_pinned, "{package} is not in the module of {}", family.name);
             }
-            assert!(!family.go_sum.is_empty(), "{}", family.name);
+            assert!(!module.go_sum.is_empty(), "{}", family.name);
         }
         assert!(
             KUBERNETES_PROGRAMS
+                .module
                 .go_mod
                 .contains(&format!("k8s.io/kubernetes v{KUBERNETES}"))
         );
+    }
+
+    #[test]
+    fn progress_is_counted_up_to_what_is_expected_and_beyond() {
+        let family = Family { compiles: 100, ..ETCD };
+        let line = |compiled| progress(&family, compiled, Duration::from_secs(12));
+        assert_eq!(line(40), "etcd: 40 of about 100 packages, 12 s");
+        assert_eq!(line(140), "etcd: 140 of about 140 packages, 12 s");
+    }
+
+    #[test]
+    fn coredns_has_the_plugins_that_its_corefile_uses() {
+        let (_, source) = COREDNS.sources[0];
+        let corefile = crate::node::corefile(&crate::paths::StateDir::at("/lab"));
+        let inside = corefile.lines().filter_map(|line| line.strip_prefix("    "));
+        let used = inside.filter(|line| !line.starts_with([' ', '}']));
+        let mut count = 0;
+        for plugin in used.filter_map(|line| line.split(' ').next()) {
+            count += 1;
+            let import = format!("_ \"github.com/coredns/coredns/plugin/{plugin}\"");
+            assert!(source.contains(&import), "{plugin} is not in coredns/main.go");
+        }
+        assert_eq!(count, source.matches("/coredns/plugin/").count());
     }
 }

@@ -112,7 +112,8 @@ imageGCHighThresholdPercent: 100
     )
 }
 
-fn corefile(state: &StateDir) -> String {
+/// The file of CoreDNS; each plugin in it is imported by `programs/cluster/coredns/main.go`.
+pub(crate) fn corefile(state: &StateDir) -> String {
     format!(
         "cluster.local:53 in-addr.arpa:53 {{
     bind {BRIDGE_ADDRESS}
