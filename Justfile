@@ -5,14 +5,17 @@ set shell := ["bash", "-euo", "pipefail", "-c"]
 cache := env("XDG_CACHE_HOME", home_directory() / ".cache") / "perfvalidation"
 export CARGO_TARGET_DIR := env("CARGO_TARGET_DIR", cache / "target")
 export CARGO_BUILD_JOBS := env("CARGO_BUILD_JOBS", "2")
-export PATH := env("PATH") + ":" + cache / "tools" / "bin" + ":" + cache / "deny" / "bin" + ":" + cache / "mdbook" / "bin" + ":" + cache / "release-tools" / "bin" + ":" + release
+export PATH := env("PATH") + ":" + cache / "tools" / "bin" + ":" + cache / "deny" / "bin" + ":" + cache / "mdbook" / "bin" + ":" + cache / "release-tools" / "bin" + ":" + product
 
 # Where a static binary comes out: an explicit target keeps build scripts dynamic.
 triple := "x86_64-unknown-linux-gnu"
 release := CARGO_TARGET_DIR / triple / "release"
 debug := CARGO_TARGET_DIR / "debug"
 lab := debug / "lab"
-suite := debug / "suite --debug " + debug + " --release " + release
+# The product's programs as the last recipe built them: optimised ones by `image`, debug builds for the demo.
+product := cache / "product"
+suite := debug / "suite --debug " + debug + " --release " + product
+prepare := "python3 -B " + justfile_directory() / "tests/lab/prepare/prepare.py --cache " + cache + " --target " + CARGO_TARGET_DIR
 stage := justfile_directory() / ".ci" / "stage"
 deny_version := "0.20.2"
 mdbook_version := "0.5.4"
@@ -29,7 +32,8 @@ default:
 
 # Show a whole run on a real cluster on this machine, ending in a printed verdict. `just demo --keep` leaves it up.
 [no-exit-message]
-demo *FLAGS: setup build-lab image
+demo *FLAGS:
+    @{{prepare}}
     @{{suite}} demo {{FLAGS}}
 
 # Pass every test: the quick checks, then the real cluster.
@@ -303,15 +307,16 @@ release version:
 # Build the static release binaries: the operator, the runner, the kubectl plug-in.
 image:
     PERFVAL_REVISION="${PERFVAL_REVISION:-$(git rev-parse --short=12 HEAD 2>/dev/null || true)}" RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --target {{triple}} -p perfval-operator -p perfval-runner -p perfval-cli
+    @ln -sfn {{release}} {{product}}
 
 # Build the lab, and what runs programs and tests on fresh ones.
 build-lab:
     @[ -x {{lab}} ] || echo "building the lab's programs: silent, and some minutes the first time"
-    cargo build --quiet -p mock-nvml -p perfval-lab
-    @cargo build --quiet -p perfval-e2e --bin suite
+    @{{prepare}} --lab-only
 
 # Bring the lab's cluster up and load the operator's image; `just lab-up --control-plane` for the control plane only, and other flags of `just lab up --help`.
-lab-up *FLAGS: setup build-lab image
+lab-up *FLAGS:
+    @{{prepare}} {{FLAGS}}
     @{{suite}} up {{FLAGS}}
 
 # End the lab and remove every trace of it.

@@ -7,6 +7,17 @@ use std::process::Stdio;
 use serde_json::Value;
 use tokio::process::Command;
 
+/// The packages of `tests/lab/prepare/prepare.py`. Together they choose the features of every dependency: with other
+/// packages, kube and what it needs would compile once more.
+const BUILT_TOGETHER: [&str; 6] = [
+    "perfval-lab",
+    "mock-nvml",
+    "perfval-e2e",
+    "perfval-operator",
+    "perfval-runner",
+    "perfval-cli",
+];
+
 /// What cargo builds.
 pub struct Built {
     /// Folder of the debug binaries.
@@ -33,7 +44,13 @@ impl Built {
 
     /// Builds a program of the tests.
     pub async fn build(&self, package: &str, name: &str) -> io::Result<PathBuf> {
-        succeed(cargo(&["build", "--quiet", "-p", package, "--bin", name])).await?;
+        let mut command = cargo(&["build", "--quiet", "-p", package, "--bin", name]);
+        for beside in BUILT_TOGETHER.iter().filter(|beside| **beside != package) {
+            command.args(["-p", beside]);
+        }
+        let wrapper = std::env::current_dir()?.join("tests/lab/prepare/static-programs");
+        command.env("RUSTC_WORKSPACE_WRAPPER", wrapper);
+        succeed(command).await?;
         Ok(self.program(name))
     }
 

@@ -122,7 +122,8 @@ pub async fn walk(built: &Built, lab: &Fresh, prometheus: &Path, only: Option<&s
 
 /// One whole run, and how long all of it took.
 pub async fn demo(built: &Built, lab: &Fresh, keep: bool) -> io::Result<u8> {
-    let demo = built.build("perfval-e2e", "demo").await?;
+    // `prepare` has built it.
+    let demo = built.program("demo");
     let began = Instant::now();
     lab.up(false).await?;
     let mut command = lab.exec_in_network(demo);
