@@ -42,7 +42,9 @@ pub use confirm::{HeldByWorker, Unconfirmed, confirm};
 pub use holders::{OtherRun, holds_node};
 pub use mixed_allocation::intruder;
 pub use naming::{Holder, Naming};
-pub use our_pods::{IN_FLIGHT_PER_CPU, frontend_is_pinned, generator_resources, installer_resources, trial_is_pinned};
+pub use our_pods::{
+    IN_FLIGHT_PER_CPU, frontend_is_pinned, frontend_resources, generator_resources, installer_resources, trial_is_pinned,
+};
 pub use report::{NodeReport, Obstacle};
 pub use seen::Seen;
 pub use taken::{Taken, TakenBy};

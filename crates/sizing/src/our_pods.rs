@@ -14,6 +14,8 @@ use crate::inventory::{Amounts, Texts};
 pub const IN_FLIGHT_PER_CPU: i64 = 100;
 /// AIPerf starts at most 32 workers of its own, whatever it is asked for.
 const MOST_CPUS: i64 = 32;
+/// CPU that the frontend asks for.
+const FRONTEND_CPU: &str = "100m";
 /// The resource.
 pub const CPU: &str = "cpu";
 /// More GPUs than any node has.
@@ -23,7 +25,7 @@ const MOST_WORKERS: i64 = 1024;
 pub struct OurPods {
     /// One worker; as a device plugin's user with its GPU.
     pub worker: OurPod,
-    /// The frontend, for which the spec sets no resources.
+    /// The frontend, with [`frontend_resources`].
     pub frontend: OurPod,
     /// The load generator of a run on `minGPUs`.
     pub trial: OurPod,
@@ -69,6 +71,15 @@ pub fn installer_resources() -> ResourceRequirements {
         requests: Some(amounts("10m", "16Mi")),
         limits: Some(amounts("500m", "64Mi")),
         claims: None,
+    }
+}
+
+/// Requests of the frontend. Without any its pod is of the class `BestEffort`, with 2 CPU shares beside the 491 of the load
+/// generator (48 in flight): on a lab whose cores had other work too, throughput fell to an eleventh.
+pub fn frontend_resources() -> ResourceRequirements {
+    ResourceRequirements {
+        requests: Some([(CPU.to_owned(), Quantity(FRONTEND_CPU.to_owned()))].into()),
+        ..ResourceRequirements::default()
     }
 }
 
@@ -135,7 +146,7 @@ impl OurPods {
             frontend: OurPod {
                 what: "frontend",
                 init: None,
-                main: container(&ResourceRequirements::default()),
+                main: container(&frontend_resources()),
             },
             trial: OurPod {
                 what: "load generator",

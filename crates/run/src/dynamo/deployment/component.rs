@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{Container, EnvVar, PodResourceClaim, PodSpec, ResourceClaim, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use perfval_api::{Allocation, PlacementStatus, RouterMode};
-use perfval_sizing::frontend_is_pinned;
+use perfval_sizing::{frontend_is_pinned, frontend_resources};
 
 use crate::build::claim_template::GPU;
 use crate::build::meta::own_labels;
@@ -72,7 +72,7 @@ impl Component {
                 env: Some(ours_win(&workload.env, env)),
                 ..main_container(run)
             },
-            resources: ResourceRequirements::default(),
+            resources: frontend_resources(),
         }
     }
 
