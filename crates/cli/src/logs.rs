@@ -77,13 +77,12 @@ async fn saved(session: &Session, object: &PerfValidation) -> Option<String> {
     let results = results::config_map(session, object, number).await.ok()??;
     let settings = Settings::default();
     let logs = results.data.iter().flatten().filter(|(key, _)| key.ends_with(LOG));
-    let text: String = logs
-        .map(|(key, text)| {
-            let trial = key.trim_end_matches(LOG).replace('-', " ");
-            format!("{trial}\n{}\n", clean(&Run::new(object, &settings), text))
-        })
-        .collect();
-    (!text.is_empty()).then_some(text)
+    let of_trial = |(key, text): (&String, &String)| {
+        let trial = key.trim_end_matches(LOG).replace('-', " ");
+        format!("{trial}\n{}\n", clean(&Run::new(object, &settings), text))
+    };
+    let texts: Vec<String> = logs.map(of_trial).collect();
+    (!texts.is_empty()).then(|| texts.concat())
 }
 
 /// Prints what was not printed yet; from how many containers of the run.
