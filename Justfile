@@ -340,9 +340,13 @@ admission: build-lab
 oracle *FLAGS: build-lab
     @{{suite}} oracle -- {{FLAGS}}
 
-# Whole runs on the real cluster, in two labs side by side; `just e2e NAME` runs the tests whose name holds NAME.
+# Whole runs on the real cluster; `just e2e NAME` runs the tests whose name holds NAME.
 e2e NAME="": build-lab image
     @{{suite}} runs {{NAME}}
+
+# All whole runs, also those that take long (an hour on two cores, not part of `just test`).
+e2e-all: build-lab image
+    @{{suite}} runs --all
 
 # How often the verdict is right, into docs/fidelity.md: every router and fault on the lab (two hours in steps of 40 minutes; `--replay-only`: seconds).
 fidelity *FLAGS:

@@ -1,5 +1,6 @@
-//! Whole runs on the real cluster, one after the other in each lab: each file of `e2e/` is one topic.
+//! Whole runs on the real cluster, one after the other in each lab: each file of `e2e/` and `more/` is one topic.
 
+/// Tests of every change: part of `just test`.
 mod e2e {
     pub mod cleanup;
     pub mod device_plugin;
@@ -7,15 +8,21 @@ mod e2e {
     pub mod edits;
     pub mod faults;
     pub mod interrupted;
-    pub mod model_cache;
-    pub mod pipelines;
     pub mod plugin;
     pub mod restart;
     pub mod saturation;
+    pub mod verdicts;
+}
+
+/// Tests that take long: maintainers run them by `just e2e-all`.
+mod more {
+    pub mod model_cache;
+    pub mod outage;
+    pub mod pipelines;
+    pub mod readiness;
     pub mod sharing;
     pub mod soak;
     pub mod telemetry;
-    pub mod verdicts;
 }
 
 use perfval_e2e::{Lab, Operator};

@@ -129,7 +129,7 @@ fn runs(asked: &[String]) -> Vec<&str> {
 #[test]
 fn tests_that_pass_run_once_in_two_labs() {
     let fakes = Fakes::new(&["one", "two", "three"]);
-    let output = fakes.suite(&["runs"]);
+    let output = fakes.suite(&["runs", "--labs", "2"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let mut said = lines(&output.stdout);
     said.sort();
@@ -138,6 +138,23 @@ fn tests_that_pass_run_once_in_two_labs() {
     assert_eq!(asked[..8], [up(FIRST), up(SECOND)].concat());
     assert_eq!(asked[asked.len() - 2..], downs());
     assert_eq!(runs(&asked), ["one", "three", "two"]);
+}
+
+#[test]
+fn tests_for_maintainers_run_only_when_they_are_asked_for() {
+    let tests = ["e2e::one", "more::two"];
+    for (arguments, expected) in [
+        (&["runs"][..], &["e2e::one"][..]),
+        (&["runs", "--all"], &["e2e::one", "more::two"]),
+        (&["runs", "two"], &["more::two"]),
+    ] {
+        let fakes = Fakes::new(&tests);
+        let output = fakes.suite(&[arguments, &["--labs", "1"]].concat());
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let asked = fakes.asked();
+        assert_eq!(runs(&asked), expected);
+        assert!(!asked.contains(&format!("{SECOND} up")), "one lab: {asked:?}");
+    }
 }
 
 #[test]
@@ -154,7 +171,7 @@ fn one_test_needs_one_lab() {
 #[test]
 fn a_test_that_fails_once_runs_again_alone_on_a_fresh_lab() {
     let fakes = Fakes::new(&["one", "two"]).failing("one", 1);
-    let output = fakes.suite(&["runs"]);
+    let output = fakes.suite(&["runs", "--labs", "2"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let said = lines(&output.stdout);
     let again = said.iter().position(|line| line == "FAILED ONCE, running again: one");
@@ -174,7 +191,7 @@ fn a_test_that_fails_once_runs_again_alone_on_a_fresh_lab() {
 #[test]
 fn a_test_that_fails_twice_is_named_last() {
     let fakes = Fakes::new(&["one", "two"]).failing("two", 2);
-    let output = fakes.suite(&["runs"]);
+    let output = fakes.suite(&["runs", "--labs", "2"]);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(lines(&output.stdout).last().map(String::as_str), Some("two"));
     assert_eq!(runs(&fakes.asked()), ["one", "two", "two"]);

@@ -8,7 +8,7 @@ use perfval_e2e::{Gpus, Validation, eventually};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use super::pipelines::is_report_of;
+use crate::more::pipelines::is_report_of;
 use crate::ready;
 
 /// Longest that a command may take which follows a run.

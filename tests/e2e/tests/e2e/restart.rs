@@ -2,12 +2,8 @@
 
 use std::time::Duration;
 
-use chrono::Utc;
 use perfval_api::{Phase, Verdict};
-use perfval_e2e::takeover::{Account, LONGEST, Takeover, created, holds};
-use perfval_e2e::{Audit, OutOfCluster, Validation, eventually, quick};
-use serde_json::json;
-use tokio::time::timeout;
+use perfval_e2e::{OutOfCluster, Validation, eventually, quick};
 
 use crate::ready;
 
@@ -54,67 +50,5 @@ async fn an_operator_killed_in_every_phase_and_a_restarted_api_server_change_no_
     run.left_nothing().await;
     run.delete().await;
     operator.kill().await;
-    installed.scale(1).await;
-}
-
-#[tokio::test]
-#[ignore = "needs the lab: just e2e"]
-async fn an_operator_that_is_away_for_longer_than_a_limit_fails_nothing() {
-    let (lab, installed) = ready().await;
-    let namespace = lab.namespace("e2e-away").await;
-    let mut manifest = quick("away", &namespace);
-    manifest["spec"]["timeouts"]["workloadReady"] = json!("30s");
-    let run = Validation::create(&lab, manifest).await;
-    run.phase(Phase::WaitingForReady).await;
-    installed.scale(0).await;
-    // The outage itself: half as long again as the whole limit (issue 12, B).
-    tokio::time::sleep(Duration::from_secs(45)).await;
-    installed.scale(1).await;
-    let status = run.ends(Verdict::Passed).await;
-    assert_eq!(status.run.map(|run| run.number), Some(1), "the same run goes on");
-    run.left_nothing().await;
-    run.delete().await;
-}
-
-#[tokio::test]
-#[ignore = "needs the lab: just e2e"]
-async fn a_leader_that_was_frozen_for_a_minute_does_nothing_more() {
-    let (lab, installed) = ready().await;
-    installed.scale(0).await;
-    let namespace = lab.namespace("e2e-frozen").await;
-    let [one, other] = [Account::of(&lab, "first").await, Account::of(&lab, "second").await];
-    let since = Utc::now();
-    let first = OutOfCluster::elected("e2e-frozen", &one);
-    holds(&lab, "e2e-frozen", "first", Duration::from_secs(30)).await;
-    let second = OutOfCluster::elected("e2e-frozen", &other);
-    let run = Validation::create(&lab, quick("frozen", &namespace)).await;
-    run.phase(Phase::Benchmarking).await;
-    let frozen = Utc::now();
-    first.signal("STOP").await;
-    holds(&lab, "e2e-frozen", "second", Duration::from_mins(1)).await;
-    tokio::time::sleep(Duration::from_mins(1)).await;
-    first.signal("CONT").await;
-    let ended_well = timeout(Duration::from_secs(20), first.ended()).await;
-    assert_eq!(ended_well, Ok(false), "it leads no more, and says so by its end");
-    let status = run.ends(Verdict::Passed).await;
-    assert_eq!(
-        status.run.as_ref().map(|run| run.number),
-        Some(1),
-        "the same run goes on"
-    );
-    assert_eq!(status.trials.len(), 1, "no trial is repeated: {:?}", status.trials);
-    holds(&lab, "e2e-frozen", "second", Duration::from_secs(5)).await;
-    // The API server's own word, the minute after the thaw included.
-    let calls = Audit::calls(&lab, since).await;
-    let takeover = Takeover::of(&calls, "e2e-frozen", "first", "second").expect("one acts after the other");
-    println!(
-        "{takeover:?}, {} s after the freeze",
-        (takeover.taken - frozen).num_seconds()
-    );
-    assert!(takeover.taken - frozen < LONGEST, "{takeover:?}");
-    assert_eq!(created(&calls, "jobs", &namespace), 1, "one Job for one trial");
-    run.left_nothing().await;
-    run.delete().await;
-    second.kill().await;
     installed.scale(1).await;
 }

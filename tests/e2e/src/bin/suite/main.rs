@@ -40,11 +40,17 @@ enum What {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         flags: Vec<String>,
     },
-    /// Whole runs, in two labs side by side; a test that fails is run once more.
+    /// Whole runs; a test that fails is run once more.
     Runs {
         /// Only the tests whose name holds this.
         #[arg(default_value = "")]
         name: String,
+        /// All tests, also those that only maintainers run.
+        #[arg(long)]
+        all: bool,
+        /// Labs side by side; default: two on a machine with four cores or more, else one.
+        #[arg(long)]
+        labs: Option<usize>,
     },
     /// What needs a real API server only.
     Admission,
@@ -147,9 +153,9 @@ async fn start(cli: Cli) -> io::Result<u8> {
             let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
             lab.up_with_flags(&flags).await.map(|()| 0)
         }
-        What::Runs { name } => {
-            let labs = runs::labs(&built);
-            guarded(&labs, runs::run(&built, &labs, &name)).await
+        What::Runs { name, all, labs } => {
+            let labs = runs::labs(&built, labs);
+            guarded(&labs, runs::run(&built, &labs, &name, all)).await
         }
         What::Demo { keep: true } => single::demo(&built, lab, true).await,
         What::Demo { keep: false } => guarded(&one, single::demo(&built, lab, false)).await,

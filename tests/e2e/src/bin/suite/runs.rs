@@ -17,18 +17,23 @@ use crate::fresh::Fresh;
 /// Cores that a whole run needs for itself: its simulated engines and AIPerf would wait for each other's labs.
 const CORES_PER_LAB: usize = 2;
 
-/// One lab, or two on a machine with four cores or more.
-pub fn labs(built: &Built) -> Vec<Fresh> {
+/// Names of tests begin so that take long and find little: maintainers run them, `just test` does not.
+const MORE: &str = "more::";
+
+/// As many labs as asked for; otherwise one, or two on a machine with four cores or more.
+pub fn labs(built: &Built, asked: Option<usize>) -> Vec<Fresh> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let count = (cores / CORES_PER_LAB).clamp(1, 2);
+    let count = asked.unwrap_or(cores / CORES_PER_LAB).clamp(1, 2);
     let folder = |number| format!("/var/lib/perfval-e2e-{number}").into();
     (0..count).map(|number| Fresh::in_folder(built, folder(number))).collect()
 }
 
-/// Runs the tests whose name holds `name`; what failed twice is named, and makes the exit code 1.
-pub async fn run(built: &Built, labs: &[Fresh], name: &str) -> io::Result<u8> {
+/// Runs the tests whose name contains `name`, without a name those of every day, or `all`. Prints the names of those that
+/// failed twice; then the exit code is 1.
+pub async fn run(built: &Built, labs: &[Fresh], name: &str, all: bool) -> io::Result<u8> {
     let binary = built.test("e2e").await?;
-    let names = listed(&binary, name).await?;
+    let mut names = listed(&binary, name).await?;
+    names.retain(|test| all || !name.is_empty() || !test.starts_with(MORE));
     if names.is_empty() {
         eprintln!("no test has {name} in its name");
         return Ok(1);

@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use super::plugin::folder as of_the_programs;
+use crate::e2e::plugin::folder as of_the_programs;
 use crate::ready;
 
 /// Longest that a script may take.
 const SCRIPT: Duration = Duration::from_mins(10);
 
 #[tokio::test]
-#[ignore = "needs the lab: just e2e"]
+#[ignore = "needs the lab: just e2e-all"]
 async fn the_scripts_of_the_pipelines_end_as_the_verdict_and_keep_its_report() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("e2e-pipelines").await;

@@ -13,7 +13,7 @@ fn devices(plan: &PlacementStatus) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-#[ignore = "needs the lab: just e2e"]
+#[ignore = "needs the lab: just e2e-all"]
 async fn a_gpu_lost_between_plan_and_start_is_named_and_the_run_makes_do_with_the_rest() {
     let (lab, _operator) = ready().await;
     let others = lab.namespace("e2e-others").await;

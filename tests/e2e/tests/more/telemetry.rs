@@ -56,7 +56,7 @@ async fn end(lab: &Lab, run: Validation) {
 }
 
 #[tokio::test]
-#[ignore = "needs the lab: just e2e"]
+#[ignore = "needs the lab: just e2e-all"]
 async fn a_hot_gpu_that_is_slow_is_named_with_its_uuid() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("e2e-hot").await;
@@ -95,7 +95,7 @@ async fn a_hot_gpu_that_is_slow_is_named_with_its_uuid() {
 
 /// Nothing is slow and every gate is met: what the GPUs say of themselves is reported all the same, each with its own.
 #[tokio::test]
-#[ignore = "needs the lab: just e2e"]
+#[ignore = "needs the lab: just e2e-all"]
 async fn errors_and_links_are_named_with_the_gpu_that_has_them() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("e2e-says").await;
@@ -133,7 +133,7 @@ async fn errors_and_links_are_named_with_the_gpu_that_has_them() {
 /// Something that is not of this run computes on one of its GPUs. While AIPerf starts, no worker has anything to do, and
 /// the GPU is busy all the same.
 #[tokio::test]
-#[ignore = "needs the lab: just e2e"]
+#[ignore = "needs the lab: just e2e-all"]
 async fn a_gpu_that_something_else_uses_is_told_with_its_uuid() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("e2e-shared").await;

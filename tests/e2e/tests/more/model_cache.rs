@@ -41,7 +41,7 @@ async fn install(lab: &Lab, namespace: &str) {
 }
 
 #[tokio::test]
-#[ignore = "needs the lab: just e2e"]
+#[ignore = "needs the lab: just e2e-all"]
 async fn weights_are_fetched_once_and_read_offline() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("e2e-weights").await;
