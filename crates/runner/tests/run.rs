@@ -1,5 +1,6 @@
 //! The runner against a scripted `aiperf`: whatever that does, one record arrives and says what happened.
 
+mod cpu;
 mod ending;
 mod gpus;
 mod hostile;
@@ -36,58 +37,6 @@ fn a_success_is_reported_last_and_twice() {
         "the frame is the last thing in the log"
     );
     assert!(ended.err.contains("warned"));
-}
-
-#[test]
-fn the_cpu_of_the_generator_is_recorded_from_its_cgroup() {
-    // Half a CPU, reached all the time: five seconds of it, and two for AIPerf's flush.
-    let script = r#"
-for second in 1 2 3 4 5 6 7 8; do
-  echo "usage_usec ${second}500000
-nr_periods ${second}0
-nr_throttled ${second}0" >"$DIR/new" && mv "$DIR/new" "$DIR/cpu.stat"
-  echo "some avg10=90.00 total=${second}000000" >"$DIR/new" && mv "$DIR/new" "$DIR/cpu.pressure"
-  sleep 1
-done
-cp "$EXPORT" "$DIR"/profile_export_aiperf.json"#;
-    let rig = Rig::new(script);
-    fs::write(rig.dir().join("cpu.max"), "50000 100000\n").unwrap();
-    let folder = rig.dir().to_str().unwrap().to_owned();
-    let payload = rig.option("--cgroup", &folder).run(&[]).payload();
-    let Outcome::Report(report) = &payload.record.outcome else {
-        panic!("{:?}", payload.record)
-    };
-    let cpu = report.generator.cpu.as_ref().expect("the counters of the folder");
-    assert!(cpu.seconds >= 3, "{cpu:?}");
-    assert_eq!(cpu.limit, Some("0.5".parse().unwrap()));
-    assert_eq!(cpu.throttled_percent, Some(100.into()));
-    assert!(cpu.is_short(), "{cpu:?}");
-}
-
-#[test]
-fn the_cpus_of_the_node_are_recorded_where_it_is_the_one_under_test() {
-    // Two CPUs that are always busy; threads wait half of the time.
-    let script = r#"
-mkdir -p "$DIR/pressure"
-for second in 1 2 3 4 5 6 7 8; do
-  echo "cpu  ${second}90 0 10 8 0 0 0 0 0 0
-cpu0 1 0 0 1
-cpu1 1 0 0 1" >"$DIR/new" && mv "$DIR/new" "$DIR/stat"
-  echo "some avg10=90.00 total=${second}500000" >"$DIR/new" && mv "$DIR/new" "$DIR/pressure/cpu"
-  sleep 1
-done
-cp "$EXPORT" "$DIR"/profile_export_aiperf.json"#;
-    let record = |own: &str| {
-        let rig = Rig::new(script);
-        let folder = rig.dir().to_str().unwrap().to_owned();
-        let rig = rig.option("--proc", &folder).option("--node", "n1");
-        rig.option("--own-node", own).run(&[]).payload().record
-    };
-    let cpu = record("n1").node_cpu.expect("the counters of the folder");
-    assert_eq!((cpu.node.as_str(), cpu.cpus), ("n1", Some(2)));
-    assert_eq!(cpu.busy_percent, Some(100.into()), "{cpu:?}");
-    assert!(cpu.seconds >= 3 && cpu.is_full(), "{cpu:?}");
-    assert_eq!(record("n2").node_cpu, None, "of another node nothing is known");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! One trial, judged in a fixed order: measured? errors? valid? gates (design: verdict).
 
 mod evidence;
+mod lost;
 mod reported;
 mod shown;
 
@@ -10,6 +11,8 @@ use perfval_api::{
 use rust_decimal::Decimal;
 
 pub use self::evidence::Evidence;
+pub use self::lost::cpu_shortage;
+use self::lost::lost;
 use self::reported::Trial;
 use self::shown::{headline, shown};
 use crate::aiperf::Report;
@@ -19,9 +22,8 @@ use crate::diagnosis::peers::{self, Worker, named};
 use crate::diagnosis::roofline::Reached;
 use crate::diagnosis::speed::{self, Spread};
 use crate::diagnosis::trial::{changed, most_frequent};
-use crate::frame::{Failure, Outcome, TrialRecord};
+use crate::frame::{Failure, Outcome};
 use crate::gate::{self, Judged};
-use crate::node_cpu::NodeCpu;
 
 /// A judged trial.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,23 +112,6 @@ pub fn judge(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> JudgedTrial {
         cpu_shortage: cpu_shortage(evidence.record),
         ..judge_load(evidence, spec).with_gpus(evidence)
     }
-}
-
-/// Use of the node's CPUs in this trial, where they were full.
-pub fn cpu_shortage(record: &TrialRecord) -> Option<String> {
-    let cpu = record.node_cpu.as_ref().filter(|cpu| cpu.is_full());
-    cpu.map(NodeCpu::in_words)
-}
-
-/// What happened to the workers, by their pods and else by their own metrics.
-fn lost(evidence: Evidence<'_>, workers: &[Worker<'_>]) -> Option<Explained> {
-    let shortage = cpu_shortage(evidence.record);
-    let changed = changed(evidence.before, evidence.after, shortage.as_deref());
-    changed.or_else(|| match (peers::gone(workers)?, shortage) {
-        // Its pod does not show yet how it ended; the next look at the pods will.
-        ((Cause::WorkerCrashed, gone), Some(shortage)) => Some((Cause::NodeCPUPressure, format!("{gone}; {shortage}"))),
-        (gone, _) => Some(gone),
-    })
 }
 
 fn judge_load(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> JudgedTrial {

@@ -4,6 +4,7 @@ use perfval_api::{Gate, GateOperator, GateResult, Metric, PerfValidationSpec, St
 use rust_decimal::Decimal;
 
 use super::evidence::Evidence;
+use super::lost::{cpu_shortage, lost};
 use crate::aiperf::{BothEnds, Report};
 use crate::diagnosis::cause::{Cause, Explained};
 use crate::diagnosis::decay;
@@ -74,7 +75,7 @@ impl Trial<'_> {
                 causes.extend(self.slower().is_none().then_some((Cause::SlowWorker, slowest)));
             }
             // Whose the CPUs were is not known, so the gates count. The reader must see it all the same.
-            if let Some(shortage) = super::cpu_shortage(self.evidence.record) {
+            if let Some(shortage) = cpu_shortage(self.evidence.record) {
                 let balanced = causes
                     .iter_mut()
                     .filter(|(cause, _)| *cause == Cause::BalancedDegradation);
@@ -131,7 +132,7 @@ impl Trial<'_> {
     }
 
     fn lost(self) -> Option<Explained> {
-        super::lost(self.evidence, self.workers)
+        lost(self.evidence, self.workers)
     }
 
     /// Nothing is missed but tails of latencies, and the same gates hold for nine of ten requests.
