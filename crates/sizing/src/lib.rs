@@ -43,7 +43,8 @@ pub use holders::{OtherRun, holds_node};
 pub use mixed_allocation::intruder;
 pub use naming::{Holder, Naming};
 pub use our_pods::{
-    IN_FLIGHT_PER_CPU, frontend_is_pinned, frontend_resources, generator_resources, installer_resources, trial_is_pinned,
+    IN_FLIGHT_PER_CPU, frontend_is_pinned, frontend_resources, generator_resources, installer_resources,
+    trial_is_pinned,
 };
 pub use report::{NodeReport, Obstacle};
 pub use seen::Seen;

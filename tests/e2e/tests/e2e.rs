@@ -14,16 +14,7 @@ mod e2e {
     pub mod verdicts;
 }
 
-/// Tests that take long: maintainers run them by `just e2e-all`.
-mod more {
-    pub mod model_cache;
-    pub mod outage;
-    pub mod pipelines;
-    pub mod readiness;
-    pub mod sharing;
-    pub mod soak;
-    pub mod telemetry;
-}
+mod more;
 
 use perfval_e2e::{Lab, Operator};
 

@@ -31,7 +31,12 @@ pub async fn workers(lab: &Lab, namespace: &str, run_id: &str) -> Result<Vec<Wor
     let claims = Api::<ResourceClaim>::namespaced(lab.client.clone(), namespace)
         .list(&everything)
         .await?;
-    Ok(readiness::workers(&Pods::of(&pods.items, run_id), &claims.items, &[], &Observed::default().endings))
+    Ok(readiness::workers(
+        &Pods::of(&pods.items, run_id),
+        &claims.items,
+        &[],
+        &Observed::default().endings,
+    ))
 }
 
 /// Waits until a trial is well under load, past its warm-up, and strikes. The pod that was struck.

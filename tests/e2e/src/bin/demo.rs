@@ -92,7 +92,12 @@ async fn follow(run: &Validation) -> Option<PerfValidationStatus> {
             if status.phase.is_some() && (line != shown || printed.elapsed() >= SILENCE) {
                 let progress = status.progress.as_ref().filter(|_| line == shown);
                 let text = progress.map_or(line.1.clone(), |progress| {
-                    let TrialProgress { trial, requests, seconds, .. } = progress;
+                    let TrialProgress {
+                        trial,
+                        requests,
+                        seconds,
+                        ..
+                    } = progress;
                     format!("trial {trial}: {requests} requests answered in {seconds} s")
                 });
                 let phase = status.phase.map_or("", Phase::as_str);

@@ -112,14 +112,21 @@ async fn the_plug_in_runs_watches_and_explains_a_healthy_and_a_slow_run() {
             "Evidence",
         ],
     );
-    is_report_of(&report, "Passed", &["verdict", "throughput", "ttft-p99", "slowest-worker", "trial 1"]);
+    is_report_of(
+        &report,
+        "Passed",
+        &["verdict", "throughput", "ttft-p99", "slowest-worker", "trial 1"],
+    );
 
     let first = Gpus::count(&lab).await.first;
     lab.run(&["fault", "slow-gpu", first.trim_start_matches("gpu-"), "0.4"])
         .await;
     let again = perfval(&["rerun", "typed", "--watch", of[0], of[1]]).await;
     assert_eq!(again.code, Some(1), "a GPU at 40 % of its speed fails the demo's gates");
-    assert_has(&again, &["run 2", "Failed (GatesMissed)", "slowest-worker", "SlowWorker", &first]);
+    assert_has(
+        &again,
+        &["run 2", "Failed (GatesMissed)", "slowest-worker", "SlowWorker", &first],
+    );
     lab.run(&["fault", "clear"]).await;
 
     let page = perfval(&["describe", "typed", of[0], of[1]]).await;

@@ -25,7 +25,9 @@ pub fn labs(built: &Built, asked: Option<usize>) -> Vec<Fresh> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let count = asked.unwrap_or(cores / CORES_PER_LAB).clamp(1, 2);
     let folder = |number| format!("/var/lib/perfval-e2e-{number}").into();
-    (0..count).map(|number| Fresh::in_folder(built, folder(number))).collect()
+    (0..count)
+        .map(|number| Fresh::in_folder(built, folder(number)))
+        .collect()
 }
 
 /// Runs the tests whose name contains `name`, without a name those of every day, or `all`. Prints the names of those that

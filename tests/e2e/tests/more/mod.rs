@@ -1,0 +1,9 @@
+//! Tests that take long: maintainers run them by `just e2e-all`.
+
+pub mod model_cache;
+pub mod outage;
+pub mod pipelines;
+pub mod readiness;
+pub mod sharing;
+pub mod soak;
+pub mod telemetry;
