@@ -126,9 +126,9 @@ fn a_quota_counts_the_pods_of_its_scopes() {
     let rows = [
         (json!({ "as": "scopes", "is": ["Terminating"] }), 8),
         (json!({ "as": "scopes", "is": ["NotTerminating"] }), 2),
-        // The frontend alone asks for nothing.
+        // Every pod of this run has a request: the frontend's is the operator's.
         (json!({ "as": "scopes", "is": ["BestEffort"] }), 8),
-        (json!({ "as": "scopes", "is": ["NotBestEffort"] }), 3),
+        (json!({ "as": "scopes", "is": ["NotBestEffort"] }), 2),
         (json!({ "as": "scopes", "is": ["SomethingNew"] }), 2),
         (selector("In"), 8),
         (selector("NotIn"), 2),
@@ -232,8 +232,8 @@ fn what_a_limit_range_fills_in_needs_room_on_the_node() {
     let defaults = json!([{ "type": "Container", "default": { "cpu": "8" }, "defaultRequest": { "cpu": "5" } }]);
     assert_eq!(
         chosen(&busy.limit_range(&defaults), &any()).gpus,
-        4,
-        "26 cpus: 5 for the frontend, 5 for each worker"
+        5,
+        "26 cpus: 100m for the frontend, which has a request of its own, 5 for each worker"
     );
 }
 
@@ -286,7 +286,8 @@ fn a_pinned_load_generator_takes_its_cpu_from_the_workers() {
 #[test]
 fn a_quota_counts_the_load_generator_of_each_number_of_workers() {
     let nothing = json!([{ "type": "Container", "defaultRequest": { "cpu": "0" } }]);
-    for (quota, gpus) in [("20480m", 8), ("20479m", 7), ("5120m", 2)] {
+    // 100m of each are the frontend's.
+    for (quota, gpus) in [("20580m", 8), ("20579m", 7), ("5220m", 2)] {
         let cluster = hard(&json!({ "requests.cpu": quota }), &json!({ "requests.cpu": "0" })).limit_range(&nothing);
         assert_eq!(chosen(&cluster, &loaded("Anywhere")).gpus, gpus, "{quota}");
     }
