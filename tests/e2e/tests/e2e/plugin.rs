@@ -119,10 +119,10 @@ async fn the_plug_in_runs_watches_and_explains_a_healthy_and_a_slow_run() {
     );
 
     let first = Gpus::count(&lab).await.first;
-    lab.run(&["fault", "slow-gpu", first.trim_start_matches("gpu-"), "0.4"])
+    lab.run(&["fault", "slow-gpu", first.trim_start_matches("gpu-"), "0.6"])
         .await;
     let again = perfval(&["rerun", "typed", "--watch", of[0], of[1]]).await;
-    assert_eq!(again.code, Some(1), "a GPU at 40 % of its speed fails the demo's gates");
+    assert_eq!(again.code, Some(1), "a GPU at 60 % of its speed fails the demo's gates");
     assert_has(
         &again,
         &["run 2", "Failed (GatesMissed)", "slowest-worker", "SlowWorker", &first],
