@@ -17,7 +17,7 @@ use crate::fresh::Fresh;
 /// Cores that a whole run needs for itself: its simulated engines and AIPerf would wait for each other's labs.
 const CORES_PER_LAB: usize = 2;
 
-/// Names of tests begin so that take long and find little: maintainers run them, `just test` does not.
+/// Prefix of the tests that take long. Maintainers run them; `just test` does not.
 const MORE: &str = "more::";
 
 /// As many labs as asked for; otherwise one, or two on a machine with four cores or more.
