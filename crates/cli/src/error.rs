@@ -6,6 +6,15 @@ use std::path::PathBuf;
 use kube::core::Status;
 use perfval_commands::{judge, manifest, size};
 
+/// Command that installs the operator of this release.
+pub const INSTALL: &str = concat!(
+    "kubectl apply --server-side -f ",
+    env!("CARGO_PKG_REPOSITORY"),
+    "/releases/download/v",
+    env!("CARGO_PKG_VERSION"),
+    "/install.yaml"
+);
+
 /// No answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -38,7 +47,8 @@ pub enum Error {
     },
     /// The CRD is not installed.
     #[error(
-        "this cluster does not know PerfValidations: install the operator with `kubectl apply --server-side -k config/default` in a clone of its repository, or choose another cluster with --context"
+        "this cluster does not know PerfValidations: install the operator with `{}`, or choose another cluster with --context",
+        INSTALL
     )]
     NotInstalled,
     /// A right is missing.

@@ -7,8 +7,8 @@ use perfval_api::{PerfValidation, meta};
 
 use super::asked::Asked;
 use super::check::Check;
-use super::operator::{self, INSTALL};
-use crate::error::{Error, is_missing_kind};
+use super::operator;
+use crate::error::{Error, INSTALL, is_missing_kind};
 
 /// The first version with `resource.k8s.io/v1`.
 const MINOR: u32 = 34;

@@ -7,10 +7,8 @@ use perfval_run::readiness::is_ready;
 
 use super::asked::Asked;
 use super::check::Check;
-use crate::error::Error;
+use crate::error::{Error, INSTALL};
 
-/// What installs the operator and its definition.
-pub const INSTALL: &str = "kubectl apply --server-side -k config/default   (in a clone of the repository)";
 const OPERATOR_LABEL: &str = "app.kubernetes.io/name=perfvalidation-operator";
 const VERSION_LABEL: &str = "app.kubernetes.io/version";
 const OWN: &str = env!("CARGO_PKG_VERSION");

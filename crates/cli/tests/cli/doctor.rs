@@ -75,7 +75,7 @@ async fn a_script_gets_every_check_and_the_same_exit_code() {
         missing[0],
         &json!({
             "found": "Missing", "what": "PerfValidations are not known to the cluster",
-            "next": "kubectl apply --server-side -k config/default   (in a clone of the repository)",
+            "next": "kubectl apply --server-side -f https://github.com/perfvalidation/perfvalidation-operator/releases/download/v0.1.0/install.yaml",
         })
     );
 }
