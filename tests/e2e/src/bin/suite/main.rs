@@ -76,7 +76,7 @@ enum What {
         /// Folder of Debian's `prometheus` and `promtool`.
         #[arg(long)]
         prometheus: PathBuf,
-        /// `helm` or `kustomize`.
+        /// `release`, `helm` or `kustomize`.
         #[arg(long)]
         only: Option<String>,
     },

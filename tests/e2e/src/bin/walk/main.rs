@@ -1,13 +1,15 @@
 //! `just walk`: what a new user does, by the commands of README and quick start, with their output.
 //!
-//! Twice on one lab: the operator for all namespaces from the chart, with every panel of the dashboard read from a real
-//! Prometheus; then the operator for one namespace from `config/namespaced`. Each time nothing may be left at the end.
+//! On one lab, one after the other: the files of a release without a clone (where `just release` wrote them); the operator
+//! for all namespaces from the chart, with every panel of the dashboard read from a real Prometheus; the operator for one
+//! namespace from `config/namespaced`. Each time nothing may be left at the end.
 
 mod dashboard;
 mod everything;
 mod images;
 mod pages;
 mod prometheus;
+mod release;
 mod terminal;
 
 use std::path::{Path, PathBuf};
@@ -38,13 +40,18 @@ struct Cli {
     /// Folder of Debian's `prometheus` and `promtool`.
     #[arg(long)]
     prometheus: PathBuf,
-    /// One of the two ways only.
+    /// Folder of a release's files.
+    #[arg(long, default_value = "dist")]
+    dist: PathBuf,
+    /// One of the ways only.
     #[arg(long)]
     only: Option<Way>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Way {
+    /// README's first page with the files of a release, outside of a clone.
+    Release,
     /// The chart, for all namespaces.
     Helm,
     /// Kustomize, for one namespace.
@@ -68,18 +75,56 @@ async fn walk(cli: &Cli) -> Outcome<()> {
     images::name_as_published(&lab).await?;
     let terminal = Terminal::with_helm(&lab).await?;
     let before = Everything::list(&lab).await?;
-    for way in [Way::Helm, Way::Kustomize] {
+    for way in [Way::Release, Way::Helm, Way::Kustomize] {
         if cli.only.is_some_and(|only| only != way) {
             continue;
         }
         match way {
+            Way::Release if cli.only.is_none() && !cli.dist.is_dir() => {
+                println!("no release in {}: just release VERSION writes one", cli.dist.display());
+                continue;
+            }
+            Way::Release => by_release(&terminal, &pages, &cli.dist).await?,
             Way::Helm => by_helm(&lab, &terminal, &pages, &cli.prometheus).await?,
             Way::Kustomize => by_kustomize(&terminal, &pages).await?,
         }
-        terminal.run("kubectl delete namespace perf").await?;
+        terminal.run("kubectl delete namespace perf --ignore-not-found").await?;
         nothing_is_left(&lab, &before).await;
     }
     Ok(())
+}
+
+/// README's first page as somebody without a clone types it: with kubectl, doctor, a run; then again with Helm.
+async fn by_release(in_clone: &Terminal, pages: &Pages, dist: &Path) -> Outcome<()> {
+    let (dist, sample) = (dist.canonicalize()?, Path::new(SAMPLE).canonicalize()?);
+    let (folder, bin) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let terminal = in_clone.elsewhere(folder.path(), bin.path());
+    let offline = |commands: &[String]| release::offline(commands, &dist, &sample, bin.path());
+    title("README: install with kubectl, without a clone");
+    terminal.all(&offline(&pages.release.kubectl)).await?;
+    terminal.run(READY).await?;
+    title("README: check the cluster");
+    terminal.all(&offline(&pages.release.plug_in)).await?;
+    title("README: first run");
+    for command in offline(&pages.release.run) {
+        if command.ends_with(" -w") {
+            terminal.watch(&command).await?;
+        } else {
+            terminal.run(&command).await?;
+        }
+    }
+    terminal.run(&pages.describe).await?;
+    title("README: install with Helm, without a clone");
+    terminal
+        .run("kubectl delete perfvalidations --all --all-namespaces")
+        .await?;
+    terminal
+        .run(&format!("kubectl delete -f {}/install.yaml", dist.display()))
+        .await?;
+    terminal.all(&offline(&pages.release.helm)).await?;
+    terminal.run(READY).await?;
+    title("Quick start: remove it");
+    terminal.all(&pages.remove).await
 }
 
 /// README's first steps with Helm, and the quick start's dashboard.

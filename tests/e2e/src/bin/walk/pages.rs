@@ -13,7 +13,9 @@ const NAMES: (&str, &str) = ("h100-baseline", "demo");
 /// Everything that is typed. A page that lacks a part of it is an error before anything is installed.
 #[derive(Debug)]
 pub struct Pages {
-    /// README: the chart.
+    /// README: a release, without a clone.
+    pub release: FirstPage,
+    /// README: the chart of a clone.
     pub install: Vec<String>,
     /// README: wait for the verdict.
     pub wait: String,
@@ -35,12 +37,31 @@ pub struct Pages {
     pub remove_for_one: Vec<String>,
 }
 
+/// README's blocks that need no clone, in their order.
+#[derive(Debug)]
+pub struct FirstPage {
+    /// The chart.
+    pub helm: Vec<String>,
+    /// All manifests in one file.
+    pub kubectl: Vec<String>,
+    /// The plug-in, and what it finds missing.
+    pub plug_in: Vec<String>,
+    /// The first run.
+    pub run: Vec<String>,
+}
+
 impl Pages {
     /// Reads them, from the repository's root.
     pub fn read(root: &Path) -> Outcome<Self> {
         let readme = Page::read(root, "README.md")?;
         let quickstart = Page::read(root, "docs/quickstart.md")?;
         Ok(Self {
+            release: FirstPage {
+                helm: readme.block("helm upgrade --install")?,
+                kubectl: readme.block("/install.yaml")?,
+                plug_in: readme.block("kubectl perfval doctor")?,
+                run: readme.block("minimal.yaml")?,
+            },
             install: readme.block("helm install")?,
             wait: readme.command("kubectl wait")?,
             describe: readme.command("kubectl describe")?,

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -15,20 +16,35 @@ use crate::Outcome;
 /// Longest a user watches one run.
 const LIMIT: Duration = Duration::from_mins(10);
 
-/// A shell in the repository's root.
+/// A shell.
 pub struct Terminal {
     path: OsString,
+    folder: PathBuf,
 }
 
 impl Terminal {
-    /// One in which `helm` can be typed.
+    /// One in the repository's root in which `helm` can be typed.
     pub async fn with_helm(lab: &Lab) -> Outcome<Self> {
         let helm = lab.run(&["program", "helm"]).await;
         let (folder, _) = helm.trim().rsplit_once('/').ok_or("helm is in no folder")?;
         let mut path = OsString::from(folder);
         path.push(":");
         path.push(std::env::var_os("PATH").unwrap_or_default());
-        Ok(Self { path })
+        Ok(Self {
+            path,
+            folder: PathBuf::from("."),
+        })
+    }
+
+    /// One in an empty folder, in which programs in `bin` can be typed as well.
+    pub fn elsewhere(&self, folder: &Path, bin: &Path) -> Self {
+        let mut path = bin.as_os_str().to_owned();
+        path.push(":");
+        path.push(&self.path);
+        Self {
+            path,
+            folder: folder.to_owned(),
+        }
     }
 
     /// Types commands one after the other.
@@ -77,6 +93,7 @@ impl Terminal {
         command
             .args(["-euo", "pipefail", "-c", line])
             .env("PATH", &self.path)
+            .current_dir(&self.folder)
             .kill_on_drop(true);
         command
     }
