@@ -44,19 +44,13 @@ pub fn cache_mount(run: &Run<'_>, read_only: bool) -> Option<VolumeMount> {
     })
 }
 
-/// Variables for a reader of the model: the token, and the mounted weights instead of the Hub. Offline, so that an
-/// incomplete cache is an error and not a download.
+/// Variables for a reader of the model: the mounted weights, or the token with which it downloads them. Offline with a cache,
+/// so that an incomplete one is an error and not a download; such a pod has no use for the token.
 pub fn reader_env(run: &Run<'_>) -> Vec<EnvVar> {
-    let offline = run
-        .spec()
-        .model
-        .cache
-        .as_ref()
-        .map(|_| [var("HF_HOME", CACHE_PATH), var("HF_HUB_OFFLINE", "1")]);
-    token_env(run)
-        .into_iter()
-        .chain(offline.into_iter().flatten())
-        .collect()
+    if run.spec().model.cache.is_some() {
+        return vec![var("HF_HOME", CACHE_PATH), var("HF_HUB_OFFLINE", "1")];
+    }
+    token_env(run).into_iter().collect()
 }
 
 /// The Hugging Face token, by reference: the operator never reads it.
