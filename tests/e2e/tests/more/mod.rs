@@ -1,6 +1,7 @@
 //! Tests that take long: maintainers run them by `just e2e-all`.
 
 pub mod model_cache;
+pub mod node_cpu;
 pub mod outage;
 pub mod pipelines;
 pub mod readiness;
