@@ -17,7 +17,7 @@ use k8s_openapi::api::resource::v1::ResourceClaim;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::{Event, watcher};
 use kube::runtime::{Controller, WatchStreamExt, controller};
-use kube::{Client, Resource as _};
+use kube::Client;
 use perfval_api::PerfValidationStatus;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
