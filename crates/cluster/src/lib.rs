@@ -40,13 +40,14 @@ pub use record::Recorded;
 pub use word::Word;
 
 use installed::LastInstalled;
+use observe::inventory::LastInventory;
 use probe::Probes;
 
 /// Objects whose probe was answered: each deserves a pass.
 pub type Wakeups = UnboundedReceiver<ObjectRef<PerfValidation>>;
 
-/// Logs of up to 10 MiB in memory at once, in a container of 128 MiB.
-const LONG_LOGS: usize = 3;
+/// Logs of up to 10 MiB in memory at once, with what is parsed and packed of them, in a container of 128 MiB.
+const LONG_LOGS: usize = 2;
 
 /// The cluster, as the operator reads and changes it. Cheap to clone; made once, because it remembers probes and events.
 #[derive(Clone)]
@@ -59,6 +60,7 @@ pub struct Cluster {
     counters: Arc<Counters>,
     /// Turns to read a log that may have megabytes, for all passes.
     long_logs: Arc<Semaphore>,
+    last_inventory: Arc<LastInventory>,
     clock: Clock,
 }
 
@@ -94,6 +96,7 @@ impl Cluster {
             installed: LastInstalled::default(),
             counters: Arc::default(),
             long_logs: Arc::new(Semaphore::new(LONG_LOGS)),
+            last_inventory: Arc::default(),
             clock: Clock::default(),
         };
         (cluster, wakeups)

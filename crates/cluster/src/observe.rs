@@ -4,7 +4,7 @@ mod bind_requests;
 mod children;
 pub mod dynamo;
 mod exporter;
-mod inventory;
+pub(crate) mod inventory;
 mod line;
 mod log;
 mod strays;
@@ -21,6 +21,7 @@ use k8s_openapi::api::resource::v1::ResourceClaim;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{Api, ListParams};
 use kube::core::{DynamicObject, ResourceExt as _};
+use perfval_run::build::PackedTrial;
 use perfval_run::observed::{
     Admission, Child, DynamoApi, ErrorLog, Need, NodeSeen, PodEvent, PodLog, Probe, TrialSeen,
 };
@@ -49,7 +50,7 @@ enum Answer {
     Probe(Probe),
     Trial(Box<Seen<TrialSeen>>),
     GpuExporter(Seen<String>),
-    Results(Seen<Option<String>>, BTreeMap<i64, Seen<String>>),
+    Results(Seen<Option<String>>, BTreeMap<i64, Seen<PackedTrial>>),
     SavedRun(Box<Seen<ConfigMap>>),
     SavedResults(Seen<Vec<Child>>),
     CacheJob(Box<Seen<Job>>),
@@ -92,7 +93,8 @@ impl Cluster {
             Need::Inventory => {
                 let wish = Wish::of(run.namespace(), run.spec());
                 let cache_claim = build::cache_claim_name(run.name(), run.spec());
-                let mut inventory = Box::pin(self.inventory(&wish, cache_claim.as_deref())).await;
+                let node = run.placement().map(|plan| plan.node.as_str());
+                let mut inventory = Box::pin(self.inventory_of(&wish, cache_claim.as_deref(), node)).await;
                 inventory.naming = run.settings.naming(run.namespace());
                 Answer::Inventory(Box::new(inventory))
             }
@@ -112,9 +114,9 @@ impl Cluster {
             })),
             Need::GpuExporter => Answer::GpuExporter(seen(Box::pin(self.gpu_exporter(run)).await)),
             Need::Results => {
-                let (saved, logs) =
-                    futures::join!(self.saved_results(run), self.trial_logs(run, &needs.finished_trials));
-                Answer::Results(seen(saved), logs)
+                let (saved, trials) =
+                    futures::join!(self.saved_results(run), self.packed_trials(run, &needs.finished_trials));
+                Answer::Results(seen(saved), trials)
             }
             Need::SavedRun => Answer::SavedRun(Box::new(seen(self.saved_run(run).await))),
             Need::SavedResults => Answer::SavedResults(seen(self.results_of_all_runs(run).await)),
@@ -173,7 +175,7 @@ fn put(observed: &mut Observed, answer: Answer) {
         Answer::Probe(probe) => observed.probe = probe,
         Answer::Trial(trial) => observed.trial = *trial,
         Answer::GpuExporter(page) => observed.gpu_exporter = page,
-        Answer::Results(saved, logs) => (observed.results, observed.trial_logs) = (saved, logs),
+        Answer::Results(saved, trials) => (observed.results, observed.packed_trials) = (saved, trials),
         Answer::SavedRun(results) => observed.saved_run = *results,
         Answer::SavedResults(saved) => observed.saved_results = saved,
         Answer::CacheJob(job) => observed.cache_job = *job,

@@ -1,11 +1,11 @@
-use kube::api::{Api, Patch, PatchParams};
-use kube::core::Resource;
+use kube::api::{Api, ListParams, Patch, PatchParams};
+use kube::core::{Resource, ResourceExt as _};
 use perfval_api::meta::FIELD_MANAGER;
 use perfval_api::{PerfValidation, PerfValidationStatus};
 use perfval_run::Run;
 use serde_json::json;
 
-use crate::{Class, Cluster, Error};
+use crate::{Class, Cluster, Error, Failure};
 
 /// What came of recording a status.
 #[derive(Clone, Debug)]
@@ -19,6 +19,15 @@ pub enum Recorded {
 }
 
 impl Cluster {
+    /// The object as it is now; `None` if it is gone, or another one has its name.
+    pub async fn whole(&self, run: &Run<'_>) -> Result<Option<PerfValidation>, Failure> {
+        let api: Api<PerfValidation> = Api::namespaced(self.client.clone(), run.namespace());
+        // A list needs no right beyond those of a watch.
+        let params = ListParams::default().fields(&format!("metadata.name={}", run.name()));
+        let found = self.list(&api, params).await?.pop();
+        Ok(found.filter(|object| object.uid().as_deref() == Some(run.uid())))
+    }
+
     /// Writes the status, which is the commit of a pass. It carries the resourceVersion of the object the decision was made
     /// on, so that a decision on an old copy fails instead of turning the phase back.
     pub async fn record(&self, run: &Run<'_>, status: &PerfValidationStatus) -> Result<Recorded, Error> {

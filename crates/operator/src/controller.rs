@@ -20,13 +20,13 @@ use tracing::{Instrument, debug, info, info_span, warn};
 use crate::announcer::Announcer;
 use crate::metrics::Metrics;
 use crate::newcomers::Newcomers;
-use crate::objects::{Guarded, Objects};
+use crate::objects::{Guarded, Newest, Objects};
 use crate::own_writes::OwnWrites;
 use crate::queue_bell::QueueBell;
 use crate::rights::Rights;
 use crate::room::Room;
 use crate::setbacks::Setbacks;
-use crate::{blocked, unreadable};
+use crate::{blocked, resting, unreadable};
 
 /// A pass that takes longer is given up and begun anew; every call in it has its own, shorter limit.
 const PASS_LIMIT: Duration = Duration::from_mins(4);
@@ -135,7 +135,22 @@ async fn pass(run: &Run<'_>, context: &Context) -> Result<Action, perfval_cluste
     };
     let seen = context.cluster.observe(run, &needs).await;
     let decision = machine::decide(run, &seen, context.cluster.now());
-    commit(run, context, &decision).await
+    let rests = decision.effects.is_empty() && decision.status == *run.status();
+    if rests || !resting::is_reduced(run.object) {
+        return commit(run, context, &decision).await;
+    }
+    match context.cluster.whole(run).await {
+        Ok(Some(whole)) => {
+            let run = Run::new(&whole, run.settings);
+            let decision = machine::decide(&run, &seen, context.cluster.now());
+            commit(&run, context, &decision).await
+        }
+        Ok(None) => Ok(Action::await_change()),
+        Err(failure) => {
+            warn!(%failure, "the whole object could not be read; trying again");
+            Ok(Action::requeue(TRANSIENT))
+        }
+    }
 }
 
 /// Records a decision, then carries it out.
@@ -320,17 +335,19 @@ impl Context {
     }
 
     /// The objects that the planner moves, none older than our own last write of it.
-    pub(crate) fn queued(&self) -> Vec<Arc<PerfValidation>> {
-        let newest = |object: &PerfValidation| {
-            self.own_writes
-                .newer(object)
-                .unwrap_or_else(|| Arc::new(object.clone()))
+    pub(crate) fn queued(&self) -> Vec<Newest> {
+        let newest = |watched: Arc<Guarded>| {
+            let newer = self.own_writes.newer(watched.0.as_ref().ok()?);
+            newer.map(Newest::Written).or(Some(Newest::Watched(watched)))
         };
-        let queued = |object: &PerfValidation| machine::is_queued(&Run::new(object, &self.settings));
         self.objects
             .readable()
-            .filter_map(|object| object.0.as_ref().ok().map(newest))
-            .filter(|object| queued(object))
+            .filter_map(newest)
+            .filter(|object| {
+                object
+                    .get()
+                    .is_some_and(|object| machine::is_queued(&Run::new(object, &self.settings)))
+            })
             .collect()
     }
 

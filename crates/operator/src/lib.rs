@@ -21,6 +21,7 @@ pub mod process;
 mod queue_bell;
 pub mod rbac;
 pub mod ready;
+mod resting;
 pub mod rights;
 mod room;
 mod setbacks;

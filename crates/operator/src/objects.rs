@@ -13,6 +13,22 @@ use crate::metrics::Metrics;
 /// An object as watched: one that cannot be parsed does not hide the others.
 pub type Guarded = DeserializeGuard<PerfValidation>;
 
+/// An object as the watch or our own last write left it, not copied: thousands may wait.
+pub(crate) enum Newest {
+    Watched(Arc<Guarded>),
+    Written(Arc<PerfValidation>),
+}
+
+impl Newest {
+    /// The object, if it can be read.
+    pub(crate) fn get(&self) -> Option<&PerfValidation> {
+        match self {
+            Self::Watched(watched) => watched.0.as_ref().ok(),
+            Self::Written(written) => Some(written),
+        }
+    }
+}
+
 /// One watched namespace (`None` is all of them), and where its objects are kept.
 pub struct Scope {
     /// The namespace.

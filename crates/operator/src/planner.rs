@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use futures::{StreamExt, stream};
-use perfval_api::PerfValidation;
 use perfval_run::observed::Observed;
 use perfval_run::queue::{self, Contender, Turn};
 use perfval_run::{Decision, Run, machine};
@@ -20,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::controller::{Context, commit};
+use crate::objects::Newest;
 use crate::queue_bell;
 
 /// Several things that change at once are one reason to look.
@@ -70,8 +70,11 @@ fn jittered(pause: Duration, now: DateTime<Utc>) -> Duration {
 
 /// One look for the whole queue. The answer is when to look again, if a run still waits.
 async fn look(context: &Context) -> Option<Duration> {
-    let queued: Vec<Arc<PerfValidation>> = context.queued();
-    let runs = || queued.iter().map(|object| Run::new(object, &context.settings));
+    let queued = context.queued();
+    let runs = || {
+        let objects = queued.iter().filter_map(Newest::get);
+        objects.map(|object| Run::new(object, &context.settings))
+    };
     let mut looked_before = context.queue.looks_for(runs(), context.cluster.now());
     if queued.is_empty() {
         context.metrics.planned(0);

@@ -14,10 +14,10 @@ use futures::{FutureExt, Stream, StreamExt, future};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::resource::v1::ResourceClaim;
+use kube::Client;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::{Event, watcher};
 use kube::runtime::{Controller, WatchStreamExt, controller};
-use kube::{Client, Resource as _};
 use perfval_api::PerfValidationStatus;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
@@ -26,6 +26,7 @@ pub use self::watches::WATCH;
 use self::watches::{Watches, without_errors};
 use crate::controller::{Context, reconcile};
 use crate::objects::{Guarded, Scope};
+use crate::resting;
 
 /// A pod that starts changes several times within milliseconds; one pass serves them all. 150 ms made the median from an
 /// event to our next write 0.16 s (issue 12, A5).
@@ -73,6 +74,9 @@ pub async fn reconcile_all(scope: Scope, client: Client, context: Arc<Context>, 
         .await;
 }
 
+/// Objects of one page of the first list: whole ones, of up to 50 KB each.
+const PAGE: u32 = 100;
+
 impl Context {
     /// A watch brought an object.
     pub fn saw(&self, object: &Guarded) {
@@ -100,9 +104,12 @@ fn root(
     context: &Arc<Context>,
 ) -> impl Stream<Item = Guarded> + Send + use<> {
     let context = context.clone();
-    let events = watcher(watches.api::<Guarded>(), watches::config())
+    let events = watcher(watches.api::<Guarded>(), watches::config().page_size(PAGE))
         .default_backoff()
-        .modify(|object| object.meta_mut().managed_fields = None)
+        .modify(|object| match &mut object.0 {
+            Ok(object) => resting::reduce(object),
+            Err(invalid) => invalid.metadata.managed_fields = None,
+        })
         .reflect(writer)
         .inspect(move |event| match event {
             Ok(Event::Apply(object) | Event::InitApply(object)) => context.saw(object),

@@ -21,6 +21,7 @@ pub use cache_job::{FILL_CONTAINER, cache_job};
 pub use claim_template::claim_template;
 pub use meta::COMPONENT_LABEL;
 pub use model::cache_claim_name;
+pub use packing::PackedTrial;
 pub use results::{LOG, RESULTS, SHA256, SUMMARY, results, results_sha256};
 pub use trial_job::{AIPERF_CONTAINER, trial_job};
 pub use workers_service::workers_service;

@@ -9,8 +9,10 @@ use k8s_openapi::api::resource::v1::ResourceClaim;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::core::{ApiResource, DynamicObject};
 use perfval_sizing::Seen;
+use perfval_verdict::frame::{Framed, TrialRecord};
 use perfval_verdict::progress::Progress;
 
+use crate::build::PackedTrial;
 use crate::queue::{Line, Turn};
 pub use perfval_sizing::inventory::Inventory;
 
@@ -125,8 +127,8 @@ pub struct Observed {
     pub trial: Seen<TrialSeen>,
     /// Page of the DCGM exporter on the run's node.
     pub gpu_exporter: Seen<String>,
-    /// Log of the AIPerf container of each finished trial, by number: the part that holds the frame.
-    pub trial_logs: BTreeMap<i64, Seen<String>>,
+    /// Each finished trial as the log of its AIPerf container holds it, by number; absent without a complete frame.
+    pub packed_trials: BTreeMap<i64, Seen<PackedTrial>>,
     /// SHA-256 annotation of the results ConfigMap.
     pub results: Seen<Option<String>>,
     /// The ConfigMap that `status.resultsRef` names, with its content.
@@ -285,8 +287,8 @@ pub struct TrialSeen {
     pub job: Option<Job>,
     /// Its pod; the newest, should there be several.
     pub pod: Option<Pod>,
-    /// Log of its AIPerf container, read only once the Job is over.
-    pub log: Seen<String>,
+    /// Record in the log of its AIPerf container, read only once the Job is over.
+    pub record: Seen<Framed<TrialRecord>>,
     /// How far it is, read only while the Job runs and what is known is [old](crate::progress::is_old).
     pub progress: Option<Progress>,
 }

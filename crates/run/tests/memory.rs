@@ -1,21 +1,43 @@
 //! What it takes to save a run of twenty trials, in a process of its own: the operator's container has 128 MiB.
 
-#[path = "build/minute.rs"]
-mod minute;
-
 use std::collections::BTreeMap;
+use std::iter::repeat_n;
 
 use perfval_api::{PerfValidation, Reason, Verdict, Why};
+use perfval_run::build::PackedTrial;
 use perfval_run::{Run, Settings, build};
 use perfval_testkit::memory::Growth;
-use perfval_verdict::frame::{self, Framed, Payload};
+use perfval_testkit::trial;
+use perfval_verdict::frame::{self, Outcome, Payload};
 use serde_json::json;
 
 /// Half of what the container has; the rest is for everything else that the operator holds.
 const MOST: u64 = 64 << 20;
+/// The largest export that the runner takes from an image.
+const EXPORT: usize = 4 << 20;
+
+/// A log with an export of which a quarter hardly packs, so that a trial just fits, behind a megabyte of AIPerf's output.
+fn log(number: u64) -> String {
+    let mut state = number;
+    let noise = (0..EXPORT / 4).map(|_| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        char::from(b'0' + u8::try_from(state >> 58).expect("six bits") % 64)
+    });
+    let noise: String = noise
+        .filter(|c| *c != '\\')
+        .chain(repeat_n('x', EXPORT / 4 * 3))
+        .collect();
+    let outcome = Outcome::Report(Box::new(trial::report(|recorded| recorded, false)));
+    let record = trial::record(format!("n{number}"), outcome, []);
+    let export = json!({ "text": noise }).to_string();
+    let payload = Payload::of(record).with_export(&export).expect("JSON");
+    "INFO another line of AIPerf\n".repeat(40_000) + &frame::frame(&payload).expect("a frame")
+}
 
 #[test]
-fn twenty_trials_are_saved_in_half_of_the_operators_memory() {
+fn twenty_trials_of_four_megabytes_are_saved_in_half_of_the_operators_memory() {
     let object: PerfValidation = serde_json::from_value(json!({
         "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
         "metadata": {"name": "h100-baseline", "namespace": "perf", "uid": "00000000-0000-4000-8000-000000000000"},
@@ -24,30 +46,20 @@ fn twenty_trials_are_saved_in_half_of_the_operators_memory() {
     .expect("an object");
     let settings = Settings::default();
     let run = Run::new(&object, &settings);
-    drop(minute::minute(0)); // the recording is unpacked once
     let growth = Growth::begin();
 
-    // As they are read: log by log, each with a megabyte of AIPerf's output before its record.
-    let logs = (1..=20).map(|trial| {
-        let mut payload: Payload = serde_json::from_str(&minute::minute(trial)).expect("a payload");
-        payload.record.nonce = format!("n{trial}");
-        let log = "INFO another line of AIPerf\n".repeat(40_000) + &frame::frame(&payload).expect("a frame");
-        (trial, frame::without_output(log, &format!("n{trial}")))
+    // As they are read: log by log.
+    let trials = (1..=20).map(|number: u64| {
+        let packed = PackedTrial::of_log(&log(number), &format!("n{number}")).expect("a record");
+        (i64::try_from(number).expect("small"), packed)
     });
-    let logs: BTreeMap<i64, String> = logs.collect();
-    let held: usize = logs.values().map(String::len).sum();
-    assert!(held < 20 << 20, "{held} bytes of logs are held");
-    let payloads = logs
-        .iter()
-        .map(|(trial, log)| match frame::find(log, &format!("n{trial}")) {
-            Framed::Complete(payload) => (*trial, serde_json::to_string(&payload).expect("JSON")),
-            other => panic!("{other:?}"),
-        });
-    let payloads: BTreeMap<i64, String> = payloads.collect();
+    let trials: BTreeMap<i64, PackedTrial> = trials.collect();
     let why = Why::new(Reason::GatesMet, "fast");
-    let results = build::results(&run, Verdict::Passed, &why, &payloads, &BTreeMap::new());
-    assert_eq!(results.binary_data.as_ref().expect("trials").len(), 20);
+    let results = build::results(&run, Verdict::Passed, &why, &trials, &BTreeMap::new());
+    let data = results.data.as_ref().expect("texts");
+    let saved = results.binary_data.as_ref().expect("trials").len();
+    assert_eq!(saved + data["omitted.txt"].lines().count(), 20);
     let taken = growth.most();
-    println!("{} MiB for {} MiB of records", taken >> 20, held >> 20);
+    println!("{} MiB for 20 trials of {} MiB", taken >> 20, EXPORT >> 20);
     assert!(taken < MOST, "{taken} bytes");
 }

@@ -8,6 +8,7 @@ mod claim;
 mod dump;
 mod interned;
 mod node;
+mod of_node;
 mod pod;
 pub mod protobuf;
 mod slice;

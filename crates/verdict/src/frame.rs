@@ -17,7 +17,7 @@ use crate::node_cpu::NodeCpu;
 use crate::workers::WorkerSummary;
 
 pub use abridge::{MESSAGE_BYTES, find_message, message};
-pub use log::{Payload, find, frame, without_output};
+pub use log::{Payload, find, frame};
 
 /// What the runner hands over.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]

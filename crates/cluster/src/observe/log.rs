@@ -7,7 +7,6 @@ use kube::core::ResourceExt as _;
 use perfval_run::diagnosis::log::clean;
 use perfval_run::observed::LogRequest;
 use perfval_run::{Run, build};
-use perfval_verdict::frame::without_output;
 use tokio::sync::Semaphore;
 
 use crate::Cluster;
@@ -46,12 +45,12 @@ impl Cluster {
             ..LogParams::default()
         };
         let (namespace, pod) = (pod.namespace().unwrap_or_default(), pod.name_any());
-        self.log(&namespace, &pod, &params, RECENT_PATIENCE, None).await
+        self.log(&namespace, &pod, &params, RECENT_PATIENCE).await
     }
 
-    /// The end of the AIPerf container's log, from the record of this nonce on: as many as a run has trials are held at once.
-    /// Absent if there is none, because it never ran or its pod is gone.
-    pub(super) async fn aiperf_log(&self, pod: &Pod, nonce: &str) -> Read<String> {
+    /// What `make` makes of the end of the AIPerf container's log. Absent if there is none, because it never ran or its pod is
+    /// gone. The log and what is parsed of it are many times as large as the result, so they have a turn of their own.
+    pub(super) async fn aiperf_log<T>(&self, pod: &Pod, make: impl FnOnce(&str) -> T) -> Read<T> {
         if !has_run(pod) {
             return Err(Unread::Absent);
         }
@@ -63,8 +62,8 @@ impl Cluster {
         };
         let (namespace, pod) = (pod.namespace().unwrap_or_default(), pod.name_any());
         let turns = Some(&*self.long_logs);
-        let log = self.log(&namespace, &pod, &params, LOG_PATIENCE, turns).await?;
-        Ok(without_output(log, nonce))
+        self.read_log(&namespace, &pod, &params, LOG_PATIENCE, turns, |log| make(&log))
+            .await
     }
 
     /// The last lines of a container's log, without colours and secrets.
@@ -76,7 +75,7 @@ impl Cluster {
             limit_bytes: Some(LAST_BYTES),
             ..LogParams::default()
         };
-        let log = self.log(run.namespace(), &of.pod, &params, LOG_PATIENCE, None).await?;
+        let log = self.log(run.namespace(), &of.pod, &params, LOG_PATIENCE).await?;
         Ok(clean(run, &log))
     }
 
@@ -90,18 +89,24 @@ impl Cluster {
             timestamps: true,
             ..LogParams::default()
         };
-        self.log(run.namespace(), &of.pod, &params, LOG_PATIENCE, None).await
+        self.log(run.namespace(), &of.pod, &params, LOG_PATIENCE).await
     }
 
-    /// Reads a log, within this patience; where there are turns, the wait for one is part of it.
-    async fn log(
+    /// Reads a log, within this patience.
+    async fn log(&self, namespace: &str, pod: &str, params: &LogParams, patience: Duration) -> Read<String> {
+        self.read_log(namespace, pod, params, patience, None, |log| log).await
+    }
+
+    /// What `make` makes of a log that is read within this patience; where there are turns, the wait for one is part of it.
+    async fn read_log<T>(
         &self,
         namespace: &str,
         pod: &str,
         params: &LogParams,
         patience: Duration,
         turns: Option<&Semaphore>,
-    ) -> Read<String> {
+        make: impl FnOnce(String) -> T,
+    ) -> Read<T> {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
         let whole = async {
             // A semaphore that nobody closes always gives one.
@@ -113,7 +118,9 @@ impl Cluster {
             let mut log = Box::pin(api.log_stream(pod, params).await?);
             log.read_to_end(&mut bytes).await.map_err(kube::Error::ReadEvents)?;
             // Not `logs()`: the tail may begin in the middle of a character, which is no reason to lose the result.
-            Ok(String::from_utf8(bytes).unwrap_or_else(|cut| String::from_utf8_lossy(cut.as_bytes()).into_owned()))
+            Ok(make(String::from_utf8(bytes).unwrap_or_else(|cut| {
+                String::from_utf8_lossy(cut.as_bytes()).into_owned()
+            })))
         };
         let call = format!("get the log of Pod {namespace}/{pod}");
         read(&call, self.bounded_by(patience, whole).await)

@@ -5,17 +5,19 @@ use futures::stream::{self, StreamExt as _};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams};
 use kube::core::ResourceExt as _;
+use perfval_run::build::PackedTrial;
 use perfval_run::job::Standing;
 use perfval_run::observed::TrialSeen;
 use perfval_run::{Run, job, names, progress};
 use perfval_sizing::Seen;
+use perfval_verdict::frame::{self, Framed, TrialRecord};
 use perfval_verdict::progress::find;
 
 use crate::Cluster;
 use crate::call::{Read, Unread, read, seen};
 
 const JOB_NAME_LABEL: &str = "batch.kubernetes.io/job-name";
-/// Logs of megabytes, one after the other but one.
+/// One is read while another is packed.
 const LOGS_AT_ONCE: usize = 2;
 
 impl Cluster {
@@ -38,9 +40,9 @@ impl Cluster {
         };
         let pod = newest(pods?, &ours.uid().unwrap_or_default());
         let nonce = names::nonce(run.uid(), &run.id(), number);
-        let log = match &pod {
+        let record = match &pod {
             _ if !job::is_over(&job) => Seen::NotAsked,
-            Some(pod) => seen(self.aiperf_log(pod, &nonce).await),
+            Some(pod) => seen(self.aiperf_log(pod, |log| record(log, &nonce)).await),
             None => Seen::Absent,
         };
         let progress = match &pod {
@@ -54,22 +56,22 @@ impl Cluster {
         Ok(TrialSeen {
             job: Some(job),
             pod,
-            log,
+            record,
             progress,
         })
     }
 
-    /// The record of every finished trial as its log holds it, by number.
-    pub(super) async fn trial_logs(&self, run: &Run<'_>, numbers: &[i64]) -> BTreeMap<i64, Seen<String>> {
+    /// Every finished trial as its log holds it, by number.
+    pub(super) async fn packed_trials(&self, run: &Run<'_>, numbers: &[i64]) -> BTreeMap<i64, Seen<PackedTrial>> {
         // Futures made here, not in the stream: a borrowing closure in it would not be Send for a spawned pass.
-        let logs: Vec<_> = numbers
+        let trials: Vec<_> = numbers
             .iter()
-            .map(|&number| async move { (number, seen(self.trial_log(run, number).await)) })
+            .map(|&number| async move { (number, seen(self.packed_trial(run, number).await)) })
             .collect();
-        stream::iter(logs).buffered(LOGS_AT_ONCE).collect().await
+        stream::iter(trials).buffered(LOGS_AT_ONCE).collect().await
     }
 
-    async fn trial_log(&self, run: &Run<'_>, number: i64) -> Read<String> {
+    async fn packed_trial(&self, run: &Run<'_>, number: i64) -> Read<PackedTrial> {
         let name = names::trial_job(&run.id(), number);
         let uid = match job::recorded(run, number) {
             Some(uid) => uid.to_owned(),
@@ -78,7 +80,8 @@ impl Cluster {
         };
         let pod = newest(self.pods_of_job(run, &name).await?, &uid).ok_or(Unread::Absent)?;
         let nonce = names::nonce(run.uid(), &run.id(), number);
-        self.aiperf_log(&pod, &nonce).await
+        let packed = self.aiperf_log(&pod, |log| PackedTrial::of_log(log, &nonce)).await?;
+        packed.ok_or(Unread::Absent)
     }
 
     async fn uid_of_job(&self, run: &Run<'_>, name: &str) -> Read<String> {
@@ -95,6 +98,16 @@ impl Cluster {
         let params = ListParams::default().labels(&format!("{JOB_NAME_LABEL}={job}"));
         let call = format!("list Pods of Job {}/{job}", run.namespace());
         read(&call, self.list(&api, params).await)
+    }
+}
+
+/// The record without the samples that came with it.
+fn record(log: &str, nonce: &str) -> Framed<TrialRecord> {
+    match frame::find(log, nonce) {
+        Framed::Complete(payload) => Framed::Complete(payload.record),
+        Framed::Truncated => Framed::Truncated,
+        Framed::Missing => Framed::Missing,
+        Framed::Malformed(why) => Framed::Malformed(why),
     }
 }
 

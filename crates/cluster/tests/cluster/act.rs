@@ -7,6 +7,7 @@ use kube::core::ResourceExt as _;
 use perfval_api::meta::FINALIZER;
 use perfval_api::{Reason, Verdict, Why};
 use perfval_cluster::{Class, Error};
+use perfval_run::build::PackedTrial;
 use perfval_run::observed::{ChildKind, ChildRef};
 use perfval_run::{Effect, Run, build, dynamo};
 use perfval_testkit::api_server::Fault;
@@ -68,12 +69,13 @@ pub fn save_results(run: &Run<'_>) -> Effect {
 }
 
 fn save_payloads(run: &Run<'_>, payloads: &BTreeMap<i64, String>) -> Effect {
+    let pack = |(number, payload): (&i64, &String)| (*number, PackedTrial::new(payload));
     let why = Why::new(Reason::GatesMet, "every gate is met");
     Effect::SaveResults(Box::new(build::results(
         run,
         Verdict::Passed,
         &why,
-        payloads,
+        &payloads.iter().map(pack).collect(),
         &BTreeMap::new(),
     )))
 }

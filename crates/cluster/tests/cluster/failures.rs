@@ -78,17 +78,17 @@ const READS: &[Read] = &[
     read(Need::Trial, "get", "jobs", |seen| word(&seen.trial)),
     read(Need::Trial, "list", "pods", |seen| word(&seen.trial)),
     read(Need::Trial, "get", "pods/log", |seen| {
-        word(&seen.trial.present().expect("a trial").log)
+        word(&seen.trial.present().expect("a trial").record)
     }),
     read(Need::Results, "get", "configmaps", |seen| word(&seen.results)),
-    read(Need::Results, "list", "pods", |seen| word(&seen.trial_logs[&1])),
-    read(Need::Results, "get", "pods/log", |seen| word(&seen.trial_logs[&1])),
+    read(Need::Results, "list", "pods", |seen| word(&seen.packed_trials[&1])),
+    read(Need::Results, "get", "pods/log", |seen| word(&seen.packed_trials[&1])),
     read(Need::CacheJob, "get", "jobs", |seen| word(&seen.cache_job)),
 ];
 
 fn world() -> World {
     let world = World::new();
-    world.put_trial(Some("result"));
+    world.put_result(1);
     world.put_cache();
     world
 }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use futures::future::join_all;
 use perfval_run::observed::Need;
 use perfval_sizing::Seen;
 use perfval_testkit::api_server::{Fault, Kind};
 use serde_json::json;
 
-use crate::world::{NAMESPACE, World};
+use crate::world::{NAME, NAMESPACE, World};
 
 #[tokio::test]
 async fn holders_are_read_after_devices() {
@@ -28,6 +29,44 @@ async fn holders_are_read_after_devices() {
         "resourceslices",
     ];
     assert_eq!(devices, BTreeSet::from(expected));
+}
+
+#[tokio::test]
+async fn runs_that_ask_together_read_the_cluster_once() {
+    let world = World::new();
+    world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
+        object["status"]["placement"]["node"] = json!("n1");
+    });
+    for node in ["n1", "n2"] {
+        let pod = json!({"spec": {"nodeName": node}, "status": {"phase": "Running"}});
+        world.put_child("v1", "Pod", &format!("on-{node}"), &pod);
+    }
+    world.server.forget_calls();
+    let looks = join_all((0..16).map(|_| world.observe(Need::Inventory))).await;
+    for seen in &looks {
+        let inventory = seen.inventory.present().expect("an inventory");
+        let pods: Vec<&str> = inventory
+            .pods
+            .present()
+            .expect("pods")
+            .iter()
+            .map(|pod| &*pod.node)
+            .collect();
+        assert_eq!(pods, ["n1"], "what is on other nodes is not kept");
+    }
+    let calls = world.server.calls();
+    for resource in ["nodes", "pods", "resourceslices", "resourceclaims"] {
+        let lists = calls.iter().filter(|call| call.resource == resource).count();
+        assert_eq!(lists, 1, "{resource}: {calls:?}");
+    }
+    world.observe(Need::Inventory).await;
+    let lists = world
+        .server
+        .calls()
+        .iter()
+        .filter(|call| call.resource == "pods")
+        .count();
+    assert_eq!(lists, 2, "nothing is kept once nobody waits for it");
 }
 
 #[tokio::test]
@@ -98,7 +137,7 @@ fn put_pods(world: &World, count: usize) {
         let name = format!("pod-{number:04}");
         world.server.put(json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "any", "name": name},
-            "spec": {"nodeName": "n1", "containers": []}, "status": {"phase": "Running"},
+            "spec": {"nodeName": "node-1", "containers": []}, "status": {"phase": "Running"},
         }));
     }
 }

@@ -8,7 +8,7 @@ use perfval_testkit::api_server::{Fault, Kind};
 use perfval_testkit::inventory::{ClaimBuilder, Cluster};
 use serde_json::{Value, json};
 
-use crate::world::{NAMESPACE, World};
+use crate::world::{NAME, NAMESPACE, World};
 
 /// A cluster that serves `resource.k8s.io` at one version alone, with one node of eight GPUs of which a claim holds one.
 fn older(version: &str) -> World {
@@ -25,6 +25,9 @@ fn older(version: &str) -> World {
             .server
             .serve(Kind::new("resource.k8s.io", version, plural, kind, namespaced));
     }
+    world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
+        object["status"]["placement"]["node"] = json!("n1");
+    });
     let held = ClaimBuilder::named("held").holds("n1", "gpu-3");
     for mut object in Cluster::of_gpus(8).claim(held).objects() {
         let devices = object.pointer_mut("/spec/devices").and_then(Value::as_array_mut);

@@ -8,6 +8,7 @@ mod lease;
 mod older_crd;
 mod planning;
 mod quiet;
+mod resting;
 mod rights;
 mod unreadable;
 mod unrecorded;

@@ -8,7 +8,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::meta::metadata;
-use super::packing::pack;
+use super::packing::{PackedTrial, pack};
 use crate::{Run, names};
 
 /// Annotation: SHA-256 (hex) over the content, see [`results_sha256`].
@@ -20,11 +20,11 @@ pub const LOG: &str = ".log";
 /// Component label of the ConfigMap.
 pub const RESULTS: &str = "results";
 /// Most bytes of content. The API server takes 1 MiB; the rest is for keys, metadata and the server's own fields.
-const CONTENT_MAX: usize = 900 * 1024;
+pub(super) const CONTENT_MAX: usize = 900 * 1024;
 /// Kept free for what does not fit: at most 20 trials and a soak, a line each.
 const NOTES_MAX: usize = 2 * 1024;
 
-/// The ConfigMap with everything measured: a summary, and each trial's payload (key: its number) as gzip. It outlives the
+/// The ConfigMap with everything measured: a summary, and each trial (key: its number) as gzip. It outlives the
 /// cleanup and goes with the object. Where the trials are too much for it their samples are thinned, which `thinned.txt` says;
 /// those that do not fit even so are named under `omitted.txt` instead. `logs`: last lines of frontend and workers in trials
 /// with errors (`trial-<n>.log`).
@@ -32,13 +32,13 @@ pub fn results(
     run: &Run<'_>,
     verdict: Verdict,
     why: &Why,
-    payloads: &BTreeMap<i64, String>,
+    trials: &BTreeMap<i64, PackedTrial>,
     logs: &BTreeMap<i64, String>,
 ) -> ConfigMap {
     let summary = summary(run, verdict, why);
     let texts = summary.len() + logs.values().map(String::len).sum::<usize>();
     let free = CONTENT_MAX.saturating_sub(NOTES_MAX + texts);
-    let packed = pack(payloads, free);
+    let packed = pack(trials, free);
     let mut data = BTreeMap::from([(SUMMARY.to_owned(), summary)]);
     data.extend(
         logs.iter()

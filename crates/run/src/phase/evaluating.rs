@@ -5,13 +5,13 @@ pub(crate) mod rejudging;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use perfval_api::{Phase, Reason, ResultsRef, Verdict, Why};
+use perfval_api::{Phase, Reason, ResultsRef, TrialStatus, Verdict, Why};
 use perfval_sizing::Seen;
-use perfval_verdict::frame::{self, Framed};
 use perfval_verdict::{conclusion, history};
 
 use super::definition::{Definition, QUICK, Timed};
 use crate::attendance::Limit;
+use crate::build::PackedTrial;
 use crate::decision::Effect;
 use crate::diagnosis::error_logs;
 use crate::observed::{ChildRef, Need, Needs};
@@ -59,12 +59,12 @@ fn step(pass: &mut Pass<'_>) -> Step {
         Ok(conclusion) => conclusion,
         Err(step) => return step,
     };
-    let payloads = match payloads(pass) {
-        Ok(payloads) => payloads,
+    let trials = match packed_trials(pass) {
+        Ok(trials) => trials,
         Err(unread) => return Step::wait(Reason::Running, format!("saving the results: {unread}")),
     };
     let logs = error_logs::texts(pass.run, &pass.seen.error_logs);
-    let results = build::results(pass.run, verdict, &why, &payloads, &logs);
+    let results = build::results(pass.run, verdict, &why, &trials, &logs);
     let sha256 = build::results_sha256(&results);
     match &pass.seen.results {
         Seen::Present(Some(saved)) if *saved == sha256 => {
@@ -87,25 +87,20 @@ fn step(pass: &mut Pass<'_>) -> Step {
     }
 }
 
-/// The framed output of every trial that left one. A log that cannot be read now may be readable in a moment; one that
-/// is gone, or holds no frame, is left out.
-fn payloads(pass: &Pass<'_>) -> Result<BTreeMap<i64, String>, String> {
-    let mut payloads = BTreeMap::new();
-    for trial in &pass.status.trials {
-        let nonce = names::nonce(pass.run.uid(), &pass.run.id(), trial.number);
-        match pass.seen.trial_logs.get(&trial.number) {
-            Some(Seen::Present(log)) => {
-                if let Framed::Complete(payload) = frame::find(log, &nonce)
-                    && let Ok(json) = serde_json::to_string(&payload)
-                {
-                    payloads.insert(trial.number, json);
-                }
+/// Every trial that left a complete frame. A log that cannot be read now may be readable in a moment; one that is gone, or holds
+/// no frame, is left out.
+fn packed_trials(pass: &Pass<'_>) -> Result<BTreeMap<i64, PackedTrial>, String> {
+    let mut trials = BTreeMap::new();
+    for TrialStatus { number, .. } in &pass.status.trials {
+        match pass.seen.packed_trials.get(number) {
+            Some(Seen::Present(packed)) => {
+                trials.insert(*number, packed.clone());
             }
-            Some(Seen::Unknown(why)) => return Err(format!("log of trial {}: {why}", trial.number)),
+            Some(Seen::Unknown(why)) => return Err(format!("log of trial {number}: {why}")),
             Some(Seen::Absent | Seen::NotAsked) | None => {}
         }
     }
-    Ok(payloads)
+    Ok(trials)
 }
 
 /// Results of runs that are older than those that the spec keeps. What cannot be listed now is deleted by a later run.

@@ -141,7 +141,7 @@ fn everything(run: &Run<'_>) -> BTreeMap<&'static str, Value> {
                 run,
                 perfval_api::Verdict::Passed,
                 &results::why(),
-                &BTreeMap::from([(1, "{}".to_owned())]),
+                &BTreeMap::from([(1, build::PackedTrial::new("{}"))]),
                 &BTreeMap::new()
             )),
         ),

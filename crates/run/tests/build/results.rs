@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use perfval_api::{Reason, Verdict, Why};
+use perfval_run::build::PackedTrial;
 use perfval_run::{Run, build};
 use perfval_verdict::frame::Payload;
 
@@ -13,6 +14,11 @@ use super::{settings, typical};
 /// Why the run of these tests has its verdict.
 pub fn why() -> Why {
     Why::new(Reason::GatesMet, "4/8 GPUs on n1: fast")
+}
+
+fn packed(payloads: &BTreeMap<i64, String>) -> BTreeMap<i64, PackedTrial> {
+    let pack = |(number, payload): (&i64, &String)| (*number, PackedTrial::new(payload));
+    payloads.iter().map(pack).collect()
 }
 
 #[test]
@@ -33,10 +39,10 @@ fn results_are_the_same_for_the_same_content_and_never_too_big() {
             .collect()
     };
     let payloads: BTreeMap<i64, String> = (1..=3_i64).map(|trial| (trial, noise(trial.unsigned_abs()))).collect();
-    let results = build::results(&run, Verdict::Passed, &why(), &payloads, &BTreeMap::new());
+    let results = build::results(&run, Verdict::Passed, &why(), &packed(&payloads), &BTreeMap::new());
     assert_eq!(
         results,
-        build::results(&run, Verdict::Passed, &why(), &payloads, &BTreeMap::new())
+        build::results(&run, Verdict::Passed, &why(), &packed(&payloads), &BTreeMap::new())
     );
     let size: usize = results.data.iter().flatten().map(|(_, text)| text.len()).sum::<usize>()
         + results
@@ -75,7 +81,7 @@ fn a_payload_can_be_read_back() {
         &Run::new(&object, &settings()),
         Verdict::Passed,
         &why(),
-        &BTreeMap::from([(7, payload.clone())]),
+        &packed(&BTreeMap::from([(7, payload.clone())])),
         &BTreeMap::new(),
     );
     let packed = &results.binary_data.unwrap()["trial-7.json.gz"].0;
@@ -96,7 +102,7 @@ fn twenty_trials_of_a_minute_on_eight_gpus_fit() {
     let settings = settings();
     let run = Run::new(&object, &settings);
     let payloads: BTreeMap<i64, String> = (1..=20).map(|trial| (trial, minute(trial))).collect();
-    let results = build::results(&run, Verdict::Passed, &why(), &payloads, &BTreeMap::new());
+    let results = build::results(&run, Verdict::Passed, &why(), &packed(&payloads), &BTreeMap::new());
     let data = results.data.as_ref().unwrap();
     println!("{} bytes; {:?}", bytes(&results), data.get("thinned.txt"));
     assert!(bytes(&results) <= 900 * 1024, "{}", bytes(&results));
@@ -130,7 +136,7 @@ fn samples_are_thinned_before_a_trial_is_left_out() {
     let settings = settings();
     let run = Run::new(&object, &settings);
     let payloads: BTreeMap<i64, String> = (1..=40).map(|trial| (trial, minute(trial))).collect();
-    let results = build::results(&run, Verdict::Passed, &why(), &payloads, &BTreeMap::new());
+    let results = build::results(&run, Verdict::Passed, &why(), &packed(&payloads), &BTreeMap::new());
     let data = results.data.as_ref().unwrap();
     assert_eq!(
         results.binary_data.as_ref().unwrap().len(),

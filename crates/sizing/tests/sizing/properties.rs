@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use perfval_api::{Allocation, PerfValidationSpec, Reason};
 use perfval_sizing::inventory::Inventory;
-use perfval_sizing::{Seen, Sizing, choose};
+use perfval_sizing::{Seen, Sizing, choose, examine};
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder, SliceBuilder, gpu};
 use proptest::prelude::*;
 use serde_json::json;
@@ -128,6 +128,20 @@ proptest! {
             } else {
                 prop_assert!(node.devices.is_empty() && plan.gpus <= i64::from(node.plugin));
             }
+        }
+    }
+
+    #[test]
+    fn a_node_is_examined_alike_without_what_is_on_others(nodes in prop::collection::vec(node(), 0..5), part in 0_usize..20) {
+        let mut inventory = cluster(&nodes).inventory();
+        // In half of the cases all reads answer.
+        if part < 10 {
+            fail(&mut inventory, part);
+        }
+        for index in 0..nodes.len() {
+            let name = format!("n{index}");
+            let whole = examine(&inventory, &spec(1, None), &name);
+            prop_assert_eq!(examine(&inventory.of_node(&name), &spec(1, None), &name), whole);
         }
     }
 

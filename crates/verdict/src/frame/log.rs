@@ -81,16 +81,6 @@ pub fn find(log: &str, nonce: &str) -> Framed<Payload> {
     }
 }
 
-/// A log from where the last record of this trial begins: what AIPerf printed before it may be megabytes.
-pub fn without_output(mut log: String, nonce: &str) -> String {
-    let begins = KINDS.iter().filter_map(|kind| log.rfind(&begin(kind, nonce)));
-    if let Some(at) = begins.max() {
-        log.drain(..at);
-        log.shrink_to_fit();
-    }
-    log
-}
-
 const RESULT: &str = "RESULT";
 const FAILURE: &str = "FAILURE";
 const KINDS: [&str; 2] = [RESULT, FAILURE];

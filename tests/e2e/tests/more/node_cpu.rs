@@ -28,7 +28,15 @@ async fn keep_cpus_busy(lab: &Lab, namespace: &str) {
     }))
     .await;
     eventually("the pod runs", LIMIT, || async {
-        let phase = ["get", "pod", "stress", "-n", namespace, "-o", "jsonpath={.status.phase}"];
+        let phase = [
+            "get",
+            "pod",
+            "stress",
+            "-n",
+            namespace,
+            "-o",
+            "jsonpath={.status.phase}",
+        ];
         let phase = lab.kubectl(&phase).await;
         (phase == "Running").then_some(()).ok_or(phase)
     })

@@ -3,10 +3,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use perfval_run::build::PackedTrial;
 use perfval_run::observed::Need;
 use perfval_run::{Needs, Run, build, job, names};
 use perfval_sizing::Seen;
 use perfval_testkit::api_server::Fault;
+use perfval_testkit::trial;
+use perfval_verdict::frame::{self, Framed, Payload};
 use perfval_verdict::progress::Progress;
 use serde_json::json;
 
@@ -22,11 +25,12 @@ async fn a_trial_is_read_step_by_step() {
     let seen = world.observe(Need::Trial).await;
     let trial = seen.trial.present().unwrap();
     assert!(trial.pod.is_some() && !job::is_over(trial.job.as_ref().unwrap()));
-    assert_eq!(trial.log, Seen::NotAsked, "a running container's log is not read");
+    assert_eq!(trial.record, Seen::NotAsked, "a running container's log is not read");
 
-    world.put_trial(Some("result\n"));
+    world.put_result(1);
     let seen = world.observe(Need::Trial).await;
-    assert_eq!(seen.trial.present().unwrap().log, Seen::Present("result\n".into()));
+    let record = &seen.trial.present().unwrap().record;
+    assert_eq!(*record, Seen::Present(Framed::Complete(world.record(1))));
 }
 
 #[tokio::test]
@@ -73,16 +77,30 @@ async fn the_results_of_every_run_are_found_and_nothing_else() {
 #[tokio::test]
 async fn a_result_of_two_megabytes_is_read_whole() {
     let world = World::new();
-    // As a kubelet serves it: AIPerf's lines, then the result in pieces of 16 KiB.
+    // As a kubelet serves it: AIPerf's lines, then the result.
     let noise = "AIPerf says something\n".repeat(2_000);
-    let result = format!("{}\n", "x".repeat(16 << 10)).repeat(128);
-    world.put_trial(Some(&format!("{noise}BEGIN\n{result}END\n")));
+    let export = format!("{{\"text\":\"{}\"}}", "x".repeat(2 << 20));
+    let payload = Payload::of(world.record(1)).with_export(&export).expect("JSON");
+    let log = noise + &frame::frame(&payload).expect("JSON");
+    world.put_trial(Some(&log));
     let seen = world.observe(Need::Results).await;
-    let Some(Seen::Present(log)) = seen.trial_logs.get(&1) else {
-        panic!("{:?}", seen.trial_logs)
-    };
-    assert!(log.contains(&format!("BEGIN\n{result}END\n")));
-    assert!(log.len() < noise.len() + result.len(), "not the whole log");
+    let whole = PackedTrial::new(&serde_json::to_string(&payload).expect("JSON"));
+    assert_eq!(seen.packed_trials[&1], Seen::Present(whole));
+}
+
+#[tokio::test]
+async fn a_log_without_a_complete_record_has_no_result() {
+    let world = World::new();
+    let log = trial::log(world.record(1));
+    let cut = &log[..log.len() - 5];
+    for log in ["another result\n", cut] {
+        world.put_trial(Some(log));
+        assert_eq!(
+            world.observe(Need::Results).await.packed_trials[&1],
+            Seen::Absent,
+            "{log}"
+        );
+    }
 }
 
 #[tokio::test]
@@ -90,23 +108,16 @@ async fn a_log_that_begins_within_a_character_is_read() {
     let world = World::new();
     world.put_trial(Some("?"));
     let pod = format!("{}-abcde", names::trial_job(&world.run_id(), 1));
-    world.server.set_log(
-        NAMESPACE,
-        &pod,
-        build::AIPERF_CONTAINER,
-        b"\xa4 and the result\n".as_slice(),
-    );
+    let log = [b"\xa4\n".as_slice(), trial::log(world.record(1)).as_bytes()].concat();
+    world.server.set_log(NAMESPACE, &pod, build::AIPERF_CONTAINER, log);
     let seen = world.observe(Need::Results).await;
-    let Some(Seen::Present(log)) = seen.trial_logs.get(&1) else {
-        panic!("{:?}", seen.trial_logs)
-    };
-    assert!(log.ends_with(" and the result\n"));
+    assert!(seen.packed_trials[&1].present().is_some(), "{:?}", seen.packed_trials);
 }
 
 #[tokio::test]
 async fn no_pod_and_a_container_that_never_ran_have_no_log() {
     let world = World::new();
-    assert_eq!(world.observe(Need::Results).await.trial_logs[&1], Seen::Absent);
+    assert_eq!(world.observe(Need::Results).await.packed_trials[&1], Seen::Absent);
 
     world.put_trial(Some("result"));
     let pod = format!("{}-abcde", names::trial_job(&world.run_id(), 1));
@@ -114,7 +125,7 @@ async fn no_pod_and_a_container_that_never_ran_have_no_log() {
     world
         .server
         .edit("pods", NAMESPACE, &pod, |pod| pod["status"] = waiting);
-    assert_eq!(world.observe(Need::Results).await.trial_logs[&1], Seen::Absent);
+    assert_eq!(world.observe(Need::Results).await.packed_trials[&1], Seen::Absent);
 }
 
 #[tokio::test(start_paused = true)]
@@ -124,7 +135,7 @@ async fn a_kubelet_that_does_not_answer_holds_up_no_pass() {
     const PASS_LIMIT: Duration = Duration::from_mins(4);
     let world = World::new();
     for number in 1..=TRIALS {
-        world.put_numbered_trial(number, Some("result\n"));
+        world.put_result(number);
     }
     world.put_child("v1", "ConfigMap", &names::results(NAME, &world.run_id()), &json!({}));
     // The first two are still served.
@@ -141,9 +152,9 @@ async fn a_kubelet_that_does_not_answer_holds_up_no_pass() {
         .await
         .expect("a pass that decides");
     assert_eq!(seen.results, Seen::Present(None), "what came in time is kept");
-    let read = |log: &&Seen<String>| log.present().is_some();
-    assert_eq!(seen.trial_logs.values().filter(read).count(), 2);
-    let unread: Vec<_> = seen.trial_logs.values().filter_map(Seen::unknown).collect();
+    let read = |trial: &&Seen<PackedTrial>| trial.present().is_some();
+    assert_eq!(seen.packed_trials.values().filter(read).count(), 2);
+    let unread: Vec<_> = seen.packed_trials.values().filter_map(Seen::unknown).collect();
     assert_eq!(unread.len(), 18, "{unread:?}");
     assert!(unread[17].contains("within the 60 s of one look"), "{}", unread[17]);
 }
@@ -188,11 +199,11 @@ async fn reads_nothing(world: &World, what: &str) {
     let seen = Box::pin(world.observe(Need::Trial)).await;
     let trial = seen.trial.present().expect("a trial");
     assert!(
-        trial.pod.is_none() && !matches!(trial.log, Seen::Present(_)),
+        trial.pod.is_none() && trial.record.present().is_none(),
         "{what}: {trial:?}"
     );
     let seen = Box::pin(world.observe(Need::Results)).await;
-    assert_eq!(seen.trial_logs[&1], Seen::Absent, "{what}");
+    assert_eq!(seen.packed_trials[&1], Seen::Absent, "{what}");
     assert!(
         world.server.calls().iter().all(|call| call.resource != "pods/log"),
         "{what}"
@@ -209,7 +220,7 @@ async fn a_job_of_our_name_that_another_client_made_is_not_read() {
     ];
     for (field, value) in forged {
         let world = World::new();
-        world.put_trial(Some("a forged result\n"));
+        world.put_result(1);
         let job = names::trial_job(&world.run_id(), 1);
         world.server.edit("jobs", NAMESPACE, &job, |job| {
             *job.pointer_mut(field).expect("it is set") = value;
@@ -221,7 +232,7 @@ async fn a_job_of_our_name_that_another_client_made_is_not_read() {
 #[tokio::test]
 async fn a_job_of_another_uid_than_recorded_is_not_read() {
     let world = World::new();
-    world.put_trial(Some("result\n"));
+    world.put_result(1);
     let record = |uid: serde_json::Value| {
         world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
             object["status"]["trials"] = json!([{"number": 1, "startedAt": "2026-01-01T00:00:00Z", "jobUid": uid}]);
@@ -230,7 +241,7 @@ async fn a_job_of_another_uid_than_recorded_is_not_read() {
     let job = names::trial_job(&world.run_id(), 1);
     record(world.server.get("jobs", NAMESPACE, &job).unwrap()["metadata"]["uid"].clone());
     let seen = world.observe(Need::Results).await;
-    assert_eq!(seen.trial_logs[&1], Seen::Present("result\n".into()));
+    assert!(seen.packed_trials[&1].present().is_some(), "{:?}", seen.packed_trials);
     record(json!("another"));
     reads_nothing(&world, "another uid").await;
 }
@@ -238,7 +249,7 @@ async fn a_job_of_another_uid_than_recorded_is_not_read() {
 #[tokio::test]
 async fn a_pod_that_the_job_does_not_own_is_not_read() {
     let world = World::new();
-    world.put_trial(Some("a forged result\n"));
+    world.put_result(1);
     let pod = format!("{}-abcde", names::trial_job(&world.run_id(), 1));
     world.server.edit("pods", NAMESPACE, &pod, |pod| {
         pod["metadata"]["ownerReferences"][0]["uid"] = json!("another");

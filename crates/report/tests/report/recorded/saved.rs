@@ -13,6 +13,7 @@ use perfval_api::{
     DeviceStatus, Environment, PerfValidation, PerfValidationSpec, PlacementStatus, ResultsRef, RunStatus, Verdict,
     Why, WorkerStatus, WorkloadStatus,
 };
+use perfval_run::build::PackedTrial;
 use perfval_run::{Run, Settings, build};
 use perfval_verdict::frame::{Payload, TrialRecord};
 use perfval_verdict::gate::Share;
@@ -193,9 +194,13 @@ fn results(object: &mut PerfValidation, verdict: Verdict, why: &Why, trials: &[T
         payload.requests.clone_from(&trial.requests);
         serde_json::to_string(&payload).expect("JSON")
     };
-    let payloads: BTreeMap<i64, String> = (1..).zip(trials.iter().take(judged).map(payload)).collect();
+    let packed = trials
+        .iter()
+        .take(judged)
+        .map(|trial| PackedTrial::new(&payload(trial)));
+    let packed: BTreeMap<i64, PackedTrial> = (1..).zip(packed).collect();
     let settings = Settings::default();
-    let results = build::results(&Run::new(object, &settings), verdict, why, &payloads, &BTreeMap::new());
+    let results = build::results(&Run::new(object, &settings), verdict, why, &packed, &BTreeMap::new());
     let named = ResultsRef {
         name: results.metadata.name.clone().expect("a name"),
         sha256: build::results_sha256(&results),

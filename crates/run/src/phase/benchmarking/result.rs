@@ -89,21 +89,18 @@ pub(super) fn read<'a>(pass: &mut Pass<'a>, number: i64, trial: &TrialSeen, foun
 /// The record of a trial, or what is missing of it.
 fn record(trial: &TrialSeen, nonce: &str) -> Result<TrialRecord, String> {
     let message = termination_message(trial).map_or(Framed::Missing, |message| frame::find_message(message, nonce));
-    let log = trial
-        .log
-        .present()
-        .map_or(Framed::Missing, |log| frame::find(log, nonce));
+    let log = trial.record.present().cloned().unwrap_or(Framed::Missing);
     match (message, log) {
         (Framed::Complete(record), _) if record.abridged.iter().all(|part| *part == frame::Part::Statistics) => {
             Ok(record)
         }
-        (_, Framed::Complete(payload)) => Ok(payload.record),
+        (_, Framed::Complete(record)) => Ok(record),
         (Framed::Complete(record), _) if !record.abridged.contains(&frame::Part::Everything) => Ok(record),
         (message, log) => Err(format!(
             "no result: termination message {}, log {}",
             state(&message),
             trial
-                .log
+                .record
                 .unknown()
                 .map_or_else(|| state(&log), |why| format!("unreadable ({why})"))
         )),

@@ -2,11 +2,12 @@
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::api::core::v1::ConfigMap;
+use perfval_run::build::PackedTrial;
 use perfval_run::observed::TrialSeen;
 use perfval_run::{Observed, names};
 use perfval_sizing::Seen;
 use perfval_testkit::trial as recorded;
-use perfval_verdict::frame::{Outcome, TrialRecord};
+use perfval_verdict::frame::{Framed, Outcome, TrialRecord};
 use rust_decimal::Decimal;
 use serde_json::json;
 
@@ -17,7 +18,7 @@ impl Story {
         names::nonce(self.uid(), &self.id(), trial)
     }
 
-    fn log_of(&self, trial: i64) -> String {
+    fn record_of(&self, trial: i64) -> TrialRecord {
         let throughput = if self.showing == Showing::Slow { 900 } else { 2000 };
         let outcome = if self.showing == Showing::Crash {
             recorded::crash()
@@ -27,10 +28,10 @@ impl Story {
         };
         let workers = [1, 2].map(|n| format!("10.0.0.{n}"));
         let record = recorded::record(self.nonce(trial), outcome, workers);
-        recorded::log(TrialRecord {
+        TrialRecord {
             node_cpu: self.node_cpu.clone(),
             ..record
-        })
+        }
     }
 
     pub(super) fn trial(&self) -> TrialSeen {
@@ -48,12 +49,12 @@ impl Story {
         TrialSeen {
             job: Some(self.job(end, self.trial_ended_at)),
             pod: None,
-            log: if self.trial_log_unreadable {
+            record: if self.trial_log_unreadable {
                 Seen::Unknown("log: 500".into())
             } else if self.showing == Showing::TimedOut {
                 Seen::Absent
             } else {
-                Seen::Present(self.log_of(number))
+                Seen::Present(Framed::Complete(self.record_of(number)))
             },
             progress: self.progress.clone(),
         }
@@ -99,12 +100,13 @@ impl Story {
 
     pub(super) fn results(&self, seen: &mut Observed) {
         for trial in self.status().trials.iter().filter(|trial| trial.outcome.is_some()) {
-            let log = if self.logs_unreadable {
+            let packed = if self.logs_unreadable {
                 Seen::Unknown("logs: 500".into())
             } else {
-                Seen::Present(self.log_of(trial.number))
+                let log = recorded::log(self.record_of(trial.number));
+                PackedTrial::of_log(&log, &self.nonce(trial.number)).map_or(Seen::Absent, Seen::Present)
             };
-            seen.trial_logs.insert(trial.number, log);
+            seen.packed_trials.insert(trial.number, packed);
         }
         seen.results = self.saved.clone().map_or(Seen::Absent, |sha| Seen::Present(Some(sha)));
     }
