@@ -56,7 +56,7 @@ pub fn device_taint(
 }
 
 /// An empty selector is for all devices. So is a missing one for the schedulers of Kubernetes 1.34 to 1.36, whatever the
-/// API reference says (kubernetes#141620); mended in 1.37, where the kind is of v1. A field of the selector that is not
+/// API reference says (kubernetes#141620); mended in a patch release of 1.37, the first with the kind in v1. A field of the selector that is not
 /// known here (a class, an expression) is taken to match: then too few devices are counted, never too many.
 fn rule_selects(rule: &Value, id: &DeviceId<'_>) -> bool {
     let Some(selector) = selector_of(rule) else {
