@@ -21,6 +21,9 @@ const MAP: i64 = 64;
 /// Kubernetes' quantity grammar, as controller-gen writes it for every built-in type.
 const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
 
+const OPERATOR: &str = "Operator represents a key's relationship to the value. Valid operators are Exists and Equal. Defaults to Equal. Exists is \
+                        equivalent to wildcard for value, so that a pod can tolerate all taints of a particular category.";
+
 /// The CustomResourceDefinition of `PerfValidation`, as it is to be applied.
 pub fn crd() -> CustomResourceDefinition {
     let mut crd = PerfValidation::crd();
@@ -28,6 +31,7 @@ pub fn crd() -> CustomResourceDefinition {
         let root = version.schema.as_mut().and_then(|s| s.open_api_v3_schema.as_mut());
         for (name, schema) in root.and_then(|r| r.properties.as_mut()).into_iter().flatten() {
             visit(schema, &mut drop_nullable);
+            visit(schema, &mut describe_operator);
             if name == "spec" {
                 visit(schema, &mut bound);
                 visit(schema, &mut describe_default);
@@ -72,6 +76,15 @@ fn visit(schema: &mut JSONSchemaProps, change: &mut dyn FnMut(&mut JSONSchemaPro
 /// An absent field is the one way to say nothing; the API server then prunes an explicit null.
 fn drop_nullable(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
+}
+
+/// Kubernetes' own words offer two operators of a toleration that the rules of the spec refuse.
+fn describe_operator(schema: &mut JSONSchemaProps) {
+    let operator = schema.properties.as_mut().and_then(|all| all.get_mut("operator"));
+    let description = operator.and_then(|operator| operator.description.as_mut());
+    if let Some(description) = description.filter(|text| text.contains("Exists, Equal, Lt, and Gt")) {
+        OPERATOR.clone_into(description);
+    }
 }
 
 fn bound(schema: &mut JSONSchemaProps) {

@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod}
 use k8s_openapi::api::resource::v1::{DeviceRequestAllocationResult, ResourceClaim};
 use kube::core::ResourceExt as _;
 use perfval_api::{Allocation, Phase, PlacementStatus, WorkerStatus};
+use perfval_sizing::inventory::{Interned, PodUse};
 use perfval_sizing::{HeldByWorker, Seen};
 
 use crate::build::COMPONENT_LABEL;
@@ -221,7 +222,7 @@ pub fn misplaced(pods: &Pods<'_>, claims: Option<&[ResourceClaim]>, plan: &Place
     });
     let claims = claims.filter(|_| elsewhere.is_none() && plan.allocation == Allocation::Dra);
     let Some(claims) = claims else {
-        return elsewhere;
+        return elsewhere.or_else(|| shared_by_plugin(pods));
     };
     let mut held = BTreeSet::new();
     pods.workers.iter().find_map(|pod| {
@@ -241,6 +242,21 @@ pub fn misplaced(pods: &Pods<'_>, claims: Option<&[ResourceClaim]>, plan: &Place
         }
         let is_new = held.insert((&result.driver, pool, device));
         (!is_new).then(|| format!("GPU {device} of {pool} is held by two workers"))
+    })
+}
+
+/// A worker that a device plugin gave a share of a GPU, such as `GPU-5d5d::2`: nothing said before that it shares them. The
+/// kubelet reports it from Kubernetes 1.36 on.
+fn shared_by_plugin(pods: &Pods<'_>) -> Option<String> {
+    pods.workers.iter().find_map(|pod| {
+        let used = PodUse::read(pod, &mut Interned::default())?;
+        let is_share = |device: &&str| device.starts_with("GPU-") && device.contains("::");
+        let share = used.devices.iter().map(|(_, device)| &**device).find(is_share)?;
+        let worker = pod.name_any();
+        Some(format!(
+            "worker {worker} holds only a share of a GPU, {share}: turn sharing off for {} in the device plugin's configuration",
+            used.node
+        ))
     })
 }
 
@@ -278,3 +294,6 @@ pub fn moved(pods: &Pods<'_>, claims: &[ResourceClaim], plan: &PlacementStatus) 
 fn count(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -76,6 +76,11 @@ impl<'s, 'a> BusyPool<'s, 'a> {
         self.0.binary_search_by(|holder| holder.device.cmp(device)).is_ok()
     }
 
+    /// Whether a claim holds a device as a whole.
+    pub fn contains_whole(self, device: &str) -> bool {
+        self.holders(device).iter().any(|holder| !holder.share)
+    }
+
     /// The claims that hold a device, by name.
     pub fn holders(self, device: &str) -> &'s [Holder<'a>] {
         let Self(all) = self;

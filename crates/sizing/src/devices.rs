@@ -91,8 +91,13 @@ pub fn first_fit<'a>(
             .filter(|(id, device)| !device.consumes.is_empty() && busy_here.contains(id.device))
             .for_each(|(_, device)| counters.take(device));
         for (id, device, here) in pool.walked_for(node) {
-            // The scheduler asks about a slice's devices of other nodes too, and gives up where that fails.
-            if !request.selectors.match_device(id.driver, device)? || !here {
+            let is_of_class = match request.selectors.match_device(id.driver, device) {
+                // The scheduler never asks about a device that is in use: without an answer it is none of the class.
+                Err(_) if busy_here.contains_whole(id.device) => false,
+                // It asks about a slice's devices of other nodes too, and gives up where that fails.
+                answer => answer?,
+            };
+            if !is_of_class || !here {
                 continue;
             }
             let taken_by = if busy_here.contains(id.device) {

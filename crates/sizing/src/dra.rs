@@ -21,8 +21,10 @@ pub struct Dra<'a> {
     rules: Vec<Value>,
     selectors: Result<Selectors, Obstacle>,
     tolerations: &'a [DeviceToleration],
-    /// Drivers whose devices are GPUs, or may be.
+    /// Drivers of devices of the class, or of its name.
     gpu_drivers: BTreeSet<&'a str>,
+    /// Domain of the device plugin's resource.
+    vendor: &'a str,
 }
 
 impl<'a> Dra<'a> {
@@ -40,6 +42,7 @@ impl<'a> Dra<'a> {
             rules,
             selectors,
             tolerations: &placement.device_tolerations,
+            vendor: placement.resource_name.split('/').next().unwrap_or_default(),
         }
     }
 
@@ -55,7 +58,7 @@ impl<'a> Dra<'a> {
 
     /// Whether any driver of GPUs publishes anything, anywhere.
     pub fn has_gpu_drivers(&self) -> bool {
-        !self.gpu_drivers.is_empty()
+        self.pools.iter().any(|pool| self.is_of_gpus(pool))
     }
 
     /// A claim that holds a GPU of a node, if any does.
@@ -105,9 +108,12 @@ impl<'a> Dra<'a> {
     }
 
     fn gpu_pools(&self, node: &Node) -> impl Iterator<Item = &Pool<'a>> {
-        self.pools
-            .concerning(node)
-            .filter(|pool| self.gpu_drivers.contains(pool.driver))
+        self.pools.concerning(node).filter(|pool| self.is_of_gpus(pool))
+    }
+
+    /// Whether a pool's devices are GPUs, or may be.
+    fn is_of_gpus(&self, pool: &Pool<'_>) -> bool {
+        self.gpu_drivers.contains(pool.driver) || names_gpus(pool.driver, self.vendor)
     }
 }
 
@@ -122,9 +128,9 @@ fn not_evaluable(NotEvaluable(fault): NotEvaluable) -> Obstacle {
     Obstacle::NotEvaluable { fault }
 }
 
-/// By name, which distinguishes GPUs from network cards and compute domains; and whoever has a device of the class.
+/// Whoever has a device of the class, and the driver of its name, such as `gpu.nvidia.com` of `mig.gpu.nvidia.com`.
 fn gpu_drivers<'a>(pools: &Pools<'a>, class_name: &str, selectors: Option<&Selectors>) -> BTreeSet<&'a str> {
-    let by_name = |pool: &Pool<'_>| pool.driver == class_name || pool.driver.contains("gpu");
+    let by_name = |pool: &Pool<'_>| is_in(class_name, pool.driver);
     let by_class = |pool: &Pool<'_>| {
         let of_class = |selectors: &Selectors| {
             pool.devices()
@@ -137,4 +143,15 @@ fn gpu_drivers<'a>(pools: &Pools<'a>, class_name: &str, selectors: Option<&Selec
         .filter(|pool| by_name(pool) || by_class(pool))
         .map(|pool| pool.driver)
         .collect()
+}
+
+/// Whether a driver names GPUs of the device plugin's vendor: it may give out those that the plugin has too. Not so drivers of
+/// network cards and compute domains, and those of another vendor.
+fn names_gpus(driver: &str, vendor: &str) -> bool {
+    is_in(driver, vendor) && driver.split(['.', '-']).any(|word| word == "gpu")
+}
+
+fn is_in(name: &str, domain: &str) -> bool {
+    let rest = name.strip_suffix(domain);
+    rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }

@@ -12,7 +12,7 @@ use super::pods::PodsByNode;
 use super::report::{NodeReport, Obstacle};
 use super::room::room;
 use super::taken::Taken;
-use super::{expected, mixed_allocation, separation};
+use super::{expected, mixed_allocation, separation, sharing};
 use crate::OtherRun;
 use crate::inventory::{Attribute, CacheVolume, Inventory, Node, PodUse};
 
@@ -144,7 +144,7 @@ impl<'a> World<'a> {
         );
         let unsettled = self.dra.unsettled(node);
         let has_devices = self.dra.has_gpus(node);
-        if !has_devices && plugin.is_none() && unsettled.is_none() && !says_it_has_gpus(node) {
+        if !has_devices && plugin.is_none() && unsettled.is_none() && !self.says_it_has_gpus(node) {
             return Err(Obstacle::NoGpus);
         }
         if let Some(unsettled) = unsettled {
@@ -162,11 +162,29 @@ impl<'a> World<'a> {
             (true, plugin, AllocationMode::Auto | AllocationMode::Dra) => self.count_devices(node, plugin.is_some()),
             (true, None, AllocationMode::DevicePlugin) => Err(Obstacle::OnlyByClaims { resource: resource() }),
             (_, Some(gpus), AllocationMode::DevicePlugin) | (false, Some(gpus), AllocationMode::Auto) => {
-                Ok(Gpus::ByPlugin(gpus))
+                sharing::shared(node, &resource(), self.pods.users_on(node)).map_or(Ok(Gpus::ByPlugin(gpus)), Err)
             }
             (false, Some(_), AllocationMode::Dra) => Err(Obstacle::OnlyByPlugin { resource: resource() }),
-            (false, None, _) => Err(Obstacle::NothingPublished { resource: resource() }),
+            (false, None, AllocationMode::Dra) => Err(Obstacle::NothingPublished { resource: resource() }),
+            (false, None, _) => self.without_offer(node),
         }
+    }
+
+    fn says_it_has_gpus(&self, node: &Node) -> bool {
+        let resource = &self.spec.placement.resource_name;
+        says_it_has_gpus(node, resource) || sharing::shared(node, resource, &[]).is_some()
+    }
+
+    /// The GPUs of a node that says that it has some, and of which neither a plugin nor a driver offers any.
+    fn without_offer(&self, node: &Node) -> Result<Gpus<'a>, Obstacle> {
+        let resource = &self.spec.placement.resource_name;
+        if let Some(shared) = sharing::shared(node, resource, &[]) {
+            return Err(shared);
+        }
+        let unhealthy = plugin::unhealthy(node, resource, self.naming).map(Gpus::ByPlugin);
+        unhealthy.ok_or_else(|| Obstacle::NothingPublished {
+            resource: resource.clone(),
+        })
     }
 
     fn count_devices(&self, node: &Node, plugin_too: bool) -> Result<Gpus<'a>, Obstacle> {

@@ -10,7 +10,7 @@ use crate::inventory::Node;
 /// What NVIDIA's feature discovery calls the GPUs of a node.
 pub const PRODUCT: &str = "nvidia.com/gpu.product";
 /// GPUs that NVIDIA's feature discovery counted.
-const COUNT: &str = "nvidia.com/gpu.count";
+pub const COUNT: &str = "nvidia.com/gpu.count";
 /// With both partitions and whole GPUs, the count is not that of either.
 const MIG_STRATEGY: &str = "nvidia.com/mig.strategy";
 /// The machine type. Where it is not set, all nodes of a product are alike.

@@ -30,6 +30,7 @@ mod room;
 mod seen;
 mod selector;
 mod separation;
+mod sharing;
 mod summary;
 mod taints;
 mod taken;
@@ -48,6 +49,7 @@ pub use our_pods::{
 };
 pub use report::{NodeReport, Obstacle};
 pub use seen::Seen;
+pub use sharing::SharedAs;
 pub use taken::{Taken, TakenBy};
 
 /// What sizing found.

@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::core::v1::{Taint, Toleration};
 use perfval_api::PerfValidationSpec;
+use rust_decimal::Decimal;
 
 use super::node_selector;
 use super::report::Obstacle;
@@ -121,7 +122,7 @@ fn marks_gpus(taint: &Taint, spec: &PerfValidationSpec) -> bool {
     taint.key == spec.placement.resource_name || MARKS_GPUS.iter().any(known)
 }
 
-/// Whether the node claims to have GPUs.
-pub fn says_it_has_gpus(node: &Node) -> bool {
-    node.label(GPU_PRESENT) == Some("true")
+/// Whether the node claims to have GPUs: by a label, or by a capacity of which nothing is offered.
+pub fn says_it_has_gpus(node: &Node, resource: &str) -> bool {
+    node.label(GPU_PRESENT) == Some("true") || node.capacity.get(resource) > Decimal::ZERO
 }

@@ -43,6 +43,17 @@ pub fn count(node: &Node, resource: &str, users: &[&PodUse], naming: &Naming) ->
     })
 }
 
-fn whole(amount: Decimal) -> i64 {
+/// The GPUs of a node whose plugin offers none of them, as all are unhealthy or it is gone; none if there were none.
+pub fn unhealthy(node: &Node, resource: &str, naming: &Naming) -> Option<PluginGpus> {
+    let total = Some(whole(node.capacity.get(resource))).filter(|total| *total > 0)?;
+    Some(PluginGpus {
+        total,
+        free: 0,
+        taken: vec![Taken::by(TakenBy::Unhealthy, total, (Holder::Pod, []), naming)],
+    })
+}
+
+/// A number of GPUs.
+pub fn whole(amount: Decimal) -> i64 {
     amount.floor().to_i64().unwrap_or_default()
 }

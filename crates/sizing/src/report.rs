@@ -4,6 +4,7 @@ use perfval_api::text::number_of;
 use perfval_api::{Allocation, ExpectedGpus, PlacementStatus, Reason};
 use serde::Serialize;
 
+use super::sharing::SharedAs;
 use super::taken::Taken;
 
 /// One node.
@@ -83,6 +84,13 @@ pub enum Obstacle {
     OnlyByClaims { resource: String },
     /// Only a device plugin gives out its GPUs, and claims were asked for.
     OnlyByPlugin { resource: String },
+    /// Its device plugin gives one GPU to several pods: what it offers is less than whole GPUs.
+    SharedGpus {
+        resource: String,
+        offered: i64,
+        are: SharedAs,
+        how: String,
+    },
     /// Devices are published, but the class is missing.
     ClassMissing { class: String },
     /// It says that it has GPUs, but nothing offers them.
@@ -123,6 +131,7 @@ impl Obstacle {
             | Self::VolumeElsewhere { .. }
             | Self::OnlyByClaims { .. }
             | Self::OnlyByPlugin { .. }
+            | Self::SharedGpus { .. }
             | Self::NotOfClass { .. }
             | Self::Inseparable { .. }
             | Self::TooFew
@@ -196,11 +205,17 @@ impl NodeReport {
             Obstacle::OnlyByPlugin { resource } => {
                 format!("gives its GPUs out as {resource} only, and DRA was asked for")
             }
+            Obstacle::SharedGpus {
+                resource,
+                offered,
+                are,
+                how,
+            } => format!("its {offered} {resource} are {}", are.explain(how)),
             Obstacle::ClassMissing { class } => {
                 format!("devices are published, but the DeviceClass {class} is missing: the driver is half installed")
             }
             Obstacle::NothingPublished { resource } => format!(
-                "is labelled as having GPUs, but neither ResourceSlices nor {resource} offer any: if the DRA plugin \
+                "has GPUs by its labels or its capacity, but neither ResourceSlices nor {resource} offer any: if the DRA plugin \
                  started before the driver, restart the plugin's pod"
             ),
             Obstacle::NotOfClass { class } => format!("none of its devices is of the class {class}"),

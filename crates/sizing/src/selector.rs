@@ -1,13 +1,13 @@
 //! Device selectors of a `DeviceClass`: CEL over one device.
 
+mod dialect;
 mod reads;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 
 use k8s_openapi::api::resource::v1::DeviceClass;
-use kube_cel::KubeCelExt;
-use kube_cel::cel::{Context, Program, Value};
+use kube_cel::cel::{Context, IdedExpr, Value};
 
 use self::reads::{Kind, Reads};
 use crate::inventory::{Attribute, Device};
@@ -18,10 +18,10 @@ pub struct NotEvaluable(pub String);
 
 /// The selectors of a class; all of them must hold.
 pub struct Selectors {
-    programs: Vec<(String, Program)>,
+    expressions: Vec<(String, IdedExpr)>,
     functions: Context<'static>,
-    quantity: Program,
-    semver: Program,
+    quantity: IdedExpr,
+    semver: IdedExpr,
     /// What all of them read together, if that is known.
     reads: Option<Reads>,
     /// Answers that were given: 40,000 devices of one kind are evaluated once, not for a third of a second.
@@ -31,22 +31,21 @@ pub struct Selectors {
 }
 
 impl Selectors {
-    /// Compiles the selectors of a class. Optional syntax (`.?`) is refused: the evaluator reads a missing key
-    /// otherwise than Kubernetes does.
+    /// Compiles the selectors of a class.
     pub fn compile(class: &DeviceClass) -> Result<Self, NotEvaluable> {
-        let programs = class.spec.selectors.iter().flatten().map(|selector| {
+        let expressions = class.spec.selectors.iter().flatten().map(|selector| {
             let Some(cel) = &selector.cel else {
                 return Err(NotEvaluable("a selector of the DeviceClass is not CEL".to_owned()));
             };
             Ok((cel.expression.clone(), compile(&cel.expression)?))
         });
-        let programs: Vec<(String, Program)> = programs.collect::<Result<_, _>>()?;
+        let expressions: Vec<(String, IdedExpr)> = expressions.collect::<Result<_, _>>()?;
         Ok(Self {
-            reads: Reads::of(programs.iter().map(|(_, program)| program.expression())),
+            reads: Reads::of(expressions.iter().map(|(_, expression)| expression)),
             answers: RefCell::default(),
             last: RefCell::default(),
-            programs,
-            functions: Context::default().with_all(),
+            expressions,
+            functions: dialect::functions(),
             quantity: compile("quantity(text)")?,
             semver: compile("semver(text)")?,
         })
@@ -72,19 +71,19 @@ impl Selectors {
 
     fn evaluate(&self, driver: &str, device: &Device) -> Result<bool, NotEvaluable> {
         let mut context = self.functions.new_inner_scope();
-        context.add_variable_from_value("device", self.device(driver, device)?);
-        for (expression, program) in &self.programs {
-            match program.execute(&context) {
+        context.add_variable_from_value(dialect::DEVICE, self.device(driver, device)?);
+        for (text, expression) in &self.expressions {
+            match context.resolve(expression) {
                 Ok(Value::Bool(true)) => {}
                 Ok(Value::Bool(false)) => return Ok(false),
                 Ok(other) => {
                     return Err(NotEvaluable(format!(
-                        "{expression:?} is {:?} for {}, not a bool",
+                        "{text:?} is {:?} for {}, not a bool",
                         other.type_of(),
                         device.name
                     )));
                 }
-                Err(error) => return Err(NotEvaluable(format!("{expression:?} for {}: {error}", device.name))),
+                Err(error) => return Err(NotEvaluable(format!("{text:?} for {}: {error}", device.name))),
             }
         }
         Ok(true)
@@ -92,36 +91,39 @@ impl Selectors {
 
     /// A device as CEL sees it: attributes and capacities by domain, then by name.
     fn device(&self, driver: &str, device: &Device) -> Result<Value, NotEvaluable> {
-        let (mut attributes, mut capacity) = (Domains::new(driver), Domains::new(driver));
+        let (mut attributes, mut capacity) = (Domains::of(driver), Domains::of(driver));
+        let unknown =
+            |name: &str| NotEvaluable(format!("the value of {name} of {} is of an unknown kind", device.name));
         if let Some(reads) = &self.reads {
             for name in &reads.attributes {
-                let found = name.attribute(driver, device);
-                let value = found.map(|found| self.attribute(found)).transpose()?.flatten();
-                attributes.put(&name.domain, &name.unqualified, value);
+                if let Some(found) = name.attribute(driver, device) {
+                    let value = self.attribute(found)?.ok_or_else(|| unknown(&name.unqualified))?;
+                    attributes.put(&name.domain, &name.unqualified, value);
+                }
             }
             for name in &reads.capacity {
-                let found = name.capacity(driver, device);
-                let value = found.map(|amount| self.call(&self.quantity, amount)).transpose()?;
-                capacity.put(&name.domain, &name.unqualified, value);
+                if let Some(amount) = name.capacity(driver, device) {
+                    capacity.put(&name.domain, &name.unqualified, self.call(&self.quantity, amount)?);
+                }
             }
         } else {
             for (name, attribute) in &device.attributes {
-                attributes.insert(name, self.attribute(attribute)?);
+                attributes.insert(name, self.attribute(attribute)?.ok_or_else(|| unknown(name))?);
             }
             for (name, amount) in &device.capacity {
-                capacity.insert(name, Some(self.call(&self.quantity, amount)?));
+                capacity.insert(name, self.call(&self.quantity, amount)?);
             }
         }
         Ok(HashMap::from([
             ("driver", Value::from(driver)),
-            ("attributes", attributes.into()),
-            ("capacity", capacity.into()),
+            (dialect::ATTRIBUTES, attributes.into()),
+            (dialect::CAPACITY, capacity.into()),
             ("allowMultipleAllocations", Value::Bool(device.shareable)),
         ])
         .into())
     }
 
-    /// The value of an attribute; none for a kind that is not known here, so that only selectors that use it fail.
+    /// The value of an attribute; none for a kind of value that is not known here.
     fn attribute(&self, attribute: &Attribute) -> Result<Option<Value>, NotEvaluable> {
         Ok(match attribute {
             Attribute::Version(version) => Some(self.call(&self.semver, version)?),
@@ -132,36 +134,34 @@ impl Selectors {
         })
     }
 
-    fn call(&self, function: &Program, text: &str) -> Result<Value, NotEvaluable> {
+    fn call(&self, function: &IdedExpr, text: &str) -> Result<Value, NotEvaluable> {
         let mut context = self.functions.new_inner_scope();
         context.add_variable_from_value("text", text);
-        function
-            .execute(&context)
+        context
+            .resolve(function)
             .map_err(|error| NotEvaluable(format!("{text:?}: {error}")))
     }
 }
 
-/// Names by domain. An unqualified one belongs to the driver's own; that domain is there even without any name.
+/// Values by domain and name. An unqualified name belongs to the driver's own domain.
 struct Domains<'a> {
     driver: &'a str,
     names: HashMap<&'a str, HashMap<&'a str, Value>>,
 }
 
 impl<'a> Domains<'a> {
-    fn new(driver: &'a str) -> Self {
-        let names = HashMap::from([(driver, HashMap::new())]);
+    fn of(driver: &'a str) -> Self {
+        let names = HashMap::new();
         Self { driver, names }
     }
 
-    fn insert(&mut self, name: &'a str, value: Option<Value>) {
+    fn insert(&mut self, name: &'a str, value: Value) {
         let (domain, name) = name.split_once('/').unwrap_or((self.driver, name));
         self.put(domain, name, value);
     }
 
-    /// A domain that is asked for is there, as it is for the scheduler, even where the device has nothing of it.
-    fn put(&mut self, domain: &'a str, name: &'a str, value: Option<Value>) {
-        let names = self.names.entry(domain).or_default();
-        names.extend(value.map(|value| (name, value)));
+    fn put(&mut self, domain: &'a str, name: &'a str, value: Value) {
+        self.names.entry(domain).or_default().insert(name, value);
     }
 }
 
@@ -176,8 +176,8 @@ impl From<Domains<'_>> for Value {
     }
 }
 
-fn compile(expression: &str) -> Result<Program, NotEvaluable> {
-    Program::compile(expression).map_err(|error| NotEvaluable(format!("{expression:?}: {error}")))
+fn compile(expression: &str) -> Result<IdedExpr, NotEvaluable> {
+    dialect::parse(expression).map_err(|error| NotEvaluable(format!("{expression:?}: {error}")))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use k8s_openapi::api::resource::v1::DeviceToleration;
 use serde_json::Value;
 
 use super::pools::DeviceId;
+use super::resource_api::{GROUP, NEWEST};
 use crate::inventory::Device;
 
 /// Effects that keep a pod away; `None`, `PreferNoSchedule` and anything newer do not.
@@ -46,21 +47,29 @@ pub fn device_taint(
         let [key, value, effect] = ["key", "value", "effect"].map(|field| text(rule, &format!("/spec/taint/{field}")));
         keeps_away(&key, &value, &effect)
     })?;
-    Some(format!("DeviceTaintRule {}", text(rule, "/metadata/name")))
+    let all = if selector_of(rule).is_some() {
+        ""
+    } else {
+        ", which has no deviceSelector and so is for every device before Kubernetes 1.37"
+    };
+    Some(format!("DeviceTaintRule {}{all}", text(rule, "/metadata/name")))
 }
 
-/// An empty selector is for all devices, a missing one for none. A field of the selector that is not known here (a class,
-/// an expression) is taken to match: then too few devices are counted, never too many.
+/// An empty selector is for all devices. So is a missing one for the schedulers of Kubernetes 1.34 to 1.36, whatever the
+/// API reference says (kubernetes#141620); mended in a patch release of 1.37, the first with the kind in v1. A field of the selector that is not
+/// known here (a class, an expression) is taken to match: then too few devices are counted, never too many.
 fn rule_selects(rule: &Value, id: &DeviceId<'_>) -> bool {
-    let Some(selector) = rule
-        .pointer("/spec/deviceSelector")
-        .filter(|selector| selector.is_object())
-    else {
-        return false;
+    let Some(selector) = selector_of(rule) else {
+        return rule["apiVersion"] != format!("{GROUP}/{NEWEST}");
     };
     [("driver", id.driver), ("pool", id.pool), ("device", id.device)]
         .into_iter()
         .all(|(field, value)| selector[field].as_str().is_none_or(|wanted| wanted == value))
+}
+
+fn selector_of(rule: &Value) -> Option<&Value> {
+    let selector = rule.pointer("/spec/deviceSelector");
+    selector.filter(|selector| selector.is_object())
 }
 
 /// The taints of a node that keep pods away.

@@ -107,6 +107,7 @@ fn a_pod_is_decoded() {
             "/spec/overhead/overheadKey",
             "/spec/resources/limits/limitsKey",
             "/spec/resources/requests/requestsKey",
+            "/status/allocatedResources/allocatedResourcesKey",
             "/status/conditions/reason",
             "/status/conditions/type",
             "/status/containerStatuses/allocatedResources/allocatedResourcesKey",
@@ -124,7 +125,9 @@ fn a_pod_is_decoded() {
             "/status/initContainerStatuses/resources/limits/limitsKey",
             "/status/initContainerStatuses/resources/requests/requestsKey",
             "/status/nominatedNodeName",
-            "/status/phase"
+            "/status/phase",
+            "/status/resources/limits/limitsKey",
+            "/status/resources/requests/requestsKey"
         ]
     );
     let [json, protobuf] = both.map(|pod| PodUse::read(&pod, &mut Interned::default()).expect("it is bound"));
@@ -301,7 +304,11 @@ fn pods() -> Vec<Value> {
         pod(one(), json!({ "phase": "Running" })),
         pod(one(), json!({ "phase": "Succeeded" })),
         pod(all, json!({})),
-        pod(whole, json!({})),
+        pod(whole.clone(), json!({})),
+        pod(
+            whole,
+            json!({ "resources": cpu("10"), "allocatedResources": { "cpu": "12" } }),
+        ),
         pod(
             json!({ "nodeName": "", "containers": [] }),
             json!({ "nominatedNodeName": "n2" }),

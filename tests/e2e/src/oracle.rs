@@ -45,6 +45,8 @@ pub struct Cluster {
     pub probes: Vec<Probe>,
     /// Whether nodes share devices, so that only one of them can be tried.
     pub shared: bool,
+    /// Whether its objects bear on every cluster of the API server, so that no other one may be there.
+    pub alone: bool,
 }
 
 /// A node, and what the generator knows about it.
@@ -78,6 +80,7 @@ impl Cluster {
             objects: serde_json::from_str(&rename(json!(self.objects).to_string()))?,
             probes,
             shared: self.shared,
+            alone: self.alone,
         })
     }
 
@@ -143,7 +146,7 @@ mod tests {
         {
             *count.entry(*feature).or_insert(0) += 1;
         }
-        assert_eq!(count.len(), 48, "{count:?}");
+        assert_eq!(count.len(), 57, "{count:?}");
         assert!(count.values().all(|count| *count >= 5), "{count:?}");
     }
 }

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{LimitRange, Node, PersistentVolume, PersistentV
 use k8s_openapi::api::resource::v1::{ResourceClaim, ResourceSlice};
 use kube::api::{Api, ListParams};
 use perfval_sizing::inventory::{self, CacheVolume, ClaimUse, Interned, Inventory, PodUse, Slice};
-use perfval_sizing::resource_api::VERSIONS;
+use perfval_sizing::resource_api::{GROUP, VERSIONS};
 use perfval_sizing::{Naming, Seen};
 use serde_json::Value;
 use tokio::sync::{Mutex, MutexGuard};
@@ -182,16 +182,28 @@ impl Cluster {
         self.list_served(Protobuf, wanted, reduce).await
     }
 
-    /// Raw, because three versions are served in the field; absent if none of them is.
+    /// Raw, because three versions are served in the field, each with its version, which decides on what a rule is for;
+    /// absent if none of them is.
     async fn taint_rules(&self) -> Read<Vec<Value>> {
-        let wanted = Wanted {
-            call: "list DeviceTaintRules",
-            versions: &TAINT_RULE_VERSIONS,
-            plural: "devicetaintrules",
-            namespace: None,
-            params: ListParams::default(),
-        };
-        self.list_served(Json, wanted, Some).await
+        for version in TAINT_RULE_VERSIONS {
+            let wanted = Wanted {
+                call: "list DeviceTaintRules",
+                versions: &[version],
+                plural: "devicetaintrules",
+                namespace: None,
+                params: ListParams::default(),
+            };
+            let versioned = |mut rule: Value| {
+                let fields = rule.as_object_mut()?;
+                fields.insert("apiVersion".to_owned(), format!("{GROUP}/{version}").into());
+                Some(rule)
+            };
+            match self.list_served(Json, wanted, versioned).await {
+                Err(Unread::Absent) => {}
+                known => return known,
+            }
+        }
+        Err(Unread::Absent)
     }
 
     async fn nodes(&self) -> Read<Vec<inventory::Node>> {

@@ -130,6 +130,10 @@ async fn taint_rules_are_read_at_the_version_that_is_served() {
         panic!("{seen:?}")
     };
     assert_eq!(rules[0].pointer("/spec/taint/effect"), Some(&json!("NoExecute")));
+    assert_eq!(
+        rules[0]["apiVersion"], "resource.k8s.io/v1beta2",
+        "it decides on what a rule is for"
+    );
 }
 
 fn put_pods(world: &World, count: usize) {

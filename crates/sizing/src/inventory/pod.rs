@@ -1,8 +1,10 @@
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{
     Container, ContainerExtendedResourceRequest, ContainerStatus, Pod, PodStatus, ResourceRequirements,
 };
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::ResourceExt as _;
 
 use super::{Amounts, Interned, Texts};
@@ -70,12 +72,13 @@ fn effective_request(pod: &Pod, texts: &mut Texts) -> Amounts {
     let Some(spec) = &pod.spec else {
         return Amounts::default();
     };
-    let containers = Containers::of(pod.status.as_ref());
+    let reported = Reported::of(pod.status.as_ref());
     let mut sidecars = Amounts::default();
     let mut start = Amounts::default();
     for container in spec.init_containers.iter().flatten() {
-        let mut moment = containers.request(container, texts);
-        if container.restart_policy.as_deref() == Some("Always") {
+        let is_sidecar = container.restart_policy.as_deref() == Some("Always");
+        let mut moment = reported.request(container, is_sidecar, texts);
+        if is_sidecar {
             sidecars.add(&moment);
             moment.clone_from(&sidecars);
         } else {
@@ -85,29 +88,22 @@ fn effective_request(pod: &Pod, texts: &mut Texts) -> Amounts {
     }
     let mut total = sidecars;
     for container in &spec.containers {
-        total.add(&containers.request(container, texts));
+        total.add(&reported.request(container, true, texts));
     }
     total.raise(&start);
-    total.replace(&of_whole_pod(spec.resources.as_ref(), texts));
+    total.replace(&reported.of_whole_pod(spec.resources.as_ref(), texts));
     total.add(&Amounts::read(spec.overhead.as_ref(), texts));
     total
 }
 
-/// Only these can be asked for a pod as a whole; the scheduler looks away from all others there.
-fn of_whole_pod(resources: Option<&ResourceRequirements>, texts: &mut Texts) -> Amounts {
-    let mut asked = Amounts::requests(resources, texts);
-    asked.retain(|name| matches!(name, "cpu" | "memory") || name.starts_with("hugepages-"));
-    asked
-}
-
-/// What the status of a pod says about its containers.
-struct Containers<'a> {
+/// What the status of a pod reports of its resources.
+struct Reported<'a> {
     status: Option<&'a PodStatus>,
     /// The kubelet will not resize it, so what it asks for does not count.
     resize_is_infeasible: bool,
 }
 
-impl<'a> Containers<'a> {
+impl<'a> Reported<'a> {
     fn of(status: Option<&'a PodStatus>) -> Self {
         let pending = |status: &PodStatus| {
             let conditions = status.conditions.as_deref().unwrap_or_default();
@@ -122,22 +118,50 @@ impl<'a> Containers<'a> {
         }
     }
 
-    /// The most of what a container asks for, was promised and has: a resize in place takes its time.
-    fn request(&self, container: &Container, texts: &mut Texts) -> Amounts {
+    /// What a container counts; one that ends before the others begin is never resized.
+    fn request(&self, container: &Container, can_resize: bool, texts: &mut Texts) -> Amounts {
         let mut request = Amounts::requests(container.resources.as_ref(), texts);
-        if let Some(status) = self.status_of(&container.name) {
-            let mut has = Amounts::read(status.resources.as_ref().and_then(|has| has.requests.as_ref()), texts);
-            has.raise(&Amounts::read(status.allocated_resources.as_ref(), texts));
-            if self.resize_is_infeasible {
-                request.replace(&has);
-            } else {
-                request.raise(&has);
-            }
+        if let Some(status) = self.status_of(&container.name).filter(|_| can_resize) {
+            let (has, promised) = (status.resources.as_ref(), status.allocated_resources.as_ref());
+            self.resize(&mut request, has, promised, texts);
         }
         for served in self.served_by_claim(&container.name) {
             request.remove(&served.resource_name);
         }
         request
+    }
+
+    /// What is asked for the pod as a whole. Only these resources can be; the scheduler looks away from all others there.
+    fn of_whole_pod(&self, resources: Option<&ResourceRequirements>, texts: &mut Texts) -> Amounts {
+        let asked = Amounts::requests(resources, texts);
+        let mut request = asked.clone();
+        if let Some(status) = self.status {
+            let (has, promised) = (status.resources.as_ref(), status.allocated_resources.as_ref());
+            self.resize(&mut request, has, promised, texts);
+        }
+        request.retain(|name| {
+            let is_known = matches!(name, "cpu" | "memory") || name.starts_with("hugepages-");
+            is_known && asked.iter().any(|(known, _)| known == name)
+        });
+        request
+    }
+
+    /// Makes of what is asked for the most of it, what was promised and what is had: a resize in place takes its time.
+    fn resize(
+        &self,
+        request: &mut Amounts,
+        has: Option<&ResourceRequirements>,
+        promised: Option<&BTreeMap<String, Quantity>>,
+        texts: &mut Texts,
+    ) {
+        let Some(has) = has else { return };
+        let mut given = Amounts::read(has.requests.as_ref(), texts);
+        given.raise(&Amounts::read(promised, texts));
+        if self.resize_is_infeasible {
+            request.replace(&given);
+        } else {
+            request.raise(&given);
+        }
     }
 
     fn status_of(&self, container: &str) -> Option<&'a ContainerStatus> {
@@ -161,136 +185,4 @@ impl<'a> Containers<'a> {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::{Value, from_value, json};
-
-    use super::*;
-    use perfval_api::quantity;
-
-    #[track_caller]
-    fn counts(pod: &Value, resource: &str, expected: &str) {
-        let mut bound = pod.clone();
-        bound["metadata"] = json!({ "name": "p" });
-        bound["spec"]["nodeName"] = json!("n1");
-        let pod_use = PodUse::read(&from_value(bound).unwrap(), &mut Interned::default());
-        let amount = pod_use.map(|pod| pod.requests.get(resource));
-        assert_eq!(amount, quantity::parse(expected), "{pod}");
-    }
-
-    fn cpu(amount: &str) -> Value {
-        json!({ "requests": { "cpu": amount } })
-    }
-
-    #[test]
-    fn a_pod_counts_as_the_scheduler_counts_it() {
-        let one = json!({ "name": "a", "resources": cpu("1") });
-        let cases = [
-            (
-                json!({ "containers": [one, { "name": "b", "resources": cpu("500m") }] }),
-                "1.5",
-            ),
-            (
-                json!({ "containers": [{ "name": "a", "resources": { "limits": { "cpu": "2" } } }] }),
-                "2",
-            ),
-            (
-                json!({ "initContainers": [{ "name": "i", "resources": cpu("4") }], "containers": [one] }),
-                "4",
-            ),
-            (
-                json!({
-                    "initContainers": [
-                        { "name": "s", "restartPolicy": "Always", "resources": cpu("2") },
-                        { "name": "i", "resources": cpu("3") },
-                    ],
-                    "containers": [one],
-                }),
-                "5",
-            ),
-            (
-                json!({
-                    "initContainers": [
-                        { "name": "i", "resources": cpu("2500m") },
-                        { "name": "s", "restartPolicy": "Always", "resources": cpu("2") },
-                    ],
-                    "containers": [one],
-                }),
-                "3",
-            ),
-            (json!({ "overhead": { "cpu": "250m" }, "containers": [one] }), "1.25"),
-            (json!({ "resources": cpu("8"), "containers": [one] }), "8"),
-            (
-                json!({ "resources": { "requests": { "memory": "1Gi" } }, "containers": [one] }),
-                "1",
-            ),
-        ];
-        for (spec, expected) in cases {
-            counts(&json!({ "spec": spec }), "cpu", expected);
-        }
-        let gpus = json!({
-            "resources": { "requests": { "nvidia.com/gpu": "8" } },
-            "containers": [{ "name": "a", "resources": { "limits": { "nvidia.com/gpu": "2" } } }],
-        });
-        counts(&json!({ "spec": gpus }), "nvidia.com/gpu", "2");
-    }
-
-    #[test]
-    fn a_resize_in_place_counts_as_the_larger_until_it_is_done() {
-        let spec = |cpus: &str| json!({ "containers": [{ "name": "a", "resources": cpu(cpus) }] });
-        let status = |has: &str, promised: &str| {
-            json!({
-                "phase": "Running",
-                "containerStatuses": [{ "name": "a", "resources": cpu(has), "allocatedResources": { "cpu": promised } }],
-            })
-        };
-        let pending = |reason: &str| {
-            let mut status = status("2", "2");
-            status["conditions"] = json!([{ "type": "PodResizePending", "status": "True", "reason": reason }]);
-            status
-        };
-        let cases = [
-            ("1", status("4", "1"), "4"),
-            ("1", status("2", "4"), "4"),
-            ("4", status("2", "2"), "4"),
-            ("8", pending("Deferred"), "8"),
-            ("8", pending("Infeasible"), "2"),
-        ];
-        for (asks, status, expected) in cases {
-            counts(&json!({ "spec": spec(asks), "status": status }), "cpu", expected);
-        }
-        let sidecar = json!({
-            "spec": { "initContainers": [{ "name": "s", "restartPolicy": "Always", "resources": cpu("1") }], "containers": [] },
-            "status": { "initContainerStatuses": [{ "name": "s", "resources": cpu("3") }] },
-        });
-        counts(&sidecar, "cpu", "3");
-    }
-
-    #[test]
-    fn only_the_containers_that_a_claim_serves_ask_the_device_plugin_for_nothing() {
-        let one = |name: &str| json!({ "name": name, "resources": { "limits": { "nvidia.com/gpu": "1" } } });
-        let mapping = json!({ "containerName": "a", "resourceName": "nvidia.com/gpu", "requestName": "r" });
-        let pod = json!({
-            "spec": { "containers": [one("a"), one("b")] },
-            "status": { "extendedResourceClaimStatus": { "resourceClaimName": "c", "requestMappings": [mapping] } },
-        });
-        counts(&pod, "nvidia.com/gpu", "1");
-    }
-
-    #[test]
-    fn a_pod_takes_room_from_its_nomination_until_it_is_over() {
-        let read = |pod: Value| PodUse::read(&from_value(pod).unwrap(), &mut Interned::default());
-        let pod = |spec: Value, status: Value| json!({ "metadata": { "name": "p", "namespace": "ns", "deletionTimestamp": "2026-11-20T10:00:00Z" }, "spec": spec, "status": status });
-        let bound = || json!({ "nodeName": "n1", "containers": [] });
-        let free = || json!({ "nodeName": "", "containers": [] });
-        let terminating = read(pod(bound(), json!({ "phase": "Running" }))).unwrap();
-        assert_eq!((&*terminating.name, &*terminating.node), ("ns/p", "n1"));
-        let nominated = read(pod(free(), json!({ "phase": "Pending", "nominatedNodeName": "n2" }))).unwrap();
-        assert_eq!(&*nominated.node, "n2");
-        let bound_elsewhere = read(pod(bound(), json!({ "nominatedNodeName": "n2" }))).unwrap();
-        assert_eq!(&*bound_elsewhere.node, "n1");
-        for over in ["Succeeded", "Failed"] {
-            assert_eq!(read(pod(bound(), json!({ "phase": over }))), None);
-        }
-        assert_eq!(read(pod(free(), json!({ "phase": "Pending" }))), None);
-    }
-}
+mod tests;

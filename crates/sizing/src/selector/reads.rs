@@ -4,8 +4,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue, operators};
+use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr, operators};
 
+use super::dialect::{ATTRIBUTES, BIND, CAPACITY, CONTAINED, DEVICE, DOMAIN, OPTIONAL, calls, field_of_device, text};
 use crate::inventory::{Attribute, Device};
 
 /// Attributes and capacities by domain and name.
@@ -33,11 +34,11 @@ pub struct Kind {
 }
 
 impl Reads {
-    /// What expressions read; `None` if one of them reads otherwise than by literal names.
+    /// What rewritten expressions read; `None` if one of them reads otherwise than by literal names.
     pub fn of<'a>(expressions: impl Iterator<Item = &'a IdedExpr>) -> Option<Self> {
         let mut reads = Self::default();
         for expression in expressions {
-            reads.add(expression)?;
+            reads.add(expression, &mut Vec::new())?;
         }
         Some(reads)
     }
@@ -70,8 +71,9 @@ impl Reads {
             && kind.capacity.iter().map(Option::as_ref).eq(capacity)
     }
 
-    fn add(&mut self, expression: &IdedExpr) -> Option<()> {
-        if let Some((part, name)) = read(&expression.expr) {
+    /// `bound`: the names that `cel.bind` gives, each with the domain that it stands for, if it does.
+    fn add<'a>(&mut self, expression: &'a IdedExpr, bound: &mut Vec<Binding<'a>>) -> Option<()> {
+        if let Some((part, name)) = read(expression, bound) {
             let names = if part == ATTRIBUTES {
                 &mut self.attributes
             } else {
@@ -80,19 +82,43 @@ impl Reads {
             names.insert(name);
             return Some(());
         }
+        if let Some(field) = field_of_device(expression) {
+            return matches!(field, "driver" | "allowMultipleAllocations").then_some(());
+        }
         match &expression.expr {
-            Expr::Select(select) if is_device(&select.operand) => {
-                matches!(select.field.as_str(), "driver" | "allowMultipleAllocations").then_some(())
-            }
-            Expr::Select(select) => self.add(&select.operand),
-            Expr::Call(call) => operands(call).into_iter().try_for_each(|operand| self.add(operand)),
-            Expr::List(list) => list.elements.iter().try_for_each(|element| self.add(element)),
+            Expr::Call(call) if calls(call, BIND) => self.add_binding(call, bound),
+            Expr::Call(call) => operands(call)
+                .into_iter()
+                .try_for_each(|operand| self.add(operand, bound)),
+            Expr::List(list) => list.elements.iter().try_for_each(|element| self.add(element, bound)),
             Expr::Literal(_) => Some(()),
-            Expr::Ident(name) => (name != DEVICE).then_some(()),
-            Expr::Unspecified | Expr::Map(_) | Expr::Struct(_) | Expr::Comprehension(_) => None,
+            // A whole domain, or the device itself, by a name: whatever is read of it, it is not known here.
+            Expr::Ident(name) => (name != DEVICE && domain(expression, bound).is_none()).then_some(()),
+            Expr::Unspecified | Expr::Map(_) | Expr::Struct(_) | Expr::Comprehension(_) | Expr::Select(_) => None,
         }
     }
+
+    fn add_binding<'a>(&mut self, call: &'a CallExpr, bound: &mut Vec<Binding<'a>>) -> Option<()> {
+        let [name, value, expression] = &call.args[..] else {
+            return None;
+        };
+        let Expr::Ident(name) = &name.expr else { return None };
+        if name == DEVICE {
+            return None;
+        }
+        let stands_for = domain(value, bound);
+        if stands_for.is_none() {
+            self.add(value, bound)?;
+        }
+        bound.push((name, stands_for));
+        let known = self.add(expression, bound);
+        bound.pop();
+        known
+    }
 }
+
+/// A name that `cel.bind` gives, and the part and the domain of the device that it stands for.
+type Binding<'a> = (&'a str, Option<(&'a str, &'a str)>);
 
 impl Name {
     fn new(domain: &str, name: &str) -> Self {
@@ -119,68 +145,51 @@ impl Name {
     }
 }
 
-const DEVICE: &str = "device";
-const ATTRIBUTES: &str = "attributes";
-const CAPACITY: &str = "capacity";
-
 /// `device.attributes['d'].n`, `device.attributes['d']['n']` and `'n' in device.attributes['d']`; capacities likewise.
-fn read(expression: &Expr) -> Option<(&str, Name)> {
-    let named = |map: &'_ IdedExpr, name: &str| {
-        let (part, domain) = domain(&map.expr)?;
-        let part = if part == ATTRIBUTES { ATTRIBUTES } else { CAPACITY };
-        Some((part, Name::new(domain, name)))
+fn read<'a>(expression: &'a IdedExpr, bound: &[Binding<'a>]) -> Option<(&'a str, Name)> {
+    let Expr::Call(call) = &expression.expr else {
+        return None;
     };
-    match expression {
-        Expr::Select(select) => named(&select.operand, &select.field),
-        Expr::Call(call) => match (call.func_name.as_str(), operands(call).as_slice()) {
-            (operators::INDEX, [map, name]) | (operators::IN, [name, map]) => named(map, text(&name.expr)?),
-            _ => None,
-        },
-        _ => None,
-    }
+    let (map, name) = match (call.func_name.as_str(), operands(call).as_slice()) {
+        (operators::INDEX | operators::OPT_INDEX, [map, name]) | (CONTAINED, [name, map]) => (*map, *name),
+        _ => return None,
+    };
+    let (part, domain) = domain(map, bound)?;
+    Some((part, Name::new(domain, text(name)?)))
 }
 
-/// `device.attributes['d']` or `device.capacity['d']`.
-fn domain(expression: &Expr) -> Option<(&str, &str)> {
-    let Expr::Call(call) = expression else { return None };
-    let [map, domain] = operands(call)[..] else { return None };
-    let Expr::Select(part) = &map.expr else { return None };
-    let of_device = call.func_name == operators::INDEX && is_device(&part.operand);
-    let known = matches!(part.field.as_str(), ATTRIBUTES | CAPACITY);
-    Some((part.field.as_str(), text(&domain.expr)?)).filter(|_| of_device && known)
+/// The part and the domain, such as those of `device.attributes['d']`.
+fn domain<'a>(expression: &'a IdedExpr, bound: &[Binding<'a>]) -> Option<(&'a str, &'a str)> {
+    match &expression.expr {
+        Expr::Ident(name) => bound.iter().rev().find(|(known, _)| known == name)?.1,
+        Expr::Call(call) if calls(call, OPTIONAL) => domain(call.args.first()?, bound),
+        Expr::Call(call) if call.func_name == DOMAIN => {
+            let [part, domain] = &call.args[..] else { return None };
+            let part = field_of_device(part).filter(|part| [ATTRIBUTES, CAPACITY].contains(part))?;
+            Some((part, text(domain)?))
+        }
+        _ => None,
+    }
 }
 
 fn operands(call: &CallExpr) -> Vec<&IdedExpr> {
     call.target.as_deref().into_iter().chain(&call.args).collect()
 }
 
-fn is_device(expression: &IdedExpr) -> bool {
-    matches!(&expression.expr, Expr::Ident(name) if name == DEVICE)
-}
-
-fn text(expression: &Expr) -> Option<&str> {
-    match expression {
-        Expr::Literal(LiteralValue::String(text)) => Some(text.inner()),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use kube_cel::cel::Program;
-
+    use super::super::dialect::parse;
     use super::*;
 
     fn names(expression: &str) -> Option<Vec<String>> {
-        let program = Program::compile(expression).unwrap();
-        let reads = Reads::of(std::iter::once(program.expression()))?;
+        let reads = Reads::of(std::iter::once(&parse(expression).unwrap()))?;
         let all = reads.attributes.iter().chain(&reads.capacity);
         Some(all.map(|name| name.qualified.clone()).collect())
     }
 
     #[test]
     fn literal_names_are_found() {
-        let rows: [(&str, &[&str]); 8] = [
+        let rows: [(&str, &[&str]); 13] = [
             (
                 "device.driver == 'd' && device.attributes['d'].type == 'gpu'",
                 &["d/type"],
@@ -197,6 +206,20 @@ mod tests {
                 &["d/memory"],
             ),
             ("!(device.attributes['d'].uuid in ['a', 'b'])", &["d/uuid"]),
+            (
+                "cel.bind(own, device.attributes['d'], own.type == 'gpu' && own['x'] > 0)",
+                &["d/type", "d/x"],
+            ),
+            (
+                "cel.bind(own, device.attributes['d'], cel.bind(own, device.attributes['e'], own.x) && own.y)",
+                &["d/y", "e/x"],
+            ),
+            (
+                "cel.bind(kind, device.attributes['d'].type, kind == 'gpu')",
+                &["d/type"],
+            ),
+            ("device.attributes['d'].?type.orValue('') == 'gpu'", &["d/type"]),
+            ("device.attributes[?'d'][?'type'].hasValue()", &["d/type"]),
             ("true", &[]),
         ];
         for (expression, expected) in rows {
@@ -214,7 +237,11 @@ mod tests {
             "device.attributes['d'].size() > 0",
             "device == device",
             "device.newField == 1",
-            "cel.bind(a, device.attributes['d'], a.type == 'gpu')",
+            "cel.bind(a, device.attributes['d'], a.size() > 0)",
+            "cel.bind(a, device.attributes, a['d'].type == 'gpu')",
+            "cel.bind(a, device, a.driver == 'd')",
+            "cel.bind(device, {'driver': 'd'}, device.driver == 'd')",
+            "device.attributes.?d.size() > 0",
         ];
         for expression in expressions {
             assert_eq!(names(expression), None, "{expression}");

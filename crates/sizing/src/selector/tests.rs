@@ -6,23 +6,29 @@ use super::*;
 use crate::inventory::Interned;
 
 fn answer(expression: &str) -> Result<bool, NotEvaluable> {
+    answer_with(expression, &json!({}))
+}
+
+/// The answer for a device with these attributes in addition.
+fn answer_with(expression: &str, more: &serde_json::Value) -> Result<bool, NotEvaluable> {
     let class: DeviceClass = from_value(json!({
         "metadata": { "name": "c" }, "spec": { "selectors": [{ "cel": { "expression": expression } }] },
     }))
     .expect("a class");
-    let device = from_value(json!({
+    let mut device = json!({
         "name": "gpu-0",
         "attributes": {
             "type": { "string": "gpu" }, "index": { "int": 3 }, "ok": { "bool": true },
             "driverVersion": { "version": "550.163.1" },
             "resource.kubernetes.io/pciBusID": { "string": "0000:1a:00.0" },
-            "list": { "strings": ["a"] },
         },
         "capacity": { "memory": { "value": "80Gi" } },
         "allowMultipleAllocations": true,
-    }))
-    .expect("a device");
-    let device = Device::read(&device, &mut Interned::default());
+    });
+    for (name, value) in more.as_object().into_iter().flatten() {
+        device["attributes"][name] = value.clone();
+    }
+    let device = Device::read(&from_value(device).expect("a device"), &mut Interned::default());
     Selectors::compile(&class)?.match_device("gpu.nvidia.com", &device)
 }
 
@@ -70,6 +76,160 @@ fn expressions_of_shipped_classes_are_evaluated() {
     ];
     for (expression, expected) in cases {
         assert_eq!(answer(expression), Ok(expected), "{expression}");
+    }
+}
+
+#[test]
+fn a_name_of_cel_bind_stands_for_its_value() {
+    let cases = [
+        // The example of the API reference.
+        (
+            "cel.bind(dra, device.attributes['gpu.nvidia.com'], dra.type == 'gpu' && dra.ok)",
+            true,
+        ),
+        (
+            "cel.bind(kind, device.attributes['gpu.nvidia.com'].type, kind == 'mig')",
+            false,
+        ),
+        ("cel.bind(a, 'gpu', cel.bind(a, 'mig', a == 'mig'))", true),
+        ("cel.bind(a, 'gpu', cel.bind(b, a, b == 'gpu' && a == b))", true),
+        ("['gpu', 'mig'].exists(kind, cel.bind(a, kind, a == 'mig'))", true),
+        // A value that is not read is not computed.
+        (
+            "cel.bind(a, device.attributes['gpu.nvidia.com'].absent, device.driver == 'gpu.nvidia.com' || a)",
+            true,
+        ),
+        // One that fails, where it decides on nothing.
+        (
+            "cel.bind(a, device.attributes['gpu.nvidia.com'].absent, a || device.driver == 'gpu.nvidia.com')",
+            true,
+        ),
+    ];
+    for (expression, expected) in cases {
+        assert_eq!(answer(expression), Ok(expected), "{expression}");
+    }
+    let faulty = [
+        "cel.bind(a, device.attributes['gpu.nvidia.com'].absent, a)",
+        // No variable further out stands in for a value that fails.
+        "cel.bind(a, true, cel.bind(a, device.attributes['gpu.nvidia.com'].absent, a))",
+        "cel.bind('a', true, true)",
+        "cel.bind(a, true)",
+    ];
+    for expression in faulty {
+        assert!(answer(expression).is_err(), "{expression}: {:?}", answer(expression));
+    }
+}
+
+#[test]
+fn a_domain_of_which_a_device_has_nothing_is_an_empty_map() {
+    let cases = [
+        ("device.attributes['other.example'].all(name, false)", true),
+        ("device.attributes['other.example'].exists(name, true)", false),
+        ("device.capacity['other.example'].size() == 0", true),
+        (
+            "size(device.attributes['other.example'].filter(name, name != 'x')) == 0",
+            true,
+        ),
+        (
+            "cel.bind(other, device.attributes['other.example'], other.all(name, false))",
+            true,
+        ),
+        ("device.attributes['gpu.nvidia.com'].exists(name, name == 'type')", true),
+        ("device.attributes[device.driver].all(name, name != 'vendor')", true),
+        (
+            "['other.example'].all(domain, !('type' in device.attributes[domain]))",
+            true,
+        ),
+        // Only the domain that is asked for: the others are not there.
+        ("'other.example' in device.attributes", false),
+        ("device.attributes.exists(domain, domain == 'other.example')", false),
+        ("device.attributes.exists(domain, domain == 'gpu.nvidia.com')", true),
+    ];
+    for (expression, expected) in cases {
+        assert_eq!(answer(expression), Ok(expected), "{expression}");
+    }
+}
+
+#[test]
+fn optional_syntax_never_fails_for_a_missing_key() {
+    let cases = [
+        (
+            "device.attributes['gpu.nvidia.com'].?type.orValue('none') == 'gpu'",
+            true,
+        ),
+        (
+            "device.attributes['gpu.nvidia.com'].?absent.orValue('none') == 'none'",
+            true,
+        ),
+        ("device.attributes['gpu.nvidia.com'][?'absent'].hasValue()", false),
+        (
+            "device.attributes[?'gpu.nvidia.com'].?type.orValue('none') == 'gpu'",
+            true,
+        ),
+        (
+            "device.attributes[?'other.example'].?type.orValue('none') == 'none'",
+            true,
+        ),
+        ("device.attributes.?other.type.orValue('none') == 'none'", true),
+        (
+            "device.capacity['gpu.nvidia.com'].?memory.orValue(quantity('0')).isGreaterThan(quantity('40Gi'))",
+            true,
+        ),
+        (
+            "cel.bind(own, device.attributes['gpu.nvidia.com'], own.?vendor.orValue('') == '' && own.?type.hasValue())",
+            true,
+        ),
+    ];
+    for (expression, expected) in cases {
+        assert_eq!(answer(expression), Ok(expected), "{expression}");
+    }
+}
+
+#[test]
+fn values_are_equal_as_they_are_to_kubernetes() {
+    let own = "device.attributes['gpu.nvidia.com']";
+    let cases = [
+        ("own.index == 3.0 && own.index == 3u && own.index != 3.5", true),
+        ("own.index in [1.0, 3.0] && !(own.index in [1u])", true),
+        ("own.type == 3 || own.index == '3'", false),
+        (
+            "own.?type == optional.of('gpu') && own.?absent == optional.none()",
+            true,
+        ),
+        ("own.driverVersion == semver('550.163.1')", true),
+        (
+            "own.driverVersion != semver('550.163.2') && own.driverVersion != 550",
+            true,
+        ),
+        ("dyn(own.index) == 3", true),
+    ];
+    for (expression, expected) in cases {
+        assert_eq!(answer(&expression.replace("own", own)), Ok(expected), "{expression}");
+    }
+    for expression in ["own.driverVersion == '550.163.1'", "own.driverVersion in ['550.163.1']"] {
+        assert!(answer(&expression.replace("own", own)).is_err(), "{expression}");
+    }
+}
+
+#[test]
+fn a_value_of_an_unknown_kind_is_neither_there_nor_absent() {
+    let list = json!({ "list": { "strings": ["a"] } });
+    let unknown = [
+        "device.attributes['gpu.nvidia.com'].list.size() == 1",
+        "has(device.attributes['gpu.nvidia.com'].list)",
+        "'list' in device.attributes['gpu.nvidia.com']",
+        "device.attributes['gpu.nvidia.com'].?list.hasValue()",
+        "device.attributes['gpu.nvidia.com'].exists(name, name == 'list')",
+    ];
+    for expression in unknown {
+        let answer = answer_with(expression, &list);
+        assert!(answer.is_err(), "{expression}: {answer:?}");
+    }
+    for expression in [
+        "device.attributes['gpu.nvidia.com'].type == 'gpu'",
+        "cel.bind(own, device.attributes['gpu.nvidia.com'], own.type == 'gpu')",
+    ] {
+        assert_eq!(answer_with(expression, &list), Ok(true), "{expression}");
     }
 }
 
@@ -130,11 +290,12 @@ fn what_cannot_be_evaluated_is_not_no() {
         "device.driver ==",
         "device.driver",
         "device.attributes['gpu.nvidia.com'].absent == 'x'",
-        "device.attributes['gpu.nvidia.com'].list.size() == 1",
-        "device.attributes['gpu.nvidia.com'].?type.orValue('') == 'gpu'",
-        "device.attributes[?'gpu.nvidia.com'].?type.orValue('') == 'gpu'",
+        "device.attributes['gpu.nvidia.com'].?type.optMap(kind, kind == 'gpu').orValue(false)",
         "device.attributes['gpu.nvidia.com'].type.newFunction()",
         "device.newField == 1",
+        "device.driver.field",
+        "has(device.driver.field)",
+        "google.protobuf.BoolValue{value: true}",
         "",
         "((((((((",
         "'\u{0}\u{ffff}",

@@ -28,11 +28,6 @@ fn free_gpus_are_counted() {
             eight().taint_rule(&rule(&json!({ "driver": "x" }), "NoSchedule")),
             8,
         ),
-        (
-            "a rule without selector",
-            eight().taint_rule(&rule(&Value::Null, "NoSchedule")),
-            8,
-        ),
         ("a rule of no effect", eight().taint_rule(&rule(&json!({}), "None")), 8),
         (
             "a request of a prioritized list",
@@ -57,6 +52,26 @@ fn free_gpus_are_counted() {
         (
             "the same device of another pool",
             eight().claim(claim().holds("n2", "gpu-0")),
+            8,
+        ),
+        (
+            "a device in use that lacks what the class reads",
+            eight()
+                .slice(SliceBuilder::of("n1").pool("old").device(gpu(8).without("type")))
+                .claim(claim().holds("old", "gpu-8")),
+            8,
+        ),
+        (
+            "the same of another node, in a slice that both nodes can use",
+            eight()
+                .slice(
+                    SliceBuilder::of("n1")
+                        .pool("old")
+                        .target(&json!({ "perDeviceNodeSelection": true }))
+                        .device(gpu(8).without("type").field("nodeName", json!("n2")))
+                        .device(gpu(9).attribute("type", "mig").field("nodeName", json!("n1"))),
+                )
+                .claim(claim().holds("old", "gpu-8")),
             8,
         ),
         (
@@ -90,6 +105,45 @@ fn nothing_is_counted_behind_a_device_that_is_attached_late() {
     let behind = (4..8).fold(slice, |slice, index| slice.device(gpu(index)));
     let plan = chosen(&cluster_with(behind), &any());
     assert_eq!((plan.gpus, plan.node_gpus), (3, 8));
+}
+
+#[test]
+fn a_device_that_only_shares_of_are_in_use_still_has_to_answer_the_class() {
+    let share = json!({ "driver": "gpu.nvidia.com", "pool": "old", "device": "gpu-8", "shareID": "u" });
+    let cluster = eight()
+        .slice(
+            SliceBuilder::of("n1")
+                .pool("old")
+                .device(gpu(8).without("type").shareable()),
+        )
+        .claim(ClaimBuilder::named("c").result(&share));
+    assert_eq!(
+        not_chosen(&cluster, &any(), "No such key: type"),
+        Err(Reason::SelectorNotEvaluable)
+    );
+}
+
+#[test]
+fn a_rule_without_a_selector_taints_every_device_until_the_api_is_v1() {
+    let rule = json!({ "taint": { "key": "k", "effect": "NoSchedule" } });
+    let mut inventory = eight().taint_rule(&rule).inventory();
+    let sized = |inventory: &sizing::inventory::Inventory| sizing::examine(inventory, &any(), "n1").expect("n1");
+    for version in [None, Some("v1alpha3"), Some("v1beta2")] {
+        if let (Some(version), sizing::Seen::Present(rules)) = (version, &mut inventory.taint_rules) {
+            rules[0]["apiVersion"] = json!(format!("resource.k8s.io/{version}"));
+        }
+        let report = sized(&inventory);
+        assert_eq!((report.free, report.total), (0, 8), "{version:?}");
+        assert_eq!(
+            report.summary(),
+            "0 of 8 GPUs free (8 tainted: DeviceTaintRule rule-0, which has no deviceSelector and so is for every device \
+             before Kubernetes 1.37)"
+        );
+    }
+    if let sizing::Seen::Present(rules) = &mut inventory.taint_rules {
+        rules[0]["apiVersion"] = json!("resource.k8s.io/v1");
+    }
+    assert_eq!(sized(&inventory).free, 8);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod confirm;
 mod devices;
+mod drivers;
 mod expected;
 mod ledgers;
 mod namespaces;
@@ -9,6 +10,7 @@ mod nodes;
 mod properties;
 mod reports;
 mod scheduler;
+mod shared;
 mod vectors;
 
 use perfval_api::{PerfValidationSpec, PlacementStatus, Reason};

@@ -14,6 +14,7 @@ use serde_json::json;
 struct NodePlan {
     devices: Vec<u8>,
     plugin: u8,
+    sliced: bool,
     cordoned: bool,
     announced: i64,
     held: Vec<u8>,
@@ -24,14 +25,16 @@ fn node() -> impl Strategy<Value = NodePlan> {
     (
         prop::collection::vec(0_u8..10, 0..10),
         prop_oneof![4 => Just(0_u8), 1 => 1_u8..9],
+        prop::bool::weighted(0.3),
         prop::bool::weighted(0.1),
         prop_oneof![9 => Just(1_i64), 1 => Just(2_i64)],
         prop::collection::vec(0_u8..12, 0..6),
         0_u16..300,
     )
-        .prop_map(|(devices, plugin, cordoned, announced, held, cpus)| NodePlan {
+        .prop_map(|(devices, plugin, sliced, cordoned, announced, held, cpus)| NodePlan {
             devices,
             plugin,
+            sliced,
             cordoned,
             announced,
             held,
@@ -48,6 +51,9 @@ fn cluster(nodes: &[NodePlan]) -> Cluster {
             let mut node = NodeBuilder::named(&name);
             if plan.plugin > 0 {
                 node = node.offers("nvidia.com/gpu", &plan.plugin.to_string());
+            }
+            if plan.sliced {
+                node = node.label("nvidia.com/gpu.replicas", "4");
             }
             if plan.cordoned {
                 node = node.cordoned();
@@ -114,6 +120,7 @@ proptest! {
             prop_assert!(plan.gpus <= plan.node_gpus);
             prop_assert!(plan.gpus * 20 <= 256 - i64::from(node.cpus));
             prop_assert!(!node.cordoned);
+            prop_assert!(plan.allocation == Allocation::Dra || !node.sliced);
             if plan.allocation == Allocation::Dra {
                 let held = |name: &str| node.held.iter().any(|held| format!("gpu-{held}") == name);
                 let whole = |name: &str| name[4..].parse::<usize>().is_ok_and(|index| node.devices[index] > 2);

@@ -47,8 +47,8 @@ impl Site {
 pub fn cluster(seed: u64) -> Cluster {
     let mut draw = Draw::new(seed);
     let id = format!("seed{seed}z");
-    let driver = format!("gpu.{id}.example");
-    let resource = format!("{id}.example/gpu");
+    let driver = format!("gpu.maker.{id}.example");
+    let resource = format!("maker.{id}.example/gpu");
     let shared = draw.chance(6);
     let nodes = if shared {
         draw.between(2, 5)
@@ -70,7 +70,7 @@ pub fn cluster(seed: u64) -> Cluster {
     if shared {
         workshop.fabric(&mut sites);
     }
-    workshop.taint_rules(&mut sites);
+    let alone = workshop.taint_rules(&mut sites);
     workshop.runtime_class();
     Cluster {
         seed,
@@ -79,6 +79,7 @@ pub fn cluster(seed: u64) -> Cluster {
         objects: workshop.objects,
         probes: sites.into_iter().map(Site::into_probe).collect(),
         shared,
+        alone,
     }
 }
 

@@ -9,7 +9,7 @@ use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client, Config};
 use perfval_cluster::EndpointAccess;
 use serde_json::json;
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Mutex, RwLock, mpsc};
 
 use super::ask::ask;
 use super::compare::{Judged, choice, with_scheduler, without_scheduler};
@@ -25,6 +25,8 @@ pub struct Session {
     free: Mutex<mpsc::UnboundedReceiver<String>>,
     give_back: mpsc::UnboundedSender<String>,
     judged: AtomicUsize,
+    /// Held by every cluster that is there, and alone by one that bears on all of them.
+    there: RwLock<()>,
 }
 
 impl Session {
@@ -63,6 +65,7 @@ impl Session {
             free: Mutex::new(free),
             give_back,
             judged: AtomicUsize::default(),
+            there: RwLock::default(),
         })
     }
 
@@ -71,6 +74,11 @@ impl Session {
     /// # Errors
     /// If the API server refuses an object, or controllers do not settle in time.
     pub async fn judge(&self, cluster: &Cluster) -> Result<Vec<Judged>, String> {
+        let _there = if cluster.alone {
+            (None, Some(self.there.write().await))
+        } else {
+            (Some(self.there.read().await), None)
+        };
         let namespace = self.free.lock().await.recv().await.ok_or("no namespace is left")?;
         let fresh = format!("{}{}z", cluster.id, self.judged.fetch_add(1, Ordering::Relaxed));
         let judged = self.judge_in(&namespace, cluster, &fresh).await;

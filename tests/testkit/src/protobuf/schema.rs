@@ -157,6 +157,8 @@ const POD: &[Field] = &[
             Field("initContainerStatuses", 10, Message(CONTAINER_STATUS)),
             Field("nominatedNodeName", 11, Text),
             Field("extendedResourceClaimStatus", 18, Message(SERVED_BY_CLAIM)),
+            Field("allocatedResources", 19, Map(&Quantity)),
+            Field("resources", 20, Message(RESOURCES)),
         ]),
     ),
 ];

@@ -65,6 +65,8 @@ impl Message for PodStatus {
             10 => value.push_to(&mut self.init_container_statuses)?,
             11 => self.nominated_node_name = value.text_if_any()?,
             18 => self.extended_resource_claim_status = Some(value.message()?),
+            19 => value.insert_into(&mut self.allocated_resources)?,
+            20 => self.resources = Some(value.message()?),
             _ => {}
         }
         Ok(())

@@ -14,11 +14,17 @@ enum Selector {
     Version,
     Has,
     Bound,
+    /// Binds a value that would be an error, and never reads it.
+    BoundUnread,
     Qualified,
     Healthy,
     Partitions,
-    /// Optional syntax, which only Kubernetes' own evaluator may know.
     Optional,
+    OptionalDomain,
+    /// Goes through the names of a domain.
+    Names,
+    /// The same of a domain of which no device has anything.
+    OtherDomain,
     /// Ends in an error for a device without the attribute.
     Missing,
 }
@@ -32,7 +38,7 @@ pub struct Class {
     pub extended: bool,
 }
 
-const SELECTORS: [Selector; 16] = [
+const SELECTORS: [Selector; 20] = [
     Selector::Type,
     Selector::Type,
     Selector::Type,
@@ -44,11 +50,15 @@ const SELECTORS: [Selector; 16] = [
     Selector::Version,
     Selector::Has,
     Selector::Bound,
+    Selector::BoundUnread,
     Selector::Qualified,
     Selector::Healthy,
     Selector::Partitions,
     Selector::Partitions,
     Selector::Optional,
+    Selector::OptionalDomain,
+    Selector::Names,
+    Selector::OtherDomain,
 ];
 
 impl Class {
@@ -75,18 +85,20 @@ impl Class {
             Selector::Memory => "class: by capacity",
             Selector::Version => "class: by version",
             Selector::Has => "class: has()",
-            Selector::Bound => "class: cel.bind()",
+            Selector::Bound | Selector::BoundUnread => "class: cel.bind()",
             Selector::Qualified => "class: by qualified attribute",
             Selector::Healthy => "class: by bool and int",
             Selector::Partitions => "class: partitions too",
-            Selector::Optional => "class: optional syntax",
+            Selector::Optional | Selector::OptionalDomain => "class: optional syntax",
+            Selector::Names => "class: macro over names",
+            Selector::OtherDomain => "class: macro over another domain",
             Selector::Missing => "class: attribute that is missing",
         }
     }
 
-    /// What sizing may say of a node with devices: its evaluator knows neither optional syntax nor `cel.bind`.
+    /// What sizing may say of a node with devices.
     pub fn excuses(&self) -> Vec<&'static str> {
-        if matches!(self.selector, Selector::Optional | Selector::Bound | Selector::Missing) {
+        if self.selector == Selector::Missing {
             vec!["NotEvaluable"]
         } else {
             Vec::new()
@@ -132,6 +144,9 @@ impl Class {
             Selector::Bound => and(format!(
                 "cel.bind(own, {attributes}, own.type == 'gpu' && own.index >= 0)"
             )),
+            Selector::BoundUnread => and(format!(
+                "cel.bind(unread, {attributes}.certified, {attributes}.type == 'gpu' || {attributes}.type != 'gpu' && false && unread)"
+            )),
             Selector::Qualified => and(format!(
                 "{attributes}.type == 'gpu' && device.attributes['resource.kubernetes.io'].pciBusID.startsWith('0000:')"
             )),
@@ -140,6 +155,16 @@ impl Class {
             )),
             Selector::Partitions => and(format!("{attributes}.type in ['gpu', 'mig']")),
             Selector::Optional => and(format!("{attributes}.?type.orValue('none') == 'gpu'")),
+            Selector::OptionalDomain => and(format!(
+                "device.attributes[?'{driver}'].?type.orValue('none') == 'gpu' && !{attributes}.?vendor.hasValue()"
+            )),
+            Selector::Names => and(format!(
+                "{attributes}.exists(name, name == 'type') && {attributes}.type == 'gpu'"
+            )),
+            Selector::OtherDomain => and(format!(
+                "device.attributes['other.example'].all(name, false) && !device.capacity['other.example'].exists(name, true) \
+                 && {attributes}.type == 'gpu'"
+            )),
             Selector::Missing => and(format!("{attributes}.certified")),
         }
     }

@@ -21,6 +21,7 @@ impl Workshop {
         let shares = self.draw.chance(8);
         let tainted = self.draw.chance(18);
         let odd = self.draw.chance(15);
+        let bare = self.draw.chance(10);
         (0..count)
             .map(|index| {
                 let mut whole = self.whole(site, index);
@@ -38,6 +39,9 @@ impl Workshop {
                     site.has("devices of another type");
                     whole["attributes"]["type"]["string"] = json!(self.draw.pick(&["vfio", "mig"]));
                     whole["capacity"]["memory"]["value"] = json!("20Gi");
+                } else if bare && self.draw.chance(30) {
+                    site.has("devices in use without a type");
+                    whole["attributes"].as_object_mut().map(|fields| fields.remove("type"));
                 }
                 Gpu {
                     devices: vec![whole],

@@ -16,10 +16,15 @@ impl Workshop {
         let busy = self.draw.pick(&[0, 10, 30, 30, 60, 100]);
         let mut held: Vec<String> = Vec::new();
         for gpu in gpus {
+            let (whole, partitions) = (&gpu.devices[0], &gpu.devices[1..]);
+            if whole["attributes"]["type"].is_null() {
+                // The scheduler fails at one that is free.
+                held.push(name(whole));
+                continue;
+            }
             if !self.draw.chance(busy) {
                 continue;
             }
-            let (whole, partitions) = (&gpu.devices[0], &gpu.devices[1..]);
             if whole["allowMultipleAllocations"] == true {
                 self.share(site, pool, whole);
             } else if partitions.is_empty() || self.draw.chance(40) {

@@ -108,7 +108,11 @@ impl Workshop {
             site.has("device plugin");
             allocatable[&self.resource] = json!(self.draw.between(1, 8).to_string());
             capacity[&self.resource] = json!("8");
-        } else if self.draw.chance(15) {
+        }
+        let mut labels = json!({});
+        if offer == Offer::Plugin {
+            labels = self.discovered(site, &mut allocatable, &mut capacity);
+        } else if offer != Offer::Both && self.draw.chance(15) {
             // A plugin that left, or whose GPUs are all unhealthy.
             allocatable[&self.resource] = json!("0");
             capacity[&self.resource] = json!("8");
@@ -127,6 +131,9 @@ impl Workshop {
                 "conditions": [{ "type": "Ready", "status": "True", "reason": "KubeletReady" }],
             },
         });
+        for (key, value) in labels.as_object().into_iter().flatten() {
+            node["metadata"]["labels"][key] = value.clone();
+        }
         if offer == Offer::OnlyLabel {
             site.has("labelled only");
             node["metadata"]["labels"]["nvidia.com/gpu.present"] = json!("true");
@@ -144,6 +151,55 @@ impl Workshop {
             _ => {}
         }
         node
+    }
+
+    /// Labels of a plugin's node, as NVIDIA's feature discovery, GKE and Karpenter write them; where the plugin gives one
+    /// GPU to several pods, what it then offers.
+    fn discovered(&mut self, site: &mut Site, allocatable: &mut Value, capacity: &mut Value) -> Value {
+        let resource = self.resource.clone();
+        let label = |what: &str| format!("{resource}.{what}");
+        let strategy = format!("{}/mig.strategy", resource.split('/').next().unwrap_or_default());
+        let mut offers = |resource: &str, amount: &str| {
+            for amounts in [&mut *allocatable, &mut *capacity] {
+                amounts[resource] = json!(amount);
+            }
+        };
+        let labels = match self.draw.between(0, 15) {
+            0 => {
+                offers(&resource, "32");
+                let strategy = self.draw.pick(&["time-slicing", "mps"]);
+                json!({ label("replicas"): "4", label("sharing-strategy"): strategy, label("product"): "H100-SHARED" })
+            }
+            1 => {
+                offers(&resource, "0");
+                offers(&label("shared"), "32");
+                json!({ label("replicas"): "4", label("sharing-strategy"): "time-slicing", label("product"): "H100" })
+            }
+            2 => {
+                offers(&resource, "56");
+                json!({ label("replicas"): "1", label("product"): "H100-MIG-1g.10gb", strategy: "single" })
+            }
+            3 => {
+                offers(&resource, "32");
+                json!({ "cloud.google.com/gke-gpu-sharing-strategy": "time-sharing" })
+            }
+            4 => {
+                offers(&resource, "32");
+                json!({ "karpenter.k8s.aws/instance-gpu-count": "8" })
+            }
+            5..=8 => {
+                site.has("device plugin: labels of whole GPUs");
+                let whole = json!({
+                    label("replicas"): "1", label("sharing-strategy"): "none", label("product"): "H100",
+                    strategy: self.draw.pick(&["none", "single", "mixed"]), "karpenter.k8s.aws/instance-gpu-count": "8",
+                });
+                return whole;
+            }
+            _ => return json!({}),
+        };
+        site.has("device plugin: shared GPUs");
+        site.refusals.push("SharedGpus");
+        labels
     }
 
     /// Cordons, conditions and taints.

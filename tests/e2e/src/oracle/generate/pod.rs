@@ -78,7 +78,7 @@ impl Workshop {
             }
             container
         };
-        match self.draw.between(0, 11) {
+        match self.draw.between(0, 13) {
             0 => {
                 site.has("pods: init containers");
                 pod["spec"]["initContainers"] = json!([init(None, resources)]);
@@ -115,6 +115,22 @@ impl Workshop {
                 pod["spec"]["resources"] = resources.clone();
                 pod["spec"]["containers"][0]["resources"] = json!({});
             }
+            8 if resources["requests"].is_object() => {
+                site.has("pods: resize of the whole pod");
+                pod["spec"]["resources"] = resources.clone();
+                pod["spec"]["containers"][0]["resources"] = json!({});
+                let (has, promised) = self.resize(&mut pod);
+                pod["status"]["resources"] = has;
+                pod["status"]["allocatedResources"] = promised;
+            }
+            9 if resources["requests"].is_object() => {
+                site.has("pods: resize of a container");
+                let (has, promised) = self.resize(&mut pod);
+                pod["status"]["containerStatuses"] = json!([{
+                    "name": "main", "image": IMAGE, "imageID": "", "ready": true, "restartCount": 0,
+                    "resources": has, "allocatedResources": promised,
+                }]);
+            }
             7 => {
                 pod["spec"]["containers"] = json!([
                     { "name": "a", "image": IMAGE, "resources": resources },
@@ -124,6 +140,21 @@ impl Workshop {
             _ => {}
         }
         self.objects.push(pod);
+    }
+
+    /// A resize in place that is under way, or that the kubelet refuses: what the pod has, and what it was promised.
+    fn resize(&mut self, pod: &mut Value) -> (Value, Value) {
+        let mut amounts = || {
+            let cpu = self.draw.pick(&["250m", "1500m", "3"]);
+            json!({ "cpu": cpu, "memory": self.draw.pick(&["128Mi", "2Gi", "6G"]) })
+        };
+        let (has, promised) = (json!({ "requests": amounts() }), amounts());
+        pod["status"] = json!({ "phase": "Running" });
+        if self.draw.chance(50) {
+            let reason = self.draw.pick(&["Deferred", "Infeasible"]);
+            pod["status"]["conditions"] = json!([{ "type": "PodResizePending", "status": "True", "reason": reason }]);
+        }
+        (has, promised)
     }
 
     /// The runtime class whose overhead some pods bear.

@@ -192,16 +192,21 @@ impl Workshop {
         self.slice(&maker.name, &target, (1, 1), 0, &slice);
     }
 
-    /// Rules that taint devices without touching slices.
-    pub fn taint_rules(&mut self, sites: &mut [Site]) {
+    /// Rules that taint devices without touching slices; whether one of them is for the devices of every cluster.
+    pub fn taint_rules(&mut self, sites: &mut [Site]) -> bool {
         if !self.draw.chance(20) {
-            return;
+            return false;
         }
+        let mut of_everything = false;
         for number in 0..self.draw.between(1, 2) {
             let index = self.draw.between(0, sites.len() - 1);
             let pool = sites[index].name.clone();
             let device = format!("gpu-{}", self.draw.between(0, 3));
-            let (selector, of_all) = match self.draw.between(0, 3) {
+            let (selector, of_all) = match self.draw.between(0, 4) {
+                4 => {
+                    of_everything = true;
+                    (Value::Null, true)
+                }
                 0 if sites.len() < 4 => (json!({ "driver": self.driver }), true),
                 0 | 1 => (json!({ "driver": self.driver, "pool": pool }), false),
                 2 => (json!({ "pool": pool, "device": device }), false),
@@ -214,6 +219,9 @@ impl Workshop {
             };
             for site in reached {
                 site.has("DeviceTaintRules");
+                if selector.is_null() {
+                    site.has("DeviceTaintRules without a selector");
+                }
             }
             let rule = json!({
                 "apiVersion": "resource.k8s.io/v1beta2", "kind": "DeviceTaintRule",
@@ -222,6 +230,7 @@ impl Workshop {
             });
             self.objects.push(rule);
         }
+        of_everything
     }
 
     /// Another driver's devices on the node, in a pool of the same name.
@@ -230,7 +239,13 @@ impl Workshop {
             return;
         }
         site.has("other drivers");
-        let driver = format!("nic.{}.example", self.id);
+        let name = self
+            .draw
+            .pick(&["nic.maker", "gpudirect-nic.maker", "gpu.other", "nic"]);
+        if name.contains("gpu") {
+            site.has("other drivers with gpu in the name");
+        }
+        let driver = format!("{name}.{}.example", self.id);
         let incomplete = usize::from(self.draw.chance(20));
         let devices: Vec<Value> = (0..self.draw.between(1, 3))
             .map(|index| json!({ "name": format!("gpu-{index}"), "attributes": { "type": { "string": "gpu" } } }))

@@ -1,0 +1,153 @@
+//! A device plugin that gives one GPU to several pods, by time slicing, by MPS or as MIG partitions: what it calls a GPU is
+//! then a share of one. How it does so is only in labels of the node.
+
+use perfval_api::text::number_of;
+use serde::Serialize;
+
+use super::expected;
+use super::plugin::whole;
+use super::report::Obstacle;
+use crate::inventory::{Node, PodUse};
+
+/// NVIDIA's plugin adds it to a resource that is shared under a name of its own.
+const RENAMED: &str = ".shared";
+/// How names of partitions begin behind the domain.
+const PARTITION: &str = "mig-";
+/// Stands before the profile in the product's name, as in `NVIDIA-H100-80GB-HBM3-MIG-1g.10gb`.
+const OF_PROFILE: &str = "-MIG-";
+/// Stands behind the name of a product that is shared.
+const OF_SHARED: &str = "-SHARED";
+/// The labels by which GKE says the same of its own plugin.
+const GKE_STRATEGY: &str = "cloud.google.com/gke-gpu-sharing-strategy";
+const GKE_CLIENTS: &str = "cloud.google.com/gke-max-shared-clients-per-gpu";
+const GKE_PROFILE: &str = "cloud.google.com/gke-gpu-partition-size";
+/// Labels with the GPUs of the machine: no node has more.
+const GPUS_OF_MACHINE: [&str; 4] = [
+    expected::COUNT,
+    "cloud.google.com/gke-accelerator-count",
+    "karpenter.k8s.aws/instance-gpu-count",
+    "karpenter.azure.com/sku-gpu-count",
+];
+
+/// What a device plugin gives out as a GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum SharedAs {
+    /// A share of one, next to other pods' shares.
+    Shares,
+    /// A partition of one.
+    Partitions,
+    /// Nothing shows what, but there are more of them than GPUs.
+    TooMany,
+}
+
+/// What rules out a node because its plugin gives out less than whole GPUs under a resource, or instead of it under another
+/// name. `users` are the pods that have some of the resource.
+pub fn shared(node: &Node, resource: &str, users: &[&PodUse]) -> Option<Obstacle> {
+    let offered = |resource: &str| {
+        let most = node.allocatable.get(resource).max(node.capacity.get(resource));
+        Some(whole(most)).filter(|offered| *offered > 0)
+    };
+    let as_one = |resource: &str, offered: i64| {
+        let (are, how) = how(node, resource, offered, users)?;
+        let resource = resource.to_owned();
+        Some(Obstacle::SharedGpus {
+            resource,
+            offered,
+            are,
+            how,
+        })
+    };
+    if let Some(offered) = offered(resource) {
+        return as_one(resource, offered);
+    }
+    let (domain, _) = resource.split_once('/')?;
+    let (renamed, partitions) = (format!("{resource}{RENAMED}"), format!("{domain}/{PARTITION}"));
+    let mut others = node.allocatable.iter().map(|(name, _)| name);
+    let other = others.find(|name| *name == renamed || name.starts_with(&partitions))?;
+    let offered = offered(other)?;
+    as_one(other, offered).or_else(|| {
+        let are = if other == renamed {
+            SharedAs::Shares
+        } else {
+            SharedAs::Partitions
+        };
+        let how = profile_of(other).unwrap_or_default().to_owned();
+        Some(Obstacle::SharedGpus {
+            resource: other.to_owned(),
+            offered,
+            are,
+            how,
+        })
+    })
+}
+
+fn how(node: &Node, resource: &str, offered: i64, users: &[&PodUse]) -> Option<(SharedAs, String)> {
+    let is_partition = profile_of(resource).is_some();
+    // Only the resource of whole GPUs and those of partitions have labels of their own.
+    let domain = resource.split('/').next().unwrap_or_default();
+    let own = |what: &str| node.label(&format!("{resource}.{what}"));
+    let label =
+        |what: &str| own(what).or_else(|| node.label(&format!("{domain}/gpu.{what}")).filter(|_| !is_partition));
+
+    let product = label("product").unwrap_or_default();
+    let replicas = label("replicas").and_then(|replicas| replicas.parse::<i64>().ok());
+    let clients = || node.label(GKE_CLIENTS).and_then(|clients| clients.parse().ok());
+    if replicas.is_some_and(|replicas| replicas > 1) || product.ends_with(OF_SHARED) {
+        let strategy = label("sharing-strategy").filter(|strategy| !["", "none"].contains(strategy));
+        return Some((SharedAs::Shares, in_words(strategy.unwrap_or("time-slicing"), replicas)));
+    }
+    if let Some(strategy) = node.label(GKE_STRATEGY) {
+        return Some((SharedAs::Shares, in_words(strategy, clients())));
+    }
+    let devices = || users.iter().flat_map(|pod| pod.devices_of(resource));
+    if let Some(device) = devices().find(|device| device.contains("::")) {
+        return Some((SharedAs::Shares, format!("a pod has {device}")));
+    }
+    if is_partition {
+        return None;
+    }
+    let profile = product.split_once(OF_PROFILE).map(|(_, profile)| profile);
+    if let Some(profile) = profile.or_else(|| node.label(GKE_PROFILE)) {
+        return Some((SharedAs::Partitions, profile.to_owned()));
+    }
+    if let Some(device) = devices().find(|device| device.starts_with("MIG-")) {
+        return Some((SharedAs::Partitions, format!("a pod has {device}")));
+    }
+    GPUS_OF_MACHINE.into_iter().find_map(|key| {
+        let gpus: i64 = node.label(key)?.parse().ok()?;
+        let of_label = || format!("the {} of its label {key}", number_of(gpus, "GPU"));
+        (0 < gpus && gpus < offered).then(|| (SharedAs::TooMany, of_label()))
+    })
+}
+
+fn in_words(strategy: &str, pods: Option<i64>) -> String {
+    match pods {
+        Some(pods) if pods > 1 => format!("{strategy}, {pods} pods to a GPU"),
+        _ => strategy.to_owned(),
+    }
+}
+
+/// `1g.10gb` of `nvidia.com/mig-1g.10gb`.
+fn profile_of(resource: &str) -> Option<&str> {
+    resource.split_once('/')?.1.strip_prefix(PARTITION)
+}
+
+impl SharedAs {
+    /// What a number of them is, and what to do about it.
+    pub fn explain(self, how: &str) -> String {
+        let in_brackets = if how.is_empty() {
+            String::new()
+        } else {
+            format!(" ({how})")
+        };
+        let (are, then) = match self {
+            Self::Shares => (
+                format!("shares of GPUs{in_brackets}"),
+                "turn sharing off for this node in the device plugin's configuration",
+            ),
+            Self::Partitions => (format!("MIG partitions{in_brackets}"), "turn MIG off on this node"),
+            Self::TooMany => (format!("more than {how}"), "give out each GPU once"),
+        };
+        format!("{are}, and a worker needs a whole GPU: {then}")
+    }
+}
