@@ -9,6 +9,7 @@ mod clock;
 mod error;
 mod events;
 mod installed;
+mod last_inventory;
 mod look;
 mod observe;
 mod page;
@@ -40,7 +41,7 @@ pub use record::Recorded;
 pub use word::Word;
 
 use installed::LastInstalled;
-use observe::inventory::LastInventory;
+use last_inventory::LastInventory;
 use probe::Probes;
 
 /// Objects whose probe was answered: each deserves a pass.

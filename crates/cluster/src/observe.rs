@@ -4,7 +4,7 @@ mod bind_requests;
 mod children;
 pub mod dynamo;
 mod exporter;
-pub(crate) mod inventory;
+mod inventory;
 mod line;
 mod log;
 mod strays;

@@ -49,7 +49,6 @@ pub use our_pods::{
 };
 pub use report::{NodeReport, Obstacle};
 pub use seen::Seen;
-pub use sharing::SharedAs;
 pub use taken::{Taken, TakenBy};
 
 /// What sizing found.

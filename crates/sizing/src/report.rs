@@ -4,7 +4,6 @@ use perfval_api::text::number_of;
 use perfval_api::{Allocation, ExpectedGpus, PlacementStatus, Reason};
 use serde::Serialize;
 
-use super::sharing::SharedAs;
 use super::taken::Taken;
 
 /// One node.
@@ -266,5 +265,36 @@ impl NodeReport {
             return String::new();
         }
         format!(" ({})", all.join("; "))
+    }
+}
+
+/// What a device plugin gives out as a GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum SharedAs {
+    /// A share of one, next to other pods' shares.
+    Shares,
+    /// A partition of one.
+    Partitions,
+    /// Nothing shows what, but there are more of them than GPUs.
+    TooMany,
+}
+
+impl SharedAs {
+    /// What a number of them is, and what to do about it.
+    pub fn explain(self, how: &str) -> String {
+        let in_brackets = if how.is_empty() {
+            String::new()
+        } else {
+            format!(" ({how})")
+        };
+        let (are, then) = match self {
+            Self::Shares => (
+                format!("shares of GPUs{in_brackets}"),
+                "turn sharing off for this node in the device plugin's configuration",
+            ),
+            Self::Partitions => (format!("MIG partitions{in_brackets}"), "turn MIG off on this node"),
+            Self::TooMany => (format!("more than {how}"), "give out each GPU once"),
+        };
+        format!("{are}, and a worker needs a whole GPU: {then}")
     }
 }

@@ -2,11 +2,10 @@
 //! then a share of one. How it does so is only in labels of the node.
 
 use perfval_api::text::number_of;
-use serde::Serialize;
 
 use super::expected;
 use super::plugin::whole;
-use super::report::Obstacle;
+use super::report::{Obstacle, SharedAs};
 use crate::inventory::{Node, PodUse};
 
 /// NVIDIA's plugin adds it to a resource that is shared under a name of its own.
@@ -28,17 +27,6 @@ const GPUS_OF_MACHINE: [&str; 4] = [
     "karpenter.k8s.aws/instance-gpu-count",
     "karpenter.azure.com/sku-gpu-count",
 ];
-
-/// What a device plugin gives out as a GPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum SharedAs {
-    /// A share of one, next to other pods' shares.
-    Shares,
-    /// A partition of one.
-    Partitions,
-    /// Nothing shows what, but there are more of them than GPUs.
-    TooMany,
-}
 
 /// What rules out a node because its plugin gives out less than whole GPUs under a resource, or instead of it under another
 /// name. `users` are the pods that have some of the resource.
@@ -130,24 +118,4 @@ fn in_words(strategy: &str, pods: Option<i64>) -> String {
 /// `1g.10gb` of `nvidia.com/mig-1g.10gb`.
 fn profile_of(resource: &str) -> Option<&str> {
     resource.split_once('/')?.1.strip_prefix(PARTITION)
-}
-
-impl SharedAs {
-    /// What a number of them is, and what to do about it.
-    pub fn explain(self, how: &str) -> String {
-        let in_brackets = if how.is_empty() {
-            String::new()
-        } else {
-            format!(" ({how})")
-        };
-        let (are, then) = match self {
-            Self::Shares => (
-                format!("shares of GPUs{in_brackets}"),
-                "turn sharing off for this node in the device plugin's configuration",
-            ),
-            Self::Partitions => (format!("MIG partitions{in_brackets}"), "turn MIG off on this node"),
-            Self::TooMany => (format!("more than {how}"), "give out each GPU once"),
-        };
-        format!("{are}, and a worker needs a whole GPU: {then}")
-    }
 }

@@ -1,7 +1,6 @@
 //! What sizing counts. The order is the point: holders are read after devices, so a device that is given out in between is
 //! seen as held and never as free. What depends on nothing is read at once.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{LimitRange, Node, PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota};
@@ -11,7 +10,6 @@ use perfval_sizing::inventory::{self, CacheVolume, ClaimUse, Interned, Inventory
 use perfval_sizing::resource_api::{GROUP, VERSIONS};
 use perfval_sizing::{Naming, Seen};
 use serde_json::Value;
-use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use crate::Cluster;
@@ -25,40 +23,6 @@ const TAINT_RULE_VERSIONS: [&str; 3] = ["v1", "v1beta2", "v1alpha3"];
 
 /// Age up to which a read of the whole cluster serves other runs, too.
 const SHARED: Duration = Duration::from_secs(1);
-
-/// The whole cluster as last read, for as long as somebody waits for it.
-#[derive(Default)]
-pub(crate) struct LastInventory {
-    last: Mutex<Option<(Instant, Inventory)>>,
-    waiting: AtomicUsize,
-}
-
-/// One that waits.
-struct Waits<'a>(&'a LastInventory);
-
-impl LastInventory {
-    fn wait(&self) -> Waits<'_> {
-        self.waiting.fetch_add(1, Ordering::Relaxed);
-        Waits(self)
-    }
-}
-
-impl<'a> Waits<'a> {
-    async fn turn(&self) -> MutexGuard<'a, Option<(Instant, Inventory)>> {
-        self.0.last.lock().await
-    }
-
-    /// Whether nobody else waits.
-    fn is_last(&self) -> bool {
-        self.0.waiting.load(Ordering::Relaxed) <= 1
-    }
-}
-
-impl Drop for Waits<'_> {
-    fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
-    }
-}
 
 fn with_run(inventory: Inventory, of_run: OfRun) -> Inventory {
     Inventory {

@@ -12,8 +12,8 @@ use perfval_verdict::frame::{self, Framed, Payload};
 
 /// Most samples that are merged into one.
 const MOST_MERGED: usize = 64;
-/// Most bytes of one packed trial: more than this never fits into a results ConfigMap.
-const TRIAL_MAX: usize = super::results::CONTENT_MAX;
+/// Most bytes of content. The API server takes 1 MiB; the rest is for keys, metadata and the server's own fields.
+pub(super) const CONTENT_MAX: usize = 900 * 1024;
 
 /// A trial's payload as gzip, with as many of its samples as a results ConfigMap can hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,10 +62,10 @@ impl PackedTrial {
             bytes,
             thinned: None,
         };
-        if whole.bytes.len() <= TRIAL_MAX {
+        if whole.bytes.len() <= CONTENT_MAX {
             return whole;
         }
-        whole.within(TRIAL_MAX).unwrap_or(Self {
+        whole.within(CONTENT_MAX).unwrap_or(Self {
             bytes: Vec::new(),
             ..whole
         })

@@ -8,7 +8,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::meta::metadata;
-use super::packing::{PackedTrial, pack};
+use super::packing::{CONTENT_MAX, PackedTrial, pack};
 use crate::{Run, names};
 
 /// Annotation: SHA-256 (hex) over the content, see [`results_sha256`].
@@ -19,8 +19,6 @@ pub const SUMMARY: &str = "summary.json";
 pub const LOG: &str = ".log";
 /// Component label of the ConfigMap.
 pub const RESULTS: &str = "results";
-/// Most bytes of content. The API server takes 1 MiB; the rest is for keys, metadata and the server's own fields.
-pub(super) const CONTENT_MAX: usize = 900 * 1024;
 /// Kept free for what does not fit: at most 20 trials and a soak, a line each.
 const NOTES_MAX: usize = 2 * 1024;
 
