@@ -56,7 +56,7 @@ impl Cluster {
             let cache_volume = self.cache_volume(&wish.namespace, cache_claim);
             futures::join!(self.of_run(wish), cache_volume)
         };
-        let ((of_run, cache_volume), whole) = self.whole_cluster(run).await;
+        let ((of_run, cache_volume), whole) = Box::pin(self.whole_cluster(run)).await;
         Inventory {
             cache_volume,
             ..with_run(whole, of_run)

@@ -196,6 +196,10 @@ fn contained(value: Value, container: Value) -> ResolveResult {
     Ok(found.into())
 }
 
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "the interpreter registers functions of values"
+)]
 fn equal(left: Value, right: Value) -> ResolveResult {
     if is_other(&left, &right) {
         return Err(ExecutionError::NoSuchOverload);
@@ -203,8 +207,12 @@ fn equal(left: Value, right: Value) -> ResolveResult {
     Ok((left == right).into())
 }
 
-fn unequal(left: Value, right: Value) -> ResolveResult {
-    Ok((left != right).into())
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "the interpreter registers functions of values"
+)]
+fn unequal(left: Value, right: Value) -> bool {
+    left != right
 }
 
 /// Whether a value is a quantity or a version, and the other is not of the same kind.
