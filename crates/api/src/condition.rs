@@ -18,7 +18,7 @@ pub const PASSED: &str = "Passed";
 pub const CLEANED_UP: &str = "CleanedUp";
 /// The run is over, with any verdict.
 pub const COMPLETE: &str = "Complete";
-/// The operator knows what to do, and the API server does not let it; there only while it is true.
+/// The API server does not let the operator act, or the object reaches a bug of the operator; there only while it is true.
 pub const BLOCKED: &str = "Blocked";
 /// kstatus: over and good.
 pub const READY: &str = "Ready";

@@ -19,7 +19,7 @@ pub use results::{
 };
 pub use run::{
     Comparison, DecodeSpeed, Gap, HistoryEntry, Leftovers, PassedRun, PhaseSeconds, QueueStatus, RunFailure, RunStatus,
-    SpecDigests, TimelineEntry, Trigger,
+    SignStatus, SpecDigests, TimelineEntry, Trigger,
 };
 pub use verdict::Verdict;
 pub use workload::{

@@ -10,6 +10,11 @@ pub fn bounded(text: &str) -> String {
     cut(text, MESSAGE)
 }
 
+/// Whether a character changes the direction of the text around it, so that a line reads as another one.
+pub const fn reorders(letter: char) -> bool {
+    matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// How many of something, as it is said: a node with one GPU has no "1 GPUs" (issue 16).
 pub fn number_of(count: impl Into<i64>, one: &str) -> String {
     match count.into() {

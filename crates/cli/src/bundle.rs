@@ -15,7 +15,7 @@ use perfval_commands::args::{Output, SizeArgs};
 use perfval_commands::size;
 use perfval_run::build::LOG;
 use perfval_run::diagnosis::log::clean;
-use perfval_run::diagnosis::secret::hide_in_object;
+use perfval_run::diagnosis::secret::Redactor;
 use perfval_run::{Run, Settings};
 use serde_json::{Value, json};
 
@@ -75,7 +75,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &BundleArgs) -> R
 
 /// Adds an object without secrets, as YAML.
 fn add(archive: &mut Archive, file: &str, what: &str, mut value: Value, object: &PerfValidation) {
-    hide_in_object(&mut value, &object.spec);
+    Redactor::new(&object.spec).redact_object(&mut value);
     match serde_saphyr::to_string(&value) {
         Ok(text) => archive.add(file, what, text.into_bytes()),
         Err(error) => archive.leave_out(what, &error.to_string()),
@@ -171,7 +171,7 @@ async fn add_results(session: &Session, object: &PerfValidation, archive: &mut A
 fn add_json(archive: &mut Archive, file: &str, what: &str, text: &[u8], object: &PerfValidation) {
     match serde_json::from_slice::<Value>(text) {
         Ok(mut value) => {
-            hide_in_object(&mut value, &object.spec);
+            Redactor::new(&object.spec).redact_object(&mut value);
             archive.add(file, what, format!("{value:#}\n").into_bytes());
         }
         Err(error) => archive.leave_out(&format!("{what}, {file}"), &error.to_string()),
@@ -239,8 +239,9 @@ async fn add_size(session: &Session, object: &PerfValidation, archive: &mut Arch
     let what = "nodes, pods without their containers' settings, resource slices and claims, for `size --from`";
     match objects::dump(session).await {
         Ok(mut items) => {
+            let redactor = Redactor::new(&object.spec);
             for item in &mut items {
-                hide_in_object(item, &object.spec);
+                redactor.redact_object(item);
             }
             let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
             archive.add("size-dump.json", what, format!("{list}\n").into_bytes());

@@ -127,6 +127,7 @@ impl Cluster {
 pub(crate) type Read<T> = Result<T, Unread>;
 
 /// Why a read gave nothing.
+#[derive(Clone)]
 pub(crate) enum Unread {
     /// The API server says that it is not there.
     Absent,

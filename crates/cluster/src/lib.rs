@@ -9,7 +9,6 @@ mod clock;
 mod error;
 mod events;
 mod installed;
-mod last_inventory;
 mod look;
 mod observe;
 mod page;
@@ -17,6 +16,7 @@ mod probe;
 mod rbac;
 mod record;
 mod resource_api;
+mod shared_reads;
 mod word;
 
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use tokio::sync::{OnceCell, Semaphore};
 
 pub use clock::Clock;
 pub use error::{Class, Error, Failure};
-pub use look::Look;
+pub use look::{Look, cache_of};
 pub use observe::dynamo;
 pub use probe::EndpointAccess;
 pub use rbac::{PERMISSIONS, Permission, Scope};
@@ -41,8 +41,8 @@ pub use record::Recorded;
 pub use word::Word;
 
 use installed::LastInstalled;
-use last_inventory::LastInventory;
 use probe::Probes;
+use shared_reads::{LastHolders, LastInventory};
 
 /// Objects whose probe was answered: each deserves a pass.
 pub type Wakeups = UnboundedReceiver<ObjectRef<PerfValidation>>;
@@ -58,6 +58,7 @@ pub struct Cluster {
     probes: Probes,
     version: Arc<OnceCell<String>>,
     installed: LastInstalled,
+    holders: LastHolders,
     counters: Arc<Counters>,
     /// Turns to read a log that may have megabytes, for all passes.
     long_logs: Arc<Semaphore>,
@@ -95,6 +96,7 @@ impl Cluster {
             probes: Probes::new(access, impatient, wake),
             version: Arc::default(),
             installed: LastInstalled::default(),
+            holders: LastHolders::default(),
             counters: Arc::default(),
             long_logs: Arc::new(Semaphore::new(LONG_LOGS)),
             last_inventory: Arc::default(),

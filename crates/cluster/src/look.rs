@@ -1,26 +1,36 @@
 //! One look at the cluster for the whole queue: what sizing counts is read once, what depends on the run once for each
-//! kind of wish.
+//! namespace and each class.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures::future::join_all;
+use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::{LimitRange, ResourceQuota};
 use k8s_openapi::api::resource::v1::DeviceClass;
+use kube::api::{Api, ListParams};
+use kube::core::{Resource, ResourceExt as _};
 use perfval_api::PerfValidationSpec;
 use perfval_run::queue::{Contender, Line};
 use perfval_run::{Settings, build};
-use perfval_sizing::inventory::{CacheVolume, Inventory};
-use perfval_sizing::{Seen, warnings};
+use perfval_sizing::inventory::{CacheVolume, Inventory, OfRun};
+use perfval_sizing::{Naming, Seen};
+use serde::de::DeserializeOwned;
 
 use crate::Cluster;
-use crate::call::seen;
+use crate::call::{Read, read, seen};
+use crate::page::Json;
+
+/// Calls at once for what is read one by one. Three thousand at the same moment would wait for one another longer than each
+/// of them may.
+const AT_ONCE: usize = 8;
 
 /// What the planner reads.
 pub struct Look {
     /// All runs that hold or want a node.
     pub line: Seen<Line>,
-    inventory: Inventory,
-    of_runs: BTreeMap<Wish, OfRun>,
+    /// What is the same for all of them.
+    pub inventory: Inventory,
+    classes: BTreeMap<String, Seen<DeviceClass>>,
+    namespaces: BTreeMap<String, OfNamespace>,
     /// Volumes of model caches, by namespace and claim; read for the runs that are about to get a node.
     volumes: BTreeMap<(String, String), Seen<CacheVolume>>,
 }
@@ -34,10 +44,17 @@ pub(crate) struct Wish {
 
 /// What sizing reads for one run alone.
 #[derive(Clone)]
-pub(crate) struct OfRun {
+pub(crate) struct ReadForRun {
     pub(crate) device_class: Seen<DeviceClass>,
     pub(crate) quotas: Seen<Vec<ResourceQuota>>,
     pub(crate) limit_ranges: Seen<Vec<LimitRange>>,
+}
+
+/// What limits the runs of one namespace, and what they may name.
+struct OfNamespace {
+    quotas: Seen<Vec<ResourceQuota>>,
+    limit_ranges: Seen<Vec<LimitRange>>,
+    naming: Naming,
 }
 
 impl Wish {
@@ -47,99 +64,138 @@ impl Wish {
             device_class: spec.placement.device_class_name.clone(),
         }
     }
-
-    fn of_contender(run: &Contender) -> Option<Self> {
-        Some(Self::of(&run.namespace, run.wants.as_ref()?))
-    }
-}
-
-impl OfRun {
-    /// Puts the answers for one run in place of those for another.
-    fn put_into(&self, inventory: &mut Inventory) {
-        let Self {
-            device_class,
-            quotas,
-            limit_ranges,
-        } = self.clone();
-        (inventory.device_class, inventory.quotas, inventory.limit_ranges) = (device_class, quotas, limit_ranges);
-    }
 }
 
 impl Look {
-    /// What sizing counts for a run that waits.
-    pub fn inventory_for(&mut self, run: &Contender, settings: &Settings) -> &Inventory {
-        self.inventory.naming = settings.naming(&run.namespace);
-        if let Some(of_run) = Wish::of_contender(run).and_then(|wish| self.of_runs.get(&wish)) {
-            of_run.put_into(&mut self.inventory);
-        }
+    /// What sizing reads for a run that waits.
+    pub fn of_run(&self, run: &Contender) -> Option<OfRun<'_>> {
+        static EVERY_NODE_REACHES_IT: Seen<CacheVolume> = Seen::Absent;
+        let of_namespace = self.namespaces.get(&run.namespace)?;
         let volume = cache_of(run).and_then(|claim| self.volumes.get(&claim));
-        self.inventory.cache_volume = volume.cloned().unwrap_or(Seen::Absent);
-        &self.inventory
+        Some(OfRun {
+            device_class: self.classes.get(&run.wants.as_ref()?.placement.device_class_name)?,
+            quotas: &of_namespace.quotas,
+            limit_ranges: &of_namespace.limit_ranges,
+            cache_volume: volume.unwrap_or(&EVERY_NODE_REACHES_IT),
+            naming: &of_namespace.naming,
+        })
     }
 
-    /// Reads where the model caches of some runs are. Whether any of them was not known before: then the plan has to be
-    /// made again. A thousand runs that wait cost no read.
-    pub async fn locate_caches(&mut self, cluster: &Cluster, runs: impl Iterator<Item = &Contender>) -> bool {
-        let unread: BTreeSet<_> = runs
-            .filter_map(cache_of)
-            .filter(|claim| !self.volumes.contains_key(claim))
+    /// Reads where model caches are, by namespace and claim. Whether any of them was not known before: then the plan has to
+    /// be made again. A thousand runs that wait cost no read.
+    pub async fn locate_caches(&mut self, cluster: &Cluster, claims: BTreeSet<(String, String)>) -> bool {
+        let unread = claims.into_iter().filter(|claim| !self.volumes.contains_key(claim));
+        let unread: Vec<_> = unread.collect();
+        // Futures made here, not in the stream: a borrowing closure in it would not be Send for a spawned plan.
+        let reads: Vec<_> = unread
+            .iter()
+            .map(|(namespace, claim)| async move {
+                let volume = cluster.cache_volume(namespace, Some(claim)).await;
+                ((namespace.clone(), claim.clone()), volume)
+            })
             .collect();
-        for (namespace, claim) in &unread {
-            let volume = cluster.cache_volume(namespace, Some(claim)).await;
-            self.volumes.insert((namespace.clone(), claim.clone()), volume);
-        }
+        let read: Vec<_> = stream::iter(reads).buffer_unordered(AT_ONCE).collect().await;
+        self.volumes.extend(read);
         !unread.is_empty()
-    }
-
-    /// What is odd about the devices, as it is reported to a run of this namespace.
-    pub fn oddities(&mut self, namespace: &str, settings: &Settings) -> Vec<String> {
-        self.inventory.naming = settings.naming(namespace);
-        warnings(&self.inventory)
     }
 }
 
-/// Namespace and name of the volume claim with a run's model cache.
-fn cache_of(run: &Contender) -> Option<(String, String)> {
+/// Namespace and name of the volume claim with the model cache of a run that waits.
+pub fn cache_of(run: &Contender) -> Option<(String, String)> {
     let claim = build::cache_claim_name(&run.name, run.wants.as_ref()?)?;
     Some((run.namespace.clone(), claim))
 }
 
 impl Cluster {
     /// The queue, and what sizing counts for all of it. The queue is read first: a run that gives its node back in
-    /// between is seen as holding it, never the other way round.
-    pub async fn look(&self) -> Look {
-        let line = seen(self.line().await);
+    /// between is seen as holding it, never the other way round. `can_move`: see [`Line::leave_out`].
+    pub async fn look(&self, settings: &Settings, can_move: impl Fn(&str) -> Option<bool>) -> Look {
+        let mut line = seen(self.line().await);
+        if let Seen::Present(line) = &mut line {
+            line.leave_out(can_move);
+        }
         let runs = line.present().map_or(&[][..], |line| line.runs.as_slice());
-        let mut wishes: Vec<Wish> = runs.iter().filter_map(Wish::of_contender).collect();
-        wishes.sort();
-        wishes.dedup();
-        let Some(first) = wishes.pop() else {
+        let waiting = || runs.iter().filter_map(|run| Some((run, run.wants.as_ref()?)));
+        let namespaces: BTreeSet<&str> = waiting().map(|(run, _)| run.namespace.as_str()).collect();
+        let classes: BTreeSet<&str> = waiting()
+            .map(|(_, spec)| spec.placement.device_class_name.as_str())
+            .collect();
+        if namespaces.is_empty() {
             return Look {
                 line,
                 inventory: Inventory::default(),
-                of_runs: BTreeMap::new(),
+                classes: BTreeMap::new(),
+                namespaces: BTreeMap::new(),
                 volumes: BTreeMap::new(),
             };
-        };
+        }
         // Holders are read last, after everything that may make a device free.
-        let others = wishes
-            .into_iter()
-            .map(async |wish| (wish.clone(), self.of_run(&wish).await));
-        let mut of_runs: BTreeMap<Wish, OfRun> = join_all(others).await.into_iter().collect();
-        let inventory = Box::pin(self.inventory(&first, None)).await;
-        of_runs.insert(
-            first,
-            OfRun {
-                device_class: inventory.device_class.clone(),
-                quotas: inventory.quotas.clone(),
-                limit_ranges: inventory.limit_ranges.clone(),
-            },
-        );
+        let of_runs = async {
+            futures::join!(
+                self.classes(&classes),
+                self.of_namespaces::<ResourceQuota>("list ResourceQuotas", &namespaces),
+                self.of_namespaces::<LimitRange>("list LimitRanges", &namespaces),
+            )
+        };
+        let ((classes, quotas, limit_ranges), inventory) = Box::pin(self.counted(of_runs)).await;
+        let of_namespace = |namespace: &&str| {
+            let found = OfNamespace {
+                quotas: of(&quotas, namespace),
+                limit_ranges: of(&limit_ranges, namespace),
+                naming: settings.naming(namespace),
+            };
+            ((*namespace).to_owned(), found)
+        };
+        let namespaces = namespaces.iter().map(of_namespace).collect();
         Look {
             line,
             inventory,
-            of_runs,
+            classes,
+            namespaces,
             volumes: BTreeMap::new(),
         }
+    }
+
+    async fn classes(&self, names: &BTreeSet<&str>) -> BTreeMap<String, Seen<DeviceClass>> {
+        let reads: Vec<_> = names
+            .iter()
+            .map(|&name| async move { (name.to_owned(), seen(self.device_class(name).await)) })
+            .collect();
+        stream::iter(reads).buffer_unordered(AT_ONCE).collect().await
+    }
+
+    /// The objects of a kind in these namespaces, by one list for all of them.
+    async fn of_namespaces<K>(&self, call: &str, namespaces: &BTreeSet<&str>) -> Seen<BTreeMap<String, Vec<K>>>
+    where
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
+    {
+        let api: Api<K> = Api::all(self.client.clone());
+        let kept = |mut object: K| {
+            object.meta_mut().managed_fields = None;
+            let namespace = object.namespace()?;
+            namespaces.contains(namespace.as_str()).then_some((namespace, object))
+        };
+        let all = self
+            .list_reduced(Json, api.resource_url(), ListParams::default(), kept)
+            .await;
+        let by_namespace = |all: Vec<(String, K)>| {
+            let mut by_namespace: BTreeMap<String, Vec<K>> = BTreeMap::new();
+            for (namespace, object) in all {
+                by_namespace.entry(namespace).or_default().push(object);
+            }
+            by_namespace
+        };
+        let all: Read<_> = read(call, all);
+        seen(all.map(by_namespace))
+    }
+}
+
+/// Those of one namespace.
+fn of<K: Clone>(all: &Seen<BTreeMap<String, Vec<K>>>, namespace: &str) -> Seen<Vec<K>> {
+    match all {
+        Seen::Present(all) => Seen::Present(all.get(namespace).cloned().unwrap_or_default()),
+        Seen::Absent => Seen::Absent,
+        Seen::NotAsked => Seen::NotAsked,
+        Seen::Unknown(why) => Seen::Unknown(why.clone()),
     }
 }

@@ -13,6 +13,7 @@ mod trial;
 mod workload;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures::future::join_all;
 use k8s_openapi::api::batch::v1::Job;
@@ -25,7 +26,7 @@ use perfval_run::build::PackedTrial;
 use perfval_run::observed::{
     Admission, Child, DynamoApi, ErrorLog, Need, NodeSeen, PodEvent, PodLog, Probe, TrialSeen,
 };
-use perfval_run::queue::Line;
+use perfval_run::queue::Contender;
 use perfval_run::{Needs, Observed, Run, build, names};
 use perfval_sizing::Seen;
 use perfval_sizing::inventory::Inventory;
@@ -40,7 +41,7 @@ use crate::look::Wish;
 enum Answer {
     Dynamo(Seen<DynamoApi>, Option<String>),
     StorageClasses(Seen<Vec<StorageClass>>),
-    Line(Seen<Line>),
+    Holders(Seen<Arc<[Contender]>>),
     Inventory(Box<Inventory>),
     Children(Seen<Vec<Child>>),
     Deployment(Box<Seen<DynamicObject>>),
@@ -88,7 +89,7 @@ impl Cluster {
         match need {
             Need::Dynamo => Answer::Dynamo(seen(self.dynamo(run).await), self.version().await.ok()),
             Need::StorageClasses => Answer::StorageClasses(seen(self.storage_classes().await)),
-            Need::Line => Answer::Line(seen(self.line().await)),
+            Need::Holders => Answer::Holders(seen(self.holders().await)),
             // On the heap, as all four with many calls at once.
             Need::Inventory => {
                 let wish = Wish::of(run.namespace(), run.spec());
@@ -160,7 +161,7 @@ fn put(observed: &mut Observed, answer: Answer) {
     match answer {
         Answer::Dynamo(dynamo, kubernetes) => (observed.dynamo, observed.kubernetes) = (dynamo, kubernetes),
         Answer::StorageClasses(classes) => observed.storage_classes = classes,
-        Answer::Line(line) => observed.line = line,
+        Answer::Holders(holders) => observed.holders = holders,
         Answer::Inventory(inventory) => observed.inventory = Seen::Present(*inventory),
         Answer::Children(children) => observed.children = children,
         Answer::Deployment(deployment) => observed.deployment = *deployment,

@@ -130,8 +130,15 @@ pub const PERMISSIONS: &[Permission] = &[
         &["get"],
         "sizing: which nodes reach the model cache",
     ),
-    in_namespace("", "resourcequotas", &["list"], "sizing: what the namespace allows"),
-    in_namespace("", "limitranges", &["list"], "sizing: what the namespace allows"),
+    // Of every namespace: another operator may look after it, and the order among its runs and ours depends on them.
+    in_cluster("", "resourcequotas", &["list"], "sizing: what each namespace allows"),
+    in_cluster("", "limitranges", &["list"], "sizing: what each namespace allows"),
+    in_cluster(
+        "",
+        "persistentvolumeclaims",
+        &["get"],
+        "sizing: which nodes reach the model cache",
+    ),
     in_namespace("perfvalidation.dev", "perfvalidations", &["patch"], "finalizer"),
     in_namespace(
         "perfvalidation.dev",
@@ -183,12 +190,7 @@ pub const PERMISSIONS: &[Permission] = &[
     in_namespace("batch", "jobs", &["get"], "end of a trial; ownership of a namesake"),
     in_namespace("batch", "jobs", &["list", "delete"], "cleanup"),
     in_namespace("", "persistentvolumeclaims", &["create"], "model cache"),
-    in_namespace(
-        "",
-        "persistentvolumeclaims",
-        &["get"],
-        "sizing: which nodes reach the model cache; ownership of a namesake",
-    ),
+    in_namespace("", "persistentvolumeclaims", &["get"], "ownership of a namesake"),
     in_namespace(
         "",
         "pods/log",

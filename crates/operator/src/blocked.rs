@@ -1,37 +1,62 @@
-//! The condition `Blocked`: the operator knows what to do, and the API server does not let it.
+//! The condition `Blocked`: the API server does not let the operator do what it has decided, or the object reaches a bug of it.
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use perfval_api::{PerfValidationStatus, condition, text};
-use perfval_run::time;
+use perfval_api::{PerfValidationSpec, PerfValidationStatus, condition, text};
+use perfval_run::diagnosis::secret::Redactor;
+use perfval_run::{Event, time};
+
+use crate::event_words::{PANICKED, SET_ASIDE};
 
 /// Type of the condition; it is there only while it is true.
 pub const BLOCKED: &str = "Blocked";
 
-/// The status that says why; `None` if it says so already.
-pub fn because(
-    current: &PerfValidationStatus,
-    error: &perfval_cluster::Error,
-    now: DateTime<Utc>,
-) -> Option<PerfValidationStatus> {
-    because_of(current, error.reason(), &error.to_string(), now)
+/// The API server refuses what was to be done.
+pub fn refused(error: &perfval_cluster::Error, action: &'static str) -> Event {
+    warning(error.reason(), action, error.to_string())
 }
 
-fn because_of(
+/// The pass of an object with this spec panicked.
+pub fn panicked(said: &str, spec: &PerfValidationSpec) -> Event {
+    let said = Redactor::new(spec).redact(said);
+    let note = format!(
+        "the operator panicked on this object: {said}; it tries again every 30 s and goes on with other objects; report the bug with \
+         `kubectl perfval bundle`"
+    );
+    warning(PANICKED.reason, "Reconcile", note)
+}
+
+/// The process died in passes of an object.
+pub fn set_aside() -> Event {
+    let note = "the operator's process died twice in a row in a pass of this object, so the operator leaves it as it is; edit the spec, \
+                set the annotation perfvalidation.dev/rerun, delete the object, or install another version of the operator";
+    warning(SET_ASIDE.reason, "Reconcile", note.to_owned())
+}
+
+fn warning(reason: &str, action: &'static str, note: String) -> Event {
+    Event {
+        warning: true,
+        reason: reason.to_owned(),
+        action,
+        note,
+    }
+}
+
+/// The status with the words of an Event; `None` if it has them already.
+pub fn because_of(
     current: &PerfValidationStatus,
-    reason: &str,
-    message: &str,
+    Event { reason, note, .. }: &Event,
     now: DateTime<Utc>,
 ) -> Option<PerfValidationStatus> {
-    let message = text::bounded(message);
+    let message = text::bounded(note);
     let before = condition::find(current, BLOCKED);
-    if before.is_some_and(|before| before.reason == reason && before.message == message) {
+    if before.is_some_and(|before| before.reason == *reason && before.message == message) {
         return None;
     }
     let condition = Condition {
         type_: BLOCKED.to_owned(),
         status: "True".to_owned(),
-        reason: reason.to_owned(),
+        reason: reason.clone(),
         message,
         observed_generation: Some(current.observed_generation).filter(|generation| *generation >= 0),
         last_transition_time: before.map_or_else(
@@ -65,22 +90,19 @@ mod tests {
         let idle = PerfValidationStatus::default();
         assert_eq!(no_longer(&idle), None, "nothing to take back");
 
-        let blocked = because_of(
-            &idle,
-            "NameTaken",
-            "Service pv-1-workers belongs to another owner",
-            at(0),
-        )
-        .unwrap();
-        let status = because_of(
-            &blocked,
-            "NameTaken",
-            "Service pv-1-workers belongs to another owner",
-            at(60),
-        );
+        let taken = || {
+            warning(
+                "NameTaken",
+                "Act",
+                "Service pv-1-workers belongs to another owner".to_owned(),
+            )
+        };
+        let blocked = because_of(&idle, &taken(), at(0)).unwrap();
+        let status = because_of(&blocked, &taken(), at(60));
         assert_eq!(status, None, "the same cause is not written again");
 
-        let other = because_of(&blocked, "Forbidden", "no right to create Jobs", at(60)).unwrap();
+        let forbidden = warning("Forbidden", "Act", "no right to create Jobs".to_owned());
+        let other = because_of(&blocked, &forbidden, at(60)).unwrap();
         assert_eq!(other.conditions.len(), 1);
         let condition = &other.conditions[0];
         assert_eq!(

@@ -108,6 +108,11 @@ pub struct RunArgs {
     #[arg(long, env = "PERFVAL_NAME_FOREIGN_PODS", default_value_t = false, action = clap::ArgAction::Set)]
     pub name_foreign_pods: bool,
 
+    /// Namespaces whose pods may be DCGM exporters, comma-separated; only administrators may create pods there
+    #[arg(long, env = "PERFVAL_DCGM_EXPORTER_NAMESPACES", value_delimiter = ',', num_args = 0..,
+        default_values = settings::DCGM_EXPORTER_NAMESPACES)]
+    pub dcgm_exporter_namespaces: Vec<String>,
+
     /// Delete what is left of objects whose finalizer was removed by force; if not, it is only reported
     #[arg(long, env = "PERFVAL_REMOVE_ORPHANS", default_value_t = false, action = clap::ArgAction::Set)]
     pub remove_orphans: bool,
@@ -135,6 +140,10 @@ pub struct RunArgs {
     /// Who this process is, in the Lease and in events: the pod's name; host name and process id when not given
     #[arg(long, env = "PERFVAL_IDENTITY", value_parser = non_empty)]
     pub identity: Option<String>,
+
+    /// File for the passes under way, on a volume that outlives the container: where the process dies twice in a pass of one object, that object is set aside. Without it, none is
+    #[arg(long, env = "PERFVAL_IN_FLIGHT_FILE")]
+    pub in_flight_file: Option<PathBuf>,
 
     /// Format of the log; auto is json in a pod
     #[arg(long, env = "PERFVAL_LOG_FORMAT", value_enum, default_value_t = LogFormat::Auto)]
@@ -190,6 +199,8 @@ impl RunArgs {
         Settings {
             refused_namespaces,
             names_foreign_pods: self.name_foreign_pods,
+            dcgm_exporter_namespaces: names(&self.dcgm_exporter_namespaces),
+            shares_the_cluster: self.scopes() != [None],
             removes_orphans: self.remove_orphans,
             runner_image: self.runner_image.clone(),
             aiperf_image: self.aiperf_image.clone(),

@@ -11,6 +11,7 @@ use tower::retry::RetryLayer;
 use crate::calls::Counting;
 use crate::error::Error;
 use crate::fence::Fence;
+use crate::server_clock::ServerClock;
 use crate::streams;
 
 /// A watch that says nothing for longer than it was asked for is dead: its connection died silently, and the operator
@@ -28,9 +29,9 @@ pub(crate) struct Clients {
 }
 
 /// The way to the API server for whoever does not lead: for the lease itself, and to ask for one's own rights.
-pub(crate) fn unfenced(config: Config, counting: &Counting) -> Result<Client, Error> {
+pub(crate) fn unfenced(config: Config, counting: &Counting, clock: &ServerClock) -> Result<Client, Error> {
     let builder = ClientBuilder::try_from(once(config)).map_err(|source| Error::Client { source })?;
-    Ok(builder.with_layer(counting).build())
+    Ok(builder.with_layer(clock).with_layer(counting).build())
 }
 
 /// The same configuration without attempts of kube's own client.
@@ -44,11 +45,20 @@ const WAITING: usize = 1024;
 
 impl Clients {
     /// `silence`: after which a watch that says nothing is given up.
-    pub(crate) fn new(config: Config, silence: Duration, counting: &Counting, fence: &Fence) -> Result<Self, Error> {
+    pub(crate) fn new(
+        config: Config,
+        silence: Duration,
+        counting: &Counting,
+        fence: &Fence,
+        clock: &ServerClock,
+    ) -> Result<Self, Error> {
         let config = once(config);
         let mut watching = config.clone();
         watching.read_timeout = Some(silence);
-        let builder = |config: Config| ClientBuilder::try_from(config).map_err(|source| Error::Client { source });
+        let builder = |config: Config| {
+            let builder = ClientBuilder::try_from(config).map_err(|source| Error::Client { source })?;
+            Ok::<_, Error>(builder.with_layer(clock))
+        };
         // Each attempt passes the fence, also that of a call which waited for its next one.
         let retry = RetryLayer::new(RetryPolicy::server_retry());
         let shared = builder(config.clone())?.with_layer(&BufferLayer::new(WAITING));
@@ -72,6 +82,7 @@ mod tests {
     use kube::Api;
     use kube::runtime::watcher::{self, Event, watcher};
     use perfval_api::PerfValidation;
+    use perfval_cluster::Clock;
     use serde_json::json;
     use tokio::net::TcpListener;
     use tokio::sync::mpsc;
@@ -104,7 +115,9 @@ mod tests {
         let address = silent_server(report).await;
         let config = Config::new(address.parse().expect("well-formed"));
         let counting = Counting::new(Arc::new(Metrics::new(false)), Rights::default());
-        let clients = Clients::new(config, Duration::from_millis(50), &counting, &Fence::new(None)).expect("a client");
+        let clock = ServerClock::new(Clock::default());
+        let silence = Duration::from_millis(50);
+        let clients = Clients::new(config, silence, &counting, &Fence::new(None), &clock).expect("a client");
         let api: Api<PerfValidation> = Api::all(clients.watching);
         let mut events = pin!(watcher(api, watcher::Config::default()));
         let watching = async {

@@ -15,9 +15,11 @@ use perfval_run::{Decision, Event, Run, Settings, machine, status, teardown, tim
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument, debug, info, info_span, warn};
+use tracing::{Instrument, debug, error, info, info_span, warn};
 
 use crate::announcer::Announcer;
+use crate::boundary::{Panicked, catch};
+use crate::event_words::{PANICKED, SET_ASIDE};
 use crate::metrics::Metrics;
 use crate::newcomers::Newcomers;
 use crate::objects::{Guarded, Newest, Objects};
@@ -26,6 +28,7 @@ use crate::queue_bell::QueueBell;
 use crate::rights::Rights;
 use crate::room::Room;
 use crate::setbacks::Setbacks;
+use crate::suspects::Suspects;
 use crate::{blocked, resting, unreadable};
 
 /// A pass that takes longer is given up and begun anew; every call in it has its own, shorter limit.
@@ -56,6 +59,7 @@ pub struct Context {
     pub(crate) own_writes: OwnWrites,
     pub(crate) newcomers: Newcomers,
     pub(crate) setbacks: Setbacks,
+    pub(crate) suspects: Suspects,
     room: Room,
     /// Rings when a run is over.
     pub(crate) ended: Notify,
@@ -68,15 +72,20 @@ pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Ac
         Ok(object) => object,
         Err(invalid) => {
             let action = context.unreadable.report(invalid, &context.metrics).await;
-            if invalid.metadata.deletion_timestamp.is_none() {
+            if invalid.metadata.deletion_timestamp.is_none() || context.suspects.is_set_aside(&invalid.metadata) {
                 return Ok(action);
             }
-            let uid = invalid.metadata.uid.as_deref().unwrap_or_default();
-            return Ok(bounded(&context, uid, Box::pin(remove(&invalid.metadata, &context))).await);
+            let removed = Box::pin(remove(&invalid.metadata, &context));
+            return Ok(bounded(&context, &invalid.metadata, removed).await.0);
         }
     };
     let newer = context.own_writes.newer(object);
     let run = Run::new(newer.as_deref().unwrap_or(object), &context.settings);
+    if context.suspects.is_set_aside(&run.object.metadata) {
+        context.newcomers.forget(run.object);
+        report_set_aside(&run, &context).await;
+        return Ok(Action::await_change());
+    }
     if machine::is_queued(&run) {
         context.queue.expects(&run);
         report_missing_rights(&run, &context);
@@ -104,19 +113,33 @@ pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Ac
 }
 
 async fn bounded_pass(run: &Run<'_>, context: &Context) -> Action {
-    bounded(context, run.uid(), Box::pin(pass(run, context))).await
+    let (action, panicked) = bounded(context, &run.object.metadata, Box::pin(pass(run, context))).await;
+    if let Some(Panicked(said)) = panicked {
+        // One best effort, too.
+        let _ = catch(Box::pin(block(run, context, blocked::panicked(&said, run.spec())))).await;
+    }
+    action
 }
 
 async fn bounded(
     context: &Context,
-    uid: &str,
+    object: &ObjectMeta,
     pass: impl Future<Output = Result<Action, perfval_cluster::Error>> + Send,
-) -> Action {
+) -> (Action, Option<Panicked>) {
+    let uid = object.uid.as_deref().unwrap_or_default();
+    let _under_way = context.suspects.begin(object).await;
     let began = Instant::now();
-    let passed = timeout(PASS_LIMIT, pass).await;
+    let mut panicked = None;
+    let passed = timeout(PASS_LIMIT, catch(pass)).await;
     let (outcome, action) = match passed {
-        Ok(Ok(action)) => ("ok", action),
-        Ok(Err(error)) => failed(context, uid, &error),
+        Ok(Ok(Ok(action))) => ("ok", action),
+        Ok(Ok(Err(error))) => failed(context, uid, &error),
+        Ok(Err(panic)) => {
+            error!(said = panic.0, "pass panicked; trying again");
+            context.metrics.failed(PANICKED.reason);
+            panicked = Some(panic);
+            ("panic", Action::requeue(context.setbacks.pause(uid)))
+        }
         Err(_) => {
             warn!(limit = ?PASS_LIMIT, "pass given up");
             context.metrics.failed("PassTimeout");
@@ -125,7 +148,7 @@ async fn bounded(
     };
     context.metrics.reconciled(outcome, began.elapsed());
     context.metrics.calls(context.cluster.counts());
-    action
+    (action, panicked)
 }
 
 async fn pass(run: &Run<'_>, context: &Context) -> Result<Action, perfval_cluster::Error> {
@@ -167,7 +190,7 @@ pub(crate) async fn commit(
         Err(error) => {
             // A status that cannot be written cannot say so.
             if error.class() == Class::Permanent {
-                context.announce(run, [warning(&error, "Record")]);
+                context.announce(run, [blocked::refused(&error, "Record")]);
                 // An older CRD may refuse every status that this version can write.
                 if run.is_deleting() {
                     context.metrics.failed(error.reason());
@@ -235,20 +258,25 @@ fn report_missing_rights(run: &Run<'_>, context: &Context) {
 /// Says in the status what keeps the operator from acting, and takes it back once it can: a user is never left with a
 /// silent status. One best effort: the error itself is handled by the caller.
 async fn record_whether_blocked(run: &Run<'_>, context: &Context, error: Option<&perfval_cluster::Error>) {
-    let status = match error {
-        Some(error) if error.class() == Class::Permanent => {
-            blocked::because(run.status(), error, context.cluster.now())
-        }
-        Some(_) => return,
-        None => blocked::no_longer(run.status()),
-    };
+    match error {
+        Some(error) if error.class() == Class::Permanent => block(run, context, blocked::refused(error, "Act")).await,
+        Some(_) => {}
+        None => record_blocked(run, context, blocked::no_longer(run.status()), None).await,
+    }
+}
+
+/// Writes the condition `Blocked` with the words of an Event, and publishes it, unless it is there already.
+async fn block(run: &Run<'_>, context: &Context, event: Event) {
+    let status = blocked::because_of(run.status(), &event, context.cluster.now());
+    record_blocked(run, context, status, Some(event)).await;
+}
+
+async fn record_blocked(run: &Run<'_>, context: &Context, status: Option<PerfValidationStatus>, event: Option<Event>) {
     let Some(status) = status else { return };
     match context.cluster.record(run, &status).await {
         Ok(Recorded::Written(written)) => {
             context.own_writes.add(run.object, *written);
-            if let Some(error) = error {
-                context.announce(run, [warning(error, "Act")]);
-            }
+            context.announce(run, event);
         }
         Ok(Recorded::Unchanged | Recorded::Conflict) => {}
         Err(error) => warn!(
@@ -258,13 +286,17 @@ async fn record_whether_blocked(run: &Run<'_>, context: &Context, error: Option<
     }
 }
 
-fn warning(error: &perfval_cluster::Error, action: &'static str) -> Event {
-    Event {
-        warning: true,
-        reason: error.reason().into(),
-        action,
-        note: error.to_string(),
+/// Says why nothing is done for an object any more. Where the process died of that too, nothing is.
+async fn report_set_aside(run: &Run<'_>, context: &Context) {
+    let event = blocked::set_aside();
+    let status = blocked::because_of(run.status(), &event, context.cluster.now());
+    let object = &run.object.metadata;
+    if status.is_none() || context.suspects.is_untouchable(object) {
+        return;
     }
+    let _under_way = context.suspects.begin(object).await;
+    context.metrics.failed(SET_ASIDE.reason);
+    record_blocked(run, context, status, Some(event)).await;
 }
 
 fn failed(context: &Context, uid: &str, error: &perfval_cluster::Error) -> (&'static str, Action) {
@@ -319,10 +351,17 @@ impl Context {
             own_writes: OwnWrites::default(),
             newcomers: Newcomers::default(),
             setbacks: Setbacks::default(),
+            suspects: Suspects::default(),
             room: Room::default(),
             ended: Notify::new(),
             announcer: Announcer::default(),
         }
+    }
+
+    /// The same, with the suspects of earlier processes.
+    #[must_use]
+    pub fn with_suspects(self, suspects: Suspects) -> Self {
+        Self { suspects, ..self }
     }
 
     /// Publishes Events until `last` says that nothing more comes.
@@ -340,14 +379,13 @@ impl Context {
             let newer = self.own_writes.newer(watched.0.as_ref().ok()?);
             newer.map(Newest::Written).or(Some(Newest::Watched(watched)))
         };
+        let queued = |object: &PerfValidation| {
+            machine::is_queued(&Run::new(object, &self.settings)) && !self.suspects.is_set_aside(&object.metadata)
+        };
         self.objects
             .readable()
             .filter_map(newest)
-            .filter(|object| {
-                object
-                    .get()
-                    .is_some_and(|object| machine::is_queued(&Run::new(object, &self.settings)))
-            })
+            .filter(|object| object.get().is_some_and(queued))
             .collect()
     }
 

@@ -202,7 +202,7 @@ fn conditions() -> impl Iterator<Item = [String; 2]> {
         (condition::READY, "the run is over, and passed or was skipped"),
         (condition::RECONCILING, "the run is going on"),
         (condition::STALLED, "the run is over without having passed"),
-        (BLOCKED, "the API server does not let the operator act; reason and message name the call and what to do. Absent otherwise"),
+        (BLOCKED, "the API server does not let the operator act, or the object reaches a bug of the operator; reason and message name the call or the error, and what to do. Absent otherwise"),
     ]
     .into_iter()
     .map(|(name, when)| [name.to_owned(), when.to_owned()])

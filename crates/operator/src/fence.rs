@@ -1,8 +1,9 @@
 //! No write without the lease.
 //!
-//! A process that is frozen (SIGSTOP, a virtual machine that is moved, a host that swaps) goes on in the middle of a pass, and
-//! its successor may be at work by then. So the age of the lease is looked at before each single write, below everything that
-//! tries again: no read of the clock is between that look and the call.
+//! A process that is frozen (SIGSTOP, a machine that sleeps or swaps) goes on in the middle of a pass, and its successor may be
+//! at work by then. So the age of the lease is looked at before each single write, below everything that tries again: no read
+//! of the clock is between that look and the call. A virtual machine that its host pauses has no clock that shows it; there,
+//! as everywhere, the resourceVersions and uids in the writes refuse what was decided on old copies.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -11,25 +12,26 @@ use std::time::Duration;
 use futures::future::{Either, Ready, ready};
 use http::{Method, Request, Response};
 use kube::client::Body;
-use tokio::time::Instant;
 use tower::{BoxError, Layer, Service};
+
+use crate::moment::Moment;
 
 /// A lease that was not renewed for so long is not relied on. Others wait half as long again, so that a call which is under way
 /// has ended by then.
 pub(crate) const RELIABLE: Duration = Duration::from_secs(10);
 
 /// Whether a lease that was renewed then, at the latest, allows a write now.
-fn allows(renewed: Option<Instant>, now: Instant) -> bool {
-    renewed.is_some_and(|renewed| now.saturating_duration_since(renewed) < RELIABLE)
+fn allows(renewed: Option<Moment>, now: Moment) -> bool {
+    renewed.is_some_and(|renewed| now.since(renewed) < RELIABLE)
 }
 
 /// What a process knows of its own lease. Clones are the same lease.
 #[derive(Clone, Debug, Default)]
-pub struct Tenure(Arc<Mutex<Option<Instant>>>);
+pub struct Tenure(Arc<Mutex<Option<Moment>>>);
 
 impl Tenure {
     /// The lease is ours, by a record whose writing began then.
-    pub(crate) fn renewed(&self, began: Instant) {
+    pub(crate) fn renewed(&self, began: Moment) {
         self.set(Some(began));
     }
 
@@ -39,11 +41,11 @@ impl Tenure {
     }
 
     /// When it was surely ours last; `None` if it is not.
-    pub(crate) fn since(&self) -> Option<Instant> {
+    pub(crate) fn since(&self) -> Option<Moment> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn set(&self, renewed: Option<Instant>) {
+    fn set(&self, renewed: Option<Moment>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = renewed;
     }
 }
@@ -60,7 +62,7 @@ impl Fence {
 
     fn lets_through(&self, method: &Method) -> bool {
         let Some(tenure) = &self.0 else { return true };
-        *method == Method::GET || allows(tenure.since(), Instant::now())
+        *method == Method::GET || allows(tenure.since(), Moment::now())
     }
 }
 
@@ -119,7 +121,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_lease_allows_writes_for_ten_seconds() {
-        let began = Instant::now();
+        let began = Moment::now();
         let at = |seconds| began + Duration::from_secs(seconds);
         for (case, renewed, now, expected) in [
             ("never held", None, 0, false),
@@ -131,6 +133,11 @@ mod tests {
         ] {
             assert_eq!(allows(renewed, at(now)), expected, "{case}");
         }
+        let slept = Moment {
+            since_boot: began.since_boot + Duration::from_mins(1),
+            ..began
+        };
+        assert!(!allows(Some(began), slept), "its machine slept for a minute");
     }
 
     #[tokio::test(start_paused = true)]
@@ -139,11 +146,11 @@ mod tests {
         let fence = Fence::new(Some(tenure.clone()));
         let writes = |fence: &Fence| fence.lets_through(&Method::POST) && fence.lets_through(&Method::DELETE);
         assert!(fence.lets_through(&Method::GET) && !writes(&fence));
-        tenure.renewed(Instant::now());
+        tenure.renewed(Moment::now());
         assert!(writes(&fence));
         tokio::time::advance(RELIABLE).await;
         assert!(!writes(&fence) && writes(&Fence::new(None)));
-        tenure.renewed(Instant::now());
+        tenure.renewed(Moment::now());
         tenure.end();
         assert!(!writes(&fence), "given back");
     }

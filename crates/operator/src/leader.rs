@@ -17,6 +17,8 @@ use tracing::{debug, info, warn};
 
 use crate::error::Error;
 use crate::fence::{RELIABLE, Tenure};
+use crate::moment::Moment;
+use crate::suspects::Suspects;
 
 /// How long a record is good without renewal.
 const DURATION: Duration = Duration::from_secs(15);
@@ -69,6 +71,8 @@ pub struct Candidate {
     tenure: Tenure,
     /// For the times in the record, which are for people alone.
     clock: Clock,
+    /// Whose deaths are counted in the record.
+    suspects: Suspects,
 }
 
 /// How an attempt ended.
@@ -90,7 +94,14 @@ impl Candidate {
             seen: None,
             tenure: Tenure::default(),
             clock: Clock::default(),
+            suspects: Suspects::default(),
         }
+    }
+
+    /// The same candidate, which counts these in the record.
+    #[must_use]
+    pub fn with_suspects(self, suspects: Suspects) -> Self {
+        Self { suspects, ..self }
     }
 
     /// The same candidate with another clock.
@@ -154,6 +165,7 @@ impl Candidate {
             return;
         };
         let mut released = lease;
+        self.suspects.annotate(&mut released.metadata);
         if let Some(spec) = &mut released.spec {
             spec.holder_identity = Some(String::new());
             spec.lease_duration_seconds = Some(1);
@@ -179,7 +191,7 @@ impl Candidate {
 
     async fn attempt(&mut self) -> Attempt {
         // A record counts from the beginning of its writing: it is at least as fresh.
-        let began = Instant::now();
+        let began = Moment::now();
         match timeout(RETRY * 2, self.try_once()).await {
             Ok(Ok(None)) => {
                 self.tenure.renewed(began);
@@ -206,7 +218,8 @@ impl Candidate {
             debug!(lease = self.lease, wait = ?(until - now), "held by another process");
             return Ok(Some(until));
         }
-        let next = next_record(current.as_ref(), &self.name, &self.me, micro(self.clock.now()));
+        let mut next = next_record(current.as_ref(), &self.name, &self.me, micro(self.clock.now()));
+        self.suspects.annotate(&mut next.metadata);
         let written = match current {
             Some(_) => self.api.replace(&self.name, &PostParams::default(), &next).await,
             None => self.api.create(&PostParams::default(), &next).await,
@@ -214,6 +227,7 @@ impl Candidate {
         match written {
             Ok(lease) => {
                 self.seen = Some((lease, now));
+                self.suspects.counted();
                 Ok(None)
             }
             Err(error) => Err(error),

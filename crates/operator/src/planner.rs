@@ -4,21 +4,27 @@
 //! one of ours gave its node back, a plan has to be confirmed, or a slow poll may show that others gave GPUs back.
 //! A waiting run costs no pass, no lock and no call (100 of them took the API server 1.3 cores before; issue 12).
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use futures::{StreamExt, stream};
+use perfval_api::Reason;
+use perfval_cluster::{Look, cache_of};
 use perfval_run::observed::Observed;
-use perfval_run::queue::{self, Contender, Turn};
-use perfval_run::{Decision, Run, machine};
-use perfval_sizing::{Seen, Sizing, choose};
+use perfval_run::queue::{self, Contender, Line, Turn};
+use perfval_run::{Run, machine};
+use perfval_sizing::{Fleet, Seen, Sizing};
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, warn};
+use tracing::{debug, error, warn};
 
+use crate::boundary::{Panicked, catch};
 use crate::controller::{Context, commit};
+use crate::event_words::PANICKED;
 use crate::objects::Newest;
 use crate::queue_bell;
 
@@ -49,8 +55,13 @@ pub async fn plan_until(context: Arc<Context>, stop: CancellationToken) {
             () = context.queue.woken() => sleep_until(rested.max(Instant::now() + COALESCE)).await,
             () = at(due) => {}
         }
+        let _turn = context.suspects.share().await;
         let began = Instant::now();
-        pause = look(&context).await;
+        pause = catch(look(&context)).await.unwrap_or_else(|Panicked(said)| {
+            error!(said, "a look for the queue panicked; trying again");
+            context.metrics.failed(PANICKED.reason);
+            Some(LONGEST_REST)
+        });
         rested = Instant::now() + (began.elapsed() * REST).min(LONGEST_REST);
     }
 }
@@ -71,50 +82,57 @@ fn jittered(pause: Duration, now: DateTime<Utc>) -> Duration {
 /// One look for the whole queue. The answer is when to look again, if a run still waits.
 async fn look(context: &Context) -> Option<Duration> {
     let queued = context.queued();
+    let (began, looked_at) = (Instant::now(), context.cluster.now());
     let runs = || {
         let objects = queued.iter().filter_map(Newest::get);
         objects.map(|object| Run::new(object, &context.settings))
     };
-    let mut looked_before = context.queue.looks_for(runs(), context.cluster.now());
+    let looked_before = context.queue.looks_for(runs(), looked_at);
+    context.metrics.planned(queued.len());
     if queued.is_empty() {
-        context.metrics.planned(0);
         return None;
     }
-    let began = Instant::now();
-    let mut turns = match timeout(LOOK_LIMIT, turns(context)).await {
+    let own: HashSet<&str> = runs().map(|run| run.uid()).collect();
+    let can_move = |uid: &str| match context.setbacks.rest(uid) {
+        Some(_) => Some(false),
+        None => own.contains(uid).then_some(true),
+    };
+    let mut turns = match timeout(LOOK_LIMIT, turns(context, can_move)).await {
         Ok(seen) => seen,
         Err(_) => Err(format!("no answer within {} s", LOOK_LIMIT.as_secs())),
     };
-    let mut decisions: Vec<(usize, Run<'_>, Decision)> = runs()
+    let mut in_order: Vec<(Run<'_>, Answer)> = runs()
         .filter_map(|run| {
-            let (place, turn, oddities) = match &mut turns {
-                Ok(turns) => match turns.remove(run.uid()) {
-                    Some(Answer { place, turn, oddities }) => (place, Seen::Present(turn), oddities),
-                    // The API server knows more of it than the watch: the next look.
-                    None => return None,
-                },
-                Err(why) => (0, Seen::Unknown(why.clone()), Vec::new()),
+            let answer = match &mut turns {
+                // Of others the API server knows more than the watch, or they rest: the next look.
+                Ok(turns) => turns.remove(run.uid())?,
+                Err(why) => Answer::unknown(why),
             };
-            let seen = Observed {
-                turn,
-                oddities,
-                looked_before: looked_before.remove(&queue_bell::key(&run)),
-                ..Observed::default()
-            };
-            Some((place, run, machine::decide(&run, &seen, context.cluster.now())))
+            Some((run, answer))
         })
         .collect();
-    decisions.sort_by_key(|(place, ..)| *place);
-    let next = decisions.iter().filter_map(|(_, _, decision)| decision.recheck).min();
-    let changed: Vec<_> = decisions
-        .into_iter()
-        .filter(|(_, run, decision)| run.object.status.as_ref() != Some(&decision.status))
-        .collect();
-    context.metrics.planned(queued.len());
-    debug!(queued = queued.len(), written = changed.len(), took = ?began.elapsed(), "looked for the queue");
-    let unwritten = Mutex::new(None);
-    stream::iter(changed)
-        .for_each_concurrent(WRITERS, async |(_, run, decision)| {
+    in_order.sort_by_key(|(_, answer)| answer.place);
+    debug!(queued = queued.len(), took = ?began.elapsed(), "looked for the queue");
+    let next = Mutex::new(None);
+    let again_in = |pause: Option<Duration>| {
+        let mut next = next.lock().unwrap_or_else(PoisonError::into_inner);
+        *next = pause.into_iter().chain(*next).min();
+    };
+    // One decision after the other: of thousands of statuses only those are in memory that are being written.
+    stream::iter(in_order)
+        .for_each_concurrent(WRITERS, async |(run, answer)| {
+            let seen = Observed {
+                began: Some(looked_at),
+                turn: answer.turn,
+                oddities: answer.oddities,
+                looked_before: looked_before.get(&queue_bell::key(&run)).copied(),
+                ..Observed::default()
+            };
+            let decision = machine::decide(&run, &seen, context.cluster.now());
+            again_in(decision.recheck);
+            if run.object.status.as_ref() == Some(&decision.status) {
+                return;
+            }
             if let Err(error) = Box::pin(commit(&run, context, &decision)).await {
                 warn!(
                     name = run.name(),
@@ -123,52 +141,98 @@ async fn look(context: &Context) -> Option<Duration> {
                     "a plan could not be written; trying again"
                 );
                 context.metrics.failed(error.reason());
-                let pause = context.setbacks.pause(run.uid());
-                let mut soonest = unwritten.lock().unwrap_or_else(PoisonError::into_inner);
-                *soonest = soonest.into_iter().chain([pause]).min();
+                context.setbacks.pause(run.uid());
             }
         })
         .await;
-    let unwritten = unwritten.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let next = next.into_iter().chain(unwritten).min();
-    Some(next.unwrap_or(LONGEST_REST))
+    // A run that rests is in no plan until then.
+    let rests = runs().filter_map(|run| context.setbacks.rest(run.uid()));
+    let next = next.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Some(rests.chain(next).min().unwrap_or(LONGEST_REST))
 }
 
 /// What the queue says to a run.
 struct Answer {
     place: usize,
-    turn: Turn,
+    turn: Seen<Turn>,
     /// What is odd about the cluster's devices; only for a run that is given some.
     oddities: Vec<String>,
 }
 
-/// What the queue says to each run, by uid.
-async fn turns(context: &Context) -> Result<HashMap<String, Answer>, String> {
-    let mut look = context.cluster.look().await;
-    let line = match std::mem::take(&mut look.line) {
-        Seen::Present(line) => line,
-        unread => return Err(format!("runs that wait: {}", unread.unknown().unwrap_or("no answer"))),
-    };
-    let settings = &context.settings;
-    let turns = loop {
-        let turns = queue::plan(&line, |run, spec, held| {
-            choose(look.inventory_for(run, settings), spec, held)
-        });
-        let chosen = turns.iter().filter(|(_, turn)| is_chosen(turn));
-        if !look.locate_caches(&context.cluster, chosen.map(|(run, _)| *run)).await {
-            break turns;
+impl Answer {
+    fn unknown(why: &str) -> Self {
+        Self {
+            place: 0,
+            turn: Seen::Unknown(why.to_owned()),
+            oddities: Vec::new(),
         }
-    };
+    }
+}
+
+/// What the queue says to each run, by uid.
+async fn turns(context: &Context, can_move: impl Fn(&str) -> Option<bool>) -> Result<HashMap<String, Answer>, String> {
+    let mut look = context.cluster.look(&context.settings, can_move).await;
+    if let Some(why) = look.line.unknown() {
+        return Err(format!("runs that wait: {why}"));
+    }
+    loop {
+        let planned = apart(move || {
+            let planned = plan(&look);
+            (look, planned)
+        });
+        let (answers, caches);
+        (look, (answers, caches)) = planned.await?;
+        if !look.locate_caches(&context.cluster, caches).await {
+            return Ok(answers);
+        }
+    }
+}
+
+/// Does what may take seconds beside everything else. Where there is one thread for all it is done at once: there time jumps,
+/// and each world has to be the same when it is played again.
+async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
+    if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
+        return Ok(work());
+    }
+    spawn_blocking(work)
+        .await
+        .map_err(|error| format!("no plan was made: {error}"))
+}
+
+/// A plan by what was read: what it says to each run, by uid, and the model caches of those that are given a node.
+fn plan(look: &Look) -> (HashMap<String, Answer>, BTreeSet<(String, String)>) {
+    let nobody = Line::default();
+    let line = look.line.present().unwrap_or(&nobody);
+    let fleet = Fleet::of(&look.inventory);
+    let volume_of = |run: &Contender| look.of_run(run)?.cache_volume.present();
+    let turns = queue::plan(line, volume_of, |run, spec, others| match look.of_run(run) {
+        Some(of_run) => fleet.choose(of_run, spec, others.held, others.granted),
+        None => unread(),
+    });
+    debug!(runs = turns.len(), nodes = fleet.examined(), "planned");
+    let chosen = turns.iter().filter(|(_, turn)| is_chosen(turn));
+    let caches = chosen.filter_map(|(run, _)| cache_of(run)).collect();
     let answer_to = |(place, (run, turn)): (usize, (&Contender, Turn))| {
-        let oddities = if is_chosen(&turn) {
-            look.oddities(&run.namespace, settings)
-        } else {
-            Vec::new()
+        let naming = look
+            .of_run(run)
+            .map(|of_run| of_run.naming)
+            .filter(|_| is_chosen(&turn));
+        let answer = Answer {
+            place,
+            oddities: naming.map_or(Vec::new(), |naming| fleet.warnings(naming)),
+            turn: Seen::Present(turn),
         };
-        let answer = Answer { place, turn, oddities };
         (run.position.uid().to_owned(), answer)
     };
-    Ok(turns.into_iter().enumerate().map(answer_to).collect())
+    (turns.into_iter().enumerate().map(answer_to).collect(), caches)
+}
+
+/// Nothing was read for a run: it is looked for again.
+fn unread() -> Sizing {
+    Sizing::Wait {
+        reason: Reason::InventoryUnreadable,
+        message: "free GPUs cannot be counted: nothing was read for this run".to_owned(),
+    }
 }
 
 fn is_chosen(turn: &Turn) -> bool {

@@ -6,13 +6,14 @@ use std::time::Duration;
 use futures::future::join_all;
 use futures::join;
 use kube::{Client, Config};
-use perfval_cluster::Cluster;
+use perfval_cluster::{Clock, Cluster, Wakeups};
 use perfval_run::Settings;
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use crate::boundary::{Panicked, catch};
 use crate::calls::Counting;
 use crate::cli::{EndpointAccess, RunArgs, in_pod, own_namespace};
 use crate::clients::Clients;
@@ -26,6 +27,8 @@ use crate::objects::{self, Scope};
 use crate::planner;
 use crate::rbac::{Duties, Right};
 use crate::rights::Rights;
+use crate::server_clock::ServerClock;
+use crate::suspects::Suspects;
 use crate::{clients, logging, shutdown, streams, sweeper, unreadable, version};
 
 /// Reconciles until asked to stop; an error is a reason to be started again.
@@ -41,13 +44,15 @@ pub async fn run(args: RunArgs) -> Result<(), Error> {
     let settings = args.settings(own_namespace(&config).as_deref());
     let (metrics, rights) = (Arc::new(Metrics::new(args.object_metrics)), Rights::default());
     let counting = Counting::new(metrics.clone(), rights.clone());
-    let unfenced = clients::unfenced(config.clone(), &counting)?;
+    let clock = ServerClock::new(Clock::default());
+    let unfenced = clients::unfenced(config.clone(), &counting, &clock)?;
+    let suspects = Suspects::new(args.in_flight_file.as_deref());
     let candidate = args.leader_elect.then(|| {
         let lease = &args.leader_elect_name;
-        Candidate::new(unfenced.clone(), &namespace, lease, identity(&args))
+        Candidate::new(unfenced.clone(), &namespace, lease, identity(&args)).with_suspects(suspects.clone())
     });
     let fence = Fence::new(candidate.as_ref().map(Candidate::tenure));
-    let clients = Clients::new(config, clients::SILENCE, &counting, &fence)?;
+    let clients = Clients::new(config, clients::SILENCE, &counting, &fence, &clock)?;
 
     let (objects, scopes) = objects::watched(args.scopes());
     let health = Health::new(metrics, objects, rights);
@@ -63,7 +68,9 @@ pub async fn run(args: RunArgs) -> Result<(), Error> {
             .run_until_cancelled_owned(look_after_rights(&health, unfenced, duties.rights())),
     );
 
-    let work = Box::pin(work(&args, settings, &clients, &health, scopes, &stop));
+    let (context, answers) = context(&args, settings, &clients, &clock, &health);
+    let context = Arc::new(context.with_suspects(suspects));
+    let work = Box::pin(work(&args, &clients, context, answers, &health, scopes, &stop));
     let result = if let Some(candidate) = candidate {
         lead(candidate, work, &stop).await
     } else {
@@ -97,15 +104,14 @@ pub async fn lead(
     Ok(())
 }
 
-/// The controllers of all scopes, until they have drained.
-async fn work(
+/// What every pass shares, and the objects whose probe was answered.
+fn context(
     args: &RunArgs,
     settings: Settings,
     clients: &Clients,
+    clock: &ServerClock,
     health: &Health,
-    scopes: Vec<Scope>,
-    stop: &CancellationToken,
-) {
+) -> (Context, Wakeups) {
     let (cluster, answers) = Cluster::new(
         clients.patient.clone(),
         clients.impatient.clone(),
@@ -119,14 +125,21 @@ async fn work(
         rights,
         ..
     } = health.clone();
-    let context = Arc::new(Context::new(
-        cluster,
-        settings,
-        metrics,
-        objects.clone(),
-        reporter,
-        rights,
-    ));
+    let cluster = cluster.with_clock(clock.clock());
+    let context = Context::new(cluster, settings, metrics, objects, reporter, rights);
+    (context, answers)
+}
+
+/// The controllers of all scopes, until they have drained.
+async fn work(
+    args: &RunArgs,
+    clients: &Clients,
+    context: Arc<Context>,
+    answers: Wakeups,
+    health: &Health,
+    scopes: Vec<Scope>,
+    stop: &CancellationToken,
+) {
     let controllers = join_all(scopes.into_iter().map(|scope| {
         streams::reconcile_all(
             scope,
@@ -137,13 +150,17 @@ async fn work(
         )
     }));
     let woken = async {
-        objects.wake_from(answers).await;
+        context.objects.wake_from(answers).await;
         std::future::pending::<()>().await;
     };
     // On the heap: a plan holds the whole cluster in its hands.
     let planned = Box::pin(planner::plan_until(context.clone(), stop.clone()));
     // It holds nothing up: whatever it does may be left to the next leader.
-    let swept = sweeper::sweep_until(context.clone(), stop.clone());
+    let swept = async {
+        if let Err(Panicked(said)) = catch(sweeper::sweep_until(context.clone(), stop.clone())).await {
+            tracing::error!(said, "the search for strays panicked; the next leader goes on with it");
+        }
+    };
     let last = CancellationToken::new();
     let published = context.publish_until(last.clone());
     let decided = async {

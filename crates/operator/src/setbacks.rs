@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kube::ResourceExt;
+use tokio::time::Instant;
 
 /// After the first: what another client wrote is there within milliseconds.
 const FIRST: Duration = Duration::from_millis(200);
@@ -13,16 +14,36 @@ const LONGEST: Duration = Duration::from_secs(30);
 
 /// Setbacks in a row, by uid of the object.
 #[derive(Default)]
-pub struct Setbacks(Mutex<HashMap<String, u32>>);
+pub struct Setbacks(Mutex<HashMap<String, Row>>);
+
+struct Row {
+    setbacks: u32,
+    rests_until: Instant,
+}
 
 impl Setbacks {
     /// One more. The answer is when to try again.
     pub fn pause(&self, uid: &str) -> Duration {
+        let now = Instant::now();
         let mut all = self.lock();
-        let before = all.entry(uid.to_owned()).or_default();
-        let pause = FIRST.saturating_mul(1 << (*before).min(16)).min(LONGEST);
-        *before += 1;
+        let row = all.entry(uid.to_owned()).or_insert(Row {
+            setbacks: 0,
+            rests_until: now,
+        });
+        let pause = FIRST.saturating_mul(1 << row.setbacks.min(16)).min(LONGEST);
+        row.setbacks += 1;
+        row.rests_until = now + pause;
         pause
+    }
+
+    /// How long an object still rests; `None` if it does not.
+    pub fn rest(&self, uid: &str) -> Option<Duration> {
+        let left = self
+            .lock()
+            .get(uid)?
+            .rests_until
+            .saturating_duration_since(Instant::now());
+        Some(left).filter(|left| !left.is_zero())
     }
 
     /// A pass did what it decided.
@@ -37,7 +58,7 @@ impl Setbacks {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, u32>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Row>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -45,6 +66,19 @@ impl Setbacks {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_object_rests_after_a_setback_until_its_pause_is_over() {
+        let setbacks = Setbacks::default();
+        assert_eq!(setbacks.rest("a"), None);
+        let pause = setbacks.pause("a");
+        assert_eq!((setbacks.rest("a"), setbacks.rest("b")), (Some(pause), None));
+        tokio::time::advance(pause).await;
+        assert_eq!(setbacks.rest("a"), None);
+        setbacks.pause("a");
+        setbacks.over("a");
+        assert_eq!(setbacks.rest("a"), None);
+    }
 
     #[test]
     fn pauses_grow_until_a_pass_succeeds() {

@@ -14,10 +14,10 @@ use futures::{FutureExt, Stream, StreamExt, future};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::resource::v1::ResourceClaim;
-use kube::Client;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::{Event, watcher};
 use kube::runtime::{Controller, WatchStreamExt, controller};
+use kube::{Client, Resource as _};
 use perfval_api::PerfValidationStatus;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
@@ -92,6 +92,7 @@ impl Context {
         self.own_writes.forget(object);
         self.newcomers.forget(object);
         self.setbacks.forget(object);
+        self.suspects.forget(object.meta());
         // Its GPUs may be free now.
         self.queue.wake();
     }

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use crate::controller::Context;
-use crate::stray_words::StrayWord;
+use crate::event_words::EventWord;
 
 /// The API server gives up a call after a minute.
 const LATE: Duration = Duration::from_secs(65);
@@ -132,7 +132,7 @@ async fn report(context: &Context, stray: &Labelled, of: Stray) {
             )
         }
     };
-    let reason = StrayWord::of(of).reason;
+    let reason = EventWord::of_stray(of).reason;
     warn!(name = stray.id.name, namespace = stray.namespace, kind = ?stray.id.kind, reason, note, "a stray object");
     let event = Event {
         warning: true,

@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use perfval_api::{Gate, PerfValidation, PerfValidationSpec, PerfValidationStatus, TrialStatus};
 use perfval_run::build::{SHA256, SUMMARY, results_sha256};
+use perfval_run::diagnosis::secret::Redactor;
 use perfval_verdict::frame::{Outcome, Payload};
 use perfval_verdict::gate::Share;
 use perfval_verdict::judge::{Recorded, judge};
@@ -105,6 +106,7 @@ impl Facts {
             ));
         }
         facts.trials = trials(&status.trials, results);
+        facts.redact();
         facts.unread();
         facts.omitted(results);
         facts.status = status;
@@ -122,6 +124,7 @@ impl Facts {
         };
         let annotated = results.metadata.annotations.as_ref().and_then(|all| all.get(SHA256));
         facts.saved = Some(facts.check(results, annotated.map(String::as_str)));
+        facts.redact();
         facts.unread();
         facts.omitted(Some(results));
         Ok(facts)
@@ -131,7 +134,11 @@ impl Facts {
         if exports.is_empty() {
             return Err(Error::NoExport);
         }
-        let payloads: Vec<Payload> = exports.iter().map(|export| recorded(export.bytes)).collect();
+        let mut payloads: Vec<Payload> = exports.iter().map(|export| recorded(export.bytes)).collect();
+        let redactor = Redactor::new(&object.spec);
+        for payload in &mut payloads {
+            redactor.redact_record(&mut payload.record);
+        }
         let records: Vec<Recorded> = payloads.iter().map(|payload| payload.record.clone().into()).collect();
         // No clock: what was not recorded is the epoch, and is shown as unknown.
         let judgement = judge(object, share, &records, chrono::DateTime::UNIX_EPOCH);
@@ -168,6 +175,17 @@ impl Facts {
             spec: Some(object.spec.clone()),
             ..Self::default()
         }
+    }
+
+    /// Hides secrets in the texts of this run.
+    pub fn redactor(&self) -> Redactor {
+        self.spec.as_ref().map(Redactor::new).unwrap_or_default()
+    }
+
+    fn redact(&mut self) {
+        let redactor = self.redactor();
+        let payloads = self.trials.iter_mut().filter_map(|trial| trial.payload.as_mut());
+        payloads.for_each(|payload| redactor.redact_record(&mut payload.record));
     }
 
     /// `namespace/name`.

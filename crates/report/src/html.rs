@@ -12,6 +12,7 @@ mod verdict;
 mod workers;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use perfval_api::text::reorders;
 
 use crate::facts::Facts;
 use crate::timeline::Timeline;
@@ -68,7 +69,7 @@ pub(crate) fn page(facts: &Facts) -> String {
             }
         }
     };
-    page.into_string()
+    page.into_string().replace(reorders, "")
 }
 
 fn section(index: usize, content: &Markup) -> Markup {

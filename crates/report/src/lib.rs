@@ -24,7 +24,6 @@ mod junit;
 mod markdown;
 mod openmetrics;
 mod timeline;
-mod withheld;
 mod words;
 
 use k8s_openapi::api::core::v1::ConfigMap;

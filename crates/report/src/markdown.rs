@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use perfval_api::Verdict;
+use perfval_api::text::reorders;
 
 use crate::environment;
 use crate::facts::Facts;
@@ -129,7 +130,7 @@ fn plain(text: &str) -> String {
             // A name after it would be mentioned, and that person notified.
             '@' => plain.push_str("&#64;"),
             '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '~' | '!' | '$' => plain.extend(['\\', letter]),
-            letter if letter.is_control() => plain.push(' '),
+            letter if letter.is_control() || reorders(letter) => plain.push(' '),
             letter => plain.push(letter),
         }
     }

@@ -34,13 +34,14 @@ pub(crate) fn trigger(run: &Run<'_>) -> Option<Trigger> {
     (now.limits != before.limits && unmeasured).then_some(Trigger::SpecChanged)
 }
 
-/// Whether the last run measured, judged and saved its trials.
+/// Whether the last run measured, judged and saved its trials, or is about to judge saved ones again.
 fn has_saved_trials(status: &PerfValidationStatus) -> bool {
+    let judges_again = || status.verdict.is_none() && status::judged_run(status).is_some();
     let judged = matches!(
         status.verdict,
         Some(Verdict::Passed | Verdict::Failed | Verdict::Inconclusive)
     );
-    judged && status.results_ref.is_some()
+    (judged || judges_again()) && status.results_ref.is_some()
 }
 
 /// An edit that asks for no run leaves what the current one says true: it is true of the new generation then.

@@ -16,6 +16,7 @@ pub mod machine;
 pub mod names;
 pub mod observed;
 mod pass;
+mod patience;
 mod phase;
 pub mod progress;
 pub mod queue;

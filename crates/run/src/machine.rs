@@ -44,9 +44,7 @@ pub fn needs(run: &Run<'_>) -> Needs {
 /// Decides one pass.
 pub fn decide(run: &Run<'_>, seen: &Observed, now: DateTime<Utc>) -> Decision {
     let mut pass = Pass::new(run, seen, now);
-    // A limit that has passed for good does not stand still: the pauses of a removal that hangs would each be a write.
-    let limit = phase::limit(run.spec(), run.status()).filter(|_| !status::is_overdue(run.status()));
-    if let Some(limit) = limit {
+    if let Some(limit) = current_limit(run.spec(), run.status()) {
         pass.notice_gap(&limit);
     }
     let step = match run.status().phase {
@@ -62,9 +60,25 @@ pub fn decide(run: &Run<'_>, seen: &Observed, now: DateTime<Utc>) -> Decision {
             }
         },
     };
-    // A limit that has passed for good needs no heartbeat.
-    let limit = phase::limit(run.spec(), &pass.status).filter(|_| !status::is_overdue(&pass.status));
+    let limit = current_limit(run.spec(), &pass.status);
     pass.finish(step, limit)
+}
+
+/// The limit whose time counts now: that of the wait, or of the whole run where the wait has none. A limit that has passed for
+/// good does not stand still and needs no heartbeat: the pauses of a removal that hangs would each be a write.
+fn current_limit(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Option<Limit> {
+    let of_queue = || queue::is_queued(status).then(|| total_limit(spec, status).map(phase::seldom_looked_at))?;
+    phase::limit(spec, status)
+        .or_else(of_queue)
+        .filter(|_| !status::is_overdue(status))
+}
+
+/// The limit of the whole run, where the spec has one.
+fn total_limit(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Option<Limit> {
+    let (total, run) = (spec.timeouts.total.as_ref()?, status.run.as_ref()?);
+    let outages = Duration::from_secs(u64::try_from(run.unattended_seconds).unwrap_or(0));
+    let lasts = time::duration(total).saturating_add(outages);
+    Some(Limit::new(run.started_at, lasts))
 }
 
 /// An object that was never looked at.
@@ -89,10 +103,12 @@ pub fn is_queued(run: &Run<'_>) -> bool {
 /// Whether a run that holds a node gives it back by itself. No operator looks after one that is past its own limits,
 /// such as the run of an install that is gone.
 pub fn is_at_work(spec: &PerfValidationSpec, status: &PerfValidationStatus, now: DateTime<Utc>) -> bool {
-    let overdue = |limit| now >= time::after(attendance::deadline(status, &limit), ABANDONED);
-    let is_under_way = status
-        .phase
-        .is_some_and(|phase| is_active(phase) || phase == Phase::CleaningUp);
+    let overdue = |limit| now >= time::after(attendance::deadline(status, &limit), queue::ABANDONED);
+    // What a run that judges saved trials again still holds was kept by an earlier one.
+    let is_under_way = status.phase.is_some_and(|phase| match phase {
+        Phase::Evaluating => status::judged_run(status).is_none(),
+        phase => is_active(phase) || phase == Phase::CleaningUp,
+    });
     is_under_way && !phase::limit(spec, status).is_some_and(overdue)
 }
 
@@ -147,14 +163,15 @@ fn overdue(pass: &mut Pass<'_>, current: Phase, step: Step) -> Step {
         Step::End(..) | Step::Begin(_) | Step::Rest => false,
     };
     let is_measuring = is_active(current) && current != Phase::Evaluating;
-    let (Some(total), Some(run)) = (&pass.run.spec().timeouts.total, &pass.status.run) else {
+    let (Some(total), Some(limit)) = (
+        &pass.run.spec().timeouts.total,
+        total_limit(pass.run.spec(), &pass.status),
+    ) else {
         return step;
     };
     if !goes_on || !is_measuring {
         return step;
     }
-    let outages = Duration::from_secs(u64::try_from(run.unattended_seconds).unwrap_or(0));
-    let limit = Limit::new(run.started_at, time::duration(total).saturating_add(outages));
     if !pass.has_passed(&limit) {
         let left = time::until(attendance::deadline(&pass.status, &limit), pass.now);
         pass.look_again_in(left.max(Duration::from_millis(100)));
@@ -172,5 +189,3 @@ fn overdue(pass: &mut Pass<'_>, current: Phase, step: Step) -> Step {
 
 /// What the operator itself still has in hand may finish although the user's limit (`0s` is allowed) has passed.
 const WORK_GRACE: Duration = Duration::from_mins(1);
-/// An operator that is restarted or replaced takes its runs up again within this time.
-const ABANDONED: Duration = Duration::from_mins(5);

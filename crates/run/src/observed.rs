@@ -1,6 +1,7 @@
 //! What a pass saw of the cluster. `machine::needs` says which parts a phase reads; all others stay `NotAsked`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::api::batch::v1::Job;
@@ -13,7 +14,7 @@ use perfval_verdict::frame::{Framed, TrialRecord};
 use perfval_verdict::progress::Progress;
 
 use crate::build::PackedTrial;
-use crate::queue::{Line, Turn};
+use crate::queue::{Contender, Turn};
 pub use perfval_sizing::inventory::Inventory;
 
 /// One part of the world that a phase reads.
@@ -23,8 +24,8 @@ pub enum Need {
     Dynamo,
     /// `StorageClasses`.
     StorageClasses,
-    /// All `PerfValidation`s that hold or want a node.
-    Line,
+    /// All `PerfValidation`s that hold a node.
+    Holders,
     /// Device class, slices, taint rules, nodes, pods, claims: what sizing counts.
     Inventory,
     /// Everything that carries our name label and our owner reference, of any run.
@@ -89,8 +90,8 @@ pub struct Observed {
     pub kubernetes: Option<String>,
     /// `StorageClasses` of the cluster.
     pub storage_classes: Seen<Vec<StorageClass>>,
-    /// Runs that hold or want a node, in any namespace.
-    pub line: Seen<Line>,
+    /// Runs that hold a node or plan to, in any namespace.
+    pub holders: Seen<Arc<[Contender]>>,
     /// What the queue says to this run; only the planner knows.
     pub turn: Seen<Turn>,
     /// What is odd about the devices and claims of the cluster; only the planner reports it.
@@ -209,7 +210,7 @@ pub struct PodEvent {
     pub reason: String,
     /// Text.
     pub message: String,
-    /// Last time it was seen.
+    /// Last time it was seen, by the clock of who reports it.
     pub last_seen: Option<DateTime<Utc>>,
 }
 
@@ -218,8 +219,6 @@ pub struct PodEvent {
 pub struct NodeSeen {
     /// Whether it is Ready.
     pub ready: bool,
-    /// Since when.
-    pub since: Option<DateTime<Utc>>,
     /// Why it is not, in the words of the kubelet or of who missed it.
     pub message: String,
 }

@@ -208,20 +208,28 @@ impl<'a> Pass<'a> {
     }
 
     /// Moves the heartbeat with every change. Alone, it is a reason to write only once it is old and a limit runs, or
-    /// where a limit passes as soon as the next look confirms it.
+    /// where a limit passes as soon as the next look confirms it; and in the queue, where other operators plan too and have
+    /// to see that this one looks.
     fn record_look(&mut self, limit: Option<Limit>) {
         let rests = matches!(self.status.phase, None | Some(Phase::Completed | Phase::Suspended));
         let is_news = self.status != *self.run.status() || self.looks_once_more;
+        let is_queued = queue::is_queued(&self.status);
         let Some(run) = &mut self.status.run else { return };
         if rests {
             run.last_looked_at = None;
             return;
         }
         if !is_news {
-            let Some(limit) = limit else { return };
+            let in_line = is_queued && self.run.settings.shares_the_cluster;
+            let Some(written) = limit
+                .map(|limit| limit.written)
+                .or(in_line.then_some(queue::HEARTBEAT_WRITTEN))
+            else {
+                return;
+            };
             let due = run
                 .last_looked_at
-                .map(|last| time::until(time::after(last, limit.written), self.now));
+                .map(|last| time::until(time::after(last, written), self.now));
             if let Some(due) = due.filter(|due| !due.is_zero()) {
                 self.look_again_in(due);
                 return;

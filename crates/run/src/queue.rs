@@ -5,19 +5,26 @@
 //! not hold up one that needs a single one; and it is asked first whenever a node comes free, so the later ones do not
 //! starve it either.
 
+mod plan;
+
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use perfval_api::{PerfValidationSpec, PerfValidationStatus, Phase, Reason, Trigger};
-use perfval_sizing::{OtherRun, Sizing, holds_node};
+use perfval_api::{Allocation, PerfValidationSpec, PerfValidationStatus, Phase, Trigger};
+use perfval_sizing::{Granted, OtherRun, Sizing, holds_node};
 
-use crate::time;
+use crate::{names, time};
+
+pub use plan::{Others, plan};
 
 /// A run on its way to Sizing keeps its place this long; one that takes longer waits for something else than GPUs.
 const ON_ITS_WAY: Duration = Duration::from_secs(10);
-/// Earlier runs that a message names.
-const NAMED: usize = 3;
+/// Pause between two writes of the heartbeat of a run that waits. Written once a minute, those of a thousand runs took the API
+/// server 29 % of a core (`just bench-line 1000`).
+pub(crate) const HEARTBEAT_WRITTEN: Duration = Duration::from_mins(10);
+/// An operator that is restarted or replaced takes its runs up again within this time.
+pub(crate) const ABANDONED: Duration = Duration::from_mins(5);
 
 /// A place in the queue: when a run was asked for, and its object's uid where two were asked for in the same second.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,12 +55,55 @@ impl Position {
 }
 
 /// A node that a run holds, or plans to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Hold {
     /// The node.
     pub node: String,
     /// Whether the run gives the node back by itself: it is not over and kept, and within its own limits.
     pub at_work: bool,
+    /// What quotas count of it; not known of a run of another version.
+    pub uses: Option<Box<Uses>>,
+}
+
+/// What the quotas of a namespace count of a run with a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Uses {
+    spec: PerfValidationSpec,
+    gpus: i64,
+    by_claims: bool,
+    /// What the names of its pods begin with, as `namespace/name`.
+    pods: String,
+    /// Whether it may still create pods.
+    creates: bool,
+}
+
+impl Uses {
+    fn of(metadata: &ObjectMeta, spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Option<Self> {
+        let plan = status.placement.as_ref()?;
+        let run = status.run.as_ref()?;
+        let namespace = metadata.namespace.as_deref().unwrap_or_default();
+        Some(Self {
+            spec: spec.clone(),
+            gpus: plan.gpus,
+            by_claims: plan.allocation == Allocation::Dra,
+            pods: format!("{namespace}/{}-", names::deployment(&run.id)),
+            creates: matches!(
+                status.phase,
+                Some(Phase::Deploying | Phase::WaitingForReady | Phase::Benchmarking)
+            ),
+        })
+    }
+
+    fn granted(&self, at_work: bool) -> Granted<'_> {
+        Granted {
+            spec: &self.spec,
+            gpus: self.gpus,
+            by_claims: self.by_claims,
+            pods: Some(&self.pods),
+            creates: self.creates,
+            at_work,
+        }
+    }
 }
 
 /// A run as far as others have to know of it: what it holds, and what it wants.
@@ -69,6 +119,8 @@ pub struct Contender {
     pub holds: Option<Hold>,
     /// What it waits for: GPUs for this spec, now or within seconds.
     pub wants: Option<Box<PerfValidationSpec>>,
+    /// Whether an operator looked at it lately; for the one that looks after it that does not matter.
+    pub is_attended: bool,
 }
 
 impl Contender {
@@ -88,6 +140,10 @@ impl Contender {
             .map(|plan| Hold {
                 node: plan.node.clone(),
                 at_work: is_at_work,
+                // A plan that is not confirmed uses nothing.
+                uses: (!is_queued(status))
+                    .then(|| Uses::of(metadata, spec, status).map(Box::new))
+                    .flatten(),
             });
         let may_want = metadata.deletion_timestamp.is_none() && !spec.suspend && !spec.gates.is_empty();
         let is_waiting = match status.phase {
@@ -102,12 +158,18 @@ impl Contender {
             position,
             holds,
             wants,
+            is_attended: is_attended(status, now),
         })
     }
 
     /// The node that it holds, with its name.
     pub fn held(&self) -> Option<OtherRun> {
         self.holds.as_ref().map(|hold| self.on(&hold.node))
+    }
+
+    /// What it keeps from all others, whoever comes first: a plan that is not confirmed yet is made anew in every look.
+    pub fn keeps(&self) -> Option<OtherRun> {
+        self.held().filter(|_| self.wants.is_none())
     }
 
     fn on(&self, node: &str) -> OtherRun {
@@ -132,6 +194,22 @@ pub struct Line {
     pub usual: Option<Duration>,
 }
 
+impl Line {
+    /// Leaves out those that wait and that nobody can move. `can_move`: whether this operator can, of the runs that it looks
+    /// after; `None` of all others, such as those of another install.
+    pub fn leave_out(&mut self, can_move: impl Fn(&str) -> Option<bool>) {
+        self.runs
+            .retain(|run| run.wants.is_none() || can_move(run.position.uid()).unwrap_or(run.is_attended));
+    }
+}
+
+/// Whether an operator looked at a run lately, as far as that is written. Where it is not, such as under the CRD of an older
+/// version, one did.
+fn is_attended(status: &PerfValidationStatus, now: DateTime<Utc>) -> bool {
+    let last = status.run.as_ref().and_then(|run| run.last_looked_at);
+    last.is_none_or(|last| now < time::after(last, HEARTBEAT_WRITTEN + ABANDONED))
+}
+
 /// Whether a run waits in the queue: the planner alone moves it from here. A run that may still hold GPUs of an earlier
 /// deployment removes that first.
 pub fn is_queued(status: &PerfValidationStatus) -> bool {
@@ -152,106 +230,14 @@ pub enum Turn {
 pub struct Place {
     /// Runs that hold a node and give it back, and earlier ones that wait for one.
     pub ahead: i64,
-    /// The first of them.
-    pub behind: String,
+    /// The first of them, as `namespace/name`.
+    pub behind: Vec<String>,
     /// How long it may take, where earlier runs show it.
     pub estimate: Option<Duration>,
     /// Why no node is free, node by node.
     pub message: String,
-}
-
-/// Plans for the whole queue, in order. `size` says what there is for one run, given those that hold a node.
-pub fn plan(
-    line: &Line,
-    mut size: impl FnMut(&Contender, &PerfValidationSpec, &[OtherRun]) -> Sizing,
-) -> Vec<(&Contender, Turn)> {
-    let mut in_order: Vec<&Contender> = line.runs.iter().collect();
-    // Who has a node already is served before all that wait: a later run may have got it while an earlier one was not
-    // yet ready for GPUs, and gives it back like any other.
-    in_order.sort_by_key(|run| (run.wants.is_some(), &run.position));
-    // A plan that is not confirmed yet is made anew in every look: it holds nothing, and each run is given one in turn.
-    let holders = in_order.iter().filter(|run| run.wants.is_none());
-    let mut held: Vec<OtherRun> = holders.filter_map(|run| run.held()).collect();
-    let mut refused = Refused::default();
-    let mut ahead = Ahead::default();
-    let mut turns = Vec::new();
-    for run in in_order {
-        let Some(spec) = &run.wants else {
-            if run.holds.as_ref().is_some_and(|hold| hold.at_work) {
-                ahead.add(run, true);
-            }
-            continue;
-        };
-        let known = refused.get(run, spec).cloned();
-        let sizing = known.unwrap_or_else(|| size(run, spec, &held));
-        let chosen = match &sizing {
-            Sizing::Chosen(plan) => Some(plan.node.clone()),
-            Sizing::Wait { .. } | Sizing::Refuse { .. } => None,
-        };
-        turns.push((run, ahead.turn(&sizing, line.usual)));
-        ahead.add(run, chosen.is_some());
-        match chosen {
-            Some(node) => held.push(run.on(&node)),
-            None => refused.keep(run, spec, sizing),
-        }
-    }
-    turns
-}
-
-/// Answers that hold for equal wishes: with more nodes taken, the same wish is refused again. A thousand equal runs are
-/// sized once.
-#[derive(Default)]
-struct Refused<'a>(Vec<(&'a str, &'a PerfValidationSpec, Sizing)>);
-
-impl<'a> Refused<'a> {
-    fn get(&self, run: &Contender, spec: &PerfValidationSpec) -> Option<&Sizing> {
-        let same =
-            |(namespace, wish, _): &&(&str, &PerfValidationSpec, Sizing)| *namespace == run.namespace && *wish == spec;
-        self.0.iter().find(same).map(|(_, _, sizing)| sizing)
-    }
-
-    fn keep(&mut self, run: &'a Contender, spec: &'a PerfValidationSpec, sizing: Sizing) {
-        if self.get(run, spec).is_none() {
-            self.0.push((&run.namespace, spec, sizing));
-        }
-    }
-}
-
-/// The runs before one in the queue.
-#[derive(Default)]
-struct Ahead {
-    count: i64,
-    at_work: i64,
-    named: Vec<String>,
-}
-
-impl Ahead {
-    fn add(&mut self, run: &Contender, at_work: bool) {
-        self.count += 1;
-        self.at_work += i64::from(at_work);
-        if self.named.len() < NAMED {
-            self.named.push(run.full_name());
-        }
-    }
-
-    /// A run waits in the queue if ours are why it waits: one of them holds a node, and gives it back.
-    fn turn(&self, sizing: &Sizing, usual: Option<Duration>) -> Turn {
-        match sizing {
-            Sizing::Wait {
-                reason: Reason::NodeBusy,
-                message,
-            } if self.at_work > 0 => Turn::Queued(Place {
-                ahead: self.count,
-                behind: self.named.join(", "),
-                estimate: usual.map(|usual| {
-                    let rounds = u32::try_from((self.count + self.at_work - 1) / self.at_work).unwrap_or(u32::MAX);
-                    usual.saturating_mul(rounds)
-                }),
-                message: message.clone(),
-            }),
-            sizing => Turn::Sized(sizing.clone()),
-        }
-    }
+    /// Whether this plan did not come to it; the next one, which is made soon, may.
+    pub not_sized: bool,
 }
 
 /// How long the last runs held their node: the median, of those that are over.

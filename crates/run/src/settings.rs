@@ -15,12 +15,19 @@ pub struct Settings {
     pub version: String,
     /// Namespaces in which no run begins.
     pub refused_namespaces: Vec<String>,
-    /// Whether messages name pods and claims of other namespaces than the run's own; if not, they are counted.
+    /// Whether messages name pods, claims and runs of other namespaces than the run's own; if not, they are counted.
     pub names_foreign_pods: bool,
+    /// Namespaces whose pods may be DCGM exporters: those of administrators. What such a pod reports is believed of the GPUs of
+    /// every team.
+    pub dcgm_exporter_namespaces: Vec<String>,
+    /// Whether other operators may look after other namespaces of the cluster.
+    pub shares_the_cluster: bool,
     /// Whether what has lost its `PerfValidation` is deleted; if not, it is only reported.
     pub removes_orphans: bool,
 }
 
+/// Where NVIDIA's GPU Operator is installed: by its own guide, and on `OpenShift`.
+pub const DCGM_EXPORTER_NAMESPACES: [&str; 2] = ["gpu-operator", "nvidia-gpu-operator"];
 /// The namespace of the cluster's own programs.
 pub const KUBE_SYSTEM: &str = "kube-system";
 
@@ -30,7 +37,7 @@ impl Settings {
         self.refused_namespaces.iter().any(|refused| refused == namespace)
     }
 
-    /// Which pods and claims the messages of a run in this namespace may name.
+    /// Which pods, claims and runs the messages of a run in this namespace may name.
     pub fn naming(&self, namespace: &str) -> Naming {
         if self.names_foreign_pods {
             Naming::All
@@ -49,6 +56,8 @@ impl Default for Settings {
             version: env!("CARGO_PKG_VERSION").into(),
             refused_namespaces: vec![KUBE_SYSTEM.into()],
             names_foreign_pods: false,
+            dcgm_exporter_namespaces: DCGM_EXPORTER_NAMESPACES.map(str::to_owned).into(),
+            shares_the_cluster: false,
             removes_orphans: false,
         }
     }

@@ -101,6 +101,7 @@ pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfVal
             gaps: Vec::new(),
             unattended_seconds: 0,
             accepted_at: None,
+            signs: Vec::new(),
             cache_job_uid: None,
             failure: None,
             leftovers: None,
@@ -140,6 +141,7 @@ pub fn enter(status: &mut PerfValidationStatus, phase: Phase, now: DateTime<Utc>
     if let Some(run) = &mut status.run {
         let outages = run.gaps.drain(..).map(|gap| (gap.until - gap.from).num_seconds());
         run.unattended_seconds += outages.sum::<i64>();
+        run.signs.clear();
         // Sizing removes everything that the run has made so far, its cache-filling Job included, and the next plan makes
         // another deployment.
         if phase == Phase::Sizing {

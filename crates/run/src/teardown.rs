@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
-use kube::core::{ObjectMeta, ResourceExt as _};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::resource::v1::ResourceClaim;
+use kube::core::{ObjectMeta, ResourceExt};
+use perfval_api::meta::RUN_LABEL;
 use perfval_api::{Leftovers, PerfValidation, PerfValidationStatus, Phase, Reason, Why, condition};
 use serde_json::json;
 
 use crate::decision::Effect;
+use crate::names;
 use crate::observed::{Child, ChildKind, Need, Observed};
 use crate::pass::Pass;
 use crate::run::Run;
@@ -62,13 +66,34 @@ pub(crate) fn remove(pass: &mut Pass<'_>) -> Removal {
     for child in ours.iter().filter(|child| !child.deleting) {
         pass.act(Effect::Delete(child.id.clone()));
     }
-    let pods = seen.pods.present().map_or(0, Vec::len);
-    let claims = seen.claims.present().map_or(0, Vec::len);
-    if ours.is_empty() && pods == 0 && claims == 0 {
+    let run = pass.run;
+    if ours.is_empty() && pods_left(run, seen).next().is_none() && claims_left(run, seen).next().is_none() {
         return Removal::Gone;
     }
     // One text for the whole removal: naming what is left would be a status write for every pod that goes.
     Removal::Removing("waiting until the deployment, its pods and their claims are gone".into())
+}
+
+/// Pods of any run of the object.
+fn pods_left<'a>(run: &'a Run<'_>, seen: &'a Observed) -> impl Iterator<Item = &'a Pod> {
+    let pods = seen.pods.present().into_iter().flatten();
+    pods.filter(|pod| is_of_a_run(run, *pod))
+}
+
+/// Claims of those pods.
+fn claims_left<'a>(run: &'a Run<'_>, seen: &'a Observed) -> impl Iterator<Item = &'a ResourceClaim> {
+    let claims = seen.claims.present().into_iter().flatten();
+    claims.filter(|claim| is_of_a_run(run, *claim))
+}
+
+/// Whether something carries the id of a run of this object: its name alone may be on anyone's pod, and a removal that waits
+/// for that would hold the node for ever. Without a status the number of runs is not known, and any id counts.
+fn is_of_a_run(run: &Run<'_>, object: &impl ResourceExt) -> bool {
+    let Some(id) = object.labels().get(RUN_LABEL) else {
+        return false;
+    };
+    let last = run.status().run.as_ref().map(|run| run.number);
+    last.is_none_or(|last| (1..=last).rev().any(|number| names::run_id(run.uid(), number) == *id))
 }
 
 /// Whether there is something to keep for a post-mortem: a deployment that nobody removes. Without one no GPU is held, so
@@ -82,15 +107,13 @@ pub(crate) fn can_be_kept(seen: &Observed) -> bool {
 }
 
 /// Names what is left, a few of many.
-pub(crate) fn left(seen: &Observed) -> String {
+pub(crate) fn left(run: &Run<'_>, seen: &Observed) -> String {
     const NAMED: usize = 5;
     let children = seen.children.present().into_iter().flatten().filter(|child| child.ours);
-    let pods = seen.pods.present().into_iter().flatten();
-    let claims = seen.claims.present().into_iter().flatten();
     let names: Vec<String> = children
         .map(|child| format!("{:?} {}", child.id.kind, child.id.name))
-        .chain(pods.map(|pod| format!("Pod {}", pod.name_any())))
-        .chain(claims.map(|claim| format!("ResourceClaim {}", claim.name_any())))
+        .chain(pods_left(run, seen).map(|pod| format!("Pod {}", pod.name_any())))
+        .chain(claims_left(run, seen).map(|claim| format!("ResourceClaim {}", claim.name_any())))
         .collect();
     match names.len() {
         0 => "unknown".into(),

@@ -27,9 +27,16 @@ pub(crate) fn of_next_trial(run: &Run<'_>, exporter: &Seen<String>) -> Option<Gp
     let node = run.placement().map_or("the node", |plan| plan.node.as_str());
     match exporter {
         Seen::Present(endpoint) => Some(GpuMetrics::at(endpoint)),
-        Seen::Absent => Some(GpuMetrics::missing(format!(
-            "no DCGM exporter runs on {node} (label app=nvidia-dcgm-exporter or app.kubernetes.io/name=dcgm-exporter)"
-        ))),
+        Seen::Absent => {
+            let namespaces = run.settings.dcgm_exporter_namespaces.join(" or ");
+            Some(GpuMetrics::missing(text::cut(
+                &format!(
+                    "no DCGM exporter runs on {node} (label app=nvidia-dcgm-exporter or app.kubernetes.io/name=dcgm-exporter) \
+                     in namespace {namespaces}; for another namespace set the operator's --dcgm-exporter-namespaces"
+                ),
+                REASON,
+            )))
+        }
         Seen::Unknown(why) => Some(GpuMetrics::missing(format!(
             "whether a DCGM exporter runs on {node} is not known: {}",
             text::cut(why, REASON)

@@ -10,6 +10,7 @@ mod machine {
     pub mod moments;
     pub mod named;
     pub mod outages;
+    pub mod patience;
     pub mod progress;
     pub mod queue;
     pub mod races;

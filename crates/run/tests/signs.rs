@@ -1,12 +1,10 @@
-//! What is told while it may still pass, and from when on it is believed: from the texts that the lab's kubelet, scheduler,
-//! controllers and download library print.
+//! What is a sign of trouble, and what makes it certain: from the texts that the lab's kubelet, scheduler, controllers and
+//! download library print.
 
-use std::time::Duration;
-
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use k8s_openapi::api::core::v1::Pod;
 use perfval_run::diagnosis::obstacle::Obstacle;
-use perfval_run::diagnosis::pods::{Sign, sign};
+use perfval_run::diagnosis::pods::{Judged, Proof, Sign, Trouble, most_telling, signs};
 use perfval_run::diagnosis::surroundings::{node, refused};
 use perfval_run::observed::{LogRequest, NodeSeen, PodEvent, PodLog};
 use perfval_sizing::Seen;
@@ -16,13 +14,8 @@ fn now() -> DateTime<Utc> {
     DateTime::from_timestamp(1_790_000_000, 0).expect("well-formed")
 }
 
-fn ago(seconds: i64) -> String {
-    (now() - TimeDelta::seconds(seconds)).to_rfc3339()
-}
-
-/// A pod of this age (s).
-fn pod(age: i64, status: Value) -> Pod {
-    let metadata = json!({"name": "worker", "uid": "uid-1", "creationTimestamp": ago(age)});
+fn pod(status: Value) -> Pod {
+    let metadata = json!({"name": "worker", "uid": "uid-1", "creationTimestamp": now().to_rfc3339()});
     let mut pod = json!({"metadata": metadata, "spec": {"containers": []}});
     pod["status"] = status;
     serde_json::from_value(pod).expect("well-formed")
@@ -62,17 +55,24 @@ fn event(reason: &str, message: &str) -> PodEvent {
     }
 }
 
-/// What is told, and whether it is believed.
-fn told(found: Option<Sign>) -> Option<(Obstacle, bool)> {
-    found.map(|sign| (sign.trouble.obstacle, sign.is_sure))
+/// The sign in a pod, if there is one.
+fn sign(pod: &Pod, events: &[PodEvent], logs: &[PodLog]) -> Option<Sign> {
+    let mut found = signs([pod], events, logs);
+    assert!(found.len() <= 1, "{found:?}");
+    found.pop()
 }
 
-fn of(pod: &Pod) -> Option<(Obstacle, bool)> {
-    told(sign([pod], &[], &[], now()))
+/// What it is a sign of, and what makes it certain.
+fn told(found: Option<Sign>) -> Option<(Obstacle, Proof)> {
+    found.map(|sign| (sign.trouble.obstacle, sign.proof))
+}
+
+fn of(pod: &Pod) -> Option<(Obstacle, Proof)> {
+    told(sign(pod, &[], &[]))
 }
 
 #[test]
-fn an_image_that_no_registry_has_is_believed_after_one_more_try_and_a_network_never() {
+fn an_image_that_no_registry_has_is_believed_if_that_lasts_and_a_network_never() {
     // containerd 2.3, with the kubelet's back-off in front and without.
     let missing = "failed to pull and unpack image \"localhost/no-such-image:1.4.9\": failed to resolve reference \
         \"localhost/no-such-image:1.4.9\": localhost/no-such-image:1.4.9: not found";
@@ -82,27 +82,24 @@ fn an_image_that_no_registry_has_is_believed_after_one_more_try_and_a_network_ne
     let private = "failed to resolve reference \"nvcr.io/x/y:1\": failed to authorize: failed to fetch anonymous token: \
         unexpected status from GET request to https://nvcr.io/proxy_auth: 401 Unauthorized";
     let cases = [
-        (5, "ErrImagePull", missing, false),
-        (25, "ErrImagePull", missing, true),
-        (25, "ImagePullBackOff", &backed_off, true),
+        ("ErrImagePull", missing, Proof::Lasts),
+        ("ImagePullBackOff", &backed_off, Proof::Lasts),
         (
-            0,
             "ErrImageNeverPull",
             "Container image is not present with pull policy of Never",
-            true,
+            Proof::Seen,
         ),
-        (600, "ImagePullBackOff", no_network, false),
-        (25, "ErrImagePull", private, true),
+        ("ImagePullBackOff", no_network, Proof::Missing),
+        ("ErrImagePull", private, Proof::Lasts),
     ];
-    for (age, reason, message, is_sure) in cases {
-        let found = of(&pod(age, waiting(reason, message)));
-        assert_eq!(found, Some((Obstacle::ImagePull, is_sure)), "{age} {reason} {message}");
+    for (reason, message, proof) in cases {
+        let found = of(&pod(waiting(reason, message)));
+        assert_eq!(found, Some((Obstacle::ImagePull, proof)), "{reason} {message}");
     }
-    let evidence =
-        |reason, message| sign([&pod(5, waiting(reason, message))], &[], &[], now()).map(|sign| sign.trouble);
+    let seen = |reason, message| sign(&pod(waiting(reason, message)), &[], &[]);
     assert_eq!(
-        evidence("ErrImagePull", missing),
-        evidence("ImagePullBackOff", &backed_off),
+        seen("ErrImagePull", missing),
+        seen("ImagePullBackOff", &backed_off),
         "one text is one write of the status"
     );
 }
@@ -113,38 +110,37 @@ fn a_container_that_crashes_is_told_after_its_first_crash_and_believed_after_its
     let backing_off = json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s restarting"}});
     let running = json!({"running": {}});
     let cases = [
-        (0, &ended, &json!({}), false),
-        (1, &running, &ended, false),
-        (1, &backing_off, &ended, false),
-        (2, &backing_off, &ended, true),
-        (3, &running, &ended, false),
+        (0, &ended, &json!({}), Proof::Missing),
+        (1, &running, &ended, Proof::Missing),
+        (1, &backing_off, &ended, Proof::Missing),
+        (2, &backing_off, &ended, Proof::Seen),
+        (3, &running, &ended, Proof::Missing),
     ];
-    for (restarts, state, last, is_sure) in cases {
-        let found = of(&pod(60, container(restarts, state, last)));
-        assert_eq!(found, Some((Obstacle::CrashLoop, is_sure)), "{restarts} {state}");
+    for (restarts, state, last, proof) in cases {
+        let found = of(&pod(container(restarts, state, last)));
+        assert_eq!(found, Some((Obstacle::CrashLoop, proof)), "{restarts} {state}");
     }
-    let explained = pod(60, container(1, &backing_off, &ended));
-    let found = sign(
-        [&explained],
-        &[],
-        &log("RuntimeError: Failed to infer device type"),
-        now(),
-    );
-    assert_eq!(told(found), Some((Obstacle::NoGPUInContainer, true)));
+    let explained = pod(container(1, &backing_off, &ended));
+    let found = sign(&explained, &[], &log("RuntimeError: Failed to infer device type"));
+    assert_eq!(told(found), Some((Obstacle::NoGPUInContainer, Proof::Seen)));
 
     let killed = json!({"terminated": {"exitCode": 137, "reason": "OOMKilled"}});
-    for (restarts, state, is_sure) in [(0, &killed, false), (1, &running, false), (1, &backing_off, true)] {
-        let found = of(&pod(60, container(restarts, state, &killed)));
-        assert_eq!(found, Some((Obstacle::OOMKilled, is_sure)), "{restarts} {state}");
+    for (restarts, state, proof) in [
+        (0, &killed, Proof::Missing),
+        (1, &running, Proof::Missing),
+        (1, &backing_off, Proof::Seen),
+    ] {
+        let found = of(&pod(container(restarts, state, &killed)));
+        assert_eq!(found, Some((Obstacle::OOMKilled, proof)), "{restarts} {state}");
     }
 }
 
 #[test]
 fn what_ended_well_or_belongs_to_a_job_is_no_crash() {
     let done = json!({"terminated": {"exitCode": 0, "reason": "Completed"}});
-    assert_eq!(of(&pod(60, container(0, &done, &json!({})))), None);
+    assert_eq!(of(&pod(container(0, &done, &json!({})))), None);
     let failed = json!({"terminated": {"exitCode": 1, "reason": "Error"}});
-    let mut of_job = pod(60, container(0, &failed, &json!({})));
+    let mut of_job = pod(container(0, &failed, &json!({})));
     of_job.spec.as_mut().expect("a spec").restart_policy = Some("Never".into());
     assert_eq!(of(&of_job), None, "its record says more");
 }
@@ -179,7 +175,7 @@ const NO_SPACE: &str = "OSError: [Errno 28] No space left on device\n";
 fn a_model_that_cannot_be_had_is_named_by_its_kind() {
     let backing_off = json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s restarting"}});
     let ended = json!({"terminated": {"exitCode": 1, "reason": "Error"}});
-    let crashed = pod(60, container(1, &backing_off, &ended));
+    let crashed = pod(container(1, &backing_off, &ended));
     let cases = [
         (GATED, Obstacle::ModelGated, "Cannot access gated repo"),
         (UNKNOWN, Obstacle::ModelNotFound, "Repository Not Found for url"),
@@ -193,8 +189,8 @@ fn a_model_that_cannot_be_had_is_named_by_its_kind() {
         (NO_SPACE, Obstacle::CacheFull, "No space left on device"),
     ];
     for (text, obstacle, line) in cases {
-        let found = sign([&crashed], &[], &log(text), now()).expect(line);
-        assert_eq!((found.trouble.obstacle, found.is_sure), (obstacle, true), "{text}");
+        let found = sign(&crashed, &[], &log(text)).expect(line);
+        assert_eq!((found.trouble.obstacle, found.proof), (obstacle, Proof::Seen), "{text}");
         assert!(found.trouble.evidence.contains(line), "{}", found.trouble.evidence);
     }
 }
@@ -208,30 +204,23 @@ fn a_claim_or_volume_that_cannot_be_prepared_is_told_at_once() {
     let mount =
         "MountVolume.SetUp failed for volume \"weights\" : hostPath type check failed: /no/such is not a directory";
     let cases = [
-        (11, prepare, missing, Obstacle::DRAPluginMissing, false),
-        (181, prepare, missing, Obstacle::DRAPluginMissing, true),
-        (11, "FailedMount", mount, Obstacle::VolumeUnavailable, false),
-        (121, "FailedMount", mount, Obstacle::VolumeUnavailable, true),
+        (prepare, missing, Obstacle::DRAPluginMissing),
+        ("FailedMount", mount, Obstacle::VolumeUnavailable),
     ];
-    for (age, reason, message, obstacle, is_sure) in cases {
-        let found = sign([&pod(age, creating.clone())], &[event(reason, message)], &[], now());
-        assert_eq!(told(found), Some((obstacle, is_sure)), "{age} {message}");
+    for (reason, message, obstacle) in cases {
+        let found = sign(&pod(creating.clone()), &[event(reason, message)], &[]);
+        assert_eq!(told(found), Some((obstacle, Proof::Lasts)), "{message}");
     }
-    let unrelated = sign(
-        [&pod(60, creating)],
-        &[event("FailedCreatePodSandBox", "x")],
-        &[],
-        now(),
-    );
+    let unrelated = sign(&pod(creating), &[event("FailedCreatePodSandBox", "x")], &[]);
     assert_eq!(unrelated, None);
 }
 
 #[test]
-fn the_scheduler_is_believed_after_twenty_seconds_and_a_volume_has_time_to_be_made() {
-    let unscheduled = |seconds: i64, words: &str| {
+fn the_schedulers_words_show_what_a_pod_lacks_and_are_believed_if_they_last() {
+    let unscheduled = |words: &str| {
         let condition = json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
-            "message": words, "lastTransitionTime": ago(seconds)});
-        of(&pod(seconds, json!({"conditions": [condition]})))
+            "message": words, "lastTransitionTime": now().to_rfc3339()});
+        of(&pod(json!({"conditions": [condition]})))
     };
     let tainted =
         "0/1 nodes are available: 1 node(s) had untolerated taint(s). still not schedulable, preemption: 0/1 nodes";
@@ -240,16 +229,13 @@ fn the_scheduler_is_believed_after_twenty_seconds_and_a_volume_has_time_to_be_ma
     let no_volume = "0/1 nodes are available: 1 node(s) didn't find available persistent volumes to bind.";
     let no_claim = "0/1 nodes are available: persistentvolumeclaim \"weights\" not found.";
     let cases = [
-        (2, tainted, None),
-        (6, tainted, Some((Obstacle::Unschedulable, false))),
-        (20, tainted, Some((Obstacle::Unschedulable, true))),
-        (20, unbound, Some((Obstacle::VolumeUnavailable, false))),
-        (120, unbound, Some((Obstacle::VolumeUnavailable, true))),
-        (120, no_volume, Some((Obstacle::VolumeUnavailable, true))),
-        (120, no_claim, Some((Obstacle::VolumeUnavailable, true))),
+        (tainted, Obstacle::Unschedulable),
+        (unbound, Obstacle::VolumeUnavailable),
+        (no_volume, Obstacle::VolumeUnavailable),
+        (no_claim, Obstacle::VolumeUnavailable),
     ];
-    for (seconds, words, expected) in cases {
-        assert_eq!(unscheduled(seconds, words), expected, "{seconds} {words}");
+    for (words, obstacle) in cases {
+        assert_eq!(unscheduled(words), Some((obstacle, Proof::Lasts)), "{words}");
     }
 }
 
@@ -262,66 +248,89 @@ fn who_refuses_pods_is_quoted_without_the_name_of_each_try() {
     let webhook = "Error creating: Internal error occurred: failed calling webhook \"check.example.com\": failed to call webhook: \
         Post \"https://check.perf.svc:443/\": dial tcp 10.96.0.9:443: connect: connection refused";
     let cases = [
-        (5, quota, Obstacle::QuotaExceeded, false),
-        (20, quota, Obstacle::QuotaExceeded, true),
-        (20, policy, Obstacle::PodsRefused, true),
-        (300, webhook, Obstacle::PodsRefused, false),
+        (quota, Obstacle::QuotaExceeded, Proof::Repeats(Some(now()))),
+        (policy, Obstacle::PodsRefused, Proof::Repeats(Some(now()))),
+        (webhook, Obstacle::PodsRefused, Proof::Missing),
     ];
-    for (seconds, words, obstacle, is_sure) in cases {
-        let of = PodEvent {
-            pod: "ReplicaSet pv-1-worker-6d".into(),
-            ..event("FailedCreate", words)
+    for (words, obstacle, proof) in cases {
+        let found = refused(&[refusal("ReplicaSet pv-1-worker-6d", words)]);
+        let [found] = found.as_slice() else {
+            panic!("one sign: {found:?}")
         };
-        let found = refused(&[of], Duration::from_secs(seconds)).expect(words);
-        assert_eq!(
-            (found.trouble.obstacle, found.is_sure),
-            (obstacle, is_sure),
-            "{seconds} {words}"
-        );
-        let evidence = found.trouble.evidence;
+        assert_eq!((found.trouble.obstacle, found.proof), (obstacle, proof), "{words}");
+        let evidence = &found.trouble.evidence;
         assert!(
             evidence.starts_with("ReplicaSet pv-1-worker-6d: Error creating: "),
             "{evidence}"
         );
         assert!(!evidence.contains("-x2x") && !evidence.contains("-abc"), "{evidence}");
     }
-    assert_eq!(refused(&[], Duration::from_mins(9)), None);
+    assert_eq!(refused(&[]), []);
+}
+
+fn refusal(controller: &str, words: &str) -> PodEvent {
+    PodEvent {
+        pod: controller.into(),
+        ..event("FailedCreate", words)
+    }
+}
+
+/// An Event for each of ten pod names, then one for all others.
+#[test]
+fn the_refusals_of_one_controller_are_one_sign_by_its_newest() {
+    let at = |seconds| Some(now() + chrono::TimeDelta::seconds(seconds));
+    let dated = |controller, words, seconds| PodEvent {
+        last_seen: at(seconds),
+        ..refusal(controller, words)
+    };
+    let found = refused(&[
+        dated("ReplicaSet a", "first", 1),
+        dated("ReplicaSet b", "other", 2),
+        dated("ReplicaSet a", "(combined from similar events): last", 9),
+        dated("ReplicaSet a", "second", 3),
+    ]);
+    let shown: Vec<_> = found
+        .iter()
+        .map(|sign| (sign.trouble.evidence.as_str(), sign.proof))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("ReplicaSet a: last", Proof::Repeats(at(9))),
+            ("ReplicaSet b: other", Proof::Repeats(at(2)))
+        ]
+    );
 }
 
 #[test]
-fn a_node_that_went_away_is_believed_after_twenty_seconds_and_one_that_is_gone_at_once() {
-    let unready = |seconds| {
+fn a_node_that_is_not_ready_is_believed_if_that_lasts_and_one_that_is_gone_at_once() {
+    let is = |ready| {
         Seen::Present(NodeSeen {
-            ready: false,
-            since: Some(now() - TimeDelta::seconds(seconds)),
+            ready,
             message: "Kubelet stopped posting node status.".into(),
         })
     };
-    let ready = Seen::Present(NodeSeen {
-        ready: true,
-        since: None,
-        message: "kubelet is posting ready status".into(),
-    });
     let cases = [
-        (unready(5), Some((Obstacle::NodeNotReady, false))),
-        (unready(20), Some((Obstacle::NodeNotReady, true))),
-        (Seen::Absent, Some((Obstacle::NodeNotReady, true))),
-        (ready, None),
+        (is(false), Some((Obstacle::NodeNotReady, Proof::Lasts))),
+        (Seen::Absent, Some((Obstacle::NodeNotReady, Proof::Seen))),
+        (is(true), None),
         (Seen::Unknown("500".into()), None),
         (Seen::NotAsked, None),
     ];
     for (seen, expected) in cases {
-        assert_eq!(told(node("gpu-node-1", &seen, now())), expected, "{seen:?}");
+        assert_eq!(told(node("gpu-node-1", &seen)), expected, "{seen:?}");
     }
 }
 
 #[test]
 fn what_is_believed_goes_before_what_may_pass() {
-    let may_pass = pod(600, waiting("ErrImagePull", "dial tcp: i/o timeout"));
-    let never = pod(600, waiting("ErrImageNeverPull", "not present"));
-    let found = sign([&may_pass, &never], &[], &[], now()).expect("a sign");
-    assert!(
-        found.is_sure && found.trouble.evidence.contains("not present"),
-        "{found:?}"
-    );
+    let judged = |evidence: &str, is_sure| Judged {
+        trouble: Trouble {
+            obstacle: Obstacle::ImagePull,
+            evidence: evidence.into(),
+        },
+        is_sure,
+    };
+    let found = most_telling([judged("i/o timeout", false), judged("not present", true)]);
+    assert_eq!(found, Some(judged("not present", true)));
 }

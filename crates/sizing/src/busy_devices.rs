@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use foldhash::{HashMap, HashMapExt as _};
 
-use super::naming;
+use super::naming::{self, Naming};
 use super::pools::{DeviceId, Pools};
 use crate::inventory::{ClaimUse, Inventory};
 
@@ -96,12 +96,37 @@ pub fn warnings(inventory: &Inventory) -> Vec<String> {
     let Some(slices) = inventory.slices.present() else {
         return Vec::new();
     };
-    let pools = Pools::of(slices);
+    let odd = odd(&Pools::of(slices), &BusyDevices::of(inventory));
+    odd.iter().map(|odd| odd.in_words(&inventory.naming)).collect()
+}
+
+/// A device whose allocation is odd, and the claims that hold it.
+pub struct Odd<'a> {
+    device: String,
+    claims: Vec<&'a str>,
+    /// Held twice; if not, by a claim although no slice has it.
+    twice: bool,
+}
+
+impl Odd<'_> {
+    /// For people.
+    pub fn in_words(&self, naming: &Naming) -> String {
+        let device = &self.device;
+        let claims = naming.all(naming::Holder::Claim, self.claims.iter().copied());
+        if self.twice {
+            format!("{device} is held twice: by {claims}")
+        } else {
+            format!("{device} is held by {claims}, but no ResourceSlice has it")
+        }
+    }
+}
+
+/// The odd ones among all devices.
+pub fn odd<'a>(pools: &Pools<'_>, busy: &BusyDevices<'a>) -> Vec<Odd<'a>> {
     let published: BTreeSet<DeviceId<'_>> = pools.iter().flat_map(|pool| pool.devices().map(|(id, _)| id)).collect();
-    let busy = BusyDevices::of(inventory);
     let mut held: Vec<(&(&str, &str), &Vec<Holder<'_>>)> = busy.pools.iter().collect();
     held.sort_unstable_by_key(|(pool, _)| **pool);
-    let mut warnings = Vec::new();
+    let mut all = Vec::new();
     for ((driver, pool), holders) in held {
         for holders in holders.chunk_by(|a, b| a.device == b.device) {
             let whole = holders.iter().filter(|holder| !holder.share).count();
@@ -113,17 +138,17 @@ pub fn warnings(inventory: &Inventory) -> Vec<String> {
                 pool,
                 device: holders[0].device,
             };
-            let device = format!("{driver}/{pool}/{}", id.device);
-            let claims = inventory.naming.all(naming::Holder::Claim, names(holders));
-            if !published.contains(&id) {
-                warnings.push(format!("{device} is held by {claims}, but no ResourceSlice has it"));
-            }
-            if whole > 1 {
-                warnings.push(format!("{device} is held twice: by {claims}"));
+            let wrong = [(!published.contains(&id), false), (whole > 1, true)];
+            for (_, twice) in wrong.into_iter().filter(|(is_so, _)| *is_so) {
+                all.push(Odd {
+                    device: format!("{driver}/{pool}/{}", id.device),
+                    claims: names(holders),
+                    twice,
+                });
             }
         }
     }
-    warnings
+    all
 }
 
 /// The claims' names.

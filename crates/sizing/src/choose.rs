@@ -6,124 +6,220 @@ use perfval_api::{AllocationMode, ExpectedGpus, PerfValidationSpec, PlacementSta
 
 use super::dra::Dra;
 use super::examine::World;
-use super::report::NodeReport;
-use super::{Sizing, expected, generator, namespace, summary};
-use crate::inventory::{Inventory, Node, PodUse};
-use crate::{OtherRun, Seen};
+use super::fleet::{Fleet, GpuNodes, unread_of_run};
+use super::report::{NodeReport, Obstacle};
+use super::summary::{self, Unlabelled};
+use super::{Sizing, expected, generator, namespace};
+use crate::inventory::{Inventory, Node, OfRun};
+use crate::{Granted, HeldNodes, OtherRun};
 
 /// Chooses the node with the most GPUs that a run of this spec could have now, and among equals the first by name. Nodes
 /// of `busy` are another run's.
 pub fn choose(inventory: &Inventory, spec: &PerfValidationSpec, busy: &[OtherRun]) -> Sizing {
-    explain(inventory, spec, busy).1
+    let held = busy.iter().cloned().collect();
+    Fleet::of(inventory).choose(inventory.of_run(), spec, &held, &[])
 }
 
 /// What every node has for a run of this spec, by name, and the choice among them. There are no reports of a cluster
 /// that could not be read.
 pub fn explain(inventory: &Inventory, spec: &PerfValidationSpec, busy: &[OtherRun]) -> (Vec<NodeReport>, Sizing) {
-    let (nodes, pods) = match read(inventory) {
-        Ok(read) => read,
-        Err(unread) => {
-            let wait = Sizing::Wait {
-                reason: Reason::InventoryUnreadable,
-                message: format!("free GPUs cannot be counted: {unread}"),
-            };
-            return (Vec::new(), wait);
-        }
-    };
-    let world = World::of(inventory, pods, spec, busy);
-    let mut nodes: Vec<&Node> = nodes.iter().collect();
-    nodes.sort_by(|a, b| a.name.cmp(&b.name));
-    let reports: Vec<NodeReport> = nodes.iter().map(|node| world.report(node)).collect();
-    let best = nodes
+    let (fleet, of_run) = (Fleet::of(inventory), inventory.of_run());
+    if let Err(sizing) = fleet.known(of_run) {
+        return (Vec::new(), sizing);
+    }
+    let held = busy.iter().cloned().collect();
+    let class = fleet.class(of_run, spec);
+    let world = fleet.world(&class, of_run, spec, &held, &[]);
+    let reports: Vec<NodeReport> = fleet.nodes.iter().map(|node| world.report(node)).collect();
+    let best = fleet
+        .nodes
         .iter()
         .zip(&reports)
         .filter(|(_, report)| report.obstacle.is_none())
         .min_by_key(|(_, report)| (Reverse(report.usable), &report.node));
-    let sizing = no_dra(inventory, &world.dra, spec)
-        .or_else(|| namespace::refusal(inventory, spec))
+    let sizing = refusal(&fleet, of_run, &world)
         .or_else(|| {
             let (node, report) = best?;
-            let plan = match generator::with_home(&world, world.plan(node, report, report.usable)?, &nodes) {
-                Ok(gpus) => world.plan(node, report, gpus)?,
-                Err(sizing) => return Some(sizing),
-            };
-            let expected = expected_by_anyone(&world, node, report, nodes.iter().copied().zip(&reports));
-            Some(Sizing::Chosen(Box::new(PlacementStatus { expected, ..plan })))
+            let totals: Vec<i64> = reports.iter().map(|report| report.total).collect();
+            planned(&fleet, &world, node, report, || totals)
         })
-        .unwrap_or_else(|| summary::none_fits(&reports, spec));
+        .unwrap_or_else(|| summary::none_fits(fleet.nodes.len(), &reports, &[], spec));
     (reports, sizing)
 }
 
-/// What a node should have, where it has fewer healthy GPUs. Nothing overrules the spec.
-fn expected_by_anyone<'n>(
-    world: &World<'n>,
-    node: &'n Node,
+/// What one node has for a run of this spec; nothing of a cluster that could not be read.
+pub fn examine(inventory: &Inventory, spec: &PerfValidationSpec, node: &str) -> Option<NodeReport> {
+    let (fleet, of_run) = (Fleet::of(inventory), inventory.of_run());
+    fleet.known(of_run).ok()?;
+    let node = fleet.nodes.iter().find(|known| *known.name == *node)?;
+    let held = HeldNodes::default();
+    let class = fleet.class(of_run, spec);
+    Some(fleet.world(&class, of_run, spec, &held, &[]).report(node))
+}
+
+impl Fleet<'_> {
+    /// Chooses the node with the most GPUs that a run of this spec could have now, and among equals the first by name.
+    /// `held` are the nodes of other runs, `granted` what other runs of its namespace use.
+    pub fn choose(
+        &self,
+        of_run: OfRun<'_>,
+        spec: &PerfValidationSpec,
+        held: &HeldNodes,
+        granted: &[Granted<'_>],
+    ) -> Sizing {
+        if let Err(sizing) = self.known(of_run) {
+            return sizing;
+        }
+        let class = self.class(of_run, spec);
+        let world = self.world(&class, of_run, spec, held, granted);
+        if let Some(refusal) = refusal(self, of_run, &world) {
+            return refusal;
+        }
+        let gpus = self.gpu_nodes(&world);
+        let (admitted, unlabelled) = self.admitted(spec, &gpus);
+        let mut reports: Vec<(usize, NodeReport)> = admitted
+            .into_iter()
+            .map(|index| {
+                self.examines();
+                (index, world.glance(self.nodes[index]))
+            })
+            .collect();
+        if let Some(best) = self.best(&world, &mut reports) {
+            let (index, report) = &reports[best];
+            let totals = || self.totals(&world).to_vec();
+            if let Some(sizing) = planned(self, &world, self.nodes[*index], report, totals) {
+                return sizing;
+            }
+        }
+        let reports: Vec<NodeReport> = reports.into_iter().map(|(_, report)| report).collect();
+        summary::none_fits(self.nodes.len(), &reports, &unlabelled, spec)
+    }
+
+    /// Whether all that is needed for a run is known.
+    fn known(&self, of_run: OfRun<'_>) -> Result<(), Sizing> {
+        let unread = unread_of_run(of_run).err().or_else(|| self.unread.clone());
+        unread.map_or(Ok(()), |unread| {
+            Err(Sizing::Wait {
+                reason: Reason::InventoryUnreadable,
+                message: format!("free GPUs cannot be counted: {unread}"),
+            })
+        })
+    }
+
+    /// The nodes with GPUs that have to be looked at one by one, in order: those that the spec's selector admits, and those
+    /// of which something else is to be said first. Of all others only that they lack a label.
+    fn admitted(&self, spec: &PerfValidationSpec, gpus: &GpuNodes) -> (Vec<usize>, Vec<Unlabelled>) {
+        let mut labels = spec.placement.node_selector.iter();
+        let Some((key, value)) = labels.next() else {
+            let mut all = [&gpus.fit[..], &gpus.unfit].concat();
+            all.sort_unstable();
+            return (all, Vec::new());
+        };
+        let is_fit = |index: &usize| gpus.has[*index] && gpus.unfit.binary_search(index).is_err();
+        let mut admitted = self.labelled(key, value);
+        admitted.retain(is_fit);
+        let without = |admitted: &[usize], all: &[usize], key: &str, value: &str| {
+            let lacks = |index: &&usize| admitted.binary_search(index).is_err();
+            let names = all.iter().filter(lacks).take(summary::NAMED_NODES);
+            Unlabelled {
+                obstacle: Obstacle::LabelMissing {
+                    label: format!("{key}={value}"),
+                },
+                first: names.map(|index| self.nodes[*index].name.to_string()).collect(),
+                nodes: all.len() - admitted.len(),
+            }
+        };
+        let mut unlabelled = vec![without(&admitted, &gpus.fit, key, value)];
+        for (key, value) in labels {
+            let mut narrower = admitted.clone();
+            narrower.retain(|index| self.nodes[*index].label(key) == Some(value));
+            unlabelled.push(without(&narrower, &admitted, key, value));
+            admitted = narrower;
+        }
+        unlabelled.retain(|group| group.nodes > 0);
+        admitted.extend(&gpus.unfit);
+        admitted.sort_unstable();
+        (admitted, unlabelled)
+    }
+
+    /// The best of the nodes that were glanced at, as a place among them; no other is filled than those that may be it. If
+    /// there is none, all are.
+    fn best(&self, world: &World<'_>, reports: &mut [(usize, NodeReport)]) -> Option<usize> {
+        let open = |place: &usize| reports[*place].1.obstacle.is_none();
+        let mut order: Vec<usize> = (0..reports.len()).filter(open).collect();
+        order.sort_by_key(|place| Reverse(world.at_most(&reports[*place].1)));
+        let mut best: Option<usize> = None;
+        for place in order {
+            let (index, report) = &mut reports[place];
+            let at_most = world.at_most(report);
+            let index = *index;
+            if let Some(best) = best {
+                let usable = reports[best].1.usable;
+                if at_most < usable || (at_most == usable && place > best) {
+                    break;
+                }
+            }
+            let report = &mut reports[place].1;
+            report.obstacle = world.fill(report, self.nodes[index]);
+            let usable = report.usable;
+            let is_better = |best: usize| (usable, Reverse(place)) > (reports[best].1.usable, Reverse(best));
+            if reports[place].1.obstacle.is_none() && best.is_none_or(is_better) {
+                best = Some(place);
+            }
+        }
+        best
+    }
+}
+
+/// What rules out all nodes at once.
+fn refusal(fleet: &Fleet<'_>, of_run: OfRun<'_>, world: &World<'_>) -> Option<Sizing> {
+    no_dra(fleet, of_run, &world.dra, world.spec).or_else(|| namespace::refusal(of_run, world.spec))
+}
+
+/// The plan of a run on a node without obstacle, or what is in the way of its load generator. `totals` are the GPUs of each
+/// node.
+fn planned(
+    fleet: &Fleet<'_>,
+    world: &World<'_>,
+    node: &Node,
     report: &NodeReport,
-    all: impl Iterator<Item = (&'n Node, &'n NodeReport)> + Clone,
+    totals: impl FnOnce() -> Vec<i64>,
+) -> Option<Sizing> {
+    let plan = match generator::with_home(world, world.plan(node, report, report.usable)?, &fleet.nodes) {
+        Ok(gpus) => world.plan(node, report, gpus)?,
+        Err(sizing) => return Some(sizing),
+    };
+    let expected = expected_by_anyone(fleet, world, node, report, totals);
+    Some(Sizing::Chosen(Box::new(PlacementStatus { expected, ..plan })))
+}
+
+/// What a node should have, where it has fewer healthy GPUs. Nothing overrules the spec.
+fn expected_by_anyone(
+    fleet: &Fleet<'_>,
+    world: &World<'_>,
+    node: &Node,
+    report: &NodeReport,
+    totals: impl FnOnce() -> Vec<i64>,
 ) -> Option<ExpectedGpus> {
     if world.spec.placement.expect_gpus.is_some() {
         return report.expected;
     }
     let known = report.expected.map_or(report.total, |expected| expected.gpus);
-    expected::by_peers(node, known, all, |of| world.product(of)).or(report.expected)
-}
-
-/// What one node has for a run of this spec; nothing of a cluster that could not be read.
-pub fn examine(inventory: &Inventory, spec: &PerfValidationSpec, node: &str) -> Option<NodeReport> {
-    let (nodes, pods) = read(inventory).ok()?;
-    let node = nodes.iter().find(|known| *known.name == *node)?;
-    Some(World::of(inventory, pods, spec, &[]).report(node))
-}
-
-/// Nodes and pods, once every part is known.
-fn read(inventory: &Inventory) -> Result<(&[Node], &[PodUse]), String> {
-    let Inventory {
-        device_class,
-        slices,
-        taint_rules,
-        nodes,
-        pods,
-        quotas,
-        limit_ranges,
-        cache_volume,
-        promises,
-        claims,
-        naming: _,
-    } = inventory;
-    let unread = [
-        ("device class", device_class.unknown()),
-        ("resource slices", slices.unknown()),
-        ("device taint rules", taint_rules.unknown()),
-        ("nodes", nodes.unknown()),
-        ("pods", pods.unknown()),
-        ("resource quotas", quotas.unknown()),
-        ("limit ranges", limit_ranges.unknown()),
-        ("model cache", cache_volume.unknown()),
-        ("bind requests", promises.unknown()),
-        ("resource claims", claims.unknown()),
-    ];
-    if let Some((what, why)) = unread.iter().find_map(|(what, unread)| Some((what, (*unread)?))) {
-        return Err(format!("{what}: {why}"));
-    }
-    if slices.present().is_some() && claims.is_absent() {
-        return Err("resource slices are served, but resource claims are not".to_owned());
-    }
-    match (nodes, pods) {
-        (Seen::Present(nodes), Seen::Present(pods)) => Ok((nodes, pods)),
-        _ => Err("the API server serves no nodes or no pods".to_owned()),
-    }
+    let all = fleet.nodes.iter().copied().zip(totals());
+    let all: Vec<(&Node, i64)> = all.collect();
+    expected::by_peers(node, known, all.iter().copied(), |of| world.product(of)).or(report.expected)
 }
 
 /// A spec that asks for claims where there can be none. A class that is missing while devices are published is another
 /// matter: an installation under way, which waiting may complete.
-fn no_dra(inventory: &Inventory, dra: &Dra<'_>, spec: &PerfValidationSpec) -> Option<Sizing> {
+fn no_dra(fleet: &Fleet<'_>, of_run: OfRun<'_>, dra: &Dra<'_>, spec: &PerfValidationSpec) -> Option<Sizing> {
     let class = &spec.placement.device_class_name;
     if spec.placement.allocation != AllocationMode::Dra {
         return None;
     }
-    let message = if inventory.slices.is_absent() {
+    let message = if !fleet.has_slices {
         "resource.k8s.io is not served in any known version: this cluster has no Dynamic Resource Allocation".to_owned()
-    } else if inventory.device_class.is_absent() && !dra.has_gpu_drivers() {
+    } else if of_run.device_class.is_absent() && !dra.has_gpu_drivers() {
         format!(
             "neither the DeviceClass {class} nor any GPU in a ResourceSlice exists: no GPU driver for DRA is installed"
         )

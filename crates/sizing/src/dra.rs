@@ -6,7 +6,7 @@ use k8s_openapi::api::resource::v1::{DeviceClass, DeviceToleration};
 use perfval_api::PlacementSpec;
 use serde_json::Value;
 
-use super::busy_devices::BusyDevices;
+use super::busy_devices::{BusyDevices, Odd, odd};
 use super::devices::{NodeDevices, Request, first_fit};
 use super::pools::{DeviceId, Pool, PoolState, Pools};
 use super::report::Obstacle;
@@ -14,38 +14,72 @@ use super::selector::{NotEvaluable, Selectors};
 use crate::Seen;
 use crate::inventory::{Device, Inventory, Node};
 
-/// All devices of the cluster, and who holds them.
-pub struct Dra<'a> {
+/// All devices of the cluster, and who holds them: the same for every run.
+pub struct Devices<'a> {
     pools: Pools<'a>,
     busy: BusyDevices<'a>,
     rules: Vec<Value>,
+}
+
+/// What one class makes of the devices.
+pub struct Class<'a> {
     selectors: Result<Selectors, Obstacle>,
-    tolerations: &'a [DeviceToleration],
     /// Drivers of devices of the class, or of its name.
     gpu_drivers: BTreeSet<&'a str>,
+}
+
+/// The devices as a run sees them.
+#[derive(Clone, Copy)]
+pub struct Dra<'a> {
+    pools: &'a Pools<'a>,
+    busy: &'a BusyDevices<'a>,
+    rules: &'a [Value],
+    class: &'a Class<'a>,
+    tolerations: &'a [DeviceToleration],
     /// Domain of the device plugin's resource.
     vendor: &'a str,
 }
 
-impl<'a> Dra<'a> {
+impl<'a> Devices<'a> {
     /// Reads the devices and claims; parts that are absent are empty.
-    pub fn read(inventory: &'a Inventory, placement: &'a PlacementSpec) -> Self {
-        let pools = Pools::of(inventory.slices.present().map(Vec::as_slice).unwrap_or_default());
-        let class = &placement.device_class_name;
-        let selectors = selectors(&inventory.device_class, class);
+    pub fn read(inventory: &'a Inventory) -> Self {
         let mut rules = inventory.taint_rules.present().cloned().unwrap_or_default();
         rules.sort_by_key(|rule| rule.pointer("/metadata/name").map(Value::to_string));
         Self {
-            gpu_drivers: gpu_drivers(&pools, class, selectors.as_ref().ok()),
+            pools: Pools::of(inventory.slices.present().map(Vec::as_slice).unwrap_or_default()),
             busy: BusyDevices::of(inventory),
-            pools,
             rules,
+        }
+    }
+
+    /// Reads the class of a name.
+    pub fn class(&self, class: &Seen<DeviceClass>, name: &str) -> Class<'a> {
+        let selectors = selectors(class, name);
+        Class {
+            gpu_drivers: gpu_drivers(&self.pools, name, selectors.as_ref().ok()),
             selectors,
+        }
+    }
+
+    /// What is odd about who holds them; nothing where no slices are served.
+    pub fn odd(&self) -> Vec<Odd<'a>> {
+        odd(&self.pools, &self.busy)
+    }
+
+    /// The devices of a class, as a run with this placement sees them.
+    pub fn of<'d>(&'d self, class: &'d Class<'d>, placement: &'d PlacementSpec) -> Dra<'d> {
+        Dra {
+            pools: &self.pools,
+            busy: &self.busy,
+            rules: &self.rules,
+            class,
             tolerations: &placement.device_tolerations,
             vendor: placement.resource_name.split('/').next().unwrap_or_default(),
         }
     }
+}
 
+impl<'a> Dra<'a> {
     /// Whether claims could give out GPUs of a node, used ones included.
     pub fn has_gpus(&self, node: &Node) -> bool {
         self.gpus_of(node).next().is_some()
@@ -68,8 +102,8 @@ impl<'a> Dra<'a> {
     }
 
     /// Who holds the devices.
-    pub fn busy(&self) -> &BusyDevices<'a> {
-        &self.busy
+    pub fn busy(&self) -> &'a BusyDevices<'a> {
+        self.busy
     }
 
     /// Why a node's pools are not to be counted now, if so.
@@ -96,7 +130,7 @@ impl<'a> Dra<'a> {
     /// The devices of the class on a node whose pools are settled.
     pub fn devices(&self, node: &Node) -> Result<NodeDevices<'a>, Obstacle> {
         let request = Request {
-            selectors: self.selectors.as_ref().map_err(Clone::clone)?,
+            selectors: self.class.selectors.as_ref().map_err(Clone::clone)?,
             tolerations: self.tolerations,
         };
         let countable: Vec<&Pool<'a>> = self
@@ -104,7 +138,7 @@ impl<'a> Dra<'a> {
             .concerning(node)
             .filter(|pool| pool.state == PoolState::Complete)
             .collect();
-        first_fit(&countable, node, &self.busy, &self.rules, &request).map_err(not_evaluable)
+        first_fit(&countable, node, self.busy, self.rules, &request).map_err(not_evaluable)
     }
 
     fn gpu_pools(&self, node: &Node) -> impl Iterator<Item = &Pool<'a>> {
@@ -113,7 +147,7 @@ impl<'a> Dra<'a> {
 
     /// Whether a pool's devices are GPUs, or may be.
     fn is_of_gpus(&self, pool: &Pool<'_>) -> bool {
-        self.gpu_drivers.contains(pool.driver) || names_gpus(pool.driver, self.vendor)
+        self.class.gpu_drivers.contains(pool.driver) || names_gpus(pool.driver, self.vendor)
     }
 }
 

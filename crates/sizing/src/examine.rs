@@ -1,9 +1,10 @@
 //! One node: how many GPUs a run could have there, or what rules it out.
 
-use perfval_api::{Allocation, AllocationMode, DeviceStatus, ExpectedGpus, PerfValidationSpec, PlacementStatus};
+use perfval_api::{Allocation, AllocationMode, ExpectedGpus, PerfValidationSpec, PlacementStatus};
 
-use super::devices::{NodeDevices, attribute, count};
+use super::devices::attribute;
 use super::dra::Dra;
+use super::gpus::{Gpus, described};
 use super::namespace::Namespace;
 use super::naming::{Holder, Naming};
 use super::node::{ineligible, says_it_has_gpus, tolerations};
@@ -11,79 +12,109 @@ use super::plugin::{self, PluginGpus};
 use super::pods::PodsByNode;
 use super::report::{NodeReport, Obstacle};
 use super::room::room;
-use super::taken::Taken;
 use super::{expected, mixed_allocation, separation, sharing};
-use crate::OtherRun;
-use crate::inventory::{Attribute, CacheVolume, Inventory, Node, PodUse};
+use crate::inventory::{CacheVolume, Node, OfRun, PodUse};
+use crate::{Granted, HeldNodes};
 
 /// Everything that a node is judged by.
 pub struct World<'a> {
     pub dra: Dra<'a>,
-    pub pods: PodsByNode<'a>,
+    pub pods: &'a PodsByNode<'a>,
     /// What the namespace says of workers that ask for claims.
     pub by_claims: Namespace,
     /// What it says of workers that ask a device plugin.
     pub by_plugin: Namespace,
     pub spec: &'a PerfValidationSpec,
     pub naming: &'a Naming,
-    pub busy: &'a [OtherRun],
+    pub held: &'a HeldNodes,
     /// The volume of the model cache, where not every node can reach it.
     pub cache: Option<&'a CacheVolume>,
 }
 
-/// The GPUs of a node, as the one who gives them out counts them.
-enum Gpus<'a> {
-    ByClaims {
-        devices: NodeDevices<'a>,
-        /// CEL that the claims carry in addition to their class.
-        selectors: Vec<String>,
-    },
-    ByPlugin(PluginGpus),
-}
-
 impl<'a> World<'a> {
-    /// The cluster as a run of this spec sees it; `pods` are those of the inventory.
+    /// The cluster as a run of this spec sees it. `others` are the other runs of its namespace, each with the number of its
+    /// pods.
     pub fn of(
-        inventory: &'a Inventory,
-        pods: &'a [PodUse],
+        dra: Dra<'a>,
+        pods: &'a PodsByNode<'a>,
+        of_run: OfRun<'a>,
         spec: &'a PerfValidationSpec,
-        busy: &'a [OtherRun],
+        held: &'a HeldNodes,
+        others: &[(Granted<'_>, usize)],
     ) -> Self {
         Self {
-            dra: Dra::read(inventory, &spec.placement),
-            pods: PodsByNode::of(pods, &spec.placement.resource_name),
-            by_claims: Namespace::read(inventory, spec, true),
-            by_plugin: Namespace::read(inventory, spec, false),
+            dra,
+            pods,
+            by_claims: Namespace::read(of_run, spec, true, others),
+            by_plugin: Namespace::read(of_run, spec, false, others),
             spec,
-            naming: &inventory.naming,
-            busy,
-            cache: inventory.cache_volume.present(),
+            naming: of_run.naming,
+            held,
+            cache: of_run.cache_volume.present(),
         }
     }
 
     /// What a node offers, and what rules it out.
     pub fn report(&self, node: &Node) -> NodeReport {
-        let counted = self.count(node);
-        let mut report = NodeReport {
-            node: node.name.to_string(),
-            ..NodeReport::default()
-        };
-        if let Ok(gpus) = &counted {
-            report.allocation = Some(gpus.allocation());
-            (report.total, report.free) = (gpus.total(), gpus.free());
-            report.taken = gpus.taken(&self.dra, self.naming);
-            let expected = self.expected(node, gpus);
-            report.expected = Some(expected).filter(|expected| expected.gpus > report.healthy());
-        }
-        report.obstacle = match counted.err() {
+        let (mut report, uncounted) = self.counted(node);
+        report.obstacle = match uncounted {
             Some(Obstacle::NoGpus) => Some(Obstacle::NoGpus),
-            uncounted => ineligible(node, self.spec, self.cache)
-                .or_else(|| self.held_by_run(node))
+            uncounted => self
+                .unavailable(node)
                 .or(uncounted)
                 .or_else(|| self.too_few(&report))
                 .or_else(|| self.fill(&mut report, node)),
         };
         report
+    }
+
+    /// The same of a node with GPUs, but what it has room for: only that a run could have the node is worth counting, and
+    /// only of the best nodes it is worth knowing for how many workers ([`World::fill`]).
+    pub fn glance(&self, node: &Node) -> NodeReport {
+        if let Some(obstacle) = self.unavailable(node) {
+            return NodeReport {
+                node: node.name.to_string(),
+                obstacle: Some(obstacle),
+                ..NodeReport::default()
+            };
+        }
+        let (mut report, uncounted) = self.counted(node);
+        report.obstacle = uncounted.or_else(|| self.too_few(&report));
+        report
+    }
+
+    /// The GPUs of a node, or why they cannot be counted.
+    fn counted(&self, node: &Node) -> (NodeReport, Option<Obstacle>) {
+        let mut report = NodeReport {
+            node: node.name.to_string(),
+            ..NodeReport::default()
+        };
+        match self.count(node) {
+            Ok(gpus) => {
+                report.allocation = Some(gpus.allocation());
+                (report.total, report.free) = (gpus.total(), gpus.free());
+                report.taken = gpus.taken(&self.dra, self.naming);
+                let expected = self.expected(node, &gpus);
+                report.expected = Some(expected).filter(|expected| expected.gpus > report.healthy());
+                (report, None)
+            }
+            Err(obstacle) => (report, Some(obstacle)),
+        }
+    }
+
+    /// Why a run may not have a node, whatever is free there.
+    fn unavailable(&self, node: &Node) -> Option<Obstacle> {
+        ineligible(node, self.spec, self.cache).or_else(|| self.held_by_run(node))
+    }
+
+    /// The GPUs that a node shows, free or not; none where they cannot be counted.
+    pub fn total(&self, node: &Node) -> i64 {
+        self.count(node).map_or(0, |gpus| gpus.total())
+    }
+
+    /// Whether a node has GPUs, or says so.
+    pub fn has_gpus(&self, node: &Node) -> bool {
+        !matches!(self.ways(node), Err(Obstacle::NoGpus))
     }
 
     /// The plan of a run on a node without obstacle.
@@ -135,21 +166,28 @@ impl<'a> World<'a> {
         published.or_else(|| node.label(expected::PRODUCT))
     }
 
-    fn count(&self, node: &Node) -> Result<Gpus<'a>, Obstacle> {
-        let plugin = plugin::count(
-            node,
-            &self.spec.placement.resource_name,
-            self.pods.users_on(node),
-            self.naming,
-        );
+    /// Whether claims give out GPUs of a node, and those that a device plugin does.
+    fn ways(&self, node: &Node) -> Result<(bool, Option<PluginGpus>), Obstacle> {
+        let resource = &self.spec.placement.resource_name;
+        let plugin = plugin::count(node, resource, || self.users_on(node), self.naming);
         let unsettled = self.dra.unsettled(node);
         let has_devices = self.dra.has_gpus(node);
         if !has_devices && plugin.is_none() && unsettled.is_none() && !self.says_it_has_gpus(node) {
             return Err(Obstacle::NoGpus);
         }
-        if let Some(unsettled) = unsettled {
-            return Err(unsettled);
+        match unsettled {
+            Some(unsettled) => Err(unsettled),
+            None => Ok((has_devices, plugin)),
         }
+    }
+
+    /// Pods that have GPUs of a node from the device plugin.
+    fn users_on(&self, node: &Node) -> Vec<&'a PodUse> {
+        self.pods.users_on(node, &self.spec.placement.resource_name)
+    }
+
+    fn count(&self, node: &Node) -> Result<Gpus<'a>, Obstacle> {
+        let (has_devices, plugin) = self.ways(node)?;
         let resource = || self.spec.placement.resource_name.clone();
         match (has_devices, plugin, self.spec.placement.allocation) {
             (true, Some(_), AllocationMode::Auto) => {
@@ -162,7 +200,7 @@ impl<'a> World<'a> {
             (true, plugin, AllocationMode::Auto | AllocationMode::Dra) => self.count_devices(node, plugin.is_some()),
             (true, None, AllocationMode::DevicePlugin) => Err(Obstacle::OnlyByClaims { resource: resource() }),
             (_, Some(gpus), AllocationMode::DevicePlugin) | (false, Some(gpus), AllocationMode::Auto) => {
-                sharing::shared(node, &resource(), self.pods.users_on(node)).map_or(Ok(Gpus::ByPlugin(gpus)), Err)
+                sharing::shared(node, &resource(), &self.users_on(node)).map_or(Ok(Gpus::ByPlugin(gpus)), Err)
             }
             (false, Some(_), AllocationMode::Dra) => Err(Obstacle::OnlyByPlugin { resource: resource() }),
             (false, None, AllocationMode::Dra) => Err(Obstacle::NothingPublished { resource: resource() }),
@@ -189,13 +227,13 @@ impl<'a> World<'a> {
 
     fn count_devices(&self, node: &Node, plugin_too: bool) -> Result<Gpus<'a>, Obstacle> {
         let resource = &self.spec.placement.resource_name;
-        let users = self.pods.users_on(node);
+        let users = self.users_on(node);
         if let Some(pod) = users.first().filter(|_| !plugin_too) {
             let pod = self.naming.all(Holder::Pod, [&*pod.name]);
             let resource = resource.clone();
             return Err(Obstacle::LeftByPlugin { pod, resource });
         }
-        let devices = mixed_allocation::without_those_of(self.dra.devices(node)?, users, resource, self.naming)
+        let devices = mixed_allocation::without_those_of(self.dra.devices(node)?, &users, resource, self.naming)
             .map_err(|fault| self.mixed_allocation(&fault))?;
         if devices.all().next().is_none() {
             let class = self.spec.placement.device_class_name.clone();
@@ -214,15 +252,14 @@ impl<'a> World<'a> {
 
     /// Pods that have GPUs of a node the other way, where there are two ways.
     fn neighbours(&self, node: &Node) -> Option<Vec<String>> {
-        let resource = &self.spec.placement.resource_name;
-        let users = self.pods.users_on(node);
-        let both = self.dra.has_gpus(node) && plugin::count(node, resource, users, self.naming).is_some();
-        both.then(|| users.iter().map(|pod| self.naming.token(&pod.name)).collect())
+        let (by_claims, by_plugin) = self.ways(node).ok()?;
+        let users = self.users_on(node);
+        (by_claims && by_plugin.is_some()).then(|| users.iter().map(|pod| self.naming.token(&pod.name)).collect())
     }
 
     fn held_by_run(&self, node: &Node) -> Option<Obstacle> {
-        let here = self.busy.iter().filter(|other| *other.node == *node.name);
-        let run = here.map(|other| &other.name).min()?.clone();
+        let run = self.held.run_on(&node.name)?;
+        let run = self.naming.shows(run).then(|| run.to_owned());
         Some(Obstacle::HeldByRun { run })
     }
 
@@ -241,8 +278,8 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Counts the workers that also find cpu, memory and pod slots on the node.
-    fn fill(&self, report: &mut NodeReport, node: &Node) -> Option<Obstacle> {
+    /// Counts the workers that also find cpu, memory and pod slots on the node, and room in the quotas.
+    pub fn fill(&self, report: &mut NodeReport, node: &Node) -> Option<Obstacle> {
         let namespace = match report.allocation {
             Some(Allocation::Dra) => &self.by_claims,
             _ => &self.by_plugin,
@@ -261,64 +298,13 @@ impl<'a> World<'a> {
         report.usable = report.free.min(room.workers).min(namespace.workers());
         None
     }
-}
 
-impl Gpus<'_> {
-    fn allocation(&self) -> Allocation {
-        match self {
-            Self::ByClaims { .. } => Allocation::Dra,
-            Self::ByPlugin(_) => Allocation::DevicePlugin,
-        }
-    }
-
-    fn total(&self) -> i64 {
-        match self {
-            Self::ByClaims { devices, .. } => count(devices.free.len() + devices.taken.len()),
-            Self::ByPlugin(gpus) => gpus.total,
-        }
-    }
-
-    fn free(&self) -> i64 {
-        match self {
-            Self::ByClaims { devices, .. } => count(devices.free.len()),
-            Self::ByPlugin(gpus) => gpus.free,
-        }
-    }
-
-    fn taken(&self, dra: &Dra<'_>, naming: &Naming) -> Vec<Taken> {
-        match self {
-            Self::ByClaims { devices, .. } => devices.tally(dra.busy(), naming),
-            Self::ByPlugin(gpus) => gpus.taken.clone(),
-        }
-    }
-}
-
-/// Adds what the slices say about the devices that the workers will probably get.
-fn described(plan: PlacementStatus, devices: &NodeDevices<'_>) -> PlacementStatus {
-    let chosen = &devices.free[..usize::try_from(plan.gpus).unwrap_or_default().min(devices.free.len())];
-    let distinct = |name: &str| {
-        let mut values: Vec<&str> = chosen
-            .iter()
-            .filter_map(|(id, device)| attribute(id, device, name))
-            .filter_map(Attribute::text)
-            .collect();
-        values.sort_unstable();
-        values.dedup();
-        (!values.is_empty()).then(|| values.join(", "))
-    };
-    PlacementStatus {
-        product: distinct("productName"),
-        driver_version: distinct("driverVersion"),
-        devices: chosen
-            .iter()
-            .map(|(id, device)| DeviceStatus {
-                pool: id.pool.to_owned(),
-                name: id.device.to_owned(),
-                uuid: attribute(id, device, "uuid")
-                    .and_then(Attribute::string)
-                    .map(str::to_owned),
-            })
-            .collect(),
-        ..plan
+    /// As many GPUs as a node that was glanced at may turn out to have for the run.
+    pub fn at_most(&self, report: &NodeReport) -> i64 {
+        let namespace = match report.allocation {
+            Some(Allocation::Dra) => &self.by_claims,
+            _ => &self.by_plugin,
+        };
+        report.free.min(namespace.workers())
     }
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use perfval_api::{ExpectedBy, ExpectedGpus};
 
-use super::report::NodeReport;
 use crate::inventory::Node;
 
 /// What NVIDIA's feature discovery calls the GPUs of a node.
@@ -37,23 +36,24 @@ pub fn by_itself(spec: Option<i32>, node: &Node, shown: i64, class_holds_all: bo
     }
 }
 
-/// What most other nodes of the same product and machine type show, if that is more than `known` and at least two do.
+/// What most other nodes of the same product and machine type show, if that is more than `known` and at least two do. `all`
+/// are the nodes with the GPUs that they show.
 pub fn by_peers<'n>(
     node: &'n Node,
     known: i64,
-    all: impl Iterator<Item = (&'n Node, &'n NodeReport)> + Clone,
+    all: impl Iterator<Item = (&'n Node, i64)> + Clone,
     product: impl Fn(&'n Node) -> Option<&'n str>,
 ) -> Option<ExpectedGpus> {
     // In most clusters no node shows more, and nothing has to be compared.
-    all.clone().find(|(_, report)| report.total > known)?;
+    all.clone().find(|(_, shown)| *shown > known)?;
     let machine = node.label(MACHINE);
     let wanted = product(node)?;
-    let alike = |(other, report): &(&'n Node, &NodeReport)| {
-        report.total > 0 && other.name != node.name && other.label(MACHINE) == machine && product(other) == Some(wanted)
+    let alike = |(other, shown): &(&'n Node, i64)| {
+        *shown > 0 && other.name != node.name && other.label(MACHINE) == machine && product(other) == Some(wanted)
     };
     let mut shown: BTreeMap<i64, usize> = BTreeMap::new();
-    for (_, report) in all.filter(alike) {
-        *shown.entry(report.total).or_default() += 1;
+    for (_, gpus) in all.filter(alike) {
+        *shown.entry(gpus).or_default() += 1;
     }
     let peers: usize = shown.values().sum();
     let usual = shown.into_iter().find(|(_, nodes)| nodes * 2 > peers && *nodes >= 2);

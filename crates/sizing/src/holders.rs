@@ -1,6 +1,7 @@
-//! Runs that hold a node: no other run may choose it.
+//! Runs that hold a node: no other run may choose it, and what they use counts against the quotas of their namespace.
 
-use perfval_api::{PerfValidationStatus, Phase, condition};
+use foldhash::{HashMap, HashMapExt as _};
+use perfval_api::{PerfValidationSpec, PerfValidationStatus, Phase, condition};
 
 /// A node that is another run's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,6 +10,57 @@ pub struct OtherRun {
     pub name: String,
     /// Its node.
     pub node: String,
+}
+
+/// Nodes that are other runs', with the first of these by name.
+#[derive(Clone, Debug)]
+pub struct HeldNodes(HashMap<String, String>);
+
+impl HeldNodes {
+    /// Adds a node.
+    pub fn add(&mut self, OtherRun { name, node }: OtherRun) {
+        let first = self.0.entry(node).or_insert_with(|| name.clone());
+        if name < *first {
+            *first = name;
+        }
+    }
+
+    /// The run that has a node, as `namespace/name`.
+    pub fn run_on(&self, node: &str) -> Option<&str> {
+        self.0.get(node).map(String::as_str)
+    }
+}
+
+impl Default for HeldNodes {
+    fn default() -> Self {
+        Self(HashMap::new())
+    }
+}
+
+impl FromIterator<OtherRun> for HeldNodes {
+    fn from_iter<I: IntoIterator<Item = OtherRun>>(runs: I) -> Self {
+        let mut held = Self::default();
+        runs.into_iter().for_each(|run| held.add(run));
+        held
+    }
+}
+
+/// What another run of the same namespace was given: a quota counts each of its pods once that is created, so until then
+/// the quota seems to leave what this run will use.
+#[derive(Clone, Copy, Debug)]
+pub struct Granted<'a> {
+    /// Its spec.
+    pub spec: &'a PerfValidationSpec,
+    /// Its workers.
+    pub gpus: i64,
+    /// Whether its workers ask for GPUs by claims, and not a device plugin.
+    pub by_claims: bool,
+    /// What the names of its pods begin with, as `namespace/name`; none before it has any.
+    pub pods: Option<&'a str>,
+    /// Whether it may still create pods.
+    pub creates: bool,
+    /// Whether it gives back by itself what it uses.
+    pub at_work: bool,
 }
 
 /// Whether a run holds its node, or plans to: no other run may choose it.

@@ -56,3 +56,31 @@ pub struct Inventory {
     /// Which of these pods and claims a message may name.
     pub naming: Naming,
 }
+
+/// What sizing reads for one run alone; everything else in an [`Inventory`] is the same for all runs.
+#[derive(Clone, Copy, Debug)]
+pub struct OfRun<'a> {
+    /// The run's `DeviceClass`.
+    pub device_class: &'a Seen<DeviceClass>,
+    /// `ResourceQuotas` of its namespace.
+    pub quotas: &'a Seen<Vec<ResourceQuota>>,
+    /// `LimitRanges` of its namespace.
+    pub limit_ranges: &'a Seen<Vec<LimitRange>>,
+    /// The volume of its model cache.
+    pub cache_volume: &'a Seen<CacheVolume>,
+    /// Which pods, claims and runs its messages may name.
+    pub naming: &'a Naming,
+}
+
+impl Inventory {
+    /// The part that was read for one run.
+    pub fn of_run(&self) -> OfRun<'_> {
+        OfRun {
+            device_class: &self.device_class,
+            quotas: &self.quotas,
+            limit_ranges: &self.limit_ranges,
+            cache_volume: &self.cache_volume,
+            naming: &self.naming,
+        }
+    }
+}

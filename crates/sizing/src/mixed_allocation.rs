@@ -5,7 +5,7 @@ use perfval_api::{Allocation, PerfValidationSpec, PlacementStatus};
 use rust_decimal::Decimal;
 
 use super::devices::{NodeDevices, attribute};
-use super::dra::Dra;
+use super::dra::Devices;
 use super::naming::{Holder, Naming, is_token_of};
 use super::taken::TakenBy;
 use crate::inventory::{Attribute, Inventory, Node, PodUse};
@@ -87,7 +87,9 @@ pub fn intruder(
             return Err(unread(what, unknown));
         }
     }
-    let dra = Dra::read(inventory, &spec.placement);
+    let devices = Devices::read(inventory);
+    let class = devices.class(&inventory.device_class, &spec.placement.device_class_name);
+    let dra = devices.of(&class, &spec.placement);
     let node: Option<&Node> = nodes.iter().find(|node| *node.name == *plan.node);
     let holder = node.and_then(|node| dra.holder_on(node));
     Ok(holder.map(|claim| format!("{} got a GPU", inventory.naming.one(Holder::Claim, claim))))

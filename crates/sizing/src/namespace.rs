@@ -6,12 +6,13 @@ mod quota;
 use perfval_api::{PerfValidationSpec, Reason};
 
 pub use limit_range::tight;
-use quota::{Allowance, Claim, allowance, unmeasured};
+use quota::{Allowance, Claim, Count, Other, allowance, unmeasured};
 
 use super::Sizing;
 use super::our_pods::OurPods;
 use super::report::Obstacle;
-use crate::inventory::Inventory;
+use crate::Granted;
+use crate::inventory::OfRun;
 
 /// The pods of a run in their namespace, for one way of asking for GPUs.
 pub struct Namespace {
@@ -22,15 +23,26 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Reads what the namespace says of workers that ask for claims, or else for a device plugin's resource.
-    pub fn read(inventory: &Inventory, spec: &PerfValidationSpec, by_claims: bool) -> Self {
-        let resource = spec.placement.resource_name.as_str();
-        let limit_ranges = inventory.limit_ranges.present().map(Vec::as_slice).unwrap_or_default();
-        let quotas = inventory.quotas.present().map(Vec::as_slice).unwrap_or_default();
-        let pods = OurPods::of(spec, Some(resource).filter(|_| !by_claims), limit_ranges);
-        let claim = by_claims.then(|| Claim::of(inventory.device_class.present(), &spec.placement.device_class_name));
+    /// Reads what the namespace says of workers that ask for claims, or else for a device plugin's resource. `others` are
+    /// its other runs, each with the number of its pods.
+    pub fn read(
+        of_run: OfRun<'_>,
+        spec: &PerfValidationSpec,
+        by_claims: bool,
+        others: &[(Granted<'_>, usize)],
+    ) -> Self {
+        let quotas = of_run.quotas.present().map(Vec::as_slice).unwrap_or_default();
+        let (pods, claim) = asked(of_run, spec, spec, by_claims);
+        let others: Vec<Other> = if quotas.is_empty() {
+            Vec::new()
+        } else {
+            others
+                .iter()
+                .map(|(run, there)| other(of_run, spec, run, *there))
+                .collect()
+        };
         Self {
-            allowance: allowance(quotas, &pods, claim.as_ref()),
+            allowance: allowance(quotas, &pods, claim.as_ref(), &others),
             pods,
         }
     }
@@ -46,19 +58,63 @@ impl Namespace {
             quota,
             resource,
             workers,
+            later,
         } = self.allowance.clone().filter(|allowance| allowance.workers < min)?;
         Some(Obstacle::QuotaExceeded {
             quota,
             resource,
             workers,
+            for_now: later >= min,
         })
     }
 }
 
+/// The pods and the claim of a worker of a run; the class was read for the spec `known`.
+fn asked(
+    of_run: OfRun<'_>,
+    known: &PerfValidationSpec,
+    spec: &PerfValidationSpec,
+    by_claims: bool,
+) -> (OurPods, Option<Claim>) {
+    let (placement, class) = (&spec.placement, &spec.placement.device_class_name);
+    let limit_ranges = of_run.limit_ranges.present().map(Vec::as_slice).unwrap_or_default();
+    let pods = OurPods::of(
+        spec,
+        Some(placement.resource_name.as_str()).filter(|_| !by_claims),
+        limit_ranges,
+    );
+    let is_known = known.placement.device_class_name == *class;
+    let claim = || Claim::of(of_run.device_class.present().filter(|_| is_known), class);
+    (pods, by_claims.then(claim))
+}
+
+/// Another run as quotas count it, of whose pods so many are there. The load generator's comes last, and comes again for
+/// each trial; which of the others are missing is not known, so they are taken to be workers.
+fn other(of_run: OfRun<'_>, known: &PerfValidationSpec, run: &Granted<'_>, there: usize) -> Other {
+    let (pods, claim) = asked(of_run, known, run.spec, run.by_claims);
+    let whole = Count {
+        workers: run.gpus,
+        frontend: true,
+        trial_for: Some(run.gpus),
+    };
+    let missing = (run.gpus + 2 - i64::try_from(there).unwrap_or(i64::MAX)).max(0);
+    let to_come = Count {
+        workers: (missing - 1).clamp(0, run.gpus),
+        frontend: missing - 1 > run.gpus,
+        trial_for: (missing > 0).then_some(run.gpus),
+    };
+    Other {
+        pods,
+        claim,
+        to_come: if run.creates { to_come } else { Count::default() },
+        gives_back: if run.at_work { whole } else { Count::default() },
+    }
+}
+
 /// What admission would refuse whatever is free, if anything.
-pub fn refusal(inventory: &Inventory, spec: &PerfValidationSpec) -> Option<Sizing> {
-    let limit_ranges = inventory.limit_ranges.present().map(Vec::as_slice).unwrap_or_default();
-    let quotas = inventory.quotas.present().map(Vec::as_slice).unwrap_or_default();
+pub fn refusal(of_run: OfRun<'_>, spec: &PerfValidationSpec) -> Option<Sizing> {
+    let limit_ranges = of_run.limit_ranges.present().map(Vec::as_slice).unwrap_or_default();
+    let quotas = of_run.quotas.present().map(Vec::as_slice).unwrap_or_default();
     let pods = OurPods::of(spec, None, limit_ranges);
     let (reason, message) = limit_range::refusal(limit_ranges, &pods)
         .map(|message| (Reason::LimitRangeViolated, message))

@@ -1,8 +1,9 @@
-//! Which pods and claims a message names: a status is read by its namespace, and other namespaces may be other tenants.
+//! Which pods, claims and runs a message names: a status is read by its namespace, and other namespaces may be other
+//! tenants.
 
 use sha2::{Digest as _, Sha256};
 
-/// Which pods and claims may be named. Names are `namespace/name`.
+/// Which pods, claims and runs may be named. Names are `namespace/name`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Naming {
     /// All of them.
@@ -12,13 +13,15 @@ pub enum Naming {
     Only(String),
 }
 
-/// What holds GPUs.
+/// What holds GPUs, or waits for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// A pod.
     Pod,
     /// A `ResourceClaim`.
     Claim,
+    /// The run of a `PerfValidation`.
+    Run,
 }
 
 impl Holder {
@@ -27,6 +30,7 @@ impl Holder {
         let (one, many) = match self {
             Self::Pod => ("a pod", "pods"),
             Self::Claim => ("a claim", "claims"),
+            Self::Run => ("a run", "runs"),
         };
         match count {
             0 => None,
@@ -39,6 +43,7 @@ impl Holder {
         match self {
             Self::Pod => "pod",
             Self::Claim => "claim",
+            Self::Run => "run",
         }
     }
 }
@@ -102,6 +107,10 @@ mod tests {
         assert_eq!(own.all(Holder::Claim, []), "");
         assert_eq!(own.one(Holder::Claim, "perf/a"), "claim perf/a");
         assert_eq!(own.one(Holder::Pod, "perf-2/b"), "a pod of another namespace");
+        assert_eq!(
+            own.all(Holder::Run, NAMES),
+            "perf/a, perf/d, 2 runs of other namespaces"
+        );
     }
 
     #[test]

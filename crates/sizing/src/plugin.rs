@@ -20,11 +20,17 @@ pub struct PluginGpus {
 
 /// Counts the plugin's GPUs of a node and the pods that use them; none if it offers no such resource. Unhealthy GPUs are in the capacity,
 /// but not allocatable.
-pub fn count(node: &Node, resource: &str, users: &[&PodUse], naming: &Naming) -> Option<PluginGpus> {
+pub fn count<'p>(
+    node: &Node,
+    resource: &str,
+    users: impl FnOnce() -> Vec<&'p PodUse>,
+    naming: &Naming,
+) -> Option<PluginGpus> {
     let allocatable = whole(node.allocatable.get(resource));
     if allocatable <= 0 {
         return None;
     }
+    let users = users();
     let used = users
         .iter()
         .fold(Decimal::ZERO, |sum, pod| sum.saturating_add(pod.requests.get(resource)));

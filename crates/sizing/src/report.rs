@@ -60,8 +60,11 @@ pub enum Obstacle {
     },
     /// It cannot reach the volume of the model cache.
     VolumeElsewhere { claim: String, nodes: String },
-    /// Another run has it.
-    HeldByRun { run: String },
+    /// Another run has it; without a name where the run may not be named.
+    HeldByRun {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        run: Option<String>,
+    },
     /// A driver is still publishing its devices.
     PoolIncomplete {
         driver: String,
@@ -113,6 +116,9 @@ pub enum Obstacle {
         quota: String,
         resource: String,
         workers: i64,
+        /// Whether it leaves enough once other runs of the namespace are over.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        for_now: bool,
     },
 }
 
@@ -135,7 +141,8 @@ impl Obstacle {
             | Self::Inseparable { .. }
             | Self::TooFew
             | Self::NotWhole => Reason::NoCandidateNode,
-            Self::HeldByRun { .. } => Reason::NodeBusy,
+            // Both end with the runs that are ahead.
+            Self::HeldByRun { .. } | Self::QuotaExceeded { for_now: true, .. } => Reason::NodeBusy,
             Self::PoolIncomplete { .. } | Self::PoolInvalid { .. } => Reason::PoolUnsettled,
             Self::TwoLedgers { .. } => Reason::MixedAllocation,
             Self::ClassMissing { .. } => Reason::DeviceClassMissing,
@@ -182,7 +189,8 @@ impl NodeReport {
             Obstacle::VolumeElsewhere { claim, nodes } => {
                 format!("cannot reach the volume of the model cache {claim}: only nodes with {nodes} can")
             }
-            Obstacle::HeldByRun { run } => format!("is held by the run of {run}"),
+            Obstacle::HeldByRun { run: Some(run) } => format!("is held by the run of {run}"),
+            Obstacle::HeldByRun { run: None } => "is held by a run of another namespace".to_owned(),
             Obstacle::PoolIncomplete {
                 driver,
                 pool,
@@ -238,10 +246,16 @@ impl NodeReport {
                 quota,
                 resource,
                 workers,
+                for_now,
             } => format!(
-                "{}, but ResourceQuota {quota} leaves {resource} for only {}",
+                "{}, but ResourceQuota {quota} leaves {resource} for only {}{}",
                 self.free_of_total(),
-                number_of(*workers, "worker")
+                number_of(*workers, "worker"),
+                if *for_now {
+                    " while other runs of this namespace use it"
+                } else {
+                    ""
+                }
             ),
         }
     }

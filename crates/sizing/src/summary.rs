@@ -5,9 +5,10 @@ use perfval_api::{PerfValidationSpec, Reason};
 use super::Sizing;
 use super::report::{NodeReport, Obstacle};
 
-/// Groups of nodes that a message shows for each reason, and nodes that it names of each group.
+/// Groups of nodes that a message shows for each reason.
 const GROUPS: usize = 3;
-const NAMED_NODES: usize = 3;
+/// Nodes that it names of each group.
+pub const NAMED_NODES: usize = 3;
 /// Characters of what a message says of a group: room for two taints and their tolerations.
 const TEXT: usize = 400;
 
@@ -25,27 +26,41 @@ const BY_HOPE: [Reason; 9] = [
 ];
 const HOPELESS: [Reason; 2] = [Reason::MixedAllocation, Reason::SelectorNotEvaluable];
 
-/// The most hopeful reason decides: while one node may still come free, waiting may help.
-pub fn none_fits(reports: &[NodeReport], spec: &PerfValidationSpec) -> Sizing {
-    let mut with_gpus: Vec<(Reason, &NodeReport)> = reports
-        .iter()
-        .filter_map(|report| match report.obstacle.as_ref()? {
-            Obstacle::NoGpus => None,
-            obstacle => Some((obstacle.reason(), report)),
-        })
-        .collect();
-    with_gpus.sort_by_key(|(reason, report)| (hope(*reason), &report.node));
-    let Some(&(reason, _)) = with_gpus.first() else {
+/// Nodes of which only this is to be said: they were not looked at one by one.
+pub struct Unlabelled {
+    /// What rules out each of them.
+    pub obstacle: Obstacle,
+    /// The first by name, as many as a message names.
+    pub first: Vec<String>,
+    /// How many there are.
+    pub nodes: usize,
+}
+
+/// The most hopeful reason decides: while one node may still come free, waiting may help. `all` is the number of nodes,
+/// with GPUs or without.
+pub fn none_fits(all: usize, reports: &[NodeReport], unlabelled: &[Unlabelled], spec: &PerfValidationSpec) -> Sizing {
+    let examined = reports.iter().filter_map(|report| match report.obstacle.as_ref()? {
+        Obstacle::NoGpus => None,
+        obstacle => Some(Said {
+            reason: obstacle.reason(),
+            says: report.summary(),
+            named: vec![&report.node],
+            nodes: 1,
+        }),
+    });
+    let mut with_gpus: Vec<Said<'_>> = examined.chain(unlabelled.iter().map(Said::of)).collect();
+    with_gpus.sort_by_key(|said| (hope(said.reason), said.named.first().copied()));
+    let Some(reason) = with_gpus.first().map(|said| said.reason) else {
         return Sizing::Wait {
             reason: Reason::NoCandidateNode,
-            message: format!("none of {} nodes has a GPU", reports.len()),
+            message: format!("none of {all} nodes has a GPU"),
         };
     };
     let wanted = match spec.placement.min_gpus {
         1 => "a GPU".to_owned(),
         gpus => format!("{gpus} GPUs or more"),
     };
-    let message = format!("no node for {wanted}: {}", grouped(&with_gpus));
+    let message = format!("no node for {wanted}: {}", grouped(with_gpus));
     if HOPELESS.contains(&reason) {
         Sizing::Refuse { reason, message }
     } else {
@@ -62,25 +77,25 @@ fn hope(reason: Reason) -> usize {
 
 /// `n1, n2, n3 and 11 more: is cordoned; n4: 3 of 8 GPUs free (5 in use by a/b); and 85 more nodes (85 Saturated)`. Nodes
 /// of which the same is to be said stand together, in the order of the first of them.
-fn grouped(nodes: &[(Reason, &NodeReport)]) -> String {
-    let mut groups: Vec<Group<'_>> = Vec::new();
+fn grouped(nodes: Vec<Said<'_>>) -> String {
+    let mut groups: Vec<Said<'_>> = Vec::new();
     let mut further: Vec<(Reason, usize)> = Vec::new();
-    for &(reason, report) in nodes {
-        let says = report.summary();
-        let of_reason = groups.iter().filter(|group| group.reason == reason).count();
-        if let Some(group) = groups.iter_mut().find(|group| group.says == says) {
-            group.nodes.push(&report.node);
+    for said in nodes {
+        let of_reason = groups.iter().filter(|group| group.reason == said.reason).count();
+        if let Some(group) = groups.iter_mut().find(|group| group.says == said.says) {
+            group.nodes += said.nodes;
+            group.named.extend(said.named);
+            group.named.truncate(NAMED_NODES);
         } else if of_reason < GROUPS {
-            let nodes = vec![report.node.as_str()];
-            groups.push(Group { reason, says, nodes });
+            groups.push(said);
         } else {
-            match further.last_mut().filter(|(last, _)| *last == reason) {
-                Some((_, count)) => *count += 1,
-                None => further.push((reason, 1)),
+            match further.last_mut().filter(|(last, _)| *last == said.reason) {
+                Some((_, count)) => *count += said.nodes,
+                None => further.push((said.reason, said.nodes)),
             }
         }
     }
-    let mut texts: Vec<String> = groups.iter().map(Group::text).collect();
+    let mut texts: Vec<String> = groups.iter().map(Said::text).collect();
     if !further.is_empty() {
         let count: usize = further.iter().map(|(_, count)| count).sum();
         let reasons: Vec<String> = further
@@ -93,22 +108,31 @@ fn grouped(nodes: &[(Reason, &NodeReport)]) -> String {
 }
 
 /// Nodes of which the same is to be said.
-struct Group<'a> {
+struct Said<'a> {
     reason: Reason,
     says: String,
-    nodes: Vec<&'a str>,
+    /// The first of them by name.
+    named: Vec<&'a str>,
+    nodes: usize,
 }
 
-impl Group<'_> {
+impl<'a> Said<'a> {
+    fn of(unlabelled: &'a Unlabelled) -> Self {
+        let report = NodeReport {
+            obstacle: Some(unlabelled.obstacle.clone()),
+            ..NodeReport::default()
+        };
+        Self {
+            reason: unlabelled.obstacle.reason(),
+            says: report.summary(),
+            named: unlabelled.first.iter().map(String::as_str).collect(),
+            nodes: unlabelled.nodes,
+        }
+    }
+
     fn text(&self) -> String {
-        let named = self
-            .nodes
-            .iter()
-            .take(NAMED_NODES)
-            .copied()
-            .collect::<Vec<_>>()
-            .join(", ");
-        let more = match self.nodes.len().saturating_sub(NAMED_NODES) {
+        let named = self.named.join(", ");
+        let more = match self.nodes.saturating_sub(self.named.len()) {
             0 => String::new(),
             more => format!(" and {more} more"),
         };

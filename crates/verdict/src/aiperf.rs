@@ -78,16 +78,24 @@ pub struct Report {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aiperf_version: Option<String>,
     /// Requests asked for, warm-up not counted; absent in a trial of a fixed time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::number::bounded",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub requested: Option<i64>,
     /// Requests in flight asked for.
+    #[serde(deserialize_with = "crate::number::bounded")]
     pub concurrency: i64,
     /// Requests that AIPerf counts as successful, truncated ones included.
+    #[serde(deserialize_with = "crate::number::bounded")]
     pub succeeded: i64,
     /// Requests that failed.
+    #[serde(deserialize_with = "crate::number::bounded")]
     pub failed: i64,
     /// Successes whose stream ended before the server's token count came. Only `--use-server-token-count` shows them;
     /// 0 without it.
+    #[serde(deserialize_with = "crate::number::bounded")]
     pub truncated: i64,
     /// AIPerf was interrupted or gave up.
     pub cancelled: bool,
@@ -97,7 +105,11 @@ pub struct Report {
     /// Ran to its end, and every asked request has an outcome.
     pub complete: bool,
     /// Length of the measured phase (s).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::number::bounded",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub duration_seconds: Option<Decimal>,
     /// How the load generator itself did.
     #[serde(default)]
@@ -106,7 +118,7 @@ pub struct Report {
     #[serde(flatten)]
     pub frontend: FrontendTimes,
     /// Every statistic of every [`Metric`] that was reported, in AIPerf's units. Gates read it with [`Report::value`].
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::number::bounded")]
     pub metrics: BTreeMap<Metric, BTreeMap<Statistic, Decimal>>,
     /// The most frequent errors, at most [`ERROR_KINDS`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -119,13 +131,21 @@ pub struct Report {
 #[serde(rename_all = "camelCase", default)]
 pub struct FrontendTimes {
     /// Mean time from a request's entry to its dispatch to a worker (ms).
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
     pub dispatch_wait_ms: Option<Decimal>,
     /// Mean time from a request's entry to the end of its answer (ms).
-    #[serde(rename = "frontendRequestMs", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        deserialize_with = "crate::number::bounded",
+        rename = "frontendRequestMs",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub request_ms: Option<Decimal>,
     /// Mean delay with which its event loop wakes from a sleep (ms): 1.1 on healthy machines, lab and H200.
-    #[serde(rename = "frontendLoopDelayMs", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        deserialize_with = "crate::number::bounded",
+        rename = "frontendLoopDelayMs",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub loop_delay_ms: Option<Decimal>,
 }
 
@@ -134,13 +154,25 @@ pub struct FrontendTimes {
 #[serde(rename_all = "camelCase")]
 pub struct Generator {
     /// Requests in flight, median over time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::number::bounded",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub effective_concurrency_p50: Option<Decimal>,
     /// Wait from being due to being sent, median (ms).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::number::bounded",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub credit_to_start_p50_ms: Option<Decimal>,
     /// Latency of a request, median (ms).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::number::bounded",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub request_latency_p50_ms: Option<Decimal>,
     /// What its own cgroup says of its CPU; not of the export.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -151,7 +183,11 @@ pub struct Generator {
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ErrorKind {
     /// HTTP status; absent if no answer came.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::number::bounded",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub code: Option<i64>,
     /// AIPerf's name for it, for example `ClientConnectorError`.
     pub kind: String,
@@ -159,6 +195,7 @@ pub struct ErrorKind {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// Requests that ended so.
+    #[serde(deserialize_with = "crate::number::bounded")]
     pub count: i64,
 }
 

@@ -17,7 +17,7 @@ use crate::node_cpu::NodeCpu;
 use crate::workers::WorkerSummary;
 
 pub use abridge::{MESSAGE_BYTES, find_message, message};
-pub use log::{Payload, find, frame};
+pub use log::{FRAME_BYTES, Payload, find, frame};
 
 /// What the runner hands over.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,11 @@ pub struct TrialRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<WorkerSummary>,
     /// Why scrapes of workers failed, and how often.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "crate::number::bounded",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
     pub scrape_errors: BTreeMap<String, i64>,
     /// What the GPUs did; absent where they were not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -65,6 +69,27 @@ impl Outcome {
             Self::Failure(_) => None,
         }
     }
+
+    /// Texts that AIPerf or a server wrote.
+    pub fn texts_mut(&mut self) -> Vec<&mut String> {
+        match self {
+            Self::Report(report) => {
+                let errors = report.errors.iter_mut().map(|error| &mut error.message);
+                errors.chain(&mut report.incomplete_reason).collect()
+            }
+            Self::Failure(Failure::AllFailed { errors, .. }) => {
+                errors.iter_mut().map(|error| &mut error.message).collect()
+            }
+            Self::Failure(
+                Failure::Misconfigured { message: text }
+                | Failure::NotExecutable { message: text }
+                | Failure::Malformed { message: text }
+                | Failure::Exited { tail: text }
+                | Failure::NoExport { tail: text },
+            ) => vec![text],
+            Self::Failure(Failure::Killed { .. } | Failure::Cancelled { .. } | Failure::TimedOut { .. }) => Vec::new(),
+        }
+    }
 }
 
 /// Why there is nothing to judge.
@@ -84,6 +109,7 @@ pub enum Failure {
     /// Every request failed: AIPerf exits 1 and writes no export.
     AllFailed {
         /// Requests that failed.
+        #[serde(deserialize_with = "crate::number::bounded")]
         failed: i64,
         /// The most frequent errors.
         errors: Vec<ErrorKind>,
@@ -116,6 +142,7 @@ pub enum Failure {
     /// AIPerf was still running at the runner's `--timeout`.
     TimedOut {
         /// The limit.
+        #[serde(deserialize_with = "crate::number::bounded")]
         seconds: u64,
     },
 }

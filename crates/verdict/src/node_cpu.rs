@@ -68,15 +68,28 @@ pub struct NodeCpu {
     /// Name of the node.
     pub node: String,
     /// Seconds between the readings that this is from.
+    #[serde(deserialize_with = "crate::number::bounded")]
     pub seconds: i64,
     /// Number of its CPUs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::number::bounded",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub cpus: Option<i64>,
     /// Part of their time in which they worked (percent).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::number::bounded",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub busy_percent: Option<Decimal>,
     /// Time in which some threads waited for a CPU (percent; Linux calls it pressure).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::number::bounded",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub waiting_percent: Option<Decimal>,
 }
 

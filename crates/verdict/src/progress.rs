@@ -10,16 +10,27 @@ const MARK: &str = "perfval-progress";
 #[serde(rename_all = "camelCase")]
 pub struct Progress {
     /// Requests that are over, failed ones included.
+    #[serde(deserialize_with = "crate::number::bounded")]
     pub requests: i64,
     /// Those that failed.
+    #[serde(deserialize_with = "crate::number::bounded")]
     pub errors: i64,
     /// From the start of the first of them to the end of the last (s).
+    #[serde(deserialize_with = "crate::number::bounded")]
     pub seconds: i64,
     /// Output tokens per second since the line before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::number::bounded",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub tokens_per_second: Option<i64>,
     /// Time to first token, average since the line before (ms).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::number::bounded",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub ttft_ms: Option<i64>,
 }
 

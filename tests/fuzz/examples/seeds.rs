@@ -51,6 +51,9 @@ fn main() {
     ];
     write(&folder, "quantity", quantities.map(|text| text.as_bytes().to_vec()));
     write(&folder, "saved", saved());
+    write(&folder, "log", logs());
+    write(&folder, "trial", exports.iter().flat_map(trials));
+    write(&folder, "trial-nested", nested());
 }
 
 fn write(folder: &Path, target: &str, inputs: impl IntoIterator<Item = Vec<u8>>) {
@@ -163,6 +166,52 @@ fn slices(object: &Value) -> Option<Vec<u8>> {
     let list =
         json!({"kind": format!("{kind}List"), "apiVersion": object["apiVersion"], "metadata": {}, "items": [object]});
     Some([&[u8::try_from(number).ok()?][..], &body(&list)?].concat())
+}
+
+/// What containers print, and what one may print to hide something or to take the reader's time.
+fn logs() -> Vec<Vec<u8>> {
+    let traceback =
+        "Traceback (most recent call last):\n  File \"a.py\", line 1\nRuntimeError: \u{1b}[31mCUDA out of memory\n";
+    let request = "POST https://u:p@host/v1?sig=a#b Authorization: Bearer abc.def token=x {\"api_key\": [\"a\\\"b\"], \"n\": 1}\n";
+    let flags = "args: ['--api-key', 'abc', '--header', 'X: y z'] hf_0123456789abcdef s3cr3t-of-the-spec\n";
+    let key = "-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----\n\u{202e}abc\n";
+    let numbers = format!("{{\"level\":\"ERROR\",\"token_ids\":[{}]}}", "1,".repeat(8000));
+    let nested = "[".repeat(4000) + "token=" + &"]".repeat(4000);
+    let quotes = "'--key', \"".repeat(1500);
+    [traceback, request, flags, key, &numbers, &nested, &quotes]
+        .map(|text| text.as_bytes().to_vec())
+        .into()
+}
+
+/// Payloads with everything that is judged: as they are, with absurd numbers, and at the bounds.
+fn trials(export: &Value) -> Vec<Vec<u8>> {
+    let text = export.to_string();
+    let Ok(report) = parse(text.as_bytes()) else {
+        return Vec::new();
+    };
+    let worker = |address: &str, served: i64| {
+        json!({"address": address, "seconds": 60, "samples": 60, "served": served,
+        "peakInFlight": 8, "meanInFlight": "4.5", "ratePerSecond": "1.5", "secondsPerRequest": "2.25", "stillSeconds": 7,
+        "stillInFlight": 4, "pace": {"unit": "tokens", "mean": "900", "best": "1200"},
+        "speed": {"tokenMs": "9.5", "batch": "4", "peers": {"percent": "100", "within": "1.5"}},
+        "engine": {"gbPerSecond": "2100", "tflops": "300"}, "drift": {"first": "900", "last": "850"}})
+    };
+    let gpu = json!({"uuid": "GPU-1", "readings": 9, "smMhz": 1980, "watts": 600, "slowed": {"value": 3, "at": 5}});
+    let payload = json!({"record": {
+        "nonce": NONCE, "exitCode": 0, "outcome": {"report": report},
+        "workers": [worker("10.0.0.1", 90), worker("10.0.0.2", 80)],
+        "gpus": {"pages": 9, "gpus": [gpu]},
+        "nodeCpu": {"node": "n1", "seconds": 60, "cpus": 8, "busyPercent": "99"},
+    }});
+    let text = payload.to_string();
+    let edge = |number: &str| text.replace("\"2.25\"", number).replace(":4,", ":1000000000000000,");
+    let (absurd, bound) = (edge("\"79228162514264337593543950335\""), edge("\"1000000000000000\""));
+    [text.clone(), absurd, bound].map(String::into_bytes).into()
+}
+
+/// Deeper than anyone nests.
+fn nested() -> [Vec<u8>; 2] {
+    ["[", "{\"record\":"].map(|open| open.repeat(4000 / open.len()).into_bytes())
 }
 
 fn saved() -> Vec<Vec<u8>> {

@@ -6,9 +6,11 @@
 mod export;
 mod exposition;
 mod frame;
+mod log;
 mod quantity;
 mod saved;
 mod slices;
+mod trial;
 
 /// A parser and its promises.
 pub struct Target {
@@ -21,7 +23,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 6] = [
+pub const TARGETS: [Target; 8] = [
     Target {
         name: "export",
         run: export::run,
@@ -45,5 +47,13 @@ pub const TARGETS: [Target; 6] = [
     Target {
         name: "saved",
         run: saved::run,
+    },
+    Target {
+        name: "log",
+        run: log::run,
+    },
+    Target {
+        name: "trial",
+        run: trial::run,
     },
 ];

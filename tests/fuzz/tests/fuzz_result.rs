@@ -8,11 +8,11 @@ use fastrand::Rng;
 use perfval_fuzz::TARGETS;
 use perfval_testkit::fuzz;
 
-/// Targets of a trial's result.
-const RESULTS: [&str; 3] = ["export", "frame", "exposition"];
+/// Targets of what the pods of a run printed.
+const RESULTS: [&str; 5] = ["export", "frame", "exposition", "log", "trial"];
 
 /// What breaks parsers, and what changes meaning without breaking them.
-const TOKENS: [&str; 22] = [
+const TOKENS: [&str; 28] = [
     "NaN",
     "Infinity",
     "-",
@@ -35,6 +35,12 @@ const TOKENS: [&str; 22] = [
     "0.1",
     "\"avg\":1,",
     "é",
+    "token=",
+    "'--api-key', '",
+    "https://u:p@",
+    "hf_0123456789",
+    "s3cr3t-of-the-spec",
+    "79228162514264337593543950335",
 ];
 
 #[test]

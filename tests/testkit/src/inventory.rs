@@ -65,6 +65,15 @@ impl Cluster {
             .slice(SliceBuilder::of("n1").gpus(count))
     }
 
+    /// Nodes with four GPUs each.
+    pub fn of_nodes(names: &[&str]) -> Self {
+        names.iter().fold(Self::empty(), |cluster, name| {
+            cluster
+                .node(NodeBuilder::named(name))
+                .slice(SliceBuilder::of(name).gpus(4))
+        })
+    }
+
     /// Replaces the class's selector.
     #[must_use]
     pub fn class(mut self, expression: &str) -> Self {

@@ -9,6 +9,7 @@ mod endpoint;
 mod jobs;
 mod kubelet;
 mod pods;
+mod refusals;
 mod result;
 mod scheduler;
 
@@ -20,6 +21,7 @@ use serde_json::{Value, json};
 use crate::api_server::ApiServer;
 pub use endpoint::Answer;
 use endpoint::Endpoints;
+use refusals::Tries;
 pub use result::Trial;
 
 /// Seconds since 1970.
@@ -42,8 +44,21 @@ pub struct World {
     /// What the last step left: version of the objects, and the faults it was made with.
     left: Option<(u64, Faults)>,
     born: u64,
+    /// Tries of controllers that were refused, by uid of what they make pods for.
+    tries: HashMap<String, Tries>,
     /// What goes wrong.
     pub faults: Faults,
+    /// What the clocks of others show.
+    pub clocks: Clocks,
+}
+
+/// How far the clocks of other machines are ahead of the API server's (s).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Clocks {
+    /// Of the scheduler and the controllers.
+    pub controllers: i64,
+    /// Of the nodes.
+    pub nodes: i64,
 }
 
 /// What can go wrong in a cluster.
@@ -66,6 +81,14 @@ pub struct Faults {
     pub cache_fails: bool,
     /// No GPU is ever allocated.
     pub no_allocation: bool,
+    /// A GPU is allocated so long after its pod was made (s).
+    pub allocates_after: i64,
+    /// A container is ready so long after its start (s).
+    pub starts_after: i64,
+    /// The kubelets report that they are not ready.
+    pub nodes_unready: bool,
+    /// The API server has not loaded its roles: no controller may create pods.
+    pub no_roles: bool,
 }
 
 impl Default for Faults {
@@ -79,6 +102,10 @@ impl Default for Faults {
             no_garbage_collector: false,
             cache_fails: false,
             no_allocation: false,
+            allocates_after: 0,
+            starts_after: 3,
+            nodes_unready: false,
+            no_roles: false,
         }
     }
 }
@@ -96,7 +123,9 @@ impl World {
             endpoints: Endpoints::default(),
             left: None,
             born: 0,
+            tries: HashMap::new(),
             faults: Faults::default(),
+            clocks: Clocks::default(),
         }
     }
 
@@ -111,6 +140,7 @@ impl World {
             let before = self.server.version();
             self.next = None;
             self.collect_garbage();
+            self.report_nodes();
             self.run_dynamo();
             self.run_jobs();
             self.schedule();
@@ -129,12 +159,27 @@ impl World {
         (self.clock)()
     }
 
+    /// A time as the scheduler or a controller writes it.
+    fn by_controllers(&self) -> Value {
+        rfc3339(self.now() + self.clocks.controllers)
+    }
+
+    /// A time as a node writes it.
+    fn by_nodes(&self) -> Value {
+        rfc3339(self.now() + self.clocks.nodes)
+    }
+
+    /// More is to be done at this time.
+    fn wake_at(&mut self, due: i64) {
+        self.next = Some(self.next.map_or(due, |next| next.min(due)));
+    }
+
     /// Whether something has been so for this long; asked for the first time, it has just begun.
     fn has_lasted(&mut self, uid: &str, what: &'static str, seconds: i64) -> bool {
         let now = self.now();
         let due = *self.since.entry((uid.to_owned(), what)).or_insert(now) + seconds;
         if due > now {
-            self.next = Some(self.next.map_or(due, |next| next.min(due)));
+            self.wake_at(due);
         }
         due <= now
     }

@@ -100,6 +100,9 @@ pub struct RunStatus {
     /// Seconds of outages during earlier phases; `timeouts.total` does not count them either.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unattended_seconds: i64,
+    /// Signs of trouble in the current phase that may pass by themselves, one for each cause.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub signs: Vec<SignStatus>,
     /// When the API server accepted the deployment in a dry run: from then on the model cache is filled, where the spec
     /// asks for one, and the deployment is created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -138,6 +141,24 @@ pub struct Gap {
     pub from: DateTime<Utc>,
     /// When the operator looked again.
     pub until: DateTime<Utc>,
+}
+
+/// A sign of trouble that may pass by itself. It ends a run only if the operator keeps seeing it.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct SignStatus {
+    /// Name of the cause, as in `status.diagnosis`.
+    pub cause: String,
+    /// Pod, node, Job or controller that shows it.
+    pub subject: String,
+    /// Time from which the operator has seen it in every look, by the clock of the API server.
+    pub since: DateTime<Utc>,
+    /// Time of the newest event at `since`, by the clock of the controller that wrote it; only where events show the sign.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_at: Option<DateTime<Utc>>,
+    /// Whether that event came after the first look. Events from before may belong to a trouble that is over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repeated: bool,
 }
 
 /// When a phase began and ended.

@@ -86,10 +86,15 @@ impl Cluster {
         deleted(run, dynamo::KIND, &child.name, refused)
     }
 
+    /// Deletes the object as it was decided on: whoever changed it meanwhile may want it to stay, so a conflict is an error, and
+    /// the next pass decides again.
     pub(super) async fn delete_self(&self, run: &Run<'_>) -> Result<(), Error> {
         let api: Api<PerfValidation> = Api::namespaced(self.client.clone(), run.namespace());
-        let answer = self.try_delete(&api, run.name(), run.uid()).await;
-        deleted(run, "PerfValidation", run.name(), answer)
+        let params = delete_params(run.uid(), run.object.metadata.resource_version.clone());
+        match self.bounded(api.delete(run.name(), &params)).await {
+            Err(failure) if !failure.is_not_found() => Err(refused(run, "PerfValidation", run.name(), failure)),
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 
     async fn delete<K>(&self, run: &Run<'_>, api: &Api<K>, kind: &str, child: &ChildRef) -> Result<(), Error>
@@ -100,27 +105,35 @@ impl Cluster {
         deleted(run, kind, &child.name, answer)
     }
 
-    /// Background propagation: a foreground delete of a deployment waits on children that its operator makes anew.
     async fn try_delete<K>(&self, api: &Api<K>, name: &str, uid: &str) -> Result<(), Failure>
     where
         K: Clone + DeserializeOwned + Debug,
     {
-        let params = DeleteParams::background().preconditions(Preconditions {
-            uid: Some(uid.to_owned()),
-            resource_version: None,
-        });
+        let params = delete_params(uid, None);
         self.bounded(api.delete(name, &params)).await.map(|_| ())
     }
 }
 
+/// Background propagation: a foreground delete of a deployment waits on children that its operator makes anew.
+fn delete_params(uid: &str, resource_version: Option<String>) -> DeleteParams {
+    DeleteParams::background().preconditions(Preconditions {
+        uid: Some(uid.to_owned()),
+        resource_version,
+    })
+}
+
 fn deleted(run: &Run<'_>, kind: &str, name: &str, answer: Result<(), Failure>) -> Result<(), Error> {
     match answer {
-        Err(failure) if !is_gone(&failure) => Err(Error::Delete {
-            kind: kind.to_owned(),
-            name: in_namespace(run, name),
-            failure,
-        }),
+        Err(failure) if !is_gone(&failure) => Err(refused(run, kind, name, failure)),
         Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+fn refused(run: &Run<'_>, kind: &str, name: &str, failure: Failure) -> Error {
+    Error::Delete {
+        kind: kind.to_owned(),
+        name: in_namespace(run, name),
+        failure,
     }
 }
 

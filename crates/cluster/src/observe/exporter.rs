@@ -11,27 +11,36 @@ const LABELS: [&str; 2] = ["app=nvidia-dcgm-exporter", "app.kubernetes.io/name=d
 const PORT: i32 = 9400;
 
 impl Cluster {
-    /// The page of the DCGM exporter on the run's node, in whichever namespace it runs.
+    /// The page of the DCGM exporter on the run's node, in a namespace where only administrators create pods.
     pub(super) async fn gpu_exporter(&self, run: &Run<'_>) -> Read<String> {
         let node = run.placement().map(|plan| plan.node.as_str()).ok_or(Unread::Absent)?;
-        let api: Api<Pod> = Api::all(self.client.clone());
-        for label in LABELS {
-            let params = ListParams::default()
-                .labels(label)
-                .fields(&format!("spec.nodeName={node}"));
-            let call = format!("list Pods with {label} on {node}");
-            let mut pods = read(&call, self.list(&api, params).await)?;
-            // Should there be several, the oldest: the one that the installation began with.
-            pods.sort_by_key(|pod| {
-                let created = pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
-                (created, pod.metadata.uid.clone())
-            });
-            if let Some(page) = pods.iter().find_map(page) {
-                return Ok(page);
+        for namespace in &run.settings.dcgm_exporter_namespaces {
+            let api: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
+            for label in LABELS {
+                let params = ListParams::default()
+                    .labels(label)
+                    .fields(&format!("spec.nodeName={node}"));
+                let call = format!("list Pods with {label} on {node} in {namespace}");
+                let mut pods = read(&call, self.list(&api, params).await)?;
+                // Should there be several: the one of a DaemonSet, then the oldest.
+                pods.sort_by_key(|pod| {
+                    let created = pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
+                    (!is_of_daemon_set(pod), created, pod.metadata.uid.clone())
+                });
+                if let Some(page) = pods.iter().find_map(page) {
+                    return Ok(page);
+                }
             }
         }
         Err(Unread::Absent)
     }
+}
+
+fn is_of_daemon_set(pod: &Pod) -> bool {
+    let owners = pod.metadata.owner_references.iter().flatten();
+    owners
+        .filter(|owner| owner.controller == Some(true))
+        .any(|owner| owner.kind == "DaemonSet")
 }
 
 /// Where a running pod serves its metrics.

@@ -6,15 +6,15 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{LimitRange, Node, PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota};
 use k8s_openapi::api::resource::v1::{ResourceClaim, ResourceSlice};
 use kube::api::{Api, ListParams};
+use perfval_sizing::Seen;
 use perfval_sizing::inventory::{self, CacheVolume, ClaimUse, Interned, Inventory, PodUse, Slice};
 use perfval_sizing::resource_api::{GROUP, VERSIONS};
-use perfval_sizing::{Naming, Seen};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::Cluster;
 use crate::call::{Read, Unread, read, seen};
-use crate::look::{OfRun, Wish};
+use crate::look::{ReadForRun, Wish};
 use crate::page::{Json, Protobuf};
 use crate::resource_api::Wanted;
 
@@ -24,7 +24,7 @@ const TAINT_RULE_VERSIONS: [&str; 3] = ["v1", "v1beta2", "v1alpha3"];
 /// Age up to which a read of the whole cluster serves other runs, too.
 const SHARED: Duration = Duration::from_secs(1);
 
-fn with_run(inventory: Inventory, of_run: OfRun) -> Inventory {
+fn with_run(inventory: Inventory, of_run: ReadForRun) -> Inventory {
     Inventory {
         device_class: of_run.device_class,
         quotas: of_run.quotas,
@@ -35,7 +35,7 @@ fn with_run(inventory: Inventory, of_run: OfRun) -> Inventory {
 
 impl Cluster {
     /// What sizing reads for one namespace and one device class.
-    pub(crate) async fn of_run(&self, wish: &Wish) -> OfRun {
+    async fn of_run(&self, wish: &Wish) -> ReadForRun {
         let quotas: Api<ResourceQuota> = Api::namespaced(self.client.clone(), &wish.namespace);
         let limit_ranges: Api<LimitRange> = Api::namespaced(self.client.clone(), &wish.namespace);
         let (device_class, quotas, limit_ranges) = futures::join!(
@@ -43,7 +43,7 @@ impl Cluster {
             self.list(&quotas, ListParams::default()),
             self.list(&limit_ranges, ListParams::default()),
         );
-        OfRun {
+        ReadForRun {
             device_class: seen(device_class),
             quotas: seen(read("list ResourceQuotas", quotas)),
             limit_ranges: seen(read("list LimitRanges", limit_ranges)),
@@ -56,7 +56,7 @@ impl Cluster {
             let cache_volume = self.cache_volume(&wish.namespace, cache_claim);
             futures::join!(self.of_run(wish), cache_volume)
         };
-        let ((of_run, cache_volume), whole) = Box::pin(self.whole_cluster(run)).await;
+        let ((of_run, cache_volume), whole) = Box::pin(self.counted(run)).await;
         Inventory {
             cache_volume,
             ..with_run(whole, of_run)
@@ -79,7 +79,7 @@ impl Cluster {
                 // Not both at once.
                 *last = None;
                 let began = Instant::now();
-                let ((), whole) = self.whole_cluster(std::future::ready(())).await;
+                let ((), whole) = self.counted(std::future::ready(())).await;
                 *last = Some((began, whole));
             }
             let part = last.as_ref().map(|(_, whole)| whole.of_node(node)).unwrap_or_default();
@@ -94,10 +94,10 @@ impl Cluster {
         }
     }
 
-    /// What is read of the whole cluster, beside something that has to be read before the holders.
-    async fn whole_cluster<T>(&self, beside: impl Future<Output = T>) -> (T, Inventory) {
-        let (beside, slices, taint_rules, nodes) =
-            futures::join!(beside, self.slices(), self.taint_rules(), self.nodes());
+    /// What sizing counts for every run alike; what else is read meanwhile is not newer than who holds devices.
+    pub(crate) async fn counted<T>(&self, meanwhile: impl Future<Output = T>) -> (T, Inventory) {
+        let (meanwhile, slices, taint_rules, nodes) =
+            futures::join!(meanwhile, self.slices(), self.taint_rules(), self.nodes());
         // A pod may say that a claim serves it: the claim must not be older.
         let (pods, promises) = futures::join!(self.pods_of_nodes(), self.bind_requests());
         let claims = self.claims().await;
@@ -108,10 +108,9 @@ impl Cluster {
             pods: seen(pods),
             promises: seen(promises),
             claims: seen(claims),
-            naming: Naming::All,
             ..Inventory::default()
         };
-        (beside, inventory)
+        (meanwhile, inventory)
     }
 
     /// Absent where every node reaches the model cache: without one, before it is bound, or on storage of all nodes.

@@ -1,5 +1,7 @@
 //! The queue as the API server knows it: every run that holds or wants a node.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 use kube::api::{Api, ListParams};
 use kube::core::{ApiResource, DynamicObject, ResourceExt as _};
@@ -7,6 +9,7 @@ use perfval_api::{PerfValidation, PerfValidationSpec, PerfValidationStatus, Phas
 use perfval_run::machine;
 use perfval_run::queue::{self, Contender, Hold, Line, Position};
 use serde::Deserialize as _;
+use tokio::time::Instant;
 
 use crate::Cluster;
 use crate::call::{Read, read};
@@ -18,35 +21,67 @@ const PAGE: u32 = 100;
 impl Cluster {
     /// All runs that hold or want a node, in any namespace.
     pub(crate) async fn line(&self) -> Read<Line> {
-        let resource = ApiResource::erase::<PerfValidation>(&());
-        // Read loosely: an object that another version of the CRD wrote still holds its node, and must not hide the others.
-        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
-        let now = self.now();
         let mut held = Vec::new();
-        // A thousand objects have megabytes: each page is reduced before the next one is read, and a page is small.
-        let reduce = |object: DynamicObject| {
-            let status =
-                Option::<PerfValidationStatus>::deserialize(&object.data["status"]).map(Option::unwrap_or_default);
-            held.extend(status.as_ref().ok().and_then(queue::held_for));
-            contender(&object, status.ok(), now)
-        };
         let runs = self
-            .list_reduced(Json, api.resource_url(), ListParams::default().limit(PAGE), reduce)
-            .await;
-        let runs = read("list PerfValidations", runs)?;
+            .contenders(|contender, status| {
+                held.extend(status.and_then(queue::held_for));
+                contender
+            })
+            .await?;
         Ok(Line {
             runs,
             usual: queue::usual(held),
         })
     }
+
+    /// All runs that hold a node or plan to, as they are now or later. A hundred that begin at once need two lists, not a
+    /// hundred: whoever comes while one is read waits for the next.
+    pub(crate) async fn holders(&self) -> Read<Arc<[Contender]>> {
+        let asked = Instant::now();
+        let mut last = self.holders.lock().await;
+        if let Some((began, holders)) = &*last
+            && *began > asked
+        {
+            return Ok(holders.clone());
+        }
+        let began = Instant::now();
+        let holders = self
+            .contenders(|contender, _| contender.filter(|run| run.holds.is_some()))
+            .await?;
+        let holders: Arc<[Contender]> = holders.into();
+        *last = Some((began, holders.clone()));
+        Ok(holders)
+    }
+
+    /// What is kept of all objects, of each as a contender and with its status.
+    async fn contenders(
+        &self,
+        mut keep: impl FnMut(Option<Contender>, Option<&PerfValidationStatus>) -> Option<Contender>,
+    ) -> Read<Vec<Contender>> {
+        let resource = ApiResource::erase::<PerfValidation>(&());
+        // Read loosely: an object that another version of the CRD wrote still holds its node, and must not hide the others.
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+        let now = self.now();
+        // A thousand objects have megabytes: each page is reduced before the next one is read, and a page is small.
+        let reduce = |object: DynamicObject| {
+            let status =
+                Option::<PerfValidationStatus>::deserialize(&object.data["status"]).map(Option::unwrap_or_default);
+            let status = status.ok();
+            keep(contender(&object, status.as_ref(), now), status.as_ref())
+        };
+        let runs = self
+            .list_reduced(Json, api.resource_url(), ListParams::default().limit(PAGE), reduce)
+            .await;
+        read("list PerfValidations", runs)
+    }
 }
 
-fn contender(object: &DynamicObject, status: Option<PerfValidationStatus>, now: DateTime<Utc>) -> Option<Contender> {
+fn contender(object: &DynamicObject, status: Option<&PerfValidationStatus>, now: DateTime<Utc>) -> Option<Contender> {
     let spec = PerfValidationSpec::deserialize(&object.data["spec"]).ok();
     match (spec, status) {
         (Some(spec), Some(status)) => {
-            let at_work = machine::is_at_work(&spec, &status, now);
-            Contender::of(&object.metadata, &spec, &status, at_work, now)
+            let at_work = machine::is_at_work(&spec, status, now);
+            Contender::of(&object.metadata, &spec, status, at_work, now)
         }
         // This operator cannot run it, so it is in no queue; it may hold a node all the same.
         _ => stranger(object),
@@ -76,7 +111,12 @@ fn stranger(object: &DynamicObject) -> Option<Contender> {
         namespace: object.namespace().unwrap_or_default(),
         name: object.name_any(),
         position: Position::of(&object.metadata, &status),
-        holds: Some(Hold { node, at_work: false }),
+        holds: Some(Hold {
+            node,
+            at_work: false,
+            uses: None,
+        }),
         wants: None,
+        is_attended: true,
     })
 }

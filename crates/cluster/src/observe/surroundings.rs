@@ -1,7 +1,6 @@
 //! What is around the pods of a run: who may not create them, and the node they are on. Read only where pods are missing or
 //! late, as a run that goes well needs neither.
 
-use chrono::Utc;
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use kube::api::{Api, ListParams};
 use perfval_run::observed::{NodeSeen, PodEvent};
@@ -24,7 +23,7 @@ impl Cluster {
         some_are_late: bool,
     ) -> (Seen<Vec<PodEvent>>, Seen<NodeSeen>) {
         let began = status::phase_started_at(run.status());
-        let had_time = began.is_none_or(|began| Utc::now() >= time::after(began, PROMPT));
+        let had_time = began.is_none_or(|began| self.now() >= time::after(began, PROMPT));
         let lacks_pods = had_time && readiness::lacks_pods(run, pods);
         let refusals = async {
             if lacks_pods {
@@ -69,10 +68,6 @@ impl Cluster {
         let ready = conditions.into_iter().find(|condition| condition.type_ == "Ready");
         Ok(NodeSeen {
             ready: ready.as_ref().is_some_and(|ready| ready.status == "True"),
-            since: ready
-                .as_ref()
-                .and_then(|ready| ready.last_transition_time.as_ref())
-                .map(time::from_kubernetes),
             message: ready.and_then(|ready| ready.message).unwrap_or_default(),
         })
     }

@@ -1,6 +1,5 @@
 use std::collections::BTreeMap;
 
-use chrono::Utc;
 use futures::stream::{self, StreamExt as _};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams};
@@ -46,7 +45,7 @@ impl Cluster {
             None => Seen::Absent,
         };
         let progress = match &pod {
-            Some(pod) if !job::is_over(&job) && progress::is_old(run.status(), number, Utc::now()) => {
+            Some(pod) if !job::is_over(&job) && progress::is_old(run.status(), number, self.now()) => {
                 // It only shows how far the trial is: where the log cannot be read, nothing is shown.
                 let log = self.recent_log(pod).await.unwrap_or_default();
                 find(&log, &nonce).pop()

@@ -326,12 +326,31 @@ async fn the_object_deletes_itself_by_uid() {
     let mut object = world.object();
     let uid = object.metadata.uid.replace("an-earlier-one".into());
     let run = Run::new(&object, &world.settings);
-    world.cluster.act(&run, &[Effect::DeleteSelf]).await.unwrap();
+    let error = world.cluster.act(&run, &[Effect::DeleteSelf]).await.unwrap_err();
+    assert_eq!(error.class(), Class::Conflict, "{error}");
     assert!(world.server.get("perfvalidations", NAMESPACE, NAME).is_some());
     object.metadata.uid = uid;
     let run = Run::new(&object, &world.settings);
     world.cluster.act(&run, &[Effect::DeleteSelf]).await.unwrap();
     assert!(world.server.get("perfvalidations", NAMESPACE, NAME).is_none());
+    // Gone is gone.
+    world.cluster.act(&run, &[Effect::DeleteSelf]).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_object_that_was_edited_meanwhile_does_not_delete_itself() {
+    let world = World::new();
+    let decided_on = world.object();
+    world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
+        object["metadata"]["annotations"] = json!({"perfvalidation.dev/rerun": "again"});
+    });
+    let run = Run::new(&decided_on, &world.settings);
+    let error = world.cluster.act(&run, &[Effect::DeleteSelf]).await.unwrap_err();
+    assert_eq!((error.reason(), error.class()), ("Delete", Class::Conflict), "{error}");
+    assert!(
+        world.server.get("perfvalidations", NAMESPACE, NAME).is_some(),
+        "its owner asked for another run"
+    );
 }
 
 #[tokio::test]

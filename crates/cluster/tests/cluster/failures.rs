@@ -49,7 +49,7 @@ const READS: &[Read] = &[
     read(Need::StorageClasses, "list", "storageclasses", |seen| {
         word(&seen.storage_classes)
     }),
-    read(Need::Line, "list", "perfvalidations", |seen| word(&seen.line)),
+    read(Need::Holders, "list", "perfvalidations", |seen| word(&seen.holders)),
     inventory!("get", "deviceclasses", device_class),
     inventory!("list", "resourceslices", slices),
     inventory!("list", "devicetaintrules", taint_rules),

@@ -152,9 +152,12 @@ async fn only_unfinished_runs_of_others_hold_or_want_a_node() {
     ] {
         world.server.put(object);
     }
-    let seen = world.observe(Need::Line).await;
-    let runs = &seen.line.present().unwrap().runs;
-    let held: Vec<_> = runs.iter().filter_map(Contender::held).collect();
+    let look = world.cluster.look(&world.settings, |_| None).await;
+    let runs = &look.line.present().unwrap().runs;
+    let seen = world.observe(Need::Holders).await;
+    let holders = seen.holders.present().unwrap();
+    assert!(holders.iter().all(|run| run.holds.is_some()), "{holders:?}");
+    let held: Vec<_> = holders.iter().filter_map(Contender::held).collect();
     let mut held: Vec<_> = held.iter().map(|run| (run.name.as_str(), run.node.as_str())).collect();
     held.sort_unstable();
     assert_eq!(

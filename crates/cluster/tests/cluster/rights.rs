@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use kube::core::Resource as _;
 use perfval_api::PerfValidationStatus;
-use perfval_cluster::{PERMISSIONS, Permission, Scope};
+use perfval_cluster::{PERMISSIONS, Permission, Scope, cache_of};
 use perfval_run::decision::ProbeRequest;
 use perfval_run::dynamo::names::{FRONTEND_PORT, frontend_service};
 use perfval_run::observed::Need;
@@ -15,12 +15,15 @@ use perfval_testkit::api_server::Call;
 use serde_json::json;
 
 use crate::act::{children, creations, save_results};
-use crate::world::{NAMESPACE, World};
+use crate::world::{NAMESPACE, World, validation};
+
+/// A namespace that another operator looks after.
+const OTHER: &str = "other";
 
 const NEEDS: [Need; 16] = [
     Need::Dynamo,
     Need::StorageClasses,
-    Need::Line,
+    Need::Holders,
     Need::Inventory,
     Need::Children,
     Need::Deployment,
@@ -46,6 +49,7 @@ async fn every_call() -> BTreeSet<Call> {
     for need in NEEDS {
         world.observe(need).await;
     }
+    look_for_a_run_of_another_namespace(&world).await;
     let object = world.object();
     let run = Run::new(&object, &world.settings);
     let mut effects = vec![Effect::EnsureFinalizer, save_results(&run)];
@@ -80,9 +84,31 @@ async fn every_call() -> BTreeSet<Call> {
     }
     let status = PerfValidationStatus::default();
     world.cluster.record(&run, &status).await.expect("all goes well");
-    let end = [Effect::EnsureFinalizer, Effect::DeleteSelf];
-    world.cluster.act(&run, &end).await.expect("all goes well");
+    let newest = world.object();
+    let run = Run::new(&newest, &world.settings);
+    let finalizer = [Effect::EnsureFinalizer];
+    world.cluster.act(&run, &finalizer).await.expect("all goes well");
+    let newest = world.object();
+    let run = Run::new(&newest, &world.settings);
+    world
+        .cluster
+        .act(&run, &[Effect::DeleteSelf])
+        .await
+        .expect("all goes well");
     world.server.calls().into_iter().collect()
+}
+
+/// What the planner reads, where a run that another operator looks after waits for the node of its model cache.
+async fn look_for_a_run_of_another_namespace(world: &World) {
+    let mut other = validation("waiting", "", "Sizing");
+    other["metadata"]["namespace"] = OTHER.into();
+    other["status"]["placement"] = json!(null);
+    other["spec"]["model"]["cache"] = json!({"claimName": "weights"});
+    world.server.put(other);
+    let mut look = world.cluster.look(&world.settings, |_| None).await;
+    let runs = &look.line.present().expect("the queue").runs;
+    let caches = runs.iter().filter_map(cache_of).collect();
+    assert!(look.locate_caches(&world.cluster, caches).await);
 }
 
 /// Whether a right covers a call.
@@ -119,9 +145,10 @@ async fn every_right_has_its_call() {
                 ..*permission
             };
             // A right in the whole cluster needs a call that a right in a namespace would not cover.
+            let is_elsewhere = |call: &Call| call.namespace.as_deref().is_none_or(|namespace| namespace == OTHER);
             let needed = calls
                 .iter()
-                .any(|call| covers(&one, call) && (one.scope != Scope::Cluster || call.namespace.is_none()));
+                .any(|call| covers(&one, call) && (one.scope != Scope::Cluster || is_elsewhere(call)));
             assert!(
                 needed,
                 "nothing needs {verb} on {} ({})",

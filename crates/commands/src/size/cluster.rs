@@ -19,17 +19,16 @@ pub async fn read(object: &PerfValidation, client: Client, namespace: String) ->
     let settings = Settings::default();
     let run = Run::new(&object, &settings);
     let needs = Needs {
-        parts: BTreeSet::from([Need::Inventory, Need::Line]),
+        parts: BTreeSet::from([Need::Inventory, Need::Holders]),
         ..Needs::default()
     };
     let seen = cluster.observe(&run, &needs).await;
     let unread = |why: Option<&str>| Error::Unreadable(why.unwrap_or_default().to_owned());
     let mut notes = Vec::new();
-    let busy = match seen.line {
-        Seen::Present(line) => {
+    let busy = match seen.holders {
+        Seen::Present(holders) => {
             // What the object itself holds is only in the way of others.
-            let others = line
-                .runs
+            let others = holders
                 .iter()
                 .filter(|of| Some(of.position.uid()) != object.metadata.uid.as_deref());
             others.filter_map(Contender::held).collect()

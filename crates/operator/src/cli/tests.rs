@@ -41,6 +41,17 @@ fn kube_system_and_the_operators_own_namespace_are_refused_unless_others_are_nam
 }
 
 #[test]
+fn a_dcgm_exporter_is_looked_for_only_where_administrators_run_it() {
+    let namespaces = |args: &[&str]| run(args).settings(None).dcgm_exporter_namespaces;
+    assert_eq!(namespaces(&[]), ["gpu-operator", "nvidia-gpu-operator"]);
+    assert_eq!(
+        namespaces(&["--dcgm-exporter-namespaces", "monitoring, gpu"]),
+        ["monitoring", "gpu"]
+    );
+    assert!(namespaces(&["--dcgm-exporter-namespaces="]).is_empty(), "in none");
+}
+
+#[test]
 fn every_flag_has_a_twin_in_the_environment_named_after_it() {
     let cli = Cli::command();
     let flags: Vec<_> = cli

@@ -8,7 +8,7 @@ use perfval_run::diagnosis::obstacle::Obstacle;
 use perfval_verdict::diagnosis::cause::Cause;
 
 use super::one_line;
-use crate::stray_words::StrayWord;
+use crate::event_words::EventWord;
 
 const SYMPTOMS: &str = include_str!("troubleshooting/symptoms.txt");
 const REPORT: &str = include_str!("troubleshooting/report.txt");
@@ -32,8 +32,12 @@ pub fn troubleshooting() -> String {
         let seen = "condition `Blocked`, where a status can be written, and a Warning event; the message has the API server's answer";
         other(&mut page, word.reason, seen, word.why, word.remedy);
     }
+    page.push_str("\nAbout the operator itself:\n");
+    for word in EventWord::PASSES {
+        other(&mut page, word.reason, word.seen, word.why, word.remedy);
+    }
     page.push_str("\nOn objects that no run looks after any more:\n");
-    for word in StrayWord::ALL {
+    for word in EventWord::STRAYS {
         other(&mut page, word.reason, word.seen, word.why, word.remedy);
     }
     page
@@ -147,9 +151,9 @@ mod tests {
     #[test]
     fn words_that_are_no_reasons_of_a_run_have_their_entry() {
         let page = troubleshooting();
-        let strays = StrayWord::ALL.map(|word| word.reason);
+        let others = EventWord::PASSES.into_iter().chain(EventWord::STRAYS);
         let words = Word::ALL.map(|word| word.reason);
-        for word in words.into_iter().chain(strays) {
+        for word in words.into_iter().chain(others.map(|word| word.reason)) {
             assert!(page.contains(&format!("\n### {word}\n\n* **You see:**")), "{word}");
         }
     }

@@ -1,12 +1,15 @@
 //! The process's loop against an API server in memory: what wakes it, what it reports, and what it leaves alone.
 
 mod blocked;
+mod deaths;
 mod deletion;
 mod dynamo_later;
 mod health;
 mod lease;
 mod older_crd;
+mod panics;
 mod planning;
+mod queueing;
 mod quiet;
 mod resting;
 mod rights;
@@ -25,9 +28,11 @@ use perfval_operator::objects::{self, Objects, Scope};
 use perfval_operator::planner;
 use perfval_operator::rights::Rights;
 use perfval_operator::streams;
+use perfval_operator::suspects::Suspects;
 use perfval_operator::unreadable as unreadable_objects;
 use perfval_run::Settings;
 use perfval_testkit::api_server::ApiServer;
+use perfval_testkit::inventory::Cluster as Hardware;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -46,9 +51,20 @@ fn client(server: &ApiServer) -> Client {
 
 /// What the passes share, and the answers of probes as they come.
 fn context(server: &ApiServer, objects: Objects, rights: Rights) -> (Arc<Context>, Wakeups) {
+    let (context, _, answers) = context_through(server, &client(server), objects, rights);
+    (Arc::new(context), answers)
+}
+
+/// The same, with a client of the passes.
+fn context_through(
+    server: &ApiServer,
+    client: &Client,
+    objects: Objects,
+    rights: Rights,
+) -> (Context, Arc<Metrics>, Wakeups) {
     let (cluster, answers) = Cluster::new(
-        client(server),
-        client(server),
+        client.clone(),
+        client.clone(),
         EndpointAccess::ServiceProxy,
         "test".to_owned(),
     );
@@ -56,16 +72,17 @@ fn context(server: &ApiServer, objects: Objects, rights: Rights) -> (Arc<Context
         aiperf_image: Some("localhost/aiperf:test".to_owned()),
         ..Settings::default()
     };
-    let reporter = unreadable_objects::Reporter::new(client(server), "test".to_owned());
+    let reporter = unreadable_objects::Reporter::new(self::client(server), "test".to_owned());
     let metrics = Arc::new(Metrics::new(true));
-    let context = Context::new(cluster, settings, metrics, objects, reporter, rights);
-    (Arc::new(context), answers)
+    let context = Context::new(cluster, settings, metrics.clone(), objects, reporter, rights);
+    (context, metrics, answers)
 }
 
 /// The operator, at work on a server until dropped.
 struct Operator {
     stop: CancellationToken,
     tasks: Vec<JoinHandle<()>>,
+    metrics: Arc<Metrics>,
 }
 
 impl Operator {
@@ -79,8 +96,50 @@ impl Operator {
     }
 
     fn start_with(server: &ApiServer, objects: Objects, scopes: Vec<Scope>, rights: Rights) -> Self {
+        Self::start_through(server, &client(server), objects, scopes, rights)
+    }
+
+    /// Its passes use this client.
+    fn start_through(
+        server: &ApiServer,
+        client: &Client,
+        objects: Objects,
+        scopes: Vec<Scope>,
+        rights: Rights,
+    ) -> Self {
+        let (context, metrics, answers) = context_through(server, client, objects.clone(), rights);
+        Self::start_context(server, context, metrics, answers, objects, scopes)
+    }
+
+    /// It has suspects.
+    fn start_suspecting(
+        server: &ApiServer,
+        client: &Client,
+        suspects: Suspects,
+        objects: Objects,
+        scopes: Vec<Scope>,
+    ) -> Self {
+        let (context, metrics, answers) = context_through(server, client, objects.clone(), Rights::default());
+        Self::start_context(
+            server,
+            context.with_suspects(suspects),
+            metrics,
+            answers,
+            objects,
+            scopes,
+        )
+    }
+
+    fn start_context(
+        server: &ApiServer,
+        context: Context,
+        metrics: Arc<Metrics>,
+        answers: Wakeups,
+        objects: Objects,
+        scopes: Vec<Scope>,
+    ) -> Self {
         let stop = CancellationToken::new();
-        let (context, answers) = context(server, objects.clone(), rights);
+        let context = Arc::new(context);
         let mut tasks = vec![tokio::spawn(async move { objects.wake_from(answers).await })];
         tasks.push(tokio::spawn(planner::plan_until(context.clone(), stop.clone())));
         let publishing = (context.clone(), stop.clone());
@@ -96,7 +155,20 @@ impl Operator {
                 stop.clone(),
             )));
         }
-        Self { stop, tasks }
+        Self { stop, tasks, metrics }
+    }
+
+    fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Ends it at once; every pass under way is dropped.
+    async fn end(mut self) {
+        for task in std::mem::take(&mut self.tasks) {
+            task.abort();
+            // An aborted task says so.
+            let _ = task.await;
+        }
     }
 }
 
@@ -162,9 +234,18 @@ fn condition(server: &ApiServer, name: &str, kind: &str) -> Option<Value> {
 
 /// A cluster with Dynamo and one node with GPUs.
 fn with_gpus(count: usize) -> ApiServer {
+    with_hardware(&Hardware::of_gpus(count))
+}
+
+/// A cluster with Dynamo and two nodes with GPUs: one may be held for an object that comes no further.
+fn with_two_nodes() -> ApiServer {
+    with_hardware(&Hardware::of_nodes(&["n1", "n2"]))
+}
+
+fn with_hardware(hardware: &Hardware) -> ApiServer {
     let server = ApiServer::new();
     server.install_dynamo(&["v1alpha1", "v1beta1"], Some("1.4.2"));
-    for object in perfval_testkit::inventory::Cluster::of_gpus(count).objects() {
+    for object in hardware.objects() {
         server.put(object);
     }
     server

@@ -7,10 +7,10 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use kube::Client;
-use perfval_cluster::Clock;
 use perfval_operator::fence::Fence;
 use perfval_operator::leader::Candidate;
 use perfval_operator::process::lead;
+use perfval_operator::server_clock::ServerClock;
 use perfval_run::Settings;
 use perfval_testkit::api_server::{ApiServer, Fault, Made, Wire};
 use tokio::task::JoinHandle;
@@ -87,12 +87,13 @@ struct Process {
 }
 
 impl Process {
-    fn start(rig: &Rig, name: &'static str) -> Self {
+    /// `ahead`: how far the clock of its machine is ahead of the API server's (s).
+    fn start(rig: &Rig, name: &'static str, ahead: i64) -> Self {
         let (wire, freezer) = (Wire::new(&rig.server), Freezer::default());
         let lives = live(
             rig.server.clone(),
             wire.clone(),
-            rig.clock(),
+            rig.clock_of(ahead),
             rig.settings.clone(),
             name,
         );
@@ -114,15 +115,15 @@ impl Drop for Process {
     }
 }
 
-async fn live(server: ApiServer, wire: Wire, clock: Clock, settings: Settings, name: &'static str) {
+async fn live(server: ApiServer, wire: Wire, clock: ServerClock, settings: Settings, name: &'static str) {
     for life in 1.. {
-        let line = wire.connect();
+        let line = clock.layer(wire.connect());
         let identity = format!("{name}-{life}");
         let unfenced = Client::new(line.clone(), "default");
-        let candidate = Candidate::new(unfenced, "operators", "lease", identity).with_clock(clock.clone());
+        let candidate = Candidate::new(unfenced, "operators", "lease", identity).with_clock(clock.clock());
         let fence = Fence::new(Some(candidate.tenure()));
         let fenced = Client::new(fence.layer(line), "default");
-        let operator = Operator::start(fenced.clone(), fenced, clock.clone(), settings.clone());
+        let operator = Operator::start(fenced.clone(), fenced, clock.clock(), settings.clone());
         // Whatever ended it, it is started again.
         let _ = lead(candidate, operator.run(server.clone()), &CancellationToken::new()).await;
         sleep(RESTART).await;
@@ -133,12 +134,12 @@ async fn live(server: ApiServer, wire: Wire, clock: Clock, settings: Settings, n
 async fn two(scenario: &Scenario, incident: Incident) -> (Rig, Process, Process) {
     let mut rig = scenario.rig();
     scenario.apply(&rig);
-    let first = Process::start(&rig, "first");
+    let first = Process::start(&rig, "first", 60);
     if incident == Incident::Frozen {
         first.wire.slow_down(PACE);
     }
     rig.wait(Duration::from_millis(500)).await;
-    let second = Process::start(&rig, "second");
+    let second = Process::start(&rig, "second", -60);
     (rig, first, second)
 }
 

@@ -1,6 +1,7 @@
 //! Worlds in which the operator is stopped, disturbed and used in every way: whole runs on an API server in memory, with
 //! everything that works next to the operator, in a time that jumps.
 
+mod clocks;
 mod crashes;
 mod faults;
 mod laws;

@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 use serde_json::json;
 
+use crate::clocks::{APART, Clocks};
 use crate::rig::Rig;
 use crate::{laws, replay, seed, timeless};
 use happening::{Happening, happen, happening, heal};
@@ -26,8 +27,9 @@ fn worlds() -> u32 {
     std::env::var("PERFVAL_WORLDS").map_or(WORLDS, |count| count.parse().unwrap_or(500))
 }
 
-async fn live(happenings: &[Happening]) -> Result<(), String> {
+async fn live(clocks: Clocks, happenings: &[Happening]) -> Result<(), String> {
     let mut rig = Rig::new(&["v1alpha1", "v1beta1"], "1.4.2");
+    clocks.set(&mut rig);
     rig.start();
     rig.apply(NAMES[0], &spec());
     for what in happenings {
@@ -55,6 +57,15 @@ async fn live(happenings: &[Happening]) -> Result<(), String> {
     })
 }
 
+fn clocks() -> impl Strategy<Value = Clocks> {
+    let one = || proptest::sample::select(APART.to_vec());
+    (one(), one(), one()).prop_map(|(operator, controllers, nodes)| Clocks {
+        operator,
+        controllers,
+        nodes,
+    })
+}
+
 pub fn spec() -> serde_json::Value {
     json!({
         "model": {"name": "lab/tiny"},
@@ -73,11 +84,11 @@ fn laws_hold_in_every_world() {
         rng_seed: RngSeed::Fixed(seed()),
         ..Config::default()
     });
-    let sequences = proptest::collection::vec(happening(), 1..16);
+    let sequences = (clocks(), proptest::collection::vec(happening(), 1..16));
     let (began, played) = (std::time::Instant::now(), AtomicUsize::new(0));
-    let outcome = runner.run(&sequences, |happenings| {
+    let outcome = runner.run(&sequences, |(clocks, happenings)| {
         played.fetch_add(1, Ordering::Relaxed);
-        timeless(live(&happenings)).map_err(TestCaseError::fail)
+        timeless(live(clocks, &happenings)).map_err(TestCaseError::fail)
     });
     let seconds = began.elapsed().as_secs_f64();
     eprintln!("{} random worlds in {seconds:.1} s", played.load(Ordering::Relaxed));

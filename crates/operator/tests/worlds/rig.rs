@@ -5,12 +5,17 @@
 mod operator;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use futures::FutureExt as _;
+use http::Request;
 use kube::Client;
+use kube::client::Body;
 use kube::client::retry::RetryPolicy;
 use perfval_cluster::Clock;
+use perfval_operator::server_clock::{ServerClock, Watched};
 use perfval_run::Settings;
 use perfval_testkit::api_server::{ApiServer, Line, Wire};
 use perfval_testkit::inventory::{Cluster as Hardware, NodeBuilder, SliceBuilder};
@@ -18,7 +23,7 @@ use perfval_testkit::world::World;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 use tower::retry::RetryLayer;
-use tower::{Layer as _, ServiceBuilder};
+use tower::{Layer as _, ServiceBuilder, ServiceExt as _};
 
 pub use operator::Operator;
 
@@ -41,6 +46,10 @@ pub struct Rig {
     pub deaf: Option<(Instant, Instant)>,
     pub crashes: usize,
     pub settings: Settings,
+    /// How far the API server's own clock was set ahead since the beginning (s).
+    pub server_ahead: Arc<AtomicI64>,
+    /// How far the clock of the operator's machine is ahead of the API server's (s).
+    pub machine: i64,
     operator: Option<Operator>,
 }
 
@@ -53,11 +62,13 @@ impl Rig {
     pub fn new(versions: &[&str], operator_version: &str) -> Self {
         let server = ApiServer::new();
         server.answer_in_json();
-        let began = Instant::now();
-        let world = World::new(
-            &server,
-            Arc::new(move || (epoch() + TimeDelta::from_std(began.elapsed()).expect("short")).timestamp()),
-        );
+        let (began, server_ahead) = (Instant::now(), Arc::new(AtomicI64::new(0)));
+        let ahead = server_ahead.clone();
+        let clock = move || {
+            let passed = TimeDelta::from_std(began.elapsed()).expect("short");
+            (epoch() + passed).timestamp() + ahead.load(Ordering::Relaxed)
+        };
+        let world = World::new(&server, Arc::new(clock));
         server.install_dynamo(versions, Some(operator_version));
         let hardware = ["n1", "n2"].into_iter().fold(Hardware::empty(), |hardware, node| {
             hardware
@@ -84,6 +95,8 @@ impl Rig {
                 aiperf_image: Some("localhost/aiperf:test".to_owned()),
                 ..Settings::default()
             },
+            server_ahead,
+            machine: 0,
             operator: None,
         }
     }
@@ -91,20 +104,36 @@ impl Rig {
     /// Starts the operator, if it does not run.
     pub fn start(&mut self) {
         if self.operator.is_none() {
-            let line = self.wire.connect();
+            let clock = self.clock_of(self.machine);
+            let line = clock.layer(self.wire.connect());
             let impatient = Client::new(line.clone(), "default");
             let settings = self.settings.clone();
-            self.operator = Some(Operator::start(self.client(&line), impatient, self.clock(), settings));
+            self.operator = Some(Operator::start(self.client(&line), impatient, clock.clock(), settings));
         }
     }
 
-    /// The time of this world.
-    pub fn clock(&self) -> Clock {
+    /// The clock of a process, on a machine whose own clock is so far ahead (s). It knows what the lists showed that watches
+    /// begin with.
+    pub fn clock_of(&self, ahead: i64) -> ServerClock {
         let began = self.began;
-        Clock::new(move || epoch() + TimeDelta::from_std(began.elapsed()).expect("short"))
+        let machine =
+            move || epoch() + TimeDelta::from_std(began.elapsed()).expect("short") + TimeDelta::seconds(ahead);
+        let clock = ServerClock::new(Clock::new(machine));
+        let list = Request::get("/version").body(Body::empty()).expect("well-formed");
+        let listed = clock.layer(self.server.clone()).oneshot(list).now_or_never();
+        assert!(listed.is_some(), "it is in memory");
+        clock
     }
 
-    fn client(&self, line: &Line) -> Client {
+    /// Seconds since the API server made an object.
+    pub fn age_of(&self, object: &Value) -> i64 {
+        let made = object["metadata"]["creationTimestamp"].as_str().unwrap_or_default();
+        let made: DateTime<Utc> = made.parse().expect("a time");
+        let passed = i64::try_from(self.began.elapsed().as_secs()).expect("short");
+        (epoch() - made).num_seconds() + passed + self.server_ahead.load(Ordering::Relaxed)
+    }
+
+    fn client(&self, line: &Watched<Line>) -> Client {
         if self.patient {
             let retrying = RetryLayer::new(RetryPolicy::server_retry()).layer(line.clone());
             Client::new(ServiceBuilder::new().service(retrying), "default")
@@ -131,8 +160,9 @@ impl Rig {
             if Instant::now() >= end {
                 return Err(format!("not within {} s", limit.as_secs()));
             }
+            let world_began = epoch().timestamp() + self.server_ahead.load(Ordering::Relaxed);
             let world_next =
-                next.map(|at| self.began + Duration::from_secs(u64::try_from(at - epoch().timestamp()).unwrap_or(0)));
+                next.map(|at| self.began + Duration::from_secs(u64::try_from(at - world_began).unwrap_or(0)));
             self.work(end, world_next).await;
         }
     }

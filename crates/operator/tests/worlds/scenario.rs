@@ -9,7 +9,7 @@ use perfval_testkit::world::Trial;
 use serde_json::{Value, json};
 
 use crate::rig::{NAMESPACE, Rig};
-pub use stories::all;
+pub use stories::{all, lagging};
 
 /// Name of the object that every scenario is about.
 pub const NAME: &str = "h100";
@@ -79,6 +79,19 @@ fn is_unconfirmed(rig: &Rig) -> bool {
     let object = rig.get(NAME).unwrap_or_default();
     let conditions = object["status"]["conditions"].as_array();
     conditions.is_some_and(|all| all.iter().any(|one| one["reason"] == "TeardownUnconfirmed"))
+}
+
+/// Whether a controller has been refused for so long (s).
+fn refused_for(rig: &Rig, seconds: i64) -> bool {
+    let events = rig.server.objects("events");
+    let mut refusals = events.iter().filter(|event| event["reason"] == "FailedCreate");
+    refusals.any(|event| rig.age_of(event) >= seconds)
+}
+
+/// Whether there have been pods for so long (s).
+fn pods_for(rig: &Rig, seconds: i64) -> bool {
+    let pods = rig.server.objects("pods");
+    pods.iter().any(|pod| rig.age_of(pod) >= seconds)
 }
 
 const BASE: Scenario = Scenario {

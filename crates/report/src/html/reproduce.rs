@@ -3,12 +3,12 @@ use serde_json::json;
 
 use super::parts::scrolling;
 use crate::facts::Facts;
-use crate::withheld;
 
 pub(super) fn steps(facts: &Facts) -> Markup {
     let manifest = manifest(facts);
     let namespace = facts.namespace.as_deref().unwrap_or("default");
     let (namespace, name) = (quoted(namespace), quoted(&facts.name));
+    let redactor = facts.redactor();
     let commands: Vec<(i64, String)> = facts
         .trials
         .iter()
@@ -17,7 +17,7 @@ pub(super) fn steps(facts: &Facts) -> Markup {
     html! {
         @match &manifest {
             Some(manifest) => {
-                p { "Save this as " code { "perfvalidation.yaml" } "; values that may be secrets are withheld." }
+                p { "Save this as " code { "perfvalidation.yaml" } "; values that may be secrets are hidden." }
                 details { summary { "The manifest" } pre tabindex="0" { code { (manifest) } } }
             },
             None => p { strong { "Not recorded" } ": the manifest is not in the results." },
@@ -38,7 +38,7 @@ pub(super) fn steps(facts: &Facts) -> Markup {
         @if !commands.is_empty() {
             h3 { "The load generator's own command" }
             details { summary { "AIPerf, trial by trial" }
-                @for (number, command) in &commands { p { "Trial " (number) } pre tabindex="0" { code { (withheld::command(command)) } } }
+                @for (number, command) in &commands { p { "Trial " (number) } pre tabindex="0" { code { (redactor.redact(command)) } } }
             }
         }
         (digests(facts))
@@ -87,7 +87,8 @@ fn digests(facts: &Facts) -> Markup {
 
 /// What was asked, as a manifest that can be applied again.
 fn manifest(facts: &Facts) -> Option<String> {
-    let spec = withheld::spec(facts.spec.as_ref()?);
+    let mut spec = serde_json::to_value(facts.spec.as_ref()?).ok()?;
+    facts.redactor().redact_object(&mut spec);
     let mut metadata = json!({"name": facts.name});
     if let Some(namespace) = &facts.namespace {
         metadata["namespace"] = json!(namespace);

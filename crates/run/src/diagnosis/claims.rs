@@ -1,12 +1,10 @@
 //! What the kubelet prepares before it starts a container: claims and volumes.
 
-use std::time::Duration;
-
 use k8s_openapi::api::core::v1::Pod;
 use kube::core::ResourceExt as _;
 
 use super::obstacle::Obstacle;
-use super::sign::Sign;
+use super::sign::{Proof, Sign};
 use super::statuses::containers;
 use crate::observed::PodEvent;
 
@@ -14,7 +12,7 @@ use crate::observed::PodEvent;
 const BEFORE_CLAIMS: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 
 /// What the newest warning of the kubelet says of a pod that has neither claims nor volumes yet.
-pub(super) fn sign(pod: &Pod, events: &[PodEvent], age: Duration) -> Option<Sign> {
+pub(super) fn sign(pod: &Pod, events: &[PodEvent]) -> Option<Sign> {
     let uid = pod.uid().unwrap_or_default();
     if prepared(pod) {
         return None;
@@ -22,11 +20,9 @@ pub(super) fn sign(pod: &Pod, events: &[PodEvent], age: Duration) -> Option<Sign
     let known = events.iter().filter(|event| event.pod_uid == uid);
     let known = known.filter_map(|event| Some((event, classify(event)?)));
     let (event, obstacle) = known.max_by_key(|(event, _)| event.last_seen)?;
-    Some(Sign::new(
-        obstacle,
-        format!("pod {}: {}", pod.name_any(), event.message.trim()),
-        age,
-    ))
+    let name = pod.name_any();
+    let evidence = format!("pod {name}: {}", event.message.trim());
+    Some(Sign::new(obstacle, name, evidence, Proof::Lasts))
 }
 
 /// Whether claims and volumes of a pod are prepared, whatever failed before: its sandbox exists, or a container went on to

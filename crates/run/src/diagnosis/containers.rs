@@ -1,13 +1,11 @@
 //! Containers of a pod that do not start, or start again and again.
 
-use std::time::Duration;
-
 use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStatus, Pod};
 use kube::core::ResourceExt as _;
 
 use super::log;
 use super::obstacle::Obstacle;
-use super::sign::Sign;
+use super::sign::{Proof, Sign};
 use crate::observed::PodLog;
 
 /// Crashes after which a crash is believed if its log or the kernel says why.
@@ -26,25 +24,23 @@ const FINAL_PULL_ERRORS: [&str; 7] = [
 ];
 
 /// What keeps a container from running, in a pod that is not ready.
-pub(super) fn sign(pod: &Pod, container: &ContainerStatus, logs: &[PodLog], age: Duration) -> Option<Sign> {
+pub(super) fn sign(pod: &Pod, container: &ContainerStatus, logs: &[PodLog]) -> Option<Sign> {
     let evidence = |text: String| format!("pod {}, container {}: {text}", pod.name_any(), container.name);
     let waiting = container.state.as_ref().and_then(|state| state.waiting.as_ref());
     let text = waiting.and_then(|waiting| waiting.message.clone()).unwrap_or_default();
     let image = || evidence(format!("image {}: {}", container.image, pull_error(&text)));
+    let sign = |obstacle, evidence, proof| Some(Sign::new(obstacle, pod.name_any(), evidence, proof));
     match waiting.and_then(|waiting| waiting.reason.as_deref()) {
-        Some("InvalidImageName" | "ErrImageNeverPull") => Some(Sign::settled(Obstacle::ImagePull, image(), true)),
+        Some("InvalidImageName" | "ErrImageNeverPull") => sign(Obstacle::ImagePull, image(), Proof::Seen),
         Some("ErrImagePull" | "ImagePullBackOff") => {
             // Registries write `403 Forbidden`, containerd `pull access denied`.
             let said = text.to_ascii_lowercase();
             let is_final = FINAL_PULL_ERRORS.iter().any(|word| said.contains(word));
-            let sign = Sign::new(Obstacle::ImagePull, image(), age);
-            Some(Sign {
-                is_sure: sign.is_sure && is_final,
-                ..sign
-            })
+            let proof = if is_final { Proof::Lasts } else { Proof::Missing };
+            sign(Obstacle::ImagePull, image(), proof)
         }
         Some("CreateContainerConfigError" | "CreateContainerError" | "RunContainerError") => {
-            Some(Sign::new(Obstacle::ContainerConfigError, evidence(text), age))
+            sign(Obstacle::ContainerConfigError, evidence(text), Proof::Lasts)
         }
         _ => crash(pod, container, logs, &evidence),
     }
@@ -70,9 +66,13 @@ fn crash(pod: &Pod, container: &ContainerStatus, logs: &[PodLog], evidence: &dyn
     }
     let is_running = state.is_some_and(|state| state.running.is_some());
     let crashes = container.restart_count + i32::from(!is_running);
+    let sign = |obstacle, evidence, is_sure| {
+        let proof = if is_sure { Proof::Seen } else { Proof::Missing };
+        Some(Sign::new(obstacle, pod.name_any(), evidence, proof))
+    };
     if end.is_some_and(|end| end.reason.as_deref() == Some("OOMKilled")) {
         let text = evidence("killed for its memory use".to_owned());
-        return Some(Sign::settled(Obstacle::OOMKilled, text, crashes >= EXPLAINED_CRASHES));
+        return sign(Obstacle::OOMKilled, text, crashes >= EXPLAINED_CRASHES);
     }
     let (obstacle, line) = match log::crash(logs, &pod.name_any(), &container.name) {
         Some((obstacle, line)) => (obstacle, format!(": {line}")),
@@ -86,5 +86,5 @@ fn crash(pod: &Pod, container: &ContainerStatus, logs: &[PodLog], evidence: &dyn
     let exit = code.map_or(String::new(), |code| format!(" (exit code {code})"));
     let text = evidence(format!("crashes{exit}{line}"));
     // One that runs again may hold; its next end tells.
-    Some(Sign::settled(obstacle, text, crashes >= needed && !is_running))
+    sign(obstacle, text, crashes >= needed && !is_running)
 }

@@ -7,7 +7,7 @@ use perfval_api::{Phase, condition};
 use serde_json::Value;
 
 use super::obstacle::Obstacle;
-use super::secret::without_secrets;
+use super::secret::Redactor;
 use super::statuses::containers;
 use crate::build::FILL_CONTAINER;
 use crate::dynamo::log::{CRASHES, LISTED, SILENCE};
@@ -18,6 +18,8 @@ use crate::run::Run;
 
 /// Logs read in one pass: one crashed worker shows as much as eight.
 const LOGS: usize = 4;
+/// Longest line that is read (bytes): the text that names an error stands at the beginning of its line.
+const LINE_BYTES: usize = 8 << 10;
 /// Longest quotation (bytes).
 const QUOTED: usize = 240;
 
@@ -74,9 +76,13 @@ fn last_end(pod: &Pod, container: &ContainerStatus) -> Option<LogRequest> {
     })
 }
 
-/// A log as decisions may see it: no colours, no secrets.
+/// A log as decisions may see it: no colours, no secrets, no endless lines.
 pub fn clean(run: &Run<'_>, log: &str) -> String {
-    without_secrets(&anstream::adapter::strip_str(log).to_string(), run.spec())
+    let redactor = Redactor::new(run.spec());
+    // A value of the spec that a cut goes through would show its beginning.
+    let log = redactor.hide_values(&anstream::adapter::strip_str(log).to_string());
+    let lines: Vec<String> = log.lines().map(|line| cut(line, LINE_BYTES)).collect();
+    redactor.redact(&lines.join("\n"))
 }
 
 /// Why a container crashes: the obstacle that its log names, and the line.

@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use k8s_openapi::api::core::v1::Pod;
 use kube::core::ResourceExt as _;
 
 use super::obstacle::Obstacle;
-use super::sign::Sign;
-use crate::time;
+use super::sign::{Proof, Sign};
 
 /// A claim is made and allocated within seconds; until then the scheduler refuses its pod.
 const ALLOCATING: Duration = Duration::from_secs(5);
@@ -20,17 +18,20 @@ const VOLUME: [&str; 4] = [
     "persistentvolumeclaim \"",
 ];
 
-pub(super) fn sign(pod: &Pod, now: DateTime<Utc>) -> Option<Sign> {
+pub(super) fn sign(pod: &Pod) -> Option<Sign> {
     let conditions = pod.status.as_ref()?.conditions.as_ref()?;
     let scheduled = conditions
         .iter()
         .find(|condition| condition.type_ == "PodScheduled" && condition.status == "False")?;
-    let since = scheduled.last_transition_time.as_ref().map(time::from_kubernetes)?;
-    let lasted = time::until(now, since);
     let words = scheduled.message.as_deref().unwrap_or("cannot be scheduled");
     // What follows says only that no other pod can be removed for this one.
     let words = words.split(" preemption:").next().unwrap_or(words);
-    (lasted >= ALLOCATING).then(|| Sign::new(classify(words), format!("pod {}: {words}", pod.name_any()), lasted))
+    let name = pod.name_any();
+    let evidence = format!("pod {name}: {words}");
+    Some(Sign {
+        normal_for: ALLOCATING,
+        ..Sign::new(classify(words), name, evidence, Proof::Lasts)
+    })
 }
 
 fn classify(words: &str) -> Obstacle {

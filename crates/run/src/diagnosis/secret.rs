@@ -1,226 +1,157 @@
-//! Keeps secrets out of what is quoted from a log.
+//! Keeps secrets out of logs, messages, reports and bundles: one list of names, one of tokens, for all of them.
+
+mod line;
+mod name;
 
 use perfval_api::PerfValidationSpec;
+use perfval_api::text::reorders;
+use perfval_verdict::frame::TrialRecord;
 use serde_json::Value;
 
-/// What stands where a secret stood.
-const HIDDEN: &str = "[hidden]";
-/// Beginnings of well-known tokens: Hugging Face, NVIDIA, `OpenAI`, GitHub, AWS, JSON Web Tokens.
-const TOKENS: [&str; 7] = ["hf_", "nvapi-", "sk-", "ghp_", "github_pat_", "AKIA", "eyJ"];
-/// A shorter value is a word like any other, and hiding it would hide the log.
-const SHORTEST: usize = 8;
+pub use self::line::HIDDEN;
+use self::line::SHORTEST;
+use self::name::{is_flag, is_secret, is_secret_variable};
+
 /// Annotation of `kubectl apply`: the whole object once more, as one text.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// Ends of names whose value may be a secret.
-const SECRET_NAMES: [&str; 8] = [
-    "token",
-    "secret",
-    "password",
-    "passwd",
-    "apikey",
-    "accesskey",
-    "authorization",
-    "credentials",
-];
+/// End of the first and of the last line of a private key in PEM.
+const PRIVATE_KEY: &str = "PRIVATE KEY-----";
 
-/// A log without what may be a secret: values that the spec gives to variables of secret names, well-known tokens,
-/// values after such names, and whatever a URL carries in addition to its host and path.
-pub fn without_secrets(log: &str, spec: &PerfValidationSpec) -> String {
-    let given = spec.workload.env.iter().filter(|var| is_secret(&var.name));
-    let known = given.filter_map(|var| var.value.as_deref());
-    let log = known
-        .filter(|value| value.len() >= SHORTEST)
-        .fold(log.to_owned(), |log, value| log.replace(value, HIDDEN));
-    log.lines().map(line_without_secrets).collect::<Vec<_>>().join("\n")
+/// Hides secrets in texts and objects of one validation, by their names, by well-known tokens, and by the values that its spec
+/// gives to variables and flags with secret names.
+#[derive(Clone, Debug, Default)]
+pub struct Redactor {
+    /// Values of the spec, the longest first: one may be part of another.
+    values: Vec<String>,
 }
 
-/// An object of Kubernetes without what may be a secret: values of variables, fields and flags of secret names, and what
-/// [`without_secrets`] hides in every text; also without the copies of it that clients leave in its metadata. References to
-/// Secrets stay: they are names.
-pub fn hide_in_object(value: &mut Value, spec: &PerfValidationSpec) {
-    match value {
-        Value::String(text) => *text = without_secrets(text, spec),
-        Value::Array(items) => {
-            let mut hide_next = false;
-            for item in items {
-                match item.as_str() {
-                    Some(_) if hide_next => *item = HIDDEN.into(),
-                    _ => hide_in_object(item, spec),
+impl Redactor {
+    /// A redactor for the texts of this spec's runs.
+    pub fn new(spec: &PerfValidationSpec) -> Self {
+        let workload = &spec.workload;
+        let variables = workload.env.iter().filter(|var| is_secret_variable(&var.name));
+        let variables = variables.filter_map(|var| var.value.as_deref());
+        let lines = [
+            &workload.command,
+            &workload.args,
+            &workload.frontend_args,
+            &spec.benchmark.extra_args,
+        ];
+        let flags = lines.into_iter().flat_map(|words| flag_values(words));
+        let mut values: Vec<String> = variables
+            .chain(flags)
+            .filter(|value| value.len() >= SHORTEST)
+            .map(str::to_owned)
+            .collect();
+        values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        values.dedup();
+        Self { values }
+    }
+
+    /// A text without secrets: values of the spec, private keys, well-known tokens, values after secret names and flags, and
+    /// what a URL holds in addition to its host and path. Also without characters that reorder the text around them.
+    pub fn redact(&self, text: &str) -> String {
+        // First of all: such a character in the middle of a value would keep it from being found.
+        let text = text.replace(reorders, "");
+        let text = without_private_keys(&self.hide_values(&text));
+        let mut shown = String::with_capacity(text.len());
+        for (number, line) in text.lines().enumerate() {
+            if number > 0 {
+                shown.push('\n');
+            }
+            line::redact(line, &mut shown);
+        }
+        shown
+    }
+
+    /// A text without the values that the spec gives.
+    pub(super) fn hide_values(&self, text: &str) -> String {
+        let values = self.values.iter().filter(|value| text.contains(value.as_str()));
+        values.fold(text.to_owned(), |text, value| text.replace(value, HIDDEN))
+    }
+
+    /// Redacts what AIPerf and servers wrote into a record.
+    pub fn redact_record(&self, record: &mut TrialRecord) {
+        for text in record.outcome.texts_mut() {
+            *text = self.redact(text);
+        }
+    }
+
+    /// Redacts an object of Kubernetes: values of variables, fields and flags with secret names, and every text in it. The
+    /// copies that clients leave in its metadata are removed. References to Secrets stay, because they are names.
+    pub fn redact_object(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = self.redact(text),
+            Value::Array(items) => {
+                let mut hide_next = false;
+                for item in items {
+                    match item.as_str() {
+                        Some(text) if hide_next && !is_flag(text) => *item = HIDDEN.into(),
+                        _ => self.redact_object(item),
+                    }
+                    hide_next = item.as_str().is_some_and(|text| is_flag(text) && is_secret(text));
                 }
-                let flag = item.as_str().filter(|text| text.starts_with('-'));
-                hide_next = flag.is_some_and(is_secret);
             }
-        }
-        Value::Object(fields) => {
-            fields.retain(|name, _| name != "managedFields" && name != LAST_APPLIED);
-            let names_secret = fields.get("name").and_then(Value::as_str).is_some_and(is_secret);
-            for (name, value) in fields {
-                if value.is_string() && (is_secret(name) || (name == "value" && names_secret)) {
-                    *value = HIDDEN.into();
-                } else {
-                    hide_in_object(value, spec);
+            Value::Object(fields) => {
+                fields.retain(|name, _| name != "managedFields" && name != LAST_APPLIED);
+                let variable = fields
+                    .get("name")
+                    .and_then(Value::as_str)
+                    .is_some_and(is_secret_variable);
+                for (name, value) in fields {
+                    if is_secret(name) || (name == "value" && variable) {
+                        self.hide(value);
+                    } else {
+                        self.redact_object(value);
+                    }
                 }
             }
+            _ => {}
         }
-        _ => {}
     }
-}
 
-fn line_without_secrets(line: &str) -> String {
-    let mut kept = String::with_capacity(line.len());
-    let mut hide_next = false;
-    for word in line.split_inclusive(char::is_whitespace) {
-        let text = word.trim_end();
-        let space = &word[text.len()..];
-        if hide_next && !text.is_empty() && !is_scheme(text) {
-            kept.push_str(HIDDEN);
-            hide_next = false;
-        } else {
-            hide_next = hide_next || announces(text);
-            kept.push_str(&word_without_secrets(text));
+    /// Hides the texts of a field with a secret name; an object there has names of its own.
+    fn hide(&self, value: &mut Value) {
+        match value {
+            Value::String(_) => *value = HIDDEN.into(),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.hide(item)),
+            _ => self.redact_object(value),
         }
-        kept.push_str(space);
     }
-    kept
 }
 
-/// Whether the next word is a secret: `token:`, `"password":`, `Bearer`.
-fn announces(word: &str) -> bool {
-    is_scheme(word) || word.strip_suffix([':', '=']).is_some_and(is_secret)
+/// Values that a command line gives to flags with secret names.
+fn flag_values(words: &[String]) -> impl Iterator<Item = &str> {
+    let next = words.iter().skip(1).map(Some).chain([None]);
+    words
+        .iter()
+        .zip(next)
+        .filter_map(|(word, next)| match word.split_once('=') {
+            Some((name, value)) => (is_flag(name) && is_secret(name)).then_some(value),
+            None => next
+                .filter(|next| is_flag(word) && is_secret(word) && !is_flag(next))
+                .map(String::as_str),
+        })
 }
 
-fn is_scheme(word: &str) -> bool {
-    let bare = word.trim_matches(|c: char| !c.is_ascii_alphabetic());
-    ["bearer", "basic"].contains(&bare.to_ascii_lowercase().as_str())
-}
-
-fn is_secret(name: &str) -> bool {
-    let letters: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
-    let letters = letters.to_ascii_lowercase();
-    SECRET_NAMES.iter().any(|end| letters.ends_with(end))
-}
-
-fn word_without_secrets(word: &str) -> String {
-    if let Some((scheme, rest)) = word.split_once("://") {
-        return format!("{scheme}://{}", location(rest));
-    }
-    // `name=value` and `"name":"value"`, any number of them in one word.
-    if let Some(at) = word.find(['=', ':'])
-        && is_secret(&word[..at])
-        && word.len() > at + 1
-    {
-        let end = word[at..]
-            .find([',', '}', '&'])
-            .map_or(word.len(), |length| at + length);
-        return format!("{}{HIDDEN}{}", &word[..=at], word_without_secrets(&word[end..]));
-    }
-    match TOKENS.iter().filter_map(|token| word.find(token)).min() {
-        Some(at) if begins_a_word(word, at) => {
-            let is_part = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
-            let end = word[at..]
-                .find(|c| !is_part(c))
-                .map_or(word.len(), |length| at + length);
-            if end - at < SHORTEST {
-                return word.to_owned();
-            }
-            format!("{}{HIDDEN}{}", &word[..at], word_without_secrets(&word[end..]))
+/// A text without private keys in PEM, from the first line of each to its last.
+fn without_private_keys(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(begin) = rest.find(PRIVATE_KEY) {
+        let (head, body) = rest.split_at(begin + PRIVATE_KEY.len());
+        shown.push_str(head);
+        rest = body;
+        if let Some(end) = body.find(PRIVATE_KEY)
+            && body[..end].contains("-----END ")
+        {
+            shown.push_str(HIDDEN);
+            rest = &body[end + PRIVATE_KEY.len()..];
         }
-        _ => match word.find([',', '{', '[']) {
-            Some(at) if at + 1 < word.len() => {
-                format!("{}{}", &word[..=at], word_without_secrets(&word[at + 1..]))
-            }
-            _ => word.to_owned(),
-        },
     }
-}
-
-fn begins_a_word(text: &str, at: usize) -> bool {
-    !text[..at].ends_with(|c: char| c.is_ascii_alphanumeric())
-}
-
-/// Host and path of a URL.
-fn location(rest: &str) -> String {
-    let host = rest.split(['/', '?']).next().unwrap_or_default();
-    let rest = match host.rfind('@') {
-        Some(at) => &rest[at + 1..],
-        None => rest,
-    };
-    match rest.split_once('?') {
-        Some((path, _)) => format!("{path}?{HIDDEN}"),
-        None => rest.to_owned(),
-    }
+    shown.push_str(rest);
+    shown
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn spec(env: &serde_json::Value) -> PerfValidationSpec {
-        let workload = json!({"image": "i", "env": env});
-        serde_json::from_value(json!({"model": {"name": "m"}, "workload": workload})).expect("well-formed")
-    }
-
-    #[test]
-    fn what_may_be_a_secret_is_hidden_and_nothing_else() {
-        let spec = spec(&json!([
-            {"name": "CACHE_PASSWORD", "value": "correct horse"},
-            {"name": "MODE", "value": "eager mode"},
-        ]));
-        let cases = [
-            ("401 for hf_abcdefghijklmnop: denied", "401 for [hidden]: denied"),
-            ("Authorization: Bearer abc.def", "Authorization: Bearer [hidden]"),
-            ("HF_TOKEN=abc next", "HF_TOKEN=[hidden] next"),
-            (r#"{"api_key":"abc","n":1}"#, r#"{"api_key":[hidden],"n":1}"#),
-            (r#"{"n": 1, "password": "abc"}"#, r#"{"n": 1, "password": [hidden]"#),
-            (
-                "GET https://user:pw@host/path?X-Amz-Signature=abc failed",
-                "GET https://host/path?[hidden] failed",
-            ),
-            ("login with correct horse failed", "login with [hidden] failed"),
-            // What is no secret stays.
-            ("max_tokens=16 tokenizer: lab/x", "max_tokens=16 tokenizer: lab/x"),
-            ("running in eager mode", "running in eager mode"),
-            (
-                "RuntimeError: Failed to infer device type",
-                "RuntimeError: Failed to infer device type",
-            ),
-            ("task-1 risk-averse hf_x", "task-1 risk-averse hf_x"),
-        ];
-        for (line, shown) in cases {
-            assert_eq!(without_secrets(line, &spec), shown, "{line}");
-        }
-    }
-
-    #[test]
-    fn an_object_keeps_everything_but_secrets() {
-        let spec = spec(&json!([{"name": "DB_PASSWORD", "value": "correct horse"}]));
-        let mut object = json!({
-            "metadata": {"managedFields": [1], "annotations": {(LAST_APPLIED): "hf_abcdefghijklmnop", "kept": "yes"}},
-            "env": [
-                {"name": "HF_TOKEN", "value": "plain"},
-                {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf-token", "key": "token"}}},
-                {"name": "MODE", "value": "eager"},
-                {"name": "ODD", "value": "nvapi-0123456789abcdef"},
-            ],
-            "args": ["--api-key", "abc", "--model", "m", "--password=abc", "says correct horse"],
-            "token": "abc",
-            "replicas": 2,
-        });
-        hide_in_object(&mut object, &spec);
-        let expected = json!({
-            "metadata": {"annotations": {"kept": "yes"}},
-            "env": [
-                {"name": "HF_TOKEN", "value": "[hidden]"},
-                {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf-token", "key": "token"}}},
-                {"name": "MODE", "value": "eager"},
-                {"name": "ODD", "value": "[hidden]"},
-            ],
-            "args": ["--api-key", "[hidden]", "--model", "m", "--password=[hidden]", "says [hidden]"],
-            "token": "[hidden]",
-            "replicas": 2,
-        });
-        assert_eq!(object, expected);
-    }
-}
+mod tests;

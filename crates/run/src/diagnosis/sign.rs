@@ -1,7 +1,8 @@
-//! What is seen of a trouble, and whether it will pass.
+//! What is seen of a trouble, and what makes it certain.
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use perfval_api::Why;
 
 use super::obstacle::{Obstacle, Response};
@@ -23,36 +24,61 @@ impl Trouble {
     }
 }
 
+/// What makes it certain that a trouble will not pass by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// Nothing yet.
+    Missing,
+    /// What is seen now.
+    Seen,
+    /// That the operator keeps seeing it, for the [patience](Obstacle::patience) with its obstacle.
+    Lasts,
+    /// The same, but events are seen, which stay when the trouble is over: newer ones have to come for as long. With the time
+    /// of the newest, by the clock of who wrote it.
+    Repeats(Option<DateTime<Utc>>),
+}
+
 /// Something that is seen of a trouble.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sign {
     /// What it is a sign of.
     pub trouble: Trouble,
-    /// Whether it has lasted so long that it will not pass by itself.
-    pub is_sure: bool,
+    /// Name of the pod, node or controller that shows it.
+    pub subject: String,
+    /// What makes it certain.
+    pub proof: Proof,
+    /// How long it belongs to a normal start: until then the status does not show it.
+    pub normal_for: Duration,
 }
 
 impl Sign {
-    /// A sign that has lasted for `lasted`.
-    pub(super) fn new(obstacle: Obstacle, evidence: impl Into<String>, lasted: Duration) -> Self {
+    pub(super) fn new(
+        obstacle: Obstacle,
+        subject: impl Into<String>,
+        evidence: impl Into<String>,
+        proof: Proof,
+    ) -> Self {
         let evidence = evidence.into();
         Self {
             trouble: Trouble { obstacle, evidence },
-            is_sure: lasted >= obstacle.patience(),
-        }
-    }
-
-    /// A sign for which the same is true of any length of time.
-    pub(super) fn settled(obstacle: Obstacle, evidence: impl Into<String>, is_sure: bool) -> Self {
-        Self {
-            is_sure,
-            ..Self::new(obstacle, evidence, Duration::ZERO)
+            subject: subject.into(),
+            proof,
+            normal_for: Duration::ZERO,
         }
     }
 }
 
+/// A sign, judged by how long it has been seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judged {
+    /// What it is a sign of.
+    pub trouble: Trouble,
+    /// Whether it will not pass by itself.
+    pub is_sure: bool,
+}
+
 /// The most telling of some signs.
-pub fn most_telling(signs: impl IntoIterator<Item = Sign>) -> Option<Sign> {
+pub fn most_telling(signs: impl IntoIterator<Item = Judged>) -> Option<Judged> {
     // A crash that its log explains goes before one without an explanation.
     signs.into_iter().min_by_key(|sign| {
         let obstacle = sign.trouble.obstacle;

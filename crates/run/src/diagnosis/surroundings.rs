@@ -1,41 +1,43 @@
 //! What keeps pods from existing or from running although nothing is wrong with them: the namespace and the node.
 
-use std::time::Duration;
+use std::collections::BTreeMap;
 
-use chrono::{DateTime, Utc};
 use perfval_sizing::Seen;
 
 use super::obstacle::Obstacle;
-use super::sign::Sign;
+use super::sign::{Proof, Sign};
 use crate::observed::{NodeSeen, PodEvent};
-use crate::time;
 
 /// Words of a webhook that did not answer: the next try may reach it.
 const UNANSWERED: &str = "failed calling webhook";
 
 /// What is wrong with the node of a run; it is looked at only while pods of the run are missing or not ready.
-pub fn node(name: &str, seen: &Seen<NodeSeen>, now: DateTime<Utc>) -> Option<Sign> {
+pub fn node(name: &str, seen: &Seen<NodeSeen>) -> Option<Sign> {
+    let sign = |evidence, proof| Some(Sign::new(Obstacle::NodeNotReady, name, evidence, proof));
     match seen {
-        Seen::Absent => Some(Sign::settled(
-            Obstacle::NodeNotReady,
-            format!("node {name} does not exist any more"),
-            true,
-        )),
-        Seen::Present(node) if !node.ready => {
-            let lasted = node.since.map_or(Duration::ZERO, |since| time::until(now, since));
-            let evidence = format!("node {name} is not Ready: {}", node.message);
-            Some(Sign::new(Obstacle::NodeNotReady, evidence, lasted))
-        }
+        Seen::Absent => sign(format!("node {name} does not exist any more"), Proof::Seen),
+        Seen::Present(node) if !node.ready => sign(format!("node {name} is not Ready: {}", node.message), Proof::Lasts),
         Seen::Present(_) | Seen::NotAsked | Seen::Unknown(_) => None,
     }
 }
 
-/// Why pods that a controller has to create are missing, in the words of the newest refusal. `lasted`: how long the run
-/// has been in its phase.
-pub fn refused(refusals: &[PodEvent], lasted: Duration) -> Option<Sign> {
-    let last = refusals.iter().max_by_key(|event| event.last_seen)?;
-    // What the API server puts in front of an Event of which there were many.
-    let words = last
+/// Why pods that a controller has to create are missing, in the words of its newest refusal: one sign for each controller.
+pub fn refused(refusals: &[PodEvent]) -> Vec<Sign> {
+    let mut newest: BTreeMap<&str, &PodEvent> = BTreeMap::new();
+    for event in refusals {
+        let known = newest.entry(&event.pod).or_insert(event);
+        if known.last_seen < event.last_seen {
+            *known = event;
+        }
+    }
+    newest.into_values().map(refusal).collect()
+}
+
+/// A controller tries again and again, in growing pauses, and for some seconds after a start of the API server its rights are
+/// not loaded yet. So a refusal is believed only if it comes again.
+fn refusal(event: &PodEvent) -> Sign {
+    // What client-go puts in front of an Event of which there were many.
+    let words = event
         .message
         .trim_start_matches("(combined from similar events):")
         .trim();
@@ -44,11 +46,13 @@ pub fn refused(refusals: &[PodEvent], lasted: Duration) -> Option<Sign> {
     } else {
         Obstacle::PodsRefused
     };
-    let sign = Sign::new(obstacle, format!("{}: {}", last.pod, without_pod_name(words)), lasted);
-    Some(Sign {
-        is_sure: sign.is_sure && !words.contains(UNANSWERED),
-        ..sign
-    })
+    let proof = if words.contains(UNANSWERED) {
+        Proof::Missing
+    } else {
+        Proof::Repeats(event.last_seen)
+    };
+    let evidence = format!("{}: {}", event.pod, without_pod_name(words));
+    Sign::new(obstacle, event.pod.as_str(), evidence, proof)
 }
 
 /// Each try is for a pod of another name; one text is one write of the status.

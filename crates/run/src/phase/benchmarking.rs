@@ -22,13 +22,13 @@ use super::signs;
 use crate::attendance::Limit;
 use crate::decision::{Effect, Event};
 use crate::diagnosis::obstacle::Obstacle;
-use crate::diagnosis::pods::{Sign, Trouble};
+use crate::diagnosis::pods::{Judged, Trouble};
 use crate::job::Standing;
 use crate::observed::{Need, Needs};
 use crate::pass::{Pass, Step};
 use crate::readiness::{self, Pods};
 use crate::run::Run;
-use crate::{build, job, progress, telemetry, time};
+use crate::{build, job, patience, progress, telemetry, time};
 
 /// Jobs and pods are watched; graces are not.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -107,7 +107,7 @@ fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers:
     let ready = pods.ready_workers();
     if ready < wanted || !pods.frontend_ready() {
         return match signs::of(pass, pods.all()) {
-            Some(Sign { trouble, is_sure: true }) => {
+            Some(Judged { trouble, is_sure: true }) => {
                 let why = trouble.why();
                 pass.not_ready(&why, None);
                 pass.find(trouble.obstacle.finding(&trouble.evidence));
@@ -131,6 +131,7 @@ fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers:
     let number = pass.status.trials.last().map_or(1, |trial| trial.number + 1);
     let lost = lost_before(pass, &workers).and_then(|(cause, what)| Some((cause, what, cause.worker_loss()?)));
     let soak = trials::soak_is_next(pass.run.spec(), &pass.status.trials);
+    patience::forget(pass);
     pass.status.trials.push(TrialStatus {
         number,
         seed: Some(build::load::seed(&pass.run.spec().benchmark, number)),
@@ -238,6 +239,7 @@ fn of_generator(trouble: Trouble) -> Trouble {
 
 /// Writes the trial down, and goes on as the rule says.
 fn close(pass: &mut Pass<'_>, number: i64, judged: &JudgedTrial, workers: &[WorkerStatus]) -> Step {
+    patience::forget(pass);
     let ruling = close::close(pass.run.spec(), &mut pass.status, number, judged, pass.now);
     if let Some(workload) = &mut pass.status.workload {
         workload.workers = workers.to_vec();

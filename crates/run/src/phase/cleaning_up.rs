@@ -93,7 +93,7 @@ fn give_up(pass: &mut Pass<'_>, why: &Why) -> Step {
         format!(
             "{} (left: {}): see their finalizers, the node's kubelet and its DRA plugin; the operator keeps trying",
             why.message,
-            teardown::left(pass.seen)
+            teardown::left(pass.run, pass.seen)
         ),
     );
     let is_known = teardown::leftovers(pass.run) == Some(Leftovers::Overdue);

@@ -7,7 +7,7 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use kube::core::{DynamicObject, ResourceExt as _};
 use perfval_api::{Allocation, PerfValidationSpec, Phase, Reason, Why, condition};
-use perfval_sizing::Seen;
+use perfval_sizing::{Holder, Seen};
 
 use super::definition::{Definition, QUICK, Timed, give_up};
 use super::signs;
@@ -18,6 +18,7 @@ use crate::diagnosis::{ended, log};
 use crate::job::Standing;
 use crate::observed::{Admission, Need, Needs};
 use crate::pass::{Pass, Step};
+use crate::queue::Contender;
 use crate::run::Run;
 use crate::{build, dynamo, job, readiness, time};
 
@@ -48,7 +49,7 @@ fn needs(run: &Run<'_>) -> Needs {
     }
     Needs {
         dry_run: Some(Box::new(dynamo::deployment(run))),
-        ..Needs::of([Need::Deployment, Need::DryRun])
+        ..Needs::of([Need::Deployment, Need::DryRun, Need::Holders])
     }
 }
 
@@ -78,7 +79,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
         return created(pass, deployment);
     }
     if !is_accepted(pass.run)
-        && let Some(step) = refused(pass)
+        && let Some(step) = held_by_other(pass).or_else(|| refused(pass))
     {
         return step;
     }
@@ -95,6 +96,43 @@ fn step(pass: &mut Pass<'_>) -> Step {
             format!("deployment: {}", unread.unknown().unwrap_or_default()),
         ),
     }
+}
+
+/// Another run that has the node, before anything is created. Two operators that plan at the same moment do not see each
+/// other's plan; but each has written its own before it looks here, so at least one of them sees the other. Whoever does
+/// sizes again, and both of them then know whose turn it is.
+fn held_by_other(pass: &mut Pass<'_>) -> Option<Step> {
+    let node = pass.run.placement()?.node.clone();
+    let holders = match &pass.seen.holders {
+        Seen::Present(holders) => holders.clone(),
+        unread => {
+            pass.look_again_in(LOOK_AGAIN);
+            let words = unread.unknown().unwrap_or("no answer");
+            return Some(Step::wait(
+                Reason::InventoryUnreadable,
+                format!("whether another run has {node} is not known: {words}"),
+            ));
+        }
+    };
+    let is_other = |run: &&Contender| run.position.uid() != pass.run.uid();
+    let others = holders.iter().filter(is_other).filter_map(Contender::keeps);
+    let other = others
+        .filter(|other| other.node == node)
+        .map(|other| other.name)
+        .min()?;
+    let naming = pass.run.settings.naming(pass.run.namespace());
+    let other = naming.all(Holder::Run, [other.as_str()]);
+    let why = Why::new(
+        Reason::NodeBusy,
+        format!("{other} got {node} at the same moment; counting free GPUs again"),
+    );
+    pass.status.placement = None;
+    pass.condition(condition::PLACED, false, &why);
+    if let Some(run) = &mut pass.status.run {
+        // An operator of an older version may have created something without recording that it began.
+        run.clears_first = true;
+    }
+    Some(Step::Go(Phase::Sizing, why))
 }
 
 /// What the API server has against the deployment; `None` if it would take it, which is recorded.

@@ -1,6 +1,6 @@
 //! Evaluating: the verdict is computed and everything that supports it is saved, before anything is deleted.
 
-pub(crate) mod rejudging;
+mod rejudging;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -31,7 +31,8 @@ pub(super) const PHASE: Definition = Definition {
     needs,
     step,
     timed: Some(Timed {
-        limit: |_, _, began| Some(Limit::new(began, QUICK)),
+        // A run that judges saved trials again holds nothing: it waits for as long as they cannot be read.
+        limit: |_, status, began| status::judged_run(status).is_none().then(|| Limit::new(began, QUICK)),
         expired: |pass, why| end_without_results(pass, why),
     }),
 };
@@ -50,10 +51,10 @@ fn needs(run: &Run<'_>) -> Needs {
 }
 
 fn step(pass: &mut Pass<'_>) -> Step {
-    pass.look_again_in(READ_AGAIN);
     if let Some(judged_run) = status::judged_run(&pass.status) {
         return rejudging::step(pass, judged_run);
     }
+    pass.look_again_in(READ_AGAIN);
     pass.status.comparison = history::compare(&pass.status);
     let (verdict, why) = match conclude(pass) {
         Ok(conclusion) => conclusion,
@@ -122,9 +123,6 @@ fn outdated(pass: &Pass<'_>) -> Vec<ChildRef> {
 
 /// The time limit passed: the numbers are in the status, so the verdict stands without the full exports.
 fn end_without_results(pass: &mut Pass<'_>, waited: &Why) -> Step {
-    if let Some(judged_run) = status::judged_run(&pass.status) {
-        return rejudging::measure(pass, judged_run, &waited.message);
-    }
     match conclude(pass) {
         Ok((verdict, why)) => {
             let message = format!("{} (full results not saved: {})", why.message, waited.message);

@@ -7,8 +7,7 @@ use perfval_api::text::number_of;
 use perfval_api::{
     Finding, PerfValidationSpec, PerfValidationStatus, Phase, PlacementStatus, QueueStatus, Reason, Why, condition,
 };
-use perfval_sizing::Seen;
-use perfval_sizing::Sizing;
+use perfval_sizing::{Holder, Seen, Sizing};
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::diagnosis::missing::missing;
 
@@ -28,8 +27,6 @@ const SAY_AGAIN: Duration = Duration::from_mins(1);
 
 /// A thousand runs may wait here, and one look is enough to take a node: their heartbeat is slow.
 const HEARTBEAT: Duration = Duration::from_mins(1);
-/// Written once a minute, the heartbeats of a thousand runs took the API server 29 % of a core (`just bench-line 1000`).
-const WRITTEN: Duration = Duration::from_mins(10);
 
 pub(super) const PHASE: Definition = Definition {
     needs: |run| {
@@ -51,13 +48,18 @@ fn limit(spec: &PerfValidationSpec, status: &PerfValidationStatus, began: DateTi
     let last_in_line = status.run.as_ref().and_then(|run| run.last_in_line);
     let since = last_in_line.map_or(began, |last| last.max(began));
     (!is_in_line(status)).then(|| {
-        let limit = Limit::new(since, time::duration(&spec.timeouts.sizing)).with_heartbeat(HEARTBEAT);
+        let limit = Limit::new(since, time::duration(&spec.timeouts.sizing));
         if queue::is_queued(status) {
-            limit.written_every(WRITTEN)
+            seldom_looked_at(limit)
         } else {
-            limit
+            limit.with_heartbeat(HEARTBEAT)
         }
     })
+}
+
+/// A limit of a run in the queue, at which the planner looks together with all others.
+pub(crate) fn seldom_looked_at(limit: Limit) -> Limit {
+    limit.with_heartbeat(HEARTBEAT).written_every(queue::HEARTBEAT_WRITTEN)
 }
 
 /// Whether a run waits for earlier ones; its time limit stands still meanwhile.
@@ -124,6 +126,9 @@ fn said(pass: &Pass<'_>) -> Why {
 
 /// In the queue: where, behind whom, and for how long. The text changes seldom, because each change is a write.
 fn queued(pass: &mut Pass<'_>, place: &Place) -> Step {
+    if place.not_sized {
+        pass.look_again_in(SETTLE);
+    }
     pass.status.placement = None;
     let before = pass.status.run.as_ref().and_then(|run| run.queue.clone());
     if before.is_some_and(|before| !worth_saying(&before, place, pass.now)) {
@@ -140,7 +145,8 @@ fn queued(pass: &mut Pass<'_>, place: &Place) -> Step {
         Reason::InLine,
         format!(
             "in the queue behind {}{others}{estimate}: {}",
-            place.behind, place.message
+            behind(pass, place),
+            place.message
         ),
     );
     pass.condition(condition::PLACED, false, &why);
@@ -152,6 +158,12 @@ fn queued(pass: &mut Pass<'_>, place: &Place) -> Step {
         });
     }
     Step::Wait(why)
+}
+
+/// Who is ahead, as far as this run's readers may know.
+fn behind(pass: &Pass<'_>, place: &Place) -> String {
+    let naming = pass.run.settings.naming(pass.run.namespace());
+    naming.all(Holder::Run, place.behind.iter().map(String::as_str))
 }
 
 /// Whether a place is another one than was said: at the head every step counts, far behind a tenth does.

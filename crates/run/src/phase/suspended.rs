@@ -1,6 +1,6 @@
 //! Suspended: the next run waits for `spec.suspend: false`.
 
-use perfval_api::{Phase, Trigger};
+use perfval_api::Trigger;
 
 use super::definition::Definition;
 use crate::observed::Needs;
@@ -19,10 +19,6 @@ fn step(pass: &mut Pass<'_>) -> Step {
     if pass.run.spec().suspend {
         return Step::Rest;
     }
-    debug_assert_eq!(pass.status.phase, Some(Phase::Suspended));
-    Step::Begin(if pass.status.run.is_some() {
-        Trigger::Resumed
-    } else {
-        Trigger::Created
-    })
+    // Also where it is the first run: it was asked for now, and not when the object was created.
+    Step::Begin(Trigger::Resumed)
 }

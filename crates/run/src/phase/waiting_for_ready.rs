@@ -15,7 +15,7 @@ use super::signs;
 use crate::attendance::Limit;
 use crate::decision::Event;
 use crate::diagnosis::obstacle::Obstacle;
-use crate::diagnosis::pods::{Sign, Trouble};
+use crate::diagnosis::pods::{Judged, Trouble};
 use crate::dynamo::names::{FRONTEND, MAIN, WORKER};
 use crate::dynamo::reported::{Reported, State, reported};
 use crate::observed::{Need, Needs};
@@ -95,7 +95,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
         return in_trouble(pass, &Trouble { obstacle, evidence });
     }
     let sign = signs::of(pass, pods.all());
-    if let Some(Sign { trouble, is_sure: true }) = &sign {
+    if let Some(Judged { trouble, is_sure: true }) = &sign {
         return in_trouble(pass, trouble);
     }
     if let Some(step) = failed_for_long(pass, &reported) {
@@ -180,7 +180,7 @@ fn failed_for_long(pass: &mut Pass<'_>, reported: &Reported) -> Option<Step> {
     })
 }
 
-fn starting(pass: &mut Pass<'_>, pods: &Pods<'_>, wanted: i64, reported: &Reported, sign: Option<Sign>) -> Step {
+fn starting(pass: &mut Pass<'_>, pods: &Pods<'_>, wanted: i64, reported: &Reported, sign: Option<Judged>) -> Step {
     let ready = pods.ready_workers();
     let refused = gpus::refused(pass, pods);
     let gpu_check = refused.as_ref().map(|_| GpuCheck::default());

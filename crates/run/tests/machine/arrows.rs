@@ -11,8 +11,8 @@ use serde_json::json;
 
 use super::moments::{
     at, begun, busy, cache_fails, changed, dynamo_unreadable, failed_for_long, interrupted, judging_again, kept,
-    kept_no_longer, moved, no_completion, no_dynamo, old_dynamo, prepare_fails, resized, saturated, second_trial_hangs,
-    settled, showing, stricter, suspended, waiting_on,
+    kept_no_longer, lasts, moved, no_completion, no_dynamo, old_dynamo, prepare_fails, resized, saturated,
+    second_trial_hangs, settled, showing, stricter, suspended, waiting_long_on, waiting_on,
 };
 use super::story::{Showing, Story};
 
@@ -93,15 +93,15 @@ fn rows() -> Vec<Row> {
         row("the model cache cannot be filled", Some(Deploying), cache_fails, CleaningUp, Some(Error), "ModelCacheFailed"),
         row("spec changed while deploying", Some(Deploying), || { changed(at(Deploying), |s| { s.spec(json!({"placement": {"maxGPUs": 1}})); }) }, CleaningUp, None, "SpecChanged"),
         row("ready, and a completion came back", Some(WaitingForReady), || settled(WaitingForReady), Benchmarking, None, "CompletionReceived"),
-        row("a worker lost its GPU to another pod", Some(WaitingForReady), || changed(at(WaitingForReady), |s| s.unschedulable = true), Sizing, None, "LostRace"),
-        row("a worker is unschedulable for the fourth time", Some(WaitingForReady), || { changed(at(WaitingForReady), |s| { s.unschedulable = true; resized(s, 3); }) }, CleaningUp, Some(Error), "Unschedulable"),
-        row("image cannot be pulled", Some(WaitingForReady), || waiting_on("ImagePullBackOff"), CleaningUp, Some(Error), "ImagePullBackOff"),
+        row("a worker lost its GPU to another pod", Some(WaitingForReady), || { changed(at(WaitingForReady), |s| { s.unschedulable = true; lasts(s); }) }, Sizing, None, "LostRace"),
+        row("a worker is unschedulable for the fourth time", Some(WaitingForReady), || { changed(at(WaitingForReady), |s| { s.unschedulable = true; resized(s, 3); lasts(s); }) }, CleaningUp, Some(Error), "Unschedulable"),
+        row("image cannot be pulled", Some(WaitingForReady), || waiting_long_on("ImagePullBackOff"), CleaningUp, Some(Error), "ImagePullBackOff"),
         row("crash loop", Some(WaitingForReady), || waiting_on("CrashLoopBackOff"), CleaningUp, Some(Error), "CrashLoopBackOff"),
-        row("container cannot be configured", Some(WaitingForReady), || waiting_on("CreateContainerConfigError"), CleaningUp, Some(Error), "ContainerConfigError"),
+        row("container cannot be configured", Some(WaitingForReady), || waiting_long_on("CreateContainerConfigError"), CleaningUp, Some(Error), "ContainerConfigError"),
         row("stale DRA plugin", Some(WaitingForReady), || prepare_fails("invalid CDI Spec: invalid device, empty device edits"), CleaningUp, Some(Error), "StaleDRAPlugin"),
-        row("DRA plugin missing", Some(WaitingForReady), || prepare_fails("DRA driver gpu.nvidia.com is not registered"), CleaningUp, Some(Error), "DRAPluginMissing"),
-        row("claim cannot be prepared", Some(WaitingForReady), || prepare_fails("something else"), CleaningUp, Some(Error), "ClaimPrepareFailed"),
-        row("one GPU given to two claims", Some(WaitingForReady), || prepare_fails("requested device gpu-1 is already allocated to different claim x"), Sizing, None, "LostRace"),
+        row("DRA plugin missing", Some(WaitingForReady), || changed(prepare_fails("DRA driver gpu.nvidia.com is not registered"), lasts), CleaningUp, Some(Error), "DRAPluginMissing"),
+        row("claim cannot be prepared", Some(WaitingForReady), || changed(prepare_fails("something else"), lasts), CleaningUp, Some(Error), "ClaimPrepareFailed"),
+        row("one GPU given to two claims", Some(WaitingForReady), || changed(prepare_fails("requested device gpu-1 is already allocated to different claim x"), lasts), Sizing, None, "LostRace"),
         row("deployment stays failed", Some(WaitingForReady), failed_for_long, CleaningUp, Some(Error), "DeploymentFailed"),
         row("deployment deleted by another client", Some(WaitingForReady), || changed(at(WaitingForReady), |s| s.deployed = false), CleaningUp, Some(Error), "DeploymentFailed"),
         row("pods unreadable past the limit", Some(WaitingForReady), || { changed(at(WaitingForReady), |s| { s.workers_ready = false; s.step(); s.unreadable = true; s.wait(4000); }) }, CleaningUp, Some(Error), "WorkloadNotReady"),
@@ -134,7 +134,7 @@ fn rows() -> Vec<Row> {
         row("changed gates after a run", Some(Completed), || { changed(at(Completed), stricter) }, Evaluating, None, "Running"),
         row("the saved trials are judged again", Some(Evaluating), judging_again, Completed, Some(Failed), "GatesMissed"),
         row("the saved trials are gone", Some(Evaluating), || changed(judging_again(), |s| s.results.clear()), Pending, None, "Running"),
-        row("the saved trials cannot be read within the limit", Some(Evaluating), || { changed(judging_again(), |s| { s.results_unreadable = true; s.step(); s.wait(200); }) }, Pending, None, "Running"),
+        row("the saved trials are gone, and the object is suspended", Some(Evaluating), || { changed(judging_again(), |s| { s.results.clear(); s.spec(json!({"suspend": true})); }) }, CleaningUp, None, "Suspended"),
         row("rerun after a run", Some(Completed), || { changed(at(Completed), |s| { s.annotate(meta::RERUN, Some("x")); }) }, Pending, None, "Running"),
         row("no longer kept", Some(Completed), kept_no_longer, CleaningUp, Some(Passed), "GatesMet"),
         row("deleted after a run", Some(Completed), || { changed(at(Completed), |s| { s.delete(); }) }, CleaningUp, Some(Passed), "GatesMet"),

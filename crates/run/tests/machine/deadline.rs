@@ -3,6 +3,7 @@
 use perfval_api::{Phase, Verdict, meta};
 use serde_json::json;
 
+use super::moments::busy;
 use super::story::{Showing, Story};
 
 /// Looks as often as the operator does.
@@ -48,6 +49,69 @@ fn the_time_of_an_outage_is_not_held_against_the_whole_run() {
         "{:?}",
         story.status().message
     );
+}
+
+/// Another run holds the only node, and gives it back.
+fn in_the_queue(spec: serde_json::Value) -> Story {
+    let mut story = Story::with(spec);
+    story.until(Phase::Sizing);
+    story.others = busy().others;
+    for hold in story.others.iter_mut().filter_map(|other| other.holds.as_mut()) {
+        hold.at_work = true;
+    }
+    story.step();
+    assert_eq!(story.reason(), "InLine");
+    story
+}
+
+#[test]
+fn the_time_of_an_outage_in_the_queue_is_not_held_against_the_whole_run() {
+    let mut story = in_the_queue(json!({"timeouts": {"total": "30m"}}));
+    for _ in 0..10 {
+        story.outage(29).step();
+    }
+    // It restarts: the new process knows of no look.
+    story.planned = None;
+    story.outage(3600);
+    story.others.clear();
+    story.until(Phase::Completed);
+    assert_eq!(
+        story.status().verdict,
+        Some(Verdict::Passed),
+        "{:?}",
+        story.status().message
+    );
+}
+
+#[test]
+fn the_time_in_the_queue_counts_towards_the_whole_run() {
+    let mut story = in_the_queue(json!({"timeouts": {"total": "30m"}}));
+    for _ in 0..58 {
+        story.outage(29).step();
+    }
+    assert_eq!(story.reason(), "InLine", "there is time left");
+    for _ in 0..4 {
+        story.outage(29).step();
+    }
+    assert_eq!(
+        (story.verdict(), story.reason().as_str()),
+        (Some(Verdict::Error), "DeadlineExceeded")
+    );
+}
+
+#[test]
+fn a_run_in_the_queue_is_written_for_its_heartbeat_only_where_the_whole_run_has_a_limit() {
+    let written = |spec| {
+        let mut story = in_the_queue(spec);
+        let looks = (0..60).filter(|_| {
+            let before = story.status();
+            story.outage(29).step();
+            story.status() != before
+        });
+        looks.count()
+    };
+    assert_eq!(written(json!({})), 0);
+    assert_eq!(written(json!({"timeouts": {"total": "2h"}})), 3, "every ten minutes");
 }
 
 #[test]

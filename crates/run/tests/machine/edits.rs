@@ -355,3 +355,88 @@ fn an_object_that_is_deleted_while_its_trials_are_judged_again_leaves() {
     }
     assert!(story.gone);
 }
+
+/// A run that is to judge saved trials again, which cannot be read.
+fn unreadable() -> Story {
+    changed(judging_again(), |story| {
+        story.results_unreadable = true;
+        story.step();
+    })
+}
+
+#[test]
+fn saved_trials_that_cannot_be_read_are_waited_for_and_never_measured_again() {
+    let mut story = unreadable();
+    for _ in 0..10 {
+        story.wait(600).step();
+        assert_eq!((story.phase(), run_number(&story)), (Some(Phase::Evaluating), 2));
+    }
+    let message = story.status().message.unwrap_or_default();
+    assert!(message.contains("403"), "{message}");
+    assert!(!perfval_sizing::holds_node(&story.status()));
+    story.results_unreadable = false;
+    story.until(Phase::Completed);
+    assert_eq!((story.verdict(), run_number(&story)), (Some(Verdict::Failed), 2));
+}
+
+#[test]
+fn results_that_stay_unreadable_are_read_in_growing_pauses() {
+    let mut story = unreadable();
+    let pauses: Vec<_> = (0..5)
+        .map(|_| story.outage(30).step().recheck.expect("it is read again"))
+        .collect();
+    assert!(pauses.is_sorted() && pauses[0] < pauses[4], "{pauses:?}");
+}
+
+#[test]
+fn gates_that_change_again_while_the_saved_trials_cannot_be_read_ask_for_no_measurement() {
+    let mut story = unreadable();
+    story.spec(gate("1000"));
+    story.step();
+    assert_eq!((story.phase(), run_number(&story)), (Some(Phase::Evaluating), 2));
+    story.results_unreadable = false;
+    story.until(Phase::Completed);
+    for _ in 0..4 {
+        story.step();
+    }
+    let run = story.status().run.expect("a run");
+    assert_eq!((story.verdict(), run.judged_run), (Some(Verdict::Passed), Some(1)));
+    assert_eq!(run.generation, 3, "the newest gates were judged");
+}
+
+#[test]
+fn whoever_asks_for_a_measurement_need_not_wait_for_saved_trials() {
+    let asks: [(Change, Trigger); 2] = [
+        (
+            |story| {
+                story.annotate(meta::RERUN, Some("x"));
+            },
+            Trigger::Rerun,
+        ),
+        (
+            |story| {
+                story.spec(json!({"placement": {"maxGPUs": 1}}));
+            },
+            Trigger::SpecChanged,
+        ),
+    ];
+    for (ask, trigger) in asks {
+        let mut story = changed(unreadable(), ask);
+        story.step();
+        let run = story.status().run.expect("a run");
+        assert_eq!((story.phase(), run.trigger), (Some(Phase::Pending), trigger));
+    }
+}
+
+#[test]
+fn a_suspended_object_measures_nothing_for_saved_trials_that_are_gone() {
+    let mut story = changed(judging_again(), |story| {
+        story.spec(json!({"suspend": true}));
+        story.results.clear();
+    });
+    story.until(Phase::Suspended);
+    assert_eq!(run_number(&story), 2, "no run began");
+    story.spec(json!({"suspend": false}));
+    story.until(Phase::Completed);
+    assert_eq!((story.verdict(), run_number(&story)), (Some(Verdict::Failed), 3));
+}

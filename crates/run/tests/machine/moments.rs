@@ -117,8 +117,10 @@ pub(super) fn busy() -> Story {
             holds: Some(Hold {
                 node: "n1".into(),
                 at_work: false,
+                uses: None,
             }),
             wants: None,
+            is_attended: true,
         }];
         s.step();
         s.wait(4000);
@@ -150,6 +152,16 @@ pub(super) fn waiting_on(reason: &'static str) -> Story {
         s.workers_ready = false;
         s.pod_waiting = Some(reason);
     })
+}
+
+/// The operator has seen for some minutes what it sees now.
+pub(super) fn lasts(story: &mut Story) {
+    story.step();
+    story.wait(200);
+}
+
+pub(super) fn waiting_long_on(reason: &'static str) -> Story {
+    changed(waiting_on(reason), lasts)
 }
 
 pub(super) fn prepare_fails(message: &'static str) -> Story {

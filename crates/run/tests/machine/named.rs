@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use perfval_api::{Phase, Severity, Verdict, condition};
-use perfval_run::observed::{NodeSeen, PodEvent, ProbeAnswer};
+use perfval_run::names;
+use perfval_run::observed::{NodeSeen, ProbeAnswer};
 use perfval_sizing::Seen;
 use serde_json::{Value, json};
 
@@ -139,10 +140,9 @@ fn a_cache_whose_pod_was_ended_by_others_says_who() {
     }
 }
 
-fn unready(since: chrono::DateTime<chrono::Utc>) -> Seen<NodeSeen> {
+fn unready() -> Seen<NodeSeen> {
     Seen::Present(NodeSeen {
         ready: false,
-        since: Some(since),
         message: "Kubelet stopped posting node status.".into(),
     })
 }
@@ -153,7 +153,7 @@ fn a_node_that_goes_away_ends_the_trial_on_it() {
     story.showing = Showing::Hang;
     story.until(Phase::Benchmarking);
     steps(&mut story, 4);
-    story.around.node = unready(story.now);
+    story.around.node = unready();
     story.step();
     assert_eq!(
         (story.verdict(), story.reason().as_str()),
@@ -183,48 +183,11 @@ fn a_kubelet_that_comes_back_in_time_ends_nothing() {
     story.showing = Showing::Hang;
     story.until(Phase::Benchmarking);
     steps(&mut story, 4);
-    story.around.node = unready(story.now);
+    story.around.node = unready();
     story.step();
     story.around.node = Seen::NotAsked;
     story.step();
     assert_eq!((story.verdict(), story.reason().as_str()), (None, "Running"));
-}
-
-#[test]
-fn pods_that_may_not_be_created_are_named_by_who_refuses_them() {
-    let refused = |message: &str| PodEvent {
-        pod: "ReplicaSet pv-1-worker".into(),
-        pod_uid: "u".into(),
-        reason: "FailedCreate".into(),
-        message: message.into(),
-        last_seen: None,
-    };
-    for (words, reason) in [
-        (
-            "Error creating: pods \"x\" is forbidden: denied request: no workers here",
-            "PodsRefused",
-        ),
-        (
-            "Error creating: pods \"x\" is forbidden: exceeded quota: small",
-            "QuotaExceeded",
-        ),
-    ] {
-        let mut story = Story::new();
-        story.workers_ready = false;
-        story.around.refusals = vec![refused(words)];
-        story.until(Phase::WaitingForReady);
-        story.step();
-        assert_eq!(
-            (story.verdict(), story.reason().as_str()),
-            (None, reason),
-            "told at once"
-        );
-        story.wait(25).step();
-        assert_eq!(
-            (story.verdict(), story.reason().as_str()),
-            (Some(Verdict::Error), reason)
-        );
-    }
 }
 
 #[test]
@@ -294,5 +257,35 @@ fn what_hangs_is_looked_at_for_ever_and_ever_less_often() {
     story.children.clear();
     story.deployed = false;
     steps(&mut story, 2);
+    assert!(condition::is_true(&story.status(), condition::CLEANED_UP));
+}
+
+/// A pod of a user's own may carry the name of the object.
+#[test]
+fn a_pod_of_somebody_else_with_the_objects_name_keeps_no_removal_waiting() {
+    let name = json!({"perfvalidation.dev/name": "run"});
+    let mut of_other_run = name.clone();
+    of_other_run["perfvalidation.dev/run"] = names::run_id("another-uid", 1).into();
+    let mut story = Story::new();
+    story.around.helpers = vec![name, of_other_run];
+    story.until(Phase::Completed);
+    assert!(condition::is_true(&story.status(), condition::CLEANED_UP));
+    story.delete();
+    steps(&mut story, 3);
+    assert!(story.gone);
+}
+
+#[test]
+fn a_pod_of_an_earlier_run_of_the_object_is_waited_for() {
+    let mut story = Story::new();
+    story.until(Phase::Completed);
+    story.annotate("perfvalidation.dev/rerun", Some("again"));
+    story.until(Phase::CleaningUp);
+    let of_first_run = json!({"perfvalidation.dev/run": names::run_id("u-1", 1)});
+    story.around.helpers = vec![of_first_run];
+    steps(&mut story, 5);
+    assert_eq!(story.phase(), Some(Phase::CleaningUp));
+    story.around.helpers.clear();
+    story.until(Phase::Completed);
     assert!(condition::is_true(&story.status(), condition::CLEANED_UP));
 }

@@ -4,11 +4,11 @@ mod crowd;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use perfval_api::{Phase, Verdict};
+use perfval_api::{Phase, PlacementStatus, Verdict};
 use perfval_run::queue::{self, Contender, Hold, Line, Position, Turn};
 use perfval_run::{machine, time};
 use perfval_sizing::inventory::Inventory;
-use perfval_sizing::{Sizing, choose};
+use perfval_sizing::{Fleet, Sizing};
 use perfval_testkit::inventory::{Cluster, NodeBuilder, SliceBuilder};
 use serde_json::{Value, json};
 
@@ -41,7 +41,12 @@ fn position(uid: &str, ago: i64) -> Position {
 /// The turn of the last of these runs.
 fn turn_of(uid: &str, runs: Vec<Contender>, inventory: &Inventory) -> Turn {
     let line = Line { runs, usual: None };
-    let turns = queue::plan(&line, |_, spec, held| choose(inventory, spec, held));
+    let fleet = Fleet::of(inventory);
+    let turns = queue::plan(
+        &line,
+        |_| None,
+        |_, spec, others| fleet.choose(inventory.of_run(), spec, others.held, others.granted),
+    );
     let own = turns.into_iter().find(|(run, _)| run.position.uid() == uid);
     own.expect("it waits").1
 }
@@ -59,7 +64,7 @@ fn an_earlier_run_comes_first_only_where_it_could_have_something() {
     let own = || waiting("b", 10, json!({}));
     let first = turn_of("b", vec![waiting("a", 20, json!({})), own()], &inventory);
     assert!(
-        matches!(&first, Turn::Queued(place) if place.ahead == 1 && place.behind == "perf/a"),
+        matches!(&first, Turn::Queued(place) if place.ahead == 1 && place.behind == ["perf/a"]),
         "{first:?}"
     );
     for (name, other) in [
@@ -96,6 +101,7 @@ fn settling(uid: &str, ago: i64) -> Contender {
         holds: Some(Hold {
             node: "n1".into(),
             at_work: true,
+            uses: None,
         }),
         ..waiting(uid, ago, json!({}))
     }
@@ -108,7 +114,7 @@ fn a_plan_that_is_not_confirmed_gives_way_to_an_earlier_run() {
     assert_eq!(chosen(&turn_of("a", runs(), &inventory)), Some("n1"));
     let later = turn_of("b", runs(), &inventory);
     assert!(
-        matches!(&later, Turn::Queued(place) if place.behind == "perf/a" && place.message.contains("perf/a")),
+        matches!(&later, Turn::Queued(place) if place.behind == ["perf/a"] && place.message.contains("perf/a")),
         "never in its own way: {later:?}"
     );
 }
@@ -122,7 +128,7 @@ fn a_later_run_that_got_the_node_first_is_waited_for_without_a_limit_too() {
     };
     let turn = turn_of("a", vec![holder, waiting("a", 20, json!({}))], &inventory);
     assert!(
-        matches!(&turn, Turn::Queued(place) if place.ahead == 1 && place.behind == "perf/b"),
+        matches!(&turn, Turn::Queued(place) if place.ahead == 1 && place.behind == ["perf/b"]),
         "{turn:?}"
     );
 }
@@ -136,16 +142,21 @@ fn equal_wishes_of_a_thousand_runs_are_sized_once() {
         usual: Some(std::time::Duration::from_mins(1)),
     };
     let mut sized = 0;
-    let turns = queue::plan(&line, |_, spec, held| {
-        sized += 1;
-        choose(&inventory, spec, held)
-    });
+    let fleet = Fleet::of(&inventory);
+    let turns = queue::plan(
+        &line,
+        |_| None,
+        |_, spec, others| {
+            sized += 1;
+            fleet.choose(inventory.of_run(), spec, others.held, others.granted)
+        },
+    );
     assert_eq!(sized, 2, "the one that gets the node, and the first that does not");
     let Turn::Queued(last) = &turns[999].1 else {
         panic!("{:?}", turns[999].1)
     };
     assert_eq!(
-        (last.ahead, last.behind.as_str(), last.estimate),
+        (last.ahead, last.behind.join(", ").as_str(), last.estimate),
         (
             999,
             "perf/u0000, perf/u0001, perf/u0002",
@@ -160,6 +171,7 @@ fn a_place_in_the_queue_is_said_again_at_most_once_a_minute_and_far_behind_by_te
         holds: Some(Hold {
             node: "n1".into(),
             at_work: true,
+            uses: None,
         }),
         wants: None,
         ..waiting(&format!("a{n:03}"), 100, json!({}))
@@ -202,6 +214,127 @@ fn a_run_that_is_run_again_queues_from_then() {
         &Story::new().status(),
     );
     assert!(first < between && between < position(&story));
+}
+
+#[test]
+fn a_run_that_was_created_suspended_queues_from_its_resume() {
+    let mut story = Story::with(json!({"suspend": true}));
+    story.object.metadata.creation_timestamp = Some(time::to_kubernetes(story.now - TimeDelta::days(30)));
+    story.until(Phase::Suspended);
+    let waits_for_hours = Position::of(&metadata("z", story.now - TimeDelta::hours(5)), &Story::new().status());
+    story.spec(json!({"suspend": false})).until(Phase::Pending);
+    assert!(waits_for_hours < Position::of(&story.object.metadata, &story.status()));
+}
+
+#[test]
+fn a_plan_gives_out_a_bounded_number_of_nodes_and_tells_all_others_that_they_are_in_the_queue() {
+    let runs = (0..1000).map(|n| waiting(&format!("u{n:04}"), 5, json!({})));
+    let line = Line {
+        runs: runs.collect(),
+        usual: None,
+    };
+    // A free node for each.
+    let mut sized = 0;
+    let turns = queue::plan(
+        &line,
+        |_| None,
+        |_, _, _| {
+            sized += 1;
+            Sizing::Chosen(Box::new(PlacementStatus {
+                node: format!("n{sized}"),
+                ..PlacementStatus::default()
+            }))
+        },
+    );
+    assert_eq!(turns.len(), 1000);
+    let given = turns.iter().take_while(|(_, turn)| chosen(turn).is_some()).count();
+    assert!((10..=250).contains(&given), "{given} nodes");
+    assert_eq!(sized, given, "nothing is sized in vain");
+    for (ahead, (_, turn)) in turns.iter().enumerate().skip(given) {
+        let Turn::Queued(place) = turn else { panic!("{turn:?}") };
+        assert_eq!((usize::try_from(place.ahead), place.not_sized), (Ok(ahead), true));
+    }
+}
+
+#[test]
+fn a_run_that_no_plan_came_to_is_in_the_queue_and_looked_for_again_soon() {
+    let mut story = Story::with(json!({"timeouts": {"sizing": "0s"}}));
+    story.until(Phase::Sizing);
+    // Each of them finds a node of its own.
+    story.others = (0..1000)
+        .map(|n| waiting(&format!("u{n:04}"), 100, json!({})))
+        .collect();
+    story.endless = true;
+    let decision = story.step();
+    assert_eq!(story.reason(), "InLine");
+    assert!(
+        decision
+            .recheck
+            .is_some_and(|again| again <= std::time::Duration::from_secs(2))
+    );
+    story.wait(3600).step();
+    assert_eq!(
+        (story.phase(), story.verdict()),
+        (Some(Phase::Sizing), None),
+        "its time stands still"
+    );
+}
+
+#[test]
+fn a_run_that_nobody_looks_after_or_can_move_is_in_no_plan() {
+    let left = |minutes: i64| {
+        let mut story = Story::new();
+        story.until(Phase::Sizing).step();
+        let later = story.now + TimeDelta::minutes(minutes);
+        let (metadata, spec) = (&story.object.metadata, &story.object.spec);
+        Contender::of(metadata, spec, &story.status(), true, later).expect("it waits")
+    };
+    let counts = |minutes: i64, can_move: Option<bool>| {
+        let mut line = Line {
+            runs: vec![left(minutes)],
+            usual: None,
+        };
+        line.leave_out(|_| can_move);
+        !line.runs.is_empty()
+    };
+    assert!(
+        counts(1, None) && counts(12, None),
+        "its heartbeat is written every ten minutes"
+    );
+    assert!(!counts(20, None), "its operator is gone");
+    assert!(counts(600, Some(true)), "this operator was away itself");
+    assert!(!counts(1, Some(false)), "its status cannot be written");
+    let holder = Contender {
+        wants: None,
+        ..left(600)
+    };
+    let mut line = Line {
+        runs: vec![holder],
+        usual: None,
+    };
+    line.leave_out(|_| None);
+    assert_eq!(line.runs.len(), 1, "what it has it keeps");
+}
+
+#[test]
+fn a_place_in_the_queue_has_a_heartbeat_only_where_other_operators_plan_too() {
+    let holder = Contender {
+        wants: None,
+        ..settling("first", 100)
+    };
+    let written = |shares_the_cluster: bool| {
+        let mut story = Story::new();
+        story.settings.shares_the_cluster = shares_the_cluster;
+        story.until(Phase::Sizing);
+        story.others = vec![holder.clone()];
+        story.step();
+        assert_eq!(story.reason(), "InLine");
+        let looked = |story: &Story| story.status().run.and_then(|run| run.last_looked_at);
+        let before = looked(&story);
+        story.outage(11 * 60).step();
+        looked(&story) != before
+    };
+    assert!(!written(false) && written(true));
 }
 
 #[test]
@@ -261,8 +394,10 @@ fn the_limit_counts_from_the_end_of_the_line() {
         holds: Some(Hold {
             node: "n1".into(),
             at_work: true,
+            uses: None,
         }),
         wants: None,
+        is_attended: true,
     }];
     story.step();
     assert_eq!(story.reason(), "InLine");
@@ -296,8 +431,7 @@ fn a_run_that_sizes_again_holds_its_node_until_it_has_left_it() {
     story.until(Phase::WaitingForReady);
     story.unschedulable = true;
     story.stuck = true;
-    story.step();
-    assert_eq!(story.phase(), Some(Phase::Sizing));
+    story.until(Phase::Sizing);
     story.step();
     assert!(
         story.deployed && perfval_sizing::holds_node(&story.status()),

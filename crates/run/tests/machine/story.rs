@@ -47,6 +47,8 @@ pub struct Story {
     pub tainted: bool,
     pub unreadable: bool,
     pub others: Vec<Contender>,
+    /// Whether there is a node for every run.
+    pub endless: bool,
     pub admission: Seen<Admission>,
     pub deployed: bool,
     pub deployment_failed: bool,
@@ -65,6 +67,10 @@ pub struct Story {
     pub pod_waiting: Option<&'static str>,
     pub unschedulable: bool,
     pub pods_age: i64,
+    /// What the names of its pods end with.
+    pub pod_name: &'static str,
+    /// How far the clock of the scheduler is ahead (s).
+    pub others_clock: i64,
     pub shared_gpu: bool,
     pub prepare_error: Option<&'static str>,
     pub wrong_node: bool,
@@ -141,6 +147,7 @@ impl Story {
             tainted: false,
             unreadable: false,
             others: Vec::new(),
+            endless: false,
             admission: Seen::Present(Admission::Accepted),
             deployed: false,
             deployment_failed: false,
@@ -154,6 +161,8 @@ impl Story {
             pod_waiting: None,
             unschedulable: false,
             pods_age: 200,
+            pod_name: "",
+            others_clock: 0,
             shared_gpu: false,
             prepare_error: None,
             wrong_node: false,

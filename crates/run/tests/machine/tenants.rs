@@ -1,6 +1,7 @@
 //! Runs among others: namespaces that are not theirs to use, and what they may learn of other namespaces.
 
 use perfval_api::{Phase, Verdict, condition};
+use perfval_run::queue::Contender;
 use perfval_run::{Decision, Effect};
 use serde_json::json;
 
@@ -66,6 +67,26 @@ fn a_full_node_does_not_reveal_its_holders() {
         "{message}"
     );
     assert!(!readable(&story.log).contains("other/"));
+}
+
+#[test]
+fn a_queue_does_not_reveal_the_runs_of_other_namespaces() {
+    let contender = |namespace: &str, name: &str| {
+        let mut other = Story::new();
+        other.object.metadata.namespace = Some(namespace.into());
+        other.object.metadata.name = Some(name.into());
+        other.object.metadata.uid = Some(name.into());
+        other.until(Phase::WaitingForReady);
+        let (metadata, spec) = (&other.object.metadata, &other.object.spec);
+        Contender::of(metadata, spec, &other.status(), true, other.now).expect("it holds the node")
+    };
+    let mut story = discreet(json!({}));
+    story.others = vec![contender("other", "secret-project"), contender("perf", "own")];
+    story.until(Phase::Sizing).step();
+    assert_eq!(story.reason(), "InLine");
+    let message = story.status().message.unwrap_or_default();
+    assert!(message.contains("perf/own, a run of another namespace"), "{message}");
+    assert!(!readable(&story.log).contains("secret-project"), "{message}");
 }
 
 #[test]

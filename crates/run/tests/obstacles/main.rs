@@ -5,7 +5,7 @@ mod logs;
 use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::api::core::v1::Pod;
 use perfval_run::diagnosis::obstacle::{Obstacle, Response};
-use perfval_run::diagnosis::pods::trouble;
+use perfval_run::diagnosis::pods::{Proof, signs};
 use perfval_run::observed::{PodEvent, PodLog};
 use serde_json::{Value, json};
 
@@ -54,8 +54,11 @@ fn event(message: &str) -> Vec<PodEvent> {
     }]
 }
 
+/// What will not pass, or will be taken to if it lasts.
 fn found(pod: &Pod, events: &[PodEvent], logs: &[PodLog]) -> Option<(Obstacle, String)> {
-    trouble([pod], events, logs, now()).map(|trouble| (trouble.obstacle, trouble.evidence))
+    let mut signs = signs([pod], events, logs).into_iter();
+    let sign = signs.find(|sign| sign.proof != Proof::Missing)?;
+    Some((sign.trouble.obstacle, sign.trouble.evidence))
 }
 
 #[test]

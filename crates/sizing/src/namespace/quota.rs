@@ -25,6 +25,27 @@ pub struct Allowance {
     pub quota: String,
     pub resource: String,
     pub workers: i64,
+    /// Workers for which it leaves room once the other runs of the namespace are over.
+    pub later: i64,
+}
+
+/// Pods of a run, by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    pub workers: i64,
+    pub frontend: bool,
+    /// Workers for which the load generator's CPU is counted.
+    pub trial_for: Option<i64>,
+}
+
+/// Another run of the namespace, as its quotas count it.
+pub struct Other {
+    pub pods: OurPods,
+    pub claim: Option<Claim>,
+    /// What it will still create.
+    pub to_come: Count,
+    /// What it gives back in the end, created or not.
+    pub gives_back: Count,
 }
 
 /// The claim of a worker, as quotas count it.
@@ -49,10 +70,16 @@ impl Claim {
 }
 
 /// The least that any quota leaves; none if no quota counts what a run makes.
-pub fn allowance(quotas: &[ResourceQuota], pods: &OurPods, claim: Option<&Claim>) -> Option<Allowance> {
+pub fn allowance(
+    quotas: &[ResourceQuota],
+    pods: &OurPods,
+    claim: Option<&Claim>,
+    others: &[Other],
+) -> Option<Allowance> {
+    let of = |quota, (resource, hard)| of_resource(quota, resource, hard, pods, claim, others);
     quotas
         .iter()
-        .flat_map(|quota| hard(quota).filter_map(|(resource, hard)| of_resource(quota, resource, hard, pods, claim)))
+        .flat_map(|quota| hard(quota).filter_map(move |limit| of(quota, limit)))
         .min_by(|a, b| (a.workers, &a.quota, &a.resource).cmp(&(b.workers, &b.quota, &b.resource)))
 }
 
@@ -62,7 +89,34 @@ fn of_resource(
     hard: Decimal,
     pods: &OurPods,
     claim: Option<&Claim>,
+    others: &[Other],
 ) -> Option<Allowance> {
+    let whole = |workers| Count {
+        workers,
+        frontend: true,
+        trial_for: Some(workers),
+    };
+    let own = |workers| counted(quota, resource, pods, claim, whole(workers));
+    if own(1).is_zero() {
+        return None;
+    }
+    let sum = |part: fn(&Other) -> Count| {
+        let of = |other: &Other| counted(quota, resource, &other.pods, other.claim.as_ref(), part(other));
+        others.iter().map(of).fold(Decimal::ZERO, Decimal::saturating_add)
+    };
+    let used = used(quota, resource, hard).saturating_add(sum(|other| other.to_come));
+    let used_later = used.saturating_sub(sum(|other| other.gives_back)).max(Decimal::ZERO);
+    let fit = |used| most_workers(|workers| own(workers) <= hard.saturating_sub(used));
+    Some(Allowance {
+        quota: name(quota).to_owned(),
+        resource: resource.to_owned(),
+        workers: fit(used),
+        later: fit(used_later),
+    })
+}
+
+/// What pods of a run count for a resource of a quota.
+fn counted(quota: &ResourceQuota, resource: &str, pods: &OurPods, claim: Option<&Claim>, count: Count) -> Decimal {
     let demand = |pod: &OurPod| {
         if covers(quota, pod) {
             demand(resource, pod)
@@ -72,17 +126,15 @@ fn of_resource(
     };
     let of_claim = claim.is_some_and(|claim| is_unscoped(quota) && claim.resources.iter().any(|own| own == resource));
     let each = demand(&pods.worker).max(if of_claim { Decimal::ONE } else { Decimal::ZERO });
-    let others = |workers| demand(&pods.frontend).saturating_add(demand(&pods.trial_for(workers)));
-    if each.is_zero() && others(1).is_zero() {
-        return None;
-    }
-    let left = hard.saturating_sub(used(quota, resource, hard));
-    let workers = most_workers(|workers| others(workers).saturating_add(each.saturating_mul(workers.into())) <= left);
-    Some(Allowance {
-        quota: name(quota).to_owned(),
-        resource: resource.to_owned(),
-        workers,
-    })
+    let frontend = if count.frontend {
+        demand(&pods.frontend)
+    } else {
+        Decimal::ZERO
+    };
+    let trial = count.trial_for.map(|workers| demand(&pods.trial_for(workers)));
+    each.saturating_mul(count.workers.into())
+        .saturating_add(frontend)
+        .saturating_add(trial.unwrap_or_default())
 }
 
 /// What a quota wants every container to say, and one of ours does not: admission refuses such a pod.

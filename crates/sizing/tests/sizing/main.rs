@@ -4,6 +4,7 @@ mod confirm;
 mod devices;
 mod drivers;
 mod expected;
+mod fleet;
 mod ledgers;
 mod namespaces;
 mod nodes;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use perfval_api::{Allocation, PerfValidationSpec, Reason};
 use perfval_sizing::inventory::Inventory;
-use perfval_sizing::{Seen, Sizing, choose, examine};
+use perfval_sizing::{OtherRun, Seen, Sizing, choose, examine, explain};
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder, SliceBuilder, gpu};
 use proptest::prelude::*;
 use serde_json::json;
@@ -19,6 +19,10 @@ struct NodePlan {
     announced: i64,
     held: Vec<u8>,
     cpus: u16,
+    /// Two labels, and whether it is Ready.
+    pool: u8,
+    zone: u8,
+    ready: bool,
 }
 
 fn node() -> impl Strategy<Value = NodePlan> {
@@ -30,16 +34,22 @@ fn node() -> impl Strategy<Value = NodePlan> {
         prop_oneof![9 => Just(1_i64), 1 => Just(2_i64)],
         prop::collection::vec(0_u8..12, 0..6),
         0_u16..300,
+        (0_u8..3, 0_u8..3, prop::bool::weighted(0.9)),
     )
-        .prop_map(|(devices, plugin, sliced, cordoned, announced, held, cpus)| NodePlan {
-            devices,
-            plugin,
-            sliced,
-            cordoned,
-            announced,
-            held,
-            cpus,
-        })
+        .prop_map(
+            |(devices, plugin, sliced, cordoned, announced, held, cpus, (pool, zone, ready))| NodePlan {
+                devices,
+                plugin,
+                sliced,
+                cordoned,
+                announced,
+                held,
+                cpus,
+                pool,
+                zone,
+                ready,
+            },
+        )
 }
 
 fn cluster(nodes: &[NodePlan]) -> Cluster {
@@ -48,7 +58,12 @@ fn cluster(nodes: &[NodePlan]) -> Cluster {
         .enumerate()
         .fold(Cluster::empty(), |cluster, (index, plan)| {
             let name = format!("n{index}");
-            let mut node = NodeBuilder::named(&name);
+            let mut node = NodeBuilder::named(&name)
+                .label("pool", &plan.pool.to_string())
+                .label("zone", &plan.zone.to_string());
+            if !plan.ready {
+                node = node.not_ready();
+            }
             if plan.plugin > 0 {
                 node = node.offers("nvidia.com/gpu", &plan.plugin.to_string());
             }
@@ -119,7 +134,7 @@ proptest! {
             prop_assert!(spec.placement.max_gpus.is_none_or(|max| plan.gpus <= i64::from(max)));
             prop_assert!(plan.gpus <= plan.node_gpus);
             prop_assert!(plan.gpus * 20 <= 256 - i64::from(node.cpus));
-            prop_assert!(!node.cordoned);
+            prop_assert!(!node.cordoned && node.ready);
             prop_assert!(plan.allocation == Allocation::Dra || !node.sliced);
             if plan.allocation == Allocation::Dra {
                 let held = |name: &str| node.held.iter().any(|held| format!("gpu-{held}") == name);
@@ -136,6 +151,23 @@ proptest! {
                 prop_assert!(node.devices.is_empty() && plan.gpus <= i64::from(node.plugin));
             }
         }
+    }
+
+    /// The choice looks at few nodes and counts fewer; the report looks at all of them.
+    #[test]
+    fn the_choice_is_that_of_the_report(
+        nodes in prop::collection::vec(node(), 0..8),
+        min in 1..4,
+        max in prop::option::of(1..9),
+        labels in prop::collection::btree_map(prop::sample::select(vec!["pool", "zone", "none"]), 0_u8..3, 0..3),
+        busy in prop::collection::vec(0_u8..8, 0..3),
+    ) {
+        let mut spec = spec(min, max);
+        spec.placement.node_selector = labels.iter().map(|(key, value)| ((*key).to_owned(), value.to_string())).collect();
+        let run = |(number, node): (usize, &u8)| OtherRun { name: format!("perf/{number}"), node: format!("n{node}") };
+        let busy: Vec<OtherRun> = busy.iter().enumerate().map(run).collect();
+        let inventory = cluster(&nodes).inventory();
+        prop_assert_eq!(choose(&inventory, &spec, &busy), explain(&inventory, &spec, &busy).1);
     }
 
     #[test]

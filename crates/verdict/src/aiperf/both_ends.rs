@@ -37,24 +37,28 @@ impl BothEnds {
         let aiperf = report.value(Metric::RequestLatency, Statistic::Avg)?;
         let frontend = report.frontend.request_ms?;
         let all = Decimal::from(report.succeeded) + Decimal::from(report.failed);
-        let of_successes = (frontend * all).checked_div(report.succeeded.into())?;
+        let of_successes = frontend.checked_mul(all)?.checked_div(report.succeeded.into())?;
         Some(Self {
             aiperf,
             frontend,
-            outside: Decimal::ONE - of_successes.checked_div(aiperf)?,
+            outside: Decimal::ONE.checked_sub(of_successes.checked_div(aiperf)?)?,
             failed: report.failed,
         })
     }
 
     /// Whether the load generator, or the network to the frontend, took much of the time.
     pub fn differ(self) -> bool {
-        self.outside >= LARGE && self.outside * self.aiperf >= WORTH_TELLING
+        self.outside >= LARGE && self.outside.saturating_mul(self.aiperf) >= WORTH_TELLING
     }
 
     /// Both numbers and the share.
     pub fn in_words(self) -> String {
         let seconds = |ms: Decimal| show(ms / Decimal::ONE_THOUSAND);
-        let percent = (self.outside * Decimal::ONE_HUNDRED).round_dp(1).normalize();
+        let percent = self
+            .outside
+            .saturating_mul(Decimal::ONE_HUNDRED)
+            .round_dp(1)
+            .normalize();
         let at_least = if self.failed > 0 { "at least " } else { "" };
         format!(
             "a request took {} s as the load generator measured it and {} s in the frontend: {at_least}{percent} % of the time \
@@ -72,7 +76,7 @@ impl Report {
             .errors
             .iter()
             .filter(|error| error.kind == TIMED_OUT && error.code.is_none());
-        let counted: i64 = timed_out.map(|error| error.count).sum();
+        let counted = timed_out.fold(0_i64, |sum, error| sum.saturating_add(error.count));
         (counted == self.failed && self.truncated == 0 && counted > 0).then_some(counted)
     }
 }

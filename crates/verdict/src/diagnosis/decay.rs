@@ -52,5 +52,7 @@ pub fn decayed(workers: &[Worker<'_>]) -> Option<Explained> {
 /// Loss (percent), negative for a gain.
 fn lost(drift: Drift) -> Decimal {
     let part = (drift.first - drift.settled()).checked_div(drift.first);
-    part.map_or(Decimal::ZERO, |part| (part * Decimal::ONE_HUNDRED).round_dp(1))
+    part.map_or(Decimal::ZERO, |part| {
+        part.saturating_mul(Decimal::ONE_HUNDRED).round_dp(1)
+    })
 }

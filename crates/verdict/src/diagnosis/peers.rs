@@ -177,11 +177,14 @@ impl Moving {
         // A standstill of half the phase or more is how it works, not an accident.
         if load.still_seconds >= STANDSTILL && load.still_seconds * 2 < load.seconds {
             seconds -= Decimal::from(load.still_seconds);
-            waited = Decimal::from(load.still_seconds) * Decimal::from(load.still_in_flight);
+            waited = Decimal::from(load.still_seconds).checked_mul(load.still_in_flight.into())?;
         }
         Some(Self {
             rate: served.checked_div(seconds)?.round_dp(3),
-            seconds_per_request: (whole - waited.checked_div(served)?).max(Decimal::ZERO).round_dp(3),
+            seconds_per_request: whole
+                .saturating_sub(waited.checked_div(served)?)
+                .max(Decimal::ZERO)
+                .round_dp(3),
         })
     }
 }
@@ -258,6 +261,6 @@ fn median(mut values: Vec<Decimal>) -> Decimal {
     match values.len() {
         0 => Decimal::ZERO,
         odd if odd % 2 == 1 => values[middle],
-        _ => (values[middle - 1] + values[middle]) / Decimal::TWO,
+        _ => values[middle - 1].saturating_add(values[middle]) / Decimal::TWO,
     }
 }

@@ -163,8 +163,8 @@ fn time_on_the_way(report: &Report, workers: &[Worker<'_>]) -> Option<String> {
     let seconds = |ms: Option<Decimal>| ms.map(|ms| ms / Decimal::ONE_THOUSAND);
     let queued = seconds(report.frontend.dispatch_wait_ms).unwrap_or_default();
     let inside = seconds_in_workers(workers)?;
-    let whole = seconds(report.frontend.request_ms).unwrap_or(inside + queued);
-    let outside = (whole - inside).max(queued);
+    let whole = seconds(report.frontend.request_ms).unwrap_or(inside.saturating_add(queued));
+    let outside = whole.saturating_sub(inside).max(queued);
     (outside > whole * ON_THE_WAY && outside > WORTH_TELLING).then(|| {
         let (whole, inside, queued) = (show(whole), show(inside), show(queued));
         format!(
@@ -185,13 +185,14 @@ fn late_loop(report: &Report) -> Option<String> {
 
 /// Mean time of a request in a worker (s).
 fn seconds_in_workers(workers: &[Worker<'_>]) -> Option<Decimal> {
-    let served: i64 = workers.iter().map(|worker| worker.load.served).sum();
+    let served: Decimal = workers.iter().map(|worker| Decimal::from(worker.load.served)).sum();
     let each = |worker: &Worker<'_>| match worker.load.seconds_per_request {
-        Some(seconds) => Some(seconds * Decimal::from(worker.load.served)),
+        Some(seconds) => seconds.checked_mul(worker.load.served.into()),
         None => (worker.load.served == 0).then_some(Decimal::ZERO),
     };
-    let all = workers.iter().map(each).sum::<Option<Decimal>>()?;
-    all.checked_div(served.into())
+    let mut all = workers.iter().map(each);
+    let all = all.try_fold(Decimal::ZERO, |sum, seconds| sum.checked_add(seconds?))?;
+    all.checked_div(served)
 }
 
 /// More requests in flight than the engines run at once.

@@ -2,14 +2,12 @@
 
 use rust_decimal::prelude::ToPrimitive as _;
 
+use crate::number::MOST;
 use crate::workers::Reading;
 
 const IN_FLIGHT: &str = "dynamo_component_inflight_requests";
 const STARTED: &str = "dynamo_component_requests_total";
 const FINISHED: &str = "dynamo_component_request_duration_seconds_count";
-
-/// More than a process can have served; keeps sums of counters far from overflow.
-const ABSURD: f64 = 1e15;
 
 /// Why a worker's answer holds no counters.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -183,7 +181,7 @@ fn label<'a>(labels: &'a str, name: &str) -> Option<&'a str> {
 /// A whole number of `1/scale`; `None` for what no counter can be.
 fn number(value: &str, scale: f64) -> Option<i64> {
     let number = value.parse::<f64>().ok().filter(|n| *n >= 0.0)? * scale;
-    (number <= ABSURD).then(|| number.round().to_i64()).flatten()
+    number.round().to_i64().filter(|number| *number <= MOST)
 }
 
 fn highest(most: &mut Option<i64>, number: Option<i64>) -> bool {
@@ -193,6 +191,6 @@ fn highest(most: &mut Option<i64>, number: Option<i64>) -> bool {
 
 fn add(sum: &mut Option<i64>, number: Option<i64>) {
     if let Some(number) = number {
-        *sum = Some(sum.unwrap_or(0).saturating_add(number));
+        *sum = Some((sum.unwrap_or(0) + number).min(MOST));
     }
 }

@@ -92,14 +92,11 @@ fn leave_out_texts(record: &mut TrialRecord) {
             shorten(&mut report.errors);
         }
         Outcome::Failure(Failure::AllFailed { errors, .. }) => shorten(errors),
-        Outcome::Failure(
-            Failure::Misconfigured { message: text }
-            | Failure::NotExecutable { message: text }
-            | Failure::Malformed { message: text }
-            | Failure::Exited { tail: text }
-            | Failure::NoExport { tail: text },
-        ) => *text = crate::aiperf::bounded(text, 200),
-        Outcome::Failure(Failure::Killed { .. } | Failure::Cancelled { .. } | Failure::TimedOut { .. }) => {}
+        failure @ Outcome::Failure(_) => {
+            for text in failure.texts_mut() {
+                *text = crate::aiperf::bounded(text, 200);
+            }
+        }
     }
 }
 

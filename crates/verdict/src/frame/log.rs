@@ -6,12 +6,15 @@ use crate::gpus::GpuSeries;
 use crate::requests::{self, RequestTimes};
 use crate::workers::WorkerSeries;
 
+/// Longest payload (bytes): one of an hour on eight GPUs has 300 KB. Logs of all trials of a run are held at once.
+pub const FRAME_BYTES: usize = 1_500_000;
+
 /// What the log holds between its two lines.
 #[derive(Serialize, Deserialize, Clone, Debug)]
 pub struct Payload {
     /// The record, whole.
     pub record: TrialRecord,
-    /// AIPerf's export as it was written, on one line; only with a report.
+    /// AIPerf's export as it was written, on one line; only with a report, and where it fits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aiperf: Option<Box<RawValue>>,
     /// The workers' samples.
@@ -49,10 +52,18 @@ impl Payload {
     }
 }
 
-/// The end of the runner's log. A run without a report has its own lines: nothing that looks for a result finds one.
+/// The end of the runner's log. A run without a report has its own lines: nothing that looks for a result finds one. An export
+/// that would make it longer than [`FRAME_BYTES`] is left out: what is judged is in the record.
 pub fn frame(payload: &Payload) -> Result<String, serde_json::Error> {
     let (kind, nonce) = (kind(&payload.record), &payload.record.nonce);
-    let json = serde_json::to_string(payload)?;
+    let mut json = serde_json::to_string(payload)?;
+    if json.len() > FRAME_BYTES && payload.aiperf.is_some() {
+        let aiperf = None;
+        json = serde_json::to_string(&Payload {
+            aiperf,
+            ..payload.clone()
+        })?;
+    }
     Ok(format!("{}\n{json}\n{}\n", begin(kind, nonce), end(kind, nonce)))
 }
 
@@ -71,6 +82,10 @@ pub fn find(log: &str, nonce: &str) -> Framed<Payload> {
     let [payload] = inside else {
         return Framed::Malformed(format!("{} lines instead of one before line {at}", inside.len()));
     };
+    if payload.len() > FRAME_BYTES {
+        let bytes = payload.len();
+        return Framed::Malformed(format!("the record has {bytes} bytes, more than {FRAME_BYTES}"));
+    }
     match serde_json::from_str::<Payload>(payload) {
         Ok(payload) if payload.record.nonce != nonce => Framed::Malformed("the record has another nonce".to_owned()),
         Ok(payload) if self::kind(&payload.record) != kind => {

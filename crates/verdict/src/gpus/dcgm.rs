@@ -7,7 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead};
 
+use rust_decimal::prelude::ToPrimitive as _;
+
 use super::{Field, Reading};
+use crate::number::MOST;
 
 /// Eight GPUs with every series of DCGM are about 200 KB.
 const PAGE_BYTES: usize = 4 << 20;
@@ -19,8 +22,6 @@ const GPUS: usize = 64;
 const PODS: usize = 16;
 /// Longest name of a pod or a namespace.
 const NAME: usize = 253;
-/// Above this DCGM means that it has no value (its blanks begin at 2^63 − 16), and sums stay far from overflow.
-const ABSURD: f64 = 1e15;
 
 /// Why a page says nothing.
 #[derive(Debug, thiserror::Error)]
@@ -148,11 +149,10 @@ fn is_uuid(text: &str) -> bool {
     })
 }
 
-/// A whole number; `None` for what no measurement can be.
-#[expect(clippy::cast_possible_truncation, reason = "bounded by ABSURD")]
+/// A whole number; `None` for what no measurement can be. DCGM's blanks, which mean no value, begin at 2^63 − 16.
 fn number(value: &str, factor: f64) -> Option<i64> {
-    let number = value.parse::<f64>().ok()? * factor;
-    (0.0..=ABSURD).contains(&number).then(|| number.round() as i64)
+    let number = value.parse::<f64>().ok().filter(|number| *number >= 0.0)? * factor;
+    number.round().to_i64().filter(|number| *number <= MOST)
 }
 
 /// The labels of a line, and its value; a time stamp may follow it.

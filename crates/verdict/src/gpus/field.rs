@@ -90,8 +90,12 @@ const FIELDS: usize = Field::ALL.len();
 
 /// What one page says of one GPU; a JSON array in the order of [`Field`], without the `null`s at its end.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[serde(from = "Vec<Option<i64>>", into = "Vec<Option<i64>>")]
+#[serde(from = "Values", into = "Vec<Option<i64>>")]
 pub struct Reading([Option<i64>; FIELDS]);
+
+/// A reading as it is written.
+#[derive(Deserialize)]
+struct Values(#[serde(deserialize_with = "crate::number::bounded")] Vec<Option<i64>>);
 
 impl Reading {
     /// A value, where it is known.
@@ -110,9 +114,9 @@ impl Reading {
     }
 }
 
-impl From<Vec<Option<i64>>> for Reading {
+impl From<Values> for Reading {
     /// More values are those of a later version.
-    fn from(values: Vec<Option<i64>>) -> Self {
+    fn from(Values(values): Values) -> Self {
         let mut reading = Self::default();
         for (slot, value) in reading.0.iter_mut().zip(values) {
             *slot = value;

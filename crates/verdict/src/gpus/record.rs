@@ -10,12 +10,16 @@ use super::series::is_zero;
 #[serde(rename_all = "camelCase", default)]
 pub struct GpuRecord {
     /// Pages of the exporter that were read.
+    #[serde(deserialize_with = "crate::number::bounded")]
     pub pages: i64,
     /// Why others were not, and how often.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(
+        deserialize_with = "crate::number::bounded",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
     pub errors: BTreeMap<String, i64>,
     /// Seconds between two pages that differ (median); unknown without a third one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
     pub every_seconds: Option<i64>,
     /// The GPUs on the pages, in order of their UUID; those of other workloads of the node among them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -29,43 +33,43 @@ pub struct GpuSummary {
     /// UUID, `GPU-…`.
     pub uuid: String,
     /// Its number on the node.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
     pub index: Option<i64>,
     /// Pods of the run's own namespace that hold it, where the exporter knows them.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub pods: BTreeSet<String>,
     /// Pods of other namespaces that hold it.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "is_zero")]
     pub foreign_pods: i64,
     /// Readings under load, in the measured seconds. With none, what follows up to `pcieWidth` is unknown.
-    #[serde(skip_serializing_if = "Zero::is_zero")]
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Zero::is_zero")]
     pub readings: i64,
     /// Clock of the multiprocessors (MHz, mean).
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
     pub sm_mhz: Option<i64>,
     /// Clock of the memory (MHz, mean).
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
     pub memory_mhz: Option<i64>,
     /// Power (W, mean).
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
     pub watts: Option<i64>,
     /// Use (percent, mean).
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
     pub busy_percent: Option<i64>,
     /// Part of the cycles in which the memory moved data (percent, mean).
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
     pub memory_active_percent: Option<i64>,
     /// Highest temperature (°C).
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
     pub celsius: Option<i64>,
     /// Highest temperature of the memory (°C).
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
     pub memory_celsius: Option<i64>,
     /// Most memory in use (MiB).
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
     pub used_mib: Option<i64>,
     /// Every throttle reason that was seen (NVML's bits).
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
     pub reasons: Option<i64>,
     /// Readings with a slowdown that no healthy GPU has, and the second of the first.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,10 +78,10 @@ pub struct GpuSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_back_ms: Option<Mark>,
     /// Best generation of the PCIe link.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
     pub pcie_generation: Option<i64>,
     /// Most lanes of the PCIe link.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
     pub pcie_width: Option<i64>,
     /// The last XID error; without a second it was there before the trial.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -98,13 +102,13 @@ pub struct GpuSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nvlink_errors: Option<Mark>,
     /// Readings while no worker had anything to do.
-    #[serde(skip_serializing_if = "Zero::is_zero")]
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Zero::is_zero")]
     pub idle_readings: i64,
     /// Those of them that show it at work, and the second of the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_busy: Option<Mark>,
     /// Highest use in those (percent).
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
     pub idle_busy_percent: Option<i64>,
 }
 
@@ -112,8 +116,13 @@ pub struct GpuSummary {
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
     /// How many, how long, or which.
+    #[serde(deserialize_with = "crate::number::bounded")]
     pub value: i64,
     /// When; absent: before the trial.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::number::bounded",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub at: Option<i64>,
 }

@@ -11,13 +11,21 @@ pub struct GpuSeries {
     /// UUID, `GPU-…`.
     pub uuid: String,
     /// Its number on the node.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::number::bounded",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub index: Option<i64>,
     /// Pods of the run's own namespace that hold it, as the last page lists them.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub pods: BTreeSet<String>,
     /// Pods of other namespaces that hold it; they are counted, not named.
-    #[serde(default, skip_serializing_if = "crate::gpus::series::is_zero")]
+    #[serde(
+        default,
+        deserialize_with = "crate::number::bounded",
+        skip_serializing_if = "crate::gpus::series::is_zero"
+    )]
     pub foreign_pods: i64,
     /// In order of time; a page that says the same as the one before has none.
     pub samples: Vec<GpuSample>,
@@ -27,7 +35,7 @@ pub struct GpuSeries {
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GpuSample(
     /// Seconds since the runner started, up to a week.
-    #[serde(deserialize_with = "crate::second::deserialize")]
+    #[serde(deserialize_with = "crate::number::second")]
     pub i64,
     /// What the page said.
     pub Reading,

@@ -4,6 +4,7 @@ use rust_decimal::Decimal;
 
 use super::idle::{idle_seconds, idle_through};
 use super::{Field, GpuRecord, GpuSample, GpuSeries, GpuSummary, Mark, Reading};
+use crate::number::MOST;
 use crate::workers::{Phase, WorkerSeries};
 
 /// NVML's reasons that hold a healthy GPU back under no load: slowdown by the hardware, heat (software and hardware) and
@@ -203,7 +204,7 @@ fn growth(samples: &[GpuSample], fields: &[Field]) -> Option<Mark> {
         }
     }
     at.map(|at| Mark {
-        value: sum,
+        value: sum.min(MOST),
         at: Some(at),
     })
 }

@@ -13,9 +13,14 @@ const MOST_POINTS: usize = 1000;
 #[serde(rename_all = "camelCase")]
 pub struct RequestTimes {
     /// How many there are.
+    #[serde(deserialize_with = "crate::number::bounded")]
     pub count: i64,
     /// Lines of the record that this version does not understand.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(
+        default,
+        deserialize_with = "crate::number::bounded",
+        skip_serializing_if = "is_zero"
+    )]
     pub unread: i64,
     /// From the second in which the first began to that in which the last did (s).
     pub seconds: i64,

@@ -18,11 +18,17 @@ const ENOUGH: i64 = 30;
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drift {
     /// In the first minute.
+    #[serde(deserialize_with = "crate::number::bounded")]
     pub first: Decimal,
     /// In the last but one; absent in records of earlier versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::number::bounded",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub last_but_one: Option<Decimal>,
     /// In the last.
+    #[serde(deserialize_with = "crate::number::bounded")]
     pub last: Decimal,
 }
 

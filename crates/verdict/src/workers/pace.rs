@@ -9,8 +9,10 @@ pub struct Pace {
     /// What is counted.
     pub unit: Unit,
     /// Per second, over the whole phase.
+    #[serde(deserialize_with = "crate::number::bounded")]
     pub mean: Decimal,
     /// Per second, in its best step between two samples.
+    #[serde(deserialize_with = "crate::number::bounded")]
     pub best: Decimal,
 }
 

@@ -17,7 +17,7 @@ pub struct WorkerSeries {
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample(
     /// Seconds since the runner started, up to a week.
-    #[serde(deserialize_with = "crate::second::deserialize")]
+    #[serde(deserialize_with = "crate::number::second")]
     pub i64,
     /// What came back.
     pub Scrape,
@@ -96,20 +96,20 @@ pub struct Engine {
 /// A reading as a JSON array: what is missing at its end was not yet sampled when it was written.
 #[derive(Serialize, Deserialize)]
 struct Row(
-    i64,
-    i64,
-    i64,
-    #[serde(default)] Option<i64>,
-    #[serde(default)] Option<i64>,
-    #[serde(default)] Option<i64>,
-    #[serde(default)] Option<i64>,
-    #[serde(default)] Option<i64>,
+    #[serde(deserialize_with = "crate::number::bounded")] i64,
+    #[serde(deserialize_with = "crate::number::bounded")] i64,
+    #[serde(deserialize_with = "crate::number::bounded")] i64,
+    #[serde(default, deserialize_with = "crate::number::bounded")] Option<i64>,
+    #[serde(default, deserialize_with = "crate::number::bounded")] Option<i64>,
+    #[serde(default, deserialize_with = "crate::number::bounded")] Option<i64>,
+    #[serde(default, deserialize_with = "crate::number::bounded")] Option<i64>,
+    #[serde(default, deserialize_with = "crate::number::bounded")] Option<i64>,
     #[serde(default, skip_serializing_if = "Tail::is_empty")] Tail,
 );
 
 /// What the engine counts, in the order of [`Engine`]; nothing where it counts nothing.
 #[derive(Serialize, Deserialize, Default)]
-struct Tail(Vec<Option<i64>>);
+struct Tail(#[serde(deserialize_with = "crate::number::bounded")] Vec<Option<i64>>);
 
 impl Tail {
     fn is_empty(&self) -> bool {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::measured::Phase;
 use super::{Reading, WorkerSeries};
+use crate::number::Bounded as _;
 
 /// Length of the windows in which workers are compared (s): whole waves of requests on a busy H200 take 1 to 2 s.
 const WINDOW: i64 = 2;
@@ -29,8 +30,10 @@ const GUESS: f64 = 0.05 * 0.05 / (ELASTICITY.1 * ELASTICITY.1);
 #[serde(rename_all = "camelCase")]
 pub struct Speed {
     /// Time from one token of a request to its next (ms).
+    #[serde(deserialize_with = "crate::number::bounded")]
     pub token_ms: Decimal,
     /// Requests that were decoded together.
+    #[serde(deserialize_with = "crate::number::bounded")]
     pub batch: Decimal,
     /// Next to its peers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,8 +44,10 @@ pub struct Speed {
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgainstPeers {
     /// Percent of theirs.
+    #[serde(deserialize_with = "crate::number::bounded")]
     pub percent: Decimal,
     /// Half of its 95 % interval, from the worker's own windows (percentage points).
+    #[serde(deserialize_with = "crate::number::bounded")]
     pub within: Decimal,
 }
 
@@ -253,5 +258,7 @@ fn number(counter: i64) -> f64 {
 }
 
 pub(crate) fn rounded(value: f64, digits: u32) -> Option<Decimal> {
-    Decimal::from_f64(value).map(|value| value.round_dp(digits))
+    Decimal::from_f64(value)
+        .filter(Decimal::is_bounded)
+        .map(|value| value.round_dp(digits))
 }

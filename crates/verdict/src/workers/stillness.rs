@@ -69,7 +69,7 @@ fn stood_still(seconds: i64, then: &Reading, now: &Reading, pace: Option<Pace>, 
     // A worker that did not answer for a while moved a little at both ends of its silence. One that is given nothing
     // afterwards is slow on average: with these requests it went faster, though never faster than it did at its best.
     let load = Decimal::from(then.in_flight).checked_div(usual).unwrap_or(Decimal::ONE);
-    let usual_pace = pace.map_or(Decimal::ZERO, |pace| (pace.mean * load).min(pace.best));
+    let usual_pace = pace.map_or(Decimal::ZERO, |pace| pace.mean.saturating_mul(load).min(pace.best));
     let moving = moved.checked_div(usual_pace).unwrap_or(Decimal::ZERO);
     let still = seconds_long - moving.clamp(Decimal::ZERO, seconds_long);
     (still * Decimal::TWO > seconds_long).then_some(still)

@@ -20,29 +20,35 @@ pub struct WorkerSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker_id: Option<String>,
     /// Length of the phase (s), the same for all workers.
+    #[serde(deserialize_with = "crate::number::bounded")]
     pub seconds: i64,
     /// Samples with counters, warm-up included, as for the next three. With none, the numbers below are not zero but
     /// unknown.
+    #[serde(deserialize_with = "crate::number::bounded")]
     pub samples: i64,
     /// Samples without an answer in time.
-    #[serde(skip_serializing_if = "Zero::is_zero")]
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Zero::is_zero")]
     pub timeouts: i64,
     /// Samples refused or not understood.
-    #[serde(skip_serializing_if = "Zero::is_zero")]
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Zero::is_zero")]
     pub failures: i64,
     /// Times its counters began anew: its process restarted.
-    #[serde(skip_serializing_if = "Zero::is_zero")]
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Zero::is_zero")]
     pub resets: i64,
     /// Requests it finished.
+    #[serde(deserialize_with = "crate::number::bounded")]
     pub served: i64,
     /// Most requests it had in flight in any sample.
+    #[serde(deserialize_with = "crate::number::bounded")]
     pub peak_in_flight: i64,
     /// Requests it had in flight on average.
+    #[serde(deserialize_with = "crate::number::bounded")]
     pub mean_in_flight: Decimal,
     /// Requests it finished per second; the same span for all workers, so that rates compare.
+    #[serde(deserialize_with = "crate::number::bounded")]
     pub rate_per_second: Decimal,
     /// Time that a finished request spent in it, on average (s): from counters, so no request is missed between samples.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
     pub seconds_per_request: Option<Decimal>,
     /// How fast its answers grew.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,19 +63,19 @@ pub struct WorkerSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drift: Option<Drift>,
     /// Longest span in which it had requests and did not move, after which it went on (s).
-    #[serde(skip_serializing_if = "Zero::is_zero")]
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Zero::is_zero")]
     pub still_seconds: i64,
     /// Requests it held in that span.
-    #[serde(skip_serializing_if = "Zero::is_zero")]
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Zero::is_zero")]
     pub still_in_flight: i64,
     /// Span without progress or answer that lasted to the end of the phase (s).
-    #[serde(skip_serializing_if = "Zero::is_zero")]
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Zero::is_zero")]
     pub frozen_seconds: i64,
     /// Most requests that waited for its engine in any sample, where that is exported.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
     pub peak_waiting: Option<i64>,
     /// Highest use of its KV cache in any sample (percent), where that is exported.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
     pub peak_kv_percent: Option<i64>,
 }
 
@@ -115,7 +121,7 @@ fn summary(series: &WorkerSeries, phase: Phase) -> WorkerSummary {
         summary.samples += 1;
         if phase.contains(second) {
             samples += 1;
-            in_flight += now.in_flight;
+            in_flight = now.in_flight.saturating_add(in_flight);
             summary.peak_in_flight = summary.peak_in_flight.max(now.in_flight);
             summary.peak_waiting = summary.peak_waiting.max(now.waiting);
             summary.peak_kv_percent = summary.peak_kv_percent.max(now.kv_percent);
@@ -126,10 +132,10 @@ fn summary(series: &WorkerSeries, phase: Phase) -> WorkerSummary {
             summary.resets += i64::from(restarted);
             let then = if restarted { zero_of(&then) } else { then };
             if second > phase.first {
-                summary.served += now.finished - then.finished;
+                summary.served = summary.served.saturating_add(now.finished - then.finished);
                 busy_ms = busy_ms
                     .zip(now.busy_ms.zip(then.busy_ms))
-                    .map(|(sum, (now, then))| sum + (now - then).max(0));
+                    .map(|(sum, (now, then)): (i64, _)| sum.saturating_add((now - then).max(0)));
                 let growth = growth.get_or_insert(Growth::new(Unit::finest(&now)));
                 growth.add(second - since, &then, &now);
             }
@@ -181,7 +187,7 @@ impl Growth {
             return;
         };
         let more = (now - then).max(0);
-        self.sum += more;
+        self.sum = self.sum.saturating_add(more);
         self.best = self.best.max(Decimal::from(more) / Decimal::from(seconds.max(1)));
     }
 

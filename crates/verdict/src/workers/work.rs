@@ -3,28 +3,29 @@ use serde::{Deserialize, Serialize};
 
 use super::measured::Phase;
 use super::{Engine, WorkerSeries};
+use crate::number::Bounded as _;
 
 /// What an engine did in the measured phase, by its own counters. What it does not count is absent.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EngineWork {
     /// Time that a request spent in prefill, on average (ms).
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
     pub prefill_ms: Option<Decimal>,
     /// Time that a request waited in the engine's queue, on average (ms).
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
     pub queue_ms: Option<Decimal>,
     /// Part of the prompts that the prefix cache held (percent): of that nothing was computed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
     pub cached_percent: Option<Decimal>,
     /// Requests that were thrown out of the batch for lack of KV cache.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
     pub preemptions: Option<i64>,
     /// Arithmetic (10¹² operations per second), by the engine's own estimate.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
     pub tflops: Option<Decimal>,
     /// Memory traffic (GB/s), by the engine's own estimate.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
     pub gb_per_second: Option<Decimal>,
 }
 
@@ -56,6 +57,7 @@ impl EngineWork {
             queue_ms: each(|engine| engine.queue_ms),
             cached_percent: cached
                 .and_then(|(cached, all)| (cached * Decimal::ONE_HUNDRED).checked_div(all))
+                .filter(Decimal::is_bounded)
                 .map(|percent| percent.round_dp(1)),
             preemptions: grown(|engine| engine.preemptions).and_then(|count| count.try_into().ok()),
             tflops: rate(|engine| engine.gflop, Decimal::ONE_THOUSAND),

@@ -15,6 +15,10 @@ fn manifest(name: &str, spec: Value) -> Value {
     if selector.is_null() {
         *selector = json!({"perfvalidation.dev/pool": "validation"});
     }
+    let generator = &mut manifest["spec"]["benchmark"]["placement"];
+    if generator.is_null() {
+        *generator = json!("WorkloadNode");
+    }
     manifest
 }
 
@@ -94,6 +98,16 @@ async fn the_policy_limits_images_nodes_and_secrets_where_it_is_enforced() {
             "node",
             json!({"placement": {"nodeSelector": {"kubernetes.io/hostname": "a"}}}),
             "write perfvalidation.dev/pool with one of validation",
+        ),
+        (
+            "frontend-anywhere",
+            json!({"placement": {"frontend": "Anywhere", "nodeSelector": {"perfvalidation.dev/pool": "validation"}}}),
+            "write WorkloadNode in placement.frontend",
+        ),
+        (
+            "generator-anywhere",
+            json!({"benchmark": {"placement": "Anywhere"}}),
+            "write WorkloadNode in benchmark.placement",
         ),
         (
             "secret",

@@ -8,6 +8,8 @@ use serde_json::json;
 
 use crate::ready;
 
+/// Where the operator looks for the exporter by default.
+const EXPORTER: &str = "gpu-operator";
 /// A busy machine takes some seconds to start a pod.
 const LIMIT: Duration = Duration::from_mins(1);
 
@@ -50,8 +52,7 @@ fn uuid<'a>(status: &'a PerfValidationStatus, device: &str) -> &'a str {
 async fn end(lab: &Lab, run: Validation) {
     run.left_nothing().await;
     lab.run(&["fault", "clear"]).await;
-    lab.kubectl(&["delete", "namespace", "e2e-exporter", "--timeout=60s"])
-        .await;
+    lab.kubectl(&["delete", "namespace", EXPORTER, "--timeout=60s"]).await;
     run.delete().await;
 }
 
@@ -60,7 +61,7 @@ async fn end(lab: &Lab, run: Validation) {
 async fn a_hot_gpu_that_is_slow_is_named_with_its_uuid() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("e2e-hot").await;
-    exporter(&lab, &lab.namespace("e2e-exporter").await).await;
+    exporter(&lab, &lab.namespace(EXPORTER).await).await;
     let first = Gpus::count(&lab).await.first;
     let gpu = first.trim_start_matches("gpu-");
     lab.run(&["fault", "slow-gpu", gpu, "0.1"]).await;
@@ -99,7 +100,7 @@ async fn a_hot_gpu_that_is_slow_is_named_with_its_uuid() {
 async fn errors_and_links_are_named_with_the_gpu_that_has_them() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("e2e-says").await;
-    exporter(&lab, &lab.namespace("e2e-exporter").await).await;
+    exporter(&lab, &lab.namespace(EXPORTER).await).await;
     let mut manifest = quick("says", &namespace);
     manifest["spec"]["placement"]["maxGPUs"] = json!(3);
     let benchmark = &mut manifest["spec"]["benchmark"];
@@ -137,7 +138,7 @@ async fn errors_and_links_are_named_with_the_gpu_that_has_them() {
 async fn a_gpu_that_something_else_uses_is_told_with_its_uuid() {
     let (lab, _operator) = ready().await;
     let namespace = lab.namespace("e2e-shared").await;
-    exporter(&lab, &lab.namespace("e2e-exporter").await).await;
+    exporter(&lab, &lab.namespace(EXPORTER).await).await;
     let first = Gpus::count(&lab).await.first;
     lab.run(&["fault", "share-gpu", first.trim_start_matches("gpu-")]).await;
     let mut manifest = quick("shared", &namespace);

@@ -9,6 +9,9 @@ pub struct Fault {
     verb: &'static str,
     resource: String,
     asked_with: String,
+    /// Only requests for this object, or only in this namespace.
+    name: Option<String>,
+    namespace: Option<String>,
     skip: usize,
     times: usize,
     pub(super) effect: Effect,
@@ -51,6 +54,8 @@ impl Fault {
             verb,
             resource: resource.into(),
             asked_with: String::new(),
+            name: None,
+            namespace: None,
             skip: 0,
             times: usize::MAX,
             effect,
@@ -70,6 +75,20 @@ impl Fault {
     #[must_use]
     pub fn asked_with(mut self, query: &str) -> Self {
         query.clone_into(&mut self.asked_with);
+        self
+    }
+
+    /// Only requests for an object of this name.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        self.name = Some(name.to_owned());
+        self
+    }
+
+    /// Only requests in this namespace.
+    #[must_use]
+    pub fn in_namespace(mut self, namespace: &str) -> Self {
+        self.namespace = Some(namespace.to_owned());
         self
     }
 
@@ -99,7 +118,9 @@ impl Fault {
         let matches = |pattern: &str, word: &str| pattern == "*" || pattern == word;
         let asks = |(key, value): (&String, &String)| format!("{key}={value}").starts_with(&self.asked_with);
         let asked = self.asked_with.is_empty() || query.iter().any(asks);
-        if !matches(self.verb, call.verb) || !matches(&self.resource, &call.resource) || !asked {
+        let is_there = |wanted: &Option<String>, is: &Option<String>| wanted.is_none() || wanted == is;
+        let is_about_it = is_there(&self.name, &call.name) && is_there(&self.namespace, &call.namespace);
+        if !matches(self.verb, call.verb) || !matches(&self.resource, &call.resource) || !asked || !is_about_it {
             return false;
         }
         if self.skip > 0 {

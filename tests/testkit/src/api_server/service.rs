@@ -7,12 +7,14 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::channel::mpsc::UnboundedReceiver;
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use http::header::{ACCEPT, CONTENT_TYPE, DATE, HeaderValue};
 use http::request::Parts;
 use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, StreamBody};
+use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::jiff::fmt::rfc2822::DateTimePrinter;
 use kube::client::Body;
 use perfval_sizing::inventory::protobuf::MEDIA_TYPE;
 use serde_json::Value;
@@ -46,7 +48,8 @@ impl tower::Service<Request<Body>> for ApiServer {
             let (head, body) = request.into_parts();
             // A body that breaks off is an empty one: the request is refused for it.
             let body = body.collect_bytes().await.unwrap_or_default();
-            Ok(respond(server.answer(&head, &body)).await)
+            let (date, answer) = (server.date(&head), server.answer(&head, &body));
+            Ok(dated(respond(answer).await, date))
         })
     }
 }
@@ -61,6 +64,16 @@ impl ApiServer {
         }
         drop(state);
         answer.in_wanted_form(&head.headers)
+    }
+
+    /// The date of an answer. What is behind the proxy has a clock of its own, which nobody may believe.
+    pub(super) fn date(&self, head: &Parts) -> HeaderValue {
+        let is_proxied = head.uri.path().contains("/proxy");
+        let now = Timestamp::from_second(self.lock().store.seconds()).ok();
+        let now = now.and_then(|now| DateTimePrinter::new().timestamp_to_rfc9110_string(&now).ok());
+        let own = now.and_then(|text| HeaderValue::from_str(&text).ok());
+        own.filter(|_| !is_proxied)
+            .unwrap_or(HeaderValue::from_static("Fri, 31 Dec 9999 23:59:59 GMT"))
     }
 
     /// The answer to a read, as it was before the last so many changes.
@@ -84,6 +97,12 @@ impl Answer {
             other => other,
         }
     }
+}
+
+/// An answer with the date that the server writes into it.
+pub(super) fn dated(mut response: Response<AnswerBody>, date: HeaderValue) -> Response<AnswerBody> {
+    response.headers_mut().insert(DATE, date);
+    response
 }
 
 pub(super) async fn respond(answer: Answer) -> Response<AnswerBody> {

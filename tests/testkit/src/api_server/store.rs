@@ -104,8 +104,12 @@ impl Store {
         self.clock = clock;
     }
 
+    pub(super) fn seconds(&self) -> i64 {
+        (self.clock)()
+    }
+
     fn now(&self) -> String {
-        Timestamp::from_second((self.clock)()).map_or_else(|_| String::new(), |time| time.to_string())
+        Timestamp::from_second(self.seconds()).map_or_else(|_| String::new(), |time| time.to_string())
     }
 
     /// Shows the objects as they were before the last so many changes, until [`Self::come_back`].

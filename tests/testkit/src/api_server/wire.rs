@@ -18,7 +18,7 @@ use tower::BoxError;
 use super::ApiServer;
 use super::call::{Call, Target};
 use super::refusal::{Refusal, reason};
-use super::service::{Answer, AnswerBody, respond};
+use super::service::{Answer, AnswerBody, dated, respond};
 
 /// What goes wrong with one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -247,6 +247,7 @@ impl tower::Service<Request<Body>> for Line {
             };
             let reads = head.method == Method::GET;
             let mut retry_after = None;
+            let date = line.wire.server.date(&head);
             let answer = match strike {
                 Some(Strike::StopBefore) => {
                     line.wire.stop.notify_one();
@@ -287,7 +288,7 @@ impl tower::Service<Request<Body>> for Line {
                 _ if takes > Duration::ZERO => tokio::time::sleep(takes).await,
                 _ => {}
             }
-            let mut response = respond(answer).await;
+            let mut response = dated(respond(answer).await, date);
             if let Some(after) = retry_after.and_then(|after| after.parse().ok()) {
                 let name: HeaderName = RETRY_AFTER;
                 response.headers_mut().insert(name, after);

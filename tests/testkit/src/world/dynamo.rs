@@ -56,6 +56,9 @@ impl World {
             };
             let living: Vec<&Arc<Value>> = pods.iter().filter(|pod| !leaves(pod)).filter(of).collect();
             for _ in living.len()..component.replicas {
+                if !self.may_create(deployment) {
+                    break;
+                }
                 let pod_name = format!("{name}-{}-{}", component.name, self.suffix());
                 self.create_pod(
                     &namespace,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{World, condition, is_owned_by, leaves, owner, rfc3339, uid, whose};
+use super::{World, condition, is_owned_by, leaves, owner, uid, whose};
 
 const JOB_NAME: &str = "batch.kubernetes.io/job-name";
 
@@ -37,13 +37,14 @@ impl World {
             }
             Some(_) => {}
             None if has_begun => self.end_job(job, "Failed", "BackoffLimitExceeded"),
+            None if !self.may_create(job) => {}
             None => {
                 let pod_name = format!("{name}-{}", self.suffix());
                 let template = &job["spec"]["template"];
                 let mut labels = template["metadata"]["labels"].clone();
                 labels[JOB_NAME] = name.as_str().into();
                 self.create_pod(&namespace, &pod_name, &owner(job), &labels, &template["spec"]);
-                let now = rfc3339(self.now());
+                let now = self.by_controllers();
                 self.server
                     .edit("jobs", &namespace, &name, |job| job["status"]["startTime"] = now);
             }
@@ -52,7 +53,7 @@ impl World {
 
     fn end_job(&self, job: &Value, condition: &str, reason: &str) {
         let (namespace, name) = whose(job);
-        let now = rfc3339(self.now());
+        let now = self.by_controllers();
         self.server.edit("jobs", &namespace, &name, |job| {
             job["status"]["conditions"] = json!([
                 {"type": condition, "status": "True", "reason": reason, "message": reason, "lastTransitionTime": now},

@@ -4,10 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{KUBELET, World, leaves, result, rfc3339, uid, whose};
+use super::{KUBELET, World, condition, leaves, result, uid, whose};
 
-/// From a node to ready containers (s).
-const STARTS: i64 = 3;
 /// A trial lasts this long (s).
 const TRIAL: i64 = 12;
 /// The weights are there after (s).
@@ -18,6 +16,23 @@ const ENDS: i64 = 2;
 const QUARANTINE: i64 = 40;
 
 impl World {
+    /// The kubelets report how they are, by their own clock.
+    pub(super) fn report_nodes(&self) {
+        for node in self.server.shared("nodes") {
+            let ready = !self.faults.nodes_unready;
+            if condition(&node, "Ready") == Some(ready) {
+                continue;
+            }
+            let (name, now) = (whose(&node).1, self.by_nodes());
+            let status = if ready { "True" } else { "False" };
+            self.server.edit("nodes", "", &name, |node| {
+                node["status"]["conditions"] = json!([{
+                    "type": "Ready", "status": status, "reason": "r", "message": "m", "lastTransitionTime": now,
+                }]);
+            });
+        }
+    }
+
     pub(super) fn run_kubelets(&mut self) {
         for pod in self.server.shared("pods") {
             if leaves(&pod) {
@@ -71,7 +86,7 @@ impl World {
             .as_str()
             .unwrap_or_default()
             .to_owned();
-        if !self.has_lasted(&uid(pod), "starting", STARTS) {
+        if !self.has_lasted(&uid(pod), "starting", self.faults.starts_after) {
             return;
         }
         match container.as_str() {
@@ -102,7 +117,7 @@ impl World {
         };
         let (namespace, name) = whose(pod);
         self.server.set_log(&namespace, &name, "aiperf", result.log);
-        let ended = rfc3339(self.now());
+        let ended = self.by_nodes();
         let code = result.exit_code;
         let state = json!({"terminated": {"exitCode": code, "finishedAt": ended, "message": result.message}});
         let phase = if code == 0 { "Succeeded" } else { "Failed" };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{World, condition, is_owned_by, leaves, rfc3339, whose};
+use super::{World, condition, is_owned_by, leaves, uid, whose};
 use crate::inventory::GPU_DRIVER;
 
 /// A claim, and the GPU that it gets.
@@ -16,7 +16,8 @@ impl World {
             if pod["spec"]["nodeName"].is_string() || leaves(&pod) {
                 continue;
             }
-            match self.place(&pod) {
+            let allocated = self.has_lasted(&uid(&pod), "unallocated", self.faults.allocates_after);
+            match self.place(&pod).filter(|(_, given)| given.is_empty() || allocated) {
                 Some((node, given)) => self.bind(&pod, &node, &given),
                 None => self.refuse(&pod),
             }
@@ -92,7 +93,7 @@ impl World {
             return;
         }
         let (namespace, name) = whose(pod);
-        let now = rfc3339(self.now());
+        let now = self.by_controllers();
         self.server.edit("pods", &namespace, &name, |pod| {
             pod["status"]["conditions"] = json!([{
                 "type": "PodScheduled", "status": "False", "reason": "Unschedulable",

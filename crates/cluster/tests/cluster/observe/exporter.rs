@@ -60,6 +60,48 @@ async fn the_exporter_of_the_node_is_found_by_its_label() {
     assert_eq!(seen(&others).await, Seen::Absent);
 }
 
+/// The page would accuse GPUs of other teams.
+#[tokio::test]
+async fn a_pod_of_a_tenant_is_not_the_exporter() {
+    let of_tenant = json!({"/metadata/namespace": "team-a", "/status/podIP": "10.244.0.66"});
+    assert_eq!(
+        seen(&[exporter("older", "node-1", OPERATOR, &of_tenant)]).await,
+        Seen::Absent
+    );
+    let both = [
+        exporter("older", "node-1", OPERATOR, &of_tenant),
+        exporter("a", "node-1", CHART, &json!({})),
+    ];
+    assert_eq!(
+        seen(&both).await,
+        Seen::Present("http://10.244.0.7:9400/metrics".to_owned())
+    );
+}
+
+#[tokio::test]
+async fn the_exporter_is_looked_for_in_the_namespaces_that_the_operator_was_given() {
+    let mut world = World::new();
+    world.settings.dcgm_exporter_namespaces = vec!["monitoring".to_owned()];
+    world.server.put(exporter("a", "node-1", OPERATOR, &json!({})));
+    assert_eq!(world.observe(Need::GpuExporter).await.gpu_exporter, Seen::Absent);
+    let here = json!({"/metadata/namespace": "monitoring"});
+    world.server.put(exporter("a", "node-1", OPERATOR, &here));
+    let page = world.observe(Need::GpuExporter).await.gpu_exporter;
+    assert_eq!(page, Seen::Present("http://10.244.0.7:9400/metrics".to_owned()));
+}
+
+#[tokio::test]
+async fn the_exporter_of_a_daemon_set_goes_before_an_older_pod() {
+    let by_hand = json!({"/status/podIP": "10.244.0.8"});
+    let mut of_daemon_set = exporter("b", "node-1", OPERATOR, &json!({}));
+    of_daemon_set["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d", "controller": true}]);
+    assert_eq!(
+        seen(&[exporter("a", "node-1", OPERATOR, &by_hand), of_daemon_set]).await,
+        Seen::Present("http://10.244.0.7:9400/metrics".to_owned())
+    );
+}
+
 #[tokio::test]
 async fn an_exporter_that_may_not_be_looked_for_is_unknown() {
     let world = World::new();

@@ -1,5 +1,6 @@
 //! What may happen in a world.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use perfval_cluster::PERMISSIONS;
@@ -37,6 +38,12 @@ pub enum Happening {
     Answers(u8),
     NeverReady(bool),
     Stuck(bool),
+    /// Seconds until a GPU is allocated, and until a container is ready.
+    Lag(u8, u8),
+    NodesUnready(bool),
+    NoRoles(bool),
+    /// The API server's clock is set, this many seconds ahead or back.
+    SetClock(i64),
     Crash(u8, bool),
     Strike(u8),
     /// From now on one kind of read fails, in one way.
@@ -73,6 +80,10 @@ pub fn happening() -> impl Strategy<Value = Happening> {
         1 => any::<u8>().prop_map(H::Answers),
         1 => any::<bool>().prop_map(H::NeverReady),
         1 => any::<bool>().prop_map(H::Stuck),
+        1 => (0u8..30, 0u8..60).prop_map(|(n, m)| H::Lag(n, m)),
+        1 => any::<bool>().prop_map(H::NodesUnready),
+        1 => any::<bool>().prop_map(H::NoRoles),
+        1 => (-90i64..90).prop_map(H::SetClock),
         2 => (0u8..40, any::<bool>()).prop_map(|(n, b)| H::Crash(n, b)),
         2 => any::<u8>().prop_map(H::Strike),
         2 => (0..reads().len(), 0u8..4).prop_map(|(n, how)| H::Unread(n, how)),
@@ -169,6 +180,15 @@ pub async fn happen(rig: &mut Rig, what: &Happening) {
         }
         Happening::NeverReady(yes) => rig.world.faults.never_ready = *yes,
         Happening::Stuck(yes) => rig.world.faults.stuck = *yes,
+        Happening::Lag(allocation, start) => {
+            rig.world.faults.allocates_after = i64::from(*allocation);
+            rig.world.faults.starts_after = i64::from(*start);
+        }
+        Happening::NodesUnready(yes) => rig.world.faults.nodes_unready = *yes,
+        Happening::NoRoles(yes) => rig.world.faults.no_roles = *yes,
+        Happening::SetClock(seconds) => {
+            rig.server_ahead.fetch_add(*seconds, Ordering::Relaxed);
+        }
         Happening::Crash(calls, after) => {
             let strike = if *after { Strike::StopAfter } else { Strike::StopBefore };
             rig.wire.strike(rig.wire.count() + usize::from(*calls), strike);

@@ -3,7 +3,11 @@
 use perfval_testkit::world::Trial;
 use serde_json::json;
 
-use super::{BASE, NAME, Scenario, delete, is, is_gone, is_over, is_unconfirmed, run, trial_runs, with};
+use crate::rig::NAMESPACE;
+
+use super::{
+    BASE, NAME, Scenario, delete, is, is_gone, is_over, is_unconfirmed, pods_for, refused_for, run, trial_runs, with,
+};
 
 /// All scenarios.
 pub fn all() -> Vec<Scenario> {
@@ -157,6 +161,68 @@ pub fn all() -> Vec<Scenario> {
             spec: || with(&json!({"workload": {"image": "localhost/dynamo:1.1.0"}})),
             versions: &["v1alpha1"],
             operator_version: "1.1.0",
+            ..BASE
+        },
+    ]
+}
+
+/// Runs in a cluster that takes its time, as any does now and then.
+pub fn lagging() -> Vec<Scenario> {
+    vec![
+        Scenario {
+            name: "GPUs that are allocated late",
+            acts: &[(|_| true, |rig| rig.world.faults.allocates_after = 3)],
+            ..BASE
+        },
+        Scenario {
+            name: "a node that is not ready for a moment",
+            acts: &[
+                (|_| true, |rig| rig.world.faults.starts_after = 40),
+                (|rig| pods_for(rig, 20), |rig| rig.world.faults.nodes_unready = true),
+                (|rig| pods_for(rig, 24), |rig| rig.world.faults.nodes_unready = false),
+            ],
+            ..BASE
+        },
+        Scenario {
+            name: "roles that are loaded late",
+            acts: &[
+                (|_| true, |rig| rig.world.faults.no_roles = true),
+                (|rig| refused_for(rig, 14), |rig| rig.world.faults.no_roles = false),
+            ],
+            ..BASE
+        },
+        Scenario {
+            name: "roles that are gone for a moment while pods start",
+            acts: &[
+                (|_| true, |rig| rig.world.faults.starts_after = 60),
+                (
+                    |rig| pods_for(rig, 30),
+                    |rig| {
+                        rig.world.faults.no_roles = true;
+                        let pods = rig.server.objects("pods");
+                        let worker = pods
+                            .iter()
+                            .find(|pod| pod["metadata"]["labels"]["perfvalidation.dev/component"] == "worker");
+                        let name = worker.expect("a worker")["metadata"]["name"]
+                            .as_str()
+                            .unwrap_or_default();
+                        rig.server.delete("pods", NAMESPACE, name);
+                    },
+                ),
+                (|rig| refused_for(rig, 6), |rig| rig.world.faults.no_roles = false),
+            ],
+            ..BASE
+        },
+        Scenario {
+            name: "no roles at all",
+            acts: &[(|_| true, |rig| rig.world.faults.no_roles = true)],
+            ends: "Error PodsRefused",
+            ..BASE
+        },
+        Scenario {
+            name: "a trial without a result",
+            trials: &[Trial::Silent],
+            ends: "Error BenchmarkFailed",
             ..BASE
         },
     ]

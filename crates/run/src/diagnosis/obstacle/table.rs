@@ -46,13 +46,13 @@ obstacles! {
     /// The API server takes the deployment, but not its pods: a policy, Pod Security or a webhook of the namespace refuses them.
     PodsRefused {
         reason: PodsRefused, response: GiveUp, patience: 20,
-        seen: "event `FailedCreate` on a ReplicaSet, PodClique or Job of the run, and fewer pods than asked",
+        seen: "event `FailedCreate` on a ReplicaSet, PodClique or Job of the run, again and again, and fewer pods than asked",
         remedy: "correct what the words name in the workload, or lift the policy or webhook for this namespace",
     }
     /// A `ResourceQuota` has no room for the pods that Dynamo's operator makes; one that was full before is found by sizing.
     QuotaExceeded {
         reason: QuotaExceeded, response: GiveUp, patience: 20,
-        seen: "sizing names the quota; or event `FailedCreate` with `exceeded quota`",
+        seen: "sizing names the quota; or event `FailedCreate` with `exceeded quota`, again and again",
         remedy: "raise the ResourceQuota, free some of it, or lower placement.minGPUs",
     }
     /// A volume claim does not exist or finds no volume, or the node cannot mount it.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
+use kube::core::ResourceExt as _;
 use perfval_api::WorkerStatus;
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::diagnosis::trial::changed;
@@ -12,9 +13,10 @@ use perfval_verdict::trial::{self, Evidence, JudgedTrial, cpu_shortage};
 
 use crate::attendance::Limit;
 use crate::diagnosis::ended::removed;
+use crate::diagnosis::secret::Redactor;
 use crate::observed::TrialSeen;
 use crate::pass::Pass;
-use crate::{build, job, names, time};
+use crate::{build, job, names, patience};
 
 /// The kubelet may serve the end of a log a moment after the Job is over; this long a missing record is read again.
 const LOG_GRACE: Duration = Duration::from_secs(15);
@@ -32,15 +34,12 @@ pub(super) fn read<'a>(pass: &mut Pass<'a>, number: i64, trial: &TrialSeen, foun
     let nonce = names::nonce(pass.run.uid(), &pass.run.id(), number);
     let before = seen_last(pass);
     let record = match record(trial, &nonce) {
-        Ok(record) => record,
+        Ok(mut record) => {
+            Redactor::new(pass.run.spec()).redact_record(&mut record);
+            record
+        }
         Err(missing) => {
-            let over = found.status.as_ref().and_then(|status| {
-                let conditions = status.conditions.as_ref()?;
-                conditions
-                    .iter()
-                    .find_map(|condition| condition.last_transition_time.as_ref())
-            });
-            let since = over.map_or(pass.now, time::from_kubernetes);
+            let since = patience::waits_since(pass, Cause::BenchmarkFailed.as_str(), &found.name_any());
             let timed_out = job::has(found, job::FAILED) && job::failure(found).starts_with("DeadlineExceeded");
             if !timed_out && !pass.has_passed(&Limit::new(since, LOG_GRACE)) {
                 return None;

@@ -1,29 +1,40 @@
 //! A run that judges the saved trials of an earlier one by changed gates. It creates nothing and measures nothing.
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::ConfigMap;
-use perfval_api::{PerfValidationStatus, Reason, Trigger, Why};
+use perfval_api::{PerfValidationStatus, Phase, Reason, Trigger, Why};
 use perfval_sizing::Seen;
 use perfval_verdict::rejudge::rejudge;
 use perfval_verdict::saved::SavedRun;
 
 use crate::build;
 use crate::decision::Event;
+use crate::diagnosis::secret::Redactor;
+use crate::interruption::{self, Interruption};
 use crate::pass::{Pass, Step};
+use crate::{status, time};
 
-/// Judges the saved trials; where they do not suffice, the next run measures.
+/// Pauses between two reads of results that cannot be read.
+const SOON: Duration = Duration::from_secs(2);
+const SELDOM: Duration = Duration::from_mins(1);
+
+/// Judges the saved trials; where they do not suffice, the next run measures. While they cannot be read nothing is known: only
+/// what asks for a measurement ends the wait.
 pub(super) fn step(pass: &mut Pass<'_>, judged_run: i64) -> Step {
     let saved = match &pass.seen.saved_run {
         Seen::Present(results) => read(results, pass.run.status()),
         Seen::Absent => Err("the ConfigMap of status.resultsRef is gone".to_owned()),
-        unread => {
-            let why = unread.unknown().unwrap_or("no answer");
-            return Step::wait(
-                Reason::Running,
-                format!("reading the results of run {judged_run}: {why}"),
-            );
-        }
+        unread => return wait(pass, judged_run, unread.unknown().unwrap_or("no answer")),
     };
-    let judged = saved.and_then(|saved| rejudge(pass.run.spec(), &mut pass.status, &saved, pass.now));
+    let redactor = Redactor::new(pass.run.spec());
+    let judged = saved.and_then(|mut saved| {
+        saved
+            .records
+            .values_mut()
+            .for_each(|record| redactor.redact_record(record));
+        rejudge(pass.run.spec(), &mut pass.status, &saved, pass.now)
+    });
     match judged {
         Ok((verdict, why)) => {
             let message = format!(
@@ -34,6 +45,19 @@ pub(super) fn step(pass: &mut Pass<'_>, judged_run: i64) -> Step {
         }
         Err(why) => measure(pass, judged_run, &why),
     }
+}
+
+fn wait(pass: &mut Pass<'_>, judged_run: i64, why: &str) -> Step {
+    let next = interruption::next_trigger(pass.run).filter(|_| !pass.run.spec().suspend);
+    if let Some(trigger @ (Trigger::Rerun | Trigger::SpecChanged)) = next {
+        return Step::Begin(trigger);
+    }
+    let began = status::phase_started_at(&pass.status).unwrap_or(pass.now);
+    pass.look_again_in((time::until(pass.now, began) / 10).clamp(SOON, SELDOM));
+    Step::wait(
+        Reason::Running,
+        format!("the saved results of run {judged_run} cannot be read, so they are not judged yet: {why}"),
+    )
 }
 
 /// The saved trials of a run, if they are still what it saved.
@@ -48,8 +72,11 @@ fn read(results: &ConfigMap, status: &PerfValidationStatus) -> Result<SavedRun, 
     SavedRun::read(summary, packed.map(|(key, bytes)| (key.as_str(), bytes.0.as_slice())))
 }
 
-/// Ends this run without a verdict: the next one measures.
-pub(super) fn measure(pass: &mut Pass<'_>, judged_run: i64, why: &str) -> Step {
+/// Ends this run without a verdict: the next one measures, once it may.
+fn measure(pass: &mut Pass<'_>, judged_run: i64, why: &str) -> Step {
+    if pass.run.spec().suspend {
+        return Step::Go(Phase::CleaningUp, Interruption::Suspension.why());
+    }
     pass.note(Event::warning(
         Reason::SpecChanged,
         "Judge",

@@ -6,7 +6,7 @@ use perfval_run::observed::{LogRequest, Need, NodeSeen, PodEvent, PodLog};
 use perfval_run::queue::{self, Contender, Line};
 use perfval_run::{Observed, Run, names};
 use perfval_sizing::inventory::Inventory;
-use perfval_sizing::{Seen, choose, warnings};
+use perfval_sizing::{Fleet, HeldNodes, Seen, warnings};
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder};
 use serde_json::{Value, json};
 
@@ -17,6 +17,8 @@ use super::Story;
 pub struct Around {
     pub node: Seen<NodeSeen>,
     pub refusals: Vec<PodEvent>,
+    /// Labels of pods and claims that others made.
+    pub helpers: Vec<Value>,
     /// Status of the pod that fills the model cache.
     pub filler: Option<Value>,
     pub filler_log: Option<&'static str>,
@@ -35,7 +37,10 @@ impl Story {
                     let fast = json!({"metadata": {"name": "fast"}, "provisioner": "p"});
                     seen.storage_classes = Seen::Present(vec![serde_json::from_value(fast).expect("well-formed")]);
                 }
-                Need::Line => {}
+                Need::Holders => {
+                    let holds = |run: &&Contender| run.holds.is_some();
+                    seen.holders = Seen::Present(self.others.iter().filter(holds).cloned().collect());
+                }
                 Need::Inventory => seen.inventory = self.inventory(),
                 Need::Children if self.unreadable => seen.children = Seen::Unknown("GET jobs: 403".into()),
                 Need::Children => seen.children = Seen::Present(self.children.clone()),
@@ -45,9 +50,20 @@ impl Story {
                     seen.pods = Seen::Unknown("GET pods: 403".into());
                 }
                 Need::Claims if self.unreadable => seen.claims = Seen::Unknown("GET claims: 403".into()),
-                Need::Claims => seen.claims = Seen::Present(self.claims()),
+                Need::Claims => {
+                    let helpers = self.around.helpers.iter().map(|labels| {
+                        let claim = json!({"metadata": {"name": "helper", "labels": labels}, "spec": {}});
+                        serde_json::from_value(claim).expect("well-formed")
+                    });
+                    seen.claims = Seen::Present(self.claims().into_iter().chain(helpers).collect());
+                }
                 Need::Workload => {
-                    seen.pods = Seen::Present(self.pods().into_iter().chain(self.filler()).collect());
+                    let helpers = self.around.helpers.iter().map(|labels| {
+                        let pod = json!({"metadata": {"name": "helper", "labels": labels}});
+                        serde_json::from_value(pod).expect("well-formed")
+                    });
+                    let pods = self.pods().into_iter().chain(self.filler()).chain(helpers);
+                    seen.pods = Seen::Present(pods.collect());
                     seen.pod_events = Seen::Present(self.events());
                     seen.endings = self.endings.clone();
                     seen.error_logs.clone_from(&self.error_logs);
@@ -83,7 +99,19 @@ impl Story {
         let inventory = self.inventory();
         let turn = match &inventory {
             Seen::Present(inventory) => {
-                let turns = queue::plan(&line, |_, spec, held| choose(inventory, spec, held));
+                let fleet = Fleet::of(inventory);
+                let turns = queue::plan(
+                    &line,
+                    |_| None,
+                    |_, spec, others| {
+                        let held = if self.endless {
+                            &HeldNodes::default()
+                        } else {
+                            others.held
+                        };
+                        fleet.choose(inventory.of_run(), spec, held, others.granted)
+                    },
+                );
                 let own = turns.into_iter().find(|(of, _)| of.position.uid() == run.uid());
                 own.map_or(Seen::NotAsked, |(_, turn)| Seen::Present(turn))
             }
@@ -159,12 +187,14 @@ impl Story {
             } else {
                 "False"
             };
+            let name = &format!("{name}{}", self.pod_name);
             let created = (self.now - TimeDelta::seconds(self.pods_age)).to_rfc3339();
+            let refused = (self.now + TimeDelta::seconds(self.others_clock)).to_rfc3339();
             let mut conditions = vec![json!({"type": "Ready", "status": ready})];
             if self.unschedulable && component == "worker" {
                 conditions.push(
                     json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
-                    "message": "cannot allocate all claims", "lastTransitionTime": created}),
+                    "message": "cannot allocate all claims", "lastTransitionTime": refused}),
                 );
             }
             let state = match self.pod_waiting {
@@ -197,7 +227,7 @@ impl Story {
     fn claims(&self) -> Vec<k8s_openapi::api::resource::v1::ResourceClaim> {
         let claim = |n: usize| {
             serde_json::from_value(json!({
-            "metadata": {"name": format!("c{n}"), "namespace": "perf",
+            "metadata": {"name": format!("c{n}"), "namespace": "perf", "labels": {"perfvalidation.dev/run": self.id()},
                 "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": format!("w{n}"), "uid": self.pod_uid(&format!("w{n}"))}]},
             "spec": {"devices": {"requests": []}},
             "status": {"allocation": {"devices": {"results": [

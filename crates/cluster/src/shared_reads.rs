@@ -1,10 +1,15 @@
-//! The last read of the whole cluster, which serves all runs that ask within a moment.
+//! Reads of the whole cluster that serve several runs.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use perfval_run::queue::Contender;
 use perfval_sizing::inventory::Inventory;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::Instant;
+
+/// The runs that hold a node, and when they were asked for: they are shared by those who asked before that.
+pub(crate) type LastHolders = Arc<Mutex<Option<(Instant, Arc<[Contender]>)>>>;
 
 /// The whole cluster as last read, for as long as somebody waits for it.
 #[derive(Default)]
@@ -13,11 +18,11 @@ pub(crate) struct LastInventory {
     waiting: AtomicUsize,
 }
 
-/// One that waits, until it is dropped.
+/// One that waits.
 pub(crate) struct Waits<'a>(&'a LastInventory);
 
 impl LastInventory {
-    /// Begins to wait.
+    /// Waits until the guard is dropped.
     pub(crate) fn wait(&self) -> Waits<'_> {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         Waits(self)

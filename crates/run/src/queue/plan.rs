@@ -1,0 +1,196 @@
+//! One plan for the whole queue.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hasher as _};
+use std::io;
+use std::time::Duration;
+
+use perfval_api::{Allocation, PerfValidationSpec, Reason};
+use perfval_sizing::inventory::CacheVolume;
+use perfval_sizing::{Granted, HeldNodes, Sizing};
+
+use super::{Contender, Line, Place, Turn};
+
+/// Earlier runs that a message names.
+const NAMED: usize = 3;
+/// Nodes that one plan gives out. With a thousand free nodes and as many runs the last of them would wait for the first
+/// until all are sized; the next plan goes on, and the runs that have a node by then are not in it any more.
+const GIVEN: usize = 100;
+
+/// What other runs have, as one run finds it.
+#[derive(Clone, Copy, Debug)]
+pub struct Others<'o, 'a> {
+    /// Their nodes.
+    pub held: &'o HeldNodes,
+    /// What those of the same namespace use.
+    pub granted: &'o [Granted<'a>],
+}
+
+/// Plans for the whole queue, in order. `volume_of` is the volume of a run's model cache, where its place is known. `size`
+/// says what there is for one run, given what the others have.
+pub fn plan<'l, 'v>(
+    line: &'l Line,
+    volume_of: impl Fn(&Contender) -> Option<&'v CacheVolume>,
+    mut size: impl FnMut(&Contender, &PerfValidationSpec, Others<'_, '_>) -> Sizing,
+) -> Vec<(&'l Contender, Turn)> {
+    let mut in_order: Vec<&Contender> = line.runs.iter().collect();
+    // Who has a node already is served before all that wait: a later run may have got it while an earlier one was not
+    // yet ready for GPUs, and gives it back like any other.
+    in_order.sort_by_key(|run| (run.wants.is_some(), &run.position));
+    let mut held: HeldNodes = in_order.iter().filter_map(|run| run.keeps()).collect();
+    let mut granted: HashMap<&str, Vec<Granted<'_>>> = HashMap::new();
+    let mut refused = Refused::default();
+    let mut ahead = Ahead::default();
+    let mut given = 0;
+    let mut turns = Vec::new();
+    for run in in_order {
+        let Some(spec) = &run.wants else {
+            let Some(holds) = &run.holds else { continue };
+            if let Some(uses) = &holds.uses {
+                let others = granted.entry(&run.namespace).or_default();
+                others.push(uses.granted(holds.at_work));
+            }
+            if holds.at_work {
+                ahead.add(run, true);
+            }
+            continue;
+        };
+        if given == GIVEN {
+            let place = Place {
+                not_sized: true,
+                ..ahead.place(line.usual, MORE.to_owned())
+            };
+            turns.push((run, Turn::Queued(place)));
+            ahead.add(run, false);
+            continue;
+        }
+        let wish = Wish::of(run, spec, volume_of(run));
+        let known = refused.get(&wish).cloned();
+        let sizing = known.unwrap_or_else(|| {
+            let granted = granted.get(run.namespace.as_str()).map_or(&[][..], Vec::as_slice);
+            size(run, spec, Others { held: &held, granted })
+        });
+        turns.push((run, ahead.turn(&sizing, line.usual)));
+        let chosen = matches!(sizing, Sizing::Chosen(_));
+        ahead.add(run, chosen);
+        match sizing {
+            Sizing::Chosen(plan) => {
+                given += 1;
+                held.add(run.on(&plan.node));
+                granted.entry(&run.namespace).or_default().push(Granted {
+                    spec,
+                    gpus: plan.gpus,
+                    by_claims: plan.allocation == Allocation::Dra,
+                    pods: None,
+                    creates: true,
+                    at_work: true,
+                });
+            }
+            sizing => refused.keep(wish, sizing),
+        }
+    }
+    turns
+}
+
+/// What a run is told that no plan has come to yet.
+const MORE: &str = "the runs ahead are given their nodes first";
+
+/// What a run asks for, as far as the answer depends on it.
+#[derive(PartialEq)]
+struct Wish<'a, 'v> {
+    namespace: &'a str,
+    spec: &'a PerfValidationSpec,
+    volume: Option<&'v CacheVolume>,
+}
+
+impl<'a, 'v> Wish<'a, 'v> {
+    fn of(run: &'a Contender, spec: &'a PerfValidationSpec, volume: Option<&'v CacheVolume>) -> Self {
+        Self {
+            namespace: &run.namespace,
+            spec,
+            volume,
+        }
+    }
+
+    /// Equal wishes have equal digests.
+    fn digest(&self) -> u64 {
+        let mut digest = Digest(DefaultHasher::new());
+        digest.0.write(self.namespace.as_bytes());
+        // A spec was JSON once. If it were not, there would be fewer digests, and the wishes still differ.
+        let _ = serde_json::to_writer(&mut digest, self.spec);
+        digest.0.finish()
+    }
+}
+
+struct Digest(DefaultHasher);
+
+impl io::Write for Digest {
+    fn write(&mut self, part: &[u8]) -> io::Result<usize> {
+        self.0.write(part);
+        Ok(part.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Answers that hold for equal wishes: with more nodes taken, the same wish is refused again. A thousand equal runs are
+/// sized once.
+#[derive(Default)]
+struct Refused<'a, 'v>(HashMap<u64, Vec<(Wish<'a, 'v>, Sizing)>>);
+
+impl<'a, 'v> Refused<'a, 'v> {
+    fn get(&self, wish: &Wish<'_, '_>) -> Option<&Sizing> {
+        let alike = self.0.get(&wish.digest())?;
+        alike.iter().find(|(known, _)| known == wish).map(|(_, sizing)| sizing)
+    }
+
+    fn keep(&mut self, wish: Wish<'a, 'v>, sizing: Sizing) {
+        if self.get(&wish).is_none() {
+            self.0.entry(wish.digest()).or_default().push((wish, sizing));
+        }
+    }
+}
+
+/// The runs before one in the queue.
+#[derive(Default)]
+struct Ahead {
+    count: i64,
+    at_work: i64,
+    named: Vec<String>,
+}
+
+impl Ahead {
+    fn add(&mut self, run: &Contender, at_work: bool) {
+        self.count += 1;
+        self.at_work += i64::from(at_work);
+        if self.named.len() < NAMED {
+            self.named.push(run.full_name());
+        }
+    }
+
+    /// A run waits in the queue if ours are why it waits: one of them holds a node, and gives it back.
+    fn turn(&self, sizing: &Sizing, usual: Option<Duration>) -> Turn {
+        match sizing {
+            Sizing::Wait {
+                reason: Reason::NodeBusy,
+                message,
+            } if self.at_work > 0 => Turn::Queued(self.place(usual, message.clone())),
+            sizing => Turn::Sized(sizing.clone()),
+        }
+    }
+
+    fn place(&self, usual: Option<Duration>, message: String) -> Place {
+        Place {
+            ahead: self.count,
+            behind: self.named.clone(),
+            estimate: usual.filter(|_| self.at_work > 0).map(|usual| {
+                let rounds = u32::try_from((self.count + self.at_work - 1) / self.at_work).unwrap_or(u32::MAX);
+                usual.saturating_mul(rounds)
+            }),
+            message,
+            not_sized: false,
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! A cluster as all runs of one look see it: read, sorted and indexed once.
+//!
+//! Five thousand runs on five thousand nodes are sized in one look so: a run looks only at the nodes that its selector
+//! admits, and counts the GPUs only of those that it could have.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::Rc;
+
+use foldhash::{HashMap, HashMapExt as _};
+use perfval_api::PerfValidationSpec;
+
+use super::busy_devices::Odd;
+use super::dra::{Class, Devices};
+use super::examine::World;
+use super::pods::PodsByNode;
+use crate::inventory::{Inventory, Node, OfRun, PodUse};
+use crate::{Granted, HeldNodes, Naming, Seen};
+
+/// A cluster, for all runs of one look.
+pub struct Fleet<'a> {
+    /// Why it cannot be counted, if a part of it is not known.
+    pub(crate) unread: Option<String>,
+    pub(crate) has_slices: bool,
+    /// By name.
+    pub(crate) nodes: Vec<&'a Node>,
+    pods: PodsByNode<'a>,
+    pods_by_name: OnceCell<Vec<&'a PodUse>>,
+    all_pods: &'a [PodUse],
+    devices: Devices<'a>,
+    classes: RefCell<HashMap<String, Rc<Class<'a>>>>,
+    labels: RefCell<HashMap<String, Rc<ByValue<'a>>>>,
+    gpu_nodes: RefCell<HashMap<[String; 2], Rc<GpuNodes>>>,
+    totals: RefCell<HashMap<String, Rc<[i64]>>>,
+    odd: OnceCell<Vec<Odd<'a>>>,
+    examined: Cell<usize>,
+}
+
+/// Nodes by the value of one label, each as its place among all.
+type ByValue<'a> = HashMap<&'a str, Vec<usize>>;
+
+/// Nodes that have GPUs, or say so.
+pub(crate) struct GpuNodes {
+    /// Whether it is one, for each node.
+    pub has: Vec<bool>,
+    /// Those that are Ready and stay.
+    pub fit: Vec<usize>,
+    /// The others.
+    pub unfit: Vec<usize>,
+}
+
+impl<'a> Fleet<'a> {
+    /// Sorts what was read. What was read for one run alone is not looked at.
+    pub fn of(inventory: &'a Inventory) -> Self {
+        let mut nodes: Vec<&Node> = inventory.nodes.present().into_iter().flatten().collect();
+        nodes.sort_by(|a, b| a.name.cmp(&b.name));
+        let all_pods = inventory.pods.present().map(Vec::as_slice).unwrap_or_default();
+        Self {
+            unread: unread(inventory).err(),
+            has_slices: !inventory.slices.is_absent(),
+            nodes,
+            pods: PodsByNode::of(all_pods),
+            pods_by_name: OnceCell::new(),
+            all_pods,
+            devices: Devices::read(inventory),
+            classes: RefCell::new(HashMap::new()),
+            labels: RefCell::new(HashMap::new()),
+            gpu_nodes: RefCell::new(HashMap::new()),
+            totals: RefCell::new(HashMap::new()),
+            odd: OnceCell::new(),
+            examined: Cell::new(0),
+        }
+    }
+
+    /// How many nodes were looked at so far, for all runs together.
+    pub fn examined(&self) -> usize {
+        self.examined.get()
+    }
+
+    /// What is odd about who holds the devices, for people; none of it changes the count.
+    pub fn warnings(&self, naming: &Naming) -> Vec<String> {
+        let find = || {
+            if self.has_slices {
+                self.devices.odd()
+            } else {
+                Vec::new()
+            }
+        };
+        let odd = self.odd.get_or_init(find);
+        odd.iter().map(|odd| odd.in_words(naming)).collect()
+    }
+
+    pub(crate) fn examines(&self) {
+        self.examined.set(self.examined.get() + 1);
+    }
+
+    /// The class of a run. There is one of each name in a cluster.
+    pub(crate) fn class(&self, of_run: OfRun<'_>, spec: &PerfValidationSpec) -> Rc<Class<'a>> {
+        let name = &spec.placement.device_class_name;
+        let known = self.classes.borrow().get(name).cloned();
+        known.unwrap_or_else(|| {
+            let class = Rc::new(self.devices.class(of_run.device_class, name));
+            self.classes.borrow_mut().insert(name.clone(), class.clone());
+            class
+        })
+    }
+
+    /// The cluster as one run sees it.
+    pub(crate) fn world<'w>(
+        &'w self,
+        class: &'w Class<'w>,
+        of_run: OfRun<'w>,
+        spec: &'w PerfValidationSpec,
+        held: &'w HeldNodes,
+        granted: &[Granted<'_>],
+    ) -> World<'w> {
+        let has_quotas = of_run.quotas.present().is_some_and(|quotas| !quotas.is_empty());
+        let others: Vec<(Granted<'_>, usize)> = granted
+            .iter()
+            .filter(|_| has_quotas)
+            .map(|run| (*run, run.pods.map_or(0, |prefix| self.pods_named(prefix))))
+            .collect();
+        World::of(
+            self.devices.of(class, &spec.placement),
+            &self.pods,
+            of_run,
+            spec,
+            held,
+            &others,
+        )
+    }
+
+    /// How many pods have a name that begins so.
+    fn pods_named(&self, prefix: &str) -> usize {
+        let pods = self.pods_by_name.get_or_init(|| {
+            let mut pods: Vec<&PodUse> = self.all_pods.iter().collect();
+            pods.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+            pods
+        });
+        let from = pods.partition_point(|pod| *pod.name < *prefix);
+        let named = pods[from..].iter().take_while(|pod| pod.name.starts_with(prefix));
+        named.count()
+    }
+
+    /// The nodes that have a label, in order.
+    pub(crate) fn labelled(&self, key: &str, value: &str) -> Vec<usize> {
+        let known = self.labels.borrow().get(key).cloned();
+        let by_value = known.unwrap_or_else(|| {
+            let mut by_value = ByValue::new();
+            for (index, node) in self.nodes.iter().enumerate() {
+                if let Some(value) = node.label(key) {
+                    by_value.entry(value).or_default().push(index);
+                }
+            }
+            let by_value = Rc::new(by_value);
+            self.labels.borrow_mut().insert(key.to_owned(), by_value.clone());
+            by_value
+        });
+        by_value.get(value).cloned().unwrap_or_default()
+    }
+
+    /// The nodes that have GPUs for a run.
+    pub(crate) fn gpu_nodes(&self, world: &World<'_>) -> Rc<GpuNodes> {
+        let placement = &world.spec.placement;
+        let key = [placement.device_class_name.clone(), placement.resource_name.clone()];
+        let known = self.gpu_nodes.borrow().get(&key).cloned();
+        known.unwrap_or_else(|| {
+            let has: Vec<bool> = self.nodes.iter().map(|node| world.has_gpus(node)).collect();
+            let all = (0..self.nodes.len()).filter(|index| has[*index]);
+            let (fit, unfit) = all.partition(|index| self.nodes[*index].ready && !self.nodes[*index].deleting);
+            let nodes = Rc::new(GpuNodes { has, fit, unfit });
+            self.gpu_nodes.borrow_mut().insert(key, nodes.clone());
+            nodes
+        })
+    }
+
+    /// The GPUs that each node shows to a run; none where they cannot be counted.
+    pub(crate) fn totals(&self, world: &World<'_>) -> Rc<[i64]> {
+        let placement = &world.spec.placement;
+        let key = format!(
+            "{} {} {:?} {:?}",
+            placement.device_class_name, placement.resource_name, placement.allocation, placement.device_tolerations
+        );
+        let known = self.totals.borrow().get(&key).cloned();
+        known.unwrap_or_else(|| {
+            let totals: Rc<[i64]> = self.nodes.iter().map(|node| world.total(node)).collect();
+            self.totals.borrow_mut().insert(key, totals.clone());
+            totals
+        })
+    }
+}
+
+/// Which part of a cluster is not known, and why.
+fn unread(inventory: &Inventory) -> Result<(), String> {
+    let Inventory {
+        slices,
+        taint_rules,
+        nodes,
+        pods,
+        promises,
+        claims,
+        device_class: _,
+        quotas: _,
+        limit_ranges: _,
+        cache_volume: _,
+        naming: _,
+    } = inventory;
+    first_unread([
+        ("resource slices", slices.unknown()),
+        ("device taint rules", taint_rules.unknown()),
+        ("nodes", nodes.unknown()),
+        ("pods", pods.unknown()),
+        ("bind requests", promises.unknown()),
+        ("resource claims", claims.unknown()),
+    ])?;
+    if slices.present().is_some() && claims.is_absent() {
+        return Err("resource slices are served, but resource claims are not".to_owned());
+    }
+    match (nodes, pods) {
+        (Seen::Present(_), Seen::Present(_)) => Ok(()),
+        _ => Err("the API server serves no nodes or no pods".to_owned()),
+    }
+}
+
+/// Which part of what was read for one run is not known, and why.
+pub(crate) fn unread_of_run(of_run: OfRun<'_>) -> Result<(), String> {
+    let OfRun {
+        device_class,
+        quotas,
+        limit_ranges,
+        cache_volume,
+        naming: _,
+    } = of_run;
+    first_unread([
+        ("device class", device_class.unknown()),
+        ("resource quotas", quotas.unknown()),
+        ("limit ranges", limit_ranges.unknown()),
+        ("model cache", cache_volume.unknown()),
+    ])
+}
+
+fn first_unread<const PARTS: usize>(parts: [(&str, Option<&str>); PARTS]) -> Result<(), String> {
+    match parts.into_iter().find_map(|(what, unread)| Some((what, unread?))) {
+        Some((what, why)) => Err(format!("{what}: {why}")),
+        None => Ok(()),
+    }
+}

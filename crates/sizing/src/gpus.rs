@@ -1,0 +1,84 @@
+//! The GPUs of a node, and what is said of those that the workers will probably get.
+
+use perfval_api::{Allocation, DeviceStatus, PlacementStatus};
+
+use super::devices::{NodeDevices, attribute, count};
+use super::dra::Dra;
+use super::naming::Naming;
+use super::plugin::PluginGpus;
+use super::taken::Taken;
+use crate::inventory::Attribute;
+
+/// The GPUs of a node, as the one who gives them out counts them.
+pub enum Gpus<'a> {
+    ByClaims {
+        devices: NodeDevices<'a>,
+        /// CEL that the claims carry in addition to their class.
+        selectors: Vec<String>,
+    },
+    ByPlugin(PluginGpus),
+}
+
+impl Gpus<'_> {
+    /// Who gives them out.
+    pub fn allocation(&self) -> Allocation {
+        match self {
+            Self::ByClaims { .. } => Allocation::Dra,
+            Self::ByPlugin(_) => Allocation::DevicePlugin,
+        }
+    }
+
+    /// All of them.
+    pub fn total(&self) -> i64 {
+        match self {
+            Self::ByClaims { devices, .. } => count(devices.free.len() + devices.taken.len()),
+            Self::ByPlugin(gpus) => gpus.total,
+        }
+    }
+
+    /// Those that workers could get.
+    pub fn free(&self) -> i64 {
+        match self {
+            Self::ByClaims { devices, .. } => count(devices.free.len()),
+            Self::ByPlugin(gpus) => gpus.free,
+        }
+    }
+
+    /// The others, by what rules them out.
+    pub fn taken(&self, dra: &Dra<'_>, naming: &Naming) -> Vec<Taken> {
+        match self {
+            Self::ByClaims { devices, .. } => devices.tally(dra.busy(), naming),
+            Self::ByPlugin(gpus) => gpus.taken.clone(),
+        }
+    }
+}
+
+/// Adds what the slices say about the devices that the workers will probably get.
+pub fn described(plan: PlacementStatus, devices: &NodeDevices<'_>) -> PlacementStatus {
+    let chosen = &devices.free[..usize::try_from(plan.gpus).unwrap_or_default().min(devices.free.len())];
+    let distinct = |name: &str| {
+        let mut values: Vec<&str> = chosen
+            .iter()
+            .filter_map(|(id, device)| attribute(id, device, name))
+            .filter_map(Attribute::text)
+            .collect();
+        values.sort_unstable();
+        values.dedup();
+        (!values.is_empty()).then(|| values.join(", "))
+    };
+    PlacementStatus {
+        product: distinct("productName"),
+        driver_version: distinct("driverVersion"),
+        devices: chosen
+            .iter()
+            .map(|(id, device)| DeviceStatus {
+                pool: id.pool.to_owned(),
+                name: id.device.to_owned(),
+                uuid: attribute(id, device, "uuid")
+                    .and_then(Attribute::string)
+                    .map(str::to_owned),
+            })
+            .collect(),
+        ..plan
+    }
+}

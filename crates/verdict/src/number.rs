@@ -1,0 +1,77 @@
+//! Bounds of the numbers in a record. A pod printed it, so any digits may be there: they are looked at where they are read.
+
+use std::collections::BTreeMap;
+
+use rust_decimal::Decimal;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+
+/// Largest number of a trial. Counters in microseconds stay below it, and sums of many stay far from 64 bits; a product of two
+/// does not fit into a decimal for sure, so judging multiplies with checks.
+pub(crate) const MOST: i64 = 1_000_000_000_000_000;
+/// No trial is longer (s).
+const WEEK: i64 = 7 * 24 * 3600;
+
+/// What can be looked at for a number beyond [`MOST`].
+pub(crate) trait Bounded {
+    fn is_bounded(&self) -> bool;
+}
+
+impl Bounded for i64 {
+    fn is_bounded(&self) -> bool {
+        (-MOST..=MOST).contains(self)
+    }
+}
+
+impl Bounded for u64 {
+    fn is_bounded(&self) -> bool {
+        *self <= MOST.unsigned_abs()
+    }
+}
+
+impl Bounded for Decimal {
+    fn is_bounded(&self) -> bool {
+        self.abs() <= Self::from(MOST)
+    }
+}
+
+impl<T: Bounded> Bounded for Option<T> {
+    fn is_bounded(&self) -> bool {
+        self.as_ref().is_none_or(T::is_bounded)
+    }
+}
+
+impl<T: Bounded> Bounded for Vec<T> {
+    fn is_bounded(&self) -> bool {
+        self.iter().all(T::is_bounded)
+    }
+}
+
+impl<K, T: Bounded> Bounded for BTreeMap<K, T> {
+    fn is_bounded(&self) -> bool {
+        self.values().all(T::is_bounded)
+    }
+}
+
+/// Numbers that a measurement can have.
+pub(crate) fn bounded<'de, D: Deserializer<'de>, T: Bounded + Deserialize<'de>>(input: D) -> Result<T, D::Error> {
+    let read = T::deserialize(input)?;
+    if read.is_bounded() {
+        Ok(read)
+    } else {
+        Err(D::Error::custom("a number beyond ±10^15, and no trial has one"))
+    }
+}
+
+/// Seconds since the runner started. What is judged grows with them: a result that said 10^18 asked for as many windows of two
+/// seconds (found by fuzzing).
+pub(crate) fn second<'de, D: Deserializer<'de>>(input: D) -> Result<i64, D::Error> {
+    let second = i64::deserialize(input)?;
+    if (0..=WEEK).contains(&second) {
+        Ok(second)
+    } else {
+        Err(D::Error::custom(format!(
+            "a sample of second {second}, and a trial has 0 to {WEEK}"
+        )))
+    }
+}

@@ -1,0 +1,77 @@
+//! A trial's record as a pod printed it, judged: any number and any text may be in it.
+
+use std::sync::LazyLock;
+
+use chrono::DateTime;
+use perfval_api::{PerfValidation, WorkerStatus};
+use perfval_verdict::frame::{Failure, Framed, Outcome, TrialRecord, find, find_message};
+use perfval_verdict::gate::Share;
+use perfval_verdict::judge::{Recorded, judge};
+use perfval_verdict::saved::recorded;
+use serde_json::json;
+
+const NONCE: &str = "fuzz-1";
+
+static OBJECT: LazyLock<PerfValidation> = LazyLock::new(|| {
+    let gate = |metric: &str, statistic: &str, operator: &str| json!({"name": metric.to_lowercase(), "metric": metric, "statistic": statistic, "operator": operator, "threshold": "100", "scaling": "ByGPUShare"});
+    let object = json!({
+        "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation", "metadata": {"name": "fuzz", "namespace": "perf"},
+        "spec": {
+            "model": {"name": "m"}, "workload": {"image": "i:1.4.2"},
+            "gates": [
+                gate("OutputTokenThroughput", "Avg", ">="), gate("TimeToFirstToken", "P99", "<="),
+                gate("SlowestWorkerPercent", "Avg", ">="), gate("MemoryBandwidthPercent", "Avg", ">="),
+            ],
+        },
+    });
+    serde_json::from_value(object).expect("well-formed")
+});
+
+/// Judges AIPerf's export, a payload, a log with a frame, or a termination message.
+pub fn run(input: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(input);
+    if let Framed::Complete(payload) = find(&text, NONCE) {
+        judged(payload.record);
+    }
+    if let Framed::Complete(record) = find_message(&text, NONCE) {
+        judged(record);
+    }
+    let record = recorded(input).record;
+    let understood = !matches!(&record.outcome, Outcome::Failure(Failure::Malformed { .. }));
+    judged(record);
+    understood
+}
+
+/// The same record for every trial that the rule asks for.
+fn judged(record: TrialRecord) {
+    let worker = |name: &str, restarts| WorkerStatus {
+        pod: format!("pod-{name}"),
+        uid: name.to_owned(),
+        restarts,
+        last_exit: None,
+        ended_unseen: false,
+        ended_by: None,
+        address: Some(format!("10.0.0.{name}")),
+        device: Some(format!("n1/{name}")),
+    };
+    let trial = Recorded {
+        before: vec![worker("1", 0), worker("2", 0)],
+        after: vec![worker("1", 0), worker("2", 0)],
+        product: Some("NVIDIA H200".to_owned()),
+        ..record.into()
+    };
+    let restarted = Recorded {
+        after: vec![worker("1", 1), worker("2", 0)],
+        ..trial.clone()
+    };
+    let share = Share { gpus: 2, node_gpus: 8 };
+    for trial in [trial, restarted] {
+        let judgement = judge(&OBJECT, Some(share), &vec![trial; 3], DateTime::UNIX_EPOCH);
+        assert!(judgement.message.len() <= 1024, "{}", judgement.message);
+        let findings = &judgement.status.diagnosis;
+        assert!(
+            findings.iter().all(|finding| finding.evidence.len() <= 1024),
+            "{findings:?}"
+        );
+    }
+}
