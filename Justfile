@@ -132,7 +132,17 @@ bench:
     RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --target {{triple}} -p perfval-e2e --bin scale
     {{release}}/scale
 
-# The same on a real API server with nodes of kwok, and how long a run sizes there (minutes; a lab of its own).
+# What 5,000 validations on 5,000 nodes cost the operator's program in the memory of its pod, 50 of them at once: a stub of the API server, as root (minutes; prints a table, and asserts nothing).
+bench-crowd: image
+    RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --target {{triple}} -p perfval-e2e --bin scale
+    {{release}}/scale crowd {{product}}/perfvalidation-operator
+
+# A tenant who writes the worst that it may, for so many minutes, beside a run of another tenant; the same stub.
+bench-tenant minutes="30": image
+    RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --target {{triple}} -p perfval-e2e --bin scale
+    {{release}}/scale tenant {{product}}/perfvalidation-operator {{minutes}}
+
+# What `just bench` shows, on a real API server with nodes of kwok, and how long a run sizes there (minutes; a lab of its own).
 bench-cluster nodes="1000": build-lab image
     RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --target {{triple}} -p perfval-e2e --bin scale
     @{{suite}} scale {{nodes}}

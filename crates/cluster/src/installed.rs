@@ -13,6 +13,8 @@ pub(crate) struct Installed {
     pub resource: ApiResource,
     /// Version of its operator, where the CRD names it.
     pub operator_version: Option<String>,
+    /// Whether a deployment may name the version of its runtime; read only for a run that does.
+    pub takes_runtime_version: Option<bool>,
 }
 
 /// The last good answer, and when it was given. Whoever comes while one is awaited gets the same.

@@ -1,8 +1,10 @@
 //! Every object this process looks after, and the bell that wakes some of them.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures::{FutureExt, Stream, StreamExt, stream};
+use kube::Resource as _;
 use kube::core::DeserializeGuard;
 use kube::runtime::reflector::{ObjectRef, Store, store, store::Writer};
 use perfval_api::{PerfValidation, Phase};
@@ -102,6 +104,12 @@ impl Objects {
     pub(crate) fn readable(&self) -> impl Iterator<Item = Arc<Guarded>> {
         let all = self.stores.iter().flat_map(Store::state);
         all.filter(|object| object.0.is_ok())
+    }
+
+    /// Uids of all objects, as last seen.
+    pub(crate) fn uids(&self) -> HashSet<String> {
+        let all = self.stores.iter().flat_map(Store::state);
+        all.filter_map(|object| object.meta().uid.clone()).collect()
     }
 
     /// Has one object looked at.

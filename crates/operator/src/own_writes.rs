@@ -1,6 +1,6 @@
 //! Objects as our own last write left them, for as long as the watch is behind.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kube::ResourceExt;
@@ -53,6 +53,11 @@ impl OwnWrites {
         }
     }
 
+    /// Everything was listed anew: objects that are not among these are gone.
+    pub fn retain(&self, uids: &HashSet<String>) {
+        self.lock().retain(|uid, _| uids.contains(uid));
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Written>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -75,6 +80,18 @@ mod tests {
 
     fn newer(writes: &OwnWrites, uid: &str, watched: &str) -> Option<String> {
         writes.newer(&version(uid, watched))?.resource_version()
+    }
+
+    #[test]
+    fn a_write_to_an_object_that_a_new_list_lacks_is_forgotten() {
+        let writes = OwnWrites::default();
+        writes.add(&version("a", "7"), version("a", "9"));
+        writes.add(&version("b", "8"), version("b", "10"));
+        writes.retain(&["a".to_owned()].into());
+        assert_eq!(
+            (newer(&writes, "a", "7"), newer(&writes, "b", "8")),
+            (Some("9".to_owned()), None)
+        );
     }
 
     #[test]

@@ -9,9 +9,10 @@ use kube::{Client, Config};
 use perfval_cluster::{Clock, Cluster, Wakeups};
 use perfval_run::Settings;
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use crate::boundary::{Panicked, catch};
 use crate::calls::Counting;
@@ -70,7 +71,17 @@ pub async fn run(args: RunArgs) -> Result<(), Error> {
 
     let (context, answers) = context(&args, settings, &clients, &clock, &health);
     let context = Arc::new(context.with_suspects(suspects));
-    let work = Box::pin(work(&args, &clients, context, answers, &health, scopes, &stop));
+    let work = work(
+        args.workers,
+        clients.watching,
+        context,
+        answers,
+        health,
+        scopes,
+        stop.clone(),
+    );
+    // This thread is left to the lease: a plan for 2,000 objects on 2,000 nodes once kept it for 25 s, and the leader ended.
+    let work = elsewhere(work);
     let result = if let Some(candidate) = candidate {
         lead(candidate, work, &stop).await
     } else {
@@ -104,6 +115,18 @@ pub async fn lead(
     Ok(())
 }
 
+/// Does the work on another thread. It ends with this future.
+async fn elsewhere(work: impl Future<Output = ()> + Send + 'static) {
+    let mut task = JoinSet::new();
+    task.spawn(work);
+    if let Some(Err(ended)) = task.join_next().await {
+        error!(
+            error = &ended as &dyn std::error::Error,
+            "the work of this process ended by a panic"
+        );
+    }
+}
+
 /// What every pass shares, and the objects whose probe was answered.
 fn context(
     args: &RunArgs,
@@ -132,23 +155,19 @@ fn context(
 
 /// The controllers of all scopes, until they have drained.
 async fn work(
-    args: &RunArgs,
-    clients: &Clients,
+    workers: u16,
+    watching: Client,
     context: Arc<Context>,
     answers: Wakeups,
-    health: &Health,
+    health: Health,
     scopes: Vec<Scope>,
-    stop: &CancellationToken,
+    stop: CancellationToken,
 ) {
-    let controllers = join_all(scopes.into_iter().map(|scope| {
-        streams::reconcile_all(
-            scope,
-            clients.watching.clone(),
-            context.clone(),
-            args.workers,
-            stop.clone(),
-        )
-    }));
+    let controllers = join_all(
+        scopes
+            .into_iter()
+            .map(|scope| streams::reconcile_all(scope, watching.clone(), context.clone(), workers, stop.clone())),
+    );
     let woken = async {
         context.objects.wake_from(answers).await;
         std::future::pending::<()>().await;
@@ -158,7 +177,7 @@ async fn work(
     // It holds nothing up: whatever it does may be left to the next leader.
     let swept = async {
         if let Err(Panicked(said)) = catch(sweeper::sweep_until(context.clone(), stop.clone())).await {
-            tracing::error!(said, "the search for strays panicked; the next leader goes on with it");
+            error!(said, "the search for strays panicked; the next leader goes on with it");
         }
     };
     let last = CancellationToken::new();
@@ -226,4 +245,47 @@ fn identity(args: &RunArgs) -> String {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         format!("{}-{}", host.trim(), std::process::id())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+    use std::time::Instant;
+
+    use perfval_testkit::api_server::ApiServer;
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(30);
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn the_lease_is_renewed_while_the_work_keeps_its_thread() {
+        let server = ApiServer::new();
+        let renewed = {
+            let server = server.clone();
+            move || {
+                server
+                    .get("leases", "operators", "lease")
+                    .map(|lease| lease["spec"]["renewTime"].clone())
+            }
+        };
+        let work = async move {
+            let (first, began) = (renewed(), Instant::now());
+            while renewed() == first {
+                assert!(began.elapsed() < LIMIT, "not renewed");
+                thread::sleep(Duration::from_millis(20));
+            }
+        };
+        let candidate = Candidate::new(server.client(), "operators", "lease", "me".to_owned());
+        let (done, mut finished) = tokio::sync::oneshot::channel();
+        let work = async move {
+            work.await;
+            // The test may be over.
+            let _ = done.send(());
+        };
+        lead(candidate, elsewhere(work), &CancellationToken::new())
+            .await
+            .expect("it leads");
+        finished.try_recv().expect("the work was done");
+    }
 }

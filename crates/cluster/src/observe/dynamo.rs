@@ -45,10 +45,11 @@ impl Cluster {
         let Installed {
             resource,
             operator_version,
+            ..
         } = self.installed().await?;
         Ok(DynamoApi {
             takes_runtime_version: run.spec().workload.runtime_version.is_some()
-                && self.definition().await?.takes_runtime_version(&resource.version),
+                && self.takes_runtime_version().await?,
             resource,
             operator_version,
         })

@@ -15,8 +15,8 @@ use crate::Cluster;
 use crate::call::{Read, read};
 use crate::page::Json;
 
-/// Objects in a page.
-const PAGE: u32 = 100;
+/// Objects in a page, which is in memory whole: each may have as much as the API server admits.
+const PAGE: u32 = 25;
 
 impl Cluster {
     /// All runs that hold or want a node, in any namespace.

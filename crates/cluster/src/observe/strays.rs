@@ -22,6 +22,9 @@ use crate::call::{Read, Unread, read, seen};
 use crate::page::Json;
 use crate::resource_api::Wanted;
 
+/// Objects in a page of owners.
+const PAGE: u32 = 100;
+
 fn labelled_by_us() -> ListParams {
     ListParams::default().labels(RUN_LABEL)
 }
@@ -54,12 +57,22 @@ impl Cluster {
 
     /// Uids of all `PerfValidation`s.
     pub async fn owners(&self) -> Seen<BTreeSet<String>> {
+        seen(self.all_owners().await)
+    }
+
+    /// In pages: annotations of others may have 256 KiB in each object.
+    async fn all_owners(&self) -> Read<BTreeSet<String>> {
         let api: Api<PerfValidation> = Api::all(self.client.clone());
-        let found = self.bounded(api.list_metadata(&ListParams::default())).await;
-        seen(
-            read("list PerfValidations", found)
-                .map(|found| found.items.iter().filter_map(kube::ResourceExt::uid).collect()),
-        )
+        let (mut params, mut uids) = (ListParams::default().limit(PAGE), BTreeSet::new());
+        loop {
+            let page = self.bounded(api.list_metadata(&params)).await;
+            let page = read("list PerfValidations", page)?;
+            uids.extend(page.items.iter().filter_map(kube::ResourceExt::uid));
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => params = params.continue_token(&token),
+                None => return Ok(uids),
+            }
+        }
     }
 
     async fn labelled_of<K>(&self, kind: ChildKind, namespace: Option<&str>) -> Read<Vec<Labelled>>

@@ -88,13 +88,14 @@ impl Request<'_> {
         let Address { namespace, query, .. } = self.address;
         let number = |key: &str| query.get(key).and_then(|text| text.parse::<usize>().ok());
         let (from, limit) = (number("continue").unwrap_or(0), number("limit").unwrap_or(usize::MAX));
-        let found: Vec<Value> = self
+        let found: Vec<&Value> = self
             .store
             .of_kind(&self.kind.group, &self.kind.plural, namespace.as_deref())
             .filter(|object| selected(query, object))
-            .map(|object| self.render(object))
             .collect();
         let to = from.saturating_add(limit).min(found.len());
+        let page = found.get(from..to).unwrap_or_default();
+        let items: Vec<Value> = page.iter().map(|object| self.render(object)).collect();
         let mut meta = json!({"resourceVersion": self.store.version().to_string()});
         if to < found.len() {
             meta["continue"] = to.to_string().into();
@@ -105,7 +106,7 @@ impl Request<'_> {
                 "apiVersion": self.kind.api_version(&self.address.version),
                 "kind": format!("{}List", self.kind.kind),
                 "metadata": meta,
-                "items": found.get(from..to).unwrap_or_default(),
+                "items": items,
             }),
         )
     }

@@ -22,6 +22,10 @@ pub enum Trial {
     Hang,
     /// It ends without a result.
     Silent,
+    /// Its record has numbers that nothing can measure.
+    Absurd,
+    /// It fails, and its log is one word of 400 KB without a result.
+    Endless,
 }
 
 /// What a trial left.
@@ -51,7 +55,14 @@ pub(super) fn of(pod: &Value, trial: Trial, workers: &[String]) -> Option<TrialR
     let outcome = match trial {
         Trial::Hang => return None,
         Trial::Silent => return Some(silent(1)),
-        Trial::Good => report(10, false),
+        Trial::Endless => {
+            return Some(TrialResult {
+                log: "[{1,".repeat(100_000),
+                message: String::new(),
+                exit_code: 1,
+            });
+        }
+        Trial::Good | Trial::Absurd => report(10, false),
         Trial::Slow => report(1, false),
         Trial::Starved => report(10, true),
         Trial::Crash => recorded::crash(),
@@ -60,9 +71,21 @@ pub(super) fn of(pod: &Value, trial: Trial, workers: &[String]) -> Option<TrialR
     let after = |flag: &str| arguments.iter().skip_while(|word| *word != flag).nth(1)?.as_str();
     let record = recorded::record(after("--nonce")?.to_owned(), outcome, workers.iter().cloned());
     let message = message(&record, &[]);
+    let log = recorded::log(record);
     Some(TrialResult {
-        log: recorded::log(record),
-        message,
+        log: if trial == Trial::Absurd { absurd(&log) } else { log },
+        message: if trial == Trial::Absurd {
+            absurd(&message)
+        } else {
+            message
+        },
         exit_code: 0,
     })
+}
+
+/// The same text with numbers at the ends of their types.
+fn absurd(text: &str) -> String {
+    text.replace(":10,", ":9223372036854775807,")
+        .replace("\"5\"", "\"79228162514264337593543950335\"")
+        .replace("\"1\"", "\"0.0000000000000000000000000001\"")
 }

@@ -31,6 +31,22 @@ impl Cluster {
         Ok(installed)
     }
 
+    /// Whether a deployment at the served version may name the version of its runtime. The answer is kept with the version:
+    /// it takes the whole CRD.
+    pub(super) async fn takes_runtime_version(&self) -> Read<bool> {
+        let Installed { resource, .. } = self.installed().await?;
+        let mut last = self.installed.lock().await;
+        let known = last.as_ref().and_then(|(_, installed)| installed.takes_runtime_version);
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let takes = self.definition().await?.takes_runtime_version(&resource.version);
+        if let Some((_, installed)) = &mut *last {
+            installed.takes_runtime_version = Some(takes);
+        }
+        Ok(takes)
+    }
+
     /// The CRD shows whether Dynamo is installed, discovery which version is served. The group alone shows neither.
     async fn ask_installed(&self) -> Read<Installed> {
         let crds: Api<CustomResourceDefinition> = Api::all(self.client.clone());
@@ -41,6 +57,7 @@ impl Cluster {
             Ok(resource) => Ok(Installed {
                 resource,
                 operator_version: crd.annotations().get(OPERATOR_VERSION).cloned(),
+                takes_runtime_version: None,
             }),
             // Discovery may lag behind a new CRD by some seconds.
             Err(Unread::Absent) => Err(Unread::Unknown(format!(

@@ -8,7 +8,7 @@ use perfval_testkit::api_server::{Fault, Strike};
 use perfval_testkit::inventory::{Cluster as Hardware, NodeBuilder, SliceBuilder};
 use perfval_testkit::world::{Answer, Faults, Trial};
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::edits::{EDITS, edit};
 use super::{NAMES, spec};
@@ -42,6 +42,8 @@ pub enum Happening {
     Lag(u8, u8),
     NodesUnready(bool),
     NoRoles(bool),
+    /// A quota on the GPUs of the namespace: so many of two, or none.
+    Quota(u8),
     /// The API server's clock is set, this many seconds ahead or back.
     SetClock(i64),
     Crash(u8, bool),
@@ -83,6 +85,7 @@ pub fn happening() -> impl Strategy<Value = Happening> {
         1 => (0u8..30, 0u8..60).prop_map(|(n, m)| H::Lag(n, m)),
         1 => any::<bool>().prop_map(H::NodesUnready),
         1 => any::<bool>().prop_map(H::NoRoles),
+        1 => (0u8..4).prop_map(H::Quota),
         1 => (-90i64..90).prop_map(H::SetClock),
         2 => (0u8..40, any::<bool>()).prop_map(|(n, b)| H::Crash(n, b)),
         2 => any::<u8>().prop_map(H::Strike),
@@ -91,6 +94,7 @@ pub fn happening() -> impl Strategy<Value = Happening> {
     ]
 }
 
+const QUOTA: &str = "gpus";
 const NODES: [&str; 2] = ["n1", "n2"];
 const CHILDREN: [&str; 6] = [
     "jobs",
@@ -171,9 +175,11 @@ pub async fn happen(rig: &mut Rig, what: &Happening) {
                 Trial::Crash,
                 Trial::Hang,
                 Trial::Silent,
+                Trial::Absurd,
+                Trial::Endless,
             ];
             let at = |n: u8| all[usize::from(n) % all.len()];
-            rig.world.faults.trials = vec![at(*n), at(n / 6), at(n / 36)];
+            rig.world.faults.trials = vec![at(*n), at(n / 8), at(n / 64)];
         }
         Happening::Answers(n) => {
             rig.world.faults.answer = [Answer::Completion, Answer::NotFound, Answer::Empty][usize::from(n % 3)];
@@ -186,6 +192,14 @@ pub async fn happen(rig: &mut Rig, what: &Happening) {
         }
         Happening::NodesUnready(yes) => rig.world.faults.nodes_unready = *yes,
         Happening::NoRoles(yes) => rig.world.faults.no_roles = *yes,
+        Happening::Quota(gpus) if *gpus > 2 => rig.server.delete("resourcequotas", NAMESPACE, QUOTA),
+        Happening::Quota(gpus) => {
+            let limit = |gpus: u8| json!({"requests.nvidia.com/gpu": gpus.to_string(), "gpu.nvidia.com.deviceclass.resource.k8s.io/devices": gpus.to_string()});
+            rig.server.put(json!({
+                "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": QUOTA, "namespace": NAMESPACE},
+                "spec": {"hard": limit(*gpus)}, "status": {"hard": limit(*gpus), "used": limit(0)},
+            }));
+        }
         Happening::SetClock(seconds) => {
             rig.server_ahead.fetch_add(*seconds, Ordering::Relaxed);
         }
@@ -254,6 +268,7 @@ pub fn heal(rig: &mut Rig) {
     rig.wire.slow_down(Duration::ZERO);
     rig.server.heal();
     rig.server.install_dynamo(&["v1alpha1", "v1beta1"], Some("1.4.2"));
+    rig.server.delete("resourcequotas", NAMESPACE, QUOTA);
     for node in NODES {
         put_node(rig, node);
     }

@@ -220,6 +220,18 @@ pub fn lagging() -> Vec<Scenario> {
             ..BASE
         },
         Scenario {
+            name: "trials whose records have absurd numbers",
+            trials: &[Trial::Absurd],
+            ends: "Error BenchmarkFailed",
+            ..BASE
+        },
+        Scenario {
+            name: "trials that fail with one word of 400 KB",
+            trials: &[Trial::Endless],
+            ends: "Error BenchmarkFailed",
+            ..BASE
+        },
+        Scenario {
             name: "a trial without a result",
             trials: &[Trial::Silent],
             ends: "Error BenchmarkFailed",

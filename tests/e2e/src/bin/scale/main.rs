@@ -5,6 +5,7 @@
 //! its lists beforehand: while it wrote each page when asked, 13 of 17 seconds of a look were its own. The ratios are of one
 //! run on one machine; nothing is asserted.
 
+mod crowd;
 mod measure;
 mod real;
 mod serve;
@@ -29,6 +30,11 @@ fn main() -> ExitCode {
     let outcome = match arguments[..] {
         ["serve", nodes, form] => with(nodes, form, serve::serve),
         ["measure", nodes, form] => with(nodes, form, measure::measure),
+        ["crowd", program] => crowd::crowd(program.as_ref()),
+        ["tenant", program, minutes] => minutes
+            .parse()
+            .map_err(Into::into)
+            .and_then(|minutes| crowd::tenant(program.as_ref(), minutes)),
         ["cluster", nodes] => nodes.parse().map_err(Into::into).and_then(real::real),
         _ => compare(),
     };

@@ -58,7 +58,7 @@ impl Form {
 
 /// The objects of a list, written before any request: a page is a part of it. An API server takes time, too, but how
 /// much of the look is ours would not be seen next to that.
-struct List {
+pub struct List {
     kind: &'static str,
     written: Vec<u8>,
     /// Where each object ends.
@@ -66,7 +66,7 @@ struct List {
 }
 
 impl List {
-    fn of(kind: &'static str, count: usize, form: Form, item: impl Fn(usize) -> Value) -> Outcome<Self> {
+    pub fn of(kind: &'static str, count: usize, form: Form, item: impl Fn(usize) -> Value) -> Outcome<Self> {
         let (mut written, mut ends) = (Vec::new(), Vec::with_capacity(count));
         for index in 0..count {
             let object = item(index);
@@ -82,18 +82,40 @@ impl List {
         Ok(Self { kind, written, ends })
     }
 
-    fn page(&self, uri: &Uri, form: Form) -> Vec<u8> {
+    fn empty(kind: &'static str) -> Self {
+        let (written, ends) = (Vec::new(), Vec::new());
+        Self { kind, written, ends }
+    }
+
+    /// Kind of the objects.
+    pub fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    /// The objects of a part of the list.
+    fn items(&self, from: usize, to: usize) -> &[u8] {
+        let end = |index: usize| index.checked_sub(1).map_or(0, |last| self.ends[last]);
+        let count = self.ends.len();
+        &self.written[end(from.min(count))..end(to.min(count))]
+    }
+
+    /// A page of this list and of `more`, which stands behind it.
+    pub fn page(&self, more: &Self, uri: &Uri, form: Form) -> Vec<u8> {
         let query = |wanted: &str| {
             let pairs = uri.query().unwrap_or_default().split('&');
             let mut values = pairs.filter_map(|pair| pair.strip_prefix(wanted)?.strip_prefix('='));
             values.find_map(|value| value.parse::<usize>().ok())
         };
-        let count = self.ends.len();
+        let own = self.ends.len();
+        let count = own + more.ends.len();
         let from = query("continue").unwrap_or(0).min(count);
         let to = query("limit").map_or(count, |limit| count.min(from + limit));
         let next = if to < count { to.to_string() } else { String::new() };
-        let end = |index: usize| index.checked_sub(1).map_or(0, |last| self.ends[last]);
-        let items = &self.written[end(from)..end(to)];
+        let items = [
+            self.items(from, to),
+            more.items(from.saturating_sub(own), to.saturating_sub(own)),
+        ]
+        .concat();
         let kind = format!("{}List", self.kind);
         match form {
             Form::Json => {
@@ -101,11 +123,11 @@ impl List {
                 let mut page = head.to_string().into_bytes();
                 page.pop();
                 page.extend_from_slice(b",\"items\":[");
-                page.extend_from_slice(items.strip_suffix(b",").unwrap_or(items));
+                page.extend_from_slice(items.strip_suffix(b",").unwrap_or(&items));
                 page.extend_from_slice(b"]}");
                 page
             }
-            Form::Protobuf => protobuf::envelope("v1", &kind, &protobuf::list(&next, items)),
+            Form::Protobuf => protobuf::envelope("v1", &kind, &protobuf::list(&next, &items)),
         }
     }
 }
@@ -154,8 +176,10 @@ async fn answer(State(served): State<Arc<Served>>, uri: Uri) -> Response {
             (JSON, json!({ "metadata": {}, "items": [] }).to_string().into_bytes())
         }
         path => match (served.lists.get(path), served.form) {
-            (Some(list), Form::Json) => (JSON, list.page(&uri, Form::Json)),
-            (Some(list), Form::Protobuf) => (MEDIA_TYPE, list.page(&uri, Form::Protobuf)),
+            (Some(list), form) => {
+                let media = if form == Form::Json { JSON } else { MEDIA_TYPE };
+                (media, list.page(&List::empty(list.kind), &uri, form))
+            }
             (None, _) => return (StatusCode::NOT_FOUND, "404 page not found\n").into_response(),
         },
     };
@@ -311,7 +335,7 @@ fn metadata(name: &str, index: usize) -> Value {
     })
 }
 
-fn name(index: usize) -> String {
+pub fn name(index: usize) -> String {
     format!("node-{index:05}")
 }
 

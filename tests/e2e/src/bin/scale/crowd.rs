@@ -1,0 +1,180 @@
+//! `just bench-crowd`: the operator's program among 5,000 validations, 5,000 nodes and 100,000 pods, in the memory of its pod.
+//!
+//! The API server is a stub on loopback that shares the two cores with the operator, so every time here is an upper bound.
+//! Prints a table beside the goals, and asserts nothing.
+
+mod cluster;
+mod operator;
+mod tenant;
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::Outcome;
+use cluster::{Cluster, validation};
+use operator::Operator;
+pub use tenant::tenant;
+
+const NODES: usize = 5_000;
+/// Nodes with free GPUs: so many runs are active at once.
+const ACTIVE: usize = 50;
+const NAMESPACE: &str = "fleet";
+/// Longest wait for anything.
+const LIMIT: Duration = Duration::from_mins(10);
+/// Time without a change after which nothing of the start is left.
+const STEADY: Duration = Duration::from_secs(60);
+
+#[tokio::main]
+pub async fn crowd(program: &Path) -> Outcome<()> {
+    println!("{NODES} validations, one for each of {NODES} nodes with 20 pods each; {ACTIVE} nodes have free GPUs");
+    let folder = tempfile::tempdir()?;
+    let (cluster, resting) = Cluster::new(NODES, ACTIVE);
+    for index in 0..NODES {
+        cluster
+            .server
+            .put(validation(NAMESPACE, &format!("node-{index:05}"), index)?);
+    }
+    let address = cluster.serve(resting).await?;
+    cluster.live(|_| ());
+
+    let mut operator = Operator::start(program, folder.path(), &address)?;
+    let first = operator.looked_at(NODES, LIMIT).await?;
+    row("start, all looked at", &format!("{first:.1} s"), "≤ 10 s");
+    until("all runs are active", &mut operator, || active(&cluster) >= ACTIVE).await?;
+    cluster.take_reactions();
+    let (requests, cpu) = (cluster.requests.load(Ordering::Relaxed), operator.process.cpu_seconds());
+    let began = Instant::now();
+    until("half of the runs are over", &mut operator, || {
+        finished(&cluster) >= ACTIVE / 2
+    })
+    .await?;
+    let seconds = began.elapsed().as_secs_f64();
+    let share = (operator.process.cpu_seconds().unwrap_or_default() - cpu.unwrap_or_default()) / seconds * 100.0;
+    let rate = (cluster.requests.load(Ordering::Relaxed) - requests) as f64 / seconds;
+    let reactions = cluster.take_reactions();
+    let at = |share: usize| {
+        reactions
+            .get(reactions.len() * share / 100)
+            .copied()
+            .unwrap_or_default()
+    };
+    row(
+        "event to write, 50 runs active",
+        &format!(
+            "{:.0} ms median, {:.0} ms p90 of {}",
+            at(50).as_secs_f64() * 1e3,
+            at(90).as_secs_f64() * 1e3,
+            reactions.len()
+        ),
+        "≤ 50 ms",
+    );
+    row("operator's CPU meanwhile", &format!("{share:.0} % of a core"), "");
+    row("requests meanwhile", &format!("{rate:.0}/s"), "");
+    let looks = operator.looks();
+    let longest = looks.iter().copied().fold(0.0, f64::max);
+    row(
+        "longest look of the queue",
+        &format!("{longest:.2} s of {}", looks.len()),
+        "≤ 2 s",
+    );
+    row("peak memory", &mebibytes(&operator), "≤ 128 MiB");
+
+    operator.kill();
+    let mut operator = Operator::start(program, folder.path(), &address)?;
+    let again = operator.looked_at(NODES, LIMIT).await?;
+    row(
+        "restart in the middle, all looked at",
+        &format!("{again:.1} s"),
+        "≤ 10 s",
+    );
+    until("all runs are over", &mut operator, || finished(&cluster) >= ACTIVE).await?;
+    row("runs that passed", &format!("{} of {ACTIVE}", passed(&cluster)), "all");
+    tokio::time::sleep(STEADY).await;
+    row("peak memory after the restart", &mebibytes(&operator), "≤ 128 MiB");
+    row(
+        "lease lost, passes given up",
+        &format!("{}, {}", operator.logged("is lost"), operator.logged("pass given up")),
+        "0, 0",
+    );
+    operator.kill();
+
+    finish_all(&cluster)?;
+    let mut operator = Operator::start(program, folder.path(), &address)?;
+    let finished = operator.looked_at(NODES, LIMIT).await?;
+    row(
+        "restart, all finished with ten runs each",
+        &format!("{finished:.1} s"),
+        "≤ 10 s",
+    );
+    row("peak memory", &mebibytes(&operator), "≤ 128 MiB");
+    operator.lives()
+}
+
+fn row(what: &str, value: &str, goal: &str) {
+    println!("{what:<42} {value:<36} {goal}");
+}
+
+fn mebibytes(operator: &Operator) -> String {
+    operator
+        .peak()
+        .map_or_else(|| "?".to_owned(), |peak| format!("{peak:.0} MiB"))
+}
+
+async fn until(what: &str, operator: &mut Operator, is: impl Fn() -> bool) -> Outcome<()> {
+    let began = Instant::now();
+    while !is() {
+        operator.lives()?;
+        if began.elapsed() > LIMIT {
+            return Err(format!("never: {what}").into());
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    Ok(())
+}
+
+fn count(cluster: &Cluster, is: impl Fn(&Value) -> bool) -> usize {
+    let all = cluster.server.shared("perfvalidations");
+    all.iter().filter(|object| is(&object["status"])).count()
+}
+
+fn active(cluster: &Cluster) -> usize {
+    count(cluster, |status| {
+        !matches!(status["phase"].as_str(), None | Some("Pending" | "Sizing"))
+    })
+}
+
+fn finished(cluster: &Cluster) -> usize {
+    count(cluster, |status| status["phase"] == "Completed")
+}
+
+fn passed(cluster: &Cluster) -> usize {
+    count(cluster, |status| status["verdict"] == "Passed")
+}
+
+/// Gives every object the status of one that has passed, and a history of ten runs.
+fn finish_all(cluster: &Cluster) -> Outcome<()> {
+    let objects = cluster.server.shared("perfvalidations");
+    let done = objects.iter().find(|object| object["status"]["verdict"] == "Passed");
+    let mut status = done.ok_or("no run has passed")?["status"].clone();
+    let entry = json!({
+        "run": 1, "verdict": "Passed", "reason": "GatesMet", "throughput": "18000.5", "ttftP99Ms": "900.1",
+        "environment": "0123456789ab", "slowGpus": [], "completedAt": "2026-11-20T10:10:00Z",
+        "phases": [{"phase": "Sizing", "seconds": 2}, {"phase": "Deploying", "seconds": 90}, {"phase": "Benchmarking", "seconds": 120}],
+    });
+    if status["history"].as_array().is_none_or(Vec::is_empty) {
+        status["history"] = json!([entry]);
+    }
+    let entry = status["history"][0].clone();
+    status["history"] = Value::Array(vec![entry; 10]);
+    for object in objects.iter().filter(|object| object["status"]["phase"] != "Completed") {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        cluster.server.edit("perfvalidations", NAMESPACE, name, |object| {
+            object["status"] = status.clone();
+            object["metadata"]["finalizers"] = json!([]);
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,234 @@
+//! A cluster on a loopback socket: the API server in memory with everything that moves, and prewritten lists of what rests.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use axum::Router;
+use axum::body::{Body as Answer, to_bytes};
+use axum::extract::Request;
+use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::http::{Method, Response, Uri};
+use futures::StreamExt as _;
+use kube::client::Body;
+use perfval_sizing::inventory::protobuf::MEDIA_TYPE;
+use perfval_testkit::api_server::ApiServer;
+use perfval_testkit::world::World;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tower::Service as _;
+
+use super::super::serve::{self, Form, List};
+use super::Outcome;
+
+/// Largest request body (bytes).
+const BODY: usize = 8 << 20;
+/// Pause between two steps of the world.
+const STEP: Duration = Duration::from_millis(200);
+/// Length of a watch without a time-out of its own.
+const WATCH: Duration = Duration::from_mins(5);
+
+/// The cluster, and what its clients did.
+pub struct Cluster {
+    pub server: ApiServer,
+    pub requests: Arc<AtomicUsize>,
+    writes: Arc<Mutex<Writes>>,
+}
+
+/// Time from the newest change of a run's objects to the operator's next write of its status.
+#[derive(Default)]
+struct Writes {
+    /// Last change of something that belongs to an object, by the object's name.
+    changed: HashMap<String, Instant>,
+    after: Vec<Duration>,
+}
+
+impl Cluster {
+    /// A cluster of so many nodes, of which the first `free` have free GPUs; 20 pods on each.
+    pub fn new(nodes: usize, free: usize) -> (Self, Resting) {
+        let server = ApiServer::new();
+        server.install_dynamo(&["v1alpha1", "v1beta1"], Some("1.4.2"));
+        server.put(serve::class());
+        for index in 0..free {
+            server.put(serve::node(index, nodes));
+            server.put(serve::slice(index, nodes));
+        }
+        let cluster = Self {
+            server,
+            requests: Arc::default(),
+            writes: Arc::default(),
+        };
+        (cluster, Resting::of(nodes, free))
+    }
+
+    /// Serves the cluster. The answer is its address.
+    pub async fn serve(&self, resting: Resting) -> Outcome<String> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?;
+        let (server, requests, writes) = (self.server.clone(), self.requests.clone(), self.writes.clone());
+        let resting = Arc::new(resting);
+        let answer = async move |request: Request| {
+            requests.fetch_add(1, Ordering::Relaxed);
+            let (head, body) = request.into_parts();
+            if head.method == Method::GET
+                && let Some(page) = resting.page(&server, &head.uri, &head.headers)
+            {
+                return page;
+            }
+            if head.method == Method::PATCH && head.uri.path().ends_with("/status") {
+                let name = head.uri.path().rsplit('/').nth(1).unwrap_or_default();
+                lock(&writes).written(name);
+            }
+            let limit = watch_limit(&head.uri);
+            let body = to_bytes(body, BODY).await.unwrap_or_default();
+            let request = Request::from_parts(head, Body::from(body.to_vec()));
+            let Ok(answer) = server.clone().call(request).await;
+            match limit {
+                None => answer.map(Answer::new),
+                Some(limit) => answer.map(|body| {
+                    let lines = Answer::new(body).into_data_stream();
+                    Answer::from_stream(lines.take_until(tokio::time::sleep(limit)))
+                }),
+            }
+        };
+        tokio::spawn(async move { axum::serve(listener, Router::new().fallback(answer)).await });
+        Ok(format!("http://{address}"))
+    }
+
+    /// Lets the controllers, the scheduler and the kubelets work until the program ends; `besides` sees every step.
+    pub fn live(&self, mut besides: impl FnMut(&ApiServer) + Send + 'static) {
+        let (server, writes) = (self.server.clone(), self.writes.clone());
+        std::thread::spawn(move || {
+            let mut world = World::new(&server, Arc::new(seconds));
+            loop {
+                let before = server.version();
+                world.step();
+                lock(&writes).note(&server, before);
+                besides(&server);
+                std::thread::sleep(STEP);
+            }
+        });
+    }
+
+    /// The times from a change to the next write, sorted, since the last call.
+    pub fn take_reactions(&self) -> Vec<Duration> {
+        let mut all = std::mem::take(&mut lock(&self.writes).after);
+        all.sort_unstable();
+        all
+    }
+}
+
+impl Writes {
+    /// Notes the objects whose dependents the world has changed.
+    fn note(&mut self, server: &ApiServer, since: u64) {
+        let now = Instant::now();
+        for changed in server.changes_since(since) {
+            let watched = matches!(changed.plural.as_str(), "pods" | "jobs" | "dynamographdeployments");
+            let of = &changed.object["metadata"]["labels"]["perfvalidation.dev/name"];
+            if let (true, Some(name)) = (watched, of.as_str()) {
+                self.changed.insert(name.to_owned(), now);
+            }
+        }
+    }
+
+    fn written(&mut self, name: &str) {
+        if let Some(changed) = self.changed.remove(name) {
+            self.after.push(changed.elapsed());
+        }
+    }
+}
+
+/// Lists of what never changes, written beforehand.
+pub struct Resting(HashMap<&'static str, (&'static str, List, List)>);
+
+impl Resting {
+    fn of(nodes: usize, free: usize) -> Self {
+        let list = |kind, range: std::ops::Range<usize>, item: fn(usize, usize) -> Value| {
+            let both = [Form::Protobuf, Form::Json].map(|form| {
+                // The kinds that sizing reads have both forms.
+                List::of(kind, range.len(), form, |index| item(range.start + index, usize::MAX))
+            });
+            both.map(|list| list.unwrap_or_else(|error| panic!("{kind}: {error}")))
+        };
+        let busy = free..nodes;
+        let claims = free * serve::CLAIMS..nodes * serve::CLAIMS;
+        let all = [
+            ("/api/v1/nodes", "nodes", list("Node", busy.clone(), serve::node)),
+            ("/api/v1/pods", "pods", list("Pod", 0..nodes * serve::PODS, serve::pod)),
+            (
+                "/apis/resource.k8s.io/v1/resourceslices",
+                "resourceslices",
+                list("ResourceSlice", busy, serve::slice),
+            ),
+            (
+                "/apis/resource.k8s.io/v1/resourceclaims",
+                "resourceclaims",
+                list("ResourceClaim", claims, serve::claim),
+            ),
+        ];
+        Self(
+            all.into_iter()
+                .map(|(path, plural, [protobuf, json])| (path, (plural, protobuf, json)))
+                .collect(),
+        )
+    }
+
+    /// A page of a list of the whole cluster: what rests, then what the API server has.
+    fn page(&self, server: &ApiServer, uri: &Uri, headers: &axum::http::HeaderMap) -> Option<Response<Answer>> {
+        let (plural, as_protobuf, as_json) = self.0.get(uri.path())?;
+        let query = uri.query().unwrap_or_default();
+        if query.contains("watch=true") || query.contains("labelSelector") || query.contains("spec.nodeName") {
+            return None;
+        }
+        let accepts = headers
+            .get(ACCEPT)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default();
+        let (form, resting, media) = if accepts.contains("protobuf") {
+            (Form::Protobuf, as_protobuf, MEDIA_TYPE)
+        } else {
+            (Form::Json, as_json, "application/json")
+        };
+        let moving = server.objects(plural);
+        let moving = List::of(resting.kind(), moving.len(), form, |index| moving[index].clone()).ok()?;
+        let page = resting.page(&moving, uri, form);
+        Response::builder()
+            .header(CONTENT_TYPE, media)
+            .body(Answer::from(page))
+            .ok()
+    }
+}
+
+/// Whether a request is a watch, and its length.
+fn watch_limit(uri: &Uri) -> Option<Duration> {
+    let mut pairs = uri.query()?.split('&').filter_map(|pair| pair.split_once('='));
+    let watches = pairs.clone().any(|(key, value)| key == "watch" && value == "true");
+    let limit = pairs.find_map(|(key, value)| (key == "timeoutSeconds").then(|| value.parse().ok())?);
+    watches.then(|| limit.map_or(WATCH, Duration::from_secs))
+}
+
+/// Seconds since 1970.
+fn seconds() -> i64 {
+    let passed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(passed.as_secs()).unwrap_or(i64::MAX)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A validation of one node, as admission would store it.
+pub fn validation(namespace: &str, name: &str, node: usize) -> Outcome<Value> {
+    let spec = json!({
+        "model": {"name": "lab/tiny"}, "workload": {"image": "localhost/dynamo:1.4.2"},
+        "placement": {"nodeSelector": {"kubernetes.io/hostname": serve::name(node)}},
+        "benchmark": {"image": "localhost/aiperf:test"},
+        "gates": [{"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "5"}],
+    });
+    let spec: perfval_api::PerfValidationSpec = serde_json::from_value(spec)?;
+    Ok(json!({
+        "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
+        "metadata": {"name": name, "namespace": namespace}, "spec": serde_json::to_value(spec)?,
+    }))
+}

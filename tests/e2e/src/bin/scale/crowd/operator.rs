@@ -1,0 +1,188 @@
+//! The operator's program in the memory of its pod.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use kube::{Client, Config};
+use perfval_e2e::process::Process;
+use serde_json::json;
+
+use super::Outcome;
+
+/// The limit of the shipped pod.
+pub const MEMORY: u64 = 128 << 20;
+const GROUPS: &str = "/sys/fs/cgroup";
+const POLL: Duration = Duration::from_millis(50);
+
+/// A running operator; it ends with this value.
+pub struct Operator {
+    child: Child,
+    group: PathBuf,
+    metrics: Client,
+    log: PathBuf,
+    pub process: Process,
+}
+
+impl Operator {
+    /// Starts the program in a group with the memory of the shipped pod.
+    pub fn start(program: &Path, folder: &Path, server: &str) -> Outcome<Self> {
+        let config = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "clusters": [{"name": "c", "cluster": {"server": server}}],
+            "users": [{"name": "c", "user": {}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+        });
+        let kubeconfig = folder.join("kubeconfig");
+        fs::write(&kubeconfig, config.to_string())?;
+        let group = Path::new(GROUPS).join(format!("perfval-crowd-{}", std::process::id()));
+        fs::create_dir_all(&group).map_err(|error| format!("a memory cgroup (root, cgroup v2): {error}"))?;
+        fs::write(group.join("memory.max"), MEMORY.to_string())?;
+        // Not every kernel has swap.
+        let _ = fs::write(group.join("memory.swap.max"), "0");
+        let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let log = folder.join("log");
+        let output = File::options().create(true).append(true).open(&log)?;
+        let child = Command::new("sh")
+            .args(["-c", "echo $$ > \"$1/cgroup.procs\" && shift && exec \"$@\"", "sh"])
+            .arg(&group)
+            .arg(program)
+            .args([
+                "run",
+                "--identity",
+                "crowd",
+                "--endpoint-access",
+                "service-proxy",
+                "--log-format",
+                "text",
+            ])
+            .args(["--log", "info,perfval_operator=debug"])
+            .arg("--metrics-addr")
+            .arg(format!("127.0.0.1:{port}"))
+            .arg("--in-flight-file")
+            .arg(folder.join("in-flight"))
+            .env("KUBECONFIG", kubeconfig)
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .spawn()?;
+        let process = Process::of(child.id());
+        let metrics = Client::try_from(Config::new(format!("http://127.0.0.1:{port}").parse()?))?;
+        Ok(Self {
+            child,
+            group,
+            metrics,
+            log,
+            process,
+        })
+    }
+
+    /// The error says how the process ended.
+    pub fn lives(&mut self) -> Outcome<()> {
+        match self.child.try_wait()? {
+            None => Ok(()),
+            Some(status) => Err(format!("the operator ended: {status}; see {}", self.log.display()).into()),
+        }
+    }
+
+    /// Seconds until it has looked at so many objects: those of its planner, and one pass for each other one.
+    pub async fn looked_at(&mut self, objects: usize, limit: Duration) -> Outcome<f64> {
+        let began = Instant::now();
+        let mut seen = 0;
+        while began.elapsed() < limit {
+            self.lives()?;
+            let passes = self.sum("perfvalidation_reconcile_duration_seconds_count").await;
+            let queued = self.sum("perfvalidation_planned_runs").await;
+            seen = passes + queued;
+            if seen >= objects {
+                return Ok(self.process.age().unwrap_or_default());
+            }
+            tokio::time::sleep(POLL).await;
+        }
+        Err(format!(
+            "{seen} of {objects} objects were looked at within {} s",
+            limit.as_secs()
+        )
+        .into())
+    }
+
+    /// Most memory of its group since it was started (MiB); what the kernel can drop counts too.
+    pub fn peak(&self) -> Option<f64> {
+        self.process.peak()
+    }
+
+    /// The times of all looks of the queue in its log (s).
+    pub fn looks(&self) -> Vec<f64> {
+        let log = fs::read_to_string(&self.log).unwrap_or_default();
+        log.lines()
+            .filter(|line| line.contains("looked for the queue"))
+            .filter_map(|line| seconds(line.split("took=").nth(1)?.split_whitespace().next()?))
+            .collect()
+    }
+
+    /// How often its log has a word.
+    pub fn logged(&self, word: &str) -> usize {
+        let log = fs::read_to_string(&self.log).unwrap_or_default();
+        log.matches(word).count()
+    }
+
+    /// Kills it, as the kernel does where memory is short.
+    pub fn kill(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = fs::remove_dir(&self.group);
+    }
+
+    /// The sum of a series; 0 while it does not listen yet.
+    async fn sum(&self, series: &str) -> usize {
+        let Ok(request) = http::Request::get("/metrics").body(Vec::new()) else {
+            return 0;
+        };
+        let text = self.metrics.request_text(request).await.unwrap_or_default();
+        let values = text.lines().filter_map(|line| {
+            let (name, value) = line.rsplit_once(' ')?;
+            value
+                .parse::<usize>()
+                .ok()
+                .filter(|_| name.split('{').next() == Some(series))
+        });
+        values.sum()
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// A duration as Rust prints it (s).
+fn seconds(text: &str) -> Option<f64> {
+    for (unit, factor) in [("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9), ("s", 1.0)] {
+        if let Some(number) = text.strip_suffix(unit) {
+            return Some(number.parse::<f64>().ok()? * factor);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::seconds;
+
+    #[test]
+    fn durations_are_read_as_they_are_printed() {
+        let read = |text| seconds(text).map(|seconds| (seconds * 1e6).round());
+        assert_eq!(
+            [read("1.5s"), read("20ms"), read("3µs")],
+            [Some(1.5e6), Some(2e4), Some(3.0)]
+        );
+        assert_eq!(read("soon"), None);
+    }
+}
