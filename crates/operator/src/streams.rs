@@ -75,7 +75,7 @@ pub async fn reconcile_all(scope: Scope, client: Client, context: Arc<Context>, 
 }
 
 /// Objects of one page of the first list, which is in memory whole. They have up to 1.5 MB each.
-const PAGE: u32 = 25;
+const PAGE: u32 = 50;
 
 impl Context {
     /// A watch brought an object.

@@ -16,7 +16,7 @@ use crate::call::{Read, read};
 use crate::page::Json;
 
 /// Objects in a page, which is in memory whole: each may have as much as the API server admits.
-const PAGE: u32 = 25;
+const PAGE: u32 = 50;
 
 impl Cluster {
     /// All runs that hold or want a node, in any namespace.

@@ -51,8 +51,8 @@ impl Cluster {
         server.install_dynamo(&["v1alpha1", "v1beta1"], Some("1.4.2"));
         server.put(serve::class());
         for index in 0..free {
-            server.put(serve::node(index, nodes));
-            server.put(serve::slice(index, nodes));
+            server.put(typed("v1", "Node", serve::node(index, nodes)));
+            server.put(typed("resource.k8s.io/v1", "ResourceSlice", serve::slice(index, nodes)));
         }
         let cluster = Self {
             server,
@@ -190,7 +190,8 @@ impl Resting {
         } else {
             (Form::Json, as_json, "application/json")
         };
-        let moving = server.objects(plural);
+        let mut moving = server.objects(plural);
+        moving.iter_mut().for_each(known_as_protobuf);
         let moving = List::of(resting.kind(), moving.len(), form, |index| moving[index].clone()).ok()?;
         let page = resting.page(&moving, uri, form);
         Response::builder()
@@ -198,6 +199,31 @@ impl Resting {
             .body(Answer::from(page))
             .ok()
     }
+}
+
+/// Drops the fields of a pod that the protobuf of the testkit does not have. Sizing reads none of them.
+fn known_as_protobuf(object: &mut Value) {
+    let keep = |object: &mut Value, fields: &[&str]| {
+        if let Some(object) = object.as_object_mut() {
+            object.retain(|field, _| fields.contains(&field.as_str()));
+        }
+    };
+    if object["kind"] != "Pod" && object["spec"]["containers"].is_null() {
+        return;
+    }
+    keep(&mut object["spec"], &["nodeName", "containers"]);
+    keep(&mut object["status"], &["phase"]);
+    for container in object["spec"]["containers"].as_array_mut().into_iter().flatten() {
+        keep(container, &["name", "image", "resources"]);
+        keep(&mut container["resources"], &["requests", "limits"]);
+    }
+}
+
+/// An object with its type, which lists leave out.
+fn typed(api_version: &str, kind: &str, mut object: Value) -> Value {
+    object["apiVersion"] = json!(api_version);
+    object["kind"] = json!(kind);
+    object
 }
 
 /// Whether a request is a watch, and its length.
