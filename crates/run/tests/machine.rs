@@ -23,6 +23,7 @@ mod machine {
     pub mod telemetry;
     pub mod telling;
     pub mod tenants;
+    pub mod tools;
     pub mod waiting;
     pub mod words;
     pub mod worker_loss;
