@@ -11,9 +11,10 @@ use crate::event_words::{PANICKED, SET_ASIDE};
 /// Type of the condition; it is there only while it is true.
 pub const BLOCKED: &str = "Blocked";
 
-/// The API server refuses what was to be done.
-pub fn refused(error: &perfval_cluster::Error, action: &'static str) -> Event {
-    warning(error.reason(), action, error.to_string())
+/// The API server refuses what was to be done for an object with this spec.
+pub fn refused(error: &perfval_cluster::Error, action: &'static str, spec: &PerfValidationSpec) -> Event {
+    let words = Redactor::new(spec).redact(&error.to_string());
+    warning(error.reason(), action, words)
 }
 
 /// The pass of an object with this spec panicked.

@@ -190,7 +190,7 @@ pub(crate) async fn commit(
         Err(error) => {
             // A status that cannot be written cannot say so.
             if error.class() == Class::Permanent {
-                context.announce(run, [blocked::refused(&error, "Record")]);
+                context.announce(run, [blocked::refused(&error, "Record", run.spec())]);
                 // An older CRD may refuse every status that this version can write.
                 if run.is_deleting() {
                     context.metrics.failed(error.reason());
@@ -259,7 +259,7 @@ fn report_missing_rights(run: &Run<'_>, context: &Context) {
 /// silent status. One best effort: the error itself is handled by the caller.
 async fn record_whether_blocked(run: &Run<'_>, context: &Context, error: Option<&perfval_cluster::Error>) {
     match error {
-        Some(error) if error.class() == Class::Permanent => block(run, context, blocked::refused(error, "Act")).await,
+        Some(error) if error.class() == Class::Permanent => block(run, context, blocked::refused(error, "Act", run.spec())).await,
         Some(_) => {}
         None => record_blocked(run, context, blocked::no_longer, None).await,
     }

@@ -17,6 +17,7 @@ mod machine {
     pub mod releases;
     pub mod results;
     pub mod saved_objects;
+    pub mod secrets;
     pub mod settling;
     pub mod size;
     pub mod story;
