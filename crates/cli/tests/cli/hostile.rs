@@ -30,7 +30,7 @@ fn desk(name: &str) -> Desk {
         "spec": {"containers": [{"name": "main", "image": "i", "env": [{"name": name, "value": VALUE}]}]},
     }));
     let log = format!("2026-09-21T14:13:33.2Z {name}={VALUE}\n2026-09-21T14:13:34.2Z got \u{202e}{VALUE}\n");
-    desk.server.set_log("perf", "w0", "main", &log);
+    desk.server.set_log("perf", "w0", "main", log.as_str());
     desk
 }
 
@@ -39,7 +39,7 @@ async fn a_value_with_a_secret_name_is_in_no_log_and_no_bundle() {
     for name in NAMES {
         let desk = desk(name);
         let logs = desk.types("logs run").await;
-        assert!(logs.out.contains("w0") && logs.out.contains("[hidden]"), "{}", logs.out);
+        assert!(logs.out.contains("worker") && logs.out.contains("[hidden]"), "{}", logs.out);
         assert!(!logs.out.contains(VALUE), "{name}: {}", logs.out);
         assert!(!logs.out.contains('\u{202e}'), "{name}: {}", logs.out);
         for (file, text) in bundle(&desk).await {

@@ -47,9 +47,18 @@ async fn a_finished_object_keeps_its_record_when_nothing_blocks_it_any_more() {
         status["phase"] = json!("Completed");
         status["verdict"] = json!("Passed");
         status["trials"] = trials.clone();
+    });
+    eventually(&server, "it rests", |server| {
+        condition(server, "over", "Complete").is_some_and(|complete| complete["status"] == "True")
+    })
+    .await;
+    server.edit("perfvalidations", crate::NAMESPACE, "over", |object| {
+        let status = &mut object["status"];
         let blocked = json!({"type": "Blocked", "status": "True", "reason": "PassPanicked", "message": "as before an upgrade",
             "lastTransitionTime": "2026-11-20T10:00:00Z"});
-        status["conditions"].as_array_mut().unwrap().push(blocked);
+        let conditions = status["conditions"].as_array_mut().unwrap();
+        let at = conditions.iter().position(|condition| condition["type"] == "Complete").unwrap();
+        conditions.insert(at, blocked);
     });
     eventually(&server, "nothing blocks it", |server| condition(server, "over", "Blocked").is_none()).await;
     assert_eq!(crate::status(&server, "over")["trials"], trials);

@@ -26,7 +26,7 @@ fn a_refusal_that_quotes_a_secret_reaches_no_message() {
         );
         let mut story = changed(at(Deploying), |story| {
             story.object.spec.workload.env = serde_json::from_value(json!([{"name": name, "value": VALUE}])).expect("variables");
-            story.admission = Seen::Present(Admission::Rejected(words));
+            story.admission = Seen::Present(Admission::Rejected(words.clone()));
         });
         let decision = story.step();
         assert_eq!(decision.status.phase, Some(CleaningUp));
