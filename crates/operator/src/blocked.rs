@@ -135,17 +135,27 @@ mod tests {
         let stalled = because_of(&blocked, &broken(), at(600)).unwrap();
         for (name, value) in [("Stalled", "True"), ("Ready", "False"), ("Reconciling", "False")] {
             let found = condition::find(&stalled, name).unwrap();
-            assert_eq!((found.status.as_str(), found.reason.as_str()), (value, "PassPanicked"), "{name}");
+            assert_eq!(
+                (found.status.as_str(), found.reason.as_str()),
+                (value, "PassPanicked"),
+                "{name}"
+            );
         }
         assert_eq!(because_of(&stalled, &broken(), at(700)), None, "it is written once");
 
         let aside = because_of(&idle, &set_aside(), at(0)).unwrap();
-        assert!(condition::is_true(&aside, condition::STALLED), "the operator leaves it as it is");
+        assert!(
+            condition::is_true(&aside, condition::STALLED),
+            "the operator leaves it as it is"
+        );
         let over = PerfValidationStatus {
             phase: Some(Phase::Completed),
             ..PerfValidationStatus::default()
         };
         let over = because_of(&over, &set_aside(), at(0)).unwrap();
-        assert!(condition::find(&over, condition::STALLED).is_none(), "its verdict stays");
+        assert!(
+            condition::find(&over, condition::STALLED).is_none(),
+            "its verdict stays"
+        );
     }
 }

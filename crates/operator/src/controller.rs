@@ -71,7 +71,10 @@ pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Ac
     let object = match &object.0 {
         Ok(object) => object,
         Err(invalid) => {
-            let action = context.unreadable.report(invalid, &context.cluster, &context.metrics).await;
+            let action = context
+                .unreadable
+                .report(invalid, &context.cluster, &context.metrics)
+                .await;
             if invalid.metadata.deletion_timestamp.is_none() || context.suspects.is_set_aside(&invalid.metadata) {
                 return Ok(action);
             }
@@ -259,7 +262,9 @@ fn report_missing_rights(run: &Run<'_>, context: &Context) {
 /// silent status. One best effort: the error itself is handled by the caller.
 async fn record_whether_blocked(run: &Run<'_>, context: &Context, error: Option<&perfval_cluster::Error>) {
     match error {
-        Some(error) if error.class() == Class::Permanent => block(run, context, blocked::refused(error, "Act", run.spec())).await,
+        Some(error) if error.class() == Class::Permanent => {
+            block(run, context, blocked::refused(error, "Act", run.spec())).await
+        }
         Some(_) => {}
         None => record_blocked(run, context, blocked::no_longer, None).await,
     }

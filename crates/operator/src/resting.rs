@@ -43,7 +43,9 @@ fn keep_slow_gpus(status: &mut PerfValidationStatus) {
         };
     }
     status.trials.shrink_to_fit();
-    status.diagnosis.retain(|finding| finding.cause == Cause::SlowWorker.as_str());
+    status
+        .diagnosis
+        .retain(|finding| finding.cause == Cause::SlowWorker.as_str());
     for finding in &mut status.diagnosis {
         (finding.evidence, finding.remedy) = (String::new(), String::new());
     }

@@ -59,7 +59,10 @@ impl Reporter {
         let (note, action) = match written {
             Ok(()) => (note, Action::await_change()),
             Err(refused) => {
-                warn!(error = &refused as &dyn std::error::Error, "its conditions are still the old ones");
+                warn!(
+                    error = &refused as &dyn std::error::Error,
+                    "its conditions are still the old ones"
+                );
                 metrics.failed(refused.reason());
                 let note = format!("its status is old, and could not be changed ({refused}): {note}");
                 (note, Action::requeue(AGAIN))

@@ -3,9 +3,7 @@
 use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use perfval_api::text::{HEADLINE, bounded, cut};
-use perfval_api::{
-    Leftovers, PerfValidationStatus, Phase, Reason, RunStatus, TimelineEntry, Trigger, Why, condition,
-};
+use perfval_api::{Leftovers, PerfValidationStatus, Phase, Reason, RunStatus, TimelineEntry, Trigger, Why, condition};
 use perfval_verdict::{history, spec_digests};
 
 use crate::run::Run;

@@ -20,7 +20,11 @@ const MINUTES: i64 = 180;
 /// Phase of a node's run at a time, and when it began. Runs follow each other at once; each node began at another time.
 fn phase(node: i64, now: i64) -> (&'static str, i64) {
     let into = (now + node * 97) % 215;
-    let (phase, began) = PHASES.iter().rev().find(|(_, began)| *began <= into).expect("it has begun");
+    let (phase, began) = PHASES
+        .iter()
+        .rev()
+        .find(|(_, began)| *began <= into)
+        .expect("it has begun");
     (phase, now - (into - began))
 }
 
@@ -30,7 +34,12 @@ fn fleet() -> Value {
     let series = |name: String, values: Vec<String>| json!({"series": name, "values": values.join(" ")});
     let mut all = vec![series("perfvalidation_leader".to_owned(), vec![format!("1x{MINUTES}")])];
     for (name, _) in &PHASES[..4] {
-        let active = |now| (0..NODES).filter(|node| phase(*node, now).0 == *name).count().to_string();
+        let active = |now| {
+            (0..NODES)
+                .filter(|node| phase(*node, now).0 == *name)
+                .count()
+                .to_string()
+        };
         all.push(series(
             format!("perfvalidation_active_runs{{phase=\"{name}\"}}"),
             minutes().map(active).collect(),
@@ -39,7 +48,11 @@ fn fleet() -> Value {
             let of = format!("namespace=\"perf\",name=\"n{node}\",phase=\"{name}\"");
             let since = |now| {
                 let (current, since) = phase(node, now);
-                if current == *name { since.to_string() } else { "_".to_owned() }
+                if current == *name {
+                    since.to_string()
+                } else {
+                    "_".to_owned()
+                }
             };
             all.push(series(
                 format!("perfvalidation_phase_since_timestamp_seconds{{{of}}}"),

@@ -39,7 +39,11 @@ async fn a_value_with_a_secret_name_is_in_no_log_and_no_bundle() {
     for name in NAMES {
         let desk = desk(name);
         let logs = desk.types("logs run").await;
-        assert!(logs.out.contains("worker") && logs.out.contains("[hidden]"), "{}", logs.out);
+        assert!(
+            logs.out.contains("worker") && logs.out.contains("[hidden]"),
+            "{}",
+            logs.out
+        );
         assert!(!logs.out.contains(VALUE), "{name}: {}", logs.out);
         assert!(!logs.out.contains('\u{202e}'), "{name}: {}", logs.out);
         for (file, text) in bundle(&desk).await {
@@ -57,7 +61,13 @@ async fn no_command_prints_a_character_that_reorders_its_line() {
     hostile(&mut object["status"]["placement"]["node"]);
     hostile(&mut object["spec"]["model"]["name"]);
     desk.server.put(object);
-    for command in ["describe run", "get", "history run", "watch run", "report run -o markdown"] {
+    for command in [
+        "describe run",
+        "get",
+        "history run",
+        "watch run",
+        "report run -o markdown",
+    ] {
         let answer = desk.types(command).await;
         let shown = format!("{}{}", answer.out, answer.err);
         assert!(!shown.is_empty(), "{command}");

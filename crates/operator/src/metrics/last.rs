@@ -75,7 +75,11 @@ impl LastNumbers {
 
 /// Node of the current run.
 pub(super) fn node(status: &PerfValidationStatus) -> String {
-    status.placement.as_ref().map(|plan| plan.node.clone()).unwrap_or_default()
+    status
+        .placement
+        .as_ref()
+        .map(|plan| plan.node.clone())
+        .unwrap_or_default()
 }
 
 /// Whether the run is over, measured, and has no ConfigMap with its results.

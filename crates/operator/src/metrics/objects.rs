@@ -153,7 +153,10 @@ impl ObjectSeries {
         let last = LastNumbers::of(status);
         for (series, value) in [
             (&self.throughput, last.throughput),
-            (&self.ttft_p99, last.ttft_p99_ms.map(|milliseconds| milliseconds / 1000.0)),
+            (
+                &self.ttft_p99,
+                last.ttft_p99_ms.map(|milliseconds| milliseconds / 1000.0),
+            ),
             (&self.errors, last.error_percent.map(|percent| percent / 100.0)),
             (
                 &self.slowest_worker,

@@ -36,11 +36,17 @@ async fn a_finished_object_keeps_its_record_when_nothing_blocks_it_any_more() {
     let server = with_gpus(4);
     let _operator = Operator::start(&server);
     server.put(manifest("over"));
-    eventually(&server, "it is deployed", |server| phase(server, "over") == "WaitingForReady").await;
+    eventually(&server, "it is deployed", |server| {
+        phase(server, "over") == "WaitingForReady"
+    })
+    .await;
     server.edit("perfvalidations", crate::NAMESPACE, "over", |object| {
         object["spec"]["suspend"] = json!(true);
     });
-    eventually(&server, "it is suspended", |server| phase(server, "over") == "Suspended").await;
+    eventually(&server, "it is suspended", |server| {
+        phase(server, "over") == "Suspended"
+    })
+    .await;
     let trials = json!([{"number": 1, "outcome": "Pass", "startedAt": "2026-11-20T10:00:00Z"}]);
     server.edit("perfvalidations", crate::NAMESPACE, "over", |object| {
         let status = &mut object["status"];
@@ -60,6 +66,9 @@ async fn a_finished_object_keeps_its_record_when_nothing_blocks_it_any_more() {
         let at = conditions.iter().position(|condition| condition["type"] == "Complete").unwrap();
         conditions.insert(at, blocked);
     });
-    eventually(&server, "nothing blocks it", |server| condition(server, "over", "Blocked").is_none()).await;
+    eventually(&server, "nothing blocks it", |server| {
+        condition(server, "over", "Blocked").is_none()
+    })
+    .await;
     assert_eq!(crate::status(&server, "over")["trials"], trials);
 }

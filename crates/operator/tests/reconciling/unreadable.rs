@@ -52,7 +52,12 @@ async fn an_object_that_cannot_be_parsed_keeps_no_old_health() {
     });
     let _operator = Operator::start(&server);
     for name in ["passed", "unseen"] {
-        for (condition, value) in [("Ready", "False"), ("Reconciling", "False"), ("Stalled", "True"), ("Blocked", "True")] {
+        for (condition, value) in [
+            ("Ready", "False"),
+            ("Reconciling", "False"),
+            ("Stalled", "True"),
+            ("Blocked", "True"),
+        ] {
             let expected = Some((value.to_owned(), "SpecUnreadable".to_owned(), 1));
             eventually(&server, &format!("{condition} of {name} is {value}"), |server| {
                 says(server, name, condition) == expected
@@ -66,7 +71,10 @@ async fn an_object_that_cannot_be_parsed_keeps_no_old_health() {
     }
     let message = crate::condition(&server, "unseen", "Blocked").unwrap()["message"].clone();
     let message = message.as_str().unwrap();
-    assert!(message.contains("cannot parse") && !message.contains("hf_abc"), "{message}");
+    assert!(
+        message.contains("cannot parse") && !message.contains("hf_abc"),
+        "{message}"
+    );
 }
 
 #[tokio::test]
@@ -83,7 +91,10 @@ async fn an_object_that_can_be_read_again_begins_its_run() {
     server.edit("perfvalidations", NAMESPACE, "newer", |object| {
         object["spec"]["gates"][0]["metric"] = json!("OutputTokenThroughput");
     });
-    eventually(&server, "it is deployed", |server| phase(server, "newer") == "WaitingForReady").await;
+    eventually(&server, "it is deployed", |server| {
+        phase(server, "newer") == "WaitingForReady"
+    })
+    .await;
     eventually(&server, "nothing blocks it", |server| {
         crate::condition(server, "newer", "Blocked").is_none()
             && says(server, "newer", "Stalled").is_some_and(|(value, ..)| value == "False")
@@ -101,7 +112,10 @@ async fn an_event_shows_that_the_status_is_old_where_it_cannot_be_written() {
     let _operator = Operator::start(&server);
     eventually(&server, "an event shows it", |server| {
         let note = |event: &Value| event["note"].as_str().unwrap_or_default().to_owned();
-        server.objects("events").iter().any(|event| note(event).contains("its status is old"))
+        server
+            .objects("events")
+            .iter()
+            .any(|event| note(event).contains("its status is old"))
     })
     .await;
 }

@@ -84,7 +84,13 @@ impl Redactor {
         let conditions = status.conditions.iter_mut().map(|condition| &mut condition.message);
         let failure = status.run.iter_mut().filter_map(|run| run.failure.as_mut());
         let failure = failure.map(|failure| &mut failure.message);
-        for text in status.message.iter_mut().chain(conditions).chain(findings).chain(failure) {
+        for text in status
+            .message
+            .iter_mut()
+            .chain(conditions)
+            .chain(findings)
+            .chain(failure)
+        {
             *text = bounded(&self.redact_cut(text));
         }
     }
@@ -96,7 +102,9 @@ impl Redactor {
         };
         let beginnings = self.values.iter().filter_map(|value| {
             let lengths = (SHORTEST..value.len()).rev();
-            lengths.filter(|length| value.is_char_boundary(*length)).find(|length| kept.ends_with(&value[..*length]))
+            lengths
+                .filter(|length| value.is_char_boundary(*length))
+                .find(|length| kept.ends_with(&value[..*length]))
         });
         let length = beginnings.max().unwrap_or(0);
         let hidden = if length > 0 { HIDDEN } else { "" };

@@ -129,8 +129,15 @@ fn unreadable() -> Value {
     let mut object = stored(&over(Story::new()));
     object["spec"]["gates"][0]["metric"] = json!("MetricOfAnotherVersion");
     let conditions = object["status"]["conditions"].as_array_mut().expect("conditions");
-    conditions.retain(|condition| !["Ready", "Reconciling", "Stalled"].contains(&condition["type"].as_str().unwrap_or_default()));
-    for (name, value) in [("Blocked", "True"), ("Ready", "False"), ("Reconciling", "False"), ("Stalled", "True")] {
+    conditions.retain(|condition| {
+        !["Ready", "Reconciling", "Stalled"].contains(&condition["type"].as_str().unwrap_or_default())
+    });
+    for (name, value) in [
+        ("Blocked", "True"),
+        ("Ready", "False"),
+        ("Reconciling", "False"),
+        ("Stalled", "True"),
+    ] {
         conditions.push(json!({
             "type": name, "status": value, "reason": "SpecUnreadable", "observedGeneration": 1,
             "message": "this operator version cannot parse the object: unknown variant `MetricOfAnotherVersion`",
@@ -146,7 +153,11 @@ fn of_a_later_version() -> [(&'static str, Value); 3] {
     verdict["status"]["verdict"] = json!("Doubtful");
     let mut phase = stored(&at(Deploying));
     phase["status"]["phase"] = json!("Warming");
-    [("later-verdict", verdict), ("later-phase", phase), ("later-spec", unreadable())]
+    [
+        ("later-verdict", verdict),
+        ("later-phase", phase),
+        ("later-spec", unreadable()),
+    ]
 }
 
 /// What Argo CD's actions are to make of some of these objects.

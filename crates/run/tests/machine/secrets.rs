@@ -25,7 +25,8 @@ fn a_refusal_that_quotes_a_secret_reaches_no_message() {
             "nvapi-0123456789abcdef, LICENSE_KEY=abcdefgh"
         );
         let mut story = changed(at(Deploying), |story| {
-            story.object.spec.workload.env = serde_json::from_value(json!([{"name": name, "value": VALUE}])).expect("variables");
+            story.object.spec.workload.env =
+                serde_json::from_value(json!([{"name": name, "value": VALUE}])).expect("variables");
             story.admission = Seen::Present(Admission::Rejected(words.clone()));
         });
         let decision = story.step();
@@ -35,7 +36,10 @@ fn a_refusal_that_quotes_a_secret_reaches_no_message() {
         for secret in [VALUE, "nvapi-0123456789abcdef", "abcdefgh", "\u{202e}"] {
             assert!(!shown.contains(secret), "{name}: {secret} is in {shown}");
         }
-        assert!(shown.contains("refuses the deployment") && shown.contains("[hidden]"), "{shown}");
+        assert!(
+            shown.contains("refuses the deployment") && shown.contains("[hidden]"),
+            "{shown}"
+        );
     }
 }
 

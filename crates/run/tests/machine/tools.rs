@@ -68,7 +68,9 @@ fn a_run_that_is_blocked_for_ten_minutes_is_stalled() {
     story.wait(10).step();
     assert_eq!(says(&story), ["False", "False", "True", "NameTaken"]);
     let status = story.object.status.as_mut().expect("a status");
-    status.conditions.retain(|condition| condition.type_ != condition::BLOCKED);
+    status
+        .conditions
+        .retain(|condition| condition.type_ != condition::BLOCKED);
     story.step();
     assert_eq!(says(&story)[..3], ["False", "True", "False"]);
 }
@@ -79,7 +81,8 @@ fn a_condition_that_comes_before_the_first_look_keeps_no_run_from_beginning() {
     let mut story = Story::new();
     let blocked = json!({"type": "Blocked", "status": "True", "reason": "SpecUnreadable", "message": "m",
         "lastTransitionTime": "2026-11-20T12:00:00Z"});
-    let status = json!({"observedGeneration": -1, "phase": "Pending", "message": perfval_api::UNSEEN, "conditions": [blocked]});
+    let status =
+        json!({"observedGeneration": -1, "phase": "Pending", "message": perfval_api::UNSEEN, "conditions": [blocked]});
     story.object.status = Some(serde_json::from_value(status).expect("a status"));
     story.step();
     assert_eq!(story.status().run.map(|run| run.number), Some(1));

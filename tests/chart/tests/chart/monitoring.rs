@@ -100,9 +100,14 @@ fn every_alert_links_to_its_own_section() {
     for alert in alerts() {
         let name = alert["alert"].as_str().expect("well-formed");
         let url = alert["annotations"]["runbook_url"].as_str().unwrap_or_default();
-        let anchor = url.split_once("/blob/main/docs/alerts.md#").map(|(_, anchor)| anchor.to_owned());
+        let anchor = url
+            .split_once("/blob/main/docs/alerts.md#")
+            .map(|(_, anchor)| anchor.to_owned());
         assert_eq!(anchor, Some(name.to_lowercase()), "{name}");
-        assert!(page.contains(&format!("\n## {name}\n")), "{name} has no section in docs/alerts.md");
+        assert!(
+            page.contains(&format!("\n## {name}\n")),
+            "{name} has no section in docs/alerts.md"
+        );
     }
 }
 

@@ -160,9 +160,16 @@ fn hides_the_beginning_of_a_value_before_a_cut() {
     let redactor = redactor(&json!([{"name": "DB_PASSWORD", "value": "correct horse battery staple"}]));
     let cut = |text: &str| redactor.redact_cut(text);
     assert_eq!(cut("login with correct horse ba…"), "login with [hidden]…");
-    assert_eq!(cut("login with correct horse battery staple failed and…"), "login with [hidden] failed and…");
+    assert_eq!(
+        cut("login with correct horse battery staple failed and…"),
+        "login with [hidden] failed and…"
+    );
     assert_eq!(cut("login with correct"), "login with correct", "it is not cut");
-    assert_eq!(cut("the answer is correct…"), "the answer is correct…", "a word like any other");
+    assert_eq!(
+        cut("the answer is correct…"),
+        "the answer is correct…",
+        "a word like any other"
+    );
 }
 
 #[test]
