@@ -12,7 +12,8 @@ pub(super) struct LastVerdict {
     pub(super) verdict: Verdict,
     pub(super) at: Option<DateTime<Utc>>,
     pub(super) node: String,
-    /// UUIDs of the GPUs that it found slow; an empty one where the driver publishes none.
+    /// UUIDs of the GPUs that it blames; an empty one where the driver publishes none. The history has GPUs that a single trial
+    /// found slow, so it blames none.
     pub(super) slow_gpus: BTreeSet<String>,
 }
 
@@ -33,7 +34,7 @@ impl LastVerdict {
             verdict: entry.verdict?,
             at: Some(entry.completed_at),
             node: entry.node.clone().unwrap_or_default(),
-            slow_gpus: entry.slow_gpus.iter().cloned().collect(),
+            slow_gpus: BTreeSet::new(),
         })
     }
 }

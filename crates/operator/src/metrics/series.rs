@@ -180,7 +180,7 @@ pub(super) const SLOW_GPU: Series = of(
     Kind::Gauge,
     "slow_gpu",
     &["namespace", "name", "node", "gpu_uuid"],
-    "1 for each GPU that the last run with a verdict found slow (cause SlowWorker); the UUID is empty where the driver publishes none",
+    "1 for each GPU that the last run found slow (cause SlowWorker), until the next run begins; the UUID is empty where the driver publishes none",
 );
 pub(super) const UNSAVED_RESULTS: Series = of(
     Kind::Gauge,
