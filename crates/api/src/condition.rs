@@ -20,11 +20,11 @@ pub const CLEANED_UP: &str = "CleanedUp";
 pub const COMPLETE: &str = "Complete";
 /// The API server does not let the operator act, or the object reaches a bug of the operator; there only while it is true.
 pub const BLOCKED: &str = "Blocked";
-/// kstatus: over and good.
+/// kstatus: over and good, and nothing is left.
 pub const READY: &str = "Ready";
 /// kstatus: under way.
 pub const RECONCILING: &str = "Reconciling";
-/// kstatus: over and not good.
+/// kstatus: over and not good, or kept from its end.
 pub const STALLED: &str = "Stalled";
 
 /// The condition of a type.

@@ -112,7 +112,7 @@ reasons! {
     InventoryUnreadable,
     /// The GPU driver published no devices although the node says it has GPUs: restart its DRA plugin after the driver.
     NoDevicesPublished,
-    /// Another run holds the node.
+    /// Another run holds the node and does not give it back by itself; the wait counts towards `timeouts.sizing`.
     NodeBusy,
     /// Runs that were asked for earlier come first; the time in the queue does not count towards `timeouts.sizing`.
     InLine,
@@ -234,7 +234,8 @@ reasons! {
     NotReached,
     /// The operator lacks rights that it needs; the Event and the operator's `/readyz` name them: grant them, and it goes on.
     RightsMissing,
-    /// The object cannot be parsed by this operator version.
+    /// The object cannot be parsed by this operator version; its status is older than the object, except for `Ready`, `Stalled` and
+    /// `Blocked`.
     SpecUnreadable,
 }
 

@@ -127,7 +127,9 @@ pub struct PerfValidationSpec {
     /// Deadline of every wait of a run (Go durations, above 0s and up to 24h).
     #[serde(default)]
     pub timeouts: Timeouts,
-    /// Seconds after the end of the run at which the object deletes itself (0 to one year); absent: never.
+    /// Seconds after the end of the run at which the object deletes itself (0 to one year); absent: never. Leave it out of
+    /// objects that Argo CD with self-heal or Flux keeps in the cluster: they create a deleted object again, each new object starts a
+    /// run, and so the GPUs are measured for ever. In a hook, a CI job or a workflow it is safe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 31_536_000))]
     pub ttl_seconds_after_finished: Option<i64>,

@@ -10,6 +10,7 @@ use futures::StreamExt as _;
 use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender};
 use futures::channel::oneshot;
 use futures::stream::FusedStream as _;
+use perfval_api::text::reorders;
 use tokio::signal::ctrl_c;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -50,9 +51,9 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Prints a text.
+    /// Prints a text, without the characters that reorder the line around them.
     pub fn say(&mut self, text: &str) -> Result<(), Error> {
-        self.write(text.as_bytes())
+        self.write(text.replace(reorders, "").as_bytes())
     }
 
     /// Prints bytes.
@@ -67,7 +68,7 @@ impl Screen {
     /// Prints a line for people, where it disturbs nobody who reads the output.
     pub fn note(&mut self, text: &str) {
         // Nothing can be said of a standard error that cannot be written.
-        let _ = writeln!(self.err, "{text}");
+        let _ = writeln!(self.err, "{}", text.replace(reorders, ""));
     }
 
     /// Asks; `None` where nobody answers.

@@ -10,6 +10,7 @@ mod cli {
     pub mod docs;
     pub mod doctor;
     pub mod follow;
+    pub mod hostile;
     pub mod logs;
     pub mod narrow;
     pub mod pages;

@@ -17,6 +17,7 @@ mod rbac;
 mod record;
 mod resource_api;
 mod shared_reads;
+mod unreadable;
 mod word;
 
 use std::sync::Arc;

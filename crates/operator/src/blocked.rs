@@ -2,18 +2,19 @@
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use perfval_api::{PerfValidationSpec, PerfValidationStatus, condition, text};
+use perfval_api::{PerfValidationSpec, PerfValidationStatus, Phase, condition, text};
 use perfval_run::diagnosis::secret::Redactor;
-use perfval_run::{Event, time};
+use perfval_run::{Event, status, time};
 
 use crate::event_words::{PANICKED, SET_ASIDE};
 
 /// Type of the condition; it is there only while it is true.
 pub const BLOCKED: &str = "Blocked";
 
-/// The API server refuses what was to be done.
-pub fn refused(error: &perfval_cluster::Error, action: &'static str) -> Event {
-    warning(error.reason(), action, error.to_string())
+/// The API server refuses what was to be done for an object with this spec.
+pub fn refused(error: &perfval_cluster::Error, action: &'static str, spec: &PerfValidationSpec) -> Event {
+    let words = Redactor::new(spec).redact(&error.to_string());
+    warning(error.reason(), action, words)
 }
 
 /// The pass of an object with this spec panicked.
@@ -50,7 +51,13 @@ pub fn because_of(
 ) -> Option<PerfValidationStatus> {
     let message = text::bounded(note);
     let before = condition::find(current, BLOCKED);
-    if before.is_some_and(|before| before.reason == *reason && before.message == message) {
+    let since = before.map_or(now, |before| time::from_kubernetes(&before.last_transition_time));
+    // No pass of this object summarizes it any more.
+    let is_lasting = reason == SET_ASIDE.reason || time::until(now, since) >= status::BLOCKED_FOR_LONG;
+    let stalls = is_lasting && !matches!(current.phase, Some(Phase::Completed | Phase::Suspended));
+    let is_stalled = condition::is_true(current, condition::STALLED);
+    let is_written = before.is_some_and(|before| before.reason == *reason && before.message == message);
+    if is_written && (is_stalled || !stalls) {
         return None;
     }
     let condition = Condition {
@@ -59,12 +66,12 @@ pub fn because_of(
         reason: reason.clone(),
         message,
         observed_generation: Some(current.observed_generation).filter(|generation| *generation >= 0),
-        last_transition_time: before.map_or_else(
-            || time::to_kubernetes(now),
-            |before| before.last_transition_time.clone(),
-        ),
+        last_transition_time: time::to_kubernetes(since),
     };
     let mut status = no_longer(current).unwrap_or_else(|| current.clone());
+    if stalls {
+        status::stall(&mut status, &condition, now);
+    }
     status.conditions.push(condition);
     Some(status)
 }
@@ -116,5 +123,39 @@ mod tests {
         );
 
         assert_eq!(no_longer(&other), Some(idle));
+    }
+
+    #[test]
+    fn what_blocks_for_long_stalls_the_run_and_what_is_set_aside_does_so_at_once() {
+        let idle = PerfValidationStatus::default();
+        let broken = || warning("PassPanicked", "Reconcile", "the operator panicked".to_owned());
+        let blocked = because_of(&idle, &broken(), at(0)).unwrap();
+        assert!(!condition::is_true(&blocked, condition::STALLED));
+        assert_eq!(because_of(&blocked, &broken(), at(599)), None);
+        let stalled = because_of(&blocked, &broken(), at(600)).unwrap();
+        for (name, value) in [("Stalled", "True"), ("Ready", "False"), ("Reconciling", "False")] {
+            let found = condition::find(&stalled, name).unwrap();
+            assert_eq!(
+                (found.status.as_str(), found.reason.as_str()),
+                (value, "PassPanicked"),
+                "{name}"
+            );
+        }
+        assert_eq!(because_of(&stalled, &broken(), at(700)), None, "it is written once");
+
+        let aside = because_of(&idle, &set_aside(), at(0)).unwrap();
+        assert!(
+            condition::is_true(&aside, condition::STALLED),
+            "the operator leaves it as it is"
+        );
+        let over = PerfValidationStatus {
+            phase: Some(Phase::Completed),
+            ..PerfValidationStatus::default()
+        };
+        let over = because_of(&over, &set_aside(), at(0)).unwrap();
+        assert!(
+            condition::find(&over, condition::STALLED).is_none(),
+            "its verdict stays"
+        );
     }
 }

@@ -71,7 +71,10 @@ pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Ac
     let object = match &object.0 {
         Ok(object) => object,
         Err(invalid) => {
-            let action = context.unreadable.report(invalid, &context.metrics).await;
+            let action = context
+                .unreadable
+                .report(invalid, &context.cluster, &context.metrics)
+                .await;
             if invalid.metadata.deletion_timestamp.is_none() || context.suspects.is_set_aside(&invalid.metadata) {
                 return Ok(action);
             }
@@ -95,7 +98,7 @@ pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Ac
     if newer.is_some() && run.is_deleting() && !run.has_finalizer() {
         return Ok(Action::await_change());
     }
-    match run.status().phase {
+    match run.phase() {
         None if !context.newcomers.is_next(run.uid()) => return Ok(Action::requeue(NEXT)),
         Some(Phase::Pending) if context.newcomers.any() => return Ok(Action::requeue(MAKE_WAY)),
         _ => {}
@@ -190,7 +193,7 @@ pub(crate) async fn commit(
         Err(error) => {
             // A status that cannot be written cannot say so.
             if error.class() == Class::Permanent {
-                context.announce(run, [blocked::refused(&error, "Record")]);
+                context.announce(run, [blocked::refused(&error, "Record", run.spec())]);
                 // An older CRD may refuse every status that this version can write.
                 if run.is_deleting() {
                     context.metrics.failed(error.reason());
@@ -259,21 +262,46 @@ fn report_missing_rights(run: &Run<'_>, context: &Context) {
 /// silent status. One best effort: the error itself is handled by the caller.
 async fn record_whether_blocked(run: &Run<'_>, context: &Context, error: Option<&perfval_cluster::Error>) {
     match error {
-        Some(error) if error.class() == Class::Permanent => block(run, context, blocked::refused(error, "Act")).await,
+        Some(error) if error.class() == Class::Permanent => {
+            block(run, context, blocked::refused(error, "Act", run.spec())).await
+        }
         Some(_) => {}
-        None => record_blocked(run, context, blocked::no_longer(run.status()), None).await,
+        None => record_blocked(run, context, blocked::no_longer, None).await,
     }
 }
 
 /// Writes the condition `Blocked` with the words of an Event, and publishes it, unless it is there already.
 async fn block(run: &Run<'_>, context: &Context, event: Event) {
-    let status = blocked::because_of(run.status(), &event, context.cluster.now());
-    record_blocked(run, context, status, Some(event)).await;
+    let now = context.cluster.now();
+    let change = |current: &PerfValidationStatus| blocked::because_of(current, &event, now);
+    record_blocked(run, context, change, Some(event.clone())).await;
 }
 
-async fn record_blocked(run: &Run<'_>, context: &Context, status: Option<PerfValidationStatus>, event: Option<Event>) {
-    let Some(status) = status else { return };
-    match context.cluster.record(run, &status).await {
+async fn record_blocked(
+    run: &Run<'_>,
+    context: &Context,
+    change: impl Fn(&PerfValidationStatus) -> Option<PerfValidationStatus>,
+    event: Option<Event>,
+) {
+    let Some(changed) = change(run.status()) else { return };
+    if !resting::is_reduced(run.object) {
+        return write_blocked(run, context, &changed, event).await;
+    }
+    // What the store left out would be removed from the object.
+    match context.cluster.whole(run).await {
+        Ok(Some(whole)) => {
+            let run = Run::new(&whole, run.settings);
+            if let Some(changed) = change(run.status()) {
+                write_blocked(&run, context, &changed, event).await;
+            }
+        }
+        Ok(None) => {}
+        Err(failure) => warn!(%failure, "the whole object could not be read"),
+    }
+}
+
+async fn write_blocked(run: &Run<'_>, context: &Context, status: &PerfValidationStatus, event: Option<Event>) {
+    match context.cluster.record(run, status).await {
         Ok(Recorded::Written(written)) => {
             context.own_writes.add(run.object, *written);
             context.announce(run, event);
@@ -288,15 +316,15 @@ async fn record_blocked(run: &Run<'_>, context: &Context, status: Option<PerfVal
 
 /// Says why nothing is done for an object any more. Where the process died of that too, nothing is.
 async fn report_set_aside(run: &Run<'_>, context: &Context) {
-    let event = blocked::set_aside();
-    let status = blocked::because_of(run.status(), &event, context.cluster.now());
+    let (event, now) = (blocked::set_aside(), context.cluster.now());
+    let change = |current: &PerfValidationStatus| blocked::because_of(current, &event, now);
     let object = &run.object.metadata;
-    if status.is_none() || context.suspects.is_untouchable(object) {
+    if change(run.status()).is_none() || context.suspects.is_untouchable(object) {
         return;
     }
     let _under_way = context.suspects.begin(object).await;
     context.metrics.failed(SET_ASIDE.reason);
-    record_blocked(run, context, status, Some(event)).await;
+    record_blocked(run, context, change, Some(event.clone())).await;
 }
 
 fn failed(context: &Context, uid: &str, error: &perfval_cluster::Error) -> (&'static str, Action) {

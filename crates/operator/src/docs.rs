@@ -199,10 +199,10 @@ fn conditions() -> impl Iterator<Item = [String; 2]> {
         (condition::PASSED, "the verdict is Passed, for this spec"),
         (condition::CLEANED_UP, "everything the run created is confirmed gone"),
         (condition::COMPLETE, "the run is over, and it measured and judged what this spec asks for"),
-        (condition::READY, "the run is over, and passed or was skipped"),
-        (condition::RECONCILING, "the run is going on"),
-        (condition::STALLED, "the run is over without having passed"),
-        (BLOCKED, "the API server does not let the operator act, or the object reaches a bug of the operator; reason and message name the call or the error, and what to do. Absent otherwise"),
+        (condition::READY, "the run is over, it passed or was skipped, and everything that it created is gone"),
+        (condition::RECONCILING, "the run is going on, and nothing has blocked it for ten minutes"),
+        (condition::STALLED, "the run is over and did not pass; or its removal is past `timeouts.cleanup`; or it has been `Blocked` for ten minutes; or the object cannot be parsed"),
+        (BLOCKED, "the API server does not let the operator act, the object reaches a bug of the operator, or this version cannot parse it; reason and message contain the call or the error, and what to do. Absent otherwise"),
     ]
     .into_iter()
     .map(|(name, when)| [name.to_owned(), when.to_owned()])

@@ -1,6 +1,7 @@
 //! What the operator exports to Prometheus: docs/metrics.md.
 
 mod labels;
+mod last;
 mod objects;
 pub mod series;
 mod trials;

@@ -9,7 +9,8 @@ use std::mem::take;
 
 use kube::api::ObjectMeta;
 use kube::core::error_boundary::InvalidObject;
-use perfval_api::{HistoryEntry, PerfValidation, Phase};
+use perfval_api::{HistoryEntry, PerfValidation, PerfValidationStatus, Phase, TrialStatus};
+use perfval_verdict::diagnosis::cause::Cause;
 
 use crate::objects::Guarded;
 
@@ -97,11 +98,30 @@ pub fn reduce(object: &mut PerfValidation) {
     status.history = last.into_iter().collect();
     status.gates = Vec::new();
     status.workers = Vec::new();
-    status.trials = Vec::new();
+    keep_slow_gpus(status);
     status.progress = None;
-    status.diagnosis = Vec::new();
     status.timeline = Vec::new();
     status.comparison = None;
+}
+
+/// Keeps of trials and findings which GPUs the run found slow; most runs find none.
+fn keep_slow_gpus(status: &mut PerfValidationStatus) {
+    status.trials.retain(|trial| !trial.slow_gpus.is_empty());
+    for trial in &mut status.trials {
+        *trial = TrialStatus {
+            number: trial.number,
+            slow_gpus: take(&mut trial.slow_gpus),
+            ..TrialStatus::default()
+        };
+    }
+    status.trials.shrink_to_fit();
+    status
+        .diagnosis
+        .retain(|finding| finding.cause == Cause::SlowWorker.as_str());
+    for finding in &mut status.diagnosis {
+        (finding.evidence, finding.remedy) = (String::new(), String::new());
+    }
+    status.diagnosis.shrink_to_fit();
 }
 
 /// Whether the store has only a part of this object.

@@ -1,19 +1,26 @@
-//! An object that this version cannot parse: an Event says so, and no other object is held up.
+//! An object that this version cannot parse: its conditions and an Event show it, and no other object is held up.
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::core::error_boundary::InvalidObject;
 use kube::runtime::controller::Action;
 use kube::runtime::events::{Event, EventType, Recorder};
 use kube::{Client, Resource};
-use perfval_api::{PerfValidation, Reason};
-use tracing::{debug, error};
+use perfval_api::{PerfValidation, Reason, condition, text};
+use perfval_cluster::Cluster;
+use perfval_run::diagnosis::secret::Redactor;
+use perfval_run::time;
+use serde_json::{Value, json};
+use tracing::{debug, error, warn};
 
 use crate::metrics::Metrics;
 
 /// How long an event may take.
 const LIMIT: Duration = Duration::from_secs(10);
+/// Pause after a status that could not be written.
+const AGAIN: Duration = Duration::from_secs(30);
 
 /// Publishes Events on unreadable objects.
 pub struct Reporter(Recorder);
@@ -29,7 +36,7 @@ impl Reporter {
     }
 
     /// Reports one; nothing can be done until it changes.
-    pub async fn report(&self, invalid: &InvalidObject, metrics: &Metrics) -> Action {
+    pub async fn report(&self, invalid: &InvalidObject, cluster: &Cluster, metrics: &Metrics) -> Action {
         let (namespace, name) = (&invalid.metadata.namespace, &invalid.metadata.name);
         error!(
             namespace,
@@ -38,21 +45,46 @@ impl Reporter {
             "the object cannot be parsed by this version"
         );
         metrics.failed(Reason::SpecUnreadable.as_str());
+        // A parser quotes what it does not expect.
+        let error = Redactor::default().redact(&invalid.error.to_string());
+        let note = format!("this operator version cannot parse the object: {error}");
+        let written = if invalid.metadata.deletion_timestamp.is_some() {
+            Ok(())
+        } else {
+            let generation = invalid.metadata.generation.unwrap_or_default();
+            let (message, now) = (text::bounded(&note), cluster.now());
+            let edit = |status: &mut Value| mark(status, generation, &message, now);
+            cluster.edit_status(&invalid.metadata, edit).await
+        };
+        let (note, action) = match written {
+            Ok(()) => (note, Action::await_change()),
+            Err(refused) => {
+                warn!(
+                    error = &refused as &dyn std::error::Error,
+                    "its conditions are still the old ones"
+                );
+                metrics.failed(refused.reason());
+                let note = format!("its status is old, and could not be changed ({refused}): {note}");
+                (note, Action::requeue(AGAIN))
+            }
+        };
+        self.publish(invalid, &note).await;
+        action
+    }
+
+    async fn publish(&self, invalid: &InvalidObject, note: &str) {
         let event = Event {
             type_: EventType::Warning,
             reason: Reason::SpecUnreadable.as_str().to_owned(),
-            note: Some(perfval_api::text::bounded(&format!(
-                "this operator version cannot parse the object: {}",
-                invalid.error
-            ))),
+            note: Some(text::bounded(note)),
             action: "Parse".to_owned(),
             secondary: None,
         };
         let object = ObjectReference {
             api_version: Some(PerfValidation::api_version(&()).into_owned()),
             kind: Some(PerfValidation::kind(&()).into_owned()),
-            name: name.clone(),
-            namespace: namespace.clone(),
+            name: invalid.metadata.name.clone(),
+            namespace: invalid.metadata.namespace.clone(),
             uid: invalid.metadata.uid.clone(),
             // Without its version, or every change of the object would make another Event of the same.
             ..ObjectReference::default()
@@ -62,6 +94,47 @@ impl Reporter {
             Ok(Err(source)) => debug!(error = &source as &dyn std::error::Error, "the event was not published"),
             Err(_) => debug!("the event was not published in time"),
         }
-        Action::await_change()
+    }
+}
+
+/// Sets the conditions of a status that is not about the object as it is now. Every other field stays: a version that can read
+/// the object goes on from there.
+fn mark(status: &mut Value, generation: i64, message: &str, now: DateTime<Utc>) {
+    if !status.is_object() {
+        *status = json!({});
+    }
+    if status["observedGeneration"].as_i64().is_none_or(|seen| seen < 0) {
+        status["message"] = message.into();
+    }
+    status["observedGeneration"] = generation.into();
+    if !status["conditions"].is_array() {
+        status["conditions"] = json!([]);
+    }
+    let Some(conditions) = status["conditions"].as_array_mut() else {
+        return;
+    };
+    for (name, value) in [
+        (condition::BLOCKED, "True"),
+        (condition::READY, "False"),
+        (condition::RECONCILING, "False"),
+        (condition::STALLED, "True"),
+    ] {
+        let mut fresh = json!({
+            "type": name,
+            "status": value,
+            "reason": Reason::SpecUnreadable.as_str(),
+            "message": message,
+            "observedGeneration": generation,
+            "lastTransitionTime": time::to_kubernetes(now),
+        });
+        match conditions.iter_mut().find(|condition| condition["type"] == name) {
+            None => conditions.push(fresh),
+            Some(old) => {
+                if old["status"] == value {
+                    fresh["lastTransitionTime"] = old["lastTransitionTime"].take();
+                }
+                *old = fresh;
+            }
+        }
     }
 }

@@ -106,10 +106,10 @@ impl Facts {
             ));
         }
         facts.trials = trials(&status.trials, results);
+        facts.status = status;
         facts.redact();
         facts.unread();
         facts.omitted(results);
-        facts.status = status;
         Ok(facts)
     }
 
@@ -186,6 +186,7 @@ impl Facts {
         let redactor = self.redactor();
         let payloads = self.trials.iter_mut().filter_map(|trial| trial.payload.as_mut());
         payloads.for_each(|payload| redactor.redact_record(&mut payload.record));
+        redactor.redact_status(&mut self.status);
     }
 
     /// `namespace/name`.

@@ -28,7 +28,7 @@ use crate::{phase, status, teardown, time};
 
 /// What a pass over this object has to read.
 pub fn needs(run: &Run<'_>) -> Needs {
-    let Some(current) = run.status().phase else {
+    let Some(current) = run.phase() else {
         return Needs::default();
     };
     if interruption(run).is_some() && is_active(current) {
@@ -47,7 +47,7 @@ pub fn decide(run: &Run<'_>, seen: &Observed, now: DateTime<Utc>) -> Decision {
     if let Some(limit) = current_limit(run.spec(), run.status()) {
         pass.notice_gap(&limit);
     }
-    let step = match run.status().phase {
+    let step = match run.phase() {
         None => first_look(run),
         Some(current) => match interruption(run) {
             Some(interruption) if is_active(current) => Step::Go(Phase::CleaningUp, interruption.why()),
@@ -71,6 +71,12 @@ fn current_limit(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Op
     phase::limit(spec, status)
         .or_else(of_queue)
         .filter(|_| !status::is_overdue(status))
+}
+
+/// Time at which the limit of the current phase passes, if no look is missed from now on; `None` where the phase has none.
+pub fn phase_ends_by(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Option<DateTime<Utc>> {
+    let limit = phase::limit(spec, status)?;
+    Some(attendance::deadline(status, &limit))
 }
 
 /// The limit of the whole run, where the spec has one.

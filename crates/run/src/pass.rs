@@ -10,6 +10,7 @@ use perfval_verdict::{close, conclusion, environment};
 use crate::attendance::{self, Clock, LONGEST_PAUSE, Limit};
 use crate::decision::{Decision, Effect, Event};
 use crate::diagnosis::blame::blamed;
+use crate::diagnosis::secret::Redactor;
 use crate::edit;
 use crate::observed::Observed;
 use crate::queue;
@@ -195,6 +196,11 @@ impl<'a> Pass<'a> {
             Step::Go(phase, why) => self.go(phase, &why),
             Step::End(verdict, why) => self.end(verdict, &why),
             Step::Begin(trigger) => self.begin(trigger),
+        }
+        let redactor = Redactor::new(self.run.spec());
+        redactor.redact_status(&mut self.status);
+        for event in &mut self.events {
+            event.note = redactor.redact_cut(&event.note);
         }
         status::summarize(&mut self.status, self.now);
         status::fit(&mut self.status);

@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::core::Resource;
-use perfval_api::{PerfValidation, PerfValidationSpec, PerfValidationStatus, PlacementStatus, meta};
+use perfval_api::{PerfValidation, PerfValidationSpec, PerfValidationStatus, Phase, PlacementStatus, meta};
 
 use crate::names;
 use crate::settings::Settings;
@@ -43,6 +43,13 @@ impl<'a> Run<'a> {
     /// What was recorded last.
     pub fn status(&self) -> &'a PerfValidationStatus {
         self.status
+    }
+
+    /// Phase that an operator wrote. The default of the CRD has one too, and it stays beside a condition that is written
+    /// before the first look.
+    pub fn phase(&self) -> Option<Phase> {
+        let begun = |phase: &Phase| *phase != Phase::Pending || self.status.run.is_some();
+        self.status.phase.filter(begun)
     }
 
     /// Name of the object.

@@ -3,9 +3,7 @@
 use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use perfval_api::text::{HEADLINE, bounded, cut};
-use perfval_api::{
-    Leftovers, PerfValidationStatus, Phase, Reason, RunStatus, TimelineEntry, Trigger, Verdict, Why, condition,
-};
+use perfval_api::{Leftovers, PerfValidationStatus, Phase, Reason, RunStatus, TimelineEntry, Trigger, Why, condition};
 use perfval_verdict::{history, spec_digests};
 
 use crate::run::Run;
@@ -13,8 +11,10 @@ use crate::{names, time};
 
 mod rejudged;
 mod size;
+mod summary;
 
 pub use size::fit;
+pub use summary::{BLOCKED_FOR_LONG, stall, summarize};
 
 /// The order in which conditions stand, which is the one in which `kubectl describe` prints them: the story of a run,
 /// then what machines ask for.
@@ -183,16 +183,45 @@ pub fn explain(status: &mut PerfValidationStatus, why: &Why) {
     status.message = Some(bounded(&why.message));
 }
 
+/// Reason and message of a condition.
+#[derive(Clone, Debug)]
+struct Words {
+    reason: String,
+    message: String,
+}
+
+impl Words {
+    fn of(why: &Why) -> Self {
+        Self {
+            reason: why.reason.as_str().into(),
+            message: bounded(&why.message),
+        }
+    }
+
+    /// The same words as another condition, shortened.
+    fn repeat(condition: &Condition) -> Self {
+        Self {
+            reason: condition.reason.clone(),
+            message: cut(&condition.message, HEADLINE),
+        }
+    }
+}
+
 /// Sets a condition, with the generation that it is true of. Its transition time moves only when its value does.
 pub fn set_condition(status: &mut PerfValidationStatus, name: &str, truth: Truth, why: &Why, now: DateTime<Utc>) {
+    put_condition(status, name, truth, &Words::of(why), now);
+}
+
+fn put_condition(status: &mut PerfValidationStatus, name: &str, truth: Truth, words: &Words, now: DateTime<Utc>) {
     let of_the_run = status.run.as_ref().filter(|_| OF_THE_RUN.contains(&name));
     let generation = of_the_run.map_or(status.observed_generation, |run| run.generation);
     let fresh = Condition {
         type_: name.into(),
         status: truth.as_str().into(),
-        reason: why.reason.as_str().into(),
-        message: bounded(&why.message),
-        observed_generation: Some(generation),
+        reason: words.reason.clone(),
+        message: words.message.clone(),
+        // -1 in the status of an object that no pass has looked at.
+        observed_generation: Some(generation).filter(|generation| *generation >= 0),
         last_transition_time: time::to_kubernetes(now),
     };
     match status.conditions.iter_mut().find(|condition| condition.type_ == name) {
@@ -212,70 +241,6 @@ pub fn true_since(status: &PerfValidationStatus, name: &str) -> Option<DateTime<
     condition::find(status, name)
         .filter(|condition| condition.status == "True")
         .map(|condition| time::from_kubernetes(&condition.last_transition_time))
-}
-
-/// The generation that the run is true of, where a later edit asks for another run.
-fn outdated(status: &PerfValidationStatus) -> Option<&RunStatus> {
-    let run = status.run.as_ref()?;
-    (run.generation != status.observed_generation).then_some(run)
-}
-
-/// Sets the conditions that follow from phase and verdict: Complete, Passed, and kstatus' Ready, Reconciling, Stalled.
-/// They speak of the observed generation: a verdict of another one says nothing of it.
-pub fn summarize(status: &mut PerfValidationStatus, now: DateTime<Utc>) {
-    let phase = status.phase.unwrap_or(Phase::Pending);
-    let outdated = outdated(status);
-    let over = phase == Phase::Completed && outdated.is_none();
-    let reconciling = !matches!(phase, Phase::Completed | Phase::Suspended);
-    let verdict = status.verdict.filter(|_| outdated.is_none());
-    let good = matches!(verdict, Some(Verdict::Passed | Verdict::Skipped));
-    // A finished run whose spec was edited is followed by the next at once, unless that is held back.
-    let held_back = outdated.filter(|_| phase == Phase::Completed);
-    // The whole text is in status.message; five conditions repeat only its beginning.
-    let summary = match held_back {
-        Some(run) => Why::new(
-            Reason::Suspended,
-            format!(
-                "generation {} was not measured, the verdict of run {} is that of generation {}: set spec.suspend to false to run",
-                status.observed_generation, run.number, run.generation
-            ),
-        ),
-        None => Why {
-            reason: Reason::from_word(status.reason.as_deref().unwrap_or_default()),
-            message: cut(status.message.as_deref().unwrap_or_default(), HEADLINE),
-        },
-    };
-    let running = Why::new(Reason::Running, format!("{}: {}", phase.as_str(), summary.message));
-    let progress = if reconciling { &running } else { &summary };
-
-    let passed = match verdict {
-        Some(Verdict::Passed) => Truth::True,
-        Some(Verdict::Failed | Verdict::Error) => Truth::False,
-        Some(Verdict::Inconclusive | Verdict::Skipped) | None => Truth::Unknown,
-    };
-    let ready = match (over, verdict) {
-        (true, Some(Verdict::Inconclusive)) => Truth::Unknown,
-        (true, _) => Truth::from(good),
-        (false, _) => Truth::False,
-    };
-    let complete = if over {
-        Why::new(Reason::RunOver, summary.message.clone())
-    } else {
-        progress.clone()
-    };
-    set_condition(
-        status,
-        condition::PASSED,
-        passed,
-        if verdict.is_some() { &summary } else { progress },
-        now,
-    );
-    set_condition(status, condition::COMPLETE, Truth::from(over), &complete, now);
-    set_condition(status, condition::READY, ready, progress, now);
-    set_condition(status, condition::RECONCILING, Truth::from(reconciling), progress, now);
-    set_condition(status, condition::STALLED, Truth::from(over && !good), progress, now);
-    let place = |name: &str| CONDITION_ORDER.iter().position(|known| *known == name);
-    status.conditions.sort_by_key(|condition| place(&condition.type_));
 }
 
 /// The run whose trials this one judges; `None`: its own.

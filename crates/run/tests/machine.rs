@@ -17,12 +17,14 @@ mod machine {
     pub mod releases;
     pub mod results;
     pub mod saved_objects;
+    pub mod secrets;
     pub mod settling;
     pub mod size;
     pub mod story;
     pub mod telemetry;
     pub mod telling;
     pub mod tenants;
+    pub mod tools;
     pub mod waiting;
     pub mod words;
     pub mod worker_loss;

@@ -25,6 +25,7 @@ pub fn with_last(last: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<History
             .reason
             .clone()
             .unwrap_or_else(|| Reason::NotReached.as_str().into()),
+        node: last.placement.as_ref().map(|plan| plan.node.clone()),
         throughput: numbers(last).throughput,
         ttft_p99_ms: numbers(last).ttft_p99,
         environment: last.environment.as_ref().map(environment::digest),

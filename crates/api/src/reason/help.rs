@@ -104,9 +104,14 @@ impl Reason {
                 "`Sizing`; the node says it has GPUs, and there is no ResourceSlice of it",
                 "restart the DRA kubelet plugin of the node after its driver",
             ),
-            Self::NodeBusy | Self::InLine => own(
-                "`Sizing`; the message names the runs that come first",
-                "nothing: it is this run's turn after them; the time does not count",
+            Self::NodeBusy => own(
+                "`Sizing`, then `Error` after `timeouts.sizing`; the message contains the run that holds the node",
+                "free the node, because that run does not give it back by itself and this wait counts towards `timeouts.sizing`: remove \
+                 what it keeps (`kubectl perfval clean-up NAME -n NAMESPACE`), or see why its removal hangs (reason TeardownUnconfirmed)",
+            ),
+            Self::InLine => own(
+                "`Sizing`; the message contains the runs that come first",
+                "nothing: it is this run's turn after them, and the wait does not count towards `timeouts.sizing`",
             ),
             Self::DeploymentRejected => own(
                 "`Error`; the message has the words of the schema, policy or webhook that refuses",
@@ -140,12 +145,15 @@ impl Reason {
             Self::Removing => own("`CleaningUp`", NOTHING),
             Self::Removed => own("condition `CleanedUp` is True", "nothing: all is gone"),
             Self::NoCleanupRequested => own(
-                "condition `CleanedUp` is False after the end",
+                "conditions `CleanedUp` and `Ready` are False after the end; GPUs are held",
                 "remove the annotation perfvalidation.dev/no-cleanup once you have seen enough",
             ),
             Self::TeardownUnconfirmed => own(
-                "condition `CleanedUp` is False; the message names what is left",
-                "see the finalizers of what is left, the node's kubelet and its DRA plugin; the operator keeps trying",
+                "conditions `CleanedUp` and `Ready` are False, `Stalled` is True; the message contains what is left",
+                "list what is left with `kubectl get dynamographdeployments,jobs,pods,resourceclaims -n NAMESPACE -l perfvalidation.dev/name=NAME`; \
+                 see its finalizers with `kubectl get KIND OBJECT -n NAMESPACE -o jsonpath='{.metadata.deletionTimestamp} {.metadata.finalizers}'`; \
+                 see the node with `kubectl describe node NODE` and its DRA plugin with `kubectl get pods -A --field-selector spec.nodeName=NODE`. \
+                 The operator keeps trying, and the condition becomes True once all is gone",
             ),
             Self::NotReached => own("a condition that is Unknown", NOTHING),
             Self::RightsMissing => own(
@@ -153,7 +161,7 @@ impl Reason {
                 "apply config/rbac of this version; the run goes on by itself then",
             ),
             Self::SpecUnreadable => own(
-                "no progress; the message has the words of the parser",
+                "no progress; conditions `Blocked` and `Stalled` are True with the words of the parser, all else in the status is old; a Warning event",
                 "use the operator version that this object was written for, or correct the object",
             ),
             Self::RequestErrors

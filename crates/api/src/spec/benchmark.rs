@@ -109,7 +109,8 @@ pub struct Benchmark {
     #[x_kube(validation = Rule::new("!has(self.claims) || size(self.claims) == 0")
         .message("leave claims out: the load generator needs CPU and memory only"))]
     pub resources: ResourceRequirements,
-    /// Where the load generator runs.
+    /// Where the load generator runs. With `model.cache` it always runs on the node under test, because the volume may be
+    /// `ReadWriteOnce`, and its CPUs have to be free there.
     #[serde(default = "default_placement")]
     pub placement: PodPlacement,
 }

@@ -49,7 +49,8 @@ pub struct PlacementSpec {
     #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')")
         .message("write an extended resource as domain/name, such as nvidia.com/gpu"))]
     pub resource_name: String,
-    /// Where the frontend runs: on the node under test, or `Anywhere`, where a second node has to pull its image first.
+    /// Where the frontend runs: on the node under test, or `Anywhere`, where a second node has to pull its image first. With
+    /// `model.cache` it always runs on the node under test, because the volume may be `ReadWriteOnce`.
     #[serde(default = "default_frontend")]
     pub frontend: PodPlacement,
     /// Fewest GPUs that make a run worth while (1 to 64); waits for them up to `timeouts.sizing`.

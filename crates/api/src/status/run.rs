@@ -185,6 +185,9 @@ pub struct HistoryEntry {
     pub verdict: Option<Verdict>,
     /// Why.
     pub reason: String,
+    /// Node that it measured; absent where it chose none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
     /// Output tokens per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<String>,

@@ -25,7 +25,7 @@ fn packed(text: &str) -> String {
         .to_owned()
 }
 
-async fn bundle(desk: &Desk) -> BTreeMap<String, String> {
+pub async fn bundle(desk: &Desk) -> BTreeMap<String, String> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("bundle.tar.gz");
     let answer = desk.types(&format!("bundle run -f {}", path.display())).await;

@@ -11,8 +11,8 @@ pub fn metrics() -> String {
     super::section(
         &mut page,
         "Series",
-        "Units are in the names. Labels are words of the code, except `namespace` and `name`: those are objects that exist, and their series \
-         go with the object. `PERFVAL_OBJECT_METRICS=false` leaves them out.",
+        "Units are in the names. Labels have fixed values, except `namespace`, `name`, `node` and `gpu_uuid`. Series with these labels disappear \
+         when the object is deleted, and `PERFVAL_OBJECT_METRICS=false` leaves them out. A UUID is there only while its GPU is found slow.",
         &["series", "type", "labels", "meaning"],
         series::ALL.iter().map(|series| {
             let labels: Vec<String> = series.labels.iter().map(|label| format!("`{label}`")).collect();

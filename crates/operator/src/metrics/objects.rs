@@ -3,8 +3,9 @@
 use std::sync::atomic::AtomicU64;
 
 use kube::ResourceExt;
-use perfval_api::{PerfValidation, PerfValidationStatus, Phase};
-use perfval_run::queue;
+use perfval_api::{Leftovers, PerfValidation, PerfValidationSpec, PerfValidationStatus, Phase};
+use perfval_run::status::phase_started_at;
+use perfval_run::{machine, queue};
 use perfval_sizing::holds_node;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
@@ -12,6 +13,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::labels::InPhase;
+use super::last::{LastNumbers, LastVerdict, lost_results, node};
 use super::series;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -21,15 +23,47 @@ struct Object {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OnNode {
+    namespace: String,
+    name: String,
+    node: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Judged {
     namespace: String,
     name: String,
+    node: String,
     verdict: &'static str,
 }
 
-type Measured = Family<Object, Gauge<f64, AtomicU64>>;
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Gpu {
+    namespace: String,
+    name: String,
+    node: String,
+    gpu_uuid: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct At {
+    namespace: String,
+    name: String,
+    phase: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Left {
+    namespace: String,
+    name: String,
+    node: String,
+    state: &'static str,
+}
+
+type Measured = Family<OnNode, Gauge<f64, AtomicU64>>;
 
 /// Series that are made anew for each scrape.
+#[derive(Default)]
 pub(super) struct ObjectSeries {
     active: Family<InPhase, Gauge>,
     queue_length: Gauge,
@@ -38,22 +72,19 @@ pub(super) struct ObjectSeries {
     errors: Measured,
     slowest_worker: Measured,
     verdict: Family<Judged, Gauge>,
+    verdict_time: Family<OnNode, Gauge>,
+    slow_gpu: Family<Gpu, Gauge>,
+    unsaved_results: Family<OnNode, Gauge>,
+    phase_since: Family<At, Gauge>,
+    phase_limit: Family<At, Gauge>,
     held_gpus: Family<Object, Gauge>,
+    leftovers: Family<Left, Gauge>,
 }
 
 impl ObjectSeries {
     /// Those of all objects together, and of each one unless that is switched off.
     pub(super) fn register(registry: &mut Registry, each: bool) -> Self {
-        let all = Self {
-            active: Family::default(),
-            queue_length: Gauge::default(),
-            throughput: Family::default(),
-            ttft_p99: Family::default(),
-            errors: Family::default(),
-            slowest_worker: Family::default(),
-            verdict: Family::default(),
-            held_gpus: Family::default(),
-        };
+        let all = Self::default();
         series::ACTIVE_RUNS.register(registry, all.active.clone());
         series::QUEUE_LENGTH.register(registry, all.queue_length.clone());
         if each {
@@ -62,7 +93,13 @@ impl ObjectSeries {
             series::LAST_ERROR.register(registry, all.errors.clone());
             series::LAST_SLOWEST_WORKER.register(registry, all.slowest_worker.clone());
             series::LAST_VERDICT.register(registry, all.verdict.clone());
+            series::LAST_VERDICT_TIME.register(registry, all.verdict_time.clone());
+            series::SLOW_GPU.register(registry, all.slow_gpu.clone());
+            series::UNSAVED_RESULTS.register(registry, all.unsaved_results.clone());
+            series::PHASE_SINCE.register(registry, all.phase_since.clone());
+            series::PHASE_LIMIT.register(registry, all.phase_limit.clone());
             series::HELD_GPUS.register(registry, all.held_gpus.clone());
+            series::LEFTOVERS.register(registry, all.leftovers.clone());
         }
         all
     }
@@ -79,24 +116,41 @@ impl ObjectSeries {
         let queued = statuses.iter().flatten().filter(|status| queue::is_queued(status));
         self.queue_length.set(number(queued.count()));
 
+        self.clear();
+        for object in objects {
+            let Some(status) = &object.status else { continue };
+            let of = Object {
+                namespace: object.namespace().unwrap_or_default(),
+                name: object.name_any(),
+            };
+            self.set_results(&of, status);
+            self.set_state(&of, &object.spec, status);
+        }
+    }
+
+    fn clear(&self) {
         self.throughput.clear();
         self.ttft_p99.clear();
         self.errors.clear();
         self.slowest_worker.clear();
         self.verdict.clear();
+        self.verdict_time.clear();
+        self.slow_gpu.clear();
+        self.unsaved_results.clear();
+        self.phase_since.clear();
+        self.phase_limit.clear();
         self.held_gpus.clear();
-        for object in objects {
-            self.set_each(object);
-        }
+        self.leftovers.clear();
     }
 
-    fn set_each(&self, object: &PerfValidation) {
-        let Some(status) = &object.status else { return };
-        let of = Object {
-            namespace: object.namespace().unwrap_or_default(),
-            name: object.name_any(),
+    /// Results of the last run that has some.
+    fn set_results(&self, of: &Object, status: &PerfValidationStatus) {
+        let on = |node: &str| OnNode {
+            namespace: of.namespace.clone(),
+            name: of.name.clone(),
+            node: node.to_owned(),
         };
-        let last = Last::of(status);
+        let last = LastNumbers::of(status);
         for (series, value) in [
             (&self.throughput, last.throughput),
             (
@@ -110,63 +164,77 @@ impl ObjectSeries {
             ),
         ] {
             if let Some(value) = value {
-                series.get_or_create(&of).set(value);
+                series.get_or_create(&on(&last.node)).set(value);
             }
         }
-        let plan = status.placement.as_ref().filter(|_| holds_node(status));
-        self.held_gpus.get_or_create(&of).set(plan.map_or(0, |plan| plan.gpus));
-        if let Some(verdict) = last.verdict {
-            let Object { namespace, name } = of;
-            let verdict = verdict.as_str();
-            self.verdict
-                .get_or_create(&Judged {
-                    namespace,
-                    name,
-                    verdict,
-                })
-                .set(1);
+        if lost_results(status) {
+            self.unsaved_results.get_or_create(&on(&node(status))).set(1);
         }
-    }
-}
-
-/// What the last run found that has found something.
-struct Last {
-    verdict: Option<perfval_api::Verdict>,
-    throughput: Option<f64>,
-    ttft_p99_ms: Option<f64>,
-    error_percent: Option<f64>,
-    slowest_worker_percent: Option<f64>,
-}
-
-impl Last {
-    fn of(status: &PerfValidationStatus) -> Self {
-        let read = |text: &Option<String>| text.as_ref()?.parse().ok();
-        let earlier = || status.history.iter();
-        let verdict = status.verdict.or_else(|| earlier().find_map(|run| run.verdict));
-        if let Some(measured) = &status.metrics {
-            return Self {
-                verdict,
-                throughput: read(&measured.output_token_throughput),
-                ttft_p99_ms: read(&measured.ttft_p99_ms),
-                error_percent: read(&measured.request_error_percent),
-                slowest_worker_percent: read(&measured.slowest_worker_percent),
+        let Some(judged) = LastVerdict::of(status) else { return };
+        let OnNode { namespace, name, node } = on(&judged.node);
+        let verdict = judged.verdict.as_str();
+        for gpu_uuid in judged.slow_gpus {
+            let (namespace, name, node) = (namespace.clone(), name.clone(), node.clone());
+            let gpu = Gpu {
+                namespace,
+                name,
+                node,
+                gpu_uuid,
             };
+            self.slow_gpu.get_or_create(&gpu).set(1);
         }
-        let measured = earlier().find(|run| run.throughput.is_some());
-        Self {
+        if let Some(at) = judged.at {
+            self.verdict_time.get_or_create(&on(&judged.node)).set(at.timestamp());
+        }
+        let judged = Judged {
+            namespace,
+            name,
+            node,
             verdict,
-            throughput: measured.and_then(|run| read(&run.throughput)),
-            ttft_p99_ms: measured.and_then(|run| read(&run.ttft_p99_ms)),
-            error_percent: None,
-            slowest_worker_percent: None,
+        };
+        self.verdict.get_or_create(&judged).set(1);
+    }
+
+    /// State of the current run.
+    fn set_state(&self, of: &Object, spec: &PerfValidationSpec, status: &PerfValidationStatus) {
+        let plan = status.placement.as_ref().filter(|_| holds_node(status));
+        self.held_gpus.get_or_create(of).set(plan.map_or(0, |plan| plan.gpus));
+        let Object { namespace, name } = of.clone();
+        if let Some(leftovers) = status.run.as_ref().and_then(|run| run.leftovers) {
+            let left = Left {
+                namespace: namespace.clone(),
+                name: name.clone(),
+                node: node(status),
+                state: match leftovers {
+                    Leftovers::Kept => "Kept",
+                    Leftovers::Overdue => "Overdue",
+                },
+            };
+            self.leftovers.get_or_create(&left).set(1);
+        }
+        let current = phase(Some(status));
+        let Some(since) = phase_started_at(status).filter(|_| is_active(current)) else {
+            return;
+        };
+        let at = At {
+            namespace,
+            name,
+            phase: current.as_str(),
+        };
+        self.phase_since.get_or_create(&at).set(since.timestamp());
+        if let Some(limit) = machine::phase_ends_by(spec, status) {
+            self.phase_limit.get_or_create(&at).set(limit.timestamp());
         }
     }
 }
 
 /// Phases of a run that is not over.
 pub(super) fn active_phases() -> impl Iterator<Item = Phase> {
-    let is_active = |phase: &Phase| !matches!(phase, Phase::Completed | Phase::Suspended);
-    Phase::ALL.into_iter().filter(is_active)
+    Phase::ALL.into_iter().filter(|phase| is_active(*phase))
+}
+
+fn is_active(phase: Phase) -> bool {
+    !matches!(phase, Phase::Completed | Phase::Suspended)
 }
 
 /// One that was not looked at yet is Pending.

@@ -72,6 +72,10 @@ const fn with_unit(unit: &'static str, series: Series) -> Series {
 
 /// Labels of the series that each object has.
 const OBJECT: &[&str] = &["namespace", "name"];
+/// Labels of a result; the node is empty where the run chose none.
+const RESULT: &[&str] = &["namespace", "name", "node"];
+/// Labels of an object in a phase.
+const IN_PHASE: &[&str] = &["namespace", "name", "phase"];
 
 pub(super) const RECONCILE_DURATION: Series = with_unit(
     "seconds",
@@ -126,7 +130,7 @@ pub(super) const LAST_THROUGHPUT: Series = with_unit(
     of(
         Kind::Gauge,
         "last_throughput",
-        OBJECT,
+        RESULT,
         "Output tokens per second of the deciding trial of the last run that measured",
     ),
 );
@@ -135,7 +139,7 @@ pub(super) const LAST_TTFT_P99: Series = with_unit(
     of(
         Kind::Gauge,
         "last_time_to_first_token_p99",
-        OBJECT,
+        RESULT,
         "Time to first token, 99th percentile, of the same trial",
     ),
 );
@@ -144,7 +148,7 @@ pub(super) const LAST_ERROR: Series = with_unit(
     of(
         Kind::Gauge,
         "last_error",
-        OBJECT,
+        RESULT,
         "Share of the requests of the same trial that failed or came back short, 0 to 1; absent while the next run has not measured",
     ),
 );
@@ -153,15 +157,60 @@ pub(super) const LAST_SLOWEST_WORKER: Series = with_unit(
     of(
         Kind::Gauge,
         "last_slowest_worker",
-        OBJECT,
+        RESULT,
         "Decode speed of the slowest worker of the same trial over its peers' median, where the engines report it; absent while the next run has not measured",
     ),
 );
 pub(super) const LAST_VERDICT: Series = of(
     Kind::Gauge,
     "last_verdict",
-    &["namespace", "name", "verdict"],
+    &["namespace", "name", "node", "verdict"],
     "1 for the verdict of the last run that has one",
+);
+pub(super) const LAST_VERDICT_TIME: Series = with_unit(
+    "timestamp_seconds",
+    of(
+        Kind::Gauge,
+        "last_verdict",
+        RESULT,
+        "Unix time of the end of the run with this verdict",
+    ),
+);
+pub(super) const SLOW_GPU: Series = of(
+    Kind::Gauge,
+    "slow_gpu",
+    &["namespace", "name", "node", "gpu_uuid"],
+    "1 for each GPU that the last run found slow (cause SlowWorker), until the next run begins; the UUID is empty where the driver publishes none",
+);
+pub(super) const UNSAVED_RESULTS: Series = of(
+    Kind::Gauge,
+    "unsaved_results",
+    RESULT,
+    "1 where the last run measured and its full results could not be saved",
+);
+pub(super) const PHASE_SINCE: Series = with_unit(
+    "timestamp_seconds",
+    of(
+        Kind::Gauge,
+        "phase_since",
+        IN_PHASE,
+        "Unix time at which the run entered its phase; absent once it is over",
+    ),
+);
+pub(super) const PHASE_LIMIT: Series = with_unit(
+    "timestamp_seconds",
+    of(
+        Kind::Gauge,
+        "phase_limit",
+        IN_PHASE,
+        "Unix time at which the limit of this phase passes; absent where it has none",
+    ),
+);
+pub(super) const LEFTOVERS: Series = of(
+    Kind::Gauge,
+    "leftovers",
+    &["namespace", "name", "node", "state"],
+    "1 while a run has something left in the cluster: Kept on request, or Overdue because it could not be removed in time",
 );
 pub(super) const HELD_GPUS: Series = of(
     Kind::Gauge,
@@ -224,11 +273,17 @@ pub const ALL: &[Series] = &[
     PLANNED_RUNS,
     QUEUE_WAIT,
     LAST_VERDICT,
+    LAST_VERDICT_TIME,
     LAST_THROUGHPUT,
     LAST_TTFT_P99,
     LAST_ERROR,
     LAST_SLOWEST_WORKER,
+    SLOW_GPU,
+    UNSAVED_RESULTS,
+    PHASE_SINCE,
+    PHASE_LIMIT,
     HELD_GPUS,
+    LEFTOVERS,
     RECONCILE_DURATION,
     RECONCILE_ERRORS,
     API_REQUESTS,

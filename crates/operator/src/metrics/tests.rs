@@ -23,9 +23,33 @@ fn measuring(name: &str) -> PerfValidation {
             "observedGeneration": 1, "phase": "Benchmarking",
             "placement": {"node": "n1", "allocation": "DRA", "gpus": 8, "nodeGPUs": 8},
             "metrics": {"outputTokenThroughput": "110847.2", "ttftP99Ms": "910", "requestErrorPercent": "0.5", "slowestWorkerPercent": "97.5"},
-            "history": [{"run": 1, "verdict": "Failed", "reason": "GatesMissed", "completedAt": "2026-11-20T10:00:00Z"}],
+            "timeline": [{"phase": "Benchmarking", "startedAt": "2026-11-21T10:00:00Z"}],
+            "history": [{"run": 1, "verdict": "Failed", "reason": "GatesMissed", "node": "n0", "slowGPUs": ["GPU-a"],
+                "completedAt": "2026-11-20T10:00:00Z"}],
         }),
     )
+}
+
+/// An object whose last run found a slow GPU and left something, as the watch's store holds it.
+fn over(name: &str, leftovers: &str) -> PerfValidation {
+    let slow = |cause: &str| json!({"cause": cause, "severity": "Warning", "evidence": "e", "remedy": "r"});
+    let mut object = object(
+        name,
+        json!({
+            "observedGeneration": 1, "phase": "Completed", "verdict": "Passed",
+            "placement": {"node": "n1", "allocation": "DRA", "gpus": 2, "nodeGPUs": 8},
+            "metrics": {"outputTokenThroughput": "20000"},
+            "run": {"number": 1, "id": "0011aabb", "trigger": "Created", "generation": 1, "leftovers": leftovers,
+                "startedAt": "2026-11-20T09:00:00Z", "completedAt": "2026-11-20T10:00:00Z"},
+            "trials": [
+                {"number": 1, "outcome": "Pass", "startedAt": "2026-11-20T10:00:00Z", "slowGPUs": ["GPU-a"]},
+                {"number": 2, "outcome": "Pass", "startedAt": "2026-11-20T10:00:00Z", "slowGPUs": ["GPU-a", "GPU-b"]},
+            ],
+            "diagnosis": [slow("SlowWorker"), slow("WorkerStall")],
+        }),
+    );
+    crate::resting::reduce(&mut object);
+    object
 }
 
 /// Everything that can happen has happened.
@@ -79,10 +103,7 @@ fn sample(line: &str) -> (String, BTreeMap<String, String>, f64) {
 #[test]
 fn a_scrape_is_well_formed_and_says_what_the_documented_table_says() {
     let waiting = object("waiting", json!({"observedGeneration": 1, "phase": "Sizing"}));
-    let judged = object(
-        "judged",
-        json!({"observedGeneration": 1, "phase": "Completed", "verdict": "Passed"}),
-    );
+    let judged = over("judged", "Overdue");
     let text = eventful().text(&[&measuring("h100"), &waiting, &judged]);
     assert_eq!(text.lines().last(), Some("# EOF"));
     let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -155,11 +176,13 @@ fn the_values_are_in_base_units() {
         "perfvalidation_queue_length 2",
         "perfvalidation_planned_runs 7",
         "perfvalidation_queue_wait_seconds_sum 40.0",
-        "perfvalidation_last_throughput_tokens_per_second{namespace=\"perf\",name=\"h100\"} 110847.2",
-        "perfvalidation_last_time_to_first_token_p99_seconds{namespace=\"perf\",name=\"h100\"} 0.91",
-        "perfvalidation_last_error_ratio{namespace=\"perf\",name=\"h100\"} 0.005",
-        "perfvalidation_last_slowest_worker_ratio{namespace=\"perf\",name=\"h100\"} 0.975",
-        "perfvalidation_last_verdict{namespace=\"perf\",name=\"h100\",verdict=\"Failed\"} 1",
+        "perfvalidation_last_throughput_tokens_per_second{namespace=\"perf\",name=\"h100\",node=\"n1\"} 110847.2",
+        "perfvalidation_last_time_to_first_token_p99_seconds{namespace=\"perf\",name=\"h100\",node=\"n1\"} 0.91",
+        "perfvalidation_last_error_ratio{namespace=\"perf\",name=\"h100\",node=\"n1\"} 0.005",
+        "perfvalidation_last_slowest_worker_ratio{namespace=\"perf\",name=\"h100\",node=\"n1\"} 0.975",
+        "perfvalidation_last_verdict{namespace=\"perf\",name=\"h100\",node=\"n0\",verdict=\"Failed\"} 1",
+        "perfvalidation_last_verdict_timestamp_seconds{namespace=\"perf\",name=\"h100\",node=\"n0\"} 1795168800",
+        "perfvalidation_phase_since_timestamp_seconds{namespace=\"perf\",name=\"h100\",phase=\"Benchmarking\"} 1795255200",
         "perfvalidation_held_gpus{namespace=\"perf\",name=\"h100\"} 8",
         "perfvalidation_held_gpus{namespace=\"perf\",name=\"waiting\"} 0",
         "perfvalidation_api_requests_total{verb=\"list\",resource=\"pods\",code=\"403\"} 1",
@@ -212,16 +235,16 @@ fn while_the_next_run_has_not_measured_the_one_before_is_reported() {
             "observedGeneration": 1, "phase": "Pending",
             "history": [
                 {"run": 3, "reason": "Suspended", "completedAt": "2026-11-22T10:00:00Z"},
-                {"run": 2, "verdict": "Passed", "reason": "GatesMet", "throughput": "100", "ttftP99Ms": "250",
+                {"run": 2, "verdict": "Passed", "reason": "GatesMet", "node": "n2", "throughput": "100", "ttftP99Ms": "250",
                     "completedAt": "2026-11-21T10:00:00Z"},
             ],
         }),
     );
     let text = Metrics::new(true).text(&[&next]);
     for line in [
-        "perfvalidation_last_throughput_tokens_per_second{namespace=\"perf\",name=\"h100\"} 100.0",
-        "perfvalidation_last_time_to_first_token_p99_seconds{namespace=\"perf\",name=\"h100\"} 0.25",
-        "perfvalidation_last_verdict{namespace=\"perf\",name=\"h100\",verdict=\"Passed\"} 1",
+        "perfvalidation_last_throughput_tokens_per_second{namespace=\"perf\",name=\"h100\",node=\"n2\"} 100.0",
+        "perfvalidation_last_time_to_first_token_p99_seconds{namespace=\"perf\",name=\"h100\",node=\"n2\"} 0.25",
+        "perfvalidation_last_verdict{namespace=\"perf\",name=\"h100\",node=\"n2\",verdict=\"Passed\"} 1",
     ] {
         assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
     }
@@ -233,4 +256,39 @@ fn an_unknown_reason_does_not_become_a_label() {
     let metrics = Metrics::new(true);
     metrics.judged(Verdict::Error, "pod perf/x-7f9c is gone");
     assert!(metrics.text(&[]).contains("reason=\"Other\"} 1"));
+}
+
+#[test]
+fn a_finished_run_shows_its_slow_gpus_its_node_and_what_it_left() {
+    let text = Metrics::new(true).text(&[&over("h200", "Overdue"), &over("kept", "Kept")]);
+    let of = "namespace=\"perf\",name=\"h200\",node=\"n1\"";
+    for line in [
+        format!("perfvalidation_slow_gpu{{{of},gpu_uuid=\"GPU-a\"}} 1"),
+        format!("perfvalidation_slow_gpu{{{of},gpu_uuid=\"GPU-b\"}} 1"),
+        format!("perfvalidation_last_verdict{{{of},verdict=\"Passed\"}} 1"),
+        format!("perfvalidation_last_verdict_timestamp_seconds{{{of}}} 1795168800"),
+        format!("perfvalidation_leftovers{{{of},state=\"Overdue\"}} 1"),
+        format!("perfvalidation_unsaved_results{{{of}}} 1"),
+        "perfvalidation_leftovers{namespace=\"perf\",name=\"kept\",node=\"n1\",state=\"Kept\"} 1".to_owned(),
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
+    }
+    assert!(!text.contains("phase_since_timestamp_seconds{"), "it is over: {text}");
+}
+
+#[test]
+fn a_gpu_that_the_verdict_does_not_blame_is_not_slow() {
+    let mut object = over("h200", "Overdue");
+    object.status.as_mut().unwrap().diagnosis.clear();
+    let text = Metrics::new(true).text(&[&object, &measuring("h100")]);
+    assert!(!text.contains("slow_gpu{"), "{text}");
+}
+
+#[test]
+fn a_slow_worker_without_a_uuid_is_shown_with_its_node() {
+    let mut object = over("plugin", "Overdue");
+    object.status.as_mut().unwrap().trials.clear();
+    let text = Metrics::new(true).text(&[&object]);
+    let line = "perfvalidation_slow_gpu{namespace=\"perf\",name=\"plugin\",node=\"n1\",gpu_uuid=\"\"} 1";
+    assert!(text.lines().any(|found| found == line), "{text}");
 }

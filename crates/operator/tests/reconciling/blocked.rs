@@ -1,5 +1,7 @@
 use perfval_testkit::api_server::Fault;
 
+use serde_json::json;
+
 use crate::{Operator, condition, eventually, manifest, phase, with_gpus};
 
 #[tokio::test]
@@ -27,4 +29,46 @@ async fn what_blocks_the_operator_is_written_to_the_status_and_removed() {
         phase(server, "blocked") == "WaitingForReady" && condition(server, "blocked", "Blocked").is_none()
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_finished_object_keeps_its_record_when_nothing_blocks_it_any_more() {
+    let server = with_gpus(4);
+    let _operator = Operator::start(&server);
+    server.put(manifest("over"));
+    eventually(&server, "it is deployed", |server| {
+        phase(server, "over") == "WaitingForReady"
+    })
+    .await;
+    server.edit("perfvalidations", crate::NAMESPACE, "over", |object| {
+        object["spec"]["suspend"] = json!(true);
+    });
+    eventually(&server, "it is suspended", |server| {
+        phase(server, "over") == "Suspended"
+    })
+    .await;
+    let trials = json!([{"number": 1, "outcome": "Pass", "startedAt": "2026-11-20T10:00:00Z"}]);
+    server.edit("perfvalidations", crate::NAMESPACE, "over", |object| {
+        let status = &mut object["status"];
+        status["phase"] = json!("Completed");
+        status["verdict"] = json!("Passed");
+        status["trials"] = trials.clone();
+    });
+    eventually(&server, "it rests", |server| {
+        condition(server, "over", "Complete").is_some_and(|complete| complete["status"] == "True")
+    })
+    .await;
+    server.edit("perfvalidations", crate::NAMESPACE, "over", |object| {
+        let status = &mut object["status"];
+        let blocked = json!({"type": "Blocked", "status": "True", "reason": "PassPanicked", "message": "as before an upgrade",
+            "lastTransitionTime": "2026-11-20T10:00:00Z"});
+        let conditions = status["conditions"].as_array_mut().unwrap();
+        let at = conditions.iter().position(|condition| condition["type"] == "Complete").unwrap();
+        conditions.insert(at, blocked);
+    });
+    eventually(&server, "nothing blocks it", |server| {
+        condition(server, "over", "Blocked").is_none()
+    })
+    .await;
+    assert_eq!(crate::status(&server, "over")["trials"], trials);
 }

@@ -171,9 +171,20 @@ fn a_value_with_a_secret_name_is_in_no_file() {
         });
         let workload = &mut run.object.spec.workload;
         workload.args.push(format!("says {VALUE}, nvapi-0123456789abcdef"));
+        // As an operator of an earlier version wrote it.
+        let status = run.object.status.as_mut().expect("a status");
+        let words = format!("the webhook \u{202e}refuses \"{VALUE}\", nvapi-0123456789abcdef");
+        status.message = Some(words.clone());
+        status.diagnosis.push(Finding {
+            cause: "PodsRefused".to_owned(),
+            severity: Severity::Error,
+            evidence: words.clone(),
+            remedy: words,
+        });
         for file in report(&run).files() {
             let shown = file.content.contains(VALUE) || file.content.contains("nvapi-0123456789");
             assert!(!shown, "{name} in {}", file.name);
+            assert!(!file.content.contains('\u{202e}'), "{}", file.name);
         }
     }
 }

@@ -3,8 +3,8 @@
 mod line;
 mod name;
 
-use perfval_api::PerfValidationSpec;
-use perfval_api::text::reorders;
+use perfval_api::text::{bounded, reorders};
+use perfval_api::{PerfValidationSpec, PerfValidationStatus};
 use perfval_verdict::frame::TrialRecord;
 use serde_json::Value;
 
@@ -75,6 +75,40 @@ impl Redactor {
         for text in record.outcome.texts_mut() {
             *text = self.redact(text);
         }
+    }
+
+    /// Redacts the texts of a status. The API server, webhooks and Dynamo's operator quote in their answers what they refuse.
+    pub fn redact_status(&self, status: &mut PerfValidationStatus) {
+        let findings = status.diagnosis.iter_mut();
+        let findings = findings.flat_map(|finding| [&mut finding.evidence, &mut finding.remedy]);
+        let conditions = status.conditions.iter_mut().map(|condition| &mut condition.message);
+        let failure = status.run.iter_mut().filter_map(|run| run.failure.as_mut());
+        let failure = failure.map(|failure| &mut failure.message);
+        for text in status
+            .message
+            .iter_mut()
+            .chain(conditions)
+            .chain(findings)
+            .chain(failure)
+        {
+            *text = bounded(&self.redact_cut(text));
+        }
+    }
+
+    /// Redacts a text that may have been cut: the beginning of a value before the cut is hidden, too.
+    pub fn redact_cut(&self, text: &str) -> String {
+        let Some(kept) = text.strip_suffix('…') else {
+            return self.redact(text);
+        };
+        let beginnings = self.values.iter().filter_map(|value| {
+            let lengths = (SHORTEST..value.len()).rev();
+            lengths
+                .filter(|length| value.is_char_boundary(*length))
+                .find(|length| kept.ends_with(&value[..*length]))
+        });
+        let length = beginnings.max().unwrap_or(0);
+        let hidden = if length > 0 { HIDDEN } else { "" };
+        self.redact(&format!("{}{hidden}…", &kept[..kept.len() - length]))
     }
 
     /// Redacts an object of Kubernetes: values of variables, fields and flags with secret names, and every text in it. The

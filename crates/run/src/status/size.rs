@@ -44,7 +44,7 @@ pub fn fit(status: &mut PerfValidationStatus) {
         },
         |status| status.diagnosis.truncate(SHOWN),
         // The last phases: what a pass needs of the timeline is when the current one began.
-        |status| drop(status.timeline.drain(..status.timeline.len().saturating_sub(6))),
+        |status| drop(status.timeline.drain(..status.timeline.len().saturating_sub(4))),
     ];
     for shorten in cuts {
         if serde_json::to_string(status).is_ok_and(|json| json.len() <= STATUS) {

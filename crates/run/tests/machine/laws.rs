@@ -205,6 +205,8 @@ proptest! {
             if after.conditions.iter().any(|c| c.type_ == "Ready" && c.status == "True") {
                 let judged = after.run.as_ref().map(|run| run.generation);
                 prop_assert_eq!(judged, story.object.metadata.generation, "ready without a verdict on this spec");
+                let left = after.conditions.iter().any(|c| c.type_ == "CleanedUp" && c.status == "False");
+                prop_assert!(!left, "ready while something is left");
             }
             let created = decision.effects.iter().any(creates);
             let judges_again = after.run.as_ref().is_some_and(|run| run.judged_run.is_some());

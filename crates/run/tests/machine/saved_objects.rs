@@ -82,6 +82,7 @@ fn stories() -> Vec<(&'static str, Story)> {
         ("waiting-for-ready", at(WaitingForReady)),
         ("benchmarking", at(Benchmarking)),
         ("benchmarking-blocked", changed(at(Benchmarking), blocked)),
+        ("benchmarking-blocked-for-long", changed(at(Benchmarking), |s| { blocked(s); s.wait(600); s.step(); })),
         ("evaluating", at(Evaluating)),
         ("cleaning-up", at(CleaningUp)),
         ("passed", over(Story::new())),
@@ -102,6 +103,8 @@ fn stories() -> Vec<(&'static str, Story)> {
         ("passed-kept", kept(Story::new())),
         ("failed-kept", kept(showing(Showing::Slow))),
         ("passed-leftovers", over(changed(at(CleaningUp), |s| { s.stuck = true; s.step(); s.wait(4000); }))),
+        ("failed-leftovers", over(changed(showing(Showing::Slow), |s| { s.until(CleaningUp); s.stuck = true; s.step(); s.wait(4000); }))),
+        ("suspending-leftovers", changed(interrupted(|s| { s.stuck = true; suspend(s); }), |s| { s.wait(4000); s.step(); s.wait(1); s.step(); })),
         ("deleting", changed(at(Benchmarking), |s| { s.step(); delete(s); s.step(); })),
         ("deleting-passed", changed(over(Story::new()), |s| { delete(s); s.step(); })),
         ("deleted-running", released(at(WaitingForReady))),
@@ -120,13 +123,41 @@ fn stored(story: &Story) -> Value {
     object
 }
 
+/// An object that this version cannot parse, with the conditions that the operator wrote
+/// (`an_object_that_cannot_be_parsed_keeps_no_old_health`).
+fn unreadable() -> Value {
+    let mut object = stored(&over(Story::new()));
+    object["spec"]["gates"][0]["metric"] = json!("MetricOfAnotherVersion");
+    let conditions = object["status"]["conditions"].as_array_mut().expect("conditions");
+    conditions.retain(|condition| {
+        !["Ready", "Reconciling", "Stalled"].contains(&condition["type"].as_str().unwrap_or_default())
+    });
+    for (name, value) in [
+        ("Blocked", "True"),
+        ("Ready", "False"),
+        ("Reconciling", "False"),
+        ("Stalled", "True"),
+    ] {
+        conditions.push(json!({
+            "type": name, "status": value, "reason": "SpecUnreadable", "observedGeneration": 1,
+            "message": "this operator version cannot parse the object: unknown variant `MetricOfAnotherVersion`",
+            "lastTransitionTime": "2026-11-20T12:00:00Z",
+        }));
+    }
+    object
+}
+
 /// What a later version may write: words that this one does not know.
-fn of_a_later_version() -> [(&'static str, Value); 2] {
+fn of_a_later_version() -> [(&'static str, Value); 3] {
     let mut verdict = stored(&over(Story::new()));
     verdict["status"]["verdict"] = json!("Doubtful");
     let mut phase = stored(&at(Deploying));
     phase["status"]["phase"] = json!("Warming");
-    [("later-verdict", verdict), ("later-phase", phase)]
+    [
+        ("later-verdict", verdict),
+        ("later-phase", phase),
+        ("later-spec", unreadable()),
+    ]
 }
 
 /// What Argo CD's actions are to make of some of these objects.

@@ -91,6 +91,7 @@ fn the_largest_status_fits() {
         run: 1_000_000,
         verdict: None,
         reason: "DeploymentRejected".into(),
+        node: Some("n".repeat(63)),
         throughput: Some("110847.123".into()),
         ttft_p99_ms: Some("123456.789".into()),
         environment: Some("0123456789ab".into()),

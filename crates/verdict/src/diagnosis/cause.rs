@@ -186,7 +186,7 @@ causes! {
         reason: LoadGeneratorEvicted, severity: Error, effect: Invalid,
         seen: "the trial's pod is Failed with reason `Evicted`, or has the condition `DisruptionTarget`",
         why: "its node ran out of memory, disk or process ids, was drained, or a pod of higher priority took the place",
-        remedy: "see the words of the evidence; give the load generator its own memory (benchmark.resources) or another node (benchmark.placement: Anywhere)",
+        remedy: "see the words of the evidence; give the load generator its own memory (benchmark.resources) or another node (benchmark.placement: Anywhere, without model.cache)",
     }
     /// AIPerf left nothing to judge.
     BenchmarkFailed {
@@ -284,7 +284,7 @@ causes! {
         reason: -, severity: Warning, effect: Reported,
         seen: "requests spend more than 20 % of their time in the frontend, and over 0.2 s, outside of the workers; or its event loop wakes 5 ms late on average, by its own metrics",
         why: "the frontend cannot feed the workers as fast as they could work: it lacks CPU (its limit throttles it, or others on its node take it), or too many requests are in flight",
-        remedy: "see the CPU that the frontend's pod asks for and its limit, and what else runs on its node; or lower benchmark.concurrencyPerGPU",
+        remedy: "lower benchmark.concurrencyPerGPU, or free CPUs of its node; the frontend asks for 0.1 CPU and has no limit unless a LimitRange of the namespace sets one (`kubectl get limitranges -n NAMESPACE`): raise or remove that one; without model.cache, `placement.frontend: Anywhere` moves it to another node",
     }
     /// More requests are in flight than the engines run at once.
     PastKnee {

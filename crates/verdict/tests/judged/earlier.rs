@@ -37,6 +37,7 @@ fn after(earlier: &[&str]) -> PerfValidationStatus {
         run,
         verdict: Some(Verdict::Passed),
         reason: "GatesMet".into(),
+        node: None,
         throughput: None,
         ttft_p99_ms: None,
         environment: Some(environment::digest(&environment)),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use perfval_chart::render::repository;
 use serde_json::{Value, json};
 
 use super::series::known;
@@ -84,12 +85,29 @@ fn alerts_ask_for_series_that_exist() {
             ["info", "warning", "critical"].contains(&alert["labels"]["severity"].as_str().expect("well-formed")),
             "{alert}"
         );
-        for text in ["summary", "description", "runbook"] {
+        for text in ["summary", "description"] {
             assert!(
                 !alert["annotations"][text].as_str().unwrap_or_default().is_empty(),
                 "{text} of {alert}"
             );
         }
+    }
+}
+
+#[test]
+fn every_alert_links_to_its_own_section() {
+    let page = std::fs::read_to_string(repository().join("docs/alerts.md")).expect("a page");
+    for alert in alerts() {
+        let name = alert["alert"].as_str().expect("well-formed");
+        let url = alert["annotations"]["runbook_url"].as_str().unwrap_or_default();
+        let anchor = url
+            .split_once("/blob/main/docs/alerts.md#")
+            .map(|(_, anchor)| anchor.to_owned());
+        assert_eq!(anchor, Some(name.to_lowercase()), "{name}");
+        assert!(
+            page.contains(&format!("\n## {name}\n")),
+            "{name} has no section in docs/alerts.md"
+        );
     }
 }
 

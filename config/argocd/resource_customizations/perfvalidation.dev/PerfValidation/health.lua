@@ -2,17 +2,23 @@ local function is(status, message)
   return {status = status, message = message}
 end
 
-local status = obj.status
-if status == nil or status.observedGeneration ~= obj.metadata.generation then
-  return is("Progressing", "waiting for the operator")
-end
-
+local status = obj.status or {}
 local conditions = {}
 for _, condition in ipairs(status.conditions or {}) do
   conditions[condition.type] = condition
 end
 local function is_true(name)
   return conditions[name] ~= nil and conditions[name].status == "True"
+end
+
+-- The operator's version cannot read the object, so nothing else in the status is about it as it is now.
+local blocked = conditions.Blocked
+if blocked ~= nil and blocked.reason == "SpecUnreadable" and blocked.observedGeneration == obj.metadata.generation then
+  return is("Degraded", blocked.message)
+end
+
+if status.observedGeneration ~= obj.metadata.generation then
+  return is("Progressing", "waiting for the operator")
 end
 
 local phase = status.phase or "Pending"
@@ -28,6 +34,18 @@ for _, finalizer in ipairs(obj.metadata.finalizers or {}) do
   end
 end
 
+local verdict = status.verdict
+local good = verdict == "Passed" or verdict == "Skipped"
+local cleaned = conditions.CleanedUp
+
+-- The time for removal passed, so GPUs may still be taken, and a model server that follows would wait for them.
+if not deleted and status.run ~= nil and status.run.leftovers == "Overdue" and cleaned ~= nil then
+  if verdict ~= nil and not good then
+    return is("Degraded", verdict .. ": " .. message .. "; not cleaned up: " .. cleaned.message)
+  end
+  return is("Degraded", (verdict or "no verdict") .. ", not cleaned up: " .. cleaned.message)
+end
+
 if not deleted then
   -- An annotation does not change the generation: a rerun that was only just asked for shows nowhere else.
   local asked = (obj.metadata.annotations or {})["perfvalidation.dev/rerun"]
@@ -41,7 +59,8 @@ if not deleted then
   -- Complete is true once the run is over and has measured and judged what this very spec asks for.
   if not is_true("Complete") then
     if is_true("Blocked") then
-      return is("Progressing", phase .. ", blocked: " .. conditions.Blocked.message)
+      -- Stalled follows after ten minutes, or at once if the operator does not try again.
+      return is(is_true("Stalled") and "Degraded" or "Progressing", phase .. ", blocked: " .. blocked.message)
     end
     if phase == "Suspended" then
       return is("Suspended", message)
@@ -53,14 +72,17 @@ if not deleted then
   end
 end
 
-local verdict = status.verdict
+-- What was kept for a post-mortem holds its GPUs.
+if not deleted and good and cleaned ~= nil and cleaned.status == "False" then
+  return is("Suspended", verdict .. ", " .. cleaned.message)
+end
 if deleted and verdict == nil then
   return is("Degraded", "deleted before there was a verdict")
 end
 if verdict ~= "Passed" then
   message = (verdict or "no verdict") .. ": " .. message
 end
-if is_true("Ready") or (deleted and (verdict == "Passed" or verdict == "Skipped")) then
+if is_true("Ready") or (deleted and good) then
   return is("Healthy", message)
 end
 return is("Degraded", message)

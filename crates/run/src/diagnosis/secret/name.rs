@@ -1,7 +1,7 @@
 //! Names with a secret value.
 
 /// Ends of secret names, however their words are joined: `NGC_APIKEY`, `hfToken`, `X-Auth`.
-const ENDS: [&str; 17] = [
+const ENDS: [&str; 21] = [
     "token",
     "secret",
     "password",
@@ -12,6 +12,10 @@ const ENDS: [&str; 17] = [
     "authorization",
     "auth",
     "cookie",
+    "bearer",
+    "passkey",
+    "passcode",
+    "connectionstring",
     "apikey",
     "accesskey",
     "accountkey",

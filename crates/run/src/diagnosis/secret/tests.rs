@@ -103,6 +103,12 @@ fn hides_a_value_by_every_name_that_a_secret_may_have() {
         "API_KEY_2",
         "token2",
         "ÜBER_SECRET",
+        "BEARER",
+        "doorPasscode",
+        "WEBAUTHN_PASSKEY",
+        "AZURE_CONNECTION_STRING",
+        "AWS_SECRET_ACCESS_KEY",
+        "npm_config__authToken",
     ];
     for name in names {
         let redactor = redactor(&json!([]));
@@ -146,6 +152,23 @@ fn removes_characters_that_reorder_a_line() {
     assert_eq!(
         redactor.redact("a\u{202e}b\u{2066}c\u{200f} 名前 \u{1f600}"),
         "abc 名前 \u{1f600}"
+    );
+}
+
+#[test]
+fn hides_the_beginning_of_a_value_before_a_cut() {
+    let redactor = redactor(&json!([{"name": "DB_PASSWORD", "value": "correct horse battery staple"}]));
+    let cut = |text: &str| redactor.redact_cut(text);
+    assert_eq!(cut("login with correct horse ba…"), "login with [hidden]…");
+    assert_eq!(
+        cut("login with correct horse battery staple failed and…"),
+        "login with [hidden] failed and…"
+    );
+    assert_eq!(cut("login with correct"), "login with correct", "it is not cut");
+    assert_eq!(
+        cut("the answer is correct…"),
+        "the answer is correct…",
+        "a word like any other"
     );
 }
 

@@ -1,0 +1,115 @@
+//! Conditions that follow from phase and verdict: for tools that wait for an object.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use perfval_api::text::{HEADLINE, cut};
+use perfval_api::{Leftovers, PerfValidationStatus, Phase, Reason, RunStatus, Verdict, Why, condition};
+
+use super::{CONDITION_ORDER, Truth, Words, put_condition, set_condition};
+use crate::time;
+
+/// Age of `Blocked` from which `Stalled` is True. A restart of a webhook or a missing role is mended within minutes.
+pub const BLOCKED_FOR_LONG: Duration = Duration::from_mins(10);
+
+/// The generation that the run is true of, where a later edit asks for another run.
+fn outdated(status: &PerfValidationStatus) -> Option<&RunStatus> {
+    let run = status.run.as_ref()?;
+    (run.generation != status.observed_generation).then_some(run)
+}
+
+/// Sets the conditions that follow from phase and verdict: Complete, Passed, and kstatus' Ready, Reconciling, Stalled.
+/// They speak of the observed generation: a verdict of another one says nothing of it.
+pub fn summarize(status: &mut PerfValidationStatus, now: DateTime<Utc>) {
+    let phase = status.phase.unwrap_or(Phase::Pending);
+    let outdated = outdated(status);
+    let over = phase == Phase::Completed && outdated.is_none();
+    let unfinished = !matches!(phase, Phase::Completed | Phase::Suspended);
+    let obstruction = obstruction(status, unfinished, now);
+    let reconciling = unfinished && obstruction.is_none();
+    let verdict = status.verdict.filter(|_| outdated.is_none());
+    let good = matches!(verdict, Some(Verdict::Passed | Verdict::Skipped));
+    // A finished run whose spec was edited is followed by the next at once, unless that is held back.
+    let held_back = outdated.filter(|_| phase == Phase::Completed);
+    // The whole text is in status.message; five conditions repeat only its beginning.
+    let summary = match held_back {
+        Some(run) => Why::new(
+            Reason::Suspended,
+            format!(
+                "generation {} was not measured, the verdict of run {} is that of generation {}: set spec.suspend to false to run",
+                status.observed_generation, run.number, run.generation
+            ),
+        ),
+        None => Why {
+            reason: Reason::from_word(status.reason.as_deref().unwrap_or_default()),
+            message: cut(status.message.as_deref().unwrap_or_default(), HEADLINE),
+        },
+    };
+    let running = Why::new(Reason::Running, format!("{}: {}", phase.as_str(), summary.message));
+    let progress = if unfinished { &running } else { &summary };
+
+    let passed = match verdict {
+        Some(Verdict::Passed) => Truth::True,
+        Some(Verdict::Failed | Verdict::Error) => Truth::False,
+        Some(Verdict::Inconclusive | Verdict::Skipped) | None => Truth::Unknown,
+    };
+    // A tool that waits for Ready may need these GPUs next.
+    let leftovers = status.run.as_ref().and_then(|run| run.leftovers);
+    let is_removed = leftovers.is_none() && !condition::is_false(status, condition::CLEANED_UP);
+    let ready = match (over, verdict) {
+        (true, Some(Verdict::Inconclusive)) => Truth::Unknown,
+        (true, _) => Truth::from(good && is_removed),
+        (false, _) => Truth::False,
+    };
+    let complete = if over {
+        Why::new(Reason::RunOver, summary.message.clone())
+    } else {
+        progress.clone()
+    };
+    set_condition(
+        status,
+        condition::PASSED,
+        passed,
+        if verdict.is_some() { &summary } else { progress },
+        now,
+    );
+    set_condition(status, condition::COMPLETE, Truth::from(over), &complete, now);
+    let stalled = obstruction.is_some() || (over && !good);
+    // A verdict that is not good says more than what it left behind.
+    let held = || cleaned_up(status).filter(|_| over && !is_removed);
+    let words = match obstruction.or_else(held) {
+        Some(words) if good || !over => words,
+        _ => Words::of(progress),
+    };
+    put_condition(status, condition::READY, ready, &words, now);
+    put_condition(status, condition::RECONCILING, Truth::from(reconciling), &words, now);
+    put_condition(status, condition::STALLED, Truth::from(stalled), &words, now);
+    let place = |name: &str| CONDITION_ORDER.iter().position(|known| *known == name);
+    status.conditions.sort_by_key(|condition| place(&condition.type_));
+}
+
+/// Obstacle that keeps a run from its end and that time may not heal: a removal that is overdue, or a refusal that lasts.
+/// Tools that wait for the object stop waiting then.
+fn obstruction(status: &PerfValidationStatus, unfinished: bool, now: DateTime<Utc>) -> Option<Words> {
+    let leftovers = status.run.as_ref().and_then(|run| run.leftovers);
+    if leftovers == Some(Leftovers::Overdue) {
+        return cleaned_up(status);
+    }
+    let blocked = condition::find(status, condition::BLOCKED).filter(|_| unfinished)?;
+    let since = time::from_kubernetes(&blocked.last_transition_time);
+    (time::until(now, since) >= BLOCKED_FOR_LONG).then(|| Words::repeat(blocked))
+}
+
+/// Sets Ready, Reconciling and Stalled of a run that an obstacle keeps from its end: `Stalled` has the obstacle's words.
+pub fn stall(status: &mut PerfValidationStatus, obstacle: &Condition, now: DateTime<Utc>) {
+    let words = Words::repeat(obstacle);
+    put_condition(status, condition::READY, Truth::False, &words, now);
+    put_condition(status, condition::RECONCILING, Truth::False, &words, now);
+    put_condition(status, condition::STALLED, Truth::True, &words, now);
+}
+
+/// Reason and message of the condition `CleanedUp`.
+fn cleaned_up(status: &PerfValidationStatus) -> Option<Words> {
+    condition::find(status, condition::CLEANED_UP).map(Words::repeat)
+}

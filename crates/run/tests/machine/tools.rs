@@ -1,0 +1,90 @@
+//! What tools that wait for an object read: `Ready`, `Reconciling` and `Stalled`.
+
+use Phase::{Benchmarking, CleaningUp, Completed, Deploying};
+use perfval_api::{Phase, Reason, Why, condition, meta};
+use perfval_run::status::{Truth, set_condition};
+use serde_json::json;
+
+use super::moments::{at, changed, interrupted};
+use super::story::Story;
+
+/// `Ready`, `Reconciling`, `Stalled`, and the reason of the last.
+fn says(story: &Story) -> [String; 4] {
+    let status = story.status();
+    let find = |name: &str| condition::find(&status, name).expect("a condition").clone();
+    let [ready, reconciling, stalled] = ["Ready", "Reconciling", "Stalled"].map(find);
+    [ready.status, reconciling.status, stalled.status, stalled.reason]
+}
+
+fn block(story: &mut Story) {
+    let why = Why::new(Reason::NameTaken, "Service pv-1-workers belongs to another owner");
+    let status = story.object.status.as_mut().expect("a status");
+    set_condition(status, condition::BLOCKED, Truth::True, &why, story.now);
+}
+
+#[test]
+fn a_pass_is_not_ready_while_its_gpus_are_not_back() {
+    let mut story = changed(at(CleaningUp), |story| {
+        story.stuck = true;
+        story.step();
+        story.wait(4000).until(Completed);
+    });
+    assert_eq!(says(&story), ["False", "False", "True", "TeardownUnconfirmed"]);
+    story.stuck = false;
+    story.step();
+    story.step();
+    assert_eq!(says(&story), ["True", "False", "False", "GatesMet"]);
+}
+
+#[test]
+fn a_removal_that_is_overdue_stalls_a_run_without_a_verdict() {
+    let mut story = interrupted(|story| {
+        story.stuck = true;
+        story.spec(json!({"suspend": true}));
+    });
+    assert_eq!(says(&story)[..3], ["False", "True", "False"]);
+    story.wait(4000).step();
+    story.wait(1).step();
+    assert_eq!(says(&story), ["False", "False", "True", "TeardownUnconfirmed"]);
+}
+
+#[test]
+fn a_pass_is_not_ready_while_its_deployment_is_kept() {
+    let mut story = changed(at(CleaningUp), |story| {
+        story.annotate(meta::NO_CLEANUP, Some("true"));
+        story.until(Completed);
+    });
+    assert_eq!(says(&story), ["False", "False", "False", "NoCleanupRequested"]);
+    story.annotate(meta::NO_CLEANUP, None);
+    story.until(CleaningUp).until(Completed);
+    assert_eq!(says(&story), ["True", "False", "False", "GatesMet"]);
+}
+
+#[test]
+fn a_run_that_is_blocked_for_ten_minutes_is_stalled() {
+    let mut story = changed(at(Benchmarking), block);
+    story.wait(590).step();
+    assert_eq!(says(&story)[..3], ["False", "True", "False"]);
+    story.wait(10).step();
+    assert_eq!(says(&story), ["False", "False", "True", "NameTaken"]);
+    let status = story.object.status.as_mut().expect("a status");
+    status
+        .conditions
+        .retain(|condition| condition.type_ != condition::BLOCKED);
+    story.step();
+    assert_eq!(says(&story)[..3], ["False", "True", "False"]);
+}
+
+/// The API server keeps the default's phase beside a condition that was written first.
+#[test]
+fn a_condition_that_comes_before_the_first_look_keeps_no_run_from_beginning() {
+    let mut story = Story::new();
+    let blocked = json!({"type": "Blocked", "status": "True", "reason": "SpecUnreadable", "message": "m",
+        "lastTransitionTime": "2026-11-20T12:00:00Z"});
+    let status =
+        json!({"observedGeneration": -1, "phase": "Pending", "message": perfval_api::UNSEEN, "conditions": [blocked]});
+    story.object.status = Some(serde_json::from_value(status).expect("a status"));
+    story.step();
+    assert_eq!(story.status().run.map(|run| run.number), Some(1));
+    story.until(Deploying);
+}
