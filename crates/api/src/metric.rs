@@ -52,8 +52,12 @@ pub enum Metric {
     /// Requests per second that met every objective of `benchmark.goodput` (requests/s).
     Goodput,
     /// Decode speed of the slowest worker, by its engine's time from token to token at the same batch (percent of its peers'
-    /// median). Needs two workers and an engine that reports it, such as vLLM.
+    /// median, or of the fastest worker's where most are slow). Needs two workers and an engine that reports it, such as vLLM.
     SlowestWorkerPercent,
+    /// Decode speed of the worker that lost most against its own past, at the upper end of its 95 % interval (percent of that of
+    /// at least three earlier runs of the object on the same GPU, which passed without a cause in the same environment). With
+    /// fewer earlier runs the gate is `Unmeasured`, and the trial counts without it.
+    OwnPastPercent,
     /// Memory traffic of the median worker, by its engine's own estimate (percent of the GPU's published bandwidth). Needs
     /// `--enable-mfu-metrics` of vLLM and a GPU that docs/verdict.md lists.
     MemoryBandwidthPercent,
@@ -61,7 +65,7 @@ pub enum Metric {
 
 impl Metric {
     /// Every metric, in the order of the documentation.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::OutputTokenThroughput,
         Self::OutputTokenThroughputPerUser,
         Self::RequestThroughput,
@@ -72,6 +76,7 @@ impl Metric {
         Self::OutputSequenceLength,
         Self::Goodput,
         Self::SlowestWorkerPercent,
+        Self::OwnPastPercent,
         Self::MemoryBandwidthPercent,
     ];
 
@@ -87,7 +92,7 @@ impl Metric {
             Self::RequestLatency => "request_latency",
             Self::OutputSequenceLength => "output_sequence_length",
             Self::Goodput => "goodput",
-            Self::SlowestWorkerPercent | Self::MemoryBandwidthPercent => return None,
+            Self::SlowestWorkerPercent | Self::OwnPastPercent | Self::MemoryBandwidthPercent => return None,
         })
     }
 
@@ -99,6 +104,7 @@ impl Metric {
             Self::TimeToFirstToken | Self::TimeToSecondToken | Self::InterTokenLatency | Self::RequestLatency => "ms",
             Self::OutputSequenceLength => "tokens",
             Self::SlowestWorkerPercent => "% of its peers",
+            Self::OwnPastPercent => "% of its own past",
             Self::MemoryBandwidthPercent => "% of the GPU's peak",
         }
     }
@@ -111,6 +117,7 @@ impl Metric {
             | Self::RequestThroughput
             | Self::Goodput
             | Self::SlowestWorkerPercent
+            | Self::OwnPastPercent
             | Self::MemoryBandwidthPercent => Some(GateOperator::AtLeast),
             Self::TimeToFirstToken | Self::TimeToSecondToken | Self::InterTokenLatency | Self::RequestLatency => {
                 Some(GateOperator::AtMost)
@@ -132,6 +139,7 @@ impl Metric {
             Self::OutputSequenceLength => "OutputSequenceLength",
             Self::Goodput => "Goodput",
             Self::SlowestWorkerPercent => "SlowestWorkerPercent",
+            Self::OwnPastPercent => "OwnPastPercent",
             Self::MemoryBandwidthPercent => "MemoryBandwidthPercent",
         }
     }

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 pub use allocation::Allocation;
 pub use phase::Phase;
 pub use results::{
-    Finding, GateResult, GateStatus, Metrics, ResultsRef, Severity, TrialOutcome, TrialProgress, TrialStatus,
-    WorkerLoad, WorkerLoss,
+    Finding, GateResult, GateStatus, Metrics, ResultsRef, Severity, SpeedInRun, TrialOutcome, TrialProgress,
+    TrialStatus, WorkerLoad, WorkerLoss,
 };
 pub use run::{
     Comparison, DecodeSpeed, Gap, HistoryEntry, Leftovers, PassedRun, PhaseSeconds, QueueStatus, RunFailure, RunStatus,
@@ -96,7 +96,7 @@ pub struct PerfValidationStatus {
     /// Earlier runs, newest first, at most ten.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<HistoryEntry>,
-    /// The last earlier run that passed, and what it ran on.
+    /// The last earlier run that passed without a cause, and what it ran on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_passed: Option<PassedRun>,
     /// Conditions; `Ready`, `Reconciling` and `Stalled` follow kstatus.

@@ -7,7 +7,7 @@ use crate::diagnosis::cause::{Cause, SHOWN};
 use crate::gate::show;
 use crate::trial::JudgedTrial;
 use crate::trials::{self, Ruling};
-use crate::{earlier, history};
+use crate::{earlier, history, in_run};
 
 /// Findings that status keeps.
 const FINDINGS: usize = 16;
@@ -23,13 +23,20 @@ pub fn close(
     if let (Some(version), Some(environment)) = (&judged.aiperf_version, &mut status.environment) {
         environment.aiperf = Some(version.clone());
     }
-    let (mut findings, mut slow_gpus) = (judged.findings.clone(), judged.slow_gpus.clone());
+    let mut judged = judged.clone();
     if judged.outcome != TrialOutcome::Invalid {
+        in_run::name_slow_workers(status, &mut judged);
+        in_run::explain_without_jitter(status, &mut judged);
+        status.workers.clone_from(&judged.workers);
+        against_earlier_runs(spec, status, &mut judged);
+        in_run::forget_other_explanations(status, &judged);
         status.metrics = Some(judged.metrics.clone());
         status.gates.clone_from(&judged.gates);
-        status.workers.clone_from(&judged.workers);
-        slow_gpus.extend(against_earlier_runs(status, &mut findings));
     }
+    judged.put_in_order();
+    let JudgedTrial {
+        findings, slow_gpus, ..
+    } = &judged;
     // A worker that ends before the next trial ends for the last one; the results have the numbers of all.
     for trial in &mut status.trials {
         trial.cpu_shortage = None;
@@ -43,15 +50,20 @@ pub fn close(
         open.completed_at = Some(now);
         open.causes = findings.iter().map(|(cause, _)| cause.as_str().to_owned()).collect();
         open.far = judged.far;
-        open.slow_gpus.clone_from(&slow_gpus);
+        open.slow_gpus.clone_from(slow_gpus);
         open.cpu_shortage.clone_from(&judged.cpu_shortage);
         open.margin_percent = judged.margin.map(show);
         // A worker may have been lost since the trial before.
         open.worker_loss = open.worker_loss.max(judged.worker_loss);
     }
     status.progress = None;
-    for (cause, mut finding) in findings {
-        if let (Cause::SlowWorker, Some(before)) = (cause, history::of_slow_gpus(&status.history, &slow_gpus)) {
+    let shared = findings.iter().any(|(cause, _)| *cause == Cause::GPUShared);
+    let node = status.placement.as_ref().map(|placement| placement.node.as_str());
+    for (cause, finding) in findings {
+        let mut finding = finding.clone();
+        if let (Cause::SlowWorker, Some(before)) =
+            (cause, history::of_slow_gpus(&status.history, node, slow_gpus, shared))
+        {
             finding = cause.finding(format!("{}; {before}", finding.evidence));
         }
         keep(&mut status.diagnosis, finding);
@@ -59,33 +71,46 @@ pub fn close(
     for (cause, why) in &judged.unseen {
         keep(&mut status.diagnosis, cause.finding(why.as_str()));
     }
-    keep_the_most_telling(&mut status.diagnosis);
     status.detectable_loss_percent = trials::detectable_loss(spec, status).map(|loss| format!("{loss:.1}"));
-    trials::ruling(spec, &status.trials)
+    let ruling = trials::ruling(spec, &status.trials);
+    in_run::forget_absorbed(status, ruling);
+    keep_the_most_telling(&mut status.diagnosis);
+    ruling
 }
 
-/// Compares the only worker with earlier runs: a slow one is named as one that is slower than its peers is, and where the
-/// gates are missed without a cause the comparison is part of the evidence. The UUID of the GPU that is slow.
-fn against_earlier_runs(status: &mut PerfValidationStatus, findings: &mut Vec<(Cause, Finding)>) -> Option<String> {
-    let earlier = earlier::against(status)?;
-    if let [worker] = status.workers.as_mut_slice() {
-        worker.percent_of_earlier_runs = Some(earlier.shown());
+/// Compares each worker with earlier runs on its GPU. The slowest one decides a gate on that, and where the gates are missed
+/// without a cause the comparison of the only worker is part of the evidence.
+fn against_earlier_runs(spec: &PerfValidationSpec, status: &mut PerfValidationStatus, judged: &mut JudgedTrial) {
+    let earlier = earlier::against(status);
+    for worker in &earlier {
+        if let Some(load) = status.workers.iter_mut().find(|load| load.name == worker.name()) {
+            load.percent_of_earlier_runs = Some(worker.shown());
+        }
     }
-    if earlier.is_slow() {
+    judged.workers.clone_from(&status.workers);
+    let Some(slowest) = earlier.iter().min_by_key(|worker| worker.at_most()) else {
+        return;
+    };
+    let missed = judged.judge_own_past(spec, slowest.at_most());
+    if missed || slowest.is_slow(earlier.len()) {
         // Its own past is what it is compared with: nothing is "shared by all" any more (one H100 under foreign load, issue 14).
-        findings.retain(|(cause, _)| *cause != Cause::BalancedDegradation);
-        findings.push((Cause::SlowWorker, Cause::SlowWorker.finding(earlier.in_words())));
-        findings.sort_by_key(|(cause, _)| Cause::rank(cause.as_str()));
-        findings.truncate(SHOWN);
-        return earlier.gpu().map(str::to_owned);
+        judged.drop_cause(Cause::BalancedDegradation);
+        if judged.findings.iter().all(|(cause, _)| *cause != Cause::SlowWorker) {
+            judged.add(Cause::SlowWorker, slowest.in_words());
+        }
+        judged.slow_gpus.extend(slowest.gpu().map(str::to_owned));
+        judged.slow_gpus.dedup();
+        return;
     }
-    for (cause, finding) in findings
-        .iter_mut()
-        .filter(|(cause, _)| *cause == Cause::BalancedDegradation)
-    {
-        *finding = cause.finding(format!("{}; {}", finding.evidence, earlier.in_words()));
+    if let [only] = earlier.as_slice() {
+        for (cause, finding) in judged
+            .findings
+            .iter_mut()
+            .filter(|(cause, _)| *cause == Cause::BalancedDegradation)
+        {
+            *finding = cause.finding(format!("{}; {}", finding.evidence, only.in_words()));
+        }
     }
-    None
 }
 
 /// Keeps one finding per cause: the newest evidence of it.

@@ -218,7 +218,9 @@ mod tests {
         passed.comparison = Some(Comparison {
             run: 3,
             throughput_percent: Some("+4.2".into()),
+            throughput_within: Some("22".into()),
             ttft_p99_percent: Some("-1".into()),
+            ttft_p99_within: None,
             differs: Vec::new(),
         });
         let (verdict, reason, message) = concluded(&passed);
@@ -226,7 +228,7 @@ mod tests {
         assert_eq!(
             message,
             "8/8 GPUs on gpu-node-1: throughput 1042 tok/s (≥ 1000), ttft-p99 910 ms (≤ 2000); trials: 2 passed; \
-             against run 3: tok/s +4.2 %, TTFT p99 -1 %"
+             against run 3: tok/s +4.2 % ± 22 %, TTFT p99 -1 %"
         );
     }
 

@@ -20,7 +20,7 @@ mod tests {
         let percent = |part: rust_decimal::Decimal| (part * rust_decimal::Decimal::ONE_HUNDRED).normalize();
         for (cause, figure) in [
             (Cause::TransientStall, format!("{} s", peers::STANDSTILL)),
-            (Cause::SlowWorker, format!("{} %", super::speed::ALIKE)),
+            (Cause::SlowWorker, format!("below {} %", super::speed::ALIKE)),
             (Cause::ThroughputDecay, format!("{} %", decay::TOGETHER)),
             (Cause::ThroughputDecay, format!("{} %", decay::ALONE)),
             (Cause::KneeJitter, format!("{} %", trial::KNEE_JITTER.abs())),

@@ -1,67 +1,101 @@
-//! The only worker of a run next to earlier runs of the same measurement on the same GPU: a reference where it has no peers.
+//! Each worker of a run next to earlier runs of the same measurement on the same GPU: a reference where it has no peers, or
+//! where all of them became slow.
 
 use std::str::FromStr as _;
 
-use perfval_api::{DecodeSpeed, DeviceStatus, HistoryEntry, PerfValidationStatus, PlacementStatus, Verdict};
+use perfval_api::{DecodeSpeed, DeviceStatus, HistoryEntry, PerfValidationStatus, Verdict, WorkerLoad};
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
 
 use crate::diagnosis::speed::ALIKE;
 use crate::environment;
 use crate::gate::show;
-use crate::workers::speed::{ELASTICITY, average, count, rounded, student};
+use crate::history;
+use crate::quantile::{normal_beyond, student};
+use crate::workers::speed::{ELASTICITY, average, count, rounded};
 
 /// Fewest earlier runs of which an interval is made.
 const RUNS: usize = 3;
 /// Least standard deviation of the decode speed of one GPU from one trial to another (logarithm): mostly 2 to 3 % within one
 /// start of the engines on H200s. Three runs that agree by chance do not bound it.
 const NOISE: f64 = 0.03;
+/// Part of healthy comparisons that lie below a 95 % interval.
+const TAIL: f64 = 0.025;
 
-/// The speed of the only worker as a percentage of that of earlier runs.
+/// Speed of a worker as a percentage of that of earlier runs on its GPU.
 #[derive(Clone, Debug)]
 pub(crate) struct Earlier {
     percent: Decimal,
     /// Half of the 95 % interval in which another healthy run is expected (percentage points).
     within: Decimal,
     runs: usize,
-    now: DecodeSpeed,
+    now: Own,
+}
+
+/// A worker of a run with its speed and its GPU.
+#[derive(Clone, Debug)]
+struct Own {
     worker: String,
+    speed: DecodeSpeed,
     device: Option<DeviceStatus>,
 }
 
-/// What the history keeps of a run: nothing of one that only judged again what another had measured, or in which a cause was
-/// named, such as a GPU that something else worked on.
-pub(crate) fn kept(status: &PerfValidationStatus) -> Option<DecodeSpeed> {
+/// Speeds that the history keeps of a run: none of one that only judged again what another had measured, or in which a cause
+/// was named, such as a GPU that something else worked on.
+pub(crate) fn kept(status: &PerfValidationStatus) -> Vec<DecodeSpeed> {
     let judged_again = status.run.as_ref().is_some_and(|run| run.judged_run.is_some());
-    let explained = status.trials.iter().any(|trial| !trial.causes.is_empty());
-    (!judged_again && !explained).then(|| decode(status)).flatten()
-}
-
-/// The speed in the trial that was closed last, where the run has one worker, whose engine reports it.
-fn decode(status: &PerfValidationStatus) -> Option<DecodeSpeed> {
-    status.placement.as_ref().filter(|placement| placement.gpus == 1)?;
-    let [worker] = status.workers.as_slice() else {
-        return None;
-    };
-    Some(DecodeSpeed {
-        token_ms: worker.token_ms.clone()?,
-        batch: worker.batch.clone()?,
-        gpu: device(status.placement.as_ref()).and_then(|device| device.uuid),
-    })
-}
-
-fn device(placement: Option<&PlacementStatus>) -> Option<DeviceStatus> {
-    match placement?.devices.as_slice() {
-        [device] => Some(device.clone()),
-        _ => None,
+    if judged_again || !history::is_sound(status) {
+        return Vec::new();
     }
+    own(status).into_iter().map(|own| own.speed).collect()
 }
 
-/// The trial that was closed last next to the earlier runs that passed with the very same environment (model, image, settings,
-/// product, driver) on the same GPU, as far as its UUID is known; `None` with fewer than three of these.
-pub(crate) fn against(status: &PerfValidationStatus) -> Option<Earlier> {
-    let now = decode(status)?;
-    let environment = status.environment.as_ref().filter(|now| environment::is_known(now))?;
+/// The speeds in the trial that was closed last, where the engines report them: of the only worker, and of each of several
+/// whose GPU has a UUID.
+fn own(status: &PerfValidationStatus) -> Vec<Own> {
+    let Some(placement) = status.placement.as_ref() else {
+        return Vec::new();
+    };
+    let alone = placement.gpus == 1;
+    if alone != (status.workers.len() == 1) {
+        return Vec::new();
+    }
+    let own = |load: &WorkerLoad| {
+        let device = match placement.devices.as_slice() {
+            [device] if alone => Some(device),
+            devices => held(status, &load.name).and_then(|held| {
+                let name = |device: &&DeviceStatus| held == format!("{}/{}", device.pool, device.name);
+                devices.iter().find(name)
+            }),
+        };
+        let gpu = device.and_then(|device| device.uuid.clone());
+        let speed = DecodeSpeed {
+            token_ms: load.token_ms.clone()?,
+            batch: load.batch.clone()?,
+            gpu,
+        };
+        (alone || speed.gpu.is_some()).then(|| Own {
+            worker: load.name.clone(),
+            speed,
+            device: device.cloned(),
+        })
+    };
+    status.workers.iter().filter_map(own).collect()
+}
+
+/// The device that a worker's pod holds.
+fn held<'a>(status: &'a PerfValidationStatus, pod: &str) -> Option<&'a str> {
+    let workers = &status.workload.as_ref()?.workers;
+    workers.iter().find(|worker| worker.pod == pod)?.device.as_deref()
+}
+
+/// Workers of the trial that was closed last next to the earlier runs that passed without a cause, with the very same
+/// environment (model, image, settings, product, driver) and on the same GPU, as far as its UUID is known. A worker with fewer
+/// than three of these is left out.
+pub(crate) fn against(status: &PerfValidationStatus) -> Vec<Earlier> {
+    let Some(environment) = status.environment.as_ref().filter(|now| environment::is_known(now)) else {
+        return Vec::new();
+    };
     let digest = environment::digest(environment);
     let itself = status.run.as_ref().and_then(|run| run.judged_run);
     let comparable = |entry: &&HistoryEntry| {
@@ -69,20 +103,24 @@ pub(crate) fn against(status: &PerfValidationStatus) -> Option<Earlier> {
             && entry.environment.as_ref() == Some(&digest)
             && Some(entry.run) != itself
     };
-    let same_gpu = status.history.iter().filter(comparable).filter_map(|entry| {
-        let decode = entry.decode.as_ref()?;
-        (decode.gpu == now.gpu).then(|| Point::of(decode)).flatten()
-    });
-    let earlier: Vec<Point> = same_gpu.collect();
-    let (percent, within) = compared(Point::of(&now)?, &earlier)?;
-    Some(Earlier {
-        percent,
-        within,
-        runs: earlier.len(),
-        worker: status.workers.first()?.name.clone(),
-        device: device(status.placement.as_ref()),
-        now,
-    })
+    let earlier: Vec<&DecodeSpeed> = status
+        .history
+        .iter()
+        .filter(comparable)
+        .flat_map(|entry| &entry.speeds)
+        .collect();
+    let compared = |now: Own| {
+        let same_gpu = earlier.iter().filter(|speed| speed.gpu == now.speed.gpu);
+        let points: Vec<Point> = same_gpu.filter_map(|speed| Point::of(speed)).collect();
+        let (percent, within) = compared(Point::of(&now.speed)?, &points)?;
+        Some(Earlier {
+            percent,
+            within,
+            runs: points.len(),
+            now,
+        })
+    };
+    own(status).into_iter().filter_map(compared).collect()
 }
 
 /// Logarithms of the time per token and of the batch.
@@ -126,14 +164,28 @@ fn compared(now: Point, earlier: &[Point]) -> Option<(Decimal, Decimal)> {
 }
 
 impl Earlier {
-    /// Whether the whole interval lies below what counts as alike.
-    pub(crate) fn is_slow(&self) -> bool {
-        self.percent + self.within < ALIKE
+    /// Whether the whole interval lies below what counts as alike, for this many workers that were compared at once.
+    pub(crate) fn is_slow(&self, workers: usize) -> bool {
+        let each = normal_beyond(TAIL / count(workers.max(1))) / normal_beyond(TAIL);
+        let Some(within) = rounded(each, 3).and_then(|each| self.within.checked_mul(each)) else {
+            return false;
+        };
+        self.percent + within < ALIKE
+    }
+
+    /// Upper end of the interval (percent): what a gate judges.
+    pub(crate) fn at_most(&self) -> Decimal {
+        self.percent + self.within
+    }
+
+    /// Name of the worker.
+    pub(crate) fn name(&self) -> &str {
+        &self.now.worker
     }
 
     /// UUID of the GPU.
     pub(crate) fn gpu(&self) -> Option<&str> {
-        self.now.gpu.as_deref()
+        self.now.speed.gpu.as_deref()
     }
 
     /// For the table of the workers.
@@ -143,7 +195,7 @@ impl Earlier {
 
     /// For evidence.
     pub(crate) fn in_words(&self) -> String {
-        let gpu = match &self.device {
+        let gpu = match &self.now.device {
             Some(DeviceStatus { pool, name, uuid }) => match uuid {
                 Some(uuid) => format!(" ({pool}/{name}, {uuid})"),
                 None => format!(" (GPU {pool}/{name})"),
@@ -152,12 +204,12 @@ impl Earlier {
         };
         format!(
             "worker {}{gpu} decodes at {} % ± {} % of the speed of its {} earlier runs: {} ms from token to token with {} requests at a time",
-            self.worker,
+            self.now.worker,
             show(self.percent),
             show(self.within),
             self.runs,
-            self.now.token_ms,
-            self.now.batch
+            self.now.speed.token_ms,
+            self.now.speed.batch
         )
     }
 }

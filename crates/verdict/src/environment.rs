@@ -116,9 +116,15 @@ pub fn settings(spec: &PerfValidationSpec) -> String {
         "tokenizer": benchmark.tokenizer,
         "extraArgs": benchmark.extra_args,
     });
-    // Only where it is in force: what v0.1.0 measured stays comparable.
+    // Only where they are in force: what was measured without them stays comparable.
     if let Some(duration) = benchmark.duration() {
         settings["duration"] = json!(duration);
+    }
+    if let Some(soak) = &benchmark.soak {
+        settings["soak"] = json!(soak);
+    }
+    if !workload.frontend_image.is_empty() {
+        settings["frontendImage"] = json!(workload.frontend_image);
     }
     hex(&settings.to_string(), 8)
 }
@@ -191,6 +197,26 @@ mod tests {
             assert_eq!(differences(&base, &other), [text]);
             assert_ne!(digest(&base), digest(&other), "{text}");
         }
+    }
+
+    #[test]
+    fn a_soak_and_another_frontend_are_another_measurement() {
+        let spec = |patch: serde_json::Value| -> PerfValidationSpec {
+            let (workload, benchmark) = (&patch["workload"], &patch["benchmark"]);
+            let mut spec = json!({"model": {"name": "m"}, "workload": {"image": "i:1"}, "benchmark": {}, "gates": []});
+            for (part, change) in [("workload", workload), ("benchmark", benchmark)] {
+                for (key, value) in change.as_object().into_iter().flatten() {
+                    spec[part][key] = value.clone();
+                }
+            }
+            serde_json::from_value(spec).expect("a spec")
+        };
+        let plain = settings(&spec(json!({})));
+        let soak = |length: &str| settings(&spec(json!({"benchmark": {"soak": length}})));
+        let frontend = settings(&spec(json!({"workload": {"frontendImage": "f:2"}})));
+        assert_ne!(soak("10m"), plain);
+        assert_ne!(soak("10m"), soak("20m"));
+        assert_ne!(frontend, plain);
     }
 
     #[test]

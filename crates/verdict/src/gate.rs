@@ -1,7 +1,7 @@
 //! Whether a trial's numbers are good enough.
 
 use perfval_api::{
-    ExpectedBy, Gate, GateMode, GateOperator, GateResult, GateStatus, PlacementStatus, Scaling, quantity,
+    ExpectedBy, Gate, GateMode, GateOperator, GateResult, GateStatus, Metric, PlacementStatus, Scaling, quantity,
 };
 use rust_decimal::{Decimal, RoundingStrategy};
 
@@ -156,7 +156,10 @@ pub fn judge(gate: &Gate, observed: Option<Decimal>, share: Share) -> Judged {
         operator: gate.operator,
         margin,
         counts_as_miss: result == GateResult::Missed,
-        unmeasured: result == GateResult::Unmeasured && gate.mode == GateMode::Enforce,
+        // A worker without earlier runs has no past yet: that voids no trial.
+        unmeasured: result == GateResult::Unmeasured
+            && gate.mode == GateMode::Enforce
+            && gate.metric != Metric::OwnPastPercent,
         far,
     }
 }
@@ -168,7 +171,7 @@ pub fn show(value: Decimal) -> String {
 
 #[cfg(test)]
 mod tests {
-    use perfval_api::{ExpectedGpus, Metric, Statistic};
+    use perfval_api::{ExpectedGpus, Statistic};
 
     use super::*;
 

@@ -5,10 +5,15 @@ use std::str::FromStr as _;
 
 use chrono::{DateTime, Utc};
 use perfval_api::{
-    Comparison, Environment, HistoryEntry, PassedRun, PerfValidationStatus, PhaseSeconds, Reason, Verdict, quantity,
+    Comparison, Environment, HistoryEntry, PassedRun, PerfValidationStatus, PhaseSeconds, Reason, Severity,
+    TrialOutcome, TrialStatus, Verdict,
 };
 use rust_decimal::Decimal;
+use rust_decimal::prelude::{FromPrimitive as _, ToPrimitive as _};
 
+use crate::diagnosis::cause::SHOWN;
+use crate::difference::{self, Difference, Noise, THROUGHPUT, TTFT_P99};
+use crate::gate::show;
 use crate::{earlier, environment};
 
 /// Earlier runs that status keeps.
@@ -18,6 +23,7 @@ const SLOW_GPUS: usize = 4;
 
 /// The history that the next run begins with: the run that is over, then those before it.
 pub fn with_last(last: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<HistoryEntry> {
+    let numbers = Numbers::of(last);
     let entry = last.run.as_ref().map(|run| HistoryEntry {
         run: run.number,
         verdict: last.verdict,
@@ -25,11 +31,13 @@ pub fn with_last(last: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<History
             .reason
             .clone()
             .unwrap_or_else(|| Reason::NotReached.as_str().into()),
-        node: last.placement.as_ref().map(|plan| plan.node.clone()),
-        throughput: numbers(last).throughput,
-        ttft_p99_ms: numbers(last).ttft_p99,
+        node: last.placement.as_ref().map(|placement| placement.node.clone()),
+        throughput: numbers.shown(|trial| trial.throughput.as_ref()),
+        ttft_p99_ms: numbers.shown(|trial| trial.ttft_p99_ms.as_ref()),
+        trials: Some(numbers.trials()).filter(|trials| *trials > 0),
         environment: last.environment.as_ref().map(environment::digest),
-        decode: earlier::kept(last),
+        causes: causes(last),
+        speeds: earlier::kept(last),
         slow_gpus: slow_gpus(last),
         phases: phase_seconds(last),
         completed_at: run.completed_at.unwrap_or(now),
@@ -39,6 +47,15 @@ pub fn with_last(last: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<History
         .chain(last.history.iter().cloned())
         .take(RUNS)
         .collect()
+}
+
+/// Causes that the run named: one that named any is no reference for another.
+pub(crate) fn causes(status: &PerfValidationStatus) -> Vec<String> {
+    let warnings = status
+        .diagnosis
+        .iter()
+        .filter(|finding| finding.severity != Severity::Info);
+    warnings.map(|finding| finding.cause.clone()).take(SHOWN).collect()
 }
 
 /// How long each phase of a run took so far; one that it came back to counts every time.
@@ -58,121 +75,181 @@ pub fn phase_seconds(status: &PerfValidationStatus) -> Vec<PhaseSeconds> {
     phases
 }
 
-/// Every GPU that a trial of this run found slow.
+/// Every GPU that the trials of this run found slow.
 fn slow_gpus(status: &PerfValidationStatus) -> Vec<String> {
     let all: BTreeSet<&String> = status.trials.iter().flat_map(|trial| &trial.slow_gpus).collect();
     all.into_iter().take(SLOW_GPUS).cloned().collect()
 }
 
-/// What earlier runs say of the GPUs that are slow now: the same one twice is a GPU's own fault, another one each time is not.
-pub(crate) fn of_slow_gpus(history: &[HistoryEntry], now: &[String]) -> Option<String> {
-    let earlier: Vec<&HistoryEntry> = history.iter().filter(|entry| !entry.slow_gpus.is_empty()).collect();
-    let again = earlier
-        .iter()
-        .find_map(|entry| Some((entry.run, now.iter().find(|gpu| entry.slow_gpus.contains(gpu))?)));
+/// Whether the run may be a reference for another.
+pub(crate) fn is_sound(status: &PerfValidationStatus) -> bool {
+    causes(status).is_empty() && slow_gpus(status).is_empty()
+}
+
+/// Advice by earlier runs on the same node about GPUs that are slow now: the same one twice is a GPU's own fault, unless
+/// something else works on it (`shared`); another one each time is not.
+pub(crate) fn of_slow_gpus(
+    history: &[HistoryEntry],
+    node: Option<&str>,
+    now: &[String],
+    shared: bool,
+) -> Option<String> {
+    let slow = || history.iter().filter(|entry| !entry.slow_gpus.is_empty());
+    let again = slow().find_map(|entry| Some((entry.run, now.iter().find(|gpu| entry.slow_gpus.contains(gpu))?)));
     if let Some((run, gpu)) = again {
-        return Some(format!("{gpu} was slow in run {run} too: replace or drain it"));
+        let advice = if shared { "" } else { ": replace or drain it" };
+        return Some(format!("{gpu} was slow in run {run} too{advice}"));
     }
-    let last = earlier.first().filter(|_| !now.is_empty())?;
+    let here = |entry: &&HistoryEntry| node.is_some() && entry.node.as_deref() == node;
+    // The run before on this node: clean ones between show that nothing persists.
+    let last = history.iter().find(here)?;
+    if last.slow_gpus.is_empty() || now.is_empty() {
+        return None;
+    }
     let (run, other) = (last.run, last.slow_gpus.join(", "));
     Some(format!(
-        "in run {run} it was {other}: another GPU each time points to software, CPUs or cooling"
+        "in run {run} on this node it was {other}: another GPU each time points to software, CPUs or cooling"
     ))
 }
 
-/// The last run that passed, which the next run begins with.
+/// The last run that passed without a cause, which the next run begins with.
 pub fn last_passed(last: &PerfValidationStatus) -> Option<PassedRun> {
+    let numbers = Numbers::of(last);
     match (&last.run, &last.environment, last.verdict) {
-        (Some(run), Some(environment), Some(Verdict::Passed)) => Some(PassedRun {
+        (Some(run), Some(environment), Some(Verdict::Passed)) if is_sound(last) => Some(PassedRun {
             run: run.number,
-            throughput: numbers(last).throughput,
-            ttft_p99_ms: numbers(last).ttft_p99,
+            throughput: numbers.shown(|trial| trial.throughput.as_ref()),
+            ttft_p99_ms: numbers.shown(|trial| trial.ttft_p99_ms.as_ref()),
+            trials: Some(numbers.trials()).filter(|trials| *trials > 0),
             environment: environment.clone(),
         }),
         _ => last.last_passed.clone(),
     }
 }
 
-/// The two numbers that are compared.
-#[derive(Clone, Default)]
-struct Numbers {
-    throughput: Option<String>,
-    ttft_p99: Option<String>,
+/// The trials whose numbers are compared: all that measured, without the soak.
+struct Numbers<'a>(Vec<&'a TrialStatus>);
+
+impl<'a> Numbers<'a> {
+    fn of(status: &'a PerfValidationStatus) -> Self {
+        let measured = |trial: &&TrialStatus| {
+            !trial.soak && matches!(trial.outcome, Some(TrialOutcome::Pass | TrialOutcome::Miss))
+        };
+        Self(status.trials.iter().filter(measured).collect())
+    }
+
+    fn trials(&self) -> i64 {
+        i64::try_from(self.0.len()).unwrap_or(i64::MAX)
+    }
+
+    fn values(&self, number: fn(&TrialStatus) -> Option<&String>) -> Vec<f64> {
+        let value = |trial: &&TrialStatus| Decimal::from_str(number(trial)?).ok()?.to_f64();
+        self.0.iter().filter_map(value).collect()
+    }
+
+    /// The mean, as status shows it.
+    fn shown(&self, number: fn(&TrialStatus) -> Option<&String>) -> Option<String> {
+        let mean = difference::mean(&self.values(number))?;
+        Some(show(Decimal::from_f64(mean)?))
+    }
 }
 
-fn numbers(status: &PerfValidationStatus) -> Numbers {
-    status
-        .metrics
-        .as_ref()
-        .map_or_else(Numbers::default, |metrics| Numbers {
-            throughput: metrics.output_token_throughput.clone(),
-            ttft_p99: metrics.ttft_p99_ms.clone(),
-        })
+/// Numbers of an earlier run.
+struct Before<'a> {
+    run: i64,
+    throughput: Option<&'a String>,
+    ttft_p99: Option<&'a String>,
+    /// Trials that they are the mean of.
+    trials: usize,
 }
 
-/// The change against the last passed run of the same environment; without one, what differs from the last passed run.
+/// The change against the last run of the same environment that passed without a cause; without one, what differs from the
+/// last such run.
 pub fn compare(status: &PerfValidationStatus) -> Option<Comparison> {
     status.metrics.as_ref()?;
     let environment = status.environment.as_ref()?;
     let last_passed = status.last_passed.as_ref()?;
-    if let Some((run, before)) = same_environment(status, environment, last_passed) {
-        let now = numbers(status);
+    let Some(before) = same_environment(status, environment, last_passed) else {
         return Some(Comparison {
-            run,
-            throughput_percent: change(before.throughput.as_deref(), now.throughput.as_deref()),
-            ttft_p99_percent: change(before.ttft_p99.as_deref(), now.ttft_p99.as_deref()),
-            differs: Vec::new(),
+            run: last_passed.run,
+            throughput_percent: None,
+            throughput_within: None,
+            ttft_p99_percent: None,
+            ttft_p99_within: None,
+            differs: environment::differences(&last_passed.environment, environment),
         });
-    }
+    };
+    let now = Numbers::of(status);
+    let throughput = before.change(
+        before.throughput,
+        &now.values(|trial| trial.throughput.as_ref()),
+        THROUGHPUT,
+    );
+    let ttft = before.change(
+        before.ttft_p99,
+        &now.values(|trial| trial.ttft_p99_ms.as_ref()),
+        TTFT_P99,
+    );
     Some(Comparison {
-        run: last_passed.run,
-        throughput_percent: None,
-        ttft_p99_percent: None,
-        differs: environment::differences(&last_passed.environment, environment),
+        run: before.run,
+        throughput_percent: throughput.map(|change| signed(change.percent)),
+        throughput_within: throughput.map(|change| format!("{:.0}", change.within.ceil())),
+        ttft_p99_percent: ttft.map(|change| signed(change.percent)),
+        ttft_p99_within: ttft.map(|change| format!("{:.0}", change.within.ceil())),
+        differs: Vec::new(),
     })
 }
 
-/// Number and figures of the last passed run of the same environment: of the history, or the one that outlives it.
-fn same_environment(
-    status: &PerfValidationStatus,
+impl Before<'_> {
+    fn change(&self, mean: Option<&String>, now: &[f64], noise: Noise) -> Option<Difference> {
+        let mean = Decimal::from_str(mean?).ok()?.to_f64()?;
+        difference::of_runs(mean, self.trials, now, noise)
+    }
+}
+
+/// The last run of the same environment that passed without a cause: of the history, or the one that outlives it.
+fn same_environment<'a>(
+    status: &'a PerfValidationStatus,
     environment: &Environment,
-    last_passed: &PassedRun,
-) -> Option<(i64, Numbers)> {
+    last_passed: &'a PassedRun,
+) -> Option<Before<'a>> {
     if !environment::is_known(environment) {
         return None;
     }
     let digest = environment::digest(environment);
-    let earlier = status
-        .history
-        .iter()
-        .find(|entry| entry.verdict == Some(Verdict::Passed) && entry.environment.as_ref() == Some(&digest));
+    let trials = |trials: Option<i64>| trials.and_then(|trials| usize::try_from(trials).ok()).unwrap_or(1);
+    let earlier = status.history.iter().find(|entry| {
+        let sound = entry.causes.is_empty() && entry.slow_gpus.is_empty();
+        entry.verdict == Some(Verdict::Passed) && sound && entry.environment.as_ref() == Some(&digest)
+    });
     if let Some(entry) = earlier {
-        let numbers = Numbers {
-            throughput: entry.throughput.clone(),
-            ttft_p99: entry.ttft_p99_ms.clone(),
-        };
-        return Some((entry.run, numbers));
+        return Some(Before {
+            run: entry.run,
+            throughput: entry.throughput.as_ref(),
+            ttft_p99: entry.ttft_p99_ms.as_ref(),
+            trials: trials(entry.trials),
+        });
     }
-    let numbers = Numbers {
-        throughput: last_passed.throughput.clone(),
-        ttft_p99: last_passed.ttft_p99_ms.clone(),
-    };
-    (environment::digest(&last_passed.environment) == digest).then_some((last_passed.run, numbers))
+    (environment::digest(&last_passed.environment) == digest).then(|| Before {
+        run: last_passed.run,
+        throughput: last_passed.throughput.as_ref(),
+        ttft_p99: last_passed.ttft_p99_ms.as_ref(),
+        trials: trials(last_passed.trials),
+    })
 }
 
-/// `+4.2`, in percent of what it was.
-fn change(before: Option<&str>, now: Option<&str>) -> Option<String> {
-    let (before, now) = (Decimal::from_str(before?).ok()?, Decimal::from_str(now?).ok()?);
-    let percent = quantity::change_percent(before, now)?.round_dp(1).normalize();
-    let sign = if percent.is_sign_positive() && !percent.is_zero() {
-        "+"
+/// `+4.2`.
+fn signed(percent: f64) -> String {
+    let rounded = (percent * 10.0).round() / 10.0;
+    if rounded > 0.0 {
+        format!("+{rounded}")
     } else {
-        ""
-    };
-    Some(format!("{sign}{percent}"))
+        format!("{}", if rounded == 0.0 { 0.0 } else { rounded })
+    }
 }
 
-/// The comparison, as messages say it.
+/// The comparison, as messages print it. A change within its interval is what two equal runs differ by, so that one of TTFT
+/// p99 is left out.
 pub fn in_words(comparison: &Comparison) -> String {
     let run = comparison.run;
     if let [first, more @ ..] = comparison.differs.as_slice() {
@@ -182,131 +259,26 @@ pub fn in_words(comparison: &Comparison) -> String {
         };
         return format!("not compared with run {run}: {first}{more}");
     }
-    let changes: Vec<String> = [
-        ("tok/s", &comparison.throughput_percent),
-        ("TTFT p99", &comparison.ttft_p99_percent),
-    ]
-    .iter()
-    .filter_map(|(what, percent)| Some(format!("{what} {} %", percent.as_deref()?)))
-    .collect();
+    let change = |what: &str, percent: &Option<String>, within: &Option<String>| {
+        let within = within.as_ref().map_or(String::new(), |within| format!(" ± {within} %"));
+        Some(format!("{what} {} %{within}", percent.as_deref()?))
+    };
+    let (throughput, ttft) = (&comparison.throughput_percent, &comparison.ttft_p99_percent);
+    let is_chance = is_within(ttft.as_deref(), comparison.ttft_p99_within.as_deref());
+    let changes = [
+        change("tok/s", throughput, &comparison.throughput_within),
+        change("TTFT p99", ttft, &comparison.ttft_p99_within).filter(|_| !is_chance),
+    ];
+    let changes: Vec<String> = changes.into_iter().flatten().collect();
     format!("against run {run}: {}", changes.join(", "))
 }
 
-#[cfg(test)]
-mod tests {
-    use perfval_api::{Metrics, RunStatus};
-
-    use super::*;
-
-    fn environment(driver: &str) -> Environment {
-        Environment {
-            model: "m".into(),
-            image: "i".into(),
-            image_digest: Some("sha256:aa".into()),
-            settings: Some("01234567".into()),
-            gpu_product: Some("H100".into()),
-            gpus: Some(8),
-            gpu_driver: Some(driver.into()),
-            aiperf: Some("0.13.0".into()),
-            ..Environment::default()
-        }
-    }
-
-    /// The next run after `last`, with these numbers.
-    fn next(last: &PerfValidationStatus, verdict: Verdict, driver: &str, throughput: &str) -> PerfValidationStatus {
-        let number = last.run.as_ref().map_or(1, |run| run.number + 1);
-        PerfValidationStatus {
-            run: Some(RunStatus {
-                number,
-                ..RunStatus::default()
-            }),
-            verdict: Some(verdict),
-            environment: Some(environment(driver)),
-            metrics: Some(Metrics {
-                output_token_throughput: Some(throughput.into()),
-                ttft_p99_ms: Some("100".into()),
-                ..Metrics::default()
-            }),
-            history: with_last(last, DateTime::UNIX_EPOCH),
-            last_passed: last_passed(last),
-            ..PerfValidationStatus::default()
-        }
-    }
-
-    #[test]
-    fn a_run_is_compared_with_the_last_passed_one_of_its_environment() {
-        use Verdict::{Failed, Passed};
-        let first = next(&PerfValidationStatus::default(), Passed, "580", "1000");
-        assert_eq!(compare(&first), None, "nothing to compare with");
-        let failed = next(&first, Failed, "580", "500");
-        let other = next(&failed, Passed, "590", "2000");
-        let not_compared = compare(&other).expect("a comparison");
-        assert_eq!((not_compared.run, not_compared.throughput_percent.clone()), (1, None));
-        assert_eq!(not_compared.differs, ["gpuDriver 580, now 590"]);
-        assert_eq!(
-            in_words(&not_compared),
-            "not compared with run 1: gpuDriver 580, now 590"
-        );
-
-        // Back on the first driver: run 3 passed later, but run 1 is the one to compare with.
-        let back = next(&other, Passed, "580", "1042");
-        let compared = compare(&back).expect("a comparison");
-        assert_eq!((compared.run, compared.differs.len()), (1, 0));
-        assert_eq!(compared.throughput_percent.as_deref(), Some("+4.2"));
-        assert_eq!(compared.ttft_p99_percent.as_deref(), Some("0"));
-        assert_eq!(in_words(&compared), "against run 1: tok/s +4.2 %, TTFT p99 0 %");
-    }
-
-    #[test]
-    fn the_same_gpu_twice_is_to_be_replaced_and_another_each_time_is_not() {
-        let slow = |last: &PerfValidationStatus, gpu: &str| {
-            let mut status = next(last, Verdict::Passed, "580", "1000");
-            status.trials = vec![perfval_api::TrialStatus {
-                slow_gpus: vec![gpu.to_owned()],
-                ..perfval_api::TrialStatus::default()
-            }];
-            status
-        };
-        let now = |gpu: &str| vec![gpu.to_owned()];
-        let first = slow(&PerfValidationStatus::default(), "GPU-a");
-        assert_eq!(of_slow_gpus(&first.history, &now("GPU-a")), None, "seen once");
-        let second = slow(&next(&first, Verdict::Passed, "580", "1000"), "GPU-a");
-        assert_eq!(
-            of_slow_gpus(&second.history, &now("GPU-a")).as_deref(),
-            Some("GPU-a was slow in run 1 too: replace or drain it")
-        );
-        let other = of_slow_gpus(&second.history, &now("GPU-b")).expect("another one");
-        assert!(
-            other.starts_with("in run 1 it was GPU-a: another GPU each time"),
-            "{other}"
-        );
-        assert_eq!(of_slow_gpus(&second.history, &[]), None, "none is slow now");
-    }
-
-    #[test]
-    fn what_is_not_known_is_not_compared() {
-        let mut first = next(&PerfValidationStatus::default(), Verdict::Passed, "580", "1000");
-        first.environment.as_mut().unwrap().gpu_product = None;
-        let mut second = next(&first, Verdict::Passed, "580", "1000");
-        second.environment.as_mut().unwrap().gpu_product = None;
-        let comparison = compare(&second).expect("a comparison");
-        assert_eq!(comparison.throughput_percent, None);
-        assert_eq!(comparison.differs, ["gpuProduct is not known"]);
-    }
-
-    #[test]
-    fn ten_runs_are_kept_and_the_last_passed_one_for_ever() {
-        let mut status = next(&PerfValidationStatus::default(), Verdict::Passed, "580", "1000");
-        for _ in 0..12 {
-            status = next(&status, Verdict::Failed, "580", "1000");
-        }
-        let runs: Vec<i64> = status.history.iter().map(|entry| entry.run).collect();
-        assert_eq!(runs, (3..=12).rev().collect::<Vec<_>>());
-        assert_eq!(status.last_passed.as_ref().map(|passed| passed.run), Some(1));
-        let comparison = compare(&status).expect("a comparison");
-        assert_eq!(
-            (comparison.run, comparison.throughput_percent.as_deref()),
-            (1, Some("0"))
-        );
-    }
+fn is_within(percent: Option<&str>, within: Option<&str>) -> bool {
+    let number = |text: Option<&str>| Decimal::from_str(text?.trim_start_matches('+')).ok();
+    number(percent)
+        .zip(number(within))
+        .is_some_and(|(percent, within)| percent.abs() <= within)
 }
+
+#[cfg(test)]
+mod tests;

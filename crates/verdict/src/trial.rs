@@ -20,10 +20,10 @@ use crate::diagnosis::cause::{self, Cause, Explained};
 use crate::diagnosis::gpus;
 use crate::diagnosis::peers::{self, Worker, named};
 use crate::diagnosis::roofline::Reached;
-use crate::diagnosis::speed::{self, Spread};
+use crate::diagnosis::speed::{self, Compared, Spread};
 use crate::diagnosis::trial::{changed, most_frequent};
 use crate::frame::{Failure, Outcome};
-use crate::gate::{self, Judged};
+use crate::gate::{self, Judged, Share};
 
 /// A judged trial.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,6 +52,10 @@ pub struct JudgedTrial {
     pub unseen: Vec<Explained>,
     /// UUIDs of the GPUs whose workers decoded slower than their peers.
     pub slow_gpus: Vec<String>,
+    /// Decode speed of each worker next to its peers, where the engines report it.
+    pub compared: Vec<Compared>,
+    /// Explanation of a miss that took its place for jitter, should no trial of the run pass.
+    pub instead_of_jitter: Option<Explained>,
     /// Use of the node's CPUs, where they were full.
     pub cpu_shortage: Option<String>,
 }
@@ -77,6 +81,8 @@ impl JudgedTrial {
             workers: Vec::new(),
             unseen: Vec::new(),
             slow_gpus: Vec::new(),
+            compared: Vec::new(),
+            instead_of_jitter: None,
             cpu_shortage: None,
         }
     }
@@ -90,13 +96,50 @@ impl JudgedTrial {
         self.findings
             .extend(found.map(|(cause, text)| (cause, cause.finding(text))));
         self.findings.sort_by_key(|(cause, _)| Cause::rank(cause.as_str()));
-        self.slow_gpus = speed::slow_gpus(&named(&evidence.record.workers, workers), workers, devices);
+        self.compared = speed::compared(&named(&evidence.record.workers, workers), workers, devices);
+        self.slow_gpus = speed::slow_gpus(&self.compared);
         let measured = matches!(evidence.record.outcome, Outcome::Report(_));
         let unread = record
             .filter(|_| measured)
             .and_then(|record| gpus::unread(record, workers, devices));
         self.unseen.extend(unread.map(|why| (Cause::GPUsNotSampled, why)));
         self
+    }
+
+    /// Adds a cause with its evidence.
+    pub(crate) fn add(&mut self, cause: Cause, evidence: impl Into<String>) {
+        self.findings.push((cause, cause.finding(evidence)));
+    }
+
+    /// Removes a cause; returns whether it was there.
+    pub(crate) fn drop_cause(&mut self, cause: Cause) -> bool {
+        let before = self.findings.len();
+        self.findings.retain(|(known, _)| *known != cause);
+        self.findings.len() < before
+    }
+
+    /// Puts the most telling causes first, and keeps as many as are shown.
+    pub(crate) fn put_in_order(&mut self) {
+        self.findings.sort_by_key(|(cause, _)| Cause::rank(cause.as_str()));
+        self.findings.truncate(cause::SHOWN);
+    }
+
+    /// Judges the gates on a worker's own past, once its speed is known (percent of its earlier runs, at most); returns
+    /// whether an enforced one is missed.
+    pub(crate) fn judge_own_past(&mut self, spec: &PerfValidationSpec, percent: Decimal) -> bool {
+        let mut missed = false;
+        for gate in spec.gates.iter().filter(|gate| gate.metric == Metric::OwnPastPercent) {
+            let judged = gate::judge(gate, Some(percent), Share { gpus: 1, node_gpus: 1 });
+            missed |= judged.counts_as_miss;
+            if let Some(known) = self.gates.iter_mut().find(|known| known.name == gate.name) {
+                *known = judged.status;
+            }
+        }
+        if missed {
+            self.outcome = TrialOutcome::Miss;
+            self.margin = None;
+        }
+        missed
     }
 
     /// A trial that left nothing to read. `changed`: what happened to the workers meanwhile counts all the same.
@@ -165,7 +208,8 @@ fn judge_timeout(evidence: Evidence<'_>, timeout: String, spec: &PerfValidationS
     };
     let unexplained = outcome == TrialOutcome::Invalid;
     let still = peers::stood_still(&workers).map(|text| (Cause::TransientStall, text));
-    let slow = speed::slower(&workers, evidence.after, evidence.devices).map(|text| (Cause::SlowWorker, text));
+    let compared = speed::compared(&workers, evidence.after, evidence.devices);
+    let slow = speed::slower(&compared).map(|text| (Cause::SlowWorker, text));
     let aside = still.into_iter().chain(slow).filter(|_| unexplained);
     let timeout = (Cause::BenchmarkTimeout, timeout);
     JudgedTrial {
@@ -198,6 +242,7 @@ fn judge_report(evidence: Evidence<'_>, report: &Report, spec: &PerfValidationSp
         aiperf_version: report.aiperf_version.clone(),
         workers: shown(&workers),
         margin: trial.margin(outcome),
+        instead_of_jitter: trial.instead_of_jitter(),
         gates: judged.into_iter().map(|judged| judged.status).collect(),
         unseen: Vec::from_iter(uncompared.map(|why| (Cause::WorkersNotCompared, why))),
         ..JudgedTrial::new(outcome, explained)
@@ -212,6 +257,8 @@ fn observed(gate: &Gate, evidence: Evidence<'_>, report: &Report) -> Option<Deci
         Metric::MemoryBandwidthPercent => {
             Reached::of(evidence.product, workers).map(|reached| reached.bandwidth_percent)
         }
+        // Judged when the trial is closed: the status has the earlier runs.
+        Metric::OwnPastPercent => None,
         metric => report.value(metric, gate.statistic),
     }
 }

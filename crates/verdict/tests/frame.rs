@@ -143,6 +143,18 @@ fn what_is_gated_stays_and_what_goes_is_told() {
     }
 }
 
+/// Whether nine of ten requests were in time decides between two causes, so message and log must agree on it.
+#[test]
+fn the_ninetieth_percentile_of_a_gated_tail_stays() {
+    let (whole, metric) = (record(8), Metric::InterTokenLatency);
+    let p90 = |gated: &[Measure]| {
+        report(&complete(find_message(&message(&whole, gated), NONCE))).value(metric, Statistic::P90)
+    };
+    assert!(report(&whole).value(metric, Statistic::P90).is_some());
+    assert_eq!(p90(&[P99]), report(&whole).value(metric, Statistic::P90));
+    assert_eq!(p90(&[]), None);
+}
+
 #[test]
 fn the_gpus_go_before_the_texts_of_errors() {
     let gpu = |n: i64| GpuSummary {

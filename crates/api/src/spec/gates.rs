@@ -20,9 +20,9 @@ pub struct Gate {
         .message("write a name of lower-case letters, digits and '-', such as ttft-p99"))]
     pub name: String,
     /// What is judged. Throughputs are in tokens/s or requests/s, times and latencies in ms, `OutputSequenceLength` in tokens,
-    /// `SlowestWorkerPercent` and `MemoryBandwidthPercent` in percent.
+    /// `SlowestWorkerPercent`, `OwnPastPercent` and `MemoryBandwidthPercent` in percent.
     pub metric: Metric,
-    /// Which statistic of it; `OutputTokenThroughput`, `RequestThroughput`, `Goodput` and the two in percent have `Avg` only.
+    /// Which statistic of it; `OutputTokenThroughput`, `RequestThroughput`, `Goodput` and the three in percent have `Avg` only.
     #[serde(default)]
     pub statistic: Statistic,
     /// Side of the threshold that is good; the threshold itself is good.

@@ -27,10 +27,12 @@ pub struct Metrics {
     /// Requests in flight that were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<i64>,
-    /// Decode speed of the slowest worker (percent of its peers' median), where the engines report it.
+    /// Decode speed of the slowest worker (percent of its peers' median, or of the fastest worker's where most are slow), where
+    /// the engines report it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slowest_worker_percent: Option<String>,
-    /// How much slower than its peers a worker must have been to be named (percent).
+    /// Loss of speed against its peers with which a worker is named in 95 of 100 runs (percent); absent where the workers
+    /// differ by more than that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detectable_slowdown_percent: Option<String>,
 }
@@ -135,7 +137,8 @@ pub struct TrialStatus {
     /// A miss that no repetition can change: an enforced gate missed by half or more with balanced workers.
     #[serde(default, skip_serializing_if = "is_false")]
     pub far: bool,
-    /// UUIDs of the GPUs whose workers decoded slower than their peers, or than in earlier runs.
+    /// UUIDs of the GPUs whose workers decode slower than their peers by the trials so far, or than in earlier runs; only of the
+    /// last trial that measured.
     #[serde(default, rename = "slowGPUs", skip_serializing_if = "Vec::is_empty")]
     pub slow_gpus: Vec<String>,
     /// What happened to a worker during the trial, or since the one before: the run cannot be Passed.
@@ -209,8 +212,11 @@ pub struct WorkerLoad {
     /// Its decode speed with the 95 % interval (percent of its peers' median, at the same batch).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent_of_peers: Option<String>,
-    /// Of the only worker: its decode speed with the 95 % interval, and of how many earlier runs it is a percentage, such
-    /// as `98.2 ± 6.1 of 4`.
+    /// The same on average over the trials of the run so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_run: Option<SpeedInRun>,
+    /// Its decode speed with the 95 % interval, as a percentage of that of earlier runs on its GPU, and the number of these
+    /// runs, such as `98.2 ± 6.1 of 4`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent_of_earlier_runs: Option<String>,
     /// Part of its prompts that the prefix cache held (percent).
@@ -228,6 +234,18 @@ pub struct WorkerLoad {
     /// Use of its KV cache (percent), highest in any sample, where that is exported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_kv_percent: Option<i64>,
+}
+
+/// Decode speed of a worker over the trials of a run: the run names a slow GPU by this.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct SpeedInRun {
+    /// Number of trials.
+    pub trials: i64,
+    /// Mean speed (percent of its peers' median, at the same batch).
+    pub percent_of_peers: String,
+    /// Half of the 95 % interval (percentage points).
+    pub within: String,
 }
 
 /// A finding in addition to the numbers.

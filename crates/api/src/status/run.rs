@@ -185,21 +185,27 @@ pub struct HistoryEntry {
     pub verdict: Option<Verdict>,
     /// Why.
     pub reason: String,
-    /// Node that it measured; absent where it chose none.
+    /// Node under test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// Output tokens per second.
+    /// Output tokens per second, mean of the trials that measured; a soak does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<String>,
-    /// Time to first token, 99th percentile (ms).
+    /// Time to first token, 99th percentile (ms), mean of the same trials.
     #[serde(default, rename = "ttftP99Ms", skip_serializing_if = "Option::is_none")]
     pub ttft_p99_ms: Option<String>,
+    /// Number of these trials; absent in entries of earlier versions, which have the last trial's numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trials: Option<i64>,
     /// Digest of its environment: runs of equal digests may be compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<String>,
-    /// How fast its only worker decoded; absent where there were several, or a trial named a cause.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub decode: Option<DecodeSpeed>,
+    /// Causes that it named; a run with causes is no reference for another.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<String>,
+    /// Decode speeds of its workers; empty where it named a cause.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub speeds: Vec<DecodeSpeed>,
     /// UUIDs of the GPUs whose workers decoded slower than their peers, or than in earlier runs.
     #[serde(default, rename = "slowGPUs", skip_serializing_if = "Vec::is_empty")]
     pub slow_gpus: Vec<String>,
@@ -211,7 +217,7 @@ pub struct HistoryEntry {
     pub completed_at: DateTime<Utc>,
 }
 
-/// How fast the only worker of a run decoded.
+/// Decode speed of one worker of a run.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct DecodeSpeed {
@@ -234,18 +240,21 @@ pub struct PhaseSeconds {
     pub seconds: i64,
 }
 
-/// The last run that passed.
+/// The last run that passed without a cause.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct PassedRun {
     /// Its number.
     pub run: i64,
-    /// Output tokens per second.
+    /// Output tokens per second, mean of the trials that measured; a soak does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<String>,
-    /// Time to first token, 99th percentile (ms).
+    /// Time to first token, 99th percentile (ms), mean of the same trials.
     #[serde(default, rename = "ttftP99Ms", skip_serializing_if = "Option::is_none")]
     pub ttft_p99_ms: Option<String>,
+    /// Number of these trials.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trials: Option<i64>,
     /// What it ran on.
     pub environment: Environment,
 }
@@ -254,14 +263,21 @@ pub struct PassedRun {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Comparison {
-    /// Number of the earlier run: the last one that passed in the same environment; without one, the last that passed.
+    /// Number of the earlier run: the last one that passed without a cause in the same environment; without one, the last that
+    /// passed without a cause.
     pub run: i64,
-    /// Change of the output tokens per second (percent, such as `-4.2`).
+    /// Change of the mean output tokens per second (percent, such as `-4.2`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_percent: Option<String>,
+    /// Half of the interval in which two equal runs differ in 95 of 100 cases (percentage points).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput_within: Option<String>,
     /// Change of the time to first token, 99th percentile (percent).
     #[serde(default, rename = "ttftP99Percent", skip_serializing_if = "Option::is_none")]
     pub ttft_p99_percent: Option<String>,
+    /// The same interval of it (percentage points).
+    #[serde(default, rename = "ttftP99Within", skip_serializing_if = "Option::is_none")]
+    pub ttft_p99_within: Option<String>,
     /// What keeps the two from being compared: the fields of the environment that differ or are not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differs: Vec<String>,

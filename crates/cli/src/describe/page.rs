@@ -165,12 +165,16 @@ impl Page {
         let mut text = String::new();
         if let Some(comparison) = &status.comparison {
             text += &self.title(&format!("Compared with run {}", comparison.run));
-            let change = |percent: &Option<String>, what: &str| {
+            let change = |what: &str, percent: &Option<String>, within: &Option<String>| {
+                let within = within.as_ref().map_or(String::new(), |within| format!(" ± {within} %"));
                 let percent = percent.as_ref();
-                percent.map_or(String::new(), |percent| self.below(&format!("{what} {percent} %")))
+                percent.map_or(String::new(), |percent| {
+                    self.below(&format!("{what} {percent} %{within}"))
+                })
             };
-            text += &change(&comparison.throughput_percent, "output tokens per second");
-            text += &change(&comparison.ttft_p99_percent, "time to first token, p99");
+            let (throughput, ttft) = (&comparison.throughput_percent, &comparison.ttft_p99_percent);
+            text += &change("output tokens per second", throughput, &comparison.throughput_within);
+            text += &change("time to first token, p99", ttft, &comparison.ttft_p99_within);
             for difference in &comparison.differs {
                 text += &self.below(&format!("not comparable: {difference}"));
             }

@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use perfval_api::{GateStatus, PlacementStatus, TrialStatus, Verdict, quantity};
+use perfval_verdict::difference::of_trials;
 use perfval_verdict::environment::differences;
 use rust_decimal::Decimal;
+use rust_decimal::prelude::{FromPrimitive as _, ToPrimitive as _};
 use serde::Serialize;
 
 use crate::results::Outcome;
@@ -54,7 +56,10 @@ pub struct MetricChange {
     /// Of the means.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change_percent: Option<Decimal>,
-    /// Absent where one trial says nothing of the spread.
+    /// Half of the interval in which the trials of two equal runs differ by chance (percent); absent with one trial of either.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chance_percent: Option<Decimal>,
+    /// Whether the change lies within that interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub within_spread: Option<bool>,
 }
@@ -124,27 +129,33 @@ impl<'a> Side<'a> {
 
 impl MetricChange {
     fn of(name: &'static str, before: &Outcome, after: &Outcome, number: fn(&TrialStatus) -> Option<&String>) -> Self {
+        let difference = of_trials(&values(before, number), &values(after, number));
         let (before, after) = (Spread::of(before, number), Spread::of(after, number));
         let both = before.as_ref().zip(after.as_ref());
-        let apart = |(one, other): (&Spread, &Spread)| one.most < other.least || other.most < one.least;
         Self {
             name,
             change_percent: both.and_then(|(one, other)| percent((one.mean, other.mean))),
-            within_spread: both
-                .filter(|(one, other)| one.trials.min(other.trials) > 1)
-                .map(|both| !apart(both)),
+            chance_percent: difference.and_then(|difference| Decimal::from_f64(difference.within.ceil())),
+            within_spread: difference.map(|difference| !difference.is_outside()),
             before,
             after,
         }
     }
 }
 
+/// A number of each trial that decides: a soak lasts ten times as long and is another measurement.
+fn measured(outcome: &Outcome, number: fn(&TrialStatus) -> Option<&String>) -> Vec<Decimal> {
+    let deciding = outcome.measured().filter(|trial| !trial.soak);
+    deciding.filter_map(|trial| quantity::parse(number(trial)?)).collect()
+}
+
+fn values(outcome: &Outcome, number: fn(&TrialStatus) -> Option<&String>) -> Vec<f64> {
+    measured(outcome, number).iter().filter_map(Decimal::to_f64).collect()
+}
+
 impl Spread {
     fn of(outcome: &Outcome, number: fn(&TrialStatus) -> Option<&String>) -> Option<Self> {
-        let values: Vec<Decimal> = outcome
-            .measured()
-            .filter_map(|trial| quantity::parse(number(trial)?))
-            .collect();
+        let values = measured(outcome, number);
         let (least, most) = (*values.iter().min()?, *values.iter().max()?);
         Some(Self {
             mean: (values.iter().sum::<Decimal>() / Decimal::from(values.len()))

@@ -88,15 +88,15 @@ fn shown(spread: Option<&Spread>) -> String {
     }
 }
 
-/// The change of the means, and whether the trials of the two lie within each other's range.
+/// The change of the means, and whether the trials of two equal runs differ by as much.
 fn changed(change: &MetricChange) -> String {
     let Some(percent) = change.change_percent else {
         return String::new();
     };
-    let note = match change.within_spread {
-        None => "one trial says nothing of the spread",
-        Some(false) => "outside the spread of the trials",
-        Some(true) => "within the spread of the trials",
+    let note = match (change.within_spread, change.chance_percent) {
+        (Some(true), Some(most)) => format!("within the ± {most} % that trials differ by"),
+        (Some(false), Some(most)) => format!("more than the ± {most} % that trials differ by"),
+        _ => "too few trials to tell".to_owned(),
     };
     format!("{}, {note}", signed(percent))
 }

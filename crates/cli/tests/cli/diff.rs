@@ -76,7 +76,7 @@ async fn a_script_gets_the_numbers_with_their_spread() {
     assert_eq!(
         json["metrics"][0],
         json!({
-            "name": "throughput", "changePercent": "-5.9", "withinSpread": false,
+            "name": "throughput", "changePercent": "-5.9", "chancePercent": "17", "withinSpread": true,
             "before": {"mean": "1605.25", "least": "1600", "most": "1610.5", "trials": 2},
             "after": {"mean": "1510", "least": "1500", "most": "1520", "trials": 2},
         })
@@ -94,6 +94,46 @@ async fn a_script_gets_the_numbers_with_their_spread() {
     let yaml = desk.types("diff run --output yaml").await.out;
     assert!(yaml.starts_with("before:\n"), "JSON is YAML too: {yaml}");
     assert_eq!(serde_saphyr::from_str::<Value>(&yaml).expect("YAML"), json);
+}
+
+/// Ranges of two trials each lie apart in every third pair of equal runs.
+#[tokio::test]
+async fn a_change_is_marked_only_where_chance_does_not_explain_it() {
+    let desk = twice();
+    let last_line = |numbers: &[&str]| {
+        let trials: Vec<Value> = (1..)
+            .zip(numbers)
+            .map(|(number, tokens)| trial(number, tokens, "207"))
+            .collect();
+        let summary = json!({"verdict": "Passed", "reason": "GatesMet", "trials": trials});
+        desk.server.put(saved(&summary.to_string()));
+    };
+    let told = |out: &str| {
+        let line = out
+            .lines()
+            .find(|line| line.starts_with("tok/s"))
+            .expect("a line")
+            .to_owned();
+        line.split_once("%, ").expect("a note").1.to_owned()
+    };
+    for (before, note) in [
+        (&["1550", "1560"][..], "within the ± 17 % that trials differ by"),
+        (&["2500", "2510"], "more than the ± 17 % that trials differ by"),
+        (&["2500"], "too few trials to tell"),
+    ] {
+        last_line(before);
+        assert_eq!(told(&desk.types("diff run").await.out), note, "{before:?}");
+    }
+    // A soak is another measurement.
+    let mut soak = trial(3, "100", "207");
+    soak["soak"] = json!(true);
+    let trials = json!([trial(1, "1550", "207"), trial(2, "1560", "207"), soak]);
+    let summary = json!({"verdict": "Passed", "reason": "GatesMet", "trials": trials});
+    desk.server.put(saved(&summary.to_string()));
+    assert_eq!(
+        told(&desk.types("diff run").await.out),
+        "within the ± 17 % that trials differ by"
+    );
 }
 
 #[tokio::test]

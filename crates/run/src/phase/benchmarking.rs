@@ -262,13 +262,20 @@ fn announce(pass: &mut Pass<'_>, number: i64, judged: &JudgedTrial) {
         (Some(throughput), Some(ttft)) => format!("{throughput} tok/s, TTFT p99 {ttft} ms"),
         _ => "no numbers".into(),
     };
-    let cause = judged.findings.first().map_or(String::new(), |(_, finding)| {
+    // What the trials before it show counts too.
+    let closed = pass.status.trials.iter().find(|trial| trial.number == number);
+    let outcome = closed.and_then(|trial| trial.outcome).unwrap_or(judged.outcome);
+    let first = closed.and_then(|trial| trial.causes.first());
+    let of_trial = judged.findings.iter().map(|(_, finding)| finding);
+    let mut findings = pass.status.diagnosis.iter().chain(of_trial);
+    let cause = first.and_then(|first| findings.find(|finding| finding.cause == *first));
+    let cause = cause.map_or(String::new(), |finding| {
         format!("; {}: {}", finding.cause, finding.evidence)
     });
     pass.note(Event {
-        warning: judged.outcome != TrialOutcome::Pass,
-        reason: format!("Trial{number}{:?}", judged.outcome),
+        warning: outcome != TrialOutcome::Pass,
+        reason: format!("Trial{number}{outcome:?}"),
         action: "Benchmark",
-        note: format!("trial {number}: {:?}, {numbers}{cause}", judged.outcome),
+        note: format!("trial {number}: {outcome:?}, {numbers}{cause}"),
     });
 }

@@ -2,7 +2,7 @@
 
 use perfval_api::{
     Comparison, DecodeSpeed, DeviceStatus, EndedBy, Finding, GateResult, GateStatus, HistoryEntry, PassedRun, Phase,
-    PhaseSeconds, Severity, TimelineEntry, TrialOutcome, TrialStatus, WorkerLoad, WorkerLoss, WorkerStatus,
+    PhaseSeconds, Severity, SpeedInRun, TimelineEntry, TrialOutcome, TrialStatus, WorkerLoad, WorkerLoss, WorkerStatus,
 };
 use perfval_run::status;
 use perfval_verdict::diagnosis::cause::Cause;
@@ -47,6 +47,11 @@ fn the_largest_status_fits() {
         token_ms: Some("123.456".into()),
         batch: Some("1024.5".into()),
         percent_of_peers: Some("100.1 ± 12.3".into()),
+        in_run: Some(SpeedInRun {
+            trials: 20,
+            percent_of_peers: "100.12".into(),
+            within: "12.34".into(),
+        }),
         percent_of_earlier_runs: Some("100.1 ± 12.3 of 10".into()),
         cached_percent: Some("99.9".into()),
         still_seconds: Some(600),
@@ -91,15 +96,20 @@ fn the_largest_status_fits() {
         run: 1_000_000,
         verdict: None,
         reason: "DeploymentRejected".into(),
-        node: Some("n".repeat(63)),
+        node: Some("gpu-node-with-a-long-name.example.com".into()),
         throughput: Some("110847.123".into()),
         ttft_p99_ms: Some("123456.789".into()),
+        trials: Some(20),
         environment: Some("0123456789ab".into()),
-        decode: Some(DecodeSpeed {
-            token_ms: "123.456".into(),
-            batch: "1024.5".into(),
-            gpu: Some("GPU-00000000-0000-4000-8000-000000000000".into()),
-        }),
+        causes: vec!["DeadWorkerBlackHole".into(); 3],
+        speeds: vec![
+            DecodeSpeed {
+                token_ms: "123.456".into(),
+                batch: "1024.5".into(),
+                gpu: Some("GPU-00000000-0000-4000-8000-000000000000".into()),
+            };
+            16
+        ],
         slow_gpus: vec!["GPU-00000000-0000-4000-8000-000000000000".into(); 4],
         phases: Phase::ALL.map(|phase| PhaseSeconds { phase, seconds: 86_400 }).into(),
         completed_at: now,
@@ -109,12 +119,15 @@ fn the_largest_status_fits() {
         run: 1,
         throughput: Some("110847.123".into()),
         ttft_p99_ms: Some("123456.789".into()),
+        trials: Some(20),
         environment,
     });
     largest.comparison = Some(Comparison {
         run: 1,
         throughput_percent: None,
+        throughput_within: None,
         ttft_p99_percent: None,
+        ttft_p99_within: None,
         differs: vec![text[..160].to_owned(); 8],
     });
     let name = "pv-3f9a1c07-worker-859d48dcbf-hfh79";

@@ -142,9 +142,9 @@ causes! {
     /// One worker decodes slower than its peers.
     SlowWorker {
         reason: -, severity: Warning, effect: Reported,
-        seen: "the engine of one worker takes longer from token to token than its peers' at the same batch: its speed with its interval lies below 96 % of their median; of the only worker, of the speed of at least 3 earlier runs that passed on the same GPU under the same settings",
+        seen: "the engine of one worker takes longer from token to token than its peers' at the same batch: on average over the trials of the run it loses more against their median than one of as many healthy GPUs loses in 1 of 100 runs (about 7 %, more where the trials are short), or against the fastest worker than in 1 of 1,000 (about 12 %). Or its speed with its interval lies below 96 % of that of at least 3 earlier runs that passed on the same GPU under the same settings",
         why: "its GPU is slow (clocks, temperature, a foreign process, failing memory), or its CPUs are far or busy",
-        remedy: "check the GPU that the evidence names (nvidia-smi -q -d PERFORMANCE, other processes, XID errors) and the CPUs of its worker; the same GPU again: replace or drain it",
+        remedy: "check the GPU that the evidence names (nvidia-smi -q -d PERFORMANCE, other processes, XID errors) and the CPUs of its worker; then run again to see whether it is the same GPU",
     }
     /// A worker's pod was removed or replaced, or its node was rebooted.
     WorkerRestarted {
@@ -254,7 +254,7 @@ causes! {
     /// The hardware or the driver held the clocks of a GPU down.
     GPUThrottled {
         reason: -, severity: Warning, effect: Reported,
-        seen: "the GPU of a worker, by its UUID, held down by heat, the power brake or its hardware in 5 % of its readings under load or more; the power cap alone is normal and not counted",
+        seen: "the GPU of a worker, by its UUID, held down by heat, the power brake or its hardware in 5 % of its readings under load or more, and in 3 at least; the power cap alone is normal and not counted",
         why: "cooling, power supply or board of this GPU limit it",
         remedy: "check cooling, air flow and power supply of the GPU that the evidence names (nvidia-smi -q -d PERFORMANCE)",
     }
@@ -303,14 +303,14 @@ causes! {
     /// All workers are equally slow.
     BalancedDegradation {
         reason: -, severity: Warning, effect: Miss,
-        seen: "gates are missed, and no worker stands out (the evidence says how much slower a GPU would have been named), or a rate is missed by more than the slowest worker explains",
+        seen: "gates are missed, and no worker stands out (the evidence shows how much slower a GPU would have been named), or a rate is missed by more than the slowest worker explains",
         why: "what they share is slow: image, flags, power limit, driver, network",
         remedy: "look for what all workers share: image, flags, power limit, driver, network",
     }
     /// Throughput is met and a latency just missed: jitter of an operating point near the knee.
     KneeJitter {
         reason: -, severity: Warning, effect: Miss,
-        seen: "only a latency is missed, by at most 25 %",
+        seen: "only tails of latencies (P90 and above) are missed, by at most 25 %, and another trial of the run passed",
         why: "near the knee a tail latency varies from trial to trial; the trial rule absorbs it",
         remedy: "nothing, if most trials pass; else lower benchmark.concurrencyPerGPU",
     }
@@ -380,6 +380,11 @@ impl Cause {
             Self::WorkerRestarted => Some(WorkerLoss::Removed),
             _ => None,
         }
+    }
+
+    /// Whether it explains the outcome of a trial, and shows nothing of a run whose other trials passed.
+    pub fn explains_an_outcome(self) -> bool {
+        self.effect() != Effect::Reported || self == Self::TailLatency
     }
 
     /// Whether its evidence is nothing but the numbers of the missed gates, which stand next to it anyway.

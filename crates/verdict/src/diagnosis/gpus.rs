@@ -7,6 +7,9 @@ use crate::gpus::{GpuRecord, GpuSummary, Mark};
 
 /// Part of the readings under load (percent) from which a slowdown counts: healthy GPUs had none (issue 14).
 const SLOWED_PERCENT: i64 = 5;
+/// Fewest readings of a slowdown: an exporter that collects every 30 s shows two in a trial of a minute, and one moment is half
+/// of them.
+const SLOWED: i64 = 3;
 /// Clock under load, against the median of its peers (percent), below which it is low: 98 to 103 in healthy trials of two
 /// H200, 88 to 95 next to a neighbour that worked for half of the time or more (issue 14).
 const CLOCK_PERCENT: i64 = 93;
@@ -159,7 +162,7 @@ fn throttled(gpu: &GpuSummary) -> Option<String> {
     let mut texts = Vec::new();
     if let Some(slowed) = gpu
         .slowed
-        .filter(|slowed| slowed.value * 100 >= gpu.readings * SLOWED_PERCENT)
+        .filter(|slowed| slowed.value >= SLOWED && slowed.value * 100 >= gpu.readings * SLOWED_PERCENT)
     {
         let reasons = gpu.reasons.unwrap_or_default();
         let (count, readings, first) = (slowed.value, gpu.readings, slowed.at.unwrap_or_default());

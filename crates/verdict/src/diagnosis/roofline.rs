@@ -89,7 +89,14 @@ impl Reached {
 
 fn median(mut values: Vec<Decimal>) -> Option<Decimal> {
     values.sort();
-    values.get(values.len() / 2).copied()
+    let middle = values.len() / 2;
+    let upper = values.get(middle).copied()?;
+    let lower = if values.len() % 2 == 1 {
+        upper
+    } else {
+        values[middle - 1]
+    };
+    Some((lower + upper) / Decimal::TWO)
 }
 
 #[cfg(test)]
@@ -116,6 +123,12 @@ mod tests {
         assert_eq!(
             reached.in_words(),
             "the engines moved 39.6 % of the GPU's 4800 GB/s and 27.3 % of its 989 TFLOP/s, by their own estimate"
+        );
+        let two = Reached::of(Some("NVIDIA-H200"), &[load(1440, None), load(2160, None)]).expect("a known product");
+        assert_eq!(
+            two.bandwidth_percent,
+            Decimal::from_str_exact("37.5").unwrap(),
+            "of 30 and 45"
         );
         assert_eq!(Reached::of(Some("NVIDIA H300"), &loads), None);
         assert_eq!(Reached::of(None, &loads), None);

@@ -1,42 +1,81 @@
-//! How fast each worker decodes next to its peers, in words and as a verdict.
+//! Decode speed of each worker next to its peers, in words and as a verdict.
+
+mod limit;
+mod words;
 
 use perfval_api::{DeviceStatus, WorkerStatus};
 use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive as _;
 
-use super::peers::{Worker, balanced};
-use crate::gate::show;
-use crate::workers::{AgainstPeers, Speed, WorkerSummary};
+pub use self::words::{alike, slower, slowest, uncompared, unexplained};
+use super::peers::Worker;
+use crate::workers::speed::rounded;
+use crate::workers::{AgainstPeers, WorkerSummary};
 
-/// A worker is slower than its peers once its whole interval lies below this (percent of their speed). Set on 16 trials of
-/// 13 to 23 s on four H200s: the interval's upper end was 99 or more in 7 healthy ones and 94 or less for every GPU that a
-/// foreign load slowed down by a tenth or more.
+/// The only worker is slower than in earlier runs once its whole interval lies below this (percent of their speed).
 pub(crate) const ALIKE: Decimal = Decimal::from_parts(96, 0, 0, false, 0);
 
-/// UUIDs that are kept: where more GPUs are slow, it is none of them alone.
+/// Largest number of UUIDs that are kept: where more GPUs are slow, it is none of them alone.
 const GPUS: usize = 4;
 
-/// What the workers' speeds come to.
+/// A worker whose decode speed was compared: in one trial, or on average over the trials of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compared {
+    /// Its pod, or its address.
+    pub name: String,
+    /// Its GPU, as it stands behind the name; empty where it is not known.
+    pub gpu: String,
+    /// UUID of that GPU, where the driver publishes one.
+    pub uuid: Option<String>,
+    /// Time from one token of a request to its next in the last trial (ms).
+    pub token_ms: Decimal,
+    /// Requests that were decoded together.
+    pub batch: Decimal,
+    /// Speed next to the median of its peers.
+    pub peers: AgainstPeers,
+    /// Trials that this is the mean of.
+    pub trials: i64,
+}
+
+/// Comparison of the workers with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spread {
-    /// The slowest worker's speed (percent of its peers' median).
+    /// The slowest worker's speed (percent of its peers' median; of the fastest worker's where most are slow).
     pub slowest: Decimal,
     /// Largest distance of a worker from the median of its peers (percent).
     pub widest: Decimal,
-    /// How much slower a GPU would have been named (percent).
-    pub detectable: Decimal,
+    /// Loss of speed with which a GPU is named in 95 of 100 runs (percent); `None` while the workers differ by more than that.
+    pub detectable: Option<Decimal>,
 }
 
 impl Spread {
     /// `None` unless the speed of every worker that served is known.
     pub fn of(loads: &[WorkerSummary]) -> Option<Self> {
-        let compared: Vec<AgainstPeers> = loads.iter().map(against_peers).collect::<Option<_>>()?;
-        let hundred = Decimal::ONE_HUNDRED;
-        let widest = compared.iter().map(|peers| (hundred - peers.percent).abs()).max()?;
-        let within = compared.iter().map(|peers| peers.within).max()?;
+        let peers: Vec<AgainstPeers> = loads.iter().map(against_peers).collect::<Option<_>>()?;
+        Self::of_speeds(&peers)
+    }
+
+    /// The comparison of these workers.
+    pub fn of_compared(compared: &[Compared]) -> Option<Self> {
+        let peers: Vec<AgainstPeers> = compared.iter().map(|compared| compared.peers).collect();
+        Self::of_speeds(&peers)
+    }
+
+    fn of_speeds(peers: &[AgainstPeers]) -> Option<Self> {
+        let widest = peers
+            .iter()
+            .map(|peers| (Decimal::ONE_HUNDRED - peers.percent).abs())
+            .max()?;
+        let found = slow_of(peers).into_iter().map(|slow| slow.percent);
+        let within = peers
+            .iter()
+            .filter_map(|peers| peers.within.to_f64())
+            .fold(0.0, f64::max);
+        let detectable = rounded(limit::surely_named(peers.len(), within), 1)?;
         Some(Self {
-            slowest: compared.iter().map(|peers| peers.percent).min()?,
+            slowest: peers.iter().map(|peers| peers.percent).chain(found).min()?,
             widest,
-            detectable: hundred - ALIKE + within,
+            detectable: Some(detectable).filter(|detectable| widest <= *detectable),
         })
     }
 }
@@ -45,56 +84,99 @@ fn against_peers(load: &WorkerSummary) -> Option<AgainstPeers> {
     load.speed.as_ref()?.peers
 }
 
-/// A worker with its speed, and how that compares.
-type Compared<'a> = (Worker<'a>, &'a Speed, AgainstPeers);
-
-fn compared<'a>(workers: &[Worker<'a>]) -> impl Iterator<Item = Compared<'a>> {
-    workers.iter().filter_map(|worker| {
+/// The workers whose speed next to their peers is known.
+pub fn compared(workers: &[Worker<'_>], pods: &[WorkerStatus], devices: &[DeviceStatus]) -> Vec<Compared> {
+    let compared = |worker: &Worker<'_>| {
         let speed = worker.load.speed.as_ref()?;
-        Some((*worker, speed, speed.peers?))
-    })
+        Some(Compared {
+            name: worker.name.to_owned(),
+            gpu: gpu_in_words(worker, pods, devices),
+            uuid: device(worker, pods, devices).and_then(|(_, uuid)| uuid),
+            token_ms: speed.token_ms,
+            batch: speed.batch,
+            peers: speed.peers?,
+            trials: 1,
+        })
+    };
+    workers.iter().filter_map(compared).collect()
 }
 
-/// The workers that decode slower than their peers beyond the stated limit, the slowest first.
-fn slow<'a>(workers: &[Worker<'a>]) -> Vec<Compared<'a>> {
-    let mut slow: Vec<_> = compared(workers)
-        .filter(|(_, _, peers)| peers.percent + peers.within < ALIKE)
+/// A worker beyond a limit.
+struct Slow {
+    /// Its place among all.
+    at: usize,
+    /// Its speed, as a percentage of the median of its peers, or of the fastest worker.
+    percent: Decimal,
+    of_fastest: bool,
+}
+
+/// The slow workers, the slowest first. The median of the peers is slow itself once most of them are, so each worker is
+/// compared with the fastest one too.
+fn slow_of(peers: &[AgainstPeers]) -> Vec<Slow> {
+    let numbers: Option<Vec<(f64, f64)>> = peers
+        .iter()
+        .map(|peers| peers.percent.to_f64().zip(peers.within.to_f64()))
         .collect();
-    slow.sort_by_key(|(_, _, peers)| peers.percent);
+    let numbers = numbers.unwrap_or_default();
+    let of_fastest = of_fastest(&numbers);
+    let beyond_fastest = |at: usize, within: f64| {
+        numbers.len() > 2 && 100.0 - of_fastest[at] > limit::against_fastest(numbers.len(), within)
+    };
+    let many = numbers
+        .iter()
+        .enumerate()
+        .filter(|(at, (_, within))| beyond_fastest(*at, *within));
+    let most_are = many.count() * 2 > numbers.len();
+    let slow = |(at, (percent, within)): (usize, &(f64, f64))| {
+        let of_fastest = rounded(of_fastest[at], 1).filter(|_| beyond_fastest(at, *within));
+        let of_median =
+            Some(peers[at].percent).filter(|_| 100.0 - percent > limit::against_median(numbers.len(), *within));
+        match (of_median, of_fastest) {
+            (Some(percent), fastest) if fastest.is_none() || !most_are => Some(Slow {
+                at,
+                percent,
+                of_fastest: false,
+            }),
+            (_, fastest) => fastest.map(|percent| Slow {
+                at,
+                percent,
+                of_fastest: true,
+            }),
+        }
+    };
+    let mut slow: Vec<Slow> = numbers.iter().enumerate().filter_map(slow).collect();
+    slow.sort_by_key(|slow| slow.percent);
     slow
 }
 
-/// What was seen of each worker that is slower than its peers.
-pub fn slower(workers: &[Worker<'_>], pods: &[WorkerStatus], devices: &[DeviceStatus]) -> Option<String> {
-    let text = |compared: &Compared<'_>| in_words(compared, pods, devices);
-    let texts: Vec<String> = slow(workers).iter().map(text).collect();
-    (!texts.is_empty()).then(|| texts.join("; "))
+/// Each speed as a percentage of the fastest one. The median of a fast worker's peers lies one place below that of a slow
+/// worker's; the worker in the middle shows how far these two are apart.
+fn of_fastest(numbers: &[(f64, f64)]) -> Vec<f64> {
+    let mut sorted: Vec<f64> = numbers.iter().map(|(percent, _)| *percent).collect();
+    sorted.sort_by(f64::total_cmp);
+    let Some(fastest) = sorted.last().copied() else {
+        return Vec::new();
+    };
+    let middle = sorted[(sorted.len() / 2).saturating_sub(1)].min(100.0);
+    let ratio = |(percent, _): &(f64, f64)| {
+        let places = if *percent <= middle { 100.0 / middle } else { 1.0 };
+        100.0 * percent / fastest * places
+    };
+    numbers.iter().map(ratio).collect()
 }
 
-/// What was seen of the slowest worker, where its interval is too wide to call it slower beyond doubt.
-pub fn slowest(workers: &[Worker<'_>], pods: &[WorkerStatus], devices: &[DeviceStatus]) -> Option<String> {
-    let slowest = compared(workers).min_by_key(|(_, _, peers)| peers.percent)?;
-    let seen = in_words(&slowest, pods, devices);
-    Some(format!(
-        "{seen}; too uneven a trial to tell it from its peers beyond doubt"
-    ))
+/// The slow ones of these workers, the slowest first.
+fn slow(compared: &[Compared]) -> Vec<(&Compared, Slow)> {
+    let peers: Vec<AgainstPeers> = compared.iter().map(|compared| compared.peers).collect();
+    slow_of(&peers)
+        .into_iter()
+        .map(|slow| (&compared[slow.at], slow))
+        .collect()
 }
 
-/// That a gate is missed by more than the slowest worker explains, even if all others waited for it: `below` is the distance
-/// of a rate from its gate (percent).
-pub fn unexplained(workers: &[Worker<'_>], below: Decimal) -> Option<String> {
-    let (_, _, peers) = slow(workers).into_iter().next()?;
-    let explains = Decimal::ONE_HUNDRED - peers.percent + peers.within;
-    (below > explains).then(|| {
-        format!(
-            "a gate is missed by {} %, of which a worker at {} % ± {} % of its peers' speed explains {} % at most: what all \
-             workers share is slow too",
-            show(below.round_dp(1)),
-            show(peers.percent),
-            show(peers.within),
-            show(explains)
-        )
-    })
+/// Whether any of these workers is slow.
+pub fn any_slow(compared: &[Compared]) -> bool {
+    !slow(compared).is_empty()
 }
 
 /// The GPU of a worker, as it stands behind its name; nothing where it is not known.
@@ -106,22 +188,10 @@ pub fn gpu_in_words(worker: &Worker<'_>, pods: &[WorkerStatus], devices: &[Devic
     }
 }
 
-fn in_words((worker, speed, peers): &Compared<'_>, pods: &[WorkerStatus], devices: &[DeviceStatus]) -> String {
-    let gpu = gpu_in_words(worker, pods, devices);
-    format!(
-        "worker {}{gpu} decodes at {} % ± {} % of its peers' speed: {} ms from token to token with {} requests at a time",
-        worker.name,
-        show(peers.percent),
-        show(peers.within),
-        show(speed.token_ms),
-        show(speed.batch)
-    )
-}
-
-/// UUIDs of the GPUs of the workers that are slower than their peers, as far as they are known.
-pub fn slow_gpus(workers: &[Worker<'_>], pods: &[WorkerStatus], devices: &[DeviceStatus]) -> Vec<String> {
-    let uuid = |(worker, _, _): &(Worker<'_>, _, _)| device(worker, pods, devices)?.1;
-    slow(workers).iter().filter_map(uuid).take(GPUS).collect()
+/// UUIDs of the GPUs of the slow workers, as far as they are known.
+pub fn slow_gpus(compared: &[Compared]) -> Vec<String> {
+    let uuids = slow(compared).into_iter().filter_map(|(worker, _)| worker.uuid.clone());
+    uuids.take(GPUS).collect()
 }
 
 /// The GPU that a worker holds, as `pool/device`, and its UUID where the driver publishes one.
@@ -132,40 +202,4 @@ fn device(worker: &Worker<'_>, pods: &[WorkerStatus], devices: &[DeviceStatus]) 
         .find(|device| held == format!("{}/{}", device.pool, device.name));
     let uuid = device.and_then(|device| device.uuid.clone());
     Some((held, uuid))
-}
-
-/// Why several workers are not compared with each other; `None` if they are.
-pub fn uncompared(loads: &[WorkerSummary]) -> Option<String> {
-    if loads.len() < 2 || Spread::of(loads).is_some() {
-        return None;
-    }
-    let count = loads.len();
-    let why = if loads.iter().any(|load| load.speed.is_some()) {
-        "they were seen at work together in fewer than 4 windows of 2 s"
-    } else {
-        "their engines do not report the time between tokens"
-    };
-    Some(format!(
-        "the speeds of {count} workers were not compared: {why}; a slow GPU would not have been named"
-    ))
-}
-
-/// That no worker stands out, with the figures that allow to say so; `None` if one does, or nothing is known.
-pub fn alike(workers: &[Worker<'_>]) -> Option<String> {
-    let count = workers.len();
-    let loads: Vec<WorkerSummary> = workers.iter().map(|worker| worker.load.clone()).collect();
-    match Spread::of(&loads) {
-        Some(spread) if slower(workers, &[], &[]).is_none() => Some(format!(
-            "all {count} workers decode within {} % of their peers' speed; a GPU {} % slower would have been named",
-            show(spread.widest),
-            show(spread.detectable)
-        )),
-        Some(_) => None,
-        None if count == 1 => Some("there is one worker, and so none to compare it with".to_owned()),
-        None => balanced(workers).then(|| {
-            format!(
-                "all {count} workers served within a factor of 2 of each other; their engines do not report their speed"
-            )
-        }),
-    }
 }

@@ -1,12 +1,12 @@
 //! What explains a trial.
 
-use perfval_api::{EndedBy, GateOperator, Metric, RouterMode, Statistic, WorkerStatus};
+use perfval_api::{EndedBy, Gate, GateOperator, Metric, PerfValidationSpec, RouterMode, Statistic, WorkerStatus};
 use rust_decimal::Decimal;
 
 use super::cause::{Cause, Explained};
-use super::peers::{Worker, gone};
+use super::peers::{Worker, gone, stood_still};
 use super::roofline::Reached;
-use super::speed::{alike, unexplained};
+use super::speed::{alike, any_slow, compared, unexplained};
 use crate::aiperf::{ErrorKind, Report};
 use crate::gate::{Judged, show};
 
@@ -124,30 +124,63 @@ fn frontend_lost(report: &Report) -> Option<Explained> {
     })
 }
 
-/// Why gates were missed by a deployment whose workers are all alive and none of which is stalled.
-pub fn miss(report: &Report, workers: &[Worker<'_>], judged: &[Judged], reached: Option<&Reached>) -> Vec<Explained> {
-    let missed: Vec<&Judged> = judged.iter().filter(|gate| gate.counts_as_miss).collect();
-    let text = missed.iter().map(|gate| gate.in_words()).collect::<Vec<_>>().join("; ");
-    // Without samples nothing is known of the balance.
-    let alike = alike(workers);
+/// Statistics of a latency beyond the 90th percentile: a few late requests move them.
+pub const BEYOND_P90: [Statistic; 3] = [Statistic::P95, Statistic::P99, Statistic::Max];
+
+/// Explains missed gates of a deployment whose workers are all alive and not stalled.
+pub fn miss(
+    report: &Report,
+    workers: &[Worker<'_>],
+    spec: &PerfValidationSpec,
+    judged: &[Judged],
+    reached: Option<&Reached>,
+) -> Vec<Explained> {
+    let missed = || judged.iter().filter(|gate| gate.counts_as_miss);
+    let text = missed().map(Judged::in_words).collect::<Vec<_>>().join("; ");
+    let shared = shared(workers, judged, reached);
     // Whatever the cause: half of the throughput, with workers that work alike, is not bad luck.
-    let far = alike.is_some() && missed.iter().any(|gate| gate.far);
+    let far = shared.is_some() && !any_slow(&compared(workers, &[], &[])) && missed().any(|gate| gate.far);
     let far = far.then(|| (Cause::FarBelowGate, text.clone()));
-    let only_latency = missed.iter().all(|gate| gate.operator == GateOperator::AtMost);
-    let just_missed = |gate: &&Judged| gate.margin.is_some_and(|margin| margin >= KNEE_JITTER);
-    let jitter = only_latency && missed.iter().all(just_missed);
+    let only_latency = missed().all(|gate| gate.operator == GateOperator::AtMost);
+    let of_tail = |gate: &Gate| gate.statistic == Statistic::P90 || BEYOND_P90.contains(&gate.statistic);
+    let jitter = spec.gates.iter().zip(judged).all(|(gate, judged)| {
+        let just_missed = judged.margin.is_some_and(|margin| margin >= KNEE_JITTER);
+        !judged.counts_as_miss || (just_missed && of_tail(gate) && judged.operator == GateOperator::AtMost)
+    });
     let why = frontend_bound(report, workers)
         .or_else(|| jitter.then(|| (Cause::KneeJitter, text.clone())))
         .or_else(|| past_knee(report, workers).filter(|_| only_latency))
-        .or_else(|| {
-            let reached = reached.map(|reached| format!("; {}", reached.in_words()));
-            let text = |text: String| text + &reached.unwrap_or_default();
-            let rates = missed.iter().filter(|gate| gate.operator == GateOperator::AtLeast);
-            let below = rates.filter_map(|gate| gate.margin).min().map(|margin| margin.abs());
-            let shared = alike.or_else(|| unexplained(workers, below?));
-            shared.map(|shared| (Cause::BalancedDegradation, text(shared)))
-        });
+        .or(shared);
     why.into_iter().chain(far).collect()
+}
+
+/// Evidence that the workers share what is slow: none of them stands out, or the one that does explains too little.
+pub fn shared(workers: &[Worker<'_>], judged: &[Judged], reached: Option<&Reached>) -> Option<Explained> {
+    let missed = || judged.iter().filter(|gate| gate.counts_as_miss);
+    let rates = missed().filter(|gate| gate.operator == GateOperator::AtLeast);
+    let below = rates.filter_map(|gate| gate.margin).min().map(|margin| margin.abs());
+    if held_up_enough(workers, below) {
+        return None;
+    }
+    let alike = alike(workers).or_else(|| unexplained(&compared(workers, &[], &[]), below?))?;
+    let reached = reached.map_or(String::new(), |reached| format!("; {}", reached.in_words()));
+    Some((Cause::BalancedDegradation, alike + &reached))
+}
+
+/// Whether a worker that stood still for a while explains the miss: `below` is the distance of the worst rate from its gate
+/// (percent). All others may wait for it, and catch up what they missed at no better rate.
+fn held_up_enough(workers: &[Worker<'_>], below: Option<Decimal>) -> bool {
+    let stood_still = stood_still(workers).and_then(|_| workers.iter().max_by_key(|worker| worker.load.still_seconds));
+    stood_still.is_some_and(|worker| {
+        let (still, all) = (
+            Decimal::from(worker.load.still_seconds),
+            Decimal::from(worker.load.seconds),
+        );
+        let part = (still * Decimal::ONE_HUNDRED)
+            .checked_div(all)
+            .unwrap_or(Decimal::ONE_HUNDRED);
+        below.is_none_or(|below| below <= part * Decimal::TWO)
+    })
 }
 
 /// A frontend that is what is slow: requests spend their time in it, or it comes late to all that it does.

@@ -3,6 +3,7 @@ use serde_json::error::Category;
 
 use super::{Failure, Framed, Outcome, Part, TrialRecord};
 use crate::aiperf::{ErrorKind, Measure};
+use crate::diagnosis::trial::BEYOND_P90;
 
 /// Kubernetes cuts a termination message after this many bytes.
 pub const MESSAGE_BYTES: usize = 4096;
@@ -77,8 +78,14 @@ fn leave_out_statistics(record: &mut TrialRecord, gated: &[Measure]) {
         return;
     };
     for (&metric, statistics) in &mut report.metrics {
+        // The 90th percentile shows whether a gate on a tail is missed by a few requests only.
+        let of_tail = BEYOND_P90
+            .iter()
+            .any(|&statistic| gated.contains(&Measure { metric, statistic }));
         statistics.retain(|&statistic, _| {
-            HEADLINE.contains(&(metric, statistic)) || gated.contains(&Measure { metric, statistic })
+            HEADLINE.contains(&(metric, statistic))
+                || gated.contains(&Measure { metric, statistic })
+                || (of_tail && statistic == Statistic::P90)
         });
     }
     report.metrics.retain(|_, statistics| !statistics.is_empty());

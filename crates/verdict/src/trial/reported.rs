@@ -60,8 +60,8 @@ impl Trial<'_> {
             return (Invalid, vec![unmeasured]);
         }
         if self.judged.iter().any(|gate| gate.counts_as_miss) {
-            let reached = Reached::of(self.evidence.product, &self.evidence.record.workers);
-            let mut causes = diagnosis::miss(self.report, self.workers, self.judged, reached.as_ref());
+            let reached = self.reached();
+            let mut causes = diagnosis::miss(self.report, self.workers, self.spec, self.judged, reached.as_ref());
             // What made a few requests wait slowed no worker down, unless one is known to have been slow or to have stood still.
             let of_workers = aside.iter().any(|(cause, _)| *cause != Cause::WorkersNotSampled);
             if let Some(tail) = self.tail().filter(|_| !of_workers)
@@ -153,7 +153,7 @@ impl Trial<'_> {
             ..gate.clone()
         };
         let found = self.report.value(gate.metric, Statistic::P90)?;
-        let of_tail = matches!(gate.statistic, Statistic::P95 | Statistic::P99 | Statistic::Max);
+        let of_tail = diagnosis::BEYOND_P90.contains(&gate.statistic);
         let holds = gate::judge(&most, Some(found), self.evidence.share).status.result == GateResult::Met;
         let late = of_tail && gate.operator == GateOperator::AtMost && holds;
         late.then(|| {
@@ -228,14 +228,28 @@ impl Trial<'_> {
     }
 
     fn slower(self) -> Option<Explained> {
-        speed::slower(self.workers, self.evidence.after, self.evidence.devices).map(|text| (Cause::SlowWorker, text))
+        speed::slower(&self.compared()).map(|text| (Cause::SlowWorker, text))
     }
 
     /// The worker by which a gate on the slowest one was missed.
     fn slowest_missed(self) -> Option<String> {
         let mut gates = self.spec.gates.iter().zip(self.judged);
         gates.find(|(gate, judged)| gate.metric == Metric::SlowestWorkerPercent && judged.counts_as_miss)?;
-        speed::slowest(self.workers, self.evidence.after, self.evidence.devices)
+        speed::slowest(&self.compared())
+    }
+
+    fn compared(self) -> Vec<speed::Compared> {
+        speed::compared(self.workers, self.evidence.after, self.evidence.devices)
+    }
+
+    /// Explanation of a miss that is no jitter.
+    pub(super) fn instead_of_jitter(self) -> Option<Explained> {
+        let tail = self.tail().map(|tail| (Cause::TailLatency, tail));
+        tail.or_else(|| diagnosis::shared(self.workers, self.judged, self.reached().as_ref()))
+    }
+
+    fn reached(self) -> Option<Reached> {
+        Reached::of(self.evidence.product, &self.evidence.record.workers)
     }
 
     /// What is reported whatever the gates say.

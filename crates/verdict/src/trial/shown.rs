@@ -1,7 +1,6 @@
 //! What the status shows of a trial's numbers.
 
 use perfval_api::{Metric, Metrics, Statistic, WorkerLoad};
-use rust_decimal::Decimal;
 
 use crate::aiperf::Report;
 use crate::diagnosis::peers::Worker;
@@ -35,6 +34,7 @@ fn load(worker: Worker<'_>) -> WorkerLoad {
             let (percent, within) = (show(peers.percent), show(peers.within));
             format!("{percent} ± {within}")
         }),
+        in_run: None,
         percent_of_earlier_runs: None,
         cached_percent: load.engine.as_ref().and_then(|engine| engine.cached_percent).map(show),
         still_seconds: positive(load.still_seconds.max(load.frozen_seconds)),
@@ -47,7 +47,6 @@ fn load(worker: Worker<'_>) -> WorkerLoad {
 /// The headline numbers.
 pub(super) fn headline(report: &Report, spread: Option<Spread>) -> Metrics {
     let value = |metric, statistic| report.value(metric, statistic).map(show);
-    let of_spread = |part: fn(Spread) -> Decimal| spread.map(|spread| show(part(spread)));
     Metrics {
         output_token_throughput: value(Metric::OutputTokenThroughput, Statistic::Avg),
         ttft_p50_ms: value(Metric::TimeToFirstToken, Statistic::P50),
@@ -56,7 +55,7 @@ pub(super) fn headline(report: &Report, spread: Option<Spread>) -> Metrics {
         ttft_max_ms: value(Metric::TimeToFirstToken, Statistic::Max),
         request_error_percent: Some(show(report.error_percent())),
         concurrency: Some(report.concurrency),
-        slowest_worker_percent: of_spread(|spread| spread.slowest),
-        detectable_slowdown_percent: of_spread(|spread| spread.detectable),
+        slowest_worker_percent: spread.map(|spread| show(spread.slowest)),
+        detectable_slowdown_percent: spread.and_then(|spread| spread.detectable).map(show),
     }
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::measured::Phase;
 use super::{Reading, WorkerSeries};
 use crate::number::Bounded as _;
+use crate::quantile::student;
 
 /// Length of the windows in which workers are compared (s): whole waves of requests on a busy H200 take 1 to 2 s.
 const WINDOW: i64 = 2;
@@ -207,15 +208,6 @@ fn against_peers(worker: usize, windows: &[Vec<Option<Window>>], elasticity: Ela
         percent: rounded(percent, 1)?,
         within: rounded(percent * within.exp_m1(), 1)?,
     })
-}
-
-/// The 97.5 % quantile of Student's distribution; above 30 degrees within 2 % of it.
-pub(crate) fn student(degrees: usize) -> f64 {
-    const QUANTILES: [f64; 30] = [
-        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
-        2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
-    ];
-    QUANTILES.get(degrees.max(1) - 1).copied().unwrap_or(2.0)
 }
 
 /// Time per token over all windows, and the batch.

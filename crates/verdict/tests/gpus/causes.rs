@@ -52,6 +52,11 @@ fn each_sign_has_its_cause() {
             None,
         ),
         (
+            "one moment, by an exporter that collects every 30 s",
+            Box::new(|gpu| (gpu.reasons, gpu.readings, gpu.slowed) = (Some(0x40), 2, Some(mark(2, 14)))),
+            None,
+        ),
+        (
             "held back without reasons",
             Box::new(|gpu| (gpu.reasons, gpu.held_back_ms) = (None, Some(mark(9000, 3)))),
             Some(Cause::GPUThrottled),

@@ -28,7 +28,7 @@ fn environment() -> Environment {
 }
 
 /// A run on `GPU-a` after earlier ones that passed (ms from token to token), the newest first.
-fn after(earlier: &[&str]) -> PerfValidationStatus {
+pub fn after(earlier: &[&str]) -> PerfValidationStatus {
     let environment = Environment {
         aiperf: Some(AIPERF.into()),
         ..environment()
@@ -37,15 +37,17 @@ fn after(earlier: &[&str]) -> PerfValidationStatus {
         run,
         verdict: Some(Verdict::Passed),
         reason: "GatesMet".into(),
-        node: None,
+        node: Some("n1".into()),
         throughput: None,
         ttft_p99_ms: None,
+        trials: None,
         environment: Some(environment::digest(&environment)),
-        decode: Some(DecodeSpeed {
+        causes: Vec::new(),
+        speeds: vec![DecodeSpeed {
             token_ms: (*token_ms).to_owned(),
             batch: "200".into(),
             gpu: Some("GPU-a".into()),
-        }),
+        }],
         slow_gpus: Vec::new(),
         phases: Vec::new(),
         completed_at: DateTime::UNIX_EPOCH,
@@ -76,7 +78,7 @@ fn after(earlier: &[&str]) -> PerfValidationStatus {
 const AIPERF: &str = "0.13.0";
 
 /// Closes a trial in which the only worker needed so long from token to token.
-fn closed(status: &mut PerfValidationStatus, spec: &PerfValidationSpec, token_ms: &str) {
+pub fn closed(status: &mut PerfValidationStatus, spec: &PerfValidationSpec, token_ms: &str) {
     let mut only = worker("a", 40, 128);
     only.speed = Some(Speed {
         token_ms: token_ms.parse().expect("a number"),
@@ -239,7 +241,7 @@ fn a_missed_gate_without_a_cause_says_what_the_comparison_found() {
 
 #[test]
 fn the_history_keeps_the_speed_of_a_run_that_nothing_was_wrong_with() {
-    let next = |status: &PerfValidationStatus| history::with_last(status, DateTime::UNIX_EPOCH)[0].decode.clone();
+    let next = |status: &PerfValidationStatus| history::with_last(status, DateTime::UNIX_EPOCH)[0].speeds.clone();
     let mut good = after(&[]);
     closed(&mut good, &spec(), "10.25");
     let kept = DecodeSpeed {
@@ -247,15 +249,15 @@ fn the_history_keeps_the_speed_of_a_run_that_nothing_was_wrong_with() {
         batch: "200".into(),
         gpu: Some("GPU-a".into()),
     };
-    assert_eq!(next(&good), Some(kept));
+    assert_eq!(next(&good), [kept]);
 
     let mut slow = after(&FOUR);
     closed(&mut slow, &spec(), "12.5");
-    assert_eq!(next(&slow), None, "a slow run is no reference");
+    assert_eq!(next(&slow), [], "a slow run is no reference");
     let mut again = good.clone();
     again.run.as_mut().unwrap().judged_run = Some(99);
-    assert_eq!(next(&again), None, "one measurement counts once");
+    assert_eq!(next(&again), [], "one measurement counts once");
     let mut two = good;
     two.placement.as_mut().unwrap().gpus = 2;
-    assert_eq!(next(&two), None);
+    assert_eq!(next(&two), []);
 }

@@ -5,6 +5,8 @@ mod gone;
 mod gpus;
 mod misses;
 mod node_cpu;
+mod of_a_run;
+mod own_past;
 mod slower;
 mod starved;
 mod workers;

@@ -68,6 +68,35 @@ pub fn cases() -> Vec<Case> {
             ttft(json!({"scaling": "ByGPUShare"})),
             "write scaling None",
         ),
+        accepted(
+            "a GPU's own past",
+            gates(&[gate("past", "OwnPastPercent", ">=", json!({"threshold": "90"}))]),
+        ),
+        refused(
+            "upper bound on a GPU's own past",
+            gates(&[gate("past", "OwnPastPercent", "<=", json!({"threshold": "90"}))]),
+            "more of this metric is better",
+        ),
+        refused(
+            "percentile of a GPU's own past",
+            gates(&[gate(
+                "past",
+                "OwnPastPercent",
+                ">=",
+                json!({"threshold": "90", "statistic": "P50"}),
+            )]),
+            "an average only",
+        ),
+        refused(
+            "a GPU's own past per GPU",
+            gates(&[gate(
+                "past",
+                "OwnPastPercent",
+                ">=",
+                json!({"threshold": "90", "scaling": "PerGPU"}),
+            )]),
+            "write scaling None",
+        ),
         refused(
             "goodput without objectives",
             gates(&[gate("good", "Goodput", ">=", json!({}))]),

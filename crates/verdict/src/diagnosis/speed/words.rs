@@ -1,0 +1,150 @@
+//! Sentences about decode speeds.
+
+use rust_decimal::Decimal;
+
+use super::{Compared, Slow, Spread, any_slow, compared, slow};
+use crate::diagnosis::peers::{Worker, balanced};
+use crate::gate::show;
+use crate::workers::WorkerSummary;
+
+/// Slow workers that are described one by one; more of them share one sentence.
+const EACH: usize = 2;
+/// Slow workers that such a sentence lists.
+const LISTED: usize = 3;
+
+/// Description of each slow worker; `None` if there is none.
+pub fn slower(compared: &[Compared]) -> Option<String> {
+    let slow = slow(compared);
+    match slow.as_slice() {
+        [] => None,
+        few if few.len() <= EACH => {
+            let texts: Vec<String> = few.iter().map(|(worker, slow)| in_words(worker, slow)).collect();
+            Some(texts.join("; "))
+        }
+        many => Some(together(many, compared.len())),
+    }
+}
+
+fn together(slow: &[(&Compared, Slow)], all: usize) -> String {
+    let percents = || slow.iter().map(|(_, slow)| slow.percent);
+    let (least, most) = (
+        percents().min().unwrap_or_default(),
+        percents().max().unwrap_or_default(),
+    );
+    let whose = if slow.iter().any(|(_, slow)| slow.of_fastest) {
+        "the fastest worker's"
+    } else {
+        "their peers'"
+    };
+    let named: Vec<String> = slow
+        .iter()
+        .take(LISTED)
+        .map(|(worker, _)| format!("{}{}", worker.name, worker.gpu))
+        .collect();
+    let more = match slow.len().saturating_sub(LISTED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let percent = if least == most {
+        show(least)
+    } else {
+        format!("{} to {}", show(least), show(most))
+    };
+    format!(
+        "{} of {all} workers decode at {percent} % of {whose} speed: {}{more}",
+        slow.len(),
+        named.join(", ")
+    )
+}
+
+/// Description of the slowest worker, where its trial is too uneven to call it slower beyond doubt.
+pub fn slowest(compared: &[Compared]) -> Option<String> {
+    let worker = compared.iter().min_by_key(|compared| compared.peers.percent)?;
+    let slow = Slow {
+        at: 0,
+        percent: worker.peers.percent,
+        of_fastest: false,
+    };
+    let seen = in_words(worker, &slow);
+    Some(format!(
+        "{seen}; too uneven a trial to tell it from its peers beyond doubt"
+    ))
+}
+
+/// Evidence that a gate is missed by more than the slowest worker explains, even if all others waited for it: `below` is the
+/// distance of a rate from its gate (percent).
+pub fn unexplained(compared: &[Compared], below: Decimal) -> Option<String> {
+    let (worker, slow) = slow(compared).into_iter().next()?;
+    let explains = Decimal::ONE_HUNDRED - slow.percent + worker.peers.within;
+    (below > explains).then(|| {
+        format!(
+            "a gate is missed by {} %, of which a worker at {} % ± {} % of its peers' speed explains {} % at most: what all \
+             workers share is slow too",
+            show(below.round_dp(1)),
+            show(slow.percent),
+            show(worker.peers.within),
+            show(explains)
+        )
+    })
+}
+
+fn in_words(worker: &Compared, slow: &Slow) -> String {
+    let whose = if slow.of_fastest {
+        "the fastest worker's"
+    } else {
+        "its peers'"
+    };
+    let trials = match worker.trials {
+        1 => String::new(),
+        trials => format!(" over {trials} trials"),
+    };
+    format!(
+        "worker {}{} decodes at {} % ± {} % of {whose} speed{trials}: {} ms from token to token with {} requests at a time",
+        worker.name,
+        worker.gpu,
+        show(slow.percent),
+        show(worker.peers.within),
+        show(worker.token_ms),
+        show(worker.batch)
+    )
+}
+
+/// Why several workers are not compared with each other; `None` if they are.
+pub fn uncompared(loads: &[WorkerSummary]) -> Option<String> {
+    if loads.len() < 2 || Spread::of(loads).is_some() {
+        return None;
+    }
+    let count = loads.len();
+    let why = if loads.iter().any(|load| load.speed.is_some()) {
+        "they were seen at work together in fewer than 4 windows of 2 s"
+    } else {
+        "their engines do not report the time between tokens"
+    };
+    Some(format!(
+        "the speeds of {count} workers were not compared: {why}; a slow GPU would not have been named"
+    ))
+}
+
+/// Evidence that no worker stands out, with its figures; `None` if one does, or nothing is known.
+pub fn alike(workers: &[Worker<'_>]) -> Option<String> {
+    let count = workers.len();
+    let loads: Vec<WorkerSummary> = workers.iter().map(|worker| worker.load.clone()).collect();
+    match Spread::of(&loads) {
+        Some(_) if any_slow(&compared(workers, &[], &[])) => None,
+        Some(spread) => {
+            let named = spread.detectable.map_or(String::new(), |percent| {
+                format!("; a GPU {} % slower would have been named", show(percent))
+            });
+            let widest = show(spread.widest);
+            Some(format!(
+                "all {count} workers decode within {widest} % of their peers' speed{named}"
+            ))
+        }
+        None if count == 1 => Some("there is one worker, and so none to compare it with".to_owned()),
+        None => balanced(workers).then(|| {
+            format!(
+                "all {count} workers served within a factor of 2 of each other; their engines do not report their speed"
+            )
+        }),
+    }
+}

@@ -1,0 +1,194 @@
+use perfval_api::{Finding, Metrics, PlacementStatus, RunStatus};
+
+use super::*;
+
+fn environment(driver: &str) -> Environment {
+    Environment {
+        model: "m".into(),
+        image: "i".into(),
+        image_digest: Some("sha256:aa".into()),
+        settings: Some("01234567".into()),
+        gpu_product: Some("H100".into()),
+        gpus: Some(8),
+        gpu_driver: Some(driver.into()),
+        aiperf: Some("0.13.0".into()),
+        ..Environment::default()
+    }
+}
+
+fn measured(throughput: &str) -> TrialStatus {
+    TrialStatus {
+        outcome: Some(TrialOutcome::Pass),
+        throughput: Some(throughput.into()),
+        ttft_p99_ms: Some("100".into()),
+        ..TrialStatus::default()
+    }
+}
+
+/// The next run after `last`, with these numbers.
+fn next(last: &PerfValidationStatus, verdict: Verdict, driver: &str, throughput: &str) -> PerfValidationStatus {
+    let number = last.run.as_ref().map_or(1, |run| run.number + 1);
+    PerfValidationStatus {
+        run: Some(RunStatus {
+            number,
+            ..RunStatus::default()
+        }),
+        verdict: Some(verdict),
+        environment: Some(environment(driver)),
+        placement: Some(PlacementStatus {
+            node: "n1".into(),
+            ..PlacementStatus::default()
+        }),
+        metrics: Some(Metrics::default()),
+        trials: vec![measured(throughput), measured(throughput)],
+        history: with_last(last, DateTime::UNIX_EPOCH),
+        last_passed: last_passed(last),
+        ..PerfValidationStatus::default()
+    }
+}
+
+#[test]
+fn a_run_is_compared_with_the_last_passed_one_of_its_environment() {
+    use Verdict::{Failed, Passed};
+    let first = next(&PerfValidationStatus::default(), Passed, "580", "1000");
+    assert_eq!(compare(&first), None, "nothing to compare with");
+    let failed = next(&first, Failed, "580", "500");
+    let other = next(&failed, Passed, "590", "2000");
+    let not_compared = compare(&other).expect("a comparison");
+    assert_eq!((not_compared.run, not_compared.throughput_percent.clone()), (1, None));
+    assert_eq!(not_compared.differs, ["gpuDriver 580, now 590"]);
+    assert_eq!(
+        in_words(&not_compared),
+        "not compared with run 1: gpuDriver 580, now 590"
+    );
+
+    // Back on the first driver: run 3 passed later, but run 1 is the one to compare with.
+    let back = next(&other, Passed, "580", "1042");
+    let compared = compare(&back).expect("a comparison");
+    assert_eq!((compared.run, compared.differs.len()), (1, 0));
+    assert_eq!(compared.throughput_percent.as_deref(), Some("+4.2"));
+    assert_eq!(compared.ttft_p99_percent.as_deref(), Some("0"));
+    assert_eq!(in_words(&compared), "against run 1: tok/s +4.2 % ± 21 %");
+}
+
+fn slow(last: &PerfValidationStatus, node: &str, gpu: &str) -> PerfValidationStatus {
+    let mut status = next(last, Verdict::Passed, "580", "1000");
+    status.placement.as_mut().expect("a placement").node = node.into();
+    status.trials[1].slow_gpus = vec![gpu.to_owned()];
+    status
+}
+
+#[test]
+fn the_same_gpu_twice_is_to_be_replaced_and_another_each_time_is_not() {
+    let advice = |status: &PerfValidationStatus, node: &str, gpus: &[&str], shared: bool| {
+        let gpus: Vec<String> = gpus.iter().map(|gpu| (*gpu).to_owned()).collect();
+        of_slow_gpus(&status.history, Some(node), &gpus, shared)
+    };
+    let first = slow(&PerfValidationStatus::default(), "n1", "GPU-a");
+    assert_eq!(advice(&first, "n1", &["GPU-a"], false), None, "seen once");
+    let second = next(&first, Verdict::Passed, "580", "1000");
+    assert_eq!(
+        advice(&second, "n1", &["GPU-a"], false).as_deref(),
+        Some("GPU-a was slow in run 1 too: replace or drain it")
+    );
+    assert_eq!(
+        advice(&second, "n1", &["GPU-a"], true).as_deref(),
+        Some("GPU-a was slow in run 1 too"),
+        "something else works on it: the GPU may be sound"
+    );
+    let other = advice(&second, "n1", &["GPU-b"], false).expect("another one");
+    assert!(
+        other.starts_with("in run 1 on this node it was GPU-a: another GPU each time"),
+        "{other}"
+    );
+    assert_eq!(
+        advice(&second, "n2", &["GPU-b"], false),
+        None,
+        "of two nodes each may have a bad one"
+    );
+    assert_eq!(advice(&second, "n1", &[], false), None, "none is slow now");
+    let third = next(&second, Verdict::Passed, "580", "1000");
+    assert_eq!(
+        advice(&third, "n1", &["GPU-b"], false),
+        None,
+        "a clean run lies between"
+    );
+}
+
+#[test]
+fn a_run_that_named_a_cause_is_no_reference() {
+    let first = next(&PerfValidationStatus::default(), Verdict::Passed, "580", "1000");
+    let mut blamed = next(&first, Verdict::Passed, "580", "900");
+    let finding: Finding = serde_json::from_value(serde_json::json!({
+        "cause": "SlowWorker", "severity": "Warning", "evidence": "worker w0", "remedy": "check it",
+    }))
+    .expect("a finding");
+    blamed.diagnosis = vec![finding];
+    let third = next(&blamed, Verdict::Passed, "580", "1000");
+    let comparison = compare(&third).expect("a comparison");
+    assert_eq!(
+        (comparison.run, comparison.throughput_percent.as_deref()),
+        (1, Some("0"))
+    );
+    assert_eq!(third.last_passed.as_ref().map(|passed| passed.run), Some(1));
+    assert_eq!(third.history[0].causes, ["SlowWorker"]);
+    assert_eq!(
+        compare(&next(
+            &slow(&PerfValidationStatus::default(), "n1", "GPU-a"),
+            Verdict::Passed,
+            "580",
+            "1000"
+        ))
+        .map(|c| c.run),
+        None
+    );
+}
+
+#[test]
+fn all_trials_that_decide_are_compared_and_the_soak_is_not() {
+    let first = next(&PerfValidationStatus::default(), Verdict::Passed, "580", "1000");
+    let mut second = next(&first, Verdict::Passed, "580", "1000");
+    second.trials = vec![
+        measured("900"),
+        measured("1100"),
+        TrialStatus {
+            outcome: Some(TrialOutcome::Invalid),
+            ..measured("1")
+        },
+        TrialStatus {
+            soak: true,
+            ..measured("500")
+        },
+    ];
+    let comparison = compare(&second).expect("a comparison");
+    assert_eq!(comparison.throughput_percent.as_deref(), Some("0"));
+    let kept = &with_last(&second, DateTime::UNIX_EPOCH)[0];
+    assert_eq!((kept.throughput.as_deref(), kept.trials), (Some("1000"), Some(2)));
+}
+
+#[test]
+fn what_is_not_known_is_not_compared() {
+    let mut first = next(&PerfValidationStatus::default(), Verdict::Passed, "580", "1000");
+    first.environment.as_mut().unwrap().gpu_product = None;
+    let mut second = next(&first, Verdict::Passed, "580", "1000");
+    second.environment.as_mut().unwrap().gpu_product = None;
+    let comparison = compare(&second).expect("a comparison");
+    assert_eq!(comparison.throughput_percent, None);
+    assert_eq!(comparison.differs, ["gpuProduct is not known"]);
+}
+
+#[test]
+fn ten_runs_are_kept_and_the_last_passed_one_for_ever() {
+    let mut status = next(&PerfValidationStatus::default(), Verdict::Passed, "580", "1000");
+    for _ in 0..12 {
+        status = next(&status, Verdict::Failed, "580", "1000");
+    }
+    let runs: Vec<i64> = status.history.iter().map(|entry| entry.run).collect();
+    assert_eq!(runs, (3..=12).rev().collect::<Vec<_>>());
+    assert_eq!(status.last_passed.as_ref().map(|passed| passed.run), Some(1));
+    let comparison = compare(&status).expect("a comparison");
+    assert_eq!(
+        (comparison.run, comparison.throughput_percent.as_deref()),
+        (1, Some("0"))
+    );
+}

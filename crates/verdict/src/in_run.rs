@@ -1,0 +1,141 @@
+//! Findings of a whole run: what its trials show together goes before what one of them shows.
+
+use perfval_api::{PerfValidationStatus, SpeedInRun, TrialOutcome};
+use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive as _;
+
+use crate::diagnosis::cause::Cause;
+use crate::diagnosis::speed::{self, Compared, Spread};
+use crate::gate::show;
+use crate::trial::JudgedTrial;
+use crate::trials::Ruling;
+use crate::workers::AgainstPeers;
+use crate::workers::speed::rounded;
+
+/// Causes that explain the same miss in different ways: those of the newest miss stand for the run.
+const OF_A_MISS: [Cause; 5] = [
+    Cause::BalancedDegradation,
+    Cause::FarBelowGate,
+    Cause::KneeJitter,
+    Cause::PastKnee,
+    Cause::TailLatency,
+];
+
+/// Averages the speed of each worker over the trials of the run, and names the slow ones by that alone: of many comparisons
+/// one is extreme by chance.
+pub(crate) fn name_slow_workers(status: &mut PerfValidationStatus, judged: &mut JudgedTrial) {
+    if judged.compared.is_empty() {
+        return;
+    }
+    let averaged: Vec<Compared> = judged.compared.iter().map(|one| averaged(one, status)).collect();
+    for worker in &averaged {
+        if let Some(load) = judged.workers.iter_mut().find(|load| load.name == worker.name) {
+            load.in_run = Some(SpeedInRun {
+                trials: worker.trials,
+                percent_of_peers: show(worker.peers.percent),
+                within: show(worker.peers.within),
+            });
+        }
+    }
+    let detectable = Spread::of_compared(&averaged).and_then(|spread| spread.detectable);
+    judged.metrics.detectable_slowdown_percent = detectable.map(show);
+    // A missed gate on the slowest worker names it for its own trial.
+    let by_gate = !speed::any_slow(&judged.compared);
+    judged
+        .findings
+        .retain(|(cause, _)| *cause != Cause::SlowWorker || by_gate);
+    judged.slow_gpus = speed::slow_gpus(&averaged);
+    status
+        .diagnosis
+        .retain(|finding| finding.cause != Cause::SlowWorker.as_str());
+    let slower = speed::slower(&averaged);
+    for trial in &mut status.trials {
+        trial.slow_gpus.clear();
+        if slower.is_none() && trial.outcome == Some(TrialOutcome::Pass) {
+            trial.causes.retain(|cause| cause != Cause::SlowWorker.as_str());
+        }
+    }
+    if let Some(text) = slower {
+        // The trial alone found all of them alike.
+        if by_gate {
+            judged.drop_cause(Cause::BalancedDegradation);
+        }
+        judged.drop_cause(Cause::SlowWorker);
+        judged.add(Cause::SlowWorker, text);
+    }
+}
+
+/// The speed of a worker in this trial and those before it.
+fn averaged(now: &Compared, status: &PerfValidationStatus) -> Compared {
+    let load = status.workers.iter().find(|load| load.name == now.name);
+    let before = load.and_then(|load| load.in_run.as_ref()).and_then(|before| {
+        let number = |text: &str| text.parse::<Decimal>().ok()?.to_f64();
+        let trials = Decimal::from(before.trials).to_f64()?;
+        Some((trials, number(&before.percent_of_peers)?, number(&before.within)?))
+    });
+    let mean = before.and_then(|(trials, percent, within)| {
+        let (own, interval) = (now.peers.percent.to_f64()?, now.peers.within.to_f64()?);
+        let all = trials + 1.0;
+        Some(AgainstPeers {
+            percent: rounded((trials * percent + own) / all, 2)?,
+            within: rounded((trials * within).hypot(interval) / all, 2)?,
+        })
+    });
+    let trials = load
+        .and_then(|load| load.in_run.as_ref())
+        .map_or(0, |before| before.trials);
+    match mean {
+        Some(peers) => Compared {
+            peers,
+            trials: trials.saturating_add(1),
+            ..now.clone()
+        },
+        None => now.clone(),
+    }
+}
+
+/// Replaces [`Cause::KneeJitter`] while no trial of the run passed: a limit that every trial misses is not missed by jitter.
+pub(crate) fn explain_without_jitter(status: &PerfValidationStatus, judged: &mut JudgedTrial) {
+    let passed = status
+        .trials
+        .iter()
+        .any(|trial| trial.outcome == Some(TrialOutcome::Pass));
+    if !passed
+        && judged.drop_cause(Cause::KneeJitter)
+        && let Some((cause, text)) = judged.instead_of_jitter.clone()
+    {
+        judged.add(cause, text);
+    }
+}
+
+/// Removes the explanations of earlier misses that a new miss explains otherwise.
+pub(crate) fn forget_other_explanations(status: &mut PerfValidationStatus, judged: &JudgedTrial) {
+    let of_a_miss = |word: &str| OF_A_MISS.iter().any(|cause| cause.as_str() == word);
+    let explained = judged.findings.iter().any(|(_, finding)| of_a_miss(&finding.cause));
+    let named = judged.findings.iter().any(|(cause, _)| *cause == Cause::SlowWorker);
+    if explained {
+        status.diagnosis.retain(|finding| !of_a_miss(&finding.cause));
+    } else if named {
+        let alike = Cause::BalancedDegradation.as_str();
+        status.diagnosis.retain(|finding| finding.cause != alike);
+    }
+}
+
+/// Removes the causes of misses and voided trials that a pass has absorbed. The trials keep them.
+pub(crate) fn forget_absorbed(status: &mut PerfValidationStatus, ruling: Ruling) {
+    let trials = &status.trials;
+    // A run that lost a worker does not pass, whatever its trials show.
+    if ruling != Ruling::Pass || trials.iter().any(|trial| trial.worker_loss.is_some()) {
+        return;
+    }
+    status.diagnosis.retain(|finding| {
+        let named_by = |passed: bool| {
+            trials
+                .iter()
+                .filter(move |trial| (trial.outcome == Some(TrialOutcome::Pass)) == passed)
+                .any(|trial| trial.causes.contains(&finding.cause))
+        };
+        let of_a_trial = Cause::from_word(&finding.cause).is_some_and(Cause::explains_an_outcome);
+        !of_a_trial || named_by(true) || !named_by(false)
+    });
+}

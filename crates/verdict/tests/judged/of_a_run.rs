@@ -1,0 +1,195 @@
+//! Findings of a run of several trials.
+
+use chrono::DateTime;
+use perfval_api::{GateResult, Metric, PerfValidationSpec, PerfValidationStatus, Statistic, TrialOutcome, TrialStatus};
+use perfval_verdict::close::close;
+use perfval_verdict::frame::Outcome;
+use perfval_verdict::gate::Share;
+use perfval_verdict::trial::{Evidence, JudgedTrial, judge};
+use perfval_verdict::workers::{AgainstPeers, Speed, WorkerSummary};
+use rust_decimal::Decimal;
+use serde_json::json;
+
+use super::{balanced, pods, sample, spec, worker};
+
+/// Four workers of which `c` decodes at this speed (percent of its peers').
+fn decoding(percent: i64) -> Vec<WorkerSummary> {
+    let mut workers = balanced();
+    for worker in &mut workers {
+        worker.speed = Some(Speed {
+            token_ms: Decimal::from(10),
+            batch: Decimal::from(200),
+            peers: Some(AgainstPeers {
+                percent: Decimal::from(if worker.address == "c" { percent } else { 100 }),
+                within: Decimal::ONE,
+            }),
+        });
+    }
+    workers
+}
+
+/// Trials with these workers, each with this value of a metric.
+struct Story {
+    spec: PerfValidationSpec,
+    status: PerfValidationStatus,
+}
+
+impl Story {
+    fn new(gates: serde_json::Value) -> Self {
+        let mut spec = spec();
+        spec.gates = serde_json::from_value(gates).expect("gates");
+        Self {
+            spec,
+            status: PerfValidationStatus::default(),
+        }
+    }
+
+    fn judged(&self, workers: Vec<WorkerSummary>, metric: Metric, statistic: Statistic, value: i64) -> JudgedTrial {
+        let mut record = sample("success", workers);
+        if let Outcome::Report(report) = &mut record.outcome {
+            report
+                .metrics
+                .entry(metric)
+                .or_default()
+                .insert(statistic, value.into());
+            if statistic == Statistic::P99 {
+                report
+                    .metrics
+                    .entry(metric)
+                    .or_default()
+                    .insert(Statistic::P90, value.into());
+            }
+        }
+        let evidence = Evidence {
+            record: &record,
+            before: &pods(),
+            after: &pods(),
+            share: Share { gpus: 4, node_gpus: 8 },
+            devices: &[],
+            product: None,
+        };
+        judge(evidence, &self.spec)
+    }
+
+    fn trial(&mut self, workers: Vec<WorkerSummary>, metric: Metric, statistic: Statistic, value: i64) {
+        let judged = self.judged(workers, metric, statistic, value);
+        let number = 1 + i64::try_from(self.status.trials.len()).expect("few");
+        self.status.trials.push(TrialStatus {
+            number,
+            ..TrialStatus::default()
+        });
+        close(&self.spec, &mut self.status, number, &judged, DateTime::UNIX_EPOCH);
+    }
+
+    fn throughput(&mut self, workers: Vec<WorkerSummary>, value: i64) {
+        self.trial(workers, Metric::OutputTokenThroughput, Statistic::Avg, value);
+    }
+
+    fn found(&self) -> Vec<&str> {
+        self.status
+            .diagnosis
+            .iter()
+            .map(|finding| finding.cause.as_str())
+            .collect()
+    }
+
+    fn outcomes(&self) -> Vec<TrialOutcome> {
+        self.status.trials.iter().filter_map(|trial| trial.outcome).collect()
+    }
+}
+
+fn throughput() -> serde_json::Value {
+    json!([{"name": "t", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "1500"}])
+}
+
+#[test]
+fn a_pass_absorbs_the_causes_of_its_missed_trials() {
+    use TrialOutcome::{Miss, Pass};
+    let mut story = Story::new(throughput());
+    story.throughput(decoding(100), 2000);
+    story.throughput(decoding(100), 1200);
+    assert_eq!(story.found(), ["BalancedDegradation"], "nothing is decided yet");
+    story.throughput(decoding(100), 2000);
+    assert_eq!(story.outcomes(), [Pass, Miss, Pass]);
+    assert_eq!(story.found(), Vec::<&str>::new());
+    assert_eq!(
+        story.status.trials[1].causes,
+        ["BalancedDegradation"],
+        "the trial keeps it"
+    );
+}
+
+#[test]
+fn a_worker_is_slow_by_all_trials_of_the_run_or_not_at_all() {
+    let mut story = Story::new(throughput());
+    story.throughput(decoding(89), 1400);
+    assert_eq!(story.found(), ["SlowWorker"]);
+    story.throughput(decoding(99), 2000);
+    story.throughput(decoding(100), 2000);
+    assert_eq!(story.found(), Vec::<&str>::new(), "96 % on average");
+    assert!(story.status.trials.iter().all(|trial| trial.slow_gpus.is_empty()));
+
+    let mut story = Story::new(throughput());
+    story.throughput(decoding(96), 1400);
+    story.throughput(decoding(84), 1400);
+    assert_eq!(story.found(), ["SlowWorker"], "no text beside it denies it");
+    let evidence = &story.status.diagnosis[0].evidence;
+    assert!(
+        evidence.starts_with("worker c (GPU n1/c) decodes at 90 % ± 0.71 % of its peers' speed over 2 trials"),
+        "{evidence}"
+    );
+}
+
+#[test]
+fn jitter_is_of_tails_and_of_runs_in_which_a_trial_passed() {
+    let tail = json!([{"name": "ttft", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=", "threshold": "2000"}]);
+    let (metric, statistic) = (Metric::TimeToFirstToken, Statistic::P99);
+    let mut story = Story::new(tail);
+    for _ in 0..2 {
+        story.trial(decoding(100), metric, statistic, 2400);
+        assert_eq!(story.found(), ["BalancedDegradation"], "no trial passed yet");
+    }
+    story.trial(decoding(100), metric, statistic, 1000);
+    story.trial(decoding(100), metric, statistic, 2400);
+    assert_eq!(story.found(), ["KneeJitter"]);
+
+    let mean = json!([{"name": "itl", "metric": "InterTokenLatency", "operator": "<=", "threshold": "25"}]);
+    let mut story = Story::new(mean);
+    story.trial(decoding(100), Metric::InterTokenLatency, Statistic::Avg, 20);
+    story.trial(decoding(100), Metric::InterTokenLatency, Statistic::Avg, 30);
+    assert_eq!(story.found(), ["BalancedDegradation"], "a mean has no tail");
+}
+
+/// On an H200 an engine was stopped for 8 s: nothing is shared by all workers.
+#[test]
+fn a_standstill_that_explains_a_miss_leaves_no_degradation_of_all() {
+    let causes = |value: i64| {
+        let mut workers = decoding(100);
+        workers[2] = WorkerSummary {
+            speed: workers[2].speed.clone(),
+            still_seconds: 8,
+            still_in_flight: 30,
+            ..worker("c", 10, 32)
+        };
+        let story = Story::new(throughput());
+        let judged = story.judged(workers, Metric::OutputTokenThroughput, Statistic::Avg, value);
+        judged
+            .findings
+            .iter()
+            .map(|(cause, _)| cause.as_str())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(causes(1200), ["TransientStall"], "20 % below, and 8 of 30 s");
+    // Half of the throughput is not lost in a quarter of the time.
+    assert_eq!(causes(600), ["TransientStall", "FarBelowGate", "BalancedDegradation"]);
+}
+
+#[test]
+fn a_gate_on_the_own_past_is_no_reason_to_void_a_trial() {
+    let gates =
+        json!([{"name": "past", "metric": "OwnPastPercent", "operator": ">=", "threshold": "90"}, throughput()[0]]);
+    let mut story = Story::new(gates);
+    story.throughput(decoding(100), 2000);
+    assert_eq!(story.outcomes(), [TrialOutcome::Pass]);
+    assert_eq!(story.status.gates[0].result, GateResult::Unmeasured);
+}
