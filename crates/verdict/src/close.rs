@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use perfval_api::{Finding, PerfValidationSpec, PerfValidationStatus, TrialOutcome};
+use rust_decimal::Decimal;
 
 use crate::diagnosis::cause::{Cause, SHOWN};
 use crate::gate::show;
@@ -45,7 +46,8 @@ pub fn close(
         open.far = judged.far;
         open.slow_gpus.clone_from(&slow_gpus);
         open.cpu_shortage.clone_from(&judged.cpu_shortage);
-        open.margin_percent = judged.margin.map(show);
+        open.margin_percent = judged.margins.iter().min().copied().map(show);
+        open.margins = several(&judged.margins);
         // A worker may have been lost since the trial before.
         open.worker_loss = open.worker_loss.max(judged.worker_loss);
     }
@@ -60,8 +62,16 @@ pub fn close(
         keep(&mut status.diagnosis, cause.finding(why.as_str()));
     }
     keep_the_most_telling(&mut status.diagnosis);
-    status.detectable_loss_percent = trials::detectable_loss(spec, status).map(|loss| format!("{loss:.1}"));
-    trials::ruling(spec, &status.trials)
+    let ruling = trials::ruling(spec, &status.trials);
+    let claim = trials::claim(spec, status).filter(|_| ruling == Ruling::Pass);
+    status.detectable_loss_percent = claim.map(|claim| format!("{:.1}", claim.percent));
+    ruling
+}
+
+/// Distances for the status; a single one stands there by itself.
+fn several(margins: &[Decimal]) -> Vec<String> {
+    let shown = margins.iter().map(|margin| show(margin.round_dp(1)));
+    shown.filter(|_| margins.len() > 1).collect()
 }
 
 /// Compares the only worker with earlier runs: a slow one is named as one that is slower than its peers is, and where the

@@ -166,7 +166,7 @@ impl Row {
         Finished {
             outcome: verdict.outcome,
             far: far_below(&verdict),
-            margin: verdict.margin.and_then(|margin| margin.to_f64()),
+            margins: verdict.margins.iter().filter_map(Decimal::to_f64).collect(),
         }
     }
 
