@@ -195,7 +195,7 @@ fn found(part: usize, all: usize, sure: impl Fn(usize) -> String) -> String {
 }
 
 /// The smallest share under which so many of so many are still seen in 5 of 100 cases (Clopper and Pearson's bound).
-fn at_least(part: usize, all: usize) -> f64 {
+pub(crate) fn at_least(part: usize, all: usize) -> f64 {
     let of = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
     // Probability of `part` or more: each term of the binomial from the one before.
     let tail = |share: f64| {

@@ -4,7 +4,7 @@ use std::str::FromStr as _;
 
 use perfval_api::text::{HEADLINE, cut, number_of};
 use perfval_api::{
-    Finding, Gate, GateOperator, GateResult, GateStatus, PerfValidationSpec, PerfValidationStatus, Reason, Scaling,
+    Finding, Gate, GateResult, GateStatus, PerfValidationSpec, PerfValidationStatus, Reason, Scaling,
     TrialOutcome, TrialStatus, Verdict, quantity,
 };
 use rust_decimal::Decimal;
