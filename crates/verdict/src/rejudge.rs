@@ -221,7 +221,7 @@ mod tests {
             (Verdict::Passed, expected.to_vec())
         );
         assert_eq!(status.trials[0].margin_percent.as_deref(), Some("25"));
-        // 1 - (1 - 2.234 × 0.1) / 1.25
-        assert_eq!(status.detectable_loss_percent.as_deref(), Some("37.9"));
+        // 1 - 1 / (1 + 3.078 × 0.1) / 1.25
+        assert_eq!(status.detectable_loss_percent.as_deref(), Some("38.8"));
     }
 }

@@ -100,25 +100,25 @@ fn a_pass_states_how_much_lower_a_throughput_would_have_failed() {
         &[(Metric::OutputTokenThroughput, "1333")],
     ];
     let passed = judged(json!({"gates": [throughput("1000")]}), &trials);
-    // 1 - (1 - 2.234 × 0.1) / 1.333: two trials that agree show nothing of how much trials vary.
+    // 1 - 1 / (1 + 3.078 × 0.1) / 1.333: two trials that agree show nothing of how much trials vary.
     assert_eq!(
         passed.message,
-        "throughput 1333 tok/s (≥ 1000); trials: 2 passed; throughput 42 % lower would have failed in at least 95 of 100 runs"
+        "throughput 1333 tok/s (≥ 1000); trials: 2 passed; throughput 43 % lower would have failed in at least 95 of 100 runs"
     );
-    assert_eq!(passed.status.detectable_loss_percent.as_deref(), Some("41.7"));
+    assert_eq!(passed.status.detectable_loss_percent.as_deref(), Some("42.6"));
 }
 
 #[test]
 fn a_pass_states_how_much_higher_a_latency_would_have_failed() {
-    let trials: [Values<'_>; 2] = [&[(Metric::RequestLatency, "400")], &[(Metric::RequestLatency, "600")]];
+    let trials: [Values<'_>; 2] = [&[(Metric::RequestLatency, "1500")], &[(Metric::RequestLatency, "1700")]];
     let gates = json!({"gates": [latency("lat", "RequestLatency", "2000")]});
     let passed = judged(gates, &trials);
     assert_eq!(passed.verdict, Verdict::Passed);
-    // Trials that vary by 28 %: 2000 ms × (1 + 2.234 × 0.283) over 500 ms.
+    // 2000 ms / (1 - 3.078 × 0.1) over 1600 ms.
     assert!(
         passed
             .message
-            .ends_with("; lat 553 % higher would have failed in at least 95 of 100 runs"),
+            .ends_with("; lat 81 % higher would have failed in at least 95 of 100 runs"),
         "{}",
         passed.message
     );
@@ -138,7 +138,13 @@ fn nothing_is_ruled_out_by_one_trial_nor_where_no_page_bounds_the_noise() {
         json!({"gates": [latency("ttft", "TimeToFirstToken", "2000")]}),
         &first_token,
     );
-    for silent in [single, loose, ttft] {
+    // Trials that vary by 28 %.
+    let unlike: [Values<'_>; 2] = [&[(Metric::RequestLatency, "400")], &[(Metric::RequestLatency, "600")]];
+    let noisy = judged(
+        json!({"gates": [latency("lat", "RequestLatency", "2000")]}),
+        &unlike,
+    );
+    for silent in [single, loose, ttft, noisy] {
         assert_eq!(silent.verdict, Verdict::Passed);
         assert!(!silent.message.contains("would have failed"), "{}", silent.message);
         assert_eq!(silent.status.detectable_loss_percent, None);

@@ -3,7 +3,7 @@
 
 use perfval_api::{Gate, GateMode, GateOperator, Metric, PerfValidationSpec, PerfValidationStatus, Statistic, TrialRule};
 
-use super::averages::{NEAR, is_average, mean, spread};
+use super::averages::{ALIKE, NEAR, is_average, mean, number as count, spread};
 use super::finished::finished;
 use super::of_a_run::deciding;
 use super::wald::straight_misses;
@@ -13,9 +13,13 @@ use super::wald::straight_misses;
 pub const NOISIEST: f64 = 10.0;
 /// Fewest trials of which the level is known.
 const TRIALS: usize = 2;
+/// 95 % of a normal distribution lie above its mean less this many standard deviations.
+const NINETY_FIVE: f64 = 1.645;
+/// 95 % of a normal distribution lie within this many standard deviations of its mean.
+const LEVEL: f64 = 1.96;
 /// This many standard deviations below its gate a trial misses with a probability of 0.95 to the power of 1/n, for n from 1:
 /// n straight misses then have one of 95 %.
-const BELOW: [f64; 6] = [1.645, 1.955, 2.121, 2.234, 2.318, 2.386];
+const BELOW: [f64; 6] = [NINETY_FIVE, 1.955, 2.121, 2.234, 2.318, 2.386];
 
 /// A change of one metric that at least 95 of 100 runs would have failed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,8 +45,9 @@ impl Claim<'_> {
     }
 }
 
-/// The smallest change that may be claimed of the trials so far; `None` where none is honest: after one trial, and without an
-/// enforced gate on an average whose noise is known.
+/// What the trials so far rule out, for the first gate of which that is known; `None` where no number is honest: after one
+/// trial, and without an enforced gate on an average whose noise is documented. The smallest number of several gates would be
+/// that of the gate that was unlucky.
 pub fn claim<'a>(spec: &'a PerfValidationSpec, status: &PerfValidationStatus) -> Option<Claim<'a>> {
     let deviations = match spec.trials.rule {
         TrialRule::Single => return None,
@@ -55,12 +60,13 @@ pub fn claim<'a>(spec: &'a PerfValidationSpec, status: &PerfValidationStatus) ->
         .iter()
         .filter(|gate| gate.mode == GateMode::Enforce && is_average(gate));
     let claims = averages.enumerate().filter(|(_, gate)| varies_as_documented(gate));
-    let claims = claims.filter_map(|(at, gate)| {
+    let mut claims = claims.filter_map(|(at, gate)| {
         let margins = trials.iter().filter_map(|trial| trial.margins.get(at).copied());
-        let percent = change(gate.operator, deviations, &margins.filter(|margin| *margin >= -NEAR).collect::<Vec<_>>())?;
+        let noise: Vec<f64> = margins.filter(|margin| *margin >= -NEAR).collect();
+        let percent = change(gate.operator, deviations, &noise)?;
         Some(Claim { gate, percent })
     });
-    claims.min_by(|one, other| one.percent.total_cmp(&other.percent))
+    claims.next()
 }
 
 /// Under a fixed number of requests in flight, times of whole requests and of their tokens vary as the throughput does. The
@@ -86,13 +92,15 @@ fn change(operator: GateOperator, deviations: f64, margins: &[f64]) -> Option<f6
         GateOperator::AtMost => -1.0,
     };
     let measured = 1.0 + side * mean(margins) / 100.0;
-    // The same noise is the same part of what is measured there.
-    let noise = (spread(margins) / measured).max(NOISIEST);
-    let failing = 1.0 - side * deviations * noise / 100.0;
-    if measured <= 0.0 || failing <= 0.0 {
+    // The same noise is the same part of any level: of the one that was measured, which is not known exactly either, and of
+    // the one that fails.
+    let noise = (spread(margins) / measured).max(NOISIEST) / 100.0;
+    let of_the_level = LEVEL * (ALIKE / count(margins.len())).sqrt();
+    let away = deviations.hypot(of_the_level) * noise;
+    if measured <= 0.0 || side * away <= -1.0 {
         return None;
     }
+    let failing = 1.0 / (1.0 + side * away);
     let percent = 100.0 * side * (1.0 - failing / measured);
-    let is_possible = operator == GateOperator::AtMost || percent.ceil() < 100.0;
-    (percent > 0.0 && is_possible).then_some(percent)
+    (percent > 0.0 && percent.ceil() < 100.0).then_some(percent)
 }

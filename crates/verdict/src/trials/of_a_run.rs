@@ -5,8 +5,9 @@ use super::finished::{Finished, count, finished};
 use super::rule::{is_unmeasurable, rule};
 use super::wald::Ruling;
 
-/// Soaks that may miss: one noisy trial decides nothing.
-const SOAKS: usize = 2;
+/// Soaks of a run, if those before the last one miss: one noisy trial decides nothing, and two stalls that follow each other
+/// are no rarity.
+const SOAKS: usize = 3;
 
 /// What the trials of a run say: the rule on those that decide, then the soak, where one is asked for.
 pub fn ruling(spec: &PerfValidationSpec, trials: &[TrialStatus]) -> Ruling {
@@ -18,8 +19,8 @@ pub fn ruling(spec: &PerfValidationSpec, trials: &[TrialStatus]) -> Ruling {
     of_soaks(&finished(&soaks))
 }
 
-/// A soak that passes is enough, and one that misses is repeated. Both fail the run if they miss clearly; if they lie near a
-/// gate on an average, the trials before them had passed it.
+/// A soak that passes is enough, and one that misses is repeated. All of them fail the run if they miss clearly. If they lie
+/// near a gate on an average, the trials before them had passed it.
 fn of_soaks(soaks: &[Finished]) -> Ruling {
     if is_unmeasurable(soaks) {
         Ruling::Unmeasurable

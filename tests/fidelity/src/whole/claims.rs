@@ -39,7 +39,7 @@ pub fn rows() -> Vec<Row> {
         ("throughput, gate at 75 % of it", 100.0 / 3.0, 0, 1),
         ("throughput, gate at 95 % of it", 100.0 / 19.0, 0, 1),
         ("the same with five gates more", 100.0 / 3.0, 0, 6),
-        ("request latency, half of its limit", 50.0, 1, 1),
+        ("request latency, at 80 % of its limit", 20.0, 1, 1),
     ] {
         for noise in [1.0, 2.5, 4.3, 6.0, 10.0] {
             for correlation in [0.0, 0.4] {
