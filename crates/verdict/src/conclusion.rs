@@ -7,8 +7,8 @@ use perfval_api::{
     WorkerLoss,
 };
 
-use self::headline::message;
 pub use self::headline::asked;
+use self::headline::message;
 use crate::diagnosis::cause::Cause;
 use crate::diagnosis::missing;
 use crate::trials::{self, Ruling};

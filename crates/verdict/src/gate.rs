@@ -96,7 +96,8 @@ pub fn nothing_to_judge(gates: &[Gate]) -> Option<&'static str> {
         return Some("spec.gates is empty: nothing to judge");
     }
     let enforced = gates.iter().any(|gate| gate.mode == GateMode::Enforce);
-    (!enforced).then_some("every gate of spec.gates has mode Warn, so nothing could fail: give at least one gate mode Enforce")
+    (!enforced)
+        .then_some("every gate of spec.gates has mode Warn, so nothing could fail: give at least one gate mode Enforce")
 }
 
 /// One gate judged on one trial.
@@ -174,7 +175,11 @@ pub fn judge(gate: &Gate, observed: Option<Decimal>, share: Share) -> Judged {
 /// would round to zero.
 pub fn show(value: Decimal) -> String {
     let rounded = value.round_dp(3);
-    let rounded = if rounded.is_zero() { value.round_sf(3).unwrap_or(value) } else { rounded };
+    let rounded = if rounded.is_zero() {
+        value.round_sf(3).unwrap_or(value)
+    } else {
+        rounded
+    };
     rounded.normalize().to_string()
 }
 

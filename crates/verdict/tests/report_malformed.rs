@@ -243,7 +243,10 @@ fn a_number_in_another_unit_is_refused() {
         let mut export = small();
         export[metric] = json!({"unit": unit, "avg": 1.9, "count": 79});
         let error = read(&export).unwrap_err().to_string();
-        assert!(error.contains(&format!("`{metric}.unit`")) && error.contains(unit), "{error}");
+        assert!(
+            error.contains(&format!("`{metric}.unit`")) && error.contains(unit),
+            "{error}"
+        );
     }
     let mut export = small();
     export["request_latency"] = json!({"avg": 1.9});

@@ -140,10 +140,7 @@ fn nothing_is_ruled_out_by_one_trial_nor_where_no_page_bounds_the_noise() {
     );
     // Trials that vary by 28 %.
     let unlike: [Values<'_>; 2] = [&[(Metric::RequestLatency, "400")], &[(Metric::RequestLatency, "600")]];
-    let noisy = judged(
-        json!({"gates": [latency("lat", "RequestLatency", "2000")]}),
-        &unlike,
-    );
+    let noisy = judged(json!({"gates": [latency("lat", "RequestLatency", "2000")]}), &unlike);
     for silent in [single, loose, ttft, noisy] {
         assert_eq!(silent.verdict, Verdict::Passed);
         assert!(!silent.message.contains("would have failed"), "{}", silent.message);

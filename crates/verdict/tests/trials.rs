@@ -335,15 +335,26 @@ fn correlated_misses_fail_more_healthy_runs_and_the_page_shows_how_many() {
     let page = std::fs::read_to_string("../../docs/verdict.md").unwrap();
     let spec = TrialsSpec::default();
     let percent = |part: f64| format!("{:.1} %", 100.0 * part);
-    let rows: Vec<String> = [(0.95, "failed"), (0.9, "failed"), (2.0 / 3.0, "failed"), (0.6, "failed"), (0.05, "passed"), (0.02, "passed")]
-        .into_iter()
-        .map(|(rate, wrong)| {
-            let found = [0.0, 0.2, 0.4].map(|correlation| {
-                let odds = correlated_odds(&spec, 1.0 - rate, correlation);
-                percent(if wrong == "failed" { odds.failed } else { odds.passed })
-            });
-            format!("| {rate:.2} | {wrong} | {} |", found.join(" | "))
-        })
-        .collect();
-    assert!(page.contains(&rows.join("\n")), "docs/verdict.md shows other figures than:\n{}", rows.join("\n"));
+    let rows: Vec<String> = [
+        (0.95, "failed"),
+        (0.9, "failed"),
+        (2.0 / 3.0, "failed"),
+        (0.6, "failed"),
+        (0.05, "passed"),
+        (0.02, "passed"),
+    ]
+    .into_iter()
+    .map(|(rate, wrong)| {
+        let found = [0.0, 0.2, 0.4].map(|correlation| {
+            let odds = correlated_odds(&spec, 1.0 - rate, correlation);
+            percent(if wrong == "failed" { odds.failed } else { odds.passed })
+        });
+        format!("| {rate:.2} | {wrong} | {} |", found.join(" | "))
+    })
+    .collect();
+    assert!(
+        page.contains(&rows.join("\n")),
+        "docs/verdict.md shows other figures than:\n{}",
+        rows.join("\n")
+    );
 }

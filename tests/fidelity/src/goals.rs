@@ -209,7 +209,10 @@ pub(crate) fn at_least(part: usize, all: usize) -> f64 {
         let terms = std::iter::successors(Some((0, first)), |(at, from)| {
             (*at < all).then(|| (at + 1, term(*from, *at)))
         });
-        terms.filter(|(at, _)| *at >= part).map(|(_, term)| term.exp()).sum::<f64>()
+        terms
+            .filter(|(at, _)| *at >= part)
+            .map(|(_, term)| term.exp())
+            .sum::<f64>()
     };
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..50 {
@@ -239,7 +242,13 @@ mod tests {
     #[test]
     fn a_share_is_bounded_as_the_tables_have_it() {
         // With all of n: the nth root of 0.05. Others from tables of Clopper and Pearson's one-sided bound.
-        for (part, all, bound) in [(12, 12, 0.779), (49, 49, 0.941), (9, 10, 0.606), (0, 5, 0.0), (987, 1000, 0.9794)] {
+        for (part, all, bound) in [
+            (12, 12, 0.779),
+            (49, 49, 0.941),
+            (9, 10, 0.606),
+            (0, 5, 0.0),
+            (987, 1000, 0.9794),
+        ] {
             let found = at_least(part, all);
             assert!((found - bound).abs() < 0.001, "{part} of {all}: {found}");
         }

@@ -68,7 +68,10 @@ fn on_all_cores<T: Sync, R: Send>(items: &[T], play: impl Fn(usize, &T) -> R + S
             })
         };
         let parts: Vec<_> = (0..cores).map(part).collect();
-        parts.into_iter().flat_map(|part| part.join().expect("no run panics")).collect()
+        parts
+            .into_iter()
+            .flat_map(|part| part.join().expect("no run panics"))
+            .collect()
     });
     answers.sort_by_key(|(at, _)| *at);
     answers.into_iter().map(|(_, answer)| answer).collect()

@@ -24,3 +24,21 @@ fn the_page_shows_what_the_rule_makes_of_whole_runs() {
     );
     assert_eq!(missed, MISSED);
 }
+
+#[test]
+fn the_page_on_the_verdict_quotes_rows_of_the_simulation() {
+    let read = |name| std::fs::read_to_string(Path::new("../../docs").join(name)).expect("a page");
+    let (verdict, simulated) = (read("verdict.md"), read("simulated.md"));
+    let after = verdict
+        .split("From simulated.md; a test compares them. -->\n")
+        .nth(1)
+        .expect("the mark");
+    let rows: Vec<&str> = after.lines().take_while(|line| line.starts_with('|')).collect();
+    assert_eq!(rows.len(), 6, "{rows:#?}");
+    for row in rows {
+        assert!(
+            simulated.lines().any(|line| line == row),
+            "docs/simulated.md has no {row}"
+        );
+    }
+}

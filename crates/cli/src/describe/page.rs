@@ -3,8 +3,8 @@ use perfval_api::{
     Finding, Gate, GateResult, GateStatus, Leftovers, PerfValidation, PerfValidationStatus, Phase, Severity, Verdict,
     condition, quantity,
 };
-use perfval_verdict::trials::claim;
 use perfval_verdict::environment;
+use perfval_verdict::trials::claim;
 use rust_decimal::prelude::ToPrimitive as _;
 
 use super::layout::{INDENT, Page};
@@ -176,7 +176,11 @@ impl Page {
             }
         }
         if let Some(claim) = claim(&object.spec, status).filter(|_| status.verdict == Some(Verdict::Passed)) {
-            text += &wrap(&format!("Ruled out: {}.", claim.in_words()), self.columns, "");
+            text += &wrap(
+                &format!("A pass rules this out: {}.", claim.in_words()),
+                self.columns,
+                "",
+            );
         }
         text
     }

@@ -142,7 +142,7 @@ fn key_facts(facts: &Facts) -> Markup {
             div { dt { "Trials" } dd { (words::tally(facts)) } }
             @if let Some(began) = began { div { dt { "Began" } dd { (words::time(began)) } } }
             @if let Some(length) = length { div { dt { "Took" } dd { (length) } } }
-            @if let Some(claim) = claimed(facts) { div { dt { "What it rules out" } dd { (claim) } } }
+            @if let Some(claim) = claimed(facts) { div { dt { "Rules out" } dd { (claim) } } }
         }
     }
 }

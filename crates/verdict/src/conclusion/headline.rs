@@ -4,8 +4,8 @@ use std::str::FromStr as _;
 
 use perfval_api::text::{HEADLINE, cut, number_of};
 use perfval_api::{
-    Finding, Gate, GateResult, GateStatus, PerfValidationSpec, PerfValidationStatus, Reason, Scaling,
-    TrialOutcome, TrialStatus, Verdict, quantity,
+    Finding, Gate, GateResult, GateStatus, PerfValidationSpec, PerfValidationStatus, Reason, Scaling, TrialOutcome,
+    TrialStatus, Verdict, quantity,
 };
 use rust_decimal::Decimal;
 

@@ -1,7 +1,9 @@
 //! What a pass rules out: a change that the same run would have failed, stated so that it holds for the noisiest deployment
 //! that the pages show.
 
-use perfval_api::{Gate, GateMode, GateOperator, Metric, PerfValidationSpec, PerfValidationStatus, Statistic, TrialRule};
+use perfval_api::{
+    Gate, GateMode, GateOperator, Metric, PerfValidationSpec, PerfValidationStatus, Statistic, TrialRule,
+};
 
 use super::averages::{ALIKE, NEAR, is_average, mean, number as count, spread};
 use super::finished::finished;

@@ -36,10 +36,7 @@ fn of_soaks(soaks: &[Finished]) -> Ruling {
 }
 
 fn miss_clearly(soaks: &[Finished]) -> bool {
-    let missed: Vec<&Finished> = soaks
-        .iter()
-        .filter(|soak| soak.outcome == TrialOutcome::Miss)
-        .collect();
+    let missed: Vec<&Finished> = soaks.iter().filter(|soak| soak.outcome == TrialOutcome::Miss).collect();
     let gates = missed.iter().map(|soak| soak.margins.len()).max().unwrap_or(0);
     let every_gate: Vec<usize> = (0..gates).collect();
     let below = |gate: &usize| {

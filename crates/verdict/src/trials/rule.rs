@@ -47,9 +47,7 @@ fn every_test(finished: &[Finished], error_percent: i32) -> Ruling {
     let near = averages::near(finished);
     let (passes, misses) = counted(finished, &near);
     let by_outcomes = sequential(passes, misses, error_percent);
-    let by_distances = near
-        .iter()
-        .map(|gate| averages::weigh(finished, *gate, error_percent));
+    let by_distances = near.iter().map(|gate| averages::weigh(finished, *gate, error_percent));
     let rulings: Vec<Ruling> = by_distances.chain([by_outcomes]).collect();
     if rulings.contains(&Ruling::Fail) {
         Ruling::Fail

@@ -112,9 +112,9 @@ impl Row {
         let mut gates = vec![json!({
             "name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "1000",
         })];
-        gates.extend(self.gated.then(|| {
-            json!({"name": "slowest", "metric": "SlowestWorkerPercent", "operator": ">=", "threshold": "90"})
-        }));
+        gates.extend(self.gated.then(
+            || json!({"name": "slowest", "metric": "SlowestWorkerPercent", "operator": ">=", "threshold": "90"}),
+        ));
         let rule = if self.trials > 2 { "All" } else { "Sequential" };
         serde_json::from_value(json!({
             "model": {"name": "m"}, "workload": {"image": "i:1"}, "gates": gates,

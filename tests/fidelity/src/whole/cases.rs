@@ -80,11 +80,21 @@ pub fn cases() -> Vec<Case> {
         case("one average, 20 % below its gate", Degraded, 4.3, &[-20.0]),
         Case {
             tail: 5.0 / 3.0,
-            ..case("TTFT p99 two thirds above its limit in a usual trial", Degraded, 4.3, &[25.0])
+            ..case(
+                "TTFT p99 two thirds above its limit in a usual trial",
+                Degraded,
+                4.3,
+                &[25.0],
+            )
         },
         Case {
             kinds: AGAIN,
-            ..case("judged again: six averages, each 5 % above its gate", Healthy, 4.3, &[ABOVE; 6])
+            ..case(
+                "judged again: six averages, each 5 % above its gate",
+                Healthy,
+                4.3,
+                &[ABOVE; 6],
+            )
         },
         Case {
             kinds: AGAIN,
@@ -98,7 +108,12 @@ pub fn cases() -> Vec<Case> {
     cases.extend([
         Case {
             stalls: 1.0 / 3.0,
-            ..stated("25 % above its gate, a third of the trials stalls", Healthy, 4.3, &[25.0])
+            ..stated(
+                "25 % above its gate, a third of the trials stalls",
+                Healthy,
+                4.3,
+                &[25.0],
+            )
         },
         stated("one average, 2 % above its gate", Healthy, 4.3, &[2.0]),
         stated("one average, 2 % below its gate", Degraded, 4.3, &[-2.0]),
@@ -114,7 +129,9 @@ impl Case {
     /// Both correlations without a soak, then with one where it has any.
     pub fn play(&self, seed: usize) -> Vec<Cell> {
         let cells = self.kinds.iter().flat_map(|kind| [(*kind, 0.0), (*kind, 0.4)]);
-        cells.map(|((soak, again), correlation)| self.cell(soak, again, correlation, seed)).collect()
+        cells
+            .map(|((soak, again), correlation)| self.cell(soak, again, correlation, seed))
+            .collect()
     }
 
     fn cell(&self, soak: bool, again: bool, correlation: f64, seed: usize) -> Cell {
@@ -128,12 +145,17 @@ impl Case {
         for run in 0..if self.has_goal { RUNS } else { FEWER } {
             let mut trials = Trials::new(&deployment, u64::try_from(seed * 100_000 + run).unwrap_or(0));
             let next = || trials.next_record(Vec::new());
-            let ended = if again { play_again(&spec, next) } else { play(&spec, 8, next) };
+            let ended = if again {
+                play_again(&spec, next)
+            } else {
+                play(&spec, 8, next)
+            };
             let (passed, failed) = (ended.verdict == Verdict::Passed, ended.verdict == Verdict::Failed);
             cell.passed += usize::from(passed);
             cell.failed += usize::from(failed);
             cell.trials += ended.status.trials.len();
-            cell.wrong.add(if self.truth == Truth::Healthy { failed } else { passed });
+            cell.wrong
+                .add(if self.truth == Truth::Healthy { failed } else { passed });
         }
         cell
     }

@@ -73,9 +73,15 @@ impl Row {
             if ended.verdict != Verdict::Passed {
                 continue;
             }
-            let Some(claim) = claim(&spec, &ended.status) else { continue };
+            let Some(claim) = claim(&spec, &ended.status) else {
+                continue;
+            };
             held.claimed.push(claim.percent);
-            let at = spec.gates.iter().position(|gate| gate.name == claim.gate.name).expect("its gate");
+            let at = spec
+                .gates
+                .iter()
+                .position(|gate| gate.name == claim.gate.name)
+                .expect("its gate");
             let margins = ended.status.trials.iter().filter_map(|trial| {
                 let text = trial.margins.get(at).or(trial.margin_percent.as_ref())?;
                 text.parse::<f64>().ok()

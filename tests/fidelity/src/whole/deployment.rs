@@ -109,7 +109,10 @@ impl<'a> Trials<'a> {
             let noise = self.next_noise(at);
             let side = if *operator == ">=" { 1.0 } else { -1.0 };
             let value = GATE * (1.0 + side * mean / 100.0) * (1.0 + deployment.noise / 100.0 * noise);
-            metrics.entry(*metric).or_default().insert(Statistic::Avg, decimal(value));
+            metrics
+                .entry(*metric)
+                .or_default()
+                .insert(Statistic::Avg, decimal(value));
         }
         let stall = if self.next_stalls() { STALL } else { 1.0 };
         let tail = LIMIT * deployment.tail * stall * (TAIL_NOISE * normal(&mut self.rng)).exp();
@@ -131,7 +134,9 @@ impl<'a> Trials<'a> {
 
     /// A chain of two states with this correlation.
     fn next_stalls(&mut self) -> bool {
-        let Deployment { stalls, correlation, .. } = self.deployment;
+        let Deployment {
+            stalls, correlation, ..
+        } = self.deployment;
         let chance = match self.stalls {
             None => *stalls,
             Some(before) => (1.0 - correlation) * stalls + correlation * f64::from(u8::from(before)),

@@ -38,12 +38,20 @@ fn verdicts(page: &mut String, missed: &mut Vec<String>) {
     let cases = cases();
     let played = on_all_cores(&cases, |at, case| case.play(at));
     for (case, cells) in cases.iter().zip(&played) {
-        let worst = cells.iter().map(|cell| cell.wrong).max_by_key(|wrong| wrong.runs).unwrap_or_default();
+        let worst = cells
+            .iter()
+            .map(|cell| cell.wrong)
+            .max_by_key(|wrong| wrong.runs)
+            .unwrap_or_default();
         let _ = write!(
             page,
             "| {} | {} | {} % |",
             case.what,
-            if case.truth == Truth::Healthy { "healthy" } else { "degraded" },
+            if case.truth == Truth::Healthy {
+                "healthy"
+            } else {
+                "degraded"
+            },
             case.noise
         );
         for at in 0..4 {
@@ -85,7 +93,11 @@ fn blamed(page: &mut String, missed: &mut Vec<String>) {
         } else {
             (found.passed, WRONG)
         };
-        let trials = if row.trials > 2 { row.trials.to_string() } else { "2 or more".to_owned() };
+        let trials = if row.trials > 2 {
+            row.trials.to_string()
+        } else {
+            "2 or more".to_owned()
+        };
         let _ = writeln!(
             page,
             "| {} | {} | {} % | {trials} | {} | {} | {} | {} | {} |",
@@ -131,7 +143,10 @@ fn claimed(page: &mut String, missed: &mut Vec<String>) {
         );
         for wrong in [held.from_measured, held.from_truth] {
             if right(wrong) < HELD {
-                missed.push(format!("claim: {}, noise {} %, correlation {}", row.what, row.noise, row.correlation));
+                missed.push(format!(
+                    "claim: {}, noise {} %, correlation {}",
+                    row.what, row.noise, row.correlation
+                ));
             }
         }
     }

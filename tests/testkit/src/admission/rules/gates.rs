@@ -75,12 +75,22 @@ pub fn cases() -> Vec<Case> {
         ),
         refused(
             "slowest worker of one",
-            gates(&[gate("slowest", "SlowestWorkerPercent", ">=", json!({"threshold": "90"}))]),
+            gates(&[gate(
+                "slowest",
+                "SlowestWorkerPercent",
+                ">=",
+                json!({"threshold": "90"}),
+            )]),
             "one worker has no peer",
         ),
         accepted(
             "warning about the slowest worker of one",
-            gates(&[gate("slowest", "SlowestWorkerPercent", ">=", json!({"threshold": "90", "mode": "Warn"}))]),
+            gates(&[gate(
+                "slowest",
+                "SlowestWorkerPercent",
+                ">=",
+                json!({"threshold": "90", "mode": "Warn"}),
+            )]),
         ),
         accepted(
             "slowest worker of two",
@@ -99,7 +109,12 @@ pub fn cases() -> Vec<Case> {
         ),
         refused(
             "more than the whole bandwidth",
-            gates(&[gate("memory", "MemoryBandwidthPercent", ">=", json!({"threshold": "500"}))]),
+            gates(&[gate(
+                "memory",
+                "MemoryBandwidthPercent",
+                ">=",
+                json!({"threshold": "500"}),
+            )]),
             "a threshold of at most 100",
         ),
         accepted(

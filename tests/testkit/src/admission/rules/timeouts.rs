@@ -27,7 +27,10 @@ pub fn cases() -> Vec<Case> {
         short(json!({})),
         "the trial outlives its limit",
     ));
-    cases.push(accepted("a short trial with a short limit", short(json!({"duration": "20s"}))));
+    cases.push(accepted(
+        "a short trial with a short limit",
+        short(json!({"duration": "20s"})),
+    ));
     cases.push(accepted(
         "a trial of a number of requests with a short limit",
         short(json!({"minRequests": 10})),
@@ -55,7 +58,10 @@ pub fn cases() -> Vec<Case> {
                 merge(&mut spec, json!({"timeouts": {"endpointProbe": "500ms"}}));
             }
             if (group, field) == ("timeouts", "benchmark") {
-                merge(&mut spec, json!({"benchmark": {"requestTimeout": "500ms", "minRequests": 1}}));
+                merge(
+                    &mut spec,
+                    json!({"benchmark": {"requestTimeout": "500ms", "minRequests": 1}}),
+                );
             }
             spec
         };
