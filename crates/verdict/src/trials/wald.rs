@@ -4,6 +4,9 @@ pub const HEALTHY_PASS_RATE: f64 = 0.60;
 /// Pass rate of a degraded deployment: at most one lucky trial in twenty.
 pub const DEGRADED_PASS_RATE: f64 = 0.05;
 
+/// Most trials that a spec may ask for.
+const MOST_TRIALS: usize = 20;
+
 /// What the trials so far say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ruling {
@@ -56,5 +59,5 @@ pub(super) fn healthy_above(error_percent: i32) -> f64 {
 /// Misses in a row after which the test fails a run.
 pub(super) fn straight_misses(error_percent: i32) -> usize {
     let enough = |misses: &usize| -evidence(0, *misses) >= healthy_above(error_percent);
-    (1..).find(enough).unwrap_or(usize::MAX)
+    (1..MOST_TRIALS).find(enough).unwrap_or(MOST_TRIALS)
 }
