@@ -121,9 +121,12 @@ async fn describe_shows_what_a_pass_rules_out() {
     let desk = Desk::new();
     let mut passed = stored("passed");
     let gate = passed["spec"]["gates"][0]["name"].clone();
-    for trial in passed["status"]["trials"].as_array_mut().expect("trials") {
-        trial["marginPercent"] = json!("33.3");
-    }
+    passed["spec"]["trials"] = json!({"rule": "Sequential"});
+    let mut trial = passed["status"]["trials"][0].clone();
+    trial["marginPercent"] = json!("33.3");
+    let mut second = trial.clone();
+    second["number"] = json!(2);
+    passed["status"]["trials"] = json!([trial, second]);
     desk.server.put(passed);
     let page = desk.types("describe run").await.out;
     let words = format!(
