@@ -10,6 +10,8 @@ use crate::trial::JudgedTrial;
 use crate::trials::{self, Ruling};
 use crate::{earlier, history};
 
+/// Gates on averages that are judged one by one: a status has no room for more.
+const GATES: usize = 6;
 /// Findings that status keeps.
 const FINDINGS: usize = 16;
 
@@ -68,10 +70,10 @@ pub fn close(
     ruling
 }
 
-/// Distances for the status; a single one stands there by itself.
+/// Distances for the status; a single one stands there by itself, and of too many only the worst.
 fn several(margins: &[Decimal]) -> Vec<String> {
     let shown = margins.iter().map(|margin| show(margin.round_dp(1)));
-    shown.filter(|_| margins.len() > 1).collect()
+    shown.filter(|_| (2..=GATES).contains(&margins.len())).collect()
 }
 
 /// Compares the only worker with earlier runs: a slow one is named as one that is slower than its peers is, and where the
