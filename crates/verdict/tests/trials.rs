@@ -132,7 +132,7 @@ fn run(spec: &TrialsSpec, trials: &[Finished]) -> (usize, Ruling) {
     (length, rule(spec, &trials[..length]))
 }
 
-fn status(number: i64, trial: Finished) -> TrialStatus {
+fn status(number: i64, trial: &Finished) -> TrialStatus {
     TrialStatus {
         number,
         outcome: Some(trial.outcome),
@@ -187,7 +187,7 @@ proptest! {
     fn a_crash_after_any_trial_changes_nothing(spec in any_spec(), trials in prop::collection::vec(any_trial(), 0..41), crash in 0..41_usize) {
         // All that survives is the object in the API server.
         let (length, ruling) = run(&spec, &trials);
-        let recorded: Vec<TrialStatus> = (1..).zip(&trials[..length.min(crash)]).map(|(number, trial)| status(number, trial.clone())).collect();
+        let recorded: Vec<TrialStatus> = (1..).zip(&trials[..length.min(crash)]).map(|(number, trial)| status(number, trial)).collect();
         let survived: Vec<TrialStatus> = serde_json::from_str(&serde_json::to_string(&recorded).unwrap()).unwrap();
         let mut resumed = finished(&survived);
         while rule(&spec, &resumed) == Ruling::Continue && resumed.len() < trials.len() {
@@ -198,7 +198,7 @@ proptest! {
 
     #[test]
     fn a_trial_that_still_runs_is_not_one(spec in any_spec(), trials in prop::collection::vec(any_trial(), 0..8)) {
-        let mut recorded: Vec<TrialStatus> = (1..).zip(&trials).map(|(number, trial)| status(number, trial.clone())).collect();
+        let mut recorded: Vec<TrialStatus> = (1..).zip(&trials).map(|(number, trial)| status(number, trial)).collect();
         recorded.push(TrialStatus { number: 99, ..TrialStatus::default() });
         prop_assert_eq!(rule(&spec, &finished(&recorded)), rule(&spec, &trials));
     }
@@ -234,7 +234,7 @@ fn recorded(letters: &str) -> Vec<TrialStatus> {
     };
     let trial = |(number, letter): (i64, char)| TrialStatus {
         soak: letter.is_lowercase(),
-        ..status(number, plain(outcome(letter)))
+        ..status(number, &plain(outcome(letter)))
     };
     (1..).zip(letters.chars()).map(trial).collect()
 }
@@ -319,7 +319,7 @@ fn soaks_fail_a_run_where_the_same_gate_is_clearly_missed() {
         let soak = |margins: &[&str]| TrialStatus {
             margins: margins.iter().map(|margin| (*margin).to_owned()).collect(),
             soak: true,
-            ..status(3, plain(TrialOutcome::Miss))
+            ..status(3, &plain(TrialOutcome::Miss))
         };
         trials.extend(soaks.map(soak));
         ruling(&spec, &trials)
