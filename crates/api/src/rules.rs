@@ -34,6 +34,24 @@ pub fn threshold() -> Rule {
     .message(r#"write a quantity above 0 and up to 1G in the metric's unit, such as "2000", "0.5" or "50k""#)
 }
 
+/// A share of what is whole at 100.
+pub fn percent_is_at_most_100() -> Rule {
+    let percentages = listed(|metric| metric.aiperf_tag().is_none());
+    Rule::new(format!(
+        "!(self.metric in {percentages}) || !isQuantity(self.threshold) || quantity(self.threshold).compareTo(quantity('100')) <= 0"
+    ))
+    .message("this metric is a percentage: write a threshold of at most 100")
+}
+
+/// Workers are compared with each other.
+pub fn slowest_worker_needs_two() -> Rule {
+    let metric = Metric::SlowestWorkerPercent.as_str();
+    Rule::new(format!(
+        "self.placement.minGPUs >= 2 || !self.gates.exists(g, g.metric == '{metric}' && g.mode == 'Enforce')"
+    ))
+    .message("one worker has no peer, and the gate on the slowest one could not be measured: write placement.minGPUs of at least 2, or mode Warn for this gate")
+}
+
 /// A gate on a rate of the whole trial.
 pub fn rate_has_an_average_only() -> Rule {
     let single = listed(Metric::has_an_average_only);

@@ -11,7 +11,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::PerfValidationStatus;
+use crate::{PerfValidationStatus, rules};
 
 pub use benchmark::{Benchmark, Objective};
 pub use gates::{Gate, GateMode, Scaling};
@@ -80,8 +80,9 @@ pub use workload::{ImagePullPolicy, RouterMode, Workload};
         .message("a gate on Goodput needs objectives: write benchmark.goodput, such as [{metric: TimeToFirstToken, max: \"500\"}]"),
     validation = Rule::new("duration(self.benchmark.requestTimeout) <= duration(self.timeouts.benchmark)")
         .message("benchmark.requestTimeout outlives the trial: write one of at most timeouts.benchmark"),
-    validation = Rule::new("!has(self.benchmark.duration) || duration(self.benchmark.duration) + duration(self.benchmark.requestTimeout) <= duration(self.timeouts.benchmark)")
-        .message("the trial outlives its limit: write timeouts.benchmark of at least benchmark.duration + benchmark.requestTimeout, and a few minutes more for the start and the warm-up"),
+    validation = Rule::new("has(self.benchmark.requestsPerConcurrency) || has(self.benchmark.minRequests) || duration(has(self.benchmark.duration) ? self.benchmark.duration : '60s') + duration(self.benchmark.requestTimeout) <= duration(self.timeouts.benchmark)")
+        .message("the trial outlives its limit: write timeouts.benchmark of at least benchmark.duration (60s by default) + benchmark.requestTimeout, and a few minutes more for the start and the warm-up"),
+    validation = rules::slowest_worker_needs_two(),
     validation = Rule::new("!has(self.workload.resources.limits) || !(self.placement.resourceName in self.workload.resources.limits)")
         .message("leave the GPU out of workload.resources.limits: every worker gets one; write placement.minGPUs and maxGPUs for their number"),
     validation = Rule::new("!has(self.workload.resources.requests) || !(self.placement.resourceName in self.workload.resources.requests)")
@@ -112,7 +113,8 @@ pub struct PerfValidationSpec {
     /// How many trials make a verdict.
     #[serde(default)]
     pub trials: TrialsSpec,
-    /// What is good enough; names are unique. None: nothing to judge, the run is Skipped and no GPU is touched.
+    /// What is good enough; names are unique. Without a gate of mode `Enforce` there is nothing to judge: the run is Skipped
+    /// and no GPU is touched.
     #[serde(default)]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub gates: Vec<Gate>,

@@ -83,8 +83,9 @@ pub struct PerfValidationStatus {
     /// Findings in addition to the numbers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub diagnosis: Vec<Finding>,
-    /// Loss against what was measured (percent) that this run would have failed with a probability of 95 %: what a pass
-    /// rules out. Absent without an enforced gate on an average.
+    /// Smallest change against what this run measured (percent) that at least 95 of 100 such runs would have failed: what a
+    /// pass rules out. Lower for a throughput, higher for a latency. Only of a run that passed, by two trials or more and
+    /// an enforced gate on an average.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detectable_loss_percent: Option<String>,
     /// When each phase of the run began and ended.

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use perfval_api::{Metric, Statistic};
+use perfval_api::{GateOperator, Metric, Statistic};
 use rust_decimal::Decimal;
 use serde::de::IntoDeserializer;
 use serde::de::value::Error as NameError;
@@ -210,11 +210,12 @@ impl Report {
             .unwrap_or(Decimal::ONE_HUNDRED)
     }
 
-    /// A value that can be judged: reported and > 0. Zero is no measurement of any metric but Goodput, where it says that
-    /// no request met its objectives.
+    /// A value that can be judged: reported and > 0. A zero counts where more is better and requests succeeded: no answer
+    /// had a token, or none met its objectives. No time is zero.
     pub fn value(&self, metric: Metric, statistic: Statistic) -> Option<Decimal> {
         let value = self.metrics.get(&metric)?.get(&statistic)?;
-        Some(*value).filter(|v| *v > Decimal::ZERO || (metric == Metric::Goodput && v.is_zero()))
+        let may_be_zero = metric.good_side() == Some(GateOperator::AtLeast) && self.succeeded > 0;
+        Some(*value).filter(|value| *value > Decimal::ZERO || (may_be_zero && value.is_zero()))
     }
 
     /// Whether the load generator, not the server, was too slow: requests waited in it, and either it held fewer than it was

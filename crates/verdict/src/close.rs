@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use perfval_api::{Finding, PerfValidationSpec, PerfValidationStatus, TrialOutcome};
+use rust_decimal::Decimal;
 
 use crate::diagnosis::cause::{Cause, SHOWN};
 use crate::gate::show;
@@ -9,6 +10,8 @@ use crate::trial::JudgedTrial;
 use crate::trials::{self, Ruling};
 use crate::{earlier, history, in_run};
 
+/// Gates on averages that are judged one by one: a status has no room for more.
+const GATES: usize = 6;
 /// Findings that status keeps.
 const FINDINGS: usize = 16;
 
@@ -52,7 +55,8 @@ pub fn close(
         open.far = judged.far;
         open.slow_gpus.clone_from(slow_gpus);
         open.cpu_shortage.clone_from(&judged.cpu_shortage);
-        open.margin_percent = judged.margin.map(show);
+        open.margin_percent = judged.margins.iter().min().copied().map(show);
+        open.margins = several(&judged.margins);
         // A worker may have been lost since the trial before.
         open.worker_loss = open.worker_loss.max(judged.worker_loss);
     }
@@ -71,11 +75,18 @@ pub fn close(
     for (cause, why) in &judged.unseen {
         keep(&mut status.diagnosis, cause.finding(why.as_str()));
     }
-    status.detectable_loss_percent = trials::detectable_loss(spec, status).map(|loss| format!("{loss:.1}"));
     let ruling = trials::ruling(spec, &status.trials);
     in_run::forget_absorbed(status, ruling);
     keep_the_most_telling(&mut status.diagnosis);
+    let claim = trials::claim(spec, status).filter(|_| ruling == Ruling::Pass);
+    status.detectable_loss_percent = claim.map(|claim| format!("{:.1}", claim.percent));
     ruling
+}
+
+/// Distances for the status; a single one stands there by itself, and of too many only the worst.
+fn several(margins: &[Decimal]) -> Vec<String> {
+    let shown = margins.iter().map(|margin| show(margin.round_dp(1)));
+    shown.filter(|_| (2..=GATES).contains(&margins.len())).collect()
 }
 
 /// Compares each worker with earlier runs on its GPU. The slowest one decides a gate on that, and where the gates are missed

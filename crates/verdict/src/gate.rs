@@ -69,9 +69,9 @@ impl Effective {
         }
     }
 
-    /// The threshold as a number, for people; six digits after the point.
+    /// The threshold as a number, for people.
     pub fn value(self) -> Decimal {
-        (self.numerator / self.denominator).round_dp(6).normalize()
+        (self.numerator / self.denominator).normalize()
     }
 
     /// Distance of `observed` from the threshold (percent of it), positive on the good side. Rounded away from zero, so
@@ -88,6 +88,16 @@ impl Effective {
                 .normalize(),
         )
     }
+}
+
+/// Why no trial could miss these gates; `None` if one can.
+pub fn nothing_to_judge(gates: &[Gate]) -> Option<&'static str> {
+    if gates.is_empty() {
+        return Some("spec.gates is empty: nothing to judge");
+    }
+    let enforced = gates.iter().any(|gate| gate.mode == GateMode::Enforce);
+    (!enforced)
+        .then_some("every gate of spec.gates has mode Warn, so nothing could fail: give at least one gate mode Enforce")
 }
 
 /// One gate judged on one trial.
@@ -164,9 +174,16 @@ pub fn judge(gate: &Gate, observed: Option<Decimal>, share: Share) -> Judged {
     }
 }
 
-/// A number as status prints it: no trailing zeros, at most three digits after the point.
+/// A number as status prints it: no trailing zeros, and at most three digits after the point, or three that count of what
+/// would round to zero.
 pub fn show(value: Decimal) -> String {
-    value.round_dp(3).normalize().to_string()
+    let rounded = value.round_dp(3);
+    let rounded = if rounded.is_zero() {
+        value.round_sf(3).unwrap_or(value)
+    } else {
+        rounded
+    };
+    rounded.normalize().to_string()
 }
 
 #[cfg(test)]

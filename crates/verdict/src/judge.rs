@@ -9,7 +9,7 @@ use perfval_api::{
 use crate::close::close;
 use crate::conclusion;
 use crate::frame::TrialRecord;
-use crate::gate::Share;
+use crate::gate::{Share, nothing_to_judge};
 use crate::trial::{self, Evidence, JudgedTrial};
 use crate::trials::{self, Ruling};
 
@@ -95,14 +95,11 @@ pub fn judge(object: &PerfValidation, share: Option<Share>, recorded: &[Recorded
         close(spec, &mut status, number, &trial, now);
         judged.push(trial);
     }
-    let decided = spec.gates.is_empty() || ruling(spec, &status) != Ruling::Continue;
-    let (verdict, why) = if spec.gates.is_empty() {
-        (
-            Verdict::Skipped,
-            Why::new(Reason::NothingToJudge, "spec.gates is empty: nothing to judge"),
-        )
-    } else {
-        conclusion::conclude(spec, &status).unwrap_or_else(|| undecided(spec, &status))
+    let nothing = nothing_to_judge(&spec.gates);
+    let decided = nothing.is_some() || ruling(spec, &status) != Ruling::Continue;
+    let (verdict, why) = match nothing {
+        Some(nothing) => (Verdict::Skipped, Why::new(Reason::NothingToJudge, nothing)),
+        None => conclusion::conclude(spec, &status).unwrap_or_else(|| undecided(spec, &status)),
     };
     Judgement {
         verdict,

@@ -118,6 +118,9 @@ fn still_void(judged: &mut JudgedTrial, cause: Cause, saved: &SavedRun, allowed:
         .is_some_and(|(bad, all)| bad.saturating_mul(100) > all.saturating_mul(i64::from(allowed)));
     if !too_many_errors || cause == Cause::NodeCPUPressure {
         judged.outcome = TrialOutcome::Invalid;
+        // What it showed of the gates counts no more.
+        judged.margins.clear();
+        judged.far = false;
     }
 }
 
@@ -218,7 +221,7 @@ mod tests {
             (Verdict::Passed, expected.to_vec())
         );
         assert_eq!(status.trials[0].margin_percent.as_deref(), Some("25"));
-        // 1 - (1 - 0.0356) / 1.25
-        assert_eq!(status.detectable_loss_percent.as_deref(), Some("22.9"));
+        // 1 - 1 / (1 + 3.078 × 0.1) / 1.25
+        assert_eq!(status.detectable_loss_percent.as_deref(), Some("38.8"));
     }
 }

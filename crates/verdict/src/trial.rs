@@ -44,8 +44,9 @@ pub struct JudgedTrial {
     pub workers: Vec<WorkerLoad>,
     /// Whether it is a miss that no repetition can change.
     pub far: bool,
-    /// Distance of the worst enforced average from its gate (percent), where nothing else made it a miss.
-    pub margin: Option<Decimal>,
+    /// Distances of the enforced averages from their gates (percent), in the order of the spec; empty where anything else
+    /// made it a miss.
+    pub margins: Vec<Decimal>,
     /// What happened to a worker.
     pub worker_loss: Option<WorkerLoss>,
     /// What could not be seen: no cause of the trial, and nothing that a user should miss either.
@@ -73,7 +74,7 @@ impl JudgedTrial {
                 .take(cause::SHOWN)
                 .map(|(cause, text)| (cause, cause.finding(text)))
                 .collect(),
-            margin: None,
+            margins: Vec::new(),
             gates: Vec::new(),
             metrics: Metrics::default(),
             requests: None,
@@ -137,7 +138,7 @@ impl JudgedTrial {
         }
         if missed {
             self.outcome = TrialOutcome::Miss;
-            self.margin = None;
+            self.margins.clear();
         }
         missed
     }
@@ -241,7 +242,7 @@ fn judge_report(evidence: Evidence<'_>, report: &Report, spec: &PerfValidationSp
         requests: Some((bad, report.failed.saturating_add(report.succeeded))),
         aiperf_version: report.aiperf_version.clone(),
         workers: shown(&workers),
-        margin: trial.margin(outcome),
+        margins: trial.margins(outcome),
         instead_of_jitter: trial.instead_of_jitter(),
         gates: judged.into_iter().map(|judged| judged.status).collect(),
         unseen: Vec::from_iter(uncompared.map(|why| (Cause::WorkersNotCompared, why))),

@@ -2,9 +2,10 @@
 //!
 //! `Sequential` is Wald's sequential probability ratio test on pass/miss: after each trial the likelihood of a healthy
 //! deployment is weighed against that of a degraded one, and the run ends as soon as either is clear. Near a gate on an
-//! average a second one, on the distance from it, has to agree ([`averages`]).
+//! average a second one, on the distance from it, has to agree ([`averages`]). What a pass rules out is a [`Claim`].
 
 pub mod averages;
+mod claim;
 mod finished;
 mod odds;
 mod of_a_run;
@@ -12,10 +13,10 @@ mod path;
 mod rule;
 mod wald;
 
-pub(crate) use averages::worst as worst_average;
+pub use claim::{Claim, NOISIEST, claim};
 pub use finished::{Finished, finished};
-pub use odds::{DOCUMENTED, Odds, curve, odds};
-pub use of_a_run::{detectable_loss, mean_near_gate, ruling, soak_is_next};
+pub use odds::{DOCUMENTED, Odds, correlated_odds, curve, odds};
+pub use of_a_run::{mean_near_gate, ruling, soak_is_next};
 pub use path::{Path, Step, path};
 pub use rule::{FAR_MISSES, INVALID_IN_A_ROW, rule};
 pub use wald::{DEGRADED_PASS_RATE, HEALTHY_PASS_RATE, Ruling};

@@ -43,7 +43,7 @@ fn straight_misses_fail_a_deployment_exactly_where_the_api_server_lets_them() {
         let miss = Finished {
             outcome: TrialOutcome::Miss,
             far: false,
-            margin: None,
+            margins: Vec::new(),
         };
         let max = usize::try_from(trials.max).unwrap();
         (trials.rule == TrialRule::Sequential).then(|| rule(&trials, &vec![miss; max]))

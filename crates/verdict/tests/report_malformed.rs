@@ -1,8 +1,9 @@
 //! Whatever is wrong with an export is named, and never becomes a number.
 
 use perfval_api::{Metric, Statistic};
-use perfval_verdict::aiperf::{Measure, ReportError, parse};
+use perfval_verdict::aiperf::{Measure, Report, ReportError, parse};
 use proptest::prelude::*;
+use rust_decimal::Decimal;
 use serde_json::{Value, json};
 
 /// The least that can be judged.
@@ -219,11 +220,38 @@ fn a_run_that_lost_requests_is_not_complete() {
 }
 
 #[test]
-fn zero_is_no_measurement() {
+fn a_zero_measures_an_amount_of_answers_and_no_time() {
     let mut export = small();
     export["output_token_throughput"]["avg"] = json!(0.0);
-    let report = read(&export).unwrap();
-    assert_eq!(report.value(Metric::OutputTokenThroughput, Statistic::Avg), None);
+    export["time_to_first_token"]["avg"] = json!(0.0);
+    let mut report = read(&export).unwrap();
+    let throughput = |report: &Report| report.value(Metric::OutputTokenThroughput, Statistic::Avg);
+    assert_eq!(throughput(&report), Some(Decimal::ZERO));
+    assert_eq!(report.value(Metric::TimeToFirstToken, Statistic::Avg), None);
+    report.succeeded = 0;
+    assert_eq!(throughput(&report), None, "nothing was answered");
+}
+
+#[test]
+fn a_number_in_another_unit_is_refused() {
+    for (metric, unit) in [
+        ("request_latency", "sec"),
+        ("time_to_first_token", "us"),
+        ("output_token_throughput", "tokens/min"),
+        ("output_sequence_length", "words"),
+    ] {
+        let mut export = small();
+        export[metric] = json!({"unit": unit, "avg": 1.9, "count": 79});
+        let error = read(&export).unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("`{metric}.unit`")) && error.contains(unit),
+            "{error}"
+        );
+    }
+    let mut export = small();
+    export["request_latency"] = json!({"avg": 1.9});
+    let error = read(&export).unwrap_err().to_string();
+    assert!(error.contains("no `request_latency.unit`"), "{error}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use perfval_api::{TrialOutcome, TrialsSpec};
-use perfval_verdict::trials::odds;
+use perfval_verdict::trials::correlated_odds;
 
 use crate::corpus::LabRun;
 use crate::fault::{Fault, Truth};
@@ -27,7 +27,8 @@ pub(super) fn table(
     ended: &[&LabRun],
     forced: (usize, usize),
 ) {
-    let stall = odds(&TrialsSpec::default(), 1.0 / 3.0, 0.0);
+    let of = |miss| [0.0, 0.4].map(|correlation| correlated_odds(&TrialsSpec::default(), miss, correlation));
+    let [stall, stalls_together] = of(1.0 / 3.0);
     let healthy_windows = || {
         windows
             .iter()
@@ -37,16 +38,18 @@ pub(super) fn table(
     let longest = healthy_windows().map(|window| window.odds.trials).fold(0.0, f64::max);
     let _ = write!(
         page,
-        "\n## The goals\n\n| goal | found | |\n|---|---|---|\n\
-         | a healthy deployment that stalls once in three trials fails in at most 2 % of its runs | {}, exactly; worst healthy window of the published runs {} | {} |\n\
+        "\n## The goals\n\n*Met* is what holds exactly. *Not refuted* is what every recorded trial agrees with: so many cannot show more. How often whole runs are\n\
+         wrong with several gates, stalls and soaks is [simulated](simulated.md).\n\n| goal | found | |\n|---|---|---|\n\
+         | a healthy deployment that stalls once in three trials fails in at most 2 % of its runs | {}, exactly, if its trials are independent, and {} with a correlation of 0.4; worst healthy window of the published runs by the shipped gates {} | {} |\n\
          | and takes at most 3.2 trials on average | {:.1}; worst window {longest:.1} | {} |\n",
         percent(stall.failed),
+        percent(stalls_together.failed),
         percent(worst),
-        met(stall.failed <= WRONG && worst <= WRONG),
+        met(stalls_together.failed <= WRONG && worst <= WRONG),
         stall.trials,
         met(stall.trials <= TRIALS && longest <= TRIALS),
     );
-    let degraded = odds(&TrialsSpec::default(), 0.95, 0.0);
+    let [degraded, degraded_together] = of(0.95);
     let broken = windows.iter().filter(|window| !window.window.healthy);
     let passed = broken.map(|window| window.odds.passed).fold(0.0, f64::max);
     let mut degraded_trials: BTreeMap<Fault, Vec<&Seen<'_>>> = BTreeMap::new();
@@ -59,11 +62,12 @@ pub(super) fn table(
         .fold(0.0, f64::max);
     let _ = writeln!(
         page,
-        "| a degraded deployment passes in at most 2 % | {}, exactly, if it passes 1 trial of 20; published platform fault {}; worst recorded fault {} | {} |",
+        "| a degraded deployment passes in at most 2 % | if it passes 1 trial of 20: {}, exactly, if its trials are independent, and {} with a correlation of 0.4; published platform fault {}; worst recorded fault {} | {} |",
         percent(degraded.passed),
+        percent(degraded_together.passed),
         percent(passed),
         percent(recorded),
-        met(degraded.passed <= WRONG && passed <= WRONG && recorded <= WRONG),
+        met(degraded_together.passed <= WRONG && passed <= WRONG && recorded <= WRONG),
     );
     named_faults(page, seen, ended);
     healthy(page, seen);
@@ -71,7 +75,7 @@ pub(super) fn table(
     let _ = writeln!(
         page,
         "| a healthy trial under gates that nothing can meet blames nobody | {blamed} of {all} blame somebody | {} |",
-        met(blamed == 0),
+        not_refuted(blamed == 0),
     );
     silicon(page, seen);
 }
@@ -99,7 +103,7 @@ fn named_faults(page: &mut String, seen: &[&Seen<'_>], ended: &[&LabRun]) {
         "| every injected fault is named | {} of {kinds} kinds every time, {} recorded; {times} of {all} trials and runs after the freeze, {times_before} of {all_before} before it | {} |",
         after.always(),
         after.0.len(),
-        met(after.always() == kinds),
+        not_refuted(after.always() == kinds),
     );
 }
 
@@ -137,7 +141,7 @@ fn healthy(page: &mut String, seen: &[&Seen<'_>]) {
         "| a healthy run on simulated engines names no cause (20 trials or more) | {blamed} of {} trials after the freeze named one, {missed} did not pass; {blamed_before} of {} before it | {} |",
         after.len(),
         before.len(),
-        met(blamed == 0 && missed == 0 && after.len() >= 20),
+        not_refuted(blamed == 0 && missed == 0 && after.len() >= 20),
     );
 }
 
@@ -195,16 +199,20 @@ fn found(part: usize, all: usize, sure: impl Fn(usize) -> String) -> String {
 }
 
 /// The smallest share under which so many of so many are still seen in 5 of 100 cases (Clopper and Pearson's bound).
-fn at_least(part: usize, all: usize) -> f64 {
+pub(crate) fn at_least(part: usize, all: usize) -> f64 {
     let of = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
-    // Probability of `part` or more: each term of the binomial from the one before.
+    // Probability of `part` or more: each term of the binomial from the one before, as a logarithm, because the first of many
+    // is too small for a number.
     let tail = |share: f64| {
-        let term = |from: f64, at: usize| from * of(all - at) / of(at + 1) * share / (1.0 - share);
-        let first = (1.0 - share).powi(i32::try_from(all).unwrap_or(i32::MAX));
+        let term = |from: f64, at: usize| from + (of(all - at) / of(at + 1) * share / (1.0 - share)).ln();
+        let first = of(all) * (1.0 - share).ln();
         let terms = std::iter::successors(Some((0, first)), |(at, from)| {
             (*at < all).then(|| (at + 1, term(*from, *at)))
         });
-        terms.filter(|(at, _)| *at >= part).map(|(_, term)| term).sum::<f64>()
+        terms
+            .filter(|(at, _)| *at >= part)
+            .map(|(_, term)| term.exp())
+            .sum::<f64>()
     };
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..50 {
@@ -215,7 +223,12 @@ fn at_least(part: usize, all: usize) -> f64 {
 }
 
 fn reached(all: usize, good: bool) -> &'static str {
-    if all == 0 { "open" } else { met(good) }
+    if all == 0 { "open" } else { not_refuted(good) }
+}
+
+/// A goal that a number of trials agrees with: more of them may still miss it.
+fn not_refuted(good: bool) -> &'static str {
+    if good { "not refuted" } else { "**missed**" }
 }
 
 fn met(good: bool) -> &'static str {
@@ -229,7 +242,13 @@ mod tests {
     #[test]
     fn a_share_is_bounded_as_the_tables_have_it() {
         // With all of n: the nth root of 0.05. Others from tables of Clopper and Pearson's one-sided bound.
-        for (part, all, bound) in [(12, 12, 0.779), (49, 49, 0.941), (9, 10, 0.606), (0, 5, 0.0)] {
+        for (part, all, bound) in [
+            (12, 12, 0.779),
+            (49, 49, 0.941),
+            (9, 10, 0.606),
+            (0, 5, 0.0),
+            (987, 1000, 0.9794),
+        ] {
             let found = at_least(part, all);
             assert!((found - bound).abs() < 0.001, "{part} of {all}: {found}");
         }

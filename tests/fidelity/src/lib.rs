@@ -18,3 +18,4 @@ pub mod rejudged;
 pub mod setting;
 mod silicon;
 pub mod simulated;
+pub mod whole;

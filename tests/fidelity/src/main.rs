@@ -9,7 +9,7 @@ use perfval_e2e::{Lab, Operator};
 use perfval_fidelity::corpus::{self, LabRun};
 use perfval_fidelity::fault::Fault;
 use perfval_fidelity::matrix::{Calibration, Case, cases};
-use perfval_fidelity::{lab_run, page, rejudged};
+use perfval_fidelity::{lab_run, page, rejudged, whole};
 use serde_json::{Value, json};
 
 /// Recorded runs, and the lab's matrix of routers and faults.
@@ -65,6 +65,8 @@ async fn run(cli: Cli) -> Result<(), String> {
     }
     let runs = corpus::read(&cli.runs).map_err(|error| named(&cli.runs, &error))?;
     std::fs::write(&cli.page, page::page(&runs)).map_err(|error| named(&cli.page, &error))?;
+    let simulated = cli.page.with_file_name("simulated.md");
+    std::fs::write(&simulated, whole::page().0).map_err(|error| named(&simulated, &error))?;
     if complete {
         return Ok(());
     }

@@ -7,6 +7,7 @@ use perfval_verdict::frame::Outcome;
 use perfval_verdict::gate::{self, Share};
 use perfval_verdict::trials::{Finished, Odds};
 use perfval_verdict::workers::WorkerSummary;
+use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
 
 use crate::corpus::{LabRun, LabTrial};
@@ -32,7 +33,7 @@ pub struct Seen<'a> {
     /// What it says.
     pub outcome: TrialOutcome,
     far: bool,
-    margin: Option<f64>,
+    margins: Vec<f64>,
     /// Every cause that was given.
     pub causes: Vec<String>,
     /// The same, each with its evidence.
@@ -208,7 +209,7 @@ fn judged<'a>(run: &'a LabRun, gates: &[Gate]) -> Vec<Seen<'a>> {
             trial,
             outcome: verdict.outcome,
             far: far_below(&verdict),
-            margin: verdict.margin.and_then(|margin| margin.to_f64()),
+            margins: verdict.margins.iter().filter_map(Decimal::to_f64).collect(),
             causes: verdict
                 .findings
                 .iter()
@@ -247,7 +248,7 @@ pub fn drawn(seen: &[&Seen<'_>]) -> Odds {
         .map(|seen| Finished {
             outcome: seen.outcome,
             far: seen.far,
-            margin: seen.margin,
+            margins: seen.margins.clone(),
         })
         .collect();
     if trials.is_empty() {
@@ -296,7 +297,7 @@ mod tests {
             causes: vec![cause.to_owned()],
             evidence: vec![format!("{cause}: {evidence}")],
             plain: 'P',
-            margin: None,
+            margins: Vec::new(),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::published::{percent, share};
 /// Simulated runs of each cell: a probability of 5 % is then known to within 0.7 points.
 const RUNS: usize = 4000;
 /// Distances of the true mean from the gate that the page shows (percent).
-const MEANS: [f64; 11] = [-6.0, -4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 6.0];
+const MEANS: [f64; 11] = [-8.0, -6.0, -5.0, -4.0, -2.0, 0.0, 2.0, 4.0, 5.0, 6.0, 8.0];
 /// Correlations of a trial with the next one that the page shows.
 const ALIKE: [f64; 3] = [0.0, 0.2, 0.4];
 /// Distance of a stall (percent): 29 % below where the healthy trials are at the gate.
@@ -43,7 +43,7 @@ pub fn simulate(spec: &TrialsSpec, deployment: Deployment) -> Odds {
 
 /// How runs end whose trials are drawn from these, each as likely as any other. Exact where no distance counts.
 pub fn drawn(spec: &TrialsSpec, from: &[Finished]) -> Odds {
-    let near = |trial: &Finished| trial.margin.is_some_and(|margin| margin.abs() <= averages::NEAR);
+    let near = |trial: &Finished| trial.margins.iter().any(|margin| margin.abs() <= averages::NEAR);
     if !from.iter().any(near) {
         let part = |far: bool| {
             let counted = |trial: &&Finished| trial.outcome == TrialOutcome::Miss && trial.far == far;
@@ -54,7 +54,7 @@ pub fn drawn(spec: &TrialsSpec, from: &[Finished]) -> Odds {
     let mut rng = Rng::with_seed(14);
     tally(|| {
         let mut trials = Vec::new();
-        ended(spec, &mut trials, || from[rng.usize(..from.len())])
+        ended(spec, &mut trials, || from[rng.usize(..from.len())].clone())
     })
 }
 
@@ -111,7 +111,7 @@ fn trial(deployment: Deployment, noise: &mut Option<f64>, rng: &mut Rng) -> Fini
             TrialOutcome::Miss
         },
         far: false,
-        margin: Some(margin),
+        margins: vec![margin],
     }
 }
 
@@ -126,11 +126,12 @@ pub(super) fn table(page: &mut String) {
     let _ = write!(
         page,
         "\n## Near a gate on an average\n\n\
-         {RUNS} simulated runs a cell with a fixed seed, of deployments whose throughput varies by {} % from trial to trial (H200: 2.1 and 2.6 %)\n\
-         and whose trials follow each other with the given correlation. *Passed / failed / trials, mean*; the rest is inconclusive. Within\n\
-         {} % of the gate either answer may come.\n\n| true mean against the gate |",
+         {RUNS} simulated runs a cell with a fixed seed, of deployments whose throughput varies by {} % from trial to trial (the noisiest\n\
+         start on H200s with more than three trials) and whose trials follow each other with the given correlation. *Passed / failed / trials,\n\
+         mean*; the rest is inconclusive. Within {} % of the gate either answer may come. [Whole runs](simulated.md) have several gates, stalls\n\
+         and soaks.\n\n| true mean against the gate |",
         averages::USUAL,
-        averages::INDIFFERENT
+        averages::RESOLUTION
     );
     for alike in ALIKE {
         let _ = write!(page, " correlation {alike} |");
@@ -157,8 +158,8 @@ pub(super) fn table(page: &mut String) {
         let _ = writeln!(page, " {} |", in_short(by_misses(&spec, mean)));
     }
     page.push_str(
-        "\nThe last column is what v0.1.0 did. A test holds both errors to 5 % at the ends of that range, for standard deviations of 1, 2.5 and\n\
-         3 %, these correlations, and stalls in none or in a third of the trials; and what a run says it could have seen to 95 %.\n",
+        "\nThe last column is what v0.1.0 did. A test holds both errors to 2 % at the ends of that range, for standard deviations of 1, 2.5 and\n\
+         4.3 % and these correlations, or to 5 % if a third of the trials stalls, independently of each other.\n",
     );
 }
 
@@ -190,10 +191,9 @@ mod tests {
     #[test]
     fn both_errors_hold_with_correlated_trials_and_stalls() {
         let spec = TrialsSpec::default();
-        let bound = f64::from(spec.error_percent) / 100.0 + NOISE;
-        for spread in [1.0, 2.5, 3.0] {
+        for spread in [1.0, 2.5, 4.3] {
             for alike in ALIKE {
-                for stalls in [0.0, 1.0 / 3.0] {
+                for (stalls, bound) in [(0.0, 0.02), (1.0 / 3.0, 0.05 + NOISE)] {
                     let at = |mean| {
                         let deployment = Deployment {
                             mean,
@@ -203,30 +203,10 @@ mod tests {
                         };
                         (simulate(&spec, deployment), deployment)
                     };
-                    let (healthy, deployment) = at(averages::INDIFFERENT);
+                    let (healthy, deployment) = at(averages::RESOLUTION);
                     assert!(healthy.failed <= bound, "{deployment:?}: {healthy:?}");
-                    let (degraded, deployment) = at(-averages::INDIFFERENT);
+                    let (degraded, deployment) = at(-averages::RESOLUTION);
                     assert!(degraded.passed <= bound, "{deployment:?}: {degraded:?}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn what_a_run_claims_to_see_it_fails() {
-        let spec = TrialsSpec::default();
-        for spread in [1.0, 2.5, 3.0, 4.0, 6.0] {
-            let edge = averages::surely_fails_below(&spec, spread);
-            for below in [edge, 1.5 * edge, 9.0, 10.0, 11.0, 12.0, 14.0, 20.0] {
-                for alike in ALIKE {
-                    let deployment = Deployment {
-                        mean: -below.max(edge),
-                        spread,
-                        alike,
-                        stalls: 0.0,
-                    };
-                    let odds = simulate(&spec, deployment);
-                    assert!(odds.failed >= 0.95 - NOISE, "{deployment:?}: {odds:?}");
                 }
             }
         }

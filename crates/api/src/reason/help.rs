@@ -36,7 +36,10 @@ impl Reason {
                 "`Inconclusive`; some trials passed and others missed",
                 "raise trials.max, or choose a gate farther from what this hardware does",
             ),
-            Self::NothingToJudge => own("`Skipped`; `spec.gates` is empty", "write at least one gate"),
+            Self::NothingToJudge => own(
+                "`Skipped`; `spec.gates` has no gate of mode `Enforce`",
+                "write at least one gate of mode `Enforce`",
+            ),
             Self::DynamoNotInstalled => own(
                 "`Pending`, then `Error` or `Skipped` after `timeouts.prerequisites`",
                 "install Dynamo's operator; it is picked up without a restart",

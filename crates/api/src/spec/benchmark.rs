@@ -35,8 +35,8 @@ pub struct Benchmark {
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::duration())]
     pub duration: Option<String>,
-    /// One more trial of this length after those that passed (Go duration, 5m to 24h); the run passes if it passes too. Its
-    /// last two minutes are compared with its first. Absent: none.
+    /// One more trial of this length after those that passed (Go duration, 5m to 24h); the run passes if it passes too, and
+    /// one that misses is repeated, at most twice. Its last two minutes are compared with its first. Absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::soak())]

@@ -12,6 +12,7 @@ use crate::{GateOperator, Metric, Statistic, rules};
     validation = rules::good_side(GateOperator::AtLeast, "more"),
     validation = rules::good_side(GateOperator::AtMost, "less"),
     validation = rules::only_rates_scale(),
+    validation = rules::percent_is_at_most_100(),
 )]
 pub struct Gate {
     /// Unique name, as status and messages show it.
@@ -22,7 +23,9 @@ pub struct Gate {
     /// What is judged. Throughputs are in tokens/s or requests/s, times and latencies in ms, `OutputSequenceLength` in tokens,
     /// `SlowestWorkerPercent`, `OwnPastPercent` and `MemoryBandwidthPercent` in percent.
     pub metric: Metric,
-    /// Which statistic of it; `OutputTokenThroughput`, `RequestThroughput`, `Goodput` and the three in percent have `Avg` only.
+    /// Which statistic of it; `OutputTokenThroughput`, `RequestThroughput`, `Goodput` and those in percent have `Avg` only. A
+    /// percentile covers the requests that succeeded: one that timed out is not in it, so the worst `maxErrorPercent` of a
+    /// `P99` may be missing.
     #[serde(default)]
     pub statistic: Statistic,
     /// Side of the threshold that is good; the threshold itself is good.
@@ -38,7 +41,8 @@ pub struct Gate {
     /// How the threshold follows the number of GPUs: `None` as written, `ByGPUShare` × GPUs in use / GPUs of the node that are in service (`placement.expectGPUs`, where that is more), `PerGPU` × GPUs in use.
     #[serde(default)]
     pub scaling: Scaling,
-    /// `Enforce`: a miss makes the trial a miss. `Warn`: a miss is reported only.
+    /// `Enforce`: a miss makes the trial a miss. `Warn`: a miss is reported only. Without any gate of mode `Enforce` there is
+    /// nothing to judge: the run is Skipped.
     #[serde(default)]
     pub mode: GateMode,
 }

@@ -126,6 +126,10 @@ pub struct TrialStatus {
     /// without such a gate, and where anything else made the trial a miss.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub margin_percent: Option<String>,
+    /// With two to six enforced gates on averages: their distances in the order of `spec.gates`, each as in `marginPercent`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 6))]
+    pub margins: Vec<String>,
     /// When its Job was asked for.
     pub started_at: DateTime<Utc>,
     /// When its result was read.

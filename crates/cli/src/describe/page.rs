@@ -3,8 +3,8 @@ use perfval_api::{
     Finding, Gate, GateResult, GateStatus, Leftovers, PerfValidation, PerfValidationStatus, Phase, Severity, Verdict,
     condition, quantity,
 };
-use perfval_verdict::conclusion::no_loss_fails;
 use perfval_verdict::environment;
+use perfval_verdict::trials::claim;
 use rust_decimal::prelude::ToPrimitive as _;
 
 use super::layout::{INDENT, Page};
@@ -179,17 +179,12 @@ impl Page {
                 text += &self.below(&format!("not comparable: {difference}"));
             }
         }
-        if let Some(loss) = &status.detectable_loss_percent
-            && status.verdict == Some(Verdict::Passed)
-        {
-            let seen = if no_loss_fails(&object.spec, status) {
-                "The gate is so low that only a loss of everything would have failed this run.".to_owned()
-            } else {
-                format!(
-                    "A loss of {loss} % against what was measured would have failed this run with a probability of 95 %."
-                )
-            };
-            text += &wrap(&seen, self.columns, "");
+        if let Some(claim) = claim(&object.spec, status).filter(|_| status.verdict == Some(Verdict::Passed)) {
+            text += &wrap(
+                &format!("A pass rules this out: {}.", claim.in_words()),
+                self.columns,
+                "",
+            );
         }
         text
     }

@@ -117,24 +117,26 @@ async fn no_line_of_a_page_is_longer_than_the_terminal_and_nothing_is_cut() {
 }
 
 #[tokio::test]
-async fn describe_says_what_a_pass_rules_out_and_that_a_low_gate_rules_out_nothing() {
-    for (loss, says) in [
-        (
-            "27.2",
-            "A loss of 27.2 % against what was measured would have failed this run",
-        ),
-        (
-            "99.4",
-            "The gate is so low that only a loss of everything would have failed this run.",
-        ),
-    ] {
-        let desk = Desk::new();
-        let mut passed = stored("passed");
-        passed["status"]["detectableLossPercent"] = json!(loss);
-        desk.server.put(passed);
-        let page = desk.types("describe run").await.out;
-        assert!(page.contains(says), "{page}");
-    }
+async fn describe_shows_what_a_pass_rules_out() {
+    let desk = Desk::new();
+    let mut passed = stored("passed");
+    let gate = passed["spec"]["gates"][0]["name"].clone();
+    passed["spec"]["trials"] = json!({"rule": "Sequential"});
+    let mut trial = passed["status"]["trials"][0].clone();
+    trial["marginPercent"] = json!("33.3");
+    let mut second = trial.clone();
+    second["number"] = json!(2);
+    passed["status"]["trials"] = json!([trial, second]);
+    desk.server.put(passed);
+    let page = desk.types("describe run").await.out;
+    let words = format!(
+        "A pass rules this out: {} 43 % lower would have failed in at least 95 of 100 runs.",
+        gate.as_str().expect("a name")
+    );
+    assert!(
+        page.split_whitespace().collect::<Vec<_>>().join(" ").contains(&words),
+        "{page}"
+    );
 }
 
 #[tokio::test]

@@ -83,6 +83,10 @@ fn no_broken_export_ever_passes() {
     files.push(("100 MB".to_owned(), huge, "larger than"));
     for metric in ["output_token_throughput", "time_to_first_token"] {
         for value in [json!(-1.0), json!(1e300), json!("5"), json!(null), json!(0)] {
+            // That no answer had a token is a measurement.
+            if metric == "output_token_throughput" && value == json!(0) {
+                continue;
+            }
             let mut export: Value = serde_json::from_str(&whole).expect("JSON");
             export[metric]["avg"] = value.clone();
             export[metric]["p99"] = value.clone();

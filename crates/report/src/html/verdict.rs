@@ -1,6 +1,6 @@
 use maud::{Markup, html};
 use perfval_api::{Finding, GateResult, GateStatus, Verdict};
-use perfval_verdict::conclusion::no_loss_fails;
+use perfval_verdict::trials::claim;
 
 use super::parts::{or_dash, scrolling};
 use crate::environment;
@@ -124,6 +124,13 @@ fn bar(margin: &str, result: &str) -> Markup {
     }
 }
 
+/// What a pass rules out.
+fn claimed(facts: &Facts) -> Option<String> {
+    let passed = facts.status.verdict == Some(Verdict::Passed);
+    let spec = facts.spec.as_ref().filter(|_| passed)?;
+    claim(spec, &facts.status).map(|claim| claim.in_words())
+}
+
 fn key_facts(facts: &Facts) -> Markup {
     let run = facts.status.run.as_ref();
     let began = run.and_then(|run| recorded(run.started_at));
@@ -135,13 +142,7 @@ fn key_facts(facts: &Facts) -> Markup {
             div { dt { "Trials" } dd { (words::tally(facts)) } }
             @if let Some(began) = began { div { dt { "Began" } dd { (words::time(began)) } } }
             @if let Some(length) = length { div { dt { "Took" } dd { (length) } } }
-            @if let Some(loss) = &facts.status.detectable_loss_percent {
-                @let none = facts.spec.as_ref().is_some_and(|spec| no_loss_fails(spec, &facts.status));
-                div {
-                    dt { "Would have failed a loss of" }
-                    dd { @if none { "everything, no less: the gate is that low" } @else { (loss) " % (95 %)" } }
-                }
-            }
+            @if let Some(claim) = claimed(facts) { div { dt { "Rules out" } dd { (claim) } } }
         }
     }
 }

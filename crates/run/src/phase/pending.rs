@@ -4,6 +4,7 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use kube::core::ResourceExt as _;
 use perfval_api::{Environment, OnMissingDynamo, Phase, Reason, Verdict, Why, WorkloadStatus, condition};
 use perfval_sizing::Seen;
+use perfval_verdict::gate::nothing_to_judge;
 use perfval_verdict::{conclusion, environment};
 
 use super::definition::{Definition, Timed, give_up};
@@ -54,11 +55,8 @@ fn step(pass: &mut Pass<'_>) -> Step {
         pass.act(Effect::EnsureFinalizer);
         return Step::work(Reason::Running, pass.status.message.clone().unwrap_or_default());
     }
-    if pass.run.spec().gates.is_empty() {
-        return Step::End(
-            Verdict::Skipped,
-            Why::new(Reason::NothingToJudge, "spec.gates is empty: nothing to judge"),
-        );
+    if let Some(nothing) = nothing_to_judge(&pass.run.spec().gates) {
+        return Step::End(Verdict::Skipped, Why::new(Reason::NothingToJudge, nothing));
     }
     let api = match &pass.seen.dynamo {
         Seen::Present(api) => api.clone(),

@@ -11,7 +11,7 @@ const STATUS: usize = 31 * 1024;
 /// the results ConfigMap keeps all of it.
 pub fn fit(status: &mut PerfValidationStatus) {
     const SHORT: usize = 80;
-    let cuts: [fn(&mut PerfValidationStatus); 10] = [
+    let cuts: [fn(&mut PerfValidationStatus); 11] = [
         |status| {
             for entry in &mut status.history {
                 entry.phases.clear();
@@ -56,6 +56,15 @@ pub fn fit(status: &mut PerfValidationStatus) {
         |status| status.diagnosis.truncate(SHOWN),
         // The last phases: what a pass needs of the timeline is when the current one began.
         |status| drop(status.timeline.drain(..status.timeline.len().saturating_sub(4))),
+        // The saved results have these numbers, and nothing is decided by them.
+        |status| {
+            for trial in &mut status.trials {
+                (trial.errors, trial.requests, trial.ttft_p99_ms) = (None, None, None);
+                if !trial.margins.is_empty() {
+                    trial.margin_percent = None;
+                }
+            }
+        },
     ];
     for shorten in cuts {
         if serde_json::to_string(status).is_ok_and(|json| json.len() <= STATUS) {

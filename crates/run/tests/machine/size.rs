@@ -71,6 +71,7 @@ fn the_largest_status_fits() {
         seed: Some(4_294_967_295),
         soak: true,
         margin_percent: Some("-1234.56".into()),
+        margins: vec!["-123.4".into(); 6],
         started_at: now,
         completed_at: Some(now),
         causes: vec![

@@ -9,6 +9,9 @@ use super::{ErrorKind, FrontendTimes, Generator, Report, ReportError, bounded, m
 /// Versions of AIPerf whose exports were recorded and are read here: 0.11 writes schema 1.3, 0.12 and 0.13 write 1.4.
 const VERSIONS: [&str; 3] = ["0.11", "0.12", "0.13"];
 
+/// Unit of `credit_to_start_latency` and of every other time.
+const MILLISECONDS: &str = "ms";
+
 /// Reads `profile_export_aiperf.json`.
 ///
 /// Only fields that 0.11 already wrote are required; newer ones are used where they are. A version that no one has looked
@@ -36,11 +39,11 @@ pub fn parse(export: &[u8]) -> Result<Report, ReportError> {
         incomplete_reason: export.text("incomplete_reason")?.map(|r| bounded(&r, 200)),
         // In a trial of a fixed time every request that was sent has ended, in one way or the other.
         complete: ended && requested.is_none_or(|requested| succeeded + failed == requested),
-        duration_seconds: statistic(&export, "benchmark_duration", Statistic::Avg)?,
+        duration_seconds: statistic(&export, "benchmark_duration", "sec", Statistic::Avg)?,
         generator: Generator {
-            effective_concurrency_p50: statistic(&export, "effective_concurrency", Statistic::P50)?,
-            credit_to_start_p50_ms: statistic(&export, "credit_to_start_latency", Statistic::P50)?,
-            request_latency_p50_ms: statistic(&export, "request_latency", Statistic::P50)?,
+            effective_concurrency_p50: statistic(&export, "effective_concurrency", "requests", Statistic::P50)?,
+            credit_to_start_p50_ms: statistic(&export, "credit_to_start_latency", MILLISECONDS, Statistic::P50)?,
+            request_latency_p50_ms: statistic(&export, "request_latency", MILLISECONDS, Statistic::P50)?,
             cpu: None,
         },
         frontend: FrontendTimes::default(),
@@ -149,10 +152,42 @@ fn total(export: &Object, tag: &str) -> Result<Option<i64>, ReportError> {
     metric.required("avg", metric.count("avg")?).map(Some)
 }
 
-fn statistic(export: &Object, tag: &str, statistic: Statistic) -> Result<Option<Decimal>, ReportError> {
+fn statistic(
+    export: &Object,
+    tag: &str,
+    unit: &'static str,
+    statistic: Statistic,
+) -> Result<Option<Decimal>, ReportError> {
     match export.object(tag)? {
-        Some(metric) => measured(&metric, statistic),
+        Some(metric) => {
+            check_unit(&metric, unit)?;
+            measured(&metric, statistic)
+        }
         None => Ok(None),
+    }
+}
+
+/// A number in another unit would be judged as if it were in this one.
+fn check_unit(metric: &Object, wanted: &'static str) -> Result<(), ReportError> {
+    let found = metric.required("unit", metric.text("unit")?)?;
+    if found == wanted {
+        return Ok(());
+    }
+    Err(ReportError::Wrong {
+        path: metric.path("unit"),
+        wanted,
+        found: bounded(&found, 40),
+    })
+}
+
+/// The unit in which AIPerf 0.11 to 0.13 export a metric.
+fn exported_unit(metric: Metric) -> &'static str {
+    match metric {
+        Metric::OutputTokenThroughput => "tokens/sec",
+        Metric::OutputTokenThroughputPerUser => "tokens/sec/user",
+        Metric::RequestThroughput | Metric::Goodput => "requests/sec",
+        Metric::OutputSequenceLength => "tokens",
+        _ => MILLISECONDS,
     }
 }
 
@@ -162,6 +197,7 @@ fn metrics(export: &Object) -> Result<BTreeMap<Metric, BTreeMap<Statistic, Decim
         let Some(found) = metric.aiperf_tag().map(|tag| export.object(tag)).transpose()?.flatten() else {
             continue;
         };
+        check_unit(&found, exported_unit(metric))?;
         let mut statistics = BTreeMap::new();
         for statistic in Statistic::ALL {
             if metric.is_rate() && statistic != Statistic::Avg {

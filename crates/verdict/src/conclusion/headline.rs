@@ -4,14 +4,14 @@ use std::str::FromStr as _;
 
 use perfval_api::text::{HEADLINE, cut, number_of};
 use perfval_api::{
-    Finding, Gate, GateOperator, GateResult, GateStatus, PerfValidationSpec, PerfValidationStatus, Reason, Scaling,
-    TrialOutcome, TrialStatus, Verdict, quantity,
+    Finding, Gate, GateResult, GateStatus, PerfValidationSpec, PerfValidationStatus, Reason, Scaling, TrialOutcome,
+    TrialStatus, Verdict, quantity,
 };
 use rust_decimal::Decimal;
 
 use crate::diagnosis::cause::Cause;
 use crate::diagnosis::missing;
-use crate::trials::{mean_near_gate, worst_average};
+use crate::trials::{claim, mean_near_gate};
 
 /// What a spec asks for, in one line.
 pub fn asked(spec: &PerfValidationSpec) -> String {
@@ -63,7 +63,7 @@ pub fn message(
     let change = status.comparison.as_ref().map(crate::history::in_words);
     let trials = counted(&status.trials);
     if verdict == Verdict::Passed {
-        let gates: Vec<String> = judged(spec, status).map(|(gate, judged)| met(gate, judged)).collect();
+        let gates: Vec<String> = judged(spec, status).map(|(gate, judged)| shown(gate, judged)).collect();
         // Whatever the gates say: a GPU that is slow is never passed over in silence.
         let slow = status
             .diagnosis
@@ -72,7 +72,7 @@ pub fn message(
         let parts: Vec<String> = [gates.join(", "), trials]
             .into_iter()
             .chain(slow.map(in_words))
-            .chain(detectable(spec, status))
+            .chain(claim(spec, status).map(|claim| claim.in_words()))
             .chain(missing)
             .chain(change)
             .collect();
@@ -118,28 +118,6 @@ fn within_a_line(essential: String, more: impl Iterator<Item = String>) -> Strin
     cut(&line, HEADLINE)
 }
 
-/// What a pass rules out.
-fn detectable(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Option<String> {
-    let loss = detectable_loss(status)?;
-    if no_loss_fails(spec, status) {
-        return Some("the gate is so low that only a loss of everything would have failed it".to_owned());
-    }
-    Some(format!(
-        "a loss of {:.0} % would have failed in 95 of 100 runs",
-        loss.ceil()
-    ))
-}
-
-fn detectable_loss(status: &PerfValidationStatus) -> Option<f64> {
-    status.detectable_loss_percent.as_ref()?.parse().ok()
-}
-
-/// Whether a gate on a throughput is so low that the run would have had to lose all of it. A latency may grow by more.
-pub fn no_loss_fails(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> bool {
-    let everything = detectable_loss(status).is_some_and(|loss| loss.ceil() >= 100.0);
-    everything && worst_average(&spec.gates, &status.gates).is_some_and(|gate| gate.operator == GateOperator::AtLeast)
-}
-
 fn judged<'a>(
     spec: &'a PerfValidationSpec,
     status: &'a PerfValidationStatus,
@@ -148,6 +126,22 @@ fn judged<'a>(
         let judged = status.gates.iter().find(|judged| judged.name == gate.name)?;
         Some((gate, judged))
     })
+}
+
+/// A gate of a run that passed: one of mode `Warn` may have been missed.
+fn shown(gate: &Gate, judged: &GateStatus) -> String {
+    match judged.result {
+        GateResult::Met => met(gate, judged),
+        GateResult::Missed => missed(gate, judged),
+        GateResult::Warned => format!("{} (missed, only a warning)", missed(gate, judged)),
+        GateResult::Unmeasured => format!(
+            "{} not measured ({} {} {})",
+            gate.name,
+            gate.operator.sign(),
+            judged.effective,
+            gate.metric.unit()
+        ),
+    }
 }
 
 fn met(gate: &Gate, judged: &GateStatus) -> String {

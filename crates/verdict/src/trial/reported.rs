@@ -56,9 +56,10 @@ impl Trial<'_> {
         if let Some(text) = self.stalled() {
             return (Miss, [(Cause::WorkerStall, text)].into_iter().chain(aside).collect());
         }
-        if let Some(unmeasured) = self.starved().or_else(|| self.unmeasured()) {
-            return (Invalid, vec![unmeasured]);
+        if let Some(starved) = self.starved() {
+            return (Invalid, vec![starved]);
         }
+        // Before gates that were not measured: the one that was missed decides.
         if self.judged.iter().any(|gate| gate.counts_as_miss) {
             let reached = self.reached();
             let mut causes = diagnosis::miss(self.report, self.workers, self.spec, self.judged, reached.as_ref());
@@ -82,6 +83,9 @@ impl Trial<'_> {
                 balanced.for_each(|(_, text)| *text = format!("{text}; {shortage}"));
             }
             return (Miss, causes.into_iter().chain(aside).collect());
+        }
+        if let Some(unmeasured) = self.unmeasured() {
+            return (Invalid, vec![unmeasured]);
         }
         let frontend = diagnosis::frontend_bound(self.report, self.workers);
         (Pass, aside.into_iter().chain(frontend).collect())
@@ -215,12 +219,11 @@ impl Trial<'_> {
         peers::stalled(self.workers, self.spec.workload.router_mode, gpu)
     }
 
-    pub(super) fn margin(self, outcome: TrialOutcome) -> Option<Decimal> {
-        let explained = self.errors().is_some() || self.stalled().is_some();
-        let counts = outcome != TrialOutcome::Invalid && !explained;
-        counts
-            .then(|| averages::margin(&self.spec.gates, self.judged))
-            .flatten()
+    pub(super) fn margins(self, outcome: TrialOutcome) -> Vec<Decimal> {
+        if outcome == TrialOutcome::Invalid || self.errors().is_some() || self.stalled().is_some() {
+            return Vec::new();
+        }
+        averages::margins(&self.spec.gates, self.judged)
     }
 
     fn stood_still(self) -> Option<Explained> {

@@ -38,29 +38,45 @@ pub struct Odds {
 /// independently of each other; all other trials pass. Exact: the rule looks at counts, and every count that it can meet
 /// is weighed. Invalid trials are no part of it.
 pub fn odds(spec: &TrialsSpec, miss: f64, far: f64) -> Odds {
+    alike(spec, [1.0 - miss - far, miss, far], 0.0)
+}
+
+/// The same for trials that pass or miss narrowly, each correlated with the one before: a chain of two states.
+pub fn correlated_odds(spec: &TrialsSpec, miss: f64, correlation: f64) -> Odds {
+    alike(spec, [1.0 - miss, miss, 0.0], correlation)
+}
+
+/// Shares of passes, misses and far misses, and the probability beyond chance that a trial ends as the one before.
+fn alike(spec: &TrialsSpec, shares: [f64; 3], correlation: f64) -> Odds {
     let kinds = [
-        (trial(TrialOutcome::Pass, false), 1.0 - miss - far),
-        (trial(TrialOutcome::Miss, false), miss),
-        (trial(TrialOutcome::Miss, true), far),
+        trial(TrialOutcome::Pass, false),
+        trial(TrialOutcome::Miss, false),
+        trial(TrialOutcome::Miss, true),
     ];
+    let chance = |last: Option<usize>, kind: usize| match last {
+        None => shares[kind],
+        Some(last) => (1.0 - correlation) * shares[kind] + if last == kind { correlation } else { 0.0 },
+    };
     let mut odds = Odds::default();
-    let mut open = BTreeMap::from([([0_usize; 3], 1.0_f64)]);
+    let mut open = BTreeMap::from([(([0_usize; 3], None), 1.0_f64)]);
     let mut length = 0.0;
     while !open.is_empty() {
         length += 1.0;
         let mut next = BTreeMap::new();
-        for (counts, weight) in open {
-            for (kind, (_, chance)) in kinds.iter().enumerate().filter(|(_, (_, chance))| *chance > 0.0) {
-                let mut counts = counts;
+        for ((counts, last), weight) in open {
+            for kind in (0..kinds.len()).filter(|kind| shares[*kind] > 0.0) {
+                let mut counts: [usize; 3] = counts;
                 counts[kind] += 1;
-                *next.entry(counts).or_insert(0.0) += weight * chance;
+                // Independent trials need no memory: half of the counts.
+                let remembered = (correlation > 0.0).then_some(kind);
+                *next.entry((counts, remembered)).or_insert(0.0) += weight * chance(last, kind);
             }
         }
-        next.retain(|counts, weight| {
+        next.retain(|(counts, _), weight| {
             let trials: Vec<Finished> = kinds
                 .iter()
                 .zip(counts)
-                .flat_map(|((trial, _), count)| std::iter::repeat_n(*trial, *count))
+                .flat_map(|(trial, count)| std::iter::repeat_n(trial.clone(), *count))
                 .collect();
             let ended = match rule(spec, &trials) {
                 Ruling::Continue => return true,
@@ -81,6 +97,6 @@ fn trial(outcome: TrialOutcome, far: bool) -> Finished {
     Finished {
         outcome,
         far,
-        margin: None,
+        margins: Vec::new(),
     }
 }

@@ -1,9 +1,13 @@
-use perfval_api::{PerfValidationSpec, PerfValidationStatus, TrialRule, TrialStatus, TrialsSpec};
+use perfval_api::{PerfValidationSpec, TrialOutcome, TrialStatus};
 
-use super::averages;
-use super::finished::{finished, most_are_near};
-use super::rule::rule;
+use super::averages::{self, RESOLUTION};
+use super::finished::{Finished, count, finished};
+use super::rule::{is_unmeasurable, rule};
 use super::wald::Ruling;
+
+/// Soaks of a run, if those before the last one miss: one noisy trial decides nothing, and two stalls that follow each other
+/// are no rarity.
+const SOAKS: usize = 3;
 
 /// What the trials of a run say: the rule on those that decide, then the soak, where one is asked for.
 pub fn ruling(spec: &PerfValidationSpec, trials: &[TrialStatus]) -> Ruling {
@@ -12,34 +16,51 @@ pub fn ruling(spec: &PerfValidationSpec, trials: &[TrialStatus]) -> Ruling {
     if ruling != Ruling::Pass || spec.benchmark.soak.is_none() {
         return ruling;
     }
-    let one = TrialsSpec {
-        rule: TrialRule::Single,
-        ..spec.trials.clone()
+    of_soaks(&finished(&soaks))
+}
+
+/// A soak that passes is enough, and one that misses is repeated. All of them fail the run if they miss clearly. If they lie
+/// near a gate on an average, the trials before them had passed it.
+fn of_soaks(soaks: &[Finished]) -> Ruling {
+    if is_unmeasurable(soaks) {
+        Ruling::Unmeasurable
+    } else if count(soaks, TrialOutcome::Pass) > 0 {
+        Ruling::Pass
+    } else if count(soaks, TrialOutcome::Miss) < SOAKS {
+        Ruling::Continue
+    } else if miss_clearly(soaks) {
+        Ruling::Fail
+    } else {
+        Ruling::Undecided
+    }
+}
+
+fn miss_clearly(soaks: &[Finished]) -> bool {
+    let missed: Vec<&Finished> = soaks.iter().filter(|soak| soak.outcome == TrialOutcome::Miss).collect();
+    let gates = missed.iter().map(|soak| soak.margins.len()).max().unwrap_or(0);
+    let every_gate: Vec<usize> = (0..gates).collect();
+    let below = |gate: &usize| {
+        let margins: Option<Vec<f64>> = missed.iter().map(|soak| soak.margins.get(*gate).copied()).collect();
+        margins.is_some_and(|margins| averages::mean(&margins) <= -RESOLUTION)
     };
-    rule(&one, &finished(&soaks))
+    missed.iter().all(|soak| soak.is_plain_miss(&every_gate)) || every_gate.iter().any(below)
 }
 
 /// Whether the trials that decide have passed, so that the next one is the soak.
 pub fn soak_is_next(spec: &PerfValidationSpec, trials: &[TrialStatus]) -> bool {
-    let deciding: Vec<TrialStatus> = trials.iter().filter(|trial| !trial.soak).cloned().collect();
-    spec.benchmark.soak.is_some() && rule(&spec.trials, &finished(&deciding)) == Ruling::Pass
+    spec.benchmark.soak.is_some() && rule(&spec.trials, &finished(&deciding(trials))) == Ruling::Pass
 }
 
-/// Loss against what the run measured (percent) that it would have failed with a probability of 95 %.
-pub fn detectable_loss(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Option<f64> {
-    let deciding: Vec<TrialStatus> = status.trials.iter().filter(|trial| !trial.soak).cloned().collect();
-    let noise = finished(&deciding).into_iter().filter(|trial| trial.is_noise());
-    let distances: Vec<f64> = noise.filter_map(|trial| trial.margin).collect();
-    averages::detectable_loss(&spec.trials, &spec.gates, &status.gates, &distances)
+/// The trials that are no soak.
+pub(super) fn deciding(trials: &[TrialStatus]) -> Vec<TrialStatus> {
+    trials.iter().filter(|trial| !trial.soak).cloned().collect()
 }
 
-/// Mean distance from the gate (percent) of trials that lie so near it that their distances decide.
+/// Mean distance (percent) from the gate on an average that the trials lie near and that is missed by most.
 pub fn mean_near_gate(trials: &[TrialStatus]) -> Option<f64> {
-    let finished = finished(trials);
-    let distances: Vec<f64> = finished
-        .iter()
-        .filter(|trial| trial.is_noise())
-        .filter_map(|trial| trial.margin)
-        .collect();
-    most_are_near(&finished).then(|| averages::mean(&distances))
+    let finished = finished(&deciding(trials));
+    let means = averages::near(&finished)
+        .into_iter()
+        .map(|gate| averages::mean(&averages::noise(&finished, gate)));
+    means.min_by(f64::total_cmp)
 }

@@ -89,7 +89,7 @@ mod tests {
             (vec![None; 3], vec![Pass, Miss, Pass]),
             (vec![None; 4], vec![Miss; 4]),
             // Near a gate both have to agree.
-            (vec![Some("3"); 4], vec![Pass; 4]),
+            (vec![Some("4"); 4], vec![Pass; 4]),
         ] {
             let path = path_of(&margins, &outcomes);
             let boundary = path.boundary.expect("a sequential rule");

@@ -1,7 +1,7 @@
 use perfval_api::{TrialOutcome, TrialRule, TrialsSpec};
 
 use super::averages;
-use super::finished::{Finished, count, most_are_near};
+use super::finished::{Finished, count};
 use super::wald::{self, Ruling, sequential};
 
 /// Invalid trials in a row after which measuring is given up.
@@ -11,12 +11,7 @@ pub const FAR_MISSES: usize = 2;
 
 /// Applies the rule of the spec to the finished trials, in order.
 pub fn rule(spec: &TrialsSpec, finished: &[Finished]) -> Ruling {
-    let invalid_at_the_end = finished
-        .iter()
-        .rev()
-        .take_while(|trial| trial.outcome == TrialOutcome::Invalid)
-        .count();
-    if invalid_at_the_end >= INVALID_IN_A_ROW {
+    if is_unmeasurable(finished) {
         return Ruling::Unmeasurable;
     }
     let passes = count(finished, TrialOutcome::Pass);
@@ -32,50 +27,53 @@ pub fn rule(spec: &TrialsSpec, finished: &[Finished]) -> Ruling {
         TrialRule::Sequential if finished.iter().filter(|trial| trial.far).count() >= FAR_MISSES && passes == 0 => {
             Ruling::Fail
         }
-        TrialRule::Sequential => match both_tests(finished, spec.error_percent) {
+        TrialRule::Sequential => match every_test(finished, spec.error_percent) {
             Ruling::Continue if finished.len() >= max => Ruling::Undecided,
             ruling => ruling,
         },
     }
 }
 
-/// Passes and misses alone, unless the trials lie near a gate on an average: then a distance that is noise is no miss, and the
-/// distances are weighed too. A deployment passes if both say so, and fails if either does.
-fn both_tests(finished: &[Finished], error_percent: i32) -> Ruling {
-    let passes = count(finished, TrialOutcome::Pass);
-    let misses = count(finished, TrialOutcome::Miss);
+/// Whether the last trials were all invalid.
+pub(super) fn is_unmeasurable(finished: &[Finished]) -> bool {
+    let last = finished.iter().rev();
+    let invalid = last.take_while(|trial| trial.outcome == TrialOutcome::Invalid);
+    invalid.count() >= INVALID_IN_A_ROW
+}
+
+/// Passes and misses, where a distance that is noise around a gate on an average is no miss, and the distances from each gate
+/// that the trials lie near. A deployment passes if all of them pass, and fails if one does.
+fn every_test(finished: &[Finished], error_percent: i32) -> Ruling {
+    let near = averages::near(finished);
+    let (passes, misses) = counted(finished, &near);
     let by_outcomes = sequential(passes, misses, error_percent);
-    if !most_are_near(finished) {
-        return by_outcomes;
-    }
-    let (distances, passes, misses) = near_a_gate(finished);
-    let by_stalls = sequential(passes, misses, error_percent);
-    // A deployment at the far end of what is near has trials on both sides of that end: too few to weigh, and all are misses.
-    let missed_throughout = by_outcomes == Ruling::Fail && averages::mean(&distances) <= -averages::INDIFFERENT;
-    match (by_stalls, averages::weigh(&distances, error_percent)) {
-        _ if missed_throughout => Ruling::Fail,
-        (Ruling::Fail, _) | (_, Ruling::Fail) => Ruling::Fail,
-        (Ruling::Pass, Ruling::Pass) => Ruling::Pass,
-        _ => Ruling::Continue,
+    let by_distances = near.iter().map(|gate| averages::weigh(finished, *gate, error_percent));
+    let rulings: Vec<Ruling> = by_distances.chain([by_outcomes]).collect();
+    if rulings.contains(&Ruling::Fail) {
+        Ruling::Fail
+    } else if rulings.contains(&Ruling::Continue) {
+        Ruling::Continue
+    } else {
+        Ruling::Pass
     }
 }
 
-/// What counts near a gate: the distances that are noise, and what passed or missed if those are no misses.
-fn near_a_gate(finished: &[Finished]) -> (Vec<f64>, usize, usize) {
-    let (noise, plain): (Vec<Finished>, Vec<Finished>) = finished.iter().copied().partition(|trial| trial.is_noise());
-    let distances = noise.iter().filter_map(|trial| trial.margin).collect();
-    let passes = noise.len() + count(&plain, TrialOutcome::Pass);
-    (distances, passes, count(&plain, TrialOutcome::Miss))
+/// Passes and misses, if noise around these gates is no miss.
+fn counted(finished: &[Finished], near: &[usize]) -> (usize, usize) {
+    let valid = finished.iter().filter(|trial| trial.outcome != TrialOutcome::Invalid);
+    let (misses, passes): (Vec<&Finished>, Vec<_>) = valid.partition(|trial| trial.is_plain_miss(near));
+    (passes.len(), misses.len())
 }
 
-/// What [`both_tests`] weighs: the evidence of passes and misses, and that of the distances where they count.
+/// What [`every_test`] weighs: the evidence of passes and misses, and that of the distances from the worst gate that the
+/// trials lie near.
 pub(super) fn evidence(finished: &[Finished]) -> (f64, Option<f64>) {
-    if !most_are_near(finished) {
-        let (passes, misses) = (count(finished, TrialOutcome::Pass), count(finished, TrialOutcome::Miss));
-        return (wald::evidence(passes, misses), None);
-    }
-    let (distances, passes, misses) = near_a_gate(finished);
-    (wald::evidence(passes, misses), Some(averages::evidence(&distances)))
+    let near = averages::near(finished);
+    let (passes, misses) = counted(finished, &near);
+    let distances = near
+        .iter()
+        .map(|gate| averages::evidence(&averages::noise(finished, *gate)));
+    (wald::evidence(passes, misses), distances.min_by(f64::total_cmp))
 }
 
 #[cfg(test)]
@@ -102,7 +100,7 @@ mod tests {
             .map(|letter| Finished {
                 outcome: outcome(letter),
                 far: letter == 'F',
-                margin: None,
+                margins: Vec::new(),
             })
             .collect()
     }

@@ -4,6 +4,9 @@ pub const HEALTHY_PASS_RATE: f64 = 0.60;
 /// Pass rate of a degraded deployment: at most one lucky trial in twenty.
 pub const DEGRADED_PASS_RATE: f64 = 0.05;
 
+/// Most trials that a spec may ask for.
+const MOST_TRIALS: usize = 20;
+
 /// What the trials so far say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ruling {
@@ -41,8 +44,20 @@ pub(super) fn evidence(passes: usize, misses: usize) -> f64 {
         + weight(misses, 1.0 - HEALTHY_PASS_RATE, 1.0 - DEGRADED_PASS_RATE)
 }
 
+/// Boundary for failing a run by one of several gates: each has its part of the error.
+pub(super) fn degraded_below(error_percent: i32, gates: usize) -> f64 {
+    let gates = f64::from(u32::try_from(gates.max(1)).unwrap_or(u32::MAX));
+    let error = f64::from(error_percent.clamp(1, 49)) / 100.0 / gates;
+    ((1.0 - error) / error).ln()
+}
+
 /// Wald's boundary: a logarithm of likelihoods beyond which an answer is wrong with `error_percent` at most.
 pub(super) fn healthy_above(error_percent: i32) -> f64 {
-    let error = f64::from(error_percent.clamp(1, 49)) / 100.0;
-    ((1.0 - error) / error).ln()
+    degraded_below(error_percent, 1)
+}
+
+/// Misses in a row after which the test fails a run.
+pub(super) fn straight_misses(error_percent: i32) -> usize {
+    let enough = |misses: &usize| -evidence(0, *misses) >= healthy_above(error_percent);
+    (1..MOST_TRIALS).find(enough).unwrap_or(MOST_TRIALS)
 }

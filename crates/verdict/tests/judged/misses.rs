@@ -259,7 +259,7 @@ fn a_frontend_that_was_not_there_is_told_before_the_requests_that_it_failed() {
 
 #[test]
 fn the_distance_of_an_average_counts_unless_something_else_made_it_a_miss() {
-    let margin = |trial: JudgedTrial| trial.margin.map(|margin| margin.to_string());
+    let margin = |trial: JudgedTrial| trial.margins.first().map(ToString::to_string);
     let throughput =
         |value| move |report: &mut aiperf::Report| set(report, Metric::OutputTokenThroughput, Statistic::Avg, value);
     assert_eq!(

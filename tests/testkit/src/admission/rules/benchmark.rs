@@ -55,7 +55,7 @@ pub fn cases() -> Vec<Case> {
         ),
         accepted(
             "a request as long as a trial",
-            benchmark(json!({"requestTimeout": "15m"})),
+            benchmark(json!({"requestTimeout": "15m", "minRequests": 1})),
         ),
         refused(
             "a request longer than a trial",

@@ -102,6 +102,50 @@ pub fn cases() -> Vec<Case> {
             gates(&[gate("good", "Goodput", ">=", json!({}))]),
             "a gate on Goodput needs objectives",
         ),
+        refused(
+            "slowest worker of one",
+            gates(&[gate(
+                "slowest",
+                "SlowestWorkerPercent",
+                ">=",
+                json!({"threshold": "90"}),
+            )]),
+            "one worker has no peer",
+        ),
+        accepted(
+            "warning about the slowest worker of one",
+            gates(&[gate(
+                "slowest",
+                "SlowestWorkerPercent",
+                ">=",
+                json!({"threshold": "90", "mode": "Warn"}),
+            )]),
+        ),
+        accepted(
+            "slowest worker of two",
+            json!({
+                "placement": {"minGPUs": 2},
+                "gates": [gate("slowest", "SlowestWorkerPercent", ">=", json!({"threshold": "100"}))],
+            }),
+        ),
+        refused(
+            "slowest worker faster than its peers",
+            json!({
+                "placement": {"minGPUs": 2},
+                "gates": [gate("slowest", "SlowestWorkerPercent", ">=", json!({"threshold": "101"}))],
+            }),
+            "a threshold of at most 100",
+        ),
+        refused(
+            "more than the whole bandwidth",
+            gates(&[gate(
+                "memory",
+                "MemoryBandwidthPercent",
+                ">=",
+                json!({"threshold": "500"}),
+            )]),
+            "a threshold of at most 100",
+        ),
         accepted(
             "goodput",
             json!({

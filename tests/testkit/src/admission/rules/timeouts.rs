@@ -17,6 +17,24 @@ pub fn cases() -> Vec<Case> {
             "one probe outlives",
         ),
     ];
+    let short = |benchmark: serde_json::Value| {
+        let mut spec = json!({"benchmark": {"requestTimeout": "10s"}, "timeouts": {"benchmark": "30s"}});
+        merge(&mut spec, json!({ "benchmark": benchmark }));
+        spec
+    };
+    cases.push(refused(
+        "a limit shorter than the trial's default length",
+        short(json!({})),
+        "the trial outlives its limit",
+    ));
+    cases.push(accepted(
+        "a short trial with a short limit",
+        short(json!({"duration": "20s"})),
+    ));
+    cases.push(accepted(
+        "a trial of a number of requests with a short limit",
+        short(json!({"minRequests": 10})),
+    ));
     let waits = [
         "prerequisites",
         "sizing",
@@ -40,7 +58,10 @@ pub fn cases() -> Vec<Case> {
                 merge(&mut spec, json!({"timeouts": {"endpointProbe": "500ms"}}));
             }
             if (group, field) == ("timeouts", "benchmark") {
-                merge(&mut spec, json!({"benchmark": {"requestTimeout": "500ms"}}));
+                merge(
+                    &mut spec,
+                    json!({"benchmark": {"requestTimeout": "500ms", "minRequests": 1}}),
+                );
             }
             spec
         };

@@ -1,0 +1,279 @@
+//! Statements of a verdict: each is true of the trials that it is made from.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::DateTime;
+use perfval_api::{
+    GateResult, Metric, PerfValidation, PerfValidationSpec, PerfValidationStatus, Reason, Statistic, TrialOutcome,
+    TrialStatus, Verdict,
+};
+use perfval_verdict::aiperf::Report;
+use perfval_verdict::diagnosis::cause::Cause;
+use perfval_verdict::frame::{Outcome, TrialRecord};
+use perfval_verdict::judge::{Judgement, Recorded, judge};
+use perfval_verdict::rejudge::rejudge;
+use perfval_verdict::saved::SavedRun;
+use perfval_verdict::workers::WorkerSummary;
+use rust_decimal::Decimal;
+use serde_json::{Value, json};
+
+/// Values of one trial.
+type Values<'a> = &'a [(Metric, &'a str)];
+
+/// Workers that share the load evenly: only then a far miss is none of one worker.
+fn balanced() -> Vec<WorkerSummary> {
+    let worker = |address: &str| WorkerSummary {
+        address: address.to_owned(),
+        seconds: 30,
+        samples: 30,
+        served: 300,
+        peak_in_flight: 32,
+        mean_in_flight: 32.into(),
+        rate_per_second: 10.into(),
+        seconds_per_request: Some(Decimal::new(32, 1)),
+        ..WorkerSummary::default()
+    };
+    ["a", "b", "c", "d"].map(worker).into()
+}
+
+fn record(values: Values<'_>) -> TrialRecord {
+    let mut metrics: BTreeMap<Metric, BTreeMap<Statistic, Decimal>> = BTreeMap::new();
+    for (metric, value) in values {
+        let value = value.parse().expect("a number");
+        metrics.entry(*metric).or_default().insert(Statistic::Avg, value);
+    }
+    let report = Report {
+        succeeded: 768,
+        complete: true,
+        metrics,
+        ..Report::default()
+    };
+    TrialRecord {
+        nonce: String::new(),
+        exit_code: 0,
+        outcome: Outcome::Report(Box::new(report)),
+        workers: Vec::new(),
+        scrape_errors: BTreeMap::new(),
+        gpus: None,
+        node_cpu: None,
+        abridged: BTreeSet::new(),
+    }
+}
+
+fn object(spec: Value) -> PerfValidation {
+    let mut whole = json!({"model": {"name": "m"}, "workload": {"image": "i:1"}});
+    for (field, value) in spec.as_object().expect("fields") {
+        whole[field] = value.clone();
+    }
+    serde_json::from_value(json!({
+        "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation", "metadata": {"name": "a"}, "spec": whole,
+    }))
+    .expect("an object")
+}
+
+fn judged(spec: Value, trials: &[Values<'_>]) -> Judgement {
+    let recorded: Vec<Recorded> = trials.iter().map(|values| record(values).into()).collect();
+    judge(&object(spec), None, &recorded, DateTime::UNIX_EPOCH)
+}
+
+fn throughput(threshold: &str) -> Value {
+    json!({"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": threshold})
+}
+
+fn latency(name: &str, metric: &str, threshold: &str) -> Value {
+    json!({"name": name, "metric": metric, "operator": "<=", "threshold": threshold})
+}
+
+fn slowest() -> Value {
+    json!({"name": "slowest", "metric": "SlowestWorkerPercent", "operator": ">=", "threshold": "90"})
+}
+
+fn warning(mut gate: Value) -> Value {
+    gate["mode"] = json!("Warn");
+    gate
+}
+
+#[test]
+fn a_pass_states_how_much_lower_a_throughput_would_have_failed() {
+    let trials: [Values<'_>; 2] = [
+        &[(Metric::OutputTokenThroughput, "1333")],
+        &[(Metric::OutputTokenThroughput, "1333")],
+    ];
+    let passed = judged(json!({"gates": [throughput("1000")]}), &trials);
+    // 1 - 1 / (1 + 3.078 × 0.1) / 1.333: two trials that agree show nothing of how much trials vary.
+    assert_eq!(
+        passed.message,
+        "throughput 1333 tok/s (≥ 1000); trials: 2 passed; throughput 43 % lower would have failed in at least 95 of 100 runs"
+    );
+    assert_eq!(passed.status.detectable_loss_percent.as_deref(), Some("42.6"));
+}
+
+#[test]
+fn a_pass_states_how_much_higher_a_latency_would_have_failed() {
+    let trials: [Values<'_>; 2] = [&[(Metric::RequestLatency, "1500")], &[(Metric::RequestLatency, "1700")]];
+    let gates = json!({"gates": [latency("lat", "RequestLatency", "2000")]});
+    let passed = judged(gates, &trials);
+    assert_eq!(passed.verdict, Verdict::Passed);
+    // 2000 ms / (1 - 3.078 × 0.1) over 1600 ms.
+    assert!(
+        passed
+            .message
+            .ends_with("; lat 81 % higher would have failed in at least 95 of 100 runs"),
+        "{}",
+        passed.message
+    );
+}
+
+#[test]
+fn nothing_is_ruled_out_by_one_trial_nor_where_no_page_bounds_the_noise() {
+    let one: [Values<'_>; 1] = [&[(Metric::OutputTokenThroughput, "1333")]];
+    let single = judged(
+        json!({"gates": [throughput("1000")], "trials": {"rule": "Single"}}),
+        &one,
+    );
+    let low: [Values<'_>; 2] = [&[(Metric::OutputTokenThroughput, "99999999")]; 2];
+    let loose = judged(json!({"gates": [throughput("1")]}), &low);
+    let first_token: [Values<'_>; 2] = [&[(Metric::TimeToFirstToken, "300")]; 2];
+    let ttft = judged(
+        json!({"gates": [latency("ttft", "TimeToFirstToken", "2000")]}),
+        &first_token,
+    );
+    // Trials that vary by 28 %.
+    let unlike: [Values<'_>; 2] = [&[(Metric::RequestLatency, "400")], &[(Metric::RequestLatency, "600")]];
+    let noisy = judged(json!({"gates": [latency("lat", "RequestLatency", "2000")]}), &unlike);
+    for silent in [single, loose, ttft, noisy] {
+        assert_eq!(silent.verdict, Verdict::Passed);
+        assert!(!silent.message.contains("would have failed"), "{}", silent.message);
+        assert_eq!(silent.status.detectable_loss_percent, None);
+    }
+}
+
+#[test]
+fn a_missed_warning_is_shown_as_missed_in_a_run_that_passed() {
+    let trial: Values<'_> = &[
+        (Metric::OutputTokenThroughput, "4438.205"),
+        (Metric::RequestThroughput, "90"),
+    ];
+    let requests = json!({"name": "requests", "metric": "RequestThroughput", "operator": ">=", "threshold": "10"});
+    let gates = json!({"gates": [requests, warning(throughput("20000")), warning(slowest())]});
+    let passed = judged(gates, &[trial, trial]);
+    assert_eq!(passed.verdict, Verdict::Passed);
+    assert!(
+        passed.message.starts_with(
+            "requests 90 req/s (≥ 10), throughput 4438.205 tok/s, 77.8 % below 20000 (missed, only a warning), \
+             slowest not measured (≥ 90 % of its peers); trials: 2 passed"
+        ),
+        "{}",
+        passed.message
+    );
+}
+
+#[test]
+fn gates_that_only_warn_leave_nothing_to_judge() {
+    let trial: Values<'_> = &[(Metric::OutputTokenThroughput, "4438")];
+    for gates in [json!([]), json!([warning(throughput("20000"))])] {
+        let skipped = judged(json!({ "gates": gates }), &[trial, trial]);
+        assert_eq!(
+            (skipped.verdict, skipped.reason),
+            (Verdict::Skipped, Reason::NothingToJudge)
+        );
+    }
+}
+
+#[test]
+fn a_missed_gate_decides_beside_one_that_was_not_measured() {
+    let trial: Values<'_> = &[(Metric::OutputTokenThroughput, "4438")];
+    let failed = judged(json!({"gates": [slowest(), throughput("20000")]}), &[trial; 4]);
+    assert_eq!((failed.verdict, failed.reason), (Verdict::Failed, Reason::GatesMissed));
+    assert!(
+        failed.message.starts_with("throughput 4438 tok/s, 77.8 % below 20000"),
+        "{}",
+        failed.message
+    );
+    let met = judged(json!({"gates": [slowest(), throughput("2000")]}), &[trial; 2]);
+    assert_eq!((met.verdict, met.reason), (Verdict::Error, Reason::MetricMissing));
+}
+
+#[test]
+fn a_throughput_of_zero_with_answers_is_a_miss() {
+    let trial: Values<'_> = &[(Metric::OutputTokenThroughput, "0")];
+    let failed = judged(json!({"gates": [throughput("1000")]}), &[trial; 4]);
+    assert_eq!((failed.verdict, failed.reason), (Verdict::Failed, Reason::GatesMissed));
+    assert_eq!(failed.status.gates[0].result, GateResult::Missed);
+}
+
+#[test]
+fn a_tiny_threshold_is_shown_as_it_is() {
+    let trial: Values<'_> = &[(Metric::OutputTokenThroughput, "1333")];
+    let passed = judged(json!({"gates": [throughput("1n")]}), &[trial; 2]);
+    assert!(passed.message.contains("(≥ 0.000000001)"), "{}", passed.message);
+}
+
+/// One gate a little below its threshold in each trial, and another one each time.
+#[test]
+fn averages_are_judged_gate_by_gate() {
+    let metrics = [
+        (Metric::OutputTokenThroughput, "throughput", "OutputTokenThroughput"),
+        (Metric::RequestThroughput, "requests", "RequestThroughput"),
+        (
+            Metric::OutputTokenThroughputPerUser,
+            "per-user",
+            "OutputTokenThroughputPerUser",
+        ),
+        (Metric::Goodput, "", ""),
+    ];
+    let gates: Vec<Value> = metrics[..3]
+        .iter()
+        .map(|(_, name, metric)| json!({"name": name, "metric": metric, "operator": ">=", "threshold": "100"}))
+        .collect();
+    let trial = |low: usize| -> Vec<(Metric, &str)> {
+        let values = metrics[..3].iter().enumerate();
+        values
+            .map(|(at, (metric, _, _))| (*metric, if at == low { "98" } else { "109" }))
+            .collect()
+    };
+    let trials: Vec<Vec<(Metric, &str)>> = (0..6).map(|number| trial(number % 3)).collect();
+    let trials: Vec<Values<'_>> = trials.iter().map(Vec::as_slice).collect();
+    let passed = judged(json!({ "gates": gates }), &trials);
+    assert_eq!(
+        (passed.verdict, passed.reason),
+        (Verdict::Passed, Reason::GatesMet),
+        "{}",
+        passed.message
+    );
+}
+
+/// Trial 1 was voided by a changed GPU when it was measured.
+fn judged_again(gate: &Value, values: [&str; 2], second: TrialOutcome) -> Result<(Verdict, Reason, String), String> {
+    let trial = |number, outcome, causes: &[Cause]| TrialStatus {
+        number,
+        outcome: Some(outcome),
+        causes: causes.iter().map(|cause| cause.as_str().to_owned()).collect(),
+        ..TrialStatus::default()
+    };
+    let value = |value| TrialRecord {
+        workers: balanced(),
+        ..record(&[(Metric::OutputTokenThroughput, value)])
+    };
+    let saved = SavedRun {
+        trials: vec![
+            trial(1, TrialOutcome::Invalid, &[Cause::GPUChanged]),
+            trial(2, second, &[]),
+        ],
+        records: [(1, value(values[0])), (2, value(values[1]))].into(),
+        diagnosis: vec![Cause::GPUChanged.finding("worker w0 got another GPU")],
+        ..SavedRun::default()
+    };
+    let spec: PerfValidationSpec = object(json!({ "gates": [gate] })).spec;
+    let mut status = PerfValidationStatus::default();
+    let judged = rejudge(&spec, &mut status, &saved, DateTime::UNIX_EPOCH);
+    judged.map(|(verdict, why)| (verdict, why.reason, why.message))
+}
+
+#[test]
+fn a_voided_trial_does_not_count_when_it_is_judged_again() {
+    let near = judged_again(&throughput("800"), ["850", "850"], TrialOutcome::Pass);
+    assert!(near.is_err(), "one pass near its gate decides nothing: {near:?}");
+    let far = judged_again(&throughput("20000"), ["850", "850"], TrialOutcome::Miss);
+    assert!(far.is_err(), "one far miss decides nothing: {far:?}");
+}

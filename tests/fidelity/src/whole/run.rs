@@ -1,0 +1,65 @@
+//! One run: trials until the rule has decided, as the operator plays them, or saved trials judged again.
+
+use chrono::DateTime;
+use perfval_api::{PerfValidationSpec, PerfValidationStatus, TrialOutcome, TrialStatus, Verdict};
+use perfval_verdict::close::close;
+use perfval_verdict::conclusion::conclude;
+use perfval_verdict::frame::TrialRecord;
+use perfval_verdict::gate::Share;
+use perfval_verdict::rejudge::rejudge;
+use perfval_verdict::saved::SavedRun;
+use perfval_verdict::trial::{Evidence, judge};
+use perfval_verdict::trials::{Ruling, soak_is_next};
+
+/// How a run ended.
+pub struct Ended {
+    pub verdict: Verdict,
+    pub status: PerfValidationStatus,
+}
+
+/// Plays a run of trials that come one after the other.
+pub fn play(spec: &PerfValidationSpec, gpus: i64, mut next: impl FnMut() -> TrialRecord) -> Ended {
+    let mut status = PerfValidationStatus::default();
+    for number in 1.. {
+        status.trials.push(TrialStatus {
+            number,
+            soak: soak_is_next(spec, &status.trials),
+            ..TrialStatus::default()
+        });
+        let record = next();
+        let evidence = Evidence {
+            record: &record,
+            before: &[],
+            after: &[],
+            share: Share { gpus, node_gpus: gpus },
+            devices: &[],
+            product: None,
+        };
+        let judged = judge(evidence, spec);
+        if close(spec, &mut status, number, &judged, DateTime::UNIX_EPOCH) != Ruling::Continue {
+            break;
+        }
+    }
+    let (verdict, _) = conclude(spec, &status).expect("a verdict");
+    Ended { verdict, status }
+}
+
+/// Judges a run of other gates again, which took as many trials as a run may take. A run that needs more is measured anew,
+/// so nothing is decided.
+pub fn play_again(spec: &PerfValidationSpec, mut next: impl FnMut() -> TrialRecord) -> Ended {
+    let numbers = || 1..=i64::from(spec.trials.max);
+    let trial = |number| TrialStatus {
+        number,
+        outcome: Some(TrialOutcome::Pass),
+        ..TrialStatus::default()
+    };
+    let saved = SavedRun {
+        trials: numbers().map(trial).collect(),
+        records: numbers().map(|number| (number, next())).collect(),
+        ..SavedRun::default()
+    };
+    let mut status = PerfValidationStatus::default();
+    let judged = rejudge(spec, &mut status, &saved, DateTime::UNIX_EPOCH);
+    let verdict = judged.map_or(Verdict::Inconclusive, |(verdict, _)| verdict);
+    Ended { verdict, status }
+}

@@ -1,0 +1,44 @@
+//! Whole runs, simulated: the page shows what today's rule makes of them, and the goals hold that it calls met.
+
+use std::path::Path;
+
+use perfval_fidelity::whole;
+
+/// Goals that the page shows as missed.
+const MISSED: [&str; 2] = [
+    "healthy GPUs, 8 workers, 20 trials",
+    "five GPUs 20 % slower, gate at 90 %, 8 workers, 2 or more trials",
+];
+
+#[test]
+fn the_page_shows_what_the_rule_makes_of_whole_runs() {
+    let (page, missed) = whole::page();
+    let docs = Path::new("../../docs");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(docs.join("simulated.md"), &page).expect("the page");
+    }
+    let written = std::fs::read_to_string(docs.join("simulated.md")).unwrap_or_default();
+    assert!(
+        written == page,
+        "docs/simulated.md is stale: run `just fidelity --replay-only` and look at what changed"
+    );
+    assert_eq!(missed, MISSED);
+}
+
+#[test]
+fn the_page_on_the_verdict_quotes_rows_of_the_simulation() {
+    let read = |name| std::fs::read_to_string(Path::new("../../docs").join(name)).expect("a page");
+    let (verdict, simulated) = (read("verdict.md"), read("simulated.md"));
+    let after = verdict
+        .split("From simulated.md; a test compares them. -->\n")
+        .nth(1)
+        .expect("the mark");
+    let rows: Vec<&str> = after.lines().take_while(|line| line.starts_with('|')).collect();
+    assert_eq!(rows.len(), 6, "{rows:#?}");
+    for row in rows {
+        assert!(
+            simulated.lines().any(|line| line == row),
+            "docs/simulated.md has no {row}"
+        );
+    }
+}
