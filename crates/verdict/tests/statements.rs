@@ -60,7 +60,7 @@ fn record(values: Values<'_>) -> TrialRecord {
     }
 }
 
-fn object(spec: Value) -> PerfValidation {
+fn object(spec: &Value) -> PerfValidation {
     let mut whole = json!({"model": {"name": "m"}, "workload": {"image": "i:1"}});
     for (field, value) in spec.as_object().expect("fields") {
         whole[field] = value.clone();
@@ -71,7 +71,7 @@ fn object(spec: Value) -> PerfValidation {
     .expect("an object")
 }
 
-fn judged(spec: Value, trials: &[Values<'_>]) -> Judgement {
+fn judged(spec: &Value, trials: &[Values<'_>]) -> Judgement {
     let recorded: Vec<Recorded> = trials.iter().map(|values| record(values).into()).collect();
     judge(&object(spec), None, &recorded, DateTime::UNIX_EPOCH)
 }
@@ -99,7 +99,7 @@ fn a_pass_states_how_much_lower_a_throughput_would_have_failed() {
         &[(Metric::OutputTokenThroughput, "1333")],
         &[(Metric::OutputTokenThroughput, "1333")],
     ];
-    let passed = judged(json!({"gates": [throughput("1000")]}), &trials);
+    let passed = judged(&json!({"gates": [throughput("1000")]}), &trials);
     // 1 - 1 / (1 + 3.078 × 0.1) / 1.333: two trials that agree show nothing of how much trials vary.
     assert_eq!(
         passed.message,
@@ -112,7 +112,7 @@ fn a_pass_states_how_much_lower_a_throughput_would_have_failed() {
 fn a_pass_states_how_much_higher_a_latency_would_have_failed() {
     let trials: [Values<'_>; 2] = [&[(Metric::RequestLatency, "1500")], &[(Metric::RequestLatency, "1700")]];
     let gates = json!({"gates": [latency("lat", "RequestLatency", "2000")]});
-    let passed = judged(gates, &trials);
+    let passed = judged(&gates, &trials);
     assert_eq!(passed.verdict, Verdict::Passed);
     // 2000 ms / (1 - 3.078 × 0.1) over 1600 ms.
     assert!(
@@ -128,19 +128,19 @@ fn a_pass_states_how_much_higher_a_latency_would_have_failed() {
 fn nothing_is_ruled_out_by_one_trial_nor_where_no_page_bounds_the_noise() {
     let one: [Values<'_>; 1] = [&[(Metric::OutputTokenThroughput, "1333")]];
     let single = judged(
-        json!({"gates": [throughput("1000")], "trials": {"rule": "Single"}}),
+        &json!({"gates": [throughput("1000")], "trials": {"rule": "Single"}}),
         &one,
     );
     let low: [Values<'_>; 2] = [&[(Metric::OutputTokenThroughput, "99999999")]; 2];
-    let loose = judged(json!({"gates": [throughput("1")]}), &low);
+    let loose = judged(&json!({"gates": [throughput("1")]}), &low);
     let first_token: [Values<'_>; 2] = [&[(Metric::TimeToFirstToken, "300")]; 2];
     let ttft = judged(
-        json!({"gates": [latency("ttft", "TimeToFirstToken", "2000")]}),
+        &json!({"gates": [latency("ttft", "TimeToFirstToken", "2000")]}),
         &first_token,
     );
     // Trials that vary by 28 %.
     let unlike: [Values<'_>; 2] = [&[(Metric::RequestLatency, "400")], &[(Metric::RequestLatency, "600")]];
-    let noisy = judged(json!({"gates": [latency("lat", "RequestLatency", "2000")]}), &unlike);
+    let noisy = judged(&json!({"gates": [latency("lat", "RequestLatency", "2000")]}), &unlike);
     for silent in [single, loose, ttft, noisy] {
         assert_eq!(silent.verdict, Verdict::Passed);
         assert!(!silent.message.contains("would have failed"), "{}", silent.message);
@@ -156,7 +156,7 @@ fn a_missed_warning_is_shown_as_missed_in_a_run_that_passed() {
     ];
     let requests = json!({"name": "requests", "metric": "RequestThroughput", "operator": ">=", "threshold": "10"});
     let gates = json!({"gates": [requests, warning(throughput("20000")), warning(slowest())]});
-    let passed = judged(gates, &[trial, trial]);
+    let passed = judged(&gates, &[trial, trial]);
     assert_eq!(passed.verdict, Verdict::Passed);
     assert!(
         passed.message.starts_with(
@@ -172,7 +172,7 @@ fn a_missed_warning_is_shown_as_missed_in_a_run_that_passed() {
 fn gates_that_only_warn_leave_nothing_to_judge() {
     let trial: Values<'_> = &[(Metric::OutputTokenThroughput, "4438")];
     for gates in [json!([]), json!([warning(throughput("20000"))])] {
-        let skipped = judged(json!({ "gates": gates }), &[trial, trial]);
+        let skipped = judged(&json!({ "gates": gates }), &[trial, trial]);
         assert_eq!(
             (skipped.verdict, skipped.reason),
             (Verdict::Skipped, Reason::NothingToJudge)
@@ -183,21 +183,21 @@ fn gates_that_only_warn_leave_nothing_to_judge() {
 #[test]
 fn a_missed_gate_decides_beside_one_that_was_not_measured() {
     let trial: Values<'_> = &[(Metric::OutputTokenThroughput, "4438")];
-    let failed = judged(json!({"gates": [slowest(), throughput("20000")]}), &[trial; 4]);
+    let failed = judged(&json!({"gates": [slowest(), throughput("20000")]}), &[trial; 4]);
     assert_eq!((failed.verdict, failed.reason), (Verdict::Failed, Reason::GatesMissed));
     assert!(
         failed.message.starts_with("throughput 4438 tok/s, 77.8 % below 20000"),
         "{}",
         failed.message
     );
-    let met = judged(json!({"gates": [slowest(), throughput("2000")]}), &[trial; 2]);
+    let met = judged(&json!({"gates": [slowest(), throughput("2000")]}), &[trial; 2]);
     assert_eq!((met.verdict, met.reason), (Verdict::Error, Reason::MetricMissing));
 }
 
 #[test]
 fn a_throughput_of_zero_with_answers_is_a_miss() {
     let trial: Values<'_> = &[(Metric::OutputTokenThroughput, "0")];
-    let failed = judged(json!({"gates": [throughput("1000")]}), &[trial; 4]);
+    let failed = judged(&json!({"gates": [throughput("1000")]}), &[trial; 4]);
     assert_eq!((failed.verdict, failed.reason), (Verdict::Failed, Reason::GatesMissed));
     assert_eq!(failed.status.gates[0].result, GateResult::Missed);
 }
@@ -205,7 +205,7 @@ fn a_throughput_of_zero_with_answers_is_a_miss() {
 #[test]
 fn a_tiny_threshold_is_shown_as_it_is() {
     let trial: Values<'_> = &[(Metric::OutputTokenThroughput, "1333")];
-    let passed = judged(json!({"gates": [throughput("1n")]}), &[trial; 2]);
+    let passed = judged(&json!({"gates": [throughput("1n")]}), &[trial; 2]);
     assert!(passed.message.contains("(≥ 0.000000001)"), "{}", passed.message);
 }
 
@@ -234,7 +234,7 @@ fn averages_are_judged_gate_by_gate() {
     };
     let trials: Vec<Vec<(Metric, &str)>> = (0..6).map(|number| trial(number % 3)).collect();
     let trials: Vec<Values<'_>> = trials.iter().map(Vec::as_slice).collect();
-    let passed = judged(json!({ "gates": gates }), &trials);
+    let passed = judged(&json!({ "gates": gates }), &trials);
     assert_eq!(
         (passed.verdict, passed.reason),
         (Verdict::Passed, Reason::GatesMet),
@@ -262,9 +262,8 @@ fn judged_again(gate: &Value, values: [&str; 2], second: TrialOutcome) -> Result
         ],
         records: [(1, value(values[0])), (2, value(values[1]))].into(),
         diagnosis: vec![Cause::GPUChanged.finding("worker w0 got another GPU")],
-        ..SavedRun::default()
     };
-    let spec: PerfValidationSpec = object(json!({ "gates": [gate] })).spec;
+    let spec: PerfValidationSpec = object(&json!({ "gates": [gate] })).spec;
     let mut status = PerfValidationStatus::default();
     let judged = rejudge(&spec, &mut status, &saved, DateTime::UNIX_EPOCH);
     judged.map(|(verdict, why)| (verdict, why.reason, why.message))

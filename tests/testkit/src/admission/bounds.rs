@@ -128,7 +128,7 @@ fn texts() -> Vec<Case> {
     text(
         "timeouts.benchmark",
         32,
-        &|length| json!({"timeouts": {"benchmark": duration(length)}, "benchmark": {"requestTimeout": "1s"}}),
+        &|length| json!({"timeouts": {"benchmark": duration(length)}, "benchmark": {"requestTimeout": "1s", "minRequests": 1}}),
     );
     text(
         "timeouts.endpointReady",
