@@ -10,7 +10,6 @@ use rust_decimal::prelude::ToPrimitive as _;
 use crate::diagnosis::speed::ALIKE;
 use crate::environment;
 use crate::gate::show;
-use crate::history;
 use crate::quantile::{normal_beyond, student};
 use crate::workers::speed::{ELASTICITY, average, count, rounded};
 
@@ -40,11 +39,10 @@ struct Own {
     device: Option<DeviceStatus>,
 }
 
-/// Speeds that the history keeps of a run: none of one that only judged again what another had measured, or in which a cause
-/// was named, such as a GPU that something else worked on.
+/// Speeds that the history keeps of a run: none of one that only judged again what another had measured.
 pub(crate) fn kept(status: &PerfValidationStatus) -> Vec<DecodeSpeed> {
     let judged_again = status.run.as_ref().is_some_and(|run| run.judged_run.is_some());
-    if judged_again || !history::is_sound(status) {
+    if judged_again {
         return Vec::new();
     }
     own(status).into_iter().map(|own| own.speed).collect()

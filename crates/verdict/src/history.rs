@@ -37,7 +37,11 @@ pub fn with_last(last: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<History
         trials: Some(numbers.trials()).filter(|trials| *trials > 0),
         environment: last.environment.as_ref().map(environment::digest),
         causes: causes(last),
-        speeds: earlier::kept(last),
+        speeds: if is_sound(last) {
+            earlier::kept(last)
+        } else {
+            Vec::new()
+        },
         slow_gpus: slow_gpus(last),
         phases: phase_seconds(last),
         completed_at: run.completed_at.unwrap_or(now),
@@ -82,7 +86,7 @@ fn slow_gpus(status: &PerfValidationStatus) -> Vec<String> {
 }
 
 /// Whether the run may be a reference for another.
-pub(crate) fn is_sound(status: &PerfValidationStatus) -> bool {
+fn is_sound(status: &PerfValidationStatus) -> bool {
     causes(status).is_empty() && slow_gpus(status).is_empty()
 }
 

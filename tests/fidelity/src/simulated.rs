@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use fastrand::Rng;
 use perfval_api::{TrialOutcome, TrialsSpec};
-use perfval_verdict::trials::{Finished, Odds, Ruling, averages, odds, rule};
+use perfval_verdict::trials::{Finished, NEAR, Odds, Ruling, averages, odds, rule};
 
 use crate::published::{percent, share};
 
@@ -43,7 +43,7 @@ pub fn simulate(spec: &TrialsSpec, deployment: Deployment) -> Odds {
 
 /// How runs end whose trials are drawn from these, each as likely as any other. Exact where no distance counts.
 pub fn drawn(spec: &TrialsSpec, from: &[Finished]) -> Odds {
-    let near = |trial: &Finished| trial.margins.iter().any(|margin| margin.abs() <= averages::NEAR);
+    let near = |trial: &Finished| trial.margins.iter().any(|margin| margin.abs() <= NEAR);
     if !from.iter().any(near) {
         let part = |far: bool| {
             let counted = |trial: &&Finished| trial.outcome == TrialOutcome::Miss && trial.far == far;

@@ -3,9 +3,8 @@
 
 use perfval_api::{Gate, GateMode, Metric, Statistic, TrialOutcome};
 use rust_decimal::Decimal;
-use rust_decimal::prelude::ToPrimitive as _;
 
-use super::finished::Finished;
+use super::finished::{Finished, NEAR};
 use super::wald::{self, Ruling, healthy_above, sequential};
 use crate::gate::Judged;
 
@@ -18,9 +17,6 @@ pub const USUAL: f64 = 4.3;
 /// Trials that follow each other are alike: with correlation 0.4 from one to the next, the variance of a mean is
 /// (1 + 0.4) / (1 - 0.4) times that of independent ones.
 pub const ALIKE: f64 = 1.4 / 0.6;
-/// Distance (percent) beyond which an average is not near: further above counts as this much, further below is a stall or
-/// a fault and no noise of an average, and is a plain miss.
-pub const NEAR: f64 = 10.0;
 
 /// Distances of the enforced averages from their gates (percent), in the order of the spec; none if another gate makes the
 /// trial a miss, or one of these was not measured.
@@ -108,11 +104,6 @@ pub(super) fn spread(values: &[f64]) -> f64 {
     let mean = mean(values);
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     (squares / number(values.len().saturating_sub(1)).max(1.0)).sqrt()
-}
-
-/// A recorded distance; what cannot be read is none.
-pub(super) fn read(margin: &str) -> Option<f64> {
-    margin.parse::<Decimal>().ok()?.to_f64()
 }
 
 pub(super) fn mean(values: &[f64]) -> f64 {

@@ -5,7 +5,8 @@ use perfval_api::{
     Gate, GateMode, GateOperator, Metric, PerfValidationSpec, PerfValidationStatus, Statistic, TrialRule,
 };
 
-use super::averages::{ALIKE, NEAR, is_average, mean, number as count, spread};
+use super::averages::{ALIKE, is_average, mean, number as count, spread};
+use super::finished::NEAR;
 use super::finished::finished;
 use super::of_a_run::deciding;
 use super::wald::straight_misses;

@@ -1,6 +1,10 @@
 use perfval_api::{TrialOutcome, TrialStatus};
+use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive as _;
 
-use super::averages;
+/// Distance (percent) beyond which an average is not near: further above counts as this much, further below is a stall or
+/// a fault and no noise of an average, and is a plain miss.
+pub const NEAR: f64 = 10.0;
 
 /// One finished trial, as the rule sees it.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,7 +21,7 @@ pub struct Finished {
 impl Finished {
     /// Whether it missed in a way that no noise of these averages explains.
     pub(super) fn is_plain_miss(&self, near: &[usize]) -> bool {
-        let is_noise = |gate: usize, margin: f64| margin >= -averages::NEAR && near.contains(&gate);
+        let is_noise = |gate: usize, margin: f64| margin >= -NEAR && near.contains(&gate);
         let missed = || self.margins.iter().enumerate().filter(|(_, margin)| **margin < 0.0);
         self.outcome == TrialOutcome::Miss
             && (missed().next().is_none() || missed().any(|(gate, margin)| !is_noise(gate, *margin)))
@@ -44,8 +48,13 @@ fn margins(trial: &TrialStatus) -> Vec<f64> {
         [] => trial.margin_percent.as_slice(),
         several => several,
     };
-    let read: Option<Vec<f64>> = texts.iter().map(|text| averages::read(text)).collect();
+    let read: Option<Vec<f64>> = texts.iter().map(|text| read(text)).collect();
     read.unwrap_or_default()
+}
+
+/// A recorded distance; what cannot be read is none.
+fn read(margin: &str) -> Option<f64> {
+    margin.parse::<Decimal>().ok()?.to_f64()
 }
 
 /// How many of them ended so.

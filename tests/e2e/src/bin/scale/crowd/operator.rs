@@ -36,11 +36,7 @@ impl Operator {
         });
         let kubeconfig = folder.join("kubeconfig");
         fs::write(&kubeconfig, config.to_string())?;
-        let group = Path::new(GROUPS).join(format!("perfval-crowd-{}", std::process::id()));
-        fs::create_dir_all(&group).map_err(|error| format!("a memory cgroup (root, cgroup v2): {error}"))?;
-        fs::write(group.join("memory.max"), MEMORY.to_string())?;
-        // Not every kernel has swap.
-        let _ = fs::write(group.join("memory.swap.max"), "0");
+        let group = group()?;
         let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let log = folder.join("log");
         let output = File::options().create(true).append(true).open(&log)?;
@@ -160,6 +156,25 @@ impl Drop for Operator {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// A new cgroup with the memory of the shipped pod, in either version of cgroups.
+fn group() -> Outcome<PathBuf> {
+    let root = Path::new(GROUPS);
+    let (parent, limit) = if root.join("cgroup.controllers").exists() {
+        (root.to_owned(), "memory.max")
+    } else {
+        (root.join("memory"), "memory.limit_in_bytes")
+    };
+    let group = parent.join(format!("perfval-crowd-{}", std::process::id()));
+    let made = fs::create_dir_all(&group).and_then(|()| fs::write(group.join(limit), MEMORY.to_string()));
+    made.map_err(|error| {
+        format!(
+            "no memory cgroup {} can be made, which takes root: {error}",
+            group.display()
+        )
+    })?;
+    Ok(group)
 }
 
 /// A duration as Rust prints it (s).
