@@ -165,7 +165,7 @@ async fn pass(run: &Run<'_>, context: &Context) -> Result<Action, perfval_cluste
     if rests || !resting::is_reduced(run.object) {
         return commit(run, context, &decision).await;
     }
-    match context.cluster.whole(run).await {
+    match Box::pin(context.cluster.whole(run)).await {
         Ok(Some(whole)) => {
             let run = Run::new(&whole, run.settings);
             let decision = machine::decide(&run, &seen, context.cluster.now());
@@ -263,7 +263,7 @@ fn report_missing_rights(run: &Run<'_>, context: &Context) {
 async fn record_whether_blocked(run: &Run<'_>, context: &Context, error: Option<&perfval_cluster::Error>) {
     match error {
         Some(error) if error.class() == Class::Permanent => {
-            block(run, context, blocked::refused(error, "Act", run.spec())).await
+            block(run, context, blocked::refused(error, "Act", run.spec())).await;
         }
         Some(_) => {}
         None => record_blocked(run, context, blocked::no_longer, None).await,
@@ -288,7 +288,7 @@ async fn record_blocked(
         return write_blocked(run, context, &changed, event).await;
     }
     // What the store left out would be removed from the object.
-    match context.cluster.whole(run).await {
+    match Box::pin(context.cluster.whole(run)).await {
         Ok(Some(whole)) => {
             let run = Run::new(&whole, run.settings);
             if let Some(changed) = change(run.status()) {
@@ -301,7 +301,7 @@ async fn record_blocked(
 }
 
 async fn write_blocked(run: &Run<'_>, context: &Context, status: &PerfValidationStatus, event: Option<Event>) {
-    match context.cluster.record(run, status).await {
+    match Box::pin(context.cluster.record(run, status)).await {
         Ok(Recorded::Written(written)) => {
             context.own_writes.add(run.object, *written);
             context.announce(run, event);

@@ -81,7 +81,7 @@ pub async fn run(args: RunArgs) -> Result<(), Error> {
         stop.clone(),
     );
     // This thread is left to the lease: a plan for 2,000 objects on 2,000 nodes once kept it for 25 s, and the leader ended.
-    let work = elsewhere(work);
+    let work = Box::pin(elsewhere(work));
     let result = if let Some(candidate) = candidate {
         lead(candidate, work, &stop).await
     } else {

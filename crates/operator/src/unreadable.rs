@@ -46,7 +46,7 @@ impl Reporter {
         );
         metrics.failed(Reason::SpecUnreadable.as_str());
         // A parser quotes what it does not expect.
-        let error = Redactor::default().redact(&invalid.error.to_string());
+        let error = Redactor::default().redact(&invalid.error);
         let note = format!("this operator version cannot parse the object: {error}");
         let written = if invalid.metadata.deletion_timestamp.is_some() {
             Ok(())

@@ -38,7 +38,7 @@ struct Judged {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Gpu {
+struct SlowGpu {
     namespace: String,
     name: String,
     node: String,
@@ -73,7 +73,7 @@ pub(super) struct ObjectSeries {
     slowest_worker: Measured,
     verdict: Family<Judged, Gauge>,
     verdict_time: Family<OnNode, Gauge>,
-    slow_gpu: Family<Gpu, Gauge>,
+    slow_gpu: Family<SlowGpu, Gauge>,
     unsaved_results: Family<OnNode, Gauge>,
     phase_since: Family<At, Gauge>,
     phase_limit: Family<At, Gauge>,
@@ -175,7 +175,7 @@ impl ObjectSeries {
         let verdict = judged.verdict.as_str();
         for gpu_uuid in judged.slow_gpus {
             let (namespace, name, node) = (namespace.clone(), name.clone(), node.clone());
-            let gpu = Gpu {
+            let gpu = SlowGpu {
                 namespace,
                 name,
                 node,

@@ -25,7 +25,7 @@ const NAMESPACE: &str = "fleet";
 /// Longest wait for anything.
 const LIMIT: Duration = Duration::from_mins(10);
 /// Time without a change after which nothing of the start is left.
-const STEADY: Duration = Duration::from_secs(60);
+const STEADY: Duration = Duration::from_mins(1);
 
 #[tokio::main]
 pub async fn crowd(program: &Path) -> Outcome<()> {
@@ -53,7 +53,8 @@ pub async fn crowd(program: &Path) -> Outcome<()> {
     .await?;
     let seconds = began.elapsed().as_secs_f64();
     let share = (operator.process.cpu_seconds().unwrap_or_default() - cpu.unwrap_or_default()) / seconds * 100.0;
-    let rate = (cluster.requests.load(Ordering::Relaxed) - requests) as f64 / seconds;
+    let asked = u32::try_from(cluster.requests.load(Ordering::Relaxed) - requests)?;
+    let rate = f64::from(asked) / seconds;
     let reactions = cluster.take_reactions();
     let at = |share: usize| {
         reactions

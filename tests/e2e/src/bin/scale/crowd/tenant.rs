@@ -122,7 +122,7 @@ fn hostile(index: usize) -> Outcome<Value> {
         args.push(arg);
     }
     object["spec"]["workload"]["args"] = json!(args);
-    if index % 25 == 0 {
+    if index.is_multiple_of(25) {
         object["metadata"]["annotations"] = json!({"note": "n".repeat(200 << 10)});
     }
     if index % 100 == 1 {
@@ -180,7 +180,7 @@ impl Mischief {
             if pod["status"]["phase"] == "Succeeded" && kind < 4 {
                 server.set_log(HOSTILE, &name, &container, forged(kind, &nonce.unwrap_or_default()));
             }
-        } else if kind < 2 && pod["status"]["containerStatuses"].is_array() && self.steps % 10 == 0 {
+        } else if kind < 2 && pod["status"]["containerStatuses"].is_array() && self.steps.is_multiple_of(10) {
             server.set_log(HOSTILE, &name, &container, log);
             server.edit("pods", HOSTILE, &name, |pod| {
                 let container = &mut pod["status"]["containerStatuses"][0];
