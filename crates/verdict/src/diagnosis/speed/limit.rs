@@ -55,17 +55,20 @@ mod tests {
 
     #[test]
     fn a_limit_grows_with_the_workers_and_with_the_noise() {
-        let shown = |value: f64| (value * 10.0).round() / 10.0;
+        let shown = |value: f64| format!("{value:.1}");
         // Two trials of 60 s with 5 % noise in a window of 2 s have an interval of 1.3 % for two workers, 1 % for eight.
         assert_eq!(
             [(2, 1.3), (8, 1.0)].map(|(n, within)| shown(against_median(n, within))),
-            [5.9, 6.9]
+            ["5.9", "6.9"]
         );
         assert_eq!(
             [(2, 1.3), (8, 1.0)].map(|(n, within)| shown(surely_named(n, within))),
-            [7.0, 7.7]
+            ["7.0", "7.7"]
         );
-        assert_eq!([3, 8, 16].map(|n| shown(against_fastest(n, 1.0))), [10.5, 12.1, 13.0]);
+        assert_eq!(
+            [3, 8, 16].map(|n| shown(against_fastest(n, 1.0))),
+            ["10.5", "12.1", "13.0"]
+        );
         assert!(against_median(8, 10.0) > 16.0);
     }
 }
