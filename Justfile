@@ -132,10 +132,10 @@ bench:
     RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --target {{triple}} -p perfval-e2e --bin scale
     {{release}}/scale
 
-# What 5,000 validations on 5,000 nodes cost the operator's program in the memory of its pod, 50 of them at once: a stub of the API server, as root (minutes; prints a table, and asserts nothing).
-bench-crowd: image
+# What 5,000 validations on 5,000 nodes cost the operator's program in the memory of its pod, 50 of them at once: a stub of the API server, as root (minutes; prints a table, and asserts nothing). `just bench-crowd 1000 1000 256` for other numbers of nodes and validations, and MiB.
+bench-crowd *SIZE: image
     RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --target {{triple}} -p perfval-e2e --bin scale
-    {{release}}/scale crowd {{product}}/perfvalidation-operator
+    {{release}}/scale crowd {{product}}/perfvalidation-operator {{SIZE}}
 
 # A tenant who writes the worst that it may, for so many minutes, beside a run of another tenant; the same stub.
 bench-tenant minutes="30": image

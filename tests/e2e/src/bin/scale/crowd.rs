@@ -18,7 +18,26 @@ use cluster::{Cluster, validation};
 use operator::Operator;
 pub use tenant::tenant;
 
-const NODES: usize = 5_000;
+/// How large the crowd is.
+#[derive(Clone, Copy)]
+pub struct Size {
+    pub nodes: usize,
+    pub objects: usize,
+    /// Memory of the operator's pod (MiB).
+    pub mebibytes: u64,
+}
+
+impl Default for Size {
+    /// The size of the goals, in the memory of the shipped pod.
+    fn default() -> Self {
+        Self {
+            nodes: 5_000,
+            objects: 5_000,
+            mebibytes: 128,
+        }
+    }
+}
+
 /// Nodes with free GPUs: so many runs are active at once.
 const ACTIVE: usize = 50;
 const NAMESPACE: &str = "fleet";
@@ -28,20 +47,26 @@ const LIMIT: Duration = Duration::from_mins(10);
 const STEADY: Duration = Duration::from_mins(1);
 
 #[tokio::main]
-pub async fn crowd(program: &Path) -> Outcome<()> {
-    println!("{NODES} validations, one for each of {NODES} nodes with 20 pods each; {ACTIVE} nodes have free GPUs");
+pub async fn crowd(program: &Path, size: Size) -> Outcome<()> {
+    let Size {
+        nodes,
+        objects,
+        mebibytes: limit,
+    } = size;
+    println!("{objects} validations of {nodes} nodes with 20 pods each; {ACTIVE} nodes have free GPUs; {limit} MiB");
+    let goal = format!("≤ {limit} MiB");
     let folder = tempfile::tempdir()?;
-    let (cluster, resting) = Cluster::new(NODES, ACTIVE);
-    for index in 0..NODES {
+    let (cluster, resting) = Cluster::new(nodes, ACTIVE);
+    for index in 0..objects {
         cluster
             .server
-            .put(validation(NAMESPACE, &format!("node-{index:05}"), index)?);
+            .put(validation(NAMESPACE, &format!("node-{index:05}"), index % nodes)?);
     }
     let address = cluster.serve(resting).await?;
     cluster.live(|_| ());
 
-    let mut operator = Operator::start(program, folder.path(), &address)?;
-    let first = operator.looked_at(NODES, LIMIT).await?;
+    let mut operator = Operator::start(program, folder.path(), &address, limit)?;
+    let first = operator.looked_at(objects, LIMIT).await?;
     row("start, all looked at", &format!("{first:.1} s"), "≤ 10 s");
     until("all runs are active", &mut operator, || active(&cluster) >= ACTIVE).await?;
     cluster.take_reactions();
@@ -81,11 +106,11 @@ pub async fn crowd(program: &Path) -> Outcome<()> {
         &format!("{longest:.2} s of {}", looks.len()),
         "≤ 2 s",
     );
-    row("peak memory", &mebibytes(&operator), "≤ 128 MiB");
+    row("peak memory", &mebibytes(&operator), &goal);
 
     operator.kill();
-    let mut operator = Operator::start(program, folder.path(), &address)?;
-    let again = operator.looked_at(NODES, LIMIT).await?;
+    let mut operator = Operator::start(program, folder.path(), &address, limit)?;
+    let again = operator.looked_at(objects, LIMIT).await?;
     row(
         "restart in the middle, all looked at",
         &format!("{again:.1} s"),
@@ -94,7 +119,7 @@ pub async fn crowd(program: &Path) -> Outcome<()> {
     until("all runs are over", &mut operator, || finished(&cluster) >= ACTIVE).await?;
     row("runs that passed", &format!("{} of {ACTIVE}", passed(&cluster)), "all");
     tokio::time::sleep(STEADY).await;
-    row("peak memory after the restart", &mebibytes(&operator), "≤ 128 MiB");
+    row("peak memory after the restart", &mebibytes(&operator), &goal);
     row(
         "lease lost, passes given up",
         &format!("{}, {}", operator.logged("is lost"), operator.logged("pass given up")),
@@ -103,14 +128,14 @@ pub async fn crowd(program: &Path) -> Outcome<()> {
     operator.kill();
 
     finish_all(&cluster)?;
-    let mut operator = Operator::start(program, folder.path(), &address)?;
-    let finished = operator.looked_at(NODES, LIMIT).await?;
+    let mut operator = Operator::start(program, folder.path(), &address, limit)?;
+    let finished = operator.looked_at(objects, LIMIT).await?;
     row(
         "restart, all finished with ten runs each",
         &format!("{finished:.1} s"),
         "≤ 10 s",
     );
-    row("peak memory", &mebibytes(&operator), "≤ 128 MiB");
+    row("peak memory", &mebibytes(&operator), &goal);
     operator.lives()
 }
 

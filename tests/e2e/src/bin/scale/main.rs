@@ -12,6 +12,7 @@ mod serve;
 
 use std::process::{Command, ExitCode, Stdio};
 
+use crowd::Size;
 use measure::Cost;
 use serve::Form;
 
@@ -30,7 +31,10 @@ fn main() -> ExitCode {
     let outcome = match arguments[..] {
         ["serve", nodes, form] => with(nodes, form, serve::serve),
         ["measure", nodes, form] => with(nodes, form, measure::measure),
-        ["crowd", program] => crowd::crowd(program.as_ref()),
+        ["crowd", program] => crowd::crowd(program.as_ref(), Size::default()),
+        ["crowd", program, nodes, objects, mebibytes] => {
+            size(nodes, objects, mebibytes).and_then(|size| crowd::crowd(program.as_ref(), size))
+        }
         ["tenant", program, minutes] => minutes
             .parse()
             .map_err(Into::into)
@@ -45,6 +49,15 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn size(nodes: &str, objects: &str, mebibytes: &str) -> Outcome<Size> {
+    let (nodes, objects, mebibytes) = (nodes.parse()?, objects.parse()?, mebibytes.parse()?);
+    Ok(Size {
+        nodes,
+        objects,
+        mebibytes,
+    })
 }
 
 fn with(nodes: &str, form: &str, run: fn(usize, Form) -> Outcome<()>) -> Outcome<()> {

@@ -1,4 +1,4 @@
-//! The operator's program in the memory of its pod.
+//! The operator's program in a bounded memory.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -11,8 +11,6 @@ use serde_json::json;
 
 use super::Outcome;
 
-/// The limit of the shipped pod.
-pub const MEMORY: u64 = 128 << 20;
 const GROUPS: &str = "/sys/fs/cgroup";
 const POLL: Duration = Duration::from_millis(50);
 
@@ -26,8 +24,8 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// Starts the program in a group with the memory of the shipped pod.
-    pub fn start(program: &Path, folder: &Path, server: &str) -> Outcome<Self> {
+    /// Starts the program in a group with so much memory (MiB).
+    pub fn start(program: &Path, folder: &Path, server: &str, mebibytes: u64) -> Outcome<Self> {
         let config = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "c",
             "clusters": [{"name": "c", "cluster": {"server": server}}],
@@ -36,7 +34,7 @@ impl Operator {
         });
         let kubeconfig = folder.join("kubeconfig");
         fs::write(&kubeconfig, config.to_string())?;
-        let group = group()?;
+        let group = group(mebibytes << 20)?;
         let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let log = folder.join("log");
         let output = File::options().create(true).append(true).open(&log)?;
@@ -158,8 +156,8 @@ impl Drop for Operator {
     }
 }
 
-/// A new cgroup with the memory of the shipped pod, in either version of cgroups.
-fn group() -> Outcome<PathBuf> {
+/// A new cgroup with so much memory (bytes), in either version of cgroups.
+fn group(bytes: u64) -> Outcome<PathBuf> {
     let root = Path::new(GROUPS);
     let (parent, limit) = if root.join("cgroup.controllers").exists() {
         (root.to_owned(), "memory.max")
@@ -167,7 +165,7 @@ fn group() -> Outcome<PathBuf> {
         (root.join("memory"), "memory.limit_in_bytes")
     };
     let group = parent.join(format!("perfval-crowd-{}", std::process::id()));
-    let made = fs::create_dir_all(&group).and_then(|()| fs::write(group.join(limit), MEMORY.to_string()));
+    let made = fs::create_dir_all(&group).and_then(|()| fs::write(group.join(limit), bytes.to_string()));
     made.map_err(|error| {
         format!(
             "no memory cgroup {} can be made, which takes root: {error}",

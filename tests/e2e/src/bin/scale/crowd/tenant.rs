@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::super::Outcome;
 use super::cluster::{Cluster, validation};
 use super::operator::Operator;
-use super::{mebibytes, row};
+use super::{Size, mebibytes, row};
 
 const NODES: usize = 200;
 /// Nodes with free GPUs. The first is the good tenant's, by its selector.
@@ -36,7 +36,7 @@ pub async fn tenant(program: &Path, minutes: u64) -> Outcome<()> {
     let mut mischief = Mischief::default();
     cluster.live(move |server| mischief.step(server));
 
-    let mut operator = Operator::start(program, folder.path(), &address)?;
+    let mut operator = Operator::start(program, folder.path(), &address, Size::default().mebibytes)?;
     let began = Instant::now();
     let mut good = GoodRuns::default();
     while began.elapsed() < Duration::from_secs(minutes * 60) {
