@@ -34,6 +34,12 @@ pub fn threshold() -> Rule {
     .message(r#"write a quantity above 0 and up to 1G in the metric's unit, such as "2000", "0.5" or "50k""#)
 }
 
+/// An upper limit on the smallest value is met by one fast request.
+pub fn upper_limit_of_the_smallest() -> Rule {
+    Rule::new("!(self.statistic == 'Min' && self.operator == '<=')")
+        .message("the fastest request shows nothing about the others: write Avg, Max or a percentile such as P99")
+}
+
 /// A share of what is whole at 100.
 pub fn percent_is_at_most_100() -> Rule {
     let percentages = listed(|metric| metric.aiperf_tag().is_none());

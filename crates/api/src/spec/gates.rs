@@ -13,6 +13,7 @@ use crate::{GateOperator, Metric, Statistic, rules};
     validation = rules::good_side(GateOperator::AtMost, "less"),
     validation = rules::only_rates_scale(),
     validation = rules::percent_is_at_most_100(),
+    validation = rules::upper_limit_of_the_smallest(),
 )]
 pub struct Gate {
     /// Unique name, as status and messages show it.

@@ -112,7 +112,7 @@ impl Slice {
     pub fn read(slice: &ResourceSlice, interned: &mut Interned) -> Self {
         let spec = &slice.spec;
         let counters = spec.shared_counters.iter().flatten();
-        Self {
+        let mut read = Self {
             name: slice.metadata.name.as_deref().unwrap_or_default().into(),
             driver: interned.share(&spec.driver),
             pool: interned.share(&spec.pool.name),
@@ -133,6 +133,23 @@ impl Slice {
                 .flatten()
                 .map(|device| Device::read(device, interned))
                 .collect(),
+        };
+        read.keep_counters_apart(interned);
+        read
+    }
+
+    /// Names the counter sets of a slice that has devices too after the slice. Kubernetes 1.34 allows both in one slice, and
+    /// such a set belongs to that slice alone; from 1.35 on a set belongs to the pool, and its slice has no devices.
+    fn keep_counters_apart(&mut self, interned: &mut Interned) {
+        if self.devices.is_empty() {
+            return;
+        }
+        let own: Vec<Arc<str>> = self.shared_counters.iter().map(|set| set.set.clone()).collect();
+        let consumed = self.devices.iter_mut().flat_map(|device| &mut device.consumes);
+        for set in self.shared_counters.iter_mut().chain(consumed) {
+            if own.contains(&set.set) {
+                set.set = interned.share(&format!("{}/{}", self.name, set.set));
+            }
         }
     }
 }

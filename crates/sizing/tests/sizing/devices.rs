@@ -367,6 +367,24 @@ fn an_overdrawn_counter_stops_every_device_with_counters() {
 }
 
 #[test]
+fn counters_beside_devices_belong_to_their_slice_alone() {
+    let slice = |name: &str, first: usize| {
+        SliceBuilder::of("n1")
+            .named(name)
+            .generation(1, 2)
+            .counter_set("set", "memory", "160Gi")
+            .device(gpu(first).consumes("set", "memory", "80Gi"))
+            .device(gpu(first + 1).consumes("set", "memory", "80Gi"))
+    };
+    let cluster = Cluster::empty()
+        .node(NodeBuilder::named("n1"))
+        .slice(slice("a", 0))
+        .slice(slice("b", 2))
+        .claim(ClaimBuilder::named("c").holds("n1", "gpu-0"));
+    assert_eq!(names(&chosen(&cluster, &any())), ["gpu-1", "gpu-2", "gpu-3"]);
+}
+
+#[test]
 fn a_malformed_slice_makes_its_node_ineligible_and_says_why() {
     let counters = |amount: &str| {
         eight()

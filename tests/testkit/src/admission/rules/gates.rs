@@ -41,6 +41,12 @@ pub fn cases() -> Vec<Case> {
             )]),
         ),
         refused(
+            "upper limit of the fastest request",
+            ttft(json!({"statistic": "Min"})),
+            "write Avg, Max or a percentile such as P99",
+        ),
+        accepted("upper limit of the spread", ttft(json!({"statistic": "Std"}))),
+        refused(
             "upper bound on throughput",
             throughput(json!({"operator": "<="})),
             "more of this metric is better",
