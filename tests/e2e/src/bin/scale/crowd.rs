@@ -1,6 +1,6 @@
 //! `just bench-crowd`: the operator's program among 5,000 validations, 5,000 nodes and 100,000 pods, in the memory of its pod.
 //!
-//! The API server is a stub on loopback that shares the two cores with the operator, so every time here is an upper bound.
+//! The API server is a stub on loopback that shares the cores with the operator, so its own time is part of every time here.
 //! Prints a table beside the goals, and asserts nothing.
 
 mod cluster;

@@ -101,7 +101,7 @@ impl Operator {
         .into())
     }
 
-    /// Most memory of its group since it was started (MiB); what the kernel can drop counts too.
+    /// Most resident memory of the process since its start (MiB), with the pages of its program.
     pub fn peak(&self) -> Option<f64> {
         self.process.peak()
     }
