@@ -53,7 +53,7 @@ impl OwnWrites {
         }
     }
 
-    /// Everything was listed anew: objects that are not among these are gone.
+    /// Forgets writes to objects that are not among these, after a new list.
     pub fn retain(&self, uids: &HashSet<String>) {
         self.lock().retain(|uid, _| uids.contains(uid));
     }

@@ -16,12 +16,12 @@ use crate::objects::Guarded;
 
 /// Prefix of the annotations that are read.
 const OURS: &str = "perfvalidation.dev/";
-/// Longest spec (bytes of JSON). That of the longest sample has 2 KB.
+/// Longest spec (bytes of JSON).
 const SPEC_BYTES: usize = 16 << 10;
 /// Longest value of an annotation of ours (bytes).
 const ANNOTATION_BYTES: usize = 1 << 10;
 
-/// Leaves what the store keeps of an object. One that is too large is as good as one that cannot be read.
+/// Reduces an object to what the store keeps. An object that is too large counts as one that cannot be read.
 pub fn keep(object: &mut Guarded) {
     let reduced = match &mut object.0 {
         Ok(object) => {
@@ -42,7 +42,7 @@ pub fn keep(object: &mut Guarded) {
     }
 }
 
-/// The reason and the remedy, if an object is too large.
+/// Returns the reason and the remedy, if an object is too large.
 fn too_large(object: &PerfValidation) -> Option<String> {
     let annotations = object.metadata.annotations.iter().flatten();
     let long = annotations
@@ -76,7 +76,7 @@ impl io::Write for Length {
     }
 }
 
-/// Drops metadata that nothing here reads: a manifest that `kubectl apply` keeps, and whatever others note.
+/// Drops metadata that nothing here reads, such as the manifest that `kubectl apply` keeps.
 fn strip(metadata: &mut ObjectMeta) {
     metadata.managed_fields = None;
     metadata.labels = None;

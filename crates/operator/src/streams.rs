@@ -97,7 +97,7 @@ impl Context {
         self.queue.wake();
     }
 
-    /// A watch listed everything anew. Objects that went while it was down bring no event of their own.
+    /// Handles a new list of a watch. Objects that went while the watch was down bring no event of their own.
     pub fn saw_all(&self) {
         self.own_writes.retain(&self.objects.uids());
         // GPUs of those that went may be free now.
