@@ -10,7 +10,7 @@ use perfval_sizing::Seen;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout};
 
-use crate::page::{Answer, Form, Json};
+use crate::page::{self, Answer, Form, Json};
 use crate::{Cluster, Failure};
 
 /// How long a call may take. The default client retries 429, 503 and 504 for minutes and has no read timeout.
@@ -111,15 +111,25 @@ impl Cluster {
             let request = Request::new(url)
                 .list(&params)
                 .map_err(|error| Failure::Call(kube::Error::BuildRequest(error)))?;
-            let page = self
-                .bounded(Answer::to(&self.client, request, F::ACCEPT, &mut buffer))
-                .await?;
+            let answer = Answer::to(&self.client, request, F::ACCEPT, &mut buffer);
+            let Some(page) = self.bounded(answer).await? else {
+                params = shorter(params)?;
+                continue;
+            };
             let next = F::read(&page, |object| all.extend(reduce(object))).map_err(Failure::Call)?;
             match next {
                 Some(token) => params = params.continue_token(&token),
                 None => return Ok(all),
             }
         }
+    }
+}
+
+/// Asks for a fourth of the objects, after a page with too many bytes.
+fn shorter(params: ListParams) -> Result<ListParams, Failure> {
+    match params.limit {
+        Some(limit) if limit > 1 => Ok(params.limit((limit / 4).max(1))),
+        _ => Err(Failure::Call(page::too_long())),
     }
 }
 

@@ -9,6 +9,7 @@ mod clock;
 mod error;
 mod events;
 mod installed;
+mod json_list;
 mod look;
 mod observe;
 mod page;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::api::ObjectMeta;
+use kube::core::error_boundary::InvalidObject;
 use kube::runtime::controller::Action;
 use perfval_api::{PerfValidation, PerfValidationStatus, Phase};
 use perfval_cluster::{Class, Cluster, Recorded};
@@ -22,12 +23,14 @@ use crate::boundary::{Panicked, catch};
 use crate::event_words::{PANICKED, SET_ASIDE};
 use crate::metrics::Metrics;
 use crate::newcomers::Newcomers;
-use crate::objects::{Guarded, Newest, Objects};
+use crate::objects::Objects;
 use crate::own_writes::OwnWrites;
-use crate::queue_bell::QueueBell;
+use crate::queue_bell::{self, QueueBell, RunKey};
 use crate::rights::Rights;
 use crate::room::Room;
 use crate::setbacks::Setbacks;
+use crate::store_limits::{self, StoreLimits};
+use crate::stored::Stored;
 use crate::suspects::Suspects;
 use crate::{blocked, resting, unreadable};
 
@@ -60,30 +63,28 @@ pub struct Context {
     pub(crate) newcomers: Newcomers,
     pub(crate) setbacks: Setbacks,
     pub(crate) suspects: Suspects,
+    pub(crate) store_limits: StoreLimits,
     room: Room,
     /// Rings when a run is over.
     pub(crate) ended: Notify,
     announcer: Announcer,
 }
 
+/// A run that waits in the queue. It stays packed until its turn: thousands may wait.
+pub(crate) struct Queued {
+    pub(crate) key: RunKey,
+    pub(crate) stored: Arc<Stored>,
+}
+
 /// One pass. It never fails towards the `Controller`: what went wrong is in the object, the log and the metrics.
-pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Action, Infallible> {
-    let object = match &object.0 {
+pub async fn reconcile(object: Arc<Stored>, context: Arc<Context>) -> Result<Action, Infallible> {
+    let newer = context.own_writes.newer(&*object);
+    let newest = newer.as_ref().unwrap_or(&object);
+    let object = match newest.unpack() {
         Ok(object) => object,
-        Err(invalid) => {
-            let action = context
-                .unreadable
-                .report(invalid, &context.cluster, &context.metrics)
-                .await;
-            if invalid.metadata.deletion_timestamp.is_none() || context.suspects.is_set_aside(&invalid.metadata) {
-                return Ok(action);
-            }
-            let removed = Box::pin(remove(&invalid.metadata, &context));
-            return Ok(bounded(&context, &invalid.metadata, removed).await.0);
-        }
+        Err(invalid) => return Ok(Box::pin(pass_unreadable(&invalid, newest.lacks_room(), &context)).await),
     };
-    let newer = context.own_writes.newer(object);
-    let run = Run::new(newer.as_deref().unwrap_or(object), &context.settings);
+    let run = Run::new(&object, &context.settings);
     if context.suspects.is_set_aside(&run.object.metadata) {
         context.newcomers.forget(run.object);
         report_set_aside(&run, &context).await;
@@ -113,6 +114,27 @@ pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Ac
     );
     // On the heap: 24 kB, which a stream would move around.
     Ok(Box::pin(bounded_pass(&run, &context)).instrument(span).await)
+}
+
+/// A pass over an object of which only the metadata is known. `lacks_room`: bytes for which the store has no room.
+async fn pass_unreadable(invalid: &InvalidObject, lacks_room: Option<usize>, context: &Context) -> Action {
+    let object = &invalid.metadata;
+    let action = match lacks_room {
+        Some(bytes) if context.store_limits.has_room(object, bytes) => {
+            context.unreadable.take_back(object, &context.cluster).await
+        }
+        Some(_) if !context.store_limits.is_new(object) => Action::requeue(store_limits::TRY_AGAIN),
+        _ => {
+            let (cluster, metrics) = (&context.cluster, &context.metrics);
+            let action = context.unreadable.report(invalid, cluster, metrics).await;
+            lacks_room.map_or(action, |_| Action::requeue(store_limits::TRY_AGAIN))
+        }
+    };
+    if object.deletion_timestamp.is_none() || context.suspects.is_set_aside(object) {
+        return action;
+    }
+    let removed = Box::pin(remove(object, context));
+    bounded(context, object, removed).await.0
 }
 
 async fn bounded_pass(run: &Run<'_>, context: &Context) -> Action {
@@ -380,6 +402,7 @@ impl Context {
             newcomers: Newcomers::default(),
             setbacks: Setbacks::default(),
             suspects: Suspects::default(),
+            store_limits: StoreLimits::default(),
             room: Room::default(),
             ended: Notify::new(),
             announcer: Announcer::default(),
@@ -402,19 +425,20 @@ impl Context {
     }
 
     /// The objects that the planner moves, none older than our own last write of it.
-    pub(crate) fn queued(&self) -> Vec<Newest> {
-        let newest = |watched: Arc<Guarded>| {
-            let newer = self.own_writes.newer(watched.0.as_ref().ok()?);
-            newer.map(Newest::Written).or(Some(Newest::Watched(watched)))
+    pub(crate) fn queued(&self) -> Vec<Queued> {
+        let newest = |watched: Arc<Stored>| self.own_writes.newer(&*watched).unwrap_or(watched);
+        let queued = |stored: Arc<Stored>| {
+            let object = stored.unpack().ok()?;
+            let run = Run::new(&object, &self.settings);
+            let waits = machine::is_queued(&run) && !self.suspects.is_set_aside(&object.metadata);
+            waits.then(|| Queued {
+                key: queue_bell::key(&run),
+                stored,
+            })
         };
-        let queued = |object: &PerfValidation| {
-            machine::is_queued(&Run::new(object, &self.settings)) && !self.suspects.is_set_aside(&object.metadata)
-        };
-        self.objects
-            .readable()
-            .filter_map(newest)
-            .filter(|object| object.get().is_some_and(queued))
-            .collect()
+        let all = self.objects.readable().map(newest);
+        let sizing = all.filter(|stored| stored.phase() == Some(Phase::Sizing));
+        sizing.filter_map(queued).collect()
     }
 
     /// Follows a recorded decision: what it supersedes, what it measures, and whom it wakes.

@@ -30,6 +30,8 @@ mod room;
 pub mod server_clock;
 mod setbacks;
 mod shutdown;
+mod store_limits;
+pub mod stored;
 pub mod streams;
 pub mod suspects;
 pub mod sweeper;

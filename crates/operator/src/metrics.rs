@@ -204,7 +204,7 @@ impl Metrics {
     }
 
     /// The text a scraper reads, with the objects as they are now.
-    pub fn text(&self, objects: &[&PerfValidation]) -> String {
+    pub fn text(&self, objects: impl IntoIterator<Item = PerfValidation>) -> String {
         let series = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
         series.set(objects);
         let mut text = String::new();

@@ -5,40 +5,21 @@ use std::sync::Arc;
 
 use futures::{FutureExt, Stream, StreamExt, stream};
 use kube::Resource as _;
-use kube::core::DeserializeGuard;
 use kube::runtime::reflector::{ObjectRef, Store, store, store::Writer};
 use perfval_api::{PerfValidation, Phase};
 use tokio::sync::broadcast::{self, error::RecvError};
 
 use crate::metrics::Metrics;
-
-/// An object as watched: one that cannot be parsed does not hide the others.
-pub type Guarded = DeserializeGuard<PerfValidation>;
-
-/// An object as the watch or our own last write left it, not copied: thousands may wait.
-pub(crate) enum Newest {
-    Watched(Arc<Guarded>),
-    Written(Arc<PerfValidation>),
-}
-
-impl Newest {
-    /// The object, if it can be read.
-    pub(crate) fn get(&self) -> Option<&PerfValidation> {
-        match self {
-            Self::Watched(watched) => watched.0.as_ref().ok(),
-            Self::Written(written) => Some(written),
-        }
-    }
-}
+use crate::stored::Stored;
 
 /// One watched namespace (`None` is all of them), and where its objects are kept.
 pub struct Scope {
     /// The namespace.
     pub namespace: Option<String>,
     /// Where its objects are read.
-    pub reader: Store<Guarded>,
+    pub reader: Store<Stored>,
     /// Where the watch writes them.
-    pub writer: Writer<Guarded>,
+    pub writer: Writer<Stored>,
 }
 
 /// Wakes that a scope may be behind by; a lost one costs the wait for the next look, at most 15 s.
@@ -47,9 +28,9 @@ const BACKLOG: usize = 256;
 /// The objects of all watched namespaces, as last seen, and a way to have some looked at again.
 #[derive(Clone)]
 pub struct Objects {
-    stores: Arc<[Store<Guarded>]>,
+    stores: Arc<[Store<Stored>]>,
     namespaces: Arc<[Option<String>]>,
-    bell: broadcast::Sender<ObjectRef<Guarded>>,
+    bell: broadcast::Sender<ObjectRef<Stored>>,
 }
 
 /// Stores for the namespaces (`None` is all of them), and the scopes that will fill them.
@@ -93,17 +74,15 @@ impl Objects {
         &self.namespaces
     }
 
-    /// What the metrics show, with every object that can be read.
+    /// Text for a scraper, with every object that can be read.
     pub fn scraped(&self, metrics: &Metrics) -> String {
-        let all: Vec<Arc<Guarded>> = self.readable().collect();
-        let objects: Vec<&PerfValidation> = all.iter().filter_map(|object| object.0.as_ref().ok()).collect();
-        metrics.text(&objects)
+        metrics.text(self.readable().filter_map(|object| object.unpack().ok()))
     }
 
     /// Every object that can be read, as last seen.
-    pub(crate) fn readable(&self) -> impl Iterator<Item = Arc<Guarded>> {
+    pub(crate) fn readable(&self) -> impl Iterator<Item = Arc<Stored>> {
         let all = self.stores.iter().flat_map(Store::state);
-        all.filter(|object| object.0.is_ok())
+        all.filter(|object| object.is_readable())
     }
 
     /// Uids of all objects, as last seen.
@@ -113,7 +92,7 @@ impl Objects {
     }
 
     /// Has one object looked at.
-    pub fn wake(&self, object: ObjectRef<Guarded>) {
+    pub fn wake(&self, object: ObjectRef<Stored>) {
         // No task listens in a follower.
         let _ = self.bell.send(object);
     }
@@ -134,7 +113,7 @@ impl Objects {
 
     /// Has every object looked at whose phase is one of these.
     pub fn wake_in(&self, phases: &[Phase]) {
-        let waiting = |object: &Guarded| phase(object).is_some_and(|phase| phases.contains(&phase));
+        let waiting = |object: &Stored| object.phase().is_some_and(|phase| phases.contains(&phase));
         for object in self
             .stores
             .iter()
@@ -145,7 +124,7 @@ impl Objects {
     }
 
     /// The wakes for one namespace.
-    pub(crate) fn wakes(&self, namespace: Option<String>) -> impl Stream<Item = ObjectRef<Guarded>> + Send + use<> {
+    pub(crate) fn wakes(&self, namespace: Option<String>) -> impl Stream<Item = ObjectRef<Stored>> + Send + use<> {
         stream::unfold((self.bell.subscribe(), namespace), |(mut bell, namespace)| async move {
             loop {
                 match bell.recv().await {
@@ -158,15 +137,4 @@ impl Objects {
             }
         })
     }
-}
-
-fn phase(object: &Guarded) -> Option<Phase> {
-    let object = object.0.as_ref().ok()?;
-    Some(
-        object
-            .status
-            .as_ref()
-            .and_then(|status| status.phase)
-            .unwrap_or(Phase::Pending),
-    )
 }

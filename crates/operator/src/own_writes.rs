@@ -6,16 +6,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kube::ResourceExt;
 use perfval_api::PerfValidation;
 
+use crate::stored::Stored;
+
 /// A watch may be behind our own last write. A decision on an object from before it could repeat effects of a phase
 /// that is over: nothing would be written then, so the lock on the resourceVersion would not notice. What we wrote is
-/// known, so no pass has to wait for its echo (issue 12, B4).
+/// known, so no pass has to wait for its echo.
 #[derive(Default)]
 pub struct OwnWrites(Mutex<HashMap<String, Written>>);
 
 struct Written {
     /// Versions that our writes replaced, which the watch may still bring.
     replaced: Vec<String>,
-    newest: Arc<PerfValidation>,
+    newest: Arc<Stored>,
 }
 
 impl OwnWrites {
@@ -24,7 +26,7 @@ impl OwnWrites {
         let (Some(uid), Some(version)) = (replaced.uid(), replaced.resource_version()) else {
             return;
         };
-        let newest = Arc::new(newest);
+        let newest = Arc::new(Stored::new(newest));
         let mut all = self.lock();
         let written = all.entry(uid).or_insert_with(|| Written {
             replaced: Vec::new(),
@@ -35,7 +37,7 @@ impl OwnWrites {
     }
 
     /// What we wrote after the watched version; `None` if the watch has caught up.
-    pub fn newer(&self, watched: &PerfValidation) -> Option<Arc<PerfValidation>> {
+    pub fn newer(&self, watched: &impl ResourceExt) -> Option<Arc<Stored>> {
         let (uid, version) = (watched.uid()?, watched.resource_version()?);
         let mut all = self.lock();
         let behind = all.get(&uid).filter(|written| written.replaced.contains(&version));

@@ -23,10 +23,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
 
 use crate::boundary::{Panicked, catch};
-use crate::controller::{Context, commit};
+use crate::controller::{Context, Queued, commit};
 use crate::event_words::PANICKED;
-use crate::objects::Newest;
-use crate::queue_bell;
 
 /// Several things that change at once are one reason to look.
 const COALESCE: Duration = Duration::from_millis(50);
@@ -83,16 +81,15 @@ fn jittered(pause: Duration, now: DateTime<Utc>) -> Duration {
 async fn look(context: &Context) -> Option<Duration> {
     let queued = context.queued();
     let (began, looked_at) = (Instant::now(), context.cluster.now());
-    let runs = || {
-        let objects = queued.iter().filter_map(Newest::get);
-        objects.map(|object| Run::new(object, &context.settings))
-    };
-    let looked_before = context.queue.looks_for(runs(), looked_at);
+    let looked_before = context
+        .queue
+        .looks_for(queued.iter().map(|queued| queued.key.clone()), looked_at);
     context.metrics.planned(queued.len());
     if queued.is_empty() {
         return None;
     }
-    let own: HashSet<&str> = runs().map(|run| run.uid()).collect();
+    let uids = || queued.iter().map(|queued| queued.key.0.as_str());
+    let own: HashSet<&str> = uids().collect();
     let can_move = |uid: &str| match context.setbacks.rest(uid) {
         Some(_) => Some(false),
         None => own.contains(uid).then_some(true),
@@ -101,14 +98,15 @@ async fn look(context: &Context) -> Option<Duration> {
         Ok(seen) => seen,
         Err(_) => Err(format!("no answer within {} s", LOOK_LIMIT.as_secs())),
     };
-    let mut in_order: Vec<(Run<'_>, Answer)> = runs()
-        .filter_map(|run| {
+    let mut in_order: Vec<(&Queued, Answer)> = queued
+        .iter()
+        .filter_map(|queued| {
             let answer = match &mut turns {
                 // Of others the API server knows more than the watch, or they rest: the next look.
-                Ok(turns) => turns.remove(run.uid())?,
+                Ok(turns) => turns.remove(&queued.key.0)?,
                 Err(why) => Answer::unknown(why),
             };
-            Some((run, answer))
+            Some((queued, answer))
         })
         .collect();
     in_order.sort_by_key(|(_, answer)| answer.place);
@@ -120,12 +118,14 @@ async fn look(context: &Context) -> Option<Duration> {
     };
     // One decision after the other: of thousands of statuses only those are in memory that are being written.
     stream::iter(in_order)
-        .for_each_concurrent(WRITERS, async |(run, answer)| {
+        .for_each_concurrent(WRITERS, async |(queued, answer)| {
+            let Ok(object) = queued.stored.unpack() else { return };
+            let run = Run::new(&object, &context.settings);
             let seen = Observed {
                 began: Some(looked_at),
                 turn: answer.turn,
                 oddities: answer.oddities,
-                looked_before: looked_before.get(&queue_bell::key(&run)).copied(),
+                looked_before: looked_before.get(&queued.key).copied(),
                 ..Observed::default()
             };
             let decision = machine::decide(&run, &seen, context.cluster.now());
@@ -146,7 +146,7 @@ async fn look(context: &Context) -> Option<Duration> {
         })
         .await;
     // A run that rests is in no plan until then.
-    let rests = runs().filter_map(|run| context.setbacks.rest(run.uid()));
+    let rests = uids().filter_map(|uid| context.setbacks.rest(uid));
     let next = next.into_inner().unwrap_or_else(PoisonError::into_inner);
     Some(rests.chain(next).min().unwrap_or(LONGEST_REST))
 }

@@ -41,12 +41,12 @@ impl QueueBell {
     }
 
     /// The planner looks for these now. The answer is when it looked before, for those for whom it did.
-    pub(crate) fn looks_for<'a>(
+    pub(crate) fn looks_for(
         &self,
-        runs: impl Iterator<Item = Run<'a>>,
+        runs: impl Iterator<Item = RunKey>,
         now: DateTime<Utc>,
     ) -> HashMap<RunKey, DateTime<Utc>> {
-        let ids = runs.map(|run| (key(&run), now)).collect();
+        let ids = runs.map(|run| (run, now)).collect();
         std::mem::replace(&mut *self.known(), ids)
     }
 

@@ -18,15 +18,14 @@ use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::{Event, watcher};
 use kube::runtime::{Controller, WatchStreamExt, controller};
 use kube::{Client, Resource as _};
-use perfval_api::PerfValidationStatus;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 pub use self::watches::WATCH;
 use self::watches::{Watches, without_errors};
 use crate::controller::{Context, reconcile};
-use crate::objects::{Guarded, Scope};
-use crate::resting;
+use crate::objects::Scope;
+use crate::stored::Stored;
 
 /// A pod that starts changes several times within milliseconds; one pass serves them all. 150 ms made the median from an
 /// event to our next write 0.16 s (issue 12, A5).
@@ -75,31 +74,30 @@ pub async fn reconcile_all(scope: Scope, client: Client, context: Arc<Context>, 
 }
 
 /// Objects of one page of the first list, which is in memory whole. They have up to 1.5 MB each.
-const PAGE: u32 = 50;
+const PAGE: u32 = 20;
 
 impl Context {
     /// A watch brought an object.
-    pub fn saw(&self, object: &Guarded) {
-        let status = object.0.as_ref().ok().and_then(|object| object.status.as_ref());
-        // One that cannot be parsed gets no status.
-        let spoken = |status: &PerfValidationStatus| status.is_of_an_operator() && status.phase.is_some();
-        let has_phase = object.0.is_err() || status.is_some_and(spoken);
-        self.newcomers.saw(object, has_phase);
+    pub fn saw(&self, object: &Stored) {
+        self.newcomers.saw(object, object.is_answered());
     }
 
     /// A watch saw an object go.
-    pub fn saw_go(&self, object: &Guarded) {
+    pub fn saw_go(&self, object: &Stored) {
         self.own_writes.forget(object);
         self.newcomers.forget(object);
         self.setbacks.forget(object);
         self.suspects.forget(object.meta());
+        self.store_limits.forget(object.meta());
         // Its GPUs may be free now.
         self.queue.wake();
     }
 
     /// Handles a new list of a watch. Objects that went while the watch was down bring no event of their own.
     pub fn saw_all(&self) {
-        self.own_writes.retain(&self.objects.uids());
+        let uids = self.objects.uids();
+        self.own_writes.retain(&uids);
+        self.store_limits.retain(&uids);
         // GPUs of those that went may be free now.
         self.queue.wake();
     }
@@ -108,13 +106,13 @@ impl Context {
 /// The objects themselves.
 fn root(
     watches: &Watches,
-    writer: Writer<Guarded>,
+    writer: Writer<Stored>,
     context: &Arc<Context>,
-) -> impl Stream<Item = Guarded> + Send + use<> {
-    let context = context.clone();
-    let events = watcher(watches.api::<Guarded>(), watches::config().page_size(PAGE))
+) -> impl Stream<Item = Stored> + Send + use<> {
+    let (context, admitting) = (context.clone(), context.clone());
+    let events = watcher(watches.api::<Stored>(), watches::config().page_size(PAGE))
         .default_backoff()
-        .modify(resting::keep)
+        .modify(move |object| admitting.store_limits.admit(object))
         .reflect(writer)
         .inspect(move |event| match event {
             Ok(Event::Apply(object) | Event::InitApply(object)) => context.saw(object),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use perfval_api::PerfValidation;
+use kube::Resource as _;
 use perfval_cluster::dynamo;
 use perfval_run::Event;
 use perfval_run::observed::ChildKind;
@@ -20,6 +20,7 @@ use tracing::{debug, info, warn};
 
 use crate::controller::Context;
 use crate::event_words::EventWord;
+use crate::stored::Stored;
 
 /// The API server gives up a call after a minute.
 const LATE: Duration = Duration::from_secs(65);
@@ -83,10 +84,9 @@ async fn sweep(context: &Context, reported: &mut HashSet<String>) {
 /// The strays among what was found. The API server is asked for owners only where no watch has brought them.
 async fn judged<'a>(context: &Context, found: &'a [Labelled]) -> Vec<(&'a Labelled, Stray)> {
     let known: Vec<_> = context.objects.readable().collect();
-    let known: HashMap<&str, &PerfValidation> = known
+    let known: HashMap<&str, &Stored> = known
         .iter()
-        .filter_map(|object| object.0.as_ref().ok())
-        .filter_map(|object| Some((object.metadata.uid.as_deref()?, object)))
+        .filter_map(|object| Some((object.meta().uid.as_deref()?, &**object)))
         .collect();
     let now = context.cluster.now();
     let is_known = |found: &Labelled| found.owner.as_deref().is_some_and(|owner| known.contains_key(owner));
@@ -98,17 +98,16 @@ async fn judged<'a>(context: &Context, found: &'a [Labelled]) -> Vec<(&'a Labell
     } else {
         Seen::NotAsked
     };
-    let owner_of = |found: &Labelled| {
-        let owner = found.owner.as_deref().unwrap_or_default();
-        match (known.get(owner), &owners) {
-            (Some(owner), _) => Seen::Present(*owner),
-            (None, Seen::Present(all)) if !all.contains(owner) => Seen::Absent,
+    let judge = |found: &'a Labelled| {
+        let uid = found.owner.as_deref().unwrap_or_default();
+        let known = known.get(uid).and_then(|object| object.unpack().ok());
+        let owner = match (&known, &owners) {
+            (Some(owner), _) => Seen::Present(owner),
+            (None, Seen::Present(all)) if !all.contains(uid) => Seen::Absent,
             (None, Seen::Unknown(why)) => Seen::Unknown(why.clone()),
             (None, _) => Seen::NotAsked,
-        }
-    };
-    let judge = |found: &'a Labelled| {
-        let stray = strays::judge(found, &owner_of(found), &context.settings, now)?;
+        };
+        let stray = strays::judge(found, &owner, &context.settings, now)?;
         Some((found, stray))
     };
     found.iter().filter_map(judge).collect()

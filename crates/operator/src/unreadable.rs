@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::api::core::v1::ObjectReference;
+use kube::api::ObjectMeta;
 use kube::core::error_boundary::InvalidObject;
 use kube::runtime::controller::Action;
 use kube::runtime::events::{Event, EventType, Recorder};
@@ -42,12 +43,11 @@ impl Reporter {
             namespace,
             name,
             error = invalid as &dyn std::error::Error,
-            "the object cannot be parsed by this version"
+            "the object is not looked after"
         );
         metrics.failed(Reason::SpecUnreadable.as_str());
         // A parser quotes what it does not expect.
-        let error = Redactor::default().redact(&invalid.error);
-        let note = format!("this operator version cannot parse the object: {error}");
+        let note = Redactor::default().redact(&invalid.error);
         let written = if invalid.metadata.deletion_timestamp.is_some() {
             Ok(())
         } else {
@@ -72,6 +72,18 @@ impl Reporter {
         action
     }
 
+    /// Removes the conditions again, now that the object can be kept. The watch brings it whole then.
+    pub async fn take_back(&self, object: &ObjectMeta, cluster: &Cluster) -> Action {
+        match cluster.edit_status(object, unmark).await {
+            Ok(()) => Action::await_change(),
+            Err(refused) => {
+                let error = &refused as &dyn std::error::Error;
+                warn!(error, "its conditions are still the old ones");
+                Action::requeue(AGAIN)
+            }
+        }
+    }
+
     async fn publish(&self, invalid: &InvalidObject, note: &str) {
         let event = Event {
             type_: EventType::Warning,
@@ -94,6 +106,13 @@ impl Reporter {
             Ok(Err(source)) => debug!(error = &source as &dyn std::error::Error, "the event was not published"),
             Err(_) => debug!("the event was not published in time"),
         }
+    }
+}
+
+/// Removes what [`mark`] has set.
+fn unmark(status: &mut Value) {
+    if let Some(conditions) = status["conditions"].as_array_mut() {
+        conditions.retain(|condition| condition["reason"] != Reason::SpecUnreadable.as_str());
     }
 }
 

@@ -11,8 +11,9 @@ use perfval_api::PerfValidation;
 use perfval_cluster::{Cluster, EndpointAccess};
 use perfval_operator::controller::{Context, reconcile};
 use perfval_operator::metrics::Metrics;
-use perfval_operator::objects::{self, Guarded};
+use perfval_operator::objects;
 use perfval_operator::rights::Rights;
+use perfval_operator::stored::Stored;
 use perfval_operator::unreadable::Reporter;
 use perfval_run::{Settings, build, names};
 use perfval_testkit::api_server::ApiServer;
@@ -130,7 +131,7 @@ async fn runs_that_end_at_once_are_read_one_after_the_other() {
                 if current.status.as_ref().is_some_and(|status| status.verdict.is_some()) {
                     return;
                 }
-                let guarded: Guarded = serde_json::from_value(object(&server, &run)).expect("an object");
+                let guarded: Stored = serde_json::from_value(object(&server, &run)).expect("an object");
                 let Ok(_) = reconcile(Arc::new(guarded), context.clone()).await;
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }

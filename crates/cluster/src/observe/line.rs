@@ -1,5 +1,6 @@
 //! The queue as the API server knows it: every run that holds or wants a node.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -15,8 +16,13 @@ use crate::Cluster;
 use crate::call::{Read, read};
 use crate::page::Json;
 
-/// Objects in a page, which is in memory whole: each may have as much as the API server admits.
-const PAGE: u32 = 50;
+/// Objects in a page.
+const PAGE: u32 = 100;
+/// Bytes of the specs that wait in one namespace, as JSON: those of about 6,000 objects, or of 500 that are as long as the operator
+/// keeps. Later ones wait until earlier ones are over, so a namespace without a quota takes no memory from the others.
+const NAMESPACE_BYTES: usize = 8 << 20;
+/// Bytes of all specs that wait.
+const ALL_BYTES: usize = 24 << 20;
 
 impl Cluster {
     /// All runs that hold or want a node, in any namespace.
@@ -62,17 +68,42 @@ impl Cluster {
         // Read loosely: an object that another version of the CRD wrote still holds its node, and must not hide the others.
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
         let now = self.now();
-        // A thousand objects have megabytes: each page is reduced before the next one is read, and a page is small.
+        let mut waiting = Waiting::default();
+        // A thousand objects have megabytes: each one is reduced before the next one is read.
         let reduce = |object: DynamicObject| {
             let status =
                 Option::<PerfValidationStatus>::deserialize(&object.data["status"]).map(Option::unwrap_or_default);
             let status = status.ok();
-            keep(contender(&object, status.as_ref(), now), status.as_ref())
+            let contender = contender(&object, status.as_ref(), now).and_then(|run| waiting.bounded(run));
+            keep(contender, status.as_ref())
         };
         let runs = self
             .list_reduced(Json, api.resource_url(), ListParams::default().limit(PAGE), reduce)
             .await;
         read("list PerfValidations", runs)
+    }
+}
+
+/// Bytes of the specs that wait.
+#[derive(Default)]
+struct Waiting {
+    all: usize,
+    namespaces: HashMap<String, usize>,
+}
+
+impl Waiting {
+    /// Drops the wish of a run for which there is no room. The node that a run holds always counts.
+    fn bounded(&mut self, mut run: Contender) -> Option<Contender> {
+        let Some(spec) = &run.wants else { return Some(run) };
+        let bytes = serde_json::to_vec(spec).map_or(usize::MAX, |json| json.len());
+        let of_namespace = self.namespaces.entry(run.namespace.clone()).or_default();
+        if of_namespace.saturating_add(bytes) <= NAMESPACE_BYTES && self.all.saturating_add(bytes) <= ALL_BYTES {
+            *of_namespace += bytes;
+            self.all += bytes;
+            return Some(run);
+        }
+        run.wants = None;
+        run.holds.is_some().then_some(run)
     }
 }
 

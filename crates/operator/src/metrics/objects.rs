@@ -105,20 +105,21 @@ impl ObjectSeries {
     }
 
     /// Replaces what the last scrape showed. One scrape at a time.
-    pub(super) fn set(&self, objects: &[&PerfValidation]) {
-        let statuses: Vec<_> = objects.iter().map(|object| object.status.as_ref()).collect();
-        let phases: Vec<Phase> = statuses.iter().map(|status| phase(*status)).collect();
-        for phase in active_phases() {
-            let count = phases.iter().filter(|other| **other == phase).count();
-            let active = InPhase { phase: phase.as_str() };
-            self.active.get_or_create(&active).set(number(count));
-        }
-        let queued = statuses.iter().flatten().filter(|status| queue::is_queued(status));
-        self.queue_length.set(number(queued.count()));
-
+    pub(super) fn set(&self, objects: impl IntoIterator<Item = PerfValidation>) {
         self.clear();
+        for phase in active_phases() {
+            self.active(phase).set(0);
+        }
+        self.queue_length.set(0);
         for object in objects {
+            let current = phase(object.status.as_ref());
+            if is_active(current) {
+                self.active(current).inc();
+            }
             let Some(status) = &object.status else { continue };
+            if queue::is_queued(status) {
+                self.queue_length.inc();
+            }
             let of = Object {
                 namespace: object.namespace().unwrap_or_default(),
                 name: object.name_any(),
@@ -126,6 +127,10 @@ impl ObjectSeries {
             self.set_results(&of, status);
             self.set_state(&of, &object.spec, status);
         }
+    }
+
+    fn active(&self, phase: Phase) -> Gauge {
+        self.active.get_or_create_owned(&InPhase { phase: phase.as_str() })
     }
 
     fn clear(&self) {
@@ -240,8 +245,4 @@ fn is_active(phase: Phase) -> bool {
 /// One that was not looked at yet is Pending.
 fn phase(status: Option<&PerfValidationStatus>) -> Phase {
     status.and_then(|status| status.phase).unwrap_or(Phase::Pending)
-}
-
-fn number(count: usize) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
 }

@@ -104,7 +104,7 @@ fn sample(line: &str) -> (String, BTreeMap<String, String>, f64) {
 fn a_scrape_is_well_formed_and_says_what_the_documented_table_says() {
     let waiting = object("waiting", json!({"observedGeneration": 1, "phase": "Sizing"}));
     let judged = over("judged", "Overdue");
-    let text = eventful().text(&[&measuring("h100"), &waiting, &judged]);
+    let text = eventful().text([measuring("h100"), waiting, judged]);
     assert_eq!(text.lines().last(), Some("# EOF"));
     let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut seen = BTreeSet::new();
@@ -164,7 +164,7 @@ fn a_scrape_is_well_formed_and_says_what_the_documented_table_says() {
 #[test]
 fn the_values_are_in_base_units() {
     let waiting = object("waiting", json!({"observedGeneration": 1, "phase": "Sizing"}));
-    let text = eventful().text(&[&measuring("h100"), &waiting, &waiting]);
+    let text = eventful().text([measuring("h100"), waiting.clone(), waiting]);
     for line in [
         "perfvalidation_reconcile_duration_seconds_bucket{le=\"0.05\",outcome=\"ok\"} 1",
         "perfvalidation_reconcile_errors_total{reason=\"Timeout\"} 1",
@@ -203,7 +203,7 @@ fn the_values_are_in_base_units() {
 
 #[test]
 fn what_has_not_happened_yet_is_zero() {
-    let text = Metrics::new(true).text(&[]);
+    let text = Metrics::new(true).text([]);
     for line in [
         "perfvalidation_phase_duration_seconds_count{phase=\"Evaluating\"} 0",
         "perfvalidation_trials_total{outcome=\"Miss\"} 0",
@@ -216,10 +216,10 @@ fn what_has_not_happened_yet_is_zero() {
 #[test]
 fn the_series_of_an_object_go_with_it_and_can_be_left_out() {
     let metrics = Metrics::new(true);
-    assert!(metrics.text(&[&measuring("h100")]).contains("name=\"h100\""));
-    assert!(!metrics.text(&[]).contains("h100"), "it is gone");
+    assert!(metrics.text([measuring("h100")]).contains("name=\"h100\""));
+    assert!(!metrics.text([]).contains("h100"), "it is gone");
 
-    let text = Metrics::new(false).text(&[&measuring("h100")]);
+    let text = Metrics::new(false).text([measuring("h100")]);
     assert!(!text.contains("h100"), "{text}");
     assert!(
         text.contains("perfvalidation_active_runs{phase=\"Benchmarking\"} 1"),
@@ -240,7 +240,7 @@ fn while_the_next_run_has_not_measured_the_one_before_is_reported() {
             ],
         }),
     );
-    let text = Metrics::new(true).text(&[&next]);
+    let text = Metrics::new(true).text([next]);
     for line in [
         "perfvalidation_last_throughput_tokens_per_second{namespace=\"perf\",name=\"h100\",node=\"n2\"} 100.0",
         "perfvalidation_last_time_to_first_token_p99_seconds{namespace=\"perf\",name=\"h100\",node=\"n2\"} 0.25",
@@ -255,12 +255,12 @@ fn while_the_next_run_has_not_measured_the_one_before_is_reported() {
 fn an_unknown_reason_does_not_become_a_label() {
     let metrics = Metrics::new(true);
     metrics.judged(Verdict::Error, "pod perf/x-7f9c is gone");
-    assert!(metrics.text(&[]).contains("reason=\"Other\"} 1"));
+    assert!(metrics.text([]).contains("reason=\"Other\"} 1"));
 }
 
 #[test]
 fn a_finished_run_shows_its_slow_gpus_its_node_and_what_it_left() {
-    let text = Metrics::new(true).text(&[&over("h200", "Overdue"), &over("kept", "Kept")]);
+    let text = Metrics::new(true).text([over("h200", "Overdue"), over("kept", "Kept")]);
     let of = "namespace=\"perf\",name=\"h200\",node=\"n1\"";
     for line in [
         format!("perfvalidation_slow_gpu{{{of},gpu_uuid=\"GPU-a\"}} 1"),
@@ -280,7 +280,7 @@ fn a_finished_run_shows_its_slow_gpus_its_node_and_what_it_left() {
 fn a_gpu_that_the_verdict_does_not_blame_is_not_slow() {
     let mut object = over("h200", "Overdue");
     object.status.as_mut().unwrap().diagnosis.clear();
-    let text = Metrics::new(true).text(&[&object, &measuring("h100")]);
+    let text = Metrics::new(true).text([object, measuring("h100")]);
     assert!(!text.contains("slow_gpu{"), "{text}");
 }
 
@@ -288,7 +288,7 @@ fn a_gpu_that_the_verdict_does_not_blame_is_not_slow() {
 fn a_slow_worker_without_a_uuid_is_shown_with_its_node() {
     let mut object = over("plugin", "Overdue");
     object.status.as_mut().unwrap().trials.clear();
-    let text = Metrics::new(true).text(&[&object]);
+    let text = Metrics::new(true).text([object]);
     let line = "perfvalidation_slow_gpu{namespace=\"perf\",name=\"plugin\",node=\"n1\",gpu_uuid=\"\"} 1";
     assert!(text.lines().any(|found| found == line), "{text}");
 }

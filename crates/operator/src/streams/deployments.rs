@@ -18,7 +18,8 @@ use tokio::time::sleep;
 use tracing::{debug, info};
 
 use super::watches::{Watches, config, without_errors};
-use crate::objects::{Guarded, Objects};
+use crate::objects::Objects;
+use crate::stored::Stored;
 
 const DISCOVERY_RETRY: Duration = Duration::from_secs(2);
 
@@ -28,7 +29,7 @@ pub(super) fn changes(
     watches: Watches,
     cluster: Cluster,
     objects: Objects,
-) -> impl Stream<Item = ObjectRef<Guarded>> + Send {
+) -> impl Stream<Item = ObjectRef<Stored>> + Send {
     let served = served(&watches).boxed();
     stream::unfold((served, stream::pending().boxed()), move |(mut served, mut inner)| {
         let (watches, cluster, objects) = (watches.clone(), cluster.clone(), objects.clone());
@@ -76,7 +77,7 @@ fn watch(
     cluster: &Cluster,
     objects: &Objects,
     installed: bool,
-) -> BoxStream<'static, ObjectRef<Guarded>> {
+) -> BoxStream<'static, ObjectRef<Stored>> {
     if !installed {
         info!(crd = CRD, "not installed: waiting for it");
         return stream::pending().boxed();

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use tracing::{debug, warn};
 
 use crate::metrics::Metrics;
-use crate::objects::Guarded;
+use crate::stored::Stored;
 
 /// A watch is asked for anew this often: one that says nothing for longer is dead.
 pub const WATCH: Duration = Duration::from_secs(40);
@@ -46,7 +46,7 @@ impl Watches {
     }
 
     /// The objects whose children of this kind changed. Metadata alone: a pass reads what it needs.
-    pub(super) fn children<K>(&self, kind: &'static str) -> impl Stream<Item = ObjectRef<Guarded>> + Send + use<K>
+    pub(super) fn children<K>(&self, kind: &'static str) -> impl Stream<Item = ObjectRef<Stored>> + Send + use<K>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
             + Clone
@@ -62,7 +62,7 @@ impl Watches {
         &self,
         kind: &'static str,
         api: Api<K>,
-    ) -> impl Stream<Item = ObjectRef<Guarded>> + Send + use<K>
+    ) -> impl Stream<Item = ObjectRef<Stored>> + Send + use<K>
     where
         K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
     {
@@ -96,7 +96,7 @@ pub(super) fn without_errors<T: Send>(
 }
 
 /// The object that a child belongs to, by our label.
-fn owner(child: &impl ResourceExt) -> Option<ObjectRef<Guarded>> {
+fn owner(child: &impl ResourceExt) -> Option<ObjectRef<Stored>> {
     let name = child.labels().get(meta::NAME_LABEL)?;
     Some(ObjectRef::new(name).within(&child.namespace()?))
 }

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use perfval_operator::controller::reconcile;
-use perfval_operator::objects::{self, Guarded};
+use perfval_operator::objects;
 use perfval_operator::rights::Rights;
+use perfval_operator::stored::Stored;
 use perfval_testkit::api_server::ApiServer;
 use serde_json::{Value, json};
 
@@ -114,7 +115,7 @@ async fn what_we_released_ourselves_is_not_torn_down_again_before_the_watch_says
     let watched = server
         .get("perfvalidations", NAMESPACE, "released")
         .expect("it is held");
-    let watched: Arc<Guarded> = Arc::new(serde_json::from_value(watched).expect("well-formed"));
+    let watched: Arc<Stored> = Arc::new(serde_json::from_value(watched).expect("well-formed"));
 
     let (objects, _scopes) = objects::watched(vec![None]);
     let (context, _answers) = context(&server, objects, Rights::default());

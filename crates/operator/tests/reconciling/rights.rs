@@ -33,7 +33,7 @@ pub(crate) fn looking(server: &ApiServer, rights: &Rights, metrics: &Arc<Metrics
 }
 
 fn missing(metrics: &Metrics) -> String {
-    let text = metrics.text(&[]);
+    let text = metrics.text([]);
     let line = text
         .lines()
         .find_map(|line| line.strip_prefix("perfvalidation_missing_rights "));
@@ -94,7 +94,7 @@ async fn a_right_that_is_taken_away_later_is_missed_after_the_first_refusal() {
             .is_some_and(|complaint| complaint.contains("watch pods (cluster-wide)"))
     })
     .await;
-    let text = metrics.text(&[]);
+    let text = metrics.text([]);
     let counted = "perfvalidation_api_requests_total{verb=\"watch\",resource=\"pods\",code=\"403\"} 1";
     assert!(text.contains(counted), "{text}");
 }

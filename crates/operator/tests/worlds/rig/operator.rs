@@ -15,8 +15,9 @@ use kube::runtime::watcher::Event;
 use perfval_cluster::{Clock, Cluster, EndpointAccess, Wakeups};
 use perfval_operator::controller::{Context, reconcile};
 use perfval_operator::metrics::Metrics;
-use perfval_operator::objects::{self, Guarded};
+use perfval_operator::objects;
 use perfval_operator::rights::Rights;
+use perfval_operator::stored::Stored;
 use perfval_operator::{planner, sweeper, unreadable};
 use perfval_run::Settings;
 use perfval_testkit::api_server::ApiServer;
@@ -39,12 +40,12 @@ pub type Key = (String, String);
 /// One process of the operator.
 pub struct Operator {
     context: Arc<Context>,
-    writer: Writer<Guarded>,
+    writer: Writer<Stored>,
     answers: Wakeups,
     /// What it does next to its passes.
     besides: BoxFuture<'static, ()>,
     seen: u64,
-    known: BTreeMap<Key, Arc<Guarded>>,
+    known: BTreeMap<Key, Arc<Stored>>,
     due: BTreeMap<Key, Instant>,
     passes: FuturesUnordered<BoxFuture<'static, (Key, Action)>>,
     running: BTreeSet<Key>,
@@ -141,7 +142,7 @@ impl Operator {
     }
 
     fn hear(&mut self, kind: &str, key: Key, object: &Value, now: Instant) {
-        let object: Guarded = serde::Deserialize::deserialize(object).expect("an object has metadata");
+        let object: Stored = serde::Deserialize::deserialize(object).expect("an object has metadata");
         if kind == "DELETED" {
             self.context.saw_go(&object);
             self.writer.apply_watcher_event(&Event::Delete(object));

@@ -1,0 +1,214 @@
+//! Bytes that the watch's store keeps, in all and for one namespace.
+//!
+//! A tenant without a quota may create any number of objects of 16 KiB. The operator keeps those for which there is room, and the
+//! names of the others; so the objects of one namespace cannot end the process for all.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kube::Resource as _;
+use kube::api::ObjectMeta;
+use perfval_api::Phase;
+
+use crate::stored::Stored;
+
+/// Bytes for the packed objects of a namespace: about 8,000 finished or waiting ones.
+const NAMESPACE_BYTES: usize = 12 << 20;
+/// Bytes for all packed objects: a quarter of the memory limit that the chart sets.
+const ALL_BYTES: usize = 32 << 20;
+/// Pause before an object for which there was no room is tried again.
+pub(crate) const TRY_AGAIN: Duration = Duration::from_mins(5);
+
+const NAMESPACE_IS_FULL: &str = "the operator has no room for this object, because the PerfValidations of its namespace take 12 MiB: \
+                                 delete finished ones, or set ttlSecondsAfterFinished; the operator tries again within 5 minutes";
+const STORE_IS_FULL: &str = "the operator has no room for this object, because all PerfValidations together take 32 MiB: delete \
+                             finished ones, or set ttlSecondsAfterFinished; the operator tries again within 5 minutes";
+
+/// Bytes of the objects that the store keeps.
+#[derive(Default)]
+pub struct StoreLimits(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    bytes: usize,
+    namespaces: HashMap<String, Share>,
+    /// Uids of objects whose status shows that there is no room.
+    reported: HashSet<String>,
+}
+
+#[derive(Default)]
+struct Share {
+    bytes: usize,
+    /// By uid.
+    objects: HashMap<String, usize>,
+}
+
+impl State {
+    fn forget(&mut self, namespace: &str, uid: &str) {
+        let Some(share) = self.namespaces.get_mut(namespace) else {
+            return;
+        };
+        let bytes = share.objects.remove(uid).unwrap_or(0);
+        share.bytes -= bytes;
+        self.bytes -= bytes;
+        if share.objects.is_empty() {
+            self.namespaces.remove(namespace);
+        }
+    }
+
+    fn refusal(&self, namespace: &str, bytes: usize) -> Option<&'static str> {
+        let share = self.namespaces.get(namespace).map_or(0, |share| share.bytes);
+        if share + bytes > NAMESPACE_BYTES {
+            return Some(NAMESPACE_IS_FULL);
+        }
+        (self.bytes + bytes > ALL_BYTES).then_some(STORE_IS_FULL)
+    }
+}
+
+impl StoreLimits {
+    /// Counts an object that the watch brought. Without room, only its metadata stays in it.
+    pub(crate) fn admit(&self, object: &mut Stored) {
+        let (namespace, uid) = key(object.meta());
+        let bytes = object.bytes();
+        let mut state = self.lock();
+        state.forget(&namespace, &uid);
+        if bytes == 0 {
+            return;
+        }
+        // Runs that hold GPUs are as few as the nodes, and must end.
+        let refusal = state.refusal(&namespace, bytes).filter(|_| rests(object.phase()));
+        if let Some(refusal) = refusal {
+            object.refuse(refusal);
+            return;
+        }
+        state.reported.remove(&uid);
+        state.bytes += bytes;
+        let share = state.namespaces.entry(namespace).or_default();
+        share.bytes += bytes;
+        share.objects.insert(uid, bytes);
+    }
+
+    /// Reports whether there is room now for an object of this many packed bytes.
+    pub(crate) fn has_room(&self, object: &ObjectMeta, bytes: usize) -> bool {
+        self.lock().refusal(&key(object).0, bytes).is_none()
+    }
+
+    /// Returns true once for each object that has no room.
+    pub(crate) fn is_new(&self, object: &ObjectMeta) -> bool {
+        self.lock().reported.insert(key(object).1)
+    }
+
+    /// Forgets an object that is gone.
+    pub(crate) fn forget(&self, object: &ObjectMeta) {
+        let (namespace, uid) = key(object);
+        let mut state = self.lock();
+        state.forget(&namespace, &uid);
+        state.reported.remove(&uid);
+    }
+
+    /// Forgets all objects that are not among these, after a new list.
+    pub(crate) fn retain(&self, uids: &HashSet<String>) {
+        let mut state = self.lock();
+        state.reported.retain(|uid| uids.contains(uid));
+        for share in state.namespaces.values_mut() {
+            share.objects.retain(|uid, _| uids.contains(uid));
+            share.bytes = share.objects.values().sum();
+        }
+        state.namespaces.retain(|_, share| !share.objects.is_empty());
+        state.bytes = state.namespaces.values().map(|share| share.bytes).sum();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn key(object: &ObjectMeta) -> (String, String) {
+    (
+        object.namespace.clone().unwrap_or_default(),
+        object.uid.clone().unwrap_or_default(),
+    )
+}
+
+/// Reports whether a run has not begun to hold GPUs, or is over.
+fn rests(phase: Option<Phase>) -> bool {
+    matches!(
+        phase,
+        None | Some(Phase::Pending | Phase::Sizing | Phase::Completed | Phase::Suspended)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use serde_json::json;
+
+    use super::*;
+
+    /// An object of about 14 KiB, which no compression makes smaller than 10 KiB.
+    fn object(namespace: &str, number: u32, phase: &str) -> Stored {
+        let mut noise = String::new();
+        let mut state = u64::from(number) + 1;
+        while noise.len() < 14_000 {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let _ = write!(noise, "{:x}", state >> 16);
+        }
+        serde_json::from_value(json!({
+            "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
+            "metadata": {"name": number.to_string(), "namespace": namespace, "uid": format!("{namespace}-{number}")},
+            "spec": {"model": {"name": "m"}, "workload": {"image": "i:1.4.2", "args": [noise]}},
+            "status": {"phase": phase, "observedGeneration": 1},
+        }))
+        .expect("an object has metadata")
+    }
+
+    fn admit(limits: &StoreLimits, namespace: &str, number: u32, phase: &str) -> bool {
+        let mut object = object(namespace, number, phase);
+        assert!(object.is_readable());
+        limits.admit(&mut object);
+        object.is_readable()
+    }
+
+    #[test]
+    fn a_namespace_that_is_full_takes_no_room_from_others_and_gets_room_when_objects_go() {
+        let limits = StoreLimits::default();
+        let admitted = (0..2_000)
+            .filter(|number| admit(&limits, "hostile", *number, "Sizing"))
+            .count();
+        assert!((700..1_800).contains(&admitted), "{admitted}");
+        assert!(admit(&limits, "good", 1, "Sizing"));
+        assert!(admit(&limits, "hostile", 1, "Sizing"), "it has its room already");
+        assert!(admit(&limits, "hostile", 5_000, "Benchmarking"), "it holds GPUs");
+
+        let mut refused = object("hostile", 3_000, "Sizing");
+        limits.admit(&mut refused);
+        let bytes = refused.lacks_room().expect("there is no room");
+        let invalid = refused.unpack().expect_err("only its name is kept");
+        assert!(invalid.error.contains("12 MiB"), "{}", invalid.error);
+        assert!(limits.is_new(&invalid.metadata) && !limits.is_new(&invalid.metadata));
+        for number in 0..2 {
+            assert!(!limits.has_room(&invalid.metadata, bytes));
+            limits.forget(object("hostile", number, "Sizing").meta());
+        }
+        assert!(limits.has_room(&invalid.metadata, bytes));
+        assert!(admit(&limits, "hostile", 3_000, "Sizing"));
+    }
+
+    #[test]
+    fn many_namespaces_together_have_a_limit_and_a_new_list_frees_what_is_gone() {
+        let limits = StoreLimits::default();
+        for namespace in 0..7 {
+            for number in 0..600 {
+                admit(&limits, &namespace.to_string(), number, "Completed");
+            }
+        }
+        assert!(!admit(&limits, "late", 1, "Completed"));
+        limits.retain(&["0-1".to_owned()].into());
+        assert!(admit(&limits, "late", 1, "Completed"));
+        assert_eq!(limits.lock().namespaces.len(), 2);
+    }
+}
