@@ -18,6 +18,7 @@ use serde::de::DeserializeOwned;
 use crate::Cluster;
 use crate::call::{Read, read, seen};
 use crate::page::Json;
+use crate::shared_reads::Turn;
 
 /// Calls at once for what is read one by one. Three thousand at the same moment would wait for one another longer than each
 /// of them may.
@@ -33,6 +34,8 @@ pub struct Look {
     namespaces: BTreeMap<String, OfNamespace>,
     /// Volumes of model caches, by namespace and claim; read for the runs that are about to get a node.
     volumes: BTreeMap<(String, String), Seen<CacheVolume>>,
+    /// Keeps runs from reading another inventory meanwhile.
+    _turn: Option<Turn>,
 }
 
 /// What decides what is read for one run alone.
@@ -127,8 +130,11 @@ impl Cluster {
                 classes: BTreeMap::new(),
                 namespaces: BTreeMap::new(),
                 volumes: BTreeMap::new(),
+                _turn: None,
             };
         }
+        let mut turn = self.last_inventory.turn().await;
+        *turn = None;
         // Holders are read last, after everything that may make a device free.
         let of_runs = async {
             futures::join!(
@@ -153,6 +159,7 @@ impl Cluster {
             classes,
             namespaces,
             volumes: BTreeMap::new(),
+            _turn: Some(turn),
         }
     }
 

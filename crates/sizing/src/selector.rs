@@ -107,7 +107,7 @@ impl Selectors {
                 }
             }
         } else {
-            for (name, attribute) in &device.attributes {
+            for (name, attribute) in device.attributes.iter().map(|attribute| &**attribute) {
                 attributes.insert(name, self.attribute(attribute)?.ok_or_else(|| unknown(name))?);
             }
             for (name, amount) in &device.capacity {

@@ -1,14 +1,18 @@
+use std::hash::Hash;
 use std::sync::Arc;
 
 use foldhash::HashSet;
 
-use super::{Amounts, Texts};
+use super::{Amounts, Attribute, Texts};
 
-/// What is held once, however often it occurs: names, and requests, of which a hundred thousand pods have a few hundred.
+/// What is held once, however often it occurs: names; requests, of which a hundred thousand pods have a few hundred; labels and
+/// attributes, which are nearly the same on every node.
 #[derive(Debug, Default)]
 pub struct Interned {
     texts: Texts,
     amounts: HashSet<Arc<Amounts>>,
+    labels: HashSet<Arc<(Arc<str>, Arc<str>)>>,
+    attributes: HashSet<Arc<(Arc<str>, Attribute)>>,
 }
 
 impl Interned {
@@ -24,11 +28,27 @@ impl Interned {
 
     /// The one copy of some amounts.
     pub fn share_amounts(&mut self, amounts: Amounts) -> Arc<Amounts> {
-        if let Some(known) = self.amounts.get(&amounts) {
-            return known.clone();
-        }
-        let new = Arc::new(amounts);
-        self.amounts.insert(new.clone());
-        new
+        share(&mut self.amounts, amounts)
     }
+
+    /// The one copy of a label.
+    pub fn share_label(&mut self, key: &str, value: &str) -> Arc<(Arc<str>, Arc<str>)> {
+        let label = (self.share(key), self.share(value));
+        share(&mut self.labels, label)
+    }
+
+    /// The one copy of an attribute.
+    pub fn share_attribute(&mut self, name: &str, value: Attribute) -> Arc<(Arc<str>, Attribute)> {
+        let attribute = (self.share(name), value);
+        share(&mut self.attributes, attribute)
+    }
+}
+
+fn share<T: Eq + Hash>(all: &mut HashSet<Arc<T>>, value: T) -> Arc<T> {
+    if let Some(known) = all.get(&value) {
+        return known.clone();
+    }
+    let new = Arc::new(value);
+    all.insert(new.clone());
+    new
 }

@@ -10,7 +10,7 @@ pub struct Node {
     /// Its name.
     pub name: Arc<str>,
     /// Its labels, sorted by key.
-    labels: Box<[(Arc<str>, Arc<str>)]>,
+    labels: Box<[Arc<(Arc<str>, Arc<str>)>]>,
     /// Its taints.
     pub taints: Box<[Taint]>,
     /// Whether its condition `Ready` is `True`.
@@ -20,9 +20,9 @@ pub struct Node {
     /// Whether it is being deleted.
     pub deleting: bool,
     /// What it has for pods.
-    pub allocatable: Amounts,
+    pub allocatable: Arc<Amounts>,
     /// What it has in all.
-    pub capacity: Amounts,
+    pub capacity: Arc<Amounts>,
 }
 
 impl Node {
@@ -30,25 +30,28 @@ impl Node {
     pub fn read(node: &v1::Node, interned: &mut Interned) -> Self {
         let (spec, status) = (node.spec.as_ref(), node.status.as_ref());
         let labels = node.metadata.labels.iter().flatten();
+        let mut offered = |quantities| {
+            let amounts = Amounts::offered(quantities, interned.texts()).trimmed();
+            interned.share_amounts(amounts)
+        };
+        let allocatable = offered(status.and_then(|status| status.allocatable.as_ref()));
+        let capacity = offered(status.and_then(|status| status.capacity.as_ref()));
         let mut conditions = status.into_iter().flat_map(|status| status.conditions.iter().flatten());
         Self {
             name: interned.share(node.metadata.name.as_deref().unwrap_or_default()),
-            labels: labels
-                .map(|(key, value)| (interned.share(key), interned.share(value)))
-                .collect(),
+            labels: labels.map(|(key, value)| interned.share_label(key, value)).collect(),
             taints: spec.and_then(|spec| spec.taints.clone()).unwrap_or_default().into(),
             ready: conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True"),
             unschedulable: spec.and_then(|spec| spec.unschedulable) == Some(true),
             deleting: node.metadata.deletion_timestamp.is_some(),
-            allocatable: Amounts::offered(status.and_then(|status| status.allocatable.as_ref()), interned.texts())
-                .trimmed(),
-            capacity: Amounts::offered(status.and_then(|status| status.capacity.as_ref()), interned.texts()).trimmed(),
+            allocatable,
+            capacity,
         }
     }
 
     /// The value of a label.
     pub fn label(&self, key: &str) -> Option<&str> {
-        let index = self.labels.binary_search_by(|(known, _)| (**known).cmp(key)).ok()?;
+        let index = self.labels.binary_search_by(|label| (*label.0).cmp(key)).ok()?;
         Some(&self.labels[index].1)
     }
 }

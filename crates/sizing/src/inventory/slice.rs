@@ -48,7 +48,7 @@ pub struct Device {
     /// Its name in the pool.
     pub name: Arc<str>,
     /// Its attributes, sorted by name.
-    pub attributes: Box<[(Arc<str>, Attribute)]>,
+    pub attributes: Box<[Arc<(Arc<str>, Attribute)>]>,
     /// Its capacities as quantities, sorted by name.
     pub capacity: Box<[(Arc<str>, Arc<str>)]>,
     /// Taints of its slice; `DeviceTaintRule`s are apart.
@@ -169,7 +169,10 @@ impl Device {
         Self {
             name: interned.share(&device.name),
             attributes: attributes
-                .map(|(name, value)| (interned.share(name), Attribute::read(value, interned)))
+                .map(|(name, value)| {
+                    let value = Attribute::read(value, interned);
+                    interned.share_attribute(name, value)
+                })
                 .collect(),
             capacity: capacity
                 .map(|(name, amount)| (interned.share(name), interned.share(&amount.value.0)))
@@ -205,7 +208,7 @@ impl Device {
     }
 
     fn find(&self, order: impl Fn(&str) -> Ordering) -> Option<&Attribute> {
-        let index = self.attributes.binary_search_by(|(known, _)| order(known)).ok()?;
+        let index = self.attributes.binary_search_by(|attribute| order(&attribute.0)).ok()?;
         Some(&self.attributes[index].1)
     }
 }

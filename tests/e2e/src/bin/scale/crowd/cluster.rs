@@ -1,6 +1,6 @@
 //! A cluster on a loopback socket: the API server in memory with everything that moves, and prewritten lists of what rests.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -36,11 +36,14 @@ pub struct Cluster {
     writes: Arc<Mutex<Writes>>,
 }
 
-/// Time from the newest change of a run's objects to the operator's next write of its status.
+/// Time from the end of a run's Job to the operator's next write of its status. Most other changes of its objects ask for no
+/// write.
 #[derive(Default)]
 struct Writes {
-    /// Last change of something that belongs to an object, by the object's name.
-    changed: HashMap<String, Instant>,
+    /// Uids of the Jobs that have ended.
+    ended: HashSet<String>,
+    /// End of a Job without a write yet, by the name of its object.
+    waiting: HashMap<String, Instant>,
     after: Vec<Duration>,
 }
 
@@ -111,7 +114,7 @@ impl Cluster {
         });
     }
 
-    /// The times from a change to the next write, sorted, since the last call.
+    /// The times from the end of a Job to the next write, sorted, since the last call.
     pub fn take_reactions(&self) -> Vec<Duration> {
         let mut all = std::mem::take(&mut lock(&self.writes).after);
         all.sort_unstable();
@@ -120,21 +123,30 @@ impl Cluster {
 }
 
 impl Writes {
-    /// Notes the objects whose dependents the world has changed.
+    /// Notes the Jobs that the world has ended.
     fn note(&mut self, server: &ApiServer, since: u64) {
         let now = Instant::now();
-        for changed in server.changes_since(since) {
-            let watched = matches!(changed.plural.as_str(), "pods" | "jobs" | "dynamographdeployments");
-            let of = &changed.object["metadata"]["labels"]["perfvalidation.dev/name"];
-            if let (true, Some(name)) = (watched, of.as_str()) {
-                self.changed.insert(name.to_owned(), now);
+        for changed in server
+            .changes_since(since)
+            .into_iter()
+            .filter(|changed| changed.plural == "jobs")
+        {
+            let job = &changed.object;
+            let conditions = job["status"]["conditions"].as_array().into_iter().flatten();
+            let is_over = conditions
+                .filter(|condition| condition["status"] == "True")
+                .any(|condition| condition["type"] == "Complete" || condition["type"] == "Failed");
+            let uid = job["metadata"]["uid"].as_str().unwrap_or_default();
+            let name = job["metadata"]["labels"]["perfvalidation.dev/name"].as_str();
+            if let Some(name) = name.filter(|_| is_over && self.ended.insert(uid.to_owned())) {
+                self.waiting.insert(name.to_owned(), now);
             }
         }
     }
 
     fn written(&mut self, name: &str) {
-        if let Some(changed) = self.changed.remove(name) {
-            self.after.push(changed.elapsed());
+        if let Some(ended) = self.waiting.remove(name) {
+            self.after.push(ended.elapsed());
         }
     }
 }

@@ -12,7 +12,8 @@ use serde_json::json;
 use super::Outcome;
 
 const GROUPS: &str = "/sys/fs/cgroup";
-const POLL: Duration = Duration::from_millis(50);
+/// Each poll makes the operator write the metrics of all objects.
+const POLL: Duration = Duration::from_millis(250);
 
 /// A running operator; it ends with this value.
 pub struct Operator {

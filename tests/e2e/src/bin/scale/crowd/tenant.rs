@@ -20,8 +20,8 @@ const HOSTILE: &str = "hostile";
 const GOOD: &str = "good";
 /// Longest time that the good tenant's run may take beside the other one.
 const RUN: Duration = Duration::from_mins(10);
-/// Text in the spec of each hostile object (bytes).
-const TEXT: usize = 8 << 10;
+/// Text in the spec of each hostile object (bytes): nearly as much as the operator keeps.
+const TEXT: usize = 14 << 10;
 
 #[tokio::main]
 pub async fn tenant(program: &Path, minutes: u64) -> Outcome<()> {
@@ -113,23 +113,35 @@ impl GoodRuns {
 /// An object with the longest text that is admitted.
 fn hostile(index: usize) -> Outcome<Value> {
     let mut object = validation(HOSTILE, &format!("x-{index:05}"), 1 + index % (NODES - 1))?;
-    let piece = |number: usize| format!("--x{index}-{number}=\u{202e}{}", ",{[".repeat(250));
-    let mut left = TEXT;
-    let mut args = Vec::new();
-    while left > 1_000 {
-        let arg = piece(args.len());
-        left -= arg.len();
-        args.push(arg);
-    }
+    let mut noise = Noise(index as u64);
+    // Every second text cannot be compressed.
+    let mut piece = |number: usize| match index % 2 {
+        0 => format!("--x{index}-{number}=\u{202e}{}", ",{[".repeat(250)),
+        _ => (0..60).map(|_| noise.next()).collect(),
+    };
+    let args: Vec<String> = (0..TEXT >> 10).map(&mut piece).collect();
     object["spec"]["workload"]["args"] = json!(args);
-    if index.is_multiple_of(25) {
-        object["metadata"]["annotations"] = json!({"note": "n".repeat(200 << 10)});
+    if index.is_multiple_of(50) {
+        object["metadata"]["annotations"] = json!({"note": "n".repeat(1 << 20)});
     }
     if index % 100 == 1 {
         object["spec"]["gates"] = json!("none");
     }
     object["spec"]["suspend"] = json!(index % 7 == 6);
     Ok(object)
+}
+
+/// Hexadecimal digits that follow no rule.
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> String {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        format!("{:016x}", self.0 ^ (self.0 >> 32))
+    }
 }
 
 /// What the tenant does while the operator works.
