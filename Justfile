@@ -175,7 +175,7 @@ gitops:
       go test ./...
     done
 
-# PerfValidations under a real Argo CD on the lab: what docs/gitops.md shows (a quarter of an hour; not part of `just test`). `just argocd gate` runs one story.
+# PerfValidations under a real Argo CD on the lab: what docs/evidence/gitops.md shows (a quarter of an hour; not part of `just test`). `just argocd gate` runs one story.
 argocd STORY="": setup build-lab image
     #!/usr/bin/env bash
     set -euo pipefail
@@ -191,7 +191,7 @@ argocd STORY="": setup build-lab image
     {{lab}} exec --network-only -- {{cache}}/argocd/walk --argocd {{cache}}/argocd/argocd --crds "$crds" \
       --config "{{justfile_directory()}}/config" --work "$work" --only "{{STORY}}"
 
-# PerfValidations under a real kustomize-controller of Flux on the lab: what docs/gitops.md shows (five minutes; not part of `just test`). `just flux fit` runs one story.
+# PerfValidations under a real kustomize-controller of Flux on the lab: what docs/evidence/gitops.md shows (five minutes; not part of `just test`). `just flux fit` runs one story.
 flux STORY="": setup build-lab image
     #!/usr/bin/env bash
     set -euo pipefail
@@ -250,7 +250,7 @@ report-browser FOLDER="":
     fi
     REPORT_SCREENSHOTS="{{FOLDER}}" cargo test --quiet -p perfval-report --test report -- --ignored --test-threads 1 browser
 
-# The sessions that docs/kubectl-perfval.md shows, taken anew on a fresh lab into FOLDER: healthy, with a slow GPU, broken (eight minutes; not part of `just test`).
+# The sessions of docs/evidence/sessions.md, taken anew on a fresh lab into FOLDER: healthy, with a slow GPU, broken (eight minutes; not part of `just test`).
 sessions FOLDER: setup build-lab image
     #!/usr/bin/env bash
     set -euo pipefail
@@ -297,8 +297,7 @@ generate:
     cargo run --quiet -p perfval-operator -- crd > config/crd/perfvalidations.perfvalidation.dev.yaml
     cargo run --quiet -p perfval-operator -- rbac --directory config/rbac
     cargo run --quiet -p perfval-operator -- docs > docs/reference.md
-    cargo run --quiet -p perfval-operator -- docs causes > docs/causes.md
-    cargo run --quiet -p perfval-operator -- docs troubleshooting > docs/troubleshooting.md
+    cargo run --quiet -p perfval-operator -- docs reasons > docs/reasons.md
     cargo run --quiet -p perfval-operator -- docs metrics > docs/metrics.md
     cargo run --quiet -p perfval-operator -- docs api > docs/api.md
     cargo run --quiet -p perfval-chart --bin chart-files
@@ -358,7 +357,7 @@ e2e NAME="": build-lab image
 e2e-all: build-lab image
     @{{suite}} runs --all
 
-# How often the verdict is right, into docs/fidelity.md: every router and fault on the lab (two hours in steps of 40 minutes; `--replay-only`: seconds).
+# How often the verdict is right, into docs/evidence/fidelity.md: every router and fault on the lab (two hours in steps of 40 minutes; `--replay-only`: seconds).
 fidelity *FLAGS:
     @just {{ if FLAGS == "--replay-only" { "fidelity-replay" } else { "fidelity-record " + FLAGS } }}
 
@@ -376,7 +375,7 @@ fidelity-rig *ROUTERS: setup
     @python3 tests/fidelity/rig/simulated.py --cache {{cache}}/rig --runner {{debug}}/perfval-runner {{ROUTERS}}
     @{{debug}}/fidelity --add {{cache}}/rig/work/records.jsonl --pack
 
-# The rig on a machine with 1 to 8 NVIDIA GPUs (Python 3.12 with torch): `just silicon start`, `just silicon trials healthy:3 slow:0.15`, `just silicon stop`; docs/fidelity.md.
+# The rig on a machine with 1 to 8 NVIDIA GPUs (Python 3.12 with torch): `just silicon start`, `just silicon trials healthy:3 slow:0.15`, `just silicon stop`; docs/evidence/fidelity.md.
 silicon *ARGS:
     @python3 tests/fidelity/rig/silicon.py {{ARGS}}
 
@@ -384,11 +383,11 @@ silicon *ARGS:
 silicon-pack FOLDER: image
     @python3 tests/fidelity/rig/pack.py {{FOLDER}} --runner {{release}}/perfval-runner
 
-# The same with the lab and the operator (needs patchelf, and a lab that was up once): the whole product on real GPUs, docs/silicon.md.
+# The same with the lab and the operator (needs patchelf, and a lab that was up once): the whole product on real GPUs, docs/evidence/silicon.md.
 silicon-pack-cluster FOLDER: build-lab image
     @python3 tests/fidelity/rig/pack.py {{FOLDER}} --runner {{release}}/perfval-runner --cluster {{debug}}
 
-# Add records that were brought back from there to those that docs/fidelity.md is written from.
+# Add records that were brought back from there to those that docs/evidence/fidelity.md is written from.
 silicon-add +RECORDS:
     @cargo run --quiet -p perfval-fidelity --bin fidelity -- --add {{RECORDS}} --pack
 
@@ -396,7 +395,7 @@ silicon-add +RECORDS:
 chart-lab: build-lab image
     @{{suite}} chart
 
-# What a new user does, by the commands of README and quick start: install, apply, watch, read the verdict, ask a real Prometheus for every panel of the dashboard, uninstall; with Helm, then with kustomize for one namespace (six minutes, not part of `just test`).
+# What a new user does, by the commands of README, docs/install.md and docs/first-run.md: install, apply, watch, read the verdict, ask a real Prometheus for every panel of the dashboard, uninstall; with Helm, then with kustomize for one namespace (six minutes, not part of `just test`).
 walk WAY="": setup build-lab image prometheus
     @{{suite}} walk --prometheus {{cache}}/tools/bin {{ if WAY == "" { "" } else { "--only " + WAY } }}
 

@@ -32,8 +32,8 @@ pub enum Command {
         #[arg(long)]
         directory: Option<PathBuf>,
     },
-    /// Print a page of the documentation: the tables of phases, reasons, flags and permissions, the causes, the metrics, or
-    /// the fields
+    /// Print a page of the documentation: the tables of phases, flags and permissions, the reasons and causes, the
+    /// metrics, or the fields
     Docs {
         /// Which page.
         #[arg(value_enum, default_value_t)]
@@ -54,10 +54,8 @@ pub enum Page {
     /// docs/reference.md
     #[default]
     Reference,
-    /// docs/causes.md
-    Causes,
-    /// docs/troubleshooting.md
-    Troubleshooting,
+    /// docs/reasons.md
+    Reasons,
     /// docs/metrics.md
     Metrics,
     /// docs/api.md

@@ -1,52 +1,32 @@
-//! docs/reference.md: tables printed from the very enums and flags they describe.
+//! docs/reference.md: tables printed from the enums and flags that they describe.
 
 mod api;
-mod causes;
 mod metrics;
-mod troubleshooting;
+mod reasons;
 
 use std::fmt::Write as _;
 
-use perfval_api::{Phase, Reason, TrialRule, TrialsSpec, Verdict, condition};
-use perfval_verdict::trials::{DOCUMENTED, odds};
+use perfval_api::{Phase, condition};
 
 use crate::blocked::BLOCKED;
 use crate::cli::RunArgs;
 use crate::rbac;
 
 pub use api::api;
-pub use causes::causes;
 pub use metrics::metrics;
-pub use troubleshooting::troubleshooting;
+pub use reasons::reasons;
 
 /// The whole page.
 pub fn reference() -> String {
     let mut page = String::from(
-        "<!-- Generated from the code: run `just generate`. -->\n# Reference\n\nFields: `kubectl explain perfvalidation.spec --recursive`.\n",
+        "<!-- Generated from the code: run `just generate`. -->\n# Phases, conditions, flags and rights\n\n[API](api.md) lists the fields, and [Reasons and causes](reasons.md) the words of a status.\n",
     );
     section(
         &mut page,
         "Phases",
-        "`status.phase`: where a run is.",
+        "`status.phase` shows the progress of a run.",
         &["phase", "what happens", "ends"],
         phases(),
-    );
-    section(
-        &mut page,
-        "Verdicts",
-        "`status.verdict`: what a run found.",
-        &["verdict", "meaning"],
-        verdicts(),
-    );
-    section(
-        &mut page,
-        "Reasons",
-        "`status.reason`, conditions and events. Never reworded once released. What you see of each, and what to do: \
-         [Troubleshooting](troubleshooting.md#by-reason).",
-        &["reason", "meaning, and what to do"],
-        Reason::ALL
-            .iter()
-            .map(|reason| [reason.as_str().to_owned(), one_line(reason.explanation())]),
     );
     section(
         &mut page,
@@ -56,29 +36,15 @@ pub fn reference() -> String {
         &["condition", "true when"],
         conditions(),
     );
-    section(
-        &mut page,
-        "Trial rule",
-        &trial_rule(),
-        &[
-            "true pass rate",
-            "passed",
-            "failed",
-            "inconclusive",
-            "trials, mean",
-            "`Single` fails",
-        ],
-        error_table(),
-    );
     let _ = write!(
         page,
-        "\n## Flags of `run`\n\nEach flag has a twin in the environment; the flag wins.\n\n{}",
+        "\n## Flags of `run`\n\nEach flag has a variable in the environment. The flag takes precedence.\n\n{}",
         RunArgs::table()
     );
     section(
         &mut page,
         "Permissions",
-        "What the roles under `config/rbac` allow, and which call needs it. No secrets, no wildcards.",
+        "Rights of the roles under `config/rbac`, with the calls that need them. The roles contain no Secrets and no wildcards.",
         &["role", "resource", "verbs", "for"],
         rbac::table(),
     );
@@ -107,86 +73,37 @@ fn phases() -> impl Iterator<Item = [String; 3]> {
     Phase::ALL.into_iter().map(|phase| {
         let (what, ends) = match phase {
             Phase::Pending => (
-                "prerequisites are checked: gates, Dynamo's operator, versions, images",
+                "The operator checks gates, Dynamo's operator, versions and images.",
                 "`timeouts.prerequisites`",
             ),
             Phase::Sizing => (
-                "free GPUs are counted twice; a node and its GPUs are chosen",
+                "The operator counts free GPUs twice and chooses a node.",
                 "`timeouts.sizing`",
             ),
             Phase::Deploying => (
-                "claim template, Service, model cache and DynamoGraphDeployment are created",
+                "The operator creates the claim template, Service, model cache and DynamoGraphDeployment.",
                 "120 s; with a model cache to fill, `timeouts.modelCache` more",
             ),
             Phase::WaitingForReady => (
-                "components start; a real completion is asked for",
+                "The components start, and the endpoint answers a request.",
                 "`timeouts.workloadReady`, then `timeouts.endpointReady`",
             ),
             Phase::Benchmarking => (
-                "AIPerf runs, one Job per trial",
+                "AIPerf runs, with one Job per trial.",
                 "`timeouts.benchmark` per trial, the soak its own length more",
             ),
-            Phase::Evaluating => ("verdict and results are saved", "120 s"),
-            Phase::CleaningUp => ("everything is deleted, and confirmed gone", "`timeouts.cleanup`"),
+            Phase::Evaluating => ("The operator saves the verdict and the results.", "120 s"),
+            Phase::CleaningUp => (
+                "The operator deletes everything and confirms that it is gone.",
+                "`timeouts.cleanup`",
+            ),
             Phase::Completed => (
-                "the run is over",
+                "The run is over.",
                 "a spec that asks for another run, a rerun, or deletion",
             ),
-            Phase::Suspended => ("`spec.suspend` holds the next run back", "`spec.suspend: false`"),
+            Phase::Suspended => ("`spec.suspend` prevents the next run.", "`spec.suspend: false`"),
         };
         [phase.as_str().to_owned(), what.to_owned(), ends.to_owned()]
-    })
-}
-
-fn verdicts() -> impl Iterator<Item = [String; 2]> {
-    [
-        Verdict::Passed,
-        Verdict::Failed,
-        Verdict::Inconclusive,
-        Verdict::Skipped,
-        Verdict::Error,
-    ]
-    .into_iter()
-    .map(|verdict| {
-        let meaning = match verdict {
-            Verdict::Passed => "measured, and every enforced gate was met",
-            Verdict::Failed => "measured, and below a gate",
-            Verdict::Inconclusive => "measured, but not to be trusted",
-            Verdict::Skipped => "nothing to judge",
-            Verdict::Error => "could not be measured",
-        };
-        [verdict.as_str().to_owned(), meaning.to_owned()]
-    })
-}
-
-fn trial_rule() -> String {
-    let spec = TrialsSpec::default();
-    format!(
-        "What `trials.rule: Sequential` makes of a deployment that passes each trial with the given probability, computed exactly for \
-         the default of `errorPercent: {}` and `max: {}`. The last column is what one trial alone would do. The whole curve, and what \
-         happens near a gate on an average: [How a verdict comes about](verdict.md#what-the-rule-makes-of-a-pass-rate).",
-        spec.error_percent, spec.max
-    )
-}
-
-fn error_table() -> impl Iterator<Item = [String; 6]> {
-    let single = TrialsSpec {
-        rule: TrialRule::Single,
-        ..TrialsSpec::default()
-    };
-    DOCUMENTED.into_iter().map(move |(rate, what)| {
-        let (run, one) = (
-            odds(&TrialsSpec::default(), 1.0 - rate, 0.0),
-            odds(&single, 1.0 - rate, 0.0),
-        );
-        [
-            format!("{rate:.2}: {what}"),
-            format!("{:.3}", run.passed),
-            format!("{:.3}", run.failed),
-            format!("{:.3}", run.inconclusive),
-            format!("{:.1}", run.trials),
-            format!("{:.3}", one.failed),
-        ]
     })
 }
 

@@ -89,10 +89,7 @@ fn execute(command: Command) -> Result<Answer, Error> {
         }
         Command::Rbac { directory: None } => rbac::manifest(),
         Command::Docs { page: Page::Reference } => docs::reference(),
-        Command::Docs { page: Page::Causes } => docs::causes(),
-        Command::Docs {
-            page: Page::Troubleshooting,
-        } => docs::troubleshooting(),
+        Command::Docs { page: Page::Reasons } => docs::reasons(),
         Command::Docs { page: Page::Metrics } => docs::metrics(),
         Command::Docs { page: Page::Api } => docs::api(),
         Command::Judge(args) => return Ok(judge::run(&args)?),

@@ -39,8 +39,7 @@ fn the_roles_are_what_the_tables_say() {
 #[test]
 fn the_pages_are_what_the_code_says() {
     assert_generated(&repository().join("docs/reference.md"), &docs::reference());
-    assert_generated(&repository().join("docs/causes.md"), &docs::causes());
-    assert_generated(&repository().join("docs/troubleshooting.md"), &docs::troubleshooting());
+    assert_generated(&repository().join("docs/reasons.md"), &docs::reasons());
     assert_generated(&repository().join("docs/metrics.md"), &docs::metrics());
     assert_generated(&repository().join("docs/api.md"), &docs::api());
 }

@@ -20,7 +20,7 @@ pub struct Difference {
     pub within: f64,
 }
 
-/// Standard deviations of one number where the deployment is the same (logarithm), as measured on H200s (docs/fidelity.md).
+/// Standard deviations of one number where the deployment is the same (logarithm), as measured on H200s (docs/evidence/fidelity.md).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Noise {
     /// From one trial to the next.

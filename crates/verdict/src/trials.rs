@@ -15,7 +15,7 @@ mod wald;
 
 pub use claim::{Claim, NOISIEST, claim};
 pub use finished::{Finished, NEAR, finished};
-pub use odds::{DOCUMENTED, Odds, correlated_odds, curve, odds};
+pub use odds::{Odds, correlated_odds, curve, odds};
 pub use of_a_run::{mean_near_gate, ruling, soak_is_next};
 pub use path::{Path, Step, path};
 pub use rule::{FAR_MISSES, INVALID_IN_A_ROW, rule};

@@ -2,7 +2,8 @@
 
 use perfval_api::{PerfValidation, PerfValidationSpec, TrialOutcome, TrialRule, TrialStatus, TrialsSpec};
 use perfval_verdict::trials::{
-    DOCUMENTED, Finished, Odds, Ruling, correlated_odds, curve, finished, odds, rule, ruling, soak_is_next,
+    DEGRADED_PASS_RATE, Finished, HEALTHY_PASS_RATE, Odds, Ruling, correlated_odds, curve, finished, odds, rule,
+    ruling, soak_is_next,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -17,7 +18,14 @@ fn sequential(error_percent: i32, max: i32) -> TrialsSpec {
 
 #[test]
 fn the_default_rule_keeps_its_error_bounds() {
-    // passed, failed, inconclusive, trials: the figures that docs/reference.md prints, worked out apart from this code.
+    let deployments = [
+        (0.98, "a quiet deployment"),
+        (2.0 / 3.0, "a healthy one that stalls in one trial of three"),
+        (HEALTHY_PASS_RATE, "the worst that counts as healthy"),
+        (DEGRADED_PASS_RATE, "the best that counts as degraded"),
+        (0.01, "a broken one"),
+    ];
+    // Passed, failed, inconclusive, trials: computed apart from this code.
     let expected = [
         (1.0000, 0.0000, 0.0000, 2.041),
         (0.9767, 0.0136, 0.0098, 3.093),
@@ -25,7 +33,7 @@ fn the_default_rule_keeps_its_error_bounds() {
         (0.0164, 0.9542, 0.0294, 4.674),
         (0.0006, 0.9979, 0.0015, 4.155),
     ];
-    for ((rate, what), (passed, failed, inconclusive, trials)) in DOCUMENTED.into_iter().zip(expected) {
+    for ((rate, what), (passed, failed, inconclusive, trials)) in deployments.into_iter().zip(expected) {
         let found = odds(&TrialsSpec::default(), 1.0 - rate, 0.0);
         let near = |a: f64, b: f64, within: f64| (a - b).abs() < within;
         assert!(
@@ -68,7 +76,7 @@ fn far_misses_end_a_run_early_and_are_part_of_the_odds() {
 
 #[test]
 fn the_page_shows_the_whole_curve() {
-    let page = std::fs::read_to_string("../../docs/verdict.md").unwrap();
+    let page = std::fs::read_to_string("../../docs/evidence/trial-rule.md").unwrap();
     let rows: Vec<String> = curve(&TrialsSpec::default())
         .map(|(rate, odds)| {
             format!(
@@ -80,7 +88,7 @@ fn the_page_shows_the_whole_curve() {
     assert_eq!(rows.len(), 21);
     assert!(
         page.contains(&rows.join("\n")),
-        "docs/verdict.md shows another curve than:\n{}",
+        "docs/evidence/trial-rule.md shows another curve than:\n{}",
         rows.join("\n")
     );
     // What the page says in words.
@@ -332,7 +340,7 @@ fn soaks_fail_a_run_where_the_same_gate_is_clearly_missed() {
 
 #[test]
 fn correlated_misses_fail_more_healthy_runs_and_the_page_shows_how_many() {
-    let page = std::fs::read_to_string("../../docs/verdict.md").unwrap();
+    let page = std::fs::read_to_string("../../docs/evidence/trial-rule.md").unwrap();
     let spec = TrialsSpec::default();
     let percent = |part: f64| format!("{:.1} %", 100.0 * part);
     let rows: Vec<String> = [
@@ -354,7 +362,7 @@ fn correlated_misses_fail_more_healthy_runs_and_the_page_shows_how_many() {
     .collect();
     assert!(
         page.contains(&rows.join("\n")),
-        "docs/verdict.md shows other figures than:\n{}",
+        "docs/evidence/trial-rule.md shows other figures than:\n{}",
         rows.join("\n")
     );
 }

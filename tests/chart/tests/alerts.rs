@@ -6,7 +6,7 @@ use std::process::Command;
 use perfval_chart::render::repository;
 use serde_json::{Value, json};
 
-/// Seconds at which the phases of a healthy run on two H100s began (docs/silicon.md), and its end.
+/// Seconds at which the phases of a healthy run on two H100s began (docs/evidence/silicon.md), and its end.
 const PHASES: [(&str, i64); 5] = [
     ("Sizing", 0),
     ("WaitingForReady", 2),

@@ -38,7 +38,7 @@ pub(super) fn table(
     let longest = healthy_windows().map(|window| window.odds.trials).fold(0.0, f64::max);
     let _ = write!(
         page,
-        "\n## The goals\n\n*Met* is what holds exactly. *Not refuted* is what every recorded trial agrees with: so many cannot show more. How often whole runs are\n\
+        "\n## The goals\n\n*Met* is what holds exactly. *Not refuted* means that every recorded trial agrees, but the number of trials cannot prove more. How often whole runs are\n\
          wrong with several gates, stalls and soaks is [simulated](simulated.md).\n\n| goal | found | |\n|---|---|---|\n\
          | a healthy deployment that stalls once in three trials fails in at most 2 % of its runs | {}, exactly, if its trials are independent, and {} with a correlation of 0.4; worst healthy window of the published runs by the shipped gates {} | {} |\n\
          | and takes at most 3.2 trials on average | {:.1}; worst window {longest:.1} | {} |\n",

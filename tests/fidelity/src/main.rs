@@ -40,7 +40,7 @@ struct Cli {
     #[arg(long)]
     pack: bool,
     /// The page.
-    #[arg(long, default_value = "docs/fidelity.md")]
+    #[arg(long, default_value = "docs/evidence/fidelity.md")]
     page: PathBuf,
 }
 

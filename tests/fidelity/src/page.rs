@@ -1,4 +1,4 @@
-//! docs/fidelity.md, written from the recorded runs by the code of today.
+//! docs/evidence/fidelity.md, written from the recorded runs by the code of today.
 
 use std::fmt::Write as _;
 
@@ -26,13 +26,12 @@ pub fn page(runs: &[LabRun]) -> String {
 
     let mut page = String::from(
         "<!-- Generated from recorded runs: run `just fidelity --replay-only`. -->\n# How often the verdict is right\n\n\
-         You want to know what a `Passed` or a `Failed` is worth. Type\n\n\
+         This page judges all recorded trials by the code of today. These commands write it again:\n\n\
          ```sh\njust fidelity --replay-only   # seconds: judges the recorded runs again, writes this page\n\
          just fidelity-rig             # about two hours: records trials of every router and engine fault, without a cluster\n\
          just fidelity                 # two hours in steps of 40 minutes: records runs of the operator on the lab, as root; type it again to go on\n```\n\n\
-         Every figure below comes from the operator's own gate, trial and cause code. Next to it stands what **one trial with a plain\n\
-         gate** says of the same data: throughput and TTFT p99 against their thresholds with 10 % tolerance, nothing else, as\n\
-         NVIDIA/aicr's `inference-perf` check does.\n",
+         The operator's own code for gates, trials and causes computed every number. The **plain gate** beside it is the verdict of one trial:\n\
+         throughput and TTFT p99 against their thresholds with 10 % tolerance, as in NVIDIA/aicr's `inference-perf` check.\n",
     );
     goals::table(&mut page, &shipped, &seen, &ended, forced::counted(runs));
     published(&mut page, &rows, &windows(Gates::Published), &shipped);
@@ -61,18 +60,18 @@ fn published(page: &mut String, rows: &[crate::published::Row], windows: &[Repla
     let measured = rows.iter().filter(|row| row.published != 'E').count();
     let _ = write!(
         page,
-        "\n## Published runs\n\n{} runs of NVIDIA/aicr's check in 2026, with source: [tests/fidelity/published.csv](../tests/fidelity/published.csv) \
+        "\n## Published runs\n\n{} runs of NVIDIA/aicr's check in 2026, with source: [tests/fidelity/published.csv](../../tests/fidelity/published.csv) \
          (its report `inference-perf-fluctuation.md`, issues and pull requests). {measured} measured something; the gate code judges each as \
          was published (a test compares them). Errors were not published, so none are assumed.\n\n\
          Where runs followed each other on the same node, they are trials. *Deployments*: whether one was measured again and again, or others\n\
-         that were alike; what differs between those adds to what differs by chance. Each row says how a run of the operator ends if every\n\
-         trial is drawn from that window: exact probabilities, or 4,000 simulated runs where trials lie near a gate. *In order*: what the rule says\n\
-         of the trials as they came.\n",
+         that were alike; what differs between those adds to what differs by chance. Each row shows how a run of the operator ends if every\n\
+         trial is drawn from that window: exact probabilities, or 4,000 simulated runs where trials lie near a gate. *In order* is the answer of\n\
+         the rule to the trials as they came.\n",
         rows.len()
     );
     table(page, windows);
     page.push_str(
-        "\nThe published gate (50,000 tokens/s less 10 %) is loose: [half of a node may fail beside it](gates.md#why-not-50000-tokenss). The same runs by\n\
+        "\nThe published gate (50,000 tokens/s less 10 %) is loose: [half of a node may fail beside it](../gates.md#why-not-50000-tokenss). The same runs by\n\
          the gates of `config/samples/gpu-h100-80gb.yaml` (13,500 tokens/s per GPU, TTFT p99 2,000 ms, no tolerance):\n",
     );
     table(page, shipped);

@@ -33,10 +33,10 @@ pub(super) fn settings(page: &mut String, groups: &[Group<'_>]) {
          The **lab** is real Kubernetes with NVIDIA's DRA driver, the operator and four simulated engines (Dynamo 1.4.2), AIPerf 0.13.0 with 32\n\
          requests in flight, 448 per trial, about 50 ms a token, on two cores. The **rig** is the same frontend, workers, load generator and\n\
          runner on loopback, without a cluster. **Silicon** is the rig with vLLM 0.26.0 on real GPUs ([how](#on-real-gpus)). The trials are in\n\
-         [tests/fidelity/recorded.jsonl.gz](../tests/fidelity/recorded.jsonl.gz), with all samples, and judged by today's code. Gates follow the healthy\n\
+         [tests/fidelity/recorded.jsonl.gz](../../tests/fidelity/recorded.jsonl.gz), with all samples, and judged by today's code. Gates follow the healthy\n\
          trials of the same setting: three quarters of their median throughput, two and a half times their median TTFT p99, 10 % tolerance.\n\
          So the healthy trials of a load that has only a few of them hardly miss the gates that they set themselves.\n\
-         Every trial ever recorded is here, or stands in [tests/fidelity/excluded.csv](../tests/fidelity/excluded.csv) with its reason: {excluded}.\n\n\
+         Every trial ever recorded is here, or stands in [tests/fidelity/excluded.csv](../../tests/fidelity/excluded.csv) with its reason: {excluded}.\n\n\
          | setting | router | trials | healthy throughput, median | healthy TTFT p99, median | processes that wanted a CPU |\n|---|---|---|---|---|---|\n",
     );
     for group in groups {

@@ -158,7 +158,7 @@ pub(super) fn table(page: &mut String) {
         let _ = writeln!(page, " {} |", in_short(by_misses(&spec, mean)));
     }
     page.push_str(
-        "\nThe last column is what v0.1.0 did. A test holds both errors to 2 % at the ends of that range, for standard deviations of 1, 2.5 and\n\
+        "\nThe last column is a rule that counts passes and misses only. A test holds both errors to 2 % at the ends of that range, for standard deviations of 1, 2.5 and\n\
          4.3 % and these correlations, or to 5 % if a third of the trials stalls, independently of each other.\n",
     );
 }

@@ -8,10 +8,10 @@ use perfval_fidelity::{corpus, page};
 fn the_page_is_what_the_recorded_runs_say() {
     let project = Path::new("../..");
     let runs = corpus::read(&project.join("tests/fidelity/recorded.jsonl.gz")).expect("the recorded runs");
-    let written = std::fs::read_to_string(project.join("docs/fidelity.md")).expect("the page");
+    let written = std::fs::read_to_string(project.join("docs/evidence/fidelity.md")).expect("the page");
     assert!(
         written == page::page(&runs),
-        "docs/fidelity.md is stale: run `just fidelity --replay-only` and look at what changed"
+        "docs/evidence/fidelity.md is stale: run `just fidelity --replay-only` and look at what changed"
     );
 }
 

@@ -10,23 +10,23 @@ const MISSED: [&str; 0] = [];
 #[test]
 fn the_page_shows_what_the_rule_makes_of_whole_runs() {
     let (page, missed) = whole::page();
-    let docs = Path::new("../../docs");
+    let docs = Path::new("../../docs/evidence");
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(docs.join("simulated.md"), &page).expect("the page");
     }
     let written = std::fs::read_to_string(docs.join("simulated.md")).unwrap_or_default();
     assert!(
         written == page,
-        "docs/simulated.md is stale: run `just fidelity --replay-only` and look at what changed"
+        "docs/evidence/simulated.md is stale: run `just fidelity --replay-only` and look at what changed"
     );
     assert_eq!(missed, MISSED);
 }
 
 #[test]
-fn the_page_on_the_verdict_quotes_rows_of_the_simulation() {
-    let read = |name| std::fs::read_to_string(Path::new("../../docs").join(name)).expect("a page");
-    let (verdict, simulated) = (read("verdict.md"), read("simulated.md"));
-    let after = verdict
+fn the_page_on_the_trial_rule_quotes_rows_of_the_simulation() {
+    let read = |name| std::fs::read_to_string(Path::new("../../docs/evidence").join(name)).expect("a page");
+    let (rule, simulated) = (read("trial-rule.md"), read("simulated.md"));
+    let after = rule
         .split("From simulated.md; a test compares them. -->\n")
         .nth(1)
         .expect("the mark");
@@ -35,7 +35,7 @@ fn the_page_on_the_verdict_quotes_rows_of_the_simulation() {
     for row in rows {
         assert!(
             simulated.lines().any(|line| line == row),
-            "docs/simulated.md has no {row}"
+            "docs/evidence/simulated.md has no {row}"
         );
     }
 }

@@ -72,9 +72,10 @@ mod tests {
 
     const VERSION: &str = env!("CARGO_PKG_VERSION");
     const REPOSITORY: &str = env!("CARGO_PKG_REPOSITORY");
-    const PAGES: [&str; 5] = [
+    const PAGES: [&str; 6] = [
         "README.md",
-        "docs/quickstart.md",
+        "docs/install.md",
+        "docs/first-run.md",
         "docs/kubectl-perfval.md",
         "charts/perfvalidation-operator/README.md",
         "config/components/README.md",

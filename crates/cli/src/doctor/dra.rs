@@ -50,7 +50,7 @@ pub fn check(asked: &Asked<'_>, inventory: &Inventory) -> Check {
             format!(
                 "no DRA driver publishes GPUs; a device plugin gives {resource} out, without saying which to whom ({found})"
             ),
-            "docs/sharing.md (a run goes without)",
+            "docs/sizing.md (a run goes without)",
         );
     }
     let next = match (has_class, pools.is_empty()) {

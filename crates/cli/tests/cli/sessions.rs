@@ -1,4 +1,4 @@
-//! Sessions of docs/kubectl-perfval.md, taken on a running lab: `just sessions`. What stands on the terminal is printed as it is.
+//! Sessions of docs/evidence/sessions.md, taken on a running lab: `just sessions`. What stands on the terminal is printed as it is.
 
 use std::fs;
 use std::path::PathBuf;

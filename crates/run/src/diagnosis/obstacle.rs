@@ -90,7 +90,7 @@ impl Obstacle {
         match (self.response(), self.patience().as_secs()) {
             (Response::Wait | Response::Report, _) => what.to_owned(),
             (_, 0) => format!("at once {what}"),
-            (_, seconds) => format!("the status names it at once; after {seconds} s {what}"),
+            (_, seconds) => format!("after {seconds} s {what}"),
         }
     }
 

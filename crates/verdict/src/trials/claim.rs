@@ -12,7 +12,7 @@ use super::of_a_run::deciding;
 use super::wald::straight_misses;
 
 /// Standard deviation between trials (percent) that a claim assumes at least: 10.3 on the lab, the noisiest healthy
-/// deployment that docs/fidelity.md shows. Two trials know next to nothing of their own.
+/// deployment that docs/evidence/fidelity.md shows. Two trials know next to nothing of their own.
 pub const NOISIEST: f64 = 10.0;
 /// Fewest trials of which the level is known.
 const TRIALS: usize = 2;

@@ -4,16 +4,7 @@ use perfval_api::{TrialOutcome, TrialsSpec};
 
 use super::finished::Finished;
 use super::rule::rule;
-use super::wald::{DEGRADED_PASS_RATE, HEALTHY_PASS_RATE, Ruling};
-
-/// Pass rates that the documentation shows, and what has them.
-pub const DOCUMENTED: [(f64, &str); 5] = [
-    (0.98, "a quiet deployment"),
-    (2.0 / 3.0, "a healthy one that stalls in one trial of three"),
-    (HEALTHY_PASS_RATE, "the worst that counts as healthy"),
-    (DEGRADED_PASS_RATE, "the best that counts as degraded"),
-    (0.01, "a broken one"),
-];
+use super::wald::Ruling;
 
 /// Pass rates of the whole curve: 0.00, 0.05 … 1.00, each with how a run of the rule ends.
 pub fn curve(spec: &TrialsSpec) -> impl Iterator<Item = (f64, Odds)> {

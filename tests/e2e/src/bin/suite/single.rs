@@ -200,7 +200,10 @@ pub async fn fidelity(built: &Built, lab: &Fresh, record: &Path, arguments: &[St
     command.arg("--lab").arg(lab.program()).arg("--config").arg(config()?);
     command.arg("--record").arg(record).arg("--pack");
     command.arg("--runs").arg(here.join("tests/fidelity/recorded.jsonl.gz"));
-    command.arg("--page").arg(here.join("docs/fidelity.md")).args(arguments);
+    command
+        .arg("--page")
+        .arg(here.join("docs/evidence/fidelity.md"))
+        .args(arguments);
     let code = code(command).await?;
     if code == 0 {
         std::fs::remove_file(record)?;

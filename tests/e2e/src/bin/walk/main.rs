@@ -1,4 +1,4 @@
-//! `just walk`: what a new user does, by the commands of README and quick start, with their output.
+//! `just walk`: what a new user does, by the commands of README and the pages on installation and the first run, with their output.
 //!
 //! On one lab, one after the other: the files of a release without a clone (where `just release` wrote them); the operator
 //! for all namespaces from the chart, with every panel of the dashboard read from a real Prometheus; the operator for one
@@ -123,44 +123,44 @@ async fn by_release(in_clone: &Terminal, pages: &Pages, dist: &Path) -> Outcome<
         .await?;
     terminal.all(&offline(&pages.release.helm)).await?;
     terminal.run(READY).await?;
-    title("Quick start: remove it");
+    title("Install: remove it");
     terminal.all(&pages.remove).await
 }
 
-/// README's first steps with Helm, and the quick start's dashboard.
+/// The chart of a clone, and its dashboard.
 async fn by_helm(lab: &Lab, terminal: &Terminal, pages: &Pages, prometheus: &Path) -> Outcome<()> {
-    title("README: install with Helm");
+    title("Install: the chart of a clone");
     terminal.all(&pages.install).await?;
     terminal.run(READY).await?;
-    title("Quick start: see it in Grafana");
+    title("Install: Grafana");
     terminal.all(&pages.dashboard).await?;
     terminal.run(READY).await?;
     let prometheus = Prometheus::start(lab, prometheus, &pages.scrape_configs).await?;
     terminal.run("kubectl create namespace perf").await?;
     one_run(terminal, pages).await?;
-    title("README: run again");
+    title("First run: run again");
     terminal.run(&pages.rerun).await?;
     terminal.watch(WATCH).await?;
     terminal.run(&pages.wait).await?;
     title("Dashboard: every panel, asked of Prometheus");
     dashboard::every_panel_has_data(lab, &prometheus).await?;
-    title("Quick start: remove it");
+    title("Install: remove it");
     terminal.all(&pages.remove).await
 }
 
-/// The quick start for one namespace, with kustomize.
+/// One namespace, with kustomize.
 async fn by_kustomize(terminal: &Terminal, pages: &Pages) -> Outcome<()> {
-    title("Quick start: one namespace only");
+    title("Install: one namespace only");
     terminal.all(&pages.install_for_one).await?;
     terminal.run(READY).await?;
     one_run(terminal, pages).await?;
-    title("Quick start: remove it");
+    title("Install: remove it");
     terminal.all(&pages.remove_for_one).await
 }
 
 /// Apply, watch, and read the verdict.
 async fn one_run(terminal: &Terminal, pages: &Pages) -> Outcome<()> {
-    title("README: apply a sample, watch it, read the verdict");
+    title("First run: apply a sample, watch it, read the verdict");
     terminal.run(&format!("kubectl apply -f {SAMPLE}")).await?;
     terminal.watch(WATCH).await?;
     for command in [&pages.wait, &pages.wide, &pages.describe] {

@@ -1,4 +1,4 @@
-//! The commands of README and quick start, as they stand there.
+//! Commands of README and of the pages on installation and the first run, as they stand there.
 
 use std::fs;
 use std::path::Path;
@@ -15,25 +15,25 @@ const NAMES: (&str, &str) = ("h100-baseline", "demo");
 pub struct Pages {
     /// README: a release, without a clone.
     pub release: FirstPage,
-    /// README: the chart of a clone.
+    /// Install: the chart of a clone.
     pub install: Vec<String>,
-    /// README: wait for the verdict.
+    /// First run: wait for the verdict.
     pub wait: String,
-    /// README: see why.
+    /// First run: see why.
     pub describe: String,
-    /// README: run again.
+    /// First run: run again.
     pub rerun: String,
-    /// Quick start: read the verdict and its message.
+    /// First run: read the verdict and its message.
     pub wide: String,
-    /// Quick start: the dashboard.
+    /// Install: the dashboard.
     pub dashboard: Vec<String>,
-    /// Quick start: what Prometheus scrapes.
+    /// Install: what Prometheus scrapes.
     pub scrape_configs: String,
-    /// Quick start: everything goes.
+    /// Install: everything goes.
     pub remove: Vec<String>,
-    /// Quick start: the operator for one namespace.
+    /// Install: the operator for one namespace.
     pub install_for_one: Vec<String>,
-    /// Quick start: and that goes.
+    /// Install: and that goes.
     pub remove_for_one: Vec<String>,
 }
 
@@ -54,7 +54,8 @@ impl Pages {
     /// Reads them, from the repository's root.
     pub fn read(root: &Path) -> Outcome<Self> {
         let readme = Page::read(root, "README.md")?;
-        let quickstart = Page::read(root, "docs/quickstart.md")?;
+        let install = Page::read(root, "docs/install.md")?;
+        let first_run = Page::read(root, "docs/first-run.md")?;
         Ok(Self {
             release: FirstPage {
                 helm: readme.block("helm upgrade --install")?,
@@ -62,16 +63,16 @@ impl Pages {
                 plug_in: readme.block("kubectl perfval doctor")?,
                 run: readme.block("minimal.yaml")?,
             },
-            install: readme.block("helm install")?,
-            wait: readme.command("kubectl wait")?,
-            describe: readme.command("kubectl describe")?,
-            rerun: readme.command("perfvalidation.dev/rerun")?,
-            wide: quickstart.command("-o wide")?,
-            dashboard: quickstart.block("dashboard.enabled=true")?,
-            scrape_configs: quickstart.find("yaml", "scrape_configs")?.text,
-            remove: quickstart.block("helm uninstall")?,
-            install_for_one: quickstart.block("apply --server-side -k config/namespaced")?,
-            remove_for_one: quickstart.block("delete -k config/namespaced")?,
+            install: install.block("helm install")?,
+            wait: first_run.command("kubectl wait")?,
+            describe: first_run.command("kubectl describe")?,
+            rerun: first_run.command("perfvalidation.dev/rerun")?,
+            wide: first_run.command("-o wide")?,
+            dashboard: install.block("dashboard.enabled=true")?,
+            scrape_configs: install.find("yaml", "scrape_configs")?.text,
+            remove: install.block("helm uninstall")?,
+            install_for_one: install.block("apply --server-side -k config/namespaced")?,
+            remove_for_one: install.block("delete -k config/namespaced")?,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! A Prometheus that scrapes as the quick start says.
+//! A Prometheus with the scrape configuration of docs/install.md.
 
 use std::fs;
 use std::path::{Path, PathBuf};
