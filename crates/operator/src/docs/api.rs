@@ -12,9 +12,9 @@ const INTRODUCTION: &str = "\
 <!-- Generated from the code: run `just generate`. -->
 # API: PerfValidation
 
-Group `perfvalidation.dev`, version `v1alpha1`, namespaced, short name `perfval`. The same in a terminal:
-`kubectl explain perfvalidation.spec.benchmark`. Durations are Go durations such as `90s` or `1h30m`; numbers that may have
-decimals are strings. What stands under *Refused* is what the API server says to a manifest that breaks the rule.
+Group `perfvalidation.dev`, version `v1alpha1`, namespaced, short name `perfval`. `kubectl explain perfvalidation.spec.benchmark`
+prints the same in a terminal. Durations are Go durations such as `90s`. Numbers that may have decimals are strings. *Refused*
+lists the API server's answers to a manifest that breaks a rule.
 ";
 
 /// Fields whose content is a type of Kubernetes' own, documented there.
