@@ -38,7 +38,7 @@ reasons! {
     // ── verdict Failed ──
     /// An enforced gate was missed as often as the trial rule asks.
     GatesMissed,
-    /// More requests failed than `maxErrorPercent` allows.
+    /// More requests failed than `trials.maxFailedRequestsPercent` allows.
     RequestErrors,
     /// One worker was much slower than its peers, although the deployment as a whole met its gates: check its GPU.
     WorkerStall,

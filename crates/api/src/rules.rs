@@ -34,6 +34,14 @@ pub fn threshold() -> Rule {
     .message(r#"write a quantity above 0 and up to 1G in the metric's unit, such as "2000", "0.5" or "50k""#)
 }
 
+/// A share that may be zero, and of which tenths are asked for.
+pub fn percent() -> Rule {
+    Rule::new(
+        "isQuantity(self) && quantity(self).compareTo(quantity('0')) >= 0 && quantity(self).compareTo(quantity('100')) <= 0",
+    )
+    .message(r#"write a quantity from 0 to 100, such as "1" or "0.1""#)
+}
+
 /// An upper limit on the smallest value is met by one fast request.
 pub fn upper_limit_of_the_smallest() -> Rule {
     Rule::new("!(self.statistic == 'Min' && self.operator == '<=')")

@@ -110,7 +110,7 @@ pub struct PerfValidationSpec {
     /// What is read of the node during a trial, beside the load itself.
     #[serde(default)]
     pub telemetry: Telemetry,
-    /// How many trials make a verdict.
+    /// Number of trials and the rule that makes a verdict of them.
     #[serde(default)]
     pub trials: TrialsSpec,
     /// What is good enough; names are unique. Without a gate of mode `Enforce` there is nothing to judge: the run is Skipped
@@ -118,10 +118,6 @@ pub struct PerfValidationSpec {
     #[serde(default)]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub gates: Vec<Gate>,
-    /// Requests that may fail in a trial before it counts as a miss (percent, 0 to 100).
-    #[serde(default = "default_max_error_percent")]
-    #[schemars(range(min = 0, max = 100))]
-    pub max_error_percent: i32,
     /// Verdict when the DynamoGraphDeployment API is still not served after `timeouts.prerequisites`:
     /// `Fail` gives Error, `Skip` gives Skipped.
     #[serde(default)]
@@ -159,8 +155,4 @@ pub enum OnMissingDynamo {
 
 fn default_results_history_limit() -> i32 {
     10
-}
-
-fn default_max_error_percent() -> i32 {
-    1
 }

@@ -3,7 +3,7 @@
 //! | part | fields | a change of it |
 //! |---|---|---|
 //! | measured | `model`, `workload`, `placement`, `benchmark` | needs new trials |
-//! | judged | `gates`, `trials`, `maxErrorPercent` | judges the saved trials again; needs new ones if the rule asks for more |
+//! | judged | `gates`, `trials` | judges the saved trials again; needs new ones if the rule asks for more |
 //! | limits | `timeouts`, `onMissingDynamo` | counts at once; needs a new run only where none could measure |
 //! | neither | `telemetry`, `suspend`, `ttlSecondsAfterFinished`, `keptSecondsAfterFinished` | needs nothing; telemetry counts from the next trial |
 //!
@@ -25,7 +25,6 @@ pub fn digests(spec: &PerfValidationSpec) -> SpecDigests {
         benchmark,
         gates,
         trials,
-        max_error_percent,
         timeouts,
         on_missing_dynamo,
         suspend: _,
@@ -36,7 +35,7 @@ pub fn digests(spec: &PerfValidationSpec) -> SpecDigests {
     } = spec;
     SpecDigests {
         measured: digest((model, workload, placement, benchmark)),
-        judged: digest((gates, trials, max_error_percent)),
+        judged: digest((gates, trials)),
         limits: digest((timeouts, on_missing_dynamo)),
     }
 }
@@ -77,7 +76,10 @@ mod tests {
             (json!({"benchmark": {"soak": "10m"}}), [true, false, false]),
             (json!({"gates": gate}), [false, true, false]),
             (json!({"trials": {"rule": "Single"}}), [false, true, false]),
-            (json!({"maxErrorPercent": 2}), [false, true, false]),
+            (
+                json!({"trials": {"maxFailedRequestsPercent": "2"}}),
+                [false, true, false],
+            ),
             (json!({"timeouts": {"sizing": "1s"}}), [false, false, true]),
             (json!({"onMissingDynamo": "Skip"}), [false, false, true]),
             (json!({"telemetry": {"gpus": "None"}}), [false, false, false]),
@@ -105,6 +107,11 @@ mod tests {
         assert_eq!(status.run.unwrap().digests, Some(digests(&object.spec)));
         let settings = status.environment.unwrap().settings;
         assert_eq!(settings, Some(crate::environment::settings(&object.spec)));
-        assert_eq!(object.spec.benchmark.requests(2048), Some(16_384));
+    }
+
+    #[test]
+    fn a_trial_of_counted_requests_sends_as_many_as_it_has_slots_for() {
+        let counted = spec(&json!({"benchmark": {"requestsPerConcurrency": 8, "minRequests": 1000}}));
+        assert_eq!(counted.benchmark.requests(2048), Some(16_384));
     }
 }

@@ -8,11 +8,12 @@ use perfval_verdict::trials::{
 use proptest::prelude::*;
 use proptest::sample::select;
 
-fn sequential(error_percent: i32, max: i32) -> TrialsSpec {
+fn sequential(error_bound_percent: i32, max: i32) -> TrialsSpec {
     TrialsSpec {
         rule: TrialRule::Sequential,
-        error_percent,
+        error_bound_percent,
         max,
+        ..TrialsSpec::default()
     }
 }
 
@@ -124,10 +125,11 @@ fn plain(outcome: TrialOutcome) -> Finished {
 /// Every spec that the API server lets through.
 fn any_spec() -> impl Strategy<Value = TrialsSpec> {
     let rule = select(vec![TrialRule::Sequential, TrialRule::All, TrialRule::Single]);
-    (rule, 1..=20_i32, 1..=20_i32).prop_map(|(rule, error_percent, max)| TrialsSpec {
+    (rule, 1..=20_i32, 1..=20_i32).prop_map(|(rule, error_bound_percent, max)| TrialsSpec {
         rule,
-        error_percent,
+        error_bound_percent,
         max,
+        ..TrialsSpec::default()
     })
 }
 
@@ -212,10 +214,10 @@ proptest! {
     }
 
     #[test]
-    fn the_error_bounds_hold_for_every_admitted_sequential_rule(error_percent in 1..=20_i32, max in 6..=20_i32) {
-        let bound = f64::from(error_percent) / 100.0;
-        let healthy = odds(&sequential(error_percent, max), 0.4, 0.0);
-        let degraded = odds(&sequential(error_percent, max), 0.95, 0.0);
+    fn the_error_bounds_hold_for_every_admitted_sequential_rule(error_bound_percent in 1..=20_i32, max in 6..=20_i32) {
+        let bound = f64::from(error_bound_percent) / 100.0;
+        let healthy = odds(&sequential(error_bound_percent, max), 0.4, 0.0);
+        let degraded = odds(&sequential(error_bound_percent, max), 0.95, 0.0);
         // Wald's bounds: a wrong answer is at most e/(1-e).
         let most = bound / (1.0 - bound) + 1e-9;
         prop_assert!(healthy.failed <= most, "healthy: {healthy:?}");

@@ -166,7 +166,7 @@ impl Case {
             Truth::Healthy => json!({"rule": "All", "max": self.repeats}),
             // Three straight misses decide at this error bound: three trials on one deployment.
             Truth::Degraded | Truth::Open | Truth::Broken => {
-                json!({"rule": "Sequential", "errorPercent": 7, "max": REPEATS})
+                json!({"rule": "Sequential", "errorBoundPercent": 7, "max": REPEATS})
             }
         };
         self.break_manifest(spec);

@@ -61,7 +61,7 @@ fn judged(n: u8) -> serde_json::Value {
         0 => json!({"gates": gate("1000")}),
         1 => json!({"gates": gate("1500")}),
         2 => json!({"gates": gate("3000")}),
-        _ => json!({"maxErrorPercent": n % 7}),
+        _ => json!({"trials": {"maxFailedRequestsPercent": (n % 7).to_string()}}),
     }
 }
 

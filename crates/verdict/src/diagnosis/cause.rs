@@ -233,14 +233,14 @@ causes! {
     /// The load generator could not connect to the frontend, or the frontend cut it off.
     FrontendLost {
         reason: RequestErrors, severity: Warning, effect: Miss,
-        seen: "failed requests above `maxErrorPercent`, among them connections that failed or broke (`ClientConnectorError`, `ServerDisconnectedError`)",
+        seen: "failed requests above `trials.maxFailedRequestsPercent`, among them connections that failed or broke (`ClientConnectorError`, `ServerDisconnectedError`)",
         why: "the load generator connects to the frontend only: its pod restarted under load, or the network to it broke",
         remedy: "see whether the frontend's pod restarted and why (probes, CPU, memory); then the network to it",
     }
     /// More requests failed or came back short than allowed.
     RequestErrors {
         reason: RequestErrors, severity: Warning, effect: Miss,
-        seen: "failed requests, or streams shorter than asked, above `maxErrorPercent`",
+        seen: "failed requests, or streams shorter than asked, above `trials.maxFailedRequestsPercent`",
         why: "frontend or workers refuse or drop requests; the error's code and text are in the evidence",
         remedy: "read the errors; see the logs of frontend and workers",
     }

@@ -101,15 +101,16 @@ impl Trial<'_> {
     }
 
     fn errors(self) -> Option<Vec<Explained>> {
-        let (report, allowed) = (self.report, self.spec.max_error_percent);
+        let (report, allowed) = (self.report, self.spec.trials.allowed_percent());
         let percent = report.error_percent();
-        if percent <= Decimal::from(allowed) {
+        if percent <= allowed {
             return None;
         }
         let text = format!(
-            "{} % of {} requests failed or came back short (allowed: {allowed} %): {}",
+            "{} % of {} requests failed or came back short (allowed: {} %): {}",
             show(percent),
             report.failed.saturating_add(report.succeeded),
+            show(allowed),
             most_frequent(&report.errors)
         );
         let changed = changed(self.evidence.before, self.evidence.after, None);

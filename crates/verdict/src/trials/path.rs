@@ -53,7 +53,7 @@ pub fn path(spec: &PerfValidationSpec, trials: &[TrialStatus]) -> Path {
     });
     Path {
         steps: steps.collect(),
-        boundary: sequential.then(|| healthy_above(spec.trials.error_percent)),
+        boundary: sequential.then(|| healthy_above(spec.trials.error_bound_percent)),
     }
 }
 

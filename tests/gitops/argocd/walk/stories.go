@@ -42,8 +42,7 @@ spec:
     requestsPerConcurrency: 4
     minRequests: 64
     placement: WorkloadNode
-  trials: {rule: Single}
-  maxErrorPercent: 100 # a busy machine
+  trials: {rule: Single, maxFailedRequestsPercent: "100"} # a busy machine
   gates:
     - {name: throughput, metric: OutputTokenThroughput, operator: ">=", threshold: %q}
 `, name, annotations, threshold)

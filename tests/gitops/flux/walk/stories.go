@@ -43,8 +43,7 @@ spec:
     requestsPerConcurrency: 4
     minRequests: 64
     placement: WorkloadNode
-  trials: {rule: Single}
-  maxErrorPercent: 100 # a busy machine
+  trials: {rule: Single, maxFailedRequestsPercent: "100"} # a busy machine
   gates: %s
 `, name, gates)
 }

@@ -14,8 +14,7 @@ fn nested(path: &str, value: Value) -> Value {
 }
 
 fn numbers() -> Vec<Case> {
-    let bounds: [(&str, i64, i64); 18] = [
-        ("maxErrorPercent", 0, 100),
+    let bounds: [(&str, i64, i64); 17] = [
         ("ttlSecondsAfterFinished", 0, 31_536_000),
         ("keptSecondsAfterFinished", 0, 31_536_000),
         ("resultsHistoryLimit", 0, 100),
@@ -30,7 +29,7 @@ fn numbers() -> Vec<Case> {
         ("benchmark.warmupPerConcurrency", 1, 100),
         ("benchmark.randomSeed", 0, 4_294_967_295),
         ("benchmark.datasetEntries", 1, 100_000),
-        ("trials.errorPercent", 1, 20),
+        ("trials.errorBoundPercent", 1, 20),
         ("trials.max", 1, 20),
         ("gates.tolerancePercent", 0, 50),
     ];
@@ -100,6 +99,9 @@ fn texts() -> Vec<Case> {
             "workload.runtimeVersion",
             json!(format!("{}.0.0", "1".repeat(length - 4))),
         )
+    });
+    text("trials.maxFailedRequestsPercent", 32, &|length| {
+        nested("trials.maxFailedRequestsPercent", json!(number(length)))
     });
     text("placement.resourceName", 253, &|length| {
         nested("placement.resourceName", json!(resource(length)))
