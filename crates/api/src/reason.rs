@@ -65,7 +65,7 @@ reasons! {
     /// No gates: there is nothing to judge.
     NothingToJudge,
     // ── verdict Error: prerequisites ──
-    /// The DynamoGraphDeployment API is not served: install Dynamo's operator, or set `onMissingDynamo: Skip`.
+    /// The DynamoGraphDeployment API is not served: install Dynamo's operator, or set `workload.dynamo.onMissing: Skip`.
     DynamoNotInstalled,
     /// The DynamoGraphDeployment API cannot be read, so nothing is known about it.
     DynamoUnreadable,

@@ -212,7 +212,7 @@ mod tests {
             ..SavedRun::default()
         };
         let spec: PerfValidationSpec = serde_json::from_value(json!({
-            "model": {"name": "m"}, "workload": {"image": "i:1"}, "benchmark": {"soak": "10m"},
+            "model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1"}}, "benchmark": {"soak": "10m"},
             "gates": [{"name": "g", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "800"}],
         }))
         .unwrap();

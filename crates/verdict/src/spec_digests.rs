@@ -2,14 +2,14 @@
 //!
 //! | part | fields | a change of it |
 //! |---|---|---|
-//! | measured | `model`, `workload`, `placement`, `benchmark` | needs new trials |
+//! | measured | `model`, `workload` without `onMissing`, `placement`, `benchmark` | needs new trials |
 //! | judged | `gates`, `trials` | judges the saved trials again; needs new ones if the rule asks for more |
-//! | limits | `timeouts`, `onMissingDynamo` | counts at once; needs a new run only where none could measure |
+//! | limits | `timeouts`, `workload.dynamo.onMissing` | counts at once; needs a new run only where none could measure |
 //! | neither | `telemetry`, `suspend`, `ttlSecondsAfterFinished`, `keptSecondsAfterFinished` | needs nothing; telemetry counts from the next trial |
 //!
 //! Tolerations, pull secrets and request timeouts count as measured: they decide which node serves, and with what.
 
-use perfval_api::{PerfValidationSpec, SpecDigests};
+use perfval_api::{Dynamo, PerfValidationSpec, SpecDigests, Workload};
 use serde::Serialize;
 use serde_json::json;
 
@@ -26,17 +26,29 @@ pub fn digests(spec: &PerfValidationSpec) -> SpecDigests {
         gates,
         trials,
         timeouts,
-        on_missing_dynamo,
         suspend: _,
         results_history_limit: _,
         ttl_seconds_after_finished: _,
         kept_seconds_after_finished: _,
         telemetry: _,
     } = spec;
+    let Workload::Dynamo(Dynamo {
+        on_missing,
+        image,
+        runtime_version,
+        image_pull_secrets,
+        image_pull_policy,
+        router_mode,
+        worker,
+        frontend,
+        env,
+    }) = workload;
+    let images = (image, runtime_version, image_pull_secrets, image_pull_policy);
+    let dynamo = (images, router_mode, worker, frontend, env);
     SpecDigests {
-        measured: digest((model, workload, placement, benchmark)),
+        measured: digest((model, dynamo, placement, benchmark)),
         judged: digest((gates, trials)),
-        limits: digest((timeouts, on_missing_dynamo)),
+        limits: digest((timeouts, on_missing)),
     }
 }
 
@@ -49,9 +61,14 @@ mod tests {
     use super::*;
 
     fn spec(change: &serde_json::Value) -> PerfValidationSpec {
-        let mut spec = json!({"model": {"name": "m"}, "workload": {"image": "i:1.4.2"}});
+        let mut spec = json!({"model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.4.2"}}});
         for (key, value) in change.as_object().into_iter().flatten() {
-            spec[key] = value.clone();
+            match value["dynamo"].as_object() {
+                Some(fields) => fields
+                    .iter()
+                    .for_each(|(field, value)| spec[key]["dynamo"][field] = value.clone()),
+                None => spec[key] = value.clone(),
+            }
         }
         serde_json::from_value(spec).unwrap()
     }
@@ -62,7 +79,10 @@ mod tests {
         let gate = json!([{"name": "g", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=", "threshold": "1"}]);
         let cases = [
             (json!({"model": {"name": "other"}}), [true, false, false]),
-            (json!({"workload": {"image": "i:1.5.0"}}), [true, false, false]),
+            (
+                json!({"workload": {"dynamo": {"image": "i:1.5.0"}}}),
+                [true, false, false],
+            ),
             (json!({"placement": {"maxGPUs": 2}}), [true, false, false]),
             (
                 json!({"placement": {"tolerations": [{"operator": "Exists"}]}}),
@@ -81,7 +101,10 @@ mod tests {
                 [false, true, false],
             ),
             (json!({"timeouts": {"sizing": "1s"}}), [false, false, true]),
-            (json!({"onMissingDynamo": "Skip"}), [false, false, true]),
+            (
+                json!({"workload": {"dynamo": {"onMissing": "Skip"}}}),
+                [false, false, true],
+            ),
             (json!({"telemetry": {"gpus": "None"}}), [false, false, false]),
             (json!({"suspend": true}), [false, false, false]),
             (json!({"ttlSecondsAfterFinished": 5}), [false, false, false]),

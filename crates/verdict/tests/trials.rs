@@ -229,7 +229,7 @@ proptest! {
 fn the_documented_spec_is_the_default_one() {
     let object: PerfValidation = serde_json::from_value(serde_json::json!({
         "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation", "metadata": {"name": "a"},
-        "spec": {"model": {"name": "m"}, "workload": {"image": "i:1"}},
+        "spec": {"model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1"}}},
     }))
     .unwrap();
     assert_eq!(object.spec.trials, sequential(5, 8));
@@ -253,7 +253,7 @@ fn recorded(letters: &str) -> Vec<TrialStatus> {
 fn a_soak_follows_a_pass_and_has_to_pass_too() {
     let spec = |soak: Option<&str>| -> PerfValidationSpec {
         serde_json::from_value(serde_json::json!({
-            "model": {"name": "m"}, "workload": {"image": "i:1"}, "benchmark": {"soak": soak},
+            "model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1"}}, "benchmark": {"soak": soak},
         }))
         .unwrap()
     };
@@ -321,7 +321,7 @@ fn near_a_gate_the_distances_decide_and_far_from_it_passes_and_misses() {
 #[test]
 fn soaks_fail_a_run_where_the_same_gate_is_clearly_missed() {
     let spec: PerfValidationSpec = serde_json::from_value(serde_json::json!({
-        "model": {"name": "m"}, "workload": {"image": "i:1"}, "benchmark": {"soak": "10m"},
+        "model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1"}}, "benchmark": {"soak": "10m"},
     }))
     .unwrap();
     let with = |soaks: [&[&str]; 3]| {

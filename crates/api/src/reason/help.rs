@@ -77,7 +77,7 @@ impl Reason {
             ),
             Self::LimitRangeViolated => own(
                 "`Sizing`, then `Error`; the message names the LimitRange",
-                "correct workload.resources or the LimitRange of the namespace",
+                "correct workload.dynamo.worker.resources or the LimitRange of the namespace",
             ),
             Self::NoCandidateNode => own(
                 "`Sizing`; the message has the reason of each node",

@@ -108,7 +108,7 @@ pub struct WorkloadStatus {
     /// Version of the installed Dynamo operator, where it can be known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dynamo_version: Option<String>,
-    /// `runtimeVersionOverride` of its components: what `workload.runtimeVersion` says, where its API has the field.
+    /// `runtimeVersionOverride` of its components: what `workload.dynamo.runtimeVersion` says, where its API has the field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime_version: Option<String>,
     /// Router mode in force.

@@ -155,7 +155,7 @@ pub fn validation(name: &str, node: &str, phase: &str) -> Value {
         "metadata": {"namespace": NAMESPACE, "name": name},
         "spec": {
             "model": {"name": "lab/tiny-qwen3"},
-            "workload": {"image": "localhost/dynamo-lab:1.4.2"},
+            "workload": {"dynamo": {"image": "localhost/dynamo-lab:1.4.2"}},
             "gates": [{
                 "name": "ttft-p99", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=", "threshold": "2000",
             }],

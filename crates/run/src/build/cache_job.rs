@@ -44,7 +44,7 @@ fn pod(run: &Run<'_>) -> PodSpec {
         enable_service_links: Some(false),
         affinity: Some(pin(&placement.node)),
         tolerations: non_empty(placement.tolerations),
-        image_pull_secrets: non_empty(run.spec().workload.image_pull_secrets.clone()),
+        image_pull_secrets: non_empty(run.spec().dynamo().image_pull_secrets.clone()),
         security_context: Some(PodSecurityContext {
             fs_group: Some(USER),
             ..restricted_pod(USER)
@@ -61,7 +61,7 @@ fn pod(run: &Run<'_>) -> PodSpec {
 }
 
 fn container(run: &Run<'_>) -> Container {
-    let workload = &run.spec().workload;
+    let dynamo = run.spec().dynamo();
     // The user's first, for a proxy or a mirror (HTTPS_PROXY, HF_ENDPOINT); the last of two equal names counts. The one
     // pod that goes online says so: an image may be built to stay offline.
     let ours = [
@@ -69,11 +69,11 @@ fn container(run: &Run<'_>) -> Container {
         var("HF_HUB_OFFLINE", "0"),
         var("HOME", "/tmp"),
     ];
-    let env = workload.env.iter().cloned().chain(ours).chain(token_env(run));
+    let env = dynamo.env.iter().cloned().chain(ours).chain(token_env(run));
     Container {
         name: FILL_CONTAINER.to_owned(),
-        image: Some(workload.image.clone()),
-        image_pull_policy: Some(workload.image_pull_policy.as_str().to_owned()),
+        image: Some(dynamo.image.clone()),
+        image_pull_policy: Some(dynamo.image_pull_policy.as_str().to_owned()),
         command: Some(["python3", "-c", FILL].map(str::to_owned).into()),
         args: Some(vec![run.spec().model.name.clone()]),
         env: Some(env.collect()),

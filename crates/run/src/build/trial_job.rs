@@ -73,7 +73,7 @@ fn pod(run: &Run<'_>, trial: i64) -> PodSpec {
         enable_service_links: Some(false),
         affinity: trial_is_pinned(run.spec()).then(|| pin(&placement.node)),
         tolerations: non_empty(placement.tolerations),
-        image_pull_secrets: non_empty(run.spec().workload.image_pull_secrets.clone()),
+        image_pull_secrets: non_empty(run.spec().dynamo().image_pull_secrets.clone()),
         // No fsGroup: it would hand the weights' volume over to this pod's group, file by file.
         security_context: Some(restricted_pod(NOBODY)),
         init_containers: Some(vec![installer(run)]),

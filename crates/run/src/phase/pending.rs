@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::core::ResourceExt as _;
-use perfval_api::{Environment, OnMissingDynamo, Phase, Reason, Verdict, Why, WorkloadStatus, condition};
+use perfval_api::{Environment, OnMissing, Phase, Reason, Verdict, Why, WorkloadStatus, condition};
 use perfval_sizing::Seen;
 use perfval_verdict::gate::nothing_to_judge;
 use perfval_verdict::{conclusion, environment};
@@ -38,9 +38,9 @@ fn expired(pass: &mut Pass<'_>, why: &Why) -> Step {
     if why.reason != Reason::DynamoNotInstalled {
         return give_up(pass, why.reason, why, "timeouts.prerequisites");
     }
-    let verdict = match pass.run.spec().on_missing_dynamo {
-        OnMissingDynamo::Fail => Verdict::Error,
-        OnMissingDynamo::Skip => Verdict::Skipped,
+    let verdict = match pass.run.spec().dynamo().on_missing {
+        OnMissing::Fail => Verdict::Error,
+        OnMissing::Skip => Verdict::Skipped,
     };
     Step::End(verdict, why.clone())
 }
@@ -179,16 +179,16 @@ fn record(pass: &mut Pass<'_>, api: &DynamoApi) {
         api_version: api.resource.api_version.clone(),
         dynamo_version: api.operator_version.clone(),
         runtime_version: spec
-            .workload
+            .dynamo()
             .runtime_version
             .clone()
             .filter(|_| api.takes_runtime_version),
-        router_mode: spec.workload.router_mode.flag().into(),
+        router_mode: spec.dynamo().router_mode.flag().into(),
         ..WorkloadStatus::default()
     });
     pass.status.environment = Some(Environment {
         model: spec.model.name.clone(),
-        image: spec.workload.image.clone(),
+        image: spec.dynamo().image.clone(),
         dynamo: api.operator_version.clone(),
         kubernetes: pass.seen.kubernetes.clone(),
         settings: Some(environment::settings(spec)),

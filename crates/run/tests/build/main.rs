@@ -24,7 +24,7 @@ fn typical() -> PerfValidation {
         "DRA",
         &json!({
             "model": { "name": "Qwen/Qwen3-8B", "tokenSecretRef": { "name": "hf-token", "key": "token" } },
-            "workload": { "image": "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.6.1", "imagePullSecrets": [{ "name": "ngc" }] },
+            "workload": { "dynamo": { "image": "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.6.1", "imagePullSecrets": [{ "name": "ngc" }] } },
             "gates": [
                 { "name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "50k" },
                 { "name": "ttft-p99", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=", "threshold": "2000" },
@@ -45,25 +45,30 @@ fn elaborate() -> PerfValidation {
                 "tokenSecretRef": { "name": "hf", "key": "token", "optional": true },
                 "cache": { "size": "100Gi", "storageClassName": "gp3" },
             },
-            "workload": {
+            "workload": { "dynamo": {
                 "image": "registry.example/runtime:1.1.1",
-                "frontendImage": "registry.example/frontend:1.1.1",
                 "imagePullPolicy": "Always",
                 "routerMode": "KV",
-                "args": ["--max-model-len", "8192", "; rm -rf / $(HF_TOKEN) `id`"],
-                "frontendArgs": ["--router-mode", "random"],
+                "worker": {
+                    "args": ["--max-model-len", "8192", "; rm -rf / $(HF_TOKEN) `id`"],
+                    "resources": {
+                        "requests": { "cpu": "8", "memory": "64Gi", "vendor.example/nic": "1" },
+                        "limits": { "memory": "64Gi", "vendor.example/nic": "1", "nvidia.com/gpu": "4" },
+                    },
+                },
+                "frontend": {
+                    "image": "registry.example/frontend:1.1.1",
+                    "args": ["--router-mode", "random"],
+                    "resources": { "limits": { "memory": "4Gi" } },
+                    "placement": "Anywhere",
+                },
                 "env": [
                     { "name": "DYN_ROUTER_MODE", "value": "random" },
                     { "name": "DYN_ROUTER_TEMPERATURE", "value": "0.5" },
                     { "name": "HF_HOME", "value": "/elsewhere" },
                     { "name": "NCCL_DEBUG", "value": "WARN" },
                 ],
-                "resources": {
-                    "requests": { "cpu": "8", "memory": "64Gi", "vendor.example/nic": "1" },
-                    "limits": { "memory": "64Gi", "vendor.example/nic": "1", "nvidia.com/gpu": "4" },
-                },
-            },
-            "placement": { "frontend": "Anywhere" },
+            } },
             "benchmark": {
                 "image": "registry.example/aiperf:0.13.0",
                 "concurrencyPerGPU": 2, "minRequests": 100, "warmupPerConcurrency": 0,
@@ -85,7 +90,7 @@ fn own_command() -> PerfValidation {
         "DRA",
         &json!({
             "model": { "name": "tiny/model", "cache": { "claimName": "weights" } },
-            "workload": { "image": "localhost/engine:1", "command": ["python3", "-m", "dynamo.sglang"], "args": ["--model-path", "tiny/model"] },
+            "workload": { "dynamo": { "image": "localhost/engine:1", "worker": { "command": ["python3", "-m", "dynamo.sglang"], "args": ["--model-path", "tiny/model"] } } },
         }),
     )
 }

@@ -70,7 +70,7 @@ pub(super) fn settled(phase: Phase) -> Story {
 }
 
 pub(super) fn no_dynamo(on_missing: &str) -> Story {
-    let mut story = Story::with(json!({"onMissingDynamo": on_missing}));
+    let mut story = Story::with(json!({"workload": {"dynamo": {"onMissing": on_missing}}}));
     story.dynamo = Seen::Absent;
     story.until(Pending).step();
     story.wait(4000);
@@ -78,7 +78,7 @@ pub(super) fn no_dynamo(on_missing: &str) -> Story {
 }
 
 pub(super) fn dynamo_unreadable() -> Story {
-    let mut story = Story::with(json!({"onMissingDynamo": "Skip"}));
+    let mut story = Story::with(json!({"workload": {"dynamo": {"onMissing": "Skip"}}}));
     story.dynamo = Seen::Unknown("GET customresourcedefinitions: 403".into());
     story.until(Pending).step();
     story.wait(4000);
@@ -86,7 +86,7 @@ pub(super) fn dynamo_unreadable() -> Story {
 }
 
 pub(super) fn old_dynamo() -> Story {
-    let mut story = begun(json!({"workload": {"image": "v:1.0.2"}}));
+    let mut story = begun(json!({"workload": {"dynamo": {"image": "v:1.0.2"}}}));
     if let Seen::Present(api) = &mut story.dynamo {
         api.operator_version = Some("1.0.2".into());
     }

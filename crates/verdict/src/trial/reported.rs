@@ -114,7 +114,7 @@ impl Trial<'_> {
             most_frequent(&report.errors)
         );
         let changed = changed(self.evidence.before, self.evidence.after, None);
-        let router = self.spec.workload.router_mode;
+        let router = self.spec.dynamo().router_mode;
         let mut explained = diagnosis::errors(report, self.workers, changed, router, &text);
         if explained
             .iter()
@@ -206,7 +206,7 @@ impl Trial<'_> {
             ),
             Metric::MemoryBandwidthPercent => format!(
                 "gate {name} needs a GPU whose bandwidth is known ({}), and engines that estimate their memory traffic: vLLM \
-                 does with --enable-mfu-metrics in workload.extraArgs",
+                 does with --enable-mfu-metrics in workload.dynamo.worker.args",
                 self.evidence.product.unwrap_or("its product is not")
             ),
             _ => format!("AIPerf did not report the metric of gate {name}"),
@@ -217,7 +217,7 @@ impl Trial<'_> {
     fn stalled(self) -> Option<String> {
         let Evidence { after, devices, .. } = self.evidence;
         let gpu = |worker: &Worker<'_>| speed::gpu_in_words(worker, after, devices);
-        peers::stalled(self.workers, self.spec.workload.router_mode, gpu)
+        peers::stalled(self.workers, self.spec.dynamo().router_mode, gpu)
     }
 
     pub(super) fn margins(self, outcome: TrialOutcome) -> Vec<Decimal> {

@@ -65,7 +65,7 @@ mod tests {
 
     fn path_of(margins: &[Option<&str>], outcomes: &[TrialOutcome]) -> Path {
         let spec: PerfValidationSpec = serde_json::from_value(json!({
-            "model": {"name": "m"}, "workload": {"image": "i:1"}, "benchmark": {},
+            "model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1"}}, "benchmark": {},
             "gates": [{"name": "g", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "100"}],
         }))
         .unwrap();

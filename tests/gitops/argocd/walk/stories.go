@@ -30,10 +30,12 @@ metadata:
 spec:
   model: {name: lab/tiny-qwen3}
   workload:
-    image: localhost/dynamo-lab:1.4.2
-    imagePullPolicy: Never
-    command: [lab-worker]
-    args: [--max-num-seqs, "32"]
+    dynamo:
+      image: localhost/dynamo-lab:1.4.2
+      imagePullPolicy: Never
+      worker:
+        command: [lab-worker]
+        args: [--max-num-seqs, "32"]
   placement: {maxGPUs: 1}
   benchmark:
     image: localhost/dynamo-lab:1.4.2

@@ -76,8 +76,8 @@ fn texts() -> Vec<Case> {
     for (path, most) in [
         ("model.name", 253),
         ("model.cache.claimName", 253),
-        ("workload.image", 1024),
-        ("workload.frontendImage", 1024),
+        ("workload.dynamo.image", 1024),
+        ("workload.dynamo.frontend.image", 1024),
         ("placement.deviceClassName", 253),
         ("benchmark.image", 1024),
         ("benchmark.tokenizer", 253),
@@ -94,9 +94,9 @@ fn texts() -> Vec<Case> {
         253,
         &|length| json!({"model": {"cache": {"size": "1Gi", "storageClassName": letters(length)}}}),
     );
-    text("workload.runtimeVersion", 32, &|length| {
+    text("workload.dynamo.runtimeVersion", 32, &|length| {
         nested(
-            "workload.runtimeVersion",
+            "workload.dynamo.runtimeVersion",
             json!(format!("{}.0.0", "1".repeat(length - 4))),
         )
     });
@@ -158,9 +158,9 @@ fn texts() -> Vec<Case> {
         &|length| json!({"gates": [{"name": letters(length), "metric": "RequestLatency", "operator": "<=", "threshold": "1"}]}),
     );
     for (path, most) in [
-        ("workload.command", 4096),
-        ("workload.args", 1024),
-        ("workload.frontendArgs", 1024),
+        ("workload.dynamo.worker.command", 4096),
+        ("workload.dynamo.worker.args", 1024),
+        ("workload.dynamo.frontend.args", 1024),
         ("benchmark.extraArgs", 1024),
     ] {
         text(&format!("{path}[0]"), most, &|length| {
@@ -178,9 +178,9 @@ fn texts() -> Vec<Case> {
         &|length| json!({"placement": {"nodeSelector": {"k": letters(length)}}}),
     );
     text(
-        "workload.env[0].value",
+        "workload.dynamo.env[0].value",
         4096,
-        &|length| json!({"workload": {"env": [{"name": "A", "value": letters(length)}]}}),
+        &|length| json!({"workload": {"dynamo": {"env": [{"name": "A", "value": letters(length)}]}}}),
     );
     cases
 }
@@ -199,15 +199,19 @@ fn lists() -> Vec<Case> {
         ));
     };
     for path in [
-        "workload.command",
-        "workload.args",
-        "workload.frontendArgs",
+        "workload.dynamo.worker.command",
+        "workload.dynamo.worker.args",
+        "workload.dynamo.frontend.args",
         "benchmark.extraArgs",
     ] {
         list(path, 64, &|_| json!("a"));
     }
-    list("workload.imagePullSecrets", 8, &|n| json!({"name": format!("s{n}")}));
-    list("workload.env", 64, &|n| json!({"name": format!("V{n}")}));
+    list(
+        "workload.dynamo.imagePullSecrets",
+        8,
+        &|n| json!({"name": format!("s{n}")}),
+    );
+    list("workload.dynamo.env", 64, &|n| json!({"name": format!("V{n}")}));
     list(
         "placement.tolerations",
         32,
@@ -241,8 +245,8 @@ fn lists() -> Vec<Case> {
         "gates",
         json!({"name": "g", "metric": "RequestLatency", "operator": "<=", "threshold": "1"}),
     ));
-    cases.push(twice("workload.env", json!({"name": "A", "value": "1"})));
-    cases.push(twice("workload.imagePullSecrets", json!({"name": "ngc"})));
+    cases.push(twice("workload.dynamo.env", json!({"name": "A", "value": "1"})));
+    cases.push(twice("workload.dynamo.imagePullSecrets", json!({"name": "ngc"})));
     cases.push(twice(
         "benchmark.goodput",
         json!({"metric": "RequestLatency", "max": "1"}),
@@ -289,9 +293,12 @@ fn words() -> Vec<Case> {
         ));
     };
     for (path, known) in [
-        ("workload.imagePullPolicy", &["Always", "IfNotPresent", "Never"][..]),
         (
-            "workload.routerMode",
+            "workload.dynamo.imagePullPolicy",
+            &["Always", "IfNotPresent", "Never"][..],
+        ),
+        (
+            "workload.dynamo.routerMode",
             &[
                 "LeastLoaded",
                 "RoundRobin",
@@ -302,11 +309,11 @@ fn words() -> Vec<Case> {
             ],
         ),
         ("placement.allocation", &["Auto", "DRA", "DevicePlugin"]),
-        ("placement.frontend", &["WorkloadNode", "Anywhere"]),
+        ("workload.dynamo.frontend.placement", &["WorkloadNode", "Anywhere"]),
         ("benchmark.placement", &["WorkloadNode", "Anywhere"]),
         ("trials.rule", &["Sequential", "All", "Single"]),
         ("telemetry.gpus", &["Auto", "None"]),
-        ("onMissingDynamo", &["Fail", "Skip"]),
+        ("workload.dynamo.onMissing", &["Fail", "Skip"]),
     ] {
         word(path, known, &|value| nested(path, json!(value)));
     }
@@ -342,7 +349,11 @@ fn required() -> Vec<Case> {
         out_of_schema("no model", json!({"model": null}), "spec.model"),
         out_of_schema("no model name", json!({"model": {"name": null}}), "spec.model.name"),
         out_of_schema("no workload", json!({"workload": null}), "spec.workload"),
-        out_of_schema("no image", json!({"workload": {"image": null}}), "spec.workload.image"),
+        out_of_schema(
+            "no image",
+            json!({"workload": {"dynamo": {"image": null}}}),
+            "spec.workload.dynamo.image",
+        ),
         out_of_schema(
             "gate without threshold",
             json!({"gates": [{"name": "g", "metric": "RequestLatency", "operator": "<="}]}),

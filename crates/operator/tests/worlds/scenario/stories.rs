@@ -158,7 +158,7 @@ pub fn all() -> Vec<Scenario> {
         },
         Scenario {
             name: "at v1alpha1",
-            spec: || with(&json!({"workload": {"image": "localhost/dynamo:1.1.0"}})),
+            spec: || with(&json!({"workload": {"dynamo": {"image": "localhost/dynamo:1.1.0"}}})),
             versions: &["v1alpha1"],
             operator_version: "1.1.0",
             ..BASE

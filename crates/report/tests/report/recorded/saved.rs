@@ -148,7 +148,7 @@ pub fn saved(name: &str, line: &Line, gates: &Value, rule: &Value) -> Saved {
     });
     status.environment = Some(Environment {
         model: object.spec.model.name.clone(),
-        image: object.spec.workload.image.clone(),
+        image: object.spec.dynamo().image.clone(),
         gpu_product: product,
         gpus: Some(gpus),
         aiperf: Some("0.13.0".to_owned()),

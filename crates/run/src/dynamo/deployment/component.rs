@@ -47,14 +47,14 @@ pub struct Component {
 impl Component {
     /// The component that takes requests. One replica: the router counts requests per process.
     pub fn frontend(run: &Run<'_>) -> Self {
-        let workload = &run.spec().workload;
-        let image = [&workload.frontend_image, &workload.image]
+        let dynamo = run.spec().dynamo();
+        let image = [&dynamo.frontend.image, &dynamo.image]
             .into_iter()
             .find(|image| !image.is_empty());
-        let router = workload.router_mode.flag();
+        let router = dynamo.router_mode.flag();
         // Both the flag and the variable: a frontend that does not know the mode refuses the flag, but takes the
         // variable for round-robin (Dynamo 1.0 and 1.2). The flag comes last because argparse takes the last one.
-        let mut args = workload.frontend_args.clone();
+        let mut args = dynamo.frontend.args.clone();
         args.extend(["--router-mode", router].map(str::to_owned));
         let env = [reader_env(run), vec![var("DYN_ROUTER_MODE", router)]].concat();
         Self {
@@ -69,20 +69,20 @@ impl Component {
                 // Command and arguments: Dynamo's operator defaults each on its own, and splits its own between them.
                 command: Some(["python3", "-m", "dynamo.frontend"].map(str::to_owned).into()),
                 args: Some(args),
-                env: Some(ours_win(&workload.env, env)),
+                env: Some(ours_win(&dynamo.env, env)),
                 ..main_container(run)
             },
-            resources: frontend_resources(),
+            resources: frontend_resources(&dynamo.frontend),
         }
     }
 
     /// The component that holds the GPUs, one each.
     pub fn worker(run: &Run<'_>) -> Self {
-        let workload = &run.spec().workload;
+        let dynamo = run.spec().dynamo();
         let placement = run.placement().cloned().unwrap_or_default();
         let (command, args) = worker_command(run);
         // From 1.5.1 a worker takes router variables too, and what it then advertises replaces the frontend's router.
-        let env: Vec<EnvVar> = workload
+        let env: Vec<EnvVar> = dynamo
             .env
             .iter()
             .filter(|var| !var.name.starts_with("DYN_ROUTER_"))
@@ -104,7 +104,7 @@ impl Component {
             shared_memory: Some("2Gi"),
             pod,
             main: Container {
-                image: Some(workload.image.clone()),
+                image: Some(dynamo.image.clone()),
                 command: Some(command),
                 args: Some(args),
                 env: Some(ours_win(&env, reader_env(run))),
@@ -124,7 +124,7 @@ fn pod(run: &Run<'_>, pinned: bool) -> PodSpec {
     PodSpec {
         affinity: pinned.then(|| pin(&placement.node)),
         tolerations: non_empty(placement.tolerations),
-        image_pull_secrets: non_empty(run.spec().workload.image_pull_secrets.clone()),
+        image_pull_secrets: non_empty(run.spec().dynamo().image_pull_secrets.clone()),
         volumes: cache_volume(run).map(|volume| vec![volume]),
         ..PodSpec::default()
     }
@@ -133,7 +133,7 @@ fn pod(run: &Run<'_>, pinned: bool) -> PodSpec {
 fn main_container(run: &Run<'_>) -> Container {
     Container {
         name: MAIN.to_owned(),
-        image_pull_policy: Some(run.spec().workload.image_pull_policy.as_str().to_owned()),
+        image_pull_policy: Some(run.spec().dynamo().image_pull_policy.as_str().to_owned()),
         volume_mounts: cache_mount(run, true).map(|mount| vec![mount]),
         ..Container::default()
     }
@@ -141,17 +141,17 @@ fn main_container(run: &Run<'_>) -> Container {
 
 /// The user's own command as it is; else vLLM on the model, behind the wrapper.
 fn worker_command(run: &Run<'_>) -> (Vec<String>, Vec<String>) {
-    let workload = &run.spec().workload;
-    if !workload.command.is_empty() {
-        return (workload.command.clone(), workload.args.clone());
+    let dynamo = run.spec().dynamo();
+    if !dynamo.worker.command.is_empty() {
+        return (dynamo.worker.command.clone(), dynamo.worker.args.clone());
     }
     let mut args: Vec<String> = ["python3", "-m", "dynamo.vllm", "--model", &run.spec().model.name]
         .map(str::to_owned)
         .into();
-    if workload.router_mode == RouterMode::Kv {
+    if dynamo.router_mode == RouterMode::Kv {
         args.extend(KV_EVENTS.map(str::to_owned));
     }
-    args.extend(workload.args.clone());
+    args.extend(dynamo.worker.args.clone());
     (WRAPPER.map(str::to_owned).into(), args)
 }
 
@@ -159,7 +159,7 @@ fn worker_command(run: &Run<'_>) -> (Vec<String>, Vec<String>) {
 /// is dropped: next to a claim the same device would be taken twice (KEP-5004).
 fn worker_resources(run: &Run<'_>, placement: &PlacementStatus) -> ResourceRequirements {
     let resource = &run.spec().placement.resource_name;
-    let mut resources = run.spec().workload.resources.clone();
+    let mut resources = run.spec().dynamo().worker.resources.clone();
     for amounts in [&mut resources.requests, &mut resources.limits].into_iter().flatten() {
         amounts.remove(resource);
     }

@@ -31,7 +31,7 @@ pub fn cases() -> Vec<Case> {
             "token given twice",
             json!({
                 "model": {"tokenSecretRef": {"name": "hf-token", "key": "token"}},
-                "workload": {"env": [{"name": "HF_TOKEN", "value": "x"}]},
+                "workload": {"dynamo": {"env": [{"name": "HF_TOKEN", "value": "x"}]}},
             }),
             "the token is given twice",
         ),
@@ -77,8 +77,8 @@ pub fn cases() -> Vec<Case> {
         ),
         refused(
             "cache together with HF_HOME",
-            json!({"model": {"cache": {"claimName": "weights"}}, "workload": {"env": [{"name": "HF_HOME", "value": "/x"}]}}),
-            "leave them out of workload.env",
+            json!({"model": {"cache": {"claimName": "weights"}}, "workload": {"dynamo": {"env": [{"name": "HF_HOME", "value": "/x"}]}}}),
+            "leave them out of workload.dynamo.env",
         ),
     ];
     for name in [
