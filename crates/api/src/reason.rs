@@ -80,7 +80,7 @@ reasons! {
     RouterModeUnsupported,
     /// No AIPerf image: set `benchmark.image` or the operator's `--aiperf-image`.
     AIPerfImageMissing,
-    /// `model.cache.size` needs a StorageClass: name one or make one the default.
+    /// `model.cache.volumeClaimTemplate` needs a StorageClass: name one or make one the default.
     StorageClassMissing,
     /// The storage classes cannot be read, so nothing is known about them.
     StorageUnreadable,

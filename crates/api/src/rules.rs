@@ -106,6 +106,32 @@ fn listed(holds: impl Fn(Metric) -> bool) -> String {
     format!("[{}]", words.join(", "))
 }
 
+/// With an existing claim the engine alone selects the revision, and the operator passes it to its own command only.
+pub fn own_command_sets_the_revision() -> Rule {
+    Rule::new(
+        "!has(self.model.revision) || !has(self.model.cache) || !has(self.model.cache.persistentVolumeClaim) || \
+         !has(self.workload.dynamo) || !has(self.workload.dynamo.worker.command) || size(self.workload.dynamo.worker.command) == 0",
+    )
+    .message("your own command sets the revision of an existing claim: write it in workload.dynamo.worker.args, and leave model.revision out")
+}
+
+/// A pod that reads the weights runs where their volume is.
+pub fn anywhere_needs_shared_weights(placement: &str, field: &str) -> Rule {
+    let parent = placement.rsplit_once('.').map_or(placement, |(parent, _)| parent);
+    let is_absent = if parent.starts_with("self.workload") {
+        format!("!has(self.workload.dynamo) || !has({placement})")
+    } else {
+        format!("!has({placement})")
+    };
+    Rule::new(format!(
+        "{is_absent} || {placement} != 'Anywhere' || !has(self.model.cache) || \
+         (has(self.model.cache.volumeClaimTemplate) && 'ReadWriteMany' in self.model.cache.volumeClaimTemplate.accessModes)"
+    ))
+    .message(format!(
+        "the weights are on the node under test: leave {field} out, or write ReadWriteMany in model.cache.volumeClaimTemplate.accessModes"
+    ).as_str())
+}
+
 /// Size of a volume.
 pub fn volume_size() -> Rule {
     Rule::new("isQuantity(self) && quantity(self).isGreaterThan(quantity('0'))")

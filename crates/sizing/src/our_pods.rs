@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{LimitRange, LimitRangeItem, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use perfval_api::{Benchmark, DynamoFrontend, PerfValidationSpec, PodPlacement};
+use perfval_api::{Benchmark, DynamoFrontend, ModelCache, PerfValidationSpec, PodPlacement};
 use rust_decimal::Decimal;
 
 use crate::inventory::{Amounts, Texts};
@@ -49,15 +49,19 @@ pub struct Resources {
     pub limits: Amounts,
 }
 
-/// Whether the frontend runs on the node under test. With a model cache always: its volume may be `ReadWriteOnce`,
-/// and a pod on a second node would wait for it for ever.
+/// Whether the frontend runs on the node under test.
 pub fn frontend_is_pinned(spec: &PerfValidationSpec) -> bool {
-    spec.dynamo().frontend.placement == PodPlacement::WorkloadNode || spec.model.cache.is_some()
+    spec.dynamo().frontend.placement == PodPlacement::WorkloadNode
 }
 
-/// Whether the load generator runs on the node under test; as for the frontend, a model cache decides.
+/// Whether the load generator runs on the node under test. Where the spec leaves it open, a cache that one node alone can
+/// mount decides: a pod on a second node would wait for the volume for ever.
 pub fn trial_is_pinned(spec: &PerfValidationSpec) -> bool {
-    spec.benchmark.placement == PodPlacement::WorkloadNode || spec.model.cache.is_some()
+    let cache = spec.model.cache.as_ref();
+    match spec.benchmark.placement {
+        Some(placement) => placement == PodPlacement::WorkloadNode,
+        None => cache.is_some_and(ModelCache::is_on_one_node),
+    }
 }
 
 /// What the copying asks of a node; sizing counts it where the Job is pinned.

@@ -24,7 +24,7 @@ struct Field {
 }
 
 /// The fields that make two runs comparable. Kubernetes' version is recorded, but does not serve requests.
-fn fields(environment: &Environment) -> [Field; 8] {
+fn fields(environment: &Environment) -> [Field; 9] {
     let known = |name, value: Option<String>| Field {
         name,
         shown: value.clone().unwrap_or_default(),
@@ -35,6 +35,10 @@ fn fields(environment: &Environment) -> [Field; 8] {
     let short = image.map_or(String::new(), |digest| format!(" ({})", cut(digest, 22)));
     [
         known("model", Some(environment.model.clone())),
+        Field {
+            may_be_unknown: true,
+            ..known("revision", environment.revision.clone())
+        },
         Field {
             shown: format!("{}{short}", environment.image),
             ..known("image", image.map(str::to_owned))
@@ -134,6 +138,7 @@ mod tests {
     fn environment() -> Environment {
         Environment {
             model: "m".into(),
+            revision: None,
             image: "vllm-runtime:1.4.2".into(),
             image_digest: Some("registry/vllm-runtime@sha256:aa".into()),
             settings: Some("01234567".into()),
@@ -171,6 +176,10 @@ mod tests {
                 "gpuDriver 580.82.7, now 580.95.5",
             ),
             (changed(|e| e.gpus = Some(4)), "gpus 8, now 4"),
+            (
+                changed(|e| e.revision = Some("b9".into())),
+                "revision was not known, now b9",
+            ),
             (
                 changed(|e| e.image_digest = Some("sha256:bb".into())),
                 "image vllm-runtime:1.4.2 (sha256:aa), now vllm-runtime:1.4.2 (sha256:bb)",

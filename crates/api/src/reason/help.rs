@@ -59,7 +59,7 @@ impl Reason {
             ),
             Self::StorageClassMissing => own(
                 "`Error` at once; the message names the class",
-                "create the StorageClass, make one the default, or correct `model.cache.storageClassName`",
+                "create the StorageClass, make one the default, or correct `model.cache.volumeClaimTemplate.storageClassName`",
             ),
             Self::StorageUnreadable => own(
                 "`Pending`; the message has the answer of the API server",

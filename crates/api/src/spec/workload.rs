@@ -121,8 +121,7 @@ pub struct DynamoFrontend {
     #[x_kube(validation = Rule::new("!has(self.claims) || size(self.claims) == 0")
         .message("leave claims out: the frontend needs CPU and memory only"))]
     pub resources: ResourceRequirements,
-    /// Where the frontend runs: on the node under test, or `Anywhere`, where a second node has to pull its image first. With
-    /// `model.cache` it always runs on the node under test, because the volume may be `ReadWriteOnce`.
+    /// Place of the frontend: the node under test, or `Anywhere`, where a second node has to pull its image first.
     #[serde(default = "default_frontend_placement")]
     pub placement: PodPlacement,
 }

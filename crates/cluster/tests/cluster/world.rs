@@ -92,7 +92,7 @@ impl World {
     /// A model cache on a volume that only the nodes of zone `a` reach.
     pub fn put_cache(&self) {
         self.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
-            object["spec"]["model"]["cache"] = json!({"claimName": "weights"});
+            object["spec"]["model"]["cache"] = json!({"persistentVolumeClaim": {"claimName": "weights"}});
         });
         self.server.put(json!({
             "apiVersion": "v1", "kind": "PersistentVolumeClaim",

@@ -11,8 +11,16 @@ use crate::{Run, names, time};
 
 /// The container that fetches the model.
 pub const FILL_CONTAINER: &str = "fill";
-/// Constant: the model id is an argument, never part of the program.
-const FILL: &str = "import sys; from huggingface_hub import snapshot_download; snapshot_download(sys.argv[1])";
+/// Downloads the model `argv[1]` at the commit `argv[2]`, and makes it the cache's `main`: Dynamo's own download, the frontend's
+/// tokenizer and AIPerf have no flag for a revision. Constant: what the spec contains is an argument, never part of the program.
+const FILL: &str = "\
+import pathlib, sys
+from huggingface_hub import snapshot_download
+snapshot = pathlib.Path(snapshot_download(sys.argv[1], revision=(sys.argv[2:] or [None])[0]))
+main = snapshot.parents[1] / 'refs' / 'main'
+main.parent.mkdir(exist_ok=True)
+main.write_text(snapshot.name)
+";
 
 /// The Job that fills the model cache, on the node under test, where its volume has to be.
 pub fn cache_job(run: &Run<'_>) -> Job {
@@ -61,7 +69,7 @@ fn pod(run: &Run<'_>) -> PodSpec {
 }
 
 fn container(run: &Run<'_>) -> Container {
-    let dynamo = run.spec().dynamo();
+    let (model, dynamo) = (&run.spec().model, run.spec().dynamo());
     // The user's first, for a proxy or a mirror (HTTPS_PROXY, HF_ENDPOINT); the last of two equal names counts. The one
     // pod that goes online says so: an image may be built to stay offline.
     let ours = [
@@ -75,7 +83,12 @@ fn container(run: &Run<'_>) -> Container {
         image: Some(dynamo.image.clone()),
         image_pull_policy: Some(dynamo.image_pull_policy.as_str().to_owned()),
         command: Some(["python3", "-c", FILL].map(str::to_owned).into()),
-        args: Some(vec![run.spec().model.name.clone()]),
+        args: Some(
+            [Some(model.name.clone()), model.revision.clone()]
+                .into_iter()
+                .flatten()
+                .collect(),
+        ),
         env: Some(env.collect()),
         // No memory limit: the page cache of what is written counts and would kill large downloads.
         resources: Some(ResourceRequirements {

@@ -132,13 +132,7 @@ fn aiperf_image_missing(pass: &Pass<'_>) -> Option<Why> {
 }
 
 fn storage_class_missing(pass: &Pass<'_>) -> Option<Why> {
-    let cache = pass
-        .run
-        .spec()
-        .model
-        .cache
-        .as_ref()
-        .filter(|cache| cache.size.is_some())?;
+    let template = super::deploying::own_cache(pass.run.spec())?;
     let classes = pass.seen.storage_classes.present()?;
     let is_default = |class: &StorageClass| {
         class
@@ -146,17 +140,19 @@ fn storage_class_missing(pass: &Pass<'_>) -> Option<Why> {
             .get("storageclass.kubernetes.io/is-default-class")
             .is_some_and(|value| value == "true")
     };
-    match &cache.storage_class_name {
+    match &template.storage_class_name {
         Some(name) if classes.iter().any(|class| class.name_any() == *name) => None,
         None if classes.iter().any(is_default) => None,
         Some(name) => Some(Why::new(
             Reason::StorageClassMissing,
-            format!("StorageClass {name} does not exist: correct spec.model.cache.storageClassName"),
+            format!(
+                "StorageClass {name} does not exist: correct spec.model.cache.volumeClaimTemplate.storageClassName"
+            ),
         )),
         None => Some(Why::new(
             Reason::StorageClassMissing,
-            "spec.model.cache.size needs a StorageClass, and the cluster has no default one: \
-             set spec.model.cache.storageClassName",
+            "spec.model.cache.volumeClaimTemplate needs a StorageClass, and the cluster has no default one: \
+             set its storageClassName",
         )),
     }
 }
@@ -188,6 +184,7 @@ fn record(pass: &mut Pass<'_>, api: &DynamoApi) {
     });
     pass.status.environment = Some(Environment {
         model: spec.model.name.clone(),
+        revision: spec.model.revision.clone(),
         image: spec.dynamo().image.clone(),
         dynamo: api.operator_version.clone(),
         kubernetes: pass.seen.kubernetes.clone(),

@@ -62,7 +62,7 @@ fn spec() -> impl Strategy<Value = PerfValidation> {
             .map(|(name, value)| json!({"name": name, "value": value}))
             .collect();
         let spec = json!({
-            "model": {"name": model, "tokenSecretRef": {"name": "hf", "key": "token"}, "cache": {"claimName": claim}},
+            "model": {"name": model, "tokenSecretRef": {"name": "hf", "key": "token"}, "cache": {"persistentVolumeClaim": {"claimName": claim}}},
             "workload": {"dynamo": {
                 "image": image, "env": env,
                 "worker": {"command": command, "args": args},

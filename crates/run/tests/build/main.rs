@@ -11,7 +11,7 @@ mod results;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use perfval_api::PerfValidation;
+use perfval_api::{ModelCache, PerfValidation};
 use perfval_run::{Run, Settings, build, dynamo, names};
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ fn elaborate() -> PerfValidation {
             "model": {
                 "name": "meta-llama/Llama-3.1-8B",
                 "tokenSecretRef": { "name": "hf", "key": "token", "optional": true },
-                "cache": { "size": "100Gi", "storageClassName": "gp3" },
+                "cache": {"volumeClaimTemplate": {"storage": "100Gi", "storageClassName": "gp3"}},
             },
             "workload": { "dynamo": {
                 "image": "registry.example/runtime:1.1.1",
@@ -89,7 +89,7 @@ fn own_command() -> PerfValidation {
         "nvidia.com/v1beta1",
         "DRA",
         &json!({
-            "model": { "name": "tiny/model", "cache": { "claimName": "weights" } },
+            "model": { "name": "tiny/model", "cache": {"persistentVolumeClaim": {"claimName": "weights"}} },
             "workload": { "dynamo": { "image": "localhost/engine:1", "worker": { "command": ["python3", "-m", "dynamo.sglang"], "args": ["--model-path", "tiny/model"] } } },
         }),
     )
@@ -133,9 +133,13 @@ fn settings() -> Settings {
 
 /// Everything of a run, by the name of the builder.
 fn everything(run: &Run<'_>) -> BTreeMap<&'static str, Value> {
+    let template = run.spec().model.cache.as_ref().and_then(ModelCache::template);
     [
         ("claim_template", json!(build::claim_template(run))),
-        ("cache_claim", json!(build::cache_claim(run))),
+        (
+            "cache_claim",
+            json!(template.map(|template| build::cache_claim(run, template))),
+        ),
         ("cache_job", json!(build::cache_job(run))),
         ("workers_service", json!(build::workers_service(run))),
         ("deployment", json!(dynamo::deployment(run))),

@@ -128,7 +128,9 @@ pub(super) fn busy() -> Story {
 }
 
 pub(super) fn cache_fails() -> Story {
-    let mut story = Story::with(json!({"model": {"cache": {"size": "1Gi", "storageClassName": "fast"}}}));
+    let mut story = Story::with(
+        json!({"model": {"cache": {"volumeClaimTemplate": {"storage": "1Gi", "storageClassName": "fast"}}}}),
+    );
     story.cache_job = Some("Failed");
     // The first pass asks the API server whether it would take the deployment at all.
     story.until(Deploying).step();

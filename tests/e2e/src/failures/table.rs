@@ -143,7 +143,9 @@ pub const TABLE: &[Failure] = &[
         name: "volume-unbound",
         reason: "VolumeUnavailable",
         says: "persistent volumes to bind",
-        change: |spec, namespace| spec["model"]["cache"] = json!({"size": "1Gi", "storageClassName": namespace}),
+        change: |spec, namespace| {
+            spec["model"]["cache"] = json!({"volumeClaimTemplate": {"storage": "1Gi", "storageClassName": namespace}})
+        },
         objects: |namespace| vec![class(namespace)],
         end: End::Told,
         ..NOTHING
@@ -263,7 +265,8 @@ fn worker(spec: &mut Value, command: &[&str]) {
 
 /// A model that a Job fetches from a hub first.
 fn fetch(spec: &mut Value, namespace: &str, model: &str, hub: &str) {
-    spec["model"] = json!({"name": model, "cache": {"size": "100Mi", "storageClassName": namespace}});
+    spec["model"] =
+        json!({"name": model, "cache": {"volumeClaimTemplate": {"storage": "100Mi", "storageClassName": namespace}}});
     spec["workload"]["dynamo"]["env"] = json!([{"name": "HF_ENDPOINT", "value": hub}]);
 }
 

@@ -75,7 +75,7 @@ fn texts() -> Vec<Case> {
     };
     for (path, most) in [
         ("model.name", 253),
-        ("model.cache.claimName", 253),
+        ("model.cache.persistentVolumeClaim.claimName", 253),
         ("workload.dynamo.image", 1024),
         ("workload.dynamo.frontend.image", 1024),
         ("placement.deviceClassName", 253),
@@ -84,15 +84,13 @@ fn texts() -> Vec<Case> {
     ] {
         text(path, most, &|length| nested(path, json!(letters(length))));
     }
+    text("model.cache.volumeClaimTemplate.storage", 32, &|length| {
+        nested("model.cache.volumeClaimTemplate.storage", json!(number(length)))
+    });
     text(
-        "model.cache.size",
-        32,
-        &|length| json!({"model": {"cache": {"size": number(length)}}}),
-    );
-    text(
-        "model.cache.storageClassName",
+        "model.cache.volumeClaimTemplate.storageClassName",
         253,
-        &|length| json!({"model": {"cache": {"size": "1Gi", "storageClassName": letters(length)}}}),
+        &|length| json!({"model": {"cache": {"volumeClaimTemplate": {"storage": "1Gi", "storageClassName": letters(length)}}}}),
     );
     text("workload.dynamo.runtimeVersion", 32, &|length| {
         nested(

@@ -81,7 +81,7 @@ pub fn all() -> Vec<Scenario> {
         },
         Scenario {
             name: "with a model cache",
-            spec: || with(&json!({"model": {"cache": {"size": "10Gi"}}})),
+            spec: || with(&json!({"model": {"cache": {"volumeClaimTemplate": {"storage": "10Gi"}}}})),
             ..BASE
         },
         Scenario {

@@ -137,7 +137,7 @@ obstacles! {
     CacheFull {
         reason: ModelCacheFailed, response: GiveUp, patience: 0,
         seen: "log `No space left on device`",
-        remedy: "raise model.cache.size above the size of the weights, and delete the old volume claim",
+        remedy: "raise model.cache.volumeClaimTemplate.storage above the size of the weights, and delete the old volume claim",
     }
     /// The inference engine died inside its worker.
     EngineDead {

@@ -145,9 +145,14 @@ fn worker_command(run: &Run<'_>) -> (Vec<String>, Vec<String>) {
     if !dynamo.worker.command.is_empty() {
         return (dynamo.worker.command.clone(), dynamo.worker.args.clone());
     }
-    let mut args: Vec<String> = ["python3", "-m", "dynamo.vllm", "--model", &run.spec().model.name]
+    let model = &run.spec().model;
+    let mut args: Vec<String> = ["python3", "-m", "dynamo.vllm", "--model", &model.name]
         .map(str::to_owned)
         .into();
+    if let Some(revision) = &model.revision {
+        // Of the tokenizer too: vLLM takes it from the same revision.
+        args.extend(["--revision".to_owned(), revision.clone()]);
+    }
     if dynamo.router_mode == RouterMode::Kv {
         args.extend(KV_EVENTS.map(str::to_owned));
     }
