@@ -132,6 +132,12 @@ pub fn anywhere_needs_shared_weights(placement: &str, field: &str) -> Rule {
     ).as_str())
 }
 
+/// Names of labels and annotations that the operator leaves to others.
+pub fn not_ours() -> Rule {
+    Rule::new("self.all(k, size(k) > 0 && !k.startsWith('perfvalidation.dev/') && !k.startsWith('app.kubernetes.io/'))")
+        .message("the operator sets what begins with perfvalidation.dev/ and app.kubernetes.io/: write another name")
+}
+
 /// Size of a volume.
 pub fn volume_size() -> Rule {
     Rule::new("isQuantity(self) && quantity(self).isGreaterThan(quantity('0'))")

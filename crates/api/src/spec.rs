@@ -2,6 +2,7 @@ mod benchmark;
 mod gates;
 mod model;
 mod placement;
+mod pods;
 mod telemetry;
 mod timeouts;
 mod trials;
@@ -16,11 +17,12 @@ pub use benchmark::{Benchmark, Objective};
 pub use gates::{Gate, GateMode, Scaling};
 pub use model::{AccessMode, ClaimTemplate, ExistingClaim, Model, ModelCache};
 pub use placement::{AllocationMode, PlacementSpec, PodPlacement};
+pub use pods::{ImagePullPolicy, PodMetadata, PodSettings, PodTemplate};
 pub use telemetry::{GpuTelemetry, Telemetry};
 pub use timeouts::Timeouts;
 pub use trials::{TrialRule, TrialsSpec};
 use workload::WorkloadMembers;
-pub use workload::{Dynamo, DynamoFrontend, DynamoWorker, ImagePullPolicy, OnMissing, RouterMode, Workload};
+pub use workload::{Dynamo, DynamoFrontend, DynamoWorker, OnMissing, RouterMode, Workload};
 
 /// What to serve, how to load it, and what is good enough. A change of what is measured or judged ends an active run and
 /// starts a new one. After a run, changed gates judge its saved trials again. A change of `timeouts`,
@@ -109,6 +111,9 @@ pub struct PerfValidationSpec {
     /// Deployment that serves the model: exactly one member.
     #[schemars(with = "WorkloadMembers")]
     pub workload: Workload,
+    /// Fields of every pod of a run. The operator's own labels and annotations win.
+    #[serde(default)]
+    pub pod_template: PodTemplate,
     /// Where the model is served, and on how many GPUs.
     #[serde(default)]
     pub placement: PlacementSpec,

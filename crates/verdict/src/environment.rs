@@ -102,6 +102,7 @@ pub fn settings(spec: &PerfValidationSpec) -> String {
         "worker": dynamo.worker,
         "frontend": dynamo.frontend,
         "env": dynamo.env,
+        "runtimeClassName": spec.pod_template.spec.runtime_class_name,
         "generator": benchmark.placement,
         "generatorResources": benchmark.resources,
         "concurrencyPerGPU": benchmark.concurrency_per_gpu,

@@ -2,7 +2,7 @@
 //!
 //! | part | fields | a change of it |
 //! |---|---|---|
-//! | measured | `model`, `workload` without `onMissing`, `placement`, `benchmark` | needs new trials |
+//! | measured | `model`, `workload` without `onMissing`, `podTemplate`, `placement`, `benchmark` | needs new trials |
 //! | judged | `gates`, `trials` | judges the saved trials again; needs new ones if the rule asks for more |
 //! | limits | `timeouts`, `workload.dynamo.onMissing` | counts at once; needs a new run only where none could measure |
 //! | neither | `telemetry`, `suspend`, `ttlSecondsAfterFinished`, `keptSecondsAfterFinished` | needs nothing; telemetry counts from the next trial |
@@ -21,6 +21,7 @@ pub fn digests(spec: &PerfValidationSpec) -> SpecDigests {
     let PerfValidationSpec {
         model,
         workload,
+        pod_template,
         placement,
         benchmark,
         gates,
@@ -36,17 +37,14 @@ pub fn digests(spec: &PerfValidationSpec) -> SpecDigests {
         on_missing,
         image,
         runtime_version,
-        image_pull_secrets,
-        image_pull_policy,
         router_mode,
         worker,
         frontend,
         env,
     }) = workload;
-    let images = (image, runtime_version, image_pull_secrets, image_pull_policy);
-    let dynamo = (images, router_mode, worker, frontend, env);
+    let dynamo = (image, runtime_version, router_mode, worker, frontend, env);
     SpecDigests {
-        measured: digest((model, dynamo, placement, benchmark)),
+        measured: digest((model, dynamo, pod_template, placement, benchmark)),
         judged: digest((gates, trials)),
         limits: digest((timeouts, on_missing)),
     }
@@ -93,6 +91,10 @@ mod tests {
                 [true, false, false],
             ),
             (json!({"benchmark": {"duration": "2m"}}), [true, false, false]),
+            (
+                json!({"podTemplate": {"spec": {"runtimeClassName": "kata"}}}),
+                [true, false, false],
+            ),
             (json!({"benchmark": {"soak": "10m"}}), [true, false, false]),
             (json!({"gates": gate}), [false, true, false]),
             (json!({"trials": {"rule": "Single"}}), [false, true, false]),

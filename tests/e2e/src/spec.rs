@@ -13,7 +13,6 @@ pub fn quick(name: &str, namespace: &str) -> Value {
             "model": {"name": "lab/tiny-qwen3"},
             "workload": {"dynamo": {
                 "image": "localhost/dynamo-lab:1.4.2",
-                "imagePullPolicy": "Never",
                 "worker": {
                     "command": ["lab-worker"],
                     "args": ["--max-num-seqs", "32"],
@@ -21,6 +20,7 @@ pub fn quick(name: &str, namespace: &str) -> Value {
                     "resources": {"requests": {"cpu": "50m"}},
                 },
             }},
+            "podTemplate": {"spec": {"imagePullPolicy": "Never"}},
             "placement": {"maxGPUs": 2},
             "benchmark": {
                 "image": "localhost/dynamo-lab:1.4.2",

@@ -1,4 +1,4 @@
-use k8s_openapi::api::core::v1::{EnvVar, LocalObjectReference, ResourceRequirements};
+use k8s_openapi::api::core::v1::{EnvVar, ResourceRequirements};
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,17 +43,6 @@ pub struct Dynamo {
     #[x_kube(validation = Rule::new("self.matches('^(0|[1-9][0-9]*)([.](0|[1-9][0-9]*)){2}$')")
         .message("write Dynamo's version as MAJOR.MINOR.PATCH, such as 1.6.1, or leave the field out"))]
     pub runtime_version: Option<String>,
-    /// Pull secrets of every pod of a run. None: Dynamo's operator gives both components, which run as the deployment's own
-    /// service account, the docker secrets of the namespace whose registry is the image's; the trials' and the cache's
-    /// pods have those of the namespace's default service account.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
-    #[x_kube(validation = Rule::new("self.all(s, size(s.name) > 0)")
-        .message("write the name of a pull secret in this namespace, such as {name: ngc}"))]
-    pub image_pull_secrets: Vec<LocalObjectReference>,
-    /// When the kubelet pulls the images.
-    #[serde(default)]
-    pub image_pull_policy: ImagePullPolicy,
     /// Rule by which the frontend picks a worker. `LeastLoaded`, `PowerOfTwo` and `DeviceAwareWeighted` need Dynamo 1.1.
     #[serde(default)]
     pub router_mode: RouterMode,
@@ -149,27 +138,6 @@ pub enum OnMissing {
     Fail,
     /// Verdict Skipped.
     Skip,
-}
-
-/// When an image is pulled.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)] // Kubernetes' own values
-pub enum ImagePullPolicy {
-    Always,
-    #[default]
-    IfNotPresent,
-    Never,
-}
-
-impl ImagePullPolicy {
-    /// The value in a pod.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Always => "Always",
-            Self::IfNotPresent => "IfNotPresent",
-            Self::Never => "Never",
-        }
-    }
 }
 
 /// Routing mode of Dynamo's frontend. `direct` is left out: it needs a worker id in every request.

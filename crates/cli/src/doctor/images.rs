@@ -32,7 +32,8 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
         )),
     }
     let pull = spec
-        .dynamo()
+        .pod_template
+        .spec
         .image_pull_secrets
         .iter()
         .map(|secret| secret.name.clone());

@@ -18,12 +18,14 @@ lists the API server's answers to a manifest that breaks a rule.
 ";
 
 /// Fields whose content is a type of Kubernetes' own, documented there.
-const KUBERNETES_TYPES: [(&str, &str); 7] = [
+const KUBERNETES_TYPES: [(&str, &str); 9] = [
     ("conditions", "Condition"),
+    ("containerSecurityContext", "SecurityContext"),
     ("deviceTolerations", "DeviceToleration"),
     ("env", "EnvVar"),
     ("imagePullSecrets", "LocalObjectReference"),
     ("resources", "ResourceRequirements"),
+    ("securityContext", "PodSecurityContext"),
     ("tokenSecretRef", "SecretKeySelector"),
     ("tolerations", "Toleration"),
 ];

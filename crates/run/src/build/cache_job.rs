@@ -1,11 +1,12 @@
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{Container, PodSecurityContext, PodSpec, PodTemplateSpec, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use kube::core::ObjectMeta;
 
-use super::meta::{labels, metadata};
+use super::meta::{labels, metadata, pod_metadata};
 use super::model::{CACHE_PATH, cache_mount, cache_volume, token_env};
-use super::pod::{mount, non_empty, pin, restricted_container, restricted_pod, scratch, var};
+use super::pod::{
+    mount, non_empty, pin, restricted_container, restricted_pod, scratch, templated, templated_container, var,
+};
 use crate::dynamo::names::USER;
 use crate::{Run, names, time};
 
@@ -32,10 +33,7 @@ pub fn cache_job(run: &Run<'_>) -> Job {
             backoff_limit: Some(0),
             active_deadline_seconds: Some(i64::try_from(deadline).unwrap_or(i64::MAX).max(1)),
             template: PodTemplateSpec {
-                metadata: Some(ObjectMeta {
-                    labels: Some(labels(run, names::MODEL_CACHE)),
-                    ..ObjectMeta::default()
-                }),
+                metadata: Some(pod_metadata(run, labels(run, names::MODEL_CACHE))),
                 spec: Some(pod(run)),
             },
             ..JobSpec::default()
@@ -45,6 +43,10 @@ pub fn cache_job(run: &Run<'_>) -> Job {
 }
 
 fn pod(run: &Run<'_>) -> PodSpec {
+    let security = PodSecurityContext {
+        fs_group: Some(USER),
+        ..restricted_pod(USER)
+    };
     let placement = run.placement().cloned().unwrap_or_default();
     PodSpec {
         restart_policy: Some("Never".to_owned()),
@@ -52,11 +54,6 @@ fn pod(run: &Run<'_>) -> PodSpec {
         enable_service_links: Some(false),
         affinity: Some(pin(&placement.node)),
         tolerations: non_empty(placement.tolerations),
-        image_pull_secrets: non_empty(run.spec().dynamo().image_pull_secrets.clone()),
-        security_context: Some(PodSecurityContext {
-            fs_group: Some(USER),
-            ..restricted_pod(USER)
-        }),
         containers: vec![container(run)],
         volumes: Some(
             [cache_volume(run), Some(scratch("tmp"))]
@@ -64,7 +61,7 @@ fn pod(run: &Run<'_>) -> PodSpec {
                 .flatten()
                 .collect(),
         ),
-        ..PodSpec::default()
+        ..templated(run, Some(security))
     }
 }
 
@@ -81,7 +78,6 @@ fn container(run: &Run<'_>) -> Container {
     Container {
         name: FILL_CONTAINER.to_owned(),
         image: Some(dynamo.image.clone()),
-        image_pull_policy: Some(dynamo.image_pull_policy.as_str().to_owned()),
         command: Some(["python3", "-c", FILL].map(str::to_owned).into()),
         args: Some(
             [Some(model.name.clone()), model.revision.clone()]
@@ -99,13 +95,12 @@ fn container(run: &Run<'_>) -> Container {
             ),
             ..ResourceRequirements::default()
         }),
-        security_context: Some(restricted_container()),
         volume_mounts: Some(
             [cache_mount(run, false), Some(mount("tmp", "/tmp"))]
                 .into_iter()
                 .flatten()
                 .collect(),
         ),
-        ..Container::default()
+        ..templated_container(run, Some(restricted_container()))
     }
 }

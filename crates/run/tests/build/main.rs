@@ -24,7 +24,8 @@ fn typical() -> PerfValidation {
         "DRA",
         &json!({
             "model": { "name": "Qwen/Qwen3-8B", "tokenSecretRef": { "name": "hf-token", "key": "token" } },
-            "workload": { "dynamo": { "image": "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.6.1", "imagePullSecrets": [{ "name": "ngc" }] } },
+            "workload": { "dynamo": { "image": "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.6.1" } },
+            "podTemplate": { "spec": { "imagePullSecrets": [{ "name": "ngc" }] } },
             "gates": [
                 { "name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "50k" },
                 { "name": "ttft-p99", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=", "threshold": "2000" },
@@ -43,11 +44,11 @@ fn elaborate() -> PerfValidation {
             "model": {
                 "name": "meta-llama/Llama-3.1-8B",
                 "tokenSecretRef": { "name": "hf", "key": "token", "optional": true },
-                "cache": {"volumeClaimTemplate": {"storage": "100Gi", "storageClassName": "gp3"}},
+                "revision": "b968826d9c46dd6066d109eabc6255188de91218",
+                "cache": { "volumeClaimTemplate": { "storage": "100Gi", "storageClassName": "gp3", "accessModes": ["ReadWriteMany"] } },
             },
             "workload": { "dynamo": {
                 "image": "registry.example/runtime:1.1.1",
-                "imagePullPolicy": "Always",
                 "routerMode": "KV",
                 "worker": {
                     "args": ["--max-model-len", "8192", "; rm -rf / $(HF_TOKEN) `id`"],
@@ -69,6 +70,19 @@ fn elaborate() -> PerfValidation {
                     { "name": "NCCL_DEBUG", "value": "WARN" },
                 ],
             } },
+            "podTemplate": {
+                "metadata": {
+                    "labels": { "kueue.x-k8s.io/queue-name": "gpus" },
+                    "annotations": { "sidecar.istio.io/inject": "false" },
+                },
+                "spec": {
+                    "securityContext": { "runAsUser": 1000, "fsGroup": 1000 },
+                    "containerSecurityContext": { "allowPrivilegeEscalation": false },
+                    "runtimeClassName": "kata",
+                    "priorityClassName": "low",
+                    "imagePullPolicy": "Always",
+                },
+            },
             "benchmark": {
                 "image": "registry.example/aiperf:0.13.0",
                 "concurrencyPerGPU": 2, "minRequests": 100, "warmupPerConcurrency": 0,

@@ -41,7 +41,7 @@ pub const TABLE: &[Failure] = &[
         says: "connection refused",
         change: |spec, _| {
             spec["workload"]["dynamo"]["image"] = json!("localhost:5999/some/image:1.4.9");
-            spec["workload"]["dynamo"]["imagePullPolicy"] = json!("IfNotPresent");
+            spec["podTemplate"]["spec"]["imagePullPolicy"] = json!("IfNotPresent");
         },
         end: End::Told,
         ..NOTHING

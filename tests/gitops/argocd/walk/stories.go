@@ -32,10 +32,12 @@ spec:
   workload:
     dynamo:
       image: localhost/dynamo-lab:1.4.2
-      imagePullPolicy: Never
       worker:
         command: [lab-worker]
         args: [--max-num-seqs, "32"]
+  podTemplate:
+    spec:
+      imagePullPolicy: Never
   placement: {maxGPUs: 1}
   benchmark:
     image: localhost/dynamo-lab:1.4.2

@@ -79,6 +79,8 @@ fn texts() -> Vec<Case> {
         ("workload.dynamo.image", 1024),
         ("workload.dynamo.frontend.image", 1024),
         ("placement.deviceClassName", 253),
+        ("podTemplate.spec.runtimeClassName", 253),
+        ("podTemplate.spec.priorityClassName", 253),
         ("benchmark.image", 1024),
         ("benchmark.tokenizer", 253),
     ] {
@@ -97,6 +99,14 @@ fn texts() -> Vec<Case> {
             "workload.dynamo.runtimeVersion",
             json!(format!("{}.0.0", "1".repeat(length - 4))),
         )
+    });
+    text(
+        "model.revision",
+        40,
+        &|length| json!({"model": {"revision": letters(length), "cache": {"persistentVolumeClaim": {"claimName": "w"}}}}),
+    );
+    text("podTemplate.metadata.annotations.k", 4096, &|length| {
+        nested("podTemplate.metadata.annotations.k", json!(letters(length)))
     });
     text("trials.maxFailedRequestsPercent", 32, &|length| {
         nested("trials.maxFailedRequestsPercent", json!(number(length)))
@@ -185,7 +195,11 @@ fn texts() -> Vec<Case> {
 
 fn lists() -> Vec<Case> {
     let repeated = |path: &str, count: usize, item: &dyn Fn(usize) -> Value| {
-        nested(path, Value::Array((0..count).map(item).collect()))
+        let mut spec = nested(path, Value::Array((0..count).map(item).collect()));
+        if path.starts_with("model.cache") {
+            spec["model"]["cache"]["volumeClaimTemplate"]["storage"] = json!("1Gi");
+        }
+        spec
     };
     let mut cases = Vec::new();
     let mut list = |path: &str, most: usize, item: &dyn Fn(usize) -> Value| {
@@ -205,10 +219,12 @@ fn lists() -> Vec<Case> {
         list(path, 64, &|_| json!("a"));
     }
     list(
-        "workload.dynamo.imagePullSecrets",
+        "podTemplate.spec.imagePullSecrets",
         8,
         &|n| json!({"name": format!("s{n}")}),
     );
+    let modes = ["ReadWriteOnce", "ReadWriteMany", "ReadWriteOnce"];
+    list("model.cache.volumeClaimTemplate.accessModes", 2, &|n| json!(modes[n]));
     list("workload.dynamo.env", 64, &|n| json!({"name": format!("V{n}")}));
     list(
         "placement.tolerations",
@@ -244,7 +260,7 @@ fn lists() -> Vec<Case> {
         json!({"name": "g", "metric": "RequestLatency", "operator": "<=", "threshold": "1"}),
     ));
     cases.push(twice("workload.dynamo.env", json!({"name": "A", "value": "1"})));
-    cases.push(twice("workload.dynamo.imagePullSecrets", json!({"name": "ngc"})));
+    cases.push(twice("podTemplate.spec.imagePullSecrets", json!({"name": "ngc"})));
     cases.push(twice(
         "benchmark.goodput",
         json!({"metric": "RequestLatency", "max": "1"}),
@@ -257,6 +273,8 @@ fn maps() -> Vec<Case> {
     let mut cases = Vec::new();
     for (path, most) in [
         ("placement.nodeSelector", 64),
+        ("podTemplate.metadata.labels", 32),
+        ("podTemplate.metadata.annotations", 32),
         // Two more come from the defaults when the field is absent, none when it is given.
         ("benchmark.extraInputs", 32),
         ("benchmark.resources.limits", 64),
@@ -292,7 +310,7 @@ fn words() -> Vec<Case> {
     };
     for (path, known) in [
         (
-            "workload.dynamo.imagePullPolicy",
+            "podTemplate.spec.imagePullPolicy",
             &["Always", "IfNotPresent", "Never"][..],
         ),
         (
@@ -315,6 +333,11 @@ fn words() -> Vec<Case> {
     ] {
         word(path, known, &|value| nested(path, json!(value)));
     }
+    word(
+        "model.cache.volumeClaimTemplate.accessModes[0]",
+        &["ReadWriteOnce", "ReadWriteMany"],
+        &|value| json!({"model": {"cache": {"volumeClaimTemplate": {"storage": "1Gi", "accessModes": [value]}}}}),
+    );
     let gate = |field: &str, value: &str| {
         let mut gate = json!({"name": "g", "metric": "OutputSequenceLength", "operator": ">=", "threshold": "1"});
         gate[field] = json!(value);

@@ -89,7 +89,7 @@ obstacles! {
     ImagePull {
         reason: ImagePullBackOff, response: GiveUp, patience: 20,
         seen: "container waiting with `ErrImagePull`, `ImagePullBackOff`, `InvalidImageName` or `ErrImageNeverPull`; an error of the network is waited for",
-        remedy: "correct the image (workload.dynamo.image; benchmark.image of the load generator), or give its pull secret in workload.dynamo.imagePullSecrets",
+        remedy: "correct the image (workload.dynamo.image; benchmark.image of the load generator), or give its pull secret in podTemplate.spec.imagePullSecrets",
     }
     /// A Secret or ConfigMap that the container names does not exist, or the runtime refuses its settings.
     ContainerConfigError {

@@ -1,14 +1,13 @@
-use std::collections::BTreeMap;
-
 use k8s_openapi::api::core::v1::{Container, EnvVar, PodResourceClaim, PodSpec, ResourceClaim, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use kube::core::ObjectMeta;
 use perfval_api::{Allocation, PlacementStatus, RouterMode};
 use perfval_sizing::{frontend_is_pinned, frontend_resources};
 
 use crate::build::claim_template::GPU;
-use crate::build::meta::own_labels;
+use crate::build::meta::{own_labels, pod_metadata};
 use crate::build::model::{cache_mount, cache_volume, reader_env};
-use crate::build::pod::{non_empty, pin, var};
+use crate::build::pod::{non_empty, pin, templated, templated_container, var};
 use crate::dynamo::names::{FRONTEND, MAIN, WORKER};
 use crate::{Run, names};
 
@@ -33,8 +32,8 @@ pub struct Component {
     pub replicas: i64,
     /// The version that its image does not name, where the API takes it.
     pub runtime_version: Option<String>,
-    /// Labels of its pods.
-    pub labels: BTreeMap<String, String>,
+    /// Labels and annotations of its pods.
+    pub metadata: ObjectMeta,
     /// `/dev/shm`, where it is not the default 8Gi.
     pub shared_memory: Option<&'static str>,
     /// Its pods, without containers.
@@ -61,7 +60,7 @@ impl Component {
             name: FRONTEND,
             replicas: 1,
             runtime_version: runtime_version(run),
-            labels: own_labels(run, FRONTEND),
+            metadata: pod_metadata(run, own_labels(run, FRONTEND)),
             shared_memory: None,
             pod: pod(run, frontend_is_pinned(run.spec())),
             main: Container {
@@ -100,7 +99,7 @@ impl Component {
             name: WORKER,
             replicas: placement.gpus,
             runtime_version: runtime_version(run),
-            labels: own_labels(run, WORKER),
+            metadata: pod_metadata(run, own_labels(run, WORKER)),
             shared_memory: Some("2Gi"),
             pod,
             main: Container {
@@ -124,18 +123,16 @@ fn pod(run: &Run<'_>, pinned: bool) -> PodSpec {
     PodSpec {
         affinity: pinned.then(|| pin(&placement.node)),
         tolerations: non_empty(placement.tolerations),
-        image_pull_secrets: non_empty(run.spec().dynamo().image_pull_secrets.clone()),
         volumes: cache_volume(run).map(|volume| vec![volume]),
-        ..PodSpec::default()
+        ..templated(run, None)
     }
 }
 
 fn main_container(run: &Run<'_>) -> Container {
     Container {
         name: MAIN.to_owned(),
-        image_pull_policy: Some(run.spec().dynamo().image_pull_policy.as_str().to_owned()),
         volume_mounts: cache_mount(run, true).map(|mount| vec![mount]),
-        ..Container::default()
+        ..templated_container(run, None)
     }
 }
 

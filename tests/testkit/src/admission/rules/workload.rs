@@ -43,12 +43,6 @@ pub fn cases() -> Vec<Case> {
             dynamo(json!({"runtimeVersion": "1.6.1-cuda13"})),
             "write Dynamo's version as MAJOR.MINOR.PATCH",
         ),
-        accepted("pull secret", dynamo(json!({"imagePullSecrets": [{"name": "ngc"}]}))),
-        refused(
-            "pull secret of no name",
-            dynamo(json!({"imagePullSecrets": [{"name": ""}]})),
-            "write the name of a pull secret",
-        ),
         accepted(
             "own command that names the model",
             worker(json!({"command": ["vllm"], "args": ["--model", "x"]})),
