@@ -138,6 +138,16 @@ pub fn not_ours() -> Rule {
         .message("the operator sets what begins with perfvalidation.dev/ and app.kubernetes.io/: write another name")
 }
 
+/// A security context within Pod Security level `baseline`: whoever may create a run gains no right over its node.
+pub fn baseline(and: &str) -> Rule {
+    Rule::new(format!(
+        "!has(self.windowsOptions) && !has(self.seLinuxOptions) && \
+         (!has(self.seccompProfile) || self.seccompProfile.type != 'Unconfined') && \
+         (!has(self.appArmorProfile) || self.appArmorProfile.type != 'Unconfined'){and}"
+    ))
+    .message("write what Pod Security level baseline admits: no privileged, procMount, Unconfined, seLinuxOptions or windowsOptions")
+}
+
 /// Size of a volume.
 pub fn volume_size() -> Rule {
     Rule::new("isQuantity(self) && quantity(self).isGreaterThan(quantity('0'))")

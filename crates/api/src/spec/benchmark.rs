@@ -112,6 +112,7 @@ pub struct Benchmark {
     /// Place of the load generator: the node under test, or `Anywhere`. Absent: `Anywhere`, but the node under test with a
     /// `model.cache` that only one node can mount; its CPUs have to be free there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "PodPlacement")] // else the type's description would stand instead of this one
     pub placement: Option<PodPlacement>,
 }
 

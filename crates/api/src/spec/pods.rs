@@ -46,9 +46,15 @@ pub struct PodSettings {
     /// Security context of the pods. The load generator and the cache's Job keep to Pod Security level `restricted` where it
     /// leaves a field open; frontend and workers have only what it contains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = rules::baseline(""))]
     pub security_context: Option<PodSecurityContext>,
     /// Security context of their containers, in the same way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[x_kube(
+        validation = rules::baseline(" && (!has(self.privileged) || !self.privileged) && (!has(self.procMount) || self.procMount == 'Default')"),
+        validation = Rule::new("!has(self.capabilities) || !has(self.capabilities.add) || size(self.capabilities.add) == 0")
+            .message("leave capabilities.add out: a run needs none"),
+    )]
     pub container_security_context: Option<SecurityContext>,
     /// RuntimeClass; absent: the cluster's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,7 +64,11 @@ pub struct PodSettings {
     /// PriorityClass; absent: the cluster's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
-    #[x_kube(validation = rules::object_name())]
+    #[x_kube(
+        validation = rules::object_name(),
+        validation = Rule::new("!self.startsWith('system-')")
+            .message("a run is no part of the cluster: write a PriorityClass of your own"),
+    )]
     pub priority_class_name: Option<String>,
     /// Pull secrets. None: Dynamo's operator gives both components, which run as the deployment's own service account, the
     /// docker secrets of the namespace whose registry is the image's; the trials' and the cache's pods have those of the

@@ -113,6 +113,11 @@ async fn the_policy_limits_images_nodes_and_secrets_where_it_is_enforced() {
             "write WorkloadNode in benchmark.placement",
         ),
         (
+            "priority",
+            json!({"podTemplate": {"spec": {"priorityClassName": "high"}}}),
+            "leave podTemplate.spec.priorityClassName out",
+        ),
+        (
             "secret",
             env("database"),
             "Secrets in workload.dynamo.env are limited to hf-token",

@@ -286,6 +286,11 @@ fn maps() -> Vec<Case> {
             &format!("spec.{path}"),
         ));
     }
+    cases.push(out_of_schema(
+        "too long podTemplate.metadata.labels.k",
+        nested("podTemplate.metadata.labels.k", json!("a".repeat(4097))),
+        "spec.podTemplate.metadata.labels.k",
+    ));
     let amount = |value: Value| json!({"benchmark": {"resources": {"limits": {"cpu": value}}}});
     cases.push(accepted("quantity as a number", amount(json!(2))));
     cases.push(out_of_schema(

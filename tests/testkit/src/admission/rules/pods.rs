@@ -22,6 +22,21 @@ pub fn cases() -> Vec<Case> {
                 "containerSecurityContext": {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}},
             })),
         ),
+        refused(
+            "pods without seccomp",
+            spec(json!({"securityContext": {"seccompProfile": {"type": "Unconfined"}}})),
+            "write what Pod Security level baseline admits",
+        ),
+        refused(
+            "privileged containers",
+            spec(json!({"containerSecurityContext": {"privileged": true}})),
+            "write what Pod Security level baseline admits",
+        ),
+        refused(
+            "containers with another capability",
+            spec(json!({"containerSecurityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}})),
+            "leave capabilities.add out",
+        ),
         accepted("runtime class", spec(json!({"runtimeClassName": "nvidia"}))),
         refused(
             "runtime class of no name",
@@ -32,6 +47,11 @@ pub fn cases() -> Vec<Case> {
             "priority class in capitals",
             spec(json!({"priorityClassName": "Low"})),
             "write the name of an object",
+        ),
+        refused(
+            "priority class of the cluster",
+            spec(json!({"priorityClassName": "system-node-critical"})),
+            "write a PriorityClass of your own",
         ),
         accepted("queue of Kueue", labels(json!({"kueue.x-k8s.io/queue-name": "gpus"}))),
         refused(
