@@ -277,6 +277,7 @@ fn names_and_label_values_fit_in_the_longest_namespace() {
     let mut object = typical();
     object.metadata.namespace = Some("n".repeat(51));
     object.metadata.name = Some("x".repeat(63));
+    object.spec.model.cache = elaborate().spec.model.cache;
     let settings = settings();
     let run = Run::new(&object, &settings);
     for (kind, value) in everything(&run) {
