@@ -1,4 +1,4 @@
-//! Devices that claims hold, whoever reserved them and whether or not they are being deleted.
+//! Devices that claims hold, with or without a reservation, and also while the claim is being deleted.
 
 use std::collections::BTreeSet;
 
@@ -50,7 +50,7 @@ impl<'a> BusyDevices<'a> {
         Self { pools }
     }
 
-    /// Whether any claim holds a device or a share of it.
+    /// Returns true if any claim holds a device or a share of it.
     pub fn contains(&self, id: &DeviceId<'_>) -> bool {
         !self.holders(id).is_empty()
     }
@@ -71,12 +71,12 @@ impl<'a> BusyDevices<'a> {
 pub struct BusyPool<'s, 'a>(&'s [Holder<'a>]);
 
 impl<'s, 'a> BusyPool<'s, 'a> {
-    /// Whether any claim holds a device or a share of it.
+    /// Returns true if any claim holds a device or a share of it.
     pub fn contains(self, device: &str) -> bool {
         self.0.binary_search_by(|holder| holder.device.cmp(device)).is_ok()
     }
 
-    /// Whether a claim holds a device as a whole.
+    /// Returns true if a claim holds a device as a whole.
     pub fn contains_whole(self, device: &str) -> bool {
         self.holders(device).iter().any(|holder| !holder.share)
     }
@@ -90,8 +90,8 @@ impl<'s, 'a> BusyPool<'s, 'a> {
     }
 }
 
-/// What is wrong with the allocations, for people; none of it changes the count: devices that are held but no longer
-/// published, and devices that two claims hold.
+/// Faults of the allocations, in words for people: devices that are held but no longer published, and devices that
+/// two claims hold. They do not change the count.
 pub fn warnings(inventory: &Inventory) -> Vec<String> {
     let Some(slices) = inventory.slices.present() else {
         return Vec::new();

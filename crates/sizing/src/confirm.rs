@@ -1,5 +1,5 @@
-//! The check after allocation: what workers were given is what sizing counts, and no one else has it. What a
-//! scheduler has decided and not written yet is not visible, so only this confirms a plan.
+//! The check after allocation: each worker was given a device that sizing counts, and no other pod has it. A
+//! scheduler's decision is invisible until it is written, so only this check confirms a plan.
 
 use perfval_api::DeviceStatus;
 
@@ -24,12 +24,12 @@ pub struct HeldByWorker<'a> {
     pub device: &'a str,
 }
 
-/// Why a placement is not confirmed.
+/// Reason why a placement is not confirmed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unconfirmed {
     /// It is not known yet; why.
     Unknown(String),
-    /// It is not what was planned; what.
+    /// The placement differs from the plan, as this text describes.
     Wrong(String),
 }
 

@@ -1,4 +1,4 @@
-//! Which devices of a node a worker could get.
+//! Devices of a node that a worker could get.
 
 use k8s_openapi::api::resource::v1::DeviceToleration;
 use serde_json::Value;
@@ -54,7 +54,7 @@ pub fn count(devices: usize) -> i64 {
     i64::try_from(devices).unwrap_or(i64::MAX)
 }
 
-/// What a worker's claim asks for, in addition to its class.
+/// Requirements of a worker's claim in addition to its class.
 pub struct Request<'a> {
     pub selectors: &'a Selectors,
     pub tolerations: &'a [DeviceToleration],
@@ -133,7 +133,7 @@ fn twin_in_use(id: &DeviceId<'_>, device: &Device, held: &[PhysicalGpu<'_>]) -> 
     held.iter().any(|other| other.excludes(&gpu))
 }
 
-/// What ties devices to one card: a passthrough twin and a static MIG partition come without counters.
+/// Attributes that tie devices to one card: a passthrough twin and a static MIG partition come without counters.
 pub struct PhysicalGpu<'a> {
     marks: [Option<&'a str>; 3],
     partition: bool,

@@ -21,7 +21,7 @@ pub struct Devices<'a> {
     rules: Vec<Value>,
 }
 
-/// What one class makes of the devices.
+/// Devices as one class selects them.
 pub struct Class<'a> {
     selectors: Result<Selectors, Obstacle>,
     /// Drivers of devices of the class, or of its name.
@@ -61,7 +61,7 @@ impl<'a> Devices<'a> {
         }
     }
 
-    /// What is odd about who holds them; nothing where no slices are served.
+    /// Oddities of the claims that hold the devices; empty if no slices are served.
     pub fn odd(&self) -> Vec<Odd<'a>> {
         odd(&self.pools, &self.busy)
     }
@@ -80,7 +80,7 @@ impl<'a> Devices<'a> {
 }
 
 impl<'a> Dra<'a> {
-    /// Whether claims could give out GPUs of a node, used ones included.
+    /// Returns true if claims could give out GPUs of a node, used ones included.
     pub fn has_gpus(&self, node: &Node) -> bool {
         self.gpus_of(node).next().is_some()
     }
@@ -90,7 +90,7 @@ impl<'a> Dra<'a> {
         self.gpu_pools(node).flat_map(|pool| pool.devices_of(node))
     }
 
-    /// Whether any driver of GPUs publishes anything, anywhere.
+    /// Returns true if any driver of GPUs publishes devices on any node.
     pub fn has_gpu_drivers(&self) -> bool {
         self.pools.iter().any(|pool| self.is_of_gpus(pool))
     }
@@ -101,12 +101,12 @@ impl<'a> Dra<'a> {
             .find_map(|(id, _)| self.busy.holders(&id).first().map(|holder| holder.claim))
     }
 
-    /// Who holds the devices.
+    /// Devices that claims hold.
     pub fn busy(&self) -> &'a BusyDevices<'a> {
         self.busy
     }
 
-    /// Why a node's pools are not to be counted now, if so.
+    /// Obstacle if a node's pools cannot be counted at the moment.
     pub fn unsettled(&self, node: &Node) -> Option<Obstacle> {
         self.gpu_pools(node).find_map(|pool| {
             let (driver, name) = (pool.driver.to_owned(), pool.name.to_owned());
@@ -145,7 +145,7 @@ impl<'a> Dra<'a> {
         self.pools.concerning(node).filter(|pool| self.is_of_gpus(pool))
     }
 
-    /// Whether a pool's devices are GPUs, or may be.
+    /// Returns true if a pool's devices are GPUs, or may be.
     fn is_of_gpus(&self, pool: &Pool<'_>) -> bool {
         self.class.gpu_drivers.contains(pool.driver) || names_gpus(pool.driver, self.vendor)
     }
@@ -162,7 +162,8 @@ fn not_evaluable(NotEvaluable(fault): NotEvaluable) -> Obstacle {
     Obstacle::NotEvaluable { fault }
 }
 
-/// Whoever has a device of the class, and the driver of its name, such as `gpu.nvidia.com` of `mig.gpu.nvidia.com`.
+/// Drivers that publish a device of the class, and the driver of the class's name, such as `gpu.nvidia.com` of
+/// `mig.gpu.nvidia.com`.
 fn gpu_drivers<'a>(pools: &Pools<'a>, class_name: &str, selectors: Option<&Selectors>) -> BTreeSet<&'a str> {
     let by_name = |pool: &Pool<'_>| is_in(class_name, pool.driver);
     let by_class = |pool: &Pool<'_>| {
@@ -179,8 +180,8 @@ fn gpu_drivers<'a>(pools: &Pools<'a>, class_name: &str, selectors: Option<&Selec
         .collect()
 }
 
-/// Whether a driver names GPUs of the device plugin's vendor: it may give out those that the plugin has too. Not so drivers of
-/// network cards and compute domains, and those of another vendor.
+/// Returns true if a driver's name means GPUs of the device plugin's vendor: it may give out the same GPUs as the
+/// plugin. Drivers of network cards, of compute domains and of other vendors do not.
 fn names_gpus(driver: &str, vendor: &str) -> bool {
     is_in(driver, vendor) && driver.split(['.', '-']).any(|word| word == "gpu")
 }

@@ -18,7 +18,7 @@ use crate::{Granted, HeldNodes, Naming, Seen};
 
 /// A cluster, for all runs of one look.
 pub struct Fleet<'a> {
-    /// Why it cannot be counted, if a part of it is not known.
+    /// Reason why the cluster cannot be counted, if a part of it is unknown.
     pub(crate) unread: Option<String>,
     pub(crate) has_slices: bool,
     /// By name.
@@ -38,9 +38,9 @@ pub struct Fleet<'a> {
 /// Nodes by the value of one label, each as its place among all.
 type ByValue<'a> = HashMap<&'a str, Vec<usize>>;
 
-/// Nodes that have GPUs, or say so.
+/// Nodes that have GPUs or claim to have some.
 pub(crate) struct GpuNodes {
-    /// Whether it is one, for each node.
+    /// One flag for each node, true if it is a GPU node.
     pub has: Vec<bool>,
     /// Those that are Ready and stay.
     pub fit: Vec<usize>,
@@ -49,7 +49,7 @@ pub(crate) struct GpuNodes {
 }
 
 impl<'a> Fleet<'a> {
-    /// Sorts what was read. What was read for one run alone is not looked at.
+    /// Sorts the inventory. Parts that were read for one run alone are ignored.
     pub fn of(inventory: &'a Inventory) -> Self {
         let mut nodes: Vec<&Node> = inventory.nodes.present().into_iter().flatten().collect();
         nodes.sort_by(|a, b| a.name.cmp(&b.name));
@@ -71,12 +71,12 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    /// How many nodes were looked at so far, for all runs together.
+    /// Number of nodes examined until now, for all runs together.
     pub fn examined(&self) -> usize {
         self.examined.get()
     }
 
-    /// What is odd about who holds the devices, for people; none of it changes the count.
+    /// Oddities of the claims and pods that hold the devices, in words for people. They do not change the count.
     pub fn warnings(&self, naming: &Naming) -> Vec<String> {
         let find = || {
             if self.has_slices {
@@ -129,7 +129,7 @@ impl<'a> Fleet<'a> {
         )
     }
 
-    /// How many pods have a name that begins so.
+    /// Number of pods whose name begins with `prefix`.
     fn pods_named(&self, prefix: &str) -> usize {
         let pods = self.pods_by_name.get_or_init(|| {
             let mut pods: Vec<&PodUse> = self.all_pods.iter().collect();
@@ -189,7 +189,7 @@ impl<'a> Fleet<'a> {
     }
 }
 
-/// Which part of a cluster is not known, and why.
+/// Fails with the unknown part of a cluster, and the reason.
 fn unread(inventory: &Inventory) -> Result<(), String> {
     let Inventory {
         slices,
@@ -221,7 +221,7 @@ fn unread(inventory: &Inventory) -> Result<(), String> {
     }
 }
 
-/// Which part of what was read for one run is not known, and why.
+/// Fails with the unknown part among the reads for one run, and the reason.
 pub(crate) fn unread_of_run(of_run: OfRun<'_>) -> Result<(), String> {
     let OfRun {
         device_class,

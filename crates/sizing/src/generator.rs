@@ -1,4 +1,4 @@
-//! Whether a load generator that may run anywhere has a place: found before a model is loaded for it.
+//! Search for a place for a load generator that may run on any node. It comes before a model is loaded in vain.
 
 use perfval_api::{Allocation, PlacementStatus, Reason};
 
@@ -11,8 +11,8 @@ use super::room::{generator_fits, left};
 use super::taints::{strict, tolerated};
 use crate::inventory::Node;
 
-/// How many of a plan's GPUs a load generator has room for: as many as planned, or fewer, as with workers that lack CPU.
-/// Otherwise what becomes of the run: its Job would be refused, or no node has room for it.
+/// Number of a plan's GPUs for which a load generator has a place: all that are planned, or fewer, as with workers
+/// that lack CPU. Fails if its Job would be refused or no node has room for it.
 pub fn with_home(world: &World<'_>, plan: PlacementStatus, nodes: &[&Node]) -> Result<i64, Sizing> {
     let ours = match plan.allocation {
         Allocation::Dra => &world.by_claims.pods,
@@ -22,7 +22,7 @@ pub fn with_home(world: &World<'_>, plan: PlacementStatus, nodes: &[&Node]) -> R
         let reason = Reason::LimitRangeViolated;
         return Err(Sizing::Refuse { reason, message });
     }
-    // An amount that the spec gives is the user's: the scheduler says what becomes of it.
+    // An amount in the spec is the user's choice: the scheduler decides on it.
     if trial_is_pinned(world.spec) || !ours.derives_cpu() {
         return Ok(plan.gpus);
     }

@@ -10,8 +10,8 @@ use super::naming::{Holder, Naming, is_token_of};
 use super::taken::TakenBy;
 use crate::inventory::{Attribute, Inventory, Node, PodUse};
 
-/// The devices without those that pods have from the device plugin, or why that is not known: which GPUs a pod has only
-/// its kubelet knows.
+/// The devices without those that pods have from the device plugin. Fails if these are unknown: only the kubelet has
+/// the list of a pod's GPUs.
 pub fn without_those_of<'a>(
     mut devices: NodeDevices<'a>,
     users: &[&PodUse],
@@ -48,7 +48,7 @@ pub fn without_those_of<'a>(
     Ok(devices)
 }
 
-/// Who got a GPU of the planned node the other way since the plan was made, if anyone.
+/// Pod or claim that got a GPU of the planned node the other way since the plan was made.
 pub fn intruder(
     inventory: &Inventory,
     spec: &PerfValidationSpec,

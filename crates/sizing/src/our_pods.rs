@@ -12,7 +12,7 @@ use crate::inventory::{Amounts, Texts};
 /// Requests in flight that AIPerf holds with one CPU. Where it had too few it held 111 per CPU (446 of 2,048 on 4, against
 /// eight H100), 122 (245 of 1,024 on 2) and 56 to 132 (28 to 66 of 256 on half a CPU, AIPerf 0.13.0).
 pub const IN_FLIGHT_PER_CPU: i64 = 100;
-/// AIPerf starts at most 32 workers of its own, whatever it is asked for.
+/// Most workers that AIPerf starts, even if more are requested.
 const MOST_CPUS: i64 = 32;
 /// CPU that the frontend asks for.
 const FRONTEND_CPU: &str = "100m";
@@ -36,31 +36,31 @@ pub struct OurPods {
 /// A pod.
 #[derive(Clone)]
 pub struct OurPod {
-    /// What it is, for messages.
+    /// Role of the pod, for messages.
     pub what: &'static str,
     init: Option<Resources>,
     main: Resources,
 }
 
-/// What a container asks for.
+/// Resources that a container requests.
 #[derive(Clone, Default)]
 pub struct Resources {
     pub requests: Amounts,
     pub limits: Amounts,
 }
 
-/// Whether the frontend runs on the node under test. With a model cache always: its volume may be `ReadWriteOnce`,
-/// and a pod on a second node would wait for it for ever.
+/// Returns true if the frontend runs on the node under test. With a model cache it always does: the volume may be
+/// `ReadWriteOnce`, and a pod on a second node would wait for it for ever.
 pub fn frontend_is_pinned(spec: &PerfValidationSpec) -> bool {
     spec.placement.frontend == PodPlacement::WorkloadNode || spec.model.cache.is_some()
 }
 
-/// Whether the load generator runs on the node under test; as for the frontend, a model cache decides.
+/// Returns true if the load generator runs on the node under test. A model cache decides, as for the frontend.
 pub fn trial_is_pinned(spec: &PerfValidationSpec) -> bool {
     spec.benchmark.placement == PodPlacement::WorkloadNode || spec.model.cache.is_some()
 }
 
-/// What the copying asks of a node; sizing counts it where the Job is pinned.
+/// Requests of the copying container. Sizing counts them where the Job is pinned.
 pub fn installer_resources() -> ResourceRequirements {
     let amounts = |cpu: &str, memory: &str| {
         [("cpu", cpu), ("memory", memory)]
@@ -83,8 +83,8 @@ pub fn frontend_resources() -> ResourceRequirements {
     }
 }
 
-/// What the load generator of a run on so many GPUs asks for: a CPU for each [`IN_FLIGHT_PER_CPU`] requests in flight, unless
-/// the spec says how much CPU.
+/// Requests of the load generator of a run on `gpus` GPUs: a CPU for each [`IN_FLIGHT_PER_CPU`] requests in flight,
+/// unless the spec gives the CPU.
 pub fn generator_resources(benchmark: &Benchmark, gpus: i64) -> ResourceRequirements {
     let mut resources = benchmark.resources.clone();
     if let Some(each) = derives_cpu(benchmark) {
@@ -157,17 +157,17 @@ impl OurPods {
         }
     }
 
-    /// Whether the load generator's CPU follows from the requests in flight.
+    /// Returns true if the load generator's CPU follows from the requests in flight.
     pub fn derives_cpu(&self) -> bool {
         self.in_flight.is_some()
     }
 
-    /// Whether the load generator asks for more of a resource with more workers.
+    /// Returns true if the load generator requests more of a resource with more workers.
     pub fn grows(&self, resource: &str) -> bool {
         resource == CPU && self.derives_cpu()
     }
 
-    /// The load generator of a run with so many workers.
+    /// The load generator of a run with `workers` workers.
     pub fn trial_for(&self, workers: i64) -> OurPod {
         let mut trial = self.trial.clone();
         if let Some(each) = self.in_flight {
@@ -189,7 +189,7 @@ impl OurPod {
         self.init.iter().chain([&self.main])
     }
 
-    /// What it asks for in all.
+    /// Sum over its containers.
     pub fn total(&self) -> Resources {
         let mut total = self.main.clone();
         if let Some(init) = &self.init {
@@ -226,7 +226,7 @@ fn filled(mut defaults: Amounts, own: &Amounts) -> Amounts {
     defaults
 }
 
-/// What `LimitRanges` say about one type: `Container` or `Pod`.
+/// Items of `LimitRanges` for one type: `Container` or `Pod`.
 pub fn items<'a>(limit_ranges: &'a [LimitRange], type_: &'a str) -> impl Iterator<Item = &'a LimitRangeItem> {
     let all = limit_ranges.iter().filter_map(|range| range.spec.as_ref());
     all.flat_map(|spec| &spec.limits)

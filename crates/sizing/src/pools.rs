@@ -17,7 +17,7 @@ pub struct DeviceId<'a> {
 pub struct Pool<'a> {
     pub driver: &'a str,
     pub name: &'a str,
-    /// Whether its devices can be counted.
+    /// State that shows if its devices can be counted.
     pub state: PoolState,
     /// Slices of the highest generation, by name: the order in which the scheduler walks them.
     newest: Vec<&'a Slice>,
@@ -25,7 +25,7 @@ pub struct Pool<'a> {
     outdated: Vec<&'a Slice>,
 }
 
-/// Whether the devices of a pool can be counted.
+/// State of a pool as the scheduler sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PoolState {
     /// All slices are there.
@@ -127,15 +127,16 @@ impl<'a> Pool<'a> {
         self.fault().map_or(PoolState::Complete, PoolState::Invalid)
     }
 
-    /// Whether the pool has, or had a moment ago, anything to do with a node. A node that only outdated slices name
-    /// still waits for the new ones.
+    /// Returns true if the pool serves a node, or did a moment ago. A node that appears only in outdated slices still
+    /// waits for the new ones.
     fn concerns(&self, node: &Node) -> bool {
         let unsettled = matches!(self.state, PoolState::Incomplete { .. });
         let outdated = self.outdated.iter().filter(|_| unsettled);
         self.newest.iter().chain(outdated).any(|slice| targets(slice, node))
     }
 
-    /// Whether a device of a node is attached only once its pod is bound; the scheduler takes such pools last.
+    /// Returns true if a device of a node is attached only once its pod is bound; the scheduler takes such pools
+    /// last.
     pub fn binds_later(&self, node: &Node) -> bool {
         self.devices_of(node).any(|(_, device)| device.binds_later)
     }
@@ -178,7 +179,7 @@ impl<'a> Pool<'a> {
         })
     }
 
-    /// What makes the scheduler leave a complete pool alone.
+    /// Fault that makes the scheduler ignore a complete pool.
     fn fault(&self) -> Option<String> {
         let mut names = HashSet::with_capacity(self.newest.iter().map(|slice| slice.devices.len()).sum());
         if let Some((id, _)) = self.devices().find(|(id, _)| !names.insert(id.device)) {

@@ -1,4 +1,4 @@
-//! How many workers a node's cpu, memory and pod slots take, apart from the GPUs.
+//! Number of workers for which a node has CPU, memory and pod slots, apart from the GPUs.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub struct Room {
     pub short_of: String,
 }
 
-/// What is left on a node for workers in addition to its pods, once our other pods that must land there are on it too.
+/// Room for workers on a node in addition to its pods, with our other pods that must land there.
 pub fn room(node: &Node, pods: &[&PodUse], ours: &OurPods, spec: &PerfValidationSpec) -> Room {
     let left = left(node, pods);
     let mut worker = one_pod(ours.worker.total().requests);
@@ -54,7 +54,7 @@ pub fn room(node: &Node, pods: &[&PodUse], ours: &OurPods, spec: &PerfValidation
         })
 }
 
-/// What pods leave of a node, by resource; negative where they have more than it offers.
+/// Amounts that pods leave of a node, by resource; negative if they have more than it offers.
 pub fn left<'a>(node: &'a Node, pods: &[&PodUse]) -> impl Fn(&str) -> Decimal + use<'a> {
     let mut taken = slots(pods.len());
     for pod in pods {
@@ -63,7 +63,7 @@ pub fn left<'a>(node: &'a Node, pods: &[&PodUse]) -> impl Fn(&str) -> Decimal + 
     move |resource| node.allocatable.get(resource).saturating_sub(taken.get(resource))
 }
 
-/// Our pods other than the workers that land on the node under test, for so many workers.
+/// Requests of our pods other than the workers that land on the node under test, with `workers` workers.
 fn others(ours: &OurPods, spec: &PerfValidationSpec, workers: i64) -> Amounts {
     let mut need = Amounts::default();
     if frontend_is_pinned(spec) {

@@ -12,7 +12,8 @@ use kube_cel::cel::{Context, IdedExpr, Value};
 use self::reads::{Kind, Reads};
 use crate::inventory::{Attribute, Device};
 
-/// Why a selector has no answer here. Never taken for "no": the scheduler may well have one.
+/// Reason why this evaluator has no answer for a selector. It is never taken for "no", because the scheduler may well
+/// have one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotEvaluable(pub String);
 
@@ -22,7 +23,7 @@ pub struct Selectors {
     functions: Context<'static>,
     quantity: IdedExpr,
     semver: IdedExpr,
-    /// What all of them read together, if that is known.
+    /// Parts of a device that the selectors read together, if they are known.
     reads: Option<Reads>,
     /// Answers that were given: 40,000 devices of one kind are evaluated once, not for a third of a second.
     answers: RefCell<HashMap<Kind, Result<bool, NotEvaluable>>>,
@@ -51,7 +52,7 @@ impl Selectors {
         })
     }
 
-    /// Whether a device is of the class.
+    /// Returns true if a device is of the class.
     pub fn match_device(&self, driver: &str, device: &Device) -> Result<bool, NotEvaluable> {
         let Some(reads) = &self.reads else {
             return self.evaluate(driver, device);

@@ -13,12 +13,12 @@ use super::Texts;
 pub struct Amounts(Vec<(Arc<str>, Decimal)>);
 
 impl Amounts {
-    /// What is asked for. An amount that cannot be read counts as more than any node has, and a negative one as nothing.
+    /// Reads requests. An unreadable amount counts as more than any node has, and a negative one as zero.
     pub fn read(quantities: Option<&BTreeMap<String, Quantity>>, texts: &mut Texts) -> Self {
         Self::read_or(quantities, Decimal::MAX, texts)
     }
 
-    /// What is offered. An amount that cannot be read counts as nothing.
+    /// Reads what a node offers. An unreadable amount counts as zero.
     pub fn offered(quantities: Option<&BTreeMap<String, Quantity>>, texts: &mut Texts) -> Self {
         Self::read_or(quantities, Decimal::ZERO, texts)
     }

@@ -23,11 +23,11 @@ pub struct Slice {
     pub slice_count: i64,
     /// The nodes that can use the devices.
     pub target: Target,
-    /// Whether every device has a target of its own instead.
+    /// True if every device has a target of its own instead.
     pub target_per_device: bool,
     /// The devices.
     pub devices: Box<[Device]>,
-    /// What devices of the pool take from one another.
+    /// Counters from which devices of the pool draw.
     pub shared_counters: Box<[Consumption]>,
 }
 
@@ -53,11 +53,11 @@ pub struct Device {
     pub capacity: Box<[(Arc<str>, Arc<str>)]>,
     /// Taints of its slice; `DeviceTaintRule`s are apart.
     pub taints: Box<[Taint]>,
-    /// What it takes from the pool's counters.
+    /// Amounts that it takes from the pool's counters.
     pub consumes: Box<[Consumption]>,
-    /// Whether many claims can have it at once (`allowMultipleAllocations`).
+    /// True if many claims can have it at once (`allowMultipleAllocations`).
     pub shareable: bool,
-    /// Whether it is attached only after binding (`bindingConditions`).
+    /// True if it is attached only after binding (`bindingConditions`).
     pub binds_later: bool,
     /// Its own target, in a slice that leaves it to the devices.
     pub target: Option<Box<Target>>,
@@ -103,12 +103,12 @@ pub struct Consumption {
 pub struct Counter {
     /// Its name.
     pub name: Arc<str>,
-    /// Its value; the text of one that is no quantity.
+    /// The value, or the text if it is no quantity.
     pub value: Result<Decimal, Box<str>>,
 }
 
 impl Slice {
-    /// What sizing needs of a slice.
+    /// Reduces a slice to sizing's needs.
     pub fn read(slice: &ResourceSlice, interned: &mut Interned) -> Self {
         let spec = &slice.spec;
         let counters = spec.shared_counters.iter().flatten();
@@ -155,7 +155,7 @@ impl Slice {
 }
 
 impl Device {
-    /// What sizing needs of a device.
+    /// Reduces a device to sizing's needs.
     pub fn read(device: &v1::Device, interned: &mut Interned) -> Self {
         let attributes = device.attributes.iter().flatten();
         let capacity = device.capacity.iter().flatten();
@@ -201,7 +201,8 @@ impl Device {
         self.find(|known| known.cmp(name))
     }
 
-    /// An attribute by its name in a domain. Without a text of its own: every GPU of a cluster is asked.
+    /// An attribute by its name in a domain. The function allocates no text, because it runs for every GPU of a
+    /// cluster.
     pub fn attribute_of(&self, domain: &str, name: &str) -> Option<&Attribute> {
         let qualified = || domain.bytes().chain([b'/']).chain(name.bytes());
         self.find(|known| known.bytes().cmp(qualified()))

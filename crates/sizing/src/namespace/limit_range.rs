@@ -1,4 +1,4 @@
-//! What the API server's `LimitRanger` refuses.
+//! Refusals of the API server's `LimitRanger`.
 
 use std::collections::BTreeMap;
 

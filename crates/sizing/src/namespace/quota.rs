@@ -1,4 +1,4 @@
-//! What the `ResourceQuotas` of a namespace leave for a run: one frontend, one load generator and as many workers as
+//! Allowance of a namespace's `ResourceQuotas` for a run: one frontend, one load generator and as many workers as
 //! possible.
 
 use k8s_openapi::api::core::v1::{ResourceQuota, ScopedResourceSelectorRequirement};
@@ -9,7 +9,7 @@ use rust_decimal::Decimal;
 
 use crate::our_pods::{OurPod, OurPods, most_workers};
 
-/// Resources of which a quota wants every container to say how much.
+/// Resources for which a quota requires an amount in every container.
 const TO_BE_SET: [&str; 6] = [
     "cpu",
     "memory",
@@ -19,7 +19,7 @@ const TO_BE_SET: [&str; 6] = [
     "limits.memory",
 ];
 
-/// What a quota leaves.
+/// Pods that a quota still allows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allowance {
     pub quota: String,
@@ -42,9 +42,9 @@ pub struct Count {
 pub struct Other {
     pub pods: OurPods,
     pub claim: Option<Claim>,
-    /// What it will still create.
+    /// Pods that it will still create.
     pub to_come: Count,
-    /// What it gives back in the end, created or not.
+    /// Pods that it gives back in the end, created or not.
     pub gives_back: Count,
 }
 
@@ -115,7 +115,7 @@ fn of_resource(
     })
 }
 
-/// What pods of a run count for a resource of a quota.
+/// Amount of a resource that pods of a run count against a quota.
 fn counted(quota: &ResourceQuota, resource: &str, pods: &OurPods, claim: Option<&Claim>, count: Count) -> Decimal {
     let demand = |pod: &OurPod| {
         if covers(quota, pod) {
@@ -137,7 +137,8 @@ fn counted(quota: &ResourceQuota, resource: &str, pods: &OurPods, claim: Option<
         .saturating_add(trial.unwrap_or_default())
 }
 
-/// What a quota wants every container to say, and one of ours does not: admission refuses such a pod.
+/// Resource that a quota requires in every container and that one of our containers lacks: admission refuses such a
+/// pod.
 pub fn unmeasured(quotas: &[ResourceQuota], pods: &OurPods) -> Option<String> {
     quotas.iter().find_map(|quota| {
         let wanted = hard(quota).map(|(resource, _)| resource).filter(|resource| TO_BE_SET.contains(resource));
@@ -164,7 +165,7 @@ fn says(pod: &OurPod, resource: &str) -> bool {
     })
 }
 
-/// What a pod counts for a resource of a quota.
+/// Amount of a resource that a pod counts against a quota.
 fn demand(resource: &str, pod: &OurPod) -> Decimal {
     if matches!(resource, "pods" | "count/pods") {
         return Decimal::ONE;
@@ -177,8 +178,8 @@ fn demand(resource: &str, pod: &OurPod) -> Decimal {
     }
 }
 
-/// Whether a quota is for a pod like this: no deadline, and no priority class but the cluster's own default. A scope that
-/// is not known here is taken to be for it.
+/// Returns true if a quota is for a pod like this: no deadline, and no priority class but the cluster's own default.
+/// An unknown scope is taken to match.
 fn covers(quota: &ResourceQuota, pod: &OurPod) -> bool {
     let Some(spec) = &quota.spec else {
         return true;

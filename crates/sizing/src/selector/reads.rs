@@ -1,5 +1,5 @@
-//! What of a device an expression reads: two devices that agree in it get the same answer, and most clusters have a handful
-//! of kinds of devices and tens of thousands of them.
+//! Parts of a device that an expression reads. Two devices that agree in them get the same answer, and most clusters
+//! have a handful of kinds of devices and tens of thousands of them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub struct Kind {
 }
 
 impl Reads {
-    /// What rewritten expressions read; `None` if one of them reads otherwise than by literal names.
+    /// Parts that rewritten expressions read; `None` if one of them reads otherwise than by literal names.
     pub fn of<'a>(expressions: impl Iterator<Item = &'a IdedExpr>) -> Option<Self> {
         let mut reads = Self::default();
         for expression in expressions {
@@ -61,7 +61,7 @@ impl Reads {
         }
     }
 
-    /// Whether a device is of a kind.
+    /// Returns true if a device is of a kind.
     pub fn is_of(&self, kind: &Kind, driver: &str, device: &Device) -> bool {
         let attributes = self.attributes.iter().map(|name| name.attribute(driver, device));
         let capacity = self.capacity.iter().map(|name| name.capacity(driver, device));
@@ -92,7 +92,7 @@ impl Reads {
                 .try_for_each(|operand| self.add(operand, bound)),
             Expr::List(list) => list.elements.iter().try_for_each(|element| self.add(element, bound)),
             Expr::Literal(_) => Some(()),
-            // A whole domain, or the device itself, by a name: whatever is read of it, it is not known here.
+            // A whole domain, or the device itself, by a name: the parts that are read through it are unknown here.
             Expr::Ident(name) => (name != DEVICE && domain(expression, bound).is_none()).then_some(()),
             Expr::Unspecified | Expr::Map(_) | Expr::Struct(_) | Expr::Comprehension(_) | Expr::Select(_) => None,
         }

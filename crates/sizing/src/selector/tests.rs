@@ -1,4 +1,4 @@
-//! Which devices a class's expressions select.
+//! Devices that a class's expressions select.
 
 use serde_json::{from_value, json};
 
@@ -99,7 +99,7 @@ fn a_name_of_cel_bind_stands_for_its_value() {
             "cel.bind(a, device.attributes['gpu.nvidia.com'].absent, device.driver == 'gpu.nvidia.com' || a)",
             true,
         ),
-        // One that fails, where it decides on nothing.
+        // An expression that fails, but does not decide the result.
         (
             "cel.bind(a, device.attributes['gpu.nvidia.com'].absent, a || device.driver == 'gpu.nvidia.com')",
             true,
@@ -140,7 +140,7 @@ fn a_domain_of_which_a_device_has_nothing_is_an_empty_map() {
             "['other.example'].all(domain, !('type' in device.attributes[domain]))",
             true,
         ),
-        // Only the domain that is asked for: the others are not there.
+        // Only the requested domain is present.
         ("'other.example' in device.attributes", false),
         ("device.attributes.exists(domain, domain == 'other.example')", false),
         ("device.attributes.exists(domain, domain == 'gpu.nvidia.com')", true),

@@ -1,4 +1,4 @@
-//! What objects of all kinds have.
+//! Fields that objects of all kinds have.
 
 use k8s_openapi::api::core::v1::{NodeSelector, NodeSelectorRequirement, NodeSelectorTerm};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
