@@ -1,4 +1,4 @@
-//! Closing a trial: what it showed is written into the status, and the rule says whether another one is needed.
+//! End of a trial: its results are written into the status, and the rule decides if another trial is needed.
 
 use chrono::{DateTime, Utc};
 use perfval_api::{Finding, PerfValidationSpec, PerfValidationStatus, TrialOutcome};

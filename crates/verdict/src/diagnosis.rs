@@ -1,4 +1,5 @@
-//! What explains a trial: causes found in AIPerf's export and the workers' samples, and what the node lacks, each with its evidence and its remedy.
+//! Causes of a trial's outcome: found in AIPerf's export and the workers' samples, and in what the node lacks, each
+//! with its evidence and its remedy.
 
 pub mod cause;
 pub mod decay;

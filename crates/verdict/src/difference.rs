@@ -55,7 +55,7 @@ pub fn of_trials(before: &[f64], after: &[f64]) -> Option<Difference> {
     })
 }
 
-/// Compares the mean of so many earlier trials with these of another start.
+/// Compares the mean of `trials` earlier trials with these of another start.
 pub(crate) fn of_runs(before: f64, trials: usize, after: &[f64], noise: Noise) -> Option<Difference> {
     let own = match after.len() {
         0 | 1 => 0.0,
@@ -89,7 +89,7 @@ fn count(length: usize) -> f64 {
 }
 
 impl Difference {
-    /// Whether the change is larger than chance.
+    /// Returns true if the change is larger than chance.
     pub fn is_outside(&self) -> bool {
         // The interval is wider upwards: it is one of a ratio.
         let ratio = (self.percent / 100.0).ln_1p().abs();

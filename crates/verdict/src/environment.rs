@@ -15,11 +15,11 @@ const DIFFERENCE: usize = 160;
 /// One field that a comparison must match.
 struct Field {
     name: &'static str,
-    /// What is compared; `None`: not known.
+    /// Value that is compared; `None` if unknown.
     key: Option<String>,
-    /// What people read.
+    /// Text that people read.
     shown: String,
-    /// Whether two runs that both do not know it may still be the same.
+    /// True if two runs may still be the same when the value is unknown in both.
     may_be_unknown: bool,
 }
 
@@ -64,7 +64,7 @@ pub fn digest(environment: &Environment) -> String {
     hex(&json!(keys).to_string(), DIGEST)
 }
 
-/// What keeps two runs from being compared, in words; empty: nothing does.
+/// Differences that keep two runs from being compared, in words; empty if they can be.
 pub fn differences(before: &Environment, now: &Environment) -> Vec<String> {
     fields(before)
         .into_iter()
@@ -84,12 +84,12 @@ pub fn differences(before: &Environment, now: &Environment) -> Vec<String> {
         .collect()
 }
 
-/// Whether everything that a comparison needs is known.
+/// Returns true if everything that a comparison needs is known.
 pub fn is_known(environment: &Environment) -> bool {
     differences(environment, environment).is_empty()
 }
 
-/// Digest (8 hex digits) of what the spec says about load and workload apart from model and images: other flags or another
+/// Digest (8 hex digits) of the spec's load and workload apart from model and images: other flags or another
 /// concurrency are another measurement.
 pub fn settings(spec: &PerfValidationSpec) -> String {
     let (workload, benchmark) = (&spec.workload, &spec.benchmark);
@@ -116,7 +116,7 @@ pub fn settings(spec: &PerfValidationSpec) -> String {
         "tokenizer": benchmark.tokenizer,
         "extraArgs": benchmark.extra_args,
     });
-    // Only where they are in force: what was measured without them stays comparable.
+    // Only if they are in force: measurements without them stay comparable.
     if let Some(duration) = benchmark.duration() {
         settings["duration"] = json!(duration);
     }

@@ -1,4 +1,4 @@
-//! Whether a trial's numbers are good enough.
+//! Comparison of a trial's numbers with the gates.
 
 use perfval_api::{
     ExpectedBy, Gate, GateMode, GateOperator, GateResult, GateStatus, Metric, PlacementStatus, Scaling, quantity,
@@ -18,8 +18,9 @@ pub struct Share {
 }
 
 impl Share {
-    /// The share of a plan. A threshold is lowered for GPUs that others use, and not for faulty ones: those are no one's. Where
-    /// the spec says how many there should be, it is meant for that many: the missing ones fail the run by themselves.
+    /// The share of a plan. A threshold is lowered for GPUs that others use, and not for faulty ones, which have no
+    /// user. If the spec gives the expected number, the threshold is meant for that number: the missing GPUs fail the
+    /// run separately.
     pub fn of(plan: &PlacementStatus) -> Self {
         let by_spec = plan.expected.filter(|expected| expected.by == ExpectedBy::Spec);
         let healthy = plan.node_gpus - plan.faulty_gpus;
@@ -58,7 +59,7 @@ impl Effective {
         })
     }
 
-    /// Whether `observed` is on the good side; the threshold itself is good.
+    /// Returns true if `observed` is on the good side; the threshold itself is good.
     fn met_by(self, observed: Decimal, operator: GateOperator) -> bool {
         let Some(scaled) = observed.checked_mul(self.denominator) else {
             return operator == GateOperator::AtLeast; // larger than 28 digits: beyond any threshold
@@ -90,7 +91,7 @@ impl Effective {
     }
 }
 
-/// Why no trial could miss these gates; `None` if one can.
+/// Reason why no trial could miss these gates; `None` if one can.
 pub fn nothing_to_judge(gates: &[Gate]) -> Option<&'static str> {
     if gates.is_empty() {
         return Some("spec.gates is empty: nothing to judge");
@@ -103,24 +104,24 @@ pub fn nothing_to_judge(gates: &[Gate]) -> Option<&'static str> {
 /// One gate judged on one trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
-    /// What status shows.
+    /// The gate as the status shows it.
     pub status: GateStatus,
-    /// Whether it makes the trial a miss.
+    /// True if it makes the trial a miss.
     pub counts_as_miss: bool,
-    /// Whether it counts and was not reported, so that the trial proves nothing.
+    /// True if it counts and was not reported, so that the trial proves nothing.
     pub unmeasured: bool,
-    /// Which side of the threshold is good.
+    /// Operator that gives the good side of the threshold.
     pub operator: GateOperator,
     /// Distance to the effective threshold (percent of it), negative for a miss.
     pub margin: Option<Decimal>,
-    /// Whether a throughput is at most half of what was asked: no noise of a whole trial explains that. A latency tail may
-    /// be any multiple of its threshold in a single trial of a healthy node (4,155 and 12,295 ms against 2,200 in the
-    /// published runs, between trials that passed).
+    /// True if a throughput is at most half of its threshold: no noise of a whole trial explains that. A latency tail
+    /// may be any multiple of its threshold in a single trial of a healthy node (4,155 and 12,295 ms against 2,200 in
+    /// the published runs, between trials that passed).
     pub far: bool,
 }
 
 impl Judged {
-    /// What was observed, what was asked and how far they are apart.
+    /// The observed value, the threshold and their distance.
     pub fn in_words(&self) -> String {
         let GateStatus {
             name,
@@ -137,7 +138,7 @@ impl Judged {
     }
 }
 
-/// Judges one gate on what was observed (`None`: not reported, not finite or not positive).
+/// Judges one gate by the observed value (`None`: not reported, not finite or not positive).
 pub fn judge(gate: &Gate, observed: Option<Decimal>, share: Share) -> Judged {
     let effective = Effective::of(gate, share);
     let met = match (observed, effective) {

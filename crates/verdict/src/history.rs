@@ -53,7 +53,7 @@ pub fn with_last(last: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<History
         .collect()
 }
 
-/// Causes that the run named: one that named any is no reference for another.
+/// Causes that the run reported. A run with a cause is no reference for another.
 pub(crate) fn causes(status: &PerfValidationStatus) -> Vec<String> {
     let warnings = status
         .diagnosis
@@ -62,7 +62,7 @@ pub(crate) fn causes(status: &PerfValidationStatus) -> Vec<String> {
     warnings.map(|finding| finding.cause.clone()).take(SHOWN).collect()
 }
 
-/// How long each phase of a run took so far; one that it came back to counts every time.
+/// Time of each phase of a run until now; a phase that it came back to counts every time.
 pub fn phase_seconds(status: &PerfValidationStatus) -> Vec<PhaseSeconds> {
     let mut phases: Vec<PhaseSeconds> = Vec::new();
     for entry in &status.timeline {
@@ -85,7 +85,7 @@ fn slow_gpus(status: &PerfValidationStatus) -> Vec<String> {
     all.into_iter().take(SLOW_GPUS).cloned().collect()
 }
 
-/// Whether the run may be a reference for another.
+/// Returns true if the run may be a reference for another.
 fn is_sound(status: &PerfValidationStatus) -> bool {
     causes(status).is_empty() && slow_gpus(status).is_empty()
 }
@@ -211,7 +211,8 @@ impl Before<'_> {
     }
 }
 
-/// The last run of the same environment that passed without a cause: of the history, or the one that outlives it.
+/// The last run of the same environment that passed without a cause, from the history or from the reference that
+/// outlives it.
 fn same_environment<'a>(
     status: &'a PerfValidationStatus,
     environment: &Environment,

@@ -16,7 +16,7 @@ use crate::trials::{self, Ruling};
 /// A trial as it was recorded.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// What the runner handed over.
+    /// Record that the runner handed over.
     pub record: TrialRecord,
     /// The workers when the trial began; empty where they were not observed: then nothing is known of restarts.
     pub before: Vec<WorkerStatus>,
@@ -40,16 +40,16 @@ impl From<TrialRecord> for Recorded {
     }
 }
 
-/// What the trials come to.
+/// Result of the trials.
 #[derive(Clone, Debug)]
 pub struct Judgement {
-    /// What the run would have found.
+    /// Verdict that the run would have reached.
     pub verdict: Verdict,
     /// Its reason.
     pub reason: Reason,
     /// The message of the status.
     pub message: String,
-    /// Whether the trial rule had decided; if not, a run would go on with another trial.
+    /// True if the trial rule had decided; if not, a run would continue with another trial.
     pub decided: bool,
     /// The trials that the rule asked for, in order; what comes after its decision is not judged.
     pub trials: Vec<JudgedTrial>,

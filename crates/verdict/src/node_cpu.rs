@@ -111,7 +111,7 @@ impl NodeCpu {
         })
     }
 
-    /// Whether threads waited because all CPUs were busy. Unknown is not full.
+    /// Returns true if threads waited because all CPUs were busy. Unknown is not full.
     pub fn is_full(&self) -> bool {
         self.busy_percent.is_some_and(|busy| busy >= BUSY)
             && self.waiting_percent.is_none_or(|waiting| waiting >= WAITING)

@@ -1,11 +1,11 @@
-//! How far a trial is while it runs: lines that the runner prints into its log, and what reads them there.
+//! Progress of a running trial: lines that the runner prints into its log, and their reader.
 
 use serde::{Deserialize, Serialize};
 
 /// Begins each line; the trial's own word follows, so that no model's answer is taken for one.
 const MARK: &str = "perfval-progress";
 
-/// What is done of the measured phase so far.
+/// Progress of the measured phase.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Progress {
@@ -43,7 +43,7 @@ impl Progress {
     }
 }
 
-/// What a log says of a trial's progress, in order. A line that is cut off or broken says nothing.
+/// A trial's progress in a log, in order. A line that is cut off or broken is skipped.
 pub fn find(log: &str, nonce: &str) -> Vec<Progress> {
     let of_trial = |line: &str| {
         // What AIPerf prints at the same moment may stand before it.
@@ -128,7 +128,7 @@ impl Tally {
         }
     }
 
-    /// What is done; the rates are those since this was last asked.
+    /// The work done; the rates are those since the last call.
     pub fn progress(&mut self) -> Progress {
         let recent = std::mem::take(&mut self.recent);
         let span_ns = self

@@ -1,11 +1,13 @@
-//! What a change of the spec asks for.
+//! Consequences of a change of the spec.
 //!
 //! | part | fields | a change of it |
 //! |---|---|---|
 //! | measured | `model`, `workload`, `placement`, `benchmark` | needs new trials |
-//! | judged | `gates`, `trials`, `maxErrorPercent` | judges the saved trials again; needs new ones if the rule asks for more |
+//! | judged | `gates`, `trials`, `maxErrorPercent` | judges the saved trials again; needs new ones if the rule asks
+//! for more |
 //! | limits | `timeouts`, `onMissingDynamo` | counts at once; needs a new run only where none could measure |
-//! | neither | `telemetry`, `suspend`, `ttlSecondsAfterFinished`, `keptSecondsAfterFinished` | needs nothing; telemetry counts from the next trial |
+//! | neither | `telemetry`, `suspend`, `ttlSecondsAfterFinished`, `keptSecondsAfterFinished` | needs nothing;
+//! telemetry counts from the next trial |
 //!
 //! Tolerations, pull secrets and request timeouts count as measured: they decide which node serves, and with what.
 
@@ -17,7 +19,7 @@ use crate::environment::{DIGEST, hex};
 
 /// The digests of a spec, one for each part of the table.
 pub fn digests(spec: &PerfValidationSpec) -> SpecDigests {
-    // Without `..`: whoever adds a field to the spec decides here what a change of it asks for.
+    // Without `..`: a new field of the spec does not compile until its digest is chosen here.
     let PerfValidationSpec {
         model,
         workload,

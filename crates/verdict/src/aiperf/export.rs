@@ -14,8 +14,8 @@ const MILLISECONDS: &str = "ms";
 
 /// Reads `profile_export_aiperf.json`.
 ///
-/// Only fields that 0.11 already wrote are required; newer ones are used where they are. A version that no one has looked
-/// at is refused by its name: the same words may mean other things there.
+/// Only fields that 0.11 already wrote are required; newer ones are used if present. An unknown version is refused,
+/// because the same words may mean other things there.
 pub fn parse(export: &[u8]) -> Result<Report, ReportError> {
     let json = str::from_utf8(export).map_err(|e| ReportError::Json(e.to_string()))?;
     let export = Object::document(json)?;

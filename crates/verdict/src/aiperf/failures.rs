@@ -7,7 +7,7 @@ use super::{ErrorKind, ReportError, most_frequent};
 /// Distinct errors that are counted separately: messages may carry ports and ids.
 const DISTINCT: usize = 500;
 
-/// What `profile_export.jsonl` says about failed requests. It is the only account of a run in which all failed: then
+/// Failed requests in `profile_export.jsonl`. It is the only account of a run in which all requests failed: then
 /// AIPerf exits 1 and writes no export.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FailedRequests {

@@ -4,7 +4,8 @@ use super::object::Object;
 use super::{FrontendTimes, ReportError};
 use crate::dynamo::{DISPATCH_WAIT, FRONTEND_DURATION, LOOP_DELAY};
 
-/// What AIPerf's `server_metrics_export.json` says of the frontend, which it scrapes three times a second.
+/// Reads the frontend's times from AIPerf's `server_metrics_export.json`. AIPerf scrapes the frontend three times a
+/// second.
 pub fn frontend_times(export: &[u8]) -> Result<FrontendTimes, ReportError> {
     let json = str::from_utf8(export).map_err(|e| ReportError::Json(e.to_string()))?;
     let export = Object::document(json)?;

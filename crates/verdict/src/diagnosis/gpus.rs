@@ -1,4 +1,4 @@
-//! What the GPUs say of themselves, joined with the workers that run on them: evidence, never a miss by itself.
+//! The GPUs' own telemetry, joined with the workers that run on them: evidence, never a miss in itself.
 
 use perfval_api::{DeviceStatus, WorkerStatus};
 
@@ -26,7 +26,7 @@ const LINK_ERRORS: i64 = 10;
 /// program; they count only if they come during the trial.
 const HARDWARE_XIDS: [i64; 17] = [46, 48, 61, 62, 63, 64, 74, 79, 92, 94, 95, 109, 110, 119, 120, 140, 143];
 
-/// Why clocks are held down, by NVML's bits.
+/// Reasons why clocks are held down, by NVML's bits.
 const REASONS: [(i64, &str); 4] = [
     (0x40, "hardware thermal slowdown"),
     (0x80, "power brake"),
@@ -56,7 +56,7 @@ impl Gpu<'_> {
     }
 }
 
-/// What is wrong with the GPUs of the workers.
+/// Faults of the workers' GPUs.
 pub fn found(record: Option<&GpuRecord>, workers: &[WorkerStatus], devices: &[DeviceStatus]) -> Vec<Explained> {
     let Some(record) = record else {
         return Vec::new();
@@ -81,7 +81,7 @@ pub fn found(record: Option<&GpuRecord>, workers: &[WorkerStatus], devices: &[De
     .collect()
 }
 
-/// Why a trial has no telemetry although it was asked for.
+/// Reason why a trial has no telemetry although the spec requests it.
 pub fn unread(record: &GpuRecord, workers: &[WorkerStatus], devices: &[DeviceStatus]) -> Option<String> {
     if record.pages == 0 {
         let most = record.errors.iter().max_by_key(|(_, count)| **count);
@@ -171,7 +171,7 @@ fn throttled(gpu: &GpuSummary) -> Option<String> {
             "{why} in {count} of {readings} readings under load, first in second {first}"
         ));
     }
-    // Without the reasons, the time that the clocks were held down says it.
+    // Without the reasons, the time that the clocks were held down is the evidence.
     if let Some(held) = gpu.held_back_ms.filter(|held| texts.is_empty() && held.value >= 1000) {
         let (seconds, first) = (held.value / 1000, held.at.unwrap_or_default());
         texts.push(format!(

@@ -1,4 +1,4 @@
-//! What a GPU can do at best, as its maker publishes it: a reference that needs no second node.
+//! Peak performance of a GPU as its maker publishes it: a reference that needs no second node.
 
 use rust_decimal::Decimal;
 
@@ -42,7 +42,7 @@ const fn peaks(product: &'static str, tflops: i64, gb_per_second: i64) -> Peaks 
     }
 }
 
-/// What the engines reached, by their own estimate.
+/// Performance that the engines reached, by their own estimate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reached {
     /// Memory traffic of the median worker (percent of the GPU's published bandwidth).

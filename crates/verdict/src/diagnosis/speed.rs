@@ -174,7 +174,7 @@ fn slow(compared: &[Compared]) -> Vec<(&Compared, Slow)> {
         .collect()
 }
 
-/// Whether any of these workers is slow.
+/// Returns true if any of these workers is slow.
 pub fn any_slow(compared: &[Compared]) -> bool {
     !slow(compared).is_empty()
 }

@@ -42,7 +42,7 @@ fn trials_of_equal_runs_lie_outside_of_the_interval_in_five_of_a_hundred_pairs_a
                     );
                     of_trials(&one, &other).expect("trials").is_outside()
                 };
-                // Both, whatever the first shows.
+                // Evaluates both, without a short circuit.
                 outside(throughput) | outside(ttft)
             });
             println!("{before} and {after} trials, noise {throughput} and {ttft}: {flagged:.1} % of equal pairs");

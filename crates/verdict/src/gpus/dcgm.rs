@@ -23,7 +23,7 @@ const PODS: usize = 16;
 /// Longest name of a pod or a namespace.
 const NAME: usize = 253;
 
-/// Why a page says nothing.
+/// Reason why a page contains no metrics.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
     /// The answer broke off.
@@ -46,14 +46,14 @@ pub enum PageError {
     NoGpus,
 }
 
-/// What a page says of one GPU.
+/// Metrics of one GPU on a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scraped {
     /// UUID, `GPU-…`.
     pub uuid: String,
     /// Its number on the node.
     pub index: Option<i64>,
-    /// Namespaces and names of the pods that hold it, where the exporter knows them.
+    /// Namespaces and names of the pods that hold it, if the exporter reports them.
     pub pods: BTreeSet<(String, String)>,
     /// Its values.
     pub reading: Reading,
@@ -96,7 +96,7 @@ enum Refused {
     Gpu,
 }
 
-/// Takes over what a line says, if it is of a series that is known.
+/// Takes over a line if its series is known.
 fn take(line: &str, gpus: &mut BTreeMap<String, Scraped>) -> Result<(), Refused> {
     if line.is_empty() || line.starts_with('#') {
         return Ok(());
@@ -113,7 +113,7 @@ fn take(line: &str, gpus: &mut BTreeMap<String, Scraped>) -> Result<(), Refused>
         let value = labels.iter().find(|(name, _)| *name == wanted);
         value.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     };
-    // A slice of a GPU says nothing of the whole one, and a switch has no UUID.
+    // A slice of a GPU shows nothing about the whole one, and a switch has no UUID.
     let Some(uuid) = label("UUID").filter(|uuid| is_uuid(uuid) && label("GPU_I_ID").is_none()) else {
         return Ok(());
     };

@@ -27,7 +27,7 @@ pub struct GpuSeries {
         skip_serializing_if = "crate::gpus::series::is_zero"
     )]
     pub foreign_pods: i64,
-    /// In order of time; a page that says the same as the one before has none.
+    /// In order of time; a page equal to the one before has none.
     pub samples: Vec<GpuSample>,
 }
 
@@ -37,7 +37,7 @@ pub struct GpuSample(
     /// Seconds since the runner started, up to a week.
     #[serde(deserialize_with = "crate::number::second")]
     pub i64,
-    /// What the page said.
+    /// Content of the page.
     pub Reading,
 );
 

@@ -12,11 +12,11 @@ const LINE_BYTES: u64 = 1 << 20;
 pub struct Request {
     /// When it began (ns since 1970).
     pub began_ns: i64,
-    /// What it took.
+    /// Times of the request.
     pub times: Times,
 }
 
-/// What a request took.
+/// Times of a request.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct Times {
     pub time_to_first_token: Option<Milliseconds>,
@@ -29,7 +29,7 @@ pub struct Milliseconds {
     pub value: f64,
 }
 
-/// What came of reading a line.
+/// Result of reading a line.
 pub enum Read {
     Measured(Request),
     /// Of the warm-up, failed, or empty.

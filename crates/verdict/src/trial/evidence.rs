@@ -1,14 +1,14 @@
-//! What a trial is judged by.
+//! Evidence by which a trial is judged.
 
 use perfval_api::{DeviceStatus, WorkerStatus};
 
 use crate::frame::TrialRecord;
 use crate::gate::Share;
 
-/// What is known at the end of a trial.
+/// Everything known at the end of a trial.
 #[derive(Clone, Copy, Debug)]
 pub struct Evidence<'a> {
-    /// What the runner handed over.
+    /// Record that the runner handed over.
     pub record: &'a TrialRecord,
     /// The workers when the trial began.
     pub before: &'a [WorkerStatus],

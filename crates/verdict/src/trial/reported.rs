@@ -38,9 +38,10 @@ impl Trial<'_> {
         if let Some(starved) = self.lost().filter(|(cause, _)| *cause == Cause::NodeCPUPressure) {
             return (Invalid, vec![starved]);
         }
-        // Errors come before validity: a dead worker also lowers the achieved concurrency, and must not be excused by it.
-        // Requests that only timed out, in a generator that both ends show to be starved, are no errors of the deployment:
-        // whatever a worker or the frontend refuses, drops or holds up shows as another error or as the frontend's time.
+        // Errors come before validity: a dead worker also lowers the achieved concurrency, and must not be excused by
+        // it. Requests that only timed out, in a generator that both ends show to be starved, are no errors of the
+        // deployment: a request that a worker or the frontend refuses, drops or delays shows as another error or as
+        // the frontend's time.
         if let Some(errors) = self.errors() {
             if let Some(starved) = self.timed_out_in_generator() {
                 return (Invalid, vec![starved]);
@@ -59,7 +60,7 @@ impl Trial<'_> {
         if let Some(starved) = self.starved() {
             return (Invalid, vec![starved]);
         }
-        // Before gates that were not measured: the one that was missed decides.
+        // Before gates that were not measured: a missed gate decides.
         if self.judged.iter().any(|gate| gate.counts_as_miss) {
             let reached = self.reached();
             let mut causes = diagnosis::miss(self.report, self.workers, self.spec, self.judged, reached.as_ref());
@@ -70,7 +71,7 @@ impl Trial<'_> {
             {
                 causes = vec![(Cause::TailLatency, tail)];
             }
-            // A gate on the slowest worker was missed: whatever else, they did not work alike.
+            // A gate on the slowest worker was missed, so they did not work alike.
             if let Some(slowest) = self.slowest_missed() {
                 causes.retain(|(cause, _)| *cause != Cause::BalancedDegradation);
                 causes.extend(self.slower().is_none().then_some((Cause::SlowWorker, slowest)));
@@ -181,7 +182,7 @@ impl Trial<'_> {
         both.map(BothEnds::in_words)
     }
 
-    /// Errors that the load generator made itself: nothing but time-outs, while no worker was lost or stalled.
+    /// Errors that the load generator made itself: only time-outs, while no worker was lost or stalled.
     fn timed_out_in_generator(self) -> Option<Explained> {
         let (starved, timed_out) = (self.both_ends()?, self.report.only_timed_out()?);
         let worker = self.other_workers().is_some() || self.stalled().is_some() || self.stood_still().is_some();
@@ -255,7 +256,7 @@ impl Trial<'_> {
         Reached::of(self.evidence.product, &self.evidence.record.workers)
     }
 
-    /// What is reported whatever the gates say.
+    /// Findings that are reported with any result of the gates.
     fn aside(self) -> Vec<Explained> {
         let record = self.evidence.record;
         // Left out of a short message is not unsampled.

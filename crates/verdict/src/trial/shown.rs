@@ -1,4 +1,4 @@
-//! What the status shows of a trial's numbers.
+//! A trial's numbers as the status shows them.
 
 use perfval_api::{Metric, Metrics, Statistic, WorkerLoad};
 

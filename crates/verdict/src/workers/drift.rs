@@ -9,7 +9,7 @@ use super::{Reading, WorkerSeries};
 const MINUTE: i64 = 60;
 /// First seconds that belong to none: every slot begins with a prefill at once.
 const RAMP: i64 = 10;
-/// Shortest span between first and last request of which minutes are compared (s): heat takes minutes.
+/// Shortest span between first and last request in which minutes are compared (s): heat takes minutes.
 const LONG: i64 = 240;
 /// Shortest span of answers within a minute (s).
 const ENOUGH: i64 = 30;
@@ -40,8 +40,8 @@ impl Drift {
     }
 }
 
-/// The first minute of a trial in which requests were sent, the last but one and the last; `None` in a short one. What was
-/// sent last is answered while no other request follows, so the last minute ends when the last one was sent.
+/// The first minute of a trial in which requests were sent, the last but one and the last; `None` in a short one. The
+/// last requests are answered while no other request follows, so the last minute ends when the last one was sent.
 pub(super) fn minutes(series: &[WorkerSeries], phase: Phase) -> Option<[Phase; 3]> {
     let sent_last = series.iter().filter_map(sent_last).max()?.min(phase.last);
     let first = phase.first + RAMP;

@@ -34,13 +34,14 @@ impl Phase {
         (self.last - self.first).max(1)
     }
 
-    /// Whether a second is one of it.
+    /// Returns true if a second lies in the measured phase.
     pub fn contains(self, second: i64) -> bool {
         (self.first..=self.last).contains(&second)
     }
 }
 
-/// Seconds in which a worker had requests or finished some. One that does not answer still has what it had.
+/// Seconds in which a worker had requests or finished some. A worker that does not answer still has its last
+/// requests.
 fn busy_seconds(series: &WorkerSeries) -> Vec<i64> {
     let (mut in_flight, mut finished) = (0, None);
     let busy = |Sample(second, scrape): &Sample| {

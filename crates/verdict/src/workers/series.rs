@@ -19,11 +19,11 @@ pub struct Sample(
     /// Seconds since the runner started, up to a week.
     #[serde(deserialize_with = "crate::number::second")]
     pub i64,
-    /// What came back.
+    /// Result of the scrape.
     pub Scrape,
 );
 
-/// What came back from a worker.
+/// Result of one scrape of a worker.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(untagged)]
 #[expect(clippy::large_enum_variant, reason = "nearly every sample is a reading")]
@@ -34,7 +34,7 @@ pub enum Scrape {
     Nothing(Silence),
 }
 
-/// Why no counters came back.
+/// Reason why no counters came back.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Silence {
     /// No answer in time: a frozen process does not answer its metrics port either.
@@ -64,11 +64,11 @@ pub struct Reading {
     pub waiting: Option<i64>,
     /// KV cache in use now (percent).
     pub kv_percent: Option<i64>,
-    /// What the engine itself counts.
+    /// Counters of the engine itself.
     pub engine: Engine,
 }
 
-/// What vLLM counts of its own work since it started.
+/// vLLM's counters of its own work since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Engine {
     /// Tokens that followed another one of their request.
@@ -93,7 +93,7 @@ pub struct Engine {
     pub moved_mb: Option<i64>,
 }
 
-/// A reading as a JSON array: what is missing at its end was not yet sampled when it was written.
+/// A reading as a JSON array: values missing at its end were not yet sampled when it was written.
 #[derive(Serialize, Deserialize)]
 struct Row(
     #[serde(deserialize_with = "crate::number::bounded")] i64,
@@ -107,7 +107,7 @@ struct Row(
     #[serde(default, skip_serializing_if = "Tail::is_empty")] Tail,
 );
 
-/// What the engine counts, in the order of [`Engine`]; nothing where it counts nothing.
+/// Counters of the engine, in the order of [`Engine`]; empty if it counts none.
 #[derive(Serialize, Deserialize, Default)]
 struct Tail(#[serde(deserialize_with = "crate::number::bounded")] Vec<Option<i64>>);
 

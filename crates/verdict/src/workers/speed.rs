@@ -1,5 +1,5 @@
-//! How fast each worker decodes, next to its peers. The router makes queues; the engine's own time from one token to the
-//! next is the speed of its GPU.
+//! Decoding speed of each worker, next to its peers. The router makes queues; the engine's own time from one token to
+//! the next is the speed of its GPU.
 
 use rust_decimal::Decimal;
 use rust_decimal::prelude::FromPrimitive as _;
@@ -14,13 +14,13 @@ use crate::quantile::student;
 const WINDOW: i64 = 2;
 /// Longest step between two samples that windows may span (s): healthy busy workers took up to 1.8 s to answer.
 const GAP: i64 = 4;
-/// Fewest tokens that say how fast a window was.
+/// Fewest tokens that show the speed of a window.
 const TOKENS: f64 = 50.0;
 /// Windows with a smaller part of the worker's largest batch are the ends of waves.
 const FULL: f64 = 0.25;
-/// Fewest windows of which an interval is made.
+/// Fewest windows that give an interval.
 const WINDOWS: usize = 4;
-/// How the time per token grows with the batch, as a power of it, before a trial says so itself: 0 while memory is the
+/// Growth of the time per token with the batch, as a power of it, until a trial shows its own: 0 while memory is the
 /// limit, 1 once arithmetic is. 16 trials on H200s at about 210 requests: 0.1 to 0.6.
 pub(crate) const ELASTICITY: (f64, f64) = (0.4, 0.3);
 /// Weight of that guess: the variance of a window's logarithm (0.05²) over its own.
@@ -67,7 +67,7 @@ pub(super) fn speeds(series: &[WorkerSeries], phase: Phase) -> Vec<Option<Speed>
     (0..series.len()).map(speed).collect()
 }
 
-/// What an engine did in one window.
+/// Work of an engine in one window.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     tokens: f64,
@@ -151,7 +151,7 @@ fn counted(readings: &[(i64, Reading)], second: i64) -> Option<Counted> {
     })
 }
 
-/// How the time per token follows the batch, and how well that is known.
+/// Exponent with which the time per token follows the batch, and its uncertainty.
 #[derive(Clone, Copy)]
 struct Elasticity {
     value: f64,

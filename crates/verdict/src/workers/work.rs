@@ -5,7 +5,7 @@ use super::measured::Phase;
 use super::{Engine, WorkerSeries};
 use crate::number::Bounded as _;
 
-/// What an engine did in the measured phase, by its own counters. What it does not count is absent.
+/// Work of an engine in the measured phase, by its own counters. Uncounted work is absent.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EngineWork {

@@ -109,7 +109,7 @@ fn in_words(worker: &Compared, slow: &Slow) -> String {
     )
 }
 
-/// Why several workers are not compared with each other; `None` if they are.
+/// Reason why several workers are not compared with each other; `None` if they are.
 pub fn uncompared(loads: &[WorkerSummary]) -> Option<String> {
     if loads.len() < 2 || Spread::of(loads).is_some() {
         return None;
