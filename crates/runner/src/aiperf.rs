@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::forward::{Forwarded, Stream, forward};
 use crate::process::{self, pid_of};
 
-/// How long orphans may take to vanish before the runner goes without them.
+/// Time for orphans to vanish before the runner continues without them.
 const AFTER_KILL: Duration = Duration::from_secs(5);
 
 /// Bounds on the run of AIPerf.
@@ -30,7 +30,7 @@ pub struct Limits {
     log_limit: usize,
 }
 
-/// How AIPerf ended.
+/// End of an AIPerf process.
 pub struct Ended {
     pub how: How,
     /// The last lines of its output.
@@ -141,7 +141,7 @@ fn supervise(child: &Child, events: &Receiver<Event>, limits: &Limits) -> Option
     }
 }
 
-/// Kills what is left of the group, AIPerf included, and reaps everything.
+/// Kills the rest of the group, AIPerf included, and reaps everything.
 fn bury(mut child: Child, stopped: Option<How>) -> Result<How, Error> {
     use std::os::unix::process::ExitStatusExt;
     // The leader is not reaped yet, so the group's number cannot have passed to anyone else.

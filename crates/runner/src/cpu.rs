@@ -64,7 +64,7 @@ impl Cpu {
         })
     }
 
-    /// Stops; what lies in the measured phase of so many seconds.
+    /// Stops, and returns the use in the measured phase, which lasted `measured` seconds.
     pub fn stop(self, measured: Option<Decimal>) -> Option<GeneratorCpu> {
         GeneratorCpu::of(&self.readings.stop(), self.limit, measured)
     }
@@ -91,7 +91,7 @@ impl Node {
         Some(Self { name, readings })
     }
 
-    /// Stops; what lies in the measured phase of so many seconds.
+    /// Stops, and returns the use in the measured phase, which lasted `measured` seconds.
     pub fn stop(self, measured: Option<Decimal>) -> Option<NodeCpu> {
         NodeCpu::of(&self.name, &self.readings.stop(), measured)
     }

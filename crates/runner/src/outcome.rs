@@ -11,13 +11,13 @@ use crate::aiperf::{Ended, How};
 /// AIPerf's export in its artifact directory.
 pub const EXPORT: &str = "profile_export_aiperf.json";
 
-/// What AIPerf scraped from the frontend; absent with `--no-server-metrics`.
+/// Export of AIPerf's scrapes of the frontend; absent with `--no-server-metrics`.
 const SERVER_METRICS: &str = "server_metrics_export.json";
 
 /// One line per request, while it measures; the only account of a run in which all failed.
 pub const RECORDS: &str = "profile_export.jsonl";
 
-/// What a run came to.
+/// Outcome of a run.
 pub struct Judged {
     pub exit_code: i32,
     pub outcome: Outcome,
@@ -88,14 +88,15 @@ fn read(path: &Path) -> io::Result<String> {
     String::from_utf8(export).map_err(io::Error::other)
 }
 
-/// What single requests took, where any ended well and AIPerf recorded it: it is drawn only, so what cannot be read is absent.
+/// Times of single requests, if any ended well and AIPerf recorded them. They are only drawn, so an unreadable file
+/// counts as absent.
 pub fn requests(artifact_dir: &Path) -> Option<RequestTimes> {
     let records = File::open(artifact_dir.join(RECORDS)).ok()?;
     let times = RequestTimes::read(BufReader::with_capacity(1 << 18, records)).ok()?;
     (times.count > 0).then_some(times)
 }
 
-/// Whether requests were measured and every one of them failed, as far as the records can be read.
+/// Failure if requests were measured and every one of them failed, as far as the records can be read.
 fn all_failed(records: &Path) -> Option<Failure> {
     let mut requests = FailedRequests::default();
     for line in BufReader::new(File::open(records).ok()?).lines() {

@@ -25,7 +25,7 @@ const LOGGED_SAMPLES: usize = 2000;
 /// Samples of all GPUs together that go into the log; thinned beyond it: a GPU has more numbers.
 const LOGGED_GPU_SAMPLES: usize = 800;
 
-/// How one trial is run.
+/// Options of one trial.
 #[derive(Args)]
 pub struct Options {
     /// The trial's own word: marks its record, so that no other is taken for it.
@@ -139,7 +139,7 @@ fn measure(options: &Options) -> Result<Payload, Error> {
     }
 }
 
-/// What the GPUs did, and their samples for the log.
+/// Telemetry of the GPUs, and their samples for the log.
 fn of_gpus(telemetry: Recorder, workers: &[WorkerSeries], measured: Option<Decimal>) -> (GpuRecord, Vec<GpuSeries>) {
     let (pages, errors, mut series) = telemetry.finish();
     let record = gpus::summarize(pages, errors, &series, workers, measured);
@@ -150,7 +150,7 @@ fn of_gpus(telemetry: Recorder, workers: &[WorkerSeries], measured: Option<Decim
     (record, series)
 }
 
-/// What an earlier run left must not be taken for this one's.
+/// Deletes the results of an earlier run, so that they are not taken for this one's.
 fn clear(dir: &Path, file: &Path) -> Result<(), Error> {
     let wrong = |source| Error::ArtifactDir {
         dir: dir.to_owned(),

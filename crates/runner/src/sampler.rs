@@ -18,12 +18,12 @@ const ERRORS: usize = 8;
 /// Samples every worker behind a headless Service once a second, until it is stopped.
 pub struct Sampler(Arc<Shared>);
 
-/// What was sampled.
+/// Samples of all workers.
 #[derive(Default)]
 pub struct Samples {
     /// One per address, in order of the address.
     pub series: Vec<WorkerSeries>,
-    /// Why scrapes failed, and how often.
+    /// Reasons of failed scrapes, with their counts.
     pub errors: BTreeMap<String, i64>,
 }
 
@@ -88,8 +88,8 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a scraper for each address that is new. One that vanishes is asked on: a worker that is not ready any
-    /// more is the one to watch.
+    /// Starts a scraper for each new address. A scraper continues after its address vanishes: a worker that is not
+    /// ready any more is the most interesting.
     fn look_up(self: &Arc<Self>, host: &str) {
         let addresses = match addresses(host, self.port) {
             Ok(addresses) => addresses,
@@ -114,7 +114,7 @@ impl Shared {
 
     fn sample(&self, address: IpAddr, scraper: &Scraper, asked: i64) {
         let answer = scraper.scrape();
-        // A busy worker writes its page when it comes to it: what it says is of the second in which it came.
+        // A busy worker writes its page late, so the page belongs to the second in which it arrived.
         let second = self.second();
         let mut state = self.state();
         if let Err(error) = &answer {
