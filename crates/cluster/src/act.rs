@@ -57,7 +57,7 @@ impl Cluster {
 /// Kind of the workers' claim template.
 const CLAIM_TEMPLATE: &str = "ResourceClaimTemplate";
 
-/// How errors name an object of the run's namespace.
+/// Name in errors of an object of the run's namespace.
 fn in_namespace(run: &Run<'_>, name: &str) -> String {
     format!("{}/{name}", run.namespace())
 }

@@ -13,12 +13,12 @@ use tokio::time::{Instant, timeout};
 use crate::page::{self, Answer, Form, Json};
 use crate::{Cluster, Failure};
 
-/// How long a call may take. The default client retries 429, 503 and 504 for minutes and has no read timeout.
+/// Time-out of a call. The default client retries 429, 503 and 504 for minutes and has no read timeout.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Logs come from a kubelet, and a result may have megabytes.
 pub(crate) const LOG_PATIENCE: Duration = Duration::from_secs(30);
-/// How long all reads of one look may take: many times what 5,000 nodes need (`just bench`), and a quarter of what a pass
-/// may take.
+/// Time-out of all reads of one look together: many times the time for 5,000 nodes (`just bench`), and a quarter of
+/// the time-out of a pass.
 const LOOK: Duration = Duration::from_mins(1);
 /// Objects per page of a list, as `kubectl` asks for. Pages of 250 need no less memory (`just bench`): 71 to 86 MiB both.
 const PAGE: u32 = 500;
@@ -78,7 +78,7 @@ impl Cluster {
         .await
     }
 
-    /// A consistent list of which only a part is kept: every page is reduced before the next one is read.
+    /// A consistent list that is reduced page by page: every page is reduced before the next one is read.
     pub(crate) async fn list_reduced<K, T, F: Form<K>>(
         &self,
         form: F,
@@ -125,7 +125,7 @@ impl Cluster {
     }
 }
 
-/// Asks for a fourth of the objects, after a page with too many bytes.
+/// Requests a fourth of the objects, after a page with too many bytes.
 fn shorter(params: ListParams) -> Result<ListParams, Failure> {
     match params.limit {
         Some(limit) if limit > 1 => Ok(params.limit((limit / 4).max(1))),
@@ -133,13 +133,13 @@ fn shorter(params: ListParams) -> Result<ListParams, Failure> {
     }
 }
 
-/// What a read gave, inside this crate: `?` hands a failed one on.
+/// Result of a read inside this crate: `?` hands a failed one on.
 pub(crate) type Read<T> = Result<T, Unread>;
 
-/// Why a read gave nothing.
+/// Reason why a read gave no result.
 #[derive(Clone)]
 pub(crate) enum Unread {
-    /// The API server says that it is not there.
+    /// The API server reported that the object does not exist.
     Absent,
     /// It is not known; the text names the call and the answer.
     Unknown(String),

@@ -20,15 +20,15 @@ use crate::call::{Read, read, seen};
 use crate::page::Json;
 use crate::shared_reads::Turn;
 
-/// Calls at once for what is read one by one. Three thousand at the same moment would wait for one another longer than each
-/// of them may.
+/// Calls at once for single reads. Three thousand at the same moment would wait for one another longer than the
+/// time-out of each.
 const AT_ONCE: usize = 8;
 
-/// What the planner reads.
+/// Everything that the planner reads.
 pub struct Look {
     /// All runs that hold or want a node.
     pub line: Seen<Line>,
-    /// What is the same for all of them.
+    /// Inventory that all of them share.
     pub inventory: Inventory,
     classes: BTreeMap<String, Seen<DeviceClass>>,
     namespaces: BTreeMap<String, OfNamespace>,
@@ -38,14 +38,14 @@ pub struct Look {
     _turn: Option<Turn>,
 }
 
-/// What decides what is read for one run alone.
+/// Parts of a spec that decide on the reads for one run alone.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Wish {
     pub(crate) namespace: String,
     pub(crate) device_class: String,
 }
 
-/// What sizing reads for one run alone.
+/// Reads of sizing for one run alone.
 #[derive(Clone)]
 pub(crate) struct ReadForRun {
     pub(crate) device_class: Seen<DeviceClass>,
@@ -53,7 +53,7 @@ pub(crate) struct ReadForRun {
     pub(crate) limit_ranges: Seen<Vec<LimitRange>>,
 }
 
-/// What limits the runs of one namespace, and what they may name.
+/// Limits of the runs of one namespace, and the names that they may use.
 struct OfNamespace {
     quotas: Seen<Vec<ResourceQuota>>,
     limit_ranges: Seen<Vec<LimitRange>>,
@@ -70,7 +70,7 @@ impl Wish {
 }
 
 impl Look {
-    /// What sizing reads for a run that waits.
+    /// Reads of sizing for a run that waits.
     pub fn of_run(&self, run: &Contender) -> Option<OfRun<'_>> {
         static EVERY_NODE_REACHES_IT: Seen<CacheVolume> = Seen::Absent;
         let of_namespace = self.namespaces.get(&run.namespace)?;

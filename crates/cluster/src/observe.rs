@@ -37,7 +37,7 @@ use crate::Cluster;
 use crate::call::{Read, one_look, read, seen};
 use crate::look::Wish;
 
-/// What one need gave.
+/// Result of one need.
 enum Answer {
     Dynamo(Seen<DynamoApi>, Option<String>),
     StorageClasses(Seen<Vec<StorageClass>>),
@@ -57,7 +57,7 @@ enum Answer {
     CacheJob(Box<Seen<Job>>),
 }
 
-/// Pods, events and logs of a run, and what is around them.
+/// Pods, events and logs of a run, with their surroundings.
 struct Workload {
     pods: Seen<Vec<Pod>>,
     events: Seen<Vec<PodEvent>>,

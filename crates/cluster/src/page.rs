@@ -1,4 +1,4 @@
-//! A page of a list: the form in which it is asked for, and how it is read.
+//! A page of a list: the form of its request, and its reader.
 
 use std::fmt::Debug;
 
@@ -12,9 +12,9 @@ use serde::de::{DeserializeOwned, Error as _};
 
 use crate::json_list;
 
-/// How objects of a kind are asked for and read.
+/// Form in which objects of a kind are requested and read.
 pub(crate) trait Form<K>: Copy {
-    /// What is accepted.
+    /// Value of the `Accept` header.
     const ACCEPT: HeaderValue;
 
     /// Reads a page, object by object; gives the token of the next page.
@@ -25,7 +25,7 @@ pub(crate) trait Form<K>: Copy {
 #[derive(Clone, Copy)]
 pub(crate) struct Json;
 
-/// Protobuf, which only kinds of the API server itself have; JSON from whoever does not know it.
+/// Protobuf, which only kinds of the API server itself have; JSON from a server without it.
 #[derive(Clone, Copy)]
 pub(crate) struct Protobuf;
 
@@ -59,8 +59,8 @@ pub(crate) struct Answer<'b> {
 }
 
 impl<'b> Answer<'b> {
-    /// Asks for a page and reads it into a buffer, which all pages of a list share: a new one for each cost a fifth of
-    /// the CPU of a look (`just bench`). A refusal is an error, in whichever form it comes. `None`: the page has more than
+    /// Requests a page and reads it into a buffer, which all pages of a list share: a new one for each cost a fifth
+    /// of the CPU of a look (`just bench`). A refusal is an error, in both forms. `None`: the page has more than
     /// [`PAGE_BYTES`].
     pub(crate) async fn to(
         client: &Client,

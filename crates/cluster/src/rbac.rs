@@ -2,7 +2,7 @@
 
 use crate::observe::dynamo;
 
-/// Where a right is needed.
+/// Scope of a right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// In the whole cluster.
@@ -24,7 +24,7 @@ pub struct Permission {
     pub verbs: &'static [&'static str],
     /// The only objects it is needed for; empty: all.
     pub names: &'static [&'static str],
-    /// Where it is needed.
+    /// Scope in which the right is needed.
     pub scope: Scope,
     /// The call that needs it.
     pub call: &'static str,

@@ -1,5 +1,5 @@
-//! Calls to `resource.k8s.io`, at the newest version that the cluster serves. Only "there is no such version" leads to the
-//! next one; it is asked anew each time, as clusters are upgraded under a running operator.
+//! Calls to `resource.k8s.io`, at the newest version that the cluster serves. Only "there is no such version" leads
+//! to the next one. The version is discovered each time, as clusters are upgraded under a running operator.
 
 use std::fmt::Debug;
 
@@ -15,7 +15,7 @@ use crate::page::{Form, Json};
 
 /// A list to be read.
 pub(crate) struct Wanted<'a> {
-    /// What the answer's error calls it.
+    /// Name of the call in errors.
     pub call: &'a str,
     /// Versions to try, the newest first.
     pub versions: &'a [&'a str],
@@ -28,8 +28,8 @@ pub(crate) struct Wanted<'a> {
 }
 
 impl Cluster {
-    /// A consistent list of which only a part is kept; absent if no version of the kind is served. Older versions are read
-    /// as JSON, because they differ in shape.
+    /// A consistent list that is reduced page by page; absent if no version of the kind is served. Older versions are
+    /// read as JSON, because they differ in shape.
     pub(crate) async fn list_served<K, T, F: Form<K>>(
         &self,
         newest: F,

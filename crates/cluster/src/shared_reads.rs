@@ -44,7 +44,7 @@ impl Waits<'_> {
         self.0.turn().await
     }
 
-    /// Whether nobody else waits.
+    /// Returns true if no other caller waits.
     pub(crate) fn is_last(&self) -> bool {
         self.0.waiting.load(Ordering::Relaxed) <= 1
     }

@@ -5,9 +5,9 @@
 pub struct Word {
     /// The word. Never reworded once released.
     pub reason: &'static str,
-    /// Which call it is about.
+    /// Description of the failed call.
     pub why: &'static str,
-    /// What to do where it stays.
+    /// Remedy if the failure stays.
     pub remedy: &'static str,
 }
 

@@ -1,4 +1,5 @@
-//! Whether and how Dynamo serves its API, the deployment of a run, and what the API server would say to it.
+//! Dynamo's API as the cluster serves it, the deployment of a run, and the API server's answer to a trial creation of
+//! it.
 
 mod definition;
 mod served;
@@ -40,7 +41,7 @@ pub(crate) fn deployments_at(api_version: &str) -> ApiResource {
 }
 
 impl Cluster {
-    /// Whether and how Dynamo serves its API, for this run.
+    /// Dynamo's API as the cluster serves it to this run, if it does.
     pub(super) async fn dynamo(&self, run: &Run<'_>) -> Read<DynamoApi> {
         let Installed {
             resource,

@@ -43,7 +43,7 @@ fn is_of_daemon_set(pod: &Pod) -> bool {
         .any(|owner| owner.kind == "DaemonSet")
 }
 
-/// Where a running pod serves its metrics.
+/// Address of a running pod's metrics.
 fn page(pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
     let running = status.phase.as_deref() == Some("Running") && pod.metadata.deletion_timestamp.is_none();

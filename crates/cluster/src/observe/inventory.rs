@@ -1,5 +1,5 @@
-//! What sizing counts. The order is the point: holders are read after devices, so a device that is given out in between is
-//! seen as held and never as free. What depends on nothing is read at once.
+//! Reads for sizing. The order matters: holders are read after devices, so a device that is given out in between is
+//! seen as held and never as free. Independent reads run at once.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ fn with_run(inventory: Inventory, of_run: ReadForRun) -> Inventory {
 }
 
 impl Cluster {
-    /// What sizing reads for one namespace and one device class.
+    /// Reads of sizing for one namespace and one device class.
     async fn of_run(&self, wish: &Wish) -> ReadForRun {
         let quotas: Api<ResourceQuota> = Api::namespaced(self.client.clone(), &wish.namespace);
         let limit_ranges: Api<LimitRange> = Api::namespaced(self.client.clone(), &wish.namespace);
@@ -50,7 +50,7 @@ impl Cluster {
         }
     }
 
-    /// What sizing counts; `cache_claim` names the volume claim of the run's model cache.
+    /// Inventory for one run; `cache_claim` is the name of the volume claim of the run's model cache.
     pub(crate) async fn inventory(&self, wish: &Wish, cache_claim: Option<&str>) -> Inventory {
         let run = async {
             let cache_volume = self.cache_volume(&wish.namespace, cache_claim);
@@ -63,8 +63,9 @@ impl Cluster {
         }
     }
 
-    /// What sizing counts of one node, for a run that has it. The cluster is read once for all runs that ask within a
-    /// [second](SHARED): sixteen runs that became ready together took 168 MB with 1,000 nodes, each with a list of its own.
+    /// Inventory of one node, for a run that has it. The cluster is read once for all runs that need it within a
+    /// [second](SHARED): sixteen runs that became ready together took 168 MB with 1,000 nodes, each with a list of
+    /// its own.
     pub(crate) async fn inventory_of(&self, wish: &Wish, cache_claim: Option<&str>, node: Option<&str>) -> Inventory {
         let Some(node) = node else {
             return self.inventory(wish, cache_claim).await;
@@ -94,11 +95,11 @@ impl Cluster {
         }
     }
 
-    /// What sizing counts for every run alike; what else is read meanwhile is not newer than who holds devices.
+    /// Inventory for every run alike. The result of `meanwhile` is not newer than the holders of devices.
     pub(crate) async fn counted<T>(&self, meanwhile: impl Future<Output = T>) -> (T, Inventory) {
         let (meanwhile, slices, taint_rules, nodes) =
             futures::join!(meanwhile, self.slices(), self.taint_rules(), self.nodes());
-        // A pod may say that a claim serves it: the claim must not be older.
+        // A pod may refer to a claim that serves it, so the claim must not be older.
         let (pods, promises) = futures::join!(self.pods_of_nodes(), self.bind_requests());
         let claims = self.claims().await;
         let inventory = Inventory {

@@ -146,8 +146,8 @@ fn listing(run: &Run<'_>, what: &str) -> String {
     format!("list {what} of {}/{}", run.namespace(), run.name())
 }
 
-/// Whether the run asks why a pod does not start. One that sizes or cleans up only counts its pods: 123 lists of events
-/// were measured in one run that read them in every phase.
+/// Returns true if the run needs the reason why a pod does not start. A run that sizes or cleans up only counts its
+/// pods: 123 lists of events were measured in one run that read them in every phase.
 fn waits_for_pods(run: &Run<'_>) -> bool {
     matches!(
         run.status().phase,
@@ -162,15 +162,15 @@ fn late<'a>(run: &Run<'_>, pods: &'a [Pod], now: DateTime<Utc>) -> impl Iterator
     of_run.filter(move |pod| is_coming(pod) && is_late(pod, now))
 }
 
-/// Whether a pod is still on its way: neither ready nor over nor going.
+/// Returns true if a pod is still on its way: not ready, not over and not being deleted.
 fn is_coming(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     let over = matches!(phase, Some("Succeeded" | "Failed"));
     !over && pod.metadata.deletion_timestamp.is_none() && !readiness::is_ready(pod)
 }
 
-/// Whether a pod has had time to start: until then its warnings are of no use. Nine pods that started at once were asked
-/// for theirs 150 times in one run, 0.1 s each in a namespace with thousands of Events (issue 12).
+/// Returns true if a pod has had time to start: until then its warnings are of no use. In one run, nine pods that
+/// started at once had their warnings read 150 times, 0.1 s each in a namespace with thousands of Events.
 fn is_late(pod: &Pod, now: DateTime<Utc>) -> bool {
     let created = pod.metadata.creation_timestamp.as_ref().map(time::from_kubernetes);
     created.is_none_or(|created| now >= time::after(created, PROMPT))

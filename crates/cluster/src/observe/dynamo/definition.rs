@@ -1,5 +1,5 @@
-//! What is read of the deployments' CRD: its versions, and whether one has a field. All of it has 1.6 MB; the types name
-//! what is kept, and everything else is skipped while it is read.
+//! Parts of the deployments' CRD that are read: its versions, and the presence of one field. All of it has 1.6 MB;
+//! the types contain only these parts, and everything else is skipped while it is read.
 
 use kube::api::GetParams;
 use kube::core::Request;
@@ -75,7 +75,7 @@ impl Definition {
         served.map(|version| version.name)
     }
 
-    /// Whether components have `runtimeVersionOverride` at a version.
+    /// Returns true if components have `runtimeVersionOverride` at a version.
     pub(super) fn takes_runtime_version(self, version: &str) -> bool {
         let mut versions = self.spec.versions.into_iter();
         let takes = |version: Version| {

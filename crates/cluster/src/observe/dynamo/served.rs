@@ -1,4 +1,4 @@
-//! Whether Dynamo is installed, and at which version it serves its deployments.
+//! Discovery of Dynamo, and of the version at which it serves its deployments.
 
 use std::time::Duration;
 
@@ -31,8 +31,8 @@ impl Cluster {
         Ok(installed)
     }
 
-    /// Whether a deployment at the served version may name the version of its runtime. The answer is kept with the version:
-    /// it takes the whole CRD.
+    /// Returns true if a deployment at the served version may contain the version of its runtime. The answer is kept
+    /// with the version, because it takes the whole CRD.
     pub(super) async fn takes_runtime_version(&self) -> Read<bool> {
         let Installed { resource, .. } = self.installed().await?;
         let mut last = self.installed.lock().await;
