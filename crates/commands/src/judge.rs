@@ -56,7 +56,7 @@ fn given_once(trials: &[Trial]) -> Result<(), BadInput> {
     Ok(())
 }
 
-/// The GPUs that thresholds scale by: the flags, or what the saved results say. Never guessed.
+/// The GPUs that thresholds scale by: the flags, or the number in the saved results. Never guessed.
 fn share(args: &JudgeArgs, placed: Option<Share>, gates: &[Gate]) -> Result<Option<Share>, BadInput> {
     let gpus = args.gpus.or(placed.map(|share| share.gpus));
     let node_gpus = args.node_gpus.or(placed.map(|share| share.node_gpus));

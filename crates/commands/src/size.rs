@@ -52,7 +52,7 @@ pub async fn of(
     Ok((text, u8::from(!report.has_plan())))
 }
 
-/// A `PerfValidation` of which nothing is given that sizing asks about.
+/// A `PerfValidation` with the defaults of every field that sizing reads.
 pub fn defaults() -> Result<PerfValidation, Error> {
     let spec = json!({ "model": { "name": "any" }, "workload": { "image": "any" } });
     from_value(json!({ "metadata": {}, "spec": spec })).map_err(Error::Defaults)

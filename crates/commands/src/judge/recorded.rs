@@ -12,11 +12,11 @@ use serde_json::Value;
 use super::bad_input::BadInput;
 use crate::input;
 
-/// What a file holds.
+/// Contents of a file.
 pub struct File {
     /// Its trials, in order.
     pub trials: Vec<Trial>,
-    /// The GPUs of the run, where the file says it.
+    /// The GPUs of the run, if the file has their number.
     pub share: Option<Share>,
 }
 
@@ -24,9 +24,9 @@ pub struct File {
 pub struct Trial {
     /// The file, and the key in a ConfigMap.
     pub from: String,
-    /// What was measured, or why nothing can be read.
+    /// The measurement, or the reason why there is none.
     pub record: TrialRecord,
-    /// What is alike only where the same trial is given twice; `None` where nothing was measured.
+    /// Value that is equal only if the same trial is given twice; `None` without a measurement.
     pub fingerprint: Option<String>,
 }
 

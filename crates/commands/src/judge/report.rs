@@ -13,7 +13,7 @@ pub struct Report<'a> {
     verdict: Verdict,
     reason: &'static str,
     message: &'a str,
-    /// Whether the trial rule had decided.
+    /// True if the trial rule had decided.
     decided: bool,
     trials: Vec<JudgedTrial<'a>>,
     /// Files that came after the decision.
@@ -36,7 +36,7 @@ struct JudgedTrial<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// Lays out what was judged.
+    /// Lays out the judgement.
     pub fn new(judgement: &'a Judgement, trials: &'a [Trial]) -> Self {
         let judged = judgement.trials.iter().zip(trials).zip(1..);
         Self {

@@ -12,7 +12,7 @@ use super::error::Error;
 pub struct Report {
     /// The plan that a run would get.
     plan: Option<PlacementStatus>,
-    /// Why it would get none.
+    /// Reason why it would get none.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,7 +51,7 @@ impl Report {
         })
     }
 
-    /// Whether a run would get a plan.
+    /// Returns true if a run would get a plan.
     pub fn has_plan(&self) -> bool {
         self.plan.is_some()
     }
