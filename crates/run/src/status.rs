@@ -68,7 +68,7 @@ impl From<bool> for Truth {
     }
 }
 
-/// Whether the time for removal has passed, and the removal goes on.
+/// Returns true if the time for removal has passed, and the removal continues.
 pub(crate) fn is_overdue(status: &PerfValidationStatus) -> bool {
     let leftovers = status.run.as_ref().and_then(|run| run.leftovers);
     status.phase == Some(Phase::CleaningUp) && leftovers == Some(Leftovers::Overdue)

@@ -53,7 +53,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
             Step::wait(Reason::Removing, what)
         }
         teardown::Removal::Unknown(what) => {
-            // The message of a run with a verdict is its verdict's: the condition alone says what is waited for.
+            // The message of a run with a verdict is its verdict's: only the condition describes the wait.
             let why = Why::new(Reason::Removing, what);
             pass.condition(condition::CLEANED_UP, Truth::Unknown, &why);
             pass.look_again_in(pause(pass));
@@ -68,7 +68,7 @@ fn pause(pass: &Pass<'_>) -> Duration {
     (time::until(pass.now, began) / 10).clamp(LOOK_AGAIN, LONGEST_PAUSE)
 }
 
-/// What follows a cleanup: the end of the run, a suspension, or the next run.
+/// Step after a cleanup: the end of the run, a suspension, or the next run.
 fn over(pass: &Pass<'_>) -> Step {
     if pass.status.verdict.is_some() {
         return Step::Go(

@@ -88,8 +88,8 @@ fn step(pass: &mut Pass<'_>) -> Step {
     }
 }
 
-/// Every trial that left a complete frame. A log that cannot be read now may be readable in a moment; one that is gone, or holds
-/// no frame, is left out.
+/// Every trial that left a complete frame. A log that cannot be read now may be readable in a moment. A trial is left
+/// out if its log is gone or holds no frame.
 fn packed_trials(pass: &Pass<'_>) -> Result<BTreeMap<i64, PackedTrial>, String> {
     let mut trials = BTreeMap::new();
     for TrialStatus { number, .. } in &pass.status.trials {
