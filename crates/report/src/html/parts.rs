@@ -1,4 +1,4 @@
-//! What several sections use.
+//! Parts that several sections use.
 
 use maud::{Markup, html};
 
