@@ -14,12 +14,12 @@ use crate::version;
 #[derive(Debug, Parser)]
 #[command(name = "perfvalidation-operator", version = version::long())]
 pub struct Cli {
-    /// What to do.
+    /// Command to carry out.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What the program can do.
+/// Commands of the program.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Reconcile `PerfValidation`s until asked to stop
@@ -35,7 +35,7 @@ pub enum Command {
     /// Print a page of the documentation: the tables of phases, flags and permissions, the reasons and causes, the
     /// metrics, or the fields
     Docs {
-        /// Which page.
+        /// Page to print.
         #[arg(value_enum, default_value_t)]
         page: Page,
     },
@@ -65,11 +65,11 @@ pub enum Page {
 /// Flags of `ready`.
 #[derive(Clone, Debug, Args)]
 pub struct ReadyArgs {
-    /// Whom to ask
+    /// URL of the operator's readiness
     #[arg(default_value = "http://127.0.0.1:8080/readyz")]
     pub url: String,
 
-    /// How long to ask for (seconds)
+    /// Time to keep trying (seconds)
     #[arg(long, default_value_t = 60)]
     pub timeout: u64,
 }
@@ -156,7 +156,7 @@ pub struct RunArgs {
     pub workers: u16,
 }
 
-/// How a frontend is reached.
+/// Access to a frontend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum EndpointAccess {
     /// Through the name of its Service.
@@ -178,7 +178,7 @@ pub enum LogFormat {
     Auto,
 }
 
-/// Whether this process runs in a pod of the cluster; the kubelet sets the variable in every container.
+/// Returns true if this process runs in a pod of the cluster; the kubelet sets the variable in every container.
 pub fn in_pod() -> bool {
     std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
 }

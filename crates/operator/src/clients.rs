@@ -14,8 +14,8 @@ use crate::fence::Fence;
 use crate::server_clock::ServerClock;
 use crate::streams;
 
-/// A watch that says nothing for longer than it was asked for is dead: its connection died silently, and the operator
-/// would miss every change (issue 12, B4).
+/// A watch that is silent for longer than its own time-out is dead: its connection died silently, and the operator
+/// would miss every change.
 pub(crate) const SILENCE: Duration = streams::WATCH.saturating_add(Duration::from_secs(10));
 
 /// The ways to the API server.
@@ -28,7 +28,7 @@ pub(crate) struct Clients {
     pub(crate) watching: Client,
 }
 
-/// The way to the API server for whoever does not lead: for the lease itself, and to ask for one's own rights.
+/// The client of a process that does not lead: for the lease itself, and for the check of its own rights.
 pub(crate) fn unfenced(config: Config, counting: &Counting, clock: &ServerClock) -> Result<Client, Error> {
     let builder = ClientBuilder::try_from(once(config)).map_err(|source| Error::Client { source })?;
     Ok(builder.with_layer(clock).with_layer(counting).build())
@@ -44,7 +44,7 @@ fn once(mut config: Config) -> Config {
 const WAITING: usize = 1024;
 
 impl Clients {
-    /// `silence`: after which a watch that says nothing is given up.
+    /// `silence`: time after which a silent watch is given up.
     pub(crate) fn new(
         config: Config,
         silence: Duration,
@@ -92,7 +92,7 @@ mod tests {
     use crate::metrics::Metrics;
     use crate::rights::Rights;
 
-    /// Answers lists, and lets every watch begin and then says nothing more.
+    /// Answers lists, and lets every watch begin and then stays silent.
     async fn silent_server(watched: mpsc::UnboundedSender<()>) -> String {
         let answer = async |State(watched): State<mpsc::UnboundedSender<()>>, asked: Uri| {
             if asked.query().is_some_and(|query| query.contains("watch=true")) {

@@ -34,7 +34,7 @@ use crate::stored::Stored;
 use crate::suspects::Suspects;
 use crate::{blocked, resting, unreadable};
 
-/// A pass that takes longer is given up and begun anew; every call in it has its own, shorter limit.
+/// A pass that takes longer is given up and starts again; every call in it has its own, shorter limit.
 const PASS_LIMIT: Duration = Duration::from_mins(4);
 /// After an error that may be gone by then; the client has already tried again by itself.
 const TRANSIENT: Duration = Duration::from_secs(5);
@@ -50,7 +50,7 @@ const ROOM: Duration = Duration::from_millis(500);
 /// A run that holds nothing lets new objects have their first status before it goes on.
 const MAKE_WAY: Duration = Duration::from_secs(1);
 
-/// What every pass shares.
+/// Everything that passes share.
 pub struct Context {
     pub(crate) cluster: Cluster,
     pub(crate) settings: Settings,
@@ -95,7 +95,8 @@ pub async fn reconcile(object: Arc<Stored>, context: Arc<Context>) -> Result<Act
         report_missing_rights(&run, &context);
         return Ok(Action::await_change());
     }
-    // We have just released it, and the watch has not said so yet. One whose finalizer others removed is torn down.
+    // The operator has just released it, and the watch has not shown that yet. An object whose finalizer others
+    // removed is torn down.
     if newer.is_some() && run.is_deleting() && !run.has_finalizer() {
         return Ok(Action::await_change());
     }
@@ -213,7 +214,7 @@ pub(crate) async fn commit(
         Ok(Recorded::Written(object)) => Some(object),
         Ok(Recorded::Conflict) => return Ok(Action::requeue(context.setbacks.pause(run.uid()))),
         Err(error) => {
-            // A status that cannot be written cannot say so.
+            // A status that cannot be written cannot show its own error.
             if error.class() == Class::Permanent {
                 context.announce(run, [blocked::refused(&error, "Record", run.spec())]);
                 // An older CRD may refuse every status that this version can write.
@@ -280,8 +281,8 @@ fn report_missing_rights(run: &Run<'_>, context: &Context) {
     context.announce(run, event);
 }
 
-/// Says in the status what keeps the operator from acting, and takes it back once it can: a user is never left with a
-/// silent status. One best effort: the error itself is handled by the caller.
+/// Reports in the status the error that keeps the operator from acting, and withdraws it once it can: a user is never
+/// left with a silent status. One best effort: the error itself is handled by the caller.
 async fn record_whether_blocked(run: &Run<'_>, context: &Context, error: Option<&perfval_cluster::Error>) {
     match error {
         Some(error) if error.class() == Class::Permanent => {
@@ -336,7 +337,8 @@ async fn write_blocked(run: &Run<'_>, context: &Context, status: &PerfValidation
     }
 }
 
-/// Says why nothing is done for an object any more. Where the process died of that too, nothing is.
+/// Reports why the operator does not act on an object any more. If the process died of that report too, there is
+/// none.
 async fn report_set_aside(run: &Run<'_>, context: &Context) {
     let (event, now) = (blocked::set_aside(), context.cluster.now());
     let change = |current: &PerfValidationStatus| blocked::because_of(current, &event, now);
@@ -415,7 +417,7 @@ impl Context {
         Self { suspects, ..self }
     }
 
-    /// Publishes Events until `last` says that nothing more comes.
+    /// Publishes Events until `last` is cancelled.
     pub async fn publish_until(&self, last: CancellationToken) {
         self.announcer.publish_until(&self.cluster, last).await;
     }

@@ -20,7 +20,7 @@ use crate::fence::{RELIABLE, Tenure};
 use crate::moment::Moment;
 use crate::suspects::Suspects;
 
-/// How long a record is good without renewal.
+/// Time for which a record is good without renewal.
 const DURATION: Duration = Duration::from_secs(15);
 /// A leader that did not renew for so long steps down, before another may take over.
 const RENEW_DEADLINE: Duration = RELIABLE;
@@ -29,10 +29,10 @@ const SHORTEST: Duration = Duration::from_millis(100);
 /// Time between attempts, and limit of each call.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// What a candidate may do with the lease.
+/// Actions that the lease allows a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// Take it: no one holds it, or its holder is silent.
+    /// Take it: it is free, or its holder is silent.
     Acquire,
     /// It is ours: renew it.
     Renew,
@@ -67,15 +67,15 @@ pub struct Candidate {
     me: String,
     /// The record as last seen, and since when it has been so.
     seen: Option<(Lease, Instant)>,
-    /// For whoever writes under this lease.
+    /// Tenure for the writers under this lease.
     tenure: Tenure,
     /// For the times in the record, which are for people alone.
     clock: Clock,
-    /// Whose deaths are counted in the record.
+    /// Suspects whose deaths are counted in the record.
     suspects: Suspects,
 }
 
-/// How an attempt ended.
+/// Result of an attempt.
 enum Attempt {
     Held,
     /// Another process holds it, at least until then.
@@ -110,7 +110,7 @@ impl Candidate {
         Self { clock, ..self }
     }
 
-    /// What is known of the lease, for whoever writes under it.
+    /// State of the lease, for the writers under it.
     pub fn tenure(&self) -> Tenure {
         self.tenure.clone()
     }
@@ -133,7 +133,7 @@ impl Candidate {
         info!(lease = self.lease, identity = self.me, "leading");
     }
 
-    /// Renews the lease for as long as that works; the error says why it no longer does.
+    /// Renews the lease for as long as that works. Returns the error that ended it.
     pub async fn keep(&mut self) -> Error {
         loop {
             sleep(RETRY).await;
@@ -141,7 +141,7 @@ impl Candidate {
                 return self.lost("it was never ours");
             };
             let left = RENEW_DEADLINE.saturating_sub(renewed.elapsed());
-            // One that is too old may be another's by now: it is not even asked for.
+            // A lease that is too old may be another's by now: there is no attempt to renew it.
             if left.is_zero() {
                 return self.lost(&format!("not renewed for {} s", renewed.elapsed().as_secs()));
             }

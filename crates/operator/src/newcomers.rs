@@ -37,12 +37,12 @@ impl Newcomers {
         }
     }
 
-    /// Whether any object waits for a first answer.
+    /// Returns true if any object waits for a first answer.
     pub fn any(&self) -> bool {
         self.lock().values().any(|since| since.elapsed() < NEW)
     }
 
-    /// Whether it is the turn of this one.
+    /// Returns true if it is the turn of this object.
     pub fn is_next(&self, uid: &str) -> bool {
         let all = self.lock();
         let Some(own) = all.get(uid) else { return true };

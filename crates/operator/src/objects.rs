@@ -62,7 +62,7 @@ pub fn watched(namespaces: Vec<Option<String>>) -> (Objects, Vec<Scope>) {
 }
 
 impl Objects {
-    /// Whether the first list of every namespace is here.
+    /// Returns true if the first list of every namespace is here.
     pub fn listed(&self) -> bool {
         self.stores
             .iter()

@@ -1,8 +1,9 @@
 //! The planner: one task of the leader that gives GPUs to the runs that wait for them.
 //!
-//! One look at the cluster serves the whole queue. It looks only when something may have changed: a run joined the queue,
-//! one of ours gave its node back, a plan has to be confirmed, or a slow poll may show that others gave GPUs back.
-//! A waiting run costs no pass, no lock and no call (100 of them took the API server 1.3 cores before; issue 12).
+//! One look at the cluster serves the whole queue. It looks only when the result may have changed: a run joined the
+//! queue, a run of this operator gave its node back, a plan has to be confirmed, or a slow poll may show that others
+//! gave GPUs back. A waiting run costs no pass, no lock and no call (100 of them took the API server 1.3 cores
+//! before).
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -151,11 +152,11 @@ async fn look(context: &Context) -> Option<Duration> {
     Some(rests.chain(next).min().unwrap_or(LONGEST_REST))
 }
 
-/// What the queue says to a run.
+/// The queue's answer to a run.
 struct Answer {
     place: usize,
     turn: Seen<Turn>,
-    /// What is odd about the cluster's devices; only for a run that is given some.
+    /// Oddities of the cluster's devices; only for a run that gets some.
     oddities: Vec<String>,
 }
 
@@ -169,7 +170,7 @@ impl Answer {
     }
 }
 
-/// What the queue says to each run, by uid.
+/// The queue's answer to each run, by uid.
 async fn turns(context: &Context, can_move: impl Fn(&str) -> Option<bool>) -> Result<HashMap<String, Answer>, String> {
     let mut look = context.cluster.look(&context.settings, can_move).await;
     if let Some(why) = look.line.unknown() {
@@ -199,7 +200,7 @@ async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> 
         .map_err(|error| format!("no plan was made: {error}"))
 }
 
-/// A plan by what was read: what it says to each run, by uid, and the model caches of those that are given a node.
+/// Plans by a look. Returns the answer to each run, by uid, and the model caches of the runs that get a node.
 fn plan(look: &Look) -> (HashMap<String, Answer>, BTreeSet<(String, String)>) {
     let nobody = Line::default();
     let line = look.line.present().unwrap_or(&nobody);

@@ -127,7 +127,7 @@ async fn elsewhere(work: impl Future<Output = ()> + Send + 'static) {
     }
 }
 
-/// What every pass shares, and the objects whose probe was answered.
+/// The state that passes share, and the objects whose probe was answered.
 fn context(
     args: &RunArgs,
     settings: Settings,
@@ -174,7 +174,7 @@ async fn work(
     };
     // On the heap: a plan holds the whole cluster in its hands.
     let planned = Box::pin(planner::plan_until(context.clone(), stop.clone()));
-    // It holds nothing up: whatever it does may be left to the next leader.
+    // It delays no other work: the next leader may do the rest.
     let swept = async {
         if let Err(Panicked(said)) = catch(sweeper::sweep_until(context.clone(), stop.clone())).await {
             error!(said, "the search for strays panicked; the next leader goes on with it");
@@ -210,7 +210,7 @@ fn endpoint_access(args: &RunArgs) -> perfval_cluster::EndpointAccess {
     }
 }
 
-/// Looks after the rights of this process, leader or follower. Whoever is under way is looked at anew when they change.
+/// Looks after the rights of this process, leader or follower. Passes under way are repeated when the rights change.
 fn look_after_rights(health: &Health, client: Client, needed: Vec<Right>) -> impl Future<Output = ()> + use<> {
     let Health {
         metrics,

@@ -1,7 +1,8 @@
-//! What makes an object be looked at. All of kube-runtime's features that are unstable by name are used here.
+//! Triggers that make the operator look at an object. All of kube-runtime's features that are unstable by name are
+//! used here.
 //!
-//! No stream hands an error to the `Controller`: it would delay the events of all kinds (11 s measured with one broken
-//! watch). Each watch logs, counts and swallows its own errors and starts again with its own backoff.
+//! No stream hands an error to the `Controller`: it would delay the events of all kinds (11 s measured with one
+//! broken watch). Each watch logs, counts and swallows its own errors and starts again with its own backoff.
 
 mod deployments;
 mod watches;

@@ -81,7 +81,7 @@ async fn sweep(context: &Context, reported: &mut HashSet<String>) {
     context.metrics.orphaned(orphans.len());
 }
 
-/// The strays among what was found. The API server is asked for owners only where no watch has brought them.
+/// The strays among these objects. An owner is read from the API server only if no watch has brought it.
 async fn judged<'a>(context: &Context, found: &'a [Labelled]) -> Vec<(&'a Labelled, Stray)> {
     let known: Vec<_> = context.objects.readable().collect();
     let known: HashMap<&str, &Stored> = known

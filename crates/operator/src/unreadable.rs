@@ -18,7 +18,7 @@ use tracing::{debug, error, warn};
 
 use crate::metrics::Metrics;
 
-/// How long an event may take.
+/// Time-out of an event.
 const LIMIT: Duration = Duration::from_secs(10);
 /// Pause after a status that could not be written.
 const AGAIN: Duration = Duration::from_secs(30);

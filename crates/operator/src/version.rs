@@ -1,4 +1,4 @@
-//! Which build this is.
+//! Identity of this build.
 
 use std::sync::LazyLock;
 

@@ -2,7 +2,7 @@
 
 use prometheus_client::registry::{Metric, Registry, Unit};
 
-/// What all names begin with.
+/// Prefix of all names.
 pub const PREFIX: &str = "perfvalidation";
 
 /// One name, with what a reader has to know of it.
@@ -14,7 +14,7 @@ pub struct Series {
     pub kind: Kind,
     /// Its labels.
     pub labels: &'static [&'static str],
-    /// What it means.
+    /// Meaning of the series.
     pub help: &'static str,
 }
 

@@ -18,15 +18,15 @@ use tracing::{debug, warn};
 use crate::metrics::Metrics;
 use crate::stored::Stored;
 
-/// A watch is asked for anew this often: one that says nothing for longer is dead.
+/// Time-out of a watch, after which it starts again: a watch that is silent for longer is dead.
 pub const WATCH: Duration = Duration::from_secs(40);
 
-/// How to watch.
+/// Configuration of all watches.
 pub(super) fn config() -> watcher::Config {
     watcher::Config::default().timeout(u32::try_from(WATCH.as_secs()).unwrap_or(u32::MAX))
 }
 
-/// What every watch of a scope needs.
+/// Parameters of every watch of a scope.
 #[derive(Clone)]
 pub(super) struct Watches {
     pub(super) client: Client,
@@ -101,7 +101,7 @@ fn owner(child: &impl ResourceExt) -> Option<ObjectRef<Stored>> {
     Some(ObjectRef::new(name).within(&child.namespace()?))
 }
 
-/// Whether the kind itself is unknown: a cluster without DRA serves no ResourceClaims.
+/// Returns true if the kind itself is unknown: a cluster without DRA serves no ResourceClaims.
 fn is_not_served(error: &watcher::Error) -> bool {
     let (watcher::Error::InitialListFailed(source) | watcher::Error::WatchStartFailed(source)) = error else {
         return false;
