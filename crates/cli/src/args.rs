@@ -33,15 +33,15 @@ pub use run::{CommonCase, InitArgs, PresetsArgs, RunArgs, WatchArgs};
     disable_help_subcommand = true
 )]
 pub struct Cli {
-    /// Which cluster and namespace.
+    /// Cluster and namespace.
     #[command(flatten, next_help_heading = "Which cluster, as whom")]
     pub target: Target,
-    /// What to do.
+    /// Verb to carry out.
     #[command(subcommand)]
     pub verb: Verb,
 }
 
-/// Which cluster and namespace.
+/// Cluster and namespace.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Target {
     /// Namespace; that of the kubeconfig's context when not given
@@ -68,7 +68,7 @@ pub struct Target {
 }
 
 impl Verb {
-    /// Whether its exit code is a verdict that is waited for.
+    /// Returns true if its exit code is a verdict that a pipeline waits for.
     pub fn follows(&self) -> bool {
         match self {
             Self::Run(args) => !args.detach,
@@ -79,7 +79,7 @@ impl Verb {
     }
 }
 
-/// What can be done.
+/// Verbs of the plug-in.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Create a validation and follow it to its verdict; an unchanged one that exists is run again
@@ -114,7 +114,7 @@ pub enum Verb {
     Logs(LogsArgs),
     /// Write everything for a bug report into one archive, without secrets
     Bundle(BundleArgs),
-    /// Tell what is missing for a first run, and what to type next
+    /// Check for everything that a first run needs, with the next command for each gap
     Doctor(DoctorArgs),
     /// Write a commented manifest; asks for what no flag says
     Init(InitArgs),
@@ -122,13 +122,13 @@ pub enum Verb {
     Presets(PresetsArgs),
     /// Print a script that completes verbs and flags in a shell
     Completion {
-        /// Which shell.
+        /// Shell of the script.
         #[arg(value_enum)]
         shell: Shell,
     },
 }
 
-/// How an answer is printed.
+/// Format of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Output {
     /// The usual columns.
@@ -159,7 +159,7 @@ pub struct GetArgs {
     /// Of all namespaces
     #[arg(short = 'A', long, conflicts_with = "name")]
     pub all_namespaces: bool,
-    /// How the answer is printed
+    /// Format of the answer
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Output,
 }
@@ -169,7 +169,7 @@ pub struct GetArgs {
 pub struct HistoryArgs {
     /// Name of the validation; may be left out where the namespace has one only
     pub name: Option<String>,
-    /// How the answer is printed
+    /// Format of the answer
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Format,
 }

@@ -37,7 +37,7 @@ struct Line {
     throughput: Option<String>,
     #[serde(rename = "ttftP99Ms", skip_serializing_if = "Option::is_none")]
     ttft_p99_ms: Option<String>,
-    /// How long it took, or takes so far.
+    /// Time that it took, or takes until now.
     #[serde(skip_serializing_if = "Option::is_none")]
     seconds: Option<i64>,
     /// Absent while it goes on.

@@ -5,7 +5,7 @@ use crate::draw::{Ink, wrap};
 /// Before what stands below a title.
 pub const INDENT: &str = "  ";
 
-/// How the page is written.
+/// Settings of the page's text.
 pub struct Page {
     pub ink: Ink,
     pub columns: usize,

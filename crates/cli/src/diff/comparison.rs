@@ -19,7 +19,7 @@ pub struct Comparison<'a> {
     pub after: Side<'a>,
     pub metrics: [MetricChange; 2],
     pub gates: Vec<GateChange<'a>>,
-    /// What differs in what they ran on; absent where that is not known of both.
+    /// Differences of the environments; absent if one of them is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub differs: Option<Vec<String>>,
 }
@@ -37,7 +37,7 @@ pub struct Side<'a> {
     pub trials: usize,
     /// Of these, those that measured.
     pub measured: usize,
-    /// What the trials were given as causes, each once.
+    /// Causes of the trials, each once.
     pub causes: BTreeSet<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<&'a PlacementStatus>,
@@ -59,7 +59,7 @@ pub struct MetricChange {
     /// Half of the interval in which the trials of two equal runs differ by chance (percent); absent with one trial of either.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chance_percent: Option<Decimal>,
-    /// Whether the change lies within that interval.
+    /// True if the change lies within that interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub within_spread: Option<bool>,
 }

@@ -13,7 +13,7 @@ const OPERATOR_LABEL: &str = "app.kubernetes.io/name=perfvalidation-operator";
 const VERSION_LABEL: &str = "app.kubernetes.io/version";
 const OWN: &str = env!("CARGO_PKG_VERSION");
 
-/// Whether the operator runs, and in which version.
+/// Checks if the operator runs, and its version.
 pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
     let namespace = asked.operator_namespace;
     let api: Api<Pod> = Api::namespaced(asked.session.client.clone(), namespace);

@@ -1,4 +1,4 @@
-//! What a terminal shows while a run goes on.
+//! Picture of a running validation on a terminal.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -41,7 +41,7 @@ impl Picture {
         }
     }
 
-    /// What is drawn stays where it is.
+    /// Leaves the drawing in place.
     pub fn leave(&mut self) {
         self.height = 0;
     }
