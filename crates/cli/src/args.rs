@@ -1,4 +1,4 @@
-//! The command line. Flags that kubectl has are named and mean as there.
+//! The command line. Flags that kubectl has too have the same names and meanings.
 
 mod evidence;
 mod format;
@@ -82,7 +82,7 @@ impl Verb {
 /// Verbs of the plug-in.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Create a validation and follow it to its verdict; an unchanged one that exists is run again
+    /// Create a validation, or run an unchanged one again, and follow it to its verdict
     Run(Box<RunArgs>),
     /// Follow a validation until its run is over
     Watch(WatchArgs),
@@ -108,7 +108,7 @@ pub enum Verb {
     Resume(NameArgs),
     /// Keep pods and GPUs of a run after its end, for a post-mortem, until they are cleaned up
     Keep(NameArgs),
-    /// Remove what was kept of a run, and free its GPUs
+    /// Remove the kept objects of a run, and free its GPUs
     CleanUp(NameArgs),
     /// Print the logs of a run, merged by time: frontend, workers, load generator, operator
     Logs(LogsArgs),

@@ -102,7 +102,7 @@ async fn add_children(session: &Session, object: &PerfValidation, archive: &mut 
         listed.extend(items.iter().flatten().map(objects::Subject::of));
         add_list(archive, kind.plural, items, object);
     }
-    // Last, when it is known what they may speak of.
+    // Last, when the objects of the events are known.
     let (items, missing) = objects::events(session, &listed).await;
     match missing {
         Some(why) if items.is_empty() => add_list(archive, "events", Err(why), object),
@@ -232,7 +232,7 @@ async fn add_size(session: &Session, object: &PerfValidation, archive: &mut Arch
     let connect = async || Ok((session.client.clone(), session.namespace.clone()));
     let mut sized = object.clone();
     sized.status = None;
-    match Box::pin(size::of(sized, &args, connect)).await {
+    match Box::pin(size::size_object(sized, &args, connect)).await {
         Ok((text, _)) => archive.add("size.txt", "what sizing makes of the cluster now", text.into_bytes()),
         Err(error) => archive.leave_out("what sizing makes of the cluster now", &error.to_string()),
     }

@@ -1,4 +1,5 @@
-//! Completions: scripts for a shell, and candidates for kubectl, which asks a program called `kubectl_complete-perfval`.
+//! Completions: scripts for a shell, and candidates for kubectl, which runs a program called
+//! `kubectl_complete-perfval`.
 
 use std::path::Path;
 
@@ -8,9 +9,9 @@ use clap_complete::Shell;
 use crate::args::{Cli, Target};
 use crate::preset::PRESETS;
 
-/// The name under which kubectl asks.
+/// The name under which kubectl runs it.
 const ASKED_AS: &str = "kubectl_complete-perfval";
-/// Cobra's directives, which tell kubectl how to treat candidates: complete files too, or only these.
+/// Cobra's directives, by which kubectl treats candidates: complete files too, or only these.
 const FILES: &str = ":0\n";
 const NO_FILES: &str = ":4\n";
 

@@ -61,7 +61,7 @@ pub enum Error {
         /// Role that would allow it.
         role: &'static str,
     },
-    /// The API server does not know who asks.
+    /// The API server does not recognise the user.
     #[error("the cluster does not accept your credentials ({call}): log in again, or choose another --context")]
     Unauthorized {
         /// The call.
@@ -75,7 +75,7 @@ pub enum Error {
         /// Its name.
         name: String,
     },
-    /// No name was given, and it does not follow.
+    /// The command line has no name, and there is no obvious one.
     #[error("{0}")]
     WhichOne(String),
     /// The object went away while it was watched.

@@ -20,7 +20,7 @@ pub fn run(screen: &mut Screen, args: &InitArgs, namespace: Option<&str>) -> Res
         path: path.clone(),
         source,
     };
-    // A manifest that somebody edited is not written over.
+    // A manifest that the user has edited is not overwritten.
     let mut file = fs::File::create_new(path).map_err(unusable)?;
     file.write_all(text.as_bytes()).map_err(unusable)?;
     screen.say(&format!(

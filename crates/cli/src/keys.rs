@@ -1,4 +1,4 @@
-//! Typed keys while a picture is drawn: their echo would stand in it, and Enter would move it.
+//! Typed keys while a picture is drawn: their echo would be in it, and Enter would move it.
 
 use std::io::stdout;
 use std::panic;

@@ -11,7 +11,7 @@ use crate::follow::{self, Patience};
 use crate::screen::Screen;
 use crate::session::Session;
 
-/// Asks for another run.
+/// Requests another run.
 pub async fn rerun(screen: &mut Screen, session: &Session, args: &RerunArgs) -> Result<u8, Error> {
     let object = session.pick(args.name.as_deref()).await?;
     let object = ask_for_rerun(screen, session, &object).await?;

@@ -19,7 +19,7 @@ use crate::session::Session;
 /// Exit code after Ctrl-C, as shells have it.
 const ENDED: u8 = 130;
 
-/// Creates and follows. `namespace`: that of the flags.
+/// Creates and follows. `namespace`: the namespace of the flags.
 pub async fn run(screen: &mut Screen, session: &Session, args: &RunArgs, namespace: Option<&str>) -> Result<u8, Error> {
     let object = wanted(args)?;
     let session = &in_its_namespace(session, &object, namespace)?;

@@ -20,9 +20,9 @@ use crate::keys;
 /// Size of a terminal, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// Beside each other.
+    /// Characters in a row.
     pub columns: usize,
-    /// Below each other.
+    /// Number of rows.
     pub rows: usize,
 }
 
@@ -85,7 +85,7 @@ impl Screen {
         }
     }
 
-    /// Asks, where somebody answers; a Ctrl-C is an answer too: none.
+    /// Asks, if a person answers; a Ctrl-C is an answer too: none.
     pub async fn ask_unless_interrupted(&mut self, question: &str) -> Option<String> {
         if !self.asks {
             return None;
@@ -133,7 +133,7 @@ impl Screen {
 }
 
 async fn ends_by(kind: SignalKind) {
-    // Without a handler it ends the program by itself.
+    // Without a handler it ends the program directly.
     let Ok(mut signals) = signal(kind) else { return };
     signals.recv().await;
     keys::restore();

@@ -1,4 +1,4 @@
-//! The cluster, as the command line names it, and the validations in it.
+//! The cluster of the command line, and the validations in it.
 
 use std::time::Duration;
 
@@ -158,7 +158,7 @@ impl Session {
         patched.map_err(|error| self.missing(&name, "change PerfValidations", error))
     }
 
-    /// The error of a call that names an object, which may not be there.
+    /// The error of a call for an object that may not exist.
     pub fn missing(&self, name: &str, call: &str, error: kube::Error) -> Error {
         match error {
             kube::Error::Api(status) if status.code == 404 && !is_missing_kind(&status) => Error::NoSuchObject {

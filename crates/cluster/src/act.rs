@@ -1,4 +1,4 @@
-//! Changes: what each [`Effect`] stands for. Every one may be repeated, because a crash or a time-out repeats it.
+//! Changes: the calls of each [`Effect`]. Every one may be repeated, because a crash or a time-out repeats it.
 
 mod create;
 mod delete;

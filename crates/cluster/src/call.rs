@@ -20,7 +20,8 @@ pub(crate) const LOG_PATIENCE: Duration = Duration::from_secs(30);
 /// Time-out of all reads of one look together: many times the time for 5,000 nodes (`just bench`), and a quarter of
 /// the time-out of a pass.
 const LOOK: Duration = Duration::from_mins(1);
-/// Objects per page of a list, as `kubectl` asks for. Pages of 250 need no less memory (`just bench`): 71 to 86 MiB both.
+/// Objects per page of a list, as `kubectl` requests them. Pages of 250 need no less memory (`just bench`): 71 to 86
+/// MiB both.
 const PAGE: u32 = 500;
 /// A paged list is one snapshot; when it expires in between, the whole list is read again this often.
 const RESTARTS: u32 = 3;
@@ -30,8 +31,8 @@ tokio::task_local! {
     static LOOK_ENDS: Instant;
 }
 
-/// One look at the cluster: a call in it that has no answer by the end of the look fails then. What came before is kept,
-/// so a kubelet that does not answer costs its own logs and never the pass.
+/// One look at the cluster: a call without an answer by the end of the look fails then. Earlier answers are kept, so
+/// a kubelet that does not answer costs its own logs and never the pass.
 pub(crate) async fn one_look<T>(reads: impl Future<Output = T>) -> T {
     LOOK_ENDS.scope(Instant::now() + LOOK, reads).await
 }
@@ -141,11 +142,11 @@ pub(crate) type Read<T> = Result<T, Unread>;
 pub(crate) enum Unread {
     /// The API server reported that the object does not exist.
     Absent,
-    /// It is not known; the text names the call and the answer.
+    /// The result is unknown; the text contains the call and the answer.
     Unknown(String),
 }
 
-/// Names a call and reads its answer: only a 404 means "not there".
+/// Reads the answer of a call: only a 404 means "not there".
 pub(crate) fn read<T>(call: &str, answer: Result<T, Failure>) -> Read<T> {
     answer.map_err(|failure| {
         if failure.is_not_found() {

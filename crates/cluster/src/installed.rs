@@ -9,9 +9,9 @@ use tokio::time::Instant;
 /// Installation of Dynamo.
 #[derive(Clone)]
 pub(crate) struct Installed {
-    /// The newest version of its deployments that is served and that we speak.
+    /// The newest served version of its deployments that the operator supports.
     pub resource: ApiResource,
-    /// Version of its operator, where the CRD names it.
+    /// Version of its operator, if the CRD contains it.
     pub operator_version: Option<String>,
     /// True if a deployment may contain the version of its runtime; read only for a run that needs it.
     pub takes_runtime_version: Option<bool>,

@@ -85,8 +85,9 @@ pub struct Counts {
 }
 
 impl Cluster {
-    /// `client` may retry; `impatient` must not (`Config::default_retry = false`): a frontend that is not ready yet answers
-    /// 503 through the API server, and a patient client would turn that into a hang. `instance` names this process in events.
+    /// `client` may retry; `impatient` must not (`Config::default_retry = false`): a frontend that is not ready yet
+    /// answers 503 through the API server, and a patient client would turn that into a hang. `instance` is the name
+    /// of this process in events.
     pub fn new(client: Client, impatient: Client, access: EndpointAccess, instance: String) -> (Self, Wakeups) {
         let (wake, wakeups) = futures::channel::mpsc::unbounded();
         let reporter = Reporter {
@@ -119,7 +120,7 @@ impl Cluster {
         self.clock.now()
     }
 
-    /// Version of the API server, such as `v1.36.4`; asked for once.
+    /// Version of the API server, such as `v1.36.4`; read once.
     pub async fn version(&self) -> Result<String, Failure> {
         let ask = || async {
             let info = self.bounded(self.client.apiserver_version()).await?;

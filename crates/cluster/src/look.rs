@@ -1,4 +1,4 @@
-//! One look at the cluster for the whole queue: what sizing counts is read once, what depends on the run once for each
+//! One look at the cluster for the whole queue: the common part of the inventory is read once, the rest once for each
 //! namespace and each class.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,7 +61,7 @@ struct OfNamespace {
 }
 
 impl Wish {
-    pub(crate) fn of(namespace: &str, spec: &PerfValidationSpec) -> Self {
+    pub(crate) fn new(namespace: &str, spec: &PerfValidationSpec) -> Self {
         Self {
             namespace: namespace.to_owned(),
             device_class: spec.placement.device_class_name.clone(),
@@ -71,7 +71,7 @@ impl Wish {
 
 impl Look {
     /// Reads of sizing for a run that waits.
-    pub fn of_run(&self, run: &Contender) -> Option<OfRun<'_>> {
+    pub fn for_run(&self, run: &Contender) -> Option<OfRun<'_>> {
         static EVERY_NODE_REACHES_IT: Seen<CacheVolume> = Seen::Absent;
         let of_namespace = self.namespaces.get(&run.namespace)?;
         let volume = cache_of(run).and_then(|claim| self.volumes.get(&claim));
@@ -84,8 +84,8 @@ impl Look {
         })
     }
 
-    /// Reads where model caches are, by namespace and claim. Whether any of them was not known before: then the plan has to
-    /// be made again. A thousand runs that wait cost no read.
+    /// Reads the places of model caches, by namespace and claim. Returns true if any of them is new: then the plan
+    /// has to be made again. A thousand runs that wait cost no read.
     pub async fn locate_caches(&mut self, cluster: &Cluster, claims: BTreeSet<(String, String)>) -> bool {
         let unread = claims.into_iter().filter(|claim| !self.volumes.contains_key(claim));
         let unread: Vec<_> = unread.collect();
@@ -139,15 +139,15 @@ impl Cluster {
         let of_runs = async {
             futures::join!(
                 self.classes(&classes),
-                self.of_namespaces::<ResourceQuota>("list ResourceQuotas", &namespaces),
-                self.of_namespaces::<LimitRange>("list LimitRanges", &namespaces),
+                self.list_by_namespace::<ResourceQuota>("list ResourceQuotas", &namespaces),
+                self.list_by_namespace::<LimitRange>("list LimitRanges", &namespaces),
             )
         };
         let ((classes, quotas, limit_ranges), inventory) = Box::pin(self.counted(of_runs)).await;
         let of_namespace = |namespace: &&str| {
             let found = OfNamespace {
-                quotas: of(&quotas, namespace),
-                limit_ranges: of(&limit_ranges, namespace),
+                quotas: in_namespace(&quotas, namespace),
+                limit_ranges: in_namespace(&limit_ranges, namespace),
                 naming: settings.naming(namespace),
             };
             ((*namespace).to_owned(), found)
@@ -172,7 +172,7 @@ impl Cluster {
     }
 
     /// The objects of a kind in these namespaces, by one list for all of them.
-    async fn of_namespaces<K>(&self, call: &str, namespaces: &BTreeSet<&str>) -> Seen<BTreeMap<String, Vec<K>>>
+    async fn list_by_namespace<K>(&self, call: &str, namespaces: &BTreeSet<&str>) -> Seen<BTreeMap<String, Vec<K>>>
     where
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
     {
@@ -198,7 +198,7 @@ impl Cluster {
 }
 
 /// Those of one namespace.
-fn of<K: Clone>(all: &Seen<BTreeMap<String, Vec<K>>>, namespace: &str) -> Seen<Vec<K>> {
+fn in_namespace<K: Clone>(all: &Seen<BTreeMap<String, Vec<K>>>, namespace: &str) -> Seen<Vec<K>> {
     match all {
         Seen::Present(all) => Seen::Present(all.get(namespace).cloned().unwrap_or_default()),
         Seen::Absent => Seen::Absent,

@@ -1,4 +1,4 @@
-//! Reads: what each [`Need`] stands for. Never fails; a read that could not be made is `Seen::Unknown`.
+//! Reads: the calls of each [`Need`]. Never fails; a read that could not be made is `Seen::Unknown`.
 
 mod bind_requests;
 mod children;
@@ -92,7 +92,7 @@ impl Cluster {
             Need::Holders => Answer::Holders(seen(self.holders().await)),
             // On the heap, as all four with many calls at once.
             Need::Inventory => {
-                let wish = Wish::of(run.namespace(), run.spec());
+                let wish = Wish::new(run.namespace(), run.spec());
                 let cache_claim = build::cache_claim_name(run.name(), run.spec());
                 let node = run.placement().map(|plan| plan.node.as_str());
                 let mut inventory = Box::pin(self.inventory_of(&wish, cache_claim.as_deref(), node)).await;

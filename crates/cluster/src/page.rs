@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_the_same_in_every_form() {
+    fn a_refusal_is_the_same_in_every_form() {
         let refusal = |name: &str| {
             json!({
                 "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": 404,

@@ -209,7 +209,7 @@ pub const PERMISSIONS: &[Permission] = &[
         &["get"],
         "whether the results are saved; trials to judge again; ownership of a namesake",
     ),
-    // The API server asks for `create` too where an apply makes the object.
+    // The API server requires `create` too if the apply creates the object.
     in_namespace("", "configmaps", &["create", "patch"], "saving the results"),
     in_namespace(
         "",

@@ -8,7 +8,7 @@ use perfval_sizing::inventory::Inventory;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::Instant;
 
-/// The runs that hold a node, and when they were asked for: they are shared by those who asked before that.
+/// The runs that hold a node, and the time of the read: callers that came before it share them.
 pub(crate) type LastHolders = Arc<Mutex<Option<(Instant, Arc<[Contender]>)>>>;
 
 /// The whole cluster as last read, for as long as somebody waits for it. There is one at a time, that of the planner included: with

@@ -18,7 +18,7 @@ use crate::manifest;
 pub use error::Error;
 pub use saved::cluster_in;
 
-/// The answer. `connect` gives the cluster and the namespace for an object that names none; saved objects need neither.
+/// The answer. `connect` gives the cluster and the namespace for an object without one; saved objects need neither.
 /// Exit codes: 0 a run would get a plan, 1 it would not; the caller's for an error are [`Error::code`].
 pub async fn run(
     args: &SizeArgs,
@@ -28,11 +28,11 @@ pub async fn run(
         Some(path) => manifest::read(path)?,
         None => defaults()?,
     };
-    of(object, args, connect).await
+    size_object(object, args, connect).await
 }
 
 /// The answer for an object that is there already.
-pub async fn of(
+pub async fn size_object(
     object: PerfValidation,
     args: &SizeArgs,
     connect: impl AsyncFnOnce() -> Result<(Client, String), String>,

@@ -1,7 +1,7 @@
-//! Events to publish: passes queue them and go on, and one call at a time publishes them.
+//! Events to publish: passes queue them and continue, and one call at a time publishes them.
 //!
-//! A thousand new objects bring two thousand Events. Published by the passes themselves they kept every pass of the others
-//! waiting 30 ms each, and a new object had no status for up to 12 s (`just bench-line 1000`, issue 12).
+//! A thousand new objects bring two thousand Events. Published by the passes themselves they kept every pass of the
+//! others waiting 30 ms each, and a new object had no status for up to 12 s (`just bench-line 1000`).
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::core::Resource;

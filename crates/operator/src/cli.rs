@@ -90,7 +90,7 @@ pub struct RunArgs {
     #[arg(long, env = "PERFVAL_CLUSTER_DOMAIN", default_value = "cluster.local")]
     pub cluster_domain: String,
 
-    /// How a frontend is reached: by Service DNS, or through the API server's service proxy; auto is dns in a pod
+    /// Way to a frontend: by Service DNS, or through the API server's service proxy; auto is dns in a pod
     #[arg(long, env = "PERFVAL_ENDPOINT_ACCESS", value_enum, default_value_t = EndpointAccess::Auto)]
     pub endpoint_access: EndpointAccess,
 
@@ -135,7 +135,7 @@ pub struct RunArgs {
     #[arg(long, env = "PERFVAL_LEADER_ELECT_NAME", default_value = "perfvalidation-operator")]
     pub leader_elect_name: String,
 
-    /// Who this process is, in the Lease and in events: the pod's name; host name and process id when not given
+    /// Name of this process in the Lease and in events: the pod's name; host name and process id when not given
     #[arg(long, env = "PERFVAL_IDENTITY", value_parser = non_empty)]
     pub identity: Option<String>,
 
@@ -184,7 +184,8 @@ pub fn in_pod() -> bool {
 }
 
 impl RunArgs {
-    /// The part of the flags that decisions depend on. `own_namespace` is that of the operator's pod, if it runs in one.
+    /// The part of the flags that decisions depend on. `own_namespace`: the namespace of the operator's pod, if it
+    /// runs in one.
     pub fn settings(&self, own_namespace: Option<&str>) -> Settings {
         let refused_namespaces = match &self.refused_namespaces {
             Some(given) => names(given),
@@ -207,7 +208,7 @@ impl RunArgs {
         }
     }
 
-    /// The namespaces to watch; `None` stands for all of them.
+    /// The namespaces to watch; `None` means all of them.
     pub fn scopes(&self) -> Vec<Option<String>> {
         let named = names(&self.watch_namespaces);
         if named.is_empty() {
@@ -253,7 +254,7 @@ fn names(list: &[String]) -> Vec<String> {
     trimmed.filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// The namespace of the pod in which this process runs, as the manifests set it; else that of its service account.
+/// The namespace of this process' pod, as the manifests set it; else of its service account.
 pub fn own_namespace(config: &kube::Config) -> Option<String> {
     let named = std::env::var("POD_NAMESPACE").ok().filter(|name| !name.is_empty());
     named.or_else(|| in_pod().then(|| config.default_namespace.clone()))

@@ -20,7 +20,7 @@ pub(crate) const SILENCE: Duration = streams::WATCH.saturating_add(Duration::fro
 
 /// The ways to the API server.
 pub(crate) struct Clients {
-    /// Tries again by itself; writes for as long as the lease allows it.
+    /// Client that retries; it writes for as long as the lease allows it.
     pub(crate) patient: Client,
     /// For what must not wait; writes for as long as the lease allows it.
     pub(crate) impatient: Client,
@@ -59,7 +59,7 @@ impl Clients {
             let builder = ClientBuilder::try_from(config).map_err(|source| Error::Client { source })?;
             Ok::<_, Error>(builder.with_layer(clock))
         };
-        // Each attempt passes the fence, also that of a call which waited for its next one.
+        // Each attempt passes the fence, also after the wait of a retry.
         let retry = RetryLayer::new(RetryPolicy::server_retry());
         let shared = builder(config.clone())?.with_layer(&BufferLayer::new(WAITING));
         Ok(Self {

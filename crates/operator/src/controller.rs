@@ -36,18 +36,18 @@ use crate::{blocked, resting, unreadable};
 
 /// A pass that takes longer is given up and starts again; every call in it has its own, shorter limit.
 const PASS_LIMIT: Duration = Duration::from_mins(4);
-/// After an error that may be gone by then; the client has already tried again by itself.
+/// Pause after an error that may be gone by then; the client has already retried.
 const TRANSIENT: Duration = Duration::from_secs(5);
-/// After an error that a user has to fix.
+/// Pause after an error that a user has to fix.
 const PERMANENT: Duration = Duration::from_secs(30);
-/// After a write of our own; the watch brings it within milliseconds.
+/// Pause after a write of the operator; the watch brings it within milliseconds.
 const SOON: Duration = Duration::from_millis(200);
 
-/// A new object that is not among the oldest asks again.
+/// Pause of a new object that is not among the oldest.
 const NEXT: Duration = Duration::from_millis(100);
-/// Results of other runs are being read; each takes about a second.
+/// Pause while results of other runs are read; each takes about a second.
 const ROOM: Duration = Duration::from_millis(500);
-/// A run that holds nothing lets new objects have their first status before it goes on.
+/// Pause of a run that holds nothing, so that new objects get their first status first.
 const MAKE_WAY: Duration = Duration::from_secs(1);
 
 /// Everything that passes share.
@@ -229,8 +229,9 @@ pub(crate) async fn commit(
     if let Some(written) = &written {
         context.recorded(run, decision, written);
     }
-    // Our finalizer can wait for the next pass: nothing is created before it is there. Of a thousand objects created at once
-    // the last has its first status after 3.9 s so, and after 4.8 s with these patches (`just bench-line`, issue 12).
+    // The finalizer can wait for the next pass: no object is created before it is there. Of a thousand objects
+    // created at once the last has its first status after 3.9 s so, and after 4.8 s with these patches (`just
+    // bench-line`).
     let others_wait = run.status().phase.is_none() && context.newcomers.any();
     let effects = if others_wait { &[][..] } else { &decision.effects };
     let acted = cluster.act(run, effects).await;
@@ -250,7 +251,7 @@ pub(crate) async fn commit(
         context.own_writes.add(current.object, newest);
     }
     context.setbacks.over(run.uid());
-    // The echo of our own write comes first, unless the watch is silent.
+    // The echo of the operator's write comes first, unless the watch is silent.
     let recheck = match written {
         Some(_) => Some(decision.recheck.map_or(SOON, |recheck| recheck.min(SOON))),
         None => decision.recheck,

@@ -50,7 +50,7 @@ pub enum Error {
         /// Error of the client.
         source: kube::Error,
     },
-    /// The HTTP address is taken or not ours.
+    /// The HTTP address is taken, or belongs to another machine.
     #[error("--metrics-addr {address} cannot be listened on: choose a free one")]
     Listen {
         /// The address.

@@ -30,17 +30,17 @@ fn allows(renewed: Option<Moment>, now: Moment) -> bool {
 pub struct Tenure(Arc<Mutex<Option<Moment>>>);
 
 impl Tenure {
-    /// The lease is ours, by a record whose writing began then.
+    /// Records a renewal of the lease, by a record whose writing began then.
     pub(crate) fn renewed(&self, began: Moment) {
         self.set(Some(began));
     }
 
-    /// The lease is not ours any more.
+    /// Records the loss of the lease.
     pub(crate) fn end(&self) {
         self.set(None);
     }
 
-    /// When it was surely ours last; `None` if it is not.
+    /// Time of the last sure renewal; `None` without the lease.
     pub(crate) fn since(&self) -> Option<Moment> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

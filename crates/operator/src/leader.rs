@@ -24,7 +24,7 @@ use crate::suspects::Suspects;
 const DURATION: Duration = Duration::from_secs(15);
 /// A leader that did not renew for so long steps down, before another may take over.
 const RENEW_DEADLINE: Duration = RELIABLE;
-/// However soon a lease expires, the API server is not asked more often.
+/// Shortest pause between two requests, even if a lease expires sooner.
 const SHORTEST: Duration = Duration::from_millis(100);
 /// Time between attempts, and limit of each call.
 const RETRY: Duration = Duration::from_secs(2);
@@ -34,14 +34,14 @@ const RETRY: Duration = Duration::from_secs(2);
 pub enum Claim {
     /// Take it: it is free, or its holder is silent.
     Acquire,
-    /// It is ours: renew it.
+    /// This process holds it: renew it.
     Renew,
     /// Another process holds it, at least until then.
     Yield(Instant),
 }
 
-/// Judges a record that was first seen, unchanged since, at `first_seen`. Expiry is counted on our own clock from when
-/// we saw the record change, as client-go does: the clocks of two machines are never compared.
+/// Judges a record that was first seen, unchanged since, at `first_seen`. Expiry is counted on the local clock from
+/// the time at which the record's change was seen, as client-go does: the clocks of two machines are never compared.
 pub fn evaluate(lease: Option<&LeaseSpec>, me: &str, first_seen: Instant, now: Instant) -> Claim {
     let Some(lease) = lease else { return Claim::Acquire };
     match lease.holder_identity.as_deref() {
@@ -84,7 +84,7 @@ enum Attempt {
 }
 
 impl Candidate {
-    /// A candidate called `me` for the lease `namespace/name`. The client must not retry by itself.
+    /// A candidate called `me` for the lease `namespace/name`. The client must not retry.
     pub fn new(impatient: Client, namespace: &str, name: &str, me: String) -> Self {
         Self {
             api: Api::namespaced(impatient, namespace),
@@ -115,7 +115,7 @@ impl Candidate {
         self.tenure.clone()
     }
 
-    /// Waits until the lease is ours.
+    /// Waits until this process holds the lease.
     pub async fn acquire(&mut self) {
         info!(lease = self.lease, identity = self.me, "waiting for the lease");
         loop {
@@ -203,8 +203,9 @@ impl Candidate {
         }
     }
 
-    /// Reads the record, and writes it if it may be ours: `None`. Otherwise it is another's until then. A conflict is a failure
-    /// like any other: somebody wrote to it meanwhile, and the next look shows whose it is.
+    /// Reads the record, and writes it if the lease may be taken: `None`. Otherwise another process has it until the
+    /// returned time. A conflict is a failure like any other: another process wrote to it meanwhile, and the next
+    /// look shows the holder.
     async fn try_once(&mut self) -> Result<Option<Instant>, kube::Error> {
         let current = self.api.get_opt(&self.name).await?;
         let now = Instant::now();

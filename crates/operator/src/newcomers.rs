@@ -15,7 +15,7 @@ const NEW: Duration = Duration::from_secs(20);
 const AT_ONCE: usize = 16;
 
 /// The first status of a new object comes before anything else of those that hold nothing: of a thousand created at
-/// once, 655 had none after two seconds (`just bench-line 1000`, issue 12).
+/// once, 655 had none after two seconds (`just bench-line 1000`).
 #[derive(Default)]
 pub struct Newcomers(Mutex<HashMap<String, Instant>>);
 

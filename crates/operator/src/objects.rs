@@ -111,7 +111,7 @@ impl Objects {
         self.wake_in(&active);
     }
 
-    /// Has every object looked at whose phase is one of these.
+    /// Triggers a look at every object in one of these phases.
     pub fn wake_in(&self, phases: &[Phase]) {
         let waiting = |object: &Stored| object.phase().is_some_and(|phase| phases.contains(&phase));
         for object in self

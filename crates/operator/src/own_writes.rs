@@ -1,4 +1,4 @@
-//! Objects as our own last write left them, for as long as the watch is behind.
+//! Objects as the operator's last write left them, for as long as the watch is behind.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,13 +15,13 @@ use crate::stored::Stored;
 pub struct OwnWrites(Mutex<HashMap<String, Written>>);
 
 struct Written {
-    /// Versions that our writes replaced, which the watch may still bring.
+    /// Versions that the operator's writes replaced, which the watch may still bring.
     replaced: Vec<String>,
     newest: Arc<Stored>,
 }
 
 impl OwnWrites {
-    /// We replaced a version by another one.
+    /// Records a write of the operator that replaced a version by another one.
     pub fn add(&self, replaced: &PerfValidation, newest: PerfValidation) {
         let (Some(uid), Some(version)) = (replaced.uid(), replaced.resource_version()) else {
             return;

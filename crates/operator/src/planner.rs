@@ -31,10 +31,10 @@ use crate::event_words::PANICKED;
 const COALESCE: Duration = Duration::from_millis(50);
 /// A look that takes longer is given up: every call in it has its own, shorter limit.
 const LOOK_LIMIT: Duration = Duration::from_mins(2);
-/// After a look the planner rests this many times as long as the look took: while a thousand runs are created, each asks for
-/// one.
+/// After a look the planner rests this many times as long as the look took: while a thousand runs are created, each
+/// requests one.
 const REST: u32 = 9;
-/// Longest rest between two looks that were asked for.
+/// Longest rest between two looks that runs requested.
 const LONGEST_REST: Duration = Duration::from_secs(10);
 /// Operators that poll at the same moment would burden the API server together (percent of the pause).
 const JITTER: u64 = 20;
@@ -189,7 +189,7 @@ async fn turns(context: &Context, can_move: impl Fn(&str) -> Option<bool>) -> Re
     }
 }
 
-/// Does what may take seconds beside everything else. Where there is one thread for all it is done at once: there time jumps,
+/// Runs work that may take seconds beside everything else. With one thread for all it runs at once: there time jumps,
 /// and each world has to be the same when it is played again.
 async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
     if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
@@ -204,9 +204,9 @@ async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> 
 fn plan(look: &Look) -> (HashMap<String, Answer>, BTreeSet<(String, String)>) {
     let nobody = Line::default();
     let line = look.line.present().unwrap_or(&nobody);
-    let fleet = Fleet::of(&look.inventory);
-    let volume_of = |run: &Contender| look.of_run(run)?.cache_volume.present();
-    let turns = queue::plan(line, volume_of, |run, spec, others| match look.of_run(run) {
+    let fleet = Fleet::new(&look.inventory);
+    let volume_of = |run: &Contender| look.for_run(run)?.cache_volume.present();
+    let turns = queue::plan(line, volume_of, |run, spec, others| match look.for_run(run) {
         Some(of_run) => fleet.choose(of_run, spec, others.held, others.granted),
         None => unread(),
     });
@@ -215,7 +215,7 @@ fn plan(look: &Look) -> (HashMap<String, Answer>, BTreeSet<(String, String)>) {
     let caches = chosen.filter_map(|(run, _)| cache_of(run)).collect();
     let answer_to = |(place, (run, turn)): (usize, (&Contender, Turn))| {
         let naming = look
-            .of_run(run)
+            .for_run(run)
             .map(|of_run| of_run.naming)
             .filter(|_| is_chosen(&turn));
         let answer = Answer {

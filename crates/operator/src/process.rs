@@ -32,7 +32,7 @@ use crate::server_clock::ServerClock;
 use crate::suspects::Suspects;
 use crate::{clients, logging, shutdown, streams, sweeper, unreadable, version};
 
-/// Reconciles until asked to stop; an error is a reason to be started again.
+/// Reconciles until a signal stops it; an error is a reason to start the process again.
 pub async fn run(args: RunArgs) -> Result<(), Error> {
     logging::start(args.log_format, &args.log)?;
     let stop = shutdown::on_signal()?;
@@ -95,7 +95,7 @@ pub async fn run(args: RunArgs) -> Result<(), Error> {
     result
 }
 
-/// Works for as long as the lease is ours. The lease is given back last, when nothing of this process writes any more.
+/// Works for as long as this process holds the lease. The lease is given back last, after all writes of this process.
 pub async fn lead(
     mut candidate: Candidate,
     work: impl Future<Output = ()>,

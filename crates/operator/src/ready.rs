@@ -1,4 +1,4 @@
-//! `ready`: asks a running operator whether it is ready, as `helm test` does. It needs no right in the cluster.
+//! `ready`: reads from a running operator if it is ready, as `helm test` does. It needs no right in the cluster.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ pub struct NotReady {
     pub last: String,
 }
 
-/// Asks until the answer is yes, or the time is over.
+/// Repeats the request until the operator is ready, or the time is over.
 pub fn run(args: &ReadyArgs) -> Result<Answer, NotReady> {
     let config = Agent::config_builder()
         .timeout_global(Some(ONE))

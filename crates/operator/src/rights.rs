@@ -87,8 +87,8 @@ impl Rights {
         ))
     }
 
-    /// Asks for these rights at once, then whenever one is missing or doubted; `on_change` is called whenever the answer is
-    /// another one.
+    /// Checks these rights at once, then whenever one is missing or doubted; `on_change` is called whenever the
+    /// answer changes.
     pub async fn watch(self, client: Client, needed: Vec<Right>, metrics: Arc<Metrics>, on_change: impl Fn()) {
         loop {
             let missing = self.ask(&client, &needed).await;

@@ -1,4 +1,4 @@
-//! The end of the process: asked for by a signal, bounded in time.
+//! The end of the process: started by a signal, bounded in time.
 
 use std::time::Duration;
 

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::error::Error;
 
-/// Key of a results ConfigMap that names the trials that did not fit.
+/// Key of a results ConfigMap that lists the trials that did not fit.
 const OMITTED: &str = "omitted.txt";
 
 /// A file with results of one trial, for [`Report::of_exports`](crate::Report::of_exports).

@@ -105,7 +105,10 @@ impl Timeline {
     fn add(&mut self, facts: &Facts, trial: &Trial) {
         let Some(payload) = &trial.payload else { return };
         let seconds = payload.record.outcome.measured_seconds();
-        let (load, measured) = (Phase::of(&payload.workers, None), Phase::of(&payload.workers, seconds));
+        let (load, measured) = (
+            Phase::new(&payload.workers, None),
+            Phase::new(&payload.workers, seconds),
+        );
         if payload.workers.is_empty() || load.last <= load.first {
             return;
         }

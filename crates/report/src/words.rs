@@ -5,12 +5,12 @@ use perfval_api::{GateResult, GateStatus, Severity, TrialOutcome, TrialStatus};
 
 use crate::facts::Facts;
 
-/// A time that was recorded: the epoch stands for none.
+/// A time that was recorded: the epoch means no time.
 pub(crate) fn recorded(time: DateTime<Utc>) -> Option<DateTime<Utc>> {
     (time > DateTime::UNIX_EPOCH).then_some(time)
 }
 
-/// The verdict, or that the run goes on.
+/// The verdict, or that the run continues.
 pub(crate) fn verdict(facts: &Facts) -> String {
     match (facts.status.verdict, facts.status.phase) {
         (Some(verdict), _) => verdict.as_str().to_owned(),

@@ -64,8 +64,8 @@ pub fn decide(run: &Run<'_>, seen: &Observed, now: DateTime<Utc>) -> Decision {
     pass.finish(step, limit)
 }
 
-/// The limit whose time counts now: that of the wait, or of the whole run where the wait has none. A limit that has passed for
-/// good does not stand still and needs no heartbeat: the pauses of a removal that hangs would each be a write.
+/// The limit whose time counts now: that of the wait, or of the whole run if the wait has none. A limit that has
+/// passed for good needs no heartbeat: the pauses of a removal that hangs would each be a write.
 fn current_limit(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Option<Limit> {
     let of_queue = || queue::is_queued(status).then(|| total_limit(spec, status).map(phase::seldom_looked_at))?;
     phase::limit(spec, status)

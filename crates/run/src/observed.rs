@@ -47,7 +47,7 @@ pub enum Need {
     GpuExporter,
     /// The framed output of every finished trial, and the results ConfigMap.
     Results,
-    /// The whole ConfigMap that `status.resultsRef` names.
+    /// The whole ConfigMap of `status.resultsRef`.
     SavedRun,
     /// The results `ConfigMaps` of every run of this object, without their content.
     SavedResults,
@@ -133,7 +133,7 @@ pub struct Observed {
     pub packed_trials: BTreeMap<i64, Seen<PackedTrial>>,
     /// SHA-256 annotation of the results ConfigMap.
     pub results: Seen<Option<String>>,
-    /// The ConfigMap that `status.resultsRef` names, with its content.
+    /// The ConfigMap of `status.resultsRef`, with its content.
     pub saved_run: Seen<ConfigMap>,
     /// The results `ConfigMaps` of every run of this object.
     pub saved_results: Seen<Vec<Child>>,
@@ -144,7 +144,7 @@ pub struct Observed {
 /// The DynamoGraphDeployment API as the cluster serves it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DynamoApi {
-    /// The newest version we speak: v1beta1, or v1alpha1 when only that is served.
+    /// The newest supported version: v1beta1, or v1alpha1 when only that is served.
     pub resource: ApiResource,
     /// Version of the installed operator (annotation `dynamo.nvidia.com/operator-version` of the CRD).
     pub operator_version: Option<String>,
@@ -232,7 +232,7 @@ pub struct LogRequest {
     pub pod: String,
     /// Container name.
     pub container: String,
-    /// That of the container before the current one, which ended.
+    /// True for the log of the container before the current one, which ended.
     pub previous: bool,
 }
 

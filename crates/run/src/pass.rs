@@ -134,12 +134,12 @@ impl<'a> Pass<'a> {
         attendance::attended(&self.status, since, self.now)
     }
 
-    /// Asks for an effect.
+    /// Adds an effect.
     pub(crate) fn act(&mut self, effect: Effect) {
         self.effects.push(effect);
     }
 
-    /// Asks for an event.
+    /// Adds an event.
     pub(crate) fn note(&mut self, notice: Event) {
         self.events.push(notice);
     }
@@ -167,7 +167,7 @@ impl<'a> Pass<'a> {
         close::keep(&mut self.status.diagnosis, finding);
     }
 
-    /// Turns the phase's answer into the outcome of the pass. `limit` is that of the wait the pass ends in.
+    /// Turns the phase's step into the outcome of the pass. `limit` is that of the wait the pass ends in.
     pub(crate) fn finish(mut self, step: Step, limit: Option<Limit>) -> Decision {
         if !matches!(step, Step::Wait(_) | Step::Work(_) | Step::Rest) {
             // What the phase wanted to create is not wanted any more: the next one would only have to remove it.

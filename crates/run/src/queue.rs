@@ -223,7 +223,7 @@ pub fn is_queued(status: &PerfValidationStatus) -> bool {
 pub enum Turn {
     /// Sizing of the nodes that no other run holds.
     Sized(Sizing),
-    /// It waits for runs that were asked for earlier.
+    /// It waits for runs that were requested earlier.
     Queued(Place),
 }
 

@@ -45,8 +45,8 @@ impl<'a> Run<'a> {
         self.status
     }
 
-    /// Phase that an operator wrote. The default of the CRD has one too, and it stays beside a condition that is written
-    /// before the first look.
+    /// Phase that an operator wrote. The default of the CRD has one too, which stays next to a condition that is
+    /// written before the first look.
     pub fn phase(&self) -> Option<Phase> {
         let begun = |phase: &Phase| *phase != Phase::Pending || self.status.run.is_some();
         self.status.phase.filter(begun)

@@ -18,8 +18,8 @@ pub struct Settings {
     /// True if messages contain the names of pods, claims and runs of other namespaces than the run's own; if not,
     /// they are counted.
     pub names_foreign_pods: bool,
-    /// Namespaces whose pods may be DCGM exporters: those of administrators. What such a pod reports is believed of the GPUs of
-    /// every team.
+    /// Namespaces whose pods may be DCGM exporters: those of administrators. The reports of such a pod are trusted
+    /// for the GPUs of every team.
     pub dcgm_exporter_namespaces: Vec<String>,
     /// True if other operators may look after other namespaces of the cluster.
     pub shares_the_cluster: bool,

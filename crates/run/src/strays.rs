@@ -46,8 +46,8 @@ pub enum Stray {
     Orphan,
 }
 
-/// Judges if an object is a stray. `owner`: the object that owns it; not asked, if no watch has brought it; absent,
-/// if the API server reported that there is none.
+/// Judges if an object is a stray. `owner`: the object that owns it; `NotAsked` if no watch has brought it; absent if
+/// the API server reported that there is none.
 pub fn judge(
     found: &Labelled,
     owner: &Seen<&PerfValidation>,

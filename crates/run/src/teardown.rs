@@ -15,7 +15,7 @@ use crate::observed::{Child, ChildKind, Need, Observed};
 use crate::pass::Pass;
 use crate::run::Run;
 
-/// Shortest and longest pause between two looks at what should have gone.
+/// Shortest and longest pause between two looks at objects that should have gone.
 const SOON: Duration = Duration::from_secs(30);
 const SELDOM: Duration = Duration::from_mins(5);
 
@@ -124,8 +124,8 @@ pub(crate) fn left(run: &Run<'_>, seen: &Observed) -> String {
     }
 }
 
-/// When to look again after what has not gone for this long: a finalizer that hangs for days is no reason to list pods
-/// twice a minute, and what goes by itself is seen by watches.
+/// Time of the next look at objects that have not gone for this long: a finalizer that hangs for days is no reason to
+/// list pods twice a minute, and watches see objects that go on their own.
 pub(crate) fn look_again(overdue: Duration) -> Duration {
     (overdue / 4).clamp(SOON, SELDOM)
 }

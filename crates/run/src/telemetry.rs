@@ -6,7 +6,7 @@ use perfval_sizing::Seen;
 use crate::observed::Need;
 use crate::run::Run;
 
-/// Longest reason (bytes) why the exporter is not known: the status has a limit.
+/// Longest reason (bytes) why there is no exporter: the status has a limit.
 const REASON: usize = 300;
 
 /// Read that is needed before the next trial is opened: the exporter may have moved since the last one.

@@ -38,7 +38,7 @@ pub struct Ended {
 }
 
 pub enum How {
-    /// By itself.
+    /// It exited without a signal.
     Exited(i32),
     /// By a signal that did not come from the runner.
     Killed(i32),
@@ -53,7 +53,7 @@ enum Event {
     Ended,
 }
 
-/// Runs the command to its end; afterwards none of its processes is left.
+/// Runs the command to its end; afterwards all of its processes are gone.
 pub fn run(command: &[String], limits: &Limits) -> Result<Ended, Error> {
     process::adopt_orphans()?;
     let (sender, events) = channel();
@@ -111,7 +111,7 @@ fn announce_end(child: &Child, events: Sender<Event>) {
     });
 }
 
-/// Waits for the end, or for the end of patience after asking for it; answers why it asked.
+/// Waits for the end, or for the end of patience after a request to stop. Returns the reason of the request.
 fn supervise(child: &Child, events: &Receiver<Event>, limits: &Limits) -> Option<How> {
     let pid = pid_of(child);
     let started = Instant::now();
@@ -144,7 +144,7 @@ fn supervise(child: &Child, events: &Receiver<Event>, limits: &Limits) -> Option
 /// Kills the rest of the group, AIPerf included, and reaps everything.
 fn bury(mut child: Child, stopped: Option<How>) -> Result<How, Error> {
     use std::os::unix::process::ExitStatusExt;
-    // The leader is not reaped yet, so the group's number cannot have passed to anyone else.
+    // The leader is not reaped yet, so its group's number cannot have passed to another process.
     let _ = killpg(pid_of(&child), Signal::SIGKILL);
     let status = child.wait().map_err(|source: io::Error| Error::Process {
         what: "wait for AIPerf",

@@ -66,7 +66,7 @@ impl Cpu {
 
     /// Stops, and returns the use in the measured phase, which lasted `measured` seconds.
     pub fn stop(self, measured: Option<Decimal>) -> Option<GeneratorCpu> {
-        GeneratorCpu::of(&self.readings.stop(), self.limit, measured)
+        GeneratorCpu::new(&self.readings.stop(), self.limit, measured)
     }
 }
 
@@ -93,7 +93,7 @@ impl Node {
 
     /// Stops, and returns the use in the measured phase, which lasted `measured` seconds.
     pub fn stop(self, measured: Option<Decimal>) -> Option<NodeCpu> {
-        NodeCpu::of(&self.name, &self.readings.stop(), measured)
+        NodeCpu::new(&self.name, &self.readings.stop(), measured)
     }
 }
 

@@ -26,7 +26,7 @@ pub struct Judged {
 }
 
 /// Judges how AIPerf ended and what it left.
-pub fn of(ended: &Ended, artifact_dir: &Path) -> Judged {
+pub fn judge(ended: &Ended, artifact_dir: &Path) -> Judged {
     let code = match ended.how {
         How::Exited(code) => code,
         How::Killed(signal) => return failure(128 + signal, Failure::Killed { signal }),

@@ -51,7 +51,7 @@ impl Reporter {
     }
 }
 
-/// The records so far, read on from where the last look ended.
+/// The records, read from the end of the last look on.
 struct Records<'a> {
     path: &'a Path,
     file: Option<BufReader<File>>,

@@ -45,7 +45,7 @@ impl ScrapeError {
     }
 }
 
-/// Asks one worker after the other second for its metrics.
+/// Reads the metrics of one worker, second by second.
 pub struct Scraper {
     agent: Agent,
     url: String,

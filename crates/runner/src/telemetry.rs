@@ -32,8 +32,8 @@ enum Failed {
 }
 
 impl Telemetry {
-    /// Starts reading; seconds are counted from now, as those of the workers are. Pods of other namespaces than this one
-    /// are counted, not named.
+    /// Starts reading; seconds are counted from now, as those of the workers are. Pods of other namespaces than this
+    /// one are counted, but their names are not recorded.
     pub fn start(url: &str, namespace: &str) -> Self {
         let (stop, stopped) = channel();
         let (url, mut recorder) = (url.to_owned(), Recorder::new(namespace));

@@ -27,7 +27,7 @@ pub struct Holder<'a> {
 
 impl<'a> BusyDevices<'a> {
     /// Devices of every claim, and those that are promised to one.
-    pub fn of(inventory: &'a Inventory) -> Self {
+    pub fn new(inventory: &'a Inventory) -> Self {
         let lists = [&inventory.claims, &inventory.promises];
         Self::held_by(lists.into_iter().filter_map(|list| list.present()).flatten())
     }
@@ -57,11 +57,11 @@ impl<'a> BusyDevices<'a> {
 
     /// The claims that hold a device, by name.
     pub fn holders<'s>(&'s self, id: &DeviceId<'s>) -> &'s [Holder<'a>] {
-        self.of_pool(id.driver, id.pool).holders(id.device)
+        self.in_pool(id.driver, id.pool).holders(id.device)
     }
 
     /// Those of one pool: looked up once for all devices of a node.
-    pub fn of_pool<'s>(&'s self, driver: &'s str, pool: &'s str) -> BusyPool<'s, 'a> {
+    pub fn in_pool<'s>(&'s self, driver: &'s str, pool: &'s str) -> BusyPool<'s, 'a> {
         BusyPool(self.pools.get(&(driver, pool)).map_or(&[], Vec::as_slice))
     }
 }
@@ -96,7 +96,7 @@ pub fn warnings(inventory: &Inventory) -> Vec<String> {
     let Some(slices) = inventory.slices.present() else {
         return Vec::new();
     };
-    let odd = odd(&Pools::of(slices), &BusyDevices::of(inventory));
+    let odd = odd(&Pools::new(slices), &BusyDevices::new(inventory));
     odd.iter().map(|odd| odd.in_words(&inventory.naming)).collect()
 }
 

@@ -17,13 +17,13 @@ use crate::{Granted, HeldNodes, OtherRun};
 /// of `busy` are another run's.
 pub fn choose(inventory: &Inventory, spec: &PerfValidationSpec, busy: &[OtherRun]) -> Sizing {
     let held = busy.iter().cloned().collect();
-    Fleet::of(inventory).choose(inventory.of_run(), spec, &held, &[])
+    Fleet::new(inventory).choose(inventory.for_run(), spec, &held, &[])
 }
 
 /// Examines every node for a run of this spec and chooses among them. The reports are sorted by name; there are none
 /// if the cluster could not be read.
 pub fn explain(inventory: &Inventory, spec: &PerfValidationSpec, busy: &[OtherRun]) -> (Vec<NodeReport>, Sizing) {
-    let (fleet, of_run) = (Fleet::of(inventory), inventory.of_run());
+    let (fleet, of_run) = (Fleet::new(inventory), inventory.for_run());
     if let Err(sizing) = fleet.known(of_run) {
         return (Vec::new(), sizing);
     }
@@ -49,7 +49,7 @@ pub fn explain(inventory: &Inventory, spec: &PerfValidationSpec, busy: &[OtherRu
 
 /// Examines one node for a run of this spec. Returns `None` if the cluster could not be read.
 pub fn examine(inventory: &Inventory, spec: &PerfValidationSpec, node: &str) -> Option<NodeReport> {
-    let (fleet, of_run) = (Fleet::of(inventory), inventory.of_run());
+    let (fleet, of_run) = (Fleet::new(inventory), inventory.for_run());
     fleet.known(of_run).ok()?;
     let node = fleet.nodes.iter().find(|known| *known.name == *node)?;
     let held = HeldNodes::default();
@@ -210,8 +210,8 @@ fn expected_by_anyone(
     expected::by_peers(node, known, all.iter().copied(), |of| world.product(of)).or(report.expected)
 }
 
-/// A spec that asks for claims where there can be none. A class that is missing while devices are published is another
-/// matter: an installation under way, which waiting may complete.
+/// Obstacle of a spec that wants claims where there can be none. A class that is missing while devices are published
+/// is different: an installation under way, which waiting may complete.
 fn no_dra(fleet: &Fleet<'_>, of_run: OfRun<'_>, dra: &Dra<'_>, spec: &PerfValidationSpec) -> Option<Sizing> {
     let class = &spec.placement.device_class_name;
     if spec.placement.allocation != AllocationMode::Dra {

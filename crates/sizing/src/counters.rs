@@ -13,7 +13,7 @@ pub struct Counters<'a> {
 
 impl<'a> Counters<'a> {
     /// The counters of a valid pool's slices with nothing taken.
-    pub fn of(slices: impl Iterator<Item = &'a Slice>) -> Self {
+    pub fn new(slices: impl Iterator<Item = &'a Slice>) -> Self {
         let counters = slices.flat_map(|slice| amounts(&slice.shared_counters));
         Self {
             left: counters.map(|(key, value)| (key, value.unwrap_or_default())).collect(),

@@ -46,8 +46,8 @@ impl<'a> Devices<'a> {
         let mut rules = inventory.taint_rules.present().cloned().unwrap_or_default();
         rules.sort_by_key(|rule| rule.pointer("/metadata/name").map(Value::to_string));
         Self {
-            pools: Pools::of(inventory.slices.present().map(Vec::as_slice).unwrap_or_default()),
-            busy: BusyDevices::of(inventory),
+            pools: Pools::new(inventory.slices.present().map(Vec::as_slice).unwrap_or_default()),
+            busy: BusyDevices::new(inventory),
             rules,
         }
     }
@@ -67,7 +67,7 @@ impl<'a> Devices<'a> {
     }
 
     /// The devices of a class, as a run with this placement sees them.
-    pub fn of<'d>(&'d self, class: &'d Class<'d>, placement: &'d PlacementSpec) -> Dra<'d> {
+    pub fn select<'d>(&'d self, class: &'d Class<'d>, placement: &'d PlacementSpec) -> Dra<'d> {
         Dra {
             pools: &self.pools,
             busy: &self.busy,

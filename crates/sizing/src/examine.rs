@@ -34,7 +34,7 @@ pub struct World<'a> {
 impl<'a> World<'a> {
     /// The cluster as a run of this spec sees it. `others` are the other runs of its namespace, each with the number of its
     /// pods.
-    pub fn of(
+    pub fn new(
         dra: Dra<'a>,
         pods: &'a PodsByNode<'a>,
         of_run: OfRun<'a>,

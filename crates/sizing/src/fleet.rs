@@ -50,7 +50,7 @@ pub(crate) struct GpuNodes {
 
 impl<'a> Fleet<'a> {
     /// Sorts the inventory. Parts that were read for one run alone are ignored.
-    pub fn of(inventory: &'a Inventory) -> Self {
+    pub fn new(inventory: &'a Inventory) -> Self {
         let mut nodes: Vec<&Node> = inventory.nodes.present().into_iter().flatten().collect();
         nodes.sort_by(|a, b| a.name.cmp(&b.name));
         let all_pods = inventory.pods.present().map(Vec::as_slice).unwrap_or_default();
@@ -58,7 +58,7 @@ impl<'a> Fleet<'a> {
             unread: unread(inventory).err(),
             has_slices: !inventory.slices.is_absent(),
             nodes,
-            pods: PodsByNode::of(all_pods),
+            pods: PodsByNode::new(all_pods),
             pods_by_name: OnceCell::new(),
             all_pods,
             devices: Devices::read(inventory),
@@ -119,8 +119,8 @@ impl<'a> Fleet<'a> {
             .filter(|_| has_quotas)
             .map(|run| (*run, run.pods.map_or(0, |prefix| self.pods_named(prefix))))
             .collect();
-        World::of(
-            self.devices.of(class, &spec.placement),
+        World::new(
+            self.devices.select(class, &spec.placement),
             &self.pods,
             of_run,
             spec,

@@ -66,7 +66,7 @@ fn nowhere(world: &World<'_>, plan: &PlacementStatus, ours: &OurPods, open: &[&N
     }
 }
 
-/// The scheduler's view of the Job's pod, which names no node.
+/// The scheduler's view of the Job's pod, which is not bound to a node.
 fn may_run_on(node: &Node, plan: &PlacementStatus) -> bool {
     node.ready
         && !node.deleting

@@ -6,9 +6,9 @@
 mod amounts;
 mod claim;
 mod dump;
+mod for_node;
 mod interned;
 mod node;
-mod of_node;
 mod pod;
 pub mod protobuf;
 mod slice;
@@ -75,7 +75,7 @@ pub struct OfRun<'a> {
 
 impl Inventory {
     /// The part that was read for one run.
-    pub fn of_run(&self) -> OfRun<'_> {
+    pub fn for_run(&self) -> OfRun<'_> {
         OfRun {
             device_class: &self.device_class,
             quotas: &self.quotas,

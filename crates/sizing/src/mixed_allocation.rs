@@ -1,5 +1,5 @@
-//! A node whose GPUs both claims and a device plugin allocate. Neither sees the other, so a run takes such a node only
-//! when the spec names one of them, and as long as no pod gets a GPU of it the other way.
+//! A node whose GPUs both claims and a device plugin allocate. Neither sees the other, so a run takes such a node
+//! only if the spec chooses one of them, and as long as no pod gets a GPU of it the other way.
 
 use perfval_api::{Allocation, PerfValidationSpec, PlacementStatus};
 use rust_decimal::Decimal;
@@ -89,7 +89,7 @@ pub fn intruder(
     }
     let devices = Devices::read(inventory);
     let class = devices.class(&inventory.device_class, &spec.placement.device_class_name);
-    let dra = devices.of(&class, &spec.placement);
+    let dra = devices.select(&class, &spec.placement);
     let node: Option<&Node> = nodes.iter().find(|node| *node.name == *plan.node);
     let holder = node.and_then(|node| dra.holder_on(node));
     Ok(holder.map(|claim| format!("{} got a GPU", inventory.naming.one(Holder::Claim, claim))))

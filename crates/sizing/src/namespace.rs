@@ -78,13 +78,13 @@ fn asked(
 ) -> (OurPods, Option<Claim>) {
     let (placement, class) = (&spec.placement, &spec.placement.device_class_name);
     let limit_ranges = of_run.limit_ranges.present().map(Vec::as_slice).unwrap_or_default();
-    let pods = OurPods::of(
+    let pods = OurPods::new(
         spec,
         Some(placement.resource_name.as_str()).filter(|_| !by_claims),
         limit_ranges,
     );
     let is_known = known.placement.device_class_name == *class;
-    let claim = || Claim::of(of_run.device_class.present().filter(|_| is_known), class);
+    let claim = || Claim::new(of_run.device_class.present().filter(|_| is_known), class);
     (pods, by_claims.then(claim))
 }
 
@@ -115,7 +115,7 @@ fn other(of_run: OfRun<'_>, known: &PerfValidationSpec, run: &Granted<'_>, there
 pub fn refusal(of_run: OfRun<'_>, spec: &PerfValidationSpec) -> Option<Sizing> {
     let limit_ranges = of_run.limit_ranges.present().map(Vec::as_slice).unwrap_or_default();
     let quotas = of_run.quotas.present().map(Vec::as_slice).unwrap_or_default();
-    let pods = OurPods::of(spec, None, limit_ranges);
+    let pods = OurPods::new(spec, None, limit_ranges);
     let (reason, message) = limit_range::refusal(limit_ranges, &pods)
         .map(|message| (Reason::LimitRangeViolated, message))
         .or_else(|| unmeasured(quotas, &pods).map(|message| (Reason::QuotaExceeded, message)))?;

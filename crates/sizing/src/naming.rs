@@ -25,7 +25,7 @@ pub enum Holder {
 }
 
 impl Holder {
-    /// Words for some of other namespaces; none for none.
+    /// Text for a number of holders in other namespaces; `None` for zero.
     pub fn foreign(self, count: usize) -> Option<String> {
         let (one, many) = match self {
             Self::Pod => ("a pod", "pods"),
@@ -63,7 +63,7 @@ impl Naming {
         foreign.unwrap_or_else(|| format!("{} {name}", holder.word()))
     }
 
-    /// All of them: names first, then how many there are of other namespaces.
+    /// All of them: names first, then the number of those in other namespaces.
     pub fn all<'a>(&self, holder: Holder, names: impl IntoIterator<Item = &'a str>) -> String {
         let (shown, hidden): (Vec<&str>, Vec<&str>) = names.into_iter().partition(|name| self.shows(name));
         let shown = shown.into_iter().map(str::to_owned);

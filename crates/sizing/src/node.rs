@@ -43,7 +43,7 @@ pub fn ineligible(node: &Node, spec: &PerfValidationSpec, cache: Option<&CacheVo
         let label = format!("{key}={value}");
         return Some(Obstacle::LabelMissing { label });
     }
-    // A repaired node is validated before it is uncordoned, but only where the spec names it.
+    // A repaired node is validated before it is uncordoned, but only if the spec selects it by name.
     if node.unschedulable && !spec.placement.node_selector.contains_key(HOSTNAME) {
         return Some(Obstacle::Cordoned);
     }

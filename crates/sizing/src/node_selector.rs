@@ -94,7 +94,7 @@ mod tests {
     use crate::inventory::Interned;
 
     #[test]
-    fn operators_mean_what_they_mean_to_the_scheduler() {
+    fn operators_match_as_in_the_scheduler() {
         let node = json!({ "metadata": { "name": "n1", "labels": { "zone": "a", "cores": "64" } } });
         let node = Node::read(&from_value(node).unwrap(), &mut Interned::default());
         let cases = [

@@ -1,4 +1,4 @@
-//! The pods of a run as admission leaves them: what the spec asks for, and what the namespace's `LimitRanges` fill in.
+//! The pods of a run after admission: the requests of the spec, and the defaults of the namespace's `LimitRanges`.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::inventory::{Amounts, Texts};
 pub const IN_FLIGHT_PER_CPU: i64 = 100;
 /// Most workers that AIPerf starts, even if more are requested.
 const MOST_CPUS: i64 = 32;
-/// CPU that the frontend asks for.
+/// CPU request of the frontend.
 const FRONTEND_CPU: &str = "100m";
 /// The resource.
 pub const CPU: &str = "cpu";
@@ -74,8 +74,8 @@ pub fn installer_resources() -> ResourceRequirements {
     }
 }
 
-/// Requests of the frontend. Without any its pod is of the class `BestEffort`, with 2 CPU shares beside the 491 of the load
-/// generator (48 in flight): on a lab whose cores had other work too, throughput fell to an eleventh.
+/// Requests of the frontend. Without any its pod is of the class `BestEffort`, with 2 CPU shares against the 491 of
+/// the load generator (48 in flight): on a lab whose cores had other work too, throughput fell to an eleventh.
 pub fn frontend_resources() -> ResourceRequirements {
     ResourceRequirements {
         requests: Some([(CPU.to_owned(), Quantity(FRONTEND_CPU.to_owned()))].into()),
@@ -128,7 +128,7 @@ pub fn most_workers(fits: impl Fn(i64) -> bool) -> i64 {
 
 impl OurPods {
     /// The pods of a spec; `gpu` is the extended resource that workers ask a device plugin for.
-    pub fn of(spec: &PerfValidationSpec, gpu: Option<&str>, limit_ranges: &[LimitRange]) -> Self {
+    pub fn new(spec: &PerfValidationSpec, gpu: Option<&str>, limit_ranges: &[LimitRange]) -> Self {
         let container = |resources: &ResourceRequirements| Resources::admitted(resources, limit_ranges);
         let mut worker = container(&spec.workload.resources);
         for amounts in [&mut worker.requests, &mut worker.limits] {

@@ -47,9 +47,9 @@ pub struct Pools<'a> {
 
 impl<'a> Pools<'a> {
     /// Sorts slices into pools.
-    pub fn of(slices: &'a [Slice]) -> Self {
+    pub fn new(slices: &'a [Slice]) -> Self {
         let mut slices: Vec<&Slice> = slices.iter().collect();
-        // Lists come sorted by name, and so nearly in this order: that costs a look at each.
+        // Lists come sorted by name, and so nearly in this order: the sort only compares each with its neighbour.
         slices.sort_by(|a, b| (&a.driver, &a.pool).cmp(&(&b.driver, &b.pool)));
         let all: Vec<Pool<'a>> = slices
             .chunk_by(|a, b| (&a.driver, &a.pool) == (&b.driver, &b.pool))
@@ -153,7 +153,7 @@ impl<'a> Pool<'a> {
             .map(|(id, device, _)| (id, device))
     }
 
-    /// The devices that the scheduler looks at for a node, in its order, and whether the node can use each.
+    /// The devices that the scheduler examines for a node, in its order, each with true if the node can use it.
     pub fn walked_for(&self, node: &Node) -> impl Iterator<Item = (DeviceId<'a>, &'a Device, bool)> {
         self.slices_and_devices()
             .filter(|(_, slice, _)| targets(slice, node))
@@ -210,7 +210,8 @@ fn device_targets(slice: &Slice, device: &Device, node: &Node) -> bool {
     }
 }
 
-/// Exactly one of the three is set; with none (a newer kind of target) the scheduler looks away, and so do we.
+/// Exactly one of the three is set; with none (a newer kind of target) the scheduler ignores the device, and so does
+/// sizing.
 fn reaches(target: &Target, node: &Node) -> bool {
     let Target {
         node_name,

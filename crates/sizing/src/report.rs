@@ -49,7 +49,7 @@ pub enum Obstacle {
     NotReady,
     /// It is cordoned, and the spec does not name it.
     Cordoned,
-    /// It lacks a label that `nodeSelector` asks for.
+    /// It lacks a label that `nodeSelector` requires.
     LabelMissing { label: String },
     /// The cluster has taken it out of service, or is about to remove it.
     OutOfService { taint: String },
@@ -60,7 +60,7 @@ pub enum Obstacle {
     },
     /// It cannot reach the volume of the model cache.
     VolumeElsewhere { claim: String, nodes: String },
-    /// Another run has it; without a name where the run may not be named.
+    /// Another run has it; the name is absent if messages may not name the run.
     HeldByRun {
         #[serde(skip_serializing_if = "Option::is_none")]
         run: Option<String>,
@@ -84,7 +84,7 @@ pub enum Obstacle {
     LeftByPlugin { pod: String, resource: String },
     /// Only claims give out its GPUs, but the spec wants the device plugin.
     OnlyByClaims { resource: String },
-    /// Only a device plugin gives out its GPUs, and claims were asked for.
+    /// Only a device plugin gives out its GPUs, but the spec wants claims.
     OnlyByPlugin { resource: String },
     /// Its device plugin gives one GPU to several pods: what it offers is less than whole GPUs.
     SharedGpus {
@@ -103,7 +103,7 @@ pub enum Obstacle {
     NotEvaluable { fault: String },
     /// The class holds what a worker must not get, and no claim can exclude it.
     Inseparable { fault: String },
-    /// It has fewer GPUs than the run asks for, free or not.
+    /// It has fewer GPUs than the run needs, free or not.
     TooFew,
     /// Too many of its GPUs are never given out as a whole.
     NotWhole,
@@ -228,7 +228,7 @@ impl NodeReport {
             Obstacle::NotOfClass { class } => format!("none of its devices is of the class {class}"),
             Obstacle::NotEvaluable { fault } => format!("the class's selector cannot be evaluated: {fault}"),
             Obstacle::Inseparable { fault } => fault.clone(),
-            Obstacle::TooFew => format!("has {} in all{}", number_of(self.total, "GPU"), self.of_expected()),
+            Obstacle::TooFew => format!("has {} in all{}", number_of(self.total, "GPU"), self.expected_text()),
             Obstacle::NotWhole => {
                 let never = self.taken.iter().filter(|taken| taken.why.is_for_good());
                 let whole = self.total - never.map(|taken| taken.gpus).sum::<i64>();
@@ -261,12 +261,12 @@ impl NodeReport {
     }
 
     fn free_of_total(&self) -> String {
-        let (expected, because) = (self.of_expected(), self.because());
+        let (expected, because) = (self.expected_text(), self.because());
         format!("{} of {} GPUs free{expected}{because}", self.free, self.total)
     }
 
     /// GPUs that a node should show if it shows too few.
-    fn of_expected(&self) -> String {
+    fn expected_text(&self) -> String {
         let more = self.expected.filter(|expected| expected.gpus > self.total);
         more.map_or(String::new(), |expected| {
             format!(", {} expected by {}", expected.gpus, expected.by.in_words())

@@ -8,15 +8,15 @@ pub enum Seen<T> {
     Present(T),
     /// The API server reported that the object does not exist.
     Absent,
-    /// Nothing is known, and why ("not asked for" until a read was made).
+    /// No read was made.
     #[default]
     NotAsked,
-    /// The read failed; the text names the call and the answer.
+    /// The read failed; the text contains the call and the answer.
     Unknown(String),
 }
 
 impl<T> Seen<T> {
-    /// The value, if it is known to be there.
+    /// The value, if it exists and was read.
     pub fn present(&self) -> Option<&T> {
         match self {
             Self::Present(value) => Some(value),

@@ -42,7 +42,7 @@ impl Selectors {
         });
         let expressions: Vec<(String, IdedExpr)> = expressions.collect::<Result<_, _>>()?;
         Ok(Self {
-            reads: Reads::of(expressions.iter().map(|(_, expression)| expression)),
+            reads: Reads::from_expressions(expressions.iter().map(|(_, expression)| expression)),
             answers: RefCell::default(),
             last: RefCell::default(),
             expressions,
@@ -92,7 +92,7 @@ impl Selectors {
 
     /// A device as CEL sees it: attributes and capacities by domain, then by name.
     fn device(&self, driver: &str, device: &Device) -> Result<Value, NotEvaluable> {
-        let (mut attributes, mut capacity) = (Domains::of(driver), Domains::of(driver));
+        let (mut attributes, mut capacity) = (Domains::new(driver), Domains::new(driver));
         let unknown =
             |name: &str| NotEvaluable(format!("the value of {name} of {} is of an unknown kind", device.name));
         if let Some(reads) = &self.reads {
@@ -124,7 +124,7 @@ impl Selectors {
         .into())
     }
 
-    /// The value of an attribute; none for a kind of value that is not known here.
+    /// The value of an attribute; `None` for an unknown kind of value.
     fn attribute(&self, attribute: &Attribute) -> Result<Option<Value>, NotEvaluable> {
         Ok(match attribute {
             Attribute::Version(version) => Some(self.call(&self.semver, version)?),
@@ -151,7 +151,7 @@ struct Domains<'a> {
 }
 
 impl<'a> Domains<'a> {
-    fn of(driver: &'a str) -> Self {
+    fn new(driver: &'a str) -> Self {
         let names = HashMap::new();
         Self { driver, names }
     }

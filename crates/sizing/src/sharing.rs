@@ -12,9 +12,9 @@ use crate::inventory::{Node, PodUse};
 const RENAMED: &str = ".shared";
 /// Prefix of the names of partitions behind the domain.
 const PARTITION: &str = "mig-";
-/// Stands before the profile in the product's name, as in `NVIDIA-H100-80GB-HBM3-MIG-1g.10gb`.
+/// Marker before the profile in the product's name, as in `NVIDIA-H100-80GB-HBM3-MIG-1g.10gb`.
 const OF_PROFILE: &str = "-MIG-";
-/// Stands behind the name of a product that is shared.
+/// Suffix of the name of a product that is shared.
 const OF_SHARED: &str = "-SHARED";
 /// Labels that have the same meaning for GKE's own plugin.
 const GKE_STRATEGY: &str = "cloud.google.com/gke-gpu-sharing-strategy";

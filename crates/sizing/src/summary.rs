@@ -7,7 +7,7 @@ use super::report::{NodeReport, Obstacle};
 
 /// Groups of nodes that a message shows for each reason.
 const GROUPS: usize = 3;
-/// Nodes that it names of each group.
+/// Most nodes of a group whose names are in a message.
 pub const NAMED_NODES: usize = 3;
 /// Characters of a group's text in a message: room for two taints and their tolerations.
 const TEXT: usize = 400;
@@ -30,7 +30,7 @@ const HOPELESS: [Reason; 2] = [Reason::MixedAllocation, Reason::SelectorNotEvalu
 pub struct Unlabelled {
     /// Obstacle of each of them.
     pub obstacle: Obstacle,
-    /// The first by name, as many as a message names.
+    /// The first by name, as many as a message contains.
     pub first: Vec<String>,
     /// Number of these nodes.
     pub nodes: usize,
@@ -48,7 +48,7 @@ pub fn none_fits(all: usize, reports: &[NodeReport], unlabelled: &[Unlabelled], 
             nodes: 1,
         }),
     });
-    let mut with_gpus: Vec<Said<'_>> = examined.chain(unlabelled.iter().map(Said::of)).collect();
+    let mut with_gpus: Vec<Said<'_>> = examined.chain(unlabelled.iter().map(Said::from_unlabelled)).collect();
     with_gpus.sort_by_key(|said| (hope(said.reason), said.named.first().copied()));
     let Some(reason) = with_gpus.first().map(|said| said.reason) else {
         return Sizing::Wait {
@@ -117,7 +117,7 @@ struct Said<'a> {
 }
 
 impl<'a> Said<'a> {
-    fn of(unlabelled: &'a Unlabelled) -> Self {
+    fn from_unlabelled(unlabelled: &'a Unlabelled) -> Self {
         let report = NodeReport {
             obstacle: Some(unlabelled.obstacle.clone()),
             ..NodeReport::default()

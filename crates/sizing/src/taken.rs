@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::naming::{Holder, Naming};
 
-/// Holders that a report names.
+/// Most holders whose names are in a report.
 const NAMED_HOLDERS: usize = 3;
 
 /// GPUs of a node that no worker can get, for one reason.
@@ -34,11 +34,11 @@ pub struct Taken {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(tag = "why")]
 pub enum TakenBy {
-    /// A claim holds it, or a pod asked the device plugin for it.
+    /// A claim holds it, or the device plugin gave it to a pod.
     InUse,
     /// A pod has it from the device plugin, on a node where claims give out the others.
     InUseByPod {
-        /// The pod, for people; all of other namespaces are one where they are not to be named.
+        /// The pod, for people; all pods of other namespaces are one if messages may not name them.
         pod: String,
     },
     /// The device plugin reports it as unhealthy: it is in the node's capacity, but not in its allocatable.

@@ -31,7 +31,7 @@ pub const EXPORT_BYTES: u64 = 4 << 20;
 /// Error kinds that a report keeps, the most frequent first.
 pub const ERROR_KINDS: usize = 5;
 
-/// Achieved over asked concurrency below which the load generator may have been too weak.
+/// Achieved over requested concurrency below which the load generator may have been too weak.
 const FULL_CONCURRENCY: Decimal = Decimal::from_parts(90, 0, 0, false, 2);
 
 /// Wait in the generator over request latency, both p50, above which it was: healthy runs show 0.005 to 0.06, a
@@ -60,7 +60,7 @@ pub enum ReportError {
         /// The beginning of the wrong value.
         found: String,
     },
-    /// Written by a version whose exports are not known.
+    /// Written by an unknown version.
     #[error(
         "AIPerf {0:?} is not known here: judge exports of 0.11, 0.12 or 0.13, or name an image with one of them in benchmark.image"
     )]
@@ -77,14 +77,14 @@ pub struct Report {
     /// Version of AIPerf that wrote the export.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aiperf_version: Option<String>,
-    /// Requests asked for, warm-up not counted; absent in a trial of a fixed time.
+    /// Number of requests in the options, without the warm-up; absent in a trial of a fixed time.
     #[serde(
         default,
         deserialize_with = "crate::number::bounded",
         skip_serializing_if = "Option::is_none"
     )]
     pub requested: Option<i64>,
-    /// Requests in flight asked for.
+    /// Requests in flight in the options.
     #[serde(deserialize_with = "crate::number::bounded")]
     pub concurrency: i64,
     /// Requests that AIPerf counts as successful, truncated ones included.
@@ -102,7 +102,7 @@ pub struct Report {
     /// AIPerf's words for why it is not complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incomplete_reason: Option<String>,
-    /// Ran to its end, and every asked request has an outcome.
+    /// True if it ran to its end, and every requested request has an outcome.
     pub complete: bool,
     /// Length of the measured phase (s).
     #[serde(

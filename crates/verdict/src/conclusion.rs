@@ -13,7 +13,7 @@ use crate::diagnosis::cause::Cause;
 use crate::diagnosis::missing;
 use crate::trials::{self, Ruling};
 
-/// The verdict of the trials in a status; `None` if the rule asks for more of them.
+/// The verdict of the trials in a status; `None` if the rule needs more of them.
 pub fn conclude(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Option<(Verdict, Why)> {
     let ruling = trials::ruling(spec, &status.trials);
     let loss = status.trials.iter().filter_map(|trial| trial.worker_loss).max();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cause_that_failed_the_run_goes_before_one_that_only_warns() {
+    fn a_cause_that_failed_the_run_goes_before_a_warning() {
         let slow = "worker 10.0.0.3 decodes at 57 % of its peers' speed";
         let errors = "35 % of 511 requests failed or came back short (allowed: 1 %): 167 × HTTP 503";
         let causes = [(Cause::SlowWorker, slow), (Cause::RequestErrors, errors)];
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pass_says_where_what_and_the_change() {
+    fn the_headline_of_a_pass_has_node_numbers_and_change() {
         let mut passed = status("PP", &[], "1042", GateResult::Met);
         passed.comparison = Some(Comparison {
             run: 3,
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_names_no_gate() {
+    fn the_headline_of_an_unmeasured_run_has_no_gate() {
         let causes = [(Cause::BenchmarkFailed, "AIPerf exited with an error: Traceback")];
         let (verdict, _, message) = concluded(&status("MII", &causes, "900", GateResult::Missed));
         assert_eq!(verdict, Verdict::Error);
@@ -295,7 +295,7 @@ mod tests {
 
     /// "gates: ≥ 200 tok/s" next to a verdict of "(≥ 600)" puzzled every reader of both.
     #[test]
-    fn what_is_asked_says_of_what_a_threshold_is() {
+    fn gate_summary_states_per_gpu_thresholds() {
         let mut spec = spec();
         let (none, scaled): (Vec<_>, Vec<_>) = [Scaling::None, Scaling::PerGpu, Scaling::ByGpuShare]
             .into_iter()

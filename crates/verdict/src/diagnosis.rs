@@ -17,7 +17,7 @@ mod tests {
     use crate::aiperf::both_ends;
 
     #[test]
-    fn the_page_says_the_figures_of_the_code() {
+    fn the_page_has_the_figures_of_the_code() {
         let percent = |part: rust_decimal::Decimal| (part * rust_decimal::Decimal::ONE_HUNDRED).normalize();
         for (cause, figure) in [
             (Cause::TransientStall, format!("{} s", peers::STANDSTILL)),

@@ -109,8 +109,8 @@ pub(crate) fn against(status: &PerfValidationStatus) -> Vec<Earlier> {
         .collect();
     let compared = |now: Own| {
         let same_gpu = earlier.iter().filter(|speed| speed.gpu == now.speed.gpu);
-        let points: Vec<Point> = same_gpu.filter_map(|speed| Point::of(speed)).collect();
-        let (percent, within) = compared(Point::of(&now.speed)?, &points)?;
+        let points: Vec<Point> = same_gpu.filter_map(|speed| Point::new(speed)).collect();
+        let (percent, within) = compared(Point::new(&now.speed)?, &points)?;
         Some(Earlier {
             percent,
             within,
@@ -129,7 +129,7 @@ struct Point {
 }
 
 impl Point {
-    fn of(decode: &DecodeSpeed) -> Option<Self> {
+    fn new(decode: &DecodeSpeed) -> Option<Self> {
         let logarithm = |text: &str| {
             let value = Decimal::from_str(text).ok()?.to_f64()?;
             (value > 0.0).then(|| value.ln())

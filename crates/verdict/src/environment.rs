@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_in_both_is_not_the_same_but_for_the_operators_version() {
+    fn an_unknown_value_is_never_equal_except_the_operators_version() {
         let mut unknown = environment();
         unknown.dynamo = None;
         assert!(is_known(&unknown), "{:?}", differences(&unknown, &unknown));

@@ -136,7 +136,7 @@ pub enum Failure {
     },
     /// The runner received a request to stop.
     Cancelled {
-        /// The signal that asked.
+        /// Signal of the request.
         signal: i32,
     },
     /// AIPerf was still running at the runner's `--timeout`.

@@ -13,7 +13,7 @@ const FAR: Decimal = Decimal::from_parts(50, 0, 0, true, 0);
 pub struct Share {
     /// GPUs in use.
     pub gpus: i64,
-    /// GPUs of the node, as far as they count: see [`Share::of`].
+    /// GPUs of the node, as far as they count: see [`Share::new`].
     pub node_gpus: i64,
 }
 
@@ -21,7 +21,7 @@ impl Share {
     /// The share of a plan. A threshold is lowered for GPUs that others use, and not for faulty ones, which have no
     /// user. If the spec gives the expected number, the threshold is meant for that number: the missing GPUs fail the
     /// run separately.
-    pub fn of(plan: &PlacementStatus) -> Self {
+    pub fn new(plan: &PlacementStatus) -> Self {
         let by_spec = plan.expected.filter(|expected| expected.by == ExpectedBy::Spec);
         let healthy = plan.node_gpus - plan.faulty_gpus;
         Self {
@@ -40,7 +40,7 @@ pub struct Effective {
 
 impl Effective {
     /// The effective threshold of a gate, or `None` if its quantity cannot be read exactly (admission refuses those).
-    pub fn of(gate: &Gate, share: Share) -> Option<Self> {
+    pub fn new(gate: &Gate, share: Share) -> Option<Self> {
         let threshold = quantity::parse(&gate.threshold)?;
         let tolerance = Decimal::from(gate.tolerance_percent);
         let hundred = Decimal::ONE_HUNDRED;
@@ -140,7 +140,7 @@ impl Judged {
 
 /// Judges one gate by the observed value (`None`: not reported, not finite or not positive).
 pub fn judge(gate: &Gate, observed: Option<Decimal>, share: Share) -> Judged {
-    let effective = Effective::of(gate, share);
+    let effective = Effective::new(gate, share);
     let met = match (observed, effective) {
         (Some(observed), Some(effective)) => Some(effective.met_by(observed, gate.operator)),
         _ => None,
@@ -225,7 +225,7 @@ mod tests {
                 expected: expected.map(|(by, gpus)| ExpectedGpus { gpus, by }),
                 ..PlacementStatus::default()
             };
-            let share = Share::of(&plan);
+            let share = Share::new(&plan);
             assert_eq!((share.gpus, share.node_gpus), (7, counted), "{plan:?}");
         }
     }
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_neither_met_nor_missed() {
+    fn an_unmeasured_gate_is_neither_met_nor_missed() {
         let judged = judge(
             &gate(GateOperator::AtMost, "1", 0, Scaling::None),
             None,

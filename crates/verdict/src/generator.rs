@@ -90,7 +90,7 @@ pub struct GeneratorCpu {
 impl GeneratorCpu {
     /// Use between the readings of the measured phase, which ended shortly before the last of them. `None` with fewer
     /// than two.
-    pub fn of(readings: &[CpuReading], limit: Option<Decimal>, measured: Option<Decimal>) -> Option<Self> {
+    pub fn new(readings: &[CpuReading], limit: Option<Decimal>, measured: Option<Decimal>) -> Option<Self> {
         let (first, last) = measured_phase(readings, |reading| reading.second, measured)?;
         let seconds = last.second - first.second;
         let micros = Decimal::from(seconds) * Decimal::from(1_000_000);
@@ -181,7 +181,7 @@ mod tests {
             CpuReading::read(69, last, pressure),
             CpuReading::read(71, &stat(90_000_000, 800, 700), Some("some total=99000000")),
         ];
-        GeneratorCpu::of(&readings, cpu_limit("50000 100000"), measured.map(Decimal::from))
+        GeneratorCpu::new(&readings, cpu_limit("50000 100000"), measured.map(Decimal::from))
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_does_not_count_is_absent() {
+    fn counters_that_the_kernel_lacks_are_absent() {
         // cgroup v1 counts periods only, in other words.
         let old = cpu("nr_periods 690\nnr_throttled 6\nthrottled_time 5\n", None, Some(60)).unwrap();
         assert_eq!((old.used, old.waiting_percent), (None, None));

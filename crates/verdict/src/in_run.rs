@@ -12,7 +12,7 @@ use crate::trials::Ruling;
 use crate::workers::AgainstPeers;
 use crate::workers::speed::rounded;
 
-/// Causes that explain the same miss in different ways: those of the newest miss stand for the run.
+/// Causes that explain the same miss in different ways: only those of the newest miss count for the run.
 const OF_A_MISS: [Cause; 5] = [
     Cause::BalancedDegradation,
     Cause::FarBelowGate,
@@ -21,8 +21,8 @@ const OF_A_MISS: [Cause; 5] = [
     Cause::TailLatency,
 ];
 
-/// Averages the speed of each worker over the trials of the run, and names the slow ones by that alone: of many comparisons
-/// one is extreme by chance.
+/// Averages the speed of each worker over the trials of the run, and reports the slow ones by that alone: of many
+/// comparisons one is extreme by chance.
 pub(crate) fn name_slow_workers(status: &mut PerfValidationStatus, judged: &mut JudgedTrial) {
     if judged.compared.is_empty() {
         return;
@@ -37,9 +37,9 @@ pub(crate) fn name_slow_workers(status: &mut PerfValidationStatus, judged: &mut 
             });
         }
     }
-    let detectable = Spread::of_compared(&averaged).and_then(|spread| spread.detectable);
+    let detectable = Spread::from_compared(&averaged).and_then(|spread| spread.detectable);
     judged.metrics.detectable_slowdown_percent = detectable.map(show);
-    // A missed gate on the slowest worker names it for its own trial.
+    // A missed gate on the slowest worker reports it for its own trial.
     let by_gate = !speed::any_slow(&judged.compared);
     judged
         .findings

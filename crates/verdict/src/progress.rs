@@ -46,7 +46,7 @@ impl Progress {
 /// A trial's progress in a log, in order. A line that is cut off or broken is skipped.
 pub fn find(log: &str, nonce: &str) -> Vec<Progress> {
     let of_trial = |line: &str| {
-        // What AIPerf prints at the same moment may stand before it.
+        // AIPerf may have printed text before it at the same moment.
         let line = &line[line.rfind(MARK)? + MARK.len()..];
         let json = line.trim().strip_prefix(nonce)?.strip_prefix(' ')?;
         serde_json::from_str(json).ok()
@@ -100,7 +100,7 @@ struct Number {
 }
 
 impl Tally {
-    /// Adds a line. Warm-up requests and lines of a form that is not known count nothing: progress judges nothing.
+    /// Adds a line. Warm-up requests and lines of an unknown form are not counted: progress judges nothing.
     pub fn add(&mut self, line: &str) {
         let Ok(Line {
             metadata,

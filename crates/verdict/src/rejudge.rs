@@ -92,7 +92,7 @@ fn judged(
         record,
         before: workers,
         after: workers,
-        share: plan.map_or(Share { gpus: 1, node_gpus: 1 }, Share::of),
+        share: plan.map_or(Share { gpus: 1, node_gpus: 1 }, Share::new),
         devices: plan.map_or(&[], |plan| plan.devices.as_slice()),
         product: plan.and_then(|plan| plan.product.as_deref()),
     };

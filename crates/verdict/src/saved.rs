@@ -92,7 +92,7 @@ pub fn recorded(bytes: &[u8]) -> Payload {
     }
     match aiperf::parse(bytes) {
         Ok(report) => {
-            let payload = Payload::of(with(Outcome::Report(Box::new(report))));
+            let payload = Payload::new(with(Outcome::Report(Box::new(report))));
             let export = String::from_utf8_lossy(bytes);
             payload.clone().with_export(&export).unwrap_or(payload)
         }
@@ -114,7 +114,7 @@ fn gunzip(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
 }
 
 fn unusable(message: String) -> Payload {
-    Payload::of(with(Outcome::Failure(Failure::Malformed { message })))
+    Payload::new(with(Outcome::Failure(Failure::Malformed { message })))
 }
 
 fn with(outcome: Outcome) -> TrialRecord {

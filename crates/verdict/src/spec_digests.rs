@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_release_stored_asks_for_nothing_new() {
+    fn digests_of_an_earlier_release_trigger_no_run() {
         let stored = include_str!("../../api/tests/fixtures/v0.1.0/passed.json");
         let object: perfval_api::PerfValidation = serde_json::from_str(stored).unwrap();
         let status = object.status.unwrap();

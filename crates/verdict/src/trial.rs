@@ -239,7 +239,7 @@ fn judge_report(evidence: Evidence<'_>, report: &Report, spec: &PerfValidationSp
     let uncompared = speed::uncompared(&evidence.record.workers);
     let bad = report.failed.saturating_add(report.truncated);
     JudgedTrial {
-        metrics: headline(report, Spread::of(&evidence.record.workers)),
+        metrics: headline(report, Spread::new(&evidence.record.workers)),
         requests: Some((bad, report.failed.saturating_add(report.succeeded))),
         aiperf_version: report.aiperf_version.clone(),
         workers: shown(&workers),
@@ -255,9 +255,9 @@ fn judge_report(evidence: Evidence<'_>, report: &Report, spec: &PerfValidationSp
 fn observed(gate: &Gate, evidence: Evidence<'_>, report: &Report) -> Option<Decimal> {
     let workers = &evidence.record.workers;
     match gate.metric {
-        Metric::SlowestWorkerPercent => Spread::of(workers).map(|spread| spread.slowest),
+        Metric::SlowestWorkerPercent => Spread::new(workers).map(|spread| spread.slowest),
         Metric::MemoryBandwidthPercent => {
-            Reached::of(evidence.product, workers).map(|reached| reached.bandwidth_percent)
+            Reached::new(evidence.product, workers).map(|reached| reached.bandwidth_percent)
         }
         // Judged when the trial is closed: the status has the earlier runs.
         Metric::OwnPastPercent => None,

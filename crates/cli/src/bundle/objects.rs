@@ -26,7 +26,7 @@ pub enum By {
     Owner,
 }
 
-/// An object that events may speak of.
+/// An object that events may be about.
 pub struct Subject {
     uid: String,
     kind: String,
@@ -151,7 +151,7 @@ pub async fn of_validation(
     Ok(items)
 }
 
-/// The events that speak of these objects, and why others may be missing.
+/// The events about these objects, and the reason why others may be missing.
 pub async fn events(session: &Session, listed: &[Subject]) -> (Vec<Value>, Option<String>) {
     let api: Api<DynamicObject> = Api::namespaced_with(
         session.client.clone(),

@@ -2,7 +2,7 @@ use chrono::{DateTime, Utc};
 
 use crate::draw::{Ink, wrap};
 
-/// Before what stands below a title.
+/// Indent of the lines below a title.
 pub const INDENT: &str = "  ";
 
 /// Settings of the page's text.

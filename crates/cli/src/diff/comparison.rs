@@ -1,9 +1,9 @@
-//! Two runs beside each other, as `-o json` prints them. Fields that a status has too are named as there.
+//! Two runs beside each other, as `-o json` prints them. Fields that a status has too have the same names.
 
 use std::collections::BTreeSet;
 
 use perfval_api::{GateStatus, PlacementStatus, TrialStatus, Verdict, quantity};
-use perfval_verdict::difference::of_trials;
+use perfval_verdict::difference::compare_trials;
 use perfval_verdict::environment::differences;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::{FromPrimitive as _, ToPrimitive as _};
@@ -129,7 +129,7 @@ impl<'a> Side<'a> {
 
 impl MetricChange {
     fn of(name: &'static str, before: &Outcome, after: &Outcome, number: fn(&TrialStatus) -> Option<&String>) -> Self {
-        let difference = of_trials(&values(before, number), &values(after, number));
+        let difference = compare_trials(&values(before, number), &values(after, number));
         let (before, after) = (Spread::of(before, number), Spread::of(after, number));
         let both = before.as_ref().zip(after.as_ref());
         Self {

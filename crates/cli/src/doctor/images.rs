@@ -64,7 +64,7 @@ fn on_nodes(image: &str, nodes: &[Node]) -> Check {
     }
 }
 
-/// A node names images with their registry, which a manifest may leave out.
+/// Compares image names; a node's have their registry, which a manifest may leave out.
 fn same(on_node: &str, wanted: &str) -> bool {
     on_node == wanted
         || on_node

@@ -55,7 +55,7 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
     checks
 }
 
-/// The version of its image, which is what runs; of the chart's label where the image names none.
+/// The version in the tag of its image; of the chart's label if the image has none.
 fn version(pod: &Pod) -> Option<String> {
     let image = pod.spec.as_ref()?.containers.first()?.image.as_deref()?;
     let name = image.split('@').next().unwrap_or(image);

@@ -9,7 +9,7 @@ use super::line::Line;
 use super::source::{Extent, Source};
 use crate::screen::Screen;
 
-/// A kubelet gives whole seconds, and its clock is not ours.
+/// A kubelet gives whole seconds, and its clock differs from the local one.
 const OVERLAP: u64 = 5;
 /// A node sees a restart before the API server does: a container's first lines may be read before the last words of
 /// its predecessor. Lines of this time before the newest are remembered one by one.

@@ -20,7 +20,7 @@ use crate::page::Json;
 use crate::resource_api::Wanted;
 
 /// Selects what carries the object's name.
-pub(super) fn of_object(run: &Run<'_>) -> ListParams {
+pub(super) fn list_params(run: &Run<'_>) -> ListParams {
     ListParams::default().labels(&format!("{NAME_LABEL}={}", run.name()))
 }
 
@@ -68,7 +68,7 @@ impl Cluster {
             versions: &VERSIONS,
             plural: "resourceclaimtemplates",
             namespace: Some(run.namespace()),
-            params: of_object(run),
+            params: list_params(run),
         };
         let reduce = |template: ResourceClaimTemplate| Some(child(run, kind, &template));
         self.list_served(Json, wanted, reduce).await
@@ -81,7 +81,7 @@ impl Cluster {
         let mut versions = self.deployment_versions(run);
         loop {
             let api = self.deployments_as(run, &versions.next().await?);
-            match self.bounded(api.list_metadata(&of_object(run))).await {
+            match self.bounded(api.list_metadata(&list_params(run))).await {
                 Err(failure) if versions.goes_on(&call, &failure) => {}
                 answer => return read(&call, answer).map(|found| children(run, kind, &found.items)),
             }
@@ -92,7 +92,7 @@ impl Cluster {
     where
         K: Resource + Clone + DeserializeOwned + Debug,
     {
-        let found = self.bounded(api.list_metadata(&of_object(run))).await;
+        let found = self.bounded(api.list_metadata(&list_params(run))).await;
         Ok(children(run, kind, &read(&listing(run, kind), found)?.items))
     }
 }

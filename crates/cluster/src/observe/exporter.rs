@@ -7,7 +7,7 @@ use crate::call::{Read, Unread, read};
 
 /// Labels of the exporter's pods: of NVIDIA's GPU Operator, and of the exporter's own chart.
 const LABELS: [&str; 2] = ["app=nvidia-dcgm-exporter", "app.kubernetes.io/name=dcgm-exporter"];
-/// Its port, where the pod names none.
+/// Its port, if the pod has no named one.
 const PORT: i32 = 9400;
 
 impl Cluster {

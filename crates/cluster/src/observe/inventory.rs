@@ -35,7 +35,7 @@ fn with_run(inventory: Inventory, of_run: ReadForRun) -> Inventory {
 
 impl Cluster {
     /// Reads of sizing for one namespace and one device class.
-    async fn of_run(&self, wish: &Wish) -> ReadForRun {
+    async fn read_for_run(&self, wish: &Wish) -> ReadForRun {
         let quotas: Api<ResourceQuota> = Api::namespaced(self.client.clone(), &wish.namespace);
         let limit_ranges: Api<LimitRange> = Api::namespaced(self.client.clone(), &wish.namespace);
         let (device_class, quotas, limit_ranges) = futures::join!(
@@ -83,7 +83,7 @@ impl Cluster {
                 let ((), whole) = self.counted(std::future::ready(())).await;
                 *last = Some((began, whole));
             }
-            let part = last.as_ref().map(|(_, whole)| whole.of_node(node)).unwrap_or_default();
+            let part = last.as_ref().map(|(_, whole)| whole.for_node(node)).unwrap_or_default();
             if waits.is_last() {
                 *last = None;
             }
@@ -146,8 +146,8 @@ impl Cluster {
         self.list_served(Protobuf, wanted, reduce).await
     }
 
-    /// Raw, because three versions are served in the field, each with its version, which decides on what a rule is for;
-    /// absent if none of them is.
+    /// Raw, because three versions are served in the field, each with its version, which decides on the meaning of a
+    /// rule; absent if the cluster serves none.
     async fn taint_rules(&self) -> Read<Vec<Value>> {
         for version in TAINT_RULE_VERSIONS {
             let wanted = Wanted {

@@ -18,7 +18,7 @@ use perfval_sizing::Seen;
 use perfval_sizing::resource_api::VERSIONS;
 
 use super::Workload;
-use super::children::of_object;
+use super::children::list_params;
 use crate::Cluster;
 use crate::call::{Read, Unread, read, seen};
 use crate::page::Json;
@@ -37,7 +37,7 @@ impl Cluster {
     /// run that are on their way.
     pub(super) async fn workload(&self, run: &Run<'_>) -> Workload {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), run.namespace());
-        let pods = self.list(&pods, of_object(run)).await;
+        let pods = self.list(&pods, list_params(run)).await;
         let pods = read(&listing(run, "Pods"), pods);
         let mut workload = Workload {
             events: Seen::NotAsked,
@@ -77,7 +77,7 @@ impl Cluster {
             versions: &VERSIONS,
             plural: "resourceclaims",
             namespace: Some(run.namespace()),
-            params: of_object(run),
+            params: list_params(run),
         };
         match self.list_served(Json, its_claims, Some).await {
             // No Dynamic Resource Allocation here: no claims.

@@ -77,7 +77,7 @@ impl Way {
     }
 }
 
-/// Asks for one completion, within the request's deadline.
+/// Requests one completion, within the request's deadline.
 pub(super) async fn probe(way: &Way, base: &str, request: &ProbeRequest) -> ProbeAnswer {
     match tokio::time::timeout(request.timeout, ask(way, base, request)).await {
         Ok(answer) => answer.unwrap_or_else(ProbeAnswer::Failed),

@@ -55,7 +55,7 @@ pub fn read(path: &Path) -> Result<File, BadInput> {
     })?;
     let from = path.display().to_string();
     if let Some(results) = config_map(&bytes) {
-        return of_config_map(path, &results).map_err(|why| BadInput::Results {
+        return from_config_map(path, &results).map_err(|why| BadInput::Results {
             path: path.to_owned(),
             why,
         });
@@ -88,7 +88,7 @@ fn finished(summary: &Value) -> impl Iterator<Item = i64> {
 }
 
 /// The trials of a run's results ConfigMap (`kubectl get configmap -o json`), from the first on.
-fn of_config_map(path: &Path, results: &ConfigMap) -> Result<File, String> {
+fn from_config_map(path: &Path, results: &ConfigMap) -> Result<File, String> {
     let texts = results.data.iter().flatten().collect::<BTreeMap<_, _>>();
     if let Some(omitted) = texts.get(&"omitted.txt".to_owned()) {
         return Err(format!(
@@ -129,7 +129,7 @@ fn of_config_map(path: &Path, results: &ConfigMap) -> Result<File, String> {
     let placement = &summary["placement"];
     let number = |field: &str| placement[field].as_i64();
     let share = number("gpus").zip(number("nodeGPUs")).map(|(gpus, node_gpus)| {
-        Share::of(&PlacementStatus {
+        Share::new(&PlacementStatus {
             gpus,
             node_gpus,
             faulty_gpus: number("faultyGPUs").unwrap_or_default(),

@@ -43,7 +43,7 @@ impl Series {
         format!("{PREFIX}_{}{unit}{suffix}", self.base)
     }
 
-    /// Adds it to a registry, which appends unit and suffix by itself.
+    /// Adds it to a registry, which appends unit and suffix.
     pub(super) fn register(&self, registry: &mut Registry, metric: impl Metric) {
         match self.unit {
             Some(unit) => registry.register_with_unit(self.base, self.help, Unit::Other(unit.into()), metric),

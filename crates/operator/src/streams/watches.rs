@@ -72,7 +72,7 @@ impl Watches {
     }
 }
 
-/// Logs, counts and swallows: the watcher starts again by itself.
+/// Logs, counts and swallows errors: the watcher restarts without help.
 pub(super) fn without_errors<T: Send>(
     metrics: Arc<Metrics>,
     kind: &'static str,

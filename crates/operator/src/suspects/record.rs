@@ -24,7 +24,7 @@ const FILE_BYTES: u64 = 64 << 10;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pass {
     pub uid: String,
-    /// Digest of what the object asks for.
+    /// Digest of the object's spec.
     pub asked: String,
     /// Its `namespace/name`, for people.
     pub name: String,

@@ -78,7 +78,7 @@ fn together(timeline: &Timeline, how: Together, of: impl Fn(&Worker) -> &Line) -
         .collect();
     let at = |span: &Span, at: i64| {
         let at = second(at);
-        // A reading speaks of the seconds since the one before it.
+        // A reading covers the seconds since the one before it.
         let value = |points: &Vec<(f64, f64)>| {
             let next = points.partition_point(|point| point.0 < at);
             points

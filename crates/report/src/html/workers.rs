@@ -62,7 +62,7 @@ pub(super) fn side_by_side(facts: &Facts, timeline: &Timeline) -> Markup {
     }
 }
 
-/// Findings whose evidence names this worker or its GPU.
+/// Findings whose evidence contains this worker or its GPU.
 fn named(facts: &Facts, worker: &Worker) -> Vec<String> {
     let names: Vec<&str> = [Some(worker.name.as_str()), worker.gpu.as_deref()]
         .into_iter()
@@ -288,7 +288,7 @@ fn summaries(timeline: &Timeline, trial: i64, record: &GpuRecord) -> Markup {
             .iter()
             .find(|worker| worker.gpu.as_ref() == Some(&gpu.uuid))
     };
-    // Without samples of the GPUs it is not known which worker held which.
+    // Without samples of the GPUs the GPU of each worker is unknown.
     let known = timeline.workers.iter().any(|worker| worker.gpu.is_some());
     let table = html! {
         table {

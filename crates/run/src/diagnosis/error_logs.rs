@@ -1,5 +1,5 @@
-//! Last lines of the frontend and the workers in a trial with errors. They are part of the results, because the pods are gone
-//! when somebody reads the verdict.
+//! Last lines of the frontend and the workers in a trial with errors. They are part of the results, because the pods
+//! are gone by the time the user reads the verdict.
 
 use std::collections::BTreeMap;
 

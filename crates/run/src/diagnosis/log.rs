@@ -18,7 +18,7 @@ use crate::run::Run;
 
 /// Logs read in one pass: one crashed worker shows as much as eight.
 const LOGS: usize = 4;
-/// Longest line that is read (bytes): the text that names an error stands at the beginning of its line.
+/// Longest line that is read (bytes): the text of an error is at the beginning of its line.
 const LINE_BYTES: usize = 8 << 10;
 /// Longest quotation (bytes).
 const QUOTED: usize = 240;
@@ -137,7 +137,7 @@ fn find(log: &str, texts: &[(&str, Obstacle)]) -> Option<(Obstacle, String)> {
     })
 }
 
-/// The last line that speaks of an error; without one, the last line.
+/// The last line about an error; without one, the last line.
 fn last_words(log: &str) -> Option<String> {
     let lines = || {
         log.lines()

@@ -114,7 +114,7 @@ mod tests {
     use super::{COLD_SECONDS, Obstacle};
 
     #[test]
-    fn the_page_says_the_figures_of_the_code() {
+    fn the_page_has_the_figures_of_the_code() {
         let seen = Obstacle::ColdStart.seen();
         assert!(seen.contains(&format!("{COLD_SECONDS} s")), "{seen}");
     }

@@ -13,7 +13,7 @@ use rust_decimal::Decimal;
 
 use crate::readiness::Pods;
 
-/// Holders that a message names.
+/// Most holders whose names are in a message.
 const NAMED: usize = 3;
 
 /// A holder of GPUs of the node.
@@ -131,7 +131,7 @@ fn plugin_users(
     takers
 }
 
-/// The first takers that may be named, and how many others there are.
+/// The first takers whose names may be shown, and the number of the others.
 fn some_of(takers: &[Taker], holder: Holder, naming: &Naming) -> Option<String> {
     let (shown, hidden): (Vec<&Taker>, Vec<&Taker>) = takers.iter().partition(|taker| naming.shows(&taker.name));
     let mut some = shown

@@ -29,7 +29,7 @@ pub(super) const PHASE: Definition = Definition {
 fn step(pass: &mut Pass<'_>) -> Step {
     let expired = super::completed::kept_for(pass) == Some(Duration::ZERO);
     let keep = pass.run.keeps_everything() && !expired && !pass.run.is_deleting() && pass.status.verdict.is_some();
-    // The wish may come when the removal has begun: on the lab such a run held its node with nothing on it (issue 15).
+    // The wish may come when the removal has begun: on the lab such a run held its node with nothing on it.
     if keep && teardown::can_be_kept(pass.seen) {
         teardown::leave(pass, Leftovers::Kept, &super::completed::kept());
         return over(pass);
@@ -62,7 +62,8 @@ fn step(pass: &mut Pass<'_>) -> Step {
     }
 }
 
-/// A tenth of the time that it has taken so far: a finalizer that hangs for days is not asked after every two seconds.
+/// Pause of a tenth of the removal's time until now: a finalizer that hangs for days is not checked every two
+/// seconds.
 fn pause(pass: &Pass<'_>) -> Duration {
     let began = status::phase_started_at(&pass.status).unwrap_or(pass.now);
     (time::until(pass.now, began) / 10).clamp(LOOK_AGAIN, LONGEST_PAUSE)

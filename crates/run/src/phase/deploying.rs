@@ -196,7 +196,7 @@ fn fill_cache(pass: &mut Pass<'_>) -> Option<Step> {
     let found = match &pass.seen.cache_job {
         Seen::Absent => None,
         Seen::Present(job) => Some(job),
-        // The first pass asks for the dry run only.
+        // The first pass only needs the dry run.
         Seen::NotAsked => return Some(Step::work(Reason::Starting, FILLING)),
         Seen::Unknown(why) => return Some(Step::wait(Reason::Starting, format!("model cache: {why}"))),
     };

@@ -121,7 +121,7 @@ fn outdated(pass: &Pass<'_>) -> Vec<ChildRef> {
         .collect()
 }
 
-/// The time limit passed: the numbers are in the status, so the verdict stands without the full exports.
+/// The time limit passed: the numbers are in the status, so the verdict is valid without the full exports.
 fn end_without_results(pass: &mut Pass<'_>, waited: &Why) -> Step {
     match conclude(pass) {
         Ok((verdict, why)) => {

@@ -12,7 +12,7 @@ pub(crate) fn watches(run: &Run<'_>, current: Phase) -> bool {
     measures && run.placement().is_some_and(|plan| plan.neighbours.is_some())
 }
 
-/// Ends a run that may share a GPU; waits while that is not known.
+/// Ends a run that may share a GPU; waits while that is unknown.
 pub(crate) fn intruder(pass: &Pass<'_>, current: Phase) -> Option<Step> {
     let plan = pass.run.placement().filter(|_| watches(pass.run, current))?;
     let intruder = match pass.seen.inventory.present() {

@@ -11,10 +11,10 @@ use perfval_sizing::{Granted, HeldNodes, Sizing};
 
 use super::{Contender, Line, Place, Turn};
 
-/// Earlier runs that a message names.
+/// Most earlier runs whose names are in a message.
 const NAMED: usize = 3;
-/// Nodes that one plan gives out. With a thousand free nodes and as many runs the last of them would wait for the first
-/// until all are sized; the next plan goes on, and the runs that have a node by then are not in it any more.
+/// Nodes that one plan gives out. With a thousand free nodes and as many runs the last of them would wait for the
+/// first until all are sized; the next plan continues, and the runs that have a node by then are not in it any more.
 const GIVEN: usize = 100;
 
 /// Resources of other runs, as one run finds them.

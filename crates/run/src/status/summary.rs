@@ -13,7 +13,7 @@ use crate::time;
 /// Age of `Blocked` from which `Stalled` is True. A restart of a webhook or a missing role is mended within minutes.
 pub const BLOCKED_FOR_LONG: Duration = Duration::from_mins(10);
 
-/// The generation that the run is true of, where a later edit asks for another run.
+/// The generation that the run measured and judged, if a later edit needs another run.
 fn outdated(status: &PerfValidationStatus) -> Option<&RunStatus> {
     let run = status.run.as_ref()?;
     (run.generation != status.observed_generation).then_some(run)

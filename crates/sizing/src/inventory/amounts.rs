@@ -32,7 +32,7 @@ impl Amounts {
         Self(amounts.collect())
     }
 
-    /// The requests of a container; a limit stands in where there is no request.
+    /// The requests of a container; a limit counts if there is no request.
     pub fn requests(resources: Option<&ResourceRequirements>, texts: &mut Texts) -> Self {
         let mut all = Self::read(resources.and_then(|resources| resources.limits.as_ref()), texts);
         all.replace(&Self::read(

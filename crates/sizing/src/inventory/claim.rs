@@ -32,7 +32,7 @@ impl ClaimUse {
     /// Reads the devices that a claim holds; `None` if it holds none. Admin access takes no device.
     pub fn read(claim: &ResourceClaim, interned: &mut Interned) -> Option<Self> {
         let allocation = claim.status.as_ref()?.allocation.as_ref()?;
-        Self::of(claim, [allocation], interned)
+        Self::from_allocations(claim, [allocation], interned)
     }
 
     /// Reads the devices that a `BindRequest` of KAI's scheduler promises to a pod; `None` once it is bound or given
@@ -45,10 +45,10 @@ impl ClaimUse {
             Deserialize::deserialize(&request.data["spec"]["resourceClaimAllocations"])?;
         let promises = promises.unwrap_or_default();
         let allocations = promises.iter().filter_map(|promise| promise.allocation.as_ref());
-        Ok(Self::of(request, allocations, interned))
+        Ok(Self::from_allocations(request, allocations, interned))
     }
 
-    fn of<'a>(
+    fn from_allocations<'a>(
         owner: &impl kube::ResourceExt,
         allocations: impl IntoIterator<Item = &'a AllocationResult>,
         interned: &mut Interned,

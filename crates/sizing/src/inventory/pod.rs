@@ -73,7 +73,7 @@ fn effective_request(pod: &Pod, texts: &mut Texts) -> Amounts {
     let Some(spec) = &pod.spec else {
         return Amounts::default();
     };
-    let reported = Reported::of(pod.status.as_ref());
+    let reported = Reported::new(pod.status.as_ref());
     let mut sidecars = Amounts::default();
     let mut start = Amounts::default();
     for container in spec.init_containers.iter().flatten() {
@@ -92,7 +92,7 @@ fn effective_request(pod: &Pod, texts: &mut Texts) -> Amounts {
         total.add(&reported.request(container, true, texts));
     }
     total.raise(&start);
-    total.replace(&reported.of_whole_pod(spec.resources.as_ref(), texts));
+    total.replace(&reported.whole_pod(spec.resources.as_ref(), texts));
     total.add(&Amounts::read(spec.overhead.as_ref(), texts));
     total
 }
@@ -100,12 +100,12 @@ fn effective_request(pod: &Pod, texts: &mut Texts) -> Amounts {
 /// Resources that the status of a pod reports.
 struct Reported<'a> {
     status: Option<&'a PodStatus>,
-    /// The kubelet will not resize it, so what it asks for does not count.
+    /// True if the kubelet will not resize it, so that its request does not count.
     resize_is_infeasible: bool,
 }
 
 impl<'a> Reported<'a> {
-    fn of(status: Option<&'a PodStatus>) -> Self {
+    fn new(status: Option<&'a PodStatus>) -> Self {
         let pending = |status: &PodStatus| {
             let conditions = status.conditions.as_deref().unwrap_or_default();
             let resize = conditions
@@ -134,7 +134,7 @@ impl<'a> Reported<'a> {
     }
 
     /// Request for the pod as a whole. Only these resources are allowed there; the scheduler ignores all others.
-    fn of_whole_pod(&self, resources: Option<&ResourceRequirements>, texts: &mut Texts) -> Amounts {
+    fn whole_pod(&self, resources: Option<&ResourceRequirements>, texts: &mut Texts) -> Amounts {
         let asked = Amounts::requests(resources, texts);
         let mut request = asked.clone();
         if let Some(status) = self.status {

@@ -74,7 +74,7 @@ pub enum Attribute {
     Int(i64),
     /// Truth.
     Bool(bool),
-    /// A kind of value that is not known here.
+    /// An unknown kind of value.
     Unknown,
 }
 
@@ -138,8 +138,9 @@ impl Slice {
         read
     }
 
-    /// Names the counter sets of a slice that has devices too after the slice. Kubernetes 1.34 allows both in one slice, and
-    /// such a set belongs to that slice alone; from 1.35 on a set belongs to the pool, and its slice has no devices.
+    /// Renames the counter sets of a slice that has devices too after the slice. Kubernetes 1.34 allows both in one
+    /// slice, and such a set belongs to that slice alone; from 1.35 on a set belongs to the pool, and its slice has
+    /// no devices.
     fn keep_counters_apart(&mut self, interned: &mut Interned) {
         if self.devices.is_empty() {
             return;

@@ -54,8 +54,8 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// A claim for one device of a class. A class that stands for an extended resource counts as that resource too.
-    pub fn of(class: Option<&DeviceClass>, name: &str) -> Self {
+    /// A claim for one device of a class. A class with an extended resource counts as that resource too.
+    pub fn new(class: Option<&DeviceClass>, name: &str) -> Self {
         let extended = class.and_then(|class| class.spec.extended_resource_name.as_ref());
         let resources = [
             "count/resourceclaims.resource.k8s.io".to_owned(),
@@ -76,14 +76,14 @@ pub fn allowance(
     claim: Option<&Claim>,
     others: &[Other],
 ) -> Option<Allowance> {
-    let of = |quota, (resource, hard)| of_resource(quota, resource, hard, pods, claim, others);
+    let allowance = |quota, (resource, hard)| resource_allowance(quota, resource, hard, pods, claim, others);
     quotas
         .iter()
-        .flat_map(|quota| hard(quota).filter_map(move |limit| of(quota, limit)))
+        .flat_map(|quota| hard(quota).filter_map(move |limit| allowance(quota, limit)))
         .min_by(|a, b| (a.workers, &a.quota, &a.resource).cmp(&(b.workers, &b.quota, &b.resource)))
 }
 
-fn of_resource(
+fn resource_allowance(
     quota: &ResourceQuota,
     resource: &str,
     hard: Decimal,
@@ -144,7 +144,7 @@ pub fn unmeasured(quotas: &[ResourceQuota], pods: &OurPods) -> Option<String> {
         let wanted = hard(quota).map(|(resource, _)| resource).filter(|resource| TO_BE_SET.contains(resource));
         let (resource, pod) = wanted
             .flat_map(|resource| pods.each().map(|pod| (resource, pod)))
-            .find(|(resource, pod)| covers(quota, pod) && !says(pod, resource))?;
+            .find(|(resource, pod)| covers(quota, pod) && !sets_amount(pod, resource))?;
         Some(format!(
             "ResourceQuota {} wants {resource} of every container, and the {} has none: set it in workload.resources and \
              benchmark.resources, and let a LimitRange of the namespace set it for all others",
@@ -154,7 +154,7 @@ pub fn unmeasured(quotas: &[ResourceQuota], pods: &OurPods) -> Option<String> {
     })
 }
 
-fn says(pod: &OurPod, resource: &str) -> bool {
+fn sets_amount(pod: &OurPod, resource: &str) -> bool {
     pod.containers().all(|container| {
         let (amounts, name) = match resource.split_once('.') {
             Some(("limits", name)) => (&container.limits, name),

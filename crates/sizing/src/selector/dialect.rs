@@ -224,7 +224,7 @@ fn is_other(value: &Value, other: &Value) -> bool {
     kind != "optional_type" && !same
 }
 
-/// The value is computed when the expression first reads it, and not at all where it does not.
+/// The value is computed when the expression first reads it, and only then.
 fn bind(call: &FunctionContext<'_, '_>) -> ResolveResult {
     let [name, value, expression] = call.args else {
         return Err(call.error("takes a name, a value and an expression"));

@@ -35,7 +35,7 @@ pub struct Kind {
 
 impl Reads {
     /// Parts that rewritten expressions read; `None` if one of them reads otherwise than by literal names.
-    pub fn of<'a>(expressions: impl Iterator<Item = &'a IdedExpr>) -> Option<Self> {
+    pub fn from_expressions<'a>(expressions: impl Iterator<Item = &'a IdedExpr>) -> Option<Self> {
         let mut reads = Self::default();
         for expression in expressions {
             reads.add(expression, &mut Vec::new())?;
@@ -71,7 +71,7 @@ impl Reads {
             && kind.capacity.iter().map(Option::as_ref).eq(capacity)
     }
 
-    /// `bound`: the names that `cel.bind` gives, each with the domain that it stands for, if it does.
+    /// `bound`: the names that `cel.bind` gives, each with its domain, if it has one.
     fn add<'a>(&mut self, expression: &'a IdedExpr, bound: &mut Vec<Binding<'a>>) -> Option<()> {
         if let Some((part, name)) = read(expression, bound) {
             let names = if part == ATTRIBUTES {
@@ -117,7 +117,7 @@ impl Reads {
     }
 }
 
-/// A name that `cel.bind` gives, and the part and the domain of the device that it stands for.
+/// A name that `cel.bind` gives, with its part and its domain of the device.
 type Binding<'a> = (&'a str, Option<(&'a str, &'a str)>);
 
 impl Name {
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     fn names(expression: &str) -> Option<Vec<String>> {
-        let reads = Reads::of(std::iter::once(&parse(expression).unwrap()))?;
+        let reads = Reads::from_expressions(std::iter::once(&parse(expression).unwrap()))?;
         let all = reads.attributes.iter().chain(&reads.capacity);
         Some(all.map(|name| name.qualified.clone()).collect())
     }

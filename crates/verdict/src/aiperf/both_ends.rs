@@ -33,7 +33,7 @@ pub struct BothEnds {
 
 impl BothEnds {
     /// Compares both ends; `None` where one of them is unknown.
-    pub fn of(report: &Report) -> Option<Self> {
+    pub fn new(report: &Report) -> Option<Self> {
         let aiperf = report.value(Metric::RequestLatency, Statistic::Avg)?;
         let frontend = report.frontend.request_ms?;
         let all = Decimal::from(report.succeeded) + Decimal::from(report.failed);

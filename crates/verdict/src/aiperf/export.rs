@@ -52,7 +52,7 @@ pub fn parse(export: &[u8]) -> Result<Report, ReportError> {
     })
 }
 
-/// Another major number may mean other things by the same names.
+/// Another major number may give other meanings to the same names.
 fn check_schema(export: &Object) -> Result<(), ReportError> {
     let version = export.required("schema_version", export.text("schema_version")?)?;
     if version == "1" || version.starts_with("1.") {
@@ -78,7 +78,7 @@ fn version(export: &Object) -> Result<String, ReportError> {
     Err(ReportError::Version(version))
 }
 
-/// Requests and concurrency that were asked for, from the one phase that is measured. A phase of a fixed time has no
+/// Requests and concurrency in the options, from the one phase that is measured. A phase of a fixed time has no
 /// number of requests.
 fn asked(export: &Object) -> Result<(Option<i64>, i64), ReportError> {
     let config = export.required("input_config", export.object("input_config")?)?;

@@ -12,7 +12,7 @@ use super::ReportError;
 /// Larger than anything AIPerf can have measured (31 years in ms); keeps all sums far from overflow.
 const ABSURD: f64 = 1e12;
 
-/// A JSON object whose values keep their text, so that a number is read exactly and every error names its path.
+/// A JSON object whose values keep their text, so that a number is read exactly and every error contains its path.
 pub(super) struct Object<'a> {
     path: String,
     fields: BTreeMap<String, &'a RawValue>,

@@ -5,20 +5,20 @@ use perfval_api::{DeviceStatus, WorkerStatus};
 use super::cause::{Cause, Explained};
 use crate::gpus::{GpuRecord, GpuSummary, Mark};
 
-/// Part of the readings under load (percent) from which a slowdown counts: healthy GPUs had none (issue 14).
+/// Part of the readings under load (percent) from which a slowdown counts: healthy GPUs had none.
 const SLOWED_PERCENT: i64 = 5;
 /// Fewest readings of a slowdown: an exporter that collects every 30 s shows two in a trial of a minute, and one moment is half
 /// of them.
 const SLOWED: i64 = 3;
 /// Clock under load, against the median of its peers (percent), below which it is low: 98 to 103 in healthy trials of two
-/// H200, 88 to 95 next to a neighbour that worked for half of the time or more (issue 14).
+/// H200, 88 to 95 next to a neighbour that worked for half of the time or more.
 const CLOCK_PERCENT: i64 = 93;
 /// Readings under load that a mean clock needs, of the GPU and of its peers.
 const COMPARABLE: i64 = 3;
 /// Readings that show a GPU at work while no worker has anything to do. One may still be of the load before.
 const AT_WORK: i64 = 3;
-/// Memory beyond that of the peers (MiB) that is worth a word in addition to other signs of a neighbour: healthy workers of one
-/// model differed by 330, a neighbour held 1,010 (issue 14).
+/// Memory beyond that of the peers (MiB) that is reported in addition to other signs of a neighbour: healthy workers
+/// of one model differed by 330, a neighbour held 1,010.
 const MORE_MEMORY: i64 = 700;
 /// Replays or link errors in one trial from which a link is in trouble.
 const LINK_ERRORS: i64 = 10;
@@ -61,7 +61,7 @@ pub fn found(record: Option<&GpuRecord>, workers: &[WorkerStatus], devices: &[De
     let Some(record) = record else {
         return Vec::new();
     };
-    let gpus = of_run(record, workers, devices);
+    let gpus = join_workers(record, workers, devices);
     let all = |cause: Cause, rule: &dyn Fn(&Gpu<'_>, &[Gpu<'_>]) -> Option<String>| {
         let texts: Vec<String> = gpus
             .iter()
@@ -87,7 +87,7 @@ pub fn unread(record: &GpuRecord, workers: &[WorkerStatus], devices: &[DeviceSta
         let most = record.errors.iter().max_by_key(|(_, count)| **count);
         return most.map(|(why, count)| format!("no page of GPU metrics could be read ({count} × {why})"));
     }
-    let gpus = of_run(record, workers, devices);
+    let gpus = join_workers(record, workers, devices);
     if gpus.is_empty() {
         let on_page = record.gpus.len();
         return Some(format!(
@@ -104,7 +104,7 @@ pub fn unread(record: &GpuRecord, workers: &[WorkerStatus], devices: &[DeviceSta
 
 /// The GPUs that the workers run on: those of their claims, or those that the exporter lists with their pods. Without
 /// either, all GPUs of the node, if there are as many as workers.
-fn of_run<'a>(record: &'a GpuRecord, workers: &'a [WorkerStatus], devices: &[DeviceStatus]) -> Vec<Gpu<'a>> {
+fn join_workers<'a>(record: &'a GpuRecord, workers: &'a [WorkerStatus], devices: &[DeviceStatus]) -> Vec<Gpu<'a>> {
     let joined: Vec<Gpu<'a>> = record
         .gpus
         .iter()

@@ -9,7 +9,7 @@ use crate::workers::WorkerSummary;
 
 /// Shortest standstill that is reported (s): the longest of a healthy worker on two busy cores was 1 s.
 pub(super) const STANDSTILL: i64 = 5;
-/// Requests that the peers must have finished (median) before anyone is compared with them.
+/// Requests that the peers must have finished (median) before a worker is compared with them.
 const COMPARABLE: i64 = 10;
 /// A standstill longer than this many of the peers' is the worker's own: long prompts stop every worker now and then.
 const OWN_STANDSTILL: i64 = 3;
@@ -90,7 +90,7 @@ fn stopped(worker: Worker<'_>, all: &[Worker<'_>], name: &str) -> Option<String>
 /// healthy runs with any router the rate was 0.86 to 1.19 and the time 0.91 to 1.11.
 fn slow(worker: Worker<'_>, all: &[Worker<'_>], router: RouterMode, name: &str) -> Option<String> {
     let load = worker.load;
-    let peers = Peers::of(worker, all)?;
+    let peers = Peers::new(worker, all)?;
     let (rate, each) = (show(peers.rate), show(peers.seconds_per_request));
     if load.served == 0 {
         return (load.peak_in_flight > 0 && load.samples > 0).then(|| {
@@ -98,7 +98,7 @@ fn slow(worker: Worker<'_>, all: &[Worker<'_>], router: RouterMode, name: &str) 
             format!("worker {name} held up to {held} requests and finished none; its peers {rate} requests/s (median)")
         });
     }
-    let moving = Moving::of(load)?;
+    let moving = Moving::new(load)?;
     let ratio = moving.seconds_per_request.checked_div(peers.seconds_per_request)?;
     // kv feeds a worker without a cached prefix less and costs it a prefill more: that alone is no fault.
     let times = if router == RouterMode::Kv {
@@ -128,7 +128,7 @@ struct Peers<'a> {
 }
 
 impl<'a> Peers<'a> {
-    fn of(worker: Worker<'_>, all: &[Worker<'a>]) -> Option<Self> {
+    fn new(worker: Worker<'_>, all: &[Worker<'a>]) -> Option<Self> {
         let loads: Vec<&WorkerSummary> = all
             .iter()
             .filter(|peer| peer.load.address != worker.load.address && peer.load.samples > 0)
@@ -138,7 +138,7 @@ impl<'a> Peers<'a> {
         if served < Decimal::from(COMPARABLE) {
             return None;
         }
-        let moving: Vec<Moving> = loads.iter().filter_map(|load| Moving::of(load)).collect();
+        let moving: Vec<Moving> = loads.iter().filter_map(|load| Moving::new(load)).collect();
         Some(Self {
             rate: median(moving.iter().map(|peer| peer.rate).collect()),
             seconds_per_request: median(moving.iter().map(|peer| peer.seconds_per_request).collect()),
@@ -166,7 +166,7 @@ struct Moving {
 }
 
 impl Moving {
-    fn of(load: &WorkerSummary) -> Option<Self> {
+    fn new(load: &WorkerSummary) -> Option<Self> {
         let served = Decimal::from(load.served);
         // A record of an earlier version has neither; the queue's length over the rate is the time in it (Little's law).
         let whole = load

@@ -21,7 +21,7 @@ pub(super) const ON_THE_WAY: Decimal = Decimal::from_parts(2, 0, 0, false, 1);
 pub(super) const WORTH_TELLING: Decimal = Decimal::from_parts(2, 0, 0, false, 1);
 /// Mean delay of the frontend's event loop (ms) from which it lacks CPU: a delay that Dynamo itself counts as a stall. 1.0 to
 /// 1.1 on two H200 under any load and fault, 1.3 on the lab; 6.5 with a ninth of a CPU there, which cost 5 % of the
-/// throughput, and 72 to 155 with 3 % of one on the lab (issue 14).
+/// throughput, and 72 to 155 with 3 % of one on the lab.
 pub(super) const LATE_LOOP_MS: Decimal = Decimal::from_parts(5, 0, 0, false, 0);
 /// Part of its time that a request waits for its first token, above which more requests are in flight than the engines
 /// run at once; healthy runs: 0.08 to 0.28.
@@ -192,7 +192,7 @@ pub fn frontend_bound(report: &Report, workers: &[Worker<'_>]) -> Option<Explain
 }
 
 /// Requests that spend their time in the frontend, by its own histograms. What the load generator measures would not do:
-/// on a busy machine it takes 1.5 s for a request that was answered in 0.5 s (issue 14).
+/// on a busy machine it takes 1.5 s for a request that was answered in 0.5 s.
 fn time_on_the_way(report: &Report, workers: &[Worker<'_>]) -> Option<String> {
     let seconds = |ms: Option<Decimal>| ms.map(|ms| ms / Decimal::ONE_THOUSAND);
     let queued = seconds(report.frontend.dispatch_wait_ms).unwrap_or_default();

@@ -65,12 +65,12 @@ impl Page {
         let Some((name, labels, value)) = split(line) else {
             return;
         };
-        if self.of_the_engine(name, value) {
+        if self.add_engine(name, value) {
             return;
         }
         // Other endpoints of the same process answer the router's own questions.
         if name.starts_with("dynamo_component_") && label(labels, "dynamo_endpoint") == Some("generate") {
-            self.of_the_endpoint(name, value);
+            self.add_endpoint(name, value);
             if self.worker_id.is_none() {
                 self.worker_id = label(labels, "worker_id").map(|id| crate::aiperf::bounded(id, 40));
             }
@@ -79,7 +79,7 @@ impl Page {
 
     /// Counters of vLLM, and where a request can wait before the engine runs it: Dynamo's work queue, its request queue
     /// (1.6) and vLLM's. Dynamo's mocker has some of them under the same names.
-    fn of_the_engine(&mut self, name: &str, value: &str) -> bool {
+    fn add_engine(&mut self, name: &str, value: &str) -> bool {
         let engine = &mut self.rest.engine;
         let (sum, scale) = match name {
             "dynamo_work_handler_queue_depth" | "dynamo_request_queue" | "vllm:num_requests_waiting" => {
@@ -106,7 +106,7 @@ impl Page {
         true
     }
 
-    fn of_the_endpoint(&mut self, name: &str, value: &str) {
+    fn add_endpoint(&mut self, name: &str, value: &str) {
         match name {
             "dynamo_component_response_bytes_total" => add(&mut self.rest.bytes, number(value, 1.0)),
             "dynamo_component_request_duration_seconds_sum" => add(&mut self.rest.busy_ms, number(value, 1000.0)),

@@ -34,7 +34,7 @@ pub struct Payload {
 
 impl Payload {
     /// A record alone.
-    pub fn of(record: TrialRecord) -> Self {
+    pub fn new(record: TrialRecord) -> Self {
         Self {
             record,
             aiperf: None,

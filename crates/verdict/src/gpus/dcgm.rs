@@ -105,7 +105,7 @@ fn take(line: &str, gpus: &mut BTreeMap<String, Scraped>) -> Result<(), Refused>
     if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || c == ':') {
         return Err(Refused::Line);
     }
-    let Some((field, factor)) = Field::of_series(name) else {
+    let Some((field, factor)) = Field::from_series(name) else {
         return Ok(());
     };
     let (labels, value) = labels(&line[name.len()..]).ok_or(Refused::Line)?;

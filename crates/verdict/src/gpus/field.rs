@@ -12,7 +12,7 @@ macro_rules! fields {
             pub const ALL: [Self; [$(stringify!($name)),+].len()] = [$(Self::$name,)+];
 
             /// The field of a series, and what its value is multiplied by.
-            pub(super) fn of_series(name: &str) -> Option<(Self, f64)> {
+            pub(super) fn from_series(name: &str) -> Option<(Self, f64)> {
                 match name {
                     $($($series)|+ => Some((Self::$name, $factor)),)+
                     _ => None,

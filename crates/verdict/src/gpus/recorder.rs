@@ -16,7 +16,7 @@ const ERRORS: usize = 8;
 /// new content is a reading; otherwise a value of before the load would count for every second of it.
 #[derive(Clone, Debug, Default)]
 pub struct Recorder {
-    /// The run's namespace: pods of others are counted, not named.
+    /// The run's namespace: pods of others are counted, but their names are not recorded.
     namespace: String,
     series: BTreeMap<String, GpuSeries>,
     last: Vec<Scraped>,

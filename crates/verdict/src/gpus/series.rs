@@ -20,7 +20,7 @@ pub struct GpuSeries {
     /// Pods of the run's own namespace that hold it, as the last page lists them.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub pods: BTreeSet<String>,
-    /// Pods of other namespaces that hold it; they are counted, not named.
+    /// Pods of other namespaces that hold it; they are counted, but their names are not recorded.
     #[serde(
         default,
         deserialize_with = "crate::number::bounded",

@@ -9,14 +9,14 @@ use crate::workers::{Phase, WorkerSeries};
 
 /// NVML's reasons that hold a healthy GPU back under no load: slowdown by the hardware, heat (software and hardware) and
 /// the power brake. The power cap (0x4) is not among them: it was active in 83 to 97 % of the busy samples of two healthy
-/// H200 (issue 14).
+/// H200.
 pub(crate) const SLOWDOWN: i64 = 0x8 | 0x20 | 0x40 | 0x80;
-/// Below this use (percent) a GPU is not under load: 94 to 100 % in every trial on two H200, slow or not (issue 14).
+/// Below this use (percent) a GPU is not under load: 94 to 100 % in every trial on two H200, slow or not.
 const LOADED: i64 = 50;
 /// Maximum age of a value (s) if the interval is unknown: an exporter collects every 30 seconds by default.
 const UNKNOWN_AGE: i64 = 60;
 /// Use (percent) of a GPU whose worker has nothing to do, above which something else runs on it: 0 on healthy H200, 13
-/// next to a neighbour that worked for 15 % of the time (issue 14).
+/// next to a neighbour that worked for 15 % of the time.
 const NOT_IDLE: i64 = 5;
 
 /// Sums up what the GPUs did. `measured` is the length of AIPerf's measured phase (s).
@@ -29,7 +29,7 @@ pub fn summarize(
 ) -> GpuRecord {
     let every_seconds = every_seconds(gpus);
     let trial = Trial {
-        phase: Phase::of(workers, measured),
+        phase: Phase::new(workers, measured),
         idle: idle_seconds(workers),
         every: every_seconds.unwrap_or(UNKNOWN_AGE),
     };

@@ -16,7 +16,7 @@ pub struct Evidence<'a> {
     pub after: &'a [WorkerStatus],
     /// The part of the node in use.
     pub share: Share,
-    /// The GPUs of the run with their UUIDs; empty where they are not known.
+    /// The GPUs of the run with their UUIDs; empty if unknown.
     pub devices: &'a [DeviceStatus],
     /// Product name of the GPUs, where it is known.
     pub product: Option<&'a str>,

@@ -76,7 +76,7 @@ impl Trial<'_> {
                 causes.retain(|(cause, _)| *cause != Cause::BalancedDegradation);
                 causes.extend(self.slower().is_none().then_some((Cause::SlowWorker, slowest)));
             }
-            // Whose the CPUs were is not known, so the gates count. The reader must see it all the same.
+            // The user of the CPUs is unknown, so the gates count. The reader must see the shortage all the same.
             if let Some(shortage) = cpu_shortage(self.evidence.record) {
                 let balanced = causes
                     .iter_mut()
@@ -121,7 +121,8 @@ impl Trial<'_> {
             .all(|(cause, _)| matches!(cause, Cause::RequestErrors | Cause::FrontendLost))
         {
             let stall = self.stalled().map(|text| (Cause::WorkerStall, text));
-            // The frontend gives up on what a worker holds that stands still: 8 of 448 requests failed in a stop of 10 s.
+            // The frontend gives up on the requests of a worker that stands still: 8 of 448 requests failed in a stop
+            // of 10 s.
             let why = stall.or_else(|| self.stood_still());
             // Behind a throttled frontend requests time out too; where the time passed before it, it is not to blame.
             let frontend = || diagnosis::frontend_bound(report, self.workers).filter(|_| self.both_ends().is_none());
@@ -178,7 +179,7 @@ impl Trial<'_> {
 
     /// The time of a request at both ends, where it passed outside of the frontend.
     fn both_ends(self) -> Option<String> {
-        let both = BothEnds::of(self.report).filter(|both| both.differ());
+        let both = BothEnds::new(self.report).filter(|both| both.differ());
         both.map(BothEnds::in_words)
     }
 
@@ -253,7 +254,7 @@ impl Trial<'_> {
     }
 
     fn reached(self) -> Option<Reached> {
-        Reached::of(self.evidence.product, &self.evidence.record.workers)
+        Reached::new(self.evidence.product, &self.evidence.record.workers)
     }
 
     /// Findings that are reported with any result of the gates.

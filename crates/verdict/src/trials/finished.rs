@@ -42,7 +42,7 @@ pub fn finished(trials: &[TrialStatus]) -> Vec<Finished> {
     trials.iter().filter_map(finished).collect()
 }
 
-/// Distances of a trial; that of the only gate stands alone.
+/// Distances of a trial from its gates, one for each gate.
 fn margins(trial: &TrialStatus) -> Vec<f64> {
     let texts = match trial.margins.as_slice() {
         [] => trial.margin_percent.as_slice(),

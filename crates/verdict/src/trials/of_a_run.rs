@@ -16,12 +16,12 @@ pub fn ruling(spec: &PerfValidationSpec, trials: &[TrialStatus]) -> Ruling {
     if ruling != Ruling::Pass || spec.benchmark.soak.is_none() {
         return ruling;
     }
-    of_soaks(&finished(&soaks))
+    rule_on_soaks(&finished(&soaks))
 }
 
 /// Ruling on the soaks. A passing soak is enough, and a missing one is repeated. All of them fail the run if they
 /// miss clearly. If they lie near a gate on an average, the trials before them had passed it.
-fn of_soaks(soaks: &[Finished]) -> Ruling {
+fn rule_on_soaks(soaks: &[Finished]) -> Ruling {
     if is_unmeasurable(soaks) {
         Ruling::Unmeasurable
     } else if count(soaks, TrialOutcome::Pass) > 0 {

@@ -24,8 +24,8 @@ pub struct Step {
     pub outcome: TrialOutcome,
     /// True if it is the soak, which decides alone.
     pub soak: bool,
-    /// Evidence of passes and misses so far: the logarithm of how much likelier they are of a healthy deployment than of a
-    /// degraded one.
+    /// Evidence of passes and misses until now: the logarithm of how much likelier they are of a healthy deployment
+    /// than of a degraded one.
     pub by_outcomes: f64,
     /// Evidence of the distances from a gate on an average, where most trials lie so near it that they count.
     pub by_distances: Option<f64>,

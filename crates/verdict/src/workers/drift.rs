@@ -34,7 +34,7 @@ pub struct Drift {
 
 impl Drift {
     /// The better one of the last two minutes: heat stays, and one slow minute is chance. Of a healthy trial of 300 s on two
-    /// H200s the last minute was 5.7 % below the first, at the same clocks, and the minute before 1.2 % (issue 14).
+    /// H200s the last minute was 5.7 % below the first, at the same clocks, and the minute before 1.2 %.
     pub fn settled(&self) -> Decimal {
         self.last_but_one.map_or(self.last, |before| before.max(self.last))
     }
@@ -74,7 +74,7 @@ fn pace(series: &WorkerSeries, window: Phase) -> Option<Decimal> {
     let (since, then) = within.next()?;
     let (until, now) = within.next_back()?;
     let unit = Unit::finest(&now);
-    let more = unit.of(&now)? - unit.of(&then)?;
+    let more = unit.count(&now)? - unit.count(&then)?;
     // A counter that fell belongs to a new process.
     (until - since >= ENOUGH && more >= 0).then(|| (Decimal::from(more) / Decimal::from(until - since)).round_dp(1))
 }

@@ -16,7 +16,7 @@ pub struct Phase {
 impl Phase {
     /// The phase of `seconds` that ended when the last request of any worker did; without a length, everything since the
     /// first request.
-    pub fn of(series: &[WorkerSeries], seconds: Option<Decimal>) -> Self {
+    pub fn new(series: &[WorkerSeries], seconds: Option<Decimal>) -> Self {
         let busy: Vec<i64> = series.iter().flat_map(busy_seconds).collect();
         let (first, last) = (
             busy.iter().min().copied().unwrap_or(0),

@@ -39,7 +39,7 @@ impl Unit {
     }
 
     /// Number of units in a reading.
-    pub(super) fn of(self, reading: &Reading) -> Option<i64> {
+    pub(super) fn count(self, reading: &Reading) -> Option<i64> {
         match self {
             Self::Tokens => reading.tokens,
             Self::Bytes => reading.bytes,

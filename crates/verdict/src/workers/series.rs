@@ -83,7 +83,7 @@ pub struct Engine {
     pub queue_ms: Option<i64>,
     /// Tokens of prompts.
     pub prompt_tokens: Option<i64>,
-    /// Those of them that the prefix cache held, so that nothing was computed.
+    /// Prompt tokens that the prefix cache held, so that they were not computed.
     pub cached_tokens: Option<i64>,
     /// Requests that were thrown out of the batch for lack of KV cache.
     pub preemptions: Option<i64>,

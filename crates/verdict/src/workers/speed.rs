@@ -55,7 +55,7 @@ pub struct AgainstPeers {
 /// The speed of every worker, in the order of the series; `None` where the engine does not count the time between tokens.
 pub(super) fn speeds(series: &[WorkerSeries], phase: Phase) -> Vec<Option<Speed>> {
     let windows: Vec<Vec<Option<Window>>> = series.iter().map(|series| windows(series, phase)).collect();
-    let elasticity = Elasticity::of(&windows);
+    let elasticity = Elasticity::estimate(&windows);
     let speed = |worker: usize| {
         let (token_ms, batch) = mean(&windows[worker])?;
         Some(Speed {
@@ -160,7 +160,7 @@ struct Elasticity {
 
 impl Elasticity {
     /// Least squares within each worker, held to the guess where batches hardly vary.
-    fn of(windows: &[Vec<Option<Window>>]) -> Self {
+    fn estimate(windows: &[Vec<Option<Window>>]) -> Self {
         let (mut square, mut cross) = (GUESS, GUESS * ELASTICITY.0);
         for worker in windows {
             let points: Vec<(f64, f64)> = worker

@@ -60,7 +60,7 @@ fn stood_still(seconds: i64, then: &Reading, now: &Reading, pace: Option<Pace>, 
         return None;
     }
     let unit = pace.map_or(Unit::Requests, |pace| pace.unit);
-    let moved = Decimal::from(unit.of(now)? - unit.of(then)?);
+    let moved = Decimal::from(unit.count(now)? - unit.count(then)?);
     let seconds_long = Decimal::from(seconds);
     if seconds <= STEP {
         // Ended requests are too coarse for this: long answers in step end many seconds apart.

@@ -89,7 +89,7 @@ impl WorkerSummary {
 /// Sums up what the workers did, in order of their address. `measured` is the length of AIPerf's measured phase (s), which
 /// ends with the last request; without it the warm-up counts too.
 pub fn summarize(series: &[WorkerSeries], measured: Option<Decimal>) -> Vec<WorkerSummary> {
-    let phase = Phase::of(series, measured);
+    let phase = Phase::new(series, measured);
     let minutes = minutes(series, phase);
     let summed = |series: &WorkerSeries| WorkerSummary {
         drift: minutes.and_then(|minutes| drift(series, minutes)),
@@ -148,7 +148,7 @@ fn summary(series: &WorkerSeries, phase: Phase) -> WorkerSummary {
         .and_then(|busy_ms| (Decimal::from(busy_ms) / Decimal::ONE_THOUSAND).checked_div(served))
         .map(|seconds| seconds.round_dp(3));
     summary.pace = growth.map(|growth| growth.pace(seconds));
-    summary.engine = EngineWork::of(series, phase);
+    summary.engine = EngineWork::new(series, phase);
     let stillness = stillness(series, phase, summary.pace, summary.mean_in_flight);
     summary.still_seconds = stillness.recovered;
     summary.still_in_flight = stillness.held;
@@ -183,7 +183,7 @@ impl Growth {
     }
 
     fn add(&mut self, seconds: i64, then: &Reading, now: &Reading) {
-        let Some((then, now)) = self.unit.of(then).zip(self.unit.of(now)) else {
+        let Some((then, now)) = self.unit.count(then).zip(self.unit.count(now)) else {
             return;
         };
         let more = (now - then).max(0);

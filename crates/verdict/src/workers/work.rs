@@ -31,7 +31,7 @@ pub struct EngineWork {
 
 impl EngineWork {
     /// The work between the first and the last sample of the phase; `None` where the engine counts none of it.
-    pub(super) fn of(series: &WorkerSeries, phase: Phase) -> Option<Self> {
+    pub(super) fn new(series: &WorkerSeries, phase: Phase) -> Option<Self> {
         let mut inside = series.readings().filter(|(second, _)| phase.contains(*second));
         let (since, then) = inside.next()?;
         let (second, now) = inside.next_back()?;

@@ -12,8 +12,8 @@ use crate::Cluster;
 use crate::call::{Read, Unread, read};
 use crate::installed::Installed;
 
-/// An answer serves all runs that ask within this time. A thousand new objects asked a thousand times, and each answer
-/// took the API server 15 to 60 ms: the CRD has 1.6 MB (issue 12, A3).
+/// Time for which one answer serves all runs. A thousand new objects caused a thousand requests, and each answer took
+/// the API server 15 to 60 ms: the CRD has 1.6 MB.
 const FRESH: Duration = Duration::from_secs(5);
 
 impl Cluster {

@@ -10,7 +10,7 @@ use super::{CRD, KIND, VERSIONS, deployments_at};
 use crate::call::{Read, Unread};
 use crate::{Cluster, Failure};
 
-/// The versions, one after the other: the recorded one, those we speak, then all others that the CRD serves.
+/// The versions, one after the other: the recorded one, the supported ones, then all others that the CRD serves.
 pub(crate) struct Versions<'a> {
     cluster: &'a Cluster,
     waiting: VecDeque<String>,

@@ -73,7 +73,7 @@ async fn frontend(answers: &'static [(&'static str, &'static str)]) -> String {
 }
 
 #[tokio::test]
-async fn a_frontend_of_other_models_is_named_by_what_it_serves() {
+async fn a_frontend_of_other_models_is_reported_with_its_models() {
     const UNKNOWN: (&str, &str) = ("404 Not Found", "Model not found");
     let request = request(Duration::from_mins(1));
     let other = frontend(&[
@@ -95,7 +95,7 @@ async fn a_frontend_of_other_models_is_named_by_what_it_serves() {
 }
 
 #[tokio::test]
-async fn a_refused_connection_says_so() {
+async fn a_refused_connection_is_reported_as_refused() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);

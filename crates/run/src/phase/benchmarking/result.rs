@@ -69,7 +69,7 @@ pub(super) fn read<'a>(pass: &mut Pass<'a>, number: i64, trial: &TrialSeen, foun
     }
     let spec = pass.run.spec();
     let plan = pass.run.placement();
-    let share = plan.map_or(Share { gpus: 1, node_gpus: 1 }, Share::of);
+    let share = plan.map_or(Share { gpus: 1, node_gpus: 1 }, Share::new);
     Some(Box::new(move |after| {
         trial::judge(
             Evidence {

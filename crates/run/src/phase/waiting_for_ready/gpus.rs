@@ -14,7 +14,7 @@ use crate::diagnosis::race;
 use crate::pass::{Pass, Step};
 use crate::readiness::{self, Pods};
 
-/// Our own pods and claims are watched, those of others are not.
+/// Pods and claims of the operator are watched, those of others are not.
 const COUNT_AGAIN: Duration = Duration::from_secs(2);
 
 const LOOKING: &str = "every component is ready; looking whether each worker has a GPU of its own";

@@ -13,7 +13,7 @@ const BLAMED: f64 = 0.01;
 const BLAMED_BY_FASTEST: f64 = 0.001;
 /// Standard errors in half a 95 % interval.
 const INTERVAL: f64 = 2.0;
-/// Standard errors beyond the limit with which a worker is named in 95 of 100 runs.
+/// Standard errors beyond the limit with which a worker is reported in 95 of 100 runs.
 const SURE: f64 = 1.645;
 
 /// Loss of speed against the median of the peers (percent) that one of `workers` healthy workers shows in 1 of 100

@@ -10,7 +10,7 @@ impl Inventory {
     /// use, because a pool counts only if it is complete. It keeps all claims of such a pool, because devices of
     /// other nodes share its counters.
     #[must_use]
-    pub fn of_node(&self, node: &str) -> Self {
+    pub fn for_node(&self, node: &str) -> Self {
         let pools: Option<HashSet<(&str, &str)>> = self.slices.present().map(|slices| {
             let usable = slices.iter().filter(|slice| may_serve(slice, node));
             usable.map(|slice| (&*slice.driver, &*slice.pool)).collect()
