@@ -10,7 +10,7 @@ use perfval_sizing::Seen;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout};
 
-use crate::page::{self, Answer, Form, Json};
+use crate::page::{self, Json, PageAnswer, PageForm};
 use crate::{Cluster, Failure};
 
 /// Time-out of a call. The default client retries 429, 503 and 504 for minutes and has no read timeout.
@@ -80,7 +80,7 @@ impl Cluster {
     }
 
     /// A consistent list that is reduced page by page: every page is reduced before the next one is read.
-    pub(crate) async fn list_reduced<K, T, F: Form<K>>(
+    pub(crate) async fn list_reduced<K, T, F: PageForm<K>>(
         &self,
         form: F,
         url: &str,
@@ -96,7 +96,7 @@ impl Cluster {
         }
     }
 
-    async fn pages<K, T, F: Form<K>>(
+    async fn pages<K, T, F: PageForm<K>>(
         &self,
         _: F,
         url: &str,
@@ -112,7 +112,7 @@ impl Cluster {
             let request = Request::new(url)
                 .list(&params)
                 .map_err(|error| Failure::Call(kube::Error::BuildRequest(error)))?;
-            let answer = Answer::to(&self.client, request, F::ACCEPT, &mut buffer);
+            let answer = PageAnswer::to(&self.client, request, F::ACCEPT, &mut buffer);
             let Some(page) = self.bounded(answer).await? else {
                 params = shorter(params)?;
                 continue;

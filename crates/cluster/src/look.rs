@@ -40,7 +40,7 @@ pub struct Look {
 
 /// Parts of a spec that decide on the reads for one run alone.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Wish {
+pub(crate) struct RunWish {
     pub(crate) namespace: String,
     pub(crate) device_class: String,
 }
@@ -60,7 +60,7 @@ struct OfNamespace {
     naming: Naming,
 }
 
-impl Wish {
+impl RunWish {
     pub(crate) fn new(namespace: &str, spec: &PerfValidationSpec) -> Self {
         Self {
             namespace: namespace.to_owned(),

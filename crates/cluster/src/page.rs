@@ -13,12 +13,12 @@ use serde::de::{DeserializeOwned, Error as _};
 use crate::json_list;
 
 /// Form in which objects of a kind are requested and read.
-pub(crate) trait Form<K>: Copy {
+pub(crate) trait PageForm<K>: Copy {
     /// Value of the `Accept` header.
     const ACCEPT: HeaderValue;
 
     /// Reads a page, object by object; gives the token of the next page.
-    fn read(answer: &Answer<'_>, each: impl FnMut(K)) -> kube::Result<Option<String>>;
+    fn read(answer: &PageAnswer<'_>, each: impl FnMut(K)) -> kube::Result<Option<String>>;
 }
 
 /// JSON, which every kind has.
@@ -29,18 +29,18 @@ pub(crate) struct Json;
 #[derive(Clone, Copy)]
 pub(crate) struct Protobuf;
 
-impl<K: Clone + DeserializeOwned + Debug> Form<K> for Json {
+impl<K: Clone + DeserializeOwned + Debug> PageForm<K> for Json {
     const ACCEPT: HeaderValue = HeaderValue::from_static("application/json");
 
-    fn read(answer: &Answer<'_>, each: impl FnMut(K)) -> kube::Result<Option<String>> {
+    fn read(answer: &PageAnswer<'_>, each: impl FnMut(K)) -> kube::Result<Option<String>> {
         json_list::read(answer.body, each).map_err(kube::Error::SerdeError)
     }
 }
 
-impl<K: Clone + DeserializeOwned + Debug + protobuf::Message> Form<K> for Protobuf {
+impl<K: Clone + DeserializeOwned + Debug + protobuf::Message> PageForm<K> for Protobuf {
     const ACCEPT: HeaderValue = HeaderValue::from_static("application/vnd.kubernetes.protobuf, application/json");
 
-    fn read(answer: &Answer<'_>, each: impl FnMut(K)) -> kube::Result<Option<String>> {
+    fn read(answer: &PageAnswer<'_>, each: impl FnMut(K)) -> kube::Result<Option<String>> {
         if answer.is_protobuf {
             protobuf::page(answer.body, each).map_err(malformed)
         } else {
@@ -53,12 +53,12 @@ impl<K: Clone + DeserializeOwned + Debug + protobuf::Message> Form<K> for Protob
 const PAGE_BYTES: usize = 8 << 20;
 
 /// An answer as it came.
-pub(crate) struct Answer<'b> {
+pub(crate) struct PageAnswer<'b> {
     is_protobuf: bool,
     body: &'b [u8],
 }
 
-impl<'b> Answer<'b> {
+impl<'b> PageAnswer<'b> {
     /// Requests a page and reads it into a buffer, which all pages of a list share: a new one for each cost a fifth
     /// of the CPU of a look (`just bench`). A refusal is an error, in both forms. `None`: the page has more than
     /// [`PAGE_BYTES`].
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
     use crate::Failure;
 
-    fn names<F: Form<Pod>>(_: F, answer: &Answer<'_>) -> Result<(Vec<String>, Option<String>), String> {
+    fn names<F: PageForm<Pod>>(_: F, answer: &PageAnswer<'_>) -> Result<(Vec<String>, Option<String>), String> {
         let mut names = Vec::new();
         let next = F::read(answer, |pod: Pod| names.extend(pod.metadata.name));
         next.map(|next| (names, next)).map_err(|error| error.to_string())
@@ -141,13 +141,13 @@ mod tests {
         });
         let expected = Ok((vec!["a".to_owned(), "b".to_owned()], Some("more".to_owned())));
         for (is_protobuf, body) in [(true, body(&list).unwrap()), (false, list.to_string().into_bytes())] {
-            let answer = Answer {
+            let answer = PageAnswer {
                 is_protobuf,
                 body: &body,
             };
             assert_eq!(names(Protobuf, &answer), expected, "{is_protobuf}");
             // Half a list is none.
-            let cut = Answer {
+            let cut = PageAnswer {
                 is_protobuf,
                 body: &body[..body.len() - 6],
             };
@@ -166,7 +166,7 @@ mod tests {
         for name in ["", "a"] {
             let status = refusal(name);
             for (is_protobuf, body) in [(true, body(&status).unwrap()), (false, status.to_string().into_bytes())] {
-                let answer = Answer {
+                let answer = PageAnswer {
                     is_protobuf,
                     body: &body,
                 };
@@ -175,7 +175,7 @@ mod tests {
                 assert_eq!(failure.to_string(), "404 NotFound: no");
             }
         }
-        let text = Answer {
+        let text = PageAnswer {
             is_protobuf: false,
             body: b"404 page not found\n",
         };

@@ -130,7 +130,7 @@ pub const PERMISSIONS: &[Permission] = &[
         &["get"],
         "sizing: which nodes reach the model cache",
     ),
-    // Of every namespace: another operator may look after it, and the order among its runs and ours depends on them.
+    // Of every namespace: another operator may look after it, and the order among all runs depends on them.
     in_cluster("", "resourcequotas", &["list"], "sizing: what each namespace allows"),
     in_cluster("", "limitranges", &["list"], "sizing: what each namespace allows"),
     in_cluster(

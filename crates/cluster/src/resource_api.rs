@@ -11,10 +11,10 @@ use serde::de::DeserializeOwned;
 
 use crate::Cluster;
 use crate::call::{Read, Unread, read};
-use crate::page::{Form, Json};
+use crate::page::{Json, PageForm};
 
 /// A list to be read.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct WantedList<'a> {
     /// Name of the call in errors.
     pub call: &'a str,
     /// Versions to try, the newest first.
@@ -30,10 +30,10 @@ pub(crate) struct Wanted<'a> {
 impl Cluster {
     /// A consistent list that is reduced page by page; absent if no version of the kind is served. Older versions are
     /// read as JSON, because they differ in shape.
-    pub(crate) async fn list_served<K, T, F: Form<K>>(
+    pub(crate) async fn list_served<K, T, F: PageForm<K>>(
         &self,
         newest: F,
-        wanted: Wanted<'_>,
+        wanted: WantedList<'_>,
         mut reduce: impl FnMut(K) -> Option<T>,
     ) -> Read<Vec<T>>
     where

@@ -44,7 +44,7 @@ pub async fn size_object(
         cluster::read(&object, client, namespace).await?
     };
     let (nodes, sizing) = sizing::explain(&inventory, &object.spec, &busy);
-    let report = report::Report::new(nodes, sizing, notes, &args.nodes)?;
+    let report = report::SizeReport::new(nodes, sizing, notes, &args.nodes)?;
     let text = match args.output {
         Output::Table => report.to_string(),
         Output::Json => serde_json::to_string_pretty(&report).map_err(Error::Render)? + "\n",

@@ -117,7 +117,7 @@ pub async fn reconcile(object: Arc<Stored>, context: Arc<Context>) -> Result<Act
     Ok(Box::pin(bounded_pass(&run, &context)).instrument(span).await)
 }
 
-/// A pass over an object of which only the metadata is known. `lacks_room`: bytes for which the store has no room.
+/// A pass over an object that is reduced to its metadata. `lacks_room`: bytes for which the store has no room.
 async fn pass_unreadable(invalid: &InvalidObject, lacks_room: Option<usize>, context: &Context) -> Action {
     let object = &invalid.metadata;
     let action = match lacks_room {
@@ -427,7 +427,7 @@ impl Context {
         self.announcer.announce(&self.cluster, run, events);
     }
 
-    /// The objects that the planner moves, none older than our own last write of it.
+    /// The objects that the planner moves, none older than the operator's last write of it.
     pub(crate) fn queued(&self) -> Vec<Queued> {
         let newest = |watched: Arc<Stored>| self.own_writes.newer(&*watched).unwrap_or(watched);
         let queued = |stored: Arc<Stored>| {

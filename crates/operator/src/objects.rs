@@ -16,9 +16,9 @@ use crate::stored::Stored;
 pub struct Scope {
     /// The namespace.
     pub namespace: Option<String>,
-    /// Where its objects are read.
+    /// Store from which its objects are read.
     pub reader: Store<Stored>,
-    /// Where the watch writes them.
+    /// Writer of the watch.
     pub writer: Writer<Stored>,
 }
 

@@ -8,9 +8,9 @@ use perfval_api::PerfValidation;
 
 use crate::stored::Stored;
 
-/// A watch may be behind our own last write. A decision on an object from before it could repeat effects of a phase
-/// that is over: nothing would be written then, so the lock on the resourceVersion would not notice. What we wrote is
-/// known, so no pass has to wait for its echo.
+/// A watch may be behind the operator's last write. A decision on an object from before it could repeat effects of a
+/// phase that is over: nothing would be written then, so the lock on the resourceVersion would not notice. The
+/// operator's writes are kept here, so no pass has to wait for their echo.
 #[derive(Default)]
 pub struct OwnWrites(Mutex<HashMap<String, Written>>);
 
@@ -36,7 +36,7 @@ impl OwnWrites {
         written.newest = newest;
     }
 
-    /// What we wrote after the watched version; `None` if the watch has caught up.
+    /// The operator's write after the watched version; `None` if the watch has caught up.
     pub fn newer(&self, watched: &impl ResourceExt) -> Option<Arc<Stored>> {
         let (uid, version) = (watched.uid()?, watched.resource_version()?);
         let mut all = self.lock();

@@ -103,7 +103,7 @@ async fn look(context: &Context) -> Option<Duration> {
         .iter()
         .filter_map(|queued| {
             let answer = match &mut turns {
-                // Of others the API server knows more than the watch, or they rest: the next look.
+                // For the others the API server is ahead of the watch, or they rest: the next look.
                 Ok(turns) => turns.remove(&queued.key.0)?,
                 Err(why) => Answer::unknown(why),
             };

@@ -48,7 +48,7 @@ pub enum How {
     TimedOut(u64),
 }
 
-enum Event {
+enum ProcessEvent {
     Asked(i32),
     Ended,
 }
@@ -90,7 +90,7 @@ fn spawn(command: &[String]) -> Result<Child, Error> {
 }
 
 /// As PID 1 an unhandled SIGTERM is ignored; here every one becomes an event.
-fn listen(events: Sender<Event>) -> Result<(), Error> {
+fn listen(events: Sender<ProcessEvent>) -> Result<(), Error> {
     let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(|source| Error::Process {
         what: "listen for signals",
         source,
@@ -98,21 +98,21 @@ fn listen(events: Sender<Event>) -> Result<(), Error> {
     thread::spawn(move || {
         signals
             .forever()
-            .all(|signal| events.send(Event::Asked(signal)).is_ok())
+            .all(|signal| events.send(ProcessEvent::Asked(signal)).is_ok())
     });
     Ok(())
 }
 
-fn announce_end(child: &Child, events: Sender<Event>) {
+fn announce_end(child: &Child, events: Sender<ProcessEvent>) {
     let pid = pid_of(child);
     thread::spawn(move || {
         process::wait_without_reaping(pid);
-        let _ = events.send(Event::Ended); // no one listens once the runner went without it
+        let _ = events.send(ProcessEvent::Ended); // no one listens once the runner went without it
     });
 }
 
 /// Waits for the end, or for the end of patience after a request to stop. Returns the reason of the request.
-fn supervise(child: &Child, events: &Receiver<Event>, limits: &Limits) -> Option<How> {
+fn supervise(child: &Child, events: &Receiver<ProcessEvent>, limits: &Limits) -> Option<How> {
     let pid = pid_of(child);
     let started = Instant::now();
     let mut deadline = (limits.timeout > 0).then(|| started + Duration::from_secs(limits.timeout));
@@ -123,10 +123,10 @@ fn supervise(child: &Child, events: &Receiver<Event>, limits: &Limits) -> Option
             None => events.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         let reason = match event {
-            Ok(Event::Ended) | Err(RecvTimeoutError::Disconnected) => return stopped,
+            Ok(ProcessEvent::Ended) | Err(RecvTimeoutError::Disconnected) => return stopped,
             // A second interrupt would make AIPerf kill itself without an export.
-            Ok(Event::Asked(_)) if stopped.is_some() => continue,
-            Ok(Event::Asked(signal)) => How::Cancelled(signal),
+            Ok(ProcessEvent::Asked(_)) if stopped.is_some() => continue,
+            Ok(ProcessEvent::Asked(signal)) => How::Cancelled(signal),
             // An interrupt while it configures itself hangs AIPerf for ever.
             Err(RecvTimeoutError::Timeout) if stopped.is_some() => {
                 eprintln!("perfval-runner: AIPerf did not end when interrupted, killing it");

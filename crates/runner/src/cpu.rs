@@ -71,12 +71,12 @@ impl Cpu {
 }
 
 /// CPU counters of the machine.
-pub struct Node {
+pub struct NodeSampler {
     name: String,
     readings: Readings<NodeReading>,
 }
 
-impl Node {
+impl NodeSampler {
     /// Starts reading the counters of this machine in `proc`, if it is the node under test.
     pub fn start(proc: &Path, own: Option<&str>, under_test: Option<&str>) -> Option<Self> {
         let name = under_test

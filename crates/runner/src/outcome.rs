@@ -18,7 +18,7 @@ const SERVER_METRICS: &str = "server_metrics_export.json";
 pub const RECORDS: &str = "profile_export.jsonl";
 
 /// Outcome of a run.
-pub struct Judged {
+pub struct JudgedRun {
     pub exit_code: i32,
     pub outcome: Outcome,
     /// Only with a report.
@@ -26,7 +26,7 @@ pub struct Judged {
 }
 
 /// Judges how AIPerf ended and what it left.
-pub fn judge(ended: &Ended, artifact_dir: &Path) -> Judged {
+pub fn judge(ended: &Ended, artifact_dir: &Path) -> JudgedRun {
     let code = match ended.how {
         How::Exited(code) => code,
         How::Killed(signal) => return failure(128 + signal, Failure::Killed { signal }),
@@ -49,7 +49,7 @@ pub fn judge(ended: &Ended, artifact_dir: &Path) -> Judged {
     }
 }
 
-fn report(export: String, server_metrics: &Path) -> Judged {
+fn report(export: String, server_metrics: &Path) -> JudgedRun {
     match parse(export.as_bytes()) {
         Ok(mut report) => {
             // Additional evidence: where it cannot be read there is none.
@@ -57,7 +57,7 @@ fn report(export: String, server_metrics: &Path) -> Judged {
                 .ok()
                 .and_then(|metrics| frontend_times(metrics.as_bytes()).ok())
                 .unwrap_or_default();
-            Judged {
+            JudgedRun {
                 exit_code: 0,
                 outcome: Outcome::Report(Box::new(report)),
                 export: Some(export),
@@ -67,12 +67,12 @@ fn report(export: String, server_metrics: &Path) -> Judged {
     }
 }
 
-fn malformed(code: i32, message: String) -> Judged {
+fn malformed(code: i32, message: String) -> JudgedRun {
     failure(code.max(1), Failure::Malformed { message })
 }
 
-fn failure(exit_code: i32, failure: Failure) -> Judged {
-    Judged {
+fn failure(exit_code: i32, failure: Failure) -> JudgedRun {
+    JudgedRun {
         exit_code,
         outcome: Outcome::Failure(failure),
         export: None,

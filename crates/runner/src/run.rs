@@ -11,12 +11,12 @@ use perfval_verdict::workers::{WorkerSeries, summarize};
 use rust_decimal::Decimal;
 
 use crate::aiperf::{self, Limits};
-use crate::cpu::{Cpu, Node};
+use crate::cpu::{Cpu, NodeSampler};
 use crate::error::Error;
 use crate::outcome;
 use crate::progress::Reporter;
 use crate::sampler::{Sampler, Samples};
-use crate::telemetry::Telemetry;
+use crate::telemetry::GpuSampler;
 
 /// Samples of all workers together that go into the log; thinned beyond it. About 250 KB: 127 bytes each with the counters of
 /// vLLM (H200).
@@ -97,13 +97,13 @@ fn measure(options: &Options) -> Result<Payload, Error> {
 
     let sampler = Sampler::start(&options.workers_host, options.workers_port);
     let telemetry = options.gpu_metrics.as_deref();
-    let telemetry = telemetry.map(|url| Telemetry::start(url, &options.namespace));
-    let reporter = Reporter::start(options.artifact_dir.join(outcome::RECORDS), options.nonce.clone());
+    let telemetry = telemetry.map(|url| GpuSampler::start(url, &options.namespace));
+    let reporter = ProgressReporter::start(options.artifact_dir.join(outcome::RECORDS), options.nonce.clone());
     let cpu = Cpu::start(options.cgroup.as_deref());
-    let node = Node::start(&options.proc, options.own_node.as_deref(), options.node.as_deref());
+    let node = NodeSampler::start(&options.proc, options.own_node.as_deref(), options.node.as_deref());
     let ended = aiperf::run(&options.command, &options.limits);
     reporter.stop();
-    let telemetry = telemetry.map(Telemetry::stop);
+    let telemetry = telemetry.map(GpuSampler::stop);
     let Samples { mut series, errors } = sampler.stop();
     let ended = ended?;
 

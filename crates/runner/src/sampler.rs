@@ -16,7 +16,7 @@ const WORKERS: usize = 64;
 const ERRORS: usize = 8;
 
 /// Samples every worker behind a headless Service once a second, until it is stopped.
-pub struct Sampler(Arc<Shared>);
+pub struct Sampler(Arc<SharedSampler>);
 
 /// Samples of all workers.
 #[derive(Default)]
@@ -27,15 +27,15 @@ pub struct Samples {
     pub errors: BTreeMap<String, i64>,
 }
 
-struct Shared {
+struct SharedSampler {
     port: u16,
     started: Instant,
-    state: Mutex<State>,
+    state: Mutex<SamplerState>,
     stop: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct SamplerState {
     stopped: bool,
     series: BTreeMap<IpAddr, WorkerSeries>,
     errors: BTreeMap<String, i64>,
@@ -45,7 +45,7 @@ struct State {
 impl Sampler {
     /// Starts sampling; each name is looked up again every second, because workers may come later than the runner.
     pub fn start(hosts: &[String], port: u16) -> Self {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedSampler {
             port,
             started: Instant::now(),
             state: Mutex::default(),
@@ -78,13 +78,13 @@ impl Sampler {
     }
 }
 
-impl Shared {
+impl SharedSampler {
     /// Full seconds since the start.
     fn second(&self) -> i64 {
         i64::try_from(self.started.elapsed().as_secs()).unwrap_or(i64::MAX)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SamplerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -135,7 +135,7 @@ impl Shared {
     }
 }
 
-impl State {
+impl SamplerState {
     fn count_error(&mut self, text: &str) {
         let text: String = text.chars().take(160).collect();
         if self.errors.len() < ERRORS || self.errors.contains_key(&text) {
@@ -145,7 +145,7 @@ impl State {
 }
 
 /// Does something at every full second until the sampler is stopped; a second in which it was still under way is left out.
-fn every_second(shared: &Shared, mut action: impl FnMut(i64)) {
+fn every_second(shared: &SharedSampler, mut action: impl FnMut(i64)) {
     loop {
         action(shared.second());
         let next = shared.started + Duration::from_secs(shared.started.elapsed().as_secs() + 1);

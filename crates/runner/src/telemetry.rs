@@ -12,7 +12,7 @@ use ureq::Agent;
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Reads the page of the node's DCGM exporter once a second, until it is stopped.
-pub struct Telemetry {
+pub struct GpuSampler {
     stop: Sender<()>,
     thread: JoinHandle<Recorder>,
 }
@@ -31,7 +31,7 @@ enum Failed {
     Page(#[from] PageError),
 }
 
-impl Telemetry {
+impl GpuSampler {
     /// Starts reading; seconds are counted from now, as those of the workers are. Pods of other namespaces than this
     /// one are counted, but their names are not recorded.
     pub fn start(url: &str, namespace: &str) -> Self {

@@ -12,12 +12,12 @@ use crate::inventory::{ClaimUse, Inventory};
 #[derive(Default)]
 pub struct BusyDevices<'a> {
     /// By driver and pool, each sorted by device and claim: what belongs to one node lies together.
-    pools: HashMap<(&'a str, &'a str), Vec<Holder<'a>>>,
+    pools: HashMap<(&'a str, &'a str), Vec<DeviceHolder<'a>>>,
 }
 
 /// A claim that holds a device.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-pub struct Holder<'a> {
+pub struct DeviceHolder<'a> {
     device: &'a str,
     /// `namespace/name` of the claim.
     pub claim: &'a str,
@@ -34,10 +34,10 @@ impl<'a> BusyDevices<'a> {
 
     /// Devices of these claims.
     pub fn held_by(claims: impl IntoIterator<Item = &'a ClaimUse>) -> Self {
-        let mut pools: HashMap<(&str, &str), Vec<Holder<'_>>> = HashMap::new();
+        let mut pools: HashMap<(&str, &str), Vec<DeviceHolder<'_>>> = HashMap::new();
         for claim in claims {
             for held in &claim.devices {
-                pools.entry((&held.driver, &held.pool)).or_default().push(Holder {
+                pools.entry((&held.driver, &held.pool)).or_default().push(DeviceHolder {
                     device: &held.device,
                     claim: &claim.name,
                     share: held.shared,
@@ -56,7 +56,7 @@ impl<'a> BusyDevices<'a> {
     }
 
     /// The claims that hold a device, by name.
-    pub fn holders<'s>(&'s self, id: &DeviceId<'s>) -> &'s [Holder<'a>] {
+    pub fn holders<'s>(&'s self, id: &DeviceId<'s>) -> &'s [DeviceHolder<'a>] {
         self.in_pool(id.driver, id.pool).holders(id.device)
     }
 
@@ -68,7 +68,7 @@ impl<'a> BusyDevices<'a> {
 
 /// Devices in use of one pool.
 #[derive(Clone, Copy)]
-pub struct BusyPool<'s, 'a>(&'s [Holder<'a>]);
+pub struct BusyPool<'s, 'a>(&'s [DeviceHolder<'a>]);
 
 impl<'s, 'a> BusyPool<'s, 'a> {
     /// Returns true if any claim holds a device or a share of it.
@@ -82,7 +82,7 @@ impl<'s, 'a> BusyPool<'s, 'a> {
     }
 
     /// The claims that hold a device, by name.
-    pub fn holders(self, device: &str) -> &'s [Holder<'a>] {
+    pub fn holders(self, device: &str) -> &'s [DeviceHolder<'a>] {
         let Self(all) = self;
         let rest = &all[all.partition_point(|holder| holder.device < device)..];
         let others = rest.iter().position(|holder| holder.device != device);
@@ -124,7 +124,7 @@ impl Odd<'_> {
 /// The odd ones among all devices.
 pub fn odd<'a>(pools: &Pools<'_>, busy: &BusyDevices<'a>) -> Vec<Odd<'a>> {
     let published: BTreeSet<DeviceId<'_>> = pools.iter().flat_map(|pool| pool.devices().map(|(id, _)| id)).collect();
-    let mut held: Vec<(&(&str, &str), &Vec<Holder<'_>>)> = busy.pools.iter().collect();
+    let mut held: Vec<(&(&str, &str), &Vec<DeviceHolder<'_>>)> = busy.pools.iter().collect();
     held.sort_unstable_by_key(|(pool, _)| **pool);
     let mut all = Vec::new();
     for ((driver, pool), holders) in held {
@@ -152,6 +152,6 @@ pub fn odd<'a>(pools: &Pools<'_>, busy: &BusyDevices<'a>) -> Vec<Odd<'a>> {
 }
 
 /// The claims' names.
-pub fn names<'a>(holders: &[Holder<'a>]) -> Vec<&'a str> {
+pub fn names<'a>(holders: &[DeviceHolder<'a>]) -> Vec<&'a str> {
     holders.iter().map(|holder| holder.claim).collect()
 }

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use perfval_api::{AllocationMode, ExpectedGpus, PerfValidationSpec, PlacementStatus, Reason};
 
 use super::dra::Dra;
-use super::examine::World;
+use super::examine::Circumstances;
 use super::fleet::{Fleet, GpuNodes, unread_of_run};
 use super::report::{NodeReport, Obstacle};
 use super::summary::{self, Unlabelled};
@@ -144,7 +144,7 @@ impl Fleet<'_> {
 
     /// The best of the nodes that were glanced at, as a place among them; no other is filled than those that may be it. If
     /// there is none, all are.
-    fn best(&self, world: &World<'_>, reports: &mut [(usize, NodeReport)]) -> Option<usize> {
+    fn best(&self, world: &Circumstances<'_>, reports: &mut [(usize, NodeReport)]) -> Option<usize> {
         let open = |place: &usize| reports[*place].1.obstacle.is_none();
         let mut order: Vec<usize> = (0..reports.len()).filter(open).collect();
         order.sort_by_key(|place| Reverse(world.at_most(&reports[*place].1)));
@@ -172,7 +172,7 @@ impl Fleet<'_> {
 }
 
 /// Obstacle that rules out all nodes at once.
-fn refusal(fleet: &Fleet<'_>, of_run: OfRun<'_>, world: &World<'_>) -> Option<Sizing> {
+fn refusal(fleet: &Fleet<'_>, of_run: OfRun<'_>, world: &Circumstances<'_>) -> Option<Sizing> {
     no_dra(fleet, of_run, &world.dra, world.spec).or_else(|| namespace::refusal(of_run, world.spec))
 }
 
@@ -180,7 +180,7 @@ fn refusal(fleet: &Fleet<'_>, of_run: OfRun<'_>, world: &World<'_>) -> Option<Si
 /// node.
 fn planned(
     fleet: &Fleet<'_>,
-    world: &World<'_>,
+    world: &Circumstances<'_>,
     node: &Node,
     report: &NodeReport,
     totals: impl FnOnce() -> Vec<i64>,
@@ -196,7 +196,7 @@ fn planned(
 /// GPUs that a node should have, if it has fewer healthy ones. The spec takes precedence over all other sources.
 fn expected_by_anyone(
     fleet: &Fleet<'_>,
-    world: &World<'_>,
+    world: &Circumstances<'_>,
     node: &Node,
     report: &NodeReport,
     totals: impl FnOnce() -> Vec<i64>,

@@ -7,11 +7,11 @@ use rust_decimal::Decimal;
 use crate::inventory::{Consumption, Counter, Device, Slice};
 
 /// Remaining counters of a pool, by set and counter.
-pub struct Counters<'a> {
+pub struct PoolCounters<'a> {
     left: BTreeMap<(&'a str, &'a str), Decimal>,
 }
 
-impl<'a> Counters<'a> {
+impl<'a> PoolCounters<'a> {
     /// The counters of a valid pool's slices with nothing taken.
     pub fn new(slices: impl Iterator<Item = &'a Slice>) -> Self {
         let counters = slices.flat_map(|slice| amounts(&slice.shared_counters));

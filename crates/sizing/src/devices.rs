@@ -4,7 +4,7 @@ use k8s_openapi::api::resource::v1::DeviceToleration;
 use serde_json::Value;
 
 use super::busy_devices::BusyDevices;
-use super::counters::Counters;
+use super::counters::PoolCounters;
 use super::naming::{Holder, Naming};
 use super::pools::{DeviceId, Pool};
 use super::selector::{NotEvaluable, Selectors};
@@ -55,7 +55,7 @@ pub fn count(devices: usize) -> i64 {
 }
 
 /// Requirements of a worker's claim in addition to its class.
-pub struct Request<'a> {
+pub struct ClaimRequest<'a> {
     pub selectors: &'a Selectors,
     pub tolerations: &'a [DeviceToleration],
 }
@@ -68,7 +68,7 @@ pub fn first_fit<'a>(
     node: &Node,
     busy: &BusyDevices<'a>,
     rules: &[Value],
-    request: &Request<'_>,
+    request: &ClaimRequest<'_>,
 ) -> Result<NodeDevices<'a>, NotEvaluable> {
     let in_use = || -> Vec<PhysicalGpu<'a>> {
         let here = pools.iter().flat_map(|pool| pool.devices_of(node));
@@ -85,7 +85,7 @@ pub fn first_fit<'a>(
     // Once a worker would wait for such a device, the next worker's device is unknown.
     let mut behind_late_one = false;
     for pool in pools {
-        let mut counters = Counters::new(pool.slices());
+        let mut counters = PoolCounters::new(pool.slices());
         let busy_here = busy.in_pool(pool.driver, pool.name);
         pool.devices()
             .filter(|(id, device)| !device.consumes.is_empty() && busy_here.contains(id.device))

@@ -7,7 +7,7 @@ use perfval_api::PlacementSpec;
 use serde_json::Value;
 
 use super::busy_devices::{BusyDevices, Odd, odd};
-use super::devices::{NodeDevices, Request, first_fit};
+use super::devices::{ClaimRequest, NodeDevices, first_fit};
 use super::pools::{DeviceId, Pool, PoolState, Pools};
 use super::report::Obstacle;
 use super::selector::{NotEvaluable, Selectors};
@@ -22,7 +22,7 @@ pub struct Devices<'a> {
 }
 
 /// Devices as one class selects them.
-pub struct Class<'a> {
+pub struct SelectedClass<'a> {
     selectors: Result<Selectors, Obstacle>,
     /// Drivers of devices of the class, or of its name.
     gpu_drivers: BTreeSet<&'a str>,
@@ -34,7 +34,7 @@ pub struct Dra<'a> {
     pools: &'a Pools<'a>,
     busy: &'a BusyDevices<'a>,
     rules: &'a [Value],
-    class: &'a Class<'a>,
+    class: &'a SelectedClass<'a>,
     tolerations: &'a [DeviceToleration],
     /// Domain of the device plugin's resource.
     vendor: &'a str,
@@ -53,9 +53,9 @@ impl<'a> Devices<'a> {
     }
 
     /// Reads the class of a name.
-    pub fn class(&self, class: &Seen<DeviceClass>, name: &str) -> Class<'a> {
+    pub fn class(&self, class: &Seen<DeviceClass>, name: &str) -> SelectedClass<'a> {
         let selectors = selectors(class, name);
-        Class {
+        SelectedClass {
             gpu_drivers: gpu_drivers(&self.pools, name, selectors.as_ref().ok()),
             selectors,
         }
@@ -67,7 +67,7 @@ impl<'a> Devices<'a> {
     }
 
     /// The devices of a class, as a run with this placement sees them.
-    pub fn select<'d>(&'d self, class: &'d Class<'d>, placement: &'d PlacementSpec) -> Dra<'d> {
+    pub fn select<'d>(&'d self, class: &'d SelectedClass<'d>, placement: &'d PlacementSpec) -> Dra<'d> {
         Dra {
             pools: &self.pools,
             busy: &self.busy,
@@ -129,7 +129,7 @@ impl<'a> Dra<'a> {
 
     /// The devices of the class on a node whose pools are settled.
     pub fn devices(&self, node: &Node) -> Result<NodeDevices<'a>, Obstacle> {
-        let request = Request {
+        let request = ClaimRequest {
             selectors: self.class.selectors.as_ref().map_err(Clone::clone)?,
             tolerations: self.tolerations,
         };

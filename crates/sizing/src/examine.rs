@@ -17,7 +17,7 @@ use crate::inventory::{CacheVolume, Node, OfRun, PodUse};
 use crate::{Granted, HeldNodes};
 
 /// Everything that a node is judged by.
-pub struct World<'a> {
+pub struct Circumstances<'a> {
     pub dra: Dra<'a>,
     pub pods: &'a PodsByNode<'a>,
     /// Limits of the namespace for workers that get GPUs through claims.
@@ -31,7 +31,7 @@ pub struct World<'a> {
     pub cache: Option<&'a CacheVolume>,
 }
 
-impl<'a> World<'a> {
+impl<'a> Circumstances<'a> {
     /// The cluster as a run of this spec sees it. `others` are the other runs of its namespace, each with the number of its
     /// pods.
     pub fn new(
@@ -69,7 +69,7 @@ impl<'a> World<'a> {
     }
 
     /// The same of a node with GPUs, but what it has room for: only that a run could have the node is worth counting, and
-    /// only of the best nodes it is worth knowing for how many workers ([`World::fill`]).
+    /// only of the best nodes it is worth knowing for how many workers ([`Circumstances::fill`]).
     pub fn glance(&self, node: &Node) -> NodeReport {
         if let Some(obstacle) = self.unavailable(node) {
             return NodeReport {

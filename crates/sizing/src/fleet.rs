@@ -10,8 +10,8 @@ use foldhash::{HashMap, HashMapExt as _};
 use perfval_api::PerfValidationSpec;
 
 use super::busy_devices::Odd;
-use super::dra::{Class, Devices};
-use super::examine::World;
+use super::dra::{Devices, SelectedClass};
+use super::examine::Circumstances;
 use super::pods::PodsByNode;
 use crate::inventory::{Inventory, Node, OfRun, PodUse};
 use crate::{Granted, HeldNodes, Naming, Seen};
@@ -27,7 +27,7 @@ pub struct Fleet<'a> {
     pods_by_name: OnceCell<Vec<&'a PodUse>>,
     all_pods: &'a [PodUse],
     devices: Devices<'a>,
-    classes: RefCell<HashMap<String, Rc<Class<'a>>>>,
+    classes: RefCell<HashMap<String, Rc<SelectedClass<'a>>>>,
     labels: RefCell<HashMap<String, Rc<ByValue<'a>>>>,
     gpu_nodes: RefCell<HashMap<[String; 2], Rc<GpuNodes>>>,
     totals: RefCell<HashMap<String, Rc<[i64]>>>,
@@ -94,7 +94,7 @@ impl<'a> Fleet<'a> {
     }
 
     /// The class of a run. There is one of each name in a cluster.
-    pub(crate) fn class(&self, of_run: OfRun<'_>, spec: &PerfValidationSpec) -> Rc<Class<'a>> {
+    pub(crate) fn class(&self, of_run: OfRun<'_>, spec: &PerfValidationSpec) -> Rc<SelectedClass<'a>> {
         let name = &spec.placement.device_class_name;
         let known = self.classes.borrow().get(name).cloned();
         known.unwrap_or_else(|| {
@@ -107,19 +107,19 @@ impl<'a> Fleet<'a> {
     /// The cluster as one run sees it.
     pub(crate) fn world<'w>(
         &'w self,
-        class: &'w Class<'w>,
+        class: &'w SelectedClass<'w>,
         of_run: OfRun<'w>,
         spec: &'w PerfValidationSpec,
         held: &'w HeldNodes,
         granted: &[Granted<'_>],
-    ) -> World<'w> {
+    ) -> Circumstances<'w> {
         let has_quotas = of_run.quotas.present().is_some_and(|quotas| !quotas.is_empty());
         let others: Vec<(Granted<'_>, usize)> = granted
             .iter()
             .filter(|_| has_quotas)
             .map(|run| (*run, run.pods.map_or(0, |prefix| self.pods_named(prefix))))
             .collect();
-        World::new(
+        Circumstances::new(
             self.devices.select(class, &spec.placement),
             &self.pods,
             of_run,
@@ -159,7 +159,7 @@ impl<'a> Fleet<'a> {
     }
 
     /// The nodes that have GPUs for a run.
-    pub(crate) fn gpu_nodes(&self, world: &World<'_>) -> Rc<GpuNodes> {
+    pub(crate) fn gpu_nodes(&self, world: &Circumstances<'_>) -> Rc<GpuNodes> {
         let placement = &world.spec.placement;
         let key = [placement.device_class_name.clone(), placement.resource_name.clone()];
         let known = self.gpu_nodes.borrow().get(&key).cloned();
@@ -174,7 +174,7 @@ impl<'a> Fleet<'a> {
     }
 
     /// The GPUs that each node shows to a run; none where they cannot be counted.
-    pub(crate) fn totals(&self, world: &World<'_>) -> Rc<[i64]> {
+    pub(crate) fn totals(&self, world: &Circumstances<'_>) -> Rc<[i64]> {
         let placement = &world.spec.placement;
         let key = format!(
             "{} {} {:?} {:?}",

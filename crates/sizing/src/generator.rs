@@ -3,7 +3,7 @@
 use perfval_api::{Allocation, PlacementStatus, Reason};
 
 use super::Sizing;
-use super::examine::World;
+use super::examine::Circumstances;
 use super::namespace::tight;
 use super::node::cordon;
 use super::our_pods::{CPU, IN_FLIGHT_PER_CPU, OurPods, trial_is_pinned};
@@ -13,7 +13,7 @@ use crate::inventory::Node;
 
 /// Number of a plan's GPUs for which a load generator has a place: all that are planned, or fewer, as with workers
 /// that lack CPU. Fails if its Job would be refused or no node has room for it.
-pub fn with_home(world: &World<'_>, plan: PlacementStatus, nodes: &[&Node]) -> Result<i64, Sizing> {
+pub fn with_home(world: &Circumstances<'_>, plan: PlacementStatus, nodes: &[&Node]) -> Result<i64, Sizing> {
     let ours = match plan.allocation {
         Allocation::Dra => &world.by_claims.pods,
         _ => &world.by_plugin.pods,
@@ -43,7 +43,7 @@ pub fn with_home(world: &World<'_>, plan: PlacementStatus, nodes: &[&Node]) -> R
     Ok(fewer.gpus)
 }
 
-fn nowhere(world: &World<'_>, plan: &PlacementStatus, ours: &OurPods, open: &[&Node]) -> Sizing {
+fn nowhere(world: &Circumstances<'_>, plan: &PlacementStatus, ours: &OurPods, open: &[&Node]) -> Sizing {
     let need = ours.trial_for(plan.gpus).total().requests;
     let most = open
         .iter()

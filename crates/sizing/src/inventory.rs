@@ -24,7 +24,7 @@ pub use dump::{Dump, DumpError, Saved};
 pub use interned::Interned;
 pub use node::Node;
 pub use pod::PodUse;
-pub use slice::{Attribute, Consumption, Counter, Device, Slice, Taint, Target};
+pub use slice::{Attribute, Consumption, Counter, Device, Slice, SliceTarget, Taint};
 pub use texts::Texts;
 pub use volume::CacheVolume;
 

@@ -6,7 +6,7 @@ mod quota;
 use perfval_api::{PerfValidationSpec, Reason};
 
 pub use limit_range::tight;
-use quota::{Allowance, Claim, Count, Other, allowance, unmeasured};
+use quota::{Allowance, Count, Other, QuotaClaim, allowance, unmeasured};
 
 use super::Sizing;
 use super::our_pods::OurPods;
@@ -75,7 +75,7 @@ fn asked(
     known: &PerfValidationSpec,
     spec: &PerfValidationSpec,
     by_claims: bool,
-) -> (OurPods, Option<Claim>) {
+) -> (OurPods, Option<QuotaClaim>) {
     let (placement, class) = (&spec.placement, &spec.placement.device_class_name);
     let limit_ranges = of_run.limit_ranges.present().map(Vec::as_slice).unwrap_or_default();
     let pods = OurPods::new(
@@ -84,7 +84,7 @@ fn asked(
         limit_ranges,
     );
     let is_known = known.placement.device_class_name == *class;
-    let claim = || Claim::new(of_run.device_class.present().filter(|_| is_known), class);
+    let claim = || QuotaClaim::new(of_run.device_class.present().filter(|_| is_known), class);
     (pods, by_claims.then(claim))
 }
 

@@ -3,7 +3,7 @@
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 
 use super::{counters, node_selector};
-use crate::inventory::{Device, Node, Slice, Target};
+use crate::inventory::{Device, Node, Slice, SliceTarget};
 
 /// A device of any driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -212,8 +212,8 @@ fn device_targets(slice: &Slice, device: &Device, node: &Node) -> bool {
 
 /// Exactly one of the three is set; with none (a newer kind of target) the scheduler ignores the device, and so does
 /// sizing.
-fn reaches(target: &Target, node: &Node) -> bool {
-    let Target {
+fn reaches(target: &SliceTarget, node: &Node) -> bool {
+    let SliceTarget {
         node_name,
         all_nodes,
         node_selector,

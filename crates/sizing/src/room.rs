@@ -13,13 +13,13 @@ const PODS: &str = "pods";
 
 /// Workers that fit on a node, and the resource that ends it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Room {
+pub struct NodeRoom {
     pub workers: i64,
     pub short_of: String,
 }
 
 /// Room for workers on a node in addition to its pods, with our other pods that must land there.
-pub fn room(node: &Node, pods: &[&PodUse], ours: &OurPods, spec: &PerfValidationSpec) -> Room {
+pub fn room(node: &Node, pods: &[&PodUse], ours: &OurPods, spec: &PerfValidationSpec) -> NodeRoom {
     let left = left(node, pods);
     let mut worker = one_pod(ours.worker.total().requests);
     // The GPU is counted elsewhere.
@@ -38,7 +38,7 @@ pub fn room(node: &Node, pods: &[&PodUse], ours: &OurPods, spec: &PerfValidation
             };
             of_others.saturating_add(of_workers) <= left
         };
-        Room {
+        NodeRoom {
             workers: most_workers(fits),
             short_of: resource.to_owned(),
         }
@@ -48,7 +48,7 @@ pub fn room(node: &Node, pods: &[&PodUse], ours: &OurPods, spec: &PerfValidation
         .filter(|(_, need)| *need > Decimal::ZERO)
         .map(|(resource, _)| room(resource))
         .min_by_key(|room| room.workers)
-        .unwrap_or(Room {
+        .unwrap_or(NodeRoom {
             workers: 0,
             short_of: PODS.to_owned(),
         })

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use k8s_openapi::api::resource::v1::DeviceClass;
 use kube_cel::cel::{Context, IdedExpr, Value};
 
-use self::reads::{Kind, Reads};
+use self::reads::{DeviceKind, Reads};
 use crate::inventory::{Attribute, Device};
 
 /// Reason why this evaluator has no answer for a selector. It is never taken for "no", because the scheduler may well
@@ -26,9 +26,9 @@ pub struct Selectors {
     /// Parts of a device that the selectors read together, if they are known.
     reads: Option<Reads>,
     /// Answers that were given: 40,000 devices of one kind are evaluated once, not for a third of a second.
-    answers: RefCell<HashMap<Kind, Result<bool, NotEvaluable>>>,
+    answers: RefCell<HashMap<DeviceKind, Result<bool, NotEvaluable>>>,
     /// The last of them: the next device is mostly of the same kind, and this one is compared without a copy.
-    last: RefCell<Option<(Kind, Result<bool, NotEvaluable>)>>,
+    last: RefCell<Option<(DeviceKind, Result<bool, NotEvaluable>)>>,
 }
 
 impl Selectors {

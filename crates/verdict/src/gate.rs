@@ -103,7 +103,7 @@ pub fn nothing_to_judge(gates: &[Gate]) -> Option<&'static str> {
 
 /// One gate judged on one trial.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Judged {
+pub struct JudgedGate {
     /// The gate as the status shows it.
     pub status: GateStatus,
     /// True if it makes the trial a miss.
@@ -120,7 +120,7 @@ pub struct Judged {
     pub far: bool,
 }
 
-impl Judged {
+impl JudgedGate {
     /// The observed value, the threshold and their distance.
     pub fn in_words(&self) -> String {
         let GateStatus {
@@ -139,7 +139,7 @@ impl Judged {
 }
 
 /// Judges one gate by the observed value (`None`: not reported, not finite or not positive).
-pub fn judge(gate: &Gate, observed: Option<Decimal>, share: Share) -> Judged {
+pub fn judge(gate: &Gate, observed: Option<Decimal>, share: Share) -> JudgedGate {
     let effective = Effective::new(gate, share);
     let met = match (observed, effective) {
         (Some(observed), Some(effective)) => Some(effective.met_by(observed, gate.operator)),
@@ -155,7 +155,7 @@ pub fn judge(gate: &Gate, observed: Option<Decimal>, share: Share) -> Judged {
         .zip(effective)
         .and_then(|(observed, effective)| effective.margin(observed, gate.operator));
     let far = result == GateResult::Missed && gate.metric.is_rate() && margin.is_some_and(|margin| margin <= FAR);
-    Judged {
+    JudgedGate {
         status: GateStatus {
             name: gate.name.clone(),
             observed: observed.map(show),

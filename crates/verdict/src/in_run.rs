@@ -5,7 +5,7 @@ use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
 
 use crate::diagnosis::cause::Cause;
-use crate::diagnosis::speed::{self, Compared, Spread};
+use crate::diagnosis::speed::{self, Compared, SpeedSpread};
 use crate::gate::show;
 use crate::trial::JudgedTrial;
 use crate::trials::Ruling;
@@ -37,7 +37,7 @@ pub(crate) fn name_slow_workers(status: &mut PerfValidationStatus, judged: &mut 
             });
         }
     }
-    let detectable = Spread::from_compared(&averaged).and_then(|spread| spread.detectable);
+    let detectable = SpeedSpread::from_compared(&averaged).and_then(|spread| spread.detectable);
     judged.metrics.detectable_slowdown_percent = detectable.map(show);
     // A missed gate on the slowest worker reports it for its own trial.
     let by_gate = !speed::any_slow(&judged.compared);

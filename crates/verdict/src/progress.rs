@@ -74,22 +74,22 @@ struct Recent {
 }
 
 #[derive(Deserialize)]
-struct Line {
-    metadata: Metadata,
+struct ProgressLine {
+    metadata: ProgressMetadata,
     #[serde(default)]
-    metrics: Metrics,
+    metrics: ProgressMetrics,
     error: Option<serde::de::IgnoredAny>,
 }
 
 #[derive(Deserialize)]
-struct Metadata {
+struct ProgressMetadata {
     benchmark_phase: String,
     request_start_ns: Option<i64>,
     request_end_ns: Option<i64>,
 }
 
 #[derive(Deserialize, Default)]
-struct Metrics {
+struct ProgressMetrics {
     output_sequence_length: Option<Number>,
     time_to_first_token: Option<Number>,
 }
@@ -102,11 +102,11 @@ struct Number {
 impl Tally {
     /// Adds a line. Warm-up requests and lines of an unknown form are not counted: progress judges nothing.
     pub fn add(&mut self, line: &str) {
-        let Ok(Line {
+        let Ok(ProgressLine {
             metadata,
             metrics,
             error,
-        }) = serde_json::from_str::<Line>(line)
+        }) = serde_json::from_str::<ProgressLine>(line)
         else {
             return;
         };

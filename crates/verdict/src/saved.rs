@@ -27,7 +27,7 @@ pub struct SavedRun {
 }
 
 #[derive(Deserialize)]
-struct Summary {
+struct SavedSummary {
     trials: Vec<TrialStatus>,
     diagnosis: Vec<Finding>,
 }
@@ -36,7 +36,7 @@ impl SavedRun {
     /// Reads `summary.json` and the trials' payloads under their keys. An unreadable part is an error and never left
     /// out.
     pub fn read<'a>(summary: &str, packed: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Result<Self, String> {
-        let Summary { trials, diagnosis } =
+        let SavedSummary { trials, diagnosis } =
             serde_json::from_str(summary).map_err(|error| format!("the summary cannot be read: {error}"))?;
         let mut records = BTreeMap::new();
         for (key, bytes) in packed {

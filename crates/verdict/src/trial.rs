@@ -13,17 +13,17 @@ use rust_decimal::Decimal;
 pub use self::evidence::Evidence;
 pub use self::lost::cpu_shortage;
 use self::lost::lost;
-use self::reported::Trial;
+use self::reported::ReportedTrial;
 use self::shown::{headline, shown};
 use crate::aiperf::Report;
 use crate::diagnosis::cause::{self, Cause, Explained};
 use crate::diagnosis::gpus;
 use crate::diagnosis::peers::{self, Worker, named};
 use crate::diagnosis::roofline::Reached;
-use crate::diagnosis::speed::{self, Compared, Spread};
+use crate::diagnosis::speed::{self, Compared, SpeedSpread};
 use crate::diagnosis::trial::{changed, most_frequent};
 use crate::frame::{Failure, Outcome};
-use crate::gate::{self, Judged, Share};
+use crate::gate::{self, JudgedGate, Share};
 
 /// A judged trial.
 #[derive(Clone, Debug, PartialEq)]
@@ -222,13 +222,13 @@ fn judge_timeout(evidence: Evidence<'_>, timeout: String, spec: &PerfValidationS
 }
 
 fn judge_report(evidence: Evidence<'_>, report: &Report, spec: &PerfValidationSpec) -> JudgedTrial {
-    let judged: Vec<Judged> = spec
+    let judged: Vec<JudgedGate> = spec
         .gates
         .iter()
         .map(|gate| gate::judge(gate, observed(gate, evidence, report), evidence.share))
         .collect();
     let workers = named(&evidence.record.workers, evidence.after);
-    let trial = Trial {
+    let trial = ReportedTrial {
         evidence,
         report,
         spec,
@@ -239,7 +239,7 @@ fn judge_report(evidence: Evidence<'_>, report: &Report, spec: &PerfValidationSp
     let uncompared = speed::uncompared(&evidence.record.workers);
     let bad = report.failed.saturating_add(report.truncated);
     JudgedTrial {
-        metrics: headline(report, Spread::new(&evidence.record.workers)),
+        metrics: headline(report, SpeedSpread::new(&evidence.record.workers)),
         requests: Some((bad, report.failed.saturating_add(report.succeeded))),
         aiperf_version: report.aiperf_version.clone(),
         workers: shown(&workers),
@@ -255,7 +255,7 @@ fn judge_report(evidence: Evidence<'_>, report: &Report, spec: &PerfValidationSp
 fn observed(gate: &Gate, evidence: Evidence<'_>, report: &Report) -> Option<Decimal> {
     let workers = &evidence.record.workers;
     match gate.metric {
-        Metric::SlowestWorkerPercent => Spread::new(workers).map(|spread| spread.slowest),
+        Metric::SlowestWorkerPercent => SpeedSpread::new(workers).map(|spread| spread.slowest),
         Metric::MemoryBandwidthPercent => {
             Reached::new(evidence.product, workers).map(|reached| reached.bandwidth_percent)
         }

@@ -137,7 +137,8 @@ fn refused(run: &Run<'_>, kind: &str, name: &str, failure: Failure) -> Error {
     }
 }
 
-/// Nothing of that name, or a namesake with another uid: either way ours is gone.
+/// Returns true if there is no object of that name, or a namesake with another uid: in both cases the run's own is
+/// gone.
 fn is_gone(failure: &Failure) -> bool {
     failure.is_not_found() || failure.class() == Class::Conflict
 }

@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use crate::Cluster;
 use crate::call::{Read, Unread, read};
 use crate::page::Json;
-use crate::resource_api::Wanted;
+use crate::resource_api::WantedList;
 
 /// Selects what carries the object's name.
 pub(super) fn list_params(run: &Run<'_>) -> ListParams {
@@ -63,7 +63,7 @@ impl Cluster {
 
     async fn child_templates(&self, run: &Run<'_>) -> Read<Vec<Child>> {
         let kind = ChildKind::ClaimTemplate;
-        let wanted = Wanted {
+        let wanted = WantedList {
             call: &listing(run, kind),
             versions: &VERSIONS,
             plural: "resourceclaimtemplates",

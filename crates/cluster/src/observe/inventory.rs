@@ -14,9 +14,9 @@ use tokio::time::Instant;
 
 use crate::Cluster;
 use crate::call::{Read, Unread, read, seen};
-use crate::look::{ReadForRun, Wish};
+use crate::look::{ReadForRun, RunWish};
 use crate::page::{Json, Protobuf};
-use crate::resource_api::Wanted;
+use crate::resource_api::WantedList;
 
 /// Versions of device taint rules, the newest first.
 const TAINT_RULE_VERSIONS: [&str; 3] = ["v1", "v1beta2", "v1alpha3"];
@@ -35,7 +35,7 @@ fn with_run(inventory: Inventory, of_run: ReadForRun) -> Inventory {
 
 impl Cluster {
     /// Reads of sizing for one namespace and one device class.
-    async fn read_for_run(&self, wish: &Wish) -> ReadForRun {
+    async fn read_for_run(&self, wish: &RunWish) -> ReadForRun {
         let quotas: Api<ResourceQuota> = Api::namespaced(self.client.clone(), &wish.namespace);
         let limit_ranges: Api<LimitRange> = Api::namespaced(self.client.clone(), &wish.namespace);
         let (device_class, quotas, limit_ranges) = futures::join!(
@@ -51,10 +51,10 @@ impl Cluster {
     }
 
     /// Inventory for one run; `cache_claim` is the name of the volume claim of the run's model cache.
-    pub(crate) async fn inventory(&self, wish: &Wish, cache_claim: Option<&str>) -> Inventory {
+    pub(crate) async fn inventory(&self, wish: &RunWish, cache_claim: Option<&str>) -> Inventory {
         let run = async {
             let cache_volume = self.cache_volume(&wish.namespace, cache_claim);
-            futures::join!(self.of_run(wish), cache_volume)
+            futures::join!(self.read_for_run(wish), cache_volume)
         };
         let ((of_run, cache_volume), whole) = Box::pin(self.counted(run)).await;
         Inventory {
@@ -66,12 +66,17 @@ impl Cluster {
     /// Inventory of one node, for a run that has it. The cluster is read once for all runs that need it within a
     /// [second](SHARED): sixteen runs that became ready together took 168 MB with 1,000 nodes, each with a list of
     /// its own.
-    pub(crate) async fn inventory_of(&self, wish: &Wish, cache_claim: Option<&str>, node: Option<&str>) -> Inventory {
+    pub(crate) async fn inventory_of(
+        &self,
+        wish: &RunWish,
+        cache_claim: Option<&str>,
+        node: Option<&str>,
+    ) -> Inventory {
         let Some(node) = node else {
             return self.inventory(wish, cache_claim).await;
         };
         let cache_volume = self.cache_volume(&wish.namespace, cache_claim);
-        let (of_run, cache_volume) = futures::join!(self.of_run(wish), cache_volume);
+        let (of_run, cache_volume) = futures::join!(self.read_for_run(wish), cache_volume);
         let part = {
             let waits = self.last_inventory.wait();
             let mut last = waits.turn().await;
@@ -134,7 +139,7 @@ impl Cluster {
     }
 
     async fn slices(&self) -> Read<Vec<Slice>> {
-        let wanted = Wanted {
+        let wanted = WantedList {
             call: "list ResourceSlices",
             versions: &VERSIONS,
             plural: "resourceslices",
@@ -150,7 +155,7 @@ impl Cluster {
     /// rule; absent if the cluster serves none.
     async fn taint_rules(&self) -> Read<Vec<Value>> {
         for version in TAINT_RULE_VERSIONS {
-            let wanted = Wanted {
+            let wanted = WantedList {
                 call: "list DeviceTaintRules",
                 versions: &[version],
                 plural: "devicetaintrules",
@@ -193,7 +198,7 @@ impl Cluster {
     }
 
     async fn claims(&self) -> Read<Vec<ClaimUse>> {
-        let wanted = Wanted {
+        let wanted = WantedList {
             call: "list ResourceClaims",
             versions: &VERSIONS,
             plural: "resourceclaims",

@@ -91,7 +91,7 @@ impl Cluster {
         }
     }
 
-    /// Found by the Job controller's own label, which they have even where ours were taken off.
+    /// Found by the Job controller's own label, which they have even if the operator's were taken off.
     async fn pods_of_job(&self, run: &Run<'_>, job: &str) -> Read<Vec<Pod>> {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), run.namespace());
         let params = ListParams::default().labels(&format!("{JOB_NAME_LABEL}={job}"));

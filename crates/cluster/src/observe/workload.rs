@@ -22,7 +22,7 @@ use super::children::list_params;
 use crate::Cluster;
 use crate::call::{Read, Unread, read, seen};
 use crate::page::Json;
-use crate::resource_api::Wanted;
+use crate::resource_api::WantedList;
 
 /// Pods whose events are read in one pass: one is enough for the message, and the next pass reads on.
 const PODS: usize = 16;
@@ -72,7 +72,7 @@ impl Cluster {
 
     /// Claims of any run of this object.
     pub(super) async fn claims_of(&self, run: &Run<'_>) -> Read<Vec<ResourceClaim>> {
-        let its_claims = Wanted {
+        let its_claims = WantedList {
             call: &listing(run, "ResourceClaims"),
             versions: &VERSIONS,
             plural: "resourceclaims",

@@ -95,7 +95,7 @@ pub(super) fn without_errors<T: Send>(
     })
 }
 
-/// The object that a child belongs to, by our label.
+/// The object that a child belongs to, by the operator's label.
 fn owner(child: &impl ResourceExt) -> Option<ObjectRef<Stored>> {
     let name = child.labels().get(meta::NAME_LABEL)?;
     Some(ObjectRef::new(name).within(&child.namespace()?))

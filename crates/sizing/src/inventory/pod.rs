@@ -73,7 +73,7 @@ fn effective_request(pod: &Pod, texts: &mut Texts) -> Amounts {
     let Some(spec) = &pod.spec else {
         return Amounts::default();
     };
-    let reported = Reported::new(pod.status.as_ref());
+    let reported = ReportedResources::new(pod.status.as_ref());
     let mut sidecars = Amounts::default();
     let mut start = Amounts::default();
     for container in spec.init_containers.iter().flatten() {
@@ -98,13 +98,13 @@ fn effective_request(pod: &Pod, texts: &mut Texts) -> Amounts {
 }
 
 /// Resources that the status of a pod reports.
-struct Reported<'a> {
+struct ReportedResources<'a> {
     status: Option<&'a PodStatus>,
     /// True if the kubelet will not resize it, so that its request does not count.
     resize_is_infeasible: bool,
 }
 
-impl<'a> Reported<'a> {
+impl<'a> ReportedResources<'a> {
     fn new(status: Option<&'a PodStatus>) -> Self {
         let pending = |status: &PodStatus| {
             let conditions = status.conditions.as_deref().unwrap_or_default();

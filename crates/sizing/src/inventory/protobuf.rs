@@ -43,7 +43,7 @@ pub fn object<K: Message>(body: &[u8]) -> Result<K, Malformed> {
 
 /// Reads a refusal.
 pub fn status(body: &[u8]) -> Result<Status, Malformed> {
-    object::<meta::Refusal>(body).map(|refusal| refusal.0)
+    object::<meta::RefusalMessage>(body).map(|refusal| refusal.0)
 }
 
 /// The object in its envelope, which gives its kind.

@@ -22,7 +22,7 @@ pub struct Slice {
     /// Slices that the driver announces for the pool.
     pub slice_count: i64,
     /// The nodes that can use the devices.
-    pub target: Target,
+    pub target: SliceTarget,
     /// True if every device has a target of its own instead.
     pub target_per_device: bool,
     /// The devices.
@@ -33,7 +33,7 @@ pub struct Slice {
 
 /// Nodes that can use a device: exactly one of the three is set.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Target {
+pub struct SliceTarget {
     /// All of them.
     pub all_nodes: bool,
     /// The one of this name.
@@ -60,7 +60,7 @@ pub struct Device {
     /// True if it is attached only after binding (`bindingConditions`).
     pub binds_later: bool,
     /// Its own target, in a slice that leaves it to the devices.
-    pub target: Option<Box<Target>>,
+    pub target: Option<Box<SliceTarget>>,
 }
 
 /// The value of an attribute.
@@ -118,7 +118,7 @@ impl Slice {
             pool: interned.share(&spec.pool.name),
             generation: spec.pool.generation,
             slice_count: spec.pool.resource_slice_count,
-            target: Target {
+            target: SliceTarget {
                 all_nodes: spec.all_nodes == Some(true),
                 node_name: spec.node_name.as_deref().map(|name| interned.share(name)),
                 node_selector: spec.node_selector.clone().map(Box::new),
@@ -162,7 +162,7 @@ impl Device {
         let capacity = device.capacity.iter().flatten();
         let consumed = device.consumes_counters.iter().flatten();
         let taints = device.taints.iter().flatten();
-        let target = Target {
+        let target = SliceTarget {
             all_nodes: device.all_nodes == Some(true),
             node_name: device.node_name.as_deref().map(|name| interned.share(name)),
             node_selector: device.node_selector.clone().map(Box::new),
@@ -193,7 +193,7 @@ impl Device {
                 .binding_conditions
                 .as_ref()
                 .is_some_and(|conditions| !conditions.is_empty()),
-            target: (target != Target::default()).then(|| Box::new(target)),
+            target: (target != SliceTarget::default()).then(|| Box::new(target)),
         }
     }
 

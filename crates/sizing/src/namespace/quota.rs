@@ -41,7 +41,7 @@ pub struct Count {
 /// Another run of the namespace, as its quotas count it.
 pub struct Other {
     pub pods: OurPods,
-    pub claim: Option<Claim>,
+    pub claim: Option<QuotaClaim>,
     /// Pods that it will still create.
     pub to_come: Count,
     /// Pods that it gives back in the end, created or not.
@@ -49,11 +49,11 @@ pub struct Other {
 }
 
 /// The claim of a worker, as quotas count it.
-pub struct Claim {
+pub struct QuotaClaim {
     resources: Vec<String>,
 }
 
-impl Claim {
+impl QuotaClaim {
     /// A claim for one device of a class. A class with an extended resource counts as that resource too.
     pub fn new(class: Option<&DeviceClass>, name: &str) -> Self {
         let extended = class.and_then(|class| class.spec.extended_resource_name.as_ref());
@@ -73,7 +73,7 @@ impl Claim {
 pub fn allowance(
     quotas: &[ResourceQuota],
     pods: &OurPods,
-    claim: Option<&Claim>,
+    claim: Option<&QuotaClaim>,
     others: &[Other],
 ) -> Option<Allowance> {
     let allowance = |quota, (resource, hard)| resource_allowance(quota, resource, hard, pods, claim, others);
@@ -88,7 +88,7 @@ fn resource_allowance(
     resource: &str,
     hard: Decimal,
     pods: &OurPods,
-    claim: Option<&Claim>,
+    claim: Option<&QuotaClaim>,
     others: &[Other],
 ) -> Option<Allowance> {
     let whole = |workers| Count {
@@ -116,7 +116,7 @@ fn resource_allowance(
 }
 
 /// Amount of a resource that pods of a run count against a quota.
-fn counted(quota: &ResourceQuota, resource: &str, pods: &OurPods, claim: Option<&Claim>, count: Count) -> Decimal {
+fn counted(quota: &ResourceQuota, resource: &str, pods: &OurPods, claim: Option<&QuotaClaim>, count: Count) -> Decimal {
     let demand = |pod: &OurPod| {
         if covers(quota, pod) {
             demand(resource, pod)

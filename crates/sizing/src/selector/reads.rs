@@ -26,7 +26,7 @@ pub struct Name {
 
 /// Everything that decides on the answer for a device.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Kind {
+pub struct DeviceKind {
     driver: Box<str>,
     shareable: bool,
     attributes: Box<[Option<Attribute>]>,
@@ -44,8 +44,8 @@ impl Reads {
     }
 
     /// The kind of a device, as these expressions see it.
-    pub fn kind(&self, driver: &str, device: &Device) -> Kind {
-        Kind {
+    pub fn kind(&self, driver: &str, device: &Device) -> DeviceKind {
+        DeviceKind {
             driver: driver.into(),
             shareable: device.shareable,
             attributes: self
@@ -62,7 +62,7 @@ impl Reads {
     }
 
     /// Returns true if a device is of a kind.
-    pub fn is_of(&self, kind: &Kind, driver: &str, device: &Device) -> bool {
+    pub fn is_of(&self, kind: &DeviceKind, driver: &str, device: &Device) -> bool {
         let attributes = self.attributes.iter().map(|name| name.attribute(driver, device));
         let capacity = self.capacity.iter().map(|name| name.capacity(driver, device));
         *kind.driver == *driver

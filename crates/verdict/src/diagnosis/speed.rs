@@ -39,7 +39,7 @@ pub struct Compared {
 
 /// Comparison of the workers with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spread {
+pub struct SpeedSpread {
     /// The slowest worker's speed (percent of its peers' median; of the fastest worker's where most are slow).
     pub slowest: Decimal,
     /// Largest distance of a worker from the median of its peers (percent).
@@ -49,7 +49,7 @@ pub struct Spread {
     pub detectable: Option<Decimal>,
 }
 
-impl Spread {
+impl SpeedSpread {
     /// `None` unless the speed of every worker that served is known.
     pub fn new(loads: &[WorkerSummary]) -> Option<Self> {
         let peers: Vec<AgainstPeers> = loads.iter().map(against_peers).collect::<Option<_>>()?;

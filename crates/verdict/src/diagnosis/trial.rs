@@ -8,7 +8,7 @@ use super::peers::{Worker, gone, stood_still};
 use super::roofline::Reached;
 use super::speed::{alike, any_slow, compared, unexplained};
 use crate::aiperf::{ErrorKind, Report};
-use crate::gate::{Judged, show};
+use crate::gate::{JudgedGate, show};
 
 /// A latency that is over its threshold by at most this much (percent), with the throughput met, is the jitter of an
 /// operating point near the knee: 1,183 and 1,358 ms against 1,100 in the published runs of a healthy node.
@@ -133,11 +133,11 @@ pub fn miss(
     report: &Report,
     workers: &[Worker<'_>],
     spec: &PerfValidationSpec,
-    judged: &[Judged],
+    judged: &[JudgedGate],
     reached: Option<&Reached>,
 ) -> Vec<Explained> {
     let missed = || judged.iter().filter(|gate| gate.counts_as_miss);
-    let text = missed().map(Judged::in_words).collect::<Vec<_>>().join("; ");
+    let text = missed().map(JudgedGate::in_words).collect::<Vec<_>>().join("; ");
     let shared = shared(workers, judged, reached);
     // Half of the throughput, with workers that work alike, is not bad luck, even without a known cause.
     let far = shared.is_some() && !any_slow(&compared(workers, &[], &[])) && missed().any(|gate| gate.far);
@@ -156,7 +156,7 @@ pub fn miss(
 }
 
 /// Evidence that the workers share the slow part: either none of them stands out, or the slowest explains too little.
-pub fn shared(workers: &[Worker<'_>], judged: &[Judged], reached: Option<&Reached>) -> Option<Explained> {
+pub fn shared(workers: &[Worker<'_>], judged: &[JudgedGate], reached: Option<&Reached>) -> Option<Explained> {
     let missed = || judged.iter().filter(|gate| gate.counts_as_miss);
     let rates = missed().filter(|gate| gate.operator == GateOperator::AtLeast);
     let below = rates.filter_map(|gate| gate.margin).min().map(|margin| margin.abs());

@@ -81,8 +81,8 @@ pub fn read(mut page: impl BufRead) -> Result<Vec<Scraped>, PageError> {
         }
         let text = str::from_utf8(&line).map_err(|_| PageError::Malformed(number))?;
         take(text.trim(), &mut gpus).map_err(|refused| match refused {
-            Refused::Line => PageError::Malformed(number),
-            Refused::Gpu => PageError::TooManyGpus,
+            RefusedPart::Line => PageError::Malformed(number),
+            RefusedPart::Gpu => PageError::TooManyGpus,
         })?;
     }
     if gpus.is_empty() {
@@ -91,24 +91,24 @@ pub fn read(mut page: impl BufRead) -> Result<Vec<Scraped>, PageError> {
     Ok(gpus.into_values().collect())
 }
 
-enum Refused {
+enum RefusedPart {
     Line,
     Gpu,
 }
 
 /// Takes over a line if its series is known.
-fn take(line: &str, gpus: &mut BTreeMap<String, Scraped>) -> Result<(), Refused> {
+fn take(line: &str, gpus: &mut BTreeMap<String, Scraped>) -> Result<(), RefusedPart> {
     if line.is_empty() || line.starts_with('#') {
         return Ok(());
     }
     let name = line.split(['{', ' ']).next().unwrap_or_default();
     if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || c == ':') {
-        return Err(Refused::Line);
+        return Err(RefusedPart::Line);
     }
     let Some((field, factor)) = Field::from_series(name) else {
         return Ok(());
     };
-    let (labels, value) = labels(&line[name.len()..]).ok_or(Refused::Line)?;
+    let (labels, value) = labels(&line[name.len()..]).ok_or(RefusedPart::Line)?;
     let label = |wanted: &str| {
         let value = labels.iter().find(|(name, _)| *name == wanted);
         value.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
@@ -118,7 +118,7 @@ fn take(line: &str, gpus: &mut BTreeMap<String, Scraped>) -> Result<(), Refused>
         return Ok(());
     };
     if gpus.len() >= GPUS && !gpus.contains_key(uuid) {
-        return Err(Refused::Gpu);
+        return Err(RefusedPart::Gpu);
     }
     let gpu = gpus.entry(uuid.to_owned()).or_insert_with(|| Scraped {
         uuid: uuid.to_owned(),

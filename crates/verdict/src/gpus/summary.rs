@@ -28,7 +28,7 @@ pub fn summarize(
     measured: Option<Decimal>,
 ) -> GpuRecord {
     let every_seconds = every_seconds(gpus);
-    let trial = Trial {
+    let trial = TrialTimes {
         phase: Phase::new(workers, measured),
         idle: idle_seconds(workers),
         every: every_seconds.unwrap_or(UNKNOWN_AGE),
@@ -55,14 +55,14 @@ fn every_seconds(gpus: &[GpuSeries]) -> Option<i64> {
 }
 
 /// Times of a trial.
-struct Trial {
+struct TrialTimes {
     phase: Phase,
     idle: BTreeSet<i64>,
     /// Maximum age of a value: DCGM takes it at this interval, and the exporter fetches it at the same.
     every: i64,
 }
 
-impl Trial {
+impl TrialTimes {
     fn summary(&self, series: &GpuSeries) -> GpuSummary {
         let samples = series.samples.as_slice();
         let loaded: Vec<GpuSample> = samples

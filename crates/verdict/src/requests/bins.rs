@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::line::{Milliseconds, Request};
+use super::line::{MeasuredRequest, Milliseconds};
 use super::sketch::Sketch;
 use super::times::{Distribution, Quantiles, RequestTimes, Share, WEEK};
 
@@ -47,7 +47,7 @@ impl Default for Bins {
 }
 
 impl Bins {
-    pub fn add(&mut self, request: &Request) {
+    pub fn add(&mut self, request: &MeasuredRequest) {
         let times = &request.times;
         let [first, between, whole] = [
             times.time_to_first_token,

@@ -13,21 +13,21 @@ use crate::diagnosis::roofline::Reached;
 use crate::diagnosis::speed;
 use crate::diagnosis::trial::{self as diagnosis, changed, most_frequent};
 use crate::frame::Part;
-use crate::gate::{self, Judged, show};
+use crate::gate::{self, JudgedGate, show};
 use crate::generator::GeneratorCpu;
 use crate::trials::averages;
 
 /// A trial that left a report.
 #[derive(Clone, Copy)]
-pub(super) struct Trial<'a> {
+pub(super) struct ReportedTrial<'a> {
     pub(super) evidence: Evidence<'a>,
     pub(super) report: &'a Report,
     pub(super) spec: &'a PerfValidationSpec,
-    pub(super) judged: &'a [Judged],
+    pub(super) judged: &'a [JudgedGate],
     pub(super) workers: &'a [Worker<'a>],
 }
 
-impl Trial<'_> {
+impl ReportedTrial<'_> {
     /// The rules, in their order.
     pub(super) fn outcome(self) -> (TrialOutcome, Vec<Explained>) {
         use TrialOutcome::{Invalid, Miss, Pass};
@@ -153,7 +153,7 @@ impl Trial<'_> {
         texts.filter(|texts| !texts.is_empty()).map(|texts| texts.join("; "))
     }
 
-    fn tail_of(self, gate: &Gate, judged: &Judged) -> Option<String> {
+    fn tail_of(self, gate: &Gate, judged: &JudgedGate) -> Option<String> {
         let most = Gate {
             statistic: Statistic::P90,
             ..gate.clone()

@@ -7,7 +7,7 @@ use rust_decimal::Decimal;
 
 use super::finished::{Finished, NEAR};
 use super::wald::{self, Ruling, healthy_above, sequential};
-use crate::gate::Judged;
+use crate::gate::JudgedGate;
 
 /// Resolution (percent): the test is between a mean this much above a gate and one this much below. In between any answer
 /// may come.
@@ -21,7 +21,7 @@ pub const ALIKE: f64 = 1.4 / 0.6;
 
 /// Distances of the enforced averages from their gates (percent), in the order of the spec; none if another gate makes the
 /// trial a miss, or one of these was not measured.
-pub(crate) fn margins(gates: &[Gate], judged: &[Judged]) -> Vec<Decimal> {
+pub(crate) fn margins(gates: &[Gate], judged: &[JudgedGate]) -> Vec<Decimal> {
     let enforced = || {
         let all = gates.iter().zip(judged);
         all.filter(|(gate, _)| gate.mode == GateMode::Enforce)

@@ -46,7 +46,7 @@ pub enum Silence {
 /// Counters and gauges of one worker's `generate` endpoint; counters since its process started. What a Dynamo version or
 /// an engine does not export is absent, which is no evidence of anything.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[serde(from = "Row", into = "Row")]
+#[serde(from = "ReadingRow", into = "ReadingRow")]
 pub struct Reading {
     /// Requests in work now.
     pub in_flight: i64,
@@ -95,7 +95,7 @@ pub struct Engine {
 
 /// A reading as a JSON array: values missing at its end were not yet sampled when it was written.
 #[derive(Serialize, Deserialize)]
-struct Row(
+struct ReadingRow(
     #[serde(deserialize_with = "crate::number::bounded")] i64,
     #[serde(deserialize_with = "crate::number::bounded")] i64,
     #[serde(deserialize_with = "crate::number::bounded")] i64,
@@ -152,9 +152,9 @@ impl From<Tail> for Engine {
     }
 }
 
-impl From<Row> for Reading {
-    fn from(row: Row) -> Self {
-        let Row(in_flight, started, finished, tokens, bytes, busy_ms, waiting, kv_percent, engine) = row;
+impl From<ReadingRow> for Reading {
+    fn from(row: ReadingRow) -> Self {
+        let ReadingRow(in_flight, started, finished, tokens, bytes, busy_ms, waiting, kv_percent, engine) = row;
         Self {
             in_flight,
             started,
@@ -169,7 +169,7 @@ impl From<Row> for Reading {
     }
 }
 
-impl From<Reading> for Row {
+impl From<Reading> for ReadingRow {
     fn from(reading: Reading) -> Self {
         Self(
             reading.in_flight,

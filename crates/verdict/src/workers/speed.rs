@@ -115,14 +115,14 @@ fn window(readings: &[(i64, Reading)], start: i64, end: i64) -> Option<Window> {
 }
 
 /// Counters at a moment between two samples.
-struct Counted {
+struct CountersBetween {
     tokens: f64,
     ms: f64,
     steps: Option<f64>,
     in_flight: f64,
 }
 
-fn counted(readings: &[(i64, Reading)], second: i64) -> Option<Counted> {
+fn counted(readings: &[(i64, Reading)], second: i64) -> Option<CountersBetween> {
     let at = readings.partition_point(|reading| reading.0 < second);
     let after = *readings.get(at)?;
     let before = at.checked_sub(1).map(|before| readings[before]);
@@ -143,7 +143,7 @@ fn counted(readings: &[(i64, Reading)], second: i64) -> Option<Counted> {
         let (then, now) = (number(of(&before.1)?), number(of(&after.1)?));
         (now >= then).then_some(then + part * (now - then))
     };
-    Some(Counted {
+    Some(CountersBetween {
         tokens: between(|reading| reading.engine.gaps)?,
         ms: between(|reading| reading.engine.gap_us)? / 1000.0,
         steps: between(|reading| reading.engine.steps),

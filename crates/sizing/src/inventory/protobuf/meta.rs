@@ -99,9 +99,9 @@ impl Message for NodeSelectorRequirement {
 
 /// The API server's refusal.
 #[derive(Default)]
-pub struct Refusal(pub Status);
+pub struct RefusalMessage(pub Status);
 
-impl Message for Refusal {
+impl Message for RefusalMessage {
     fn set(&mut self, field: u32, value: Value<'_>) -> Result<(), Malformed> {
         let Self(status) = self;
         match field {

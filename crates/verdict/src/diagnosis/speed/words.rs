@@ -2,7 +2,7 @@
 
 use rust_decimal::Decimal;
 
-use super::{Compared, Slow, Spread, any_slow, compared, slow};
+use super::{Compared, Slow, SpeedSpread, any_slow, compared, slow};
 use crate::diagnosis::peers::{Worker, balanced};
 use crate::gate::show;
 use crate::workers::WorkerSummary;
@@ -111,7 +111,7 @@ fn in_words(worker: &Compared, slow: &Slow) -> String {
 
 /// Reason why several workers are not compared with each other; `None` if they are.
 pub fn uncompared(loads: &[WorkerSummary]) -> Option<String> {
-    if loads.len() < 2 || Spread::new(loads).is_some() {
+    if loads.len() < 2 || SpeedSpread::new(loads).is_some() {
         return None;
     }
     let count = loads.len();
@@ -129,7 +129,7 @@ pub fn uncompared(loads: &[WorkerSummary]) -> Option<String> {
 pub fn alike(workers: &[Worker<'_>]) -> Option<String> {
     let count = workers.len();
     let loads: Vec<WorkerSummary> = workers.iter().map(|worker| worker.load.clone()).collect();
-    match Spread::new(&loads) {
+    match SpeedSpread::new(&loads) {
         Some(_) if any_slow(&compared(workers, &[], &[])) => None,
         Some(spread) => {
             let named = spread.detectable.map_or(String::new(), |percent| {
