@@ -11,7 +11,7 @@ use tokio::time::Instant;
 /// The runs that hold a node, and the time of the read: callers that came before it share them.
 pub(crate) type LastHolders = Arc<Mutex<Option<(Instant, Arc<[Contender]>)>>>;
 
-/// The whole cluster as last read, for as long as somebody waits for it. There is one at a time, that of the planner included: with
+/// The whole cluster as last read, kept while a caller waits for it. There is one at a time, that of the planner included: with
 /// 5,000 nodes one takes 50 MiB.
 #[derive(Default)]
 pub(crate) struct LastInventory {
@@ -22,7 +22,7 @@ pub(crate) struct LastInventory {
 /// The only whole inventory in memory.
 pub(crate) type Turn = OwnedMutexGuard<Option<(Instant, Inventory)>>;
 
-/// One that waits.
+/// A caller that waits.
 pub(crate) struct Waits<'a>(&'a LastInventory);
 
 impl LastInventory {

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
 /// Most doc blocks that may begin with one of [`CLAUSE_STARTS`].
-const MAX_CLAUSES: usize = 1085;
+const MAX_CLAUSES: usize = 113;
 /// Most uses of [`PHRASES`] in comments.
-const MAX_PHRASES: usize = 813;
+const MAX_PHRASES: usize = 64;
 /// Most functions whose name is neither a verb nor a noun.
-const MAX_FUNCTION_NAMES: usize = 128;
+const MAX_FUNCTION_NAMES: usize = 68;
 
 /// First words of a clause; a description begins with a noun or a verb in the third person.
 const CLAUSE_STARTS: &[&str] = &[

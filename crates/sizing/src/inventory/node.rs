@@ -19,9 +19,9 @@ pub struct Node {
     pub unschedulable: bool,
     /// True if it is being deleted.
     pub deleting: bool,
-    /// What it has for pods.
+    /// Amounts available to pods.
     pub allocatable: Arc<Amounts>,
-    /// What it has in all.
+    /// Amounts of the whole machine.
     pub capacity: Arc<Amounts>,
 }
 
