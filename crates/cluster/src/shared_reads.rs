@@ -11,8 +11,8 @@ use tokio::time::Instant;
 /// The runs that hold a node, and the time of the read: callers that came before it share them.
 pub(crate) type LastHolders = Arc<Mutex<Option<(Instant, Arc<[Contender]>)>>>;
 
-/// The whole cluster as last read, kept while a caller waits for it. There is one at a time, that of the planner included: with
-/// 5,000 nodes one takes 50 MiB.
+/// The whole cluster as last read, kept while a caller waits for it. There is one at a time, that of the planner
+/// included: with 5,000 nodes one takes 50 MiB.
 #[derive(Default)]
 pub(crate) struct LastInventory {
     last: Arc<Mutex<Option<(Instant, Inventory)>>>,

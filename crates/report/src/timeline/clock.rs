@@ -24,9 +24,9 @@ impl Clock {
         self.at(second) as f64
     }
 
-    /// Growth between a reading and the last one that lies `window` seconds before it, at the later one. Requests end
-    /// in waves, and counters of different programs are a second apart: over one second their quotient is
-    /// meaningless.
+    /// Growth between a reading and the latest one at least `window` seconds before it, at the time of the later one.
+    /// Requests end in waves, and counters of different programs are a second apart: over one second their quotient
+    /// is meaningless.
     pub fn line(
         self,
         series: &WorkerSeries,
