@@ -14,7 +14,7 @@ use crate::aiperf::{self, Limits};
 use crate::cpu::{Cpu, NodeSampler};
 use crate::error::Error;
 use crate::outcome;
-use crate::progress::Reporter;
+use crate::progress::ProgressReporter;
 use crate::sampler::{Sampler, Samples};
 use crate::telemetry::GpuSampler;
 
