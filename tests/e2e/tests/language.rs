@@ -25,7 +25,6 @@ const PHRASES: &[&str] = &[
     "tell",
     "tells",
     "told",
-    "telling",
     "knows",
     "is asked",
     "are asked",
