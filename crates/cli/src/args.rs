@@ -1,4 +1,4 @@
-//! The command line. Flags that kubectl has are named and mean as there.
+//! The command line. Flags that kubectl has too have the same names and meanings.
 
 mod evidence;
 mod format;
@@ -33,15 +33,15 @@ pub use run::{CommonCase, InitArgs, PresetsArgs, RunArgs, WatchArgs};
     disable_help_subcommand = true
 )]
 pub struct Cli {
-    /// Which cluster and namespace.
+    /// Cluster and namespace.
     #[command(flatten, next_help_heading = "Which cluster, as whom")]
     pub target: Target,
-    /// What to do.
+    /// Verb to carry out.
     #[command(subcommand)]
     pub verb: Verb,
 }
 
-/// Which cluster and namespace.
+/// Cluster and namespace.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Target {
     /// Namespace; that of the kubeconfig's context when not given
@@ -68,7 +68,7 @@ pub struct Target {
 }
 
 impl Verb {
-    /// Whether its exit code is a verdict that is waited for.
+    /// Returns true if its exit code is a verdict that a pipeline waits for.
     pub fn follows(&self) -> bool {
         match self {
             Self::Run(args) => !args.detach,
@@ -79,10 +79,10 @@ impl Verb {
     }
 }
 
-/// What can be done.
+/// Verbs of the plug-in.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Create a validation and follow it to its verdict; an unchanged one that exists is run again
+    /// Create a validation, or run an unchanged one again, and follow it to its verdict
     Run(Box<RunArgs>),
     /// Follow a validation until its run is over
     Watch(WatchArgs),
@@ -108,13 +108,13 @@ pub enum Verb {
     Resume(NameArgs),
     /// Keep pods and GPUs of a run after its end, for a post-mortem, until they are cleaned up
     Keep(NameArgs),
-    /// Remove what was kept of a run, and free its GPUs
+    /// Remove the kept objects of a run, and free its GPUs
     CleanUp(NameArgs),
     /// Print the logs of a run, merged by time: frontend, workers, load generator, operator
     Logs(LogsArgs),
     /// Write everything for a bug report into one archive, without secrets
     Bundle(BundleArgs),
-    /// Tell what is missing for a first run, and what to type next
+    /// Check for everything that a first run needs, with the next command for each gap
     Doctor(DoctorArgs),
     /// Write a commented manifest; asks for what no flag says
     Init(InitArgs),
@@ -122,13 +122,13 @@ pub enum Verb {
     Presets(PresetsArgs),
     /// Print a script that completes verbs and flags in a shell
     Completion {
-        /// Which shell.
+        /// Shell of the script.
         #[arg(value_enum)]
         shell: Shell,
     },
 }
 
-/// How an answer is printed.
+/// Format of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Output {
     /// The usual columns.
@@ -159,7 +159,7 @@ pub struct GetArgs {
     /// Of all namespaces
     #[arg(short = 'A', long, conflicts_with = "name")]
     pub all_namespaces: bool,
-    /// How the answer is printed
+    /// Format of the answer
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Output,
 }
@@ -169,7 +169,7 @@ pub struct GetArgs {
 pub struct HistoryArgs {
     /// Name of the validation; may be left out where the namespace has one only
     pub name: Option<String>,
-    /// How the answer is printed
+    /// Format of the answer
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Format,
 }

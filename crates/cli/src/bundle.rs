@@ -1,5 +1,5 @@
-//! `bundle`: everything that a bug report needs in one archive. Secrets are never read; what may be one is hidden; the first
-//! file says what is in it.
+//! `bundle`: everything that a bug report needs in one archive. Secrets are never read; possible secrets are hidden;
+//! the first file lists the contents.
 
 mod archive;
 mod objects;
@@ -102,7 +102,7 @@ async fn add_children(session: &Session, object: &PerfValidation, archive: &mut 
         listed.extend(items.iter().flatten().map(objects::Subject::of));
         add_list(archive, kind.plural, items, object);
     }
-    // Last, when it is known what they may speak of.
+    // Last, when the objects of the events are known.
     let (items, missing) = objects::events(session, &listed).await;
     match missing {
         Some(why) if items.is_empty() => add_list(archive, "events", Err(why), object),
@@ -167,7 +167,7 @@ async fn add_results(session: &Session, object: &PerfValidation, archive: &mut A
     }
 }
 
-/// JSON without secrets; what is no JSON is left out, because nothing is known of it.
+/// Adds JSON without secrets. Other content is left out, because its secrets cannot be found.
 fn add_json(archive: &mut Archive, file: &str, what: &str, text: &[u8], object: &PerfValidation) {
     match serde_json::from_slice::<Value>(text) {
         Ok(mut value) => {
@@ -221,7 +221,7 @@ async fn add_logs(
     Ok(())
 }
 
-/// What sizing makes of the cluster, and what it reads.
+/// Adds the result of sizing on the cluster, and the objects that it reads.
 async fn add_size(session: &Session, object: &PerfValidation, archive: &mut Archive) {
     let args = SizeArgs {
         filename: None,
@@ -232,7 +232,7 @@ async fn add_size(session: &Session, object: &PerfValidation, archive: &mut Arch
     let connect = async || Ok((session.client.clone(), session.namespace.clone()));
     let mut sized = object.clone();
     sized.status = None;
-    match Box::pin(size::of(sized, &args, connect)).await {
+    match Box::pin(size::size_object(sized, &args, connect)).await {
         Ok((text, _)) => archive.add("size.txt", "what sizing makes of the cluster now", text.into_bytes()),
         Err(error) => archive.leave_out("what sizing makes of the cluster now", &error.to_string()),
     }

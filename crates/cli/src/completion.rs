@@ -1,4 +1,5 @@
-//! Completions: scripts for a shell, and candidates for kubectl, which asks a program called `kubectl_complete-perfval`.
+//! Completions: scripts for a shell, and candidates for kubectl, which runs a program called
+//! `kubectl_complete-perfval`.
 
 use std::path::Path;
 
@@ -8,9 +9,9 @@ use clap_complete::Shell;
 use crate::args::{Cli, Target};
 use crate::preset::PRESETS;
 
-/// The name under which kubectl asks.
+/// The name under which kubectl runs it.
 const ASKED_AS: &str = "kubectl_complete-perfval";
-/// Cobra's directives, by which kubectl knows what to do with candidates: complete files too, or nothing but these.
+/// Cobra's directives, by which kubectl treats candidates: complete files too, or only these.
 const FILES: &str = ":0\n";
 const NO_FILES: &str = ":4\n";
 
@@ -21,13 +22,13 @@ pub fn script(shell: Shell) -> Vec<u8> {
     script
 }
 
-/// Whether the program was started under the name by which kubectl asks for candidates.
+/// Returns true if the program was started under the name by which kubectl requests candidates.
 pub fn is_asked(program: &str) -> bool {
     Path::new(program).file_name().is_some_and(|name| name == ASKED_AS)
 }
 
-/// What may stand for the last word, which may be empty: one candidate a line, with its meaning, and a directive. `names` are
-/// those of the validations.
+/// Candidates for the last word, which may be empty: one candidate a line, with its meaning, and a directive. `names`
+/// returns the names of the validations.
 pub fn candidates(words: &[String], names: impl FnOnce(&Target) -> Vec<String>) -> String {
     let mut root = Cli::command();
     root.build();

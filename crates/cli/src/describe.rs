@@ -1,4 +1,4 @@
-//! `describe`: one validation, in the order in which a person asks: what came of it, why, by how much, and what to do.
+//! `describe`: one validation, in the order of a person's questions: verdict, reason, margin, and next steps.
 
 mod layout;
 mod page;

@@ -1,5 +1,5 @@
-//! `diff`: two runs beside each other. It says how far numbers of a run lie apart by themselves, and what differs in what
-//! they ran on; whether that is good or bad say the gates.
+//! `diff`: two runs beside each other. It shows the distance of numbers within a run, and the differences of the two
+//! environments. Only the gates decide if a change is good or bad.
 
 mod comparison;
 mod page;

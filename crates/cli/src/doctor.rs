@@ -1,4 +1,4 @@
-//! `doctor`: what is missing for a first run, each with what to type next. It only reads.
+//! `doctor`: everything that a first run still lacks, each with the command to type next. It only reads.
 
 mod asked;
 mod check;
@@ -21,17 +21,17 @@ use crate::session::Session;
 use asked::Asked;
 use check::{Check, Finding};
 
-/// What was found, for scripts.
+/// Result for scripts.
 #[derive(Serialize)]
 struct Answer<'a> {
-    /// How many checks found what is missing.
+    /// Number of checks that failed.
     missing: usize,
-    /// How many could not be made.
+    /// Number of checks that could not be made.
     unknown: usize,
     checks: &'a [Check],
 }
 
-/// Checks everything, and says it line by line.
+/// Makes all checks, and prints them line by line.
 pub async fn run(screen: &mut Screen, session: &Session, args: &DoctorArgs) -> Result<u8, Error> {
     let mut object = match &args.filename {
         Some(path) => manifest::read(path)?,

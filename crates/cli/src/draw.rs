@@ -1,11 +1,11 @@
-//! Small pictures in text, and times as people say them.
+//! Small pictures in text, and times in everyday words.
 
 use chrono::TimeDelta;
 
 /// The characters of a picture.
 #[derive(Clone, Copy, Debug)]
 pub struct Ink {
-    /// Whether more than ASCII is shown.
+    /// True if more than ASCII is shown.
     pub unicode: bool,
 }
 
@@ -13,7 +13,8 @@ pub struct Ink {
 pub const BAR: usize = 20;
 
 impl Ink {
-    /// A number against its threshold, which is in the middle of so many cells: the bar is full at twice the threshold.
+    /// A number against its threshold, which is in the middle of `cells` cells: the bar is full at twice the
+    /// threshold.
     pub fn against(self, ratio: f64, cells: usize) -> String {
         let (full, empty, mark) = if self.unicode {
             ('█', '·', '│')
@@ -33,7 +34,7 @@ impl Ink {
         (0..cells).map(|at| if at < filled { full } else { empty }).collect()
     }
 
-    /// So many of so many.
+    /// A bar of `of` cells, `taken` of them filled.
     pub fn cells(self, taken: usize, of: usize) -> String {
         let (full, empty) = if self.unicode { ('■', '□') } else { ('#', '.') };
         (0..of.max(taken))
@@ -94,12 +95,12 @@ pub fn span(seconds: i64) -> String {
     }
 }
 
-/// A text in lines of at most so many characters, broken between words.
+/// A text in lines of at most `columns` characters, broken between words.
 pub fn wrap(text: &str, columns: usize, indent: &str) -> String {
     flow(text.split_whitespace(), " ", columns, indent)
 }
 
-/// The same on a terminal with so many columns; elsewhere in one line, for what reads it.
+/// The same on a terminal with `columns` columns; elsewhere in one line, for programs that read it.
 pub fn wrap_on(text: &str, columns: Option<usize>, indent: &str) -> String {
     match columns {
         Some(columns) => wrap(text, columns, indent),
@@ -107,7 +108,8 @@ pub fn wrap_on(text: &str, columns: Option<usize>, indent: &str) -> String {
     }
 }
 
-/// Pieces behind each other in lines of at most so many characters. Only a piece that is longer than a line is broken.
+/// Pieces behind each other in lines of at most `columns` characters. Only a piece that is longer than a line is
+/// broken.
 pub fn flow<'a>(pieces: impl IntoIterator<Item = &'a str>, gap: &str, columns: usize, indent: &str) -> String {
     let room = columns.saturating_sub(indent.chars().count()).max(1);
     let mut lines = vec![String::new()];

@@ -1,4 +1,4 @@
-//! Why there is no answer, in one sentence.
+//! Errors of a command, each as one sentence.
 
 use std::io;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ pub const INSTALL: &str = concat!(
 /// No answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Whoever read the output has left, and wants no more.
+    /// The reader of the output has left, and wants no more.
     #[error("the reader has left")]
     Closed,
     /// The output cannot be written.
@@ -27,9 +27,9 @@ pub enum Error {
     /// A file cannot be written or read.
     #[error("{} cannot be used: {source}", path.display())]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Error of the file system.
         source: io::Error,
     },
     /// No kubeconfig, or a context that it does not have.
@@ -42,7 +42,7 @@ pub enum Error {
     Unreachable {
         /// The call.
         call: String,
-        /// Why not.
+        /// Text of the error.
         why: String,
     },
     /// The CRD is not installed.
@@ -58,10 +58,10 @@ pub enum Error {
         call: String,
         /// The API server's words.
         why: String,
-        /// What would allow it.
+        /// Role that would allow it.
         role: &'static str,
     },
-    /// The API server does not know who asks.
+    /// The API server does not recognise the user.
     #[error("the cluster does not accept your credentials ({call}): log in again, or choose another --context")]
     Unauthorized {
         /// The call.
@@ -70,12 +70,12 @@ pub enum Error {
     /// There is no such object.
     #[error("there is no PerfValidation {name} in namespace {namespace}: `kubectl perfval get -A` lists all")]
     NoSuchObject {
-        /// Where.
+        /// Namespace of the search.
         namespace: String,
         /// Its name.
         name: String,
     },
-    /// No name was given, and it does not follow.
+    /// The command line has no name, and there is no obvious one.
     #[error("{0}")]
     WhichOne(String),
     /// The object went away while it was watched.
@@ -92,7 +92,7 @@ pub enum Error {
         /// Its words.
         why: String,
     },
-    /// What was asked for cannot be done.
+    /// The request cannot be carried out.
     #[error("{0}")]
     BadInput(String),
     /// A manifest.
@@ -109,7 +109,7 @@ pub enum Error {
     Render(String),
 }
 
-/// What allows reading, and what allows writing.
+/// Role that allows reading, and role that allows writing.
 const VIEW: &str = "view";
 const EDIT: &str = "edit";
 
@@ -138,7 +138,7 @@ impl Error {
         }
     }
 
-    /// What a failed call means. `call` is what was tried, as in "you may not …".
+    /// Meaning of a failed call. `call` is the attempt, as in "you may not …".
     pub fn of_call(call: &str, error: kube::Error) -> Self {
         let call = call.to_owned();
         match error {
@@ -169,18 +169,19 @@ impl Error {
     }
 }
 
-/// Whether a refusal is that of the API server's authorizer: `User "u" cannot create resource "r" in API group "g" …`.
+/// Returns true if a refusal is that of the API server's authorizer: `User "u" cannot create resource "r" in API
+/// group "g" …`.
 fn is_of_rights(why: &str) -> bool {
     why.contains(" cannot ") && why.contains(" resource ")
 }
 
-/// Whether a 404 speaks of the kind rather than of an object.
+/// Returns true if a 404 is about the kind rather than an object.
 pub fn is_missing_kind(status: &Status) -> bool {
     let named = status.details.as_ref().is_some_and(|details| !details.name.is_empty());
     status.code == 404 && !named
 }
 
-/// The last cause says most: "connection refused" rather than "client error (Connect)".
+/// The last cause explains most: "connection refused" rather than "client error (Connect)".
 fn innermost(error: &dyn std::error::Error) -> String {
     let mut causes = std::iter::successors(Some(error), |error| error.source());
     let mut last = causes.next().map_or_else(String::new, ToString::to_string);

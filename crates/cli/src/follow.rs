@@ -1,4 +1,4 @@
-//! Following one validation to its end: a picture that is drawn anew on a terminal, one line for each change elsewhere.
+//! Following one validation to its end: a picture that is redrawn on a terminal, one line for each change elsewhere.
 
 mod live;
 mod picture;
@@ -28,17 +28,17 @@ use plain::Lines;
 
 /// Between two pictures: seconds are shown.
 const TICK: Duration = Duration::from_secs(1);
-/// Exit code of what is not over, or was left running.
+/// Exit code of a run that is not over, or was left running.
 pub const NOT_OVER: u8 = 3;
 
-/// How long to follow.
+/// Time limit of following.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Patience {
     /// At most; none: as long as it takes.
     pub timeout: Option<Duration>,
 }
 
-/// How following ended.
+/// End of following.
 pub enum End {
     /// The run is over, with this exit code.
     Over(u8),
@@ -143,13 +143,13 @@ async fn until(deadline: Option<Instant>) {
     }
 }
 
-/// A watch that breaks off is begun again; one that is not allowed ends it.
+/// Restarts a watch that breaks off; a watch that is not allowed ends.
 fn interrupted(screen: &mut Screen, shown: &mut Shown, error: watcher::Error) -> Result<(), Error> {
     let error = match error {
         watcher::Error::InitialListFailed(error)
         | watcher::Error::WatchStartFailed(error)
         | watcher::Error::WatchFailed(error) => Error::of_call("read PerfValidations", error),
-        // Events that are too old: the watcher lists anew.
+        // Events that are too old: the watcher lists again.
         watcher::Error::WatchError(_) | watcher::Error::NoResourceVersion => return Ok(()),
     };
     match error {
@@ -164,7 +164,7 @@ fn interrupted(screen: &mut Screen, shown: &mut Shown, error: watcher::Error) ->
     }
 }
 
-/// Whether the run that was last asked for is over.
+/// Returns true if the run that was last requested is over.
 pub fn is_over(object: &PerfValidation) -> bool {
     let Some(status) = &object.status else { return false };
     let settings = Settings::default();
@@ -176,13 +176,13 @@ pub fn is_over(object: &PerfValidation) -> bool {
         && (run.rerun_token() == handled || !object.annotations().contains_key(meta::RERUN))
 }
 
-/// Whether it is stopped.
+/// Returns true if it is stopped.
 pub fn is_suspended(object: &PerfValidation) -> bool {
     let phase = object.status.as_ref().and_then(|status| status.phase);
     object.spec.suspend && phase == Some(Phase::Suspended)
 }
 
-/// How changes are shown.
+/// Display of changes.
 enum Shown {
     Picture(Picture, Option<Muted>),
     Lines(Lines),
@@ -214,7 +214,7 @@ impl Shown {
         screen.say(&text)
     }
 
-    /// What is shown stays; the next text goes below it, and typed keys are seen again.
+    /// Leaves the picture in place; the next text goes below it, and typed keys are visible again.
     fn finish(&mut self) {
         if let Self::Picture(picture, muted) = self {
             picture.leave();

@@ -17,7 +17,7 @@ use crate::table::Table;
 /// Runs in a line of throughputs.
 const SHOWN: usize = 11;
 
-/// Every run that is remembered, the newest first. Fields that a status has too are named as there.
+/// Every run in the history, the newest first. Fields that a status has too have the same names.
 #[derive(Serialize)]
 struct History {
     namespace: String,
@@ -37,10 +37,10 @@ struct Line {
     throughput: Option<String>,
     #[serde(rename = "ttftP99Ms", skip_serializing_if = "Option::is_none")]
     ttft_p99_ms: Option<String>,
-    /// How long it took, or takes so far.
+    /// Time that it took, or takes until now.
     #[serde(skip_serializing_if = "Option::is_none")]
     seconds: Option<i64>,
-    /// Absent while it goes on.
+    /// Absent while it continues.
     #[serde(skip_serializing_if = "Option::is_none")]
     completed_at: Option<DateTime<Utc>>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -20,7 +20,7 @@ pub fn run(screen: &mut Screen, args: &InitArgs, namespace: Option<&str>) -> Res
         path: path.clone(),
         source,
     };
-    // A manifest that somebody edited is not written over.
+    // A manifest that the user has edited is not overwritten.
     let mut file = fs::File::create_new(path).map_err(unusable)?;
     file.write_all(text.as_bytes()).map_err(unusable)?;
     screen.say(&format!(
@@ -30,7 +30,7 @@ pub fn run(screen: &mut Screen, args: &InitArgs, namespace: Option<&str>) -> Res
     Ok(0)
 }
 
-/// Asks for what the flags do not say, where somebody answers; an empty answer takes what stands in brackets.
+/// Asks for everything that the flags leave open, if a person answers; an empty answer takes the value in brackets.
 fn ask(screen: &mut Screen, flags: &CommonCase) -> CommonCase {
     let mut flags = flags.clone();
     let names: Vec<_> = PRESETS.iter().map(|preset| preset.name).collect();
@@ -50,7 +50,7 @@ fn ask(screen: &mut Screen, flags: &CommonCase) -> CommonCase {
     flags
 }
 
-/// The preset's manifest with what the flags change: its comments say where the thresholds are from.
+/// The preset's manifest with the changes of the flags: its comments give the sources of the thresholds.
 fn manifest(flags: &CommonCase, namespace: Option<&str>) -> Result<String, Error> {
     let preset = Preset::find(flags.preset.as_deref().unwrap_or(PRESETS[0].name))?;
     let object = preset.object()?;

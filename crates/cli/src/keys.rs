@@ -1,4 +1,4 @@
-//! Typed keys while a picture is drawn: their echo would stand in it, and Enter would move it.
+//! Typed keys while a picture is drawn: their echo would be in it, and Enter would move it.
 
 use std::io::stdout;
 use std::panic;
@@ -40,7 +40,7 @@ impl Muted {
         let shown = LocalModes::ECHO | LocalModes::ICANON;
         if settings.local_modes.intersects(shown) {
             settings.local_modes.remove(shown);
-            // A terminal that refuses shows what is typed.
+            // A terminal that refuses shows the typed keys.
             let _ = tcsetattr(stdout(), OptionalActions::Now, &settings);
         }
     }
@@ -52,8 +52,8 @@ impl Drop for Muted {
     }
 }
 
-/// The terminal as it was before, if it is muted. What was typed meanwhile is forgotten: it was no answer to anything, and no
-/// command for the shell.
+/// The terminal as it was before, if it is muted. Keys typed meanwhile are dropped: they were no answer to a
+/// question, and no command for the shell.
 pub fn restore() {
     if let Some(settings) = before().take().filter(|_| in_foreground()) {
         let _ = tcsetattr(stdout(), OptionalActions::Flush, &settings);

@@ -70,12 +70,12 @@ pub fn main() -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Carries out a command, and says on standard error why it could not. `open` connects to the cluster where it is needed.
+/// Carries out a command, and prints its error on standard error. `open` connects to the cluster when it is needed.
 pub async fn execute(cli: Cli, screen: &mut Screen, open: impl AsyncFn(&Target) -> Result<Session, Error>) -> u8 {
     let follows = cli.verb.follows();
     match Box::pin(carry_out(cli, screen, open)).await {
         Ok(code) => code,
-        // Whoever read the lines left before the verdict: a pipeline must not take that for a pass.
+        // The reader of the lines left before the verdict: a pipeline must not take that for a pass.
         Err(Error::Closed) if follows => follow::NOT_OVER,
         Err(error) => {
             if !matches!(error, Error::Closed) {

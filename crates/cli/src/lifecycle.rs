@@ -1,4 +1,4 @@
-//! What changes a validation: annotations and `spec.suspend`, as the documentation has them for kubectl.
+//! Changes of a validation: annotations and `spec.suspend`, as the documentation has them for kubectl.
 
 use kube::ResourceExt as _;
 use perfval_api::text::number_of;
@@ -11,7 +11,7 @@ use crate::follow::{self, Patience};
 use crate::screen::Screen;
 use crate::session::Session;
 
-/// Asks for another run.
+/// Requests another run.
 pub async fn rerun(screen: &mut Screen, session: &Session, args: &RerunArgs) -> Result<u8, Error> {
     let object = session.pick(args.name.as_deref()).await?;
     let object = ask_for_rerun(screen, session, &object).await?;
@@ -103,7 +103,7 @@ pub async fn keep(screen: &mut Screen, session: &Session, args: &NameArgs) -> Re
     Ok(0)
 }
 
-/// Removes what was kept.
+/// Removes the objects that were kept.
 pub async fn clean_up(screen: &mut Screen, session: &Session, args: &NameArgs) -> Result<u8, Error> {
     let object = session.pick(args.name.as_deref()).await?;
     let name = object.name_any();

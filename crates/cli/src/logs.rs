@@ -85,7 +85,7 @@ async fn saved(session: &Session, object: &PerfValidation) -> Option<String> {
     (!texts.is_empty()).then(|| texts.concat())
 }
 
-/// Prints what was not printed yet; from how many containers of the run.
+/// Prints the lines that are new, and returns the number of the run's containers that it read.
 async fn look(
     screen: &mut Screen,
     session: &Session,

@@ -40,7 +40,7 @@ pub async fn run(
     Ok(report.verdict().map_or(NOT_OVER, answer::code))
 }
 
-/// The run that is named; a file needs a manifest that judges it.
+/// The run on the command line; a file needs a manifest that judges it.
 fn one(what: &[String]) -> Result<Option<&str>, Error> {
     match what {
         [] => Ok(None),

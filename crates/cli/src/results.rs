@@ -1,4 +1,4 @@
-//! What a run left: the status while it is the last one, the results ConfigMap of any run that is kept.
+//! Results of a run: from the status while it is the last one, from the results ConfigMap for any run that is kept.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, ResourceExt as _};
@@ -16,7 +16,7 @@ use crate::session::Session;
 /// Key of the summary in a results ConfigMap.
 const SUMMARY: &str = perfval_run::build::SUMMARY;
 
-/// What is known of one run.
+/// Facts of one run.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]
@@ -24,9 +24,9 @@ pub struct Outcome {
     /// Object and number, such as `demo/2`.
     #[serde(skip)]
     pub label: String,
-    /// What it found.
+    /// Verdict of the run.
     pub verdict: Option<Verdict>,
-    /// Why.
+    /// Reason of the verdict.
     pub reason: Option<String>,
     /// Headline numbers of the deciding trial.
     pub metrics: Option<Metrics>,
@@ -34,14 +34,14 @@ pub struct Outcome {
     pub gates: Vec<GateStatus>,
     /// Every trial.
     pub trials: Vec<TrialStatus>,
-    /// What it ran on.
+    /// Environment of the run.
     pub environment: Option<Environment>,
     /// The node and GPUs.
     pub placement: Option<PlacementStatus>,
 }
 
 impl Outcome {
-    /// Of the current or last run, as the status says it.
+    /// Outcome of the current or last run, from the status.
     fn of_status(object: &PerfValidation) -> Option<Self> {
         let status = object.status.clone()?;
         let number = status.run.as_ref()?.number;
@@ -71,7 +71,7 @@ pub async fn find(session: &Session, text: &str) -> Result<Outcome, Error> {
     of_run(session, &object, number).await
 }
 
-/// What `NAME` or `NAME/RUN` says.
+/// Name and run in a `NAME` or `NAME/RUN`.
 pub fn named(text: Option<&str>) -> Result<(Option<&str>, Option<i64>), Error> {
     let Some((name, number)) = text.and_then(|text| text.split_once('/')) else {
         return Ok((text, None));
@@ -120,8 +120,8 @@ pub async fn of_run(session: &Session, object: &PerfValidation, number: Option<i
     Outcome::of_status(object).ok_or_else(|| not_run(session, &name))
 }
 
-/// The results ConfigMap of a run: of the last one that which its status names, also where an object was copied or restored
-/// with its status and has another UID now.
+/// The results ConfigMap of a run. For the last run it is the ConfigMap whose name is in the status, also if an
+/// object was copied or restored with its status and has another UID now.
 pub async fn config_map(session: &Session, object: &PerfValidation, number: i64) -> Result<Option<ConfigMap>, Error> {
     let status = object.status.as_ref();
     let is_last = |status: &&PerfValidationStatus| status.run.as_ref().is_some_and(|run| run.number == number);
@@ -151,7 +151,7 @@ async fn saved(session: &Session, object: &PerfValidation, number: i64) -> Resul
     Ok(outcome)
 }
 
-/// The summary of a results ConfigMap, also of one that another version wrote.
+/// The summary of a results ConfigMap, also if another version wrote it.
 fn read(results: &ConfigMap) -> Result<Outcome, String> {
     let text = results.data.as_ref().and_then(|data| data.get(SUMMARY));
     let text = text.ok_or("it has no summary.json; another version of the operator wrote it")?;

@@ -16,10 +16,10 @@ use crate::report;
 use crate::screen::Screen;
 use crate::session::Session;
 
-/// Exit code of what was ended by Ctrl-C, as shells have it.
+/// Exit code after Ctrl-C, as shells have it.
 const ENDED: u8 = 130;
 
-/// Creates and follows. `namespace`: that of the flags.
+/// Creates and follows. `namespace`: the namespace of the flags.
 pub async fn run(screen: &mut Screen, session: &Session, args: &RunArgs, namespace: Option<&str>) -> Result<u8, Error> {
     let object = wanted(args)?;
     let session = &in_its_namespace(session, &object, namespace)?;
@@ -32,7 +32,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &RunArgs, namespa
     let patience = Patience { timeout: args.timeout };
     let followed = Box::pin(follow::follow(screen, session, object, patience)).await;
     if let (Some(directory), Ok(End::Over(_)) | Err(Error::NotOver(_))) = (&args.report, &followed) {
-        // The exit code is the verdict's, whatever becomes of the files.
+        // The exit code is the verdict's, even if the files fail.
         if let Err(error) = report::after_run(screen, session, &name, directory).await {
             screen.note(&format!(
                 "the report in {} is not written: {error}",
@@ -46,7 +46,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &RunArgs, namespa
     }
 }
 
-/// What the flags describe, checked as the API server checks it.
+/// The validation that the flags describe, checked as the API server checks it.
 fn wanted(args: &RunArgs) -> Result<PerfValidation, Error> {
     let Some(path) = &args.filename else {
         let object = of_flags(&args.common)?;
@@ -61,7 +61,7 @@ fn wanted(args: &RunArgs) -> Result<PerfValidation, Error> {
         });
     };
     let mut object = manifest::read(path)?;
-    // Flags that do not say what to run may say where.
+    // Flags without a manifest may still give the name and the namespace.
     if let Some(name) = &args.common.name {
         object.metadata.name = Some(name.clone());
     }
@@ -80,7 +80,7 @@ fn wanted(args: &RunArgs) -> Result<PerfValidation, Error> {
     Ok(object)
 }
 
-/// As with kubectl, the manifest says where, and the flags where it does not; they may not say different things.
+/// Session in the namespace of the manifest, or else of the flags, as with kubectl. The two may not differ.
 fn in_its_namespace(session: &Session, object: &PerfValidation, asked: Option<&str>) -> Result<Session, Error> {
     let mut session = session.clone();
     if let Some(namespace) = object.namespace() {
@@ -94,7 +94,7 @@ fn in_its_namespace(session: &Session, object: &PerfValidation, asked: Option<&s
     Ok(session)
 }
 
-/// Creates it; one that is there and asks for the same is run again.
+/// Creates it; an existing validation with the same spec is run again.
 async fn create(screen: &mut Screen, session: &Session, mut object: PerfValidation) -> Result<PerfValidation, Error> {
     let name = object.name_any();
     object.status = None;

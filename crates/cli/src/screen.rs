@@ -1,4 +1,4 @@
-//! Where a command writes, and what it may do there.
+//! Output of a command, with the abilities of its terminal.
 
 use std::io::{self, BufRead, ErrorKind, Write};
 use std::mem;
@@ -17,12 +17,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::error::Error;
 use crate::keys;
 
-/// How much a terminal shows, in characters.
+/// Size of a terminal, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// Beside each other.
+    /// Characters in a row.
     pub columns: usize,
-    /// Below each other.
+    /// Number of rows.
     pub rows: usize,
 }
 
@@ -34,13 +34,13 @@ pub struct Screen {
     pub err: Box<dyn Write + Send>,
     /// Standard input.
     pub input: Box<dyn BufRead + Send>,
-    /// Whether a person answers there.
+    /// True if a person answers there.
     pub asks: bool,
-    /// The terminal's size at this moment; `None`: no terminal, or one that cannot move its cursor.
+    /// The terminal's size at this moment; `None`: no terminal, or a terminal that cannot move its cursor.
     pub size: Box<dyn Fn() -> Option<Size> + Send>,
-    /// Whether typed keys would be seen in what is drawn.
+    /// True if typed keys would be visible in the drawing.
     pub echoes: bool,
-    /// Whether it shows more than ASCII.
+    /// True if it shows more than ASCII.
     pub unicode: bool,
     /// Each Ctrl-C, once it is listened for.
     pub interrupts: UnboundedReceiver<()>,
@@ -65,13 +65,13 @@ impl Screen {
         })
     }
 
-    /// Prints a line for people, where it disturbs nobody who reads the output.
+    /// Prints a line for people on standard error, where it does not disturb programs that read the output.
     pub fn note(&mut self, text: &str) {
-        // Nothing can be said of a standard error that cannot be written.
+        // There is no place to report a standard error that cannot be written.
         let _ = writeln!(self.err, "{}", text.replace(reorders, ""));
     }
 
-    /// Asks; `None` where nobody answers.
+    /// Asks; `None` without a person who answers.
     pub fn ask(&mut self, question: &str) -> Option<String> {
         if !self.asks {
             return None;
@@ -85,7 +85,7 @@ impl Screen {
         }
     }
 
-    /// Asks, where somebody answers; a Ctrl-C is an answer too: none.
+    /// Asks, if a person answers; a Ctrl-C is an answer too: none.
     pub async fn ask_unless_interrupted(&mut self, question: &str) -> Option<String> {
         if !self.asks {
             return None;
@@ -121,7 +121,7 @@ impl Screen {
         (self.size)().map(|size| size.columns)
     }
 
-    /// Whether no Ctrl-C can come any more.
+    /// Returns true if no Ctrl-C can come any more.
     pub fn deaf(&self) -> bool {
         self.interrupts.is_terminated()
     }
@@ -133,7 +133,7 @@ impl Screen {
 }
 
 async fn ends_by(kind: SignalKind) {
-    // Without a handler it ends the program by itself.
+    // Without a handler it ends the program directly.
     let Ok(mut signals) = signal(kind) else { return };
     signals.recv().await;
     keys::restore();

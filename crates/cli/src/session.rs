@@ -1,4 +1,4 @@
-//! The cluster, as the command line names it, and the validations in it.
+//! The cluster of the command line, and the validations in it.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use tokio::time::timeout;
 use crate::args::Target;
 use crate::error::{Error, is_missing_kind};
 
-/// How long a server may take to accept a connection: a context of a cluster that is gone must not hang.
+/// Time-out of a server's connection: a context of a cluster that is gone must not hang.
 const CONNECT: Duration = Duration::from_secs(10);
-/// How long a person who pressed the tab key waits.
+/// Time that a person who pressed the tab key waits.
 const TAB: Duration = Duration::from_secs(3);
 /// Names in a message.
 const NAMED: usize = 5;
@@ -53,7 +53,7 @@ fn kubeconfig(target: &Target) -> Result<Option<Kubeconfig>, Error> {
         None => Kubeconfig::read(),
     };
     let kubeconfig = read.map_err(|error| Error::NoCluster(error.to_string()))?;
-    // The loader takes nobody for a user that is not there.
+    // The loader treats a missing user as anonymous.
     let is_there = |user: &String| kubeconfig.auth_infos.iter().any(|known| known.name == *user);
     match target.user.as_ref().filter(|user| !is_there(user)) {
         Some(user) => Err(Error::NoCluster(format!("the kubeconfig has no user {user}"))),
@@ -158,7 +158,7 @@ impl Session {
         patched.map_err(|error| self.missing(&name, "change PerfValidations", error))
     }
 
-    /// The error of a call that names an object, which may not be there.
+    /// The error of a call for an object that may not exist.
     pub fn missing(&self, name: &str, call: &str, error: kube::Error) -> Error {
         match error {
             kube::Error::Api(status) if status.code == 404 && !is_missing_kind(&status) => Error::NoSuchObject {

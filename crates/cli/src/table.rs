@@ -6,13 +6,13 @@ use crate::draw::{flow, wrap};
 const PADDING: usize = 3;
 /// The last column may be broken into lines of this much.
 const BROKEN: usize = 20;
-/// On fewer columns words are broken, and nobody reads them.
+/// On fewer columns words are broken, and become unreadable.
 const NARROWEST: usize = 20;
 
 /// A table.
 #[derive(Debug, Default)]
 pub struct Table {
-    /// Whether the first row names the columns.
+    /// True if the first row contains the names of the columns.
     headed: bool,
     rows: Vec<Vec<String>>,
 }
@@ -49,7 +49,7 @@ impl Table {
         }
     }
 
-    /// Whether its lines, behind this, are at most so long.
+    /// Returns true if its lines, behind this indent, fit into the columns.
     pub fn fits(&self, columns: usize, indent: &str) -> bool {
         is_within(&self.lines(PADDING, indent), columns)
     }

@@ -1,4 +1,4 @@
-//! Changes: what each [`Effect`] stands for. Every one may be repeated, because a crash or a time-out repeats it.
+//! Changes: the calls of each [`Effect`]. Every one may be repeated, because a crash or a time-out repeats it.
 
 mod create;
 mod delete;
@@ -57,7 +57,7 @@ impl Cluster {
 /// Kind of the workers' claim template.
 const CLAIM_TEMPLATE: &str = "ResourceClaimTemplate";
 
-/// How errors name an object of the run's namespace.
+/// Name in errors of an object of the run's namespace.
 fn in_namespace(run: &Run<'_>, name: &str) -> String {
     format!("{}/{name}", run.namespace())
 }

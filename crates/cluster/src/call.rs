@@ -10,17 +10,18 @@ use perfval_sizing::Seen;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout};
 
-use crate::page::{self, Answer, Form, Json};
+use crate::page::{self, Json, PageAnswer, PageForm};
 use crate::{Cluster, Failure};
 
-/// How long a call may take. The default client retries 429, 503 and 504 for minutes and has no read timeout.
+/// Time-out of a call. The default client retries 429, 503 and 504 for minutes and has no read timeout.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Logs come from a kubelet, and a result may have megabytes.
 pub(crate) const LOG_PATIENCE: Duration = Duration::from_secs(30);
-/// How long all reads of one look may take: many times what 5,000 nodes need (`just bench`), and a quarter of what a pass
-/// may take.
+/// Time-out of all reads of one look together: many times the time for 5,000 nodes (`just bench`), and a quarter of
+/// the time-out of a pass.
 const LOOK: Duration = Duration::from_mins(1);
-/// Objects per page of a list, as `kubectl` asks for. Pages of 250 need no less memory (`just bench`): 71 to 86 MiB both.
+/// Objects per page of a list, as `kubectl` requests them. Pages of 250 need no less memory (`just bench`): 71 to 86
+/// MiB both.
 const PAGE: u32 = 500;
 /// A paged list is one snapshot; when it expires in between, the whole list is read again this often.
 const RESTARTS: u32 = 3;
@@ -30,8 +31,8 @@ tokio::task_local! {
     static LOOK_ENDS: Instant;
 }
 
-/// One look at the cluster: a call in it that has no answer by the end of the look fails then. What came before is kept,
-/// so a kubelet that does not answer costs its own logs and never the pass.
+/// One look at the cluster: a call without an answer by the end of the look fails then. Earlier answers are kept, so
+/// a kubelet that does not answer costs its own logs and never the pass.
 pub(crate) async fn one_look<T>(reads: impl Future<Output = T>) -> T {
     LOOK_ENDS.scope(Instant::now() + LOOK, reads).await
 }
@@ -78,8 +79,8 @@ impl Cluster {
         .await
     }
 
-    /// A consistent list of which only a part is kept: every page is reduced before the next one is read.
-    pub(crate) async fn list_reduced<K, T, F: Form<K>>(
+    /// A consistent list that is reduced page by page: every page is reduced before the next one is read.
+    pub(crate) async fn list_reduced<K, T, F: PageForm<K>>(
         &self,
         form: F,
         url: &str,
@@ -95,7 +96,7 @@ impl Cluster {
         }
     }
 
-    async fn pages<K, T, F: Form<K>>(
+    async fn pages<K, T, F: PageForm<K>>(
         &self,
         _: F,
         url: &str,
@@ -111,7 +112,7 @@ impl Cluster {
             let request = Request::new(url)
                 .list(&params)
                 .map_err(|error| Failure::Call(kube::Error::BuildRequest(error)))?;
-            let answer = Answer::to(&self.client, request, F::ACCEPT, &mut buffer);
+            let answer = PageAnswer::to(&self.client, request, F::ACCEPT, &mut buffer);
             let Some(page) = self.bounded(answer).await? else {
                 params = shorter(params)?;
                 continue;
@@ -125,7 +126,7 @@ impl Cluster {
     }
 }
 
-/// Asks for a fourth of the objects, after a page with too many bytes.
+/// Requests a fourth of the objects, after a page with too many bytes.
 fn shorter(params: ListParams) -> Result<ListParams, Failure> {
     match params.limit {
         Some(limit) if limit > 1 => Ok(params.limit((limit / 4).max(1))),
@@ -133,19 +134,19 @@ fn shorter(params: ListParams) -> Result<ListParams, Failure> {
     }
 }
 
-/// What a read gave, inside this crate: `?` hands a failed one on.
+/// Result of a read inside this crate: `?` hands a failed one on.
 pub(crate) type Read<T> = Result<T, Unread>;
 
-/// Why a read gave nothing.
+/// Reason why a read gave no result.
 #[derive(Clone)]
 pub(crate) enum Unread {
-    /// The API server says that it is not there.
+    /// The API server reported that the object does not exist.
     Absent,
-    /// It is not known; the text names the call and the answer.
+    /// The result is unknown; the text contains the call and the answer.
     Unknown(String),
 }
 
-/// Names a call and reads its answer: only a 404 means "not there".
+/// Reads the answer of a call: only a 404 means "not there".
 pub(crate) fn read<T>(call: &str, answer: Result<T, Failure>) -> Read<T> {
     answer.map_err(|failure| {
         if failure.is_not_found() {

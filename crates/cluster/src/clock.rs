@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-/// Where the time comes from: the machine's clock, unless a test plays hours in seconds.
+/// Source of the time: the machine's clock, unless a test plays hours in seconds.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>);
 
 impl Clock {
-    /// A clock that shows what `now` says.
+    /// A clock that shows the time of `now`.
     pub fn new(now: impl Fn() -> DateTime<Utc> + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }

@@ -62,7 +62,7 @@ pub enum Error {
     },
 }
 
-/// What a failed change asks for.
+/// Response that a failed change needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// Trying again may help.
@@ -90,11 +90,11 @@ impl Error {
         }
     }
 
-    /// What it asks for.
+    /// Response that the error needs.
     pub fn class(&self) -> Class {
         match self {
             Self::NameTaken { .. } => Class::Permanent,
-            // 422 is how the API server says that a JSON patch's `test` did not hold.
+            // The API server answers 422 if a JSON patch's `test` did not hold.
             Self::Finalizer { failure, .. } if failure.code() == Some(422) => Class::Conflict,
             Self::Create { failure, .. }
             | Self::Delete { failure, .. }
@@ -105,7 +105,7 @@ impl Error {
     }
 }
 
-/// Why a call gave nothing.
+/// Reason why a call gave no result.
 #[derive(Debug)]
 pub enum Failure {
     /// No answer in time; a write may have happened nevertheless.
@@ -115,7 +115,7 @@ pub enum Failure {
     },
     /// No answer by the end of the look that it belongs to.
     LookOver {
-        /// How long a look may take.
+        /// Time-out of the look.
         after: Duration,
     },
     /// The API server's refusal, or a broken connection.
@@ -131,12 +131,12 @@ impl Failure {
         }
     }
 
-    /// Whether the API server says that there is no such object, or no such kind.
+    /// Returns true if the API server reported that there is no such object, or no such kind.
     pub fn is_not_found(&self) -> bool {
         self.code() == Some(404)
     }
 
-    /// Whether there is no such kind at this version. For a missing object the API server gives the name; the
+    /// Returns true if there is no such kind at this version. For a missing object the API server gives the name; the
     /// reason is `NotFound` in both cases, if the group is its own.
     pub(crate) fn is_not_served(&self) -> bool {
         let Self::Call(kube::Error::Api(status)) = self else {
@@ -146,7 +146,7 @@ impl Failure {
         status.code == 404 && !named
     }
 
-    /// What it asks for.
+    /// Response that the failure needs.
     pub fn class(&self) -> Class {
         match (self, self.code()) {
             (_, Some(409)) => Class::Conflict,

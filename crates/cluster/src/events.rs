@@ -38,7 +38,7 @@ impl Cluster {
     }
 }
 
-/// The beginning of a text, at most so many bytes; an ellipsis shows that there was more.
+/// The beginning of a text, at most `bytes` long; an ellipsis shows that there was more.
 fn cut(text: &str, bytes: usize) -> String {
     const ELLIPSIS: &str = "…";
     if text.len() <= bytes {

@@ -1,4 +1,4 @@
-//! How Dynamo was last seen to be installed.
+//! Installation of Dynamo, as last seen.
 
 use std::sync::Arc;
 
@@ -6,16 +6,16 @@ use kube::core::ApiResource;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// How Dynamo is installed.
+/// Installation of Dynamo.
 #[derive(Clone)]
 pub(crate) struct Installed {
-    /// The newest version of its deployments that is served and that we speak.
+    /// The newest served version of its deployments that the operator supports.
     pub resource: ApiResource,
-    /// Version of its operator, where the CRD names it.
+    /// Version of its operator, if the CRD contains it.
     pub operator_version: Option<String>,
-    /// Whether a deployment may name the version of its runtime; read only for a run that does.
+    /// True if a deployment may contain the version of its runtime; read only for a run that needs it.
     pub takes_runtime_version: Option<bool>,
 }
 
-/// The last good answer, and when it was given. Whoever comes while one is awaited gets the same.
+/// The last good answer and its time. A caller that comes while a read is under way gets the same answer.
 pub(crate) type LastInstalled = Arc<Mutex<Option<(Instant, Installed)>>>;

@@ -1,7 +1,8 @@
-//! What the operator does: every Kubernetes and HTTP call, and no decision.
+//! Every Kubernetes and HTTP call of the operator, and no decision.
 //!
-//! [`Cluster::observe`] reads what a pass asks for, [`Cluster::record`] writes the status, [`Cluster::act`] carries out
-//! effects, [`Cluster::publish`] writes Events. Every call has its own deadline: the client retries a 503 for minutes.
+//! [`Cluster::observe`] makes the reads that a pass needs, [`Cluster::record`] writes the status, [`Cluster::act`]
+//! carries out effects, [`Cluster::publish`] writes Events. Every call has its own deadline: the client retries a 503
+//! for minutes.
 
 mod act;
 mod call;
@@ -49,7 +50,7 @@ use shared_reads::{LastHolders, LastInventory};
 /// Objects whose probe was answered: each deserves a pass.
 pub type Wakeups = UnboundedReceiver<ObjectRef<PerfValidation>>;
 
-/// Logs of up to 10 MiB in memory at once, with what is parsed and packed of them, in a container of 128 MiB.
+/// Number of logs of up to 10 MiB in memory at once, with their parsed and packed forms, in a container of 128 MiB.
 const LONG_LOGS: usize = 2;
 
 /// The cluster, as the operator reads and changes it. Cheap to clone; made once, because it remembers probes and events.
@@ -74,7 +75,7 @@ struct Counters {
     lost_events: AtomicU64,
 }
 
-/// What went wrong without ending a pass, since the process began.
+/// Counts of errors that did not end a pass, since the process began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// API calls that did not answer in time.
@@ -84,8 +85,9 @@ pub struct Counts {
 }
 
 impl Cluster {
-    /// `client` may retry; `impatient` must not (`Config::default_retry = false`): a frontend that is not ready yet answers
-    /// 503 through the API server, and a patient client would turn that into a hang. `instance` names this process in events.
+    /// `client` may retry; `impatient` must not (`Config::default_retry = false`): a frontend that is not ready yet
+    /// answers 503 through the API server, and a patient client would turn that into a hang. `instance` is the name
+    /// of this process in events.
     pub fn new(client: Client, impatient: Client, access: EndpointAccess, instance: String) -> (Self, Wakeups) {
         let (wake, wakeups) = futures::channel::mpsc::unbounded();
         let reporter = Reporter {
@@ -113,12 +115,12 @@ impl Cluster {
         Self { clock, ..self }
     }
 
-    /// The time, for whoever decides.
+    /// Clock passed to all decisions.
     pub fn now(&self) -> DateTime<Utc> {
         self.clock.now()
     }
 
-    /// Version of the API server, such as `v1.36.4`; asked for once.
+    /// Version of the API server, such as `v1.36.4`; read once.
     pub async fn version(&self) -> Result<String, Failure> {
         let ask = || async {
             let info = self.bounded(self.client.apiserver_version()).await?;
@@ -127,7 +129,7 @@ impl Cluster {
         self.version.get_or_try_init(ask).await.cloned()
     }
 
-    /// What went wrong without ending a pass.
+    /// Counts of errors that did not end a pass.
     pub fn counts(&self) -> Counts {
         Counts {
             timeouts: self.counters.timeouts.load(Ordering::Relaxed),

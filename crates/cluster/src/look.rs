@@ -1,4 +1,4 @@
-//! One look at the cluster for the whole queue: what sizing counts is read once, what depends on the run once for each
+//! One look at the cluster for the whole queue: the common part of the inventory is read once, the rest once for each
 //! namespace and each class.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,11 +22,11 @@ use crate::call::{Read, read, seen};
 use crate::page::Json;
 use crate::shared_reads::Turn;
 
-/// Calls at once for what is read one by one. Three thousand at the same moment would wait for one another longer than each
-/// of them may.
+/// Calls at once for single reads. Three thousand at the same moment would wait for one another longer than the
+/// time-out of each.
 const AT_ONCE: usize = 8;
 
-/// What the planner reads.
+/// Everything that the planner reads.
 pub struct Look {
     /// All runs that hold or want a node.
     pub line: Seen<Line>,
@@ -38,14 +38,14 @@ pub struct Look {
     turn: Option<Turn>,
 }
 
-/// What decides what is read for one run alone.
+/// Parts of a spec that decide on the reads for one run alone.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Wish {
+pub(crate) struct RunWish {
     pub(crate) namespace: String,
     pub(crate) device_class: String,
 }
 
-/// What sizing reads for one run alone.
+/// Reads of sizing for one run alone.
 #[derive(Clone)]
 pub(crate) struct ReadForRun {
     pub(crate) device_class: Seen<DeviceClass>,
@@ -53,15 +53,15 @@ pub(crate) struct ReadForRun {
     pub(crate) limit_ranges: Seen<Vec<LimitRange>>,
 }
 
-/// What limits the runs of one namespace, and what they may name.
+/// Limits of the runs of one namespace, and the names that they may use.
 struct OfNamespace {
     quotas: Seen<Vec<ResourceQuota>>,
     limit_ranges: Seen<Vec<LimitRange>>,
     naming: Naming,
 }
 
-impl Wish {
-    pub(crate) fn of(namespace: &str, spec: &PerfValidationSpec) -> Self {
+impl RunWish {
+    pub(crate) fn new(namespace: &str, spec: &PerfValidationSpec) -> Self {
         Self {
             namespace: namespace.to_owned(),
             device_class: spec.placement.device_class_name.clone(),
@@ -70,15 +70,15 @@ impl Wish {
 }
 
 impl Look {
-    /// What is the same for all runs.
+    /// Returns the inventory that all runs share.
     pub fn inventory(&self) -> &Inventory {
         static NOT_ASKED: LazyLock<Inventory> = LazyLock::new(Inventory::default);
         let last = self.turn.as_ref().and_then(|turn| turn.last.as_ref());
         last.map_or(&NOT_ASKED, |(_, inventory)| inventory)
     }
 
-    /// What sizing reads for a run that waits.
-    pub fn of_run(&self, run: &Contender) -> Option<OfRun<'_>> {
+    /// Reads of sizing for a run that waits.
+    pub fn for_run(&self, run: &Contender) -> Option<OfRun<'_>> {
         static EVERY_NODE_REACHES_IT: Seen<CacheVolume> = Seen::Absent;
         let of_namespace = self.namespaces.get(&run.namespace)?;
         let volume = cache_of(run).and_then(|claim| self.volumes.get(&claim));
@@ -91,8 +91,8 @@ impl Look {
         })
     }
 
-    /// Reads where model caches are, by namespace and claim. Whether any of them was not known before: then the plan has to
-    /// be made again. A thousand runs that wait cost no read.
+    /// Reads the places of model caches, by namespace and claim. Returns true if any of them is new: then the plan
+    /// has to be made again. A thousand runs that wait cost no read.
     pub async fn locate_caches(&mut self, cluster: &Cluster, claims: BTreeSet<(String, String)>) -> bool {
         let unread = claims.into_iter().filter(|claim| !self.volumes.contains_key(claim));
         let unread: Vec<_> = unread.collect();
@@ -146,16 +146,16 @@ impl Cluster {
         let of_runs = async {
             futures::join!(
                 self.classes(&classes),
-                self.of_namespaces::<ResourceQuota>("list ResourceQuotas", &namespaces),
-                self.of_namespaces::<LimitRange>("list LimitRanges", &namespaces),
+                self.list_by_namespace::<ResourceQuota>("list ResourceQuotas", &namespaces),
+                self.list_by_namespace::<LimitRange>("list LimitRanges", &namespaces),
             )
         };
         let ((classes, quotas, limit_ranges), inventory) = Box::pin(self.counted(of_runs)).await;
         *turn.last = Some((began, inventory));
         let of_namespace = |namespace: &&str| {
             let found = OfNamespace {
-                quotas: of(&quotas, namespace),
-                limit_ranges: of(&limit_ranges, namespace),
+                quotas: in_namespace(&quotas, namespace),
+                limit_ranges: in_namespace(&limit_ranges, namespace),
                 naming: settings.naming(namespace),
             };
             ((*namespace).to_owned(), found)
@@ -179,7 +179,7 @@ impl Cluster {
     }
 
     /// The objects of a kind in these namespaces, by one list for all of them.
-    async fn of_namespaces<K>(&self, call: &str, namespaces: &BTreeSet<&str>) -> Seen<BTreeMap<String, Vec<K>>>
+    async fn list_by_namespace<K>(&self, call: &str, namespaces: &BTreeSet<&str>) -> Seen<BTreeMap<String, Vec<K>>>
     where
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
     {
@@ -205,7 +205,7 @@ impl Cluster {
 }
 
 /// Those of one namespace.
-fn of<K: Clone>(all: &Seen<BTreeMap<String, Vec<K>>>, namespace: &str) -> Seen<Vec<K>> {
+fn in_namespace<K: Clone>(all: &Seen<BTreeMap<String, Vec<K>>>, namespace: &str) -> Seen<Vec<K>> {
     match all {
         Seen::Present(all) => Seen::Present(all.get(namespace).cloned().unwrap_or_default()),
         Seen::Absent => Seen::Absent,

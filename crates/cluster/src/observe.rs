@@ -1,4 +1,4 @@
-//! Reads: what each [`Need`] stands for. Never fails; a read that could not be made is `Seen::Unknown`.
+//! Reads: the calls of each [`Need`]. Never fails; a read that could not be made is `Seen::Unknown`.
 
 mod bind_requests;
 mod children;
@@ -35,10 +35,10 @@ pub(crate) use dynamo::deployments_at;
 
 use crate::Cluster;
 use crate::call::{Read, one_look, read, seen};
-use crate::look::Wish;
+use crate::look::RunWish;
 
-/// What one need gave.
-enum Answer {
+/// Result of one need.
+enum NeedAnswer {
     Dynamo(Seen<DynamoApi>, Option<String>),
     StorageClasses(Seen<Vec<StorageClass>>),
     Holders(Seen<Arc<[Contender]>>),
@@ -57,7 +57,7 @@ enum Answer {
     CacheJob(Box<Seen<Job>>),
 }
 
-/// Pods, events and logs of a run, and what is around them.
+/// Pods, events and logs of a run, with their surroundings.
 struct Workload {
     pods: Seen<Vec<Pod>>,
     events: Seen<Vec<PodEvent>>,
@@ -85,45 +85,45 @@ impl Cluster {
         observed
     }
 
-    async fn answer(&self, run: &Run<'_>, needs: &Needs, need: Need) -> Answer {
+    async fn answer(&self, run: &Run<'_>, needs: &Needs, need: Need) -> NeedAnswer {
         match need {
-            Need::Dynamo => Answer::Dynamo(seen(self.dynamo(run).await), self.version().await.ok()),
-            Need::StorageClasses => Answer::StorageClasses(seen(self.storage_classes().await)),
-            Need::Holders => Answer::Holders(seen(self.holders().await)),
+            Need::Dynamo => NeedAnswer::Dynamo(seen(self.dynamo(run).await), self.version().await.ok()),
+            Need::StorageClasses => NeedAnswer::StorageClasses(seen(self.storage_classes().await)),
+            Need::Holders => NeedAnswer::Holders(seen(self.holders().await)),
             // On the heap, as all four with many calls at once.
             Need::Inventory => {
-                let wish = Wish::of(run.namespace(), run.spec());
+                let wish = RunWish::new(run.namespace(), run.spec());
                 let cache_claim = build::cache_claim_name(run.name(), run.spec());
                 let node = run.placement().map(|plan| plan.node.as_str());
                 let mut inventory = Box::pin(self.inventory_of(&wish, cache_claim.as_deref(), node)).await;
                 inventory.naming = run.settings.naming(run.namespace());
-                Answer::Inventory(Box::new(inventory))
+                NeedAnswer::Inventory(Box::new(inventory))
             }
             // On the heap: four lists at once.
-            Need::Children => Answer::Children(seen(Box::pin(self.children(run)).await)),
-            Need::Deployment => Answer::Deployment(Box::new(seen(self.deployment(run).await))),
-            Need::DryRun => Answer::DryRun(match needs.dry_run.as_deref() {
+            Need::Children => NeedAnswer::Children(seen(Box::pin(self.children(run)).await)),
+            Need::Deployment => NeedAnswer::Deployment(Box::new(seen(self.deployment(run).await))),
+            Need::DryRun => NeedAnswer::DryRun(match needs.dry_run.as_deref() {
                 Some(body) => seen(self.dry_run(run, body).await),
                 None => Seen::NotAsked,
             }),
-            Need::Workload => Answer::Workload(self.workload(run).await),
-            Need::Claims => Answer::Claims(seen(self.claims_of(run).await)),
-            Need::Probe => Answer::Probe(self.probes.take(run)),
-            Need::Trial => Answer::Trial(Box::new(match needs.trial {
+            Need::Workload => NeedAnswer::Workload(self.workload(run).await),
+            Need::Claims => NeedAnswer::Claims(seen(self.claims_of(run).await)),
+            Need::Probe => NeedAnswer::Probe(self.probes.take(run)),
+            Need::Trial => NeedAnswer::Trial(Box::new(match needs.trial {
                 Some(number) => seen(Box::pin(self.trial(run, number)).await),
                 None => Seen::NotAsked,
             })),
-            Need::GpuExporter => Answer::GpuExporter(seen(Box::pin(self.gpu_exporter(run)).await)),
+            Need::GpuExporter => NeedAnswer::GpuExporter(seen(Box::pin(self.gpu_exporter(run)).await)),
             Need::Results => {
                 let (saved, trials) =
                     futures::join!(self.saved_results(run), self.packed_trials(run, &needs.finished_trials));
-                Answer::Results(seen(saved), trials)
+                NeedAnswer::Results(seen(saved), trials)
             }
-            Need::SavedRun => Answer::SavedRun(Box::new(seen(self.saved_run(run).await))),
-            Need::SavedResults => Answer::SavedResults(seen(self.results_of_all_runs(run).await)),
+            Need::SavedRun => NeedAnswer::SavedRun(Box::new(seen(self.saved_run(run).await))),
+            Need::SavedResults => NeedAnswer::SavedResults(seen(self.results_of_all_runs(run).await)),
             Need::CacheJob => {
                 let name = names::cache_job(&run.id());
-                Answer::CacheJob(Box::new(seen(self.job(run, &name).await)))
+                NeedAnswer::CacheJob(Box::new(seen(self.job(run, &name).await)))
             }
         }
     }
@@ -157,28 +157,28 @@ impl Cluster {
     }
 }
 
-fn put(observed: &mut Observed, answer: Answer) {
+fn put(observed: &mut Observed, answer: NeedAnswer) {
     match answer {
-        Answer::Dynamo(dynamo, kubernetes) => (observed.dynamo, observed.kubernetes) = (dynamo, kubernetes),
-        Answer::StorageClasses(classes) => observed.storage_classes = classes,
-        Answer::Holders(holders) => observed.holders = holders,
-        Answer::Inventory(inventory) => observed.inventory = Seen::Present(*inventory),
-        Answer::Children(children) => observed.children = children,
-        Answer::Deployment(deployment) => observed.deployment = *deployment,
-        Answer::DryRun(admission) => observed.dry_run = admission,
-        Answer::Workload(workload) => {
+        NeedAnswer::Dynamo(dynamo, kubernetes) => (observed.dynamo, observed.kubernetes) = (dynamo, kubernetes),
+        NeedAnswer::StorageClasses(classes) => observed.storage_classes = classes,
+        NeedAnswer::Holders(holders) => observed.holders = holders,
+        NeedAnswer::Inventory(inventory) => observed.inventory = Seen::Present(*inventory),
+        NeedAnswer::Children(children) => observed.children = children,
+        NeedAnswer::Deployment(deployment) => observed.deployment = *deployment,
+        NeedAnswer::DryRun(admission) => observed.dry_run = admission,
+        NeedAnswer::Workload(workload) => {
             observed.pods = workload.pods;
             (observed.pod_events, observed.pod_logs) = (workload.events, workload.logs);
             (observed.refusals, observed.node) = (workload.refusals, workload.node);
             (observed.endings, observed.error_logs) = (workload.endings, workload.error_logs);
         }
-        Answer::Claims(claims) => observed.claims = claims,
-        Answer::Probe(probe) => observed.probe = probe,
-        Answer::Trial(trial) => observed.trial = *trial,
-        Answer::GpuExporter(page) => observed.gpu_exporter = page,
-        Answer::Results(saved, trials) => (observed.results, observed.packed_trials) = (saved, trials),
-        Answer::SavedRun(results) => observed.saved_run = *results,
-        Answer::SavedResults(saved) => observed.saved_results = saved,
-        Answer::CacheJob(job) => observed.cache_job = *job,
+        NeedAnswer::Claims(claims) => observed.claims = claims,
+        NeedAnswer::Probe(probe) => observed.probe = probe,
+        NeedAnswer::Trial(trial) => observed.trial = *trial,
+        NeedAnswer::GpuExporter(page) => observed.gpu_exporter = page,
+        NeedAnswer::Results(saved, trials) => (observed.results, observed.packed_trials) = (saved, trials),
+        NeedAnswer::SavedRun(results) => observed.saved_run = *results,
+        NeedAnswer::SavedResults(saved) => observed.saved_results = saved,
+        NeedAnswer::CacheJob(job) => observed.cache_job = *job,
     }
 }

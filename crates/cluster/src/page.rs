@@ -1,4 +1,4 @@
-//! A page of a list: the form in which it is asked for, and how it is read.
+//! A page of a list: the form of its request, and its reader.
 
 use std::fmt::Debug;
 
@@ -12,35 +12,35 @@ use serde::de::{DeserializeOwned, Error as _};
 
 use crate::json_list;
 
-/// How objects of a kind are asked for and read.
-pub(crate) trait Form<K>: Copy {
-    /// What is accepted.
+/// Form in which objects of a kind are requested and read.
+pub(crate) trait PageForm<K>: Copy {
+    /// Value of the `Accept` header.
     const ACCEPT: HeaderValue;
 
     /// Reads a page, object by object; gives the token of the next page.
-    fn read(answer: &Answer<'_>, each: impl FnMut(K)) -> kube::Result<Option<String>>;
+    fn read(answer: &PageAnswer<'_>, each: impl FnMut(K)) -> kube::Result<Option<String>>;
 }
 
 /// JSON, which every kind has.
 #[derive(Clone, Copy)]
 pub(crate) struct Json;
 
-/// Protobuf, which only kinds of the API server itself have; JSON from whoever does not know it.
+/// Protobuf, which only kinds of the API server itself have; JSON from a server without it.
 #[derive(Clone, Copy)]
 pub(crate) struct Protobuf;
 
-impl<K: Clone + DeserializeOwned + Debug> Form<K> for Json {
+impl<K: Clone + DeserializeOwned + Debug> PageForm<K> for Json {
     const ACCEPT: HeaderValue = HeaderValue::from_static("application/json");
 
-    fn read(answer: &Answer<'_>, each: impl FnMut(K)) -> kube::Result<Option<String>> {
+    fn read(answer: &PageAnswer<'_>, each: impl FnMut(K)) -> kube::Result<Option<String>> {
         json_list::read(answer.body, each).map_err(kube::Error::SerdeError)
     }
 }
 
-impl<K: Clone + DeserializeOwned + Debug + protobuf::Message> Form<K> for Protobuf {
+impl<K: Clone + DeserializeOwned + Debug + protobuf::Message> PageForm<K> for Protobuf {
     const ACCEPT: HeaderValue = HeaderValue::from_static("application/vnd.kubernetes.protobuf, application/json");
 
-    fn read(answer: &Answer<'_>, each: impl FnMut(K)) -> kube::Result<Option<String>> {
+    fn read(answer: &PageAnswer<'_>, each: impl FnMut(K)) -> kube::Result<Option<String>> {
         if answer.is_protobuf {
             protobuf::page(answer.body, each).map_err(malformed)
         } else {
@@ -53,14 +53,14 @@ impl<K: Clone + DeserializeOwned + Debug + protobuf::Message> Form<K> for Protob
 const PAGE_BYTES: usize = 8 << 20;
 
 /// An answer as it came.
-pub(crate) struct Answer<'b> {
+pub(crate) struct PageAnswer<'b> {
     is_protobuf: bool,
     body: &'b [u8],
 }
 
-impl<'b> Answer<'b> {
-    /// Asks for a page and reads it into a buffer, which all pages of a list share: a new one for each cost a fifth of
-    /// the CPU of a look (`just bench`). A refusal is an error, in whichever form it comes. `None`: the page has more than
+impl<'b> PageAnswer<'b> {
+    /// Requests a page and reads it into a buffer, which all pages of a list share: a new one for each cost a fifth
+    /// of the CPU of a look (`just bench`). A refusal is an error, in both forms. `None`: the page has more than
     /// [`PAGE_BYTES`].
     pub(crate) async fn to(
         client: &Client,
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
     use crate::Failure;
 
-    fn names<F: Form<Pod>>(_: F, answer: &Answer<'_>) -> Result<(Vec<String>, Option<String>), String> {
+    fn names<F: PageForm<Pod>>(_: F, answer: &PageAnswer<'_>) -> Result<(Vec<String>, Option<String>), String> {
         let mut names = Vec::new();
         let next = F::read(answer, |pod: Pod| names.extend(pod.metadata.name));
         next.map(|next| (names, next)).map_err(|error| error.to_string())
@@ -141,13 +141,13 @@ mod tests {
         });
         let expected = Ok((vec!["a".to_owned(), "b".to_owned()], Some("more".to_owned())));
         for (is_protobuf, body) in [(true, body(&list).unwrap()), (false, list.to_string().into_bytes())] {
-            let answer = Answer {
+            let answer = PageAnswer {
                 is_protobuf,
                 body: &body,
             };
             assert_eq!(names(Protobuf, &answer), expected, "{is_protobuf}");
             // Half a list is none.
-            let cut = Answer {
+            let cut = PageAnswer {
                 is_protobuf,
                 body: &body[..body.len() - 6],
             };
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_the_same_in_every_form() {
+    fn a_refusal_is_the_same_in_every_form() {
         let refusal = |name: &str| {
             json!({
                 "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": 404,
@@ -166,7 +166,7 @@ mod tests {
         for name in ["", "a"] {
             let status = refusal(name);
             for (is_protobuf, body) in [(true, body(&status).unwrap()), (false, status.to_string().into_bytes())] {
-                let answer = Answer {
+                let answer = PageAnswer {
                     is_protobuf,
                     body: &body,
                 };
@@ -175,7 +175,7 @@ mod tests {
                 assert_eq!(failure.to_string(), "404 NotFound: no");
             }
         }
-        let text = Answer {
+        let text = PageAnswer {
             is_protobuf: false,
             body: b"404 page not found\n",
         };

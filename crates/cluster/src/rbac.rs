@@ -2,7 +2,7 @@
 
 use crate::observe::dynamo;
 
-/// Where a right is needed.
+/// Scope of a right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// In the whole cluster.
@@ -24,7 +24,7 @@ pub struct Permission {
     pub verbs: &'static [&'static str],
     /// The only objects it is needed for; empty: all.
     pub names: &'static [&'static str],
-    /// Where it is needed.
+    /// Scope in which the right is needed.
     pub scope: Scope,
     /// The call that needs it.
     pub call: &'static str,
@@ -130,7 +130,7 @@ pub const PERMISSIONS: &[Permission] = &[
         &["get"],
         "sizing: which nodes reach the model cache",
     ),
-    // Of every namespace: another operator may look after it, and the order among its runs and ours depends on them.
+    // Of every namespace: another operator may look after it, and the order among all runs depends on them.
     in_cluster("", "resourcequotas", &["list"], "sizing: what each namespace allows"),
     in_cluster("", "limitranges", &["list"], "sizing: what each namespace allows"),
     in_cluster(
@@ -209,7 +209,7 @@ pub const PERMISSIONS: &[Permission] = &[
         &["get"],
         "whether the results are saved; trials to judge again; ownership of a namesake",
     ),
-    // The API server asks for `create` too where an apply makes the object.
+    // The API server requires `create` too if the apply creates the object.
     in_namespace("", "configmaps", &["create", "patch"], "saving the results"),
     in_namespace(
         "",

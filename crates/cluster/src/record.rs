@@ -7,10 +7,10 @@ use serde_json::json;
 
 use crate::{Class, Cluster, Error, Failure};
 
-/// What came of recording a status.
+/// Outcome of recording a status.
 #[derive(Clone, Debug)]
 pub enum Recorded {
-    /// It says what the current one says: nothing changed.
+    /// The new status equals the current one.
     Unchanged,
     /// It is written; the object as it is now.
     Written(Box<PerfValidation>),

@@ -1,5 +1,5 @@
-//! Calls to `resource.k8s.io`, at the newest version that the cluster serves. Only "there is no such version" leads to the
-//! next one; it is asked anew each time, as clusters are upgraded under a running operator.
+//! Calls to `resource.k8s.io`, at the newest version that the cluster serves. Only "there is no such version" leads
+//! to the next one. The version is discovered each time, as clusters are upgraded under a running operator.
 
 use std::fmt::Debug;
 
@@ -11,11 +11,11 @@ use serde::de::DeserializeOwned;
 
 use crate::Cluster;
 use crate::call::{Read, Unread, read};
-use crate::page::{Form, Json};
+use crate::page::{Json, PageForm};
 
 /// A list to be read.
-pub(crate) struct Wanted<'a> {
-    /// What the answer's error calls it.
+pub(crate) struct WantedList<'a> {
+    /// Name of the call in errors.
     pub call: &'a str,
     /// Versions to try, the newest first.
     pub versions: &'a [&'a str],
@@ -28,12 +28,12 @@ pub(crate) struct Wanted<'a> {
 }
 
 impl Cluster {
-    /// A consistent list of which only a part is kept; absent if no version of the kind is served. Older versions are read
-    /// as JSON, because they differ in shape.
-    pub(crate) async fn list_served<K, T, F: Form<K>>(
+    /// A consistent list that is reduced page by page; absent if no version of the kind is served. Older versions are
+    /// read as JSON, because they differ in shape.
+    pub(crate) async fn list_served<K, T, F: PageForm<K>>(
         &self,
         newest: F,
-        wanted: Wanted<'_>,
+        wanted: WantedList<'_>,
         mut reduce: impl FnMut(K) -> Option<T>,
     ) -> Read<Vec<T>>
     where

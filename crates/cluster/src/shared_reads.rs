@@ -8,18 +8,18 @@ use perfval_sizing::inventory::Inventory;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::Instant;
 
-/// The runs that hold a node, and when they were asked for: they are shared by those who asked before that.
+/// The runs that hold a node, and the time of the read: callers that came before it share them.
 pub(crate) type LastHolders = Arc<Mutex<Option<(Instant, Arc<[Contender]>)>>>;
 
-/// The whole cluster as last read, and when that began; for as long as somebody waits for it. There is one at a time, that of the
-/// planner included: with 5,000 nodes one takes 50 MiB.
+/// The whole cluster as last read with the start of the read, kept while a caller waits for it. There is one at a time, that of
+/// the planner included: with 5,000 nodes one takes 50 MiB.
 #[derive(Default)]
 pub(crate) struct LastInventory {
     last: Arc<Mutex<Option<(Instant, Inventory)>>>,
     waiting: Arc<AtomicUsize>,
 }
 
-/// The only whole inventory in memory. It is dropped after this, unless somebody waits for it.
+/// The only whole inventory in memory. It is dropped after this, unless a caller waits for it.
 pub(crate) struct Turn {
     pub(crate) last: OwnedMutexGuard<Option<(Instant, Inventory)>>,
     waiting: Arc<AtomicUsize>,
@@ -46,7 +46,7 @@ impl Drop for Turn {
     }
 }
 
-/// One that waits. A pass that is given up waits no longer.
+/// A caller that waits. A pass that is given up waits no longer.
 struct Waits<'a>(&'a AtomicUsize);
 
 impl<'a> Waits<'a> {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::page::Json;
 use crate::{Class, Cluster, Error};
 
-/// The parts of an object that are read whatever its version.
+/// The parts of an object that are read at any version.
 #[derive(Clone, Debug, Deserialize)]
 struct Raw {
     metadata: ObjectMeta,

@@ -1,13 +1,13 @@
-//! The words by which changes that could not be made stand in conditions, events and metrics, and what to do about each.
+//! Words for failed changes in conditions, events and metrics, each with its remedy.
 
-/// A word, and what there is to know of it.
+/// A word with its explanation and its remedy.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Word {
     /// The word. Never reworded once released.
     pub reason: &'static str,
-    /// Which call it is about.
+    /// Description of the failed call.
     pub why: &'static str,
-    /// What to do where it stays.
+    /// Remedy if the failure stays.
     pub remedy: &'static str,
 }
 

@@ -1,8 +1,8 @@
-//! What a command that ends by itself has to say.
+//! Result of a command that ends without being stopped.
 
 use perfval_api::Verdict;
 
-/// What a command answers: the text for standard output and the exit code.
+/// Answer of a command: the text for standard output and the exit code.
 pub type Answer = (String, u8);
 
 /// The exit code of a verdict: 0 Passed or Skipped, 1 Failed, 3 Inconclusive, 4 Error. 2 is bad input.

@@ -24,7 +24,7 @@ pub struct JudgeArgs {
     #[arg(long, value_parser = clap::value_parser!(i64).range(1..=1024))]
     pub node_gpus: Option<i64>,
 
-    /// How the answer is printed
+    /// Format of the answer
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     pub output: Output,
 }
@@ -32,7 +32,7 @@ pub struct JudgeArgs {
 /// Flags of `size`.
 #[derive(Clone, Debug, Args)]
 pub struct SizeArgs {
-    /// Manifest of the PerfValidation to size for; without it, one that leaves every choice to its default
+    /// Manifest of the PerfValidation to size for; without it, every choice has its default
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     pub filename: Option<PathBuf>,
 
@@ -40,7 +40,7 @@ pub struct SizeArgs {
     #[arg(long = "node", value_name = "NODE")]
     pub nodes: Vec<String>,
 
-    /// How the answer is printed
+    /// Format of the answer
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     pub output: Output,
 
@@ -50,7 +50,7 @@ pub struct SizeArgs {
     pub from: Option<PathBuf>,
 }
 
-/// How an answer is printed.
+/// Format of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Output {
     /// For people.

@@ -1,4 +1,4 @@
-//! Files that the user names; `-` is standard input.
+//! Input files of the user; `-` is standard input.
 
 use std::fs::File;
 use std::io::{Read, Result, stdin};

@@ -14,7 +14,7 @@ use crate::answer::{self, Answer};
 use crate::args::{JudgeArgs, Output};
 use crate::manifest;
 
-use recorded::Trial;
+use recorded::RecordedTrial;
 
 pub use bad_input::BadInput;
 
@@ -33,7 +33,7 @@ pub fn run(args: &JudgeArgs) -> Result<Answer, BadInput> {
     let share = share(args, placed, &object.spec.gates)?;
     let recorded: Vec<judge::Recorded> = trials.iter().map(|trial| trial.record.clone().into()).collect();
     let judgement = judge::judge(&object, share, &recorded, chrono::Utc::now());
-    let report = report::Report::new(&judgement, &trials);
+    let report = report::JudgeReport::new(&judgement, &trials);
     let text = match args.output {
         Output::Table => report.to_string(),
         Output::Json => serde_json::to_string_pretty(&report).map_err(BadInput::Render)? + "\n",
@@ -42,7 +42,7 @@ pub fn run(args: &JudgeArgs) -> Result<Answer, BadInput> {
 }
 
 /// A trial that is counted twice would decide what it did not show.
-fn given_once(trials: &[Trial]) -> Result<(), BadInput> {
+fn given_once(trials: &[RecordedTrial]) -> Result<(), BadInput> {
     let mut known = BTreeMap::new();
     for trial in trials {
         let Some(fingerprint) = &trial.fingerprint else {
@@ -56,7 +56,7 @@ fn given_once(trials: &[Trial]) -> Result<(), BadInput> {
     Ok(())
 }
 
-/// The GPUs that thresholds scale by: the flags, or what the saved results say. Never guessed.
+/// The GPUs that thresholds scale by: the flags, or the number in the saved results. Never guessed.
 fn share(args: &JudgeArgs, placed: Option<Share>, gates: &[Gate]) -> Result<Option<Share>, BadInput> {
     let gpus = args.gpus.or(placed.map(|share| share.gpus));
     let node_gpus = args.node_gpus.or(placed.map(|share| share.node_gpus));

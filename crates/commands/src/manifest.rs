@@ -15,31 +15,31 @@ pub enum Error {
     /// A file cannot be read.
     #[error("{} cannot be read", path.display())]
     Unreadable {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Error of the file system.
         source: std::io::Error,
     },
     /// The manifest is no YAML.
     #[error("{} is no YAML: {why}", path.display())]
     Yaml {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Where and why not.
+        /// Position and text of the error.
         why: String,
     },
     /// The manifest holds another number of them than one.
     #[error("{} holds {found} PerfValidations: give a manifest with one", path.display())]
     NotOne {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// How many.
+        /// Number of PerfValidations in it.
         found: usize,
     },
     /// The API server would refuse the manifest.
     #[error("{} would be refused:{}", path.display(), Refusals(refusals))]
     Refused {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
         /// Every reason.
         refusals: Vec<Refusal>,
@@ -88,7 +88,7 @@ pub fn read(path: &Path) -> Result<PerfValidation, Error> {
             found,
         });
     };
-    // `kubectl get -o yaml` prints it; whatever an earlier run said judges nothing here.
+    // `kubectl get -o yaml` prints a status, but results of an earlier run decide nothing here.
     if let Some(manifest) = manifest.as_object_mut() {
         manifest.remove("status");
     }

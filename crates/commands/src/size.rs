@@ -18,7 +18,7 @@ use crate::manifest;
 pub use error::Error;
 pub use saved::cluster_in;
 
-/// The answer. `connect` gives the cluster and the namespace for an object that names none; saved objects need neither.
+/// The answer. `connect` gives the cluster and the namespace for an object without one; saved objects need neither.
 /// Exit codes: 0 a run would get a plan, 1 it would not; the caller's for an error are [`Error::code`].
 pub async fn run(
     args: &SizeArgs,
@@ -28,11 +28,11 @@ pub async fn run(
         Some(path) => manifest::read(path)?,
         None => defaults()?,
     };
-    of(object, args, connect).await
+    size_object(object, args, connect).await
 }
 
 /// The answer for an object that is there already.
-pub async fn of(
+pub async fn size_object(
     object: PerfValidation,
     args: &SizeArgs,
     connect: impl AsyncFnOnce() -> Result<(Client, String), String>,
@@ -44,7 +44,7 @@ pub async fn of(
         cluster::read(&object, client, namespace).await?
     };
     let (nodes, sizing) = sizing::explain(&inventory, &object.spec, &busy);
-    let report = report::Report::new(nodes, sizing, notes, &args.nodes)?;
+    let report = report::SizeReport::new(nodes, sizing, notes, &args.nodes)?;
     let text = match args.output {
         Output::Table => report.to_string(),
         Output::Json => serde_json::to_string_pretty(&report).map_err(Error::Render)? + "\n",
@@ -52,7 +52,7 @@ pub async fn of(
     Ok((text, u8::from(!report.has_plan())))
 }
 
-/// A `PerfValidation` of which nothing is given that sizing asks about.
+/// A `PerfValidation` with the defaults of every field that sizing reads.
 pub fn defaults() -> Result<PerfValidation, Error> {
     let spec = json!({ "model": { "name": "any" }, "workload": { "dynamo": { "image": "any" } } });
     from_value(json!({ "metadata": {}, "spec": spec })).map_err(Error::Defaults)

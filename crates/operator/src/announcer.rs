@@ -1,7 +1,7 @@
-//! Events to publish: passes queue them and go on, and one call at a time publishes them.
+//! Events to publish: passes queue them and continue, and one call at a time publishes them.
 //!
-//! A thousand new objects bring two thousand Events. Published by the passes themselves they kept every pass of the others
-//! waiting 30 ms each, and a new object had no status for up to 12 s (`just bench-line 1000`, issue 12).
+//! A thousand new objects bring two thousand Events. Published by the passes themselves they kept every pass of the
+//! others waiting 30 ms each, and a new object had no status for up to 12 s (`just bench-line 1000`).
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::core::Resource;
@@ -10,7 +10,7 @@ use perfval_run::{Event, Run};
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
-/// Events that may wait; one that finds no room is lost, and counted.
+/// Events that may wait; an event that finds no room is lost, and counted.
 const ROOM: usize = 4096;
 
 /// The queue of Events.
@@ -45,7 +45,7 @@ impl Announcer {
         }
     }
 
-    /// Publishes until `last` says that nothing more comes, and then what is left.
+    /// Publishes until `last` is cancelled, and then the rest.
     pub async fn publish_until(&self, cluster: &Cluster, last: CancellationToken) {
         let mut waiting = self.waiting.lock().await;
         while let Some(Some(next)) = last.run_until_cancelled(waiting.recv()).await {

@@ -11,7 +11,7 @@ use crate::event_words::{PANICKED, SET_ASIDE};
 /// Type of the condition; it is there only while it is true.
 pub const BLOCKED: &str = "Blocked";
 
-/// The API server refuses what was to be done for an object with this spec.
+/// The API server refuses an action for an object with this spec.
 pub fn refused(error: &perfval_cluster::Error, action: &'static str, spec: &PerfValidationSpec) -> Event {
     let words = Redactor::new(spec).redact(&error.to_string());
     warning(error.reason(), action, words)

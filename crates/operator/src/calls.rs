@@ -1,4 +1,4 @@
-//! Every call of the API server is counted, by whatever client it is made; a refused one makes the rights be looked at again.
+//! Counter of every call of the API server, by all clients. A refused call makes the operator check its rights again.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -82,7 +82,7 @@ where
     }
 }
 
-/// A call until it is answered, or given up by whoever waited for it.
+/// A call until it is answered, or given up by its caller.
 struct Pending {
     metrics: Arc<Metrics>,
     verb: &'static str,
@@ -96,7 +96,8 @@ impl Drop for Pending {
     }
 }
 
-/// Verb and resource, as a role would name them. What no role of ours names is `other`: discovery, and the version.
+/// Verb and resource as in a role. A call that no role of the operator contains is `other`: discovery, and the
+/// version.
 fn asked(method: &Method, uri: &Uri) -> (&'static str, &'static str) {
     let parts: Vec<&str> = uri.path().trim_matches('/').split('/').collect();
     let in_version = match parts.as_slice() {

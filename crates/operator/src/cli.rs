@@ -14,12 +14,12 @@ use crate::version;
 #[derive(Debug, Parser)]
 #[command(name = "perfvalidation-operator", version = version::long())]
 pub struct Cli {
-    /// What to do.
+    /// Command to carry out.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What the program can do.
+/// Commands of the program.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Reconcile `PerfValidation`s until asked to stop
@@ -35,7 +35,7 @@ pub enum Command {
     /// Print a page of the documentation: the tables of phases, flags and permissions, the reasons and causes, the
     /// metrics, or the fields
     Docs {
-        /// Which page.
+        /// Page to print.
         #[arg(value_enum, default_value_t)]
         page: Page,
     },
@@ -65,11 +65,11 @@ pub enum Page {
 /// Flags of `ready`.
 #[derive(Clone, Debug, Args)]
 pub struct ReadyArgs {
-    /// Whom to ask
+    /// URL of the operator's readiness
     #[arg(default_value = "http://127.0.0.1:8080/readyz")]
     pub url: String,
 
-    /// How long to ask for (seconds)
+    /// Time to keep trying (seconds)
     #[arg(long, default_value_t = 60)]
     pub timeout: u64,
 }
@@ -90,7 +90,7 @@ pub struct RunArgs {
     #[arg(long, env = "PERFVAL_CLUSTER_DOMAIN", default_value = "cluster.local")]
     pub cluster_domain: String,
 
-    /// How a frontend is reached: by Service DNS, or through the API server's service proxy; auto is dns in a pod
+    /// Way to a frontend: by Service DNS, or through the API server's service proxy; auto is dns in a pod
     #[arg(long, env = "PERFVAL_ENDPOINT_ACCESS", value_enum, default_value_t = EndpointAccess::Auto)]
     pub endpoint_access: EndpointAccess,
 
@@ -135,7 +135,7 @@ pub struct RunArgs {
     #[arg(long, env = "PERFVAL_LEADER_ELECT_NAME", default_value = "perfvalidation-operator")]
     pub leader_elect_name: String,
 
-    /// Who this process is, in the Lease and in events: the pod's name; host name and process id when not given
+    /// Name of this process in the Lease and in events: the pod's name; host name and process id when not given
     #[arg(long, env = "PERFVAL_IDENTITY", value_parser = non_empty)]
     pub identity: Option<String>,
 
@@ -156,7 +156,7 @@ pub struct RunArgs {
     pub workers: u16,
 }
 
-/// How a frontend is reached.
+/// Access to a frontend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum EndpointAccess {
     /// Through the name of its Service.
@@ -178,13 +178,14 @@ pub enum LogFormat {
     Auto,
 }
 
-/// Whether this process runs in a pod of the cluster; the kubelet sets the variable in every container.
+/// Returns true if this process runs in a pod of the cluster; the kubelet sets the variable in every container.
 pub fn in_pod() -> bool {
     std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
 }
 
 impl RunArgs {
-    /// The part of the flags that decisions depend on. `own_namespace` is that of the operator's pod, if it runs in one.
+    /// The part of the flags that decisions depend on. `own_namespace`: the namespace of the operator's pod, if it
+    /// runs in one.
     pub fn settings(&self, own_namespace: Option<&str>) -> Settings {
         let refused_namespaces = match &self.refused_namespaces {
             Some(given) => names(given),
@@ -207,7 +208,7 @@ impl RunArgs {
         }
     }
 
-    /// The namespaces to watch; `None` stands for all of them.
+    /// The namespaces to watch; `None` means all of them.
     pub fn scopes(&self) -> Vec<Option<String>> {
         let named = names(&self.watch_namespaces);
         if named.is_empty() {
@@ -253,7 +254,7 @@ fn names(list: &[String]) -> Vec<String> {
     trimmed.filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// The namespace of the pod in which this process runs, as the manifests set it; else that of its service account.
+/// The namespace of this process' pod, as the manifests set it; else of its service account.
 pub fn own_namespace(config: &kube::Config) -> Option<String> {
     let named = std::env::var("POD_NAMESPACE").ok().filter(|name| !name.is_empty());
     named.or_else(|| in_pod().then(|| config.default_namespace.clone()))

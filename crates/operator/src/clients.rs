@@ -14,13 +14,13 @@ use crate::fence::Fence;
 use crate::server_clock::ServerClock;
 use crate::streams;
 
-/// A watch that says nothing for longer than it was asked for is dead: its connection died silently, and the operator
-/// would miss every change (issue 12, B4).
+/// A watch that is silent for longer than its own time-out is dead: its connection died silently, and the operator
+/// would miss every change.
 pub(crate) const SILENCE: Duration = streams::WATCH.saturating_add(Duration::from_secs(10));
 
 /// The ways to the API server.
 pub(crate) struct Clients {
-    /// Tries again by itself; writes for as long as the lease allows it.
+    /// Client that retries; it writes for as long as the lease allows it.
     pub(crate) patient: Client,
     /// For what must not wait; writes for as long as the lease allows it.
     pub(crate) impatient: Client,
@@ -28,7 +28,7 @@ pub(crate) struct Clients {
     pub(crate) watching: Client,
 }
 
-/// The way to the API server for whoever does not lead: for the lease itself, and to ask for one's own rights.
+/// The client of a process that does not lead: for the lease itself, and for the check of its own rights.
 pub(crate) fn unfenced(config: Config, counting: &Counting, clock: &ServerClock) -> Result<Client, Error> {
     let builder = ClientBuilder::try_from(once(config)).map_err(|source| Error::Client { source })?;
     Ok(builder.with_layer(clock).with_layer(counting).build())
@@ -44,7 +44,7 @@ fn once(mut config: Config) -> Config {
 const WAITING: usize = 1024;
 
 impl Clients {
-    /// `silence`: after which a watch that says nothing is given up.
+    /// `silence`: time after which a silent watch is given up.
     pub(crate) fn new(
         config: Config,
         silence: Duration,
@@ -59,7 +59,7 @@ impl Clients {
             let builder = ClientBuilder::try_from(config).map_err(|source| Error::Client { source })?;
             Ok::<_, Error>(builder.with_layer(clock))
         };
-        // Each attempt passes the fence, also that of a call which waited for its next one.
+        // Each attempt passes the fence, also after the wait of a retry.
         let retry = RetryLayer::new(RetryPolicy::server_retry());
         let shared = builder(config.clone())?.with_layer(&BufferLayer::new(WAITING));
         Ok(Self {
@@ -92,7 +92,7 @@ mod tests {
     use crate::metrics::Metrics;
     use crate::rights::Rights;
 
-    /// Answers lists, and lets every watch begin and then says nothing more.
+    /// Answers lists, and lets every watch begin and then stays silent.
     async fn silent_server(watched: mpsc::UnboundedSender<()>) -> String {
         let answer = async |State(watched): State<mpsc::UnboundedSender<()>>, asked: Uri| {
             if asked.query().is_some_and(|query| query.contains("watch=true")) {

@@ -34,23 +34,23 @@ use crate::stored::Stored;
 use crate::suspects::Suspects;
 use crate::{blocked, resting, unreadable};
 
-/// A pass that takes longer is given up and begun anew; every call in it has its own, shorter limit.
+/// A pass that takes longer is given up and starts again; every call in it has its own, shorter limit.
 const PASS_LIMIT: Duration = Duration::from_mins(4);
-/// After an error that may be gone by then; the client has already tried again by itself.
+/// Pause after an error that may be gone by then; the client has already retried.
 const TRANSIENT: Duration = Duration::from_secs(5);
-/// After an error that a user has to fix.
+/// Pause after an error that a user has to fix.
 const PERMANENT: Duration = Duration::from_secs(30);
-/// After a write of our own; the watch brings it within milliseconds.
+/// Pause after a write of the operator; the watch brings it within milliseconds.
 const SOON: Duration = Duration::from_millis(200);
 
-/// A new object that is not among the oldest asks again.
+/// Pause of a new object that is not among the oldest.
 const NEXT: Duration = Duration::from_millis(100);
-/// Results of other runs are being read; each takes about a second.
+/// Pause while results of other runs are read; each takes about a second.
 const ROOM: Duration = Duration::from_millis(500);
-/// A run that holds nothing lets new objects have their first status before it goes on.
+/// Pause of a run that holds nothing, so that new objects get their first status first.
 const MAKE_WAY: Duration = Duration::from_secs(1);
 
-/// What every pass shares.
+/// Everything that passes share.
 pub struct Context {
     pub(crate) cluster: Cluster,
     pub(crate) settings: Settings,
@@ -95,7 +95,8 @@ pub async fn reconcile(object: Arc<Stored>, context: Arc<Context>) -> Result<Act
         report_missing_rights(&run, &context);
         return Ok(Action::await_change());
     }
-    // We have just released it, and the watch has not said so yet. One whose finalizer others removed is torn down.
+    // The operator has just released it, and the watch has not shown that yet. An object whose finalizer others
+    // removed is torn down.
     if newer.is_some() && run.is_deleting() && !run.has_finalizer() {
         return Ok(Action::await_change());
     }
@@ -116,7 +117,7 @@ pub async fn reconcile(object: Arc<Stored>, context: Arc<Context>) -> Result<Act
     Ok(Box::pin(bounded_pass(&run, &context)).instrument(span).await)
 }
 
-/// A pass over an object of which only the metadata is known. `lacks_room`: bytes for which the store has no room.
+/// A pass over an object that is reduced to its metadata. `lacks_room`: bytes for which the store has no room.
 async fn pass_unreadable(invalid: &InvalidObject, lacks_room: Option<usize>, context: &Context) -> Action {
     let object = &invalid.metadata;
     let action = match lacks_room {
@@ -213,7 +214,7 @@ pub(crate) async fn commit(
         Ok(Recorded::Written(object)) => Some(object),
         Ok(Recorded::Conflict) => return Ok(Action::requeue(context.setbacks.pause(run.uid()))),
         Err(error) => {
-            // A status that cannot be written cannot say so.
+            // A status that cannot be written cannot show its own error.
             if error.class() == Class::Permanent {
                 context.announce(run, [blocked::refused(&error, "Record", run.spec())]);
                 // An older CRD may refuse every status that this version can write.
@@ -228,8 +229,9 @@ pub(crate) async fn commit(
     if let Some(written) = &written {
         context.recorded(run, decision, written);
     }
-    // Our finalizer can wait for the next pass: nothing is created before it is there. Of a thousand objects created at once
-    // the last has its first status after 3.9 s so, and after 4.8 s with these patches (`just bench-line`, issue 12).
+    // The finalizer can wait for the next pass: no object is created before it is there. Of a thousand objects
+    // created at once the last has its first status after 3.9 s so, and after 4.8 s with these patches (`just
+    // bench-line`).
     let others_wait = run.status().phase.is_none() && context.newcomers.any();
     let effects = if others_wait { &[][..] } else { &decision.effects };
     let acted = cluster.act(run, effects).await;
@@ -249,7 +251,7 @@ pub(crate) async fn commit(
         context.own_writes.add(current.object, newest);
     }
     context.setbacks.over(run.uid());
-    // The echo of our own write comes first, unless the watch is silent.
+    // The echo of the operator's write comes first, unless the watch is silent.
     let recheck = match written {
         Some(_) => Some(decision.recheck.map_or(SOON, |recheck| recheck.min(SOON))),
         None => decision.recheck,
@@ -280,8 +282,8 @@ fn report_missing_rights(run: &Run<'_>, context: &Context) {
     context.announce(run, event);
 }
 
-/// Says in the status what keeps the operator from acting, and takes it back once it can: a user is never left with a
-/// silent status. One best effort: the error itself is handled by the caller.
+/// Reports in the status the error that keeps the operator from acting, and withdraws it once it can: a user is never
+/// left with a silent status. One best effort: the error itself is handled by the caller.
 async fn record_whether_blocked(run: &Run<'_>, context: &Context, error: Option<&perfval_cluster::Error>) {
     match error {
         Some(error) if error.class() == Class::Permanent => {
@@ -336,7 +338,8 @@ async fn write_blocked(run: &Run<'_>, context: &Context, status: &PerfValidation
     }
 }
 
-/// Says why nothing is done for an object any more. Where the process died of that too, nothing is.
+/// Reports why the operator does not act on an object any more. If the process died of that report too, there is
+/// none.
 async fn report_set_aside(run: &Run<'_>, context: &Context) {
     let (event, now) = (blocked::set_aside(), context.cluster.now());
     let change = |current: &PerfValidationStatus| blocked::because_of(current, &event, now);
@@ -415,7 +418,7 @@ impl Context {
         Self { suspects, ..self }
     }
 
-    /// Publishes Events until `last` says that nothing more comes.
+    /// Publishes Events until `last` is cancelled.
     pub async fn publish_until(&self, last: CancellationToken) {
         self.announcer.publish_until(&self.cluster, last).await;
     }
@@ -424,7 +427,7 @@ impl Context {
         self.announcer.announce(&self.cluster, run, events);
     }
 
-    /// The objects that the planner moves, none older than our own last write of it.
+    /// The objects that the planner moves, none older than the operator's last write of it.
     pub(crate) fn queued(&self) -> Vec<Queued> {
         let newest = |watched: Arc<Stored>| self.own_writes.newer(&*watched).unwrap_or(watched);
         let queued = |stored: Arc<Stored>| {

@@ -1,4 +1,4 @@
-//! What can go wrong in the process itself.
+//! Errors of the process itself.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,59 +9,59 @@ pub enum Error {
     /// The log directives cannot be parsed.
     #[error("--log {directives:?} cannot be read: give a level such as info, or target=level pairs")]
     LogDirectives {
-        /// What was given.
+        /// Directives of the user.
         directives: String,
-        /// Why not.
+        /// Error of the parser.
         source: Box<tracing_subscriber::filter::ParseError>,
     },
     /// A log was started before.
     #[error("the log cannot be started")]
     LogTaken {
-        /// Why not.
+        /// Error of the subscriber.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// Signal handlers cannot be installed.
     #[error("SIGTERM and SIGINT cannot be listened for")]
     Signals {
-        /// Why not.
+        /// Error of the runtime.
         source: std::io::Error,
     },
     /// The answer cannot be written.
     #[error("the answer cannot be written to standard output")]
     Answer {
-        /// Why not.
+        /// Error of the file system.
         source: std::io::Error,
     },
     /// The asynchronous runtime cannot start.
     #[error("the runtime cannot be started")]
     Runtime {
-        /// Why not.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// No kubeconfig, or a broken one.
     #[error("no access to a cluster: run in a pod with a service account, or set KUBECONFIG")]
     Kubeconfig {
-        /// Why not.
+        /// Error in the configuration.
         source: kube::config::InferConfigError,
     },
     /// The client cannot be built from the configuration.
     #[error("the Kubernetes client cannot be built")]
     Client {
-        /// Why not.
+        /// Error of the client.
         source: kube::Error,
     },
-    /// The HTTP address is taken or not ours.
+    /// The HTTP address is taken, or belongs to another machine.
     #[error("--metrics-addr {address} cannot be listened on: choose a free one")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// The HTTP server ended.
     #[error("the server of /healthz and /metrics ended")]
     Serve {
-        /// Why.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// Another process holds the lease now, or it could not be renewed in time.
@@ -69,10 +69,10 @@ pub enum Error {
     LeaseLost {
         /// Namespace and name.
         lease: String,
-        /// What happened.
+        /// Description of the end.
         why: String,
     },
-    /// What `judge` was given cannot be judged.
+    /// Input of `judge` that cannot be judged.
     #[error(transparent)]
     BadInput(#[from] perfval_commands::judge::BadInput),
     /// `size` has no answer.
@@ -86,15 +86,15 @@ pub enum Error {
     Write {
         /// The folder.
         path: PathBuf,
-        /// Why not.
+        /// Error of the file system.
         source: std::io::Error,
     },
     /// A generated document has no YAML form.
     #[error("{what} cannot be written as YAML")]
     Render {
-        /// What was rendered.
+        /// Kind of the rendered objects.
         what: &'static str,
-        /// Why not.
+        /// Error of the renderer.
         source: serde_saphyr::ser::Error,
     },
 }

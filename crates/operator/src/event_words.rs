@@ -7,11 +7,11 @@ use perfval_run::strays::Stray;
 pub struct EventWord {
     /// The reason. Never reworded once released.
     pub reason: &'static str,
-    /// What is seen.
+    /// Signs of the event.
     pub seen: &'static str,
-    /// How it came.
+    /// Explanation of the event.
     pub why: &'static str,
-    /// What to do.
+    /// Remedy.
     pub remedy: &'static str,
 }
 

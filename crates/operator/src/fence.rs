@@ -1,9 +1,9 @@
 //! No write without the lease.
 //!
-//! A process that is frozen (SIGSTOP, a machine that sleeps or swaps) goes on in the middle of a pass, and its successor may be
-//! at work by then. So the age of the lease is looked at before each single write, below everything that tries again: no read
-//! of the clock is between that look and the call. A virtual machine that its host pauses has no clock that shows it; there,
-//! as everywhere, the resourceVersions and uids in the writes refuse what was decided on old copies.
+//! A process that is frozen (SIGSTOP, a machine that sleeps or swaps) continues in the middle of a pass, and its
+//! successor may be at work by then. So the age of the lease is checked before each single write, below all retries:
+//! no read of the clock is between that check and the call. A virtual machine that its host pauses has no clock that
+//! shows it; there, as everywhere, the resourceVersions and uids in the writes refuse decisions on old copies.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -20,27 +20,27 @@ use crate::moment::Moment;
 /// has ended by then.
 pub(crate) const RELIABLE: Duration = Duration::from_secs(10);
 
-/// Whether a lease that was renewed then, at the latest, allows a write now.
+/// Returns true if a lease that was renewed at `renewed`, at the latest, allows a write now.
 fn allows(renewed: Option<Moment>, now: Moment) -> bool {
     renewed.is_some_and(|renewed| now.since(renewed) < RELIABLE)
 }
 
-/// What a process knows of its own lease. Clones are the same lease.
+/// Last renewal of a process' own lease. Clones are the same lease.
 #[derive(Clone, Debug, Default)]
 pub struct Tenure(Arc<Mutex<Option<Moment>>>);
 
 impl Tenure {
-    /// The lease is ours, by a record whose writing began then.
+    /// Records a renewal of the lease, by a record whose writing began then.
     pub(crate) fn renewed(&self, began: Moment) {
         self.set(Some(began));
     }
 
-    /// The lease is not ours any more.
+    /// Records the loss of the lease.
     pub(crate) fn end(&self) {
         self.set(None);
     }
 
-    /// When it was surely ours last; `None` if it is not.
+    /// Time of the last sure renewal; `None` without the lease.
     pub(crate) fn since(&self) -> Option<Moment> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -55,7 +55,7 @@ impl Tenure {
 pub struct Fence(Option<Tenure>);
 
 impl Fence {
-    /// A fence of this lease; `None` where nobody is elected.
+    /// A fence of this lease; `None` without an election.
     pub fn new(tenure: Option<Tenure>) -> Self {
         Self(tenure)
     }
@@ -84,7 +84,7 @@ pub struct Fenced<S> {
     fence: Fence,
 }
 
-/// Why a call was not made.
+/// Reason why a call was not made.
 #[derive(Debug, thiserror::Error)]
 #[error("not sent: the lease is older than {} s, and another process may lead", RELIABLE.as_secs())]
 struct TooOld;

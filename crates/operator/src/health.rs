@@ -16,14 +16,14 @@ use crate::metrics::Metrics;
 use crate::objects::Objects;
 use crate::rights::Rights;
 
-/// What the endpoints answer with.
+/// State behind the answers of the endpoints.
 #[derive(Clone)]
 pub struct Health {
     /// The series.
     pub metrics: Arc<Metrics>,
     /// The objects of all watched namespaces; empty in a follower.
     pub objects: Objects,
-    /// What the operator is allowed.
+    /// Rights of the operator.
     pub rights: Rights,
     leading: Arc<AtomicBool>,
 }
@@ -45,9 +45,9 @@ impl Health {
         self.leading.store(true, Ordering::Relaxed);
     }
 
-    /// What keeps the process from being ready. A follower is ready to take over; a leader once it has seen every object. Idle
-    /// is healthy. With a right missing neither is: `helm --wait` and a rollout stop there, the replica of the version before
-    /// goes on, and nothing else depends on it, because nothing sends the operator requests.
+    /// Obstacle to the process' readiness. A follower is ready to take over; a leader once it has seen every object.
+    /// Idle is healthy. With a right missing neither is: `helm --wait` and a rollout stop there, the replica of the
+    /// version before continues, and no other part depends on it, because no client sends the operator requests.
     fn obstacle(&self) -> Option<String> {
         let unlisted = self.leading.load(Ordering::Relaxed) && !self.objects.listed();
         let unlisted = unlisted.then(|| "the objects are not listed yet\n".to_owned());

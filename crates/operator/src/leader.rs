@@ -20,28 +20,28 @@ use crate::fence::{RELIABLE, Tenure};
 use crate::moment::Moment;
 use crate::suspects::Suspects;
 
-/// How long a record is good without renewal.
+/// Time for which a record is good without renewal.
 const DURATION: Duration = Duration::from_secs(15);
 /// A leader that did not renew for so long steps down, before another may take over.
 const RENEW_DEADLINE: Duration = RELIABLE;
-/// However soon a lease expires, the API server is not asked more often.
+/// Shortest pause between two requests, even if a lease expires sooner.
 const SHORTEST: Duration = Duration::from_millis(100);
 /// Time between attempts, and limit of each call.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// What a candidate may do with the lease.
+/// Actions that the lease allows a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// Take it: no one holds it, or its holder is silent.
+    /// Take it: it is free, or its holder is silent.
     Acquire,
-    /// It is ours: renew it.
+    /// This process holds it: renew it.
     Renew,
     /// Another process holds it, at least until then.
     Yield(Instant),
 }
 
-/// Judges a record that was first seen, unchanged since, at `first_seen`. Expiry is counted on our own clock from when
-/// we saw the record change, as client-go does: the clocks of two machines are never compared.
+/// Judges a record that was first seen, unchanged since, at `first_seen`. Expiry is counted on the local clock from
+/// the time at which the record's change was seen, as client-go does: the clocks of two machines are never compared.
 pub fn evaluate(lease: Option<&LeaseSpec>, me: &str, first_seen: Instant, now: Instant) -> Claim {
     let Some(lease) = lease else { return Claim::Acquire };
     match lease.holder_identity.as_deref() {
@@ -67,15 +67,15 @@ pub struct Candidate {
     me: String,
     /// The record as last seen, and since when it has been so.
     seen: Option<(Lease, Instant)>,
-    /// For whoever writes under this lease.
+    /// Tenure for the writers under this lease.
     tenure: Tenure,
     /// For the times in the record, which are for people alone.
     clock: Clock,
-    /// Whose deaths are counted in the record.
+    /// Suspects whose deaths are counted in the record.
     suspects: Suspects,
 }
 
-/// How an attempt ended.
+/// Result of an attempt.
 enum Attempt {
     Held,
     /// Another process holds it, at least until then.
@@ -84,7 +84,7 @@ enum Attempt {
 }
 
 impl Candidate {
-    /// A candidate called `me` for the lease `namespace/name`. The client must not retry by itself.
+    /// A candidate called `me` for the lease `namespace/name`. The client must not retry.
     pub fn new(impatient: Client, namespace: &str, name: &str, me: String) -> Self {
         Self {
             api: Api::namespaced(impatient, namespace),
@@ -110,12 +110,12 @@ impl Candidate {
         Self { clock, ..self }
     }
 
-    /// What is known of the lease, for whoever writes under it.
+    /// State of the lease, for the writers under it.
     pub fn tenure(&self) -> Tenure {
         self.tenure.clone()
     }
 
-    /// Waits until the lease is ours.
+    /// Waits until this process holds the lease.
     pub async fn acquire(&mut self) {
         info!(lease = self.lease, identity = self.me, "waiting for the lease");
         loop {
@@ -133,7 +133,7 @@ impl Candidate {
         info!(lease = self.lease, identity = self.me, "leading");
     }
 
-    /// Renews the lease for as long as that works; the error says why it no longer does.
+    /// Renews the lease for as long as that works. Returns the error that ended it.
     pub async fn keep(&mut self) -> Error {
         loop {
             sleep(RETRY).await;
@@ -141,7 +141,7 @@ impl Candidate {
                 return self.lost("it was never ours");
             };
             let left = RENEW_DEADLINE.saturating_sub(renewed.elapsed());
-            // One that is too old may be another's by now: it is not even asked for.
+            // A lease that is too old may be another's by now: there is no attempt to renew it.
             if left.is_zero() {
                 return self.lost(&format!("not renewed for {} s", renewed.elapsed().as_secs()));
             }
@@ -203,8 +203,9 @@ impl Candidate {
         }
     }
 
-    /// Reads the record, and writes it if it may be ours: `None`. Otherwise it is another's until then. A conflict is a failure
-    /// like any other: somebody wrote to it meanwhile, and the next look shows whose it is.
+    /// Reads the record, and writes it if the lease may be taken: `None`. Otherwise another process has it until the
+    /// returned time. A conflict is a failure like any other: another process wrote to it meanwhile, and the next
+    /// look shows the holder.
     async fn try_once(&mut self) -> Result<Option<Instant>, kube::Error> {
         let current = self.api.get_opt(&self.name).await?;
         let now = Instant::now();

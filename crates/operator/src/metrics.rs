@@ -1,4 +1,4 @@
-//! What the operator exports to Prometheus: docs/metrics.md.
+//! Metrics that the operator exports to Prometheus: docs/metrics.md.
 
 mod labels;
 mod last;
@@ -42,7 +42,7 @@ pub struct Metrics {
     lost_events: Counter,
     leader: Gauge,
     planned: Gauge,
-    /// Made anew for each scrape, and so for one scrape at a time.
+    /// Renewed for each scrape, and so for one scrape at a time.
     objects: Mutex<ObjectSeries>,
 }
 
@@ -168,7 +168,7 @@ impl Metrics {
         self.watch_errors.get_or_create(&Kind { kind }).inc();
     }
 
-    /// So many objects have lost their owner.
+    /// Sets the number of objects that have lost their owner.
     pub fn orphaned(&self, objects: usize) {
         self.orphans.set(i64::try_from(objects).unwrap_or(i64::MAX));
     }
@@ -178,7 +178,7 @@ impl Metrics {
         self.late_objects.inc();
     }
 
-    /// So many rights are missing.
+    /// Sets the number of missing rights.
     pub fn lacks(&self, rights: usize) {
         self.missing_rights.set(i64::try_from(rights).unwrap_or(i64::MAX));
     }
@@ -188,12 +188,12 @@ impl Metrics {
         self.leader.set(i64::from(leads));
     }
 
-    /// The planner has looked for so many runs.
+    /// Counts a look of the planner for this number of runs.
     pub fn planned(&self, runs: usize) {
         self.planned.set(i64::try_from(runs).unwrap_or(i64::MAX));
     }
 
-    /// What the cluster's calls counted by now.
+    /// Takes over the counts of the cluster's calls.
     pub fn calls(&self, counts: Counts) {
         for (series, count) in [
             (&self.api_timeouts, counts.timeouts),

@@ -1,4 +1,4 @@
-//! Moments on clocks of this machine that nobody sets.
+//! Moments on clocks of this machine that are never set.
 
 use std::time::Duration;
 

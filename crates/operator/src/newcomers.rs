@@ -15,7 +15,7 @@ const NEW: Duration = Duration::from_secs(20);
 const AT_ONCE: usize = 16;
 
 /// The first status of a new object comes before anything else of those that hold nothing: of a thousand created at
-/// once, 655 had none after two seconds (`just bench-line 1000`, issue 12).
+/// once, 655 had none after two seconds (`just bench-line 1000`).
 #[derive(Default)]
 pub struct Newcomers(Mutex<HashMap<String, Instant>>);
 
@@ -37,12 +37,12 @@ impl Newcomers {
         }
     }
 
-    /// Whether any object waits for a first answer.
+    /// Returns true if any object waits for a first answer.
     pub fn any(&self) -> bool {
         self.lock().values().any(|since| since.elapsed() < NEW)
     }
 
-    /// Whether it is the turn of this one.
+    /// Returns true if it is the turn of this object.
     pub fn is_next(&self, uid: &str) -> bool {
         let all = self.lock();
         let Some(own) = all.get(uid) else { return true };

@@ -16,9 +16,9 @@ use crate::stored::Stored;
 pub struct Scope {
     /// The namespace.
     pub namespace: Option<String>,
-    /// Where its objects are read.
+    /// Store from which its objects are read.
     pub reader: Store<Stored>,
-    /// Where the watch writes them.
+    /// Writer of the watch.
     pub writer: Writer<Stored>,
 }
 
@@ -62,7 +62,7 @@ pub fn watched(namespaces: Vec<Option<String>>) -> (Objects, Vec<Scope>) {
 }
 
 impl Objects {
-    /// Whether the first list of every namespace is here.
+    /// Returns true if the first list of every namespace is here.
     pub fn listed(&self) -> bool {
         self.stores
             .iter()
@@ -111,7 +111,7 @@ impl Objects {
         self.wake_in(&active);
     }
 
-    /// Has every object looked at whose phase is one of these.
+    /// Triggers a look at every object in one of these phases.
     pub fn wake_in(&self, phases: &[Phase]) {
         let waiting = |object: &Stored| object.phase().is_some_and(|phase| phases.contains(&phase));
         for object in self

@@ -1,4 +1,4 @@
-//! Objects as our own last write left them, for as long as the watch is behind.
+//! Objects as the operator's last write left them, for as long as the watch is behind.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,20 +8,20 @@ use perfval_api::PerfValidation;
 
 use crate::stored::Stored;
 
-/// A watch may be behind our own last write. A decision on an object from before it could repeat effects of a phase
-/// that is over: nothing would be written then, so the lock on the resourceVersion would not notice. What we wrote is
-/// known, so no pass has to wait for its echo.
+/// A watch may be behind the operator's last write. A decision on an object from before it could repeat effects of a
+/// phase that is over: nothing would be written then, so the lock on the resourceVersion would not notice. The
+/// operator's writes are kept here, so no pass has to wait for their echo.
 #[derive(Default)]
 pub struct OwnWrites(Mutex<HashMap<String, Written>>);
 
 struct Written {
-    /// Versions that our writes replaced, which the watch may still bring.
+    /// Versions that the operator's writes replaced, which the watch may still bring.
     replaced: Vec<String>,
     newest: Arc<Stored>,
 }
 
 impl OwnWrites {
-    /// We replaced a version by another one.
+    /// Records a write of the operator that replaced a version by another one.
     pub fn add(&self, replaced: &PerfValidation, newest: PerfValidation) {
         let (Some(uid), Some(version)) = (replaced.uid(), replaced.resource_version()) else {
             return;
@@ -36,7 +36,7 @@ impl OwnWrites {
         written.newest = newest;
     }
 
-    /// What we wrote after the watched version; `None` if the watch has caught up.
+    /// The operator's write after the watched version; `None` if the watch has caught up.
     pub fn newer(&self, watched: &impl ResourceExt) -> Option<Arc<Stored>> {
         let (uid, version) = (watched.uid()?, watched.resource_version()?);
         let mut all = self.lock();

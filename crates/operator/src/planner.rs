@@ -1,8 +1,9 @@
 //! The planner: one task of the leader that gives GPUs to the runs that wait for them.
 //!
-//! One look at the cluster serves the whole queue. It looks only when something may have changed: a run joined the queue,
-//! one of ours gave its node back, a plan has to be confirmed, or a slow poll may show that others gave GPUs back.
-//! A waiting run costs no pass, no lock and no call (100 of them took the API server 1.3 cores before; issue 12).
+//! One look at the cluster serves the whole queue. It looks only when the result may have changed: a run joined the
+//! queue, a run of this operator gave its node back, a plan has to be confirmed, or a slow poll may show that others
+//! gave GPUs back. A waiting run costs no pass, no lock and no call (100 of them took the API server 1.3 cores
+//! before).
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,10 +31,10 @@ use crate::event_words::PANICKED;
 const COALESCE: Duration = Duration::from_millis(50);
 /// A look that takes longer is given up: every call in it has its own, shorter limit.
 const LOOK_LIMIT: Duration = Duration::from_mins(2);
-/// After a look the planner rests this many times as long as the look took: while a thousand runs are created, each asks for
-/// one.
+/// After a look the planner rests this many times as long as the look took: while a thousand runs are created, each
+/// requests one.
 const REST: u32 = 9;
-/// Longest rest between two looks that were asked for.
+/// Longest rest between two looks that runs requested.
 const LONGEST_REST: Duration = Duration::from_secs(10);
 /// Operators that poll at the same moment would burden the API server together (percent of the pause).
 const JITTER: u64 = 20;
@@ -102,7 +103,7 @@ async fn look(context: &Context) -> Option<Duration> {
         .iter()
         .filter_map(|queued| {
             let answer = match &mut turns {
-                // Of others the API server knows more than the watch, or they rest: the next look.
+                // For the others the API server is ahead of the watch, or they rest: the next look.
                 Ok(turns) => turns.remove(&queued.key.0)?,
                 Err(why) => Answer::unknown(why),
             };
@@ -151,11 +152,11 @@ async fn look(context: &Context) -> Option<Duration> {
     Some(rests.chain(next).min().unwrap_or(LONGEST_REST))
 }
 
-/// What the queue says to a run.
+/// The queue's answer to a run.
 struct Answer {
     place: usize,
     turn: Seen<Turn>,
-    /// What is odd about the cluster's devices; only for a run that is given some.
+    /// Oddities of the cluster's devices; only for a run that gets some.
     oddities: Vec<String>,
 }
 
@@ -169,7 +170,7 @@ impl Answer {
     }
 }
 
-/// What the queue says to each run, by uid.
+/// The queue's answer to each run, by uid.
 async fn turns(context: &Context, can_move: impl Fn(&str) -> Option<bool>) -> Result<HashMap<String, Answer>, String> {
     let mut look = context.cluster.look(&context.settings, can_move).await;
     if let Some(why) = look.line.unknown() {
@@ -188,7 +189,7 @@ async fn turns(context: &Context, can_move: impl Fn(&str) -> Option<bool>) -> Re
     }
 }
 
-/// Does what may take seconds beside everything else. Where there is one thread for all it is done at once: there time jumps,
+/// Runs work that may take seconds beside everything else. With one thread for all it runs at once: there time jumps,
 /// and each world has to be the same when it is played again.
 async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
     if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
@@ -199,13 +200,13 @@ async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> 
         .map_err(|error| format!("no plan was made: {error}"))
 }
 
-/// A plan by what was read: what it says to each run, by uid, and the model caches of those that are given a node.
+/// Plans by a look. Returns the answer to each run, by uid, and the model caches of the runs that get a node.
 fn plan(look: &Look) -> (HashMap<String, Answer>, BTreeSet<(String, String)>) {
     let nobody = Line::default();
     let line = look.line.present().unwrap_or(&nobody);
-    let fleet = Fleet::of(look.inventory());
-    let volume_of = |run: &Contender| look.of_run(run)?.cache_volume.present();
-    let turns = queue::plan(line, volume_of, |run, spec, others| match look.of_run(run) {
+    let fleet = Fleet::new(look.inventory());
+    let volume_of = |run: &Contender| look.for_run(run)?.cache_volume.present();
+    let turns = queue::plan(line, volume_of, |run, spec, others| match look.for_run(run) {
         Some(of_run) => fleet.choose(of_run, spec, others.held, others.granted),
         None => unread(),
     });
@@ -214,7 +215,7 @@ fn plan(look: &Look) -> (HashMap<String, Answer>, BTreeSet<(String, String)>) {
     let caches = chosen.filter_map(|(run, _)| cache_of(run)).collect();
     let answer_to = |(place, (run, turn)): (usize, (&Contender, Turn))| {
         let naming = look
-            .of_run(run)
+            .for_run(run)
             .map(|of_run| of_run.naming)
             .filter(|_| is_chosen(&turn));
         let answer = Answer {

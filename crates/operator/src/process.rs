@@ -32,7 +32,7 @@ use crate::server_clock::ServerClock;
 use crate::suspects::Suspects;
 use crate::{clients, logging, shutdown, streams, sweeper, unreadable, version};
 
-/// Reconciles until asked to stop; an error is a reason to be started again.
+/// Reconciles until a signal stops it; an error is a reason to start the process again.
 pub async fn run(args: RunArgs) -> Result<(), Error> {
     logging::start(args.log_format, &args.log)?;
     let stop = shutdown::on_signal()?;
@@ -95,7 +95,7 @@ pub async fn run(args: RunArgs) -> Result<(), Error> {
     result
 }
 
-/// Works for as long as the lease is ours. The lease is given back last, when nothing of this process writes any more.
+/// Works for as long as this process holds the lease. The lease is given back last, after all writes of this process.
 pub async fn lead(
     mut candidate: Candidate,
     work: impl Future<Output = ()>,
@@ -127,7 +127,7 @@ async fn elsewhere(work: impl Future<Output = ()> + Send + 'static) {
     }
 }
 
-/// What every pass shares, and the objects whose probe was answered.
+/// The state that passes share, and the objects whose probe was answered.
 fn context(
     args: &RunArgs,
     settings: Settings,
@@ -174,7 +174,7 @@ async fn work(
     };
     // On the heap: a plan holds the whole cluster in its hands.
     let planned = Box::pin(planner::plan_until(context.clone(), stop.clone()));
-    // It holds nothing up: whatever it does may be left to the next leader.
+    // It delays no other work: the next leader may do the rest.
     let swept = async {
         if let Err(Panicked(said)) = catch(sweeper::sweep_until(context.clone(), stop.clone())).await {
             error!(said, "the search for strays panicked; the next leader goes on with it");
@@ -210,7 +210,7 @@ fn endpoint_access(args: &RunArgs) -> perfval_cluster::EndpointAccess {
     }
 }
 
-/// Looks after the rights of this process, leader or follower. Whoever is under way is looked at anew when they change.
+/// Looks after the rights of this process, leader or follower. Passes under way are repeated when the rights change.
 fn look_after_rights(health: &Health, client: Client, needed: Vec<Right>) -> impl Future<Output = ()> + use<> {
     let Health {
         metrics,

@@ -1,4 +1,4 @@
-//! What wakes the planner.
+//! Bell that wakes the planner.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ pub struct QueueBell {
 /// Uid of the object, and id of its run.
 pub(crate) type RunKey = (String, String);
 
-/// What a run is known by.
+/// Key of a run.
 pub(crate) fn key(run: &Run<'_>) -> RunKey {
     (run.uid().to_owned(), run.id())
 }

@@ -1,4 +1,4 @@
-//! `ready`: asks a running operator whether it is ready, as `helm test` does. It needs no right in the cluster.
+//! `ready`: reads from a running operator if it is ready, as `helm test` does. It needs no right in the cluster.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,19 +14,19 @@ const ONE: Duration = Duration::from_secs(5);
 /// Longest answer that is read: one line of why it is not ready.
 const ANSWER_BYTES: u64 = 64 << 10;
 
-/// The operator did not say that it is ready.
+/// The operator did not report that it is ready.
 #[derive(Debug, thiserror::Error)]
 #[error("{url} is not ready after {timeout} s: {last}")]
 pub struct NotReady {
-    /// Whom it asked.
+    /// URL of the request.
     pub url: String,
-    /// How long (seconds).
+    /// Time of the attempts (seconds).
     pub timeout: u64,
     /// The last answer, or why there was none.
     pub last: String,
 }
 
-/// Asks until the answer is yes, or the time is over.
+/// Repeats the request until the operator is ready, or the time is over.
 pub fn run(args: &ReadyArgs) -> Result<Answer, NotReady> {
     let config = Agent::config_builder()
         .timeout_global(Some(ONE))
@@ -52,7 +52,7 @@ pub fn run(args: &ReadyArgs) -> Result<Answer, NotReady> {
     }
 }
 
-/// What it says when it is ready; `Err` holds what it says when it is not.
+/// Requests the state. Returns the operator's text if it is ready, and fails with its text if it is not.
 fn ask(agent: &Agent, url: &str) -> Result<String, String> {
     let mut response = agent.get(url).call().map_err(|error| error.to_string())?;
     let text = response

@@ -60,7 +60,7 @@ fn keep_slow_gpus(status: &mut PerfValidationStatus) {
     status.diagnosis.shrink_to_fit();
 }
 
-/// Whether the store has only a part of this object.
+/// Returns true if the store has only a part of this object.
 pub fn is_reduced(object: &PerfValidation) -> bool {
     let phase = object.status.as_ref().and_then(|status| status.phase);
     phase == Some(Phase::Completed)

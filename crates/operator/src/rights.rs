@@ -1,7 +1,7 @@
-//! What the operator may do, and what it has to be allowed: a right that is missing is named in `/readyz`, in the log, in an
-//! Event on each object that it concerns, and in a metric, until it is granted. Nothing has to be restarted then.
+//! Rights of the operator. A missing right appears in `/readyz`, in the log, in an Event on each object that it
+//! concerns, and in a metric, until it is granted. No restart is needed then.
 //!
-//! The API server is asked by `SelfSubjectAccessReview`, which every authenticated user may do by default.
+//! The check is a `SelfSubjectAccessReview`, which every authenticated user may make by default.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
@@ -21,17 +21,17 @@ use tracing::{debug, info, warn};
 use crate::metrics::Metrics;
 use crate::rbac::Right;
 
-/// While a right is missing, all are asked for again this often, and never more often: a refusal may have another cause, such
-/// as a quota.
+/// Pause between checks of all rights while one is missing; never shorter, because a refusal may have another cause,
+/// such as a quota.
 const AGAIN: Duration = Duration::from_secs(5);
 /// Questions at the same time.
 const AT_ONCE: usize = 8;
-/// How long one may take.
+/// Time-out of one check.
 const LIMIT: Duration = Duration::from_secs(5);
 /// Rights that an Event names.
 const NAMED: usize = 8;
 
-/// What the operator is known not to be allowed.
+/// Rights that the operator is known to lack.
 #[derive(Clone, Default)]
 pub struct Rights(Arc<Shared>);
 
@@ -54,7 +54,7 @@ impl Rights {
         self.0.doubted.notify_one();
     }
 
-    /// What is missing, as a text for people; `None` if nothing is known to be missing.
+    /// Missing rights, as a text for people; `None` if no right is known to be missing.
     pub fn complaint(&self) -> Option<String> {
         let known = self.lock();
         let mut text = String::from("the operator lacks rights:\n");
@@ -65,7 +65,7 @@ impl Rights {
         (!known.missing.is_empty()).then_some(text)
     }
 
-    /// What the user of an object has to know of missing rights; said once for each set of them.
+    /// Event on an object for the user about missing rights; one for each set of them.
     pub fn event_for(&self, run: &Run<'_>) -> Option<Event> {
         let mut known = self.lock();
         if known.missing.is_empty() || !known.notified.insert(run.uid().to_owned()) {
@@ -87,8 +87,8 @@ impl Rights {
         ))
     }
 
-    /// Asks for these rights at once, then whenever one is missing or doubted; `on_change` is called whenever the answer is
-    /// another one.
+    /// Checks these rights at once, then whenever one is missing or doubted; `on_change` is called whenever the
+    /// answer changes.
     pub async fn watch(self, client: Client, needed: Vec<Right>, metrics: Arc<Metrics>, on_change: impl Fn()) {
         loop {
             let missing = self.ask(&client, &needed).await;
@@ -104,7 +104,7 @@ impl Rights {
         }
     }
 
-    /// Whether the answer is news.
+    /// Returns true if the answer is news.
     fn learn(&self, missing: BTreeSet<Right>) -> bool {
         let mut known = self.lock();
         if known.missing == missing {

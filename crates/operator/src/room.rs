@@ -8,7 +8,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 /// passes at once share the container's 128 MiB.
 const TRIALS: u32 = 20;
 
-/// What is left of it.
+/// The free part of it.
 pub struct Room(Semaphore);
 
 impl Default for Room {
@@ -18,14 +18,14 @@ impl Default for Room {
 }
 
 impl Room {
-    /// Room for what a pass reads, until it is dropped; `None` while other passes have it. Nobody waits here: a pass that
-    /// waited would keep others from their turn.
+    /// Room for the reads of a pass, until it is dropped; `None` while other passes have it. There is no wait here: a
+    /// pass that waited would keep others from their turn.
     pub fn take(&self, needs: &Needs) -> Option<SemaphorePermit<'_>> {
         self.0.try_acquire_many(trials(needs)).ok()
     }
 }
 
-/// How many trials a pass reads at once.
+/// Number of trials that a pass reads at once.
 fn trials(needs: &Needs) -> u32 {
     if needs.parts.contains(&Need::SavedRun) {
         return TRIALS;

@@ -1,7 +1,7 @@
 //! The API server's clock, as the `Date` header of its answers shows it.
 //!
-//! Every time in an object that the API server sets is by this clock, and it is the same for all processes of the operator, on
-//! whichever machine they run. So decisions are made by it, and never by the clock of the operator's own machine.
+//! Every time in an object that the API server sets is by this clock, and it is the same for all processes of the
+//! operator, on all machines. So decisions are made by it, and never by the clock of the operator's own machine.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -29,7 +29,7 @@ pub struct ServerClock {
     known: Arc<Mutex<Option<Known>>>,
 }
 
-/// What the answers have shown so far.
+/// Times that the answers have shown.
 struct Known {
     /// The time at a moment lies between these two.
     at: Moment,
@@ -40,8 +40,8 @@ struct Known {
 }
 
 impl Known {
-    /// The time now. If the server's clock was set back, this one goes at half its speed until both are the same: one that
-    /// stood still would have every look that waits for a moment come again at once.
+    /// The time now. If the server's clock was set back, this clock goes at half its speed until both are the same:
+    /// if it stood still, every look that waits for a moment would come again at once.
     fn show(&mut self) -> DateTime<Utc> {
         let now = Moment::now();
         let (shown, at) = self.shown;
@@ -146,7 +146,7 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        // What is behind the API server's proxy, such as a user's frontend, answers with a date of its own.
+        // A server behind the API server's proxy, such as a user's frontend, answers with a date of its own.
         let is_proxied = request.uri().path().contains("/proxy");
         let (clock, began) = (self.clock.clone(), Moment::now());
         let answer = self.inner.call(request);

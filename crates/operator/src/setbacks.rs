@@ -1,4 +1,4 @@
-//! How long an object rests after passes that came to nothing.
+//! Rest of an object after passes that failed.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -36,7 +36,7 @@ impl Setbacks {
         pause
     }
 
-    /// How long an object still rests; `None` if it does not.
+    /// Time for which an object still rests; `None` if it does not.
     pub fn rest(&self, uid: &str) -> Option<Duration> {
         let left = self
             .lock()

@@ -1,4 +1,4 @@
-//! The end of the process: asked for by a signal, bounded in time.
+//! The end of the process: started by a signal, bounded in time.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tracing::info;
 
 use crate::error::Error;
 
-/// How long running passes may go on after a signal; below the 30 s that a pod is given.
+/// Time for which running passes may continue after a signal; below the 30 s that a pod gets.
 pub const DRAIN: Duration = Duration::from_secs(20);
 
 /// A token that SIGTERM or SIGINT cancels. A second signal ends the process at once.

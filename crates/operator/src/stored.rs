@@ -20,10 +20,10 @@ use crate::resting;
 
 /// Longest spec (bytes of JSON).
 const SPEC_BYTES: usize = 16 << 10;
-/// Longest value of an annotation of ours (bytes).
+/// Longest value of an annotation of the operator (bytes).
 const ANNOTATION_BYTES: usize = 1 << 10;
 
-/// An object of the watch. One that cannot be parsed does not hide the others.
+/// An object of the watch. An object that cannot be parsed does not hide the others.
 #[derive(Clone, Debug)]
 pub struct Stored {
     metadata: ObjectMeta,
@@ -55,7 +55,7 @@ struct Incoming {
 }
 
 impl Stored {
-    /// Packs an object. One that is too large counts as unreadable.
+    /// Packs an object. An object that is too large counts as unreadable.
     pub fn new(mut object: PerfValidation) -> Self {
         resting::reduce(&mut object);
         let packed = match too_large(&object) {
@@ -180,7 +180,7 @@ fn too_large(object: &PerfValidation) -> Option<String> {
     })
 }
 
-/// Counts what is written to it.
+/// Counts the bytes written to it.
 struct Length(usize);
 
 impl io::Write for Length {

@@ -1,7 +1,8 @@
-//! What makes an object be looked at. All of kube-runtime's features that are unstable by name are used here.
+//! Triggers that make the operator look at an object. All of kube-runtime's features that are unstable by name are
+//! used here.
 //!
-//! No stream hands an error to the `Controller`: it would delay the events of all kinds (11 s measured with one broken
-//! watch). Each watch logs, counts and swallows its own errors and starts again with its own backoff.
+//! No stream hands an error to the `Controller`: it would delay the events of all kinds (11 s measured with one
+//! broken watch). Each watch logs, counts and swallows its own errors and starts again with its own backoff.
 
 mod deployments;
 mod watches;
@@ -27,11 +28,11 @@ use crate::controller::{Context, reconcile};
 use crate::objects::Scope;
 use crate::stored::Stored;
 
-/// A pod that starts changes several times within milliseconds; one pass serves them all. 150 ms made the median from an
-/// event to our next write 0.16 s (issue 12, A5).
+/// A pod that starts changes several times within milliseconds; one pass serves them all. 150 ms made the median from
+/// an event to the operator's next write 0.16 s.
 const DEBOUNCE: Duration = Duration::from_millis(10);
 
-/// Reconciles the objects of a scope until asked to stop, then lets the running passes finish.
+/// Reconciles the objects of a scope until it is stopped, then lets the running passes finish.
 pub async fn reconcile_all(scope: Scope, client: Client, context: Arc<Context>, workers: u16, stop: CancellationToken) {
     let Scope {
         namespace,

@@ -44,7 +44,7 @@ struct State {
 }
 
 impl Suspects {
-    /// The suspects that an earlier process left in this file. One that cannot be read names none and stops nothing.
+    /// The suspects that an earlier process left in this file. An unreadable file contains none and is no error.
     pub fn new(path: Option<&Path>) -> Self {
         let opened = path.map(PassFile::open).transpose();
         let (file, found) = opened
@@ -94,12 +94,12 @@ impl Suspects {
         state.keep_file();
     }
 
-    /// Whether an object waits for a change of what it asks for, or for another version of the operator.
+    /// Returns true if an object waits for a change of its spec, or for another version of the operator.
     pub(crate) fn is_set_aside(&self, object: &ObjectMeta) -> bool {
         self.deaths(object) >= TOO_MANY
     }
 
-    /// Whether not even its status is written any more: the process died of that, too.
+    /// Returns true if even its status is not written any more: the process died of that, too.
     pub(crate) fn is_untouchable(&self, object: &ObjectMeta) -> bool {
         self.deaths(object) > TOO_MANY
     }
@@ -137,7 +137,7 @@ impl Suspects {
         }
     }
 
-    /// Work that belongs to no object, and not beside one that is taken alone.
+    /// Permit for work that belongs to no object, and not beside an object that is taken alone.
     pub(crate) async fn share(&self) -> RwLockReadGuard<'_, ()> {
         self.0.turns.read().await
     }

@@ -24,7 +24,7 @@ use crate::stored::Stored;
 
 /// The API server gives up a call after a minute.
 const LATE: Duration = Duration::from_secs(65);
-/// Between two looks that nothing has asked for.
+/// Pause between two looks without a request.
 const SELDOM: Duration = Duration::from_mins(10);
 
 /// Sweeps for as long as this process leads.
@@ -40,11 +40,11 @@ pub async fn sweep_until(context: Arc<Context>, stop: CancellationToken) {
             }
         }
     };
-    // It never ends by itself.
+    // It only ends when it is stopped.
     let _: Option<()> = Box::pin(stop.run_until_cancelled(sweeping)).await;
 }
 
-/// One look at everything that carries our label.
+/// One look at everything that carries the operator's label.
 async fn sweep(context: &Context, reported: &mut HashSet<String>) {
     let mut found = Vec::new();
     for namespace in context.objects.namespaces() {
@@ -81,7 +81,7 @@ async fn sweep(context: &Context, reported: &mut HashSet<String>) {
     context.metrics.orphaned(orphans.len());
 }
 
-/// The strays among what was found. The API server is asked for owners only where no watch has brought them.
+/// The strays among these objects. An owner is read from the API server only if no watch has brought it.
 async fn judged<'a>(context: &Context, found: &'a [Labelled]) -> Vec<(&'a Labelled, Stray)> {
     let known: Vec<_> = context.objects.readable().collect();
     let known: HashMap<&str, &Stored> = known

@@ -18,7 +18,7 @@ use tracing::{debug, error, warn};
 
 use crate::metrics::Metrics;
 
-/// How long an event may take.
+/// Time-out of an event.
 const LIMIT: Duration = Duration::from_secs(10);
 /// Pause after a status that could not be written.
 const AGAIN: Duration = Duration::from_secs(30);
@@ -116,8 +116,8 @@ fn unmark(status: &mut Value) {
     }
 }
 
-/// Sets the conditions of a status that is not about the object as it is now. Every other field stays: a version that can read
-/// the object goes on from there.
+/// Sets the conditions of a status that is not about the object as it is now. Every other field stays: a version that
+/// can read the object continues from there.
 fn mark(status: &mut Value, generation: i64, message: &str, now: DateTime<Utc>) {
     if !status.is_object() {
         *status = json!({});

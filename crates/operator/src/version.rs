@@ -1,10 +1,10 @@
-//! Which build this is.
+//! Identity of this build.
 
 use std::sync::LazyLock;
 
 /// Version of the release.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Commit that it was built from, as `PERFVAL_REVISION` names it at build time (`just image` asks git).
+/// Commit that it was built from, as `PERFVAL_REVISION` gives it at build time (`just image` reads it from git).
 pub const REVISION: &str = match option_env!("PERFVAL_REVISION") {
     Some(revision) if !revision.is_empty() => revision,
     _ => "unknown",

@@ -6,7 +6,7 @@ use perfval_api::{Finding, GateMode, GateResult, GateStatus, TrialOutcome, Trial
 use crate::facts::Facts;
 use crate::words::{self, recorded};
 
-/// What became of a case.
+/// Outcome of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Passed,
@@ -28,7 +28,7 @@ pub(crate) struct Case {
     pub state: State,
     /// The word of the status.
     pub word: String,
-    /// Why, in one line; empty for what passed.
+    /// Reason in one line; empty for a case that passed.
     pub message: String,
     /// Everything worth reading, line by line.
     pub details: String,

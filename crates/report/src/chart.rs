@@ -16,7 +16,7 @@ pub(crate) use self::axis::{Axis, short};
 use self::points::{n, path, thin};
 use crate::timeline::Line;
 
-/// Points of one line in a drawing: more cannot be told apart.
+/// Points of one line in a drawing: the eye cannot separate more.
 const POINTS: usize = 480;
 const LEFT: f64 = 46.0;
 const RIGHT: f64 = 18.0;
@@ -29,7 +29,7 @@ pub(crate) struct Chart {
     /// Unique in the page.
     pub id: String,
     pub title: String,
-    /// What it shows, in words.
+    /// Content of the chart, in words.
     pub description: String,
     pub size: (f64, f64),
     pub x: Axis,
@@ -64,7 +64,7 @@ pub(crate) struct Rule {
     pub label: String,
 }
 
-/// Where a rule lies.
+/// Position of a rule.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum At {
     X(f64),
@@ -220,7 +220,7 @@ impl Chart {
     }
 }
 
-/// What a chart would show, and that nothing of it was recorded.
+/// Placeholder of a chart without any recorded data.
 pub(crate) fn absent(title: &str, why: &str) -> Markup {
     html! {
         figure.absent { figcaption { (title) } p { strong { "Not recorded" } ": " (why) } }

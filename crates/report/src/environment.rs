@@ -1,4 +1,4 @@
-//! What a run ran on, field by field.
+//! Environment of a run, field by field.
 
 use perfval_api::Environment;
 
@@ -12,7 +12,7 @@ pub(crate) struct Fact {
     pub value: String,
 }
 
-/// What is known of it; what is not is left out.
+/// Known fields; unknown ones are left out.
 pub(crate) fn known(facts: &Facts) -> Vec<Fact> {
     let status = &facts.status;
     let environment = status.environment.clone().unwrap_or_default();

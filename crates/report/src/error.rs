@@ -1,6 +1,6 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 
-/// Why there is no report.
+/// Reason why there is no report.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The results ConfigMap cannot be read.
@@ -10,7 +10,7 @@ pub enum Error {
     Results {
         /// `namespace/name`, as far as it has them.
         name: String,
-        /// What is wrong with it.
+        /// Fault of the object.
         why: String,
     },
     /// The results ConfigMap is of another run than the status.

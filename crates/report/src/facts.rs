@@ -1,4 +1,4 @@
-//! What is known of one run, wherever it was read.
+//! Facts of one run from any source.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use perfval_api::{Gate, PerfValidation, PerfValidationSpec, PerfValidationStatus, TrialStatus};
@@ -14,17 +14,17 @@ use serde_json::Value;
 
 use crate::error::Error;
 
-/// Key of a results ConfigMap that names the trials that did not fit.
+/// Key of a results ConfigMap that lists the trials that did not fit.
 const OMITTED: &str = "omitted.txt";
 
 /// A file with results of one trial, for [`Report::of_exports`](crate::Report::of_exports).
 #[derive(Clone, Debug)]
 pub struct Export<'a> {
-    /// Where it came from, for people.
+    /// Origin of the record, for people.
     pub name: &'a str,
     /// AIPerf's `profile_export_aiperf.json`, or a payload of the runner; also as gzip.
     pub bytes: &'a [u8],
-    /// What AIPerf's record of each request says, where it is at hand.
+    /// Times from AIPerf's record of each request, if it is at hand.
     pub requests: Option<RequestTimes>,
 }
 
@@ -33,23 +33,23 @@ pub struct Export<'a> {
 pub(crate) struct Facts {
     pub namespace: Option<String>,
     pub name: String,
-    /// What was asked; not in a results ConfigMap.
+    /// Spec of the run; not in a results ConfigMap.
     pub spec: Option<PerfValidationSpec>,
     pub status: PerfValidationStatus,
     pub trials: Vec<Trial>,
     pub saved: Option<Saved>,
-    /// What a reader must know before believing the rest.
+    /// Notes that a reader must see before believing the rest.
     pub notes: Vec<String>,
 }
 
-/// One trial, with what was measured where that is there.
+/// One trial, with its measurements if they are there.
 #[derive(Clone, Debug)]
 pub(crate) struct Trial {
     pub status: TrialStatus,
     pub payload: Option<Payload>,
     /// The file that it was read from.
     pub from: Option<String>,
-    /// What its single requests took: an older runner did not save it.
+    /// Times of its single requests: an older runner did not save them.
     pub requests: Option<RequestTimes>,
 }
 
@@ -140,7 +140,7 @@ impl Facts {
             redactor.redact_record(&mut payload.record);
         }
         let records: Vec<Recorded> = payloads.iter().map(|payload| payload.record.clone().into()).collect();
-        // No clock: what was not recorded is the epoch, and is shown as unknown.
+        // No clock: an unrecorded time is the epoch, and is shown as unknown.
         let judgement = judge(object, share, &records, chrono::DateTime::UNIX_EPOCH);
         let mut facts = Self::of_object(object);
         facts.status = PerfValidationStatus {
@@ -202,7 +202,7 @@ impl Facts {
         self.spec.as_ref()?.gates.iter().find(|gate| gate.name == name)
     }
 
-    /// Whether the content is what the operator wrote.
+    /// Compares the content with the digest of the operator.
     fn check(&mut self, results: &ConfigMap, expected: Option<&str>) -> Saved {
         let saved = Saved {
             name: results.metadata.name.clone().unwrap_or_default(),
@@ -244,7 +244,7 @@ impl Facts {
 }
 
 impl Trial {
-    /// What AIPerf reported.
+    /// Report of AIPerf.
     pub fn report(&self) -> Option<&perfval_verdict::aiperf::Report> {
         match &self.payload.as_ref()?.record.outcome {
             Outcome::Report(report) => Some(report),

@@ -19,7 +19,7 @@ use crate::timeline::Timeline;
 use crate::words;
 
 const STYLE: &str = include_str!("html/style.css");
-/// Nothing is fetched and nothing runs, whatever a name of the cluster holds.
+/// Blocks every fetch and every script, even if a name of the cluster contains one.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 
 /// The sections below the verdict, by anchor and heading.

@@ -50,7 +50,7 @@ fn test_case(title: &str, case: &Case) -> TestCase {
     if let Some(length) = case.started.zip(case.ended).map(|(started, ended)| ended - started) {
         written.set_time(length.to_std().unwrap_or(Duration::ZERO));
     }
-    // What has failed says it once, in the failure.
+    // The details of a failure are in the failure already.
     if !matches!(case.state, State::Failed | State::Error) && !case.details.is_empty() {
         written.set_system_out(case.details.as_str());
     }

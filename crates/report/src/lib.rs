@@ -1,11 +1,11 @@
-//! What a run found, for people and for pipelines.
+//! Result of a run, for people and for pipelines.
 //!
-//! Pure: no client, no clock, and the same input gives the same bytes. Every word of the verdict and of its causes is the
-//! one of the status or of [`perfval_verdict`]; nothing is judged here.
+//! Pure: no client, no clock, and the same input gives the same bytes. Every word of the verdict and of its causes is
+//! from the status or from [`perfval_verdict`]; there is no judgement here.
 //!
 //! ```no_run
-//! # fn of_a_cluster() -> (perfval_api::PerfValidation, k8s_openapi::api::core::v1::ConfigMap) { unimplemented!() }
-//! let (object, results) = of_a_cluster();
+//! # fn cluster() -> (perfval_api::PerfValidation, k8s_openapi::api::core::v1::ConfigMap) { unimplemented!() }
+//! let (object, results) = cluster();
 //! let report = perfval_report::Report::of(&object, Some(&results))?;
 //! for file in report.files() {
 //!     println!("{}: {} bytes", file.name, file.content.len());
@@ -35,7 +35,7 @@ pub use facts::Export;
 use facts::Facts;
 pub use perfval_verdict::requests::RequestTimes;
 
-/// What is known of one run.
+/// Report of one run.
 #[derive(Clone, Debug)]
 pub struct Report {
     facts: Facts,
@@ -51,8 +51,8 @@ pub struct File {
 }
 
 impl Report {
-    /// Of the current or last run of an object, with what its results ConfigMap holds. Without one (none yet, or deleted) there
-    /// are the numbers of the status only, and the charts say so.
+    /// Report of the current or last run of an object, with its results ConfigMap. Without one (none yet, or deleted)
+    /// there are only the numbers of the status, and the charts are placeholders.
     pub fn of(object: &PerfValidation, results: Option<&ConfigMap>) -> Result<Self, Error> {
         let facts = Facts::of(object, results)?;
         Ok(Self { facts })
@@ -72,7 +72,7 @@ impl Report {
         Ok(Self { facts })
     }
 
-    /// What the run found; `None` while it goes on.
+    /// Verdict of the run; `None` while it continues.
     pub fn verdict(&self) -> Option<Verdict> {
         self.facts.status.verdict
     }

@@ -1,4 +1,4 @@
-//! What the record holds second by second, on one clock for all trials of a run.
+//! The record second by second, on one clock for all trials of a run.
 
 mod clock;
 mod line;
@@ -18,7 +18,7 @@ const BETWEEN: i64 = 3;
 const AROUND: i64 = 2;
 /// Seconds over which requests that ended are counted: whole waves of them take up to 2 s on a busy H200.
 const WAVES: i64 = 5;
-/// Fewest tokens in a step that say how long one took: the same as where workers are compared.
+/// Fewest tokens in a step that give the time of one: the same as in the comparison of workers.
 const TOKENS: i64 = 50;
 
 /// All trials end to end.
@@ -28,24 +28,24 @@ pub(crate) struct Timeline {
     /// Every worker of any trial, in order of their address.
     pub workers: Vec<Worker>,
     pub marks: Vec<Mark>,
-    /// What the workers' progress is counted in.
+    /// Unit of the workers' progress.
     pub unit: Unit,
     /// Length of all (s).
     pub seconds: i64,
 }
 
-/// Where a trial lies.
+/// Position of a trial.
 #[derive(Clone, Debug)]
 pub(crate) struct Span {
     pub trial: i64,
     /// On the common clock.
     pub from: i64,
-    /// Where the measured phase begins.
+    /// Begin of the measured phase.
     pub measured: i64,
     pub until: i64,
 }
 
-/// What is counted.
+/// Unit that is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Unit {
     Tokens,
@@ -105,7 +105,10 @@ impl Timeline {
     fn add(&mut self, facts: &Facts, trial: &Trial) {
         let Some(payload) = &trial.payload else { return };
         let seconds = payload.record.outcome.measured_seconds();
-        let (load, measured) = (Phase::of(&payload.workers, None), Phase::of(&payload.workers, seconds));
+        let (load, measured) = (
+            Phase::new(&payload.workers, None),
+            Phase::new(&payload.workers, seconds),
+        );
         if payload.workers.is_empty() || load.last <= load.first {
             return;
         }

@@ -5,12 +5,12 @@ use perfval_api::{GateResult, GateStatus, Severity, TrialOutcome, TrialStatus};
 
 use crate::facts::Facts;
 
-/// A time that was recorded: the epoch stands for none.
+/// A time that was recorded: the epoch means no time.
 pub(crate) fn recorded(time: DateTime<Utc>) -> Option<DateTime<Utc>> {
     (time > DateTime::UNIX_EPOCH).then_some(time)
 }
 
-/// The verdict, or that the run goes on.
+/// The verdict, or that the run continues.
 pub(crate) fn verdict(facts: &Facts) -> String {
     match (facts.status.verdict, facts.status.phase) {
         (Some(verdict), _) => verdict.as_str().to_owned(),
@@ -45,7 +45,7 @@ pub(crate) fn outcome(outcome: Option<TrialOutcome>) -> &'static str {
     }
 }
 
-/// `≥`, `≤`, or what the margin says of it where the spec is not known.
+/// `≥`, `≤`, or the sign that follows from the margin if the spec is unknown.
 pub(crate) fn sign(facts: &Facts, gate: &GateStatus) -> &'static str {
     if let Some(spec) = facts.gate(&gate.name) {
         return spec.operator.sign();
@@ -129,7 +129,7 @@ pub(crate) fn time(time: DateTime<Utc>) -> String {
     time.format("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
-/// How many trials ended how: `2 passed, 1 missed`.
+/// Number of trials by outcome: `2 passed, 1 missed`.
 pub(crate) fn tally(facts: &Facts) -> String {
     let count = |outcome| {
         facts

@@ -1,13 +1,13 @@
-//! Which time counts: a limit is for the world, so only time in which the operator looked is held against a run.
+//! Attended time. A limit is for the world, so only time in which the operator looked counts against a run.
 //!
-//! `status.run.lastLookedAt` is the heartbeat. It is written with every other change, and by itself only when it is older
-//! than [`Limit::heartbeat`] while a limit runs: a look in between decides an equal status, which is not written. A run
-//! without a limit, such as one in the queue, has none. If a look finds the heartbeat much older, the time between
-//! was unattended: it is kept as a gap of the phase, and every clock of the phase leaves it out.
+//! `status.run.lastLookedAt` is the heartbeat. It is written with every other change, and alone only when it is older
+//! than [`Limit::heartbeat`] while a limit runs: a look in between decides an equal status, which is not written. A
+//! run without a limit, such as one in the queue, has none. If a look finds the heartbeat much older, the time
+//! between was unattended: it is kept as a gap of the phase, and every clock of the phase leaves it out.
 //!
-//! A run in the queue is looked at twice a minute together with a thousand others. The planner remembers its last look,
-//! so their heartbeats are written seldom ([`Limit::written_every`]); only after a restart the time since the written
-//! one is unattended.
+//! A run in the queue is looked at twice a minute together with a thousand others. The planner remembers its last
+//! look, so their heartbeats are written seldom ([`Limit::written_every`]); only after a restart the time since the
+//! written one is unattended.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ const RECENT: Duration = Duration::from_secs(5);
 /// Gaps that a status keeps.
 const GAPS: usize = 8;
 
-/// How long a wait may last.
+/// Longest time of a wait.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Limit {
     /// When its clock began.
@@ -32,7 +32,7 @@ pub(crate) struct Limit {
     pub(crate) lasts: Duration,
     /// Longest time between two looks.
     pub(crate) heartbeat: Duration,
-    /// How old the written heartbeat may become before it is written by itself.
+    /// Age at which the heartbeat is written without any other change.
     pub(crate) written: Duration,
 }
 
@@ -75,7 +75,7 @@ impl Limit {
     }
 }
 
-/// What a look may say of a limit.
+/// A look's statement about a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Clock {
     /// There is time left.
@@ -96,7 +96,7 @@ pub(crate) fn deadline(status: &PerfValidationStatus, limit: &Limit) -> DateTime
     time::after(limit.since, limit.lasts.saturating_add(unattended(status, limit.since)))
 }
 
-/// What a look that began at `looked` and decides at `now` may say of a limit.
+/// Clock of a look that began at `looked` and decides at `now`.
 pub(crate) fn clock(
     status: &PerfValidationStatus,
     limit: &Limit,

@@ -29,7 +29,7 @@ pub use workers_service::workers_service;
 use crate::Run;
 use crate::dynamo::names;
 
-/// Where requests go: the frontend's Service, which Dynamo's operator makes.
+/// URL for requests: the frontend's Service, which Dynamo's operator creates.
 pub fn endpoint(run: &Run<'_>) -> String {
     format!(
         "http://{}:{}",

@@ -1,4 +1,4 @@
-//! What a pass ends in: a status to record, effects to carry out, events to publish.
+//! Result of a pass: a status to record, effects to carry out, events to publish.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::observed::ChildRef;
 pub struct Decision {
     /// Status to record; equal to the current one when nothing changed (then nothing is written).
     pub status: PerfValidationStatus,
-    /// What to do, in this order.
+    /// Effects to carry out, in this order.
     pub effects: Vec<Effect>,
     /// Events to publish once the status is recorded.
     pub events: Vec<Event>,
@@ -54,7 +54,7 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// Whether it begins something in the cluster that a run which is over would have to remove or wait for.
+    /// Returns true if it creates an object in the cluster that a finished run would have to remove or wait for.
     pub(crate) fn creates(&self) -> bool {
         match self {
             Self::CreateClaimTemplate(_)
@@ -91,11 +91,11 @@ pub struct ProbeRequest {
 /// An Event to publish on the object. One reason per cause: the API server drops the text of a repeated reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Whether it is a Warning.
+    /// True for a Warning.
     pub warning: bool,
     /// Reason of the Event (`PascalCase`).
     pub reason: String,
-    /// What the operator did or is doing (`PascalCase`).
+    /// Action that the operator did or is doing (`PascalCase`).
     pub action: &'static str,
     /// Text for people, cut to 1,024 bytes when published.
     pub note: String,

@@ -1,4 +1,4 @@
-//! What keeps a run from measuring: obstacles found in pods, events and logs, each with its evidence and its remedy.
+//! Obstacles that keep a run from measuring: found in pods, events and logs, each with its evidence and its remedy.
 
 pub mod blame;
 mod claims;

@@ -1,5 +1,5 @@
-//! Everything that knows Dynamo: its deployment and what that says of itself, its versions, the words of its logs, and the
-//! names that it gives. A second back end gets a folder like this one.
+//! Everything specific to Dynamo: its deployment and the deployment's status, its versions, the texts of its logs,
+//! and the names that it gives. A second back end gets a folder like this one.
 
 pub mod compatibility;
 mod deployment;

@@ -1,4 +1,4 @@
-//! What an edit of the spec asks for, see [`spec_digests`](perfval_verdict::spec_digests).
+//! Consequences of an edit of the spec, see [`spec_digests`](perfval_verdict::spec_digests).
 
 use perfval_api::{PerfValidationStatus, Trigger, Verdict};
 use perfval_verdict::spec_digests::digests;
@@ -6,7 +6,8 @@ use perfval_verdict::spec_digests::digests;
 use crate::run::Run;
 use crate::status;
 
-/// The run that the spec asks for since the current one began; `None`: that one measured and judged what is asked.
+/// The run that the spec requires since the current one began; `None` if the current one measured and judged all of
+/// it.
 pub(crate) fn trigger(run: &Run<'_>) -> Option<Trigger> {
     let current = run.status().run.as_ref()?;
     if current.generation == run.generation() {
@@ -29,12 +30,12 @@ pub(crate) fn trigger(run: &Run<'_>) -> Option<Trigger> {
             Trigger::SpecChanged
         });
     }
-    // A limit may be what kept the run from measuring: whoever changes it wants to see the difference.
+    // A limit may have kept the run from measuring: a user who changes it wants to see the difference.
     let unmeasured = matches!(status.verdict, Some(Verdict::Error | Verdict::Skipped));
     (now.limits != before.limits && unmeasured).then_some(Trigger::SpecChanged)
 }
 
-/// Whether the last run measured, judged and saved its trials, or is about to judge saved ones again.
+/// Returns true if the last run measured, judged and saved its trials, or is about to judge saved ones again.
 fn has_saved_trials(status: &PerfValidationStatus) -> bool {
     let judges_again = || status.verdict.is_none() && status::judged_run(status).is_some();
     let judged = matches!(
@@ -44,7 +45,7 @@ fn has_saved_trials(status: &PerfValidationStatus) -> bool {
     (judged || judges_again()) && status.results_ref.is_some()
 }
 
-/// An edit that asks for no run leaves what the current one says true: it is true of the new generation then.
+/// Applies the result of the current run to the new generation if the edit requires no run.
 pub(crate) fn adopt(run: &Run<'_>, status: &mut PerfValidationStatus) {
     let generation = run.generation();
     let edited = status.run.as_ref().is_some_and(|run| run.generation != generation);

@@ -1,4 +1,4 @@
-//! Who ended the container of a worker before it was started again: itself by a crash, or somebody else.
+//! Origin of the end of a worker's container before its restart: a crash of its own, or an order from outside.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::api::core::v1::ContainerStateTerminated;
@@ -8,19 +8,19 @@ use perfval_sizing::Seen;
 use crate::observed::PodEvent;
 use crate::time;
 
-/// Exit codes of a process that ended as it was asked to.
+/// Exit codes of a process that ended as it was ordered to.
 const ASKED: [i32; 2] = [0, 128 + SIGTERM];
 const KILLED: i32 = 128 + SIGKILL;
 const SIGKILL: i32 = 9;
 const SIGTERM: i32 = 15;
 /// Exit codes of a process that crashed by a signal of its own: ILL, TRAP, ABRT, BUS, FPE, SEGV.
 const CRASHED: [i32; 6] = [132, 133, 134, 135, 136, 139];
-/// From the last failure of a probe that a kubelet reports to the end of the container: Kubernetes gives 30 s to end, and the
-/// probe is asked again in that time.
+/// Time from the last failure of a probe that a kubelet reports to the end of the container: Kubernetes gives 30 s to
+/// end, and the probe runs again in that time.
 const AFTER_PROBE: TimeDelta = TimeDelta::seconds(60);
 
-/// Who ended a container that did not crash. `events` of its pod; where they could not be read, a process that was killed may
-/// have been killed for its probe.
+/// Origin of the end of a container that did not crash. `events` of its pod; if they could not be read, a process
+/// that was killed may have been killed for its probe.
 pub(crate) fn ended_by(uid: &str, ended: &ContainerStateTerminated, events: &Seen<Vec<PodEvent>>) -> Option<EndedBy> {
     let for_memory = ended.reason.as_deref() == Some("OOMKilled");
     if !was_seen(ended) || for_memory || CRASHED.contains(&ended.exit_code) {
@@ -60,9 +60,9 @@ fn fails_probe(event: &PodEvent, over: Option<DateTime<Utc>>) -> bool {
         && event.last_seen.zip(over).is_some_and(near)
 }
 
-/// Whether anybody saw it end. 255 with `Unknown` is what containerd says of a container that is gone when it starts again
-/// itself (seen on the lab after a reboot), `ContainerStatusUnknown` what the kubelet says; a process that exits with 255 has
-/// `Error`.
+/// Returns true if its end was observed. 255 with `Unknown` is containerd's report of a container that is gone when
+/// it starts again itself (seen on the lab after a reboot), `ContainerStatusUnknown` is the kubelet's; a process that
+/// exits with 255 has `Error`.
 pub(crate) fn was_seen(ended: &ContainerStateTerminated) -> bool {
     let reason = ended.reason.as_deref();
     (ended.exit_code, reason) != (255, Some("Unknown")) && reason != Some("ContainerStatusUnknown")

@@ -1,11 +1,11 @@
-//! What interrupts a run, or asks for the next one.
+//! Interruptions of a run, and triggers of the next one.
 
 use perfval_api::{Phase, Reason, Trigger, Why};
 
 use crate::edit;
 use crate::run::Run;
 
-/// Why an active run has to stop.
+/// Reason why an active run has to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interruption {
     Deletion,
@@ -37,7 +37,7 @@ impl Interruption {
     }
 }
 
-/// What interrupts the run, the most important first.
+/// The interruption of the run, the most important first.
 pub(crate) fn interruption(run: &Run<'_>) -> Option<Interruption> {
     if run.is_deleting() {
         return Some(Interruption::Deletion);
@@ -57,7 +57,7 @@ pub(crate) fn interruption(run: &Run<'_>) -> Option<Interruption> {
     }
 }
 
-/// What asks for a run after the current one.
+/// Trigger of a run after the current one.
 pub(crate) fn next_trigger(run: &Run<'_>) -> Option<Trigger> {
     let current = run.status().run.as_ref()?;
     let edited = edit::trigger(run);
@@ -69,7 +69,7 @@ pub(crate) fn next_trigger(run: &Run<'_>) -> Option<Trigger> {
     }
 }
 
-/// Whether a phase can be interrupted: it may hold or soon create something, and its verdict is not known.
+/// Returns true if a phase can be interrupted: it may hold or soon create objects, and its verdict is not known.
 pub(crate) fn is_active(phase: Phase) -> bool {
     match phase {
         Phase::Pending

@@ -1,4 +1,4 @@
-//! Whose a Job is, and how it ended.
+//! Ownership and end of a Job.
 
 use k8s_openapi::api::batch::v1::{Job, JobCondition};
 use kube::core::ResourceExt as _;
@@ -11,21 +11,21 @@ pub const COMPLETE: &str = "Complete";
 /// Condition of a Job that failed.
 pub const FAILED: &str = "Failed";
 
-/// What stands under the name of a Job that a run makes.
+/// The object under the name of a run's Job.
 #[derive(Clone, Copy, Debug)]
 pub enum Standing<'a> {
-    /// Nothing, and none of ours was seen: the Job may be created.
+    /// No object, and the run's Job was never seen: it may be created.
     Free,
     /// A Job that this run did not make.
     Taken(&'a Job),
-    /// The Job of ours that was seen is gone; its name may be free or have another Job.
+    /// The run's Job was seen and is gone; its name may be free or have another Job.
     Lost,
     /// The Job that this run made.
     Ours(&'a Job),
 }
 
-/// Judged by the uid that was recorded when the Job was first seen; before that, by its owner and its run. What is
-/// recorded is never created again.
+/// Compares a Job with the uid that was recorded when the run's Job was first seen, or before that with its owner and
+/// its run. A recorded Job is never created again.
 pub fn standing<'a>(run: &Run<'_>, found: Option<&'a Job>, recorded: Option<&str>) -> Standing<'a> {
     match (found, recorded) {
         (None, None) => Standing::Free,
@@ -42,17 +42,17 @@ pub fn recorded<'a>(run: &Run<'a>, trial: i64) -> Option<&'a str> {
     trials.find(|known| known.number == trial)?.job_uid.as_deref()
 }
 
-/// Whether a Job carries a condition.
+/// Returns true if a Job carries a condition.
 pub fn has(job: &Job, condition: &str) -> bool {
     find(job, condition).is_some()
 }
 
-/// Whether a Job is over.
+/// Returns true if a Job is over.
 pub fn is_over(job: &Job) -> bool {
     has(job, COMPLETE) || has(job, FAILED)
 }
 
-/// Why a Job failed, in the Job controller's words.
+/// Reason why a Job failed, in the Job controller's words.
 pub fn failure(job: &Job) -> String {
     let failed = find(job, FAILED);
     let reason = failed

@@ -1,7 +1,7 @@
 //! The life of one run.
 //!
-//! Pure: no client, no runtime, no clock. [`machine::decide`] takes the object, what was seen of the cluster and the
-//! time, and answers with the next status and the effects to carry out. Nothing here can touch the world.
+//! Pure: no client, no runtime, no clock. [`machine::decide`] takes the object, the observation of the cluster and
+//! the time, and returns the next status and the effects to carry out. Nothing here can touch the world.
 
 mod attendance;
 pub mod build;

@@ -26,7 +26,7 @@ use crate::queue;
 use crate::run::Run;
 use crate::{phase, status, teardown, time};
 
-/// What a pass over this object has to read.
+/// Reads that a pass over this object needs.
 pub fn needs(run: &Run<'_>) -> Needs {
     let Some(current) = run.phase() else {
         return Needs::default();
@@ -64,8 +64,8 @@ pub fn decide(run: &Run<'_>, seen: &Observed, now: DateTime<Utc>) -> Decision {
     pass.finish(step, limit)
 }
 
-/// The limit whose time counts now: that of the wait, or of the whole run where the wait has none. A limit that has passed for
-/// good does not stand still and needs no heartbeat: the pauses of a removal that hangs would each be a write.
+/// The limit whose time counts now: that of the wait, or of the whole run if the wait has none. A limit that has
+/// passed for good needs no heartbeat: the pauses of a removal that hangs would each be a write.
 fn current_limit(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Option<Limit> {
     let of_queue = || queue::is_queued(status).then(|| total_limit(spec, status).map(phase::seldom_looked_at))?;
     phase::limit(spec, status)
@@ -101,13 +101,13 @@ fn first_look(run: &Run<'_>) -> Step {
     Step::Begin(Trigger::Created)
 }
 
-/// Whether the planner alone moves a run: it waits in the queue, and nothing interrupts it.
+/// Returns true if the planner alone moves a run: it waits in the queue, and no interruption is due.
 pub fn is_queued(run: &Run<'_>) -> bool {
     queue::is_queued(run.status()) && interruption(run).is_none()
 }
 
-/// Whether a run that holds a node gives it back by itself. No operator looks after one that is past its own limits,
-/// such as the run of an install that is gone.
+/// Returns true if a run that holds a node gives it back without help. No operator looks after a run that is past its
+/// own limits, such as the run of an install that is gone.
 pub fn is_at_work(spec: &PerfValidationSpec, status: &PerfValidationStatus, now: DateTime<Utc>) -> bool {
     let overdue = |limit| now >= time::after(attendance::deadline(status, &limit), queue::ABANDONED);
     // What a run that judges saved trials again still holds was kept by an earlier one.
@@ -161,7 +161,7 @@ fn expired(pass: &mut Pass<'_>, current: Phase, step: Step) -> Step {
     }
 }
 
-/// Ends a run that took longer than it may as a whole. What is measured already is judged first.
+/// Ends a run that exceeded its time-out as a whole. Complete measurements are judged first.
 fn overdue(pass: &mut Pass<'_>, current: Phase, step: Step) -> Step {
     let goes_on = match &step {
         Step::Wait(_) | Step::Work(_) => true,
@@ -193,5 +193,5 @@ fn overdue(pass: &mut Pass<'_>, current: Phase, step: Step) -> Step {
     )
 }
 
-/// What the operator itself still has in hand may finish although the user's limit (`0s` is allowed) has passed.
+/// Time for the operator's own work in hand, which may finish although the user's limit (`0s` is allowed) has passed.
 const WORK_GRACE: Duration = Duration::from_mins(1);

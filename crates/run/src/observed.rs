@@ -1,4 +1,5 @@
-//! What a pass saw of the cluster. `machine::needs` says which parts a phase reads; all others stay `NotAsked`.
+//! Observation of the cluster by a pass. `machine::needs` lists the parts that a phase reads; all others stay
+//! `NotAsked`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,7 +21,7 @@ pub use perfval_sizing::inventory::Inventory;
 /// One part of the world that a phase reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Need {
-    /// Whether and how the DynamoGraphDeployment API is served.
+    /// The DynamoGraphDeployment API as the cluster serves it, if it does.
     Dynamo,
     /// `StorageClasses`.
     StorageClasses,
@@ -46,7 +47,7 @@ pub enum Need {
     GpuExporter,
     /// The framed output of every finished trial, and the results ConfigMap.
     Results,
-    /// The whole ConfigMap that `status.resultsRef` names.
+    /// The whole ConfigMap of `status.resultsRef`.
     SavedRun,
     /// The results `ConfigMaps` of every run of this object, without their content.
     SavedResults,
@@ -68,7 +69,7 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// These parts, none of which needs to know more.
+    /// Creates a set of these parts without further parameters.
     pub(crate) fn of(parts: impl IntoIterator<Item = Need>) -> Self {
         Self {
             parts: parts.into_iter().collect(),
@@ -77,7 +78,7 @@ impl Needs {
     }
 }
 
-/// What a pass saw.
+/// Observation of the cluster by a pass.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
     /// When it began to look; a look that takes long is no pause.
@@ -92,17 +93,17 @@ pub struct Observed {
     pub storage_classes: Seen<Vec<StorageClass>>,
     /// Runs that hold a node or plan to, in any namespace.
     pub holders: Seen<Arc<[Contender]>>,
-    /// What the queue says to this run; only the planner knows.
+    /// The queue's answer for this run; only the planner has it.
     pub turn: Seen<Turn>,
-    /// What is odd about the devices and claims of the cluster; only the planner reports it.
+    /// Oddities of the cluster's devices and claims; only the planner reports them.
     pub oddities: Vec<String>,
-    /// What sizing counts.
+    /// Everything that sizing counts.
     pub inventory: Seen<Inventory>,
-    /// Everything of ours that exists, of any run of this object.
+    /// All objects of the operator for this object, of any run.
     pub children: Seen<Vec<Child>>,
     /// The DynamoGraphDeployment of this run.
     pub deployment: Seen<DynamicObject>,
-    /// What the API server says of the DynamoGraphDeployment we would create.
+    /// The API server's answer to a dry run of the DynamoGraphDeployment.
     pub dry_run: Seen<Admission>,
     /// Pods of this object (any run), terminating ones included.
     pub pods: Seen<Vec<Pod>>,
@@ -132,7 +133,7 @@ pub struct Observed {
     pub packed_trials: BTreeMap<i64, Seen<PackedTrial>>,
     /// SHA-256 annotation of the results ConfigMap.
     pub results: Seen<Option<String>>,
-    /// The ConfigMap that `status.resultsRef` names, with its content.
+    /// The ConfigMap of `status.resultsRef`, with its content.
     pub saved_run: Seen<ConfigMap>,
     /// The results `ConfigMaps` of every run of this object.
     pub saved_results: Seen<Vec<Child>>,
@@ -140,14 +141,15 @@ pub struct Observed {
     pub cache_job: Seen<Job>,
 }
 
-/// How the DynamoGraphDeployment API is served.
+/// The DynamoGraphDeployment API as the cluster serves it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DynamoApi {
-    /// The newest version we speak: v1beta1, or v1alpha1 when only that is served.
+    /// The newest supported version: v1beta1, or v1alpha1 when only that is served.
     pub resource: ApiResource,
     /// Version of the installed operator (annotation `dynamo.nvidia.com/operator-version` of the CRD).
     pub operator_version: Option<String>,
-    /// Whether its components have the field `runtimeVersionOverride`; looked at only where `workload.dynamo.runtimeVersion` is set.
+    /// True if its components have the field `runtimeVersionOverride`; looked at only if
+    /// `workload.dynamo.runtimeVersion` is set.
     pub takes_runtime_version: bool,
 }
 
@@ -182,15 +184,15 @@ pub struct ChildRef {
 pub struct Child {
     /// Its identity.
     pub id: ChildRef,
-    /// Whether it is being deleted already.
+    /// True if it is being deleted already.
     pub deleting: bool,
     /// The run it belongs to (label).
     pub run: String,
-    /// Whether its controller owner is this very object; others of the same name are never touched.
+    /// True if its controller owner is this very object; others of the same name are never touched.
     pub ours: bool,
 }
 
-/// What the API server answers to a dry run.
+/// The API server's answer to a dry run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// It would create it.
@@ -214,12 +216,12 @@ pub struct PodEvent {
     pub last_seen: Option<DateTime<Utc>>,
 }
 
-/// What the node of a run says of itself.
+/// The node of a run, from its own status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeSeen {
-    /// Whether it is Ready.
+    /// True if it is Ready.
     pub ready: bool,
-    /// Why it is not, in the words of the kubelet or of who missed it.
+    /// Reason why it is not, in the words of the kubelet or of the node controller.
     pub message: String,
 }
 
@@ -230,14 +232,14 @@ pub struct LogRequest {
     pub pod: String,
     /// Container name.
     pub container: String,
-    /// That of the container before the current one, which ended.
+    /// True for the log of the container before the current one, which ended.
     pub previous: bool,
 }
 
 /// The end of a log, without colours and secrets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PodLog {
-    /// Whose log it is.
+    /// Container of the log.
     pub of: LogRequest,
     /// Its last lines.
     pub text: Seen<String>,
@@ -246,7 +248,7 @@ pub struct PodLog {
 /// The last lines of a log in each trial with errors, without colours and secrets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ErrorLog {
-    /// Whose log it is.
+    /// Container of the log.
     pub of: LogRequest,
     /// Lines with their time, by the number of the trial.
     pub trials: Seen<BTreeMap<i64, String>>,
@@ -264,14 +266,14 @@ pub enum Probe {
     Answered(ProbeAnswer),
 }
 
-/// What came back from one chat completion.
+/// Answer to one chat completion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbeAnswer {
     /// 200 with non-empty content or reasoning content; the first characters of it.
     Completion(String),
     /// 200, but without any text.
     Empty,
-    /// 404, from a frontend that serves these models and not the one that was asked for.
+    /// 404, from a frontend that serves these models and not the requested one.
     OtherModels(Vec<String>),
     /// Another status, and the beginning of the body.
     Refused(u16, String),
@@ -288,6 +290,6 @@ pub struct TrialSeen {
     pub pod: Option<Pod>,
     /// Record in the log of its AIPerf container, read only once the Job is over.
     pub record: Seen<Framed<TrialRecord>>,
-    /// How far it is, read only while the Job runs and what is known is [old](crate::progress::is_old).
+    /// Progress of the trial, read only while the Job runs and the last reading is [old](crate::progress::is_old).
     pub progress: Option<Progress>,
 }

@@ -1,4 +1,4 @@
-//! One pass under decision: the draft of the next status, and what is to be done.
+//! One pass under decision: the draft of the next status, and the effects to carry out.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::run::Run;
 use crate::status::{self, Truth};
 use crate::time;
 
-/// How a phase answers.
+/// Result of a phase's step.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Step {
     /// Another component has to act first; the phase's time limit applies.
@@ -52,7 +52,7 @@ impl Step {
         Self::End(Verdict::Error, Why::new(reason, message))
     }
 
-    /// Something that the run needs has a name that is taken; whatever it says is not read.
+    /// An object that the run needs has a name that is taken; its content is not read.
     pub(crate) fn name_taken(kind: &str, taken: &impl Resource) -> Self {
         let name = taken.name_any();
         let message = format!("{kind} {name} belongs to another owner: remove it, then run again");
@@ -72,7 +72,7 @@ pub(crate) struct Pass<'a> {
     recheck: Option<Duration>,
     /// When the operator looked before this pass, as far as is known.
     last_look: Option<DateTime<Utc>>,
-    /// Whether a limit would have passed, if this were not the first look after a pause.
+    /// True if a limit would have passed, but this is the first look after a pause.
     looks_once_more: bool,
 }
 
@@ -80,7 +80,7 @@ pub(crate) struct Pass<'a> {
 const SAFETY: Duration = LONGEST_PAUSE;
 /// GPUs that others give back are seen by looking; one look serves the whole queue.
 const QUEUE_POLL: Duration = Duration::from_secs(30);
-/// What hangs for longer than `timeouts.cleanup` is looked after in growing pauses, up to this one.
+/// Longest pause between looks at a removal that hangs for longer than `timeouts.cleanup`; the pauses grow up to it.
 const OVERDUE_POLL: Duration = Duration::from_mins(1);
 /// The look that decides whether a limit has passed comes this long after the first one.
 const ONCE_MORE: Duration = Duration::from_secs(1);
@@ -115,7 +115,7 @@ impl<'a> Pass<'a> {
         self.seen.began.unwrap_or(self.now)
     }
 
-    /// Whether a limit has passed, of attended time.
+    /// Returns true if a limit of attended time has passed.
     pub(crate) fn has_passed(&mut self, limit: &Limit) -> bool {
         let pause = self.last_look.map(|last| time::until(self.began(), last));
         match attendance::clock(&self.status, limit, pause, self.now) {
@@ -134,12 +134,12 @@ impl<'a> Pass<'a> {
         attendance::attended(&self.status, since, self.now)
     }
 
-    /// Asks for an effect.
+    /// Adds an effect.
     pub(crate) fn act(&mut self, effect: Effect) {
         self.effects.push(effect);
     }
 
-    /// Asks for an event.
+    /// Adds an event.
     pub(crate) fn note(&mut self, notice: Event) {
         self.events.push(notice);
     }
@@ -167,7 +167,7 @@ impl<'a> Pass<'a> {
         close::keep(&mut self.status.diagnosis, finding);
     }
 
-    /// Turns the phase's answer into the outcome of the pass. `limit` is that of the wait the pass ends in.
+    /// Turns the phase's step into the outcome of the pass. `limit` is that of the wait the pass ends in.
     pub(crate) fn finish(mut self, step: Step, limit: Option<Limit>) -> Decision {
         if !matches!(step, Step::Wait(_) | Step::Work(_) | Step::Rest) {
             // What the phase wanted to create is not wanted any more: the next one would only have to remove it.
@@ -176,7 +176,7 @@ impl<'a> Pass<'a> {
         match step {
             Step::Rest => {}
             Step::Wait(why) | Step::Work(why) => {
-                // A verdict's reason stays; only a run without one says what it waits for.
+                // A verdict's reason stays; only the message of a run without verdict describes the wait.
                 if self.status.verdict.is_none() {
                     status::explain(&mut self.status, &why);
                 }
@@ -289,7 +289,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// What ended the run is what decides its verdict.
+    /// Lets the reason that ended the run decide its verdict.
     fn blame(&mut self, why: &Why) {
         if let Some(finding) = blamed(&self.status.diagnosis, why) {
             self.find(finding);

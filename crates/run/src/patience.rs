@@ -1,5 +1,5 @@
-//! How long a sign of trouble has been seen. It counts from the operator's own first look, in attended time: what kubelets,
-//! schedulers and controllers write are times of their own clocks, which may be minutes ahead or behind.
+//! Age of a sign of trouble. It counts from the operator's own first look, in attended time: kubelets, schedulers and
+//! controllers write times of their own clocks, which may be minutes ahead or behind.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use crate::attendance::Limit;
 use crate::diagnosis::pods::{Judged, Proof, Sign};
 use crate::pass::Pass;
 
-/// Judges the signs that a look found. `is_complete`: whether it could read all that shows signs; one that is not among what
-/// was read may still be there.
+/// Judges the signs that a look found. `is_complete`: true if it could read all sources of signs; a sign of an unread
+/// source may still be there.
 pub(crate) fn judge(pass: &mut Pass<'_>, found: Vec<Sign>, is_complete: bool) -> Vec<Judged> {
     let mut known = pass.status.run.as_ref().map_or(Vec::new(), |run| run.signs.clone());
     known.retain(|one| !is_complete || found.iter().any(|sign| shows(one, sign)));

@@ -1,4 +1,4 @@
-//! One file a phase: what it reads and does, how long it may wait, and what it says when that is over.
+//! One file a phase: its reads, its step, its limit, and its message after the limit.
 
 mod benchmarking;
 mod cleaning_up;

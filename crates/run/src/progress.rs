@@ -1,4 +1,4 @@
-//! How far the open trial is, as the status says it.
+//! Progress of the open trial, as the status shows it.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use perfval_api::{PerfValidationStatus, TrialProgress};
@@ -7,16 +7,16 @@ use perfval_verdict::progress::Progress;
 use crate::build::load::Load;
 use crate::run::Run;
 
-/// Between two readings, and so between two writes: etcd keeps every one of them, and whoever watches is sent it.
+/// Time between two readings, and so between two writes: etcd keeps every one of them, and every watcher receives it.
 const PAUSE: TimeDelta = TimeDelta::seconds(15);
 
-/// Whether what the status says of the open trial is old enough to be read again.
+/// Returns true if the status' progress of the open trial is old enough to be read again.
 pub fn is_old(status: &PerfValidationStatus, trial: i64, now: DateTime<Utc>) -> bool {
     let known = status.progress.as_ref().filter(|known| known.trial == trial);
     known.is_none_or(|known| now - known.updated_at >= PAUSE)
 }
 
-/// What the status says from now on; nothing where nothing new is known.
+/// The next progress in the status; `None` without any new reading.
 pub(crate) fn of(run: &Run<'_>, trial: i64, read: &Progress, now: DateTime<Utc>) -> Option<TrialProgress> {
     let known = run.status().progress.as_ref().filter(|known| known.trial == trial);
     let is_news = known.is_none_or(|known| known.requests != read.requests && is_old(run.status(), trial, now));
@@ -26,7 +26,7 @@ pub(crate) fn of(run: &Run<'_>, trial: i64, read: &Progress, now: DateTime<Utc>)
     Some(at(run, trial, read, now))
 }
 
-/// What a trial says of itself, in the words of a status.
+/// Progress of a trial, in the fields of a status.
 pub fn at(run: &Run<'_>, trial: i64, read: &Progress, now: DateTime<Utc>) -> TrialProgress {
     let (done, all, expected) = match Load::of(run, trial) {
         Load::Requests(requests) => (read.requests, requests, Some(requests)),

@@ -1,9 +1,9 @@
-//! Who gets GPUs next: they go to runs in the order in which these asked for them.
+//! Order in which runs get GPUs: the order in which they requested them.
 //!
-//! One look at the cluster serves the whole queue ([`plan`]). A run that holds a node keeps it. Of those that wait, the
-//! earlier ones choose first. One that can have nothing now blocks no other, so a run that waits for eight GPUs does
-//! not hold up one that needs a single one; and it is asked first whenever a node comes free, so the later ones do not
-//! starve it either.
+//! One look at the cluster serves the whole queue ([`plan`]). A run that holds a node keeps it. Of those that wait,
+//! the earlier ones choose first. A run that can have no node now blocks no other, so a run that waits for eight GPUs
+//! does not hold up a run that needs a single one. It comes first whenever a node becomes free, so the later ones do
+//! not starve it either.
 
 mod plan;
 
@@ -18,7 +18,7 @@ use crate::{names, time};
 
 pub use plan::{Others, plan};
 
-/// A run on its way to Sizing keeps its place this long; one that takes longer waits for something else than GPUs.
+/// Time for which a run on its way to Sizing keeps its place; a run that takes longer does not wait for GPUs alone.
 const ON_ITS_WAY: Duration = Duration::from_secs(10);
 /// Pause between two writes of the heartbeat of a run that waits. Written once a minute, those of a thousand runs took the API
 /// server 29 % of a core (`just bench-line 1000`).
@@ -26,7 +26,8 @@ pub(crate) const HEARTBEAT_WRITTEN: Duration = Duration::from_mins(10);
 /// An operator that is restarted or replaced takes its runs up again within this time.
 pub(crate) const ABANDONED: Duration = Duration::from_mins(5);
 
-/// A place in the queue: when a run was asked for, and its object's uid where two were asked for in the same second.
+/// A place in the queue: the time at which a run was requested, and its object's uid to separate runs of the same
+/// second.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     asked_at: DateTime<Utc>,
@@ -34,8 +35,8 @@ pub struct Position {
 }
 
 impl Position {
-    /// An object's first run was asked for when the object was created, any other when it began: an old object that is
-    /// run again and again does not always come first.
+    /// Position of a run. An object's first run was requested when the object was created, any other when it began:
+    /// an old object that is run again and again does not always come first.
     pub fn of(metadata: &ObjectMeta, status: &PerfValidationStatus) -> Self {
         let created = metadata.creation_timestamp.as_ref().map(time::from_kubernetes);
         let again = status.run.as_ref().filter(|run| run.trigger != Trigger::Created);
@@ -59,21 +60,21 @@ impl Position {
 pub struct Hold {
     /// The node.
     pub node: String,
-    /// Whether the run gives the node back by itself: it is not over and kept, and within its own limits.
+    /// True if the run gives the node back without help: it is not over and kept, and within its own limits.
     pub at_work: bool,
-    /// What quotas count of it; not known of a run of another version.
+    /// Resources that quotas count of it; unknown for a run of another version.
     pub uses: Option<Box<Uses>>,
 }
 
-/// What the quotas of a namespace count of a run with a plan.
+/// Resources that the quotas of a namespace count of a run with a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Uses {
     spec: PerfValidationSpec,
     gpus: i64,
     by_claims: bool,
-    /// What the names of its pods begin with, as `namespace/name`.
+    /// Prefix of its pods' names, as `namespace/name`.
     pods: String,
-    /// Whether it may still create pods.
+    /// True if it may still create pods.
     creates: bool,
 }
 
@@ -115,11 +116,11 @@ pub struct Contender {
     pub name: String,
     /// Its place in the queue.
     pub position: Position,
-    /// What it holds.
+    /// Node that it holds.
     pub holds: Option<Hold>,
-    /// What it waits for: GPUs for this spec, now or within seconds.
+    /// Spec of the GPUs that it waits for, now or within seconds.
     pub wants: Option<Box<PerfValidationSpec>>,
-    /// Whether an operator looked at it lately; for the one that looks after it that does not matter.
+    /// True if an operator looked at it lately; it does not matter for the operator that looks after it.
     pub is_attended: bool,
 }
 
@@ -167,7 +168,8 @@ impl Contender {
         self.holds.as_ref().map(|hold| self.on(&hold.node))
     }
 
-    /// What it keeps from all others, whoever comes first: a plan that is not confirmed yet is made anew in every look.
+    /// Resources that it keeps from all others, even earlier ones: a plan that is not confirmed yet is renewed in
+    /// every look.
     pub fn keeps(&self) -> Option<OtherRun> {
         self.held().filter(|_| self.wants.is_none())
     }
@@ -190,38 +192,38 @@ impl Contender {
 pub struct Line {
     /// The runs, in any order.
     pub runs: Vec<Contender>,
-    /// How long a run lately held its node, if any is over.
+    /// Time for which a run lately held its node, if any is over.
     pub usual: Option<Duration>,
 }
 
 impl Line {
-    /// Leaves out those that wait and that nobody can move. `can_move`: whether this operator can, of the runs that it looks
-    /// after; `None` of all others, such as those of another install.
+    /// Leaves out waiting runs that no operator can move. `can_move`: true if this operator can, of the runs that it
+    /// looks after; `None` of all others, such as those of another install.
     pub fn leave_out(&mut self, can_move: impl Fn(&str) -> Option<bool>) {
         self.runs
             .retain(|run| run.wants.is_none() || can_move(run.position.uid()).unwrap_or(run.is_attended));
     }
 }
 
-/// Whether an operator looked at a run lately, as far as that is written. Where it is not, such as under the CRD of an older
-/// version, one did.
+/// Returns true if an operator looked at a run lately, as far as the status shows. Without the field, as under the
+/// CRD of an older version, it is true.
 fn is_attended(status: &PerfValidationStatus, now: DateTime<Utc>) -> bool {
     let last = status.run.as_ref().and_then(|run| run.last_looked_at);
     last.is_none_or(|last| now < time::after(last, HEARTBEAT_WRITTEN + ABANDONED))
 }
 
-/// Whether a run waits in the queue: the planner alone moves it from here. A run that may still hold GPUs of an earlier
-/// deployment removes that first.
+/// Returns true if a run waits in the queue: the planner alone moves it from here. A run that may still hold GPUs of
+/// an earlier deployment removes that first.
 pub fn is_queued(status: &PerfValidationStatus) -> bool {
     status.phase == Some(Phase::Sizing) && status.run.as_ref().is_none_or(|run| !run.clears_first)
 }
 
-/// What the queue says to one run.
+/// The queue's answer to one run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Turn {
-    /// What sizing says of the nodes that no other run holds.
+    /// Sizing of the nodes that no other run holds.
     Sized(Sizing),
-    /// It waits for runs that were asked for earlier.
+    /// It waits for runs that were requested earlier.
     Queued(Place),
 }
 
@@ -232,21 +234,21 @@ pub struct Place {
     pub ahead: i64,
     /// The first of them, as `namespace/name`.
     pub behind: Vec<String>,
-    /// How long it may take, where earlier runs show it.
+    /// Expected duration, if earlier runs show it.
     pub estimate: Option<Duration>,
-    /// Why no node is free, node by node.
+    /// Reason why no node is free, node by node.
     pub message: String,
-    /// Whether this plan did not come to it; the next one, which is made soon, may.
+    /// True if this plan did not come to it; the next one, which is made soon, may.
     pub not_sized: bool,
 }
 
-/// How long the last runs held their node: the median, of those that are over.
+/// Median of the times for which the last finished runs held their node.
 pub fn usual(mut held: Vec<Duration>) -> Option<Duration> {
     held.sort();
     held.get(held.len() / 2).copied()
 }
 
-/// How long a run that is over held its node.
+/// Time for which a finished run held its node.
 pub fn held_for(status: &PerfValidationStatus) -> Option<Duration> {
     let of = |phase| status.timeline.iter().find(move |entry| entry.phase == phase);
     let freed = of(Phase::CleaningUp)?.completed_at?;

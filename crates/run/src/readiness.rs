@@ -1,4 +1,4 @@
-//! Whether a deployment is really ready, as its pods and their claims show; what its own status says can mislead.
+//! Readiness of a deployment as its pods and their claims show it; its own status can mislead.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ pub struct Pods<'a> {
     pub workers: Vec<&'a Pod>,
     /// Frontend pods that are not being deleted.
     pub frontends: Vec<&'a Pod>,
-    /// Pods of trials that are not over; one that is being deleted still sends requests.
+    /// Pods of trials that are not over; a pod that is being deleted still sends requests.
     pub load_generators: Vec<&'a Pod>,
 }
 
@@ -65,13 +65,14 @@ impl<'a> Pods<'a> {
         count(self.workers.iter().filter(|pod| is_ready(pod)).count())
     }
 
-    /// Whether a frontend is Ready.
+    /// Returns true if a frontend is Ready.
     pub fn frontend_ready(&self) -> bool {
         self.frontends.iter().any(|pod| is_ready(pod))
     }
 }
 
-/// Whether pods are missing that the phase of a run waits for, so that a controller has yet to create them, or may not.
+/// Returns true if pods are missing that the phase of a run waits for, so that a controller has yet to create them,
+/// or may not.
 pub fn lacks_pods(run: &Run<'_>, pods: &[Pod]) -> bool {
     let status = run.status();
     let id = run.id();
@@ -98,7 +99,7 @@ pub fn fillers<'a>(pods: &'a [Pod], run_id: &str) -> impl Iterator<Item = &'a Po
     })
 }
 
-/// Whether a pod ended without success.
+/// Returns true if a pod ended without success.
 pub fn is_failed(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     phase == Some("Failed")
@@ -110,7 +111,7 @@ fn is_over(pod: &Pod) -> bool {
     matches!(phase, Some("Failed" | "Succeeded"))
 }
 
-/// Whether the kubelet reports the pod as Ready.
+/// Returns true if the kubelet reports the pod as Ready.
 pub fn is_ready(pod: &Pod) -> bool {
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
     conditions
@@ -181,12 +182,12 @@ fn restarts(pod: &Pod) -> i64 {
     statuses(pod).map(|status| i64::from(status.restart_count)).sum()
 }
 
-/// How a container ended before it was started again.
+/// End of a container before its restart.
 fn last_end(status: &ContainerStatus) -> Option<&ContainerStateTerminated> {
     status.last_state.as_ref()?.terminated.as_ref()
 }
 
-/// How a container ended, in the kubelet's words.
+/// End of a container, in the kubelet's words.
 fn in_words(ended: &ContainerStateTerminated) -> String {
     let reason = ended
         .reason
@@ -195,7 +196,7 @@ fn in_words(ended: &ContainerStateTerminated) -> String {
     format!("exit code {}{reason}", ended.exit_code)
 }
 
-/// What a pod's claims were given, administrative access included.
+/// Devices allocated to a pod's claims, administrative access included.
 fn results<'a>(
     pod: &Pod,
     claims: &'a [ResourceClaim],
@@ -212,8 +213,8 @@ fn results<'a>(
         })
 }
 
-/// What is wrong with where the workers are: wrong node, a missing, shared or borrowed GPU. `None`: all as planned, as far
-/// as pods and their claims show; `claims` are absent where they were not read.
+/// Fault in the workers' places: wrong node, a missing, shared or borrowed GPU. `None`: all as planned, as far as
+/// pods and their claims show; `claims` are absent if they were not read.
 pub fn misplaced(pods: &Pods<'_>, claims: Option<&[ResourceClaim]>, plan: &PlacementStatus) -> Option<String> {
     let node = &plan.node;
     let elsewhere = pods.workers.iter().find_map(|pod| {
@@ -245,8 +246,8 @@ pub fn misplaced(pods: &Pods<'_>, claims: Option<&[ResourceClaim]>, plan: &Place
     })
 }
 
-/// A worker that a device plugin gave a share of a GPU, such as `GPU-5d5d::2`: nothing said before that it shares them. The
-/// kubelet reports it from Kubernetes 1.36 on.
+/// A worker that a device plugin gave a share of a GPU, such as `GPU-5d5d::2`, although there was no sign of sharing
+/// before. The kubelet reports it from Kubernetes 1.36 on.
 fn shared_by_plugin(pods: &Pods<'_>) -> Option<String> {
     pods.workers.iter().find_map(|pod| {
         let used = PodUse::read(pod, &mut Interned::default())?;

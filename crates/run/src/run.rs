@@ -7,7 +7,7 @@ use perfval_api::{PerfValidation, PerfValidationSpec, PerfValidationStatus, Phas
 use crate::names;
 use crate::settings::Settings;
 
-/// A `PerfValidation` and the operator's settings: everything a decision knows before it looks at the cluster.
+/// A `PerfValidation` and the operator's settings: all input of a decision apart from the cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
     /// The object.
@@ -18,7 +18,7 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// Reads an object. One without status, or with that of the CRD's default, is one that the operator has not seen yet.
+    /// Reads an object. An object without status, or with the CRD's default status, is new to the operator.
     pub fn new(object: &'a PerfValidation, settings: &'a Settings) -> Self {
         static UNSEEN: std::sync::LazyLock<PerfValidationStatus> = std::sync::LazyLock::new(|| PerfValidationStatus {
             observed_generation: -1,
@@ -35,18 +35,18 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What the user asked for.
+    /// Spec of the user.
     pub fn spec(&self) -> &'a PerfValidationSpec {
         &self.object.spec
     }
 
-    /// What was recorded last.
+    /// Status as last recorded.
     pub fn status(&self) -> &'a PerfValidationStatus {
         self.status
     }
 
-    /// Phase that an operator wrote. The default of the CRD has one too, and it stays beside a condition that is written
-    /// before the first look.
+    /// Phase that an operator wrote. The default of the CRD has one too, which stays next to a condition that is
+    /// written before the first look.
     pub fn phase(&self) -> Option<Phase> {
         let begun = |phase: &Phase| *phase != Phase::Pending || self.status.run.is_some();
         self.status.phase.filter(begun)
@@ -85,7 +85,7 @@ impl<'a> Run<'a> {
         self.status.placement.as_ref()
     }
 
-    /// Whether the user asked to keep everything after the run.
+    /// Returns true if the user keeps everything after the run.
     pub fn keeps_everything(&self) -> bool {
         self.annotation(meta::NO_CLEANUP) == Some("true")
     }
@@ -95,12 +95,12 @@ impl<'a> Run<'a> {
         self.annotation(meta::RERUN)
     }
 
-    /// Whether the object is being deleted.
+    /// Returns true if the object is being deleted.
     pub fn is_deleting(&self) -> bool {
         self.object.metadata.deletion_timestamp.is_some()
     }
 
-    /// Whether our finalizer is on the object.
+    /// Returns true if the operator's finalizer is on the object.
     pub fn has_finalizer(&self) -> bool {
         self.object
             .metadata
@@ -110,7 +110,7 @@ impl<'a> Run<'a> {
             .any(|finalizer| finalizer == meta::FINALIZER)
     }
 
-    /// Whether an object's controller is this very `PerfValidation`; a name or a label proves nothing.
+    /// Returns true if an object's controller is this very `PerfValidation`; a name or a label proves nothing.
     pub fn owns(&self, object: &impl Resource) -> bool {
         let owners = object.meta().owner_references.iter().flatten();
         owners
@@ -118,9 +118,9 @@ impl<'a> Run<'a> {
             .any(|owner| owner.uid == self.uid())
     }
 
-    /// Whether an object is this `PerfValidation`'s to remove: one that it owns, or, once it is deleted, one that its operator
-    /// made and that has no owner any more. `kubectl delete --cascade=orphan` takes the owners away and leaves our finalizer
-    /// its work: it would wait for ever for pods whose deployment it may not delete.
+    /// Returns true if this `PerfValidation` may remove an object: it owns it, or, once it is deleted, its operator
+    /// created it and it has no owner any more. `kubectl delete --cascade=orphan` takes the owners away and leaves
+    /// the finalizer its work: it would wait for ever for pods whose deployment it may not delete.
     pub fn removes(&self, object: &impl Resource) -> bool {
         let meta = object.meta();
         let is_abandoned = || {

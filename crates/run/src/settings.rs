@@ -15,29 +15,30 @@ pub struct Settings {
     pub version: String,
     /// Namespaces in which no run begins.
     pub refused_namespaces: Vec<String>,
-    /// Whether messages name pods, claims and runs of other namespaces than the run's own; if not, they are counted.
+    /// True if messages contain the names of pods, claims and runs of other namespaces than the run's own; if not,
+    /// they are counted.
     pub names_foreign_pods: bool,
-    /// Namespaces whose pods may be DCGM exporters: those of administrators. What such a pod reports is believed of the GPUs of
-    /// every team.
+    /// Namespaces whose pods may be DCGM exporters: those of administrators. The reports of such a pod are trusted
+    /// for the GPUs of every team.
     pub dcgm_exporter_namespaces: Vec<String>,
-    /// Whether other operators may look after other namespaces of the cluster.
+    /// True if other operators may look after other namespaces of the cluster.
     pub shares_the_cluster: bool,
-    /// Whether what has lost its `PerfValidation` is deleted; if not, it is only reported.
+    /// True if objects that have lost their `PerfValidation` are deleted; if not, they are only reported.
     pub removes_orphans: bool,
 }
 
-/// Where NVIDIA's GPU Operator is installed: by its own guide, and on `OpenShift`.
+/// Namespaces of NVIDIA's GPU Operator: by its own guide, and on `OpenShift`.
 pub const DCGM_EXPORTER_NAMESPACES: [&str; 2] = ["gpu-operator", "nvidia-gpu-operator"];
 /// The namespace of the cluster's own programs.
 pub const KUBE_SYSTEM: &str = "kube-system";
 
 impl Settings {
-    /// Whether no run may begin in a namespace.
+    /// Returns true if no run may begin in a namespace.
     pub fn refuses(&self, namespace: &str) -> bool {
         self.refused_namespaces.iter().any(|refused| refused == namespace)
     }
 
-    /// Which pods, claims and runs the messages of a run in this namespace may name.
+    /// Names of pods, claims and runs that the messages of a run in this namespace may contain.
     pub fn naming(&self, namespace: &str) -> Naming {
         if self.names_foreign_pods {
             Naming::All

@@ -16,8 +16,8 @@ mod summary;
 pub use size::fit;
 pub use summary::{BLOCKED_FOR_LONG, stall, summarize};
 
-/// The order in which conditions stand, which is the one in which `kubectl describe` prints them: the story of a run,
-/// then what machines ask for.
+/// Order of the conditions, in which `kubectl describe` prints them: the story of a run, then conditions for
+/// machines.
 const CONDITION_ORDER: [&str; 11] = [
     condition::PREREQUISITES_MET,
     condition::PLACED,
@@ -32,7 +32,7 @@ const CONDITION_ORDER: [&str; 11] = [
     condition::STALLED,
 ];
 
-/// Conditions that speak of the run, and so of the spec that it is true of; all others speak of the object as it is now.
+/// Conditions about the run, and so about its spec; all others are about the object as it is now.
 const OF_THE_RUN: [&str; 5] = [
     condition::PREREQUISITES_MET,
     condition::PLACED,
@@ -68,7 +68,7 @@ impl From<bool> for Truth {
     }
 }
 
-/// Whether the time for removal has passed, and the removal goes on.
+/// Returns true if the time for removal has passed, and the removal continues.
 pub(crate) fn is_overdue(status: &PerfValidationStatus) -> bool {
     let leftovers = status.run.as_ref().and_then(|run| run.leftovers);
     status.phase == Some(Phase::CleaningUp) && leftovers == Some(Leftovers::Overdue)
@@ -142,8 +142,8 @@ pub fn enter(status: &mut PerfValidationStatus, phase: Phase, now: DateTime<Utc>
         let outages = run.gaps.drain(..).map(|gap| (gap.until - gap.from).num_seconds());
         run.unattended_seconds += outages.sum::<i64>();
         run.signs.clear();
-        // Sizing removes everything that the run has made so far, its cache-filling Job included, and the next plan makes
-        // another deployment.
+        // Sizing removes all objects that the run has created, its cache-filling Job included, and the next plan
+        // makes another deployment.
         if phase == Phase::Sizing {
             run.accepted_at = None;
             run.cache_job_uid = None;

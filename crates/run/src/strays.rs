@@ -1,7 +1,7 @@
-//! What carries our labels and should not be there any more.
+//! Objects that carry the operator's labels and should not be there any more.
 //!
-//! A leader that dies may have sent a create that the API server carries out only after its successor has removed the run. And
-//! an object whose finalizer was removed by force leaves what hangs on a finalizer of its own.
+//! A leader that dies may have sent a create that the API server carries out only after its successor has removed the
+//! run. And an object whose finalizer was removed by force leaves objects that hang on a finalizer of their own.
 
 use std::time::Duration;
 
@@ -14,7 +14,8 @@ use crate::run::Run;
 use crate::settings::Settings;
 use crate::{names, teardown, time};
 
-/// Younger ones may be ahead of what is known of their owners; and the garbage collector may be about to delete them.
+/// Age below which an object is left alone: it may be ahead of the watch of its owner; and the garbage collector may
+/// be about to delete it.
 const YOUNG: Duration = Duration::from_mins(2);
 
 /// An object of a kind that a run removes, with our label.
@@ -28,15 +29,15 @@ pub struct Labelled {
     pub object: String,
     /// Id of the run that it was made for, by its label.
     pub run: String,
-    /// Uid of the `PerfValidation` that controls it. Without one it is nobody's, whatever its labels say.
+    /// Uid of the `PerfValidation` that controls it. Without one it has no owner, even with labels.
     pub owner: Option<String>,
     /// When it was created.
     pub created: Option<DateTime<Utc>>,
-    /// Whether it is being deleted.
+    /// True if it is being deleted.
     pub deleting: bool,
 }
 
-/// Why an object should not be there.
+/// Reason why an object should not be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stray {
     /// Its run had confirmed that nothing was left, and will never touch it again.
@@ -45,8 +46,8 @@ pub enum Stray {
     Orphan,
 }
 
-/// Whether an object is a stray. `owner`: the object that owns it; not asked, if no watch has brought it; absent, if the API
-/// server says that there is none.
+/// Judges if an object is a stray. `owner`: the object that owns it; `NotAsked` if no watch has brought it; absent if
+/// the API server reported that there is none.
 pub fn judge(
     found: &Labelled,
     owner: &Seen<&PerfValidation>,
@@ -60,7 +61,7 @@ pub fn judge(
     }
 }
 
-/// Whether it is worth asking for an owner that no watch has brought.
+/// Returns true if a read of an owner that no watch has brought is worth while.
 pub fn may_be_orphaned(found: &Labelled, now: DateTime<Utc>) -> bool {
     let is_old = |created: DateTime<Utc>| now >= time::after(created, YOUNG);
     found.owner.is_some() && found.created.is_some_and(is_old)

@@ -15,15 +15,15 @@ use crate::observed::{Child, ChildKind, Need, Observed};
 use crate::pass::Pass;
 use crate::run::Run;
 
-/// Shortest and longest pause between two looks at what should have gone.
+/// Shortest and longest pause between two looks at objects that should have gone.
 const SOON: Duration = Duration::from_secs(30);
 const SELDOM: Duration = Duration::from_mins(5);
 
-/// What [`remove`] has to see.
+/// Reads that [`remove`] needs.
 pub(crate) const NEEDS: [Need; 3] = [Need::Children, Need::Workload, Need::Claims];
 
-/// A deleted object of which only the metadata counts: its runs' children are found by label and uid, whatever its spec
-/// and status say. Its phase is `CleaningUp`, and no code may write its status.
+/// A deleted object reduced to its metadata: its runs' children are found by label and uid, independent of its spec
+/// and status. Its phase is `CleaningUp`, and no code may write its status.
 pub fn leaving(metadata: &ObjectMeta) -> serde_json::Result<PerfValidation> {
     let nothing = json!({"model": {"name": ""}, "workload": {"dynamo": {"image": ""}}});
     Ok(PerfValidation {
@@ -36,7 +36,7 @@ pub fn leaving(metadata: &ObjectMeta) -> serde_json::Result<PerfValidation> {
     })
 }
 
-/// How far the removal is.
+/// Progress of the removal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Removal {
     /// Objects, pods and claims are confirmed gone.
@@ -47,8 +47,9 @@ pub(crate) enum Removal {
     Unknown(String),
 }
 
-/// Deletes what is there, and says what is still left. Pods are never deleted by us: their owners do that, and a pod
-/// with a claim must end in its own time, or its GPU is handed out while it still computes (kubernetes#141471).
+/// Deletes the children, and returns those that are left. Pods are never deleted by the operator: their owners do
+/// that, and a pod with a claim must end in its own time, or its GPU is handed out while it still computes
+/// (kubernetes#141471).
 pub(crate) fn remove(pass: &mut Pass<'_>) -> Removal {
     let seen = pass.seen;
     let reads = [seen.children.unknown(), seen.pods.unknown(), seen.claims.unknown()];
@@ -70,7 +71,7 @@ pub(crate) fn remove(pass: &mut Pass<'_>) -> Removal {
     if ours.is_empty() && pods_left(run, seen).next().is_none() && claims_left(run, seen).next().is_none() {
         return Removal::Gone;
     }
-    // One text for the whole removal: naming what is left would be a status write for every pod that goes.
+    // One text for the whole removal: a list of the rest would be a status write for every pod that goes.
     Removal::Removing("waiting until the deployment, its pods and their claims are gone".into())
 }
 
@@ -86,8 +87,9 @@ fn claims_left<'a>(run: &'a Run<'_>, seen: &'a Observed) -> impl Iterator<Item =
     claims.filter(|claim| is_of_a_run(run, *claim))
 }
 
-/// Whether something carries the id of a run of this object: its name alone may be on anyone's pod, and a removal that waits
-/// for that would hold the node for ever. Without a status the number of runs is not known, and any id counts.
+/// Returns true if an object carries the id of a run of this object: its name alone may be on any pod, and a removal
+/// that waits for that would hold the node for ever. Without a status the number of runs is not known, and any id
+/// counts.
 fn is_of_a_run(run: &Run<'_>, object: &impl ResourceExt) -> bool {
     let Some(id) = object.labels().get(RUN_LABEL) else {
         return false;
@@ -96,8 +98,8 @@ fn is_of_a_run(run: &Run<'_>, object: &impl ResourceExt) -> bool {
     last.is_none_or(|last| (1..=last).rev().any(|number| names::run_id(run.uid(), number) == *id))
 }
 
-/// Whether there is something to keep for a post-mortem: a deployment that nobody removes. Without one no GPU is held, so
-/// no node is either; what cannot be seen may be there.
+/// Returns true if there is a deployment to keep for a post-mortem. Without one no GPU is held, so no node is either;
+/// an unread part may be there.
 pub(crate) fn can_be_kept(seen: &Observed) -> bool {
     let stays = |child: &Child| child.ours && !child.deleting && child.id.kind == ChildKind::Deployment;
     match seen.children.present() {
@@ -106,7 +108,7 @@ pub(crate) fn can_be_kept(seen: &Observed) -> bool {
     }
 }
 
-/// Names what is left, a few of many.
+/// Lists the rest, a few of many.
 pub(crate) fn left(run: &Run<'_>, seen: &Observed) -> String {
     const NAMED: usize = 5;
     let children = seen.children.present().into_iter().flatten().filter(|child| child.ours);
@@ -122,13 +124,13 @@ pub(crate) fn left(run: &Run<'_>, seen: &Observed) -> String {
     }
 }
 
-/// When to look again after what has not gone for this long: a finalizer that hangs for days is no reason to list pods
-/// twice a minute, and what goes by itself is seen by watches.
+/// Time of the next look at objects that have not gone for this long: a finalizer that hangs for days is no reason to
+/// list pods twice a minute, and watches see objects that go on their own.
 pub(crate) fn look_again(overdue: Duration) -> Duration {
     (overdue / 4).clamp(SOON, SELDOM)
 }
 
-/// What a run that is over still has in the cluster. A status of an older version says only that there is something.
+/// Objects that a finished run still has in the cluster. A status of an older version only shows that there are some.
 pub(crate) fn leftovers(run: &Run<'_>) -> Option<Leftovers> {
     let status = run.status();
     let recorded = status.run.as_ref().and_then(|run| run.leftovers);

@@ -1,4 +1,4 @@
-//! Where the metrics of the GPUs come from: the spec says so, or the node has an exporter.
+//! Source of the GPUs' metrics: the address in the spec, or an exporter on the node.
 
 use perfval_api::{GpuMetrics, GpuTelemetry, text};
 use perfval_sizing::Seen;
@@ -6,16 +6,16 @@ use perfval_sizing::Seen;
 use crate::observed::Need;
 use crate::run::Run;
 
-/// Longest reason (bytes) why the exporter is not known: the status has a limit.
+/// Longest reason (bytes) why there is no exporter: the status has a limit.
 const REASON: usize = 300;
 
-/// What has to be read before the next trial is opened: the exporter may have moved since the last one.
+/// Read that is needed before the next trial is opened: the exporter may have moved since the last one.
 pub(crate) fn need(run: &Run<'_>) -> Option<Need> {
     let telemetry = &run.spec().telemetry;
     (telemetry.gpus == GpuTelemetry::Auto && telemetry.endpoint.is_none()).then_some(Need::GpuExporter)
 }
 
-/// What the next trial reads. An exporter that is not there, or not known, keeps no trial from running.
+/// Source for the next trial. An exporter that is missing or unknown keeps no trial from running.
 pub(crate) fn of_next_trial(run: &Run<'_>, exporter: &Seen<String>) -> Option<GpuMetrics> {
     let telemetry = &run.spec().telemetry;
     if telemetry.gpus == GpuTelemetry::None {

@@ -1,4 +1,4 @@
-//! Time at the API's edge: our own code speaks chrono, k8s-openapi speaks jiff, specs speak Go durations.
+//! Time at the API's edge: the operator's own code uses chrono, k8s-openapi uses jiff, specs use Go durations.
 
 use std::time::Duration;
 

@@ -34,7 +34,7 @@ fn log(number: u64) -> String {
     let outcome = Outcome::Report(Box::new(trial::report(|recorded| recorded, false)));
     let record = trial::record(format!("n{number}"), outcome, []);
     let export = json!({ "text": noise }).to_string();
-    let payload = Payload::of(record).with_export(&export).expect("JSON");
+    let payload = Payload::new(record).with_export(&export).expect("JSON");
     let line = "INFO another line of AIPerf\n";
     line.repeat(OUTPUT / line.len()) + &frame::frame(&payload).expect("a frame")
 }

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::forward::{Forwarded, Stream, forward};
 use crate::process::{self, pid_of};
 
-/// How long orphans may take to vanish before the runner goes without them.
+/// Time for orphans to vanish before the runner continues without them.
 const AFTER_KILL: Duration = Duration::from_secs(5);
 
 /// Bounds on the run of AIPerf.
@@ -30,7 +30,7 @@ pub struct Limits {
     log_limit: usize,
 }
 
-/// How AIPerf ended.
+/// End of an AIPerf process.
 pub struct Ended {
     pub how: How,
     /// The last lines of its output.
@@ -38,7 +38,7 @@ pub struct Ended {
 }
 
 pub enum How {
-    /// By itself.
+    /// It exited without a signal.
     Exited(i32),
     /// By a signal that did not come from the runner.
     Killed(i32),
@@ -48,12 +48,12 @@ pub enum How {
     TimedOut(u64),
 }
 
-enum Event {
+enum ProcessEvent {
     Asked(i32),
     Ended,
 }
 
-/// Runs the command to its end; afterwards none of its processes is left.
+/// Runs the command to its end; afterwards all of its processes are gone.
 pub fn run(command: &[String], limits: &Limits) -> Result<Ended, Error> {
     process::adopt_orphans()?;
     let (sender, events) = channel();
@@ -90,7 +90,7 @@ fn spawn(command: &[String]) -> Result<Child, Error> {
 }
 
 /// As PID 1 an unhandled SIGTERM is ignored; here every one becomes an event.
-fn listen(events: Sender<Event>) -> Result<(), Error> {
+fn listen(events: Sender<ProcessEvent>) -> Result<(), Error> {
     let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(|source| Error::Process {
         what: "listen for signals",
         source,
@@ -98,21 +98,21 @@ fn listen(events: Sender<Event>) -> Result<(), Error> {
     thread::spawn(move || {
         signals
             .forever()
-            .all(|signal| events.send(Event::Asked(signal)).is_ok())
+            .all(|signal| events.send(ProcessEvent::Asked(signal)).is_ok())
     });
     Ok(())
 }
 
-fn announce_end(child: &Child, events: Sender<Event>) {
+fn announce_end(child: &Child, events: Sender<ProcessEvent>) {
     let pid = pid_of(child);
     thread::spawn(move || {
         process::wait_without_reaping(pid);
-        let _ = events.send(Event::Ended); // no one listens once the runner went without it
+        let _ = events.send(ProcessEvent::Ended); // no one listens once the runner went without it
     });
 }
 
-/// Waits for the end, or for the end of patience after asking for it; answers why it asked.
-fn supervise(child: &Child, events: &Receiver<Event>, limits: &Limits) -> Option<How> {
+/// Waits for the end, or for the end of patience after a request to stop. Returns the reason of the request.
+fn supervise(child: &Child, events: &Receiver<ProcessEvent>, limits: &Limits) -> Option<How> {
     let pid = pid_of(child);
     let started = Instant::now();
     let mut deadline = (limits.timeout > 0).then(|| started + Duration::from_secs(limits.timeout));
@@ -123,10 +123,10 @@ fn supervise(child: &Child, events: &Receiver<Event>, limits: &Limits) -> Option
             None => events.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         let reason = match event {
-            Ok(Event::Ended) | Err(RecvTimeoutError::Disconnected) => return stopped,
+            Ok(ProcessEvent::Ended) | Err(RecvTimeoutError::Disconnected) => return stopped,
             // A second interrupt would make AIPerf kill itself without an export.
-            Ok(Event::Asked(_)) if stopped.is_some() => continue,
-            Ok(Event::Asked(signal)) => How::Cancelled(signal),
+            Ok(ProcessEvent::Asked(_)) if stopped.is_some() => continue,
+            Ok(ProcessEvent::Asked(signal)) => How::Cancelled(signal),
             // An interrupt while it configures itself hangs AIPerf for ever.
             Err(RecvTimeoutError::Timeout) if stopped.is_some() => {
                 eprintln!("perfval-runner: AIPerf did not end when interrupted, killing it");
@@ -141,10 +141,10 @@ fn supervise(child: &Child, events: &Receiver<Event>, limits: &Limits) -> Option
     }
 }
 
-/// Kills what is left of the group, AIPerf included, and reaps everything.
+/// Kills the rest of the group, AIPerf included, and reaps everything.
 fn bury(mut child: Child, stopped: Option<How>) -> Result<How, Error> {
     use std::os::unix::process::ExitStatusExt;
-    // The leader is not reaped yet, so the group's number cannot have passed to anyone else.
+    // The leader is not reaped yet, so its group's number cannot have passed to another process.
     let _ = killpg(pid_of(&child), Signal::SIGKILL);
     let status = child.wait().map_err(|source: io::Error| Error::Process {
         what: "wait for AIPerf",

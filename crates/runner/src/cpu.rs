@@ -64,19 +64,19 @@ impl Cpu {
         })
     }
 
-    /// Stops; what lies in the measured phase of so many seconds.
+    /// Stops, and returns the use in the measured phase, which lasted `measured` seconds.
     pub fn stop(self, measured: Option<Decimal>) -> Option<GeneratorCpu> {
-        GeneratorCpu::of(&self.readings.stop(), self.limit, measured)
+        GeneratorCpu::new(&self.readings.stop(), self.limit, measured)
     }
 }
 
 /// CPU counters of the machine.
-pub struct Node {
+pub struct NodeSampler {
     name: String,
     readings: Readings<NodeReading>,
 }
 
-impl Node {
+impl NodeSampler {
     /// Starts reading the counters of this machine in `proc`, if it is the node under test.
     pub fn start(proc: &Path, own: Option<&str>, under_test: Option<&str>) -> Option<Self> {
         let name = under_test
@@ -91,9 +91,9 @@ impl Node {
         Some(Self { name, readings })
     }
 
-    /// Stops; what lies in the measured phase of so many seconds.
+    /// Stops, and returns the use in the measured phase, which lasted `measured` seconds.
     pub fn stop(self, measured: Option<Decimal>) -> Option<NodeCpu> {
-        NodeCpu::of(&self.name, &self.readings.stop(), measured)
+        NodeCpu::new(&self.name, &self.readings.stop(), measured)
     }
 }
 

@@ -1,7 +1,7 @@
 use std::io;
 use std::path::PathBuf;
 
-/// What keeps the runner itself from working.
+/// Fault that keeps the runner itself from working.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The copy for the main container could not be made.
@@ -9,7 +9,7 @@ pub enum Error {
     Install {
         /// Target of the copy.
         to: PathBuf,
-        /// What the file system said.
+        /// Error of the file system.
         source: io::Error,
     },
     /// Nothing could be cleared or written there.
@@ -17,15 +17,15 @@ pub enum Error {
     ArtifactDir {
         /// As given.
         dir: PathBuf,
-        /// What the file system said.
+        /// Error of the file system.
         source: io::Error,
     },
     /// Signals, pipes or processes of the container are not available.
     #[error("cannot {what}: {source}")]
     Process {
-        /// What was tried.
+        /// Attempted action.
         what: &'static str,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: io::Error,
     },
     /// `aiperf` could not be started.
@@ -33,7 +33,7 @@ pub enum Error {
     NotExecutable {
         /// First word of the command.
         program: String,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: io::Error,
     },
     /// The record could not be written to the log.

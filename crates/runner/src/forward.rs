@@ -10,10 +10,10 @@ use anstream::adapter::strip_str;
 /// Bytes of the last lines that a failure record quotes, per stream.
 const QUOTED: usize = 600;
 
-/// How long a pipe may stay open after every known process is gone.
+/// Time that a pipe may stay open after every known process is gone.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Where a stream goes.
+/// Destination of a stream.
 #[derive(Clone, Copy)]
 pub enum Stream {
     Out,
@@ -65,7 +65,7 @@ pub fn forward(from: Option<impl Read + Send + 'static>, to: Stream, limit: usiz
 }
 
 impl Forwarded {
-    /// Sends what was held back and answers with the last lines.
+    /// Sends the text held back and returns the last lines.
     pub fn finish(self) -> String {
         let _ = self.closed.recv_timeout(PATIENCE); // closed or not, what came is sent
         self.capped.lock().unwrap_or_else(PoisonError::into_inner).finish()
@@ -109,7 +109,7 @@ impl Capped {
     }
 }
 
-/// The last lines that say something, without the frames that AIPerf draws around them.
+/// The last lines with content, without the frames that AIPerf draws around them.
 fn last_lines(text: &str) -> String {
     let mut quoted = String::new();
     let plain = |line: &str| {

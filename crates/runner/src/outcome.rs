@@ -11,14 +11,14 @@ use crate::aiperf::{Ended, How};
 /// AIPerf's export in its artifact directory.
 pub const EXPORT: &str = "profile_export_aiperf.json";
 
-/// What AIPerf scraped from the frontend; absent with `--no-server-metrics`.
+/// Export of AIPerf's scrapes of the frontend; absent with `--no-server-metrics`.
 const SERVER_METRICS: &str = "server_metrics_export.json";
 
 /// One line per request, while it measures; the only account of a run in which all failed.
 pub const RECORDS: &str = "profile_export.jsonl";
 
-/// What a run came to.
-pub struct Judged {
+/// Outcome of a run.
+pub struct JudgedRun {
     pub exit_code: i32,
     pub outcome: Outcome,
     /// Only with a report.
@@ -26,7 +26,7 @@ pub struct Judged {
 }
 
 /// Judges how AIPerf ended and what it left.
-pub fn of(ended: &Ended, artifact_dir: &Path) -> Judged {
+pub fn judge(ended: &Ended, artifact_dir: &Path) -> JudgedRun {
     let code = match ended.how {
         How::Exited(code) => code,
         How::Killed(signal) => return failure(128 + signal, Failure::Killed { signal }),
@@ -49,7 +49,7 @@ pub fn of(ended: &Ended, artifact_dir: &Path) -> Judged {
     }
 }
 
-fn report(export: String, server_metrics: &Path) -> Judged {
+fn report(export: String, server_metrics: &Path) -> JudgedRun {
     match parse(export.as_bytes()) {
         Ok(mut report) => {
             // Additional evidence: where it cannot be read there is none.
@@ -57,7 +57,7 @@ fn report(export: String, server_metrics: &Path) -> Judged {
                 .ok()
                 .and_then(|metrics| frontend_times(metrics.as_bytes()).ok())
                 .unwrap_or_default();
-            Judged {
+            JudgedRun {
                 exit_code: 0,
                 outcome: Outcome::Report(Box::new(report)),
                 export: Some(export),
@@ -67,12 +67,12 @@ fn report(export: String, server_metrics: &Path) -> Judged {
     }
 }
 
-fn malformed(code: i32, message: String) -> Judged {
+fn malformed(code: i32, message: String) -> JudgedRun {
     failure(code.max(1), Failure::Malformed { message })
 }
 
-fn failure(exit_code: i32, failure: Failure) -> Judged {
-    Judged {
+fn failure(exit_code: i32, failure: Failure) -> JudgedRun {
+    JudgedRun {
         exit_code,
         outcome: Outcome::Failure(failure),
         export: None,
@@ -88,14 +88,15 @@ fn read(path: &Path) -> io::Result<String> {
     String::from_utf8(export).map_err(io::Error::other)
 }
 
-/// What single requests took, where any ended well and AIPerf recorded it: it is drawn only, so what cannot be read is absent.
+/// Times of single requests, if any ended well and AIPerf recorded them. They are only drawn, so an unreadable file
+/// counts as absent.
 pub fn requests(artifact_dir: &Path) -> Option<RequestTimes> {
     let records = File::open(artifact_dir.join(RECORDS)).ok()?;
     let times = RequestTimes::read(BufReader::with_capacity(1 << 18, records)).ok()?;
     (times.count > 0).then_some(times)
 }
 
-/// Whether requests were measured and every one of them failed, as far as the records can be read.
+/// Failure if requests were measured and every one of them failed, as far as the records can be read.
 fn all_failed(records: &Path) -> Option<Failure> {
     let mut requests = FailedRequests::default();
     for line in BufReader::new(File::open(records).ok()?).lines() {

@@ -23,7 +23,7 @@ pub fn pid_of(child: &Child) -> Pid {
     Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX))
 }
 
-/// Returns once the process has ended, and leaves its status and its number for whoever reaps it.
+/// Returns once the process has ended. Its status and its number stay until the parent reaps it.
 pub fn wait_without_reaping(pid: Pid) {
     while waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) == Err(Errno::EINTR) {}
 }

@@ -14,12 +14,12 @@ const OFTEN: u32 = 1000;
 const RARELY: Duration = Duration::from_mins(1);
 
 /// Prints how far AIPerf is, from the records that it writes while it measures.
-pub struct Reporter {
+pub struct ProgressReporter {
     stop: Sender<()>,
     thread: JoinHandle<()>,
 }
 
-impl Reporter {
+impl ProgressReporter {
     /// Starts reading; the file may come later.
     pub fn start(records: PathBuf, nonce: String) -> Self {
         let (stop, stopped) = channel();
@@ -51,7 +51,7 @@ impl Reporter {
     }
 }
 
-/// The records so far, read on from where the last look ended.
+/// The records, read from the end of the last look on.
 struct Records<'a> {
     path: &'a Path,
     file: Option<BufReader<File>>,

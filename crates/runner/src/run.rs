@@ -11,12 +11,12 @@ use perfval_verdict::workers::{WorkerSeries, summarize};
 use rust_decimal::Decimal;
 
 use crate::aiperf::{self, Limits};
-use crate::cpu::{Cpu, Node};
+use crate::cpu::{Cpu, NodeSampler};
 use crate::error::Error;
 use crate::outcome;
-use crate::progress::Reporter;
+use crate::progress::ProgressReporter;
 use crate::sampler::{Sampler, Samples};
-use crate::telemetry::Telemetry;
+use crate::telemetry::GpuSampler;
 
 /// Samples of all workers together that go into the log; thinned beyond it. About 250 KB: 127 bytes each with the counters of
 /// vLLM (H200).
@@ -25,10 +25,10 @@ const LOGGED_SAMPLES: usize = 2000;
 /// Samples of all GPUs together that go into the log; thinned beyond it: a GPU has more numbers.
 const LOGGED_GPU_SAMPLES: usize = 800;
 
-/// How one trial is run.
+/// Options of one trial.
 #[derive(Args)]
 pub struct Options {
-    /// The trial's own word: marks its record, so that no other is taken for it.
+    /// Unique word of the trial: marks its record, so that no other is taken for it.
     #[arg(long)]
     nonce: String,
     /// Directory that AIPerf writes to; the same as its --output-artifact-dir.
@@ -40,10 +40,10 @@ pub struct Options {
     /// Port of the workers' metrics.
     #[arg(long, default_value_t = 9090)]
     workers_port: u16,
-    /// Page of the node's DCGM exporter, such as `http://10.244.0.7:9400/metrics`. Absent: the GPUs are not asked.
+    /// Page of the node's DCGM exporter, such as `http://10.244.0.7:9400/metrics`. Absent: the GPUs are not read.
     #[arg(long, value_name = "URL")]
     gpu_metrics: Option<String>,
-    /// Namespace of the run: pods of others that hold a GPU are counted, not named.
+    /// Namespace of the run: pods of others that hold a GPU are counted, but their names are not recorded.
     #[arg(long, default_value = "")]
     namespace: String,
     /// A statistic that a gate needs, as Metric/Statistic: always part of the termination message.
@@ -75,8 +75,8 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<u8, Error> {
     let payload = match measure(options) {
         Ok(payload) => payload,
-        // What stands in the way is recorded like any other failure: the operator reads records, not exit codes.
-        Err(error) => Payload::of(failed(options, &error)),
+        // An obstacle is recorded like any other failure: the operator reads records, not exit codes.
+        Err(error) => Payload::new(failed(options, &error)),
     };
     let record = &payload.record;
     if let Err(error) = fs::write(&options.termination_log, message(record, &options.gated)) {
@@ -97,25 +97,27 @@ fn measure(options: &Options) -> Result<Payload, Error> {
 
     let sampler = Sampler::start(&options.workers_host, options.workers_port);
     let telemetry = options.gpu_metrics.as_deref();
-    let telemetry = telemetry.map(|url| Telemetry::start(url, &options.namespace));
-    let reporter = Reporter::start(options.artifact_dir.join(outcome::RECORDS), options.nonce.clone());
+    let telemetry = telemetry.map(|url| GpuSampler::start(url, &options.namespace));
+    let reporter = ProgressReporter::start(options.artifact_dir.join(outcome::RECORDS), options.nonce.clone());
     let cpu = Cpu::start(options.cgroup.as_deref());
-    let node = Node::start(&options.proc, options.own_node.as_deref(), options.node.as_deref());
+    let node = NodeSampler::start(&options.proc, options.own_node.as_deref(), options.node.as_deref());
     let ended = aiperf::run(&options.command, &options.limits);
     reporter.stop();
-    let telemetry = telemetry.map(Telemetry::stop);
+    let telemetry = telemetry.map(GpuSampler::stop);
     let Samples { mut series, errors } = sampler.stop();
     let ended = ended?;
 
-    let mut judged = outcome::of(&ended, &options.artifact_dir);
+    let mut judged = outcome::judge(&ended, &options.artifact_dir);
     let measured = judged.outcome.measured_seconds();
     let cpu = cpu.and_then(|cpu| cpu.stop(measured));
     let node_cpu = node.and_then(|node| node.stop(measured));
     if let Outcome::Report(report) = &mut judged.outcome {
         report.generator.cpu = cpu;
     }
-    let (record, mut gpus) = telemetry.map(|telemetry| of_gpus(telemetry, &series, measured)).unzip();
-    let mut payload = Payload::of(TrialRecord {
+    let (record, mut gpus) = telemetry
+        .map(|telemetry| gpu_record(telemetry, &series, measured))
+        .unzip();
+    let mut payload = Payload::new(TrialRecord {
         nonce: options.nonce.clone(),
         exit_code: judged.exit_code,
         workers: summarize(&series, measured),
@@ -139,8 +141,8 @@ fn measure(options: &Options) -> Result<Payload, Error> {
     }
 }
 
-/// What the GPUs did, and their samples for the log.
-fn of_gpus(telemetry: Recorder, workers: &[WorkerSeries], measured: Option<Decimal>) -> (GpuRecord, Vec<GpuSeries>) {
+/// Telemetry of the GPUs, and their samples for the log.
+fn gpu_record(telemetry: Recorder, workers: &[WorkerSeries], measured: Option<Decimal>) -> (GpuRecord, Vec<GpuSeries>) {
     let (pages, errors, mut series) = telemetry.finish();
     let record = gpus::summarize(pages, errors, &series, workers, measured);
     let each = LOGGED_GPU_SAMPLES / series.len().max(1);
@@ -150,7 +152,7 @@ fn of_gpus(telemetry: Recorder, workers: &[WorkerSeries], measured: Option<Decim
     (record, series)
 }
 
-/// What an earlier run left must not be taken for this one's.
+/// Deletes the results of an earlier run, so that they are not taken for this one's.
 fn clear(dir: &Path, file: &Path) -> Result<(), Error> {
     let wrong = |source| Error::ArtifactDir {
         dir: dir.to_owned(),

@@ -16,26 +16,26 @@ const WORKERS: usize = 64;
 const ERRORS: usize = 8;
 
 /// Samples every worker behind a headless Service once a second, until it is stopped.
-pub struct Sampler(Arc<Shared>);
+pub struct Sampler(Arc<SharedSampler>);
 
-/// What was sampled.
+/// Samples of all workers.
 #[derive(Default)]
 pub struct Samples {
     /// One per address, in order of the address.
     pub series: Vec<WorkerSeries>,
-    /// Why scrapes failed, and how often.
+    /// Reasons of failed scrapes, with their counts.
     pub errors: BTreeMap<String, i64>,
 }
 
-struct Shared {
+struct SharedSampler {
     port: u16,
     started: Instant,
-    state: Mutex<State>,
+    state: Mutex<SamplerState>,
     stop: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct SamplerState {
     stopped: bool,
     series: BTreeMap<IpAddr, WorkerSeries>,
     errors: BTreeMap<String, i64>,
@@ -45,7 +45,7 @@ struct State {
 impl Sampler {
     /// Starts sampling; each name is looked up again every second, because workers may come later than the runner.
     pub fn start(hosts: &[String], port: u16) -> Self {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedSampler {
             port,
             started: Instant::now(),
             state: Mutex::default(),
@@ -78,18 +78,18 @@ impl Sampler {
     }
 }
 
-impl Shared {
+impl SharedSampler {
     /// Full seconds since the start.
     fn second(&self) -> i64 {
         i64::try_from(self.started.elapsed().as_secs()).unwrap_or(i64::MAX)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SamplerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a scraper for each address that is new. One that vanishes is asked on: a worker that is not ready any
-    /// more is the one to watch.
+    /// Starts a scraper for each new address. A scraper continues after its address vanishes: a worker that is not
+    /// ready any more is the most interesting.
     fn look_up(self: &Arc<Self>, host: &str) {
         let addresses = match addresses(host, self.port) {
             Ok(addresses) => addresses,
@@ -114,7 +114,7 @@ impl Shared {
 
     fn sample(&self, address: IpAddr, scraper: &Scraper, asked: i64) {
         let answer = scraper.scrape();
-        // A busy worker writes its page when it comes to it: what it says is of the second in which it came.
+        // A busy worker writes its page late, so the page belongs to the second in which it arrived.
         let second = self.second();
         let mut state = self.state();
         if let Err(error) = &answer {
@@ -135,7 +135,7 @@ impl Shared {
     }
 }
 
-impl State {
+impl SamplerState {
     fn count_error(&mut self, text: &str) {
         let text: String = text.chars().take(160).collect();
         if self.errors.len() < ERRORS || self.errors.contains_key(&text) {
@@ -145,7 +145,7 @@ impl State {
 }
 
 /// Does something at every full second until the sampler is stopped; a second in which it was still under way is left out.
-fn every_second(shared: &Shared, mut action: impl FnMut(i64)) {
+fn every_second(shared: &SharedSampler, mut action: impl FnMut(i64)) {
     loop {
         action(shared.second());
         let next = shared.started + Duration::from_secs(shared.started.elapsed().as_secs() + 1);

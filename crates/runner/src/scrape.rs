@@ -6,15 +6,16 @@ use perfval_verdict::dynamo::worker_metrics::{ExpositionError, Page, Scraped};
 use perfval_verdict::workers::Silence;
 use ureq::Agent;
 
-/// How long an answer is waited for. Healthy vLLM workers at 20,000 tokens/s took up to 1.8 s for it (H200).
+/// Time-out of an answer. Healthy vLLM workers at 20,000 tokens/s took up to 1.8 s for it (H200).
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Largest page that is read; a vLLM worker's has 113 KB.
 const PAGE_BYTES: u64 = 4 << 20;
-/// Longest line of it; the longest of a vLLM worker has 0.4 KB. What is longer is no line of ours.
+/// Longest line that is read; the longest of a vLLM worker has 0.4 KB. A longer line has no counter that is read
+/// here.
 const LINE_BYTES: u64 = 16 << 10;
 
-/// Why a scrape brought nothing.
+/// Reason why a scrape brought no counters.
 #[derive(Debug, thiserror::Error)]
 pub enum ScrapeError {
     /// No whole answer came.
@@ -32,7 +33,7 @@ pub enum ScrapeError {
 }
 
 impl ScrapeError {
-    /// How it counts.
+    /// Kind of the failure in a worker's series.
     pub fn silence(&self) -> Silence {
         match self {
             Self::Request(ureq::Error::Timeout(_)) => Silence::TimedOut,
@@ -44,7 +45,7 @@ impl ScrapeError {
     }
 }
 
-/// Asks one worker after the other second for its metrics.
+/// Reads the metrics of one worker, second by second.
 pub struct Scraper {
     agent: Agent,
     url: String,
@@ -56,7 +57,7 @@ impl Scraper {
             .timeout_global(Some(TIMEOUT))
             // A proxy of the environment is for the world outside, not for pods.
             .proxy(None)
-            // A worker that points elsewhere is not followed: its port is the one that was asked for.
+            // No redirects: the scrape stays at the worker's own port.
             .max_redirects(0)
             // A kept connection that the worker closed would look like a failure.
             .max_idle_connections(0)

@@ -7,16 +7,17 @@ use perfval_verdict::gpus::Recorder;
 use perfval_verdict::gpus::dcgm::{PageError, Scraped, read};
 use ureq::Agent;
 
-/// The exporter answers from memory; one that does not within this time has no page for this second.
+/// Time-out of a page. The exporter answers from memory; without an answer in this time there is no page for this
+/// second.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Reads the page of the node's DCGM exporter once a second, until it is stopped.
-pub struct Telemetry {
+pub struct GpuSampler {
     stop: Sender<()>,
     thread: JoinHandle<Recorder>,
 }
 
-/// Why a page could not be read.
+/// Reason why a page could not be read.
 #[derive(Debug, thiserror::Error)]
 enum Failed {
     /// No answer came.
@@ -30,9 +31,9 @@ enum Failed {
     Page(#[from] PageError),
 }
 
-impl Telemetry {
-    /// Starts reading; seconds are counted from now, as those of the workers are. Pods of other namespaces than this one
-    /// are counted, not named.
+impl GpuSampler {
+    /// Starts reading; seconds are counted from now, as those of the workers are. Pods of other namespaces than this
+    /// one are counted, but their names are not recorded.
     pub fn start(url: &str, namespace: &str) -> Self {
         let (stop, stopped) = channel();
         let (url, mut recorder) = (url.to_owned(), Recorder::new(namespace));
@@ -59,7 +60,7 @@ impl Telemetry {
     /// Stops, and waits for a page under way.
     pub fn stop(self) -> Recorder {
         drop(self.stop);
-        // One that panicked leaves nothing, which is no evidence of anything.
+        // A thread that panicked leaves no samples, which is no evidence of anything.
         self.thread.join().unwrap_or_default()
     }
 }

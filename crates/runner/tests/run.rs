@@ -1,4 +1,4 @@
-//! The runner against a scripted `aiperf`: whatever that does, one record arrives and says what happened.
+//! The runner against a scripted `aiperf`: one record arrives for each of its behaviours, with a description.
 
 mod cpu;
 mod ending;
@@ -53,7 +53,7 @@ fn every_argument_reaches_aiperf_as_it_is() {
 }
 
 #[test]
-fn what_is_gated_is_in_the_termination_message() {
+fn gated_numbers_are_in_the_termination_message() {
     let rig = Rig::new("cp \"$DIR\"/large \"$DIR\"/profile_export_aiperf.json").gated("RequestLatency/P25");
     let mut export: serde_json::Value = serde_json::from_str(&fixture("aiperf-success.json")).unwrap();
     let error = |n| serde_json::json!({"error_details": {"type": n, "message": "\"".repeat(200)}, "count": 1});
@@ -262,18 +262,18 @@ fn install_gives_a_program_that_runs() {
     assert_eq!(done.status.code(), Some(2));
 }
 
-/// A script that ends when the test says so.
+/// A script that ends on a signal of the test.
 const UNTIL_DONE: &str = "touch \"$DIR\"/up; while [ ! -e \"$DIR\"/done ]; do sleep 0.05; done; \
                           cp \"$EXPORT\" \"$DIR\"/profile_export_aiperf.json";
 
 #[test]
-fn a_running_trial_says_how_far_it_is() {
+fn a_running_trial_reports_its_progress() {
     let records = r#"echo '{"metadata":{"benchmark_phase":"profiling","request_start_ns":1,"request_end_ns":2000000001},"metrics":{"output_sequence_length":{"value":50}}}' >> "$DIR"/profile_export.jsonl"#;
     let rest = r#"printf '{"metadata"' >> "$DIR"/profile_export.jsonl
         while ! [ -e "$DIR"/seen ]; do sleep 0.05; done
         cp "$EXPORT" "$DIR"/profile_export_aiperf.json"#;
     let rig = Rig::new(&format!("{records}\n{records}\n{rest}"));
-    // Of an earlier run: it says nothing of this one.
+    // Of an earlier run: no evidence about this one.
     fs::write(rig.dir().join("profile_export.jsonl"), "old\n".repeat(9)).expect("written");
     let running = rig.start(&[]);
     running.wait_for_text("stdout", "perfval-progress");

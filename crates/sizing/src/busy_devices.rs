@@ -1,4 +1,4 @@
-//! Devices that claims hold, whoever reserved them and whether or not they are being deleted.
+//! Devices that claims hold, with or without a reservation, and also while the claim is being deleted.
 
 use std::collections::BTreeSet;
 
@@ -12,12 +12,12 @@ use crate::inventory::{ClaimUse, Inventory};
 #[derive(Default)]
 pub struct BusyDevices<'a> {
     /// By driver and pool, each sorted by device and claim: what belongs to one node lies together.
-    pools: HashMap<(&'a str, &'a str), Vec<Holder<'a>>>,
+    pools: HashMap<(&'a str, &'a str), Vec<DeviceHolder<'a>>>,
 }
 
 /// A claim that holds a device.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-pub struct Holder<'a> {
+pub struct DeviceHolder<'a> {
     device: &'a str,
     /// `namespace/name` of the claim.
     pub claim: &'a str,
@@ -27,17 +27,17 @@ pub struct Holder<'a> {
 
 impl<'a> BusyDevices<'a> {
     /// Devices of every claim, and those that are promised to one.
-    pub fn of(inventory: &'a Inventory) -> Self {
+    pub fn new(inventory: &'a Inventory) -> Self {
         let lists = [&inventory.claims, &inventory.promises];
         Self::held_by(lists.into_iter().filter_map(|list| list.present()).flatten())
     }
 
     /// Devices of these claims.
     pub fn held_by(claims: impl IntoIterator<Item = &'a ClaimUse>) -> Self {
-        let mut pools: HashMap<(&str, &str), Vec<Holder<'_>>> = HashMap::new();
+        let mut pools: HashMap<(&str, &str), Vec<DeviceHolder<'_>>> = HashMap::new();
         for claim in claims {
             for held in &claim.devices {
-                pools.entry((&held.driver, &held.pool)).or_default().push(Holder {
+                pools.entry((&held.driver, &held.pool)).or_default().push(DeviceHolder {
                     device: &held.device,
                     claim: &claim.name,
                     share: held.shared,
@@ -50,39 +50,39 @@ impl<'a> BusyDevices<'a> {
         Self { pools }
     }
 
-    /// Whether any claim holds a device or a share of it.
+    /// Returns true if any claim holds a device or a share of it.
     pub fn contains(&self, id: &DeviceId<'_>) -> bool {
         !self.holders(id).is_empty()
     }
 
     /// The claims that hold a device, by name.
-    pub fn holders<'s>(&'s self, id: &DeviceId<'s>) -> &'s [Holder<'a>] {
-        self.of_pool(id.driver, id.pool).holders(id.device)
+    pub fn holders<'s>(&'s self, id: &DeviceId<'s>) -> &'s [DeviceHolder<'a>] {
+        self.in_pool(id.driver, id.pool).holders(id.device)
     }
 
     /// Those of one pool: looked up once for all devices of a node.
-    pub fn of_pool<'s>(&'s self, driver: &'s str, pool: &'s str) -> BusyPool<'s, 'a> {
+    pub fn in_pool<'s>(&'s self, driver: &'s str, pool: &'s str) -> BusyPool<'s, 'a> {
         BusyPool(self.pools.get(&(driver, pool)).map_or(&[], Vec::as_slice))
     }
 }
 
 /// Devices in use of one pool.
 #[derive(Clone, Copy)]
-pub struct BusyPool<'s, 'a>(&'s [Holder<'a>]);
+pub struct BusyPool<'s, 'a>(&'s [DeviceHolder<'a>]);
 
 impl<'s, 'a> BusyPool<'s, 'a> {
-    /// Whether any claim holds a device or a share of it.
+    /// Returns true if any claim holds a device or a share of it.
     pub fn contains(self, device: &str) -> bool {
         self.0.binary_search_by(|holder| holder.device.cmp(device)).is_ok()
     }
 
-    /// Whether a claim holds a device as a whole.
+    /// Returns true if a claim holds a device as a whole.
     pub fn contains_whole(self, device: &str) -> bool {
         self.holders(device).iter().any(|holder| !holder.share)
     }
 
     /// The claims that hold a device, by name.
-    pub fn holders(self, device: &str) -> &'s [Holder<'a>] {
+    pub fn holders(self, device: &str) -> &'s [DeviceHolder<'a>] {
         let Self(all) = self;
         let rest = &all[all.partition_point(|holder| holder.device < device)..];
         let others = rest.iter().position(|holder| holder.device != device);
@@ -90,13 +90,13 @@ impl<'s, 'a> BusyPool<'s, 'a> {
     }
 }
 
-/// What is wrong with the allocations, for people; none of it changes the count: devices that are held but no longer
-/// published, and devices that two claims hold.
+/// Faults of the allocations, in words for people: devices that are held but no longer published, and devices that
+/// two claims hold. They do not change the count.
 pub fn warnings(inventory: &Inventory) -> Vec<String> {
     let Some(slices) = inventory.slices.present() else {
         return Vec::new();
     };
-    let odd = odd(&Pools::of(slices), &BusyDevices::of(inventory));
+    let odd = odd(&Pools::new(slices), &BusyDevices::new(inventory));
     odd.iter().map(|odd| odd.in_words(&inventory.naming)).collect()
 }
 
@@ -124,7 +124,7 @@ impl Odd<'_> {
 /// The odd ones among all devices.
 pub fn odd<'a>(pools: &Pools<'_>, busy: &BusyDevices<'a>) -> Vec<Odd<'a>> {
     let published: BTreeSet<DeviceId<'_>> = pools.iter().flat_map(|pool| pool.devices().map(|(id, _)| id)).collect();
-    let mut held: Vec<(&(&str, &str), &Vec<Holder<'_>>)> = busy.pools.iter().collect();
+    let mut held: Vec<(&(&str, &str), &Vec<DeviceHolder<'_>>)> = busy.pools.iter().collect();
     held.sort_unstable_by_key(|(pool, _)| **pool);
     let mut all = Vec::new();
     for ((driver, pool), holders) in held {
@@ -152,6 +152,6 @@ pub fn odd<'a>(pools: &Pools<'_>, busy: &BusyDevices<'a>) -> Vec<Odd<'a>> {
 }
 
 /// The claims' names.
-pub fn names<'a>(holders: &[Holder<'a>]) -> Vec<&'a str> {
+pub fn names<'a>(holders: &[DeviceHolder<'a>]) -> Vec<&'a str> {
     holders.iter().map(|holder| holder.claim).collect()
 }

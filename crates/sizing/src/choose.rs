@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use perfval_api::{AllocationMode, ExpectedGpus, PerfValidationSpec, PlacementStatus, Reason};
 
 use super::dra::Dra;
-use super::examine::World;
+use super::examine::Circumstances;
 use super::fleet::{Fleet, GpuNodes, unread_of_run};
 use super::report::{NodeReport, Obstacle};
 use super::summary::{self, Unlabelled};
@@ -17,13 +17,13 @@ use crate::{Granted, HeldNodes, OtherRun};
 /// of `busy` are another run's.
 pub fn choose(inventory: &Inventory, spec: &PerfValidationSpec, busy: &[OtherRun]) -> Sizing {
     let held = busy.iter().cloned().collect();
-    Fleet::of(inventory).choose(inventory.of_run(), spec, &held, &[])
+    Fleet::new(inventory).choose(inventory.for_run(), spec, &held, &[])
 }
 
-/// What every node has for a run of this spec, by name, and the choice among them. There are no reports of a cluster
-/// that could not be read.
+/// Examines every node for a run of this spec and chooses among them. The reports are sorted by name; there are none
+/// if the cluster could not be read.
 pub fn explain(inventory: &Inventory, spec: &PerfValidationSpec, busy: &[OtherRun]) -> (Vec<NodeReport>, Sizing) {
-    let (fleet, of_run) = (Fleet::of(inventory), inventory.of_run());
+    let (fleet, of_run) = (Fleet::new(inventory), inventory.for_run());
     if let Err(sizing) = fleet.known(of_run) {
         return (Vec::new(), sizing);
     }
@@ -47,9 +47,9 @@ pub fn explain(inventory: &Inventory, spec: &PerfValidationSpec, busy: &[OtherRu
     (reports, sizing)
 }
 
-/// What one node has for a run of this spec; nothing of a cluster that could not be read.
+/// Examines one node for a run of this spec. Returns `None` if the cluster could not be read.
 pub fn examine(inventory: &Inventory, spec: &PerfValidationSpec, node: &str) -> Option<NodeReport> {
-    let (fleet, of_run) = (Fleet::of(inventory), inventory.of_run());
+    let (fleet, of_run) = (Fleet::new(inventory), inventory.for_run());
     fleet.known(of_run).ok()?;
     let node = fleet.nodes.iter().find(|known| *known.name == *node)?;
     let held = HeldNodes::default();
@@ -95,7 +95,7 @@ impl Fleet<'_> {
         summary::none_fits(self.nodes.len(), &reports, &unlabelled, spec)
     }
 
-    /// Whether all that is needed for a run is known.
+    /// Fails if anything that a run needs is unknown.
     fn known(&self, of_run: OfRun<'_>) -> Result<(), Sizing> {
         let unread = unread_of_run(of_run).err().or_else(|| self.unread.clone());
         unread.map_or(Ok(()), |unread| {
@@ -106,8 +106,8 @@ impl Fleet<'_> {
         })
     }
 
-    /// The nodes with GPUs that have to be looked at one by one, in order: those that the spec's selector admits, and those
-    /// of which something else is to be said first. Of all others only that they lack a label.
+    /// Indexes of the nodes with GPUs that must be examined one by one, in order, and the nodes that only lack a
+    /// label. A node that the spec's selector does not admit is examined too if another obstacle comes first.
     fn admitted(&self, spec: &PerfValidationSpec, gpus: &GpuNodes) -> (Vec<usize>, Vec<Unlabelled>) {
         let mut labels = spec.placement.node_selector.iter();
         let Some((key, value)) = labels.next() else {
@@ -144,7 +144,7 @@ impl Fleet<'_> {
 
     /// The best of the nodes that were glanced at, as a place among them; no other is filled than those that may be it. If
     /// there is none, all are.
-    fn best(&self, world: &World<'_>, reports: &mut [(usize, NodeReport)]) -> Option<usize> {
+    fn best(&self, world: &Circumstances<'_>, reports: &mut [(usize, NodeReport)]) -> Option<usize> {
         let open = |place: &usize| reports[*place].1.obstacle.is_none();
         let mut order: Vec<usize> = (0..reports.len()).filter(open).collect();
         order.sort_by_key(|place| Reverse(world.at_most(&reports[*place].1)));
@@ -171,16 +171,16 @@ impl Fleet<'_> {
     }
 }
 
-/// What rules out all nodes at once.
-fn refusal(fleet: &Fleet<'_>, of_run: OfRun<'_>, world: &World<'_>) -> Option<Sizing> {
+/// Obstacle that rules out all nodes at once.
+fn refusal(fleet: &Fleet<'_>, of_run: OfRun<'_>, world: &Circumstances<'_>) -> Option<Sizing> {
     no_dra(fleet, of_run, &world.dra, world.spec).or_else(|| namespace::refusal(of_run, world.spec))
 }
 
-/// The plan of a run on a node without obstacle, or what is in the way of its load generator. `totals` are the GPUs of each
+/// Plans a run on a node without obstacle, unless its load generator has no place. `totals` are the GPUs of each
 /// node.
 fn planned(
     fleet: &Fleet<'_>,
-    world: &World<'_>,
+    world: &Circumstances<'_>,
     node: &Node,
     report: &NodeReport,
     totals: impl FnOnce() -> Vec<i64>,
@@ -193,10 +193,10 @@ fn planned(
     Some(Sizing::Chosen(Box::new(PlacementStatus { expected, ..plan })))
 }
 
-/// What a node should have, where it has fewer healthy GPUs. Nothing overrules the spec.
+/// GPUs that a node should have, if it has fewer healthy ones. The spec takes precedence over all other sources.
 fn expected_by_anyone(
     fleet: &Fleet<'_>,
-    world: &World<'_>,
+    world: &Circumstances<'_>,
     node: &Node,
     report: &NodeReport,
     totals: impl FnOnce() -> Vec<i64>,
@@ -210,8 +210,8 @@ fn expected_by_anyone(
     expected::by_peers(node, known, all.iter().copied(), |of| world.product(of)).or(report.expected)
 }
 
-/// A spec that asks for claims where there can be none. A class that is missing while devices are published is another
-/// matter: an installation under way, which waiting may complete.
+/// Obstacle of a spec that wants claims where there can be none. A class that is missing while devices are published
+/// is different: an installation under way, which waiting may complete.
 fn no_dra(fleet: &Fleet<'_>, of_run: OfRun<'_>, dra: &Dra<'_>, spec: &PerfValidationSpec) -> Option<Sizing> {
     let class = &spec.placement.device_class_name;
     if spec.placement.allocation != AllocationMode::Dra {

@@ -1,5 +1,5 @@
-//! The check after allocation: what workers were given is what sizing counts, and no one else has it. What a
-//! scheduler has decided and not written yet is not visible, so only this confirms a plan.
+//! The check after allocation: each worker was given a device that sizing counts, and no other pod has it. A
+//! scheduler's decision is invisible until it is written, so only this check confirms a plan.
 
 use perfval_api::DeviceStatus;
 
@@ -24,19 +24,20 @@ pub struct HeldByWorker<'a> {
     pub device: &'a str,
 }
 
-/// Why a placement is not confirmed.
+/// Reason why a placement is not confirmed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unconfirmed {
-    /// It is not known yet; why.
+    /// The placement is unknown as yet, for this reason.
     Unknown(String),
-    /// It is not what was planned; what.
+    /// The placement differs from the plan, as this text describes.
     Wrong(String),
 }
 
-/// The given devices with their uuids, in order, once each is known to be a whole GPU of `node` that one worker alone has.
+/// The given devices with their uuids, in order, once each is known to be a whole GPU of `node` that one worker alone
+/// has.
 ///
 /// # Errors
-/// If that is not so, or not known.
+/// If a placement is wrong or unknown.
 pub fn confirm(
     inventory: &Inventory,
     node: &str,
@@ -56,7 +57,7 @@ pub fn confirm(
     let Some(node) = nodes.find(|known| *known.name == *node) else {
         return Err(Unconfirmed::Wrong(format!("the node {node} is gone")));
     };
-    let (pools, busy) = (Pools::of(slices), BusyDevices::held_by(claims));
+    let (pools, busy) = (Pools::new(slices), BusyDevices::held_by(claims));
     let settled = |pool: &&super::pools::Pool<'_>| matches!(pool.state, PoolState::Complete);
     if let Some(pool) = pools.concerning(node).find(|pool| !settled(pool)) {
         let (driver, name) = (pool.driver, pool.name);
@@ -95,11 +96,11 @@ pub fn confirm(
                 inventory.naming.all(Holder::Claim, others)
             ));
         }
-        let gpu = PhysicalGpu::of(id, device);
+        let gpu = PhysicalGpu::new(id, device);
         let twin = here
             .iter()
             .filter(|(other, _)| other != id && busy.contains(other))
-            .find(|(other, device)| gpu.excludes(&PhysicalGpu::of(other, device)));
+            .find(|(other, device)| gpu.excludes(&PhysicalGpu::new(other, device)));
         if let Some((twin, _)) = twin {
             let holders = inventory.naming.all(Holder::Claim, names(busy.holders(twin)));
             return wrong(format!("is one card with {}, held by {holders}", twin.device));

@@ -6,14 +6,14 @@ use rust_decimal::Decimal;
 
 use crate::inventory::{Consumption, Counter, Device, Slice};
 
-/// What is left of the counters of a pool, by set and counter.
-pub struct Counters<'a> {
+/// Remaining counters of a pool, by set and counter.
+pub struct PoolCounters<'a> {
     left: BTreeMap<(&'a str, &'a str), Decimal>,
 }
 
-impl<'a> Counters<'a> {
+impl<'a> PoolCounters<'a> {
     /// The counters of a valid pool's slices with nothing taken.
-    pub fn of(slices: impl Iterator<Item = &'a Slice>) -> Self {
+    pub fn new(slices: impl Iterator<Item = &'a Slice>) -> Self {
         let counters = slices.flat_map(|slice| amounts(&slice.shared_counters));
         Self {
             left: counters.map(|(key, value)| (key, value.unwrap_or_default())).collect(),
@@ -29,8 +29,8 @@ impl<'a> Counters<'a> {
         }
     }
 
-    /// Whether everything that a device consumes is still there. While any counter of the pool is overdrawn, the
-    /// scheduler gives out none of the devices that consume counters.
+    /// Returns true if everything that a device consumes is still available. While any counter of the pool is
+    /// overdrawn, the scheduler gives out none of the devices that consume counters.
     pub fn suffice(&self, device: &Device) -> bool {
         if device.consumes.is_empty() {
             return true;
@@ -44,7 +44,7 @@ impl<'a> Counters<'a> {
     }
 }
 
-/// What is wrong with the counters of a pool's slices.
+/// Fault in the counters of a pool's slices.
 pub fn fault<'a>(slices: impl Iterator<Item = &'a Slice> + Clone) -> Option<String> {
     let mut known = BTreeSet::new();
     let mut sets = BTreeSet::new();
@@ -68,8 +68,8 @@ pub fn fault<'a>(slices: impl Iterator<Item = &'a Slice> + Clone) -> Option<Stri
     })
 }
 
-/// Amounts by set and counter. None for one that is no quantity, or a negative one: that would give other devices what
-/// no device has.
+/// Amounts by set and counter. An amount that is negative or no quantity becomes `None`: a negative one would give
+/// other devices more than the card has.
 fn amounts(sets: &[Consumption]) -> impl Iterator<Item = ((&str, &str), Option<Decimal>)> {
     sets.iter().flat_map(|Consumption { set, counters }| {
         let amount = |value: &Result<Decimal, _>| value.as_ref().ok().copied().filter(|value| *value >= Decimal::ZERO);

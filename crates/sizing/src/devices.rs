@@ -1,10 +1,10 @@
-//! Which devices of a node a worker could get.
+//! Devices of a node that a worker could get.
 
 use k8s_openapi::api::resource::v1::DeviceToleration;
 use serde_json::Value;
 
 use super::busy_devices::BusyDevices;
-use super::counters::Counters;
+use super::counters::PoolCounters;
 use super::naming::{Holder, Naming};
 use super::pools::{DeviceId, Pool};
 use super::selector::{NotEvaluable, Selectors};
@@ -35,7 +35,7 @@ impl<'a> NodeDevices<'a> {
         let tally = |of_kind: &[(&TakenBy, &DeviceId<'_>)]| {
             let by_pool = of_kind.chunk_by(|(_, a), (_, b)| (a.driver, a.pool) == (b.driver, b.pool));
             let holders = by_pool.flat_map(|ids| {
-                let here = busy.of_pool(ids[0].1.driver, ids[0].1.pool);
+                let here = busy.in_pool(ids[0].1.driver, ids[0].1.pool);
                 ids.iter().flat_map(move |(_, id)| here.holders(id.device))
             });
             Taken::by(
@@ -54,8 +54,8 @@ pub fn count(devices: usize) -> i64 {
     i64::try_from(devices).unwrap_or(i64::MAX)
 }
 
-/// What a worker's claim asks for, in addition to its class.
-pub struct Request<'a> {
+/// Requirements of a worker's claim in addition to its class.
+pub struct ClaimRequest<'a> {
     pub selectors: &'a Selectors,
     pub tolerations: &'a [DeviceToleration],
 }
@@ -68,12 +68,12 @@ pub fn first_fit<'a>(
     node: &Node,
     busy: &BusyDevices<'a>,
     rules: &[Value],
-    request: &Request<'_>,
+    request: &ClaimRequest<'_>,
 ) -> Result<NodeDevices<'a>, NotEvaluable> {
     let in_use = || -> Vec<PhysicalGpu<'a>> {
         let here = pools.iter().flat_map(|pool| pool.devices_of(node));
         here.filter(|(id, _)| busy.contains(id))
-            .map(|(id, device)| PhysicalGpu::of(&id, device))
+            .map(|(id, device)| PhysicalGpu::new(&id, device))
             .collect()
     };
     // Read only once a device seems free: on most nodes of a busy cluster none does.
@@ -82,19 +82,19 @@ pub fn first_fit<'a>(
     pools.sort_by_key(|pool| pool.binds_later(node));
 
     let mut found = NodeDevices::default();
-    // Once a worker would wait for such a device, it is not known what the next one gets.
+    // Once a worker would wait for such a device, the next worker's device is unknown.
     let mut behind_late_one = false;
     for pool in pools {
-        let mut counters = Counters::of(pool.slices());
-        let busy_here = busy.of_pool(pool.driver, pool.name);
+        let mut counters = PoolCounters::new(pool.slices());
+        let busy_here = busy.in_pool(pool.driver, pool.name);
         pool.devices()
             .filter(|(id, device)| !device.consumes.is_empty() && busy_here.contains(id.device))
             .for_each(|(_, device)| counters.take(device));
         for (id, device, here) in pool.walked_for(node) {
             let is_of_class = match request.selectors.match_device(id.driver, device) {
-                // The scheduler never asks about a device that is in use: without an answer it is none of the class.
+                // The scheduler never evaluates a device that is in use: without an answer it is none of the class.
                 Err(_) if busy_here.contains_whole(id.device) => false,
-                // It asks about a slice's devices of other nodes too, and gives up where that fails.
+                // The scheduler evaluates a slice's devices of other nodes too, and gives up if that fails.
                 answer => answer?,
             };
             if !is_of_class || !here {
@@ -120,7 +120,7 @@ pub fn first_fit<'a>(
                 found.taken.push((id, device, by));
             } else {
                 counters.take(device);
-                held.get_or_insert_with(in_use).push(PhysicalGpu::of(&id, device));
+                held.get_or_insert_with(in_use).push(PhysicalGpu::new(&id, device));
                 found.free.push((id, device));
             }
         }
@@ -129,18 +129,18 @@ pub fn first_fit<'a>(
 }
 
 fn twin_in_use(id: &DeviceId<'_>, device: &Device, held: &[PhysicalGpu<'_>]) -> bool {
-    let gpu = PhysicalGpu::of(id, device);
+    let gpu = PhysicalGpu::new(id, device);
     held.iter().any(|other| other.excludes(&gpu))
 }
 
-/// What ties devices to one card: a passthrough twin and a static MIG partition come without counters.
+/// Attributes that tie devices to one card: a passthrough twin and a static MIG partition come without counters.
 pub struct PhysicalGpu<'a> {
     marks: [Option<&'a str>; 3],
     partition: bool,
 }
 
 impl<'a> PhysicalGpu<'a> {
-    pub fn of(id: &DeviceId<'a>, device: &'a Device) -> Self {
+    pub fn new(id: &DeviceId<'a>, device: &'a Device) -> Self {
         let mark = |name: &str| attribute(id, device, name)?.string();
         let parent = mark("parentUUID");
         Self {

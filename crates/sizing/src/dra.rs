@@ -7,7 +7,7 @@ use perfval_api::PlacementSpec;
 use serde_json::Value;
 
 use super::busy_devices::{BusyDevices, Odd, odd};
-use super::devices::{NodeDevices, Request, first_fit};
+use super::devices::{ClaimRequest, NodeDevices, first_fit};
 use super::pools::{DeviceId, Pool, PoolState, Pools};
 use super::report::Obstacle;
 use super::selector::{NotEvaluable, Selectors};
@@ -21,8 +21,8 @@ pub struct Devices<'a> {
     rules: Vec<Value>,
 }
 
-/// What one class makes of the devices.
-pub struct Class<'a> {
+/// Devices as one class selects them.
+pub struct SelectedClass<'a> {
     selectors: Result<Selectors, Obstacle>,
     /// Drivers of devices of the class, or of its name.
     gpu_drivers: BTreeSet<&'a str>,
@@ -34,7 +34,7 @@ pub struct Dra<'a> {
     pools: &'a Pools<'a>,
     busy: &'a BusyDevices<'a>,
     rules: &'a [Value],
-    class: &'a Class<'a>,
+    class: &'a SelectedClass<'a>,
     tolerations: &'a [DeviceToleration],
     /// Domain of the device plugin's resource.
     vendor: &'a str,
@@ -46,28 +46,28 @@ impl<'a> Devices<'a> {
         let mut rules = inventory.taint_rules.present().cloned().unwrap_or_default();
         rules.sort_by_key(|rule| rule.pointer("/metadata/name").map(Value::to_string));
         Self {
-            pools: Pools::of(inventory.slices.present().map(Vec::as_slice).unwrap_or_default()),
-            busy: BusyDevices::of(inventory),
+            pools: Pools::new(inventory.slices.present().map(Vec::as_slice).unwrap_or_default()),
+            busy: BusyDevices::new(inventory),
             rules,
         }
     }
 
     /// Reads the class of a name.
-    pub fn class(&self, class: &Seen<DeviceClass>, name: &str) -> Class<'a> {
+    pub fn class(&self, class: &Seen<DeviceClass>, name: &str) -> SelectedClass<'a> {
         let selectors = selectors(class, name);
-        Class {
+        SelectedClass {
             gpu_drivers: gpu_drivers(&self.pools, name, selectors.as_ref().ok()),
             selectors,
         }
     }
 
-    /// What is odd about who holds them; nothing where no slices are served.
+    /// Oddities of the claims that hold the devices; empty if no slices are served.
     pub fn odd(&self) -> Vec<Odd<'a>> {
         odd(&self.pools, &self.busy)
     }
 
     /// The devices of a class, as a run with this placement sees them.
-    pub fn of<'d>(&'d self, class: &'d Class<'d>, placement: &'d PlacementSpec) -> Dra<'d> {
+    pub fn select<'d>(&'d self, class: &'d SelectedClass<'d>, placement: &'d PlacementSpec) -> Dra<'d> {
         Dra {
             pools: &self.pools,
             busy: &self.busy,
@@ -80,7 +80,7 @@ impl<'a> Devices<'a> {
 }
 
 impl<'a> Dra<'a> {
-    /// Whether claims could give out GPUs of a node, used ones included.
+    /// Returns true if claims could give out GPUs of a node, used ones included.
     pub fn has_gpus(&self, node: &Node) -> bool {
         self.gpus_of(node).next().is_some()
     }
@@ -90,7 +90,7 @@ impl<'a> Dra<'a> {
         self.gpu_pools(node).flat_map(|pool| pool.devices_of(node))
     }
 
-    /// Whether any driver of GPUs publishes anything, anywhere.
+    /// Returns true if any driver of GPUs publishes devices on any node.
     pub fn has_gpu_drivers(&self) -> bool {
         self.pools.iter().any(|pool| self.is_of_gpus(pool))
     }
@@ -101,12 +101,12 @@ impl<'a> Dra<'a> {
             .find_map(|(id, _)| self.busy.holders(&id).first().map(|holder| holder.claim))
     }
 
-    /// Who holds the devices.
+    /// Devices that claims hold.
     pub fn busy(&self) -> &'a BusyDevices<'a> {
         self.busy
     }
 
-    /// Why a node's pools are not to be counted now, if so.
+    /// Obstacle if a node's pools cannot be counted at the moment.
     pub fn unsettled(&self, node: &Node) -> Option<Obstacle> {
         self.gpu_pools(node).find_map(|pool| {
             let (driver, name) = (pool.driver.to_owned(), pool.name.to_owned());
@@ -129,7 +129,7 @@ impl<'a> Dra<'a> {
 
     /// The devices of the class on a node whose pools are settled.
     pub fn devices(&self, node: &Node) -> Result<NodeDevices<'a>, Obstacle> {
-        let request = Request {
+        let request = ClaimRequest {
             selectors: self.class.selectors.as_ref().map_err(Clone::clone)?,
             tolerations: self.tolerations,
         };
@@ -145,7 +145,7 @@ impl<'a> Dra<'a> {
         self.pools.concerning(node).filter(|pool| self.is_of_gpus(pool))
     }
 
-    /// Whether a pool's devices are GPUs, or may be.
+    /// Returns true if a pool's devices are GPUs, or may be.
     fn is_of_gpus(&self, pool: &Pool<'_>) -> bool {
         self.class.gpu_drivers.contains(pool.driver) || names_gpus(pool.driver, self.vendor)
     }
@@ -162,7 +162,8 @@ fn not_evaluable(NotEvaluable(fault): NotEvaluable) -> Obstacle {
     Obstacle::NotEvaluable { fault }
 }
 
-/// Whoever has a device of the class, and the driver of its name, such as `gpu.nvidia.com` of `mig.gpu.nvidia.com`.
+/// Drivers that publish a device of the class, and the driver of the class's name, such as `gpu.nvidia.com` of
+/// `mig.gpu.nvidia.com`.
 fn gpu_drivers<'a>(pools: &Pools<'a>, class_name: &str, selectors: Option<&Selectors>) -> BTreeSet<&'a str> {
     let by_name = |pool: &Pool<'_>| is_in(class_name, pool.driver);
     let by_class = |pool: &Pool<'_>| {
@@ -179,8 +180,8 @@ fn gpu_drivers<'a>(pools: &Pools<'a>, class_name: &str, selectors: Option<&Selec
         .collect()
 }
 
-/// Whether a driver names GPUs of the device plugin's vendor: it may give out those that the plugin has too. Not so drivers of
-/// network cards and compute domains, and those of another vendor.
+/// Returns true if a driver's name means GPUs of the device plugin's vendor: it may give out the same GPUs as the
+/// plugin. Drivers of network cards, of compute domains and of other vendors do not.
 fn names_gpus(driver: &str, vendor: &str) -> bool {
     is_in(driver, vendor) && driver.split(['.', '-']).any(|word| word == "gpu")
 }

@@ -17,12 +17,12 @@ use crate::inventory::{CacheVolume, Node, OfRun, PodUse};
 use crate::{Granted, HeldNodes};
 
 /// Everything that a node is judged by.
-pub struct World<'a> {
+pub struct Circumstances<'a> {
     pub dra: Dra<'a>,
     pub pods: &'a PodsByNode<'a>,
-    /// What the namespace says of workers that ask for claims.
+    /// Limits of the namespace for workers that get GPUs through claims.
     pub by_claims: Namespace,
-    /// What it says of workers that ask a device plugin.
+    /// Limits of the namespace for workers that get GPUs from a device plugin.
     pub by_plugin: Namespace,
     pub spec: &'a PerfValidationSpec,
     pub naming: &'a Naming,
@@ -31,10 +31,10 @@ pub struct World<'a> {
     pub cache: Option<&'a CacheVolume>,
 }
 
-impl<'a> World<'a> {
+impl<'a> Circumstances<'a> {
     /// The cluster as a run of this spec sees it. `others` are the other runs of its namespace, each with the number of its
     /// pods.
-    pub fn of(
+    pub fn new(
         dra: Dra<'a>,
         pods: &'a PodsByNode<'a>,
         of_run: OfRun<'a>,
@@ -54,7 +54,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// What a node offers, and what rules it out.
+    /// Reports the GPUs of a node and the obstacle that rules it out.
     pub fn report(&self, node: &Node) -> NodeReport {
         let (mut report, uncounted) = self.counted(node);
         report.obstacle = match uncounted {
@@ -69,7 +69,7 @@ impl<'a> World<'a> {
     }
 
     /// The same of a node with GPUs, but what it has room for: only that a run could have the node is worth counting, and
-    /// only of the best nodes it is worth knowing for how many workers ([`World::fill`]).
+    /// only of the best nodes it is worth knowing for how many workers ([`Circumstances::fill`]).
     pub fn glance(&self, node: &Node) -> NodeReport {
         if let Some(obstacle) = self.unavailable(node) {
             return NodeReport {
@@ -102,7 +102,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Why a run may not have a node, whatever is free there.
+    /// Obstacle that rules out a node regardless of its free GPUs.
     fn unavailable(&self, node: &Node) -> Option<Obstacle> {
         ineligible(node, self.spec, self.cache).or_else(|| self.held_by_run(node))
     }
@@ -112,7 +112,7 @@ impl<'a> World<'a> {
         self.count(node).map_or(0, |gpus| gpus.total())
     }
 
-    /// Whether a node has GPUs, or says so.
+    /// Returns true if a node has GPUs or claims to have some.
     pub fn has_gpus(&self, node: &Node) -> bool {
         !matches!(self.ways(node), Err(Obstacle::NoGpus))
     }
@@ -145,7 +145,7 @@ impl<'a> World<'a> {
         })
     }
 
-    /// What a node should have as far as the spec and the node itself say.
+    /// GPUs that a node should have according to the spec and the node itself.
     fn expected(&self, node: &Node, gpus: &Gpus<'_>) -> ExpectedGpus {
         let class_holds_all = match gpus {
             Gpus::ByClaims { .. } => {
@@ -166,7 +166,7 @@ impl<'a> World<'a> {
         published.or_else(|| node.label(expected::PRODUCT))
     }
 
-    /// Whether claims give out GPUs of a node, and those that a device plugin does.
+    /// Ways in which a node gives out GPUs: true if through claims, and the GPUs of its device plugin.
     fn ways(&self, node: &Node) -> Result<(bool, Option<PluginGpus>), Obstacle> {
         let resource = &self.spec.placement.resource_name;
         let plugin = plugin::count(node, resource, || self.users_on(node), self.naming);
@@ -213,7 +213,7 @@ impl<'a> World<'a> {
         says_it_has_gpus(node, resource) || sharing::shared(node, resource, &[]).is_some()
     }
 
-    /// The GPUs of a node that says that it has some, and of which neither a plugin nor a driver offers any.
+    /// GPUs of a node that claims to have some, although no plugin and no driver offers any.
     fn without_offer(&self, node: &Node) -> Result<Gpus<'a>, Obstacle> {
         let resource = &self.spec.placement.resource_name;
         if let Some(shared) = sharing::shared(node, resource, &[]) {

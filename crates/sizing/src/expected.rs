@@ -1,4 +1,5 @@
-//! How many GPUs a node should have. One that fell off the bus is in no list any more, so other sources must show it.
+//! Number of GPUs that a node should have. A GPU that fell off the bus is missing from every list, so other sources
+//! must show it.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,7 @@ use perfval_api::{ExpectedBy, ExpectedGpus};
 
 use crate::inventory::Node;
 
-/// What NVIDIA's feature discovery calls the GPUs of a node.
+/// Label in which NVIDIA's feature discovery gives the product of a node's GPUs.
 pub const PRODUCT: &str = "nvidia.com/gpu.product";
 /// GPUs that NVIDIA's feature discovery counted.
 pub const COUNT: &str = "nvidia.com/gpu.count";
@@ -15,8 +16,8 @@ const MIG_STRATEGY: &str = "nvidia.com/mig.strategy";
 /// The machine type. Where it is not set, all nodes of a product are alike.
 const MACHINE: &str = "node.kubernetes.io/instance-type";
 
-/// What a node should have by the spec, or else by what the node itself says. `shown` are its GPUs; the label is that of all
-/// GPUs of the machine, so it proves nothing where the class holds only some of them.
+/// GPUs that a node should have according to the spec, or else to the node itself. `shown` is the number that it
+/// shows. The label counts all GPUs of the machine, so it proves nothing if the class holds only some of them.
 pub fn by_itself(spec: Option<i32>, node: &Node, shown: i64, class_holds_all: bool) -> ExpectedGpus {
     if let Some(gpus) = spec {
         let (gpus, by) = (gpus.into(), ExpectedBy::Spec);
@@ -36,8 +37,8 @@ pub fn by_itself(spec: Option<i32>, node: &Node, shown: i64, class_holds_all: bo
     }
 }
 
-/// What most other nodes of the same product and machine type show, if that is more than `known` and at least two do. `all`
-/// are the nodes with the GPUs that they show.
+/// GPUs that most other nodes of the same product and machine type show, if at least two of them do and it is more
+/// than `known`. `all` are the nodes with the GPUs that they show.
 pub fn by_peers<'n>(
     node: &'n Node,
     known: i64,

@@ -10,15 +10,15 @@ use foldhash::{HashMap, HashMapExt as _};
 use perfval_api::PerfValidationSpec;
 
 use super::busy_devices::Odd;
-use super::dra::{Class, Devices};
-use super::examine::World;
+use super::dra::{Devices, SelectedClass};
+use super::examine::Circumstances;
 use super::pods::PodsByNode;
 use crate::inventory::{Inventory, Node, OfRun, PodUse};
 use crate::{Granted, HeldNodes, Naming, Seen};
 
 /// A cluster, for all runs of one look.
 pub struct Fleet<'a> {
-    /// Why it cannot be counted, if a part of it is not known.
+    /// Reason why the cluster cannot be counted, if a part of it is unknown.
     pub(crate) unread: Option<String>,
     pub(crate) has_slices: bool,
     /// By name.
@@ -27,7 +27,7 @@ pub struct Fleet<'a> {
     pods_by_name: OnceCell<Vec<&'a PodUse>>,
     all_pods: &'a [PodUse],
     devices: Devices<'a>,
-    classes: RefCell<HashMap<String, Rc<Class<'a>>>>,
+    classes: RefCell<HashMap<String, Rc<SelectedClass<'a>>>>,
     labels: RefCell<HashMap<String, Rc<ByValue<'a>>>>,
     gpu_nodes: RefCell<HashMap<[String; 2], Rc<GpuNodes>>>,
     totals: RefCell<HashMap<String, Rc<[i64]>>>,
@@ -38,9 +38,9 @@ pub struct Fleet<'a> {
 /// Nodes by the value of one label, each as its place among all.
 type ByValue<'a> = HashMap<&'a str, Vec<usize>>;
 
-/// Nodes that have GPUs, or say so.
+/// Nodes that have GPUs or claim to have some.
 pub(crate) struct GpuNodes {
-    /// Whether it is one, for each node.
+    /// One flag for each node, true if it is a GPU node.
     pub has: Vec<bool>,
     /// Those that are Ready and stay.
     pub fit: Vec<usize>,
@@ -49,8 +49,8 @@ pub(crate) struct GpuNodes {
 }
 
 impl<'a> Fleet<'a> {
-    /// Sorts what was read. What was read for one run alone is not looked at.
-    pub fn of(inventory: &'a Inventory) -> Self {
+    /// Sorts the inventory. Parts that were read for one run alone are ignored.
+    pub fn new(inventory: &'a Inventory) -> Self {
         let mut nodes: Vec<&Node> = inventory.nodes.present().into_iter().flatten().collect();
         nodes.sort_by(|a, b| a.name.cmp(&b.name));
         let all_pods = inventory.pods.present().map(Vec::as_slice).unwrap_or_default();
@@ -58,7 +58,7 @@ impl<'a> Fleet<'a> {
             unread: unread(inventory).err(),
             has_slices: !inventory.slices.is_absent(),
             nodes,
-            pods: PodsByNode::of(all_pods),
+            pods: PodsByNode::new(all_pods),
             pods_by_name: OnceCell::new(),
             all_pods,
             devices: Devices::read(inventory),
@@ -71,12 +71,12 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    /// How many nodes were looked at so far, for all runs together.
+    /// Number of nodes examined until now, for all runs together.
     pub fn examined(&self) -> usize {
         self.examined.get()
     }
 
-    /// What is odd about who holds the devices, for people; none of it changes the count.
+    /// Oddities of the claims and pods that hold the devices, in words for people. They do not change the count.
     pub fn warnings(&self, naming: &Naming) -> Vec<String> {
         let find = || {
             if self.has_slices {
@@ -94,7 +94,7 @@ impl<'a> Fleet<'a> {
     }
 
     /// The class of a run. There is one of each name in a cluster.
-    pub(crate) fn class(&self, of_run: OfRun<'_>, spec: &PerfValidationSpec) -> Rc<Class<'a>> {
+    pub(crate) fn class(&self, of_run: OfRun<'_>, spec: &PerfValidationSpec) -> Rc<SelectedClass<'a>> {
         let name = &spec.placement.device_class_name;
         let known = self.classes.borrow().get(name).cloned();
         known.unwrap_or_else(|| {
@@ -107,20 +107,20 @@ impl<'a> Fleet<'a> {
     /// The cluster as one run sees it.
     pub(crate) fn world<'w>(
         &'w self,
-        class: &'w Class<'w>,
+        class: &'w SelectedClass<'w>,
         of_run: OfRun<'w>,
         spec: &'w PerfValidationSpec,
         held: &'w HeldNodes,
         granted: &[Granted<'_>],
-    ) -> World<'w> {
+    ) -> Circumstances<'w> {
         let has_quotas = of_run.quotas.present().is_some_and(|quotas| !quotas.is_empty());
         let others: Vec<(Granted<'_>, usize)> = granted
             .iter()
             .filter(|_| has_quotas)
             .map(|run| (*run, run.pods.map_or(0, |prefix| self.pods_named(prefix))))
             .collect();
-        World::of(
-            self.devices.of(class, &spec.placement),
+        Circumstances::new(
+            self.devices.select(class, &spec.placement),
             &self.pods,
             of_run,
             spec,
@@ -129,7 +129,7 @@ impl<'a> Fleet<'a> {
         )
     }
 
-    /// How many pods have a name that begins so.
+    /// Number of pods whose name begins with `prefix`.
     fn pods_named(&self, prefix: &str) -> usize {
         let pods = self.pods_by_name.get_or_init(|| {
             let mut pods: Vec<&PodUse> = self.all_pods.iter().collect();
@@ -159,7 +159,7 @@ impl<'a> Fleet<'a> {
     }
 
     /// The nodes that have GPUs for a run.
-    pub(crate) fn gpu_nodes(&self, world: &World<'_>) -> Rc<GpuNodes> {
+    pub(crate) fn gpu_nodes(&self, world: &Circumstances<'_>) -> Rc<GpuNodes> {
         let placement = &world.spec.placement;
         let key = [placement.device_class_name.clone(), placement.resource_name.clone()];
         let known = self.gpu_nodes.borrow().get(&key).cloned();
@@ -174,7 +174,7 @@ impl<'a> Fleet<'a> {
     }
 
     /// The GPUs that each node shows to a run; none where they cannot be counted.
-    pub(crate) fn totals(&self, world: &World<'_>) -> Rc<[i64]> {
+    pub(crate) fn totals(&self, world: &Circumstances<'_>) -> Rc<[i64]> {
         let placement = &world.spec.placement;
         let key = format!(
             "{} {} {:?} {:?}",
@@ -189,7 +189,7 @@ impl<'a> Fleet<'a> {
     }
 }
 
-/// Which part of a cluster is not known, and why.
+/// Fails with the unknown part of a cluster, and the reason.
 fn unread(inventory: &Inventory) -> Result<(), String> {
     let Inventory {
         slices,
@@ -221,7 +221,7 @@ fn unread(inventory: &Inventory) -> Result<(), String> {
     }
 }
 
-/// Which part of what was read for one run is not known, and why.
+/// Fails with the unknown part among the reads for one run, and the reason.
 pub(crate) fn unread_of_run(of_run: OfRun<'_>) -> Result<(), String> {
     let OfRun {
         device_class,

@@ -1,9 +1,9 @@
-//! Whether a load generator that may run anywhere has a place: found before a model is loaded for it.
+//! Search for a place for a load generator that may run on any node. It comes before a model is loaded in vain.
 
 use perfval_api::{Allocation, PlacementStatus, Reason};
 
 use super::Sizing;
-use super::examine::World;
+use super::examine::Circumstances;
 use super::namespace::tight;
 use super::node::cordon;
 use super::our_pods::{CPU, IN_FLIGHT_PER_CPU, OurPods, trial_is_pinned};
@@ -11,9 +11,9 @@ use super::room::{generator_fits, left};
 use super::taints::{strict, tolerated};
 use crate::inventory::Node;
 
-/// How many of a plan's GPUs a load generator has room for: as many as planned, or fewer, as with workers that lack CPU.
-/// Otherwise what becomes of the run: its Job would be refused, or no node has room for it.
-pub fn with_home(world: &World<'_>, plan: PlacementStatus, nodes: &[&Node]) -> Result<i64, Sizing> {
+/// Number of a plan's GPUs for which a load generator has a place: all that are planned, or fewer, as with workers
+/// that lack CPU. Fails if its Job would be refused or no node has room for it.
+pub fn with_home(world: &Circumstances<'_>, plan: PlacementStatus, nodes: &[&Node]) -> Result<i64, Sizing> {
     let ours = match plan.allocation {
         Allocation::Dra => &world.by_claims.pods,
         _ => &world.by_plugin.pods,
@@ -22,7 +22,7 @@ pub fn with_home(world: &World<'_>, plan: PlacementStatus, nodes: &[&Node]) -> R
         let reason = Reason::LimitRangeViolated;
         return Err(Sizing::Refuse { reason, message });
     }
-    // An amount that the spec gives is the user's: the scheduler says what becomes of it.
+    // An amount in the spec is the user's choice: the scheduler decides on it.
     if trial_is_pinned(world.spec) || !ours.derives_cpu() {
         return Ok(plan.gpus);
     }
@@ -43,7 +43,7 @@ pub fn with_home(world: &World<'_>, plan: PlacementStatus, nodes: &[&Node]) -> R
     Ok(fewer.gpus)
 }
 
-fn nowhere(world: &World<'_>, plan: &PlacementStatus, ours: &OurPods, open: &[&Node]) -> Sizing {
+fn nowhere(world: &Circumstances<'_>, plan: &PlacementStatus, ours: &OurPods, open: &[&Node]) -> Sizing {
     let need = ours.trial_for(plan.gpus).total().requests;
     let most = open
         .iter()
@@ -66,7 +66,7 @@ fn nowhere(world: &World<'_>, plan: &PlacementStatus, ours: &OurPods, open: &[&N
     }
 }
 
-/// The scheduler's view of the Job's pod, which names no node.
+/// The scheduler's view of the Job's pod, which is not bound to a node.
 fn may_run_on(node: &Node, plan: &PlacementStatus) -> bool {
     node.ready
         && !node.deleting

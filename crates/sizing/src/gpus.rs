@@ -1,4 +1,4 @@
-//! The GPUs of a node, and what is said of those that the workers will probably get.
+//! The GPUs of a node, and the description of those that the workers will probably get.
 
 use perfval_api::{Allocation, DeviceStatus, PlacementStatus};
 
@@ -20,7 +20,7 @@ pub enum Gpus<'a> {
 }
 
 impl Gpus<'_> {
-    /// Who gives them out.
+    /// Mechanism that gives out the GPUs.
     pub fn allocation(&self) -> Allocation {
         match self {
             Self::ByClaims { .. } => Allocation::Dra,
@@ -53,7 +53,7 @@ impl Gpus<'_> {
     }
 }
 
-/// Adds what the slices say about the devices that the workers will probably get.
+/// Adds the attributes of the devices that the workers will probably get, as the slices contain them.
 pub fn described(plan: PlacementStatus, devices: &NodeDevices<'_>) -> PlacementStatus {
     let chosen = &devices.free[..usize::try_from(plan.gpus).unwrap_or_default().min(devices.free.len())];
     let distinct = |name: &str| {

@@ -45,25 +45,25 @@ impl FromIterator<OtherRun> for HeldNodes {
     }
 }
 
-/// What another run of the same namespace was given: a quota counts each of its pods once that is created, so until then
-/// the quota seems to leave what this run will use.
+/// GPUs granted to another run of the same namespace. A quota counts a pod only once it is created. Until then the
+/// quota seems to leave what this run will use.
 #[derive(Clone, Copy, Debug)]
 pub struct Granted<'a> {
     /// Its spec.
     pub spec: &'a PerfValidationSpec,
     /// Its workers.
     pub gpus: i64,
-    /// Whether its workers ask for GPUs by claims, and not a device plugin.
+    /// True if its workers get GPUs through claims, and not from a device plugin.
     pub by_claims: bool,
-    /// What the names of its pods begin with, as `namespace/name`; none before it has any.
+    /// Prefix of its pods' names, as `namespace/name`; `None` before it has any.
     pub pods: Option<&'a str>,
-    /// Whether it may still create pods.
+    /// True if it may still create pods.
     pub creates: bool,
-    /// Whether it gives back by itself what it uses.
+    /// True if it gives back its resources without anybody's help.
     pub at_work: bool,
 }
 
-/// Whether a run holds its node, or plans to: no other run may choose it.
+/// Returns true if a run holds its node or plans to, so that no other run may choose it.
 pub fn holds_node(status: &PerfValidationStatus) -> bool {
     // A run that judges saved trials again keeps their plan in its status, and runs nothing.
     let judges_again = status.run.as_ref().is_some_and(|run| run.judged_run.is_some());

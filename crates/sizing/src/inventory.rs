@@ -1,14 +1,14 @@
-//! What sizing reads of a cluster, reduced to what it counts.
+//! The parts of a cluster that sizing reads, reduced to what it counts.
 //!
-//! A cluster of 5,000 GPU nodes lists half a gigabyte of JSON. Every page of a list is reduced at once, and texts that
-//! repeat (nodes, drivers, attribute names) are held once.
+//! A cluster of 5,000 GPU nodes lists half a gigabyte of JSON. Every page of a list is reduced at once, and repeated
+//! texts (nodes, drivers, attribute names) are held once.
 
 mod amounts;
 mod claim;
 mod dump;
+mod for_node;
 mod interned;
 mod node;
-mod of_node;
 mod pod;
 pub mod protobuf;
 mod slice;
@@ -24,13 +24,14 @@ pub use dump::{Dump, DumpError, Saved};
 pub use interned::Interned;
 pub use node::Node;
 pub use pod::PodUse;
-pub use slice::{Attribute, Consumption, Counter, Device, Slice, Taint, Target};
+pub use slice::{Attribute, Consumption, Counter, Device, Slice, SliceTarget, Taint};
 pub use texts::Texts;
 pub use volume::CacheVolume;
 
 use crate::{Naming, Seen};
 
-/// What sizing counts. Holders are never older than devices: pods and promises are read after all else, claims last.
+/// Everything that sizing counts. Holders are never older than devices: pods and promises are read after all else,
+/// claims last.
 #[derive(Clone, Debug, Default)]
 pub struct Inventory {
     /// Our `DeviceClass`; absent: "no DRA here" or "half installed".
@@ -53,11 +54,11 @@ pub struct Inventory {
     pub promises: Seen<Vec<ClaimUse>>,
     /// `ResourceClaims` of all namespaces that hold devices.
     pub claims: Seen<Vec<ClaimUse>>,
-    /// Which of these pods and claims a message may name.
+    /// Rule for the names of these pods and claims in messages.
     pub naming: Naming,
 }
 
-/// What sizing reads for one run alone; everything else in an [`Inventory`] is the same for all runs.
+/// Reads for one run alone; everything else in an [`Inventory`] is the same for all runs.
 #[derive(Clone, Copy, Debug)]
 pub struct OfRun<'a> {
     /// The run's `DeviceClass`.
@@ -68,13 +69,13 @@ pub struct OfRun<'a> {
     pub limit_ranges: &'a Seen<Vec<LimitRange>>,
     /// The volume of its model cache.
     pub cache_volume: &'a Seen<CacheVolume>,
-    /// Which pods, claims and runs its messages may name.
+    /// Rule for the names of pods, claims and runs in its messages.
     pub naming: &'a Naming,
 }
 
 impl Inventory {
     /// The part that was read for one run.
-    pub fn of_run(&self) -> OfRun<'_> {
+    pub fn for_run(&self) -> OfRun<'_> {
         OfRun {
             device_class: &self.device_class,
             quotas: &self.quotas,

@@ -1,8 +1,8 @@
-//! How many GPUs of which node are really free.
+//! The number of GPUs that are really free, node by node.
 //!
-//! [`choose`] answers with a whole plan or with the reason of every node. Reads that failed never become numbers: with
-//! one part unknown there is no plan. What a scheduler has decided but not written yet is not visible, so a plan is a
-//! forecast, confirmed once the workers hold their devices.
+//! [`choose`] returns a whole plan or the obstacle of every node. Reads that failed never become numbers: with one
+//! part unknown there is no plan. A scheduler's decision is invisible until it is written, so a plan is a forecast,
+//! confirmed once the workers hold their devices.
 
 mod busy_devices;
 mod choose;
@@ -54,23 +54,23 @@ pub use report::{NodeReport, Obstacle};
 pub use seen::Seen;
 pub use taken::{Taken, TakenBy};
 
-/// What sizing found.
+/// Result of sizing.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sizing {
     /// The plan.
     Chosen(Box<PlacementStatus>),
     /// None now; waiting may help.
     Wait {
-        /// Why.
+        /// Reason for scripts.
         reason: Reason,
-        /// Why, node by node.
+        /// Reason of every node, for people.
         message: String,
     },
     /// None, and waiting does not change that.
     Refuse {
-        /// Why.
+        /// Reason for scripts.
         reason: Reason,
-        /// Why, node by node.
+        /// Reason of every node, for people.
         message: String,
     },
 }

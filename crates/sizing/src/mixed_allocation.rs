@@ -1,5 +1,5 @@
-//! A node whose GPUs both claims and a device plugin allocate. Neither sees the other, so a run takes such a node only
-//! when the spec names one of them, and as long as no pod gets a GPU of it the other way.
+//! A node whose GPUs both claims and a device plugin allocate. Neither sees the other, so a run takes such a node
+//! only if the spec chooses one of them, and as long as no pod gets a GPU of it the other way.
 
 use perfval_api::{Allocation, PerfValidationSpec, PlacementStatus};
 use rust_decimal::Decimal;
@@ -10,8 +10,8 @@ use super::naming::{Holder, Naming, is_token_of};
 use super::taken::TakenBy;
 use crate::inventory::{Attribute, Inventory, Node, PodUse};
 
-/// The devices without those that pods have from the device plugin, or why that is not known: which GPUs a pod has only
-/// its kubelet knows.
+/// The devices without those that pods have from the device plugin. Fails if these are unknown: only the kubelet has
+/// the list of a pod's GPUs.
 pub fn without_those_of<'a>(
     mut devices: NodeDevices<'a>,
     users: &[&PodUse],
@@ -48,7 +48,7 @@ pub fn without_those_of<'a>(
     Ok(devices)
 }
 
-/// Who got a GPU of the planned node the other way since the plan was made, if anyone.
+/// Pod or claim that got a GPU of the planned node the other way since the plan was made.
 pub fn intruder(
     inventory: &Inventory,
     spec: &PerfValidationSpec,
@@ -89,7 +89,7 @@ pub fn intruder(
     }
     let devices = Devices::read(inventory);
     let class = devices.class(&inventory.device_class, &spec.placement.device_class_name);
-    let dra = devices.of(&class, &spec.placement);
+    let dra = devices.select(&class, &spec.placement);
     let node: Option<&Node> = nodes.iter().find(|node| *node.name == *plan.node);
     let holder = node.and_then(|node| dra.holder_on(node));
     Ok(holder.map(|claim| format!("{} got a GPU", inventory.naming.one(Holder::Claim, claim))))

@@ -1,4 +1,4 @@
-//! What the namespace of a run allows: its `ResourceQuotas` and `LimitRanges`.
+//! Limits of a run's namespace: its `ResourceQuotas` and `LimitRanges`.
 
 mod limit_range;
 mod quota;
@@ -6,7 +6,7 @@ mod quota;
 use perfval_api::{PerfValidationSpec, Reason};
 
 pub use limit_range::tight;
-use quota::{Allowance, Claim, Count, Other, allowance, unmeasured};
+use quota::{Allowance, Count, Other, QuotaClaim, allowance, unmeasured};
 
 use super::Sizing;
 use super::our_pods::OurPods;
@@ -23,8 +23,8 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Reads what the namespace says of workers that ask for claims, or else for a device plugin's resource. `others` are
-    /// its other runs, each with the number of its pods.
+    /// Reads the namespace's limits for workers that get GPUs through claims, or else from a device plugin. `others`
+    /// are its other runs, each with the number of its pods.
     pub fn read(
         of_run: OfRun<'_>,
         spec: &PerfValidationSpec,
@@ -52,7 +52,7 @@ impl Namespace {
         self.allowance.as_ref().map_or(i64::MAX, |allowance| allowance.workers)
     }
 
-    /// Why too few workers are allowed, if so.
+    /// Obstacle if fewer than `min` workers are allowed.
     pub fn forbids(&self, min: i64) -> Option<Obstacle> {
         let Allowance {
             quota,
@@ -75,21 +75,21 @@ fn asked(
     known: &PerfValidationSpec,
     spec: &PerfValidationSpec,
     by_claims: bool,
-) -> (OurPods, Option<Claim>) {
+) -> (OurPods, Option<QuotaClaim>) {
     let (placement, class) = (&spec.placement, &spec.placement.device_class_name);
     let limit_ranges = of_run.limit_ranges.present().map(Vec::as_slice).unwrap_or_default();
-    let pods = OurPods::of(
+    let pods = OurPods::new(
         spec,
         Some(placement.resource_name.as_str()).filter(|_| !by_claims),
         limit_ranges,
     );
     let is_known = known.placement.device_class_name == *class;
-    let claim = || Claim::of(of_run.device_class.present().filter(|_| is_known), class);
+    let claim = || QuotaClaim::new(of_run.device_class.present().filter(|_| is_known), class);
     (pods, by_claims.then(claim))
 }
 
-/// Another run as quotas count it, of whose pods so many are there. The load generator's comes last, and comes again for
-/// each trial; which of the others are missing is not known, so they are taken to be workers.
+/// Another run as quotas count it, with `there` of its pods created. The load generator's pod comes last, and comes
+/// again for each trial. The missing pods are unknown, so they are taken to be workers.
 fn other(of_run: OfRun<'_>, known: &PerfValidationSpec, run: &Granted<'_>, there: usize) -> Other {
     let (pods, claim) = asked(of_run, known, run.spec, run.by_claims);
     let whole = Count {
@@ -111,11 +111,11 @@ fn other(of_run: OfRun<'_>, known: &PerfValidationSpec, run: &Granted<'_>, there
     }
 }
 
-/// What admission would refuse whatever is free, if anything.
+/// Refusal by admission that does not depend on free resources.
 pub fn refusal(of_run: OfRun<'_>, spec: &PerfValidationSpec) -> Option<Sizing> {
     let limit_ranges = of_run.limit_ranges.present().map(Vec::as_slice).unwrap_or_default();
     let quotas = of_run.quotas.present().map(Vec::as_slice).unwrap_or_default();
-    let pods = OurPods::of(spec, None, limit_ranges);
+    let pods = OurPods::new(spec, None, limit_ranges);
     let (reason, message) = limit_range::refusal(limit_ranges, &pods)
         .map(|message| (Reason::LimitRangeViolated, message))
         .or_else(|| unmeasured(quotas, &pods).map(|message| (Reason::QuotaExceeded, message)))?;

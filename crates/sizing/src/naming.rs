@@ -1,9 +1,9 @@
-//! Which pods, claims and runs a message names: a status is read by its namespace, and other namespaces may be other
-//! tenants.
+//! Rule for the names of pods, claims and runs in messages: everybody in its namespace can read a status, and other
+//! namespaces may belong to other tenants.
 
 use sha2::{Digest as _, Sha256};
 
-/// Which pods, claims and runs may be named. Names are `namespace/name`.
+/// Pods, claims and runs that messages may name, as `namespace/name`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Naming {
     /// All of them.
@@ -13,7 +13,7 @@ pub enum Naming {
     Only(String),
 }
 
-/// What holds GPUs, or waits for them.
+/// Holder of GPUs, or a run that waits for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// A pod.
@@ -25,7 +25,7 @@ pub enum Holder {
 }
 
 impl Holder {
-    /// Words for some of other namespaces; none for none.
+    /// Text for a number of holders in other namespaces; `None` for zero.
     pub fn foreign(self, count: usize) -> Option<String> {
         let (one, many) = match self {
             Self::Pod => ("a pod", "pods"),
@@ -49,7 +49,7 @@ impl Holder {
 }
 
 impl Naming {
-    /// Whether this one may be named.
+    /// Returns true if messages may name this one.
     pub fn shows(&self, name: &str) -> bool {
         match self {
             Self::All => true,
@@ -63,14 +63,14 @@ impl Naming {
         foreign.unwrap_or_else(|| format!("{} {name}", holder.word()))
     }
 
-    /// All of them: names first, then how many there are of other namespaces.
+    /// All of them: names first, then the number of those in other namespaces.
     pub fn all<'a>(&self, holder: Holder, names: impl IntoIterator<Item = &'a str>) -> String {
         let (shown, hidden): (Vec<&str>, Vec<&str>) = names.into_iter().partition(|name| self.shows(name));
         let shown = shown.into_iter().map(str::to_owned);
         shown.chain(holder.foreign(hidden.len())).collect::<Vec<_>>().join(", ")
     }
 
-    /// What a status may keep of a name to know it again: the name, or a number that does not reveal it.
+    /// Text by which a status recognises a name later: the name, or a number that does not reveal it.
     pub fn token(&self, name: &str) -> String {
         if self.shows(name) {
             name.to_owned()
@@ -80,7 +80,7 @@ impl Naming {
     }
 }
 
-/// Whether this is the token of a name, with whatever naming it was made.
+/// Returns true if this is the token of a name, under any naming.
 pub fn is_token_of(token: &str, name: &str) -> bool {
     token == name || token == number(name)
 }

@@ -1,4 +1,4 @@
-//! Whether our pods may run on a node.
+//! Rules for our pods on a node.
 
 use k8s_openapi::api::core::v1::{Taint, Toleration};
 use perfval_api::PerfValidationSpec;
@@ -30,7 +30,7 @@ const HOSTNAME: &str = "kubernetes.io/hostname";
 /// Label of NVIDIA's node feature discovery.
 const GPU_PRESENT: &str = "nvidia.com/gpu.present";
 
-/// Why none of our pods may run on a node, if so.
+/// Obstacle that keeps all our pods from a node.
 pub fn ineligible(node: &Node, spec: &PerfValidationSpec, cache: Option<&CacheVolume>) -> Option<Obstacle> {
     if node.deleting {
         return Some(Obstacle::BeingDeleted);
@@ -43,7 +43,7 @@ pub fn ineligible(node: &Node, spec: &PerfValidationSpec, cache: Option<&CacheVo
         let label = format!("{key}={value}");
         return Some(Obstacle::LabelMissing { label });
     }
-    // A repaired node is validated before it is uncordoned, but only where the spec names it.
+    // A repaired node is validated before it is uncordoned, but only if the spec selects it by name.
     if node.unschedulable && !spec.placement.node_selector.contains_key(HOSTNAME) {
         return Some(Obstacle::Cordoned);
     }
@@ -122,7 +122,7 @@ fn marks_gpus(taint: &Taint, spec: &PerfValidationSpec) -> bool {
     taint.key == spec.placement.resource_name || MARKS_GPUS.iter().any(known)
 }
 
-/// Whether the node claims to have GPUs: by a label, or by a capacity of which nothing is offered.
+/// Returns true if the node claims to have GPUs: by a label, or by a capacity without any allocatable GPU.
 pub fn says_it_has_gpus(node: &Node, resource: &str) -> bool {
     node.label(GPU_PRESENT) == Some("true") || node.capacity.get(resource) > Decimal::ZERO
 }

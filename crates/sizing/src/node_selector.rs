@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{NodeSelector, NodeSelectorRequirement};
 
 use crate::inventory::Node;
 
-/// Whether any term of a selector matches. An empty term matches nothing.
+/// Returns true if any term of a selector matches. An empty term matches nothing.
 pub fn matches(selector: &NodeSelector, node: &Node) -> bool {
     selector.node_selector_terms.iter().any(|term| {
         let expressions = term.match_expressions.as_deref().unwrap_or_default();
@@ -20,7 +20,7 @@ pub fn matches(selector: &NodeSelector, node: &Node) -> bool {
     })
 }
 
-/// What makes a selector one that the scheduler cannot read: then it looks at none of the pool's devices.
+/// Fault that makes a selector unreadable to the scheduler, which then ignores all devices of the pool.
 pub fn fault(selector: &NodeSelector) -> Option<String> {
     let terms = || selector.node_selector_terms.iter();
     let expressions = terms().flat_map(|term| term.match_expressions.iter().flatten());
@@ -94,7 +94,7 @@ mod tests {
     use crate::inventory::Interned;
 
     #[test]
-    fn operators_mean_what_they_mean_to_the_scheduler() {
+    fn operators_match_as_in_the_scheduler() {
         let node = json!({ "metadata": { "name": "n1", "labels": { "zone": "a", "cores": "64" } } });
         let node = Node::read(&from_value(node).unwrap(), &mut Interned::default());
         let cases = [

@@ -1,4 +1,4 @@
-//! The pods of a run as admission leaves them: what the spec asks for, and what the namespace's `LimitRanges` fill in.
+//! The pods of a run after admission: the requests of the spec, and the defaults of the namespace's `LimitRanges`.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use crate::inventory::{Amounts, Texts};
 /// Requests in flight that AIPerf holds with one CPU. Where it had too few it held 111 per CPU (446 of 2,048 on 4, against
 /// eight H100), 122 (245 of 1,024 on 2) and 56 to 132 (28 to 66 of 256 on half a CPU, AIPerf 0.13.0).
 pub const IN_FLIGHT_PER_CPU: i64 = 100;
-/// AIPerf starts at most 32 workers of its own, whatever it is asked for.
+/// Most workers that AIPerf starts, even if more are requested.
 const MOST_CPUS: i64 = 32;
-/// CPU that the frontend asks for.
+/// CPU request of the frontend.
 const FRONTEND_CPU: &str = "100m";
 /// The resource.
 pub const CPU: &str = "cpu";
@@ -36,25 +36,25 @@ pub struct OurPods {
 /// A pod.
 #[derive(Clone)]
 pub struct OurPod {
-    /// What it is, for messages.
+    /// Role of the pod, for messages.
     pub what: &'static str,
     init: Option<Resources>,
     main: Resources,
 }
 
-/// What a container asks for.
+/// Resources that a container requests.
 #[derive(Clone, Default)]
 pub struct Resources {
     pub requests: Amounts,
     pub limits: Amounts,
 }
 
-/// Whether the frontend runs on the node under test.
+/// Returns true if the frontend runs on the node under test.
 pub fn frontend_is_pinned(spec: &PerfValidationSpec) -> bool {
     spec.dynamo().frontend.placement == PodPlacement::WorkloadNode
 }
 
-/// Whether the load generator runs on the node under test. Where the spec leaves it open, a cache that one node alone can
+/// Returns true if the load generator runs on the node under test. If the spec leaves it open, a cache that one node alone can
 /// mount decides: a pod on a second node would wait for the volume for ever.
 pub fn trial_is_pinned(spec: &PerfValidationSpec) -> bool {
     let cache = spec.model.cache.as_ref();
@@ -64,7 +64,7 @@ pub fn trial_is_pinned(spec: &PerfValidationSpec) -> bool {
     }
 }
 
-/// What the copying asks of a node; sizing counts it where the Job is pinned.
+/// Requests of the copying container. Sizing counts them where the Job is pinned.
 pub fn installer_resources() -> ResourceRequirements {
     let amounts = |cpu: &str, memory: &str| {
         [("cpu", cpu), ("memory", memory)]
@@ -78,8 +78,9 @@ pub fn installer_resources() -> ResourceRequirements {
     }
 }
 
-/// Resources of the frontend: [`FRONTEND_CPU`] unless the spec has an amount of CPU. Without any its pod is of the class `BestEffort`, with 2 CPU shares beside the 491 of the load
-/// generator (48 in flight): on a lab whose cores had other work too, throughput fell to an eleventh.
+/// Resources of the frontend: [`FRONTEND_CPU`] unless the spec has an amount of CPU. Without any its pod is of the class
+/// `BestEffort`, with 2 CPU shares against the 491 of the load generator (48 in flight): on a lab whose cores had other work too,
+/// throughput fell to an eleventh.
 pub fn frontend_resources(frontend: &DynamoFrontend) -> ResourceRequirements {
     let mut resources = frontend.resources.clone();
     if !has_cpu(&resources) {
@@ -89,8 +90,8 @@ pub fn frontend_resources(frontend: &DynamoFrontend) -> ResourceRequirements {
     resources
 }
 
-/// What the load generator of a run on so many GPUs asks for: a CPU for each [`IN_FLIGHT_PER_CPU`] requests in flight, unless
-/// the spec says how much CPU.
+/// Requests of the load generator of a run on `gpus` GPUs: a CPU for each [`IN_FLIGHT_PER_CPU`] requests in flight,
+/// unless the spec gives the CPU.
 pub fn generator_resources(benchmark: &Benchmark, gpus: i64) -> ResourceRequirements {
     let mut resources = benchmark.resources.clone();
     if let Some(each) = derives_cpu(benchmark) {
@@ -137,7 +138,7 @@ pub fn most_workers(fits: impl Fn(i64) -> bool) -> i64 {
 
 impl OurPods {
     /// The pods of a spec; `gpu` is the extended resource that workers ask a device plugin for.
-    pub fn of(spec: &PerfValidationSpec, gpu: Option<&str>, limit_ranges: &[LimitRange]) -> Self {
+    pub fn new(spec: &PerfValidationSpec, gpu: Option<&str>, limit_ranges: &[LimitRange]) -> Self {
         let container = |resources: &ResourceRequirements| Resources::admitted(resources, limit_ranges);
         let mut worker = container(&spec.dynamo().worker.resources);
         for amounts in [&mut worker.requests, &mut worker.limits] {
@@ -166,17 +167,17 @@ impl OurPods {
         }
     }
 
-    /// Whether the load generator's CPU follows from the requests in flight.
+    /// Returns true if the load generator's CPU follows from the requests in flight.
     pub fn derives_cpu(&self) -> bool {
         self.in_flight.is_some()
     }
 
-    /// Whether the load generator asks for more of a resource with more workers.
+    /// Returns true if the load generator requests more of a resource with more workers.
     pub fn grows(&self, resource: &str) -> bool {
         resource == CPU && self.derives_cpu()
     }
 
-    /// The load generator of a run with so many workers.
+    /// The load generator of a run with `workers` workers.
     pub fn trial_for(&self, workers: i64) -> OurPod {
         let mut trial = self.trial.clone();
         if let Some(each) = self.in_flight {
@@ -198,7 +199,7 @@ impl OurPod {
         self.init.iter().chain([&self.main])
     }
 
-    /// What it asks for in all.
+    /// Sum over its containers.
     pub fn total(&self) -> Resources {
         let mut total = self.main.clone();
         if let Some(init) = &self.init {
@@ -235,7 +236,7 @@ fn filled(mut defaults: Amounts, own: &Amounts) -> Amounts {
     defaults
 }
 
-/// What `LimitRanges` say about one type: `Container` or `Pod`.
+/// Items of `LimitRanges` for one type: `Container` or `Pod`.
 pub fn items<'a>(limit_ranges: &'a [LimitRange], type_: &'a str) -> impl Iterator<Item = &'a LimitRangeItem> {
     let all = limit_ranges.iter().filter_map(|range| range.spec.as_ref());
     all.flat_map(|spec| &spec.limits)

@@ -12,7 +12,7 @@ use crate::inventory::{Node, PodUse};
 pub struct PluginGpus {
     /// GPUs of the node, healthy or not.
     pub total: i64,
-    /// GPUs that no pod asked for.
+    /// GPUs that no pod has requested.
     pub free: i64,
     /// GPUs that are not free, by what rules them out.
     pub taken: Vec<Taken>,
@@ -49,7 +49,8 @@ pub fn count<'p>(
     })
 }
 
-/// The GPUs of a node whose plugin offers none of them, as all are unhealthy or it is gone; none if there were none.
+/// The GPUs of a node whose plugin offers none of them, because all are unhealthy or the plugin is gone; `None` if
+/// there were none.
 pub fn unhealthy(node: &Node, resource: &str, naming: &Naming) -> Option<PluginGpus> {
     let total = Some(whole(node.capacity.get(resource))).filter(|total| *total > 0)?;
     Some(PluginGpus {

@@ -10,7 +10,7 @@ pub struct PodsByNode<'a>(HashMap<&'a str, Vec<&'a PodUse>>);
 
 impl<'a> PodsByNode<'a> {
     /// Sorts pods by node.
-    pub fn of(pods: &'a [PodUse]) -> Self {
+    pub fn new(pods: &'a [PodUse]) -> Self {
         let mut by_node: HashMap<&str, Vec<&PodUse>> = HashMap::new();
         for pod in pods {
             by_node.entry(&pod.node).or_default().push(pod);

@@ -3,7 +3,7 @@
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 
 use super::{counters, node_selector};
-use crate::inventory::{Device, Node, Slice, Target};
+use crate::inventory::{Device, Node, Slice, SliceTarget};
 
 /// A device of any driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,7 +17,7 @@ pub struct DeviceId<'a> {
 pub struct Pool<'a> {
     pub driver: &'a str,
     pub name: &'a str,
-    /// Whether its devices can be counted.
+    /// State that shows if its devices can be counted.
     pub state: PoolState,
     /// Slices of the highest generation, by name: the order in which the scheduler walks them.
     newest: Vec<&'a Slice>,
@@ -25,7 +25,7 @@ pub struct Pool<'a> {
     outdated: Vec<&'a Slice>,
 }
 
-/// Whether the devices of a pool can be counted.
+/// State of a pool as the scheduler sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PoolState {
     /// All slices are there.
@@ -47,9 +47,9 @@ pub struct Pools<'a> {
 
 impl<'a> Pools<'a> {
     /// Sorts slices into pools.
-    pub fn of(slices: &'a [Slice]) -> Self {
+    pub fn new(slices: &'a [Slice]) -> Self {
         let mut slices: Vec<&Slice> = slices.iter().collect();
-        // Lists come sorted by name, and so nearly in this order: that costs a look at each.
+        // Lists come sorted by name, and so nearly in this order: the sort only compares each with its neighbour.
         slices.sort_by(|a, b| (&a.driver, &a.pool).cmp(&(&b.driver, &b.pool)));
         let all: Vec<Pool<'a>> = slices
             .chunk_by(|a, b| (&a.driver, &a.pool) == (&b.driver, &b.pool))
@@ -127,15 +127,16 @@ impl<'a> Pool<'a> {
         self.fault().map_or(PoolState::Complete, PoolState::Invalid)
     }
 
-    /// Whether the pool has, or had a moment ago, anything to do with a node. A node that only outdated slices name
-    /// still waits for the new ones.
+    /// Returns true if the pool serves a node, or did a moment ago. A node that appears only in outdated slices still
+    /// waits for the new ones.
     fn concerns(&self, node: &Node) -> bool {
         let unsettled = matches!(self.state, PoolState::Incomplete { .. });
         let outdated = self.outdated.iter().filter(|_| unsettled);
         self.newest.iter().chain(outdated).any(|slice| targets(slice, node))
     }
 
-    /// Whether a device of a node is attached only once its pod is bound; the scheduler takes such pools last.
+    /// Returns true if a device of a node is attached only once its pod is bound; the scheduler takes such pools
+    /// last.
     pub fn binds_later(&self, node: &Node) -> bool {
         self.devices_of(node).any(|(_, device)| device.binds_later)
     }
@@ -152,7 +153,7 @@ impl<'a> Pool<'a> {
             .map(|(id, device, _)| (id, device))
     }
 
-    /// The devices that the scheduler looks at for a node, in its order, and whether the node can use each.
+    /// The devices that the scheduler examines for a node, in its order, each with true if the node can use it.
     pub fn walked_for(&self, node: &Node) -> impl Iterator<Item = (DeviceId<'a>, &'a Device, bool)> {
         self.slices_and_devices()
             .filter(|(_, slice, _)| targets(slice, node))
@@ -178,7 +179,7 @@ impl<'a> Pool<'a> {
         })
     }
 
-    /// What makes the scheduler leave a complete pool alone.
+    /// Fault that makes the scheduler ignore a complete pool.
     fn fault(&self) -> Option<String> {
         let mut names = HashSet::with_capacity(self.newest.iter().map(|slice| slice.devices.len()).sum());
         if let Some((id, _)) = self.devices().find(|(id, _)| !names.insert(id.device)) {
@@ -209,9 +210,10 @@ fn device_targets(slice: &Slice, device: &Device, node: &Node) -> bool {
     }
 }
 
-/// Exactly one of the three is set; with none (a newer kind of target) the scheduler looks away, and so do we.
-fn reaches(target: &Target, node: &Node) -> bool {
-    let Target {
+/// Exactly one of the three is set; with none (a newer kind of target) the scheduler ignores the device, and so does
+/// sizing.
+fn reaches(target: &SliceTarget, node: &Node) -> bool {
+    let SliceTarget {
         node_name,
         all_nodes,
         node_selector,

@@ -1,4 +1,4 @@
-//! What sizing found on one node: data for scripts, words for people.
+//! Result of sizing for one node: data for scripts, words for people.
 
 use perfval_api::text::number_of;
 use perfval_api::{Allocation, ExpectedGpus, PlacementStatus, Reason};
@@ -12,7 +12,7 @@ use super::taken::Taken;
 pub struct NodeReport {
     /// Its name.
     pub node: String,
-    /// Who gives out its GPUs: `DRA` or `DevicePlugin`; none where there are no GPUs or both do.
+    /// Mechanism that gives out its GPUs: `DRA` or `DevicePlugin`; `None` if there are no GPUs or both do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allocation: Option<Allocation>,
     /// Its GPUs, free or not.
@@ -20,7 +20,7 @@ pub struct NodeReport {
     pub total: i64,
     /// GPUs that workers could get.
     pub free: i64,
-    /// What the node should have, where it has fewer healthy GPUs than that.
+    /// GPUs that the node should have, if it has fewer healthy ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<ExpectedGpus>,
     /// All other GPUs, by what rules them out.
@@ -28,7 +28,7 @@ pub struct NodeReport {
     pub taken: Vec<Taken>,
     /// GPUs that a run could have now, before `maxGPUs`: as many as are free and as there is room for workers.
     pub usable: i64,
-    /// What rules out the node; none: a run could have it.
+    /// Obstacle that rules out the node; `None` if a run could have it.
     #[serde(flatten)]
     pub obstacle: Option<Obstacle>,
     /// The plan of a run on this node.
@@ -36,7 +36,7 @@ pub struct NodeReport {
     pub plan: Option<PlacementStatus>,
 }
 
-/// What rules out a node. The names are stable, for scripts.
+/// Obstacle that rules out a node. The names are stable, for scripts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "why")]
 #[allow(missing_docs)] // every field is what the message says of it
@@ -49,7 +49,7 @@ pub enum Obstacle {
     NotReady,
     /// It is cordoned, and the spec does not name it.
     Cordoned,
-    /// It lacks a label that `nodeSelector` asks for.
+    /// It lacks a label that `nodeSelector` requires.
     LabelMissing { label: String },
     /// The cluster has taken it out of service, or is about to remove it.
     OutOfService { taint: String },
@@ -60,7 +60,7 @@ pub enum Obstacle {
     },
     /// It cannot reach the volume of the model cache.
     VolumeElsewhere { claim: String, nodes: String },
-    /// Another run has it; without a name where the run may not be named.
+    /// Another run has it; the name is absent if messages may not name the run.
     HeldByRun {
         #[serde(skip_serializing_if = "Option::is_none")]
         run: Option<String>,
@@ -82,9 +82,9 @@ pub enum Obstacle {
     TwoLedgers { resource: String, fault: String },
     /// Only claims give out its GPUs, and a pod still has some of a device plugin that offers none any more.
     LeftByPlugin { pod: String, resource: String },
-    /// Only claims give out its GPUs, and the device plugin was asked for.
+    /// Only claims give out its GPUs, but the spec wants the device plugin.
     OnlyByClaims { resource: String },
-    /// Only a device plugin gives out its GPUs, and claims were asked for.
+    /// Only a device plugin gives out its GPUs, but the spec wants claims.
     OnlyByPlugin { resource: String },
     /// Its device plugin gives one GPU to several pods: what it offers is less than whole GPUs.
     SharedGpus {
@@ -95,7 +95,7 @@ pub enum Obstacle {
     },
     /// Devices are published, but the class is missing.
     ClassMissing { class: String },
-    /// It says that it has GPUs, but nothing offers them.
+    /// The node claims to have GPUs, but nothing offers them.
     NothingPublished { resource: String },
     /// None of its devices is of the class.
     NotOfClass { class: String },
@@ -103,7 +103,7 @@ pub enum Obstacle {
     NotEvaluable { fault: String },
     /// The class holds what a worker must not get, and no claim can exclude it.
     Inseparable { fault: String },
-    /// It has fewer GPUs than the run asks for, free or not.
+    /// It has fewer GPUs than the run needs, free or not.
     TooFew,
     /// Too many of its GPUs are never given out as a whole.
     NotWhole,
@@ -116,7 +116,7 @@ pub enum Obstacle {
         quota: String,
         resource: String,
         workers: i64,
-        /// Whether it leaves enough once other runs of the namespace are over.
+        /// True if the quota leaves enough once other runs of the namespace are over.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         for_now: bool,
     },
@@ -228,7 +228,7 @@ impl NodeReport {
             Obstacle::NotOfClass { class } => format!("none of its devices is of the class {class}"),
             Obstacle::NotEvaluable { fault } => format!("the class's selector cannot be evaluated: {fault}"),
             Obstacle::Inseparable { fault } => fault.clone(),
-            Obstacle::TooFew => format!("has {} in all{}", number_of(self.total, "GPU"), self.of_expected()),
+            Obstacle::TooFew => format!("has {} in all{}", number_of(self.total, "GPU"), self.expected_text()),
             Obstacle::NotWhole => {
                 let never = self.taken.iter().filter(|taken| taken.why.is_for_good());
                 let whole = self.total - never.map(|taken| taken.gpus).sum::<i64>();
@@ -261,12 +261,12 @@ impl NodeReport {
     }
 
     fn free_of_total(&self) -> String {
-        let (expected, because) = (self.of_expected(), self.because());
+        let (expected, because) = (self.expected_text(), self.because());
         format!("{} of {} GPUs free{expected}{because}", self.free, self.total)
     }
 
-    /// What a node that shows too few GPUs should show.
-    fn of_expected(&self) -> String {
+    /// GPUs that a node should show if it shows too few.
+    fn expected_text(&self) -> String {
         let more = self.expected.filter(|expected| expected.gpus > self.total);
         more.map_or(String::new(), |expected| {
             format!(", {} expected by {}", expected.gpus, expected.by.in_words())
@@ -282,7 +282,7 @@ impl NodeReport {
     }
 }
 
-/// What a device plugin gives out as a GPU.
+/// Parts of a GPU that a device plugin gives out as whole ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum SharedAs {
     /// A share of one, next to other pods' shares.
@@ -294,7 +294,7 @@ pub enum SharedAs {
 }
 
 impl SharedAs {
-    /// What a number of them is, and what to do about it.
+    /// Describes a number of them and the remedy.
     pub fn explain(self, how: &str) -> String {
         let in_brackets = if how.is_empty() {
             String::new()

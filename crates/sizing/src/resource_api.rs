@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// The API group.
 pub const GROUP: &str = "resource.k8s.io";
-/// Versions that we speak, the newest first.
+/// Supported versions, the newest first.
 pub const VERSIONS: [&str; 3] = [NEWEST, "v1beta2", V1BETA1];
 /// The version whose shapes we use.
 pub const NEWEST: &str = "v1";

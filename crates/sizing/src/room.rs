@@ -1,4 +1,4 @@
-//! How many workers a node's cpu, memory and pod slots take, apart from the GPUs.
+//! Number of workers for which a node has CPU, memory and pod slots, apart from the GPUs.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ const PODS: &str = "pods";
 
 /// Workers that fit on a node, and the resource that ends it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Room {
+pub struct NodeRoom {
     pub workers: i64,
     pub short_of: String,
 }
 
-/// What is left on a node for workers in addition to its pods, once our other pods that must land there are on it too.
-pub fn room(node: &Node, pods: &[&PodUse], ours: &OurPods, spec: &PerfValidationSpec) -> Room {
+/// Room for workers on a node in addition to its pods, with our other pods that must land there.
+pub fn room(node: &Node, pods: &[&PodUse], ours: &OurPods, spec: &PerfValidationSpec) -> NodeRoom {
     let left = left(node, pods);
     let mut worker = one_pod(ours.worker.total().requests);
     // The GPU is counted elsewhere.
@@ -38,7 +38,7 @@ pub fn room(node: &Node, pods: &[&PodUse], ours: &OurPods, spec: &PerfValidation
             };
             of_others.saturating_add(of_workers) <= left
         };
-        Room {
+        NodeRoom {
             workers: most_workers(fits),
             short_of: resource.to_owned(),
         }
@@ -48,13 +48,13 @@ pub fn room(node: &Node, pods: &[&PodUse], ours: &OurPods, spec: &PerfValidation
         .filter(|(_, need)| *need > Decimal::ZERO)
         .map(|(resource, _)| room(resource))
         .min_by_key(|room| room.workers)
-        .unwrap_or(Room {
+        .unwrap_or(NodeRoom {
             workers: 0,
             short_of: PODS.to_owned(),
         })
 }
 
-/// What pods leave of a node, by resource; negative where they have more than it offers.
+/// Amounts that pods leave of a node, by resource; negative if they have more than it offers.
 pub fn left<'a>(node: &'a Node, pods: &[&PodUse]) -> impl Fn(&str) -> Decimal + use<'a> {
     let mut taken = slots(pods.len());
     for pod in pods {
@@ -63,7 +63,7 @@ pub fn left<'a>(node: &'a Node, pods: &[&PodUse]) -> impl Fn(&str) -> Decimal + 
     move |resource| node.allocatable.get(resource).saturating_sub(taken.get(resource))
 }
 
-/// Our pods other than the workers that land on the node under test, for so many workers.
+/// Requests of our pods other than the workers that land on the node under test, with `workers` workers.
 fn others(ours: &OurPods, spec: &PerfValidationSpec, workers: i64) -> Amounts {
     let mut need = Amounts::default();
     if frontend_is_pinned(spec) {

@@ -1,4 +1,4 @@
-//! What a read can show.
+//! Result of a read.
 
 /// The answer of a read. Only a `NotFound` of the API server is [`Seen::Absent`]; a refusal, a time-out or a server
 /// error is [`Seen::Unknown`], and nothing is ever concluded from it.
@@ -6,17 +6,17 @@
 pub enum Seen<T> {
     /// It is there.
     Present(T),
-    /// The API server says that it is not there.
+    /// The API server reported that the object does not exist.
     Absent,
-    /// Nothing is known, and why ("not asked for" until a read was made).
+    /// No read was made.
     #[default]
     NotAsked,
-    /// The read failed; the text names the call and the answer.
+    /// The read failed; the text contains the call and the answer.
     Unknown(String),
 }
 
 impl<T> Seen<T> {
-    /// The value, if it is known to be there.
+    /// The value, if it exists and was read.
     pub fn present(&self) -> Option<&T> {
         match self {
             Self::Present(value) => Some(value),
@@ -24,12 +24,12 @@ impl<T> Seen<T> {
         }
     }
 
-    /// Whether the API server said that it is not there.
+    /// Returns true if the API server reported that the object does not exist.
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Absent)
     }
 
-    /// Why nothing is known, if nothing is.
+    /// Reason of a failed read.
     pub fn unknown(&self) -> Option<&str> {
         match self {
             Self::Unknown(why) => Some(why),

@@ -9,10 +9,11 @@ use std::collections::HashMap;
 use k8s_openapi::api::resource::v1::DeviceClass;
 use kube_cel::cel::{Context, IdedExpr, Value};
 
-use self::reads::{Kind, Reads};
+use self::reads::{DeviceKind, Reads};
 use crate::inventory::{Attribute, Device};
 
-/// Why a selector has no answer here. Never taken for "no": the scheduler may well have one.
+/// Reason why this evaluator has no answer for a selector. It is never taken for "no", because the scheduler may well
+/// have one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotEvaluable(pub String);
 
@@ -22,12 +23,12 @@ pub struct Selectors {
     functions: Context<'static>,
     quantity: IdedExpr,
     semver: IdedExpr,
-    /// What all of them read together, if that is known.
+    /// Parts of a device that the selectors read together, if they are known.
     reads: Option<Reads>,
     /// Answers that were given: 40,000 devices of one kind are evaluated once, not for a third of a second.
-    answers: RefCell<HashMap<Kind, Result<bool, NotEvaluable>>>,
+    answers: RefCell<HashMap<DeviceKind, Result<bool, NotEvaluable>>>,
     /// The last of them: the next device is mostly of the same kind, and this one is compared without a copy.
-    last: RefCell<Option<(Kind, Result<bool, NotEvaluable>)>>,
+    last: RefCell<Option<(DeviceKind, Result<bool, NotEvaluable>)>>,
 }
 
 impl Selectors {
@@ -41,7 +42,7 @@ impl Selectors {
         });
         let expressions: Vec<(String, IdedExpr)> = expressions.collect::<Result<_, _>>()?;
         Ok(Self {
-            reads: Reads::of(expressions.iter().map(|(_, expression)| expression)),
+            reads: Reads::from_expressions(expressions.iter().map(|(_, expression)| expression)),
             answers: RefCell::default(),
             last: RefCell::default(),
             expressions,
@@ -51,7 +52,7 @@ impl Selectors {
         })
     }
 
-    /// Whether a device is of the class.
+    /// Returns true if a device is of the class.
     pub fn match_device(&self, driver: &str, device: &Device) -> Result<bool, NotEvaluable> {
         let Some(reads) = &self.reads else {
             return self.evaluate(driver, device);
@@ -91,7 +92,7 @@ impl Selectors {
 
     /// A device as CEL sees it: attributes and capacities by domain, then by name.
     fn device(&self, driver: &str, device: &Device) -> Result<Value, NotEvaluable> {
-        let (mut attributes, mut capacity) = (Domains::of(driver), Domains::of(driver));
+        let (mut attributes, mut capacity) = (Domains::new(driver), Domains::new(driver));
         let unknown =
             |name: &str| NotEvaluable(format!("the value of {name} of {} is of an unknown kind", device.name));
         if let Some(reads) = &self.reads {
@@ -123,7 +124,7 @@ impl Selectors {
         .into())
     }
 
-    /// The value of an attribute; none for a kind of value that is not known here.
+    /// The value of an attribute; `None` for an unknown kind of value.
     fn attribute(&self, attribute: &Attribute) -> Result<Option<Value>, NotEvaluable> {
         Ok(match attribute {
             Attribute::Version(version) => Some(self.call(&self.semver, version)?),
@@ -150,7 +151,7 @@ struct Domains<'a> {
 }
 
 impl<'a> Domains<'a> {
-    fn of(driver: &'a str) -> Self {
+    fn new(driver: &'a str) -> Self {
         let names = HashMap::new();
         Self { driver, names }
     }

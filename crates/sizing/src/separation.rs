@@ -1,5 +1,5 @@
-//! What the workers' claims must ask for apart from their class, so that the scheduler gives them the devices that were
-//! counted and no others.
+//! Selectors that the workers' claims need apart from their class, so that the scheduler gives them the counted
+//! devices and no others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,11 +9,11 @@ use super::report::Obstacle;
 use super::taken::TakenBy;
 use crate::inventory::Device;
 
-/// Leaves out devices that many claims may hold at once. A device can only say so where the API server knows the field,
+/// Leaves out devices that many claims may hold at once. A device can only have the field if the API server has it,
 /// and then expressions may use it.
 const WHOLE: &str = "!device.allowMultipleAllocations";
 
-/// The CEL expressions; none where the class says it all.
+/// The CEL expressions; empty if the class suffices.
 pub fn selectors(devices: &NodeDevices<'_>) -> Result<Vec<String>, Obstacle> {
     if let Some(fault) = mixed(devices) {
         return Err(Obstacle::Inseparable { fault });

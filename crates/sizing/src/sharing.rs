@@ -10,13 +10,13 @@ use crate::inventory::{Node, PodUse};
 
 /// NVIDIA's plugin adds it to a resource that is shared under a name of its own.
 const RENAMED: &str = ".shared";
-/// How names of partitions begin behind the domain.
+/// Prefix of the names of partitions behind the domain.
 const PARTITION: &str = "mig-";
-/// Stands before the profile in the product's name, as in `NVIDIA-H100-80GB-HBM3-MIG-1g.10gb`.
+/// Marker before the profile in the product's name, as in `NVIDIA-H100-80GB-HBM3-MIG-1g.10gb`.
 const OF_PROFILE: &str = "-MIG-";
-/// Stands behind the name of a product that is shared.
+/// Suffix of the name of a product that is shared.
 const OF_SHARED: &str = "-SHARED";
-/// The labels by which GKE says the same of its own plugin.
+/// Labels that have the same meaning for GKE's own plugin.
 const GKE_STRATEGY: &str = "cloud.google.com/gke-gpu-sharing-strategy";
 const GKE_CLIENTS: &str = "cloud.google.com/gke-max-shared-clients-per-gpu";
 const GKE_PROFILE: &str = "cloud.google.com/gke-gpu-partition-size";
@@ -28,8 +28,8 @@ const GPUS_OF_MACHINE: [&str; 4] = [
     "karpenter.azure.com/sku-gpu-count",
 ];
 
-/// What rules out a node because its plugin gives out less than whole GPUs under a resource, or instead of it under another
-/// name. `users` are the pods that have some of the resource.
+/// Obstacle of a node whose plugin gives out less than whole GPUs under a resource, or under another name instead.
+/// `users` are the pods that have some of the resource.
 pub fn shared(node: &Node, resource: &str, users: &[&PodUse]) -> Option<Obstacle> {
     let offered = |resource: &str| {
         let most = node.allocatable.get(resource).max(node.capacity.get(resource));

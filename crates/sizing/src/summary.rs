@@ -1,4 +1,4 @@
-//! Why no node will do, in a message that stays readable with any number of nodes.
+//! Reasons why no node will do, in a message that stays readable with any number of nodes.
 
 use perfval_api::{PerfValidationSpec, Reason};
 
@@ -7,12 +7,12 @@ use super::report::{NodeReport, Obstacle};
 
 /// Groups of nodes that a message shows for each reason.
 const GROUPS: usize = 3;
-/// Nodes that it names of each group.
+/// Most nodes of a group whose names are in a message.
 pub const NAMED_NODES: usize = 3;
-/// Characters of what a message says of a group: room for two taints and their tolerations.
+/// Characters of a group's text in a message: room for two taints and their tolerations.
 const TEXT: usize = 400;
 
-/// Reasons against a node from the one that time heals soonest to those that it does not heal.
+/// Reasons against a node, in the order in which time heals them: soonest first, never last.
 const BY_HOPE: [Reason; 9] = [
     Reason::QuotaExceeded,
     Reason::NodeBusy,
@@ -26,13 +26,13 @@ const BY_HOPE: [Reason; 9] = [
 ];
 const HOPELESS: [Reason; 2] = [Reason::MixedAllocation, Reason::SelectorNotEvaluable];
 
-/// Nodes of which only this is to be said: they were not looked at one by one.
+/// Nodes that only lack a label and were not examined one by one.
 pub struct Unlabelled {
-    /// What rules out each of them.
+    /// Obstacle of each of them.
     pub obstacle: Obstacle,
-    /// The first by name, as many as a message names.
+    /// The first by name, as many as a message contains.
     pub first: Vec<String>,
-    /// How many there are.
+    /// Number of these nodes.
     pub nodes: usize,
 }
 
@@ -48,7 +48,7 @@ pub fn none_fits(all: usize, reports: &[NodeReport], unlabelled: &[Unlabelled], 
             nodes: 1,
         }),
     });
-    let mut with_gpus: Vec<Said<'_>> = examined.chain(unlabelled.iter().map(Said::of)).collect();
+    let mut with_gpus: Vec<Said<'_>> = examined.chain(unlabelled.iter().map(Said::from_unlabelled)).collect();
     with_gpus.sort_by_key(|said| (hope(said.reason), said.named.first().copied()));
     let Some(reason) = with_gpus.first().map(|said| said.reason) else {
         return Sizing::Wait {
@@ -75,8 +75,8 @@ fn hope(reason: Reason) -> usize {
         .unwrap_or(BY_HOPE.len())
 }
 
-/// `n1, n2, n3 and 11 more: is cordoned; n4: 3 of 8 GPUs free (5 in use by a/b); and 85 more nodes (85 Saturated)`. Nodes
-/// of which the same is to be said stand together, in the order of the first of them.
+/// `n1, n2, n3 and 11 more: is cordoned; n4: 3 of 8 GPUs free (5 in use by a/b); and 85 more nodes (85 Saturated)`.
+/// Nodes with the same text form one group, in the order of the first of them.
 fn grouped(nodes: Vec<Said<'_>>) -> String {
     let mut groups: Vec<Said<'_>> = Vec::new();
     let mut further: Vec<(Reason, usize)> = Vec::new();
@@ -107,7 +107,7 @@ fn grouped(nodes: Vec<Said<'_>>) -> String {
     texts.join("; ")
 }
 
-/// Nodes of which the same is to be said.
+/// Nodes with the same text.
 struct Said<'a> {
     reason: Reason,
     says: String,
@@ -117,7 +117,7 @@ struct Said<'a> {
 }
 
 impl<'a> Said<'a> {
-    fn of(unlabelled: &'a Unlabelled) -> Self {
+    fn from_unlabelled(unlabelled: &'a Unlabelled) -> Self {
         let report = NodeReport {
             obstacle: Some(unlabelled.obstacle.clone()),
             ..NodeReport::default()

@@ -11,7 +11,7 @@ use crate::inventory::Device;
 /// Effects that keep a pod away; `None`, `PreferNoSchedule` and anything newer do not.
 const KEEPS_AWAY: [&str; 2] = ["NoSchedule", "NoExecute"];
 
-/// Why a device is tainted for workers whose claims carry these tolerations.
+/// Reason why a device is tainted for workers whose claims carry these tolerations.
 pub fn device_taint(
     id: &DeviceId<'_>,
     device: &Device,
@@ -55,9 +55,10 @@ pub fn device_taint(
     Some(format!("DeviceTaintRule {}{all}", text(rule, "/metadata/name")))
 }
 
-/// An empty selector is for all devices. So is a missing one for the schedulers of Kubernetes 1.34 to 1.36, whatever the
-/// API reference says (kubernetes#141620); mended in a patch release of 1.37, the first with the kind in v1. A field of the selector that is not
-/// known here (a class, an expression) is taken to match: then too few devices are counted, never too many.
+/// An empty selector is for all devices. So is a missing one for the schedulers of Kubernetes 1.34 to 1.36, in spite
+/// of the API reference (kubernetes#141620); mended in a patch release of 1.37, the first with the kind in v1. A
+/// field of the selector that is unknown here (a class, an expression) is taken to match: then too few devices are
+/// counted, never too many.
 fn rule_selects(rule: &Value, id: &DeviceId<'_>) -> bool {
     let Some(selector) = selector_of(rule) else {
         return rule["apiVersion"] != format!("{GROUP}/{NEWEST}");
@@ -79,7 +80,7 @@ pub fn strict(taints: &[Taint]) -> impl Iterator<Item = &Taint> {
         .filter(|taint| KEEPS_AWAY.contains(&taint.effect.as_str()))
 }
 
-/// Whether any toleration covers a taint of a node.
+/// Returns true if any toleration covers a taint of a node.
 pub fn tolerated(taint: &Taint, tolerations: &[Toleration]) -> bool {
     let covers = |toleration: &Toleration| {
         Tolerated {
@@ -93,7 +94,7 @@ pub fn tolerated(taint: &Taint, tolerations: &[Toleration]) -> bool {
     tolerations.iter().any(covers)
 }
 
-/// What a toleration says; of nodes and of devices it is read alike.
+/// Parts of a toleration, which nodes and devices share.
 struct Tolerated<'a> {
     key: Option<&'a str>,
     operator: Option<&'a str>,

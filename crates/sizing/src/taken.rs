@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::naming::{Holder, Naming};
 
-/// Holders that a report names.
+/// Most holders whose names are in a report.
 const NAMED_HOLDERS: usize = 3;
 
 /// GPUs of a node that no worker can get, for one reason.
@@ -17,28 +17,28 @@ pub struct Taken {
     /// The reason.
     #[serde(flatten)]
     pub why: TakenBy,
-    /// How many.
+    /// Number of GPUs.
     pub gpus: i64,
-    /// Who has them, as `namespace/name`; at most three, in order. Only those that may be named.
+    /// Holders as `namespace/name`; at most three, in order. Only those that messages may name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub by: Vec<String>,
-    /// How many more have them.
+    /// Number of further holders.
     #[serde(skip_serializing_if = "Zero::is_zero")]
     pub more: usize,
-    /// Who has them of those that are not to be named, in words.
+    /// Holders that messages may not name, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub others: Option<String>,
 }
 
-/// Why a worker cannot get a GPU.
+/// Reason why a worker cannot get a GPU.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(tag = "why")]
 pub enum TakenBy {
-    /// A claim holds it, or a pod asked the device plugin for it.
+    /// A claim holds it, or the device plugin gave it to a pod.
     InUse,
     /// A pod has it from the device plugin, on a node where claims give out the others.
     InUseByPod {
-        /// The pod, for people; all of other namespaces are one where they are not to be named.
+        /// The pod, for people; all pods of other namespaces are one if messages may not name them.
         pod: String,
     },
     /// The device plugin reports it as unhealthy: it is in the node's capacity, but not in its allocatable.
@@ -59,12 +59,12 @@ pub enum TakenBy {
 }
 
 impl TakenBy {
-    /// Whether no waiting makes the GPU a worker's.
+    /// Returns true if no waiting frees the GPU for a worker.
     pub fn is_for_good(&self) -> bool {
         matches!(self, Self::Shareable | Self::BindsLater)
     }
 
-    /// Whether the GPU is out of service, and not in use by another pod or claim.
+    /// Returns true if the GPU is out of service, and not in use by another pod or claim.
     pub fn is_faulty(&self) -> bool {
         matches!(self, Self::Unhealthy | Self::Tainted { .. })
     }

@@ -203,7 +203,7 @@ struct Tally {
 impl Tally {
     fn add(&mut self, objects: &[Value]) {
         self.executions += 1;
-        // A list with an object of another shape is one that cannot be read.
+        // A list with an object of another shape is unreadable.
         let Ok(inventory) = read(objects) else {
             self.unreadable += 1;
             return;
@@ -276,7 +276,7 @@ fn is_kept(plan: &PlacementStatus, inventory: &Inventory, reports: &[NodeReport]
     }
 }
 
-/// What the operator makes of lists of these objects.
+/// Inventory that the operator reads from lists of these objects.
 fn read(objects: &[Value]) -> Result<Inventory, serde_json::Error> {
     let interned = &mut Interned::default();
     let class: Vec<_> = all(objects, "DeviceClass")?;

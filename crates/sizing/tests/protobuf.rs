@@ -14,7 +14,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, from_slice, from_value, json, to_value};
 
-/// Reads an object of Kubernetes in both forms; gives the one from JSON, and checks what was decoded of the other.
+/// Reads an object of Kubernetes in both forms. Checks the decoded fields of the protobuf form, and returns both
+/// objects.
 #[track_caller]
 fn fixture<K: Message + DeserializeOwned + Serialize>(json: &[u8], bytes: &[u8], decoded: &[&str]) -> [K; 2] {
     let whole: K = from_slice(json).expect("Kubernetes' own");
@@ -219,7 +220,7 @@ fn a_slice_is_decoded() {
     assert_eq!(json, protobuf);
 }
 
-/// What reading a page in both forms gives.
+/// Reads a page in both forms.
 fn pages<K: Message + DeserializeOwned, T: Debug + PartialEq>(
     kind: &str,
     objects: &[Value],
@@ -251,7 +252,7 @@ fn of_kind(cluster: &Cluster, kind: &str) -> Vec<Value> {
 }
 
 #[test]
-fn what_counts_is_the_same_in_both_forms() {
+fn both_forms_give_the_same_inventory() {
     let pods = pods();
     let [json, protobuf] = pages("Pod", &pods, |pod: &Pod| PodUse::read(pod, &mut interned()));
     assert_eq!(json, protobuf);
@@ -338,7 +339,7 @@ fn a_page_names_the_next_one_and_a_refusal_its_reason() {
 proptest! {
     /// A page that breaks off is an error and never a shorter list, and no bytes make it panic.
     #[test]
-    fn what_breaks_off_is_malformed(cut in 1_usize..200, noise in proptest::collection::vec(any::<u8>(), 0..64), at in 0_usize..600) {
+    fn a_truncated_body_is_malformed(cut in 1_usize..200, noise in proptest::collection::vec(any::<u8>(), 0..64), at in 0_usize..600) {
         let item = item("Pod", &pods()[2]).unwrap();
         let whole = envelope("v1", "PodList", &list("", &item));
         let short = &whole[..whole.len().saturating_sub(cut + 4)];

@@ -1,6 +1,6 @@
-//! AIPerf's `profile_export_aiperf.json` (0.11 to 0.13, schema 1.x), reduced to what is judged.
+//! AIPerf's `profile_export_aiperf.json` (0.11 to 0.13, schema 1.x), reduced to the parts that are judged.
 //!
-//! What is absent stays absent and what is wrong is an error that names its path; no number is ever made up.
+//! Missing parts stay absent. A wrong part is an error that contains its path. No number is ever made up.
 
 pub(crate) mod both_ends;
 mod export;
@@ -31,14 +31,14 @@ pub const EXPORT_BYTES: u64 = 4 << 20;
 /// Error kinds that a report keeps, the most frequent first.
 pub const ERROR_KINDS: usize = 5;
 
-/// Achieved over asked concurrency below which the load generator may have been too weak.
+/// Achieved over requested concurrency below which the load generator may have been too weak.
 const FULL_CONCURRENCY: Decimal = Decimal::from_parts(90, 0, 0, false, 2);
 
 /// Wait in the generator over request latency, both p50, above which it was: healthy runs show 0.005 to 0.06, a
 /// starved one 3.33.
 const HEALTHY_WAIT: Decimal = Decimal::from_parts(10, 0, 0, false, 2);
 
-/// Why an export cannot be judged.
+/// Reason why an export cannot be judged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReportError {
     /// Not JSON, cut off, or a key twice.
@@ -47,20 +47,20 @@ pub enum ReportError {
     /// A field that every version writes is not there.
     #[error("AIPerf's export has no `{path}`")]
     Missing {
-        /// Where it should be.
+        /// Path of the missing part.
         path: String,
     },
     /// A field has another type, or a value that cannot be.
     #[error("`{path}` in AIPerf's export is {found}, expected {wanted}")]
     Wrong {
-        /// Where it is.
+        /// Path of the wrong part.
         path: String,
-        /// What belongs there.
+        /// Description of a correct value.
         wanted: &'static str,
-        /// The beginning of what is there.
+        /// The beginning of the wrong value.
         found: String,
     },
-    /// Written by a version whose exports are not known.
+    /// Written by an unknown version.
     #[error(
         "AIPerf {0:?} is not known here: judge exports of 0.11, 0.12 or 0.13, or name an image with one of them in benchmark.image"
     )]
@@ -70,21 +70,21 @@ pub enum ReportError {
     Contradiction(String),
 }
 
-/// What one run of AIPerf reported. Latencies are of successful requests only.
+/// Results of one run of AIPerf. Latencies are of successful requests only.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
     /// Version of AIPerf that wrote the export.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aiperf_version: Option<String>,
-    /// Requests asked for, warm-up not counted; absent in a trial of a fixed time.
+    /// Number of requests in the options, without the warm-up; absent in a trial of a fixed time.
     #[serde(
         default,
         deserialize_with = "crate::number::bounded",
         skip_serializing_if = "Option::is_none"
     )]
     pub requested: Option<i64>,
-    /// Requests in flight asked for.
+    /// Requests in flight in the options.
     #[serde(deserialize_with = "crate::number::bounded")]
     pub concurrency: i64,
     /// Requests that AIPerf counts as successful, truncated ones included.
@@ -102,7 +102,7 @@ pub struct Report {
     /// AIPerf's words for why it is not complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incomplete_reason: Option<String>,
-    /// Ran to its end, and every asked request has an outcome.
+    /// True if it ran to its end, and every requested request has an outcome.
     pub complete: bool,
     /// Length of the measured phase (s).
     #[serde(
@@ -111,10 +111,10 @@ pub struct Report {
         skip_serializing_if = "Option::is_none"
     )]
     pub duration_seconds: Option<Decimal>,
-    /// How the load generator itself did.
+    /// Performance of the load generator itself.
     #[serde(default)]
     pub generator: Generator,
-    /// What the frontend's own metrics say; not of the export, see [`frontend_times`].
+    /// The frontend's own metrics. They are not in the export, see [`frontend_times`].
     #[serde(flatten)]
     pub frontend: FrontendTimes,
     /// Every statistic of every [`Metric`] that was reported, in AIPerf's units. Gates read it with [`Report::value`].
@@ -125,8 +125,8 @@ pub struct Report {
     pub errors: Vec<ErrorKind>,
 }
 
-/// What the frontend's own histograms say of its requests, measured phase only. What Dynamo or AIPerf does not report is
-/// absent.
+/// The frontend's own histograms of its requests, measured phase only. Times that Dynamo or AIPerf does not report
+/// are absent.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FrontendTimes {
@@ -149,7 +149,7 @@ pub struct FrontendTimes {
     pub loop_delay_ms: Option<Decimal>,
 }
 
-/// How the load generator itself did; absent before AIPerf 0.12.
+/// Performance of the load generator itself; absent before AIPerf 0.12.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct Generator {
@@ -174,7 +174,7 @@ pub struct Generator {
         skip_serializing_if = "Option::is_none"
     )]
     pub request_latency_p50_ms: Option<Decimal>,
-    /// What its own cgroup says of its CPU; not of the export.
+    /// CPU of the load generator's own cgroup. It is not in the export.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<GeneratorCpu>,
 }
@@ -218,9 +218,9 @@ impl Report {
         Some(*value).filter(|value| *value > Decimal::ZERO || (may_be_zero && value.is_zero()))
     }
 
-    /// Whether the load generator, not the server, was too slow: requests waited in it, and either it held fewer than it was
-    /// asked for, or the kernel says that it lacked CPU. Low concurrency alone proves nothing: a dead worker lowered it to
-    /// 75 % while the generator was idle. False where AIPerf did not report it.
+    /// Returns true if the load generator, not the server, was too slow: requests waited in it, and either it held
+    /// fewer than requested, or the kernel reports a lack of CPU. Low concurrency alone proves nothing: a dead worker
+    /// lowered it to 75 % while the generator was idle. False if AIPerf did not report it.
     pub fn starved(&self) -> bool {
         let generator = &self.generator;
         let (Some(achieved), Some(wait), Some(latency)) = (
@@ -241,7 +241,7 @@ impl Report {
 pub struct Measure {
     /// Of what.
     pub metric: Metric,
-    /// Which one.
+    /// Statistic of the metric.
     pub statistic: Statistic,
 }
 

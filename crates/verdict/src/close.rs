@@ -1,4 +1,4 @@
-//! Closing a trial: what it showed is written into the status, and the rule says whether another one is needed.
+//! End of a trial: its results are written into the status, and the rule decides if another trial is needed.
 
 use chrono::{DateTime, Utc};
 use perfval_api::{Finding, PerfValidationSpec, PerfValidationStatus, TrialOutcome};
@@ -66,7 +66,7 @@ pub fn close(
     for (cause, finding) in findings {
         let mut finding = finding.clone();
         if let (Cause::SlowWorker, Some(before)) =
-            (cause, history::of_slow_gpus(&status.history, node, slow_gpus, shared))
+            (cause, history::slow_gpus_text(&status.history, node, slow_gpus, shared))
         {
             finding = cause.finding(format!("{}; {before}", finding.evidence));
         }
@@ -83,7 +83,7 @@ pub fn close(
     ruling
 }
 
-/// Distances for the status; a single one stands there by itself, and of too many only the worst.
+/// Distances for the status; only the worst if there are too many.
 fn several(margins: &[Decimal]) -> Vec<String> {
     let shown = margins.iter().map(|margin| show(margin.round_dp(1)));
     shown.filter(|_| (2..=GATES).contains(&margins.len())).collect()
@@ -104,7 +104,7 @@ fn against_earlier_runs(spec: &PerfValidationSpec, status: &mut PerfValidationSt
     };
     let missed = judged.judge_own_past(spec, slowest.at_most());
     if missed || slowest.is_slow(earlier.len()) {
-        // Its own past is what it is compared with: nothing is "shared by all" any more (one H100 under foreign load, issue 14).
+        // Its own past is what it is compared with: nothing is "shared by all" any more (one H100 under foreign load).
         judged.drop_cause(Cause::BalancedDegradation);
         if judged.findings.iter().all(|(cause, _)| *cause != Cause::SlowWorker) {
             judged.add(Cause::SlowWorker, slowest.in_words());

@@ -13,7 +13,7 @@ use crate::diagnosis::cause::Cause;
 use crate::diagnosis::missing;
 use crate::trials::{self, Ruling};
 
-/// The verdict of the trials in a status; `None` if the rule asks for more of them.
+/// The verdict of the trials in a status; `None` if the rule needs more of them.
 pub fn conclude(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Option<(Verdict, Why)> {
     let ruling = trials::ruling(spec, &status.trials);
     let loss = status.trials.iter().filter_map(|trial| trial.worker_loss).max();
@@ -32,7 +32,7 @@ pub fn conclude(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Opt
             Reason::WorkerRestarted,
             Some(Cause::WorkerRestarted),
         ),
-        // A node with fewer GPUs than the spec says is measured, but it does not pass.
+        // A node with fewer GPUs than the spec expects is measured, but it does not pass.
         (Ruling::Pass, None) if gpus_missing(status) => (Verdict::Failed, Reason::GPUsMissing, None),
         (Ruling::Pass, None) => (Verdict::Passed, Reason::GatesMet, None),
         (Ruling::Undecided, _) => (Verdict::Inconclusive, Reason::TrialsDisagree, None),
@@ -55,7 +55,7 @@ fn gpus_missing(status: &PerfValidationStatus) -> bool {
     status.placement.as_ref().is_some_and(missing::fails_run)
 }
 
-/// Errors outrank gates: numbers of the successes alone say little.
+/// Errors outrank gates: numbers of the successes alone prove little.
 fn why_failed(status: &PerfValidationStatus) -> Reason {
     let missed = status
         .trials
@@ -95,7 +95,7 @@ fn reasons(trial: &TrialStatus) -> impl Iterator<Item = Reason> {
         .filter_map(|cause| Cause::from_word(cause)?.reason())
 }
 
-/// The finding that explains the last trial: one that stands for the reason, else the first.
+/// The finding that explains the last trial: the first that matches the reason, else the first of all.
 fn deciding_finding(status: &PerfValidationStatus, reason: Reason) -> Option<&Finding> {
     let causes = &status.trials.last()?.causes;
     let stands_for_it = |cause: &&String| Cause::from_word(cause).and_then(Cause::reason) == Some(reason);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cause_that_failed_the_run_goes_before_one_that_only_warns() {
+    fn a_cause_that_failed_the_run_goes_before_a_warning() {
         let slow = "worker 10.0.0.3 decodes at 57 % of its peers' speed";
         let errors = "35 % of 511 requests failed or came back short (allowed: 1 %): 167 × HTTP 503";
         let causes = [(Cause::SlowWorker, slow), (Cause::RequestErrors, errors)];
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pass_says_where_what_and_the_change() {
+    fn the_headline_of_a_pass_has_node_numbers_and_change() {
         let mut passed = status("PP", &[], "1042", GateResult::Met);
         passed.comparison = Some(Comparison {
             run: 3,
@@ -278,7 +278,7 @@ mod tests {
         let twice = status("PII", &causes, "900", GateResult::Met);
         let (verdict, reason, _) = concluded(&twice);
         assert_eq!((verdict, reason), (Verdict::Inconclusive, Reason::NodeCPUPressure));
-        // A crash says so much that no trial needs to be missed; a pod that was removed says nothing.
+        // A crash is strong evidence, so no trial needs to be missed. A removed pod is no evidence.
         let verdicts = |letters: &str| [crash, removed].map(|loss| concluded(&with(letters, loss)).0);
         assert_eq!(verdicts("PII"), [Verdict::Failed, Verdict::Error]);
         assert_eq!(verdicts("MMMM"), [Verdict::Failed, Verdict::Failed]);
@@ -286,16 +286,16 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_names_no_gate() {
+    fn the_headline_of_an_unmeasured_run_has_no_gate() {
         let causes = [(Cause::BenchmarkFailed, "AIPerf exited with an error: Traceback")];
         let (verdict, _, message) = concluded(&status("MII", &causes, "900", GateResult::Missed));
         assert_eq!(verdict, Verdict::Error);
         assert!(message.starts_with("BenchmarkFailed: AIPerf exited"), "{message}");
     }
 
-    /// "gates: ≥ 200 tok/s" next to a verdict of "(≥ 600)" puzzled whoever read both.
+    /// "gates: ≥ 200 tok/s" next to a verdict of "(≥ 600)" puzzled every reader of both.
     #[test]
-    fn what_is_asked_says_of_what_a_threshold_is() {
+    fn gate_summary_states_per_gpu_thresholds() {
         let mut spec = spec();
         let (none, scaled): (Vec<_>, Vec<_>) = [Scaling::None, Scaling::PerGpu, Scaling::ByGpuShare]
             .into_iter()

@@ -1,4 +1,5 @@
-//! What explains a trial: causes found in AIPerf's export and the workers' samples, and what the node lacks, each with its evidence and its remedy.
+//! Causes of a trial's outcome: found in AIPerf's export and the workers' samples, and in what the node lacks, each
+//! with its evidence and its remedy.
 
 pub mod cause;
 pub mod decay;
@@ -16,7 +17,7 @@ mod tests {
     use crate::aiperf::both_ends;
 
     #[test]
-    fn the_page_says_the_figures_of_the_code() {
+    fn the_page_has_the_figures_of_the_code() {
         let percent = |part: rust_decimal::Decimal| (part * rust_decimal::Decimal::ONE_HUNDRED).normalize();
         for (cause, figure) in [
             (Cause::TransientStall, format!("{} s", peers::STANDSTILL)),

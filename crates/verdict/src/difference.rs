@@ -41,7 +41,7 @@ pub(crate) const TTFT_P99: Noise = Noise {
 };
 
 /// Compares the trials of two runs by how much these trials vary (Student's t); `None` with fewer than two of either.
-pub fn of_trials(before: &[f64], after: &[f64]) -> Option<Difference> {
+pub fn compare_trials(before: &[f64], after: &[f64]) -> Option<Difference> {
     if before.len() < 2 || after.len() < 2 {
         return None;
     }
@@ -55,8 +55,8 @@ pub fn of_trials(before: &[f64], after: &[f64]) -> Option<Difference> {
     })
 }
 
-/// Compares the mean of so many earlier trials with these of another start.
-pub(crate) fn of_runs(before: f64, trials: usize, after: &[f64], noise: Noise) -> Option<Difference> {
+/// Compares the mean of `trials` earlier trials with these of another start.
+pub(crate) fn compare_runs(before: f64, trials: usize, after: &[f64], noise: Noise) -> Option<Difference> {
     let own = match after.len() {
         0 | 1 => 0.0,
         count_of => (squares(after)? / count(count_of - 1)).sqrt(),
@@ -89,7 +89,7 @@ fn count(length: usize) -> f64 {
 }
 
 impl Difference {
-    /// Whether the change is larger than chance.
+    /// Returns true if the change is larger than chance.
     pub fn is_outside(&self) -> bool {
         // The interval is wider upwards: it is one of a ratio.
         let ratio = (self.percent / 100.0).ln_1p().abs();

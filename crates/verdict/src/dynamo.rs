@@ -1,5 +1,5 @@
-//! Everything that knows Dynamo: the names of its metrics, and of those of its engines. A second back end gets a folder
-//! like this one.
+//! Everything specific to Dynamo: the names of its metrics, and of those of its engines. A second back end gets a
+//! folder like this one.
 
 pub mod worker_metrics;
 

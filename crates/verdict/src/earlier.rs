@@ -13,7 +13,7 @@ use crate::gate::show;
 use crate::quantile::{normal_beyond, student};
 use crate::workers::speed::{ELASTICITY, average, count, rounded};
 
-/// Fewest earlier runs of which an interval is made.
+/// Fewest earlier runs that give an interval.
 const RUNS: usize = 3;
 /// Least standard deviation of the decode speed of one GPU from one trial to another (logarithm): mostly 2 to 3 % within one
 /// start of the engines on H200s. Three runs that agree by chance do not bound it.
@@ -39,7 +39,7 @@ struct Own {
     device: Option<DeviceStatus>,
 }
 
-/// Speeds that the history keeps of a run: none of one that only judged again what another had measured.
+/// Speeds that the history keeps of a run: none of a run that only judged another one's trials again.
 pub(crate) fn kept(status: &PerfValidationStatus) -> Vec<DecodeSpeed> {
     let judged_again = status.run.as_ref().is_some_and(|run| run.judged_run.is_some());
     if judged_again {
@@ -109,8 +109,8 @@ pub(crate) fn against(status: &PerfValidationStatus) -> Vec<Earlier> {
         .collect();
     let compared = |now: Own| {
         let same_gpu = earlier.iter().filter(|speed| speed.gpu == now.speed.gpu);
-        let points: Vec<Point> = same_gpu.filter_map(|speed| Point::of(speed)).collect();
-        let (percent, within) = compared(Point::of(&now.speed)?, &points)?;
+        let points: Vec<Point> = same_gpu.filter_map(|speed| Point::new(speed)).collect();
+        let (percent, within) = compared(Point::new(&now.speed)?, &points)?;
         Some(Earlier {
             percent,
             within,
@@ -129,7 +129,7 @@ struct Point {
 }
 
 impl Point {
-    fn of(decode: &DecodeSpeed) -> Option<Self> {
+    fn new(decode: &DecodeSpeed) -> Option<Self> {
         let logarithm = |text: &str| {
             let value = Decimal::from_str(text).ok()?.to_f64()?;
             (value > 0.0).then(|| value.ln())
@@ -162,7 +162,8 @@ fn compared(now: Point, earlier: &[Point]) -> Option<(Decimal, Decimal)> {
 }
 
 impl Earlier {
-    /// Whether the whole interval lies below what counts as alike, for this many workers that were compared at once.
+    /// Returns true if the whole interval lies below the range that counts as alike, for this many workers compared
+    /// at once.
     pub(crate) fn is_slow(&self, workers: usize) -> bool {
         let each = normal_beyond(TAIL / count(workers.max(1))) / normal_beyond(TAIL);
         let Some(within) = rounded(each, 3).and_then(|each| self.within.checked_mul(each)) else {

@@ -15,11 +15,11 @@ const DIFFERENCE: usize = 160;
 /// One field that a comparison must match.
 struct Field {
     name: &'static str,
-    /// What is compared; `None`: not known.
+    /// Value that is compared; `None` if unknown.
     key: Option<String>,
-    /// What people read.
+    /// Text that people read.
     shown: String,
-    /// Whether two runs that both do not know it may still be the same.
+    /// True if two runs may still be the same when the value is unknown in both.
     may_be_unknown: bool,
 }
 
@@ -68,7 +68,7 @@ pub fn digest(environment: &Environment) -> String {
     hex(&json!(keys).to_string(), DIGEST)
 }
 
-/// What keeps two runs from being compared, in words; empty: nothing does.
+/// Differences that keep two runs from being compared, in words; empty if they can be.
 pub fn differences(before: &Environment, now: &Environment) -> Vec<String> {
     fields(before)
         .into_iter()
@@ -88,12 +88,12 @@ pub fn differences(before: &Environment, now: &Environment) -> Vec<String> {
         .collect()
 }
 
-/// Whether everything that a comparison needs is known.
+/// Returns true if everything that a comparison needs is known.
 pub fn is_known(environment: &Environment) -> bool {
     differences(environment, environment).is_empty()
 }
 
-/// Digest (8 hex digits) of what the spec says about load and workload apart from model and images: other flags or another
+/// Digest (8 hex digits) of the spec's load and workload apart from model and images: other flags or another
 /// concurrency are another measurement.
 pub fn settings(spec: &PerfValidationSpec) -> String {
     let (dynamo, benchmark) = (spec.dynamo(), &spec.benchmark);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_in_both_is_not_the_same_but_for_the_operators_version() {
+    fn an_unknown_value_is_never_equal_except_the_operators_version() {
         let mut unknown = environment();
         unknown.dynamo = None;
         assert!(is_known(&unknown), "{:?}", differences(&unknown, &unknown));

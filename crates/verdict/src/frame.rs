@@ -1,4 +1,4 @@
-//! How the result of a trial travels from the runner to the operator: both ends are here.
+//! Transport of a trial's result from the runner to the operator; both ends are here.
 //!
 //! A [`TrialRecord`] goes twice: as the container's termination message, which survives log rotation but holds 4,096
 //! bytes, and with AIPerf's whole export and the workers' samples between two lines at the end of the log.
@@ -19,7 +19,7 @@ use crate::workers::WorkerSummary;
 pub use abridge::{MESSAGE_BYTES, find_message, message};
 pub use log::{FRAME_BYTES, Payload, find, frame};
 
-/// What the runner hands over.
+/// Record that the runner hands over.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct TrialRecord {
@@ -28,30 +28,30 @@ pub struct TrialRecord {
     /// Exit code of the runner: AIPerf's own, 128 + n after signal n, 1 without an export, 2 for wrong arguments, 124
     /// after `--timeout`, 127 if `aiperf` cannot be executed. Not a verdict.
     pub exit_code: i32,
-    /// What came of the run.
+    /// Outcome of the run.
     pub outcome: Outcome,
-    /// What the workers did, in order of their address.
+    /// Work of the workers, in order of their address.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<WorkerSummary>,
-    /// Why scrapes of workers failed, and how often.
+    /// Reasons of failed scrapes of workers, with their counts.
     #[serde(
         default,
         deserialize_with = "crate::number::bounded",
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub scrape_errors: BTreeMap<String, i64>,
-    /// What the GPUs did; absent where they were not asked.
+    /// Telemetry of the GPUs; absent if none was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpus: Option<GpuRecord>,
     /// CPUs of the node under test; absent where the load generator ran on another node, or could not read them.
     #[serde(default, rename = "nodeCpu", skip_serializing_if = "Option::is_none")]
     pub node_cpu: Option<NodeCpu>,
-    /// What was left out to fit into a termination message; empty in the log. What is left out is not absent.
+    /// Parts left out to fit into a termination message; empty in the log. A part that is left out is not absent.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub abridged: BTreeSet<Part>,
 }
 
-/// What came of a run.
+/// Outcome of a run.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub enum Outcome {
@@ -92,13 +92,13 @@ impl Outcome {
     }
 }
 
-/// Why there is nothing to judge.
+/// Reason why there is no measurement to judge.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(tag = "kind", rename_all_fields = "camelCase")]
 pub enum Failure {
     /// The runner's own arguments or paths are wrong.
     Misconfigured {
-        /// What to correct.
+        /// Text that shows what to correct.
         message: String,
     },
     /// `aiperf` is not in the image, or not executable.
@@ -134,9 +134,9 @@ pub enum Failure {
         /// Its number; 9 is mostly the memory limit.
         signal: i32,
     },
-    /// The runner was asked to stop.
+    /// The runner received a request to stop.
     Cancelled {
-        /// The signal that asked.
+        /// Signal of the request.
         signal: i32,
     },
     /// AIPerf was still running at the runner's `--timeout`.
@@ -147,7 +147,7 @@ pub enum Failure {
     },
 }
 
-/// What can be left out of a termination message, in the order in which it goes.
+/// Parts that can be left out of a termination message, in the order in which they go.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// Statistics that are neither gated nor shown in the status.
@@ -162,7 +162,7 @@ pub enum Part {
     Everything,
 }
 
-/// What was found of a record.
+/// Result of the search for a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Framed<T> {
     /// All of it.

@@ -1,4 +1,4 @@
-//! Whether a trial's numbers are good enough.
+//! Comparison of a trial's numbers with the gates.
 
 use perfval_api::{
     ExpectedBy, Gate, GateMode, GateOperator, GateResult, GateStatus, Metric, PlacementStatus, Scaling, quantity,
@@ -13,14 +13,15 @@ const FAR: Decimal = Decimal::from_parts(50, 0, 0, true, 0);
 pub struct Share {
     /// GPUs in use.
     pub gpus: i64,
-    /// GPUs of the node, as far as they count: see [`Share::of`].
+    /// GPUs of the node, as far as they count: see [`Share::new`].
     pub node_gpus: i64,
 }
 
 impl Share {
-    /// The share of a plan. A threshold is lowered for GPUs that others use, and not for faulty ones: those are no one's. Where
-    /// the spec says how many there should be, it is meant for that many: the missing ones fail the run by themselves.
-    pub fn of(plan: &PlacementStatus) -> Self {
+    /// The share of a plan. A threshold is lowered for GPUs that others use, and not for faulty ones, which have no
+    /// user. If the spec gives the expected number, the threshold is meant for that number: the missing GPUs fail the
+    /// run separately.
+    pub fn new(plan: &PlacementStatus) -> Self {
         let by_spec = plan.expected.filter(|expected| expected.by == ExpectedBy::Spec);
         let healthy = plan.node_gpus - plan.faulty_gpus;
         Self {
@@ -39,7 +40,7 @@ pub struct Effective {
 
 impl Effective {
     /// The effective threshold of a gate, or `None` if its quantity cannot be read exactly (admission refuses those).
-    pub fn of(gate: &Gate, share: Share) -> Option<Self> {
+    pub fn new(gate: &Gate, share: Share) -> Option<Self> {
         let threshold = quantity::parse(&gate.threshold)?;
         let tolerance = Decimal::from(gate.tolerance_percent);
         let hundred = Decimal::ONE_HUNDRED;
@@ -58,7 +59,7 @@ impl Effective {
         })
     }
 
-    /// Whether `observed` is on the good side; the threshold itself is good.
+    /// Returns true if `observed` is on the good side; the threshold itself is good.
     fn met_by(self, observed: Decimal, operator: GateOperator) -> bool {
         let Some(scaled) = observed.checked_mul(self.denominator) else {
             return operator == GateOperator::AtLeast; // larger than 28 digits: beyond any threshold
@@ -90,7 +91,7 @@ impl Effective {
     }
 }
 
-/// Why no trial could miss these gates; `None` if one can.
+/// Reason why no trial could miss these gates; `None` if one can.
 pub fn nothing_to_judge(gates: &[Gate]) -> Option<&'static str> {
     if gates.is_empty() {
         return Some("spec.gates is empty: nothing to judge");
@@ -102,25 +103,25 @@ pub fn nothing_to_judge(gates: &[Gate]) -> Option<&'static str> {
 
 /// One gate judged on one trial.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Judged {
-    /// What status shows.
+pub struct JudgedGate {
+    /// The gate as the status shows it.
     pub status: GateStatus,
-    /// Whether it makes the trial a miss.
+    /// True if it makes the trial a miss.
     pub counts_as_miss: bool,
-    /// Whether it counts and was not reported, so that the trial proves nothing.
+    /// True if it counts and was not reported, so that the trial proves nothing.
     pub unmeasured: bool,
-    /// Which side of the threshold is good.
+    /// Operator that gives the good side of the threshold.
     pub operator: GateOperator,
     /// Distance to the effective threshold (percent of it), negative for a miss.
     pub margin: Option<Decimal>,
-    /// Whether a throughput is at most half of what was asked: no noise of a whole trial explains that. A latency tail may
-    /// be any multiple of its threshold in a single trial of a healthy node (4,155 and 12,295 ms against 2,200 in the
-    /// published runs, between trials that passed).
+    /// True if a throughput is at most half of its threshold: no noise of a whole trial explains that. A latency tail
+    /// may be any multiple of its threshold in a single trial of a healthy node (4,155 and 12,295 ms against 2,200 in
+    /// the published runs, between trials that passed).
     pub far: bool,
 }
 
-impl Judged {
-    /// What was observed, what was asked and how far they are apart.
+impl JudgedGate {
+    /// The observed value, the threshold and their distance.
     pub fn in_words(&self) -> String {
         let GateStatus {
             name,
@@ -137,9 +138,9 @@ impl Judged {
     }
 }
 
-/// Judges one gate on what was observed (`None`: not reported, not finite or not positive).
-pub fn judge(gate: &Gate, observed: Option<Decimal>, share: Share) -> Judged {
-    let effective = Effective::of(gate, share);
+/// Judges one gate by the observed value (`None`: not reported, not finite or not positive).
+pub fn judge(gate: &Gate, observed: Option<Decimal>, share: Share) -> JudgedGate {
+    let effective = Effective::new(gate, share);
     let met = match (observed, effective) {
         (Some(observed), Some(effective)) => Some(effective.met_by(observed, gate.operator)),
         _ => None,
@@ -154,7 +155,7 @@ pub fn judge(gate: &Gate, observed: Option<Decimal>, share: Share) -> Judged {
         .zip(effective)
         .and_then(|(observed, effective)| effective.margin(observed, gate.operator));
     let far = result == GateResult::Missed && gate.metric.is_rate() && margin.is_some_and(|margin| margin <= FAR);
-    Judged {
+    JudgedGate {
         status: GateStatus {
             name: gate.name.clone(),
             observed: observed.map(show),
@@ -224,7 +225,7 @@ mod tests {
                 expected: expected.map(|(by, gpus)| ExpectedGpus { gpus, by }),
                 ..PlacementStatus::default()
             };
-            let share = Share::of(&plan);
+            let share = Share::new(&plan);
             assert_eq!((share.gpus, share.node_gpus), (7, counted), "{plan:?}");
         }
     }
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_neither_met_nor_missed() {
+    fn an_unmeasured_gate_is_neither_met_nor_missed() {
         let judged = judge(
             &gate(GateOperator::AtMost, "1", 0, Scaling::None),
             None,

@@ -1,4 +1,4 @@
-//! What the load generator's own cgroup says of its CPU: the kernel's account, not AIPerf's.
+//! CPU of the load generator from its own cgroup: the kernel's account, not AIPerf's.
 
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
@@ -8,8 +8,8 @@ use crate::gate::show;
 
 /// AIPerf ends this long after its last request (s): it flushes its records and the frontend's metrics first.
 const FLUSH: i64 = 2;
-/// Part of the periods of its CPU limit in which a container was stopped, above which the limit is too low. Without a limit,
-/// and with one that is never reached, it is 0.
+/// Part of the periods of its CPU limit in which a container was stopped, above which the limit is too low. Without a
+/// limit, and with a limit that is never reached, it is 0.
 const THROTTLED: Decimal = Decimal::TEN;
 /// Part of the time in which some of its threads waited for a CPU, above which the node is too busy for it. 0.0 to 1.5 on
 /// the published healthy nodes of eight H100.
@@ -88,9 +88,9 @@ pub struct GeneratorCpu {
 }
 
 impl GeneratorCpu {
-    /// What lies between the readings of the measured phase, which ended shortly before the last of them. `None` with fewer
+    /// Use between the readings of the measured phase, which ended shortly before the last of them. `None` with fewer
     /// than two.
-    pub fn of(readings: &[CpuReading], limit: Option<Decimal>, measured: Option<Decimal>) -> Option<Self> {
+    pub fn new(readings: &[CpuReading], limit: Option<Decimal>, measured: Option<Decimal>) -> Option<Self> {
         let (first, last) = measured_phase(readings, |reading| reading.second, measured)?;
         let seconds = last.second - first.second;
         let micros = Decimal::from(seconds) * Decimal::from(1_000_000);
@@ -107,7 +107,7 @@ impl GeneratorCpu {
         })
     }
 
-    /// Whether the kernel held it up for much of the time.
+    /// Returns true if the kernel held it up for much of the time.
     pub fn is_short(&self) -> bool {
         self.throttled_percent.is_some_and(|percent| percent >= THROTTLED)
             || self.waiting_percent.is_some_and(|percent| percent >= PRESSED)
@@ -149,7 +149,7 @@ pub(crate) fn waited_us(pressure: &str) -> Option<i64> {
     fields.find_map(|field| field.strip_prefix("total="))?.parse().ok()
 }
 
-/// A counter that goes backwards says nothing.
+/// Growth of a counter; `None` if it went backwards.
 pub(crate) fn grown(first: Option<i64>, last: Option<i64>) -> Option<Decimal> {
     let more = last?.checked_sub(first?)?;
     (more >= 0).then(|| more.into())
@@ -181,7 +181,7 @@ mod tests {
             CpuReading::read(69, last, pressure),
             CpuReading::read(71, &stat(90_000_000, 800, 700), Some("some total=99000000")),
         ];
-        GeneratorCpu::of(&readings, cpu_limit("50000 100000"), measured.map(Decimal::from))
+        GeneratorCpu::new(&readings, cpu_limit("50000 100000"), measured.map(Decimal::from))
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_does_not_count_is_absent() {
+    fn counters_that_the_kernel_lacks_are_absent() {
         // cgroup v1 counts periods only, in other words.
         let old = cpu("nr_periods 690\nnr_throttled 6\nthrottled_time 5\n", None, Some(60)).unwrap();
         assert_eq!((old.used, old.waiting_percent), (None, None));

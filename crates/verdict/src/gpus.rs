@@ -1,7 +1,7 @@
-//! What the GPUs of the node did during a trial, by the metrics of NVIDIA's DCGM exporter.
+//! Telemetry of the node's GPUs during a trial, by the metrics of NVIDIA's DCGM exporter.
 //!
-//! Everything here is evidence in addition to the workers' own numbers: what is not exported, not readable or not possible is
-//! absent, and absent is never a fault.
+//! Everything here is evidence in addition to the workers' own numbers. A metric that is not exported, not readable
+//! or not possible is absent, and absent is never a fault.
 
 pub mod dcgm;
 

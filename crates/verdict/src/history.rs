@@ -23,7 +23,7 @@ const SLOW_GPUS: usize = 4;
 
 /// The history that the next run begins with: the run that is over, then those before it.
 pub fn with_last(last: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<HistoryEntry> {
-    let numbers = Numbers::of(last);
+    let numbers = Numbers::new(last);
     let entry = last.run.as_ref().map(|run| HistoryEntry {
         run: run.number,
         verdict: last.verdict,
@@ -53,7 +53,7 @@ pub fn with_last(last: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<History
         .collect()
 }
 
-/// Causes that the run named: one that named any is no reference for another.
+/// Causes that the run reported. A run with a cause is no reference for another.
 pub(crate) fn causes(status: &PerfValidationStatus) -> Vec<String> {
     let warnings = status
         .diagnosis
@@ -62,7 +62,7 @@ pub(crate) fn causes(status: &PerfValidationStatus) -> Vec<String> {
     warnings.map(|finding| finding.cause.clone()).take(SHOWN).collect()
 }
 
-/// How long each phase of a run took so far; one that it came back to counts every time.
+/// Time of each phase of a run until now; a phase that it came back to counts every time.
 pub fn phase_seconds(status: &PerfValidationStatus) -> Vec<PhaseSeconds> {
     let mut phases: Vec<PhaseSeconds> = Vec::new();
     for entry in &status.timeline {
@@ -85,14 +85,14 @@ fn slow_gpus(status: &PerfValidationStatus) -> Vec<String> {
     all.into_iter().take(SLOW_GPUS).cloned().collect()
 }
 
-/// Whether the run may be a reference for another.
+/// Returns true if the run may be a reference for another.
 fn is_sound(status: &PerfValidationStatus) -> bool {
     causes(status).is_empty() && slow_gpus(status).is_empty()
 }
 
 /// Advice by earlier runs on the same node about GPUs that are slow now: the same one twice is a GPU's own fault, unless
 /// something else works on it (`shared`); another one each time is not.
-pub(crate) fn of_slow_gpus(
+pub(crate) fn slow_gpus_text(
     history: &[HistoryEntry],
     node: Option<&str>,
     now: &[String],
@@ -118,7 +118,7 @@ pub(crate) fn of_slow_gpus(
 
 /// The last run that passed without a cause, which the next run begins with.
 pub fn last_passed(last: &PerfValidationStatus) -> Option<PassedRun> {
-    let numbers = Numbers::of(last);
+    let numbers = Numbers::new(last);
     match (&last.run, &last.environment, last.verdict) {
         (Some(run), Some(environment), Some(Verdict::Passed)) if is_sound(last) => Some(PassedRun {
             run: run.number,
@@ -135,7 +135,7 @@ pub fn last_passed(last: &PerfValidationStatus) -> Option<PassedRun> {
 struct Numbers<'a>(Vec<&'a TrialStatus>);
 
 impl<'a> Numbers<'a> {
-    fn of(status: &'a PerfValidationStatus) -> Self {
+    fn new(status: &'a PerfValidationStatus) -> Self {
         let measured = |trial: &&TrialStatus| {
             !trial.soak && matches!(trial.outcome, Some(TrialOutcome::Pass | TrialOutcome::Miss))
         };
@@ -183,7 +183,7 @@ pub fn compare(status: &PerfValidationStatus) -> Option<Comparison> {
             differs: environment::differences(&last_passed.environment, environment),
         });
     };
-    let now = Numbers::of(status);
+    let now = Numbers::new(status);
     let throughput = before.change(
         before.throughput,
         &now.values(|trial| trial.throughput.as_ref()),
@@ -207,11 +207,12 @@ pub fn compare(status: &PerfValidationStatus) -> Option<Comparison> {
 impl Before<'_> {
     fn change(&self, mean: Option<&String>, now: &[f64], noise: Noise) -> Option<Difference> {
         let mean = Decimal::from_str(mean?).ok()?.to_f64()?;
-        difference::of_runs(mean, self.trials, now, noise)
+        difference::compare_runs(mean, self.trials, now, noise)
     }
 }
 
-/// The last run of the same environment that passed without a cause: of the history, or the one that outlives it.
+/// The last run of the same environment that passed without a cause, from the history or from the reference that
+/// outlives it.
 fn same_environment<'a>(
     status: &'a PerfValidationStatus,
     environment: &Environment,

@@ -5,14 +5,14 @@ use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
 
 use crate::diagnosis::cause::Cause;
-use crate::diagnosis::speed::{self, Compared, Spread};
+use crate::diagnosis::speed::{self, Compared, SpeedSpread};
 use crate::gate::show;
 use crate::trial::JudgedTrial;
 use crate::trials::Ruling;
 use crate::workers::AgainstPeers;
 use crate::workers::speed::rounded;
 
-/// Causes that explain the same miss in different ways: those of the newest miss stand for the run.
+/// Causes that explain the same miss in different ways: only those of the newest miss count for the run.
 const OF_A_MISS: [Cause; 5] = [
     Cause::BalancedDegradation,
     Cause::FarBelowGate,
@@ -21,8 +21,8 @@ const OF_A_MISS: [Cause; 5] = [
     Cause::TailLatency,
 ];
 
-/// Averages the speed of each worker over the trials of the run, and names the slow ones by that alone: of many comparisons
-/// one is extreme by chance.
+/// Averages the speed of each worker over the trials of the run, and reports the slow ones by that alone: of many
+/// comparisons one is extreme by chance.
 pub(crate) fn name_slow_workers(status: &mut PerfValidationStatus, judged: &mut JudgedTrial) {
     if judged.compared.is_empty() {
         return;
@@ -37,9 +37,9 @@ pub(crate) fn name_slow_workers(status: &mut PerfValidationStatus, judged: &mut 
             });
         }
     }
-    let detectable = Spread::of_compared(&averaged).and_then(|spread| spread.detectable);
+    let detectable = SpeedSpread::from_compared(&averaged).and_then(|spread| spread.detectable);
     judged.metrics.detectable_slowdown_percent = detectable.map(show);
-    // A missed gate on the slowest worker names it for its own trial.
+    // A missed gate on the slowest worker reports it for its own trial.
     let by_gate = !speed::any_slow(&judged.compared);
     judged
         .findings
@@ -124,7 +124,7 @@ pub(crate) fn forget_other_explanations(status: &mut PerfValidationStatus, judge
 /// Removes the causes of misses and voided trials that a pass has absorbed. The trials keep them.
 pub(crate) fn forget_absorbed(status: &mut PerfValidationStatus, ruling: Ruling) {
     let trials = &status.trials;
-    // A run that lost a worker does not pass, whatever its trials show.
+    // A run that lost a worker does not pass, even if its trials do.
     if ruling != Ruling::Pass || trials.iter().any(|trial| trial.worker_loss.is_some()) {
         return;
     }

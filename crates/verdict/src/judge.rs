@@ -16,7 +16,7 @@ use crate::trials::{self, Ruling};
 /// A trial as it was recorded.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// What the runner handed over.
+    /// Record that the runner handed over.
     pub record: TrialRecord,
     /// The workers when the trial began; empty where they were not observed: then nothing is known of restarts.
     pub before: Vec<WorkerStatus>,
@@ -40,25 +40,25 @@ impl From<TrialRecord> for Recorded {
     }
 }
 
-/// What the trials come to.
+/// Result of the trials.
 #[derive(Clone, Debug)]
 pub struct Judgement {
-    /// What the run would have found.
+    /// Verdict that the run would have reached.
     pub verdict: Verdict,
     /// Its reason.
     pub reason: Reason,
     /// The message of the status.
     pub message: String,
-    /// Whether the trial rule had decided; if not, a run would go on with another trial.
+    /// True if the trial rule had decided; if not, a run would continue with another trial.
     pub decided: bool,
-    /// The trials that the rule asked for, in order; what comes after its decision is not judged.
+    /// The trials that the rule needed, in order; those after its decision are not judged.
     pub trials: Vec<JudgedTrial>,
-    /// The status as it would stand: trials, gates, headline numbers and diagnosis.
+    /// The status as the run would have written it: trials, gates, headline numbers and diagnosis.
     pub status: PerfValidationStatus,
 }
 
-/// Judges recorded trials in order, until the rule of the spec decides or there are no more. Gates that scale need a share;
-/// without one they stand as written. Times in the answer are `now`.
+/// Judges recorded trials in order, until the rule of the spec decides or there are no more. Gates that scale need a
+/// share; without one they apply unscaled. Times in the answer are `now`.
 pub fn judge(object: &PerfValidation, share: Option<Share>, recorded: &[Recorded], now: DateTime<Utc>) -> Judgement {
     let spec = &object.spec;
     let mut status = PerfValidationStatus {
@@ -104,7 +104,7 @@ pub fn judge(object: &PerfValidation, share: Option<Share>, recorded: &[Recorded
     Judgement {
         verdict,
         reason: why.reason,
-        // Where the GPUs are not named, nothing stands before the colon.
+        // Without GPUs the text before the colon is empty.
         message: why.message.trim_start_matches(": ").to_owned(),
         decided,
         trials: judged,
@@ -116,7 +116,7 @@ fn ruling(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Ruling {
     trials::ruling(spec, &status.trials)
 }
 
-/// Fewer trials than the rule asks for: not enough to decide, or nothing measured at all.
+/// Verdict of fewer trials than the rule needs: not enough to decide, or no measurement at all.
 fn undecided(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> (Verdict, Why) {
     let trials = &status.trials;
     let message = format!(

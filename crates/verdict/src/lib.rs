@@ -1,7 +1,7 @@
-//! What a measurement means.
+//! Meaning of a measurement.
 //!
-//! Pure: no client, no runtime, no clock. AIPerf's export and the samples of the workers become a judged trial, trials
-//! become a verdict, and what explains them is named. The operator, the runner and `judge` share it.
+//! Pure: no client, no runtime, no clock. AIPerf's export and the samples of the workers become a judged trial,
+//! trials become a verdict, with the causes that explain it. The operator, the runner and `judge` share it.
 
 pub mod aiperf;
 pub mod close;

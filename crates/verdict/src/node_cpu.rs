@@ -95,7 +95,7 @@ pub struct NodeCpu {
 
 impl NodeCpu {
     /// Summary of the readings in the measured phase; `None` if nothing could be read.
-    pub fn of(node: &str, readings: &[NodeReading], measured: Option<Decimal>) -> Option<Self> {
+    pub fn new(node: &str, readings: &[NodeReading], measured: Option<Decimal>) -> Option<Self> {
         let (first, last) = measured_phase(readings, |reading| reading.second, measured)?;
         let seconds = last.second - first.second;
         let micros = Decimal::from(seconds) * Decimal::from(1_000_000);
@@ -111,7 +111,7 @@ impl NodeCpu {
         })
     }
 
-    /// Whether threads waited because all CPUs were busy. Unknown is not full.
+    /// Returns true if threads waited because all CPUs were busy. Unknown is not full.
     pub fn is_full(&self) -> bool {
         self.busy_percent.is_some_and(|busy| busy >= BUSY)
             && self.waiting_percent.is_none_or(|waiting| waiting >= WAITING)
@@ -158,7 +158,7 @@ mod tests {
             at(69, 1_800 + busy, idle, waited.map(|us| 9_000_000 + us)),
             at(71, 1_800 + busy, idle + 400, waited.map(|us| 9_000_000 + us)),
         ];
-        NodeCpu::of("n1", &readings, Some(60.into()))
+        NodeCpu::new("n1", &readings, Some(60.into()))
     }
 
     #[test]
@@ -189,7 +189,7 @@ mod tests {
     fn a_node_whose_counters_cannot_be_read_is_unknown() {
         let without = |stat: Option<&str>, pressure: Option<&str>| {
             let readings = [0, 60, 62].map(|second| NodeReading::read(second, stat, pressure));
-            NodeCpu::of("n1", &readings, Some(60.into()))
+            NodeCpu::new("n1", &readings, Some(60.into()))
         };
         assert_eq!(without(None, None), None);
         assert_eq!(without(Some("cpu  a b\n"), Some("none")), None);

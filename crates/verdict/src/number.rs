@@ -12,7 +12,7 @@ pub(crate) const MOST: i64 = 1_000_000_000_000_000;
 /// No trial is longer (s).
 const WEEK: i64 = 7 * 24 * 3600;
 
-/// What can be looked at for a number beyond [`MOST`].
+/// A value that can be searched for a number beyond [`MOST`].
 pub(crate) trait Bounded {
     fn is_bounded(&self) -> bool;
 }
@@ -63,8 +63,8 @@ pub(crate) fn bounded<'de, D: Deserializer<'de>, T: Bounded + Deserialize<'de>>(
     }
 }
 
-/// Seconds since the runner started. What is judged grows with them: a result that said 10^18 asked for as many windows of two
-/// seconds (found by fuzzing).
+/// Seconds since the runner started. The size of the judged data grows with them: a result with 10^18 required as
+/// many windows of two seconds (found by fuzzing).
 pub(crate) fn second<'de, D: Deserializer<'de>>(input: D) -> Result<i64, D::Error> {
     let second = i64::deserialize(input)?;
     if (0..=WEEK).contains(&second) {

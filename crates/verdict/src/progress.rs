@@ -1,11 +1,11 @@
-//! How far a trial is while it runs: lines that the runner prints into its log, and what reads them there.
+//! Progress of a running trial: lines that the runner prints into its log, and their reader.
 
 use serde::{Deserialize, Serialize};
 
 /// Begins each line; the trial's own word follows, so that no model's answer is taken for one.
 const MARK: &str = "perfval-progress";
 
-/// What is done of the measured phase so far.
+/// Progress of the measured phase.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Progress {
@@ -43,10 +43,10 @@ impl Progress {
     }
 }
 
-/// What a log says of a trial's progress, in order. A line that is cut off or broken says nothing.
+/// A trial's progress in a log, in order. A line that is cut off or broken is skipped.
 pub fn find(log: &str, nonce: &str) -> Vec<Progress> {
     let of_trial = |line: &str| {
-        // What AIPerf prints at the same moment may stand before it.
+        // AIPerf may have printed text before it at the same moment.
         let line = &line[line.rfind(MARK)? + MARK.len()..];
         let json = line.trim().strip_prefix(nonce)?.strip_prefix(' ')?;
         serde_json::from_str(json).ok()
@@ -74,22 +74,22 @@ struct Recent {
 }
 
 #[derive(Deserialize)]
-struct Line {
-    metadata: Metadata,
+struct ProgressLine {
+    metadata: ProgressMetadata,
     #[serde(default)]
-    metrics: Metrics,
+    metrics: ProgressMetrics,
     error: Option<serde::de::IgnoredAny>,
 }
 
 #[derive(Deserialize)]
-struct Metadata {
+struct ProgressMetadata {
     benchmark_phase: String,
     request_start_ns: Option<i64>,
     request_end_ns: Option<i64>,
 }
 
 #[derive(Deserialize, Default)]
-struct Metrics {
+struct ProgressMetrics {
     output_sequence_length: Option<Number>,
     time_to_first_token: Option<Number>,
 }
@@ -100,13 +100,13 @@ struct Number {
 }
 
 impl Tally {
-    /// Adds a line. Warm-up requests and lines of a form that is not known count nothing: progress judges nothing.
+    /// Adds a line. Warm-up requests and lines of an unknown form are not counted: progress judges nothing.
     pub fn add(&mut self, line: &str) {
-        let Ok(Line {
+        let Ok(ProgressLine {
             metadata,
             metrics,
             error,
-        }) = serde_json::from_str::<Line>(line)
+        }) = serde_json::from_str::<ProgressLine>(line)
         else {
             return;
         };
@@ -128,7 +128,7 @@ impl Tally {
         }
     }
 
-    /// What is done; the rates are those since this was last asked.
+    /// The work done; the rates are those since the last call.
     pub fn progress(&mut self) -> Progress {
         let recent = std::mem::take(&mut self.recent);
         let span_ns = self

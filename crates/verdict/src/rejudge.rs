@@ -14,7 +14,7 @@ use crate::saved::SavedRun;
 use crate::trial::{self, Evidence, JudgedTrial};
 use crate::trials::{self, Ruling};
 
-/// What only the cluster knew when a trial ended; no record holds it.
+/// Causes that only the cluster showed when a trial ended; no record holds them.
 const SEEN_IN_THE_CLUSTER: [Cause; 4] = [
     Cause::WorkerCrashed,
     Cause::NodeCPUPressure,
@@ -22,8 +22,9 @@ const SEEN_IN_THE_CLUSTER: [Cause; 4] = [
     Cause::GPUChanged,
 ];
 
-/// Judges the saved trials of a run in order, until the rule of the spec decides, and writes them into a status that holds
-/// the run's placement, workload and environment. `Err` says why the trials do not suffice; the status is unchanged then.
+/// Judges the saved trials of a run in order, until the rule of the spec decides, and writes them into a status that
+/// holds the run's placement, workload and environment. Fails with the reason if the trials do not suffice; the
+/// status is unchanged then.
 pub fn rejudge(
     spec: &PerfValidationSpec,
     status: &mut PerfValidationStatus,
@@ -50,7 +51,7 @@ pub fn rejudge(
                 let ended = before.completed_at.unwrap_or(now);
                 close(spec, &mut next, before.number, &judged, ended);
             }
-            // It left nothing to judge, whatever the gates are.
+            // It left no measurement to judge, with any gates.
             None if before.outcome == Some(TrialOutcome::Invalid) => {
                 next.trials.push(before.clone());
                 for finding in findings(saved, &before.causes) {
@@ -83,7 +84,7 @@ fn judged(
     before: &TrialStatus,
     record: &TrialRecord,
 ) -> JudgedTrial {
-    // For the names of the workers' pods; that they are the same before and after says nothing of a restart.
+    // Only for the names of the workers' pods. Equal lists before and after are no evidence against a restart.
     let workers = status
         .workload
         .as_ref()
@@ -93,7 +94,7 @@ fn judged(
         record,
         before: workers,
         after: workers,
-        share: plan.map_or(Share { gpus: 1, node_gpus: 1 }, Share::of),
+        share: plan.map_or(Share { gpus: 1, node_gpus: 1 }, Share::new),
         devices: plan.map_or(&[], |plan| plan.devices.as_slice()),
         product: plan.and_then(|plan| plan.product.as_deref()),
     };
@@ -124,12 +125,12 @@ fn still_void(judged: &mut JudgedTrial, cause: Cause, saved: &SavedRun, spec: &T
     }
 }
 
-/// What was found of these causes.
+/// Saved findings of these causes.
 fn findings<'a>(saved: &'a SavedRun, causes: &'a [String]) -> impl Iterator<Item = &'a Finding> {
     saved.diagnosis.iter().filter(|finding| causes.contains(&finding.cause))
 }
 
-/// What was found apart from the trials, such as a slow start: no gate changes that.
+/// Findings apart from the trials, such as a slow start: no gate changes them.
 fn beside_the_trials(saved: &SavedRun) -> Vec<Finding> {
     let of_a_trial = |finding: &&Finding| saved.trials.iter().any(|trial| trial.causes.contains(&finding.cause));
     let others = saved.diagnosis.iter().filter(|finding| !of_a_trial(finding));

@@ -1,4 +1,4 @@
-//! What a run saved of its trials, read again.
+//! Reader of the trials that a run saved.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
@@ -20,22 +20,23 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 pub struct SavedRun {
     /// The trials as they were judged.
     pub trials: Vec<TrialStatus>,
-    /// What was found.
+    /// Findings of the run.
     pub diagnosis: Vec<Finding>,
-    /// What the runner handed over, by the trial's number.
+    /// Records that the runner handed over, by the trial's number.
     pub records: BTreeMap<i64, TrialRecord>,
 }
 
 #[derive(Deserialize)]
-struct Summary {
+struct SavedSummary {
     trials: Vec<TrialStatus>,
     diagnosis: Vec<Finding>,
 }
 
 impl SavedRun {
-    /// Reads `summary.json` and the trials' payloads under their keys. What cannot be read is said, never left out.
+    /// Reads `summary.json` and the trials' payloads under their keys. An unreadable part is an error and never left
+    /// out.
     pub fn read<'a>(summary: &str, packed: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Result<Self, String> {
-        let Summary { trials, diagnosis } =
+        let SavedSummary { trials, diagnosis } =
             serde_json::from_str(summary).map_err(|error| format!("the summary cannot be read: {error}"))?;
         let mut records = BTreeMap::new();
         for (key, bytes) in packed {
@@ -91,7 +92,7 @@ pub fn recorded(bytes: &[u8]) -> Payload {
     }
     match aiperf::parse(bytes) {
         Ok(report) => {
-            let payload = Payload::of(with(Outcome::Report(Box::new(report))));
+            let payload = Payload::new(with(Outcome::Report(Box::new(report))));
             let export = String::from_utf8_lossy(bytes);
             payload.clone().with_export(&export).unwrap_or(payload)
         }
@@ -113,7 +114,7 @@ fn gunzip(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
 }
 
 fn unusable(message: String) -> Payload {
-    Payload::of(with(Outcome::Failure(Failure::Malformed { message })))
+    Payload::new(with(Outcome::Failure(Failure::Malformed { message })))
 }
 
 fn with(outcome: Outcome) -> TrialRecord {
@@ -125,7 +126,7 @@ fn with(outcome: Outcome) -> TrialRecord {
         scrape_errors: BTreeMap::new(),
         gpus: None,
         node_cpu: None,
-        // A bare export says nothing of the workers; that is not a worker that gave no answer.
+        // A bare export has no data of the workers, which differs from a worker that gave no answer.
         abridged: BTreeSet::from([Part::Workers]),
     }
 }

@@ -1,4 +1,4 @@
-//! What a change of the spec asks for.
+//! Consequences of a change of the spec.
 //!
 //! | part | fields | a change of it |
 //! |---|---|---|
@@ -17,7 +17,7 @@ use crate::environment::{DIGEST, hex};
 
 /// The digests of a spec, one for each part of the table.
 pub fn digests(spec: &PerfValidationSpec) -> SpecDigests {
-    // Without `..`: whoever adds a field to the spec decides here what a change of it asks for.
+    // Without `..`: a new field of the spec does not compile until its digest is chosen here.
     let PerfValidationSpec {
         model,
         workload,
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_release_stored_asks_for_nothing_new() {
+    fn digests_of_an_earlier_release_trigger_no_run() {
         let stored = include_str!("../../api/tests/fixtures/v0.1.0/passed.json");
         let object: perfval_api::PerfValidation = serde_json::from_str(stored).unwrap();
         let status = object.status.unwrap();

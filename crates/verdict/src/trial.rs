@@ -13,24 +13,24 @@ use rust_decimal::Decimal;
 pub use self::evidence::Evidence;
 pub use self::lost::cpu_shortage;
 use self::lost::lost;
-use self::reported::Trial;
+use self::reported::ReportedTrial;
 use self::shown::{headline, shown};
 use crate::aiperf::Report;
 use crate::diagnosis::cause::{self, Cause, Explained};
 use crate::diagnosis::gpus;
 use crate::diagnosis::peers::{self, Worker, named};
 use crate::diagnosis::roofline::Reached;
-use crate::diagnosis::speed::{self, Compared, Spread};
+use crate::diagnosis::speed::{self, Compared, SpeedSpread};
 use crate::diagnosis::trial::{changed, most_frequent};
 use crate::frame::{Failure, Outcome};
-use crate::gate::{self, Judged, Share};
+use crate::gate::{self, JudgedGate, Share};
 
 /// A judged trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JudgedTrial {
-    /// What it showed.
+    /// Outcome of the trial.
     pub outcome: TrialOutcome,
-    /// What explains it, the most telling first.
+    /// Causes that explain it, the most telling first.
     pub findings: Vec<(Cause, Finding)>,
     /// Every gate.
     pub gates: Vec<GateStatus>,
@@ -40,16 +40,16 @@ pub struct JudgedTrial {
     pub requests: Option<(i64, i64)>,
     /// Version of AIPerf that measured.
     pub aiperf_version: Option<String>,
-    /// What each worker did.
+    /// Work of each worker.
     pub workers: Vec<WorkerLoad>,
-    /// Whether it is a miss that no repetition can change.
+    /// True if it is a miss that no repetition can change.
     pub far: bool,
     /// Distances of the enforced averages from their gates (percent), in the order of the spec; empty where anything else
     /// made it a miss.
     pub margins: Vec<Decimal>,
-    /// What happened to a worker.
+    /// Loss of a worker.
     pub worker_loss: Option<WorkerLoss>,
-    /// What could not be seen: no cause of the trial, and nothing that a user should miss either.
+    /// Parts that could not be observed: no cause of the trial, but a user should see them.
     pub unseen: Vec<Explained>,
     /// UUIDs of the GPUs whose workers decoded slower than their peers.
     pub slow_gpus: Vec<String>,
@@ -62,7 +62,7 @@ pub struct JudgedTrial {
 }
 
 impl JudgedTrial {
-    /// Causes in any order, as many as it takes to say what happened; the most telling are shown.
+    /// Creates a trial from all its causes in any order; the most telling are shown.
     fn new(outcome: TrialOutcome, mut explained: Vec<Explained>) -> Self {
         explained.sort_by_key(|(cause, _)| Cause::rank(cause.as_str()));
         Self {
@@ -88,7 +88,7 @@ impl JudgedTrial {
         }
     }
 
-    /// Adds what the GPUs say of themselves.
+    /// Adds the telemetry of the GPUs.
     fn with_gpus(mut self, evidence: Evidence<'_>) -> Self {
         let (record, workers, devices) = (evidence.record.gpus.as_ref(), evidence.after, evidence.devices);
         // What decides the trial keeps its place.
@@ -119,7 +119,7 @@ impl JudgedTrial {
         self.findings.len() < before
     }
 
-    /// Puts the most telling causes first, and keeps as many as are shown.
+    /// Puts the most telling causes first, and drops those beyond the number that is shown.
     pub(crate) fn put_in_order(&mut self) {
         self.findings.sort_by_key(|(cause, _)| Cause::rank(cause.as_str()));
         self.findings.truncate(cause::SHOWN);
@@ -191,7 +191,8 @@ fn unmeasured_gates(evidence: Evidence<'_>, spec: &PerfValidationSpec) -> Vec<Ga
     spec.gates.iter().map(judged).collect()
 }
 
-/// A trial that ran into its limit left no report, but its workers were sampled: one that stalled held it up.
+/// Judges a trial that ran into its limit. It left no report, but its workers were sampled: a stalled worker held it
+/// up.
 fn judge_timeout(evidence: Evidence<'_>, timeout: String, spec: &PerfValidationSpec) -> JudgedTrial {
     let workers = named(&evidence.record.workers, evidence.after);
     let lost = lost(evidence, &workers);
@@ -221,13 +222,13 @@ fn judge_timeout(evidence: Evidence<'_>, timeout: String, spec: &PerfValidationS
 }
 
 fn judge_report(evidence: Evidence<'_>, report: &Report, spec: &PerfValidationSpec) -> JudgedTrial {
-    let judged: Vec<Judged> = spec
+    let judged: Vec<JudgedGate> = spec
         .gates
         .iter()
         .map(|gate| gate::judge(gate, observed(gate, evidence, report), evidence.share))
         .collect();
     let workers = named(&evidence.record.workers, evidence.after);
-    let trial = Trial {
+    let trial = ReportedTrial {
         evidence,
         report,
         spec,
@@ -238,7 +239,7 @@ fn judge_report(evidence: Evidence<'_>, report: &Report, spec: &PerfValidationSp
     let uncompared = speed::uncompared(&evidence.record.workers);
     let bad = report.failed.saturating_add(report.truncated);
     JudgedTrial {
-        metrics: headline(report, Spread::of(&evidence.record.workers)),
+        metrics: headline(report, SpeedSpread::new(&evidence.record.workers)),
         requests: Some((bad, report.failed.saturating_add(report.succeeded))),
         aiperf_version: report.aiperf_version.clone(),
         workers: shown(&workers),
@@ -250,13 +251,13 @@ fn judge_report(evidence: Evidence<'_>, report: &Report, spec: &PerfValidationSp
     }
 }
 
-/// What a gate judges: AIPerf's statistic, or what the workers' own metrics show.
+/// Value that a gate judges: AIPerf's statistic, or a number from the workers' own metrics.
 fn observed(gate: &Gate, evidence: Evidence<'_>, report: &Report) -> Option<Decimal> {
     let workers = &evidence.record.workers;
     match gate.metric {
-        Metric::SlowestWorkerPercent => Spread::of(workers).map(|spread| spread.slowest),
+        Metric::SlowestWorkerPercent => SpeedSpread::new(workers).map(|spread| spread.slowest),
         Metric::MemoryBandwidthPercent => {
-            Reached::of(evidence.product, workers).map(|reached| reached.bandwidth_percent)
+            Reached::new(evidence.product, workers).map(|reached| reached.bandwidth_percent)
         }
         // Judged when the trial is closed: the status has the earlier runs.
         Metric::OwnPastPercent => None,

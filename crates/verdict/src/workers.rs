@@ -1,4 +1,4 @@
-//! What the workers did during a trial, from their own metrics: the frontend has no per-worker in-flight gauge under
+//! Work of the workers during a trial, from their own metrics: the frontend has no per-worker in-flight gauge under
 //! least-loaded routing.
 
 mod drift;

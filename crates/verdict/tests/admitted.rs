@@ -1,4 +1,5 @@
-//! What the API server lets through, the operator can read; what it refuses as undecidable, the trial rule cannot decide.
+//! Agreement of the API server and the operator: it can read every object that passes, and the trial rule cannot
+//! decide the refused ones.
 
 use perfval_api::{PerfValidation, TrialOutcome, TrialRule, quantity};
 use perfval_testkit::admission::{Rejected, cases};

@@ -1,4 +1,5 @@
-//! A pod printed the record, so any number may be in it. Each is bounded where it is read, and what is read can be judged.
+//! A pod printed the record, so any number may be in it. Each is bounded where it is read, and every record that is
+//! read can be judged.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -314,7 +315,7 @@ fn a_record_with_an_absurd_number_is_refused() {
             };
             match find(&printed(&lying), NONCE) {
                 Framed::Malformed(_) => {}
-                // What is only drawn makes no record unusable.
+                // Numbers that are only drawn make no record unusable.
                 Framed::Complete(read) if path.starts_with("/requests/") => assert_eq!(read.requests, None, "{path}"),
                 _ => panic!("{path} = {absurd} is taken over"),
             }
@@ -333,7 +334,7 @@ fn a_failure_with_an_absurd_number_is_refused() {
             outcome: Outcome::Failure(failure),
             ..full().record
         };
-        let text = printed(&serde_json::to_value(Payload::of(record)).expect("JSON"));
+        let text = printed(&serde_json::to_value(Payload::new(record)).expect("JSON"));
         assert!(matches!(find(&text, NONCE), Framed::Complete(_)), "{text}");
         let lying = text.replace(":7", ":10000000000000000");
         assert!(matches!(find(&lying, NONCE), Framed::Malformed(_)), "{lying}");

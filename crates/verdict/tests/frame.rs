@@ -1,4 +1,4 @@
-//! What the runner sends is what the operator reads, whatever happens to it on the way.
+//! The operator reads the runner's record, even after losses on the way.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -117,7 +117,7 @@ fn a_small_record_travels_whole() {
 }
 
 #[test]
-fn what_is_gated_stays_and_what_goes_is_told() {
+fn gated_numbers_stay_and_removed_parts_are_listed() {
     for (workers, gone) in [
         (1, vec![]),
         (4, vec![Part::Statistics]),
@@ -143,7 +143,7 @@ fn what_is_gated_stays_and_what_goes_is_told() {
     }
 }
 
-/// Whether nine of ten requests were in time decides between two causes, so message and log must agree on it.
+/// The share of requests in time decides between two causes at nine of ten, so message and log must agree on it.
 #[test]
 fn the_ninetieth_percentile_of_a_gated_tail_stays() {
     let (whole, metric) = (record(8), Metric::InterTokenLatency);
@@ -236,7 +236,7 @@ fn a_record_beyond_all_bounds_still_gives_a_valid_message() {
 }
 
 #[test]
-fn a_message_that_is_cut_missing_or_foreign_is_told_apart() {
+fn cut_missing_and_foreign_messages_are_distinguished() {
     let text = message(&record(2), &[]);
     assert_eq!(find_message("", NONCE), Framed::Missing);
     assert_eq!(find_message("\n", NONCE), Framed::Missing);
@@ -372,7 +372,7 @@ fn every_failure_travels() {
 
 proptest! {
     #[test]
-    fn a_message_always_fits_and_keeps_what_is_gated(
+    fn a_message_always_fits_and_keeps_gated_numbers(
         values in proptest::collection::btree_map((0..9usize, 0..13usize), 1..1_000_000_000_000_000_i64, 0..60),
         gates in proptest::collection::vec((0..9usize, 0..13usize), 0..12),
         workers in 0..70usize,

@@ -1,4 +1,4 @@
-//! What the frontend says of itself, from AIPerf's export of its metrics.
+//! The frontend's own times, from AIPerf's export of its metrics.
 
 use perfval_verdict::aiperf::{FrontendTimes, frontend_times};
 use rust_decimal::Decimal;
@@ -23,7 +23,7 @@ fn the_measured_phase_counts_and_not_the_warm_up() {
 }
 
 #[test]
-fn what_is_not_reported_or_cannot_be_is_absent() {
+fn unreported_and_impossible_times_are_absent() {
     let with = |average: Value| {
         let mut export: Value = serde_json::from_slice(EXPORT).expect("JSON");
         export["metrics"][LOOP]["series"][0]["stats"]["avg"] = average;

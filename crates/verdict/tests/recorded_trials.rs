@@ -23,7 +23,7 @@ fn lenient(router: RouterMode) -> PerfValidationSpec {
     spec
 }
 
-/// Judges a recording on what its samples say today.
+/// Judges a recording by its samples with today's rules.
 fn judged(name: &str, router: RouterMode) -> JudgedTrial {
     let path = format!("tests/fixtures/trials/{name}.json");
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
@@ -43,7 +43,7 @@ fn judged(name: &str, router: RouterMode) -> JudgedTrial {
 }
 
 #[test]
-fn every_recorded_trial_is_judged_for_what_its_workers_did() {
+fn every_recorded_trial_is_judged_by_its_workers() {
     use RouterMode::{Kv, LeastLoaded, PowerOfTwo, Random, RoundRobin};
     use TrialOutcome::{Invalid, Miss, Pass};
     let cases = [
@@ -94,7 +94,7 @@ fn every_recorded_trial_is_judged_for_what_its_workers_did() {
 }
 
 #[test]
-fn the_slow_worker_is_the_one_that_is_named() {
+fn only_the_slow_worker_is_reported() {
     for name in ["least-loaded", "round-robin", "random", "power-of-two"] {
         let verdict = judged(&format!("slow-{name}"), RouterMode::LeastLoaded);
         let evidence = &verdict.findings[0].1.evidence;
@@ -108,7 +108,7 @@ fn the_slow_worker_is_the_one_that_is_named() {
 
 /// One of two GPUs with a foreign load: 88.1 % ± 8.8 % of its peer's speed, so not beyond doubt, and below the gate.
 #[test]
-fn a_missed_gate_on_the_slowest_worker_names_it_and_never_says_that_all_are_alike() {
+fn a_missed_gate_on_the_slowest_worker_reports_it_and_never_calls_all_alike() {
     let text = include_str!("fixtures/trials/slow-gpu-round-robin-h200.json");
     let Payload { record, .. } = serde_json::from_str(text).expect("a payload");
     let evidence = Evidence {

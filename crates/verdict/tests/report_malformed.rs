@@ -1,4 +1,4 @@
-//! Whatever is wrong with an export is named, and never becomes a number.
+//! Every fault of an export is an error with its path, and never becomes a number.
 
 use perfval_api::{Metric, Statistic};
 use perfval_verdict::aiperf::{Measure, Report, ReportError, parse};

@@ -4,10 +4,10 @@ use perfval_api::{Metric, Statistic};
 use perfval_verdict::aiperf::{FailedRequests, Report, parse};
 use rust_decimal::Decimal;
 
-/// What a person reads in the export; empty where the field is absent.
+/// Numbers in the export as a person reads them; empty where the field is absent.
 struct Row {
     file: &'static str,
-    /// In flight, and requests, where a number was asked for.
+    /// Requests in flight, and number of requests if the options had one.
     asked: (i64, Option<i64>),
     throughput: &'static str,
     ttft: (&'static str, &'static str, &'static str),
@@ -29,7 +29,7 @@ const ROWS: [Row; 17] = [
     Row { file: "success", asked: (128, Some(768)), throughput: "4438.2", ttft: ("166.7", "264.7", "278.0"), latency_p99: "1901", itl_p99: "28.2", ok: 768, failed: 0, truncated: 0, error_percent: "0", effective: "128", wait: "74", complete: true, cancelled: false, starved: false },
     Row { file: "success-client-tokenized", asked: (16, Some(160)), throughput: "2225.2", ttft: ("56.8", "99.7", "106.0"), latency_p99: "489", itl_p99: "6.8", ok: 160, failed: 0, truncated: 0, error_percent: "0", effective: "16", wait: "8", complete: true, cancelled: false, starved: false },
     Row { file: "0.12.0-success", asked: (16, Some(80)), throughput: "1922.3", ttft: ("58.2", "101.6", "103.1"), latency_p99: "276", itl_p99: "7.3", ok: 80, failed: 0, truncated: 0, error_percent: "0", effective: "16", wait: "16", complete: true, cancelled: false, starved: false },
-    // 0.11 tells nothing of the generator.
+    // 0.11 has no numbers of the generator.
     Row { file: "0.11.0-success", asked: (16, Some(80)), throughput: "634.5", ttft: ("165.5", "190.2", "191.2"), latency_p99: "835.3", itl_p99: "23.2", ok: 80, failed: 0, truncated: 0, error_percent: "0", effective: "", wait: "", complete: true, cancelled: false, starved: false },
     // One of two workers was killed in mid-run: least-loaded feeds the dead one, and the numbers cover 115 successes of 1500.
     Row { file: "0.11.0-dead-worker-least-loaded", asked: (16, Some(1500)), throughput: "441.2", ttft: ("158.5", "282.3", "283.9"), latency_p99: "943.0", itl_p99: "27.3", ok: 115, failed: 1385, truncated: 1, error_percent: "92.4", effective: "", wait: "", complete: true, cancelled: false, starved: false },
@@ -143,7 +143,7 @@ fn errors_come_with_the_most_frequent_first() {
 }
 
 #[test]
-fn a_cancelled_run_says_why() {
+fn a_cancelled_run_has_a_reason() {
     let report = report("cancelled-sigint");
     let reason = report.incomplete_reason.unwrap();
     assert_eq!(reason, "Run cancelled before all records were processed.");

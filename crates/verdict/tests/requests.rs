@@ -1,4 +1,4 @@
-//! Times of single requests: what is kept of AIPerf's record of them, and what a result may say of them.
+//! Times of single requests: the parts of AIPerf's record that are kept, and the bounds of those in a result.
 
 use perfval_verdict::frame::{Framed, Payload, find, frame};
 use perfval_verdict::requests::{Distribution, Quantiles, RequestTimes, Share};
@@ -65,7 +65,7 @@ fn a_stall_of_one_second_is_its_own_point_and_a_second_without_requests_has_none
 }
 
 #[test]
-fn what_aiperf_wrote_is_read_and_what_is_cut_off_is_counted() {
+fn records_of_aiperf_are_read_and_cut_ones_counted() {
     let text =
         fixture("aiperf-records.jsonl") + "{\"metadata\": {\n\n{\"metadata\": {\"benchmark_phase\": 7}}\n\u{0}\n";
     let times = read(&text);

@@ -1,4 +1,4 @@
-//! What it takes to read many requests, in a process of its own: the container of the benchmark is AIPerf's.
+//! Memory of the reading of many requests, in a process of its own: the container of the benchmark is AIPerf's.
 
 use std::io::{self, BufReader, Read};
 
@@ -8,7 +8,7 @@ use perfval_verdict::requests::RequestTimes;
 const REQUESTS: u32 = 300_000;
 /// As if each were held, it would take 17 MB of numbers, or 600 MB of text.
 const MOST: u64 = 12 << 20;
-/// What a trial of that many adds to the log, and to the ConfigMap.
+/// Bytes that a trial of that many adds to the log, and to the ConfigMap.
 const MOST_BYTES: usize = 16 << 10;
 
 /// AIPerf's record of that many requests, made as it is read.

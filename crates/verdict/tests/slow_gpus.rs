@@ -84,7 +84,7 @@ fn spec(gates: &[serde_json::Value]) -> PerfValidationSpec {
     .expect("a spec")
 }
 
-/// The status of a run of so many trials with workers of these speeds.
+/// The status of a run of `trials` trials with workers of these speeds.
 fn run(speeds: &[f64], trials: i64, spec: &PerfValidationSpec, random: &mut Random) -> PerfValidationStatus {
     let names: Vec<String> = (0..speeds.len()).map(|at| format!("w{at}")).collect();
     let pod = |name: &String| WorkerStatus {

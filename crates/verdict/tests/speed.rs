@@ -1,11 +1,11 @@
-//! How fast each worker decodes next to its peers, from its engine's own counters.
+//! Decoding speed of each worker next to its peers, from its engine's own counters.
 
 use perfval_verdict::workers::{AgainstPeers, Engine, Reading, Sample, Scrape, Silence, WorkerSeries, summarize};
 use proptest::prelude::*;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
 
-/// A worker that decodes `batch` requests at once, with so many milliseconds from token to token in each second.
+/// A worker that decodes `batch` requests at once, with `token_ms` from token to token in each second.
 fn worker(address: &str, seconds: i64, batch: impl Fn(i64) -> i64, token_ms: impl Fn(i64) -> f64) -> WorkerSeries {
     let (mut engine, mut finished) = ((0_i64, 0_i64, 0_i64), 0);
     let sample = |second: i64| {
@@ -128,7 +128,7 @@ fn a_worker_that_stood_still_is_compared_by_the_seconds_in_which_it_worked() {
 }
 
 #[test]
-fn what_an_engine_counts_becomes_rates_and_shares() {
+fn counters_of_an_engine_become_rates_and_shares() {
     let mut series = worker("a", 20, |_| 100, |_| 10.0);
     for Sample(second, scrape) in &mut series.samples {
         if let Scrape::Reading(reading) = scrape {

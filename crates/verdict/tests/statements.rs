@@ -181,7 +181,7 @@ fn gates_that_only_warn_leave_nothing_to_judge() {
 }
 
 #[test]
-fn a_missed_gate_decides_beside_one_that_was_not_measured() {
+fn a_missed_gate_decides_next_to_an_unmeasured_one() {
     let trial: Values<'_> = &[(Metric::OutputTokenThroughput, "4438")];
     let failed = judged(&json!({"gates": [slowest(), throughput("20000")]}), &[trial; 4]);
     assert_eq!((failed.verdict, failed.reason), (Verdict::Failed, Reason::GatesMissed));

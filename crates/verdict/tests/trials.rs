@@ -50,7 +50,7 @@ fn the_default_rule_keeps_its_error_bounds() {
 }
 
 #[test]
-fn a_single_trial_fails_what_stalls_once_in_three() {
+fn a_single_trial_fails_a_deployment_that_stalls_once_in_three() {
     let single = TrialsSpec {
         rule: TrialRule::Single,
         ..TrialsSpec::default()
@@ -92,7 +92,7 @@ fn the_page_shows_the_whole_curve() {
         "docs/evidence/trial-rule.md shows another curve than:\n{}",
         rows.join("\n")
     );
-    // What the page says in words.
+    // The odds as the page has them.
     let half = odds(&TrialsSpec::default(), 0.7, 0.0);
     assert!((0.45..0.55).contains(&half.passed), "{half:?}");
 }
@@ -113,7 +113,7 @@ fn any_trial() -> impl Strategy<Value = Finished> {
     })
 }
 
-/// A trial of which only its outcome counts.
+/// A trial reduced to its outcome.
 fn plain(outcome: TrialOutcome) -> Finished {
     Finished {
         outcome,
@@ -133,7 +133,7 @@ fn any_spec() -> impl Strategy<Value = TrialsSpec> {
     })
 }
 
-/// Trials until the rule has decided, and what it said.
+/// Trials until the rule has decided, and its ruling.
 fn run(spec: &TrialsSpec, trials: &[Finished]) -> (usize, Ruling) {
     let mut length = 0;
     while rule(spec, &trials[..length]) == Ruling::Continue && length < trials.len() {
@@ -310,7 +310,7 @@ fn near_a_gate_the_distances_decide_and_far_from_it_passes_and_misses() {
         (&[-5.0, -6.0, 30.0, 30.0], Ruling::Pass),
         (&[-30.0, -30.0, -30.0, -30.0], Ruling::Fail),
         (&[5.0, -40.0, 5.0, 5.0], Ruling::Pass),
-        // At the far end of what is near.
+        // At the far end of the near range.
         (&[-9.0, -12.0, -11.0, -9.5], Ruling::Fail),
     ] {
         assert_eq!(rule(&TrialsSpec::default(), &trials(margins)), expected, "{margins:?}");

@@ -51,7 +51,7 @@ pub struct DiffArgs {
     pub before: String,
     /// The run after; when not given, the last run of the first name, against the one before it
     pub after: Option<String>,
-    /// How the answer is printed
+    /// Format of the answer
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Format,
 }
@@ -67,7 +67,7 @@ pub struct LogsArgs {
     /// Only the workers on these GPUs, by device name (`describe` shows it)
     #[arg(long = "gpu", value_name = "GPU")]
     pub gpus: Vec<String>,
-    /// Go on with what is printed from now on, until the run is over
+    /// Follow the log until the run is over
     #[arg(short, long)]
     pub follow: bool,
     /// Lines of each container, from the end
@@ -78,7 +78,7 @@ pub struct LogsArgs {
     pub operator_namespace: String,
 }
 
-/// Where the manifests and the chart install the operator.
+/// Namespace in which the manifests and the chart install the operator.
 pub const OPERATOR_NAMESPACE: &str = "perfvalidation-system";
 
 /// A part of a run that prints a log.
@@ -90,7 +90,7 @@ pub enum Part {
     Worker,
     /// Sends the requests and measures (AIPerf).
     Benchmark,
-    /// What the operator says of this validation.
+    /// Lines of the operator's log about this validation.
     Operator,
 }
 
@@ -110,13 +110,13 @@ pub struct BundleArgs {
 /// Flags of `doctor`.
 #[derive(Clone, Debug, Args)]
 pub struct DoctorArgs {
-    /// Manifest to be run; without it, one that leaves every choice to its default
+    /// Manifest to be run; without it, every choice has its default
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     pub filename: Option<PathBuf>,
     /// Namespace of the operator
     #[arg(long, default_value = OPERATOR_NAMESPACE, value_name = "NAMESPACE")]
     pub operator_namespace: String,
-    /// How the answer is printed
+    /// Format of the answer
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Format,
 }

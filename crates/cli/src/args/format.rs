@@ -1,6 +1,6 @@
 use clap::ValueEnum;
 
-/// How an answer that is no list of objects is printed.
+/// Format of an answer that is no list of objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// For people.

@@ -11,9 +11,9 @@ pub struct Archive {
     folder: String,
     time: DateTime<Utc>,
     files: Vec<(String, Vec<u8>)>,
-    /// What each file is.
+    /// Description of each file.
     described: Vec<(String, String)>,
-    /// What is not there, and why.
+    /// Missing parts, with the reasons.
     missing: Vec<String>,
 }
 
@@ -35,12 +35,12 @@ impl Archive {
         self.files.push((file.to_owned(), content));
     }
 
-    /// Says what is not there.
+    /// Records a missing part.
     pub fn leave_out(&mut self, what: &str, why: &str) {
         self.missing.push(format!("{what}: {why}"));
     }
 
-    /// What is in it, and what is not.
+    /// List of the contents and of the missing parts.
     pub fn contents(&self) -> String {
         let mut text = String::from("In this archive:\n");
         let width = self

@@ -14,11 +14,11 @@ pub struct Kind {
     pub versions: &'static [&'static str],
     pub name: &'static str,
     pub plural: &'static str,
-    /// How an object of a validation is known.
+    /// Way to recognise an object of a validation.
     pub by: By,
 }
 
-/// How an object of a validation is known.
+/// Way to recognise an object of a validation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum By {
     Label,
@@ -26,7 +26,7 @@ pub enum By {
     Owner,
 }
 
-/// An object that events may speak of.
+/// An object that events may be about.
 pub struct Subject {
     uid: String,
     kind: String,
@@ -55,7 +55,7 @@ impl Subject {
         uid.as_str().is_some_and(|uid| !uid.is_empty() && uid == self.uid)
     }
 
-    /// A namesake of an earlier run counts: its events say what went wrong before.
+    /// A namesake of an earlier run counts: its events show its problems.
     fn is_meant(&self, reference: &Value) -> bool {
         self.has_uid(&reference["uid"])
             || (reference["kind"].as_str() == Some(&self.kind) && reference["name"].as_str() == Some(&self.name))
@@ -82,11 +82,11 @@ const DRA: &[&str] = &["v1", "v1beta2", "v1beta1"];
 /// Events of one call, and calls: a namespace may have more than fit into memory.
 const EVENTS: u32 = 500;
 const PAGES: usize = 40;
-/// Why some events are not there.
+/// Reason why some events are missing.
 const TOO_MANY_EVENTS: &str =
     "the namespace has more than 20000 and the rest was not read; `kubectl get events` has all of them";
 
-/// What a run creates, owners before what they own. No Secrets.
+/// Objects that a run creates, owners before their children. No Secrets.
 pub const CHILDREN: [Kind; 8] = [
     kind("", &["v1"], "Pod", "pods"),
     kind("", &["v1"], "Service", "services"),
@@ -116,7 +116,7 @@ pub const CHILDREN: [Kind; 8] = [
     },
 ];
 
-/// What sizing reads of the whole cluster.
+/// Objects of the whole cluster that sizing reads.
 const SIZED: [Kind; 5] = [
     kind("", &["v1"], "Node", "nodes"),
     kind("", &["v1"], "Pod", "pods"),
@@ -151,7 +151,7 @@ pub async fn of_validation(
     Ok(items)
 }
 
-/// The events that speak of these objects, and why others may be missing.
+/// The events about these objects, and the reason why others may be missing.
 pub async fn events(session: &Session, listed: &[Subject]) -> (Vec<Value>, Option<String>) {
     let api: Api<DynamicObject> = Api::namespaced_with(
         session.client.clone(),

@@ -2,10 +2,10 @@ use chrono::{DateTime, Utc};
 
 use crate::draw::{Ink, wrap};
 
-/// Before what stands below a title.
+/// Indent of the lines below a title.
 pub const INDENT: &str = "  ";
 
-/// How the page is written.
+/// Settings of the page's text.
 pub struct Page {
     pub ink: Ink,
     pub columns: usize,

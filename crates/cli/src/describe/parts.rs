@@ -50,7 +50,7 @@ fn speed(worker: &WorkerLoad) -> String {
     }
 }
 
-/// What each worker did.
+/// Work of each worker.
 pub fn workers(page: &Page, status: &PerfValidationStatus) -> String {
     if status.workers.is_empty() {
         return String::new();
@@ -90,7 +90,7 @@ pub fn workers(page: &Page, status: &PerfValidationStatus) -> String {
     page.title("Workers in the last valid trial, the slowest first") + &table.within(page.columns, INDENT)
 }
 
-/// Where everything measured is kept.
+/// Places of all measurements.
 pub fn evidence(page: &Page, object: &PerfValidation, status: &PerfValidationStatus) -> String {
     let Some(results) = &status.results_ref else {
         return String::new();
@@ -102,7 +102,7 @@ pub fn evidence(page: &Page, object: &PerfValidation, status: &PerfValidationSta
     page.title("Evidence") + &flow([&*what, &*command], " ", page.columns, INDENT)
 }
 
-/// What to type next.
+/// Commands to type next.
 pub fn next(page: &Page, object: &PerfValidation, status: &PerfValidationStatus) -> String {
     let name = object.name_any();
     let over = status.phase == Some(Phase::Completed);

@@ -1,9 +1,9 @@
-//! Two runs beside each other, as `-o json` prints them. Fields that a status has too are named as there.
+//! Two runs beside each other, as `-o json` prints them. Fields that a status has too have the same names.
 
 use std::collections::BTreeSet;
 
 use perfval_api::{GateStatus, PlacementStatus, TrialStatus, Verdict, quantity};
-use perfval_verdict::difference::of_trials;
+use perfval_verdict::difference::compare_trials;
 use perfval_verdict::environment::differences;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::{FromPrimitive as _, ToPrimitive as _};
@@ -19,7 +19,7 @@ pub struct Comparison<'a> {
     pub after: Side<'a>,
     pub metrics: [MetricChange; 2],
     pub gates: Vec<GateChange<'a>>,
-    /// What differs in what they ran on; absent where that is not known of both.
+    /// Differences of the environments; absent if one of them is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub differs: Option<Vec<String>>,
 }
@@ -37,7 +37,7 @@ pub struct Side<'a> {
     pub trials: usize,
     /// Of these, those that measured.
     pub measured: usize,
-    /// What the trials were given as causes, each once.
+    /// Causes of the trials, each once.
     pub causes: BTreeSet<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<&'a PlacementStatus>,
@@ -59,7 +59,7 @@ pub struct MetricChange {
     /// Half of the interval in which the trials of two equal runs differ by chance (percent); absent with one trial of either.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chance_percent: Option<Decimal>,
-    /// Whether the change lies within that interval.
+    /// True if the change lies within that interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub within_spread: Option<bool>,
 }
@@ -129,7 +129,7 @@ impl<'a> Side<'a> {
 
 impl MetricChange {
     fn of(name: &'static str, before: &Outcome, after: &Outcome, number: fn(&TrialStatus) -> Option<&String>) -> Self {
-        let difference = of_trials(&values(before, number), &values(after, number));
+        let difference = compare_trials(&values(before, number), &values(after, number));
         let (before, after) = (Spread::of(before, number), Spread::of(after, number));
         let both = before.as_ref().zip(after.as_ref());
         Self {

@@ -61,7 +61,7 @@ fn causes(side: &Side<'_>) -> String {
     }
 }
 
-/// What differs in what the two ran on, in the words of the comparison in a status; each line behind its indent.
+/// Differences of the two environments, in the words of the comparison in a status; each line behind its indent.
 fn suspects(differing: Option<&[String]>) -> Vec<(&'static str, &str)> {
     match differing {
         None => vec![(

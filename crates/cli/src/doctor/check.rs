@@ -2,7 +2,7 @@ use serde::Serialize;
 
 use crate::draw::wrap;
 
-/// What became of a check.
+/// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Finding {
     /// It is there.
@@ -20,7 +20,7 @@ pub enum Finding {
 pub struct Check {
     pub found: Finding,
     pub what: String,
-    /// What to type.
+    /// Command to type.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
@@ -42,7 +42,7 @@ impl Check {
         }
     }
 
-    /// `next` is a command that asks the same, and so shows what is in the way.
+    /// A check without an answer. `next` is a command with the same question, which so shows the obstacle.
     pub fn unknown(what: impl Into<String>, next: impl Into<String>) -> Self {
         Self {
             found: Finding::Unknown,

@@ -14,7 +14,7 @@ use crate::error::{Error, INSTALL, is_missing_kind};
 const MINOR: u32 = 34;
 const CRD: &str = "perfvalidations.perfvalidation.dev";
 
-/// What people need to do: verb, group, resource, and what for.
+/// Rights that people need: verb, group, resource, and purpose.
 const RIGHTS: [(&str, &str, &str, &str); 6] = [
     ("create", meta::GROUP, "perfvalidations", "run"),
     ("patch", meta::GROUP, "perfvalidations", "rerun and suspend"),

@@ -13,8 +13,8 @@ use super::check::Check;
 const DRIVER: &str = "gpu.nvidia.com";
 const INSTALL: &str = "install NVIDIA's DRA driver (docs/compatibility.md says which was tested)";
 
-/// Whether NVIDIA's DRA driver publishes GPUs. A run does without it where a device plugin gives them out, and where nothing
-/// does, the line about the GPUs says so: its absence alone is no failure.
+/// Checks if NVIDIA's DRA driver publishes GPUs. A run does without it if a device plugin gives them out. Without
+/// both, the line about the GPUs reports it, so the absence of the driver alone is no failure.
 pub fn check(asked: &Asked<'_>, inventory: &Inventory) -> Check {
     let class = asked.object.spec.placement.device_class_name.as_str();
     let unread =

@@ -17,7 +17,7 @@ use crate::error::Error;
 
 /// Labels of the exporter's pods: of NVIDIA's GPU Operator, and of the exporter's own chart.
 const EXPORTERS: [&str; 2] = ["app=nvidia-dcgm-exporter", "app.kubernetes.io/name=dcgm-exporter"];
-/// Reasons of nodes that are named.
+/// Most reasons of nodes in the answer.
 const NAMED: usize = 3;
 
 /// Dynamo, the GPUs and what gives them out, storage, the exporter: read as a run reads them.

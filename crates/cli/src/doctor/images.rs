@@ -8,8 +8,8 @@ use super::asked::Asked;
 use super::check::Check;
 use crate::error::Error;
 
-/// Whether the images of the manifest are on the nodes already, and whether the Secrets that it names are there. Whether a
-/// registry gives an image out only the kubelet can find out.
+/// Checks if the images of the manifest are on the nodes already, and if its Secrets exist. Only the kubelet can find
+/// out if a registry gives an image out.
 pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
     if !asked.given {
         return Vec::new();
@@ -65,7 +65,7 @@ fn on_nodes(image: &str, nodes: &[Node]) -> Check {
     }
 }
 
-/// A node names images with their registry, which a manifest may leave out.
+/// Compares image names; a node's have their registry, which a manifest may leave out.
 fn same(on_node: &str, wanted: &str) -> bool {
     on_node == wanted
         || on_node
@@ -73,7 +73,7 @@ fn same(on_node: &str, wanted: &str) -> bool {
             .is_some_and(|registry| registry.ends_with('/'))
 }
 
-/// Whether a Secret is there; only its metadata is asked for.
+/// Checks if a Secret exists; only its metadata is read.
 async fn secret(asked: &Asked<'_>, name: &str) -> Check {
     let namespace = asked.object.metadata.namespace.as_deref().unwrap_or_default();
     let api: Api<Secret> = Api::namespaced(asked.session.client.clone(), namespace);

@@ -13,7 +13,7 @@ const OPERATOR_LABEL: &str = "app.kubernetes.io/name=perfvalidation-operator";
 const VERSION_LABEL: &str = "app.kubernetes.io/version";
 const OWN: &str = env!("CARGO_PKG_VERSION");
 
-/// Whether the operator runs, and in which version.
+/// Checks if the operator runs, and its version.
 pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
     let namespace = asked.operator_namespace;
     let api: Api<Pod> = Api::namespaced(asked.session.client.clone(), namespace);
@@ -55,7 +55,7 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
     checks
 }
 
-/// The version of its image, which is what runs; of the chart's label where the image names none.
+/// The version in the tag of its image; of the chart's label if the image has none.
 fn version(pod: &Pod) -> Option<String> {
     let image = pod.spec.as_ref()?.containers.first()?.image.as_deref()?;
     let name = image.split('@').next().unwrap_or(image);

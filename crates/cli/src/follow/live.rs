@@ -15,7 +15,7 @@ use crate::session::Session;
 
 /// Between two looks into the log.
 const PAUSE: Duration = Duration::from_secs(3);
-/// What a look may take: the picture stands still meanwhile.
+/// Time-out of a look: the picture stands still meanwhile.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Lines of the log: an hour of progress is 720 of them.
 const LINES: i64 = 400;
@@ -23,14 +23,14 @@ const BYTES: i64 = 256 << 10;
 /// The Job controller's own label.
 const JOB_NAME_LABEL: &str = "batch.kubernetes.io/job-name";
 
-/// What the log of the open trial says.
+/// Progress in the log of the open trial.
 pub struct Live {
     pods: Api<Pod>,
     /// Number of the trial.
     trial: i64,
     samples: Vec<Progress>,
     next: Instant,
-    /// Whoever may not read logs sees what the status says.
+    /// Without the right to read logs, users see the progress in the status.
     allowed: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What a terminal shows while a run goes on.
+//! Picture of a running validation on a terminal.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -41,7 +41,7 @@ impl Picture {
         }
     }
 
-    /// What is drawn stays where it is.
+    /// Leaves the drawing in place.
     pub fn leave(&mut self) {
         self.height = 0;
     }
@@ -51,7 +51,7 @@ impl Picture {
         let size = size.unwrap_or(self.size);
         let resized = mem::replace(&mut self.size, size) != size;
         let mut lines = self.lines(object, live, now);
-        // What has left the screen cannot be drawn over; the cursor stands in the last row.
+        // Rows that have left the screen cannot be drawn over; the cursor is in the last row.
         let room = size.rows.saturating_sub(1).max(1);
         if lines.len() > room {
             lines.truncate(room.saturating_sub(1));
@@ -105,7 +105,7 @@ impl Picture {
         self.size.columns.saturating_sub(1)
     }
 
-    /// Pieces beside each other, or below each other where there is no room.
+    /// Pieces beside each other, or below each other on a narrow terminal.
     fn row(&self, pieces: &[String]) -> Vec<String> {
         let pieces = pieces.iter().map(String::as_str);
         flow(pieces, "  ", self.columns(), "")

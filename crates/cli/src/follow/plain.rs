@@ -6,7 +6,7 @@ use perfval_api::{PerfValidation, Phase, TrialProgress};
 
 use crate::draw::span;
 
-/// What was printed last.
+/// Lines that were printed last.
 #[derive(Debug, Default)]
 pub struct Lines {
     began: Option<DateTime<Utc>>,
@@ -36,7 +36,7 @@ impl Lines {
     }
 }
 
-/// How far a trial is, in words.
+/// Progress of a trial, in words.
 pub fn of_trial(progress: &TrialProgress) -> String {
     let done = match progress.expected {
         Some(expected) => format!("{} of {expected} requests", progress.requests),

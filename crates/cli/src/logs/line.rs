@@ -9,7 +9,7 @@ const LONGEST: usize = 2000;
 pub struct Line {
     /// When it was printed. Nodes may write their own offsets, which order nothing as texts.
     pub at: Option<DateTime<FixedOffset>>,
-    /// The same, as the kubelet says it.
+    /// The same, as the kubelet writes it.
     pub time: String,
     /// By whom.
     pub from: String,
@@ -17,8 +17,8 @@ pub struct Line {
     pub text: String,
 }
 
-/// Those lines of a log that count: they are asked about whole, before they are cut. A kubelet has dated them; what has no
-/// time in front is the rest of the line before, and has its time.
+/// Lines of a log for which `counts` is true: it gets whole lines, before they are cut. A kubelet has dated them; a
+/// line without a time in front continues the line before, and has its time.
 pub fn lines(log: &str, from: &str, counts: impl Fn(&str) -> bool) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     let mut before = (None, "");

@@ -1,4 +1,4 @@
-//! What was printed already, when logs are read again and again.
+//! Memory of the printed lines, when logs are read again and again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,15 +9,15 @@ use super::line::Line;
 use super::source::{Extent, Source};
 use crate::screen::Screen;
 
-/// A kubelet gives whole seconds, and its clock is not ours.
+/// A kubelet gives whole seconds, and its clock differs from the local one.
 const OVERLAP: u64 = 5;
-/// A node knows of a restart before the API server does: a container's first lines may be read before the last words of the
-/// one before it. Lines of so many seconds before the newest are remembered one by one.
+/// A node sees a restart before the API server does: a container's first lines may be read before the last words of
+/// its predecessor. Lines of this time before the newest are remembered one by one.
 const UNSETTLED: TimeDelta = TimeDelta::seconds(30);
 
 type Key = (String, String, String);
 
-/// What was printed of a container, and of those before it.
+/// Printed lines of a container, and of its predecessors.
 #[derive(Default)]
 struct Printed {
     /// Nothing up to here is printed any more.
@@ -26,14 +26,14 @@ struct Printed {
     lines: BTreeSet<(Option<DateTime<FixedOffset>>, String)>,
 }
 
-/// What was printed already.
+/// Printed lines of all containers.
 #[derive(Default)]
 pub struct New {
     /// Of each container.
     printed: BTreeMap<Key, Printed>,
-    /// Which were read, the one before a container apart from it.
+    /// Logs that were read, the predecessor of a container apart from it.
     read: BTreeSet<(Key, bool)>,
-    /// What was said of logs that cannot be read.
+    /// Notes printed about logs that cannot be read.
     said: BTreeSet<String>,
     /// The end of the last look.
     looked: Option<Instant>,
@@ -42,7 +42,7 @@ pub struct New {
 }
 
 impl New {
-    /// How much of a container is read now: of one that was read before, what came since.
+    /// Part of a container's log to read now: after the first time only the new lines.
     pub fn extent(&self, source: &Source, tail: i64) -> Extent {
         match (self.read.contains(&(key(source), source.previous)), self.looked) {
             (true, Some(looked)) => {
@@ -64,7 +64,7 @@ impl New {
         self.looked = Some(Instant::now());
     }
 
-    /// Says once why a log is left out.
+    /// Prints once why a log is left out.
     pub fn note(&mut self, screen: &mut Screen, why: &str) {
         if self.said.insert(why.to_owned()) {
             screen.note(why);
@@ -96,7 +96,7 @@ impl Printed {
         let Some(limit) = newest.and_then(|newest| newest.checked_sub_signed(UNSETTLED)) else {
             return new;
         };
-        // Lines without a time never settle: nothing says when they were printed.
+        // Lines without a time never settle: their age is unknown.
         let old = |at: Option<DateTime<FixedOffset>>| at.is_some_and(|at| at <= limit);
         let settled = self
             .lines

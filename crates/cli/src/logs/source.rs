@@ -16,46 +16,46 @@ use super::operator::is_about;
 
 /// Label of the operator's pods, as the manifests and the chart set it.
 const OPERATOR_LABEL: &str = "app.kubernetes.io/name=perfvalidation-operator";
-/// What the API server says of a log that does not exist yet.
+/// Text of the API server about a log that does not exist yet.
 const WAITING: &str = "is waiting to start";
-/// What it says of the container before, once the node has removed its log.
+/// Text of the API server about the container before, once the node has removed its log.
 const REMOVED: &str = "previous terminated container";
 /// Bytes of one container: a trial's result is one line of a megabyte.
 const BYTES: i64 = 8 << 20;
 
-/// What to read.
+/// Logs to read.
 pub struct Wanted<'a> {
     /// These parts; none: all.
     pub parts: &'a [Part],
     /// Workers on these GPUs; none: all.
     pub gpus: &'a [String],
-    /// Where the operator is.
+    /// Namespace of the operator.
     pub operator_namespace: &'a str,
 }
 
 /// A container with a log.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// Which part of the run, such as `worker gpu-3`.
+    /// Part of the run, such as `worker gpu-3`.
     pub label: String,
-    /// Whether only lines that name the validation count: the operator serves others too.
+    /// True if only lines about the validation count: the operator serves others too.
     pub shared: bool,
-    /// Where it is.
+    /// Namespace of the pod.
     pub namespace: String,
     /// Its pod.
     pub pod: String,
     /// Its container.
     pub container: String,
-    /// Whether it is the container before the current one: the last words of one that crashed are there.
+    /// True if it is the container before the current one: the last words of a crashed container are there.
     pub previous: bool,
 }
 
-/// How much of a log is read.
+/// Part of a log to read.
 #[derive(Clone, Copy, Debug)]
 pub enum Extent {
-    /// So many lines from its end.
+    /// This many lines from its end.
     Last(i64),
-    /// What was printed in the last seconds.
+    /// Lines of the last seconds.
     Seconds(i64),
 }
 
@@ -100,7 +100,7 @@ pub async fn sources(
     Ok((found, unread))
 }
 
-/// Which part of a run a pod is, and what to call it: workers by their GPU.
+/// Part of a run that a pod is, and its label: workers by their GPU.
 fn part_of(pod: &Pod, object: &PerfValidation) -> Option<(Part, String)> {
     match pod.labels().get(COMPONENT_LABEL)?.as_str() {
         "frontend" => Some((Part::Frontend, "frontend".to_owned())),
@@ -163,7 +163,7 @@ fn containers(pod: &Pod, label: &str, shared: bool) -> Vec<Source> {
     init.chain(main).flat_map(of).collect()
 }
 
-/// Lines of a container, without secrets; `Err` says why there are none.
+/// Lines of a container, without secrets. Fails with the reason why there are none.
 pub async fn read(
     session: &Session,
     object: &PerfValidation,

@@ -56,8 +56,8 @@ impl Cluster {
         outcome
     }
 
-    /// Creates, never applies: an apply would silently take over another's object. One that exists and is ours is the
-    /// one that an earlier pass created.
+    /// Creates, never applies: an apply would silently take over another's object. If the object exists and belongs
+    /// to the run, an earlier pass created it.
     async fn create_in<K>(&self, run: &Run<'_>, api: &Api<K>, kind: &str, object: &K) -> Result<(), Error>
     where
         K: Resource + Clone + Debug + Serialize + DeserializeOwned,

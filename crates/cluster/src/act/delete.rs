@@ -71,7 +71,7 @@ impl Cluster {
         let call = format!("delete {}", dynamo::KIND);
         let mut versions = self.deployment_versions(run);
         let mut refused = Ok(());
-        // Not served, or unread: nothing is deleted now, and the next look at the children says what is left.
+        // Not served, or unread: no deletion now. The next look at the children shows what remains.
         while let Ok(resource) = versions.next().await {
             let api = self.deployments_as(run, &resource);
             match self.try_delete(&api, &child.name, &child.uid).await {
@@ -86,8 +86,8 @@ impl Cluster {
         deleted(run, dynamo::KIND, &child.name, refused)
     }
 
-    /// Deletes the object as it was decided on: whoever changed it meanwhile may want it to stay, so a conflict is an error, and
-    /// the next pass decides again.
+    /// Deletes the object in the version on which the pass decided. A client that changed it meanwhile may want it to
+    /// stay, so a conflict is an error, and the next pass decides again.
     pub(super) async fn delete_self(&self, run: &Run<'_>) -> Result<(), Error> {
         let api: Api<PerfValidation> = Api::namespaced(self.client.clone(), run.namespace());
         let params = delete_params(run.uid(), run.object.metadata.resource_version.clone());
@@ -114,7 +114,7 @@ impl Cluster {
     }
 }
 
-/// Background propagation: a foreground delete of a deployment waits on children that its operator makes anew.
+/// Background propagation: a foreground delete of a deployment waits on children that its operator creates again.
 fn delete_params(uid: &str, resource_version: Option<String>) -> DeleteParams {
     DeleteParams::background().preconditions(Preconditions {
         uid: Some(uid.to_owned()),
@@ -137,7 +137,8 @@ fn refused(run: &Run<'_>, kind: &str, name: &str, failure: Failure) -> Error {
     }
 }
 
-/// Nothing of that name, or a namesake with another uid: either way ours is gone.
+/// Returns true if there is no object of that name, or a namesake with another uid: in both cases the run's own is
+/// gone.
 fn is_gone(failure: &Failure) -> bool {
     failure.is_not_found() || failure.class() == Class::Conflict
 }

@@ -17,10 +17,10 @@ use serde::de::DeserializeOwned;
 use crate::Cluster;
 use crate::call::{Read, Unread, read};
 use crate::page::Json;
-use crate::resource_api::Wanted;
+use crate::resource_api::WantedList;
 
 /// Selects what carries the object's name.
-pub(super) fn of_object(run: &Run<'_>) -> ListParams {
+pub(super) fn list_params(run: &Run<'_>) -> ListParams {
     ListParams::default().labels(&format!("{NAME_LABEL}={}", run.name()))
 }
 
@@ -63,12 +63,12 @@ impl Cluster {
 
     async fn child_templates(&self, run: &Run<'_>) -> Read<Vec<Child>> {
         let kind = ChildKind::ClaimTemplate;
-        let wanted = Wanted {
+        let wanted = WantedList {
             call: &listing(run, kind),
             versions: &VERSIONS,
             plural: "resourceclaimtemplates",
             namespace: Some(run.namespace()),
-            params: of_object(run),
+            params: list_params(run),
         };
         let reduce = |template: ResourceClaimTemplate| Some(child(run, kind, &template));
         self.list_served(Json, wanted, reduce).await
@@ -81,7 +81,7 @@ impl Cluster {
         let mut versions = self.deployment_versions(run);
         loop {
             let api = self.deployments_as(run, &versions.next().await?);
-            match self.bounded(api.list_metadata(&of_object(run))).await {
+            match self.bounded(api.list_metadata(&list_params(run))).await {
                 Err(failure) if versions.goes_on(&call, &failure) => {}
                 answer => return read(&call, answer).map(|found| children(run, kind, &found.items)),
             }
@@ -92,7 +92,7 @@ impl Cluster {
     where
         K: Resource + Clone + DeserializeOwned + Debug,
     {
-        let found = self.bounded(api.list_metadata(&of_object(run))).await;
+        let found = self.bounded(api.list_metadata(&list_params(run))).await;
         Ok(children(run, kind, &read(&listing(run, kind), found)?.items))
     }
 }

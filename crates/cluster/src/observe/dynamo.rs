@@ -1,4 +1,5 @@
-//! Whether and how Dynamo serves its API, the deployment of a run, and what the API server would say to it.
+//! Dynamo's API as the cluster serves it, the deployment of a run, and the API server's answer to a trial creation of
+//! it.
 
 mod definition;
 mod served;
@@ -24,7 +25,7 @@ pub const PLURAL: &str = "dynamographdeployments";
 pub const CRD: &str = "dynamographdeployments.nvidia.com";
 /// Stamped on the CRD by Dynamo's installation; absent where CRDs were applied by hand.
 const OPERATOR_VERSION: &str = "dynamo.nvidia.com/operator-version";
-/// Versions we speak, the newest first.
+/// Supported versions, the newest first.
 const VERSIONS: [&str; 2] = ["v1beta1", "v1alpha1"];
 
 /// The resource at an apiVersion that a run has recorded.
@@ -40,7 +41,7 @@ pub(crate) fn deployments_at(api_version: &str) -> ApiResource {
 }
 
 impl Cluster {
-    /// Whether and how Dynamo serves its API, for this run.
+    /// Dynamo's API as the cluster serves it to this run, if it does.
     pub(super) async fn dynamo(&self, run: &Run<'_>) -> Read<DynamoApi> {
         let Installed {
             resource,
@@ -55,7 +56,7 @@ impl Cluster {
         })
     }
 
-    /// The newest version of the deployments that is served and that we speak.
+    /// The newest served version of the deployments that the operator supports.
     pub async fn served_dynamo(&self) -> Seen<ApiResource> {
         seen(self.newest_served().await)
     }
@@ -87,7 +88,7 @@ impl Cluster {
         Api::namespaced_with(self.client.clone(), run.namespace(), resource)
     }
 
-    /// The deployment of this run, at a version that we speak.
+    /// The deployment of this run, at a version that the operator supports.
     pub(super) async fn deployment(&self, run: &Run<'_>) -> Read<DynamicObject> {
         let name = names::deployment(&run.id());
         let call = format!("get {KIND} {}/{name}", run.namespace());
@@ -108,7 +109,7 @@ impl Cluster {
         }
     }
 
-    /// Asks the API server whether it would take the deployment: schema with unknown fields refused, webhooks, quota.
+    /// Sends the deployment as a dry run: schema with unknown fields refused, webhooks, quota.
     pub(super) async fn dry_run(&self, run: &Run<'_>, body: &DynamicObject) -> Read<Admission> {
         let call = format!("dry run of {KIND} {}/{}", run.namespace(), body.name_any());
         let unknown = |why: String| Unread::Unknown(format!("{call}: {why}"));

@@ -7,7 +7,7 @@ use crate::call::{Read, Unread, read};
 
 /// Labels of the exporter's pods: of NVIDIA's GPU Operator, and of the exporter's own chart.
 const LABELS: [&str; 2] = ["app=nvidia-dcgm-exporter", "app.kubernetes.io/name=dcgm-exporter"];
-/// Its port, where the pod names none.
+/// Its port, if the pod has no named one.
 const PORT: i32 = 9400;
 
 impl Cluster {
@@ -43,7 +43,7 @@ fn is_of_daemon_set(pod: &Pod) -> bool {
         .any(|owner| owner.kind == "DaemonSet")
 }
 
-/// Where a running pod serves its metrics.
+/// Address of a running pod's metrics.
 fn page(pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
     let running = status.phase.as_deref() == Some("Running") && pod.metadata.deletion_timestamp.is_none();

@@ -1,5 +1,5 @@
-//! What sizing counts. The order is the point: holders are read after devices, so a device that is given out in between is
-//! seen as held and never as free. What depends on nothing is read at once.
+//! Reads for sizing. The order matters: holders are read after devices, so a device that is given out in between is
+//! seen as held and never as free. Independent reads run at once.
 
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ use tokio::time::Instant;
 
 use crate::Cluster;
 use crate::call::{Read, Unread, read, seen};
-use crate::look::{ReadForRun, Wish};
+use crate::look::{ReadForRun, RunWish};
 use crate::page::{Json, Protobuf};
-use crate::resource_api::Wanted;
+use crate::resource_api::WantedList;
 
 /// Versions of device taint rules, the newest first.
 const TAINT_RULE_VERSIONS: [&str; 3] = ["v1", "v1beta2", "v1alpha3"];
@@ -35,8 +35,8 @@ fn with_run(inventory: Inventory, of_run: ReadForRun) -> Inventory {
 }
 
 impl Cluster {
-    /// What sizing reads for one namespace and one device class.
-    async fn of_run(&self, wish: &Wish) -> ReadForRun {
+    /// Reads of sizing for one namespace and one device class.
+    async fn read_for_run(&self, wish: &RunWish) -> ReadForRun {
         let quotas: Api<ResourceQuota> = Api::namespaced(self.client.clone(), &wish.namespace);
         let limit_ranges: Api<LimitRange> = Api::namespaced(self.client.clone(), &wish.namespace);
         let (device_class, quotas, limit_ranges) = futures::join!(
@@ -51,11 +51,11 @@ impl Cluster {
         }
     }
 
-    /// What sizing counts; `cache_claim` names the volume claim of the run's model cache.
-    pub(crate) async fn inventory(&self, wish: &Wish, cache_claim: Option<&str>) -> Inventory {
+    /// Inventory for one run; `cache_claim` is the name of the volume claim of the run's model cache.
+    pub(crate) async fn inventory(&self, wish: &RunWish, cache_claim: Option<&str>) -> Inventory {
         let run = async {
             let cache_volume = self.cache_volume(&wish.namespace, cache_claim);
-            futures::join!(self.of_run(wish), cache_volume)
+            futures::join!(self.read_for_run(wish), cache_volume)
         };
         let ((of_run, cache_volume), whole) = Box::pin(self.counted(run)).await;
         Inventory {
@@ -64,14 +64,20 @@ impl Cluster {
         }
     }
 
-    /// What sizing counts of one node, for a run that has it. The cluster is read once for all runs that ask within a
-    /// [second](SHARED) or while it is read: sixteen runs that became ready together took 168 MB with 1,000 nodes, each with a list of its own.
-    pub(crate) async fn inventory_of(&self, wish: &Wish, cache_claim: Option<&str>, node: Option<&str>) -> Inventory {
+    /// Inventory of one node, for a run that has it. The cluster is read once for all runs that need it within a
+    /// [second](SHARED) or while it is read: sixteen runs that became ready together took 168 MB with 1,000 nodes, each with a
+    /// list of its own.
+    pub(crate) async fn inventory_of(
+        &self,
+        wish: &RunWish,
+        cache_claim: Option<&str>,
+        node: Option<&str>,
+    ) -> Inventory {
         let Some(node) = node else {
             return self.inventory(wish, cache_claim).await;
         };
         let cache_volume = self.cache_volume(&wish.namespace, cache_claim);
-        let (of_run, cache_volume) = futures::join!(self.of_run(wish), cache_volume);
+        let (of_run, cache_volume) = futures::join!(self.read_for_run(wish), cache_volume);
         let asked = Instant::now();
         let part = {
             let mut turn = self.last_inventory.turn().await;
@@ -84,7 +90,7 @@ impl Cluster {
                 *turn.last = Some((began, whole));
             }
             let last = turn.last.as_ref();
-            last.map(|(_, whole)| whole.of_node(node)).unwrap_or_default()
+            last.map(|(_, whole)| whole.for_node(node)).unwrap_or_default()
         };
         Inventory {
             cache_volume,
@@ -92,11 +98,11 @@ impl Cluster {
         }
     }
 
-    /// What sizing counts for every run alike; what else is read meanwhile is not newer than who holds devices.
+    /// Inventory for every run alike. The result of `meanwhile` is not newer than the holders of devices.
     pub(crate) async fn counted<T>(&self, meanwhile: impl Future<Output = T>) -> (T, Inventory) {
         let (meanwhile, slices, taint_rules, nodes) =
             futures::join!(meanwhile, self.slices(), self.taint_rules(), self.nodes());
-        // A pod may say that a claim serves it: the claim must not be older.
+        // A pod may refer to a claim that serves it, so the claim must not be older.
         let (pods, promises) = futures::join!(self.pods_of_nodes(), self.bind_requests());
         let claims = self.claims().await;
         let inventory = Inventory {
@@ -131,7 +137,7 @@ impl Cluster {
     }
 
     async fn slices(&self) -> Read<Vec<Slice>> {
-        let wanted = Wanted {
+        let wanted = WantedList {
             call: "list ResourceSlices",
             versions: &VERSIONS,
             plural: "resourceslices",
@@ -143,11 +149,11 @@ impl Cluster {
         self.list_served(Protobuf, wanted, reduce).await
     }
 
-    /// Raw, because three versions are served in the field, each with its version, which decides on what a rule is for;
-    /// absent if none of them is.
+    /// Raw, because three versions are served in the field, each with its version, which decides on the meaning of a
+    /// rule; absent if the cluster serves none.
     async fn taint_rules(&self) -> Read<Vec<Value>> {
         for version in TAINT_RULE_VERSIONS {
-            let wanted = Wanted {
+            let wanted = WantedList {
                 call: "list DeviceTaintRules",
                 versions: &[version],
                 plural: "devicetaintrules",
@@ -190,7 +196,7 @@ impl Cluster {
     }
 
     async fn claims(&self) -> Read<Vec<ClaimUse>> {
-        let wanted = Wanted {
+        let wanted = WantedList {
             call: "list ResourceClaims",
             versions: &VERSIONS,
             plural: "resourceclaims",

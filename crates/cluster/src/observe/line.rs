@@ -1,4 +1,4 @@
-//! The queue as the API server knows it: every run that holds or wants a node.
+//! The queue as the API server has it: every run that holds or wants a node.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -40,8 +40,8 @@ impl Cluster {
         })
     }
 
-    /// All runs that hold a node or plan to, as they are now or later. A hundred that begin at once need two lists, not a
-    /// hundred: whoever comes while one is read waits for the next.
+    /// All runs that hold a node or plan to, as they are now or later. A hundred that begin at once need two lists,
+    /// not a hundred: a caller that comes while one is read waits for the next.
     pub(crate) async fn holders(&self) -> Read<Arc<[Contender]>> {
         let asked = Instant::now();
         let mut last = self.holders.lock().await;
@@ -59,7 +59,7 @@ impl Cluster {
         Ok(holders)
     }
 
-    /// What is kept of all objects, of each as a contender and with its status.
+    /// All objects, reduced to a contender with its status.
     async fn contenders(
         &self,
         mut keep: impl FnMut(Option<Contender>, Option<&PerfValidationStatus>) -> Option<Contender>,

@@ -48,8 +48,9 @@ impl Cluster {
         self.log(&namespace, &pod, &params, RECENT_PATIENCE).await
     }
 
-    /// What `make` makes of the end of the AIPerf container's log. Absent if there is none, because it never ran or its pod is
-    /// gone. The log and what is parsed of it are many times as large as the result, so they have a turn of their own.
+    /// Result of `make` on the end of the AIPerf container's log. Absent if there is none, because it never ran or
+    /// its pod is gone. The log and its parsed form are many times as large as the result, so they have a turn of
+    /// their own.
     pub(super) async fn aiperf_log<T>(&self, pod: &Pod, make: impl FnOnce(&str) -> T) -> Read<T> {
         if !has_run(pod) {
             return Err(Unread::Absent);
@@ -97,7 +98,8 @@ impl Cluster {
         self.read_log(namespace, pod, params, patience, None, |log| log).await
     }
 
-    /// What `make` makes of a log that is read within this patience; where there are turns, the wait for one is part of it.
+    /// Result of `make` on a log that is read within this patience, which includes the wait for a turn if there are
+    /// turns.
     async fn read_log<T>(
         &self,
         namespace: &str,
@@ -109,7 +111,7 @@ impl Cluster {
     ) -> Read<T> {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
         let whole = async {
-            // A semaphore that nobody closes always gives one.
+            // Cannot fail: the semaphore is never closed.
             let _turn = match turns {
                 Some(turns) => turns.acquire().await.ok(),
                 None => None,

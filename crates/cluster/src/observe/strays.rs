@@ -1,4 +1,4 @@
-//! Everything that carries our label, of any object and run.
+//! Everything that carries the operator's label, of any object and run.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use crate::Cluster;
 use crate::call::{Read, Unread, read, seen};
 use crate::page::Json;
-use crate::resource_api::Wanted;
+use crate::resource_api::WantedList;
 
 /// Objects in a page of owners.
 const PAGE: u32 = 100;
@@ -89,7 +89,7 @@ impl Cluster {
 
     async fn labelled_templates(&self, namespace: Option<&str>) -> Read<Vec<Labelled>> {
         let kind = ChildKind::ClaimTemplate;
-        let wanted = Wanted {
+        let wanted = WantedList {
             call: &listing(kind),
             versions: &VERSIONS,
             plural: "resourceclaimtemplates",

@@ -1,5 +1,5 @@
-//! What is around the pods of a run: who may not create them, and the node they are on. Read only where pods are missing or
-//! late, as a run that goes well needs neither.
+//! Surroundings of a run's pods: refusals to create them, and the node they are on. They are read only if pods are
+//! missing or late, as a run that goes well needs neither.
 
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use kube::api::{Api, ListParams};
@@ -41,7 +41,7 @@ impl Cluster {
         futures::join!(refusals, node)
     }
 
-    /// Events that say that a controller of this run may not create its pods.
+    /// Events about controllers of this run that may not create its pods.
     async fn refusals(&self, run: &Run<'_>) -> Read<Vec<PodEvent>> {
         let api: Api<Event> = Api::namespaced(self.client.clone(), run.namespace());
         let params = ListParams::default()
@@ -49,7 +49,7 @@ impl Cluster {
             .limit(REFUSALS);
         let call = format!("list Events FailedCreate of {}", run.namespace());
         let found = read(&call, self.bounded(api.list(&params)).await)?;
-        // Whatever Dynamo's operator makes is named after the deployment, whose name no other run has.
+        // Names of objects by Dynamo's operator begin with the deployment's name, which no other run has.
         let prefix = format!("{}-", names::deployment(&run.id()));
         let events = found.items.into_iter().filter_map(|event| {
             let of = &event.involved_object;

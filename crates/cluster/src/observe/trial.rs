@@ -23,11 +23,11 @@ impl Cluster {
     /// Job, pod and output of the open trial. Of a Job that this run did not make, nothing else is read.
     pub(super) async fn trial(&self, run: &Run<'_>, number: i64) -> Read<TrialSeen> {
         let name = names::trial_job(&run.id(), number);
-        // Both at once: a list can wait a tenth of a second until the API server's cache is known to be fresh (issue 12, A5).
+        // Both at once: a list can wait a tenth of a second until the API server's cache is known to be fresh.
         let (job, pods) = futures::join!(self.job(run, &name), self.pods_of_job(run, &name));
         let job = match job {
             Ok(job) => job,
-            // No Job yet: that is known, and the pass creates it.
+            // No Job yet: the pass creates it.
             Err(Unread::Absent) => return Ok(TrialSeen::default()),
             Err(unknown) => return Err(unknown),
         };
@@ -91,7 +91,7 @@ impl Cluster {
         }
     }
 
-    /// Found by the Job controller's own label, which they have even where ours were taken off.
+    /// Found by the Job controller's own label, which they have even if the operator's were taken off.
     async fn pods_of_job(&self, run: &Run<'_>, job: &str) -> Read<Vec<Pod>> {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), run.namespace());
         let params = ListParams::default().labels(&format!("{JOB_NAME_LABEL}={job}"));

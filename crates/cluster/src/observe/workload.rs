@@ -18,11 +18,11 @@ use perfval_sizing::Seen;
 use perfval_sizing::resource_api::VERSIONS;
 
 use super::Workload;
-use super::children::of_object;
+use super::children::list_params;
 use crate::Cluster;
 use crate::call::{Read, Unread, read, seen};
 use crate::page::Json;
-use crate::resource_api::Wanted;
+use crate::resource_api::WantedList;
 
 /// Pods whose events are read in one pass: one is enough for the message, and the next pass reads on.
 const PODS: usize = 16;
@@ -37,7 +37,7 @@ impl Cluster {
     /// run that are on their way.
     pub(super) async fn workload(&self, run: &Run<'_>) -> Workload {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), run.namespace());
-        let pods = self.list(&pods, of_object(run)).await;
+        let pods = self.list(&pods, list_params(run)).await;
         let pods = read(&listing(run, "Pods"), pods);
         let mut workload = Workload {
             events: Seen::NotAsked,
@@ -72,12 +72,12 @@ impl Cluster {
 
     /// Claims of any run of this object.
     pub(super) async fn claims_of(&self, run: &Run<'_>) -> Read<Vec<ResourceClaim>> {
-        let its_claims = Wanted {
+        let its_claims = WantedList {
             call: &listing(run, "ResourceClaims"),
             versions: &VERSIONS,
             plural: "resourceclaims",
             namespace: Some(run.namespace()),
-            params: of_object(run),
+            params: list_params(run),
         };
         match self.list_served(Json, its_claims, Some).await {
             // No Dynamic Resource Allocation here: no claims.
@@ -146,8 +146,8 @@ fn listing(run: &Run<'_>, what: &str) -> String {
     format!("list {what} of {}/{}", run.namespace(), run.name())
 }
 
-/// Whether the run asks why a pod does not start. One that sizes or cleans up only counts its pods: 123 lists of events
-/// were measured in one run that read them in every phase.
+/// Returns true if the run needs the reason why a pod does not start. A run that sizes or cleans up only counts its
+/// pods: 123 lists of events were measured in one run that read them in every phase.
 fn waits_for_pods(run: &Run<'_>) -> bool {
     matches!(
         run.status().phase,
@@ -162,15 +162,15 @@ fn late<'a>(run: &Run<'_>, pods: &'a [Pod], now: DateTime<Utc>) -> impl Iterator
     of_run.filter(move |pod| is_coming(pod) && is_late(pod, now))
 }
 
-/// Whether a pod is still on its way: neither ready nor over nor going.
+/// Returns true if a pod is still on its way: not ready, not over and not being deleted.
 fn is_coming(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     let over = matches!(phase, Some("Succeeded" | "Failed"));
     !over && pod.metadata.deletion_timestamp.is_none() && !readiness::is_ready(pod)
 }
 
-/// Whether a pod has had time to start: until then its warnings are of no use. Nine pods that started at once were asked
-/// for theirs 150 times in one run, 0.1 s each in a namespace with thousands of Events (issue 12).
+/// Returns true if a pod has had time to start: until then its warnings are of no use. In one run, nine pods that
+/// started at once had their warnings read 150 times, 0.1 s each in a namespace with thousands of Events.
 fn is_late(pod: &Pod, now: DateTime<Utc>) -> bool {
     let created = pod.metadata.creation_timestamp.as_ref().map(time::from_kubernetes);
     created.is_none_or(|created| now >= time::after(created, PROMPT))

@@ -3,7 +3,7 @@ use serde_json::Value;
 
 /// Bytes of an endpoint's text that are kept.
 const KEPT: usize = 200;
-/// Models of a frontend that are named.
+/// Most models of a frontend whose names are in a message.
 const MODELS: usize = 5;
 
 /// Reads the body of a 200. A reasoning model may spend all its tokens on thinking, so that counts as text.

@@ -21,7 +21,7 @@ const BODY_BYTES: usize = 1 << 20;
 const CONNECT: Duration = Duration::from_secs(5);
 const MAX_TOKENS: u32 = 16;
 
-/// How the operator reaches a frontend.
+/// Access of the operator to a frontend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndpointAccess {
     /// By the Service's DNS name: from inside the cluster.
@@ -30,7 +30,7 @@ pub enum EndpointAccess {
     ServiceProxy,
 }
 
-/// How requests travel.
+/// Path of the requests.
 #[derive(Clone)]
 pub(super) enum Way {
     Dns(HttpClient<HttpConnector, Body>),
@@ -55,7 +55,7 @@ impl Way {
         Self::Dns(client)
     }
 
-    /// What a path of the frontend is appended to.
+    /// Base of a URL of the frontend, without its path.
     pub(super) fn base(&self, request: &ProbeRequest, cluster_domain: &str) -> String {
         let ProbeRequest {
             namespace,
@@ -77,7 +77,7 @@ impl Way {
     }
 }
 
-/// Asks for one completion, within the request's deadline.
+/// Requests one completion, within the request's deadline.
 pub(super) async fn probe(way: &Way, base: &str, request: &ProbeRequest) -> ProbeAnswer {
     match tokio::time::timeout(request.timeout, ask(way, base, request)).await {
         Ok(answer) => answer.unwrap_or_else(ProbeAnswer::Failed),
@@ -105,7 +105,7 @@ async fn ask(way: &Way, base: &str, request: &ProbeRequest) -> Result<ProbeAnswe
         return Ok(read_completion(&body));
     }
     if status == StatusCode::NOT_FOUND {
-        // An unknown model, or one that is not there yet: the list tells.
+        // An unknown model, or a model that is not there yet: the list decides.
         let models = format!("{base}/v1/models");
         let (_, list) = way.send(build(Method::GET, &models, Body::empty())?).await?;
         let served = read_models(&list);
@@ -138,7 +138,8 @@ where
     Ok((head.status, body.to_bytes().to_vec()))
 }
 
-/// hyper says "client error (Connect)" and keeps "connection refused" to its sources.
+/// Joins an error with its sources: hyper's text is "client error (Connect)", and "connection refused" is in a
+/// source.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -169,7 +169,7 @@ async fn a_refused_create_names_the_object_and_the_next_step() {
 }
 
 #[tokio::test]
-async fn effects_after_one_that_failed_are_not_carried_out() {
+async fn effects_after_a_failed_one_are_not_carried_out() {
     let world = World::new();
     let object = world.object();
     let run = Run::new(&object, &world.settings);
@@ -384,7 +384,7 @@ async fn results_are_written_again_with_more_in_them() {
 }
 
 #[tokio::test]
-async fn what_is_created_is_what_was_built() {
+async fn objects_are_created_as_built() {
     let world = World::new();
     let object = world.object();
     let template = build::claim_template(&Run::new(&object, &world.settings));

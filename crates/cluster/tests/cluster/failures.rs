@@ -1,4 +1,4 @@
-//! A read that fails is unknown, whatever the failure; only "not found" is absent.
+//! Every failed read is unknown; only "not found" is absent.
 
 use perfval_run::Observed;
 use perfval_run::observed::Need;
@@ -7,7 +7,7 @@ use perfval_testkit::api_server::{Fault, Kind};
 
 use crate::world::World;
 
-/// A read: what it is asked by, which call it makes, and where its answer is.
+/// A read: its need, its call, and the place of its answer.
 struct Read {
     need: Need,
     verb: &'static str,
@@ -94,7 +94,7 @@ fn world() -> World {
 }
 
 #[tokio::test]
-async fn a_refused_read_is_unknown_and_says_why() {
+async fn a_refused_read_is_unknown_with_its_reason() {
     for read in READS {
         for code in [401, 403, 429, 500, 503] {
             let world = world();

@@ -1,4 +1,4 @@
-//! What sizing counts: the order of the reads, pages, and versions.
+//! Reads of sizing: their order, pages, and versions.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What each need reads when all is well, and when something is not there.
+//! Reads of each need when all is well, and when an object is missing.
 
 mod dry_run;
 mod exporter;
@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::world::{NAME, NAMESPACE, World, validation};
 
-/// Lets what is known of Dynamo's installation grow old.
+/// Lets the discovery of Dynamo expire.
 async fn later() {
     tokio::time::advance(Duration::from_secs(6)).await;
 }
@@ -36,7 +36,7 @@ async fn a_thousand_runs_ask_once_whether_dynamo_is_installed() {
     later().await;
     world.observe(Need::Dynamo).await;
     assert_eq!(asked(), 2);
-    // What was absent or unknown is asked for again at once.
+    // An absent or unknown part is read again at once.
     later().await;
     world
         .server
@@ -67,7 +67,7 @@ async fn the_newest_version_of_dynamo_that_we_speak_is_taken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whether_a_version_takes_the_runtime_version_stands_in_its_schema() {
+async fn the_schema_shows_if_a_version_takes_the_runtime_version() {
     let world = World::new();
     let takes = async || {
         world
@@ -345,7 +345,7 @@ async fn the_cache_job_and_storage_classes_are_read() {
 }
 
 #[tokio::test]
-async fn what_was_not_asked_for_is_not_read() {
+async fn only_needed_parts_are_read() {
     let world = World::new();
     world.server.forget_calls();
     let seen = world.observe(Need::StorageClasses).await;

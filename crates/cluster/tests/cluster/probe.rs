@@ -59,7 +59,7 @@ fn says(text: &str) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn a_completion_is_asked_for_and_given_once() {
+async fn one_completion_is_requested_and_returned() {
     let mut world = World::new();
     world.set_frontend(200, |asked| {
         assert_eq!(asked["model"], "lab/tiny-qwen3");
@@ -74,7 +74,7 @@ async fn a_completion_is_asked_for_and_given_once() {
 }
 
 #[tokio::test]
-async fn an_old_dynamo_without_readiness_is_asked_for_a_completion() {
+async fn an_old_dynamo_without_readiness_gets_a_completion_request() {
     let mut world = World::new();
     world.set_frontend(404, |_| says("Hello"));
     assert_eq!(
@@ -84,7 +84,7 @@ async fn an_old_dynamo_without_readiness_is_asked_for_a_completion() {
 }
 
 #[tokio::test]
-async fn a_model_that_is_not_ready_is_not_asked_for_a_completion() {
+async fn a_model_that_is_not_ready_gets_no_completion_request() {
     let mut world = World::new();
     world.set_frontend(503, |_| panic!("asked"));
     assert_eq!(

@@ -19,7 +19,7 @@ async fn an_equal_status_is_not_written() {
 }
 
 #[tokio::test]
-async fn a_status_is_written_whole_and_what_it_leaves_out_goes() {
+async fn a_status_is_written_whole_and_absent_fields_are_removed() {
     let world = World::new();
     let object = world.object();
     let run = Run::new(&object, &world.settings);
@@ -41,7 +41,7 @@ async fn a_status_is_written_whole_and_what_it_leaves_out_goes() {
 }
 
 #[tokio::test]
-async fn a_write_of_which_nothing_is_kept_changes_nothing() {
+async fn a_write_without_effect_changes_nothing() {
     let world = World::new();
     world.server.prune("perfvalidations", "/status/message");
     let object = world.object();
@@ -55,7 +55,7 @@ async fn a_write_of_which_nothing_is_kept_changes_nothing() {
         object.metadata.resource_version
     );
 
-    // What is kept of it is written.
+    // The kept fields are written.
     status.reason = Some("Running".into());
     let Recorded::Written(written) = world.cluster.record(&run, &status).await.unwrap() else {
         panic!()

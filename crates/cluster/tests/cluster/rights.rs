@@ -98,7 +98,7 @@ async fn every_call() -> BTreeSet<Call> {
     world.server.calls().into_iter().collect()
 }
 
-/// What the planner reads, where a run that another operator looks after waits for the node of its model cache.
+/// Reads of the planner while a run that another operator looks after waits for the node of its model cache.
 async fn look_for_a_run_of_another_namespace(world: &World) {
     let mut other = validation("waiting", "", "Sizing");
     other["metadata"]["namespace"] = OTHER.into();
@@ -111,7 +111,7 @@ async fn look_for_a_run_of_another_namespace(world: &World) {
     assert!(look.locate_caches(&world.cluster, caches).await);
 }
 
-/// Whether a right covers a call.
+/// Returns true if a right covers a call.
 fn covers(permission: &Permission, call: &Call) -> bool {
     let named = permission.names.is_empty()
         || call

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use crate::world::{NAME, NAMESPACE, World};
 
-/// A cluster that serves `resource.k8s.io` at one version alone, with one node of eight GPUs of which a claim holds one.
+/// A cluster that serves `resource.k8s.io` at one version alone, with one node of eight GPUs; a claim holds one of
+/// them.
 fn older(version: &str) -> World {
     let world = World::new();
     let kinds = [
@@ -73,7 +74,7 @@ async fn only_a_version_that_is_not_served_leads_to_an_older_one() {
 }
 
 #[tokio::test]
-async fn what_a_run_has_of_claims_is_made_found_and_removed_at_the_version_that_is_served() {
+async fn claims_are_created_found_and_removed_at_the_served_version() {
     for version in ["v1", "v1beta2", "v1beta1"] {
         let world = older(version);
         let object = world.object();

@@ -1,18 +1,18 @@
-//! Why `judge` cannot judge.
+//! Reasons why `judge` cannot judge.
 
 use std::path::PathBuf;
 
 use crate::manifest;
 
-/// Nothing can be judged because of what was given. A result that proves nothing is no such error: it is an Invalid trial.
+/// Input that cannot be judged. A result that proves nothing is no such error: it is an Invalid trial.
 #[derive(Debug, thiserror::Error)]
 pub enum BadInput {
     /// A file cannot be read.
     #[error("{} cannot be read", path.display())]
     Unreadable {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Error of the file system.
         source: std::io::Error,
     },
     /// The manifest.
@@ -21,23 +21,23 @@ pub enum BadInput {
     /// A saved ConfigMap without all trials.
     #[error("{}: {why}", path.display())]
     Results {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is missing.
+        /// The missing part.
         why: String,
     },
     /// One trial twice.
     #[error("{first} and {second} hold the same trial: give each one once")]
     GivenTwice {
-        /// Where it was found first.
+        /// First place.
         first: String,
-        /// Where it was found again.
+        /// Second place.
         second: String,
     },
     /// A threshold that scales, and no number to scale by.
     #[error("gate {gate} scales with the GPUs in use: give {missing}")]
     Share {
-        /// Which gate.
+        /// Gate as the manifest contains it.
         gate: String,
         /// The flags.
         missing: &'static str,

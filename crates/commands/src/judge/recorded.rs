@@ -12,25 +12,25 @@ use serde_json::Value;
 use super::bad_input::BadInput;
 use crate::input;
 
-/// What a file holds.
-pub struct File {
+/// Contents of a file.
+pub struct RecordedFile {
     /// Its trials, in order.
-    pub trials: Vec<Trial>,
-    /// The GPUs of the run, where the file says it.
+    pub trials: Vec<RecordedTrial>,
+    /// The GPUs of the run, if the file has their number.
     pub share: Option<Share>,
 }
 
 /// One trial and where it came from.
-pub struct Trial {
+pub struct RecordedTrial {
     /// The file, and the key in a ConfigMap.
     pub from: String,
-    /// What was measured, or why nothing can be read.
+    /// The measurement, or the reason why there is none.
     pub record: TrialRecord,
-    /// What is alike only where the same trial is given twice; `None` where nothing was measured.
+    /// Value that is equal only if the same trial is given twice; `None` without a measurement.
     pub fingerprint: Option<String>,
 }
 
-impl Trial {
+impl RecordedTrial {
     fn new(from: String, bytes: &[u8]) -> Self {
         let record = saved::record(bytes);
         let fingerprint = match &record.outcome {
@@ -48,32 +48,32 @@ impl Trial {
 
 /// Reads a file of any kind that holds trials: AIPerf's export, a payload of the runner (also as gzip), or a results
 /// ConfigMap. What cannot be understood is an unusable trial with its reason, never an absent one.
-pub fn read(path: &Path) -> Result<File, BadInput> {
+pub fn read(path: &Path) -> Result<RecordedFile, BadInput> {
     let bytes = input::bytes(path, FILE_BYTES).map_err(|source| BadInput::Unreadable {
         path: path.to_owned(),
         source,
     })?;
     let from = path.display().to_string();
     if let Some(results) = config_map(&bytes) {
-        return of_config_map(path, &results).map_err(|why| BadInput::Results {
+        return from_config_map(path, &results).map_err(|why| BadInput::Results {
             path: path.to_owned(),
             why,
         });
     }
-    Ok(File {
-        trials: vec![Trial::new(from, &bytes)],
+    Ok(RecordedFile {
+        trials: vec![RecordedTrial::new(from, &bytes)],
         share: None,
     })
 }
 
 #[derive(Deserialize)]
-struct Shape {
+struct FileShape {
     #[serde(default)]
     kind: Value,
 }
 
 fn config_map(bytes: &[u8]) -> Option<ConfigMap> {
-    let shape = serde_json::from_slice::<Shape>(bytes).ok()?;
+    let shape = serde_json::from_slice::<FileShape>(bytes).ok()?;
     (shape.kind == "ConfigMap")
         .then(|| serde_json::from_slice(bytes).ok())
         .flatten()
@@ -88,7 +88,7 @@ fn finished(summary: &Value) -> impl Iterator<Item = i64> {
 }
 
 /// The trials of a run's results ConfigMap (`kubectl get configmap -o json`), from the first on.
-fn of_config_map(path: &Path, results: &ConfigMap) -> Result<File, String> {
+fn from_config_map(path: &Path, results: &ConfigMap) -> Result<RecordedFile, String> {
     let texts = results.data.iter().flatten().collect::<BTreeMap<_, _>>();
     if let Some(omitted) = texts.get(&"omitted.txt".to_owned()) {
         return Err(format!(
@@ -96,13 +96,13 @@ fn of_config_map(path: &Path, results: &ConfigMap) -> Result<File, String> {
             omitted.trim()
         ));
     }
-    let trials: BTreeMap<i64, Trial> = results
+    let trials: BTreeMap<i64, RecordedTrial> = results
         .binary_data
         .iter()
         .flatten()
         .filter_map(|(key, packed)| {
             let from = format!("{}:{key}", path.display());
-            Some((saved::trial_number(key)?, Trial::new(from, &packed.0)))
+            Some((saved::trial_number(key)?, RecordedTrial::new(from, &packed.0)))
         })
         .collect();
     if trials.is_empty() {
@@ -129,7 +129,7 @@ fn of_config_map(path: &Path, results: &ConfigMap) -> Result<File, String> {
     let placement = &summary["placement"];
     let number = |field: &str| placement[field].as_i64();
     let share = number("gpus").zip(number("nodeGPUs")).map(|(gpus, node_gpus)| {
-        Share::of(&PlacementStatus {
+        Share::new(&PlacementStatus {
             gpus,
             node_gpus,
             faulty_gpus: number("faultyGPUs").unwrap_or_default(),
@@ -137,7 +137,7 @@ fn of_config_map(path: &Path, results: &ConfigMap) -> Result<File, String> {
             ..PlacementStatus::default()
         })
     });
-    Ok(File {
+    Ok(RecordedFile {
         trials: trials.into_values().collect(),
         share,
     })

@@ -4,25 +4,25 @@ use perfval_api::{Finding, GateResult, GateStatus, Metrics, TrialOutcome, Verdic
 use perfval_verdict::judge::Judgement;
 use serde::Serialize;
 
-use super::recorded::Trial;
+use super::recorded::RecordedTrial;
 
 /// The answer of `judge`, as `-o json` prints it.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Report<'a> {
+pub struct JudgeReport<'a> {
     verdict: Verdict,
     reason: &'static str,
     message: &'a str,
-    /// Whether the trial rule had decided.
+    /// True if the trial rule had decided.
     decided: bool,
-    trials: Vec<JudgedTrial<'a>>,
+    trials: Vec<JudgedFile<'a>>,
     /// Files that came after the decision.
     not_judged: Vec<&'a str>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct JudgedTrial<'a> {
+struct JudgedFile<'a> {
     number: usize,
     from: &'a str,
     outcome: TrialOutcome,
@@ -35,9 +35,9 @@ struct JudgedTrial<'a> {
     findings: Vec<&'a Finding>,
 }
 
-impl<'a> Report<'a> {
-    /// Lays out what was judged.
-    pub fn new(judgement: &'a Judgement, trials: &'a [Trial]) -> Self {
+impl<'a> JudgeReport<'a> {
+    /// Lays out the judgement.
+    pub fn new(judgement: &'a Judgement, trials: &'a [RecordedTrial]) -> Self {
         let judged = judgement.trials.iter().zip(trials).zip(1..);
         Self {
             verdict: judgement.verdict,
@@ -45,7 +45,7 @@ impl<'a> Report<'a> {
             message: &judgement.message,
             decided: judgement.decided,
             trials: judged
-                .map(|((verdict, trial), number)| JudgedTrial {
+                .map(|((verdict, trial), number)| JudgedFile {
                     number,
                     from: &trial.from,
                     outcome: verdict.outcome,
@@ -65,7 +65,7 @@ impl<'a> Report<'a> {
     }
 }
 
-impl fmt::Display for Report<'_> {
+impl fmt::Display for JudgeReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         let number = |number: Option<i64>| number.map_or("-".to_owned(), |number| number.to_string());

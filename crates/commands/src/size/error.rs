@@ -1,4 +1,4 @@
-//! Why `size` has no answer.
+//! Reasons why `size` has no answer.
 
 use std::path::PathBuf;
 
@@ -12,17 +12,17 @@ pub enum Error {
     /// A file cannot be read.
     #[error("{} cannot be read", path.display())]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Error of the file system.
         source: std::io::Error,
     },
     /// A file is neither YAML nor JSON.
     #[error("{} is neither YAML nor JSON: {why}", path.display())]
     Syntax {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Where and why not.
+        /// Position and text of the error.
         why: String,
     },
     /// The manifest.
@@ -36,10 +36,10 @@ pub enum Error {
     Dump {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// Error in the saved objects.
         source: DumpError,
     },
-    /// A node was asked for that is not there.
+    /// The requested node does not exist.
     #[error("there is no node {name}: {}", known(nodes))]
     NoSuchNode {
         /// Its name.

@@ -9,10 +9,10 @@ use super::error::Error;
 /// The answer: data for scripts, a table for people.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Report {
+pub struct SizeReport {
     /// The plan that a run would get.
     plan: Option<PlacementStatus>,
-    /// Why it would get none.
+    /// Reason why it would get none.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -22,7 +22,7 @@ pub struct Report {
     notes: Vec<String>,
 }
 
-impl Report {
+impl SizeReport {
     /// The nodes of `only`, or all; the plan is always that of the whole cluster.
     pub fn new(reports: Vec<NodeReport>, sizing: Sizing, notes: Vec<String>, only: &[String]) -> Result<Self, Error> {
         let (plan, reason, message) = match sizing {
@@ -51,7 +51,7 @@ impl Report {
         })
     }
 
-    /// Whether a run would get a plan.
+    /// Returns true if a run would get a plan.
     pub fn has_plan(&self) -> bool {
         self.plan.is_some()
     }
@@ -77,7 +77,7 @@ fn is_without_gpus(node: &NodeReport) -> bool {
     node.obstacle == Some(Obstacle::NoGpus)
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for SizeReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rows = self.rows();
         let mut widths = [0; 6];

@@ -77,7 +77,7 @@ fn object(page: &mut String, path: &str, schema: &JSONSchemaProps) {
     }
 }
 
-/// The object that a field holds, or each element of its list, if it is one of ours.
+/// The object that a field holds, or each element of its list, if its type belongs to this API.
 fn inner<'a>(name: &str, field: &'a JSONSchemaProps) -> Option<(String, &'a JSONSchemaProps)> {
     if kubernetes_type(name).is_some() {
         return None;
@@ -89,7 +89,7 @@ fn inner<'a>(name: &str, field: &'a JSONSchemaProps) -> Option<(String, &'a JSON
     schema.properties.is_some().then_some((path, schema))
 }
 
-/// What Markdown makes of a heading.
+/// Anchor that Markdown gives a heading.
 fn anchor(section: &str) -> String {
     section.replace(['.', '[', ']'], "").to_lowercase()
 }

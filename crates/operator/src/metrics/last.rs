@@ -83,7 +83,7 @@ pub(super) fn node(status: &PerfValidationStatus) -> String {
         .unwrap_or_default()
 }
 
-/// Whether the run is over, measured, and has no ConfigMap with its results.
+/// Returns true if the run is over, measured, and has no ConfigMap with its results.
 pub(super) fn lost_results(status: &PerfValidationStatus) -> bool {
     let is_over = matches!(status.phase, Some(Phase::CleaningUp | Phase::Completed));
     is_over && status.verdict.is_some() && status.metrics.is_some() && status.results_ref.is_none()

@@ -1,4 +1,4 @@
-//! What a scrape shows of the objects as they are now. An object that is gone leaves no series behind.
+//! Series of the objects as they are now. An object that is gone leaves no series behind.
 
 use std::sync::atomic::AtomicU64;
 
@@ -62,7 +62,7 @@ struct Left {
 
 type Measured = Family<OnNode, Gauge<f64, AtomicU64>>;
 
-/// Series that are made anew for each scrape.
+/// Series that are renewed for each scrape.
 #[derive(Default)]
 pub(super) struct ObjectSeries {
     active: Family<InPhase, Gauge>,
@@ -242,7 +242,7 @@ fn is_active(phase: Phase) -> bool {
     !matches!(phase, Phase::Completed | Phase::Suspended)
 }
 
-/// One that was not looked at yet is Pending.
+/// Phase of an object; an object without status is Pending.
 fn phase(status: Option<&PerfValidationStatus>) -> Phase {
     status.and_then(|status| status.phase).unwrap_or(Phase::Pending)
 }

@@ -2,7 +2,7 @@
 
 use prometheus_client::registry::{Metric, Registry, Unit};
 
-/// What all names begin with.
+/// Prefix of all names.
 pub const PREFIX: &str = "perfvalidation";
 
 /// One name, with what a reader has to know of it.
@@ -14,7 +14,7 @@ pub struct Series {
     pub kind: Kind,
     /// Its labels.
     pub labels: &'static [&'static str],
-    /// What it means.
+    /// Meaning of the series.
     pub help: &'static str,
 }
 
@@ -43,7 +43,7 @@ impl Series {
         format!("{PREFIX}_{}{unit}{suffix}", self.base)
     }
 
-    /// Adds it to a registry, which appends unit and suffix by itself.
+    /// Adds it to a registry, which appends unit and suffix.
     pub(super) fn register(&self, registry: &mut Registry, metric: impl Metric) {
         match self.unit {
             Some(unit) => registry.register_with_unit(self.base, self.help, Unit::Other(unit.into()), metric),

@@ -17,7 +17,7 @@ pub struct Right {
     pub verb: &'static str,
     /// The only object it is needed for; none: all.
     pub name: Option<&'static str>,
-    /// Where; none: in the whole cluster.
+    /// Namespace of the right; `None` for the whole cluster.
     pub namespace: Option<String>,
 }
 
@@ -37,14 +37,14 @@ impl fmt::Display for Right {
     }
 }
 
-/// What an operator is configured to do, as far as its rights depend on it.
+/// Configuration of an operator, as far as its rights depend on it.
 #[derive(Clone, Debug)]
 pub struct Duties {
     /// The watched namespaces; `None` is all of them.
     pub namespaces: Vec<Option<String>>,
     /// Namespace of the lease, if there is one.
     pub lease: Option<String>,
-    /// Whether endpoints are reached through the API server.
+    /// True if endpoints are reached through the API server.
     pub outside: bool,
 }
 
@@ -97,7 +97,7 @@ fn expand(permission: &'static Permission, namespaces: Vec<Option<String>>) -> i
     })
 }
 
-/// A resource, if any right of ours names it.
+/// Name of a resource, if any right of the operator contains it.
 pub fn known_resource(resource: &str) -> Option<&'static str> {
     let all = PERMISSIONS.iter().chain(PROCESS).chain(LEASE);
     all.map(|permission| permission.resource)

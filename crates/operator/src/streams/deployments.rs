@@ -44,7 +44,8 @@ pub(super) fn changes(
     })
 }
 
-/// Whether the CRD is there, each time that changes: by its uid, as a CRD that was replaced needs a new watch.
+/// Stream of the CRD's presence, with an item for each change: by its uid, as a CRD that was replaced needs a new
+/// watch.
 fn served(watches: &Watches) -> impl Stream<Item = bool> + Send + use<> {
     let crds = Api::<PartialObjectMeta<CustomResourceDefinition>>::all(watches.client.clone());
     let this = config().fields(&format!("metadata.name={CRD}"));
@@ -71,7 +72,7 @@ fn served(watches: &Watches) -> impl Stream<Item = bool> + Send + use<> {
     })
 }
 
-/// The watch, once discovery knows the kind; nothing while it is not installed.
+/// The watch, once discovery has the kind; empty while it is not installed.
 fn watch(
     watches: &Watches,
     cluster: &Cluster,
@@ -96,7 +97,7 @@ fn watch(
     stream::once(begin).flatten().boxed()
 }
 
-/// The newest version we speak, once discovery knows it: it is some seconds behind a new CRD.
+/// The newest version that the operator supports, once discovery has it: it is some seconds behind a new CRD.
 async fn resource(cluster: &Cluster) -> ApiResource {
     loop {
         match cluster.served_dynamo().await {

@@ -18,15 +18,15 @@ use tracing::{debug, warn};
 use crate::metrics::Metrics;
 use crate::stored::Stored;
 
-/// A watch is asked for anew this often: one that says nothing for longer is dead.
+/// Time-out of a watch, after which it starts again: a watch that is silent for longer is dead.
 pub const WATCH: Duration = Duration::from_secs(40);
 
-/// How to watch.
+/// Configuration of all watches.
 pub(super) fn config() -> watcher::Config {
     watcher::Config::default().timeout(u32::try_from(WATCH.as_secs()).unwrap_or(u32::MAX))
 }
 
-/// What every watch of a scope needs.
+/// Parameters of every watch of a scope.
 #[derive(Clone)]
 pub(super) struct Watches {
     pub(super) client: Client,
@@ -72,7 +72,7 @@ impl Watches {
     }
 }
 
-/// Logs, counts and swallows: the watcher starts again by itself.
+/// Logs, counts and swallows errors: the watcher restarts without help.
 pub(super) fn without_errors<T: Send>(
     metrics: Arc<Metrics>,
     kind: &'static str,
@@ -95,13 +95,13 @@ pub(super) fn without_errors<T: Send>(
     })
 }
 
-/// The object that a child belongs to, by our label.
+/// The object that a child belongs to, by the operator's label.
 fn owner(child: &impl ResourceExt) -> Option<ObjectRef<Stored>> {
     let name = child.labels().get(meta::NAME_LABEL)?;
     Some(ObjectRef::new(name).within(&child.namespace()?))
 }
 
-/// Whether the kind itself is unknown: a cluster without DRA serves no ResourceClaims.
+/// Returns true if the kind itself is unknown: a cluster without DRA serves no ResourceClaims.
 fn is_not_served(error: &watcher::Error) -> bool {
     let (watcher::Error::InitialListFailed(source) | watcher::Error::WatchStartFailed(source)) = error else {
         return false;

@@ -1,4 +1,4 @@
-//! How passes under way are kept in a file, and deaths in the Lease.
+//! Record of passes under way in a file, and of deaths in the Lease.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -24,7 +24,7 @@ const FILE_BYTES: u64 = 64 << 10;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pass {
     pub uid: String,
-    /// Digest of what the object asks for.
+    /// Digest of the object's spec.
     pub asked: String,
     /// Its `namespace/name`, for people.
     pub name: String,
@@ -88,7 +88,7 @@ impl Pass {
     }
 }
 
-/// The deaths that a Lease tells of. Those under another version of the operator count no more: it may have the remedy.
+/// The deaths in a Lease. Those under another version of the operator count no more: it may have the remedy.
 pub fn read(lease: &ObjectMeta) -> BTreeMap<String, Deaths> {
     let text = lease
         .annotations
@@ -138,8 +138,8 @@ impl PassFile {
         Ok((Self { file, length }, passes))
     }
 
-    /// Replaces its content by one write, so that a death in the middle leaves the old or the new passes: what is shorter is
-    /// filled up with empty lines.
+    /// Replaces its content by one write, so that a death in the middle leaves the old or the new passes: a shorter
+    /// content is filled up with empty lines.
     pub fn write(&mut self, passes: &[Pass]) -> io::Result<()> {
         let lines = passes
             .iter()

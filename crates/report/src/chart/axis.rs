@@ -1,4 +1,4 @@
-/// Marks on an axis, at most about so many.
+/// Rough upper limit of the marks on an axis.
 const TICKS: f64 = 5.0;
 /// A logarithmic axis is drawn from this ratio of its ends on.
 const LOGARITHMIC: f64 = 25.0;
@@ -11,7 +11,7 @@ pub(crate) struct Axis {
     from: f64,
     to: f64,
     logarithmic: bool,
-    /// Whether the marks are names of trials and not amounts.
+    /// True if the marks are names of trials and not amounts.
     whole: bool,
 }
 
@@ -90,7 +90,7 @@ impl Axis {
         }
     }
 
-    /// Where a value lies, 0 to 1; what lies beyond is at the end.
+    /// Position of a value, 0 to 1; a value beyond the axis is at its end.
     pub fn part(&self, value: f64) -> f64 {
         let part = if self.logarithmic {
             (value.max(self.from) / self.from).ln() / (self.to / self.from).ln()
@@ -105,7 +105,7 @@ impl Axis {
         self.to - self.from
     }
 
-    /// Whether a value lies on it.
+    /// Returns true if a value lies on it.
     pub fn holds(&self, value: f64) -> bool {
         (self.from..=self.to).contains(&value)
     }

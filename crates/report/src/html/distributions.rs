@@ -9,7 +9,7 @@ use super::requests::{of_metric as of_requests, thousandth};
 use crate::chart::{At, Axis, Chart, Drawn, Rule, Shape, absent, short};
 use crate::facts::{Facts, Trial};
 
-/// What has a distribution, and its heading.
+/// Metrics with a distribution, and their headings.
 const SHOWN: [(Metric, &str); 3] = [
     (Metric::TimeToFirstToken, "Time to first token"),
     (Metric::InterTokenLatency, "Inter-token latency"),

@@ -5,10 +5,10 @@ use crate::timeline::{Line, Span, Timeline, Worker};
 
 /// Marks that get a line of their own; more hide the drawing.
 const MARKS: usize = 20;
-/// What no trial told of its seconds.
+/// Text for trials without samples.
 const UNSAMPLED: &str = "no samples of the workers are in the results";
 
-/// What the engines count, its anchor and its heading.
+/// Latency that the engines count, its anchor and its heading.
 type Latency = (&'static str, &'static str, fn(&Worker) -> &Line);
 
 const LATENCIES: [Latency; 3] = [
@@ -62,7 +62,7 @@ pub(super) fn latency(timeline: &Timeline) -> Markup {
     }
 }
 
-/// How workers become one line.
+/// Way in which workers become one line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Together {
     Sum,
@@ -78,7 +78,7 @@ fn together(timeline: &Timeline, how: Together, of: impl Fn(&Worker) -> &Line) -
         .collect();
     let at = |span: &Span, at: i64| {
         let at = second(at);
-        // A reading speaks of the seconds since the one before it.
+        // A reading covers the seconds since the one before it.
         let value = |points: &Vec<(f64, f64)>| {
             let next = points.partition_point(|point| point.0 < at);
             points
@@ -148,7 +148,7 @@ fn wide(timeline: &Timeline, id: &str, title: &str, unit: &str, line: &Line) -> 
     chart
 }
 
-/// Where trials and their warm-ups lie.
+/// Positions of trials and their warm-ups.
 pub(super) fn spans(timeline: &Timeline) -> Vec<Band> {
     // Twenty names do not fit side by side.
     let label = |trial: i64| {

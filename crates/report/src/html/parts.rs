@@ -1,8 +1,8 @@
-//! What several sections use.
+//! Parts that several sections use.
 
 use maud::{Markup, html};
 
-/// A table that scrolls by itself on a narrow screen, also by keyboard.
+/// A table that scrolls within its own frame on a narrow screen, also by keyboard.
 pub(super) fn scrolling(label: &str, table: &Markup) -> Markup {
     html! { div.scroll role="region" aria-label=(label) tabindex="0" { (table) } }
 }

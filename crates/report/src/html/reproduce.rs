@@ -85,7 +85,7 @@ fn digests(facts: &Facts) -> Markup {
     }
 }
 
-/// What was asked, as a manifest that can be applied again.
+/// Spec of the run, as a manifest that can be applied again.
 fn manifest(facts: &Facts) -> Option<String> {
     let mut spec = serde_json::to_value(facts.spec.as_ref()?).ok()?;
     facts.redactor().redact_object(&mut spec);
@@ -102,7 +102,7 @@ fn manifest(facts: &Facts) -> Option<String> {
     serde_saphyr::to_string(&manifest).ok()
 }
 
-/// A word that a shell takes as one, whatever it holds.
+/// A word that a shell takes as one, with any content.
 fn quoted(word: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-._/".contains(letter);
     if !word.is_empty() && word.chars().all(plain) {

@@ -11,7 +11,7 @@ use super::over_time::second;
 /// Seconds that stay empty between two trials.
 const BETWEEN: i64 = 3;
 
-/// What is drawn, its anchor and its heading.
+/// Drawn times, their anchors and their headings.
 const TIMES: [(&str, &str, Metric); 3] = [
     ("requests-first", "Time to first token", Metric::TimeToFirstToken),
     ("requests-token", "Inter-token latency", Metric::InterTokenLatency),
@@ -34,7 +34,7 @@ struct Placed<'a> {
     requests: &'a RequestTimes,
 }
 
-/// What single requests took over time.
+/// Times of single requests over time.
 pub(super) fn over_time(facts: &Facts) -> Markup {
     let trials = placed(&facts.trials);
     html! {
@@ -51,7 +51,7 @@ pub(super) fn over_time(facts: &Facts) -> Markup {
     }
 }
 
-/// What these requests took, where a metric is a time of them.
+/// Distribution of these requests, if a metric is a time of them.
 pub(super) fn of_metric(requests: &RequestTimes, metric: Metric) -> Option<&Distribution> {
     match metric {
         Metric::TimeToFirstToken => Some(&requests.time_to_first_token),

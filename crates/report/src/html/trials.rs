@@ -62,7 +62,7 @@ pub(super) fn sign(outcome: &str) -> &'static str {
     }
 }
 
-/// Why there are no numbers of a trial.
+/// Reason why there are no numbers of a trial.
 fn unread(trial: &Trial) -> Option<String> {
     let Outcome::Failure(failure) = &trial.payload.as_ref()?.record.outcome else {
         return None;

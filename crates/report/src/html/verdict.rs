@@ -7,7 +7,7 @@ use crate::environment;
 use crate::facts::Facts;
 use crate::words::{self, recorded};
 
-/// What is in the list at the top, by its name in the environment.
+/// Entries of the list at the top, by their names in the environment.
 const FIRST: [&str; 5] = ["run", "node", "gpuProduct", "gpus", "model"];
 
 /// The first screen: verdict, why, gates.
@@ -108,7 +108,7 @@ fn sign(result: GateResult) -> &'static str {
     }
 }
 
-/// The margin as a bar to the right of the threshold or to the left; what is written beside it says the same.
+/// The margin as a bar to the right of the threshold or to the left; the text beside it has the same content.
 fn bar(margin: &str, result: &str) -> Markup {
     let percent = margin.parse::<f64>().unwrap_or_default().clamp(-100.0, 100.0);
     let (from, length) = if percent < 0.0 {
@@ -124,7 +124,7 @@ fn bar(margin: &str, result: &str) -> Markup {
     }
 }
 
-/// What a pass rules out.
+/// Change that a pass rules out.
 fn claimed(facts: &Facts) -> Option<String> {
     let passed = facts.status.verdict == Some(Verdict::Passed);
     let spec = facts.spec.as_ref().filter(|_| passed)?;

@@ -10,7 +10,7 @@ use crate::timeline::{Line, Timeline, Worker};
 
 const SIZE: (f64, f64) = (270.0, 145.0);
 
-/// What is drawn of a GPU, its unit and how many of the recorded ones that is.
+/// Drawn fields of a GPU, with unit and factor from the recorded number.
 const GPU: [(Field, &str, &str, f64); 4] = [
     (Field::SmClock, "clock", "MHz", 1.0),
     (Field::Power, "power", "W", 1000.0),
@@ -62,7 +62,7 @@ pub(super) fn side_by_side(facts: &Facts, timeline: &Timeline) -> Markup {
     }
 }
 
-/// Findings whose evidence names this worker or its GPU.
+/// Findings whose evidence contains this worker or its GPU.
 fn named(facts: &Facts, worker: &Worker) -> Vec<String> {
     let names: Vec<&str> = [Some(worker.name.as_str()), worker.gpu.as_deref()]
         .into_iter()
@@ -77,7 +77,7 @@ fn named(facts: &Facts, worker: &Worker) -> Vec<String> {
     found.map(|finding| finding.cause.clone()).collect()
 }
 
-/// Whether a text holds a name as a whole: `w-1` is not in `w-10`.
+/// Returns true if a text contains a name as a whole: `w-1` is not in `w-10`.
 fn holds(text: &str, name: &str) -> bool {
     text.match_indices(name).any(|(at, _)| {
         let part = |letter: Option<char>| letter.is_some_and(|letter| letter.is_alphanumeric() || letter == '-');
@@ -288,7 +288,7 @@ fn summaries(timeline: &Timeline, trial: i64, record: &GpuRecord) -> Markup {
             .iter()
             .find(|worker| worker.gpu.as_ref() == Some(&gpu.uuid))
     };
-    // Without samples of the GPUs it is not known which worker held which.
+    // Without samples of the GPUs the GPU of each worker is unknown.
     let known = timeline.workers.iter().any(|worker| worker.gpu.is_some());
     let table = html! {
         table {

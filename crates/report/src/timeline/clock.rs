@@ -3,7 +3,7 @@ use perfval_verdict::workers::{Phase, Reading, Sample, Scrape, WorkerSeries};
 
 use super::line::{Line, Mark};
 
-/// What is drawn of a GPU.
+/// Drawn fields of a GPU.
 const SHOWN: [Field; 4] = [Field::SmClock, Field::Power, Field::Temperature, Field::Utilisation];
 
 /// From a trial's own seconds to those of the run.
@@ -24,8 +24,9 @@ impl Clock {
         self.at(second) as f64
     }
 
-    /// What grew between a reading and the last one that lies so many seconds before it, at the later one. Requests end in
-    /// waves, and counters of different programs are a second apart: over one second their quotient says nothing.
+    /// Growth between a reading and the latest one at least `window` seconds before it, at the time of the later one.
+    /// Requests end in waves, and counters of different programs are a second apart: over one second their quotient
+    /// is meaningless.
     pub fn line(
         self,
         series: &WorkerSeries,

@@ -8,7 +8,7 @@ use super::line::Mark;
 pub(super) fn of_worker(clock: Clock, name: &str, series: &WorkerSeries, summary: Option<&WorkerSummary>) -> Vec<Mark> {
     let mut marks = silences(clock, name, series);
     marks.extend(restarts(clock, name, series));
-    // Whether it stood still is the summary's to say, which knows what is usual for this worker; here it is only found.
+    // The summary decides if it stood still, by the usual pace of this worker; here the position is found.
     let stood = summary.map_or(0, |summary| summary.still_seconds.max(summary.frozen_seconds));
     if let Some(since) = longest_stillness(series).filter(|_| stood > 0) {
         marks.push(clock.mark(since, format!("{name} stood still for {stood} s with requests")));
@@ -26,7 +26,7 @@ fn restarts(clock: Clock, name: &str, series: &WorkerSeries) -> Vec<Mark> {
         .collect()
 }
 
-/// Where the longest span begins in which a worker had requests and no counter of it moved.
+/// Begin of the longest span in which a worker had requests and no counter of it moved.
 fn longest_stillness(series: &WorkerSeries) -> Option<i64> {
     let mut longest: Option<(i64, i64)> = None;
     let mut before: Option<(i64, Reading)> = None;
@@ -70,7 +70,7 @@ fn silence(name: &str, count: i64) -> String {
     }
 }
 
-/// What a GPU reported with its second.
+/// Marks that a GPU reported, with their seconds.
 pub(super) fn of_gpu(clock: Clock, gpu: &GpuSummary) -> Vec<Mark> {
     let uuid = &gpu.uuid;
     let events = [

@@ -6,11 +6,11 @@ use super::endpoint;
 use super::load::{Load, concurrency, prompts, seed, warmup};
 use crate::{Run, time};
 
-/// Where AIPerf writes.
+/// Folder of AIPerf's results.
 pub const RESULTS_PATH: &str = "/results";
 
-/// How much longer than a request's own deadline the end of a trial is waited for (s): with a grace of 5 s and
-/// a deadline of 20 s, six hanging requests left no trace at all (AIPerf 0.13.0).
+/// Time after a request's own deadline until a trial ends (s): with a grace of 5 s and a deadline of 20 s, six
+/// hanging requests left no trace at all (AIPerf 0.13.0).
 const GRACE_BEYOND_TIMEOUT: u64 = 10;
 
 /// `aiperf profile …` for one trial. Flags are AICR's, plus the server's own token counts (without them a truncated stream
@@ -33,7 +33,8 @@ pub fn aiperf_command(run: &Run<'_>, trial: i64) -> Vec<String> {
         Load::Requests(requests) => flag("--request-count", requests.to_string()),
         Load::Seconds(seconds) => {
             flag("--benchmark-duration", seconds.to_string());
-            // AIPerf forgets what is still in flight after the grace, without an error: a worker that hangs would leave no trace.
+            // AIPerf drops requests that are still in flight after the grace, without an error: a worker that hangs
+            // would leave no trace.
             let grace = request_timeout.saturating_add(GRACE_BEYOND_TIMEOUT);
             flag("--benchmark-grace-period", grace.to_string());
         }

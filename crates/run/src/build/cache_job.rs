@@ -29,7 +29,7 @@ pub fn cache_job(run: &Run<'_>) -> Job {
     Job {
         metadata: metadata(run, names::cache_job(&run.id()), names::MODEL_CACHE),
         spec: Some(JobSpec {
-            // A retry would begin the download anew.
+            // A retry would restart the download.
             backoff_limit: Some(0),
             active_deadline_seconds: Some(i64::try_from(deadline).unwrap_or(i64::MAX).max(1)),
             template: PodTemplateSpec {
@@ -67,8 +67,8 @@ fn pod(run: &Run<'_>) -> PodSpec {
 
 fn container(run: &Run<'_>) -> Container {
     let (model, dynamo) = (&run.spec().model, run.spec().dynamo());
-    // The user's first, for a proxy or a mirror (HTTPS_PROXY, HF_ENDPOINT); the last of two equal names counts. The one
-    // pod that goes online says so: an image may be built to stay offline.
+    // The user's first, for a proxy or a mirror (HTTPS_PROXY, HF_ENDPOINT); the last of two equal names counts. Only
+    // this pod is set to go online: an image may be built to stay offline.
     let ours = [
         var("HF_HOME", CACHE_PATH),
         var("HF_HUB_OFFLINE", "0"),
@@ -86,7 +86,7 @@ fn container(run: &Run<'_>) -> Container {
                 .collect(),
         ),
         env: Some(env.collect()),
-        // No memory limit: the page cache of what is written counts and would kill large downloads.
+        // No memory limit: the page cache of the written files counts and would kill large downloads.
         resources: Some(ResourceRequirements {
             requests: Some(
                 [("cpu", "100m"), ("memory", "512Mi")]

@@ -1,4 +1,4 @@
-//! How much one trial sends: for how long or how much, of how many prompts, and from which seed.
+//! Load of one trial: its duration or number of requests, its number of prompts, and its seed.
 
 use perfval_api::Benchmark;
 
@@ -47,7 +47,7 @@ pub fn warmup(run: &Run<'_>) -> i64 {
     concurrency(run) * i64::from(run.spec().benchmark.warmup_per_concurrency)
 }
 
-/// How much longer than others a trial may take: a soak is as long as it says, plus `timeouts.benchmark` for the rest.
+/// Additional time that a trial may take: a soak takes its own duration, plus `timeouts.benchmark` for the rest.
 pub fn extra_seconds(run: &Run<'_>, trial: i64) -> i64 {
     let soak = run.spec().benchmark.soak.as_deref().filter(|_| is_soak(run, trial));
     soak.map_or(0, whole_seconds)

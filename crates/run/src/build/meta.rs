@@ -1,4 +1,4 @@
-//! Whom an object belongs to: name, owner and labels.
+//! Metadata of an object: name, owner and labels.
 
 use std::collections::BTreeMap;
 

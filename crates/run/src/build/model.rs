@@ -1,4 +1,4 @@
-//! How pods reach the model: the token by reference, the weights by volume.
+//! Access of pods to the model: the token by reference, the weights by volume.
 
 use k8s_openapi::api::core::v1::{
     EnvVar, EnvVarSource, PersistentVolumeClaimVolumeSource, SecretKeySelector, Volume, VolumeMount,
@@ -9,7 +9,7 @@ use perfval_api::PerfValidationSpec;
 use super::pod::var;
 use crate::{Run, names};
 
-/// Where the weights are mounted; also `HF_HOME`.
+/// Mount path of the weights; also `HF_HOME`.
 pub const CACHE_PATH: &str = "/model-cache";
 
 const CACHE_VOLUME: &str = "model-cache";

@@ -25,10 +25,10 @@ pub struct PackedTrial {
     thinned: Option<Thinned>,
 }
 
-/// What a trial lost.
+/// Parts that a trial lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Thinned {
-    /// So many samples are merged into one.
+    /// This many samples are merged into one.
     Merged(usize),
     /// It has no samples.
     LeftOut,
@@ -173,7 +173,7 @@ fn gzip(text: &str) -> Vec<u8> {
     encoder.finish().unwrap_or_default()
 }
 
-/// What [`gzip`] packed.
+/// Reverses [`gzip`].
 fn gunzip(bytes: &[u8]) -> Option<String> {
     let mut text = String::new();
     GzDecoder::new(bytes).read_to_string(&mut text).ok()?;

@@ -31,7 +31,7 @@ pub fn pin(node: &str) -> Affinity {
     }
 }
 
-/// What the "restricted" pod security standard asks of a pod.
+/// Settings that the "restricted" pod security standard requires of a pod.
 pub fn restricted_pod(user: i64) -> PodSecurityContext {
     PodSecurityContext {
         run_as_non_root: Some(true),
@@ -45,7 +45,8 @@ pub fn restricted_pod(user: i64) -> PodSecurityContext {
     }
 }
 
-/// What the "restricted" pod security standard asks of a container, and a root file system that cannot be written.
+/// Settings that the "restricted" pod security standard requires of a container, and a root file system that cannot
+/// be written.
 pub fn restricted_container() -> SecurityContext {
     SecurityContext {
         allow_privilege_escalation: Some(false),

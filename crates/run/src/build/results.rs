@@ -22,10 +22,10 @@ pub const RESULTS: &str = "results";
 /// Kept free for what does not fit: at most 20 trials and a soak, a line each.
 const NOTES_MAX: usize = 2 * 1024;
 
-/// The ConfigMap with everything measured: a summary, and each trial (key: its number) as gzip. It outlives the
-/// cleanup and goes with the object. Where the trials are too much for it their samples are thinned, which `thinned.txt` says;
-/// those that do not fit even so are named under `omitted.txt` instead. `logs`: last lines of frontend and workers in trials
-/// with errors (`trial-<n>.log`).
+/// The ConfigMap with all measurements: a summary, and each trial (key: its number) as gzip. It outlives the cleanup
+/// and goes with the object. If the trials are too large for it, their samples are thinned, and `thinned.txt` lists
+/// them. Trials that do not fit even so are left out, and `omitted.txt` lists them. `logs`: last lines of frontend
+/// and workers in trials with errors (`trial-<n>.log`).
 pub fn results(
     run: &Run<'_>,
     verdict: Verdict,

@@ -21,9 +21,9 @@ use crate::{Run, names, time};
 
 /// Name of the container that runs AIPerf; its termination message and log hold the result.
 pub const AIPERF_CONTAINER: &str = "aiperf";
-/// A user that no image knows and that may do nothing.
+/// A user that no image contains and that has no rights.
 const NOBODY: i64 = 65532;
-/// Where the operator's image holds the runner.
+/// Path of the runner in the operator's image.
 const RUNNER_IN_IMAGE: &str = "/perfval-runner";
 const RUNNER_PATH: &str = "/perfval";
 /// More than the 20 s that the runner gives AIPerf after an interrupt, so that a cancelled trial still reports.
@@ -149,7 +149,7 @@ fn arguments(run: &Run<'_>, trial: i64) -> Vec<String> {
 
 /// The root file system cannot be written, so everything that writes gets a directory.
 fn environment(run: &Run<'_>) -> Vec<EnvVar> {
-    // HF_HOME stays the image's: one that brings its own tokenizer cache must find it again.
+    // HF_HOME stays the image's: an image with its own tokenizer cache must find it again.
     let own_node = EnvVar {
         name: "PERFVAL_NODE".to_owned(),
         value_from: Some(EnvVarSource {

@@ -1,4 +1,4 @@
-//! Which finding decides the verdict of a run that could not be measured.
+//! Choice of the finding that decides the verdict of a run that could not be measured.
 
 use perfval_api::{Finding, Help, Severity, Why, text};
 

@@ -1,4 +1,4 @@
-//! What the kubelet prepares before it starts a container: claims and volumes.
+//! Preparations of the kubelet before it starts a container: claims and volumes.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::core::ResourceExt as _;
@@ -8,10 +8,10 @@ use super::sign::{Proof, Sign};
 use super::statuses::containers;
 use crate::observed::PodEvent;
 
-/// What a container waits for before claims and volumes of its pod are prepared.
+/// Reasons of a container that waits until claims and volumes of its pod are prepared.
 const BEFORE_CLAIMS: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 
-/// What the newest warning of the kubelet says of a pod that has neither claims nor volumes yet.
+/// Sign in the newest warning of the kubelet about a pod that has neither claims nor volumes yet.
 pub(super) fn sign(pod: &Pod, events: &[PodEvent]) -> Option<Sign> {
     let uid = pod.uid().unwrap_or_default();
     if prepared(pod) {
@@ -25,8 +25,8 @@ pub(super) fn sign(pod: &Pod, events: &[PodEvent]) -> Option<Sign> {
     Some(Sign::new(obstacle, name, evidence, Proof::Lasts))
 }
 
-/// Whether claims and volumes of a pod are prepared, whatever failed before: its sandbox exists, or a container went on to
-/// pull its image or to run.
+/// Returns true if claims and volumes of a pod are prepared, even if earlier attempts failed: its sandbox exists, or
+/// a container began to pull its image or to run.
 fn prepared(pod: &Pod) -> bool {
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
     let sandbox = conditions

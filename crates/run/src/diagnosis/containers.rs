@@ -8,7 +8,7 @@ use super::obstacle::Obstacle;
 use super::sign::{Proof, Sign};
 use crate::observed::PodLog;
 
-/// Crashes after which a crash is believed if its log or the kernel says why.
+/// Crashes after which a crash is believed if its log or the kernel gives the reason.
 const EXPLAINED_CRASHES: i32 = 2;
 /// Crashes after which any is believed: the kubelet restarts at once after the first, 10 s after the second.
 const CRASHES: i32 = 3;
@@ -23,7 +23,7 @@ const FINAL_PULL_ERRORS: [&str; 7] = [
     "no basic auth credentials",
 ];
 
-/// What keeps a container from running, in a pod that is not ready.
+/// Obstacle of a container that does not run, in a pod that is not ready.
 pub(super) fn sign(pod: &Pod, container: &ContainerStatus, logs: &[PodLog]) -> Option<Sign> {
     let evidence = |text: String| format!("pod {}, container {}: {text}", pod.name_any(), container.name);
     let waiting = container.state.as_ref().and_then(|state| state.waiting.as_ref());
@@ -46,7 +46,8 @@ pub(super) fn sign(pod: &Pod, container: &ContainerStatus, logs: &[PodLog]) -> O
     }
 }
 
-/// The kubelet says the same with and without its back-off in front: one text is one write of the status.
+/// Removes the kubelet's back-off prefix, because the rest of the text is the same with and without it: one text is
+/// one write of the status.
 fn pull_error(text: &str) -> &str {
     text.split_once("ErrImagePull: ").map_or(text, |(_, error)| error)
 }
@@ -60,7 +61,7 @@ fn crash(pod: &Pod, container: &ContainerStatus, logs: &[PodLog], evidence: &dyn
     let ended = |state: Option<&ContainerState>| state.and_then(|state| state.terminated.clone());
     let end: Option<ContainerStateTerminated> = ended(state).or_else(|| ended(container.last_state.as_ref()));
     let code = end.as_ref().map(|end| end.exit_code);
-    // One that was never started, and an init container that did its work.
+    // A container that was never started, and an init container that did its work.
     if container.restart_count == 0 && code.is_none_or(|code| code == 0) {
         return None;
     }
@@ -85,6 +86,6 @@ fn crash(pod: &Pod, container: &ContainerStatus, logs: &[PodLog], evidence: &dyn
     };
     let exit = code.map_or(String::new(), |code| format!(" (exit code {code})"));
     let text = evidence(format!("crashes{exit}{line}"));
-    // One that runs again may hold; its next end tells.
+    // A container that runs again may hold; its next end decides.
     sign(obstacle, text, crashes >= needed && !is_running)
 }

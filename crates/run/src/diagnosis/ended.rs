@@ -1,9 +1,10 @@
-//! How the pod of a Job ended, where that was not its own doing.
+//! End of a Job's pod from outside.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 
-/// Who ended a pod before its time, in the words of its status: an eviction, a drain, a pod of higher priority.
+/// Reason, in the words of its status, why a pod was ended before its time: an eviction, a drain, a pod of higher
+/// priority.
 pub fn removed(pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
     let disrupted = status.conditions.iter().flatten();

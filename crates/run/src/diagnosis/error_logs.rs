@@ -1,5 +1,5 @@
-//! Last lines of the frontend and the workers in a trial with errors. They are part of the results, because the pods are gone
-//! when somebody reads the verdict.
+//! Last lines of the frontend and the workers in a trial with errors. They are part of the results, because the pods
+//! are gone by the time the user reads the verdict.
 
 use std::collections::BTreeMap;
 
@@ -61,8 +61,8 @@ pub fn wanted(run: &Run<'_>, pods: &[Pod]) -> Vec<LogRequest> {
     Pods::of(pods, &run.id()).all().flat_map(of_pod).collect()
 }
 
-/// The last lines of each of these trials in a log whose lines begin with their time. What was printed after a trial is left
-/// out: the text must be the same in every pass, because its digest tells whether it is saved.
+/// The last lines of each of these trials in a log whose lines begin with their time. Lines printed after a trial are
+/// left out: the text must be the same in every pass, because its digest decides if it is saved.
 pub fn cut(run: &Run<'_>, log: &str) -> BTreeMap<i64, String> {
     let log = clean(run, log);
     let times: Vec<(DateTime<Utc>, &str)> = log.lines().filter_map(|line| Some((time_of(line)?, line))).collect();

@@ -1,4 +1,4 @@
-//! What a container's log says of why it does not serve.
+//! Signs in a container's log of the reason why it does not serve.
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::core::ResourceExt as _;
@@ -18,15 +18,15 @@ use crate::run::Run;
 
 /// Logs read in one pass: one crashed worker shows as much as eight.
 const LOGS: usize = 4;
-/// Longest line that is read (bytes): the text that names an error stands at the beginning of its line.
+/// Longest line that is read (bytes): the text of an error is at the beginning of its line.
 const LINE_BYTES: usize = 8 << 10;
 /// Longest quotation (bytes).
 const QUOTED: usize = 240;
 
-/// What the kubelet answers in place of a log whose container is gone already: no word of the container's.
+/// Answer of the kubelet in place of a log whose container is gone already; no text of the container's.
 const NO_LOG: &str = "unable to retrieve container logs for ";
 
-/// Words of a line that says why a process ended.
+/// Words of a line that gives the reason why a process ended.
 const ERROR_WORDS: [&str; 5] = ["error", "exception", "panicked", "fatal", "out of memory"];
 
 /// The logs that a pass needs: of containers that crashed, of a pod that could not fill the model cache, and, where every
@@ -85,7 +85,7 @@ pub fn clean(run: &Run<'_>, log: &str) -> String {
     redactor.redact(&lines.join("\n"))
 }
 
-/// Why a container crashes: the obstacle that its log names, and the line.
+/// Obstacle in the log of a container that crashes, with the line.
 pub(super) fn crash(logs: &[PodLog], pod: &str, container: &str) -> Option<(Obstacle, String)> {
     let log = logs
         .iter()
@@ -94,7 +94,7 @@ pub(super) fn crash(logs: &[PodLog], pod: &str, container: &str) -> Option<(Obst
     find(text, &CRASHES).or_else(|| Some((Obstacle::CrashLoop, last_words(text)?)))
 }
 
-/// Why a pod that ran once failed: the obstacle that its log names, if it names one, and the line that says most.
+/// Obstacle in the log of a pod that ran once and failed, if its log contains one, and the line that explains most.
 pub(crate) fn failure(logs: &[PodLog], pod: &str) -> Option<(Option<Obstacle>, String)> {
     let log = logs.iter().find(|log| log.of.pod == pod)?;
     let text = log.text.present()?;
@@ -104,7 +104,7 @@ pub(crate) fn failure(logs: &[PodLog], pod: &str) -> Option<(Option<Obstacle>, S
     }
 }
 
-/// Why ready pods do not answer: the obstacle that a frontend's log names, and the line.
+/// Obstacle in a frontend's log if ready pods do not answer, with the line.
 pub fn silence(logs: &[PodLog]) -> Option<(Obstacle, String)> {
     let logs = logs.iter().filter(|log| !log.of.previous);
     let found = logs.filter_map(|log| {
@@ -114,8 +114,8 @@ pub fn silence(logs: &[PodLog]) -> Option<(Obstacle, String)> {
     found.min_by_key(|(obstacle, _)| SILENCE.iter().position(|(_, known)| known == obstacle))
 }
 
-/// Whether a frontend sees workers by now: in its first seconds each lists none, and a worker that fails or hangs was then
-/// told as one that is not there (lab, issue 15).
+/// Returns true if a frontend sees workers by now: in its first seconds each lists none, and then a worker that
+/// failed or hung was reported as missing (lab).
 fn lists_workers(log: &str) -> bool {
     let last = log.lines().rfind(|line| line.contains(LISTED));
     last.is_some_and(|line| find(line, &SILENCE).is_none())
@@ -137,7 +137,7 @@ fn find(log: &str, texts: &[(&str, Obstacle)]) -> Option<(Obstacle, String)> {
     })
 }
 
-/// The last line that speaks of an error; without one, the last line.
+/// The last line about an error; without one, the last line.
 fn last_words(log: &str) -> Option<String> {
     let lines = || {
         log.lines()

@@ -1,5 +1,5 @@
-//! What keeps a deployment from being measured: the stable names in status, each with what it looks like, why it
-//! happens, what to do, and what the run makes of it.
+//! Obstacles that keep a deployment from being measured: the stable names in status, each with its signs, its reason,
+//! its remedy and the response of the run.
 
 use perfval_api::{Finding, Reason, Severity};
 
@@ -15,7 +15,7 @@ macro_rules! obstacles {
         reason: $reason:ident, response: $response:ident, patience: $patience:literal,
         seen: $seen:literal, remedy: $remedy:literal $(,)?
     })+) => {
-        /// What keeps a deployment from being measured. Never reworded once released.
+        /// Obstacles that keep a deployment from being measured. Never reworded once released.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Obstacle { $($(#[doc = $why])+ $name,)+ }
 
@@ -33,27 +33,27 @@ macro_rules! obstacles {
                 match self { $(Self::$name => Reason::$reason,)+ }
             }
 
-            /// What the run makes of it.
+            /// Response of the run.
             pub fn response(self) -> Response {
                 match self { $(Self::$name => Response::$response,)+ }
             }
 
-            /// How long it may pass by itself; the status names it from the beginning.
+            /// Time in which it may pass on its own; the status shows it from the beginning.
             pub fn patience(self) -> Duration {
                 match self { $(Self::$name => Duration::from_secs($patience),)+ }
             }
 
-            /// What it looks like in the cluster.
+            /// Signs in the cluster.
             pub fn seen(self) -> &'static str {
                 match self { $(Self::$name => $seen,)+ }
             }
 
-            /// Why it happens.
+            /// Explanation of the obstacle.
             pub fn why(self) -> &'static str {
                 match self { $(Self::$name => concat!($($why,)+).trim_ascii(),)+ }
             }
 
-            /// What to do about it.
+            /// Remedy.
             pub fn remedy(self) -> &'static str {
                 match self { $(Self::$name => $remedy,)+ }
             }
@@ -84,7 +84,7 @@ impl Obstacle {
         }
     }
 
-    /// What becomes of the run, and when.
+    /// Consequence for the run, and its time.
     pub fn effect(self) -> String {
         let what = self.response().explanation();
         match (self.response(), self.patience().as_secs()) {
@@ -114,7 +114,7 @@ mod tests {
     use super::{COLD_SECONDS, Obstacle};
 
     #[test]
-    fn the_page_says_the_figures_of_the_code() {
+    fn the_page_has_the_figures_of_the_code() {
         let seen = Obstacle::ColdStart.seen();
         assert!(seen.contains(&format!("{COLD_SECONDS} s")), "{seen}");
     }

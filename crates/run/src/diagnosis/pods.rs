@@ -1,4 +1,4 @@
-//! Why pods do not start: signs in their status, their events and their logs.
+//! Signs of the reason why pods do not start: in their status, their events and their logs.
 
 use k8s_openapi::api::core::v1::Pod;
 

@@ -13,7 +13,7 @@ use rust_decimal::Decimal;
 
 use crate::readiness::Pods;
 
-/// Holders that a message names.
+/// Most holders whose names are in a message.
 const NAMED: usize = 3;
 
 /// A holder of GPUs of the node.
@@ -25,7 +25,7 @@ struct Taker {
     has: String,
 }
 
-/// Whether the scheduler finds no place for a pod now.
+/// Returns true if the scheduler finds no place for a pod now.
 pub fn is_unschedulable(pod: &Pod) -> bool {
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
     conditions
@@ -34,8 +34,8 @@ pub fn is_unschedulable(pod: &Pod) -> bool {
         .any(|condition| condition.type_ == "PodScheduled" && condition.status == "False")
 }
 
-/// Who has the GPUs that workers of a run are short of; `None` as long as each may still get one, or no one is known to
-/// have them: then the scheduler's refusal has to last before it is believed.
+/// Holders of the GPUs that workers of a run lack. `None` as long as each may still get one, or no holder is known:
+/// then the scheduler's refusal has to last before it is believed.
 pub fn lost(
     inventory: &Inventory,
     spec: &PerfValidationSpec,
@@ -61,8 +61,8 @@ pub fn lost(
     ))
 }
 
-/// Whether a pod that was refused when it was read has its place or its GPU by now: the inventory is read at the same
-/// time, and may be newer.
+/// Returns true if a pod that was refused when it was read has its place or its GPU by now: the inventory is read at
+/// the same time, and may be newer.
 fn is_served(pod: &Pod, inventory: &Inventory) -> bool {
     let namespace = pod.namespace().unwrap_or_default();
     let has_place = |name: &str| {
@@ -107,7 +107,7 @@ fn holders_of_planned(inventory: &Inventory, plan: &PlacementStatus, own: &[Reso
     held.into_iter().map(taker).collect()
 }
 
-/// Pods of others on the node that ask the device plugin for GPUs. A plugin does not say which GPU a pod has.
+/// Pods of others on the node that get GPUs from the device plugin. A plugin does not report which GPU a pod has.
 fn plugin_users(
     inventory: &Inventory,
     spec: &PerfValidationSpec,
@@ -131,7 +131,7 @@ fn plugin_users(
     takers
 }
 
-/// The first takers that may be named, and how many others there are.
+/// The first takers whose names may be shown, and the number of the others.
 fn some_of(takers: &[Taker], holder: Holder, naming: &Naming) -> Option<String> {
     let (shown, hidden): (Vec<&Taker>, Vec<&Taker>) = takers.iter().partition(|taker| naming.shows(&taker.name));
     let mut some = shown

@@ -1,4 +1,4 @@
-//! What the scheduler says of a pod for which it finds no place.
+//! The scheduler's message about a pod for which it finds no place.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub(super) fn sign(pod: &Pod) -> Option<Sign> {
         .iter()
         .find(|condition| condition.type_ == "PodScheduled" && condition.status == "False")?;
     let words = scheduled.message.as_deref().unwrap_or("cannot be scheduled");
-    // What follows says only that no other pod can be removed for this one.
+    // The rest only explains why no other pod can be removed for this one.
     let words = words.split(" preemption:").next().unwrap_or(words);
     let name = pod.name_any();
     let evidence = format!("pod {name}: {words}");

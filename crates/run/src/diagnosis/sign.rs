@@ -1,4 +1,4 @@
-//! What is seen of a trouble, and what makes it certain.
+//! Evidence of a trouble, and the proof that makes it certain.
 
 use std::time::Duration;
 
@@ -7,29 +7,29 @@ use perfval_api::Why;
 
 use super::obstacle::{Obstacle, Response};
 
-/// What keeps a run from measuring.
+/// Trouble that keeps a run from measuring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
-    /// What keeps it.
+    /// Obstacle that causes it.
     pub obstacle: Obstacle,
-    /// Which pod, what was seen.
+    /// The pod, and the observation.
     pub evidence: String,
 }
 
 impl Trouble {
-    /// The reason, and what was seen with what to do.
+    /// The reason, and the observation with its remedy.
     pub fn why(&self) -> Why {
         let (obstacle, evidence) = (self.obstacle, self.evidence.trim_end_matches('.'));
         Why::new(obstacle.reason(), format!("{evidence}; {}", obstacle.remedy()))
     }
 }
 
-/// What makes it certain that a trouble will not pass by itself.
+/// Proof that a trouble will not pass on its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
     /// Nothing yet.
     Missing,
-    /// What is seen now.
+    /// Visible in this look.
     Seen,
     /// That the operator keeps seeing it, for the [patience](Obstacle::patience) with its obstacle.
     Lasts,
@@ -41,13 +41,13 @@ pub enum Proof {
 /// Something that is seen of a trouble.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sign {
-    /// What it is a sign of.
+    /// Trouble that it is a sign of.
     pub trouble: Trouble,
     /// Name of the pod, node or controller that shows it.
     pub subject: String,
-    /// What makes it certain.
+    /// Proof that makes it certain.
     pub proof: Proof,
-    /// How long it belongs to a normal start: until then the status does not show it.
+    /// Time for which it belongs to a normal start: until then the status does not show it.
     pub normal_for: Duration,
 }
 
@@ -71,13 +71,13 @@ impl Sign {
 /// A sign, judged by how long it has been seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
-    /// What it is a sign of.
+    /// Trouble that it is a sign of.
     pub trouble: Trouble,
-    /// Whether it will not pass by itself.
+    /// True if it will not pass on its own.
     pub is_sure: bool,
 }
 
-/// The most telling of some signs.
+/// The sign that explains most.
 pub fn most_telling(signs: impl IntoIterator<Item = Judged>) -> Option<Judged> {
     // A crash that its log explains goes before one without an explanation.
     signs.into_iter().min_by_key(|sign| {

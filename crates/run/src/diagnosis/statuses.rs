@@ -1,4 +1,4 @@
-//! What a pod says of its containers.
+//! Statuses of a pod's containers.
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 

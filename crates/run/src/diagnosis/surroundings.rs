@@ -1,4 +1,4 @@
-//! What keeps pods from existing or from running although nothing is wrong with them: the namespace and the node.
+//! Obstacles outside of the pods that keep them from existing or from running: the namespace and the node.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::observed::{NodeSeen, PodEvent};
 /// Words of a webhook that did not answer: the next try may reach it.
 const UNANSWERED: &str = "failed calling webhook";
 
-/// What is wrong with the node of a run; it is looked at only while pods of the run are missing or not ready.
+/// Fault of a run's node; it is looked at only while pods of the run are missing or not ready.
 pub fn node(name: &str, seen: &Seen<NodeSeen>) -> Option<Sign> {
     let sign = |evidence, proof| Some(Sign::new(Obstacle::NodeNotReady, name, evidence, proof));
     match seen {
@@ -21,7 +21,8 @@ pub fn node(name: &str, seen: &Seen<NodeSeen>) -> Option<Sign> {
     }
 }
 
-/// Why pods that a controller has to create are missing, in the words of its newest refusal: one sign for each controller.
+/// Reasons why pods that a controller has to create are missing, in the words of its newest refusal: one sign for
+/// each controller.
 pub fn refused(refusals: &[PodEvent]) -> Vec<Sign> {
     let mut newest: BTreeMap<&str, &PodEvent> = BTreeMap::new();
     for event in refusals {
@@ -36,7 +37,7 @@ pub fn refused(refusals: &[PodEvent]) -> Vec<Sign> {
 /// A controller tries again and again, in growing pauses, and for some seconds after a start of the API server its rights are
 /// not loaded yet. So a refusal is believed only if it comes again.
 fn refusal(event: &PodEvent) -> Sign {
-    // What client-go puts in front of an Event of which there were many.
+    // Prefix that client-go puts in front of an Event with many occurrences.
     let words = event
         .message
         .trim_start_matches("(combined from similar events):")

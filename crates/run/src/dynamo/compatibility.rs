@@ -1,4 +1,4 @@
-//! What a run asks for that its Dynamo cannot do.
+//! Requirements of a run that its Dynamo cannot meet.
 
 use perfval_api::{Dynamo, Reason, RouterMode, Why};
 
@@ -11,7 +11,7 @@ const LONGEST_NAMESPACE: usize = 51;
 /// First Dynamo version with least-loaded, power-of-two and device-aware routing; 1.0.2 silently does round-robin.
 const LOAD_AWARE_ROUTING: Version = Version { major: 1, minor: 1 };
 
-/// Why Dynamo cannot serve the run, if that is so; no waiting changes it.
+/// Reason why Dynamo cannot serve the run; no waiting changes it.
 pub fn refusal(run: &Run<'_>, api: &DynamoApi) -> Option<Why> {
     namespace_too_long(run)
         .or_else(|| version_skew(run, api))
@@ -32,7 +32,7 @@ fn namespace_too_long(run: &Run<'_>) -> Option<Why> {
     })
 }
 
-/// The version of Dynamo in the image: what the spec says, else what the tag says.
+/// The version of Dynamo in the image: the version in the spec, else the version in the tag.
 fn image_version(dynamo: &Dynamo) -> Option<Version> {
     let given = dynamo.runtime_version.as_deref().and_then(Version::parse);
     given.or_else(|| Version::of_image(&dynamo.image))

@@ -31,7 +31,7 @@ pub fn deployment(run: &Run<'_>) -> DynamicObject {
 
     let mut metadata = metadata(run, names::deployment(&run.id()), "deployment");
     // Plain Deployments on every cluster: with Grove the pods would need its scheduler's queue to exist, and a gang
-    // says nothing here, where every worker is bound to one node by name and counted by the operator itself.
+    // has no use here, where every worker is bound to one node by name and counted by the operator itself.
     metadata.annotations = Some([("nvidia.com/enable-grove".to_owned(), "false".to_owned())].into());
     DynamicObject {
         types: Some(TypeMeta {

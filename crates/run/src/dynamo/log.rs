@@ -3,7 +3,8 @@
 use crate::diagnosis::obstacle::Obstacle;
 
 /// Texts of a worker, a frontend or a download that ends, the cause before its consequences (Dynamo 1.2–1.6, vLLM
-/// 0.20–0.31, `huggingface_hub` 1.x, measured on the lab where it reaches no hub: what is gated says so before the advice that both texts share).
+/// 0.20–0.31, `huggingface_hub` 1.x, measured on the lab where it reaches no hub: the text of a gated model comes
+/// before the advice that both texts share).
 pub const CRASHES: [(&str, Obstacle); 18] = [
     ("Cannot access gated repo", Obstacle::ModelGated),
     ("GatedRepoError", Obstacle::ModelGated),

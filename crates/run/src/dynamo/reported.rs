@@ -1,4 +1,4 @@
-//! What a DynamoGraphDeployment says of itself.
+//! Status of a DynamoGraphDeployment.
 
 use std::collections::BTreeMap;
 
@@ -8,29 +8,30 @@ use serde_json::Value;
 /// The one message of Dynamo's operator that no next pass of it heals.
 const NO_QUEUE: &str = "failed to determine kai-scheduler queue";
 
-/// What a deployment calls itself.
+/// State in a deployment's status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// It may heal itself.
     Failed,
-    /// This says less than it seems: it was seen with five of eight workers ready.
+    /// Weaker than its name: it was seen with five of eight workers ready.
     Successful,
     /// Not yet either.
     Coming,
 }
 
-/// What the deployment's own status says.
+/// Contents of the deployment's own status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reported {
-    /// Whether the status speaks of the deployment's present generation.
+    /// True if the status is of the deployment's present generation.
     pub current: bool,
-    /// What it calls itself.
+    /// State in the status.
     pub state: State,
     /// Ready replicas of a component, where it reports them.
     pub ready: BTreeMap<String, i64>,
     /// Message of the Ready condition.
     pub message: String,
-    /// Whether it fails because the queue of KAI's scheduler is missing, which no next pass of Dynamo's operator heals.
+    /// True if it fails because the queue of KAI's scheduler is missing, which no next pass of Dynamo's operator
+    /// heals.
     pub lacks_queue: bool,
 }
 
@@ -38,7 +39,7 @@ pub struct Reported {
 pub fn reported(deployment: &DynamicObject) -> Reported {
     let status = &deployment.data["status"];
     let observed = status["observedGeneration"].as_i64().unwrap_or(0);
-    // v1beta1 says components, v1alpha1 says services.
+    // The field is `components` in v1beta1 and `services` in v1alpha1.
     let components = [&status["components"], &status["services"]]
         .into_iter()
         .find_map(Value::as_object);
@@ -46,7 +47,7 @@ pub fn reported(deployment: &DynamicObject) -> Reported {
         .into_iter()
         .flatten()
         .filter_map(|(name, component)| {
-            // Grove's PodCliqueScalingGroup has no number of ready ones; what is available is ready.
+            // Grove's PodCliqueScalingGroup has no number of ready ones; an available one is ready.
             let ready = ["readyReplicas", "availableReplicas"];
             let ready = ready.into_iter().find_map(|field| component[field].as_i64())?;
             Some((name.to_lowercase(), ready))
@@ -95,8 +96,8 @@ mod tests {
                {"type": "TopologyLevelsAvailable", "status": "True", "reason": "x", "message": "y"}])
     }
 
-    /// Where Grove or LWS is installed components may be of their kinds: because an administrator's policy overrules our
-    /// annotation, or for a deployment that an older version of ours made.
+    /// With Grove or LWS installed, components may be of their kinds: because an administrator's policy overrules the
+    /// operator's annotation, or for a deployment that an older version of the operator created.
     #[test]
     fn components_of_every_kind_are_read() {
         let waiting = "Resources not ready: pv-3f9a1c07: podclique/pv-3f9a1c07-0-worker: desired=8, ready=7";

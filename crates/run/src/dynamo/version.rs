@@ -23,7 +23,7 @@ impl Version {
             .then_some(Self { major, minor })
     }
 
-    /// The version that an image's tag names; `None` for digests, `latest` and other tags.
+    /// The version in an image's tag; `None` for digests, `latest` and other tags.
     pub fn of_image(image: &str) -> Option<Self> {
         let name = image.split('@').next()?;
         let (_, tag) = name.rsplit('/').next()?.split_once(':')?;

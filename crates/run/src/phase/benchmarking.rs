@@ -152,7 +152,7 @@ fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers:
     Step::work(Reason::Running, format!("trial {number}{what} is running"))
 }
 
-/// What happened to the workers since the trial before. The load of that trial may have ended only just before a worker did.
+/// Loss of workers since the trial before. The load of that trial may have ended only just before a worker did.
 fn lost_before(pass: &Pass<'_>, workers: &[WorkerStatus]) -> Option<Explained> {
     let shortage = pass
         .status
@@ -226,7 +226,7 @@ fn follow(pass: &mut Pass<'_>, number: i64, workers: &[WorkerStatus]) -> Step {
     }
 }
 
-/// A trouble of the load generator's pod says whose it is; one of the node is everyone's.
+/// Marks a trouble of the load generator's pod as such. A trouble of the node affects all pods.
 fn of_generator(trouble: Trouble) -> Trouble {
     if trouble.obstacle == Obstacle::NodeNotReady {
         return trouble;
@@ -237,7 +237,7 @@ fn of_generator(trouble: Trouble) -> Trouble {
     }
 }
 
-/// Writes the trial down, and goes on as the rule says.
+/// Records the trial, and continues as the rule decides.
 fn close(pass: &mut Pass<'_>, number: i64, judged: &JudgedTrial, workers: &[WorkerStatus]) -> Step {
     patience::forget(pass);
     let ruling = close::close(pass.run.spec(), &mut pass.status, number, judged, pass.now);

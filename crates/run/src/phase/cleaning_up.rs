@@ -29,7 +29,7 @@ pub(super) const PHASE: Definition = Definition {
 fn step(pass: &mut Pass<'_>) -> Step {
     let expired = super::completed::kept_for(pass) == Some(Duration::ZERO);
     let keep = pass.run.keeps_everything() && !expired && !pass.run.is_deleting() && pass.status.verdict.is_some();
-    // The wish may come when the removal has begun: on the lab such a run held its node with nothing on it (issue 15).
+    // The wish may come when the removal has begun: on the lab such a run held its node with nothing on it.
     if keep && teardown::can_be_kept(pass.seen) {
         teardown::leave(pass, Leftovers::Kept, &super::completed::kept());
         return over(pass);
@@ -53,7 +53,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
             Step::wait(Reason::Removing, what)
         }
         teardown::Removal::Unknown(what) => {
-            // The message of a run with a verdict is its verdict's: the condition alone says what is waited for.
+            // The message of a run with a verdict is its verdict's: only the condition describes the wait.
             let why = Why::new(Reason::Removing, what);
             pass.condition(condition::CLEANED_UP, Truth::Unknown, &why);
             pass.look_again_in(pause(pass));
@@ -62,13 +62,14 @@ fn step(pass: &mut Pass<'_>) -> Step {
     }
 }
 
-/// A tenth of the time that it has taken so far: a finalizer that hangs for days is not asked after every two seconds.
+/// Pause of a tenth of the removal's time until now: a finalizer that hangs for days is not checked every two
+/// seconds.
 fn pause(pass: &Pass<'_>) -> Duration {
     let began = status::phase_started_at(&pass.status).unwrap_or(pass.now);
     (time::until(pass.now, began) / 10).clamp(LOOK_AGAIN, LONGEST_PAUSE)
 }
 
-/// What follows a cleanup: the end of the run, a suspension, or the next run.
+/// Step after a cleanup: the end of the run, a suspension, or the next run.
 fn over(pass: &Pass<'_>) -> Step {
     if pass.status.verdict.is_some() {
         return Step::Go(

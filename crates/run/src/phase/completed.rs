@@ -1,4 +1,4 @@
-//! Completed: rest, until a new run is asked for, the object is deleted, or something is still to be removed.
+//! Completed: rest, until a new run is requested, the object is deleted, or an object still has to be removed.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use crate::pass::{Pass, Step};
 use crate::run::Run;
 use crate::{interruption, teardown, time};
 
-/// A delete may be refused with 409 for an object that is still ours, and no watch says so.
+/// Pause after a delete was refused with 409 for an object that still belongs to the run, because no watch reports
+/// that.
 const ASK_AGAIN: Duration = Duration::from_secs(30);
 
 pub(super) const PHASE: Definition = Definition {
@@ -30,12 +31,12 @@ fn needs(run: &Run<'_>) -> Needs {
     }
 }
 
-/// Whether what a finished run deployed is kept for a post-mortem.
+/// Returns true if the deployment of a finished run is kept for a post-mortem.
 fn keeps(run: &Run<'_>) -> bool {
     !run.is_deleting() && next(run).is_none() && teardown::leftovers(run) == Some(Leftovers::Kept)
 }
 
-/// Whether a finished run still has something to remove.
+/// Returns true if a finished run still has objects to remove.
 fn removes_leftovers(run: &Run<'_>) -> bool {
     !run.is_deleting() && next(run).is_none() && teardown::leftovers(run) == Some(Leftovers::Overdue)
 }
@@ -87,7 +88,7 @@ pub(crate) fn leave(pass: &Pass<'_>) -> Step {
     )
 }
 
-/// How long what the user asked to keep still stays; `None` without a limit, and before the run is over.
+/// Remaining time for which the user keeps objects; `None` without a limit, and before the run is over.
 pub(super) fn kept_for(pass: &Pass<'_>) -> Option<Duration> {
     let lasts = pass.run.spec().kept_seconds_after_finished?;
     let over = pass.status.run.as_ref().and_then(|run| run.completed_at)?;
@@ -126,7 +127,7 @@ fn delete_after_ttl(pass: &mut Pass<'_>) {
     }
 }
 
-/// What a finished run says of its removal when the user asked to keep everything.
+/// Reason of the `CleanedUp` condition of a finished run if the user keeps everything.
 pub(crate) fn kept() -> Why {
     Why::new(
         Reason::NoCleanupRequested,

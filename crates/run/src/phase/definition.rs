@@ -1,4 +1,4 @@
-//! What the machine asks of a phase.
+//! Parts that the machine needs of a phase.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ pub(super) const QUICK: Duration = Duration::from_mins(2);
 
 /// A phase: each defines one in its file.
 pub(crate) struct Definition {
-    /// What it reads.
+    /// Its reads.
     pub(crate) needs: fn(&Run<'_>) -> Needs,
-    /// What it does in one pass.
+    /// Its step in one pass.
     pub(crate) step: fn(&mut Pass<'_>) -> Step,
-    /// How long it may wait; `None` for phases that wait for the user.
+    /// Longest time that it may wait; `None` for phases that wait for the user.
     pub(crate) timed: Option<Timed>,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Definition {
 pub(crate) struct Timed {
     /// The limit of the current wait, of a phase that began at this time; `None` while it waits without one.
     pub(crate) limit: fn(&PerfValidationSpec, &PerfValidationStatus, DateTime<Utc>) -> Option<Limit>,
-    /// What becomes of a wait that has lasted too long.
+    /// Step after a wait that has lasted too long.
     pub(crate) expired: fn(&mut Pass<'_>, &Why) -> Step,
 }
 

@@ -1,4 +1,4 @@
-//! Deploying: the model cache is filled, the API server is asked whether it would take the deployment, then the claim
+//! Deploying: the model cache is filled, a dry run shows if the API server would take the deployment, then the claim
 //! template, the workers' Service and the deployment are created.
 
 use std::time::Duration;
@@ -68,12 +68,13 @@ pub(crate) fn own_cache(spec: &PerfValidationSpec) -> Option<&ClaimTemplate> {
     spec.model.cache.as_ref().and_then(ModelCache::template)
 }
 
-/// Whether this run fills a model cache of the operator's own.
+/// Returns true if this run fills a model cache of the operator's own.
 pub(crate) fn fills_cache(spec: &PerfValidationSpec) -> bool {
     own_cache(spec).is_some()
 }
 
-/// Whether the API server accepted the deployment in a dry run. A status of an older version does not say: it is asked again.
+/// Returns true if the API server accepted the deployment in a dry run. A status of an older version lacks the field:
+/// the dry run is repeated.
 fn is_accepted(run: &Run<'_>) -> bool {
     let current = run.status().run.as_ref();
     current.is_some_and(|current| current.accepted_at.is_some())
@@ -104,9 +105,9 @@ fn step(pass: &mut Pass<'_>) -> Step {
     }
 }
 
-/// Another run that has the node, before anything is created. Two operators that plan at the same moment do not see each
-/// other's plan; but each has written its own before it looks here, so at least one of them sees the other. Whoever does
-/// sizes again, and both of them then know whose turn it is.
+/// Another run that has the node, before any object is created. Two operators that plan at the same moment do not see
+/// each other's plan. But each has written its own before it looks here, so at least one of them sees the other. That
+/// operator sizes again, and then both have the same order.
 fn held_by_other(pass: &mut Pass<'_>) -> Option<Step> {
     let node = pass.run.placement()?.node.clone();
     let holders = match &pass.seen.holders {
@@ -141,7 +142,7 @@ fn held_by_other(pass: &mut Pass<'_>) -> Option<Step> {
     Some(Step::Go(Phase::Sizing, why))
 }
 
-/// What the API server has against the deployment; `None` if it would take it, which is recorded.
+/// Objection of the API server to the deployment; `None` if it would take it, which is recorded.
 fn refused(pass: &mut Pass<'_>) -> Option<Step> {
     match &pass.seen.dry_run {
         Seen::Present(Admission::Accepted) => {
@@ -201,7 +202,7 @@ fn fill_cache(pass: &mut Pass<'_>, template: &ClaimTemplate) -> Option<Step> {
     let found = match &pass.seen.cache_job {
         Seen::Absent => None,
         Seen::Present(job) => Some(job),
-        // The first pass asks for the dry run only.
+        // The first pass only needs the dry run.
         Seen::NotAsked => return Some(Step::work(Reason::Starting, FILLING)),
         Seen::Unknown(why) => return Some(Step::wait(Reason::Starting, format!("model cache: {why}"))),
     };
@@ -261,7 +262,7 @@ fn still_filling(pass: &mut Pass<'_>) -> Step {
     }
 }
 
-/// Why the Job failed, as the log of its pod says.
+/// Reason why the Job failed, from the log of its pod.
 fn cache_failed(pass: &mut Pass<'_>, fill: &Job) -> Step {
     let pods = pass.seen.pods.present().map_or(&[][..], Vec::as_slice);
     let is_running = |pod: &Pod| !readiness::is_failed(pod) && pod.metadata.deletion_timestamp.is_none();

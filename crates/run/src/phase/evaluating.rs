@@ -88,8 +88,8 @@ fn step(pass: &mut Pass<'_>) -> Step {
     }
 }
 
-/// Every trial that left a complete frame. A log that cannot be read now may be readable in a moment; one that is gone, or holds
-/// no frame, is left out.
+/// Every trial that left a complete frame. A log that cannot be read now may be readable in a moment. A trial is left
+/// out if its log is gone or holds no frame.
 fn packed_trials(pass: &Pass<'_>) -> Result<BTreeMap<i64, PackedTrial>, String> {
     let mut trials = BTreeMap::new();
     for TrialStatus { number, .. } in &pass.status.trials {
@@ -121,7 +121,7 @@ fn outdated(pass: &Pass<'_>) -> Vec<ChildRef> {
         .collect()
 }
 
-/// The time limit passed: the numbers are in the status, so the verdict stands without the full exports.
+/// The time limit passed: the numbers are in the status, so the verdict is valid without the full exports.
 fn end_without_results(pass: &mut Pass<'_>, waited: &Why) -> Step {
     match conclude(pass) {
         Ok((verdict, why)) => {

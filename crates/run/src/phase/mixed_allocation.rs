@@ -6,13 +6,13 @@ use perfval_sizing as sizing;
 use crate::pass::{Pass, Step};
 use crate::run::Run;
 
-/// Whether a phase has to watch the other way of a run's node.
+/// Returns true if a phase has to watch the other way of a run's node.
 pub(crate) fn watches(run: &Run<'_>, current: Phase) -> bool {
     let measures = matches!(current, Phase::WaitingForReady | Phase::Benchmarking);
     measures && run.placement().is_some_and(|plan| plan.neighbours.is_some())
 }
 
-/// Ends a run that may share a GPU; waits while that is not known.
+/// Ends a run that may share a GPU; waits while that is unknown.
 pub(crate) fn intruder(pass: &Pass<'_>, current: Phase) -> Option<Step> {
     let plan = pass.run.placement().filter(|_| watches(pass.run, current))?;
     let intruder = match pass.seen.inventory.present() {

@@ -167,7 +167,7 @@ fn storage_unreadable(pass: &Pass<'_>) -> Option<Why> {
     ))
 }
 
-/// What later passes and the reader of the status need to know of the deployment.
+/// Records the facts of the deployment that later passes and readers of the status need.
 fn record(pass: &mut Pass<'_>, api: &DynamoApi) {
     let spec = pass.run.spec();
     pass.status.workload = Some(WorkloadStatus {

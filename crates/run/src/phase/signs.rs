@@ -1,4 +1,4 @@
-//! What is seen of why pods are not ready: in themselves, in their namespace, on their node.
+//! Signs of the reason why pods are not ready: in themselves, in their namespace, on their node.
 
 use k8s_openapi::api::core::v1::Pod;
 use perfval_sizing::Seen;
@@ -8,13 +8,13 @@ use crate::diagnosis::surroundings;
 use crate::pass::Pass;
 use crate::patience;
 
-/// The most telling sign of these pods and of what is around them.
+/// The sign that explains most among these pods and their surroundings.
 pub(super) fn of<'a>(pass: &mut Pass<'_>, pods: impl IntoIterator<Item = &'a Pod>) -> Option<Judged> {
     let seen = pass.seen;
     let events = seen.pod_events.present().map_or(&[][..], Vec::as_slice);
     let refusals = seen.refusals.present().map_or(&[][..], Vec::as_slice);
     let node = pass.run.placement().map_or("", |plan| plan.node.as_str());
-    // A node that is gone explains whatever its pods say.
+    // A node that is gone explains every sign of its pods.
     let mut found: Vec<_> = surroundings::node(node, &seen.node).into_iter().collect();
     found.extend(pods::signs(pods, events, &seen.pod_logs));
     found.extend(surroundings::refused(refusals));

@@ -62,7 +62,7 @@ pub(crate) fn seldom_looked_at(limit: Limit) -> Limit {
     limit.with_heartbeat(HEARTBEAT).written_every(queue::HEARTBEAT_WRITTEN)
 }
 
-/// Whether a run waits for earlier ones; its time limit stands still meanwhile.
+/// Returns true if a run waits for earlier ones; its time limit is paused meanwhile.
 fn is_in_line(status: &PerfValidationStatus) -> bool {
     status.run.as_ref().is_some_and(|run| run.queue.is_some())
 }
@@ -84,7 +84,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
     place(pass)
 }
 
-/// A run that comes back from a lost race, or follows one that was kept, first removes what is left.
+/// Removes leftovers first, in a run that comes back from a lost race or follows a kept one.
 fn clear(pass: &mut Pass<'_>) -> Step {
     match teardown::remove(pass) {
         teardown::Removal::Gone => {}
@@ -112,7 +112,7 @@ fn place(pass: &mut Pass<'_>) -> Step {
             Step::End(perfval_api::Verdict::Error, why)
         }
         Seen::Unknown(why) => unreadable(pass, why),
-        // Not a pass of the planner: what the last one said stands.
+        // Not a pass of the planner: the message of the last one stays.
         Seen::NotAsked | Seen::Absent => Step::work(said(pass).reason, said(pass).message),
     }
 }
@@ -160,13 +160,14 @@ fn queued(pass: &mut Pass<'_>, place: &Place) -> Step {
     Step::Wait(why)
 }
 
-/// Who is ahead, as far as this run's readers may know.
+/// Description of the runs ahead, within the names that this run's readers may see.
 fn behind(pass: &Pass<'_>, place: &Place) -> String {
     let naming = pass.run.settings.naming(pass.run.namespace());
     naming.all(Holder::Run, place.behind.iter().map(String::as_str))
 }
 
-/// Whether a place is another one than was said: at the head every step counts, far behind a tenth does.
+/// Returns true if a place differs enough from the written one: at the head every step counts, far behind a tenth
+/// does.
 fn worth_saying(before: &QueueStatus, place: &Place, now: DateTime<Utc>) -> bool {
     let moved = (before.ahead - place.ahead).abs();
     now >= time::after(before.updated_at, SAY_AGAIN) && moved > 0 && moved * 10 >= place.ahead

@@ -19,6 +19,6 @@ fn step(pass: &mut Pass<'_>) -> Step {
     if pass.run.spec().suspend {
         return Step::Rest;
     }
-    // Also where it is the first run: it was asked for now, and not when the object was created.
+    // Also for the first run: it was requested now, and not when the object was created.
     Step::Begin(Trigger::Resumed)
 }

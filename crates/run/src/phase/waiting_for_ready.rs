@@ -143,7 +143,7 @@ fn in_trouble(pass: &mut Pass<'_>, trouble: &Trouble) -> Step {
     };
     run.resizes += 1;
     run.clears_first = true;
-    // The node stays this run's until what it created there is gone; the plan has to settle anew.
+    // The node stays this run's until its objects there are gone; the plan has to settle again.
     if let Some(plan) = &mut pass.status.placement {
         plan.chosen_at = None;
     }
@@ -195,7 +195,8 @@ fn starting(pass: &mut Pass<'_>, pods: &Pods<'_>, wanted: i64, reported: &Report
     Step::Wait(why)
 }
 
-/// What is not ready yet. Each count would be a write of the status, so they are left to the end of the wait.
+/// Description of the parts that are not ready yet. Each count would be a write of the status, so they are left to
+/// the end of the wait.
 fn awaited(pods: &Pods<'_>, wanted: i64, reported: &Reported) -> String {
     let all = pods.ready_workers() >= wanted && pods.frontend_ready();
     if all && !reported.current {
@@ -213,7 +214,7 @@ fn awaited(pods: &Pods<'_>, wanted: i64, reported: &Reported) -> String {
     format!("waiting for {} and the frontend{claimed}", number_of(wanted, "worker"))
 }
 
-/// How far the pods came.
+/// Progress of the pods.
 fn so_far(pass: &Pass<'_>) -> String {
     let Some(all_pods) = pass.seen.pods.present() else {
         return "it is not known which pods are ready".to_owned();

@@ -11,23 +11,23 @@ use perfval_sizing::{Granted, HeldNodes, Sizing};
 
 use super::{Contender, Line, Place, Turn};
 
-/// Earlier runs that a message names.
+/// Most earlier runs whose names are in a message.
 const NAMED: usize = 3;
-/// Nodes that one plan gives out. With a thousand free nodes and as many runs the last of them would wait for the first
-/// until all are sized; the next plan goes on, and the runs that have a node by then are not in it any more.
+/// Nodes that one plan gives out. With a thousand free nodes and as many runs the last of them would wait for the
+/// first until all are sized; the next plan continues, and the runs that have a node by then are not in it any more.
 const GIVEN: usize = 100;
 
-/// What other runs have, as one run finds it.
+/// Resources of other runs, as one run finds them.
 #[derive(Clone, Copy, Debug)]
 pub struct Others<'o, 'a> {
     /// Their nodes.
     pub held: &'o HeldNodes,
-    /// What those of the same namespace use.
+    /// Resources of the runs of the same namespace.
     pub granted: &'o [Granted<'a>],
 }
 
-/// Plans for the whole queue, in order. `volume_of` is the volume of a run's model cache, where its place is known. `size`
-/// says what there is for one run, given what the others have.
+/// Plans for the whole queue, in order. `volume_of` returns the volume of a run's model cache, if its place is known.
+/// `size` sizes one run, given the resources of the others.
 pub fn plan<'l, 'v>(
     line: &'l Line,
     volume_of: impl Fn(&Contender) -> Option<&'v CacheVolume>,
@@ -92,10 +92,10 @@ pub fn plan<'l, 'v>(
     turns
 }
 
-/// What a run is told that no plan has come to yet.
+/// Message for a run that no plan has come to yet.
 const MORE: &str = "the runs ahead are given their nodes first";
 
-/// What a run asks for, as far as the answer depends on it.
+/// Wish of a run, as far as the answer depends on it.
 #[derive(PartialEq)]
 struct Wish<'a, 'v> {
     namespace: &'a str,

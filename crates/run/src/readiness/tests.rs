@@ -1,4 +1,4 @@
-//! Where the workers are, as their pods show.
+//! Places of the workers, as their pods show them.
 
 use perfval_api::Allocation;
 use serde_json::{from_value, json};

@@ -1,7 +1,7 @@
 use perfval_api::PerfValidationStatus;
 
-/// A run that judges saved trials again begins with what the run that measured them knows, but for what the gates make
-/// of it.
+/// Starts a run that judges saved trials again with the state of the run that measured them, except for the results
+/// of its gates.
 pub(super) fn carry(status: &mut PerfValidationStatus, last: &PerfValidationStatus) {
     status.placement.clone_from(&last.placement);
     status.workload.clone_from(&last.workload);

@@ -7,7 +7,7 @@ use perfval_verdict::diagnosis::cause::SHOWN;
 /// Largest status (bytes); etcd and every watcher carry it on each change.
 const STATUS: usize = 31 * 1024;
 
-/// Keeps a status within its size, whatever happened: what explains goes before what is needed to go on. The summary in
+/// Keeps a status within its size in every case. Explanations go before data that later passes need. The summary in
 /// the results ConfigMap keeps all of it.
 pub fn fit(status: &mut PerfValidationStatus) {
     const SHORT: usize = 80;

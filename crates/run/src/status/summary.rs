@@ -13,14 +13,14 @@ use crate::time;
 /// Age of `Blocked` from which `Stalled` is True. A restart of a webhook or a missing role is mended within minutes.
 pub const BLOCKED_FOR_LONG: Duration = Duration::from_mins(10);
 
-/// The generation that the run is true of, where a later edit asks for another run.
+/// The generation that the run measured and judged, if a later edit needs another run.
 fn outdated(status: &PerfValidationStatus) -> Option<&RunStatus> {
     let run = status.run.as_ref()?;
     (run.generation != status.observed_generation).then_some(run)
 }
 
-/// Sets the conditions that follow from phase and verdict: Complete, Passed, and kstatus' Ready, Reconciling, Stalled.
-/// They speak of the observed generation: a verdict of another one says nothing of it.
+/// Sets the conditions that follow from phase and verdict: Complete, Passed, and kstatus' Ready, Reconciling,
+/// Stalled. They apply to the observed generation: a verdict of another one is no evidence for it.
 pub fn summarize(status: &mut PerfValidationStatus, now: DateTime<Utc>) {
     let phase = status.phase.unwrap_or(Phase::Pending);
     let outdated = outdated(status);
@@ -76,7 +76,7 @@ pub fn summarize(status: &mut PerfValidationStatus, now: DateTime<Utc>) {
     );
     set_condition(status, condition::COMPLETE, Truth::from(over), &complete, now);
     let stalled = obstruction.is_some() || (over && !good);
-    // A verdict that is not good says more than what it left behind.
+    // A verdict other than Passed is more important than its leftovers.
     let held = || cleaned_up(status).filter(|_| over && !is_removed);
     let words = match obstruction.or_else(held) {
         Some(words) if good || !over => words,

@@ -41,11 +41,11 @@ fn position(uid: &str, ago: i64) -> Position {
 /// The turn of the last of these runs.
 fn turn_of(uid: &str, runs: Vec<Contender>, inventory: &Inventory) -> Turn {
     let line = Line { runs, usual: None };
-    let fleet = Fleet::of(inventory);
+    let fleet = Fleet::new(inventory);
     let turns = queue::plan(
         &line,
         |_| None,
-        |_, spec, others| fleet.choose(inventory.of_run(), spec, others.held, others.granted),
+        |_, spec, others| fleet.choose(inventory.for_run(), spec, others.held, others.granted),
     );
     let own = turns.into_iter().find(|(run, _)| run.position.uid() == uid);
     own.expect("it waits").1
@@ -142,13 +142,13 @@ fn equal_wishes_of_a_thousand_runs_are_sized_once() {
         usual: Some(std::time::Duration::from_mins(1)),
     };
     let mut sized = 0;
-    let fleet = Fleet::of(&inventory);
+    let fleet = Fleet::new(&inventory);
     let turns = queue::plan(
         &line,
         |_| None,
         |_, spec, others| {
             sized += 1;
-            fleet.choose(inventory.of_run(), spec, others.held, others.granted)
+            fleet.choose(inventory.for_run(), spec, others.held, others.granted)
         },
     );
     assert_eq!(sized, 2, "the one that gets the node, and the first that does not");

@@ -194,7 +194,7 @@ fn conditions_stand_in_the_order_of_the_story() {
     );
 }
 
-/// The message of a judged run is its verdict's: nothing else would say what its removal waits for (worlds, issue 15).
+/// The message of a judged run is its verdict's: nothing else would say what its removal waits for (worlds).
 #[test]
 fn a_removal_that_cannot_be_seen_is_told_while_it_is_waited_for() {
     let mut story = Story::new();

@@ -1,4 +1,4 @@
-//! What ends a trial from outside: signals, a time-out, processes that stay behind.
+//! Ends of a trial from outside: signals, a time-out, processes that stay behind.
 
 use std::fs;
 
@@ -43,7 +43,7 @@ fn a_second_signal_does_not_interrupt_again() {
 }
 
 #[test]
-fn what_hangs_on_an_interrupt_is_killed_with_all_its_processes() {
+fn a_hanging_interrupt_ends_in_a_kill_of_all_processes() {
     // One helper in the group, one in a session of its own; both ignore what can be ignored.
     let rig = Rig::new(
         "trap '' INT TERM; sleep 3001 & echo $! > \"$DIR\"/helper; setsid sleep 3002 & echo $! > \"$DIR\"/escaped; touch \"$DIR\"/up; while :; do sleep 0.05; done",

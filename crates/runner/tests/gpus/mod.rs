@@ -1,4 +1,4 @@
-//! The GPUs, as the exporter of the node tells them meanwhile.
+//! The GPUs during a trial, as the exporter of the node shows them.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::rig::{Exporter, Rig, fixture, page};
 #[test]
 fn the_gpus_are_read_from_the_exporter_meanwhile() {
     let dump = fixture("telemetry/dcgm-exporter.txt");
-    // Every second page repeats the one before, as an exporter does that collects less often than it is asked.
+    // Every second page repeats the one before, as from an exporter that collects less often than it is read.
     let exporter =
         Exporter::start(move |asked| page(&dump.replace("} 651.274000", &format!("}} {}", 600 + asked / 2))));
     let rig = Rig::new(UNTIL_DONE)
@@ -46,7 +46,7 @@ fn the_gpus_are_read_from_the_exporter_meanwhile() {
 }
 
 #[test]
-fn an_exporter_that_lies_costs_nothing_but_its_evidence() {
+fn a_false_exporter_costs_only_its_evidence() {
     let dump = fixture("telemetry/dcgm-exporter.txt");
     let elsewhere = "HTTP/1.1 302 Found\r\nlocation: http://127.0.9.9/\r\ncontent-length: 0\r\n\r\n";
     let exporter = Exporter::start(move |asked| match asked {

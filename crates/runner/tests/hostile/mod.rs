@@ -1,4 +1,4 @@
-//! What answers on a port that the runner reads, and does not want to be read.
+//! Hostile servers on a port that the runner reads.
 
 mod server;
 
@@ -16,7 +16,7 @@ const BOUNDED: usize = (4 << 20) + (8 << 20);
 /// More than the runner has in use besides: threads, and a page of each worker.
 const RESIDENT_KB: u64 = 64 << 10;
 
-/// The tenant that redirects lead to; nobody may ask it.
+/// The tenant that redirects lead to; it may get no request.
 fn tenant() -> TcpListener {
     let tenant = TcpListener::bind("127.0.8.200:0").expect("a port");
     tenant.set_nonblocking(true).expect("no waiting");
@@ -28,7 +28,7 @@ fn was_never_asked(tenant: &TcpListener) {
 }
 
 #[test]
-fn workers_that_lie_on_their_metrics_port_cost_nothing_but_their_evidence() {
+fn false_metrics_of_workers_cost_only_their_evidence() {
     let tenant = tenant();
     let elsewhere = tenant.local_addr().expect("an address");
     let servers = Hostile::on_one_port(
@@ -117,6 +117,6 @@ fn exporter(server: &Hostile) {
 
 #[test]
 fn every_behaviour_is_tried() {
-    // One that is added to the enum and not to the list would test nothing.
+    // A behaviour that is in the enum and not in the list would not be tested.
     assert_eq!(BEHAVIOURS.len(), Behaviour::COUNT);
 }

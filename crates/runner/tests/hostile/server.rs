@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// What a server does to whoever asks it.
+/// Treatment of a server's clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Behaviour {
     /// Lines without end.
@@ -82,7 +82,7 @@ impl Hostile {
         format!("http://{}/metrics", self.address)
     }
 
-    /// How often it was asked.
+    /// Number of requests.
     pub fn asked(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
     }

@@ -1,4 +1,4 @@
-//! What the runner hands over of AIPerf's record of each request.
+//! Times of single requests that the runner hands over from AIPerf's record.
 
 use std::fs;
 
@@ -42,7 +42,7 @@ fn long(times: i64) -> String {
 }
 
 #[test]
-fn what_single_requests_took_is_what_a_report_of_the_export_reads() {
+fn times_of_single_requests_equal_those_read_from_the_export() {
     let record = long(90);
     let payload = measure(BOTH, &record);
     assert!(matches!(payload.record.outcome, Outcome::Report(_)));
@@ -69,7 +69,7 @@ fn a_record_that_is_cut_or_no_record_costs_the_trial_nothing() {
 }
 
 #[test]
-fn a_trial_that_was_ended_keeps_what_its_requests_took() {
+fn a_trial_that_was_ended_keeps_the_times_of_its_requests() {
     let payload = measure(r#"cp "$DIR"/record "$DIR"/profile_export.jsonl; kill -9 $$"#, &long(2));
     assert!(matches!(payload.record.outcome, Outcome::Failure(_)));
     assert_eq!(payload.requests.map(|times| times.count), Some(4));

@@ -163,7 +163,7 @@ impl Running<'_> {
     }
 }
 
-/// What a trial left.
+/// Results of a trial.
 pub struct Ended {
     pub code: i32,
     pub out: String,
@@ -238,7 +238,7 @@ impl Workers {
     }
 }
 
-/// A DCGM exporter: what its page says depends on how often it was asked.
+/// A DCGM exporter: its page depends on the number of requests.
 pub struct Exporter {
     port: u16,
     asked: Arc<AtomicUsize>,

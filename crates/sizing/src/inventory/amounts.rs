@@ -13,12 +13,12 @@ use super::Texts;
 pub struct Amounts(Vec<(Arc<str>, Decimal)>);
 
 impl Amounts {
-    /// What is asked for. An amount that cannot be read counts as more than any node has, and a negative one as nothing.
+    /// Reads requests. An unreadable amount counts as more than any node has, and a negative one as zero.
     pub fn read(quantities: Option<&BTreeMap<String, Quantity>>, texts: &mut Texts) -> Self {
         Self::read_or(quantities, Decimal::MAX, texts)
     }
 
-    /// What is offered. An amount that cannot be read counts as nothing.
+    /// Reads what a node offers. An unreadable amount counts as zero.
     pub fn offered(quantities: Option<&BTreeMap<String, Quantity>>, texts: &mut Texts) -> Self {
         Self::read_or(quantities, Decimal::ZERO, texts)
     }
@@ -32,7 +32,7 @@ impl Amounts {
         Self(amounts.collect())
     }
 
-    /// The requests of a container; a limit stands in where there is no request.
+    /// The requests of a container; a limit counts if there is no request.
     pub fn requests(resources: Option<&ResourceRequirements>, texts: &mut Texts) -> Self {
         let mut all = Self::read(resources.and_then(|resources| resources.limits.as_ref()), texts);
         all.replace(&Self::read(

@@ -6,12 +6,12 @@ use serde::Deserialize;
 
 use super::Interned;
 
-/// A `ResourceClaim` that holds devices, whoever reserved it and whether or not it is being deleted.
+/// A `ResourceClaim` that holds devices, with or without a reservation, and also while it is being deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimUse {
     /// `namespace/name`.
     pub name: Box<str>,
-    /// What it holds.
+    /// Devices that it holds.
     pub devices: Box<[HeldDevice]>,
 }
 
@@ -24,19 +24,19 @@ pub struct HeldDevice {
     pub pool: Arc<str>,
     /// Its name in the pool.
     pub device: Arc<str>,
-    /// Whether only a share of it is held, so that other claims may hold it too.
+    /// True if only a share is held, so that other claims may hold the device too.
     pub shared: bool,
 }
 
 impl ClaimUse {
-    /// What a claim holds; `None` for one that holds nothing. Admin access takes nothing.
+    /// Reads the devices that a claim holds; `None` if it holds none. Admin access takes no device.
     pub fn read(claim: &ResourceClaim, interned: &mut Interned) -> Option<Self> {
         let allocation = claim.status.as_ref()?.allocation.as_ref()?;
-        Self::of(claim, [allocation], interned)
+        Self::from_allocations(claim, [allocation], interned)
     }
 
-    /// What a `BindRequest` of KAI's scheduler promises to a pod; `None` once it is bound or given up. Its binder writes
-    /// the claims only later.
+    /// Reads the devices that a `BindRequest` of KAI's scheduler promises to a pod; `None` once it is bound or given
+    /// up. The binder writes the claims only later.
     pub fn promised(request: &DynamicObject, interned: &mut Interned) -> Result<Option<Self>, serde_json::Error> {
         if matches!(request.data["status"]["phase"].as_str(), Some("Succeeded" | "Failed")) {
             return Ok(None);
@@ -45,10 +45,10 @@ impl ClaimUse {
             Deserialize::deserialize(&request.data["spec"]["resourceClaimAllocations"])?;
         let promises = promises.unwrap_or_default();
         let allocations = promises.iter().filter_map(|promise| promise.allocation.as_ref());
-        Ok(Self::of(request, allocations, interned))
+        Ok(Self::from_allocations(request, allocations, interned))
     }
 
-    fn of<'a>(
+    fn from_allocations<'a>(
         owner: &impl kube::ResourceExt,
         allocations: impl IntoIterator<Item = &'a AllocationResult>,
         interned: &mut Interned,

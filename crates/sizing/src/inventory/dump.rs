@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_be_there_and_is_not_is_named() {
+    fn a_missing_kind_is_an_error_with_its_name() {
         let mut with_claim = pod();
         with_claim["spec"]["resourceClaims"] = json!([{ "name": "gpu", "resourceClaimName": "c" }]);
         let rows = [

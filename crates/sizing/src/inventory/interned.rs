@@ -5,8 +5,8 @@ use foldhash::HashSet;
 
 use super::{Amounts, Attribute, Texts};
 
-/// What is held once, however often it occurs: names; requests, of which a hundred thousand pods have a few hundred; labels and
-/// attributes, which are nearly the same on every node.
+/// Values held once although they occur often: names; requests, since a hundred thousand pods have a few hundred;
+/// labels and attributes, which are nearly the same on every node.
 #[derive(Debug, Default)]
 pub struct Interned {
     texts: Texts,

@@ -13,20 +13,20 @@ pub struct Node {
     labels: Box<[Arc<(Arc<str>, Arc<str>)>]>,
     /// Its taints.
     pub taints: Box<[Taint]>,
-    /// Whether its condition `Ready` is `True`.
+    /// True if its condition `Ready` is `True`.
     pub ready: bool,
-    /// Whether it is cordoned.
+    /// True if it is cordoned.
     pub unschedulable: bool,
-    /// Whether it is being deleted.
+    /// True if it is being deleted.
     pub deleting: bool,
-    /// What it has for pods.
+    /// Amounts available to pods.
     pub allocatable: Arc<Amounts>,
-    /// What it has in all.
+    /// Amounts of the whole machine.
     pub capacity: Arc<Amounts>,
 }
 
 impl Node {
-    /// What sizing needs of a node.
+    /// Reduces a node to sizing's needs.
     pub fn read(node: &v1::Node, interned: &mut Interned) -> Self {
         let (spec, status) = (node.spec.as_ref(), node.status.as_ref());
         let labels = node.metadata.labels.iter().flatten();

@@ -16,14 +16,15 @@ pub struct PodUse {
     pub name: Box<str>,
     /// The node that it is bound to, or that the scheduler has nominated for it.
     pub node: Arc<str>,
-    /// What it takes there. Extended resources that a claim serves (KEP-5004) are the claim's, not the pod's.
+    /// Amounts that it takes there. Extended resources that a claim serves (KEP-5004) belong to the claim, not to the
+    /// pod.
     pub requests: Arc<Amounts>,
-    /// Devices of device plugins that the kubelet says it has, by resource (Kubernetes 1.36 and later).
+    /// Devices of device plugins that the kubelet reports for it, by resource (Kubernetes 1.36 and later).
     pub devices: Box<[(Arc<str>, Box<str>)]>,
 }
 
 impl PodUse {
-    /// What a pod takes of its node; `None` for one that has none or is over. Terminating pods still take theirs.
+    /// Reads what a pod takes of its node; `None` if it has no node or is over. Terminating pods still count.
     pub fn read(pod: &Pod, interned: &mut Interned) -> Option<Self> {
         let status = pod.status.as_ref();
         if status.is_some_and(|status| matches!(status.phase.as_deref(), Some("Succeeded" | "Failed"))) {
@@ -41,7 +42,7 @@ impl PodUse {
         })
     }
 
-    /// Ids of the devices of a resource that the kubelet says it has.
+    /// Ids of the devices of a resource that the kubelet reports.
     pub fn devices_of(&self, resource: &str) -> impl Iterator<Item = &str> {
         let of_resource = self.devices.iter().filter(move |(known, _)| **known == *resource);
         of_resource.map(|(_, id)| &**id)
@@ -66,13 +67,13 @@ fn named(node: Option<&str>) -> Option<&str> {
     node.filter(|node| !node.is_empty())
 }
 
-/// What the scheduler counts for a pod: containers and sidecars together, or the largest moment of its start, plus the
-/// overhead of its runtime class. A request for the whole pod stands for the sum.
+/// Request of a pod as the scheduler counts it: containers and sidecars together, or the largest moment of its start,
+/// plus the overhead of its runtime class. A request for the whole pod replaces the sum.
 fn effective_request(pod: &Pod, texts: &mut Texts) -> Amounts {
     let Some(spec) = &pod.spec else {
         return Amounts::default();
     };
-    let reported = Reported::of(pod.status.as_ref());
+    let reported = ReportedResources::new(pod.status.as_ref());
     let mut sidecars = Amounts::default();
     let mut start = Amounts::default();
     for container in spec.init_containers.iter().flatten() {
@@ -91,20 +92,20 @@ fn effective_request(pod: &Pod, texts: &mut Texts) -> Amounts {
         total.add(&reported.request(container, true, texts));
     }
     total.raise(&start);
-    total.replace(&reported.of_whole_pod(spec.resources.as_ref(), texts));
+    total.replace(&reported.whole_pod(spec.resources.as_ref(), texts));
     total.add(&Amounts::read(spec.overhead.as_ref(), texts));
     total
 }
 
-/// What the status of a pod reports of its resources.
-struct Reported<'a> {
+/// Resources that the status of a pod reports.
+struct ReportedResources<'a> {
     status: Option<&'a PodStatus>,
-    /// The kubelet will not resize it, so what it asks for does not count.
+    /// True if the kubelet will not resize it, so that its request does not count.
     resize_is_infeasible: bool,
 }
 
-impl<'a> Reported<'a> {
-    fn of(status: Option<&'a PodStatus>) -> Self {
+impl<'a> ReportedResources<'a> {
+    fn new(status: Option<&'a PodStatus>) -> Self {
         let pending = |status: &PodStatus| {
             let conditions = status.conditions.as_deref().unwrap_or_default();
             let resize = conditions
@@ -118,7 +119,8 @@ impl<'a> Reported<'a> {
         }
     }
 
-    /// What a container counts; one that ends before the others begin is never resized.
+    /// Request of a container as the scheduler counts it. A container that ends before the others begin is never
+    /// resized.
     fn request(&self, container: &Container, can_resize: bool, texts: &mut Texts) -> Amounts {
         let mut request = Amounts::requests(container.resources.as_ref(), texts);
         if let Some(status) = self.status_of(&container.name).filter(|_| can_resize) {
@@ -131,8 +133,8 @@ impl<'a> Reported<'a> {
         request
     }
 
-    /// What is asked for the pod as a whole. Only these resources can be; the scheduler looks away from all others there.
-    fn of_whole_pod(&self, resources: Option<&ResourceRequirements>, texts: &mut Texts) -> Amounts {
+    /// Request for the pod as a whole. Only these resources are allowed there; the scheduler ignores all others.
+    fn whole_pod(&self, resources: Option<&ResourceRequirements>, texts: &mut Texts) -> Amounts {
         let asked = Amounts::requests(resources, texts);
         let mut request = asked.clone();
         if let Some(status) = self.status {
@@ -146,7 +148,8 @@ impl<'a> Reported<'a> {
         request
     }
 
-    /// Makes of what is asked for the most of it, what was promised and what is had: a resize in place takes its time.
+    /// Replaces each request by the largest of the requested, the allocated and the actual amount, because a resize
+    /// in place takes time.
     fn resize(
         &self,
         request: &mut Amounts,

@@ -22,18 +22,18 @@ pub struct Slice {
     /// Slices that the driver announces for the pool.
     pub slice_count: i64,
     /// The nodes that can use the devices.
-    pub target: Target,
-    /// Whether every device has a target of its own instead.
+    pub target: SliceTarget,
+    /// True if every device has a target of its own instead.
     pub target_per_device: bool,
     /// The devices.
     pub devices: Box<[Device]>,
-    /// What devices of the pool take from one another.
+    /// Counters from which devices of the pool draw.
     pub shared_counters: Box<[Consumption]>,
 }
 
 /// Nodes that can use a device: exactly one of the three is set.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Target {
+pub struct SliceTarget {
     /// All of them.
     pub all_nodes: bool,
     /// The one of this name.
@@ -53,14 +53,14 @@ pub struct Device {
     pub capacity: Box<[(Arc<str>, Arc<str>)]>,
     /// Taints of its slice; `DeviceTaintRule`s are apart.
     pub taints: Box<[Taint]>,
-    /// What it takes from the pool's counters.
+    /// Amounts that it takes from the pool's counters.
     pub consumes: Box<[Consumption]>,
-    /// Whether many claims can have it at once (`allowMultipleAllocations`).
+    /// True if many claims can have it at once (`allowMultipleAllocations`).
     pub shareable: bool,
-    /// Whether it is attached only after binding (`bindingConditions`).
+    /// True if it is attached only after binding (`bindingConditions`).
     pub binds_later: bool,
     /// Its own target, in a slice that leaves it to the devices.
-    pub target: Option<Box<Target>>,
+    pub target: Option<Box<SliceTarget>>,
 }
 
 /// The value of an attribute.
@@ -74,7 +74,7 @@ pub enum Attribute {
     Int(i64),
     /// Truth.
     Bool(bool),
-    /// A kind of value that is not known here.
+    /// An unknown kind of value.
     Unknown,
 }
 
@@ -103,12 +103,12 @@ pub struct Consumption {
 pub struct Counter {
     /// Its name.
     pub name: Arc<str>,
-    /// Its value; the text of one that is no quantity.
+    /// The value, or the text if it is no quantity.
     pub value: Result<Decimal, Box<str>>,
 }
 
 impl Slice {
-    /// What sizing needs of a slice.
+    /// Reduces a slice to sizing's needs.
     pub fn read(slice: &ResourceSlice, interned: &mut Interned) -> Self {
         let spec = &slice.spec;
         let counters = spec.shared_counters.iter().flatten();
@@ -118,7 +118,7 @@ impl Slice {
             pool: interned.share(&spec.pool.name),
             generation: spec.pool.generation,
             slice_count: spec.pool.resource_slice_count,
-            target: Target {
+            target: SliceTarget {
                 all_nodes: spec.all_nodes == Some(true),
                 node_name: spec.node_name.as_deref().map(|name| interned.share(name)),
                 node_selector: spec.node_selector.clone().map(Box::new),
@@ -138,8 +138,9 @@ impl Slice {
         read
     }
 
-    /// Names the counter sets of a slice that has devices too after the slice. Kubernetes 1.34 allows both in one slice, and
-    /// such a set belongs to that slice alone; from 1.35 on a set belongs to the pool, and its slice has no devices.
+    /// Renames the counter sets of a slice that has devices too after the slice. Kubernetes 1.34 allows both in one
+    /// slice, and such a set belongs to that slice alone; from 1.35 on a set belongs to the pool, and its slice has
+    /// no devices.
     fn keep_counters_apart(&mut self, interned: &mut Interned) {
         if self.devices.is_empty() {
             return;
@@ -155,13 +156,13 @@ impl Slice {
 }
 
 impl Device {
-    /// What sizing needs of a device.
+    /// Reduces a device to sizing's needs.
     pub fn read(device: &v1::Device, interned: &mut Interned) -> Self {
         let attributes = device.attributes.iter().flatten();
         let capacity = device.capacity.iter().flatten();
         let consumed = device.consumes_counters.iter().flatten();
         let taints = device.taints.iter().flatten();
-        let target = Target {
+        let target = SliceTarget {
             all_nodes: device.all_nodes == Some(true),
             node_name: device.node_name.as_deref().map(|name| interned.share(name)),
             node_selector: device.node_selector.clone().map(Box::new),
@@ -192,7 +193,7 @@ impl Device {
                 .binding_conditions
                 .as_ref()
                 .is_some_and(|conditions| !conditions.is_empty()),
-            target: (target != Target::default()).then(|| Box::new(target)),
+            target: (target != SliceTarget::default()).then(|| Box::new(target)),
         }
     }
 
@@ -201,7 +202,8 @@ impl Device {
         self.find(|known| known.cmp(name))
     }
 
-    /// An attribute by its name in a domain. Without a text of its own: every GPU of a cluster is asked.
+    /// An attribute by its name in a domain. The function allocates no text, because it runs for every GPU of a
+    /// cluster.
     pub fn attribute_of(&self, domain: &str, name: &str) -> Option<&Attribute> {
         let qualified = || domain.bytes().chain([b'/']).chain(name.bytes());
         self.find(|known| known.bytes().cmp(qualified()))

@@ -17,7 +17,7 @@ impl CacheVolume {
         (!name.is_empty()).then_some(name)
     }
 
-    /// What sizing needs of a claim's volume; none if every node can reach it.
+    /// Reduces a claim's volume to sizing's needs; `None` if every node can reach it.
     pub fn read(claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> Option<Self> {
         let affinity = volume.spec.as_ref()?.node_affinity.as_ref()?;
         Some(Self {

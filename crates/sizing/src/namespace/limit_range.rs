@@ -1,4 +1,4 @@
-//! What the API server's `LimitRanger` refuses.
+//! Refusals of the API server's `LimitRanger`.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub fn refusal(limit_ranges: &[LimitRange], pods: &OurPods) -> Option<String> {
     })
 }
 
-/// A limit below what a pod asks for, such as a namespace's default: the API server refuses the pod.
+/// A limit below the request of a pod, such as a namespace's default: the API server refuses the pod.
 pub fn tight(pod: &OurPod) -> Option<String> {
     pod.containers().find_map(|resources| {
         resources.requests.iter().find_map(|(name, request)| {

@@ -1,4 +1,4 @@
-//! What the `ResourceQuotas` of a namespace leave for a run: one frontend, one load generator and as many workers as
+//! Allowance of a namespace's `ResourceQuotas` for a run: one frontend, one load generator and as many workers as
 //! possible.
 
 use k8s_openapi::api::core::v1::{ResourceQuota, ScopedResourceSelectorRequirement};
@@ -9,7 +9,7 @@ use rust_decimal::Decimal;
 
 use crate::our_pods::{OurPod, OurPods, most_workers};
 
-/// Resources of which a quota wants every container to say how much.
+/// Resources for which a quota requires an amount in every container.
 const TO_BE_SET: [&str; 6] = [
     "cpu",
     "memory",
@@ -19,7 +19,7 @@ const TO_BE_SET: [&str; 6] = [
     "limits.memory",
 ];
 
-/// What a quota leaves.
+/// Pods that a quota still allows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allowance {
     pub quota: String,
@@ -41,21 +41,21 @@ pub struct Count {
 /// Another run of the namespace, as its quotas count it.
 pub struct Other {
     pub pods: OurPods,
-    pub claim: Option<Claim>,
-    /// What it will still create.
+    pub claim: Option<QuotaClaim>,
+    /// Pods that it will still create.
     pub to_come: Count,
-    /// What it gives back in the end, created or not.
+    /// Pods that it gives back in the end, created or not.
     pub gives_back: Count,
 }
 
 /// The claim of a worker, as quotas count it.
-pub struct Claim {
+pub struct QuotaClaim {
     resources: Vec<String>,
 }
 
-impl Claim {
-    /// A claim for one device of a class. A class that stands for an extended resource counts as that resource too.
-    pub fn of(class: Option<&DeviceClass>, name: &str) -> Self {
+impl QuotaClaim {
+    /// A claim for one device of a class. A class with an extended resource counts as that resource too.
+    pub fn new(class: Option<&DeviceClass>, name: &str) -> Self {
         let extended = class.and_then(|class| class.spec.extended_resource_name.as_ref());
         let resources = [
             "count/resourceclaims.resource.k8s.io".to_owned(),
@@ -73,22 +73,22 @@ impl Claim {
 pub fn allowance(
     quotas: &[ResourceQuota],
     pods: &OurPods,
-    claim: Option<&Claim>,
+    claim: Option<&QuotaClaim>,
     others: &[Other],
 ) -> Option<Allowance> {
-    let of = |quota, (resource, hard)| of_resource(quota, resource, hard, pods, claim, others);
+    let allowance = |quota, (resource, hard)| resource_allowance(quota, resource, hard, pods, claim, others);
     quotas
         .iter()
-        .flat_map(|quota| hard(quota).filter_map(move |limit| of(quota, limit)))
+        .flat_map(|quota| hard(quota).filter_map(move |limit| allowance(quota, limit)))
         .min_by(|a, b| (a.workers, &a.quota, &a.resource).cmp(&(b.workers, &b.quota, &b.resource)))
 }
 
-fn of_resource(
+fn resource_allowance(
     quota: &ResourceQuota,
     resource: &str,
     hard: Decimal,
     pods: &OurPods,
-    claim: Option<&Claim>,
+    claim: Option<&QuotaClaim>,
     others: &[Other],
 ) -> Option<Allowance> {
     let whole = |workers| Count {
@@ -115,8 +115,8 @@ fn of_resource(
     })
 }
 
-/// What pods of a run count for a resource of a quota.
-fn counted(quota: &ResourceQuota, resource: &str, pods: &OurPods, claim: Option<&Claim>, count: Count) -> Decimal {
+/// Amount of a resource that pods of a run count against a quota.
+fn counted(quota: &ResourceQuota, resource: &str, pods: &OurPods, claim: Option<&QuotaClaim>, count: Count) -> Decimal {
     let demand = |pod: &OurPod| {
         if covers(quota, pod) {
             demand(resource, pod)
@@ -137,13 +137,14 @@ fn counted(quota: &ResourceQuota, resource: &str, pods: &OurPods, claim: Option<
         .saturating_add(trial.unwrap_or_default())
 }
 
-/// What a quota wants every container to say, and one of ours does not: admission refuses such a pod.
+/// Resource that a quota requires in every container and that one of our containers lacks: admission refuses such a
+/// pod.
 pub fn unmeasured(quotas: &[ResourceQuota], pods: &OurPods) -> Option<String> {
     quotas.iter().find_map(|quota| {
         let wanted = hard(quota).map(|(resource, _)| resource).filter(|resource| TO_BE_SET.contains(resource));
         let (resource, pod) = wanted
             .flat_map(|resource| pods.each().map(|pod| (resource, pod)))
-            .find(|(resource, pod)| covers(quota, pod) && !says(pod, resource))?;
+            .find(|(resource, pod)| covers(quota, pod) && !sets_amount(pod, resource))?;
         Some(format!(
             "ResourceQuota {} wants {resource} of every container, and the {} has none: set it in workload.dynamo.worker.resources and \
              benchmark.resources, and let a LimitRange of the namespace set it for all others",
@@ -153,7 +154,7 @@ pub fn unmeasured(quotas: &[ResourceQuota], pods: &OurPods) -> Option<String> {
     })
 }
 
-fn says(pod: &OurPod, resource: &str) -> bool {
+fn sets_amount(pod: &OurPod, resource: &str) -> bool {
     pod.containers().all(|container| {
         let (amounts, name) = match resource.split_once('.') {
             Some(("limits", name)) => (&container.limits, name),
@@ -164,7 +165,7 @@ fn says(pod: &OurPod, resource: &str) -> bool {
     })
 }
 
-/// What a pod counts for a resource of a quota.
+/// Amount of a resource that a pod counts against a quota.
 fn demand(resource: &str, pod: &OurPod) -> Decimal {
     if matches!(resource, "pods" | "count/pods") {
         return Decimal::ONE;
@@ -177,8 +178,8 @@ fn demand(resource: &str, pod: &OurPod) -> Decimal {
     }
 }
 
-/// Whether a quota is for a pod like this: no deadline, and no priority class but the cluster's own default. A scope that
-/// is not known here is taken to be for it.
+/// Returns true if a quota is for a pod like this: no deadline, and no priority class but the cluster's own default.
+/// An unknown scope is taken to match.
 fn covers(quota: &ResourceQuota, pod: &OurPod) -> bool {
     let Some(spec) = &quota.spec else {
         return true;

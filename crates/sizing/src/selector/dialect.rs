@@ -5,7 +5,7 @@
 //! | `device.attributes['d']` | an empty map where the device has nothing of the domain | an error |
 //! | `cel.bind(name, value, expression)` | `value` under a name | no such function |
 //! | `map.?key` | an optional value | an error where the key is missing |
-//! | `value.field`, `has(value.field)` of what is no map | an error | `false` |
+//! | `value.field`, `has(value.field)` of another type than a map | an error | `false` |
 //! | `3 == 3.0`, `3u in [3]` | numbers are equal by value | by type too |
 //! | `version == '1.2.3'` | an error: only a version equals a version | `false` |
 
@@ -25,11 +25,11 @@ pub const DEVICE: &str = "device";
 pub const ATTRIBUTES: &str = "attributes";
 /// Its capacities by domain and name.
 pub const CAPACITY: &str = "capacity";
-/// What a rewritten expression calls for a domain of either. No expression can contain the name itself.
+/// Name in a rewritten expression for a domain of either. No expression can contain the name itself.
 pub const DOMAIN: &str = "@domain";
-/// What it calls for `in`, and for `has`.
+/// Name in a rewritten expression for `in`, and for `has`.
 pub const CONTAINED: &str = "@contained";
-/// What it calls for `==` and `!=`.
+/// Name in a rewritten expression for `==` and `!=`.
 const EQUAL: &str = "@equal";
 const UNEQUAL: &str = "@unequal";
 /// `cel.bind` and `optional.of`, each as the evaluator keeps it: a method of a name.
@@ -55,7 +55,7 @@ pub fn functions() -> Context<'static> {
     functions
 }
 
-/// Whether a call is that of a method of a name.
+/// Returns true if a call is that of a method of a name.
 pub fn calls(call: &CallExpr, (name, method): (&str, &str)) -> bool {
     let of_name = |target: &IdedExpr| matches!(&target.expr, Expr::Ident(ident) if ident == name);
     call.func_name == method && call.target.as_deref().is_some_and(of_name)
@@ -215,7 +215,7 @@ fn unequal(left: Value, right: Value) -> bool {
     left != right
 }
 
-/// Whether a value is a quantity or a version, and the other is not of the same kind.
+/// Returns true if a value is a quantity or a version, and the other is not of the same kind.
 fn is_other(value: &Value, other: &Value) -> bool {
     let Value::Opaque(opaque) = value else { return false };
     let kind = opaque.runtime_type_name();
@@ -224,7 +224,7 @@ fn is_other(value: &Value, other: &Value) -> bool {
     kind != "optional_type" && !same
 }
 
-/// The value is computed when the expression first reads it, and not at all where it does not.
+/// The value is computed when the expression first reads it, and only then.
 fn bind(call: &FunctionContext<'_, '_>) -> ResolveResult {
     let [name, value, expression] = call.args else {
         return Err(call.error("takes a name, a value and an expression"));

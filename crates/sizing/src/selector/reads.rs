@@ -1,5 +1,5 @@
-//! What of a device an expression reads: two devices that agree in it get the same answer, and most clusters have a handful
-//! of kinds of devices and tens of thousands of them.
+//! Parts of a device that an expression reads. Two devices that agree in them get the same answer, and most clusters
+//! have a handful of kinds of devices and tens of thousands of them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub struct Name {
 
 /// Everything that decides on the answer for a device.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Kind {
+pub struct DeviceKind {
     driver: Box<str>,
     shareable: bool,
     attributes: Box<[Option<Attribute>]>,
@@ -34,8 +34,8 @@ pub struct Kind {
 }
 
 impl Reads {
-    /// What rewritten expressions read; `None` if one of them reads otherwise than by literal names.
-    pub fn of<'a>(expressions: impl Iterator<Item = &'a IdedExpr>) -> Option<Self> {
+    /// Parts that rewritten expressions read; `None` if one of them reads otherwise than by literal names.
+    pub fn from_expressions<'a>(expressions: impl Iterator<Item = &'a IdedExpr>) -> Option<Self> {
         let mut reads = Self::default();
         for expression in expressions {
             reads.add(expression, &mut Vec::new())?;
@@ -44,8 +44,8 @@ impl Reads {
     }
 
     /// The kind of a device, as these expressions see it.
-    pub fn kind(&self, driver: &str, device: &Device) -> Kind {
-        Kind {
+    pub fn kind(&self, driver: &str, device: &Device) -> DeviceKind {
+        DeviceKind {
             driver: driver.into(),
             shareable: device.shareable,
             attributes: self
@@ -61,8 +61,8 @@ impl Reads {
         }
     }
 
-    /// Whether a device is of a kind.
-    pub fn is_of(&self, kind: &Kind, driver: &str, device: &Device) -> bool {
+    /// Returns true if a device is of a kind.
+    pub fn is_of(&self, kind: &DeviceKind, driver: &str, device: &Device) -> bool {
         let attributes = self.attributes.iter().map(|name| name.attribute(driver, device));
         let capacity = self.capacity.iter().map(|name| name.capacity(driver, device));
         *kind.driver == *driver
@@ -71,7 +71,7 @@ impl Reads {
             && kind.capacity.iter().map(Option::as_ref).eq(capacity)
     }
 
-    /// `bound`: the names that `cel.bind` gives, each with the domain that it stands for, if it does.
+    /// `bound`: the names that `cel.bind` gives, each with its domain, if it has one.
     fn add<'a>(&mut self, expression: &'a IdedExpr, bound: &mut Vec<Binding<'a>>) -> Option<()> {
         if let Some((part, name)) = read(expression, bound) {
             let names = if part == ATTRIBUTES {
@@ -92,7 +92,7 @@ impl Reads {
                 .try_for_each(|operand| self.add(operand, bound)),
             Expr::List(list) => list.elements.iter().try_for_each(|element| self.add(element, bound)),
             Expr::Literal(_) => Some(()),
-            // A whole domain, or the device itself, by a name: whatever is read of it, it is not known here.
+            // A whole domain, or the device itself, by a name: the parts that are read through it are unknown here.
             Expr::Ident(name) => (name != DEVICE && domain(expression, bound).is_none()).then_some(()),
             Expr::Unspecified | Expr::Map(_) | Expr::Struct(_) | Expr::Comprehension(_) | Expr::Select(_) => None,
         }
@@ -117,7 +117,7 @@ impl Reads {
     }
 }
 
-/// A name that `cel.bind` gives, and the part and the domain of the device that it stands for.
+/// A name that `cel.bind` gives, with its part and its domain of the device.
 type Binding<'a> = (&'a str, Option<(&'a str, &'a str)>);
 
 impl Name {
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     fn names(expression: &str) -> Option<Vec<String>> {
-        let reads = Reads::of(std::iter::once(&parse(expression).unwrap()))?;
+        let reads = Reads::from_expressions(std::iter::once(&parse(expression).unwrap()))?;
         let all = reads.attributes.iter().chain(&reads.capacity);
         Some(all.map(|name| name.qualified.clone()).collect())
     }

@@ -1,4 +1,4 @@
-//! Which devices a class's expressions select.
+//! Devices that a class's expressions select.
 
 use serde_json::{from_value, json};
 
@@ -99,7 +99,7 @@ fn a_name_of_cel_bind_stands_for_its_value() {
             "cel.bind(a, device.attributes['gpu.nvidia.com'].absent, device.driver == 'gpu.nvidia.com' || a)",
             true,
         ),
-        // One that fails, where it decides on nothing.
+        // An expression that fails, but does not decide the result.
         (
             "cel.bind(a, device.attributes['gpu.nvidia.com'].absent, a || device.driver == 'gpu.nvidia.com')",
             true,
@@ -110,7 +110,7 @@ fn a_name_of_cel_bind_stands_for_its_value() {
     }
     let faulty = [
         "cel.bind(a, device.attributes['gpu.nvidia.com'].absent, a)",
-        // No variable further out stands in for a value that fails.
+        // No variable of an outer scope replaces a value that fails.
         "cel.bind(a, true, cel.bind(a, device.attributes['gpu.nvidia.com'].absent, a))",
         "cel.bind('a', true, true)",
         "cel.bind(a, true)",
@@ -121,7 +121,7 @@ fn a_name_of_cel_bind_stands_for_its_value() {
 }
 
 #[test]
-fn a_domain_of_which_a_device_has_nothing_is_an_empty_map() {
+fn a_domain_without_attributes_is_an_empty_map() {
     let cases = [
         ("device.attributes['other.example'].all(name, false)", true),
         ("device.attributes['other.example'].exists(name, true)", false),
@@ -140,7 +140,7 @@ fn a_domain_of_which_a_device_has_nothing_is_an_empty_map() {
             "['other.example'].all(domain, !('type' in device.attributes[domain]))",
             true,
         ),
-        // Only the domain that is asked for: the others are not there.
+        // Only the requested domain is present.
         ("'other.example' in device.attributes", false),
         ("device.attributes.exists(domain, domain == 'other.example')", false),
         ("device.attributes.exists(domain, domain == 'gpu.nvidia.com')", true),
@@ -234,7 +234,7 @@ fn a_value_of_an_unknown_kind_is_neither_there_nor_absent() {
 }
 
 #[test]
-fn devices_that_differ_in_what_is_read_get_their_own_answers() {
+fn devices_that_differ_in_a_read_part_get_their_own_answers() {
     let class: DeviceClass = from_value(json!({
         "metadata": { "name": "c" },
         "spec": { "selectors": [
@@ -285,7 +285,7 @@ fn a_driver_and_sharing_decide_by_themselves() {
 }
 
 #[test]
-fn what_cannot_be_evaluated_is_not_no() {
+fn a_failed_evaluation_is_not_a_no() {
     let expressions = [
         "device.driver ==",
         "device.driver",

@@ -1,4 +1,4 @@
-//! The check after allocation: what workers were given against what is published and held.
+//! The check after allocation: the devices of workers against published and held ones.
 
 use perfval_sizing::{HeldByWorker, Seen, Unconfirmed, confirm};
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, GPU_DRIVER, SliceBuilder, gpu};
@@ -79,7 +79,7 @@ fn a_gpu_that_is_given_out_in_shares_is_not_a_whole_one() {
 }
 
 #[test]
-fn what_is_not_known_is_not_wrong() {
+fn an_unknown_placement_is_not_wrong() {
     let (cluster, given) = two();
     let unknown = |confirmed| matches!(confirmed, Err(Unconfirmed::Unknown(_)));
     let mut inventory = cluster.inventory();

@@ -213,7 +213,7 @@ fn a_foreign_driver_in_motion_is_no_obstacle() {
 
 #[test]
 fn partitions_and_their_card_block_each_other() {
-    // gpu-0 as a whole, and as three partitions of which two fit at a time; a counter set ties them.
+    // gpu-0 as a whole, and as three partitions. Two of them fit at a time; a counter set ties them.
     let half = |index: usize| {
         gpu(0)
             .named(&format!("gpu-0-mig-{index}"))
@@ -385,7 +385,7 @@ fn counters_beside_devices_belong_to_their_slice_alone() {
 }
 
 #[test]
-fn a_malformed_slice_makes_its_node_ineligible_and_says_why() {
+fn a_malformed_slice_makes_its_node_ineligible_with_a_reason() {
     let counters = |amount: &str| {
         eight()
             .without_slices()

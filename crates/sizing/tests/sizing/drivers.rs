@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{any, chosen, eight, not_chosen, spec};
 
-/// Eight GPUs of a device plugin, of which pods have three.
+/// Eight GPUs of a device plugin; pods have three of them.
 fn plugin() -> Cluster {
     Cluster::empty()
         .node(NodeBuilder::named("n1").offers("nvidia.com/gpu", "8"))
@@ -39,7 +39,7 @@ fn a_driver_of_no_gpus_that_is_still_publishing_is_no_obstacle() {
 }
 
 #[test]
-fn a_driver_of_the_same_vendor_s_gpus_counts_whatever_the_class_is_called() {
+fn a_driver_of_the_same_vendor_s_gpus_counts_under_any_class_name() {
     let own_class =
         |resource: &str| spec(&json!({ "placement": { "deviceClassName": "fast", "resourceName": resource } }));
     for class in [plugin().class("device.newField == 1"), plugin().without_class()] {

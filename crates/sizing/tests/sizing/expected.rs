@@ -19,7 +19,7 @@ fn by(by: ExpectedBy, gpus: i64) -> ExpectedGpus {
 }
 
 #[test]
-fn a_missing_gpu_is_found_by_what_the_spec_says() {
+fn a_missing_gpu_is_found_by_the_number_in_the_spec() {
     let seven = Cluster::of_gpus(7);
     let plan = chosen(&seven, &expecting(8));
     assert_eq!((plan.gpus, plan.node_gpus, plan.faulty_gpus), (7, 7, 0));

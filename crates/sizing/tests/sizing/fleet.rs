@@ -37,10 +37,10 @@ fn held(nodes: impl IntoIterator<Item = usize>) -> HeldNodes {
 #[test]
 fn a_run_looks_only_at_the_nodes_that_its_selector_admits() {
     let inventory = fleet().inventory();
-    let fleet = Fleet::of(&inventory);
+    let fleet = Fleet::new(&inventory);
     let free = HeldNodes::default();
     for index in 0..NODES {
-        let sizing = fleet.choose(inventory.of_run(), &only(&name(index)), &free, &[]);
+        let sizing = fleet.choose(inventory.for_run(), &only(&name(index)), &free, &[]);
         let Sizing::Chosen(plan) = &sizing else {
             panic!("{sizing:?}")
         };
@@ -48,7 +48,7 @@ fn a_run_looks_only_at_the_nodes_that_its_selector_admits() {
     }
     assert_eq!(fleet.examined(), NODES, "one each");
 
-    let sizing = fleet.choose(inventory.of_run(), &only(&name(7)), &held([7]), &[]);
+    let sizing = fleet.choose(inventory.for_run(), &only(&name(7)), &held([7]), &[]);
     let Sizing::Wait { reason, message } = sizing else {
         panic!("{sizing:?}")
     };
@@ -64,8 +64,8 @@ fn a_run_looks_only_at_the_nodes_that_its_selector_admits() {
 #[test]
 fn all_nodes_are_looked_at_for_a_run_without_a_selector() {
     let inventory = fleet().inventory();
-    let fleet = Fleet::of(&inventory);
-    let sizing = fleet.choose(inventory.of_run(), &any(), &held(0..NODES - 1), &[]);
+    let fleet = Fleet::new(&inventory);
+    let sizing = fleet.choose(inventory.for_run(), &any(), &held(0..NODES - 1), &[]);
     assert!(
         matches!(&sizing, Sizing::Chosen(plan) if plan.node == name(NODES - 1)),
         "{sizing:?}"
@@ -73,7 +73,7 @@ fn all_nodes_are_looked_at_for_a_run_without_a_selector() {
     assert_eq!(fleet.examined(), NODES);
 }
 
-/// What a run finds beside another one of two GPUs of its namespace.
+/// Plan of a run beside another one of two GPUs of its namespace.
 fn beside(cluster: &Cluster, by_claims: bool, (creates, at_work): (bool, bool)) -> Result<i64, (Reason, String)> {
     let inventory = cluster.inventory();
     let own = spec(&json!({ "placement": { "minGPUs": 2, "maxGPUs": 2 } }));
@@ -85,7 +85,7 @@ fn beside(cluster: &Cluster, by_claims: bool, (creates, at_work): (bool, bool)) 
         creates,
         at_work,
     };
-    match Fleet::of(&inventory).choose(inventory.of_run(), &own, &HeldNodes::default(), &[granted]) {
+    match Fleet::new(&inventory).choose(inventory.for_run(), &own, &HeldNodes::default(), &[granted]) {
         Sizing::Chosen(plan) => Ok(plan.gpus),
         Sizing::Wait { reason, message } => Err((reason, message)),
         Sizing::Refuse { message, .. } => panic!("{message}"),
@@ -93,7 +93,7 @@ fn beside(cluster: &Cluster, by_claims: bool, (creates, at_work): (bool, bool)) 
 }
 
 #[test]
-fn a_quota_counts_what_other_runs_of_the_namespace_will_use() {
+fn a_quota_counts_the_coming_pods_of_other_runs() {
     let two = |used: &str| {
         let cluster = Cluster::of_gpus(8);
         cluster.quota(&json!({ "hard": { CLAIMED: "3" } }), &json!({ CLAIMED: used }))

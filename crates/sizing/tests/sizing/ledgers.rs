@@ -1,4 +1,4 @@
-//! Who gives out the GPUs of a node: claims, a device plugin, both or neither.
+//! Mechanism that gives out the GPUs of a node: claims, a device plugin, both or neither.
 
 use perfval_api::{PerfValidationSpec, Reason};
 use perfval_sizing::{Naming, Seen, Sizing, choose, intruder};
@@ -114,7 +114,7 @@ fn a_pod_of_another_namespace_is_not_named_and_known_again() {
 }
 
 #[test]
-fn whoever_comes_the_other_way_meanwhile_is_noticed() {
+fn a_pod_that_got_a_gpu_the_other_way_is_noticed() {
     let by_claims = chosen(&dual(), &by("DRA"));
     let who = |cluster: &Cluster, plan| intruder(&cluster.inventory(), &any(), plan);
     assert_eq!(who(&dual(), &by_claims), Ok(None));

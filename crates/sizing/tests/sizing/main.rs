@@ -1,4 +1,4 @@
-//! How many GPUs are free: the cases that naive counting gets wrong, one row each, and what holds for every cluster.
+//! Number of free GPUs: the cases that naive counting gets wrong, one row each, and laws for every cluster.
 
 mod confirm;
 mod devices;
@@ -44,7 +44,7 @@ fn chosen(cluster: &Cluster, spec: &PerfValidationSpec) -> PlacementStatus {
     }
 }
 
-/// The reason why there is no plan, with what its message must say. Waiting is `Ok`, refusing `Err`.
+/// The reason why there is no plan; `says` must be in its message. Waiting is `Ok`, refusing `Err`.
 #[track_caller]
 fn not_chosen(cluster: &Cluster, spec: &PerfValidationSpec, says: &str) -> Result<Reason, Reason> {
     let (answer, message) = match sized(cluster, spec) {

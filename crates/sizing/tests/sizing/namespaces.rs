@@ -1,4 +1,4 @@
-//! What the namespace allows: `ResourceQuotas` and `LimitRanges`, as admission reads them.
+//! Limits of the namespace: `ResourceQuotas` and `LimitRanges`, as admission reads them.
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use perfval_api::{PerfValidationSpec, Reason};
@@ -224,7 +224,7 @@ fn a_limit_range_that_refuses_our_pods_is_named() {
 }
 
 #[test]
-fn what_a_limit_range_fills_in_needs_room_on_the_node() {
+fn defaults_of_a_limit_range_need_room_on_the_node() {
     let busy = eight()
         .pod(PodBuilder::on("n1", "p").requests("cpu", "230"))
         .node(NodeBuilder::named("for-the-load-generator"));
@@ -270,7 +270,7 @@ fn a_pinned_load_generator_takes_its_cpu_from_the_workers() {
         not_chosen(&full, &wanted, "but cpu for only 0 workers"),
         Ok(Reason::Saturated)
     );
-    // What the spec says is taken as it is, and so is the default of a namespace with room for less.
+    // An amount in the spec is taken as it is, and so is the default of a namespace with room for less.
     let mut own = wanted.clone();
     own.benchmark.resources.requests = Some([("cpu".to_owned(), Quantity("1".to_owned()))].into());
     assert_eq!(chosen(&full, &own).gpus, 8);

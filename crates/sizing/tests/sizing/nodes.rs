@@ -1,4 +1,4 @@
-//! Which node: eligible, with room, and the emptiest.
+//! Choice of the node: eligible, with room, and the emptiest.
 
 use perfval_api::Reason;
 use perfval_sizing::{OtherRun, Sizing, choose};
@@ -107,7 +107,7 @@ fn any_other_taint_is_named_with_the_toleration_that_the_spec_lacks() {
 }
 
 #[test]
-fn a_cordoned_node_is_for_whoever_names_and_tolerates_it() {
+fn a_cordoned_node_needs_its_name_in_the_spec_and_a_toleration() {
     let cordoned = || {
         NodeBuilder::named("n1")
             .label("kubernetes.io/hostname", "host-1")
@@ -206,7 +206,7 @@ fn workers_fit_next_to_everything_else() {
         not_chosen(&eight(), &too_big, "memory for only 0 workers"),
         Ok(Reason::Saturated)
     );
-    // What a spec says about the GPU itself is not counted again.
+    // A GPU entry in the spec is not counted again.
     let gpus_too = spec(&worker(json!({ "limits": { "nvidia.com/gpu": "4" } })));
     assert_eq!(chosen(&eight(), &gpus_too).gpus, 8);
 }

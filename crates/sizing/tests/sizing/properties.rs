@@ -1,4 +1,4 @@
-//! What holds for every cluster, not only for hand-written ones.
+//! Laws for every cluster, not only for hand-written ones.
 
 use std::collections::BTreeSet;
 
@@ -125,7 +125,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn a_plan_never_exceeds_what_is_there(nodes in prop::collection::vec(node(), 0..5), min in 1..4, max in prop::option::of(1..9)) {
+    fn a_plan_never_exceeds_the_free_gpus(nodes in prop::collection::vec(node(), 0..5), min in 1..4, max in prop::option::of(1..9)) {
         let spec = spec(min, max);
         if let Sizing::Chosen(plan) = choose(&cluster(&nodes).inventory(), &spec, &[]) {
             let index: usize = plan.node[1..].parse().unwrap();
@@ -171,7 +171,7 @@ proptest! {
     }
 
     #[test]
-    fn a_node_is_examined_alike_without_what_is_on_others(nodes in prop::collection::vec(node(), 0..5), part in 0_usize..20) {
+    fn a_node_is_examined_alike_without_objects_of_other_nodes(nodes in prop::collection::vec(node(), 0..5), part in 0_usize..20) {
         let mut inventory = cluster(&nodes).inventory();
         // In half of the cases all reads answer.
         if part < 10 {
@@ -180,7 +180,7 @@ proptest! {
         for index in 0..nodes.len() {
             let name = format!("n{index}");
             let whole = examine(&inventory, &spec(1, None), &name);
-            prop_assert_eq!(examine(&inventory.of_node(&name), &spec(1, None), &name), whole);
+            prop_assert_eq!(examine(&inventory.for_node(&name), &spec(1, None), &name), whole);
         }
     }
 
@@ -218,7 +218,7 @@ proptest! {
     }
 
     #[test]
-    fn what_cannot_be_read_never_raises_the_answer(nodes in prop::collection::vec(node(), 1..4), which in 0_usize..4, garbage in "[a-z]{0,3}|-[1-9]|1e99|Infinity") {
+    fn unreadable_parts_never_raise_the_number_of_gpus(nodes in prop::collection::vec(node(), 1..4), which in 0_usize..4, garbage in "[a-z]{0,3}|-[1-9]|1e99|Infinity") {
         let before = cluster(&nodes);
         let broken = match which {
             0 => before.clone().node(NodeBuilder::named("n0").offers("cpu", &garbage)),

@@ -1,4 +1,4 @@
-//! What is reported of each node, and of a thousand of them.
+//! Reports of each node, and of a thousand of them.
 
 use perfval_api::Reason;
 use perfval_sizing::inventory::Inventory;
@@ -13,7 +13,7 @@ fn reports(cluster: &Cluster) -> Vec<NodeReport> {
 }
 
 #[test]
-fn a_node_says_who_has_its_gpus() {
+fn a_report_lists_the_holders_of_gpus() {
     let claims = (0..5).fold(eight(), |cluster, index| {
         cluster.claim(ClaimBuilder::named(&format!("train-{index}")).holds("n1", &format!("gpu-{index}")))
     });
@@ -151,7 +151,7 @@ fn a_thousand_nodes_make_a_readable_message() {
 }
 
 #[test]
-fn what_may_change_is_said_before_what_may_not() {
+fn temporary_obstacles_come_before_permanent_ones() {
     let cluster = eight()
         .node(NodeBuilder::named("a").cordoned().offers("nvidia.com/gpu", "4"))
         .node(NodeBuilder::named("b").offers("nvidia.com/gpu", "2"));

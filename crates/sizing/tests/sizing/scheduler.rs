@@ -1,4 +1,5 @@
-//! What the real scheduler did otherwise than sizing had thought: clusters that `just oracle` found, shrunk.
+//! Differences between the real scheduler and an earlier version of sizing: clusters that `just oracle` found,
+//! shrunk.
 
 use perfval_api::Reason;
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder, SliceBuilder, gpu};
@@ -33,7 +34,7 @@ fn a_device_that_many_may_have_is_kept_from_workers_by_their_claims() {
 
 #[test]
 fn counters_below_zero_block_every_device_of_the_pool_that_counts() {
-    // gpu-0 is held as a whole and by a partition, as after a driver published its partitions anew.
+    // gpu-0 is held as a whole and by a partition, as after a driver published its partitions again.
     let counters = SliceBuilder::of("n1")
         .named("a-counters")
         .generation(1, 2)

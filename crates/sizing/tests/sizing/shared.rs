@@ -9,7 +9,7 @@ use super::{any, chosen, not_chosen, spec};
 
 const GPU: &str = "nvidia.com/gpu";
 
-/// A node that offers so many GPUs, with NVIDIA's labels.
+/// A node that offers `offers` GPUs, with NVIDIA's labels.
 fn node(name: &str, offers: &str, labels: &[(&str, &str)]) -> NodeBuilder {
     let node = NodeBuilder::named(name)
         .offers(GPU, offers)
@@ -72,7 +72,7 @@ fn shares_of_a_gpu_are_no_gpus() {
             node("n1", "32", &mps),
             format!("its 32 nvidia.com/gpu are shares of GPUs (mps, 4 pods to a GPU), and a worker needs a whole GPU: {turn_off}"),
         ),
-        // A version of feature discovery that knows neither replicas nor strategies.
+        // A version of feature discovery without replicas and strategies.
         (
             node("n1", "32", &SLICED[..1]),
             format!("its 32 nvidia.com/gpu are shares of GPUs (time-slicing), and a worker needs a whole GPU: {turn_off}"),
@@ -89,7 +89,7 @@ fn shares_of_a_gpu_are_no_gpus() {
             node("n1", "56", &[]).label("cloud.google.com/gke-gpu-partition-size", "1g.10gb"),
             "its 56 nvidia.com/gpu are MIG partitions (1g.10gb), and a worker needs a whole GPU: turn MIG off on this node".to_owned(),
         ),
-        // Nothing says how, and no node has more GPUs than GPUs.
+        // No label shows how, and no node has more GPUs than GPUs.
         (
             node("n1", "80", &WHOLE),
             "its 80 nvidia.com/gpu are more than the 8 GPUs of its label nvidia.com/gpu.count, and a worker needs a whole GPU: give out each GPU once".to_owned(),
@@ -166,7 +166,7 @@ fn labels_of_whole_gpus_rule_out_nothing() {
     assert_eq!(chosen(&Cluster::empty().node(fewer), &any()).gpus, 7);
     let unlabelled = NodeBuilder::named("n1").offers(GPU, "16");
     assert_eq!(chosen(&Cluster::empty().node(unlabelled), &any()).gpus, 16);
-    // Claims give out whole GPUs, whatever a plugin does with its own.
+    // Claims give out whole GPUs, independent of a plugin's own.
     let by_claims = Cluster::of_gpus(8).node(node("n1", "32", &SLICED));
     let dra = spec(&json!({ "placement": { "allocation": "DRA" } }));
     assert_eq!(chosen(&by_claims, &dra).gpus, 8);

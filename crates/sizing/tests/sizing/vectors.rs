@@ -1,5 +1,5 @@
-//! The cases that naive counting gets wrong, by their numbers; unless a case says otherwise: one Ready node `n1` with
-//! eight GPUs that only claims give out, nothing in use, and a spec that asks for all of them.
+//! The cases that naive counting gets wrong, by their numbers. Unless a case states otherwise: one Ready node `n1`
+//! with eight GPUs that only claims give out, all free, and a spec that wants all of them.
 
 use perfval_api::{PlacementStatus, Reason};
 use perfval_sizing::{OtherRun, Sizing, choose, warnings};
@@ -257,7 +257,7 @@ fn v23_the_class_is_missing_and_slices_exist() {
 }
 
 #[test]
-fn v24_an_empty_slice_on_a_node_that_says_it_has_gpus() {
+fn v24_an_empty_slice_on_a_node_labelled_with_gpus() {
     let cluster = Cluster::of_gpus(0).node(NodeBuilder::named("n1").label("nvidia.com/gpu.present", "true"));
     assert_eq!(
         not_chosen(&cluster, &any(), "restart the plugin's pod"),

@@ -23,17 +23,17 @@ const TIMED_OUT: &str = "TimeoutError";
 pub struct BothEnds {
     aiperf: Decimal,
     frontend: Decimal,
-    /// Part of AIPerf's mean that passed outside of the frontend. At least so much where requests failed: the frontend's
-    /// histogram covers them too, and AIPerf's mean does not. Most fail at once: a dead worker made 52,414 of 56,354 fail
-    /// on two H200s, and the frontend's mean was 161 ms beside 2,065 ms. Its whole time is counted as that of the
-    /// successful ones.
+    /// Part of AIPerf's mean that passed outside of the frontend. It is a lower bound if requests failed: the
+    /// frontend's histogram covers them too, and AIPerf's mean does not. Most fail at once: a dead worker made 52,414
+    /// of 56,354 fail on two H200s, and the frontend's mean was 161 ms beside 2,065 ms. Its whole time is counted as
+    /// that of the successful ones.
     outside: Decimal,
     failed: i64,
 }
 
 impl BothEnds {
     /// Compares both ends; `None` where one of them is unknown.
-    pub fn of(report: &Report) -> Option<Self> {
+    pub fn new(report: &Report) -> Option<Self> {
         let aiperf = report.value(Metric::RequestLatency, Statistic::Avg)?;
         let frontend = report.frontend.request_ms?;
         let all = Decimal::from(report.succeeded) + Decimal::from(report.failed);
@@ -46,7 +46,7 @@ impl BothEnds {
         })
     }
 
-    /// Whether the load generator, or the network to the frontend, took much of the time.
+    /// Returns true if the load generator, or the network to the frontend, took much of the time.
     pub fn differ(self) -> bool {
         self.outside >= LARGE && self.outside.saturating_mul(self.aiperf) >= WORTH_TELLING
     }

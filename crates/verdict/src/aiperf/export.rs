@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use perfval_api::{Metric, Statistic};
 use rust_decimal::Decimal;
 
-use super::object::Object;
+use super::object::JsonObject;
 use super::{ErrorKind, FrontendTimes, Generator, Report, ReportError, bounded, most_frequent};
 
 /// Versions of AIPerf whose exports were recorded and are read here: 0.11 writes schema 1.3, 0.12 and 0.13 write 1.4.
@@ -14,11 +14,11 @@ const MILLISECONDS: &str = "ms";
 
 /// Reads `profile_export_aiperf.json`.
 ///
-/// Only fields that 0.11 already wrote are required; newer ones are used where they are. A version that no one has looked
-/// at is refused by its name: the same words may mean other things there.
+/// Only fields that 0.11 already wrote are required; newer ones are used if present. An unknown version is refused,
+/// because the same words may mean other things there.
 pub fn parse(export: &[u8]) -> Result<Report, ReportError> {
     let json = str::from_utf8(export).map_err(|e| ReportError::Json(e.to_string()))?;
-    let export = Object::document(json)?;
+    let export = JsonObject::document(json)?;
     check_schema(&export)?;
     let version = version(&export)?;
 
@@ -52,8 +52,8 @@ pub fn parse(export: &[u8]) -> Result<Report, ReportError> {
     })
 }
 
-/// Another major number may mean other things by the same names.
-fn check_schema(export: &Object) -> Result<(), ReportError> {
+/// Another major number may give other meanings to the same names.
+fn check_schema(export: &JsonObject) -> Result<(), ReportError> {
     let version = export.required("schema_version", export.text("schema_version")?)?;
     if version == "1" || version.starts_with("1.") {
         return Ok(());
@@ -66,7 +66,7 @@ fn check_schema(export: &Object) -> Result<(), ReportError> {
 }
 
 /// The version, if it is one of [`VERSIONS`]; patch releases and pre-releases of them count.
-fn version(export: &Object) -> Result<String, ReportError> {
+fn version(export: &JsonObject) -> Result<String, ReportError> {
     let version = bounded(&export.required("aiperf_version", export.text("aiperf_version")?)?, 40);
     let known = VERSIONS.iter().any(|minor| {
         let patch = version.strip_prefix(minor);
@@ -78,9 +78,9 @@ fn version(export: &Object) -> Result<String, ReportError> {
     Err(ReportError::Version(version))
 }
 
-/// Requests and concurrency that were asked for, from the one phase that is measured. A phase of a fixed time has no
+/// Requests and concurrency in the options, from the one phase that is measured. A phase of a fixed time has no
 /// number of requests.
-fn asked(export: &Object) -> Result<(Option<i64>, i64), ReportError> {
+fn asked(export: &JsonObject) -> Result<(Option<i64>, i64), ReportError> {
     let config = export.required("input_config", export.object("input_config")?)?;
     let mut measured = Vec::new();
     for phase in config.objects("phases")? {
@@ -108,7 +108,7 @@ fn asked(export: &Object) -> Result<(Option<i64>, i64), ReportError> {
     }
 }
 
-fn succeeded(export: &Object, failed: i64) -> Result<i64, ReportError> {
+fn succeeded(export: &JsonObject, failed: i64) -> Result<i64, ReportError> {
     let succeeded = export.required("request_count", total(export, "request_count")?)?;
     // 0.13 counts both kinds once more.
     if let Some(all) = total(export, "completed_request_count")?
@@ -126,7 +126,7 @@ fn succeeded(export: &Object, failed: i64) -> Result<i64, ReportError> {
 }
 
 /// A stream cut by a dying worker counts as a success, but the server's token count, its last chunk, never came.
-fn truncated(export: &Object, succeeded: i64) -> Result<i64, ReportError> {
+fn truncated(export: &JsonObject, succeeded: i64) -> Result<i64, ReportError> {
     let config = export.required("input_config", export.object("input_config")?)?;
     let by_server = match config.object("endpoint")? {
         Some(endpoint) => endpoint.flag("use_server_token_count")?.unwrap_or(false),
@@ -145,7 +145,7 @@ fn truncated(export: &Object, succeeded: i64) -> Result<i64, ReportError> {
 }
 
 /// A count over the whole run; `None` if AIPerf left it out. An object without its number is an error, not a zero.
-fn total(export: &Object, tag: &str) -> Result<Option<i64>, ReportError> {
+fn total(export: &JsonObject, tag: &str) -> Result<Option<i64>, ReportError> {
     let Some(metric) = export.object(tag)? else {
         return Ok(None);
     };
@@ -153,7 +153,7 @@ fn total(export: &Object, tag: &str) -> Result<Option<i64>, ReportError> {
 }
 
 fn statistic(
-    export: &Object,
+    export: &JsonObject,
     tag: &str,
     unit: &'static str,
     statistic: Statistic,
@@ -168,7 +168,7 @@ fn statistic(
 }
 
 /// A number in another unit would be judged as if it were in this one.
-fn check_unit(metric: &Object, wanted: &'static str) -> Result<(), ReportError> {
+fn check_unit(metric: &JsonObject, wanted: &'static str) -> Result<(), ReportError> {
     let found = metric.required("unit", metric.text("unit")?)?;
     if found == wanted {
         return Ok(());
@@ -191,7 +191,7 @@ fn exported_unit(metric: Metric) -> &'static str {
     }
 }
 
-fn metrics(export: &Object) -> Result<BTreeMap<Metric, BTreeMap<Statistic, Decimal>>, ReportError> {
+fn metrics(export: &JsonObject) -> Result<BTreeMap<Metric, BTreeMap<Statistic, Decimal>>, ReportError> {
     let mut metrics = BTreeMap::new();
     for metric in Metric::ALL {
         let Some(found) = metric.aiperf_tag().map(|tag| export.object(tag)).transpose()?.flatten() else {
@@ -213,7 +213,7 @@ fn metrics(export: &Object) -> Result<BTreeMap<Metric, BTreeMap<Statistic, Decim
 }
 
 /// No quantity that is judged can be negative.
-fn measured(metric: &Object, statistic: Statistic) -> Result<Option<Decimal>, ReportError> {
+fn measured(metric: &JsonObject, statistic: Statistic) -> Result<Option<Decimal>, ReportError> {
     let key = statistic.aiperf_key();
     match metric.number(key)? {
         Some(value) if value.is_sign_negative() && !value.is_zero() => Err(ReportError::Wrong {
@@ -225,7 +225,7 @@ fn measured(metric: &Object, statistic: Statistic) -> Result<Option<Decimal>, Re
     }
 }
 
-fn errors(export: &Object) -> Result<Vec<ErrorKind>, ReportError> {
+fn errors(export: &JsonObject) -> Result<Vec<ErrorKind>, ReportError> {
     let mut kinds = Vec::new();
     for entry in export.objects("error_summary")? {
         let count = entry.required("count", entry.count("count")?)?;
@@ -236,7 +236,7 @@ fn errors(export: &Object) -> Result<Vec<ErrorKind>, ReportError> {
 }
 
 /// One error as `error_summary` and `profile_export.jsonl` write it.
-pub(super) fn error_kind(details: &Object, count: i64) -> Result<ErrorKind, ReportError> {
+pub(super) fn error_kind(details: &JsonObject, count: i64) -> Result<ErrorKind, ReportError> {
     Ok(ErrorKind {
         code: details.count("code")?,
         kind: bounded(&details.text("type")?.unwrap_or_default(), 60),

@@ -1,13 +1,13 @@
 use std::collections::BTreeMap;
 
 use super::export::error_kind;
-use super::object::Object;
+use super::object::JsonObject;
 use super::{ErrorKind, ReportError, most_frequent};
 
 /// Distinct errors that are counted separately: messages may carry ports and ids.
 const DISTINCT: usize = 500;
 
-/// What `profile_export.jsonl` says about failed requests. It is the only account of a run in which all failed: then
+/// Failed requests in `profile_export.jsonl`. It is the only account of a run in which all requests failed: then
 /// AIPerf exits 1 and writes no export.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FailedRequests {
@@ -21,7 +21,7 @@ pub struct FailedRequests {
 impl FailedRequests {
     /// Adds one line of the file; warm-up requests are passed over.
     pub fn add(&mut self, line: &str) -> Result<(), ReportError> {
-        let record = Object::document(line)?;
+        let record = JsonObject::document(line)?;
         let metadata = record.required("metadata", record.object("metadata")?)?;
         let phase = metadata.required("benchmark_phase", metadata.text("benchmark_phase")?)?;
         if phase != "profiling" {

@@ -12,16 +12,16 @@ use super::ReportError;
 /// Larger than anything AIPerf can have measured (31 years in ms); keeps all sums far from overflow.
 const ABSURD: f64 = 1e12;
 
-/// A JSON object whose values keep their text, so that a number is read exactly and every error names its path.
-pub(super) struct Object<'a> {
+/// A JSON object whose values keep their text, so that a number is read exactly and every error contains its path.
+pub(super) struct JsonObject<'a> {
     path: String,
     fields: BTreeMap<String, &'a RawValue>,
 }
 
-impl<'a> Object<'a> {
+impl<'a> JsonObject<'a> {
     /// The whole document.
     pub fn document(json: &'a str) -> Result<Self, ReportError> {
-        let fields = serde_json::from_str::<Fields>(json).map_err(|e| ReportError::Json(e.to_string()))?;
+        let fields = serde_json::from_str::<ObjectFields>(json).map_err(|e| ReportError::Json(e.to_string()))?;
         Ok(Self {
             path: String::new(),
             fields: fields.0,
@@ -39,7 +39,7 @@ impl<'a> Object<'a> {
 
     /// An object; `None` if it is absent or null.
     pub fn object(&self, key: &str) -> Result<Option<Self>, ReportError> {
-        self.read::<Fields>(key, "an object").map(|found| {
+        self.read::<ObjectFields>(key, "an object").map(|found| {
             found.map(|fields| Self {
                 path: self.path(key),
                 fields: fields.0,
@@ -49,8 +49,10 @@ impl<'a> Object<'a> {
 
     /// The objects of a list; empty if it is absent or null.
     pub fn objects(&self, key: &str) -> Result<Vec<Self>, ReportError> {
-        let items = self.read::<Vec<Fields>>(key, "a list of objects")?.unwrap_or_default();
-        let item = |(index, fields): (usize, Fields<'a>)| Self {
+        let items = self
+            .read::<Vec<ObjectFields>>(key, "a list of objects")?
+            .unwrap_or_default();
+        let item = |(index, fields): (usize, ObjectFields<'a>)| Self {
             path: format!("{}[{index}]", self.path(key)),
             fields: fields.0,
         };
@@ -125,9 +127,9 @@ impl<'a> Object<'a> {
 const DUPLICATE: &str = "duplicate key";
 
 /// serde's own maps keep the last of two equal keys; here that is an error, because one of them is a lie.
-struct Fields<'a>(BTreeMap<String, &'a RawValue>);
+struct ObjectFields<'a>(BTreeMap<String, &'a RawValue>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for ObjectFields<'a> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Collect;
         impl<'de> Visitor<'de> for Collect {
@@ -150,6 +152,6 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
                 Ok(fields)
             }
         }
-        deserializer.deserialize_map(Collect).map(Fields)
+        deserializer.deserialize_map(Collect).map(ObjectFields)
     }
 }

@@ -1,13 +1,14 @@
 use rust_decimal::Decimal;
 
-use super::object::Object;
+use super::object::JsonObject;
 use super::{FrontendTimes, ReportError};
 use crate::dynamo::{DISPATCH_WAIT, FRONTEND_DURATION, LOOP_DELAY};
 
-/// What AIPerf's `server_metrics_export.json` says of the frontend, which it scrapes three times a second.
+/// Reads the frontend's times from AIPerf's `server_metrics_export.json`. AIPerf scrapes the frontend three times a
+/// second.
 pub fn frontend_times(export: &[u8]) -> Result<FrontendTimes, ReportError> {
     let json = str::from_utf8(export).map_err(|e| ReportError::Json(e.to_string()))?;
-    let export = Object::document(json)?;
+    let export = JsonObject::document(json)?;
     let Some(metrics) = export.object("metrics")? else {
         return Ok(FrontendTimes::default());
     };
@@ -18,7 +19,7 @@ pub fn frontend_times(export: &[u8]) -> Result<FrontendTimes, ReportError> {
     })
 }
 
-fn mean_ms(metrics: &Object, histogram: &'static str) -> Result<Option<Decimal>, ReportError> {
+fn mean_ms(metrics: &JsonObject, histogram: &'static str) -> Result<Option<Decimal>, ReportError> {
     let Some(histogram) = metrics.object(histogram)? else {
         return Ok(None);
     };

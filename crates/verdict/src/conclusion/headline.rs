@@ -13,7 +13,7 @@ use crate::diagnosis::cause::Cause;
 use crate::diagnosis::missing;
 use crate::trials::{claim, mean_near_gate};
 
-/// What a spec asks for, in one line.
+/// Requirements of a spec, in one line.
 pub fn asked(spec: &PerfValidationSpec) -> String {
     let gpus = spec.placement.max_gpus.map_or_else(
         || "all free GPUs".to_owned(),
@@ -46,8 +46,8 @@ pub fn asked(spec: &PerfValidationSpec) -> String {
     )
 }
 
-/// The verdict in one line. What a reader needs first comes first: of a pass where it ran and what was measured, of
-/// anything else the gate, by how much, and why. Only a pass may be longer than a headline.
+/// The verdict in one line, the most important part first: for a pass the node and the measurements, otherwise the
+/// gate, its distance and the cause. Only a pass may be longer than a headline.
 pub fn message(
     spec: &PerfValidationSpec,
     status: &PerfValidationStatus,
@@ -64,7 +64,7 @@ pub fn message(
     let trials = counted(&status.trials);
     if verdict == Verdict::Passed {
         let gates: Vec<String> = judged(spec, status).map(|(gate, judged)| shown(gate, judged)).collect();
-        // Whatever the gates say: a GPU that is slow is never passed over in silence.
+        // A slow GPU is always reported, even if all gates are met.
         let slow = status
             .diagnosis
             .iter()
@@ -162,7 +162,7 @@ fn missed(gate: &Gate, judged: &GateStatus) -> String {
     )
 }
 
-/// How far a number is from a threshold: `10 % below`.
+/// Distance of a number from a threshold: `10 % below`.
 fn near(observed: &str, effective: &str) -> Option<String> {
     let (observed, effective) = (Decimal::from_str(observed).ok()?, Decimal::from_str(effective).ok()?);
     let percent = quantity::change_percent(effective, observed)?;

@@ -1,26 +1,26 @@
-//! What explains a trial: the stable names of status, each with its weight, its remedy and its page.
+//! Causes of a trial's outcome: the stable names of status, each with its weight, its remedy and its page.
 
 use perfval_api::{Finding, Reason, Severity, WorkerLoss};
 
 /// Longest evidence (bytes): every cause at once must still fit into the status.
 const EVIDENCE: usize = 400;
 
-/// A cause with what was seen of it.
+/// A cause with its evidence.
 pub type Explained = (Cause, String);
 
 /// Causes that a trial and a status show.
 pub const SHOWN: usize = 3;
 
-/// What a trial becomes for a cause.
+/// Effect of a cause on a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// It was not measured.
     Invalid,
     /// It was measured, and the numbers are not to be trusted.
     Untrusted,
-    /// The deployment is broken, whatever other trials show.
+    /// The deployment is broken, even if other trials pass.
     FailsTheRun,
-    /// The run does not pass where the spec says how many GPUs there are.
+    /// The run does not pass if the spec gives the number of GPUs.
     FailsWhereExpected,
     /// A miss.
     Miss,
@@ -33,7 +33,7 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// What the documentation says of it.
+    /// The effect as the documentation describes it.
     pub fn explanation(self) -> &'static str {
         match self {
             Self::Invalid => "the trial is Invalid; two in a row end the run with Error",
@@ -58,12 +58,13 @@ macro_rules! causes {
         reason: $reason:tt, severity: $severity:ident, effect: $effect:ident,
         seen: $seen:literal, why: $why:literal, remedy: $remedy:literal $(,)?
     })+) => {
-        /// What explains a trial's outcome. Never reworded once released.
+        /// Causes of a trial's outcome. Never reworded once released.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Cause { $($(#[doc = $doc])+ $name,)+ }
 
         impl Cause {
-            /// Every cause, the most telling first: what names a thing to look at goes before what only says how bad it is.
+            /// Every cause, the most telling first: causes that point to a part, then causes that only give the
+            /// extent.
             pub const ALL: [Self; [$(stringify!($name)),+].len()] = [$(Self::$name,)+];
 
             /// The word in status.
@@ -80,22 +81,22 @@ macro_rules! causes {
                 match self { $(Self::$name => Severity::$severity,)+ }
             }
 
-            /// What the trial becomes.
+            /// Effect on the trial.
             pub fn effect(self) -> Effect {
                 match self { $(Self::$name => Effect::$effect,)+ }
             }
 
-            /// What it looks like.
+            /// Signs of the cause.
             pub fn seen(self) -> &'static str {
                 match self { $(Self::$name => $seen,)+ }
             }
 
-            /// Why it happens.
+            /// Explanation of the cause.
             pub fn why(self) -> &'static str {
                 match self { $(Self::$name => $why,)+ }
             }
 
-            /// What to do about it.
+            /// Remedy.
             pub fn remedy(self) -> &'static str {
                 match self { $(Self::$name => $remedy,)+ }
             }
@@ -364,7 +365,7 @@ impl Cause {
         Self::ALL.into_iter().find(|cause| cause.as_str() == word)
     }
 
-    /// How telling it is, smallest first; a word of another version goes last.
+    /// Position by explanatory power, smallest first; a word of another version goes last.
     pub fn rank(word: &str) -> usize {
         Self::ALL
             .iter()
@@ -372,7 +373,7 @@ impl Cause {
             .unwrap_or(Self::ALL.len())
     }
 
-    /// What it says of a worker.
+    /// Loss of a worker that the cause reports.
     pub fn worker_loss(self) -> Option<WorkerLoss> {
         match self {
             Self::WorkerCrashed => Some(WorkerLoss::Crashed),
@@ -382,12 +383,13 @@ impl Cause {
         }
     }
 
-    /// Whether it explains the outcome of a trial, and shows nothing of a run whose other trials passed.
+    /// Returns true if it explains the outcome of a trial, and shows nothing of a run whose other trials passed.
     pub fn explains_an_outcome(self) -> bool {
         self.effect() != Effect::Reported || self == Self::TailLatency
     }
 
-    /// Whether its evidence is nothing but the numbers of the missed gates, which stand next to it anyway.
+    /// Returns true if its evidence is only the numbers of the missed gates, which the status shows next to it
+    /// anyway.
     pub fn repeats_gates(self) -> bool {
         matches!(self, Self::FarBelowGate | Self::KneeJitter)
     }

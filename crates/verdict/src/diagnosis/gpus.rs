@@ -1,24 +1,24 @@
-//! What the GPUs say of themselves, joined with the workers that run on them: evidence, never a miss by itself.
+//! The GPUs' own telemetry, joined with the workers that run on them: evidence, never a miss in itself.
 
 use perfval_api::{DeviceStatus, WorkerStatus};
 
 use super::cause::{Cause, Explained};
 use crate::gpus::{GpuRecord, GpuSummary, Mark};
 
-/// Part of the readings under load (percent) from which a slowdown counts: healthy GPUs had none (issue 14).
+/// Part of the readings under load (percent) from which a slowdown counts: healthy GPUs had none.
 const SLOWED_PERCENT: i64 = 5;
 /// Fewest readings of a slowdown: an exporter that collects every 30 s shows two in a trial of a minute, and one moment is half
 /// of them.
 const SLOWED: i64 = 3;
 /// Clock under load, against the median of its peers (percent), below which it is low: 98 to 103 in healthy trials of two
-/// H200, 88 to 95 next to a neighbour that worked for half of the time or more (issue 14).
+/// H200, 88 to 95 next to a neighbour that worked for half of the time or more.
 const CLOCK_PERCENT: i64 = 93;
 /// Readings under load that a mean clock needs, of the GPU and of its peers.
 const COMPARABLE: i64 = 3;
 /// Readings that show a GPU at work while no worker has anything to do. One may still be of the load before.
 const AT_WORK: i64 = 3;
-/// Memory beyond that of the peers (MiB) that is worth a word in addition to other signs of a neighbour: healthy workers of one
-/// model differed by 330, a neighbour held 1,010 (issue 14).
+/// Memory beyond that of the peers (MiB) that is reported in addition to other signs of a neighbour: healthy workers
+/// of one model differed by 330, a neighbour held 1,010.
 const MORE_MEMORY: i64 = 700;
 /// Replays or link errors in one trial from which a link is in trouble.
 const LINK_ERRORS: i64 = 10;
@@ -26,7 +26,7 @@ const LINK_ERRORS: i64 = 10;
 /// program; they count only if they come during the trial.
 const HARDWARE_XIDS: [i64; 17] = [46, 48, 61, 62, 63, 64, 74, 79, 92, 94, 95, 109, 110, 119, 120, 140, 143];
 
-/// Why clocks are held down, by NVML's bits.
+/// Reasons why clocks are held down, by NVML's bits.
 const REASONS: [(i64, &str); 4] = [
     (0x40, "hardware thermal slowdown"),
     (0x80, "power brake"),
@@ -56,12 +56,12 @@ impl Gpu<'_> {
     }
 }
 
-/// What is wrong with the GPUs of the workers.
+/// Faults of the workers' GPUs.
 pub fn found(record: Option<&GpuRecord>, workers: &[WorkerStatus], devices: &[DeviceStatus]) -> Vec<Explained> {
     let Some(record) = record else {
         return Vec::new();
     };
-    let gpus = of_run(record, workers, devices);
+    let gpus = join_workers(record, workers, devices);
     let all = |cause: Cause, rule: &dyn Fn(&Gpu<'_>, &[Gpu<'_>]) -> Option<String>| {
         let texts: Vec<String> = gpus
             .iter()
@@ -81,13 +81,13 @@ pub fn found(record: Option<&GpuRecord>, workers: &[WorkerStatus], devices: &[De
     .collect()
 }
 
-/// Why a trial has no telemetry although it was asked for.
+/// Reason why a trial has no telemetry although the spec requests it.
 pub fn unread(record: &GpuRecord, workers: &[WorkerStatus], devices: &[DeviceStatus]) -> Option<String> {
     if record.pages == 0 {
         let most = record.errors.iter().max_by_key(|(_, count)| **count);
         return most.map(|(why, count)| format!("no page of GPU metrics could be read ({count} × {why})"));
     }
-    let gpus = of_run(record, workers, devices);
+    let gpus = join_workers(record, workers, devices);
     if gpus.is_empty() {
         let on_page = record.gpus.len();
         return Some(format!(
@@ -104,7 +104,7 @@ pub fn unread(record: &GpuRecord, workers: &[WorkerStatus], devices: &[DeviceSta
 
 /// The GPUs that the workers run on: those of their claims, or those that the exporter lists with their pods. Without
 /// either, all GPUs of the node, if there are as many as workers.
-fn of_run<'a>(record: &'a GpuRecord, workers: &'a [WorkerStatus], devices: &[DeviceStatus]) -> Vec<Gpu<'a>> {
+fn join_workers<'a>(record: &'a GpuRecord, workers: &'a [WorkerStatus], devices: &[DeviceStatus]) -> Vec<Gpu<'a>> {
     let joined: Vec<Gpu<'a>> = record
         .gpus
         .iter()
@@ -171,7 +171,7 @@ fn throttled(gpu: &GpuSummary) -> Option<String> {
             "{why} in {count} of {readings} readings under load, first in second {first}"
         ));
     }
-    // Without the reasons, the time that the clocks were held down says it.
+    // Without the reasons, the time that the clocks were held down is the evidence.
     if let Some(held) = gpu.held_back_ms.filter(|held| texts.is_empty() && held.value >= 1000) {
         let (seconds, first) = (held.value / 1000, held.at.unwrap_or_default());
         texts.push(format!(

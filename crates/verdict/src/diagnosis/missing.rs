@@ -4,7 +4,7 @@ use perfval_api::{ExpectedBy, Finding, PlacementStatus};
 
 use super::cause::Cause;
 
-/// What is missing of the node of a plan, if anything is.
+/// Finding about GPUs that the node of a plan lacks.
 pub fn missing(plan: &PlacementStatus) -> Option<Finding> {
     let expected = plan.expected?;
     let (node, healthy) = (&plan.node, plan.node_gpus - plan.faulty_gpus);
@@ -20,7 +20,7 @@ pub fn missing(plan: &PlacementStatus) -> Option<Finding> {
     Some(Cause::GPUsMissing.finding(evidence))
 }
 
-/// Whether it has to keep the run from passing: the spec says how many there should be, and nothing is guessed.
+/// Returns true if the run must not pass: the spec gives the expected number, so nothing is guessed.
 pub fn fails_run(plan: &PlacementStatus) -> bool {
     plan.expected.is_some_and(|expected| expected.by == ExpectedBy::Spec)
 }

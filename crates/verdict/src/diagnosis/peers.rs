@@ -9,14 +9,15 @@ use crate::workers::WorkerSummary;
 
 /// Shortest standstill that is reported (s): the longest of a healthy worker on two busy cores was 1 s.
 pub(super) const STANDSTILL: i64 = 5;
-/// Requests that the peers must have finished (median) before anyone is compared with them.
+/// Requests that the peers must have finished (median) before a worker is compared with them.
 const COMPARABLE: i64 = 10;
 /// A standstill longer than this many of the peers' is the worker's own: long prompts stop every worker now and then.
 const OWN_STANDSTILL: i64 = 3;
 /// A standstill of one part in this many explains a trial that ran out of time; trials of a healthy deployment differ less.
 const GOOD_PART: i64 = 10;
-/// How much of its peers' rate a worker may serve and still have been given no more than they: 0.86 to 1.19 in healthy
-/// runs and 1.17 for a worker that is 10 × slower, under round-robin and random; 150 under kv, which prefers one.
+/// Highest ratio of a worker's rate to that of its peers at which it still counts as given no more load than they:
+/// 0.86 to 1.19 in healthy runs and 1.17 for a worker that is 10 × slower, under round-robin and random; 150 under
+/// kv, which prefers one.
 const AS_MANY: Decimal = Decimal::from_parts(150, 0, 0, false, 2);
 
 /// A worker with the name that people know it by.
@@ -24,9 +25,9 @@ const AS_MANY: Decimal = Decimal::from_parts(150, 0, 0, false, 2);
 pub struct Worker<'a> {
     /// Its pod, or its address.
     pub name: &'a str,
-    /// What it did.
+    /// Work that it did.
     pub load: &'a WorkerSummary,
-    /// Whether its pod is still there.
+    /// True if its pod still exists.
     pub has_pod: bool,
 }
 
@@ -43,8 +44,8 @@ pub fn named<'a>(loads: &'a [WorkerSummary], pods: &'a [WorkerStatus]) -> Vec<Wo
     loads.iter().map(worker).collect()
 }
 
-/// The workers that are much slower than their peers or stand still for good: what was seen of each. `gpu` says which GPU
-/// a worker has, to be put behind its name.
+/// Workers that are much slower than their peers or stand still for good, each with its evidence. `gpu` returns the
+/// GPU of a worker, to be put behind its name.
 pub fn stalled(workers: &[Worker<'_>], router: RouterMode, gpu: impl Fn(&Worker<'_>) -> String) -> Option<String> {
     let what = |worker: &Worker<'_>| {
         let shown = format!("{}{}", worker.name, gpu(worker));
@@ -89,7 +90,7 @@ fn stopped(worker: Worker<'_>, all: &[Worker<'_>], name: &str) -> Option<String>
 /// healthy runs with any router the rate was 0.86 to 1.19 and the time 0.91 to 1.11.
 fn slow(worker: Worker<'_>, all: &[Worker<'_>], router: RouterMode, name: &str) -> Option<String> {
     let load = worker.load;
-    let peers = Peers::of(worker, all)?;
+    let peers = Peers::new(worker, all)?;
     let (rate, each) = (show(peers.rate), show(peers.seconds_per_request));
     if load.served == 0 {
         return (load.peak_in_flight > 0 && load.samples > 0).then(|| {
@@ -97,7 +98,7 @@ fn slow(worker: Worker<'_>, all: &[Worker<'_>], router: RouterMode, name: &str) 
             format!("worker {name} held up to {held} requests and finished none; its peers {rate} requests/s (median)")
         });
     }
-    let moving = Moving::of(load)?;
+    let moving = Moving::new(load)?;
     let ratio = moving.seconds_per_request.checked_div(peers.seconds_per_request)?;
     // kv feeds a worker without a cached prefix less and costs it a prefill more: that alone is no fault.
     let times = if router == RouterMode::Kv {
@@ -116,18 +117,18 @@ fn slow(worker: Worker<'_>, all: &[Worker<'_>], router: RouterMode, name: &str) 
     })
 }
 
-/// What the peers of a worker did (medians).
+/// Medians of a worker's peers.
 struct Peers<'a> {
     loads: Vec<&'a WorkerSummary>,
     rate: Decimal,
     seconds_per_request: Decimal,
-    /// How many times longer a request takes in a worker of half their speed, once its queue has starved the others: with
-    /// N workers of which one is s times slower, N × s − (N − 1).
+    /// Factor by which a request takes longer in a worker of half their speed, once its queue has starved the others:
+    /// with N workers, one of them s times slower, N × s − (N − 1).
     pile: Decimal,
 }
 
 impl<'a> Peers<'a> {
-    fn of(worker: Worker<'_>, all: &[Worker<'a>]) -> Option<Self> {
+    fn new(worker: Worker<'_>, all: &[Worker<'a>]) -> Option<Self> {
         let loads: Vec<&WorkerSummary> = all
             .iter()
             .filter(|peer| peer.load.address != worker.load.address && peer.load.samples > 0)
@@ -137,7 +138,7 @@ impl<'a> Peers<'a> {
         if served < Decimal::from(COMPARABLE) {
             return None;
         }
-        let moving: Vec<Moving> = loads.iter().filter_map(|load| Moving::of(load)).collect();
+        let moving: Vec<Moving> = loads.iter().filter_map(|load| Moving::new(load)).collect();
         Some(Self {
             rate: median(moving.iter().map(|peer| peer.rate).collect()),
             seconds_per_request: median(moving.iter().map(|peer| peer.seconds_per_request).collect()),
@@ -146,8 +147,8 @@ impl<'a> Peers<'a> {
         })
     }
 
-    /// Whether they showed at least twice the pace that this worker kept: behind a pile everybody is slow, and a worker
-    /// that is a little slower piles up too if it is given enough time.
+    /// Returns true if they showed at least twice the pace that this worker kept. Behind a pile everybody is slow,
+    /// and a worker that is a little slower piles up too if it is given enough time.
     fn could_do(&self, load: &WorkerSummary) -> bool {
         let Some(pace) = load.pace else { return false };
         let best = self
@@ -158,14 +159,14 @@ impl<'a> Peers<'a> {
     }
 }
 
-/// How fast a worker was while it moved: one standstill is reported by itself.
+/// Speed of a worker while it moved; a standstill is reported separately.
 struct Moving {
     rate: Decimal,
     seconds_per_request: Decimal,
 }
 
 impl Moving {
-    fn of(load: &WorkerSummary) -> Option<Self> {
+    fn new(load: &WorkerSummary) -> Option<Self> {
         let served = Decimal::from(load.served);
         // A record of an earlier version has neither; the queue's length over the rate is the time in it (Little's law).
         let whole = load
@@ -240,7 +241,7 @@ pub fn gone(workers: &[Worker<'_>]) -> Option<Explained> {
     })
 }
 
-/// Whether all workers worked alike: no rate and no time per request twice another.
+/// Returns true if all workers worked alike: no rate and no time per request twice another.
 pub fn balanced(workers: &[Worker<'_>]) -> bool {
     let alike = |values: Vec<Decimal>| match (values.iter().min(), values.iter().max()) {
         (Some(least), Some(most)) => *most <= *least * Decimal::TWO,

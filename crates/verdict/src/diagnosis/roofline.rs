@@ -1,4 +1,4 @@
-//! What a GPU can do at best, as its maker publishes it: a reference that needs no second node.
+//! Peak performance of a GPU as its maker publishes it: a reference that needs no second node.
 
 use rust_decimal::Decimal;
 
@@ -8,7 +8,7 @@ use crate::workers::WorkerSummary;
 /// Published peaks of one product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Peaks {
-    /// As NVML names it.
+    /// Name as NVML reports it.
     product: &'static str,
     /// Dense bf16 arithmetic (10¹² operations per second).
     tflops: i64,
@@ -42,7 +42,7 @@ const fn peaks(product: &'static str, tflops: i64, gb_per_second: i64) -> Peaks 
     }
 }
 
-/// What the engines reached, by their own estimate.
+/// Performance that the engines reached, by their own estimate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reached {
     /// Memory traffic of the median worker (percent of the GPU's published bandwidth).
@@ -53,8 +53,8 @@ pub struct Reached {
 }
 
 impl Reached {
-    /// `None` for a product that is not known, or engines that do not estimate their work.
-    pub fn of(product: Option<&str>, loads: &[WorkerSummary]) -> Option<Self> {
+    /// Sums up the engines' estimates. `None` for an unknown product, or engines that do not estimate their work.
+    pub fn new(product: Option<&str>, loads: &[WorkerSummary]) -> Option<Self> {
         // Node labels write spaces as dashes.
         let plain = |name: &str| name.replace('-', " ");
         let product = plain(product?);
@@ -116,22 +116,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_reached_is_of_a_known_product_only() {
+    fn only_a_known_product_has_a_roofline() {
         let loads = [load(1900, Some(270)), load(1850, Some(265)), load(2400, Some(300))];
-        let reached = Reached::of(Some("NVIDIA-H200"), &loads).expect("a known product");
+        let reached = Reached::new(Some("NVIDIA-H200"), &loads).expect("a known product");
         assert_eq!(reached.bandwidth_percent, Decimal::from_str_exact("39.6").unwrap());
         assert_eq!(
             reached.in_words(),
             "the engines moved 39.6 % of the GPU's 4800 GB/s and 27.3 % of its 989 TFLOP/s, by their own estimate"
         );
-        let two = Reached::of(Some("NVIDIA-H200"), &[load(1440, None), load(2160, None)]).expect("a known product");
+        let two = Reached::new(Some("NVIDIA-H200"), &[load(1440, None), load(2160, None)]).expect("a known product");
         assert_eq!(
             two.bandwidth_percent,
             Decimal::from_str_exact("37.5").unwrap(),
             "of 30 and 45"
         );
-        assert_eq!(Reached::of(Some("NVIDIA H300"), &loads), None);
-        assert_eq!(Reached::of(None, &loads), None);
-        assert_eq!(Reached::of(Some("NVIDIA H200"), &[WorkerSummary::default()]), None);
+        assert_eq!(Reached::new(Some("NVIDIA H300"), &loads), None);
+        assert_eq!(Reached::new(None, &loads), None);
+        assert_eq!(Reached::new(Some("NVIDIA H200"), &[WorkerSummary::default()]), None);
     }
 }

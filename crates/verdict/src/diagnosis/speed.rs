@@ -23,7 +23,7 @@ const GPUS: usize = 4;
 pub struct Compared {
     /// Its pod, or its address.
     pub name: String,
-    /// Its GPU, as it stands behind the name; empty where it is not known.
+    /// Text behind its name for its GPU; empty if the GPU is unknown.
     pub gpu: String,
     /// UUID of that GPU, where the driver publishes one.
     pub uuid: Option<String>,
@@ -39,29 +39,30 @@ pub struct Compared {
 
 /// Comparison of the workers with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spread {
+pub struct SpeedSpread {
     /// The slowest worker's speed (percent of its peers' median; of the fastest worker's where most are slow).
     pub slowest: Decimal,
     /// Largest distance of a worker from the median of its peers (percent).
     pub widest: Decimal,
-    /// Loss of speed with which a GPU is named in 95 of 100 runs (percent); `None` while the workers differ by more than that.
+    /// Loss of speed at which a GPU is reported in 95 of 100 runs (percent); `None` while the workers differ by more
+    /// than that.
     pub detectable: Option<Decimal>,
 }
 
-impl Spread {
+impl SpeedSpread {
     /// `None` unless the speed of every worker that served is known.
-    pub fn of(loads: &[WorkerSummary]) -> Option<Self> {
+    pub fn new(loads: &[WorkerSummary]) -> Option<Self> {
         let peers: Vec<AgainstPeers> = loads.iter().map(against_peers).collect::<Option<_>>()?;
-        Self::of_speeds(&peers)
+        Self::from_speeds(&peers)
     }
 
     /// The comparison of these workers.
-    pub fn of_compared(compared: &[Compared]) -> Option<Self> {
+    pub fn from_compared(compared: &[Compared]) -> Option<Self> {
         let peers: Vec<AgainstPeers> = compared.iter().map(|compared| compared.peers).collect();
-        Self::of_speeds(&peers)
+        Self::from_speeds(&peers)
     }
 
-    fn of_speeds(peers: &[AgainstPeers]) -> Option<Self> {
+    fn from_speeds(peers: &[AgainstPeers]) -> Option<Self> {
         let widest = peers
             .iter()
             .map(|peers| (Decimal::ONE_HUNDRED - peers.percent).abs())
@@ -107,7 +108,7 @@ struct Slow {
     at: usize,
     /// Its speed, as a percentage of the median of its peers, or of the fastest worker.
     percent: Decimal,
-    of_fastest: bool,
+    relative_to_fastest: bool,
 }
 
 /// The slow workers, the slowest first. The median of the peers is slow itself once most of them are, so each worker is
@@ -118,9 +119,9 @@ fn slow_of(peers: &[AgainstPeers]) -> Vec<Slow> {
         .map(|peers| peers.percent.to_f64().zip(peers.within.to_f64()))
         .collect();
     let numbers = numbers.unwrap_or_default();
-    let of_fastest = of_fastest(&numbers);
+    let relative_to_fastest = relative_to_fastest(&numbers);
     let beyond_fastest = |at: usize, within: f64| {
-        numbers.len() > 2 && 100.0 - of_fastest[at] > limit::against_fastest(numbers.len(), within)
+        numbers.len() > 2 && 100.0 - relative_to_fastest[at] > limit::against_fastest(numbers.len(), within)
     };
     let many = numbers
         .iter()
@@ -128,19 +129,19 @@ fn slow_of(peers: &[AgainstPeers]) -> Vec<Slow> {
         .filter(|(at, (_, within))| beyond_fastest(*at, *within));
     let most_are = many.count() * 2 > numbers.len();
     let slow = |(at, (percent, within)): (usize, &(f64, f64))| {
-        let of_fastest = rounded(of_fastest[at], 1).filter(|_| beyond_fastest(at, *within));
+        let relative_to_fastest = rounded(relative_to_fastest[at], 1).filter(|_| beyond_fastest(at, *within));
         let of_median =
             Some(peers[at].percent).filter(|_| 100.0 - percent > limit::against_median(numbers.len(), *within));
-        match (of_median, of_fastest) {
+        match (of_median, relative_to_fastest) {
             (Some(percent), fastest) if fastest.is_none() || !most_are => Some(Slow {
                 at,
                 percent,
-                of_fastest: false,
+                relative_to_fastest: false,
             }),
             (_, fastest) => fastest.map(|percent| Slow {
                 at,
                 percent,
-                of_fastest: true,
+                relative_to_fastest: true,
             }),
         }
     };
@@ -151,7 +152,7 @@ fn slow_of(peers: &[AgainstPeers]) -> Vec<Slow> {
 
 /// Each speed as a percentage of the fastest one. The median of a fast worker's peers lies one place below that of a slow
 /// worker's; the worker in the middle shows how far these two are apart.
-fn of_fastest(numbers: &[(f64, f64)]) -> Vec<f64> {
+fn relative_to_fastest(numbers: &[(f64, f64)]) -> Vec<f64> {
     let mut sorted: Vec<f64> = numbers.iter().map(|(percent, _)| *percent).collect();
     sorted.sort_by(f64::total_cmp);
     let Some(fastest) = sorted.last().copied() else {
@@ -174,12 +175,12 @@ fn slow(compared: &[Compared]) -> Vec<(&Compared, Slow)> {
         .collect()
 }
 
-/// Whether any of these workers is slow.
+/// Returns true if any of these workers is slow.
 pub fn any_slow(compared: &[Compared]) -> bool {
     !slow(compared).is_empty()
 }
 
-/// The GPU of a worker, as it stands behind its name; nothing where it is not known.
+/// Text behind a worker's name for its GPU; empty if the GPU is unknown.
 pub fn gpu_in_words(worker: &Worker<'_>, pods: &[WorkerStatus], devices: &[DeviceStatus]) -> String {
     match device(worker, pods, devices) {
         Some((held, Some(uuid))) => format!(" ({held}, {uuid})"),

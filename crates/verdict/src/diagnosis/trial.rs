@@ -1,4 +1,4 @@
-//! What explains a trial.
+//! Causes of a single trial's outcome.
 
 use perfval_api::{EndedBy, Gate, GateOperator, Metric, PerfValidationSpec, RouterMode, Statistic, WorkerStatus};
 use rust_decimal::Decimal;
@@ -8,27 +8,27 @@ use super::peers::{Worker, gone, stood_still};
 use super::roofline::Reached;
 use super::speed::{alike, any_slow, compared, unexplained};
 use crate::aiperf::{ErrorKind, Report};
-use crate::gate::{Judged, show};
+use crate::gate::{JudgedGate, show};
 
 /// A latency that is over its threshold by at most this much (percent), with the throughput met, is the jitter of an
 /// operating point near the knee: 1,183 and 1,358 ms against 1,100 in the published runs of a healthy node.
 pub(super) const KNEE_JITTER: Decimal = Decimal::from_parts(25, 0, 0, true, 0);
-/// Part of its time in the frontend that a request spends outside of the workers, above which the frontend is what is slow:
-/// up to 0.041 in 69 healthy trials (lab, rig, H200) with any router, 0.26 to 0.33 behind one whose CPU was taken away during
-/// the trial or before (tests/fidelity/recorded.jsonl.gz).
+/// Part of its time in the frontend that a request spends outside of the workers, above which the frontend is the
+/// slow part: up to 0.041 in 69 healthy trials (lab, rig, H200) with any router, 0.26 to 0.33 behind one whose CPU
+/// was taken away during the trial or before (tests/fidelity/recorded.jsonl.gz).
 pub(super) const ON_THE_WAY: Decimal = Decimal::from_parts(2, 0, 0, false, 1);
 /// Time outside of the workers (s) up to which it is the frontend's ordinary work: 0.06 in those healthy trials.
 pub(super) const WORTH_TELLING: Decimal = Decimal::from_parts(2, 0, 0, false, 1);
 /// Mean delay of the frontend's event loop (ms) from which it lacks CPU: a delay that Dynamo itself counts as a stall. 1.0 to
 /// 1.1 on two H200 under any load and fault, 1.3 on the lab; 6.5 with a ninth of a CPU there, which cost 5 % of the
-/// throughput, and 72 to 155 with 3 % of one on the lab (issue 14).
+/// throughput, and 72 to 155 with 3 % of one on the lab.
 pub(super) const LATE_LOOP_MS: Decimal = Decimal::from_parts(5, 0, 0, false, 0);
 /// Part of its time that a request waits for its first token, above which more requests are in flight than the engines
 /// run at once; healthy runs: 0.08 to 0.28.
 const WAITING: Decimal = Decimal::from_parts(5, 0, 0, false, 1);
 /// Kinds of errors that are shown.
 const ERROR_KINDS: usize = 3;
-/// What the frontend says of a worker that is not there (Dynamo 1.2 to 1.6).
+/// Errors of the frontend about a worker that it cannot reach (Dynamo 1.2 to 1.6).
 const UNREACHABLE: [&str; 6] = [
     "Connection refused",
     "Connection reset",
@@ -37,19 +37,19 @@ const UNREACHABLE: [&str; 6] = [
     "worker_disconnected",
     "Instance disappeared",
 ];
-/// AIPerf's names for a connection that failed. It connects to nothing but the frontend; in the recorded runs they came only
-/// together with a frontend that said it was not ready (503).
+/// AIPerf's names for a connection that failed. It connects only to the frontend; in the recorded runs they came only
+/// together with a frontend that was not ready (503).
 const CONNECTION: [&str; 3] = ["ClientConnectorError", "ClientOSError", "ServerDisconnectedError"];
 
-/// What changed of the workers between two looks, such as the start of a trial and its end: the most telling of it.
-/// `shortage`: use of the node's CPUs meanwhile, where they were full.
+/// The change of the workers between two looks, such as the start of a trial and its end; of several changes the most
+/// telling. `shortage`: use of the node's CPUs meanwhile, if they were full.
 pub fn changed(before: &[WorkerStatus], after: &[WorkerStatus], shortage: Option<&str>) -> Option<Explained> {
     let changes = before.iter().filter_map(|worker| change(worker, after, shortage));
     changes.min_by_key(|(cause, _)| Cause::rank(cause.as_str()))
 }
 
-/// The same pod with more restarts crashed, unless nobody saw that it did, or it was ended on a node without free CPUs; one
-/// that is gone was removed by another client.
+/// Explains the change of one worker. The same pod with more restarts crashed, unless the crash was not observed or
+/// the pod was ended on a node without free CPUs. A pod that is gone was removed by another client.
 fn change(worker: &WorkerStatus, after: &[WorkerStatus], shortage: Option<&str>) -> Option<Explained> {
     let name = &worker.pod;
     let Some(later) = after.iter().find(|later| later.uid == worker.uid) else {
@@ -86,7 +86,7 @@ fn change(worker: &WorkerStatus, after: &[WorkerStatus], shortage: Option<&str>)
     })
 }
 
-/// Why requests failed. `changed` is what happened to the pods, `text` how many requests failed.
+/// Explains failed requests. `changed` is the change of the pods, `text` the number of failed requests.
 pub fn errors(
     report: &Report,
     workers: &[Worker<'_>],
@@ -114,7 +114,8 @@ pub fn errors(
     explained
 }
 
-/// The frontend itself was not there, whatever its workers did: a restart under load fails requests for as long as it takes.
+/// The frontend itself was not there, regardless of its workers: a restart under load fails requests until it is
+/// over.
 fn frontend_lost(report: &Report) -> Option<Explained> {
     let connection = |error: &&ErrorKind| CONNECTION.contains(&error.kind.as_str());
     let lost: Vec<ErrorKind> = report.errors.iter().filter(connection).cloned().collect();
@@ -132,13 +133,13 @@ pub fn miss(
     report: &Report,
     workers: &[Worker<'_>],
     spec: &PerfValidationSpec,
-    judged: &[Judged],
+    judged: &[JudgedGate],
     reached: Option<&Reached>,
 ) -> Vec<Explained> {
     let missed = || judged.iter().filter(|gate| gate.counts_as_miss);
-    let text = missed().map(Judged::in_words).collect::<Vec<_>>().join("; ");
+    let text = missed().map(JudgedGate::in_words).collect::<Vec<_>>().join("; ");
     let shared = shared(workers, judged, reached);
-    // Whatever the cause: half of the throughput, with workers that work alike, is not bad luck.
+    // Half of the throughput, with workers that work alike, is not bad luck, even without a known cause.
     let far = shared.is_some() && !any_slow(&compared(workers, &[], &[])) && missed().any(|gate| gate.far);
     let far = far.then(|| (Cause::FarBelowGate, text.clone()));
     let only_latency = missed().all(|gate| gate.operator == GateOperator::AtMost);
@@ -154,8 +155,8 @@ pub fn miss(
     why.into_iter().chain(far).collect()
 }
 
-/// Evidence that the workers share what is slow: none of them stands out, or the one that does explains too little.
-pub fn shared(workers: &[Worker<'_>], judged: &[Judged], reached: Option<&Reached>) -> Option<Explained> {
+/// Evidence that the workers share the slow part: either none of them stands out, or the slowest explains too little.
+pub fn shared(workers: &[Worker<'_>], judged: &[JudgedGate], reached: Option<&Reached>) -> Option<Explained> {
     let missed = || judged.iter().filter(|gate| gate.counts_as_miss);
     let rates = missed().filter(|gate| gate.operator == GateOperator::AtLeast);
     let below = rates.filter_map(|gate| gate.margin).min().map(|margin| margin.abs());
@@ -167,8 +168,8 @@ pub fn shared(workers: &[Worker<'_>], judged: &[Judged], reached: Option<&Reache
     Some((Cause::BalancedDegradation, alike + &reached))
 }
 
-/// Whether a worker that stood still for a while explains the miss: `below` is the distance of the worst rate from its gate
-/// (percent). All others may wait for it, and catch up what they missed at no better rate.
+/// Returns true if a worker that stood still for a while explains the miss: `below` is the distance of the worst rate
+/// from its gate (percent). All others may wait for it, and catch up later at no better rate.
 fn held_up_enough(workers: &[Worker<'_>], below: Option<Decimal>) -> bool {
     let stood_still = stood_still(workers).and_then(|_| workers.iter().max_by_key(|worker| worker.load.still_seconds));
     stood_still.is_some_and(|worker| {
@@ -183,7 +184,7 @@ fn held_up_enough(workers: &[Worker<'_>], below: Option<Decimal>) -> bool {
     })
 }
 
-/// A frontend that is what is slow: requests spend their time in it, or it comes late to all that it does.
+/// Evidence that the frontend is the slow part: requests spend their time in it, or it comes late to all its work.
 pub fn frontend_bound(report: &Report, workers: &[Worker<'_>]) -> Option<Explained> {
     let found = [time_on_the_way(report, workers), late_loop(report)];
     let texts: Vec<String> = found.into_iter().flatten().collect();
@@ -191,7 +192,7 @@ pub fn frontend_bound(report: &Report, workers: &[Worker<'_>]) -> Option<Explain
 }
 
 /// Requests that spend their time in the frontend, by its own histograms. What the load generator measures would not do:
-/// on a busy machine it takes 1.5 s for a request that was answered in 0.5 s (issue 14).
+/// on a busy machine it takes 1.5 s for a request that was answered in 0.5 s.
 fn time_on_the_way(report: &Report, workers: &[Worker<'_>]) -> Option<String> {
     let seconds = |ms: Option<Decimal>| ms.map(|ms| ms / Decimal::ONE_THOUSAND);
     let queued = seconds(report.frontend.dispatch_wait_ms).unwrap_or_default();

@@ -40,16 +40,20 @@ fn trials_of_equal_runs_lie_outside_of_the_interval_in_five_of_a_hundred_pairs_a
                         random.trials(before, deviation, 0.0),
                         random.trials(after, deviation, 0.0),
                     );
-                    of_trials(&one, &other).expect("trials").is_outside()
+                    compare_trials(&one, &other).expect("trials").is_outside()
                 };
-                // Both, whatever the first shows.
+                // Evaluates both, without a short circuit.
                 outside(throughput) | outside(ttft)
             });
             println!("{before} and {after} trials, noise {throughput} and {ttft}: {flagged:.1} % of equal pairs");
             assert!(flagged <= 5.5, "{before} {after} {throughput} {ttft}: {flagged}");
         }
     }
-    assert_eq!(of_trials(&[1000.0], &[900.0, 910.0]), None, "one trial does not vary");
+    assert_eq!(
+        compare_trials(&[1000.0], &[900.0, 910.0]),
+        None,
+        "one trial does not vary"
+    );
 }
 
 #[test]
@@ -57,7 +61,7 @@ fn a_loss_of_a_fifth_is_seen() {
     let random = &mut Random(5);
     let seen = percent(|| {
         let (one, other) = (random.trials(4, 0.025, 0.0), random.trials(4, 0.025, 0.8_f64.ln()));
-        of_trials(&one, &other).expect("trials").is_outside()
+        compare_trials(&one, &other).expect("trials").is_outside()
     });
     assert!(seen > 99.0, "{seen}");
 }
@@ -72,7 +76,7 @@ fn equal_runs_of_two_starts_differ_by_more_than_the_interval_in_five_of_a_hundre
                 let before = random.trials(2, deviation, one);
                 let mean = mean(&before).expect("trials");
                 let after = random.trials(2, deviation, other);
-                of_runs(mean, 2, &after, noise).expect("a mean").is_outside()
+                compare_runs(mean, 2, &after, noise).expect("a mean").is_outside()
             });
             assert!(flagged <= 5.5, "{deviation}: {flagged}");
         }

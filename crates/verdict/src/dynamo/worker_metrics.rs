@@ -1,4 +1,4 @@
-//! What a worker's own metrics say.
+//! Reader of a worker's own metrics.
 
 use rust_decimal::prelude::ToPrimitive as _;
 
@@ -9,7 +9,7 @@ const IN_FLIGHT: &str = "dynamo_component_inflight_requests";
 const STARTED: &str = "dynamo_component_requests_total";
 const FINISHED: &str = "dynamo_component_request_duration_seconds_count";
 
-/// Why a worker's answer holds no counters.
+/// Reason why a worker's answer holds no counters.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExpositionError {
     /// Not a worker's metrics, or its endpoint is not registered yet.
@@ -20,12 +20,12 @@ pub enum ExpositionError {
     Number {
         /// Name of the series.
         series: String,
-        /// The beginning of what is there.
+        /// The beginning of the unreadable value.
         value: String,
     },
 }
 
-/// What a worker's `/metrics` says of its `generate` endpoint.
+/// Counters of a worker's `generate` endpoint, from its `/metrics`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scraped {
     /// The `worker_id` label.
@@ -41,9 +41,9 @@ pub fn read(text: &str) -> Result<Scraped, ExpositionError> {
     page.finish()
 }
 
-/// A page (Prometheus text format) that is read line by line as it arrives: a vLLM worker's holds 113 KB, of which some
-/// twenty lines are judged. The three series that every version has must be there; of the others, what is absent or no
-/// number is left out.
+/// A page (Prometheus text format) that is read line by line as it arrives: a vLLM worker's page has 113 KB, and
+/// about twenty lines of it are judged. The three series that every version has must be there; of the others, those
+/// that are missing or no number are left out.
 #[derive(Debug, Default)]
 pub struct Page {
     worker_id: Option<String>,
@@ -65,12 +65,12 @@ impl Page {
         let Some((name, labels, value)) = split(line) else {
             return;
         };
-        if self.of_the_engine(name, value) {
+        if self.add_engine(name, value) {
             return;
         }
         // Other endpoints of the same process answer the router's own questions.
         if name.starts_with("dynamo_component_") && label(labels, "dynamo_endpoint") == Some("generate") {
-            self.of_the_endpoint(name, value);
+            self.add_endpoint(name, value);
             if self.worker_id.is_none() {
                 self.worker_id = label(labels, "worker_id").map(|id| crate::aiperf::bounded(id, 40));
             }
@@ -79,7 +79,7 @@ impl Page {
 
     /// Counters of vLLM, and where a request can wait before the engine runs it: Dynamo's work queue, its request queue
     /// (1.6) and vLLM's. Dynamo's mocker has some of them under the same names.
-    fn of_the_engine(&mut self, name: &str, value: &str) -> bool {
+    fn add_engine(&mut self, name: &str, value: &str) -> bool {
         let engine = &mut self.rest.engine;
         let (sum, scale) = match name {
             "dynamo_work_handler_queue_depth" | "dynamo_request_queue" | "vllm:num_requests_waiting" => {
@@ -106,7 +106,7 @@ impl Page {
         true
     }
 
-    fn of_the_endpoint(&mut self, name: &str, value: &str) {
+    fn add_endpoint(&mut self, name: &str, value: &str) {
         match name {
             "dynamo_component_response_bytes_total" => add(&mut self.rest.bytes, number(value, 1.0)),
             "dynamo_component_request_duration_seconds_sum" => add(&mut self.rest.busy_ms, number(value, 1000.0)),
@@ -130,7 +130,7 @@ impl Page {
         }
     }
 
-    /// What the whole page says.
+    /// Counters of the whole page.
     pub fn finish(self) -> Result<Scraped, ExpositionError> {
         if let Some(wrong) = self.wrong {
             return Err(wrong);
@@ -162,7 +162,7 @@ fn split(line: &str) -> Option<(&str, &str, &str)> {
         return None;
     }
     let (labels, rest) = match line[name.len()..].strip_prefix('{') {
-        // No series of ours has a `}` inside a label value.
+        // None of the series that are read here has a `}` inside a label value.
         Some(rest) => rest.split_once('}')?,
         None => ("", &line[name.len()..]),
     };

@@ -8,7 +8,8 @@ use crate::diagnosis::trial::BEYOND_P90;
 /// Kubernetes cuts a termination message after this many bytes.
 pub const MESSAGE_BYTES: usize = 4096;
 
-/// What the status shows of every trial, gated or not, and what shows where the time of a request goes.
+/// Numbers that the status shows of every trial, gated or not, and numbers that show where the time of a request
+/// goes.
 const HEADLINE: [(Metric, Statistic); 9] = [
     (Metric::OutputTokenThroughput, Statistic::Avg),
     (Metric::RequestThroughput, Statistic::Avg),
@@ -21,8 +22,8 @@ const HEADLINE: [(Metric, Statistic); 9] = [
     (Metric::RequestLatency, Statistic::P50),
 ];
 
-/// The termination message: the record as JSON, parts left out in the order of [`Part`] until it fits. What is gated
-/// stays.
+/// The termination message: the record as JSON, without parts in the order of [`Part`] until it fits. Gated numbers
+/// stay.
 pub fn message(record: &TrialRecord, gated: &[Measure]) -> String {
     let mut record = record.clone();
     for part in [

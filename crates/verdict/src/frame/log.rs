@@ -9,7 +9,7 @@ use crate::workers::WorkerSeries;
 /// Longest payload (bytes): one of an hour on eight GPUs has 300 KB. Logs of all trials of a run are held at once.
 pub const FRAME_BYTES: usize = 1_500_000;
 
-/// What the log holds between its two lines.
+/// Content of the log between its two lines.
 #[derive(Serialize, Deserialize, Clone, Debug)]
 pub struct Payload {
     /// The record, whole.
@@ -23,7 +23,7 @@ pub struct Payload {
     /// The GPUs' samples.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<GpuSeries>,
-    /// What single requests took; absent where AIPerf recorded none.
+    /// Times of single requests; absent if AIPerf recorded none.
     #[serde(
         default,
         deserialize_with = "requests::if_understood",
@@ -34,7 +34,7 @@ pub struct Payload {
 
 impl Payload {
     /// A record alone.
-    pub fn of(record: TrialRecord) -> Self {
+    pub fn new(record: TrialRecord) -> Self {
         Self {
             record,
             aiperf: None,
@@ -52,8 +52,8 @@ impl Payload {
     }
 }
 
-/// The end of the runner's log. A run without a report has its own lines: nothing that looks for a result finds one. An export
-/// that would make it longer than [`FRAME_BYTES`] is left out: what is judged is in the record.
+/// The end of the runner's log. A run without a report has its own lines, so that no search for a result finds one.
+/// An export that would make it longer than [`FRAME_BYTES`] is left out: every judged number is in the record.
 pub fn frame(payload: &Payload) -> Result<String, serde_json::Error> {
     let (kind, nonce) = (kind(&payload.record), &payload.record.nonce);
     let mut json = serde_json::to_string(payload)?;
@@ -115,7 +115,7 @@ fn end(kind: &str, nonce: &str) -> String {
     format!("=====PERFVAL-{kind}-END {nonce}=====")
 }
 
-/// Where the last pair of a kind ends, and the lines inside it.
+/// End of the last pair of a kind, and the lines inside it.
 fn last_pair<'a>(
     lines: &'a [&'a str],
     kind: &'static str,

@@ -23,7 +23,7 @@ const PODS: usize = 16;
 /// Longest name of a pod or a namespace.
 const NAME: usize = 253;
 
-/// Why a page says nothing.
+/// Reason why a page contains no metrics.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
     /// The answer broke off.
@@ -46,14 +46,14 @@ pub enum PageError {
     NoGpus,
 }
 
-/// What a page says of one GPU.
+/// Metrics of one GPU on a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scraped {
     /// UUID, `GPU-…`.
     pub uuid: String,
     /// Its number on the node.
     pub index: Option<i64>,
-    /// Namespaces and names of the pods that hold it, where the exporter knows them.
+    /// Namespaces and names of the pods that hold it, if the exporter reports them.
     pub pods: BTreeSet<(String, String)>,
     /// Its values.
     pub reading: Reading,
@@ -81,8 +81,8 @@ pub fn read(mut page: impl BufRead) -> Result<Vec<Scraped>, PageError> {
         }
         let text = str::from_utf8(&line).map_err(|_| PageError::Malformed(number))?;
         take(text.trim(), &mut gpus).map_err(|refused| match refused {
-            Refused::Line => PageError::Malformed(number),
-            Refused::Gpu => PageError::TooManyGpus,
+            RefusedPart::Line => PageError::Malformed(number),
+            RefusedPart::Gpu => PageError::TooManyGpus,
         })?;
     }
     if gpus.is_empty() {
@@ -91,34 +91,34 @@ pub fn read(mut page: impl BufRead) -> Result<Vec<Scraped>, PageError> {
     Ok(gpus.into_values().collect())
 }
 
-enum Refused {
+enum RefusedPart {
     Line,
     Gpu,
 }
 
-/// Takes over what a line says, if it is of a series that is known.
-fn take(line: &str, gpus: &mut BTreeMap<String, Scraped>) -> Result<(), Refused> {
+/// Takes over a line if its series is known.
+fn take(line: &str, gpus: &mut BTreeMap<String, Scraped>) -> Result<(), RefusedPart> {
     if line.is_empty() || line.starts_with('#') {
         return Ok(());
     }
     let name = line.split(['{', ' ']).next().unwrap_or_default();
     if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || c == ':') {
-        return Err(Refused::Line);
+        return Err(RefusedPart::Line);
     }
-    let Some((field, factor)) = Field::of_series(name) else {
+    let Some((field, factor)) = Field::from_series(name) else {
         return Ok(());
     };
-    let (labels, value) = labels(&line[name.len()..]).ok_or(Refused::Line)?;
+    let (labels, value) = labels(&line[name.len()..]).ok_or(RefusedPart::Line)?;
     let label = |wanted: &str| {
         let value = labels.iter().find(|(name, _)| *name == wanted);
         value.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     };
-    // A slice of a GPU says nothing of the whole one, and a switch has no UUID.
+    // A slice of a GPU shows nothing about the whole one, and a switch has no UUID.
     let Some(uuid) = label("UUID").filter(|uuid| is_uuid(uuid) && label("GPU_I_ID").is_none()) else {
         return Ok(());
     };
     if gpus.len() >= GPUS && !gpus.contains_key(uuid) {
-        return Err(Refused::Gpu);
+        return Err(RefusedPart::Gpu);
     }
     let gpu = gpus.entry(uuid.to_owned()).or_insert_with(|| Scraped {
         uuid: uuid.to_owned(),

@@ -1,9 +1,9 @@
 use serde::{Deserialize, Serialize};
 
-/// Declares what is read of a GPU, with the series that hold it and the factor to its whole unit.
+/// Declares the fields of a GPU, with the series that hold them and the factor to the whole unit.
 macro_rules! fields {
     ($($(#[doc = $doc:literal])+ $name:ident: [$($series:literal),+] * $factor:literal;)+) => {
-        /// What is read of a GPU. Recordings know the order: a new one goes to the end.
+        /// Fields that are read of a GPU. Recordings depend on the order: a new field goes to the end.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Field { $($(#[doc = $doc])+ $name,)+ }
 
@@ -12,7 +12,7 @@ macro_rules! fields {
             pub const ALL: [Self; [$(stringify!($name)),+].len()] = [$(Self::$name,)+];
 
             /// The field of a series, and what its value is multiplied by.
-            pub(super) fn of_series(name: &str) -> Option<(Self, f64)> {
+            pub(super) fn from_series(name: &str) -> Option<(Self, f64)> {
                 match name {
                     $($($series)|+ => Some((Self::$name, $factor)),)+
                     _ => None,
@@ -34,7 +34,7 @@ fields! {
     SmClock: ["DCGM_FI_DEV_SM_CLOCK"] * 1.0;
     /// Clock of the memory (MHz).
     MemoryClock: ["DCGM_FI_DEV_MEM_CLOCK"] * 1.0;
-    /// Why the clocks are not higher: NVML's bit mask.
+    /// Reasons why the clocks are not higher: NVML's bit mask.
     Reasons: ["DCGM_FI_DEV_CLOCKS_EVENT_REASONS", "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS"] * 1.0;
     /// Power (mW).
     Power: ["DCGM_FI_DEV_POWER_USAGE"] * 1000.0;
@@ -70,9 +70,10 @@ fields! {
     NvlinkDataErrors: ["DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL"] * 1.0;
     /// Packets that all NVLinks sent again.
     NvlinkReplays: ["DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL"] * 1.0;
-    /// Times that NVLinks were trained anew.
+    /// Times that NVLinks were trained again.
     NvlinkRecoveries: ["DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL"] * 1.0;
-    /// Time with clocks held down for heat (ns; some versions of the exporter say µs in their help text and mean ns).
+    /// Time with clocks held down for heat (ns; some versions of the exporter have µs in their help text and mean
+    /// ns).
     ThermalViolation: ["DCGM_FI_DEV_THERMAL_VIOLATION"] * 1.0;
     /// Time with clocks held down for the board's limits (ns).
     BoardLimitViolation: ["DCGM_FI_DEV_BOARD_LIMIT_VIOLATION"] * 1.0;
@@ -88,7 +89,7 @@ fields! {
 
 const FIELDS: usize = Field::ALL.len();
 
-/// What one page says of one GPU; a JSON array in the order of [`Field`], without the `null`s at its end.
+/// Fields of one GPU on one page; a JSON array in the order of [`Field`], without the `null`s at its end.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[serde(from = "Values", into = "Vec<Option<i64>>")]
 pub struct Reading([Option<i64>; FIELDS]);
@@ -108,7 +109,7 @@ impl Reading {
         self.0[field as usize] = Some(value);
     }
 
-    /// Part of the time in which the GPU was busy (percent), by whichever series says it.
+    /// Part of the time in which the GPU was busy (percent), from the first series that has it.
     pub fn busy_percent(&self) -> Option<i64> {
         self.get(Field::Utilisation).or(self.get(Field::EngineActive))
     }

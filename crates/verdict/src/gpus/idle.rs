@@ -20,7 +20,7 @@ fn seconds_of(worker: &WorkerSeries) -> BTreeSet<i64> {
     worker.samples.iter().filter_map(idle).collect()
 }
 
-/// Whether the workers had nothing to do from `from` to `to`.
+/// Returns true if the workers had no requests from `from` to `to`.
 pub(super) fn idle_through(idle: &BTreeSet<i64>, from: i64, to: i64) -> bool {
     from <= to && (from..=to).all(|second| idle.contains(&second))
 }

@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use super::series::is_zero;
 
-/// What is known of the GPUs of one trial.
+/// Telemetry of the GPUs of one trial.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct GpuRecord {
     /// Pages of the exporter that were read.
     #[serde(deserialize_with = "crate::number::bounded")]
     pub pages: i64,
-    /// Why others were not, and how often.
+    /// Reasons of pages that were not read, with their counts.
     #[serde(
         deserialize_with = "crate::number::bounded",
         skip_serializing_if = "BTreeMap::is_empty"
@@ -26,7 +26,7 @@ pub struct GpuRecord {
     pub gpus: Vec<GpuSummary>,
 }
 
-/// What one GPU did in one trial.
+/// Summary of one GPU in one trial.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct GpuSummary {
@@ -35,7 +35,7 @@ pub struct GpuSummary {
     /// Its number on the node.
     #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
     pub index: Option<i64>,
-    /// Pods of the run's own namespace that hold it, where the exporter knows them.
+    /// Pods of the run's own namespace that hold it, if the exporter reports them.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub pods: BTreeSet<String>,
     /// Pods of other namespaces that hold it.
@@ -92,7 +92,7 @@ pub struct GpuSummary {
     /// Rows replaced after uncorrectable errors during the trial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remapped_rows: Option<Mark>,
-    /// Whether a row could not be replaced.
+    /// True if a row could not be replaced.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub remap_failed: bool,
     /// Packets that PCIe sent again during the trial.
@@ -115,7 +115,7 @@ pub struct GpuSummary {
 /// A number with the second since the runner's start at which it was first seen.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
-    /// How many, how long, or which.
+    /// The count, the time or the bit mask.
     #[serde(deserialize_with = "crate::number::bounded")]
     pub value: i64,
     /// When; absent: before the trial.

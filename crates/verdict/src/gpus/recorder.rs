@@ -12,11 +12,11 @@ const ERRORS: usize = 8;
 
 /// Collects the pages of one trial.
 ///
-/// An exporter collects every 30 seconds by default, or every few, and repeats its page until then. Only a page that says
-/// something new is a reading; otherwise a value of before the load would stand for every second of it.
+/// An exporter collects every 30 seconds by default, or every few, and repeats its page until then. Only a page with
+/// new content is a reading; otherwise a value of before the load would count for every second of it.
 #[derive(Clone, Debug, Default)]
 pub struct Recorder {
-    /// The run's namespace: pods of others are counted, not named.
+    /// The run's namespace: pods of others are counted, but their names are not recorded.
     namespace: String,
     series: BTreeMap<String, GpuSeries>,
     last: Vec<Scraped>,

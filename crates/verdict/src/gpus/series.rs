@@ -20,14 +20,14 @@ pub struct GpuSeries {
     /// Pods of the run's own namespace that hold it, as the last page lists them.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub pods: BTreeSet<String>,
-    /// Pods of other namespaces that hold it; they are counted, not named.
+    /// Pods of other namespaces that hold it; they are counted, but their names are not recorded.
     #[serde(
         default,
         deserialize_with = "crate::number::bounded",
         skip_serializing_if = "crate::gpus::series::is_zero"
     )]
     pub foreign_pods: i64,
-    /// In order of time; a page that says the same as the one before has none.
+    /// In order of time; a page equal to the one before has none.
     pub samples: Vec<GpuSample>,
 }
 
@@ -37,7 +37,7 @@ pub struct GpuSample(
     /// Seconds since the runner started, up to a week.
     #[serde(deserialize_with = "crate::number::second")]
     pub i64,
-    /// What the page said.
+    /// Content of the page.
     pub Reading,
 );
 

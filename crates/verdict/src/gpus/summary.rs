@@ -9,14 +9,14 @@ use crate::workers::{Phase, WorkerSeries};
 
 /// NVML's reasons that hold a healthy GPU back under no load: slowdown by the hardware, heat (software and hardware) and
 /// the power brake. The power cap (0x4) is not among them: it was active in 83 to 97 % of the busy samples of two healthy
-/// H200 (issue 14).
+/// H200.
 pub(crate) const SLOWDOWN: i64 = 0x8 | 0x20 | 0x40 | 0x80;
-/// Below this use (percent) a GPU is not under load: 94 to 100 % in every trial on two H200, slow or not (issue 14).
+/// Below this use (percent) a GPU is not under load: 94 to 100 % in every trial on two H200, slow or not.
 const LOADED: i64 = 50;
-/// How old a value may be (s) whose rhythm is not known: an exporter collects every 30 seconds by default.
+/// Maximum age of a value (s) if the interval is unknown: an exporter collects every 30 seconds by default.
 const UNKNOWN_AGE: i64 = 60;
 /// Use (percent) of a GPU whose worker has nothing to do, above which something else runs on it: 0 on healthy H200, 13
-/// next to a neighbour that worked for 15 % of the time (issue 14).
+/// next to a neighbour that worked for 15 % of the time.
 const NOT_IDLE: i64 = 5;
 
 /// Sums up what the GPUs did. `measured` is the length of AIPerf's measured phase (s).
@@ -28,8 +28,8 @@ pub fn summarize(
     measured: Option<Decimal>,
 ) -> GpuRecord {
     let every_seconds = every_seconds(gpus);
-    let trial = Trial {
-        phase: Phase::of(workers, measured),
+    let trial = TrialTimes {
+        phase: Phase::new(workers, measured),
         idle: idle_seconds(workers),
         every: every_seconds.unwrap_or(UNKNOWN_AGE),
     };
@@ -54,15 +54,15 @@ fn every_seconds(gpus: &[GpuSeries]) -> Option<i64> {
     gaps.get(gaps.len() / 2).copied()
 }
 
-/// What is known of the time of a trial.
-struct Trial {
+/// Times of a trial.
+struct TrialTimes {
     phase: Phase,
     idle: BTreeSet<i64>,
-    /// How old a value may be: DCGM takes it at this rhythm, and the exporter fetches it at the same.
+    /// Maximum age of a value: DCGM takes it at this interval, and the exporter fetches it at the same.
     every: i64,
 }
 
-impl Trial {
+impl TrialTimes {
     fn summary(&self, series: &GpuSeries) -> GpuSummary {
         let samples = series.samples.as_slice();
         let loaded: Vec<GpuSample> = samples
@@ -116,8 +116,8 @@ impl Trial {
         summary
     }
 
-    /// A value of the measured phase, of a GPU that works. Where nothing says how busy it is, the value has to be younger
-    /// than the phase.
+    /// Returns true for a value of the measured phase, of a GPU that works. If no series shows the load, the value
+    /// has to be younger than the phase.
     fn is_loaded(&self, GpuSample(second, reading): GpuSample) -> bool {
         let within = second > self.phase.first && self.phase.contains(second);
         within
@@ -177,7 +177,7 @@ fn mean(values: impl Iterator<Item = i64>) -> Option<i64> {
     (count > 0).then(|| (sum + count / 2) / count)
 }
 
-/// How many samples show something, and when it was first.
+/// Number of samples that match, and the time of the first.
 fn marked(samples: &[GpuSample], shows: impl Fn(&Reading) -> bool) -> Option<Mark> {
     let mut found = samples.iter().filter(|sample| shows(&sample.1)).peekable();
     let at = found.peek().map(|sample| sample.0)?;
@@ -187,7 +187,7 @@ fn marked(samples: &[GpuSample], shows: impl Fn(&Reading) -> bool) -> Option<Mar
     })
 }
 
-/// By how much counters grew, and when they first did. One that fell began anew, which is no growth.
+/// Growth of counters, and the time at which it began. A counter that fell was reset, which is no growth.
 fn growth(samples: &[GpuSample], fields: &[Field]) -> Option<Mark> {
     let (mut sum, mut at) = (0_i64, None);
     for field in fields {

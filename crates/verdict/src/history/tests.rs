@@ -82,7 +82,7 @@ fn slow(last: &PerfValidationStatus, node: &str, gpu: &str) -> PerfValidationSta
 fn the_same_gpu_twice_is_to_be_replaced_and_another_each_time_is_not() {
     let advice = |status: &PerfValidationStatus, node: &str, gpus: &[&str], shared: bool| {
         let gpus: Vec<String> = gpus.iter().map(|gpu| (*gpu).to_owned()).collect();
-        of_slow_gpus(&status.history, Some(node), &gpus, shared)
+        slow_gpus_text(&status.history, Some(node), &gpus, shared)
     };
     let first = slow(&PerfValidationStatus::default(), "n1", "GPU-a");
     assert_eq!(advice(&first, "n1", &["GPU-a"], false), None, "seen once");
@@ -167,7 +167,7 @@ fn all_trials_that_decide_are_compared_and_the_soak_is_not() {
 }
 
 #[test]
-fn what_is_not_known_is_not_compared() {
+fn unknown_values_are_not_compared() {
     let mut first = next(&PerfValidationStatus::default(), Verdict::Passed, "580", "1000");
     first.environment.as_mut().unwrap().gpu_product = None;
     let mut second = next(&first, Verdict::Passed, "580", "1000");

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::line::{Milliseconds, Request};
+use super::line::{MeasuredRequest, Milliseconds};
 use super::sketch::Sketch;
 use super::times::{Distribution, Quantiles, RequestTimes, Share, WEEK};
 
 /// Most points over time: a trial of two minutes has one for each second, a longer one for each 2 s, 4 s and so on.
 const MOST: i64 = 120;
 const SECOND: i64 = 1_000_000_000;
-/// Points of the distribution (per mille): the tail is what is looked for.
+/// Points of the distribution (per mille), dense in the tail, which matters most.
 const SHARES: [i64; 27] = [
     0, 10, 50, 100, 150, 200, 250, 300, 350, 400, 450, 500, 550, 600, 650, 700, 750, 800, 850, 900, 925, 950, 975, 990,
     995, 999, 1000,
@@ -47,7 +47,7 @@ impl Default for Bins {
 }
 
 impl Bins {
-    pub fn add(&mut self, request: &Request) {
+    pub fn add(&mut self, request: &MeasuredRequest) {
         let times = &request.times;
         let [first, between, whole] = [
             times.time_to_first_token,
@@ -125,7 +125,7 @@ impl Bins {
     }
 }
 
-/// A clock that jumped by years says nothing of when.
+/// Drops the times of day, because a clock that jumped by years made them useless.
 fn timeless(mut times: RequestTimes) -> RequestTimes {
     (times.seconds, times.every) = (0, 1);
     for distribution in [

@@ -9,14 +9,14 @@ const LINE_BYTES: u64 = 1 << 20;
 
 /// A measured request that ended well.
 #[derive(Clone, Copy, Debug)]
-pub struct Request {
+pub struct MeasuredRequest {
     /// When it began (ns since 1970).
     pub began_ns: i64,
-    /// What it took.
+    /// Times of the request.
     pub times: Times,
 }
 
-/// What a request took.
+/// Times of a request.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct Times {
     pub time_to_first_token: Option<Milliseconds>,
@@ -29,9 +29,9 @@ pub struct Milliseconds {
     pub value: f64,
 }
 
-/// What came of reading a line.
-pub enum Read {
-    Measured(Request),
+/// Result of reading a line.
+pub enum ReadLine {
+    Measured(MeasuredRequest),
     /// Of the warm-up, failed, or empty.
     PassedOver,
     NotUnderstood,
@@ -39,44 +39,44 @@ pub enum Read {
 }
 
 #[derive(Deserialize)]
-struct Line {
-    metadata: Metadata,
+struct RequestLine {
+    metadata: RequestMetadata,
     metrics: Option<Times>,
     error: Option<serde::de::IgnoredAny>,
 }
 
 #[derive(Deserialize)]
-struct Metadata {
+struct RequestMetadata {
     benchmark_phase: String,
     request_start_ns: Option<i64>,
 }
 
 /// Reads the next line into `line`, which is used again and again.
-pub fn next(lines: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Read> {
+pub fn next(lines: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<ReadLine> {
     line.clear();
     lines.by_ref().take(LINE_BYTES).read_until(b'\n', line)?;
     if line.is_empty() {
-        return Ok(Read::End);
+        return Ok(ReadLine::End);
     }
     if line.len() as u64 == LINE_BYTES && line.last() != Some(&b'\n') {
         lines.skip_until(b'\n')?;
-        return Ok(Read::NotUnderstood);
+        return Ok(ReadLine::NotUnderstood);
     }
     if line.trim_ascii().is_empty() {
-        return Ok(Read::PassedOver);
+        return Ok(ReadLine::PassedOver);
     }
     Ok(match serde_json::from_slice(line) {
-        Ok(line) => measured(&line).map_or(Read::PassedOver, Read::Measured),
-        Err(_) => Read::NotUnderstood,
+        Ok(line) => measured(&line).map_or(ReadLine::PassedOver, ReadLine::Measured),
+        Err(_) => ReadLine::NotUnderstood,
     })
 }
 
 /// A request of the measured phase that ended well; failed ones have no times.
-fn measured(line: &Line) -> Option<Request> {
+fn measured(line: &RequestLine) -> Option<MeasuredRequest> {
     if line.metadata.benchmark_phase != "profiling" || line.error.is_some() {
         return None;
     }
-    Some(Request {
+    Some(MeasuredRequest {
         began_ns: line.metadata.request_start_ns?,
         times: line.metrics?,
     })

@@ -1,7 +1,7 @@
 use std::io::{self, BufRead};
 
 use super::bins::Bins;
-use super::line::{Read, next};
+use super::line::{ReadLine, next};
 use super::times::RequestTimes;
 
 impl RequestTimes {
@@ -10,10 +10,10 @@ impl RequestTimes {
         let (mut bins, mut unread, mut line) = (Bins::default(), 0, Vec::new());
         loop {
             match next(&mut lines, &mut line)? {
-                Read::Measured(request) => bins.add(&request),
-                Read::PassedOver => {}
-                Read::NotUnderstood => unread += 1,
-                Read::End => {
+                ReadLine::Measured(request) => bins.add(&request),
+                ReadLine::PassedOver => {}
+                ReadLine::NotUnderstood => unread += 1,
+                ReadLine::End => {
                     let all = bins.finish();
                     return Ok(Self { unread, ..all });
                 }

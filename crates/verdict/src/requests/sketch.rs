@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 /// From one bucket to the next. Within 0.05 % of the true value: pages show three digits. A week has 27,000 buckets.
 const STEP: f64 = 1.001;
 
-/// How many requests took about how long. Two of them added are what one of both would be.
+/// Histogram of requests over their time. The sum of two sketches is the sketch of all their requests.
 #[derive(Clone, Debug, Default)]
 pub struct Sketch {
     /// By the logarithm of the time.
@@ -27,7 +27,7 @@ impl Sketch {
         }
     }
 
-    /// How long so many of a thousand requests took at most (µs).
+    /// Longest time among the fastest `per_mille` of a thousand requests (µs).
     pub fn at_most(&self, per_mille: i64) -> Option<i64> {
         let (least, most) = self.ends?;
         let share = u64::try_from(per_mille).ok()?;

@@ -1,4 +1,4 @@
-//! What is kept of a trial.
+//! Requests of a trial as the results keep them.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -8,11 +8,11 @@ pub(super) const WEEK: i64 = 7 * 24 * 3600;
 /// Most points of one line that are taken over from a result.
 const MOST_POINTS: usize = 1000;
 
-/// What the measured requests of one trial took that ended well.
+/// Times of the measured requests of one trial that ended well.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestTimes {
-    /// How many there are.
+    /// Number of these requests.
     #[serde(deserialize_with = "crate::number::bounded")]
     pub count: i64,
     /// Lines of the record that this version does not understand.
@@ -24,7 +24,7 @@ pub struct RequestTimes {
     pub unread: i64,
     /// From the second in which the first began to that in which the last did (s).
     pub seconds: i64,
-    /// Length of what is one point over time (s).
+    /// Length of one point over time (s).
     pub every: i64,
     /// Time to the first token.
     pub time_to_first_token: Distribution,
@@ -61,14 +61,14 @@ pub struct Quantiles {
 /// A point of a cumulative distribution; `[per mille, µs]` as JSON.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share(
-    /// So many of a thousand requests
+    /// Per mille of the requests, from the fastest
     pub i64,
-    /// took at most so long (µs).
+    /// Longest time among them (µs).
     pub i64,
 );
 
 impl RequestTimes {
-    /// Whether it can be drawn: a result that lies must not cost more than one that does not.
+    /// Returns true if it can be drawn: a forged result must not cost more than a real one.
     fn is_plausible(&self) -> bool {
         let all = [
             &self.time_to_first_token,
@@ -83,7 +83,8 @@ impl RequestTimes {
 }
 
 impl Distribution {
-    /// How long so many of a thousand requests took at most (µs), where that is a point of the distribution.
+    /// Longest time among the fastest `per_mille` of a thousand requests (µs), if that is a point of the
+    /// distribution.
     pub fn at_most(&self, per_mille: i64) -> Option<i64> {
         let point = self.cdf.iter().find(|Share(share, _)| *share == per_mille)?;
         Some(point.1)
@@ -122,7 +123,7 @@ impl From<Quantiles> for [i64; 4] {
     }
 }
 
-/// What is only drawn makes no trial unusable: in a form that is not understood it is absent.
+/// Reads times, which are only drawn and so make no trial unusable: an unknown form counts as absent.
 pub fn if_understood<'de, D: Deserializer<'de>>(input: D) -> Result<Option<RequestTimes>, D::Error> {
     let value = Value::deserialize(input)?;
     let times = serde_json::from_value::<RequestTimes>(value).ok();

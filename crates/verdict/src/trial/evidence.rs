@@ -1,14 +1,14 @@
-//! What a trial is judged by.
+//! Evidence by which a trial is judged.
 
 use perfval_api::{DeviceStatus, WorkerStatus};
 
 use crate::frame::TrialRecord;
 use crate::gate::Share;
 
-/// What is known at the end of a trial.
+/// Everything known at the end of a trial.
 #[derive(Clone, Copy, Debug)]
 pub struct Evidence<'a> {
-    /// What the runner handed over.
+    /// Record that the runner handed over.
     pub record: &'a TrialRecord,
     /// The workers when the trial began.
     pub before: &'a [WorkerStatus],
@@ -16,7 +16,7 @@ pub struct Evidence<'a> {
     pub after: &'a [WorkerStatus],
     /// The part of the node in use.
     pub share: Share,
-    /// The GPUs of the run with their UUIDs; empty where they are not known.
+    /// The GPUs of the run with their UUIDs; empty if unknown.
     pub devices: &'a [DeviceStatus],
     /// Product name of the GPUs, where it is known.
     pub product: Option<&'a str>,

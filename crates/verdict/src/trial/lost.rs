@@ -1,4 +1,4 @@
-//! What happened to the workers in a trial, and whether their node had CPU for them.
+//! Losses of workers in a trial, and the CPU that their node had for them.
 
 use super::evidence::Evidence;
 use crate::diagnosis::cause::{Cause, Explained};
@@ -13,7 +13,7 @@ pub fn cpu_shortage(record: &TrialRecord) -> Option<String> {
     cpu.map(NodeCpu::in_words)
 }
 
-/// What happened to the workers, by their pods and else by their own metrics.
+/// Loss of a worker, by its pod or else by its own metrics.
 pub(super) fn lost(evidence: Evidence<'_>, workers: &[Worker<'_>]) -> Option<Explained> {
     let shortage = cpu_shortage(evidence.record);
     let changed = changed(evidence.before, evidence.after, shortage.as_deref());

@@ -13,21 +13,21 @@ use crate::diagnosis::roofline::Reached;
 use crate::diagnosis::speed;
 use crate::diagnosis::trial::{self as diagnosis, changed, most_frequent};
 use crate::frame::Part;
-use crate::gate::{self, Judged, show};
+use crate::gate::{self, JudgedGate, show};
 use crate::generator::GeneratorCpu;
 use crate::trials::averages;
 
 /// A trial that left a report.
 #[derive(Clone, Copy)]
-pub(super) struct Trial<'a> {
+pub(super) struct ReportedTrial<'a> {
     pub(super) evidence: Evidence<'a>,
     pub(super) report: &'a Report,
     pub(super) spec: &'a PerfValidationSpec,
-    pub(super) judged: &'a [Judged],
+    pub(super) judged: &'a [JudgedGate],
     pub(super) workers: &'a [Worker<'a>],
 }
 
-impl Trial<'_> {
+impl ReportedTrial<'_> {
     /// The rules, in their order.
     pub(super) fn outcome(self) -> (TrialOutcome, Vec<Explained>) {
         use TrialOutcome::{Invalid, Miss, Pass};
@@ -38,9 +38,10 @@ impl Trial<'_> {
         if let Some(starved) = self.lost().filter(|(cause, _)| *cause == Cause::NodeCPUPressure) {
             return (Invalid, vec![starved]);
         }
-        // Errors come before validity: a dead worker also lowers the achieved concurrency, and must not be excused by it.
-        // Requests that only timed out, in a generator that both ends show to be starved, are no errors of the deployment:
-        // whatever a worker or the frontend refuses, drops or holds up shows as another error or as the frontend's time.
+        // Errors come before validity: a dead worker also lowers the achieved concurrency, and must not be excused by
+        // it. Requests that only timed out, in a generator that both ends show to be starved, are no errors of the
+        // deployment: a request that a worker or the frontend refuses, drops or delays shows as another error or as
+        // the frontend's time.
         if let Some(errors) = self.errors() {
             if let Some(starved) = self.timed_out_in_generator() {
                 return (Invalid, vec![starved]);
@@ -59,7 +60,7 @@ impl Trial<'_> {
         if let Some(starved) = self.starved() {
             return (Invalid, vec![starved]);
         }
-        // Before gates that were not measured: the one that was missed decides.
+        // Before gates that were not measured: a missed gate decides.
         if self.judged.iter().any(|gate| gate.counts_as_miss) {
             let reached = self.reached();
             let mut causes = diagnosis::miss(self.report, self.workers, self.spec, self.judged, reached.as_ref());
@@ -70,12 +71,12 @@ impl Trial<'_> {
             {
                 causes = vec![(Cause::TailLatency, tail)];
             }
-            // A gate on the slowest worker was missed: whatever else, they did not work alike.
+            // A gate on the slowest worker was missed, so they did not work alike.
             if let Some(slowest) = self.slowest_missed() {
                 causes.retain(|(cause, _)| *cause != Cause::BalancedDegradation);
                 causes.extend(self.slower().is_none().then_some((Cause::SlowWorker, slowest)));
             }
-            // Whose the CPUs were is not known, so the gates count. The reader must see it all the same.
+            // The user of the CPUs is unknown, so the gates count. The reader must see the shortage all the same.
             if let Some(shortage) = cpu_shortage(self.evidence.record) {
                 let balanced = causes
                     .iter_mut()
@@ -121,7 +122,8 @@ impl Trial<'_> {
             .all(|(cause, _)| matches!(cause, Cause::RequestErrors | Cause::FrontendLost))
         {
             let stall = self.stalled().map(|text| (Cause::WorkerStall, text));
-            // The frontend gives up on what a worker holds that stands still: 8 of 448 requests failed in a stop of 10 s.
+            // The frontend gives up on the requests of a worker that stands still: 8 of 448 requests failed in a stop
+            // of 10 s.
             let why = stall.or_else(|| self.stood_still());
             // Behind a throttled frontend requests time out too; where the time passed before it, it is not to blame.
             let frontend = || diagnosis::frontend_bound(report, self.workers).filter(|_| self.both_ends().is_none());
@@ -152,7 +154,7 @@ impl Trial<'_> {
         texts.filter(|texts| !texts.is_empty()).map(|texts| texts.join("; "))
     }
 
-    fn tail_of(self, gate: &Gate, judged: &Judged) -> Option<String> {
+    fn tail_of(self, gate: &Gate, judged: &JudgedGate) -> Option<String> {
         let most = Gate {
             statistic: Statistic::P90,
             ..gate.clone()
@@ -178,11 +180,11 @@ impl Trial<'_> {
 
     /// The time of a request at both ends, where it passed outside of the frontend.
     fn both_ends(self) -> Option<String> {
-        let both = BothEnds::of(self.report).filter(|both| both.differ());
+        let both = BothEnds::new(self.report).filter(|both| both.differ());
         both.map(BothEnds::in_words)
     }
 
-    /// Errors that the load generator made itself: nothing but time-outs, while no worker was lost or stalled.
+    /// Errors that the load generator made itself: only time-outs, while no worker was lost or stalled.
     fn timed_out_in_generator(self) -> Option<Explained> {
         let (starved, timed_out) = (self.both_ends()?, self.report.only_timed_out()?);
         let worker = self.other_workers().is_some() || self.stalled().is_some() || self.stood_still().is_some();
@@ -253,10 +255,10 @@ impl Trial<'_> {
     }
 
     fn reached(self) -> Option<Reached> {
-        Reached::of(self.evidence.product, &self.evidence.record.workers)
+        Reached::new(self.evidence.product, &self.evidence.record.workers)
     }
 
-    /// What is reported whatever the gates say.
+    /// Findings that are reported with any result of the gates.
     fn aside(self) -> Vec<Explained> {
         let record = self.evidence.record;
         // Left out of a short message is not unsampled.

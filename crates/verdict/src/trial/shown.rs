@@ -1,10 +1,10 @@
-//! What the status shows of a trial's numbers.
+//! A trial's numbers as the status shows them.
 
 use perfval_api::{Metric, Metrics, Statistic, WorkerLoad};
 
 use crate::aiperf::Report;
 use crate::diagnosis::peers::Worker;
-use crate::diagnosis::speed::Spread;
+use crate::diagnosis::speed::SpeedSpread;
 use crate::gate::show;
 
 /// Workers that status shows; the largest nodes have 16 GPUs.
@@ -45,7 +45,7 @@ fn load(worker: Worker<'_>) -> WorkerLoad {
 }
 
 /// The headline numbers.
-pub(super) fn headline(report: &Report, spread: Option<Spread>) -> Metrics {
+pub(super) fn headline(report: &Report, spread: Option<SpeedSpread>) -> Metrics {
     let value = |metric, statistic| report.value(metric, statistic).map(show);
     Metrics {
         output_token_throughput: value(Metric::OutputTokenThroughput, Statistic::Avg),

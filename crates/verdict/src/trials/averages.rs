@@ -1,12 +1,13 @@
-//! Near a gate on an average, passes and misses say little: a deployment 1 % below it passes every third trial. Here the
-//! distances themselves are weighed, gate by gate, by Wald's test between a mean clearly above the gate and one clearly below.
+//! Near a gate on an average, passes and misses prove little: a deployment 1 % below it passes every third trial.
+//! Here the distances themselves are weighed, gate by gate, by Wald's test between a mean clearly above the gate and
+//! one clearly below.
 
 use perfval_api::{Gate, GateMode, Metric, Statistic, TrialOutcome};
 use rust_decimal::Decimal;
 
 use super::finished::{Finished, NEAR};
 use super::wald::{self, Ruling, healthy_above, sequential};
-use crate::gate::Judged;
+use crate::gate::JudgedGate;
 
 /// Resolution (percent): the test is between a mean this much above a gate and one this much below. In between any answer
 /// may come.
@@ -20,7 +21,7 @@ pub const ALIKE: f64 = 1.4 / 0.6;
 
 /// Distances of the enforced averages from their gates (percent), in the order of the spec; none if another gate makes the
 /// trial a miss, or one of these was not measured.
-pub(crate) fn margins(gates: &[Gate], judged: &[Judged]) -> Vec<Decimal> {
+pub(crate) fn margins(gates: &[Gate], judged: &[JudgedGate]) -> Vec<Decimal> {
     let enforced = || {
         let all = gates.iter().zip(judged);
         all.filter(|(gate, _)| gate.mode == GateMode::Enforce)
@@ -33,7 +34,7 @@ pub(crate) fn margins(gates: &[Gate], judged: &[Judged]) -> Vec<Decimal> {
     margins.unwrap_or_default()
 }
 
-/// Whether noise moves it a little in every trial, rather than much in some.
+/// Returns true if noise moves it a little in every trial, rather than much in some.
 pub(super) fn is_average(gate: &Gate) -> bool {
     use Metric::{
         InterTokenLatency, OutputTokenThroughput, OutputTokenThroughputPerUser, RequestLatency, RequestThroughput,
@@ -68,15 +69,16 @@ pub(super) fn noise(finished: &[Finished], gate: usize) -> Vec<f64> {
     noise.map(|margin| margin.min(NEAR)).collect()
 }
 
-/// What the distances from one gate say of its mean. Both errors are bounds of the run: a degraded gate has to pass by
-/// itself, but each of several gates could fail a healthy run.
+/// Weighs the distances from one gate as evidence of its mean. Both errors are bounds of the run: a degraded gate has
+/// to pass on its own, but each of several gates could fail a healthy run.
 pub(super) fn weigh(finished: &[Finished], gate: usize, error_bound_percent: i32) -> Ruling {
     let distances = noise(finished, gate);
     let evidence = evidence(&distances);
     let enough = healthy_above(error_bound_percent);
     // Stalls that end near the gate look like a low mean: it takes as many trials as straight misses would.
     let by_misses = -wald::evidence(0, distances.len());
-    // A deployment at the far end of what is near has trials on both sides of that end: too few to weigh, and all are misses.
+    // A deployment at the far end of the near range has trials on both sides of that end: too few to weigh, and all
+    // are misses.
     let missed_throughout = || {
         let margins = || finished.iter().filter_map(|trial| trial.margins.get(gate));
         let passes = margins().filter(|margin| **margin >= 0.0).count();
@@ -137,7 +139,7 @@ mod tests {
         for (margins, ruling) in [
             (&[10.0][..], Ruling::Continue),
             (&[10.0, 10.0], Ruling::Pass),
-            // More than clearly above says no more than that.
+            // A distance beyond "clearly above" adds no more evidence.
             (&[40.0, -5.0], Ruling::Continue),
             (&[3.0, 3.0, 3.0, 3.0], Ruling::Continue),
             (&[3.0, 3.0, 3.0, 3.0, 3.0], Ruling::Pass),

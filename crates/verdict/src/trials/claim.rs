@@ -1,5 +1,5 @@
-//! What a pass rules out: a change that the same run would have failed, stated so that it holds for the noisiest deployment
-//! that the pages show.
+//! Change that a pass rules out: the same run would have failed with it. The statement holds for the noisiest
+//! deployment that the pages show.
 
 use perfval_api::{
     Gate, GateMode, GateOperator, Metric, PerfValidationSpec, PerfValidationStatus, Statistic, TrialRule,
@@ -14,7 +14,7 @@ use super::wald::straight_misses;
 /// Standard deviation between trials (percent) that a claim assumes at least: 10.3 on the lab, the noisiest healthy
 /// deployment that docs/evidence/fidelity.md shows. Two trials know next to nothing of their own.
 pub const NOISIEST: f64 = 10.0;
-/// Fewest trials of which the level is known.
+/// Fewest trials that show the level.
 const TRIALS: usize = 2;
 /// 95 % of a normal distribution lie above its mean less this many standard deviations.
 const NINETY_FIVE: f64 = 1.645;
@@ -48,9 +48,9 @@ impl Claim<'_> {
     }
 }
 
-/// What the trials so far rule out, for the first gate of which that is known; `None` where no number is honest: after one
-/// trial, and without an enforced gate on an average whose noise is documented. The smallest number of several gates would be
-/// that of the gate that was unlucky.
+/// Change that the trials rule out up to now, for the first gate with a known one. `None` if no number is honest:
+/// after one trial, and without an enforced gate on an average whose noise is documented. The smallest number of
+/// several gates would be that of the gate that was unlucky.
 pub fn claim<'a>(spec: &'a PerfValidationSpec, status: &PerfValidationStatus) -> Option<Claim<'a>> {
     let deviations = match spec.trials.rule {
         TrialRule::Single => return None,
@@ -95,8 +95,8 @@ fn change(operator: GateOperator, deviations: f64, margins: &[f64]) -> Option<f6
         GateOperator::AtMost => -1.0,
     };
     let measured = 1.0 + side * mean(margins) / 100.0;
-    // The same noise is the same part of any level: of the one that was measured, which is not known exactly either, and of
-    // the one that fails.
+    // The same noise is the same part of any level: of the measured level, which is not exact either, and of the
+    // level that fails.
     let noise = (spread(margins) / measured).max(NOISIEST) / 100.0;
     let of_the_level = LEVEL * (ALIKE / count(margins.len())).sqrt();
     let away = deviations.hypot(of_the_level) * noise;

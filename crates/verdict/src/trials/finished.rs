@@ -9,7 +9,7 @@ pub const NEAR: f64 = 10.0;
 /// One finished trial, as the rule sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finished {
-    /// What it showed.
+    /// Outcome of the trial.
     pub outcome: TrialOutcome,
     /// A miss that no repetition can change: an enforced gate missed by half or more with balanced workers.
     pub far: bool,
@@ -19,7 +19,7 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// Whether it missed in a way that no noise of these averages explains.
+    /// Returns true if it missed in a way that no noise of these averages explains.
     pub(super) fn is_plain_miss(&self, near: &[usize]) -> bool {
         let is_noise = |gate: usize, margin: f64| margin >= -NEAR && near.contains(&gate);
         let missed = || self.margins.iter().enumerate().filter(|(_, margin)| **margin < 0.0);
@@ -42,7 +42,7 @@ pub fn finished(trials: &[TrialStatus]) -> Vec<Finished> {
     trials.iter().filter_map(finished).collect()
 }
 
-/// Distances of a trial; that of the only gate stands alone.
+/// Distances of a trial from its gates, one for each gate.
 fn margins(trial: &TrialStatus) -> Vec<f64> {
     let texts = match trial.margins.as_slice() {
         [] => trial.margin_percent.as_slice(),
@@ -57,7 +57,7 @@ fn read(margin: &str) -> Option<f64> {
     margin.parse::<Decimal>().ok()?.to_f64()
 }
 
-/// How many of them ended so.
+/// Number of trials with this outcome.
 pub(super) fn count(finished: &[Finished], outcome: TrialOutcome) -> usize {
     finished.iter().filter(|trial| trial.outcome == outcome).count()
 }

@@ -12,7 +12,7 @@ pub fn curve(spec: &TrialsSpec) -> impl Iterator<Item = (f64, Odds)> {
     rates.map(|rate| (rate, odds(spec, 1.0 - rate, 0.0)))
 }
 
-/// How a run ends (probabilities, 0 to 1), and how many trials it takes.
+/// Probabilities (0 to 1) of a run's results, and the number of trials until then.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Odds {
     /// Passed.
@@ -25,9 +25,9 @@ pub struct Odds {
     pub trials: f64,
 }
 
-/// What the rule makes of a deployment whose trials miss with probability `miss`, and miss far with probability `far`,
-/// independently of each other; all other trials pass. Exact: the rule looks at counts, and every count that it can meet
-/// is weighed. Invalid trials are no part of it.
+/// Odds of a deployment whose trials miss with probability `miss`, and miss far with probability `far`, independently
+/// of each other; all other trials pass. Exact: the rule looks at counts, and every count that it can meet is
+/// weighed. Invalid trials are not included.
 pub fn odds(spec: &TrialsSpec, miss: f64, far: f64) -> Odds {
     alike(spec, [1.0 - miss - far, miss, far], 0.0)
 }

@@ -9,19 +9,19 @@ use super::wald::Ruling;
 /// are no rarity.
 const SOAKS: usize = 3;
 
-/// What the trials of a run say: the rule on those that decide, then the soak, where one is asked for.
+/// Ruling on the trials of a run: the rule on those that decide, then the soak, if the spec has one.
 pub fn ruling(spec: &PerfValidationSpec, trials: &[TrialStatus]) -> Ruling {
     let (soaks, deciding): (Vec<TrialStatus>, Vec<TrialStatus>) = trials.iter().cloned().partition(|trial| trial.soak);
     let ruling = rule(&spec.trials, &finished(&deciding));
     if ruling != Ruling::Pass || spec.benchmark.soak.is_none() {
         return ruling;
     }
-    of_soaks(&finished(&soaks))
+    rule_on_soaks(&finished(&soaks))
 }
 
-/// A soak that passes is enough, and one that misses is repeated. All of them fail the run if they miss clearly. If they lie
-/// near a gate on an average, the trials before them had passed it.
-fn of_soaks(soaks: &[Finished]) -> Ruling {
+/// Ruling on the soaks. A passing soak is enough, and a missing one is repeated. All of them fail the run if they
+/// miss clearly. If they lie near a gate on an average, the trials before them had passed it.
+fn rule_on_soaks(soaks: &[Finished]) -> Ruling {
     if is_unmeasurable(soaks) {
         Ruling::Unmeasurable
     } else if count(soaks, TrialOutcome::Pass) > 0 {
@@ -46,7 +46,7 @@ fn miss_clearly(soaks: &[Finished]) -> bool {
     missed.iter().all(|soak| soak.is_plain_miss(&every_gate)) || every_gate.iter().any(below)
 }
 
-/// Whether the trials that decide have passed, so that the next one is the soak.
+/// Returns true if the trials that decide have passed, so that the next one is the soak.
 pub fn soak_is_next(spec: &PerfValidationSpec, trials: &[TrialStatus]) -> bool {
     spec.benchmark.soak.is_some() && rule(&spec.trials, &finished(&deciding(trials))) == Ruling::Pass
 }

@@ -5,7 +5,7 @@ use super::of_a_run::ruling;
 use super::rule::evidence;
 use super::wald::{Ruling, healthy_above};
 
-/// How the rule came to its answer, trial by trial: shown to people, and nothing is decided by it.
+/// The rule's way to its ruling, trial by trial: shown to people, never used for a decision.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Path {
     /// Evidence beyond which the sequential rule decides, on both sides of zero; `None` under another rule, which weighs
@@ -15,21 +15,21 @@ pub struct Path {
     pub steps: Vec<Step>,
 }
 
-/// What was known after one finished trial.
+/// Evidence after one finished trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
     /// Its number.
     pub trial: i64,
-    /// What it showed.
+    /// Outcome of the trial.
     pub outcome: TrialOutcome,
-    /// Whether it is the soak, which decides by itself.
+    /// True if it is the soak, which decides alone.
     pub soak: bool,
-    /// Evidence of passes and misses so far: the logarithm of how much likelier they are of a healthy deployment than of a
-    /// degraded one.
+    /// Evidence of passes and misses until now: the logarithm of how much likelier they are of a healthy deployment
+    /// than of a degraded one.
     pub by_outcomes: f64,
     /// Evidence of the distances from a gate on an average, where most trials lie so near it that they count.
     pub by_distances: Option<f64>,
-    /// What the rule said then.
+    /// Ruling after this trial.
     pub ruling: Ruling,
 }
 

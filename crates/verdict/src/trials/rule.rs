@@ -21,7 +21,7 @@ pub fn rule(spec: &TrialsSpec, finished: &[Finished]) -> Ruling {
         TrialRule::Single if passes > 0 => Ruling::Pass,
         TrialRule::Single | TrialRule::All if misses > 0 => Ruling::Fail,
         TrialRule::All if passes >= max => Ruling::Pass,
-        // Invalid trials prove nothing, but they end somewhere.
+        // Invalid trials prove nothing. Still, they must end at some point.
         TrialRule::All if finished.len() >= 2 * max => Ruling::Undecided,
         TrialRule::Single | TrialRule::All => Ruling::Continue,
         TrialRule::Sequential if finished.iter().filter(|trial| trial.far).count() >= FAR_MISSES && passes == 0 => {
@@ -34,7 +34,7 @@ pub fn rule(spec: &TrialsSpec, finished: &[Finished]) -> Ruling {
     }
 }
 
-/// Whether the last trials were all invalid.
+/// Returns true if the last trials were all invalid.
 pub(super) fn is_unmeasurable(finished: &[Finished]) -> bool {
     let last = finished.iter().rev();
     let invalid = last.take_while(|trial| trial.outcome == TrialOutcome::Invalid);
@@ -67,8 +67,8 @@ fn counted(finished: &[Finished], near: &[usize]) -> (usize, usize) {
     (passes.len(), misses.len())
 }
 
-/// What [`every_test`] weighs: the evidence of passes and misses, and that of the distances from the worst gate that the
-/// trials lie near.
+/// Evidence that [`every_test`] weighs: that of passes and misses, and that of the distances from the worst gate that
+/// the trials lie near.
 pub(super) fn evidence(finished: &[Finished]) -> (f64, Option<f64>) {
     let near = averages::near(finished);
     let (passes, misses) = counted(finished, &near);

@@ -7,7 +7,7 @@ pub const DEGRADED_PASS_RATE: f64 = 0.05;
 /// Most trials that a spec may ask for.
 const MOST_TRIALS: usize = 20;
 
-/// What the trials so far say.
+/// Ruling on the trials until now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ruling {
     /// Run another trial.

@@ -9,7 +9,7 @@ use super::{Reading, WorkerSeries};
 const MINUTE: i64 = 60;
 /// First seconds that belong to none: every slot begins with a prefill at once.
 const RAMP: i64 = 10;
-/// Shortest span between first and last request of which minutes are compared (s): heat takes minutes.
+/// Shortest span between first and last request in which minutes are compared (s): heat takes minutes.
 const LONG: i64 = 240;
 /// Shortest span of answers within a minute (s).
 const ENOUGH: i64 = 30;
@@ -34,14 +34,14 @@ pub struct Drift {
 
 impl Drift {
     /// The better one of the last two minutes: heat stays, and one slow minute is chance. Of a healthy trial of 300 s on two
-    /// H200s the last minute was 5.7 % below the first, at the same clocks, and the minute before 1.2 % (issue 14).
+    /// H200s the last minute was 5.7 % below the first, at the same clocks, and the minute before 1.2 %.
     pub fn settled(&self) -> Decimal {
         self.last_but_one.map_or(self.last, |before| before.max(self.last))
     }
 }
 
-/// The first minute of a trial in which requests were sent, the last but one and the last; `None` in a short one. What was
-/// sent last is answered while no other request follows, so the last minute ends when the last one was sent.
+/// The first minute of a trial in which requests were sent, the last but one and the last; `None` in a short one. The
+/// last requests are answered while no other request follows, so the last minute ends when the last one was sent.
 pub(super) fn minutes(series: &[WorkerSeries], phase: Phase) -> Option<[Phase; 3]> {
     let sent_last = series.iter().filter_map(sent_last).max()?.min(phase.last);
     let first = phase.first + RAMP;
@@ -74,7 +74,7 @@ fn pace(series: &WorkerSeries, window: Phase) -> Option<Decimal> {
     let (since, then) = within.next()?;
     let (until, now) = within.next_back()?;
     let unit = Unit::finest(&now);
-    let more = unit.of(&now)? - unit.of(&then)?;
+    let more = unit.count(&now)? - unit.count(&then)?;
     // A counter that fell belongs to a new process.
     (until - since >= ENOUGH && more >= 0).then(|| (Decimal::from(more) / Decimal::from(until - since)).round_dp(1))
 }

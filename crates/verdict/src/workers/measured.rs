@@ -16,7 +16,7 @@ pub struct Phase {
 impl Phase {
     /// The phase of `seconds` that ended when the last request of any worker did; without a length, everything since the
     /// first request.
-    pub fn of(series: &[WorkerSeries], seconds: Option<Decimal>) -> Self {
+    pub fn new(series: &[WorkerSeries], seconds: Option<Decimal>) -> Self {
         let busy: Vec<i64> = series.iter().flat_map(busy_seconds).collect();
         let (first, last) = (
             busy.iter().min().copied().unwrap_or(0),
@@ -34,13 +34,14 @@ impl Phase {
         (self.last - self.first).max(1)
     }
 
-    /// Whether a second is one of it.
+    /// Returns true if a second lies in the measured phase.
     pub fn contains(self, second: i64) -> bool {
         (self.first..=self.last).contains(&second)
     }
 }
 
-/// Seconds in which a worker had requests or finished some. One that does not answer still has what it had.
+/// Seconds in which a worker had requests or finished some. A worker that does not answer still has its last
+/// requests.
 fn busy_seconds(series: &WorkerSeries) -> Vec<i64> {
     let (mut in_flight, mut finished) = (0, None);
     let busy = |Sample(second, scrape): &Sample| {

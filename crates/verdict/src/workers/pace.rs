@@ -3,10 +3,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Reading;
 
-/// How fast a worker's answers grew.
+/// Growth of a worker's answers per time.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// What is counted.
+    /// Unit that is counted.
     pub unit: Unit,
     /// Per second, over the whole phase.
     #[serde(deserialize_with = "crate::number::bounded")]
@@ -16,7 +16,7 @@ pub struct Pace {
     pub best: Decimal,
 }
 
-/// What shows a worker's progress, finest first.
+/// Unit that shows a worker's progress, finest first.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub enum Unit {
@@ -38,8 +38,8 @@ impl Unit {
         }
     }
 
-    /// How much of it a reading shows.
-    pub(super) fn of(self, reading: &Reading) -> Option<i64> {
+    /// Number of units in a reading.
+    pub(super) fn count(self, reading: &Reading) -> Option<i64> {
         match self {
             Self::Tokens => reading.tokens,
             Self::Bytes => reading.bytes,

@@ -19,11 +19,11 @@ pub struct Sample(
     /// Seconds since the runner started, up to a week.
     #[serde(deserialize_with = "crate::number::second")]
     pub i64,
-    /// What came back.
+    /// Result of the scrape.
     pub Scrape,
 );
 
-/// What came back from a worker.
+/// Result of one scrape of a worker.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(untagged)]
 #[expect(clippy::large_enum_variant, reason = "nearly every sample is a reading")]
@@ -34,7 +34,7 @@ pub enum Scrape {
     Nothing(Silence),
 }
 
-/// Why no counters came back.
+/// Reason why no counters came back.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Silence {
     /// No answer in time: a frozen process does not answer its metrics port either.
@@ -46,7 +46,7 @@ pub enum Silence {
 /// Counters and gauges of one worker's `generate` endpoint; counters since its process started. What a Dynamo version or
 /// an engine does not export is absent, which is no evidence of anything.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[serde(from = "Row", into = "Row")]
+#[serde(from = "ReadingRow", into = "ReadingRow")]
 pub struct Reading {
     /// Requests in work now.
     pub in_flight: i64,
@@ -64,11 +64,11 @@ pub struct Reading {
     pub waiting: Option<i64>,
     /// KV cache in use now (percent).
     pub kv_percent: Option<i64>,
-    /// What the engine itself counts.
+    /// Counters of the engine itself.
     pub engine: Engine,
 }
 
-/// What vLLM counts of its own work since it started.
+/// vLLM's counters of its own work since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Engine {
     /// Tokens that followed another one of their request.
@@ -83,7 +83,7 @@ pub struct Engine {
     pub queue_ms: Option<i64>,
     /// Tokens of prompts.
     pub prompt_tokens: Option<i64>,
-    /// Those of them that the prefix cache held, so that nothing was computed.
+    /// Prompt tokens that the prefix cache held, so that they were not computed.
     pub cached_tokens: Option<i64>,
     /// Requests that were thrown out of the batch for lack of KV cache.
     pub preemptions: Option<i64>,
@@ -93,9 +93,9 @@ pub struct Engine {
     pub moved_mb: Option<i64>,
 }
 
-/// A reading as a JSON array: what is missing at its end was not yet sampled when it was written.
+/// A reading as a JSON array: values missing at its end were not yet sampled when it was written.
 #[derive(Serialize, Deserialize)]
-struct Row(
+struct ReadingRow(
     #[serde(deserialize_with = "crate::number::bounded")] i64,
     #[serde(deserialize_with = "crate::number::bounded")] i64,
     #[serde(deserialize_with = "crate::number::bounded")] i64,
@@ -107,7 +107,7 @@ struct Row(
     #[serde(default, skip_serializing_if = "Tail::is_empty")] Tail,
 );
 
-/// What the engine counts, in the order of [`Engine`]; nothing where it counts nothing.
+/// Counters of the engine, in the order of [`Engine`]; empty if it counts none.
 #[derive(Serialize, Deserialize, Default)]
 struct Tail(#[serde(deserialize_with = "crate::number::bounded")] Vec<Option<i64>>);
 
@@ -152,9 +152,9 @@ impl From<Tail> for Engine {
     }
 }
 
-impl From<Row> for Reading {
-    fn from(row: Row) -> Self {
-        let Row(in_flight, started, finished, tokens, bytes, busy_ms, waiting, kv_percent, engine) = row;
+impl From<ReadingRow> for Reading {
+    fn from(row: ReadingRow) -> Self {
+        let ReadingRow(in_flight, started, finished, tokens, bytes, busy_ms, waiting, kv_percent, engine) = row;
         Self {
             in_flight,
             started,
@@ -169,7 +169,7 @@ impl From<Row> for Reading {
     }
 }
 
-impl From<Reading> for Row {
+impl From<Reading> for ReadingRow {
     fn from(reading: Reading) -> Self {
         Self(
             reading.in_flight,

@@ -1,5 +1,5 @@
-//! How fast each worker decodes, next to its peers. The router makes queues; the engine's own time from one token to the
-//! next is the speed of its GPU.
+//! Decoding speed of each worker, next to its peers. The router makes queues; the engine's own time from one token to
+//! the next is the speed of its GPU.
 
 use rust_decimal::Decimal;
 use rust_decimal::prelude::FromPrimitive as _;
@@ -14,13 +14,13 @@ use crate::quantile::student;
 const WINDOW: i64 = 2;
 /// Longest step between two samples that windows may span (s): healthy busy workers took up to 1.8 s to answer.
 const GAP: i64 = 4;
-/// Fewest tokens that say how fast a window was.
+/// Fewest tokens that show the speed of a window.
 const TOKENS: f64 = 50.0;
 /// Windows with a smaller part of the worker's largest batch are the ends of waves.
 const FULL: f64 = 0.25;
-/// Fewest windows of which an interval is made.
+/// Fewest windows that give an interval.
 const WINDOWS: usize = 4;
-/// How the time per token grows with the batch, as a power of it, before a trial says so itself: 0 while memory is the
+/// Growth of the time per token with the batch, as a power of it, until a trial shows its own: 0 while memory is the
 /// limit, 1 once arithmetic is. 16 trials on H200s at about 210 requests: 0.1 to 0.6.
 pub(crate) const ELASTICITY: (f64, f64) = (0.4, 0.3);
 /// Weight of that guess: the variance of a window's logarithm (0.05²) over its own.
@@ -55,7 +55,7 @@ pub struct AgainstPeers {
 /// The speed of every worker, in the order of the series; `None` where the engine does not count the time between tokens.
 pub(super) fn speeds(series: &[WorkerSeries], phase: Phase) -> Vec<Option<Speed>> {
     let windows: Vec<Vec<Option<Window>>> = series.iter().map(|series| windows(series, phase)).collect();
-    let elasticity = Elasticity::of(&windows);
+    let elasticity = Elasticity::estimate(&windows);
     let speed = |worker: usize| {
         let (token_ms, batch) = mean(&windows[worker])?;
         Some(Speed {
@@ -67,7 +67,7 @@ pub(super) fn speeds(series: &[WorkerSeries], phase: Phase) -> Vec<Option<Speed>
     (0..series.len()).map(speed).collect()
 }
 
-/// What an engine did in one window.
+/// Work of an engine in one window.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     tokens: f64,
@@ -115,14 +115,14 @@ fn window(readings: &[(i64, Reading)], start: i64, end: i64) -> Option<Window> {
 }
 
 /// Counters at a moment between two samples.
-struct Counted {
+struct CountersBetween {
     tokens: f64,
     ms: f64,
     steps: Option<f64>,
     in_flight: f64,
 }
 
-fn counted(readings: &[(i64, Reading)], second: i64) -> Option<Counted> {
+fn counted(readings: &[(i64, Reading)], second: i64) -> Option<CountersBetween> {
     let at = readings.partition_point(|reading| reading.0 < second);
     let after = *readings.get(at)?;
     let before = at.checked_sub(1).map(|before| readings[before]);
@@ -143,7 +143,7 @@ fn counted(readings: &[(i64, Reading)], second: i64) -> Option<Counted> {
         let (then, now) = (number(of(&before.1)?), number(of(&after.1)?));
         (now >= then).then_some(then + part * (now - then))
     };
-    Some(Counted {
+    Some(CountersBetween {
         tokens: between(|reading| reading.engine.gaps)?,
         ms: between(|reading| reading.engine.gap_us)? / 1000.0,
         steps: between(|reading| reading.engine.steps),
@@ -151,7 +151,7 @@ fn counted(readings: &[(i64, Reading)], second: i64) -> Option<Counted> {
     })
 }
 
-/// How the time per token follows the batch, and how well that is known.
+/// Exponent with which the time per token follows the batch, and its uncertainty.
 #[derive(Clone, Copy)]
 struct Elasticity {
     value: f64,
@@ -160,7 +160,7 @@ struct Elasticity {
 
 impl Elasticity {
     /// Least squares within each worker, held to the guess where batches hardly vary.
-    fn of(windows: &[Vec<Option<Window>>]) -> Self {
+    fn estimate(windows: &[Vec<Option<Window>>]) -> Self {
         let (mut square, mut cross) = (GUESS, GUESS * ELASTICITY.0);
         for worker in windows {
             let points: Vec<(f64, f64)> = worker

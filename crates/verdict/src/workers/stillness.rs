@@ -7,7 +7,7 @@ use super::{Reading, WorkerSeries};
 /// Longest step between two answers that is no gap: a busy machine oversleeps a second now and then.
 const STEP: i64 = 2;
 
-/// How long a worker had requests and did not move.
+/// Time during which a worker had requests and did not move.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stillness {
     /// Longest span after which it went on (s).
@@ -60,14 +60,15 @@ fn stood_still(seconds: i64, then: &Reading, now: &Reading, pace: Option<Pace>, 
         return None;
     }
     let unit = pace.map_or(Unit::Requests, |pace| pace.unit);
-    let moved = Decimal::from(unit.of(now)? - unit.of(then)?);
+    let moved = Decimal::from(unit.count(now)? - unit.count(then)?);
     let seconds_long = Decimal::from(seconds);
     if seconds <= STEP {
         // Ended requests are too coarse for this: long answers in step end many seconds apart.
         return (unit != Unit::Requests && moved.is_zero()).then_some(seconds_long);
     }
-    // A worker that did not answer for a while moved a little at both ends of its silence. One that is given nothing
-    // afterwards is slow on average: with these requests it went faster, though never faster than it did at its best.
+    // A worker that did not answer for a while moved a little at both ends of its silence. A worker without new
+    // requests afterwards is slow on average: with these requests it went faster, though never faster than it did at
+    // its best.
     let load = Decimal::from(then.in_flight).checked_div(usual).unwrap_or(Decimal::ONE);
     let usual_pace = pace.map_or(Decimal::ZERO, |pace| pace.mean.saturating_mul(load).min(pace.best));
     let moving = moved.checked_div(usual_pace).unwrap_or(Decimal::ZERO);

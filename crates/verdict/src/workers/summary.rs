@@ -10,7 +10,7 @@ use super::stillness::stillness;
 use super::work::EngineWork;
 use super::{Reading, Silence, WorkerSeries};
 
-/// What one worker did in the measured phase of one trial.
+/// Work of one worker in the measured phase of one trial.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkerSummary {
@@ -32,7 +32,7 @@ pub struct WorkerSummary {
     /// Samples refused or not understood.
     #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Zero::is_zero")]
     pub failures: i64,
-    /// Times its counters began anew: its process restarted.
+    /// Times its counters were reset: its process restarted.
     #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Zero::is_zero")]
     pub resets: i64,
     /// Requests it finished.
@@ -50,16 +50,16 @@ pub struct WorkerSummary {
     /// Time that a finished request spent in it, on average (s): from counters, so no request is missed between samples.
     #[serde(deserialize_with = "crate::number::bounded", skip_serializing_if = "Option::is_none")]
     pub seconds_per_request: Option<Decimal>,
-    /// How fast its answers grew.
+    /// Pace of its answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pace: Option<Pace>,
-    /// How fast it decodes, where its engine says so.
+    /// Decoding speed, if its engine reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub speed: Option<Speed>,
-    /// What else its engine counted in the phase.
+    /// Further counters of its engine in the phase.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineWork>,
-    /// How fast they grew at both ends of a long trial.
+    /// Pace at both ends of a long trial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drift: Option<Drift>,
     /// Longest span in which it had requests and did not move, after which it went on (s).
@@ -89,7 +89,7 @@ impl WorkerSummary {
 /// Sums up what the workers did, in order of their address. `measured` is the length of AIPerf's measured phase (s), which
 /// ends with the last request; without it the warm-up counts too.
 pub fn summarize(series: &[WorkerSeries], measured: Option<Decimal>) -> Vec<WorkerSummary> {
-    let phase = Phase::of(series, measured);
+    let phase = Phase::new(series, measured);
     let minutes = minutes(series, phase);
     let summed = |series: &WorkerSeries| WorkerSummary {
         drift: minutes.and_then(|minutes| drift(series, minutes)),
@@ -148,7 +148,7 @@ fn summary(series: &WorkerSeries, phase: Phase) -> WorkerSummary {
         .and_then(|busy_ms| (Decimal::from(busy_ms) / Decimal::ONE_THOUSAND).checked_div(served))
         .map(|seconds| seconds.round_dp(3));
     summary.pace = growth.map(|growth| growth.pace(seconds));
-    summary.engine = EngineWork::of(series, phase);
+    summary.engine = EngineWork::new(series, phase);
     let stillness = stillness(series, phase, summary.pace, summary.mean_in_flight);
     summary.still_seconds = stillness.recovered;
     summary.still_in_flight = stillness.held;
@@ -166,7 +166,7 @@ fn zero_of(reading: &Reading) -> Reading {
     }
 }
 
-/// How a worker's answers grew so far.
+/// Growth of a worker's answers until now.
 struct Growth {
     unit: Unit,
     sum: i64,
@@ -183,7 +183,7 @@ impl Growth {
     }
 
     fn add(&mut self, seconds: i64, then: &Reading, now: &Reading) {
-        let Some((then, now)) = self.unit.of(then).zip(self.unit.of(now)) else {
+        let Some((then, now)) = self.unit.count(then).zip(self.unit.count(now)) else {
             return;
         };
         let more = (now - then).max(0);

@@ -5,7 +5,7 @@ use super::measured::Phase;
 use super::{Engine, WorkerSeries};
 use crate::number::Bounded as _;
 
-/// What an engine did in the measured phase, by its own counters. What it does not count is absent.
+/// Work of an engine in the measured phase, by its own counters. Uncounted work is absent.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EngineWork {
@@ -31,7 +31,7 @@ pub struct EngineWork {
 
 impl EngineWork {
     /// The work between the first and the last sample of the phase; `None` where the engine counts none of it.
-    pub(super) fn of(series: &WorkerSeries, phase: Phase) -> Option<Self> {
+    pub(super) fn new(series: &WorkerSeries, phase: Phase) -> Option<Self> {
         let mut inside = series.readings().filter(|(second, _)| phase.contains(*second));
         let (since, then) = inside.next()?;
         let (second, now) = inside.next_back()?;

@@ -1,4 +1,4 @@
-//! Which sign has which cause, and whose GPUs are judged.
+//! Causes of each sign, and the GPUs that are judged.
 
 use perfval_api::WorkerStatus;
 use perfval_verdict::diagnosis::cause::Cause;
@@ -33,7 +33,7 @@ fn of(gpus: [GpuSummary; 2]) -> GpuRecord {
     }
 }
 
-/// What differs from a healthy GPU.
+/// Change of a healthy GPU.
 type Change = Box<dyn Fn(&mut GpuSummary)>;
 
 #[test]
@@ -158,7 +158,7 @@ fn only_gpus_of_the_run_are_judged() {
     let record = of([gpu(0), hot]);
     // A run on the first GPU alone.
     assert_eq!(found(Some(&record), &pods()[..1], &devices()), []);
-    // The device plugin: nobody knows who has which, but the run has them all.
+    // The device plugin: the worker of each GPU is unknown, but the run has them all.
     let unknown: Vec<WorkerStatus> = pods()
         .into_iter()
         .map(|pod| WorkerStatus { device: None, ..pod })

@@ -1,4 +1,4 @@
-//! Pages of the DCGM exporter, what becomes of them in a trial, and what they say of the workers' GPUs.
+//! Pages of the DCGM exporter, their use in a trial, and their evidence about the workers' GPUs.
 
 mod causes;
 mod pages;

@@ -1,4 +1,4 @@
-//! What is read of a page, and what is refused.
+//! Parts of a page that are read, and pages that are refused.
 
 use perfval_verdict::gpus::dcgm::{PageError, read};
 use perfval_verdict::gpus::{Field, GpuSample, GpuSeries, Reading, Recorder, summarize};
@@ -125,7 +125,7 @@ fn recordings_come_back_as_they_were_stored() {
     let text = serde_json::to_string(&series).expect("JSON");
     let back: Vec<GpuSeries> = serde_json::from_str(&text).expect("JSON");
     assert_eq!(back, series);
-    // A later version knows more, an earlier one less.
+    // A later version has more fields, an earlier one less.
     let longer: Reading = serde_json::from_str(&format!("[1900{}]", ",5".repeat(40))).expect("a reading");
     assert_eq!(longer.get(Field::SmClock), Some(1900));
     let shorter: Reading = serde_json::from_str("[1900]").expect("a reading");

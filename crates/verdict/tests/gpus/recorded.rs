@@ -1,4 +1,4 @@
-//! Telemetry of two real H200, healthy and with a neighbour on one of them (issue 14).
+//! Telemetry of two real H200, healthy and with a neighbour on one of them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use rust_decimal::Decimal;
 
 use super::{UUIDS, causes, devices, pods, workers};
 
-/// Two H200 of a real host, one look a second (issue 14), through the same steps as in a trial.
+/// Two H200 of a real host, one look a second, through the same steps as in a trial.
 fn recorded(name: &str, every: i64, first: i64, last: i64) -> GpuRecord {
     let path = format!("tests/fixtures/telemetry/h200-{name}.csv");
     let text = fs::read_to_string(&path).expect("a recording");

@@ -74,7 +74,7 @@ pub fn after(earlier: &[&str]) -> PerfValidationStatus {
     }
 }
 
-/// What the recorded export says of itself.
+/// Version in the recorded export.
 const AIPERF: &str = "0.13.0";
 
 /// Closes a trial in which the only worker needed so long from token to token.
@@ -105,8 +105,8 @@ pub fn closed(status: &mut PerfValidationStatus, spec: &PerfValidationSpec, toke
     close(spec, status, 1, &judged, DateTime::UNIX_EPOCH);
 }
 
-/// What the trial says of the earlier runs, and its causes.
-fn said(mut status: PerfValidationStatus, token_ms: &str) -> (Option<String>, Vec<String>) {
+/// The trial's text about the earlier runs, and its causes.
+fn earlier_text(mut status: PerfValidationStatus, token_ms: &str) -> (Option<String>, Vec<String>) {
     closed(&mut status, &spec(), token_ms);
     let earlier = status.workers[0].percent_of_earlier_runs.clone();
     (earlier, status.trials[0].causes.clone())
@@ -131,7 +131,7 @@ fn a_worker_that_became_slow_is_named_with_its_gpu() {
         Some("80 ± 9 of 4")
     );
 
-    // Slow once more: the history says so.
+    // A second slow run: the history shows it.
     status.history[0].slow_gpus = vec!["GPU-a".into()];
     status.trials.clear();
     closed(&mut status, &spec(), "12.5");
@@ -150,7 +150,7 @@ fn one_that_is_as_fast_as_ever_is_compared_and_not_named() {
         ("9", "111.1 ± 12.5 of 4"),
     ] {
         assert_eq!(
-            said(after(&FOUR), token_ms),
+            earlier_text(after(&FOUR), token_ms),
             (Some(percent.into()), vec![]),
             "{token_ms} ms"
         );
@@ -160,12 +160,12 @@ fn one_that_is_as_fast_as_ever_is_compared_and_not_named() {
 #[test]
 fn earlier_runs_that_differ_among_themselves_prove_less() {
     let apart = after(&["9", "11", "10", "10"]);
-    let (said, causes) = said(apart, "12.5");
+    let (said, causes) = earlier_text(apart, "12.5");
     assert_eq!((said.as_deref(), causes), (Some("79.8 ± 27 of 4"), vec![]));
 }
 
 #[test]
-fn nothing_is_claimed_of_what_was_measured_otherwise() {
+fn other_measurements_are_not_compared() {
     type Change = fn(&mut PerfValidationStatus);
     let no_claim: [(&str, Change); 9] = [
         ("two earlier runs", |status| status.history.truncate(2)),
@@ -206,12 +206,12 @@ fn nothing_is_claimed_of_what_was_measured_otherwise() {
     for (what, change) in no_claim {
         let mut status = after(&FOUR);
         change(&mut status);
-        assert_eq!(said(status, "12.5"), (None, vec![]), "{what}");
+        assert_eq!(earlier_text(status, "12.5"), (None, vec![]), "{what}");
     }
 }
 
 #[test]
-fn a_missed_gate_without_a_cause_says_what_the_comparison_found() {
+fn a_missed_gate_without_a_cause_reports_the_comparison() {
     let mut spec = spec();
     spec.gates[0].threshold = serde_json::from_value(serde_json::json!("1000000")).expect("a threshold");
     let mut status = after(&FOUR);

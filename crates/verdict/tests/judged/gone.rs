@@ -49,7 +49,7 @@ fn workers_that_changed_void_a_trial_and_explain_its_errors() {
 }
 
 #[test]
-fn a_crash_is_told_with_the_exit_code() {
+fn a_crash_is_reported_with_the_exit_code() {
     let mut after = pods();
     after[2].restarts = 1;
     after[2].last_exit = Some("exit code 137 (OOMKilled)".into());
@@ -61,7 +61,7 @@ fn a_crash_is_told_with_the_exit_code() {
     assert_eq!(verdict.findings[0].1.severity, Severity::Error);
 }
 
-/// What a trial shows that ran into its limit.
+/// Judgement of a trial that ran into its limit.
 fn out_of_time(workers: Vec<WorkerSummary>, after: &[WorkerStatus]) -> JudgedTrial {
     let failure = Failure::TimedOut { seconds: 900 };
     judged(&record(Outcome::Failure(failure), workers), after)
@@ -155,7 +155,7 @@ fn a_worker_that_was_given_nothing_voids_a_trial() {
 }
 
 #[test]
-fn a_process_that_restarted_voids_a_trial_even_if_its_pod_does_not_say_so_yet() {
+fn a_process_that_restarted_voids_a_trial_even_before_its_pod_shows_it() {
     let restarted = odd_one(
         WorkerSummary {
             resets: 1,
@@ -176,7 +176,7 @@ fn a_process_that_restarted_voids_a_trial_even_if_its_pod_does_not_say_so_yet() 
 }
 
 #[test]
-fn a_dead_worker_is_a_black_hole_only_where_the_router_feeds_the_idle_and_the_errors_say_so() {
+fn a_dead_worker_is_a_black_hole_only_if_the_router_feeds_the_idle_and_the_errors_match() {
     let refused = |failures: i64| {
         odd_one(
             WorkerSummary {

@@ -1,4 +1,4 @@
-//! What the GPUs say beside the other causes of a trial.
+//! Evidence of the GPUs beside the other causes of a trial.
 
 use chrono::DateTime;
 use perfval_api::{DeviceStatus, PerfValidationStatus, TrialOutcome, TrialStatus};
@@ -74,7 +74,7 @@ fn a_hot_gpu_explains_a_worker_that_is_slow() {
 }
 
 #[test]
-fn telemetry_that_is_missing_is_said_once_and_not_of_every_trial() {
+fn missing_telemetry_is_reported_once_and_not_for_every_trial() {
     let mut record = hot(sample("success", balanced()));
     spend_the_latency_in_workers(&mut record);
     let silent = GpuRecord {

@@ -134,14 +134,14 @@ fn spend_the_latency_in_workers(record: &mut TrialRecord) {
 }
 
 #[test]
-fn every_recorded_export_is_judged_for_what_it_is() {
+fn every_recorded_export_gets_its_outcome() {
     use TrialOutcome::{Invalid, Miss, Pass};
     let cases = [
         ("success", Pass, None),
         ("success-client-tokenized", Pass, None),
         ("0.12.0-success", Pass, None),
         ("0.11.0-dead-worker-least-loaded", Miss, Some(Cause::RequestErrors)),
-        // 560 of 1,500 tok/s: one worker of four was 10 × slower, which its peers' metrics would tell.
+        // 560 of 1,500 tok/s: one worker of four was 10 × slower, which its peers' metrics would show.
         ("slow-worker-round-robin", Miss, Some(Cause::FarBelowGate)),
         ("slow-worker-kv", Miss, Some(Cause::TailLatency)),
         // TTFT p99 2,499 ms against 2,000, throughput met.

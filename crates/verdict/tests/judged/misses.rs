@@ -1,4 +1,4 @@
-//! Why a trial missed, and how that is explained.
+//! Reasons of a missed trial, and their explanation.
 
 use perfval_api::{Metric, Statistic, TrialOutcome};
 use perfval_verdict::aiperf;
@@ -100,7 +100,7 @@ fn a_miss_without_a_stalled_worker_is_explained_by_where_the_time_goes() {
         causes(&changed_report(taking(3_950), balanced())),
         [Cause::BalancedDegradation]
     );
-    // What the load generator measured on a busy machine says nothing of the frontend: it measured itself.
+    // On a busy machine the load generator's own times are no evidence about the frontend: it measured itself.
     let late = |report: &mut aiperf::Report| {
         taking(3_300)(report);
         set(report, Metric::RequestLatency, Statistic::Avg, 12_000);
@@ -126,7 +126,7 @@ fn a_miss_without_a_stalled_worker_is_explained_by_where_the_time_goes() {
         causes(&changed_report(late(499), balanced())),
         [Cause::BalancedDegradation]
     );
-    // Said of a trial that passes, too.
+    // Reported for a trial that passes, too.
     let only_late = |report: &mut aiperf::Report| report.frontend.loop_delay_ms = Some(Decimal::from(7));
     let passed = changed_report(only_late, balanced());
     assert_eq!(
@@ -146,7 +146,7 @@ fn a_miss_without_a_stalled_worker_is_explained_by_where_the_time_goes() {
         causes(&changed_report(slow(700), balanced())),
         [Cause::FarBelowGate, Cause::BalancedDegradation]
     );
-    // Nothing is said of a balance that was not seen.
+    // A balance that was not seen is not reported.
     assert_eq!(
         causes(&changed_report(slow(700), Vec::new())),
         [Cause::WorkersNotSampled]
@@ -238,7 +238,7 @@ fn a_throttled_frontend_is_named_with_the_requests_that_it_failed() {
 }
 
 #[test]
-fn a_frontend_that_was_not_there_is_told_before_the_requests_that_it_failed() {
+fn a_missing_frontend_is_reported_before_its_failed_requests() {
     let causes = |kind: &str| {
         let mut record = sample("partial-10pct-503", balanced());
         let Outcome::Report(report) = &mut record.outcome else {

@@ -1,4 +1,5 @@
-//! Workers that were ended on a node without free CPUs: their end says nothing of their GPU, unless they crashed.
+//! Workers that were ended on a node without free CPUs: their end is no evidence about their GPU, unless they
+//! crashed.
 
 use perfval_api::{EndedBy, TrialOutcome, WorkerLoss, WorkerStatus};
 use perfval_verdict::diagnosis::cause::Cause;
@@ -83,7 +84,7 @@ fn a_worker_that_crashed_is_not_excused_by_a_full_node() {
         let verdict = judged(&full(sample("success", balanced())), &ended(None, exit));
         assert_eq!(seen(&verdict), crashed, "{exit}");
     }
-    // One that crashed beside one that was ended: the crash counts, and its errors with it.
+    // A crashed worker beside a worker that was ended: the crash counts, and its errors with it.
     let mut both = ended(Some(EndedBy::Probe), "exit code 0 (Completed)");
     both[0].restarts = 1;
     assert_eq!(seen(&judged(&full(sample("success", balanced())), &both)), crashed);
@@ -135,7 +136,7 @@ fn trials_without_a_report_are_excused_by_a_full_node_as_well() {
     }
 }
 
-/// Who used the CPUs is not known, so the gates count; but whoever reads the miss must see it.
+/// The user of the CPUs is unknown, so the gates count; but a reader of the miss must see their use.
 #[test]
 fn a_gate_missed_on_a_full_node_shows_the_use_of_the_cpus() {
     let evidence = |record: &TrialRecord| {

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{balanced, pods, sample, spec, worker};
 
-/// Four workers of which `c` decodes at this speed (percent of its peers').
+/// Four workers; `c` decodes at this speed (percent of its peers').
 fn decoding(percent: i64) -> Vec<WorkerSummary> {
     let mut workers = balanced();
     for worker in &mut workers {

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::{balanced, pods, sample, spec};
 
-/// Four balanced workers, and what the engine of `c` says of its speed (percent of its peers', and the interval).
+/// Four balanced workers, and the speed in the metrics of `c`'s engine (percent of its peers', and the interval).
 fn workers(percent: i64, within: i64) -> Vec<WorkerSummary> {
     let mut workers = balanced();
     for worker in &mut workers {
@@ -137,7 +137,7 @@ fn a_worker_explains_no_more_than_it_can_hold_up() {
 }
 
 #[test]
-fn a_gate_on_bandwidth_judges_by_what_the_maker_publishes() {
+fn a_gate_on_bandwidth_judges_by_the_makers_figures() {
     let gate = |threshold| with_gate("MemoryBandwidthPercent", threshold);
     let trial = judged(workers(100, 3), &gate("35"), Some("NVIDIA H200"));
     assert_eq!(
@@ -157,7 +157,7 @@ fn a_gate_on_bandwidth_judges_by_what_the_maker_publishes() {
 }
 
 #[test]
-fn what_no_engine_reports_is_not_measured() {
+fn numbers_that_no_engine_reports_are_unmeasured() {
     for (metric, workers, product, said) in [
         (
             "SlowestWorkerPercent",

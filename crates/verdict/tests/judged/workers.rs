@@ -32,7 +32,7 @@ fn a_stalled_worker_is_a_miss_although_every_gate_is_met() {
     };
     for (workers, explained) in [
         (
-            // Three times slower: too little for a pile, enough for both counters to say so.
+            // Three times slower: too little for a pile, enough for both counters.
             odd_one(worker("c", 6, 32), peer),
             "worker c (GPU n1/c) took 5.333 s for a request, its peers 1.882 s",
         ),
@@ -120,7 +120,7 @@ fn an_uneven_load_is_no_stalled_worker() {
 }
 
 #[test]
-fn a_freeze_that_ended_is_told_and_is_no_miss() {
+fn a_freeze_that_ended_is_reported_and_is_no_miss() {
     let peer = |name: &str| worker(name, 17, 32);
     let froze = |peers_too: i64| {
         let frozen = WorkerSummary {

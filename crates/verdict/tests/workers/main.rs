@@ -1,4 +1,4 @@
-//! What a series of readings says of a worker.
+//! Summary of a worker from a series of readings.
 
 mod page;
 
@@ -113,7 +113,7 @@ fn a_worker_that_was_silent_and_got_nothing_afterwards_stood_still_all_the_same(
 }
 
 #[test]
-fn what_never_moves_again_is_frozen_to_the_end() {
+fn a_worker_that_never_moves_again_is_frozen_to_the_end() {
     // A peer goes on; the worker answers until 9 s and never again, or answers and does not move.
     let peer = || series("peer", (0..30).map(|s| Some(moving(s))));
     let silent = series("silent", (0..30).map(|s| (s < 10).then(|| moving(s))));

@@ -52,7 +52,7 @@ fn both_dumps_are_read_for_the_generate_endpoint_alone() {
 }
 
 #[test]
-fn an_engine_says_what_it_did_on_a_page_of_a_hundred_kilobytes() {
+fn counters_of_an_engine_are_read_from_a_page_of_a_hundred_kilobytes() {
     let page = fixture("vllm-0.26.0-worker-metrics.txt");
     assert!(page.len() > 100_000);
     let reading = read(&page).unwrap().reading;
@@ -85,7 +85,7 @@ fn counters_that_are_none_are_errors() {
 }
 
 #[test]
-fn what_is_not_required_and_not_readable_is_left_out() {
+fn optional_unreadable_series_are_left_out() {
     let text = fixture("dynamo-worker-metrics-1.6.1.txt");
     let whole = read(&text).unwrap().reading;
     for (series, value) in [

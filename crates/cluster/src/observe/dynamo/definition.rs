@@ -1,5 +1,5 @@
-//! What is read of the deployments' CRD: its versions, and whether one has a field. All of it has 1.6 MB; the types name
-//! what is kept, and everything else is skipped while it is read.
+//! Parts of the deployments' CRD that are read: its versions, and the presence of one field. All of it has 1.6 MB;
+//! the types contain only these parts, and everything else is skipped while it is read.
 
 use kube::api::GetParams;
 use kube::core::Request;
@@ -17,11 +17,11 @@ pub(super) struct Definition {
 
 #[derive(Deserialize)]
 struct Spec {
-    versions: Vec<Version>,
+    versions: Vec<CrdVersion>,
 }
 
 #[derive(Deserialize)]
-struct Version {
+struct CrdVersion {
     name: String,
     served: bool,
     schema: Option<Schema>,
@@ -30,18 +30,18 @@ struct Version {
 #[derive(Deserialize)]
 struct Schema {
     #[serde(rename = "openAPIV3Schema")]
-    root: Option<Object<Root>>,
+    root: Option<SchemaObject<Root>>,
 }
 
-/// A node of a schema with the properties that we look for.
+/// A node of a schema with the properties that the operator needs.
 #[derive(Deserialize)]
-struct Object<P> {
+struct SchemaObject<P> {
     properties: Option<P>,
 }
 
 #[derive(Deserialize)]
 struct Root {
-    spec: Option<Object<Graph>>,
+    spec: Option<SchemaObject<Graph>>,
 }
 
 /// Components are a list at v1beta1, and a map of services at v1alpha1.
@@ -53,17 +53,17 @@ struct Graph {
 
 #[derive(Deserialize)]
 struct List {
-    items: Option<Object<Component>>,
+    items: Option<SchemaObject<ComponentSchema>>,
 }
 
 #[derive(Deserialize)]
 struct Map {
     #[serde(rename = "additionalProperties")]
-    values: Option<Object<Component>>,
+    values: Option<SchemaObject<ComponentSchema>>,
 }
 
 #[derive(Deserialize)]
-struct Component {
+struct ComponentSchema {
     #[serde(rename = "runtimeVersionOverride")]
     runtime_version: Option<IgnoredAny>,
 }
@@ -75,10 +75,10 @@ impl Definition {
         served.map(|version| version.name)
     }
 
-    /// Whether components have `runtimeVersionOverride` at a version.
+    /// Returns true if components have `runtimeVersionOverride` at a version.
     pub(super) fn takes_runtime_version(self, version: &str) -> bool {
         let mut versions = self.spec.versions.into_iter();
-        let takes = |version: Version| {
+        let takes = |version: CrdVersion| {
             let graph = version.schema?.root?.properties?.spec?.properties?;
             let list = graph.components.and_then(|list| list.items);
             let component = list.or_else(|| graph.services.and_then(|map| map.values))?;

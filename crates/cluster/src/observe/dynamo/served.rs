@@ -1,4 +1,4 @@
-//! Whether Dynamo is installed, and at which version it serves its deployments.
+//! Discovery of Dynamo, and of the version at which it serves its deployments.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use crate::Cluster;
 use crate::call::{Read, Unread, read};
 use crate::installed::Installed;
 
-/// An answer serves all runs that ask within this time. A thousand new objects asked a thousand times, and each answer
-/// took the API server 15 to 60 ms: the CRD has 1.6 MB (issue 12, A3).
+/// Time for which one answer serves all runs. A thousand new objects caused a thousand requests, and each answer took
+/// the API server 15 to 60 ms: the CRD has 1.6 MB.
 const FRESH: Duration = Duration::from_secs(5);
 
 impl Cluster {
@@ -31,8 +31,8 @@ impl Cluster {
         Ok(installed)
     }
 
-    /// Whether a deployment at the served version may name the version of its runtime. The answer is kept with the version:
-    /// it takes the whole CRD.
+    /// Returns true if a deployment at the served version may contain the version of its runtime. The answer is kept
+    /// with the version, because it takes the whole CRD.
     pub(super) async fn takes_runtime_version(&self) -> Read<bool> {
         let Installed { resource, .. } = self.installed().await?;
         let mut last = self.installed.lock().await;

@@ -1,5 +1,5 @@
-//! Versions at which a deployment may be found. A version that is not served any more says nothing about the deployment:
-//! only a CRD that is gone does.
+//! Versions at which a deployment may be found. A version that is not served any more is no evidence about the
+//! deployment; only a missing CRD is.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use super::{CRD, KIND, VERSIONS, deployments_at};
 use crate::call::{Read, Unread};
 use crate::{Cluster, Failure};
 
-/// The versions, one after the other: the recorded one, those we speak, then all others that the CRD serves.
+/// The versions, one after the other: the recorded one, the supported ones, then all others that the CRD serves.
 pub(crate) struct Versions<'a> {
     cluster: &'a Cluster,
     waiting: VecDeque<String>,
@@ -59,8 +59,8 @@ impl Versions<'_> {
         }
     }
 
-    /// Whether another version may have the answer that this one did not: it is not served, or its conversion failed, as
-    /// it does when Dynamo's operator, whose webhook converts, was removed before its CRD.
+    /// Returns true if another version may have the answer that this one did not: it is not served, or its conversion
+    /// failed, as it does when Dynamo's operator, whose webhook converts, was removed before its CRD.
     pub(crate) fn goes_on(&mut self, call: &str, failure: &Failure) -> bool {
         let broken = failure.code() == Some(500);
         if broken {

@@ -73,7 +73,7 @@ async fn frontend(answers: &'static [(&'static str, &'static str)]) -> String {
 }
 
 #[tokio::test]
-async fn a_frontend_of_other_models_is_named_by_what_it_serves() {
+async fn a_frontend_of_other_models_is_reported_with_its_models() {
     const UNKNOWN: (&str, &str) = ("404 Not Found", "Model not found");
     let request = request(Duration::from_mins(1));
     let other = frontend(&[
@@ -83,7 +83,7 @@ async fn a_frontend_of_other_models_is_named_by_what_it_serves() {
     ]);
     let answer = probe(&Way::dns(), &other.await, &request).await;
     assert_eq!(answer, ProbeAnswer::OtherModels(vec!["lab/other".into()]));
-    // Not there yet, or listed and not ready: what the frontend says.
+    // Not there yet, or listed and not ready: the frontend's answer is passed on.
     for models in [
         &[UNKNOWN, UNKNOWN, ("200 OK", r#"{"data":[]}"#)],
         &[UNKNOWN, UNKNOWN, ("200 OK", r#"{"data":[{"id":"lab/tiny-qwen3"}]}"#)],
@@ -95,7 +95,7 @@ async fn a_frontend_of_other_models_is_named_by_what_it_serves() {
 }
 
 #[tokio::test]
-async fn a_refused_connection_says_so() {
+async fn a_refused_connection_is_reported_as_refused() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
@@ -115,7 +115,7 @@ async fn a_silent_frontend_ends_at_the_deadline() {
     drop(listener);
 }
 
-/// A frontend that says this, then something over and over until it is left.
+/// A frontend that sends `first`, then `again` over and over until the client leaves.
 async fn endless(first: String, again: &'static [u8], pause: Duration) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
@@ -156,7 +156,7 @@ async fn a_frontend_without_end_is_read_to_a_bound_and_in_time() {
             panic!("{head:?}: {answer:?}")
         };
         assert!(why.contains(expected) && why.len() < 300, "{head:?}: {why}");
-        // What is read, and what the sockets of a loopback hold.
+        // Bytes read, and bytes in the sockets of a loopback.
         assert!(sent.load(Ordering::SeqCst) < BODY_BYTES + (8 << 20), "{head:?}");
     }
 }
@@ -170,7 +170,7 @@ async fn a_frontend_that_points_elsewhere_is_not_followed() {
     );
     for status in ["301 Moved", "302 Found", "307 Temporary", "308 Permanent"] {
         let (base, _) = endless(format!("HTTP/1.1 {status}\r\n{elsewhere}"), b"", Duration::from_mins(1)).await;
-        // The first question is whether the model is ready; what a redirect says of that is nothing.
+        // The first request checks if the model is ready; a redirect does not answer that.
         let answer = probe(&Way::dns(), &base, &request(Duration::from_secs(2))).await;
         assert!(!matches!(answer, ProbeAnswer::Completion(_)), "{status}: {answer:?}");
     }

@@ -1,4 +1,4 @@
-//! What a dry run of the deployment answers, and that it changes nothing.
+//! Answers of a dry run of the deployment, which changes nothing.
 
 use perfval_run::names;
 use perfval_run::observed::{Admission, Need};

@@ -1,4 +1,4 @@
-//! Where the GPU metrics of the run's node are.
+//! Address of the GPU metrics of the run's node.
 
 use perfval_run::observed::Need;
 use perfval_sizing::Seen;
@@ -50,7 +50,7 @@ async fn the_exporter_of_the_node_is_found_by_its_label() {
         seen(&[exporter("a", "node-1", OPERATOR, &port)]).await,
         page("http://10.244.0.7:9500/metrics")
     );
-    // One of another node, one that does not run, and something else.
+    // A pod of another node, a pod that does not run, and a different pod.
     let pending = json!({"/status/phase": "Pending"});
     let others = [
         exporter("a", "node-2", OPERATOR, &none),

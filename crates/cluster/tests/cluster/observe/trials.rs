@@ -1,4 +1,4 @@
-//! What is read of trials: their Jobs, their logs, and the results that were saved.
+//! Reads of trials: their Jobs, their logs, and the saved results.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -80,7 +80,7 @@ async fn a_result_of_a_megabyte_is_read_whole() {
     // As a kubelet serves it: AIPerf's lines, then the result.
     let noise = "AIPerf says something\n".repeat(2_000);
     let export = format!("{{\"text\":\"{}\"}}", "x".repeat(1 << 20));
-    let payload = Payload::of(world.record(1)).with_export(&export).expect("JSON");
+    let payload = Payload::new(world.record(1)).with_export(&export).expect("JSON");
     let log = noise + &frame::frame(&payload).expect("JSON");
     world.put_trial(Some(&log));
     let seen = world.observe(Need::Results).await;
@@ -258,7 +258,7 @@ async fn a_pod_that_the_job_does_not_own_is_not_read() {
 }
 
 #[tokio::test]
-async fn how_far_a_running_trial_is_stands_in_its_log_and_is_not_read_every_time() {
+async fn progress_of_a_running_trial_is_read_from_its_log_and_not_every_time() {
     let world = World::new();
     world.put_trial(None);
     let object = world.object();

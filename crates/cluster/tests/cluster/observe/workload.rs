@@ -1,4 +1,4 @@
-//! What is read of the workload: pods, claims, events, and the log of a crash.
+//! Reads of the workload: pods, claims, events, and the log of a crash.
 
 use perfval_run::dynamo::names::{MAIN, WORKER};
 use perfval_run::observed::Need;
@@ -81,7 +81,7 @@ async fn events_are_read_only_where_a_phase_waits_for_pods_and_once_per_pod() {
 }
 
 #[tokio::test]
-async fn what_may_not_create_pods_and_the_node_are_looked_at_while_pods_are_missing() {
+async fn refusals_and_the_node_are_read_while_pods_are_missing() {
     let world = World::new();
     let deployment = format!("pv-{}", world.run_id());
     let refused = |event: &str, of: &str, reason: &str| {

@@ -188,7 +188,7 @@ fn record(trial: &Trial) -> TrialRecord {
 fn results(object: &mut PerfValidation, verdict: Verdict, why: &Why, trials: &[Trial]) -> ConfigMap {
     let judged = object.status.as_ref().map_or(0, |status| status.trials.len());
     let payload = |trial: &Trial| {
-        let mut payload = Payload::of(record(trial));
+        let mut payload = Payload::new(record(trial));
         payload.workers.clone_from(&trial.series);
         payload.gpus.clone_from(&trial.gpus);
         payload.requests.clone_from(&trial.requests);

@@ -1,13 +1,13 @@
-//! What a run makes of an obstacle.
+//! Response of a run to an obstacle.
 
-/// What a run makes of an obstacle.
+/// Response of a run to an obstacle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Response {
     /// Time does not heal it: end the run.
     GiveUp,
     /// The GPUs that sizing saw are gone: size again, a few times.
     SizeAgain,
-    /// Sizing may find another node, or say better what is in the way: size again, once.
+    /// Sizing may find another node, or a better description of the obstacle: size again, a single time.
     SizeOnceMore,
     /// It may pass: wait until the phase's time limit.
     Wait,
@@ -16,7 +16,7 @@ pub enum Response {
 }
 
 impl Response {
-    /// What the documentation says of it.
+    /// The response as the documentation describes it.
     pub fn explanation(self) -> &'static str {
         match self {
             Self::GiveUp => "the run ends with verdict Error",
@@ -27,7 +27,7 @@ impl Response {
         }
     }
 
-    /// How often a run sizes again for it.
+    /// Number of times that a run sizes again for it.
     pub fn resizes(self) -> i64 {
         match self {
             // After three lost races a node is too contested to measure on.

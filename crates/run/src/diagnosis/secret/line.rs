@@ -23,7 +23,7 @@ const TOKENS: [&str; 11] = [
 /// Words before a secret in a header.
 const SCHEMES: [&str; 2] = ["bearer", "basic"];
 
-/// Appends a line without secrets. Whatever is looked at is consumed, so that the time grows with the length.
+/// Appends a line without secrets. Every part that is examined is consumed, so that the time grows with the length.
 pub fn redact(line: &str, shown: &mut String) {
     let mut rest = line;
     while let Some(first) = rest.chars().next() {
@@ -49,8 +49,8 @@ pub fn redact(line: &str, shown: &mut String) {
     }
 }
 
-/// Where a piece ends, which holds one name or one value as a rule: before white space, or behind what separates pieces or
-/// stands between a name and its value.
+/// End of a piece, which holds one name or one value as a rule: before white space, or behind a separator of pieces
+/// or of a name and its value.
 fn end_of_piece(rest: &str) -> usize {
     let ends = |letter: char| letter.is_whitespace() || separates(letter) || letter == '=' || letter == ':';
     let end = rest.char_indices().find(|(_, letter)| ends(*letter));
@@ -67,7 +67,7 @@ fn separates(letter: char) -> bool {
     ",;&|{}[]()".contains(letter)
 }
 
-/// Whether the next word is a secret: `--api-key`, `Bearer`.
+/// Returns true if the next word is a secret: `--api-key`, `Bearer`.
 fn announces(piece: &str) -> bool {
     let word = piece.trim_matches(|letter| quotes(letter) || separates(letter));
     SCHEMES.iter().any(|scheme| word.eq_ignore_ascii_case(scheme)) || (is_flag(word) && is_secret(word))
@@ -112,8 +112,8 @@ fn scheme(rest: &str) -> Option<usize> {
     SCHEMES.iter().find(is_scheme).map(|scheme| scheme.len())
 }
 
-/// Where a value ends: behind its closing quote, or before what may follow a bare one. A quote that is never closed ends with
-/// the line.
+/// End of a value: behind its closing quote, or before the characters that may follow a bare one. A quote that is
+/// never closed ends with the line.
 fn end_of_value(rest: &str) -> usize {
     let mut at = 0;
     loop {
@@ -139,7 +139,7 @@ fn end_of_value(rest: &str) -> usize {
     }
 }
 
-/// Where a quoted text ends; a quote behind a backslash is part of it, unless the first one was behind a backslash too.
+/// End of a quoted text; a quote behind a backslash is part of it, unless the first one was behind a backslash too.
 fn closing(text: &str, quote: char, escaped: bool) -> Option<usize> {
     let mut behind_backslash = false;
     text.char_indices().find_map(|(at, letter)| {

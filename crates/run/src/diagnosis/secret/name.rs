@@ -27,12 +27,12 @@ const ENDS: [&str; 21] = [
 /// Last words that make a longer name secret, such as `MY_KEY`, and that are prose by themselves.
 const WORDS: [&str; 7] = ["key", "pass", "pwd", "pat", "sig", "signature", "header"];
 
-/// Whether a word begins like a flag of a command line.
+/// Returns true if a word begins like a flag of a command line.
 pub fn is_flag(word: &str) -> bool {
     word.starts_with('-')
 }
 
-/// Whether the value after this name, or after this flag, is a secret.
+/// Returns true if the value after this name, or after this flag, is a secret.
 pub fn is_secret(name: &str) -> bool {
     let words = words(name);
     let Some(last) = words.last() else { return false };
@@ -40,7 +40,8 @@ pub fn is_secret(name: &str) -> bool {
     ends_secretly(&words.concat()) || (is_long && WORDS.contains(&last.as_str()))
 }
 
-/// The same of an environment variable: a value of `TOKEN_FILE` or `KEY_1` is hidden too, because nobody misses it.
+/// Returns true if the value of an environment variable is a secret. Values of `TOKEN_FILE` or `KEY_1` are hidden
+/// too, because no reader needs them.
 pub fn is_secret_variable(name: &str) -> bool {
     let is_word_secret = |word: &String| ends_secretly(word) || WORDS.contains(&word.as_str());
     is_secret(name) || words(name).iter().any(is_word_secret)

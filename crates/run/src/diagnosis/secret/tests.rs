@@ -58,7 +58,7 @@ fn hides_what_may_be_a_secret_and_nothing_else() {
         ("login with correct horse failed", "login with [hidden] failed"),
         ("got open sesame and plain-old-token", "got [hidden] and [hidden]"),
         ("password=[hidden] next", "password=[hidden] next"),
-        // What is no secret stays.
+        // Other texts stay.
         ("max_tokens=16 tokenizer: lab/x", "max_tokens=16 tokenizer: lab/x"),
         ("running in eager mode", "running in eager mode"),
         (

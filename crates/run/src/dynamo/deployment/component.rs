@@ -20,7 +20,7 @@ const WRAPPER: [&str; 4] = [
     "perfval",
 ];
 
-/// What makes vLLM publish its prefixes to the `kv` router; no other mode listens.
+/// Flags with which vLLM publishes its prefixes to the `kv` router; no other mode listens.
 const KV_EVENTS: [&str; 2] = [
     "--kv-events-config",
     r#"{"enable_kv_cache_events":true,"publisher":"zmq","endpoint":"tcp://*:5557"}"#,
@@ -157,8 +157,8 @@ fn worker_command(run: &Run<'_>) -> (Vec<String>, Vec<String>) {
     (WRAPPER.map(str::to_owned).into(), args)
 }
 
-/// The user's resources with exactly one GPU, whichever way GPUs are asked for. What the spec itself says about the GPU
-/// is dropped: next to a claim the same device would be taken twice (KEP-5004).
+/// The user's resources with exactly one GPU, through a claim or from the plugin. The spec's own GPU entry is
+/// dropped: next to a claim the same device would be taken twice (KEP-5004).
 fn worker_resources(run: &Run<'_>, placement: &PlacementStatus) -> ResourceRequirements {
     let resource = &run.spec().placement.resource_name;
     let mut resources = run.spec().dynamo().worker.resources.clone();
@@ -178,7 +178,8 @@ fn worker_resources(run: &Run<'_>, placement: &PlacementStatus) -> ResourceRequi
     resources
 }
 
-/// The user's variables, then ours; one name never appears twice, so none of ours can be overridden.
+/// The user's variables, then the operator's; one name never appears twice, so no variable of the operator can be
+/// overridden.
 fn ours_win(user: &[EnvVar], ours: Vec<EnvVar>) -> Vec<EnvVar> {
     let mut env: Vec<EnvVar> = user
         .iter()

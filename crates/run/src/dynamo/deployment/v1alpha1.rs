@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::component::Component;
 
-/// Resource of the field `gpu` unless `gpuType` names another.
+/// Resource of the field `gpu` unless `gpuType` gives another.
 const NVIDIA_GPU: &str = "nvidia.com/gpu";
 
 pub fn spec(components: [Component; 2]) -> Value {

@@ -1,4 +1,4 @@
-//! What a finished Job left of its trial: a record, or why there is none.
+//! Result of a finished Job: the record of its trial, or the reason why there is none.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub(super) fn seen_last<'a>(pass: &Pass<'a>) -> &'a [WorkerStatus] {
 
 pub(super) type Judge<'a> = Box<dyn Fn(&[WorkerStatus]) -> JudgedTrial + 'a>;
 
-/// Reads the record of a finished Job: the termination message, or the log where that says less. `None`: not yet.
+/// Reads the record of a finished Job: the termination message, or the log if that contains more. `None`: not yet.
 pub(super) fn read<'a>(pass: &mut Pass<'a>, number: i64, trial: &TrialSeen, found: &Job) -> Option<Judge<'a>> {
     let nonce = names::nonce(pass.run.uid(), &pass.run.id(), number);
     let before = seen_last(pass);
@@ -69,7 +69,7 @@ pub(super) fn read<'a>(pass: &mut Pass<'a>, number: i64, trial: &TrialSeen, foun
     }
     let spec = pass.run.spec();
     let plan = pass.run.placement();
-    let share = plan.map_or(Share { gpus: 1, node_gpus: 1 }, Share::of);
+    let share = plan.map_or(Share { gpus: 1, node_gpus: 1 }, Share::new);
     Some(Box::new(move |after| {
         trial::judge(
             Evidence {
@@ -85,7 +85,7 @@ pub(super) fn read<'a>(pass: &mut Pass<'a>, number: i64, trial: &TrialSeen, foun
     }))
 }
 
-/// The record of a trial, or what is missing of it.
+/// The record of a trial, or the missing part of it.
 fn record(trial: &TrialSeen, nonce: &str) -> Result<TrialRecord, String> {
     let message = termination_message(trial).map_or(Framed::Missing, |message| frame::find_message(message, nonce));
     let log = trial.record.present().cloned().unwrap_or(Framed::Missing);

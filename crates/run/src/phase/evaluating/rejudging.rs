@@ -19,8 +19,8 @@ use crate::{status, time};
 const SOON: Duration = Duration::from_secs(2);
 const SELDOM: Duration = Duration::from_mins(1);
 
-/// Judges the saved trials; where they do not suffice, the next run measures. While they cannot be read nothing is known: only
-/// what asks for a measurement ends the wait.
+/// Judges the saved trials; if they do not suffice, the next run measures. While they cannot be read, only a trigger
+/// of a new measurement ends the wait.
 pub(super) fn step(pass: &mut Pass<'_>, judged_run: i64) -> Step {
     let saved = match &pass.seen.saved_run {
         Seen::Present(results) => read(results, pass.run.status()),

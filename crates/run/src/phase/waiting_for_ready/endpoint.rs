@@ -1,4 +1,4 @@
-//! Whether the endpoint serves: a real completion, and why none comes back.
+//! Check of the endpoint: a real completion, or the reason why none comes back.
 
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ use crate::time;
 
 /// Pause between two probes.
 const PROBE_AGAIN: Duration = Duration::from_secs(2);
-/// A frontend that is ready may need this long to see its workers; only then its log is asked why it does not answer.
+/// Time that a ready frontend may need to see its workers; only then its log is read for the reason of its silence.
 const SILENCE: Duration = Duration::from_secs(10);
 /// A longer first completion is reported: 30 to 42 s were measured on real GPUs, a busy lab needs up to 10 s.
 const COLD: Duration = Duration::from_secs(COLD_SECONDS);
 
-/// Asks for a completion, and says what came back.
+/// Requests a completion, and steps by its result.
 pub(super) fn probe(pass: &mut Pass<'_>) -> Step {
     let request = ProbeRequest {
         namespace: pass.run.namespace().to_owned(),
@@ -80,7 +80,7 @@ fn completed(pass: &mut Pass<'_>, text: &str) -> Step {
     )
 }
 
-/// No completion yet: why, if the frontend's log says so, else what it answered.
+/// No completion yet: the reason in the frontend's log if it has one, else the frontend's answer.
 fn unanswered(pass: &mut Pass<'_>, answer: &str) -> Step {
     pass.look_again_in(PROBE_AGAIN);
     let silence_found = silence(&pass.seen.pod_logs).filter(|_| silent_for(pass) >= SILENCE);
@@ -127,7 +127,7 @@ fn other_models(pass: &mut Pass<'_>, served: &[String]) -> Step {
     Step::Wait(why)
 }
 
-/// How long every component has been ready, while the operator looked: it asked for no completion in between.
+/// Time for which every component has been ready, while the operator looked: it requested no completion in between.
 fn silent_for(pass: &Pass<'_>) -> Duration {
     status::true_since(&pass.status, condition::WORKLOAD_READY)
         .map_or(Duration::ZERO, |ready| pass.attended_since(ready))
@@ -139,7 +139,7 @@ fn waits() -> impl Iterator<Item = Obstacle> {
     all.filter(|obstacle| obstacle.response() == Response::Wait)
 }
 
-/// What came with a refusal: a frontend that does not know its workers yet answers 404 without a word.
+/// Text of a refusal: a frontend without workers answers 404 and an empty body.
 fn said(body: &str) -> String {
     if body.trim().is_empty() {
         String::new()

@@ -1,4 +1,5 @@
-//! Who has which GPU: looked at across the whole cluster only while a worker finds none, and once when all have one.
+//! Check of the GPUs of each pod, across the whole cluster only while a worker finds none, and once when all have
+//! one.
 
 use std::time::Duration;
 
@@ -13,14 +14,14 @@ use crate::diagnosis::race;
 use crate::pass::{Pass, Step};
 use crate::readiness::{self, Pods};
 
-/// Our own pods and claims are watched, those of others are not.
+/// Pods and claims of the operator are watched, those of others are not.
 const COUNT_AGAIN: Duration = Duration::from_secs(2);
 
 const LOOKING: &str = "every component is ready; looking whether each worker has a GPU of its own";
 
-/// Whether the pass has to look who has which GPU: a worker finds none, or all have one. A start is no time for it: claims
-/// do not change while pods do, and the API server answers a list of what has not changed 50 ms late (1.36: its cache asks
-/// etcd ten times a second whether it is fresh).
+/// Returns true if the pass has to check the GPUs of each pod: a worker finds none, or all have one. A start is no
+/// time for it: claims do not change while pods do, and the API server answers a list of unchanged objects 50 ms late
+/// (1.36: its cache checks with etcd ten times a second if it is fresh).
 pub(super) fn counts_gpus(status: &PerfValidationStatus) -> bool {
     status
         .workload
@@ -28,7 +29,7 @@ pub(super) fn counts_gpus(status: &PerfValidationStatus) -> bool {
         .is_some_and(|workload| workload.gpu_check.is_some())
 }
 
-/// What a run says while the scheduler finds no place for a worker.
+/// Reason in the status while the scheduler finds no place for a worker.
 pub(super) fn refused(pass: &mut Pass<'_>, pods: &Pods<'_>) -> Option<Why> {
     let refused = pods.workers.iter().any(|pod| race::is_unschedulable(pod));
     refused.then(|| {
@@ -37,14 +38,15 @@ pub(super) fn refused(pass: &mut Pass<'_>, pods: &Pods<'_>) -> Option<Why> {
     })
 }
 
-/// Who took the GPU that a worker finds no more, where that is clear; the scheduler's own words take longer to trust.
+/// The holder of the GPU that a worker does not find any more, if it is clear; the scheduler's own words take longer
+/// to trust.
 pub(super) fn lost(pass: &Pass<'_>, pods: &Pods<'_>, claims: Option<&[ResourceClaim]>) -> Option<String> {
     let (inventory, plan) = (pass.seen.inventory.present()?, pass.run.placement()?);
     race::lost(inventory, pass.run.spec(), plan, pods, claims?)
 }
 
-/// What to do while it is not certain that each worker has a GPU of its own where it was planned. The confirmed devices
-/// become those of the plan. `claims`: absent until they are asked for.
+/// Step while it is not certain that each worker has a GPU of its own on the planned node. The confirmed devices
+/// become those of the plan. `claims`: absent until they are requested.
 pub(super) fn broken(
     pass: &mut Pass<'_>,
     pods: &Pods<'_>,
@@ -101,7 +103,7 @@ fn confirmed(
     })
 }
 
-/// Whether the look before this one found the same.
+/// Returns true if the look before this one found the same.
 fn was_seen(pass: &Pass<'_>, wrong: &str) -> bool {
     let workload = pass.run.status().workload.as_ref();
     let last = workload.and_then(|workload| workload.gpu_check.as_ref()?.wrong.as_deref());

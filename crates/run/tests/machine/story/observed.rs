@@ -99,7 +99,7 @@ impl Story {
         let inventory = self.inventory();
         let turn = match &inventory {
             Seen::Present(inventory) => {
-                let fleet = Fleet::of(inventory);
+                let fleet = Fleet::new(inventory);
                 let turns = queue::plan(
                     &line,
                     |_| None,
@@ -109,7 +109,7 @@ impl Story {
                         } else {
                             others.held
                         };
-                        fleet.choose(inventory.of_run(), spec, held, others.granted)
+                        fleet.choose(inventory.for_run(), spec, held, others.granted)
                     },
                 );
                 let own = turns.into_iter().find(|(of, _)| of.position.uid() == run.uid());

@@ -1,6 +1,6 @@
 use super::kinds::all;
 
-/// Why saved objects cannot be used.
+/// Reason why saved objects cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DumpError {
     /// Something that is no Kubernetes object.
@@ -13,7 +13,7 @@ pub enum DumpError {
         kind: String,
         /// Its name.
         name: String,
-        /// Why not.
+        /// Error of the parser.
         why: serde_json::Error,
     },
     /// A kind that every cluster has, or that others refer to, is not among the objects.
@@ -21,7 +21,7 @@ pub enum DumpError {
     Missing {
         /// The kind.
         kind: &'static str,
-        /// Why there must be one.
+        /// Object that refers to the missing one.
         why: String,
     },
 }

@@ -20,13 +20,13 @@ const OF_CACHE: [(&str, &str); 2] = [
     ("PersistentVolume", "persistentvolumes"),
 ];
 
-/// What `kubectl get` is to print: everything that sizing reads and every cluster serves.
+/// Arguments of `kubectl get` for everything that sizing reads and every cluster serves.
 pub fn all() -> String {
     let kinds: Vec<&str> = NEEDED.iter().chain(&OPTIONAL[..3]).map(|(_, plural)| *plural).collect();
     format!("{} -A -o yaml", kinds.join(","))
 }
 
-/// What a person should know of the kinds that were found, and of those that were not.
+/// Notes for people on the kinds that were found and those that were missing.
 pub fn notes(found: &BTreeMap<String, usize>) -> Vec<String> {
     let absent: Vec<&str> = OPTIONAL
         .iter()

@@ -1,4 +1,4 @@
-//! What sizing needs of saved objects.
+//! Conversion of saved objects for sizing.
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::api::resource::v1::DeviceClass;
@@ -9,21 +9,21 @@ use super::{Dump, kinds};
 use crate::inventory::{CacheVolume, Inventory};
 use crate::{Naming, OtherRun, Seen};
 
-/// What saved objects contain.
+/// Contents of saved objects.
 #[derive(Debug)]
 pub struct Saved {
     /// The cluster as sizing reads it.
     pub inventory: Inventory,
     /// Nodes that runs hold.
     pub busy: Vec<OtherRun>,
-    /// What a person should know of how it was read.
+    /// Notes for people on how the objects were read.
     pub notes: Vec<String>,
 }
 
 impl Dump {
-    /// What sizing needs of the objects, by a class, for a run in a namespace with its cache's claim. `kubectl` does
-    /// not distinguish a kind that was not asked for from one without objects: where the objects refer to one, its
-    /// absence is an error.
+    /// Reduces the objects to sizing's needs, for a class and a run in a namespace with its cache's claim. The output
+    /// of `kubectl` is the same for a kind without objects and for a kind that was not requested. So a missing kind
+    /// is an error if the objects refer to it.
     pub fn finish(self, class: &str, namespace: &str, cache: Option<&str>) -> Result<Saved, DumpError> {
         let missing = |kind: &str| !self.found.contains_key(kind);
         if let Some((kind, _)) = kinds::NEEDED.into_iter().find(|(kind, _)| missing(kind)) {

@@ -1,4 +1,4 @@
-//! What a pod takes of its node.
+//! Requests of a pod on its node.
 
 use serde_json::{Value, from_value, json};
 
@@ -101,7 +101,7 @@ fn a_resize_in_place_counts_as_the_larger_until_it_is_done() {
         "status": { "initContainerStatuses": [{ "name": "s", "resources": cpu("3") }] },
     });
     counts(&sidecar, "cpu", "3");
-    // As for the scheduler: what was promised counts once the kubelet reports what the container has.
+    // The scheduler does the same: an allocation counts once the kubelet reports the container's resources.
     let mut unreported = status("4", "4");
     unreported["containerStatuses"][0]
         .as_object_mut()

@@ -1,4 +1,4 @@
-//! What objects of all kinds have.
+//! Fields that objects of all kinds have.
 
 use k8s_openapi::api::core::v1::{NodeSelector, NodeSelectorRequirement, NodeSelectorTerm};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -99,9 +99,9 @@ impl Message for NodeSelectorRequirement {
 
 /// The API server's refusal.
 #[derive(Default)]
-pub struct Refusal(pub Status);
+pub struct RefusalMessage(pub Status);
 
-impl Message for Refusal {
+impl Message for RefusalMessage {
     fn set(&mut self, field: u32, value: Value<'_>) -> Result<(), Malformed> {
         let Self(status) = self;
         match field {

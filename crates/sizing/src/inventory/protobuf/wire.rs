@@ -139,7 +139,7 @@ pub fn fields(bytes: &[u8]) -> Fields<'_> {
     Fields { rest: bytes }
 }
 
-/// What is left of a message.
+/// The unread rest of a message.
 pub struct Fields<'a> {
     rest: &'a [u8],
 }

@@ -13,11 +13,11 @@ const BLAMED: f64 = 0.01;
 const BLAMED_BY_FASTEST: f64 = 0.001;
 /// Standard errors in half a 95 % interval.
 const INTERVAL: f64 = 2.0;
-/// Standard errors beyond the limit with which a worker is named in 95 of 100 runs.
+/// Standard errors beyond the limit with which a worker is reported in 95 of 100 runs.
 const SURE: f64 = 1.645;
 
-/// Loss of speed against the median of the peers (percent) that one of so many healthy workers shows in 1 of 100 runs.
-/// `within` is half the 95 % interval of its own speed.
+/// Loss of speed against the median of the peers (percent) that one of `workers` healthy workers shows in 1 of 100
+/// runs. `within` is half the 95 % interval of its own speed.
 pub(super) fn against_median(workers: usize, within: f64) -> f64 {
     let peers = number(workers.saturating_sub(1).max(1));
     let healthy = if workers <= 2 {
@@ -28,14 +28,14 @@ pub(super) fn against_median(workers: usize, within: f64) -> f64 {
     limit(BLAMED / number(workers), healthy, within / INTERVAL)
 }
 
-/// Loss of speed against the fastest worker (percent) that one of so many healthy workers shows in 1 of 1,000 runs.
+/// Loss of speed against the fastest worker (percent) that one of `workers` healthy workers shows in 1 of 1,000 runs.
 pub(super) fn against_fastest(workers: usize, within: f64) -> f64 {
     let pairs = number(workers * workers.saturating_sub(1).max(1));
     let both = std::f64::consts::SQRT_2;
     limit(BLAMED_BY_FASTEST / pairs, both * SPREAD, both * within / INTERVAL)
 }
 
-/// Loss of speed (percent) with which one of so many workers is named in 95 of 100 runs.
+/// Loss of speed (percent) at which a slow one among `workers` workers is reported in 95 of 100 runs.
 pub(super) fn surely_named(workers: usize, within: f64) -> f64 {
     against_median(workers, within) + SURE * within / INTERVAL
 }

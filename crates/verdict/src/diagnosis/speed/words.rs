@@ -2,7 +2,7 @@
 
 use rust_decimal::Decimal;
 
-use super::{Compared, Slow, Spread, any_slow, compared, slow};
+use super::{Compared, Slow, SpeedSpread, any_slow, compared, slow};
 use crate::diagnosis::peers::{Worker, balanced};
 use crate::gate::show;
 use crate::workers::WorkerSummary;
@@ -31,7 +31,7 @@ fn together(slow: &[(&Compared, Slow)], all: usize) -> String {
         percents().min().unwrap_or_default(),
         percents().max().unwrap_or_default(),
     );
-    let whose = if slow.iter().any(|(_, slow)| slow.of_fastest) {
+    let whose = if slow.iter().any(|(_, slow)| slow.relative_to_fastest) {
         "the fastest worker's"
     } else {
         "their peers'"
@@ -63,7 +63,7 @@ pub fn slowest(compared: &[Compared]) -> Option<String> {
     let slow = Slow {
         at: 0,
         percent: worker.peers.percent,
-        of_fastest: false,
+        relative_to_fastest: false,
     };
     let seen = in_words(worker, &slow);
     Some(format!(
@@ -89,7 +89,7 @@ pub fn unexplained(compared: &[Compared], below: Decimal) -> Option<String> {
 }
 
 fn in_words(worker: &Compared, slow: &Slow) -> String {
-    let whose = if slow.of_fastest {
+    let whose = if slow.relative_to_fastest {
         "the fastest worker's"
     } else {
         "its peers'"
@@ -109,9 +109,9 @@ fn in_words(worker: &Compared, slow: &Slow) -> String {
     )
 }
 
-/// Why several workers are not compared with each other; `None` if they are.
+/// Reason why several workers are not compared with each other; `None` if they are.
 pub fn uncompared(loads: &[WorkerSummary]) -> Option<String> {
-    if loads.len() < 2 || Spread::of(loads).is_some() {
+    if loads.len() < 2 || SpeedSpread::new(loads).is_some() {
         return None;
     }
     let count = loads.len();
@@ -125,11 +125,11 @@ pub fn uncompared(loads: &[WorkerSummary]) -> Option<String> {
     ))
 }
 
-/// Evidence that no worker stands out, with its figures; `None` if one does, or nothing is known.
+/// Evidence that no worker stands out, with its figures; `None` if one does, or without speeds.
 pub fn alike(workers: &[Worker<'_>]) -> Option<String> {
     let count = workers.len();
     let loads: Vec<WorkerSummary> = workers.iter().map(|worker| worker.load.clone()).collect();
-    match Spread::of(&loads) {
+    match SpeedSpread::new(&loads) {
         Some(_) if any_slow(&compared(workers, &[], &[])) => None,
         Some(spread) => {
             let named = spread.detectable.map_or(String::new(), |percent| {

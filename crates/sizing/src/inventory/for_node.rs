@@ -6,10 +6,11 @@ use super::{ClaimUse, Inventory, Slice};
 use crate::Seen;
 
 impl Inventory {
-    /// What decides on this node. All slices of a pool that the node can use are kept, because a pool counts only if it is
-    /// complete; so are all claims of such a pool, because devices of other nodes share its counters.
+    /// Reduces the inventory to everything that decides on this node. It keeps all slices of a pool that the node can
+    /// use, because a pool counts only if it is complete. It keeps all claims of such a pool, because devices of
+    /// other nodes share its counters.
     #[must_use]
-    pub fn of_node(&self, node: &str) -> Self {
+    pub fn for_node(&self, node: &str) -> Self {
         let pools: Option<HashSet<(&str, &str)>> = self.slices.present().map(|slices| {
             let usable = slices.iter().filter(|slice| may_serve(slice, node));
             usable.map(|slice| (&*slice.driver, &*slice.pool)).collect()
@@ -33,7 +34,7 @@ impl Inventory {
     }
 }
 
-/// Whether a device of a slice may serve a node: it is not that of another one.
+/// Returns true if a device of a slice may serve a node, because the slice does not belong to another node.
 fn may_serve(slice: &Slice, node: &str) -> bool {
     slice.target_per_device || slice.target.node_name.as_deref().is_none_or(|name| name == node)
 }
