@@ -81,7 +81,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &HistoryArgs) -> 
 
 fn runs(status: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<Line> {
     let last = status.run.as_ref().map(|run| {
-        let metrics = status.metrics.clone().unwrap_or_default();
+        let metrics = status.state.metrics.clone().unwrap_or_default();
         Line {
             run: run.number,
             verdict: status.verdict,
@@ -93,7 +93,7 @@ fn runs(status: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<Line> {
             environment: status.environment.as_ref().map(environment::digest),
         }
     });
-    let earlier = status.history.iter().map(|entry| Line {
+    let earlier = status.state.history.iter().map(|entry| Line {
         run: entry.run,
         verdict: entry.verdict,
         reason: entry.reason.clone(),

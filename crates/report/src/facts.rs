@@ -1,7 +1,7 @@
 //! What is known of one run, wherever it was read.
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use perfval_api::{Gate, PerfValidation, PerfValidationSpec, PerfValidationStatus, TrialStatus};
+use perfval_api::{Gate, PerfValidation, PerfValidationSpec, PerfValidationStatus, TrialState};
 use perfval_run::build::{SHA256, SUMMARY, results_sha256};
 use perfval_run::diagnosis::secret::Redactor;
 use perfval_verdict::frame::{Outcome, Payload};
@@ -45,7 +45,7 @@ pub(crate) struct Facts {
 /// One trial, with what was measured where that is there.
 #[derive(Clone, Debug)]
 pub(crate) struct Trial {
-    pub status: TrialStatus,
+    pub status: TrialState,
     pub payload: Option<Payload>,
     /// The file that it was read from.
     pub from: Option<String>,
@@ -105,7 +105,7 @@ impl Facts {
                 named.name
             ));
         }
-        facts.trials = trials(&status.trials, results);
+        facts.trials = trials(&status.state.trials, results);
         facts.status = status;
         facts.redact();
         facts.unread();
@@ -118,7 +118,7 @@ impl Facts {
         let mut facts = Self {
             namespace: object.namespace,
             name: object.name,
-            trials: trials(&status.trials, Some(results)),
+            trials: trials(&status.state.trials, Some(results)),
             status,
             ..Self::default()
         };
@@ -149,7 +149,7 @@ impl Facts {
             message: Some(judgement.message),
             ..judgement.status
         };
-        facts.trials = (facts.status.trials.iter().zip(payloads).zip(exports))
+        facts.trials = (facts.status.state.trials.iter().zip(payloads).zip(exports))
             .map(|((status, payload), export)| Trial {
                 requests: export.requests.clone().or_else(|| payload.requests.clone()),
                 status: status.clone(),
@@ -267,12 +267,12 @@ fn summary(results: &ConfigMap) -> Result<Summary, Error> {
 }
 
 /// The trials of a status, each with its payload where the ConfigMap holds one.
-fn trials(status: &[TrialStatus], results: Option<&ConfigMap>) -> Vec<Trial> {
+fn trials(status: &[TrialState], results: Option<&ConfigMap>) -> Vec<Trial> {
     let packed = |number: i64| {
         let mut all = results.iter().flat_map(|results| results.binary_data.iter().flatten());
         all.find(|(key, _)| trial_number(key) == Some(number))
     };
-    let trial = |status: &TrialStatus| {
+    let trial = |status: &TrialState| {
         let (key, payload) = packed(status.number)
             .map(|(key, bytes)| (key.clone(), recorded(&bytes.0)))
             .unzip();

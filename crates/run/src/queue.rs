@@ -206,14 +206,14 @@ impl Line {
 /// Whether an operator looked at a run lately, as far as that is written. Where it is not, such as under the CRD of an older
 /// version, one did.
 fn is_attended(status: &PerfValidationStatus, now: DateTime<Utc>) -> bool {
-    let last = status.run.as_ref().and_then(|run| run.last_looked_at);
+    let last = status.state.last_looked_at;
     last.is_none_or(|last| now < time::after(last, HEARTBEAT_WRITTEN + ABANDONED))
 }
 
 /// Whether a run waits in the queue: the planner alone moves it from here. A run that may still hold GPUs of an earlier
 /// deployment removes that first.
 pub fn is_queued(status: &PerfValidationStatus) -> bool {
-    status.phase == Some(Phase::Sizing) && status.run.as_ref().is_none_or(|run| !run.clears_first)
+    status.phase == Some(Phase::Sizing) && !status.state.clears_first
 }
 
 /// What the queue says to one run.

@@ -3,7 +3,10 @@
 use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use perfval_api::text::{HEADLINE, bounded, cut};
-use perfval_api::{Leftovers, PerfValidationStatus, Phase, Reason, RunStatus, TimelineEntry, Trigger, Why, condition};
+use perfval_api::{
+    Leftovers, OperatorState, PerfValidationStatus, Phase, PlanDetails, Reason, RunStatus, TimelineEntry, Trigger, Why,
+    condition,
+};
 use perfval_verdict::{history, spec_digests};
 
 use crate::run::Run;
@@ -12,9 +15,11 @@ use crate::{names, time};
 mod rejudged;
 mod size;
 mod summary;
+mod view;
 
 pub use size::fit;
 pub use summary::{BLOCKED_FOR_LONG, stall, summarize};
+pub use view::publish;
 
 /// The order in which conditions stand, which is the one in which `kubectl describe` prints them: the story of a run,
 /// then what machines ask for.
@@ -80,32 +85,26 @@ pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfVal
     let number = last.run.as_ref().map_or(1, |run| run.number + 1);
     let mut status = PerfValidationStatus {
         observed_generation: run.generation(),
-        history: history::with_last(last, now),
-        last_passed: history::last_passed(last),
         conditions: last.conditions.clone(),
         run: Some(RunStatus {
             number,
             id: names::run_id(run.uid(), number),
             trigger,
             generation: run.generation(),
-            digests: Some(spec_digests::digests(run.spec())),
             judged_run: None,
             rerun_token: run.rerun_token().map(str::to_owned),
             started_at: now,
             completed_at: None,
-            resizes: 0,
-            clears_first: number > 1,
             queue: None,
-            last_in_line: None,
-            last_looked_at: None,
-            gaps: Vec::new(),
-            unattended_seconds: 0,
-            accepted_at: None,
-            signs: Vec::new(),
-            cache_job_uid: None,
-            failure: None,
             leftovers: None,
         }),
+        state: OperatorState {
+            digests: Some(spec_digests::digests(run.spec())),
+            clears_first: number > 1,
+            history: history::with_last(last, now),
+            last_passed: history::last_passed(last),
+            ..OperatorState::default()
+        },
         ..PerfValidationStatus::default()
     };
     if trigger == Trigger::GatesChanged {
@@ -138,16 +137,15 @@ pub fn enter(status: &mut PerfValidationStatus, phase: Phase, now: DateTime<Utc>
         current.completed_at.get_or_insert(now);
     }
     status.phase = Some(phase);
-    if let Some(run) = &mut status.run {
-        let outages = run.gaps.drain(..).map(|gap| (gap.until - gap.from).num_seconds());
-        run.unattended_seconds += outages.sum::<i64>();
-        run.signs.clear();
-        // Sizing removes everything that the run has made so far, its cache-filling Job included, and the next plan makes
-        // another deployment.
-        if phase == Phase::Sizing {
-            run.accepted_at = None;
-            run.cache_job_uid = None;
-        }
+    let state = &mut status.state;
+    let outages = state.gaps.drain(..).map(|gap| (gap.until - gap.from).num_seconds());
+    state.unattended_seconds += outages.sum::<i64>();
+    state.signs.clear();
+    // Sizing removes everything that the run has made so far, its cache-filling Job included, and the next plan makes
+    // another deployment.
+    if phase == Phase::Sizing {
+        state.accepted_at = None;
+        state.cache_job_uid = None;
     }
     match phase {
         // The timeline is that of a run; a finished run ends it.
@@ -166,6 +164,13 @@ fn bound_timeline(status: &mut PerfValidationStatus) {
     const ENTRIES: usize = 32;
     let surplus = status.timeline.len().saturating_sub(ENTRIES);
     status.timeline.drain(..surplus);
+}
+
+/// Takes back the plan of a run.
+pub(crate) fn unplace(status: &mut PerfValidationStatus) {
+    status.placement = None;
+    status.state.plan = PlanDetails::default();
+    status.state.chosen_at = None;
 }
 
 /// When the current phase began.

@@ -163,7 +163,7 @@ impl Page {
 
     fn compared(&self, object: &PerfValidation, status: &PerfValidationStatus) -> String {
         let mut text = String::new();
-        if let Some(comparison) = &status.comparison {
+        if let Some(comparison) = &status.state.comparison {
             text += &self.title(&format!("Compared with run {}", comparison.run));
             let change = |what: &str, percent: &Option<String>, within: &Option<String>| {
                 let within = within.as_ref().map_or(String::new(), |within| format!(" ± {within} %"));

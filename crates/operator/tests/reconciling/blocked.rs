@@ -52,7 +52,7 @@ async fn a_finished_object_keeps_its_record_when_nothing_blocks_it_any_more() {
         let status = &mut object["status"];
         status["phase"] = json!("Completed");
         status["verdict"] = json!("Passed");
-        status["trials"] = trials.clone();
+        status["operatorState"]["trials"] = trials.clone();
     });
     eventually(&server, "it rests", |server| {
         condition(server, "over", "Complete").is_some_and(|complete| complete["status"] == "True")

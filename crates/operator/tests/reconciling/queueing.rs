@@ -48,8 +48,9 @@ fn waits_elsewhere(name: &str, minutes: i64) -> Value {
         "observedGeneration": 1, "phase": "Sizing", "reason": "Settling", "message": "counting free GPUs",
         "run": {
             "number": 1, "id": "0badc0de", "trigger": "Created", "generation": 1,
-            "startedAt": written, "lastLookedAt": written,
+            "startedAt": written,
         },
+        "operatorState": {"lastLookedAt": written},
         "timeline": [{"phase": "Sizing", "startedAt": written}],
     });
     object

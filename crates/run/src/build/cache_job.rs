@@ -43,7 +43,7 @@ fn pod(run: &Run<'_>) -> PodSpec {
         automount_service_account_token: Some(false),
         enable_service_links: Some(false),
         affinity: Some(pin(&placement.node)),
-        tolerations: non_empty(placement.tolerations),
+        tolerations: non_empty(run.status().state.plan.tolerations.clone()),
         image_pull_secrets: non_empty(run.spec().workload.image_pull_secrets.clone()),
         security_context: Some(PodSecurityContext {
             fs_group: Some(USER),

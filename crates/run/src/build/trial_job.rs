@@ -72,7 +72,7 @@ fn pod(run: &Run<'_>, trial: i64) -> PodSpec {
         automount_service_account_token: Some(false),
         enable_service_links: Some(false),
         affinity: trial_is_pinned(run.spec()).then(|| pin(&placement.node)),
-        tolerations: non_empty(placement.tolerations),
+        tolerations: non_empty(run.status().state.plan.tolerations.clone()),
         image_pull_secrets: non_empty(run.spec().workload.image_pull_secrets.clone()),
         // No fsGroup: it would hand the weights' volume over to this pod's group, file by file.
         security_context: Some(restricted_pod(NOBODY)),

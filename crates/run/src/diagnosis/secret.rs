@@ -82,8 +82,7 @@ impl Redactor {
         let findings = status.diagnosis.iter_mut();
         let findings = findings.flat_map(|finding| [&mut finding.evidence, &mut finding.remedy]);
         let conditions = status.conditions.iter_mut().map(|condition| &mut condition.message);
-        let failure = status.run.iter_mut().filter_map(|run| run.failure.as_mut());
-        let failure = failure.map(|failure| &mut failure.message);
+        let failure = status.state.failure.iter_mut().map(|failure| &mut failure.message);
         for text in status
             .message
             .iter_mut()

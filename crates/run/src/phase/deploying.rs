@@ -20,7 +20,7 @@ use crate::observed::{Admission, Need, Needs};
 use crate::pass::{Pass, Step};
 use crate::queue::Contender;
 use crate::run::Run;
-use crate::{build, dynamo, job, readiness, time};
+use crate::{build, dynamo, job, readiness, status, time};
 
 /// The deployment is watched; this is for a read that failed.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
@@ -68,10 +68,9 @@ pub(crate) fn fills_cache(spec: &PerfValidationSpec) -> bool {
     spec.model.cache.as_ref().is_some_and(|cache| cache.size.is_some())
 }
 
-/// Whether the API server accepted the deployment in a dry run. A status of an older version does not say: it is asked again.
+/// Returns whether the API server accepted the deployment in a dry run.
 fn is_accepted(run: &Run<'_>) -> bool {
-    let current = run.status().run.as_ref();
-    current.is_some_and(|current| current.accepted_at.is_some())
+    run.status().state.accepted_at.is_some()
 }
 
 fn step(pass: &mut Pass<'_>) -> Step {
@@ -126,12 +125,8 @@ fn held_by_other(pass: &mut Pass<'_>) -> Option<Step> {
         Reason::NodeBusy,
         format!("{other} got {node} at the same moment; counting free GPUs again"),
     );
-    pass.status.placement = None;
+    status::unplace(&mut pass.status);
     pass.condition(condition::PLACED, false, &why);
-    if let Some(run) = &mut pass.status.run {
-        // An operator of an older version may have created something without recording that it began.
-        run.clears_first = true;
-    }
     Some(Step::Go(Phase::Sizing, why))
 }
 
@@ -141,9 +136,7 @@ fn refused(pass: &mut Pass<'_>) -> Option<Step> {
         Seen::Present(Admission::Accepted) => {
             let accepted = Why::new(Reason::Starting, "the API server accepts the deployment");
             pass.condition(condition::WORKLOAD_READY, false, &accepted);
-            if let Some(run) = &mut pass.status.run {
-                run.accepted_at = Some(pass.now);
-            }
+            pass.status.state.accepted_at = Some(pass.now);
             None
         }
         Seen::Present(Admission::Rejected(words)) => {
@@ -199,12 +192,7 @@ fn fill_cache(pass: &mut Pass<'_>) -> Option<Step> {
         Seen::NotAsked => return Some(Step::work(Reason::Starting, FILLING)),
         Seen::Unknown(why) => return Some(Step::wait(Reason::Starting, format!("model cache: {why}"))),
     };
-    let recorded = pass
-        .run
-        .status()
-        .run
-        .as_ref()
-        .and_then(|run| run.cache_job_uid.as_deref());
+    let recorded = pass.run.status().state.cache_job_uid.as_deref();
     let fill = match job::standing(pass.run, found, recorded) {
         Standing::Ours(job) => job,
         Standing::Free => {
@@ -218,9 +206,7 @@ fn fill_cache(pass: &mut Pass<'_>) -> Option<Step> {
             return Some(Step::error(Reason::ModelCacheFailed, lost));
         }
     };
-    if let Some(run) = &mut pass.status.run {
-        run.cache_job_uid = fill.uid();
-    }
+    pass.status.state.cache_job_uid = fill.uid();
     if job::has(fill, job::COMPLETE) {
         None
     } else if job::has(fill, job::FAILED) {

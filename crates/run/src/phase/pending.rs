@@ -177,15 +177,11 @@ fn record(pass: &mut Pass<'_>, api: &DynamoApi) {
     pass.status.workload = Some(WorkloadStatus {
         name: names::deployment(&pass.run.id()),
         api_version: api.resource.api_version.clone(),
-        dynamo_version: api.operator_version.clone(),
-        runtime_version: spec
-            .workload
-            .runtime_version
-            .clone()
-            .filter(|_| api.takes_runtime_version),
         router_mode: spec.workload.router_mode.flag().into(),
         ..WorkloadStatus::default()
     });
+    let version = spec.workload.runtime_version.clone();
+    pass.status.state.runtime_version = version.filter(|_| api.takes_runtime_version);
     pass.status.environment = Some(Environment {
         model: spec.model.name.clone(),
         image: spec.workload.image.clone(),

@@ -132,24 +132,16 @@ fn in_trouble(pass: &mut Pass<'_>, trouble: &Trouble) -> Step {
     pass.find(trouble.obstacle.finding(&trouble.evidence));
     // Trials of two deployments are not trials of one: once there is a trial, nothing is sized again.
     let resizes = trouble.obstacle.response().resizes();
-    let may_resize = pass.status.trials.is_empty();
-    let Some(run) = pass
-        .status
-        .run
-        .as_mut()
-        .filter(|run| may_resize && run.resizes < resizes)
-    else {
+    let may_resize = pass.status.state.trials.is_empty();
+    let state = &mut pass.status.state;
+    if !may_resize || state.resizes >= resizes {
         return Step::End(perfval_api::Verdict::Error, why);
-    };
-    run.resizes += 1;
-    run.clears_first = true;
+    }
+    state.resizes += 1;
+    state.clears_first = true;
     // The node stays this run's until what it created there is gone; the plan has to settle anew.
-    if let Some(plan) = &mut pass.status.placement {
-        plan.chosen_at = None;
-    }
-    if let Some(workload) = &mut pass.status.workload {
-        workload.failed_since = None;
-    }
+    state.chosen_at = None;
+    state.failed_since = None;
     let again = format!("sizing again: {}", why.message);
     // Apart from the event of the phase: a second one of the same reason loses its text.
     pass.note(Event::warning(Reason::LostRace, "SizeAgain", again.clone()));
@@ -158,12 +150,12 @@ fn in_trouble(pass: &mut Pass<'_>, trouble: &Trouble) -> Step {
 
 /// `failed` is an error only if it stays.
 fn failed_for_long(pass: &mut Pass<'_>, reported: &Reported) -> Option<Step> {
-    let workload = pass.status.workload.as_mut()?;
+    let state = &mut pass.status.state;
     if reported.state != State::Failed {
-        workload.failed_since = None;
+        state.failed_since = None;
         return None;
     }
-    let since = *workload.failed_since.get_or_insert(pass.now);
+    let since = *state.failed_since.get_or_insert(pass.now);
     let why = Why::new(
         Reason::DeploymentFailed,
         format!("Dynamo's operator reports: {}", reported.message),
@@ -236,8 +228,8 @@ fn record_ready(pass: &mut Pass<'_>, pods: &Pods<'_>) {
     set_workers_ready(pass, ready);
     if let Some(workload) = &mut pass.status.workload {
         workload.endpoint = Some(build::endpoint(pass.run));
-        workload.gpu_check = None;
     }
+    pass.status.state.gpu_check = None;
     if let Some(environment) = &mut pass.status.environment {
         environment.image_digest = pods.workers.first().and_then(|pod| image_digest(pod));
     }

@@ -1,6 +1,6 @@
 //! What explains a trial.
 
-use perfval_api::{EndedBy, Gate, GateOperator, Metric, PerfValidationSpec, RouterMode, Statistic, WorkerStatus};
+use perfval_api::{EndedBy, Gate, GateOperator, Metric, PerfValidationSpec, RouterMode, Statistic, WorkerPod};
 use rust_decimal::Decimal;
 
 use super::cause::{Cause, Explained};
@@ -43,14 +43,14 @@ const CONNECTION: [&str; 3] = ["ClientConnectorError", "ClientOSError", "ServerD
 
 /// What changed of the workers between two looks, such as the start of a trial and its end: the most telling of it.
 /// `shortage`: use of the node's CPUs meanwhile, where they were full.
-pub fn changed(before: &[WorkerStatus], after: &[WorkerStatus], shortage: Option<&str>) -> Option<Explained> {
+pub fn changed(before: &[WorkerPod], after: &[WorkerPod], shortage: Option<&str>) -> Option<Explained> {
     let changes = before.iter().filter_map(|worker| change(worker, after, shortage));
     changes.min_by_key(|(cause, _)| Cause::rank(cause.as_str()))
 }
 
 /// The same pod with more restarts crashed, unless nobody saw that it did, or it was ended on a node without free CPUs; one
 /// that is gone was removed by another client.
-fn change(worker: &WorkerStatus, after: &[WorkerStatus], shortage: Option<&str>) -> Option<Explained> {
+fn change(worker: &WorkerPod, after: &[WorkerPod], shortage: Option<&str>) -> Option<Explained> {
     let name = &worker.pod;
     let Some(later) = after.iter().find(|later| later.uid == worker.uid) else {
         return Some((Cause::WorkerRestarted, format!("worker {name} is gone")));

@@ -235,7 +235,8 @@ async fn a_job_of_another_uid_than_recorded_is_not_read() {
     world.put_result(1);
     let record = |uid: serde_json::Value| {
         world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
-            object["status"]["trials"] = json!([{"number": 1, "startedAt": "2026-01-01T00:00:00Z", "jobUid": uid}]);
+            object["status"]["operatorState"]["trials"] =
+                json!([{"number": 1, "startedAt": "2026-01-01T00:00:00Z", "jobUid": uid}]);
         });
     };
     let job = names::trial_job(&world.run_id(), 1);

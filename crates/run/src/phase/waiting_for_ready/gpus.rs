@@ -22,10 +22,7 @@ const LOOKING: &str = "every component is ready; looking whether each worker has
 /// do not change while pods do, and the API server answers a list of what has not changed 50 ms late (1.36: its cache asks
 /// etcd ten times a second whether it is fresh).
 pub(super) fn counts_gpus(status: &PerfValidationStatus) -> bool {
-    status
-        .workload
-        .as_ref()
-        .is_some_and(|workload| workload.gpu_check.is_some())
+    status.state.gpu_check.is_some()
 }
 
 /// What a run says while the scheduler finds no place for a worker.
@@ -103,9 +100,8 @@ fn confirmed(
 
 /// Whether the look before this one found the same.
 fn was_seen(pass: &Pass<'_>, wrong: &str) -> bool {
-    let workload = pass.run.status().workload.as_ref();
-    let last = workload.and_then(|workload| workload.gpu_check.as_ref()?.wrong.as_deref());
-    last == Some(&*text::bounded(wrong))
+    let last = pass.run.status().state.gpu_check.as_ref();
+    last.and_then(|check| check.wrong.as_deref()) == Some(&*text::bounded(wrong))
 }
 
 fn checking(pass: &mut Pass<'_>, what: impl Into<String>) -> Step {
