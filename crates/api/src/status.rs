@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize};
 
 pub use allocation::Allocation;
 pub use operator_state::{
-    Comparison, DecodeSpeed, EarlierRun, EndedBy, Gap, GpuCheck, Metrics, OperatorState, PassedRun, PhaseSeconds,
-    PlanDetails, RelativeSpeed, RunFailure, SignStatus, SpecDigests, TrialState, WorkerLoad, WorkerLoss, WorkerPod,
+    Blocked, Comparison, DecodeSpeed, EarlierRun, EndedBy, Gap, GpuCheck, Metrics, OperatorState, PassedRun,
+    PhaseSeconds, PlanDetails, RelativeSpeed, RunFailure, SignStatus, SpecDigests, TrialState, WorkerLoad, WorkerLoss,
+    WorkerPod,
 };
 pub use phase::Phase;
 pub use results::{Finding, GateResult, GateStatus, ResultsRef, Severity, TrialOutcome, TrialProgress};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use kube::core::{Resource, ResourceExt as _};
-use perfval_api::{Finding, GpuCheck, PerfValidationStatus, Phase, Reason, Severity, Trigger, Verdict, Why, condition};
+use perfval_api::{Finding, GpuCheck, PerfValidationStatus, Phase, Reason, Severity, Trigger, Verdict, Why};
 use perfval_verdict::{close, conclusion, environment};
 
 use crate::attendance::{self, Clock, LONGEST_PAUSE, Limit};
@@ -155,8 +155,8 @@ impl<'a> Pass<'a> {
     }
 
     /// The deployment is not ready. `gpu_check`: what there is to find out about its GPUs.
-    pub(crate) fn not_ready(&mut self, why: &Why, gpu_check: Option<GpuCheck>) {
-        self.condition(condition::WORKLOAD_READY, false, why);
+    pub(crate) fn not_ready(&mut self, gpu_check: Option<GpuCheck>) {
+        self.status.state.ready_since = None;
         self.status.state.gpu_check = gpu_check;
     }
 

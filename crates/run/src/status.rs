@@ -18,33 +18,22 @@ mod summary;
 mod view;
 
 pub use size::fit;
-pub use summary::{BLOCKED_FOR_LONG, stall, summarize};
+pub use summary::{BLOCKED_FOR_LONG, summarize};
 pub use view::publish;
 
 /// The order in which conditions stand, which is the one in which `kubectl describe` prints them: the story of a run,
 /// then what machines ask for.
-const CONDITION_ORDER: [&str; 11] = [
-    condition::PREREQUISITES_MET,
-    condition::PLACED,
-    condition::WORKLOAD_READY,
-    condition::ENDPOINT_READY,
+const CONDITION_ORDER: [&str; 6] = [
     condition::PASSED,
     condition::CLEANED_UP,
-    condition::BLOCKED,
     condition::COMPLETE,
     condition::READY,
     condition::RECONCILING,
     condition::STALLED,
 ];
 
-/// Conditions that speak of the run, and so of the spec that it is true of; all others speak of the object as it is now.
-const OF_THE_RUN: [&str; 5] = [
-    condition::PREREQUISITES_MET,
-    condition::PLACED,
-    condition::WORKLOAD_READY,
-    condition::ENDPOINT_READY,
-    condition::CLEANED_UP,
-];
+/// The condition of the run, and so of the spec that it is true of; all others are of the object as it is now.
+const OF_THE_RUN: &str = condition::CLEANED_UP;
 
 /// The three values of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,9 +103,7 @@ pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfVal
         return status;
     }
     let unknown = Why::new(Reason::NotReached, "the run has not come this far");
-    for name in OF_THE_RUN {
-        set_condition(&mut status, name, Truth::Unknown, &unknown, now);
-    }
+    set_condition(&mut status, OF_THE_RUN, Truth::Unknown, &unknown, now);
     enter(&mut status, Phase::Pending, now);
     status
 }
@@ -125,7 +112,7 @@ pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfVal
 pub(crate) fn restate_run_conditions(status: &mut PerfValidationStatus) {
     let generation = status.run.as_ref().map(|run| run.generation);
     for condition in &mut status.conditions {
-        if OF_THE_RUN.contains(&condition.type_.as_str()) {
+        if condition.type_ == OF_THE_RUN {
             condition.observed_generation = generation;
         }
     }
@@ -218,7 +205,7 @@ pub fn set_condition(status: &mut PerfValidationStatus, name: &str, truth: Truth
 }
 
 fn put_condition(status: &mut PerfValidationStatus, name: &str, truth: Truth, words: &Words, now: DateTime<Utc>) {
-    let of_the_run = status.run.as_ref().filter(|_| OF_THE_RUN.contains(&name));
+    let of_the_run = status.run.as_ref().filter(|_| name == OF_THE_RUN);
     let generation = of_the_run.map_or(status.observed_generation, |run| run.generation);
     let fresh = Condition {
         type_: name.into(),
@@ -239,13 +226,6 @@ fn put_condition(status: &mut PerfValidationStatus, name: &str, truth: Truth, wo
         }
         Some(old) => *old = fresh,
     }
-}
-
-/// Since when a condition is True.
-pub fn true_since(status: &PerfValidationStatus, name: &str) -> Option<DateTime<Utc>> {
-    condition::find(status, name)
-        .filter(|condition| condition.status == "True")
-        .map(|condition| time::from_kubernetes(&condition.last_transition_time))
 }
 
 /// The run whose trials this one judges; `None`: its own.

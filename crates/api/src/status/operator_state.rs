@@ -66,6 +66,15 @@ pub struct OperatorState {
     /// The workers as they were when the current trial began, or the last one ended; a change voids the trial.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub worker_pods: Vec<WorkerPod>,
+    /// Obstacle that keeps the operator from acting on the object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocked: Option<Blocked>,
+    /// Time from which every component of the deployment has been ready.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready_since: Option<DateTime<Utc>>,
+    /// Answer of the frontend instead of the first completion.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unanswered: Option<RunFailure>,
     /// Every trial of the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trials: Vec<TrialState>,
@@ -87,6 +96,21 @@ pub struct OperatorState {
     /// The last earlier run that passed without a cause, and its environment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_passed: Option<PassedRun>,
+}
+
+/// Obstacle that keeps the operator from acting: the API server refuses, or the object reaches a bug of the operator.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct Blocked {
+    /// Stable word.
+    pub reason: String,
+    /// Text for people.
+    pub message: String,
+    /// Time from which it has blocked the object.
+    pub since: DateTime<Utc>,
+    /// Whether the operator does not try again by itself.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub for_good: bool,
 }
 
 /// Details of a plan beside the placement.

@@ -1,7 +1,7 @@
 use kube::ResourceExt as _;
 use perfval_api::{
     Finding, Gate, GateResult, GateStatus, Leftovers, PerfValidation, PerfValidationStatus, Phase, Severity, Verdict,
-    condition, quantity,
+    quantity,
 };
 use perfval_verdict::environment;
 use perfval_verdict::trials::claim;
@@ -74,7 +74,7 @@ impl Page {
                 None => {}
             }
         }
-        if let Some(blocked) = condition::find(status, condition::BLOCKED) {
+        if let Some(blocked) = &status.state.blocked {
             text += &self.below(&format!("blocked, {}: {}", blocked.reason, blocked.message));
         }
         text

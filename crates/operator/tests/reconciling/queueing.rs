@@ -7,7 +7,7 @@ use perfval_testkit::api_server::{ApiServer, Fault};
 use perfval_testkit::inventory::{Cluster, NodeBuilder, SliceBuilder};
 use serde_json::{Value, json};
 
-use crate::{NAMESPACE, Operator, eventually, manifest, phase, status, with_gpus};
+use crate::{NAMESPACE, Operator, eventually, manifest, phase, reason, status, with_gpus};
 
 /// What a quota of claims counts for each GPU.
 const CLAIMED: &str = "gpu.nvidia.com.deviceclass.resource.k8s.io/devices";
@@ -29,10 +29,6 @@ fn two_nodes() -> ApiServer {
 
 fn node(server: &ApiServer, name: &str) -> Value {
     status(server, name)["placement"]["node"].clone()
-}
-
-fn reason(server: &ApiServer, name: &str) -> String {
-    status(server, name)["reason"].as_str().unwrap_or_default().to_owned()
 }
 
 fn message(server: &ApiServer, name: &str) -> String {

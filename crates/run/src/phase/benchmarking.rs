@@ -109,7 +109,7 @@ fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers:
         return match signs::of(pass, pods.all()) {
             Some(Judged { trouble, is_sure: true }) => {
                 let why = trouble.why();
-                pass.not_ready(&why, None);
+                pass.not_ready(None);
                 pass.find(trouble.obstacle.finding(&trouble.evidence));
                 Step::End(perfval_api::Verdict::Error, why)
             }
@@ -167,7 +167,7 @@ fn lost_before(pass: &Pass<'_>, workers: &[WorkerPod]) -> Option<Explained> {
 /// is not confirmed, and what voided a trial may have ended the workers, too. Seen on the lab: 100 ms after a node came back
 /// from a reboot every pod was still reported ready, and the trial that opened then failed a healthy node.
 fn confirm_again(pass: &mut Pass<'_>, why: Why) -> Step {
-    pass.not_ready(&why, Some(GpuCheck::default()));
+    pass.not_ready(Some(GpuCheck::default()));
     Step::Go(Phase::WaitingForReady, why)
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use kube::core::{DynamicObject, ResourceExt as _};
-use perfval_api::{Allocation, PerfValidationSpec, Phase, Reason, Why, condition};
+use perfval_api::{Allocation, PerfValidationSpec, Phase, Reason, Why};
 use perfval_sizing::{Holder, Seen};
 
 use super::definition::{Definition, QUICK, Timed, give_up};
@@ -126,7 +126,6 @@ fn held_by_other(pass: &mut Pass<'_>) -> Option<Step> {
         format!("{other} got {node} at the same moment; counting free GPUs again"),
     );
     status::unplace(&mut pass.status);
-    pass.condition(condition::PLACED, false, &why);
     Some(Step::Go(Phase::Sizing, why))
 }
 
@@ -134,8 +133,7 @@ fn held_by_other(pass: &mut Pass<'_>) -> Option<Step> {
 fn refused(pass: &mut Pass<'_>) -> Option<Step> {
     match &pass.seen.dry_run {
         Seen::Present(Admission::Accepted) => {
-            let accepted = Why::new(Reason::Starting, "the API server accepts the deployment");
-            pass.condition(condition::WORKLOAD_READY, false, &accepted);
+            pass.not_ready(None);
             pass.status.state.accepted_at = Some(pass.now);
             None
         }
@@ -144,7 +142,6 @@ fn refused(pass: &mut Pass<'_>) -> Option<Step> {
                 Reason::DeploymentRejected,
                 format!("the API server refuses the deployment: {words}"),
             );
-            pass.condition(condition::WORKLOAD_READY, false, &why);
             Some(Step::End(perfval_api::Verdict::Error, why))
         }
         unread => {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use perfval_api::text::number_of;
-use perfval_api::{Finding, PerfValidationSpec, PerfValidationStatus, Phase, QueueStatus, Reason, Why, condition};
+use perfval_api::{Finding, PerfValidationSpec, PerfValidationStatus, Phase, QueueStatus, Reason, Why};
 use perfval_sizing::{Holder, Plan, Seen, Sizing};
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::diagnosis::missing::missing;
@@ -14,8 +14,7 @@ use crate::attendance::Limit;
 use crate::observed::Needs;
 use crate::pass::{Pass, Step};
 use crate::queue::{self, Place, Turn};
-use crate::status::{self, Truth};
-use crate::{teardown, time};
+use crate::{status, teardown, time};
 
 /// Two equal readings this far apart: the scheduler's decisions reach the API only in `PreBind`, and a driver publishes
 /// its slices one by one.
@@ -90,7 +89,7 @@ fn clear(pass: &mut Pass<'_>) -> Step {
             pass.look_again_in(SETTLE);
             return Step::work(Reason::Removing, what);
         }
-        teardown::Removal::Unknown(what) => return unreadable(pass, &what),
+        teardown::Removal::Unknown(what) => return unreadable(&what),
     }
     pass.status.state.clears_first = false;
     Step::work(Reason::Settling, "counting free GPUs")
@@ -104,10 +103,9 @@ fn place(pass: &mut Pass<'_>) -> Step {
         Seen::Present(Turn::Sized(Sizing::Refuse { reason, message })) => {
             let why = Why::new(*reason, message.clone());
             status::unplace(&mut pass.status);
-            pass.condition(condition::PLACED, false, &why);
             Step::End(perfval_api::Verdict::Error, why)
         }
-        Seen::Unknown(why) => unreadable(pass, why),
+        Seen::Unknown(why) => unreadable(why),
         // Not a pass of the planner: what the last one said stands.
         Seen::NotAsked | Seen::Absent => Step::work(said(pass).reason, said(pass).message),
     }
@@ -145,7 +143,6 @@ fn queued(pass: &mut Pass<'_>, place: &Place) -> Step {
             place.message
         ),
     );
-    pass.condition(condition::PLACED, false, &why);
     if let Some(run) = &mut pass.status.run {
         run.queue = Some(QueueStatus {
             ahead: place.ahead,
@@ -168,24 +165,18 @@ fn worth_saying(before: &QueueStatus, place: &Place, now: DateTime<Utc>) -> bool
     now >= time::after(before.updated_at, SAY_AGAIN) && moved > 0 && moved * 10 >= place.ahead
 }
 
-fn unreadable(pass: &mut Pass<'_>, what: &str) -> Step {
+fn unreadable(what: &str) -> Step {
     let why = Why::new(
         Reason::InventoryUnreadable,
         format!("free GPUs cannot be counted: {what}"),
     );
-    pass.condition(condition::PLACED, Truth::Unknown, &why);
     Step::Wait(why)
 }
 
 fn wait(pass: &mut Pass<'_>, why: Why) -> Step {
-    give_back(pass, &why);
-    Step::Wait(why)
-}
-
-/// A plan that cannot be carried out now is given back, so that no other run waits for it.
-fn give_back(pass: &mut Pass<'_>, why: &Why) {
+    // A plan that cannot be carried out now is given back, so that no other run waits for it.
     status::unplace(&mut pass.status);
-    pass.condition(condition::PLACED, false, why);
+    Step::Wait(why)
 }
 
 fn settle(pass: &mut Pass<'_>, plan: Plan) -> Step {
@@ -204,7 +195,6 @@ fn settle(pass: &mut Pass<'_>, plan: Plan) -> Step {
         );
         (status.placement, status.state.plan) = (Some(plan.placement), plan.details);
         status.state.chosen_at = Some(pass.now);
-        pass.condition(condition::PLACED, Truth::Unknown, &why);
         pass.look_again_in(SETTLE);
         return Step::Work(why);
     };
@@ -239,6 +229,5 @@ fn settle(pass: &mut Pass<'_>, plan: Plan) -> Step {
         environment.gpu_product.clone_from(&plan.product);
         environment.gpus = Some(plan.gpus);
     }
-    pass.condition(condition::PLACED, true, &why);
     Step::Go(Phase::Deploying, why)
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use perfval_api::text::number_of;
-use perfval_api::{GpuCheck, PerfValidationSpec, PerfValidationStatus, Phase, Reason, Why, condition};
+use perfval_api::{GpuCheck, PerfValidationSpec, PerfValidationStatus, Phase, Reason, Why};
 use perfval_sizing::Seen;
 
 use super::definition::{Definition, Timed, give_up};
@@ -22,7 +22,6 @@ use crate::observed::{Need, Needs};
 use crate::pass::{Pass, Step};
 use crate::readiness::Pods;
 use crate::run::Run;
-use crate::status;
 use crate::{build, time};
 
 /// Pods and the deployment are watched; ages and graces are not.
@@ -50,14 +49,14 @@ fn needs(run: &Run<'_>) -> Needs {
 )]
 fn limit(spec: &PerfValidationSpec, status: &PerfValidationStatus, began: DateTime<Utc>) -> Option<Limit> {
     let timeouts = &spec.timeouts;
-    Some(match status::true_since(status, condition::WORKLOAD_READY) {
+    Some(match status.state.ready_since {
         Some(ready) => Limit::new(ready, time::duration(&timeouts.endpoint_ready)),
         None => Limit::new(began, time::duration(&timeouts.workload_ready)),
     })
 }
 
 fn expired(pass: &mut Pass<'_>, why: &Why) -> Step {
-    let (limit, not_ready) = if condition::is_true(&pass.status, condition::WORKLOAD_READY) {
+    let (limit, not_ready) = if pass.status.state.ready_since.is_some() {
         ("timeouts.endpointReady", Reason::EndpointNotReady)
     } else {
         ("timeouts.workloadReady", Reason::WorkloadNotReady)
@@ -128,7 +127,7 @@ fn unreadable(what: &str, why: Option<&str>) -> Step {
 
 fn in_trouble(pass: &mut Pass<'_>, trouble: &Trouble) -> Step {
     let why = trouble.why();
-    pass.not_ready(&why, None);
+    pass.not_ready(None);
     pass.find(trouble.obstacle.finding(&trouble.evidence));
     // Trials of two deployments are not trials of one: once there is a trial, nothing is sized again.
     let resizes = trouble.obstacle.response().resizes();
@@ -160,7 +159,7 @@ fn failed_for_long(pass: &mut Pass<'_>, reported: &Reported) -> Option<Step> {
         Reason::DeploymentFailed,
         format!("Dynamo's operator reports: {}", reported.message),
     );
-    pass.not_ready(&why, None);
+    pass.not_ready(None);
     if reported.lacks_queue {
         pass.find(Obstacle::QueueMissing.finding(&reported.message));
     }
@@ -183,7 +182,7 @@ fn starting(pass: &mut Pass<'_>, pods: &Pods<'_>, wanted: i64, reported: &Report
     if ready == 0 || ready >= wanted {
         set_workers_ready(pass, ready);
     }
-    pass.not_ready(&why, gpu_check);
+    pass.not_ready(gpu_check);
     Step::Wait(why)
 }
 
@@ -233,13 +232,7 @@ fn record_ready(pass: &mut Pass<'_>, pods: &Pods<'_>) {
     if let Some(environment) = &mut pass.status.environment {
         environment.image_digest = pods.workers.first().and_then(|pod| image_digest(pod));
     }
-    if !condition::is_true(&pass.status, condition::WORKLOAD_READY) {
-        let why = Why::new(
-            Reason::AllReady,
-            format!("the frontend and {} are ready", number_of(ready, "worker")),
-        );
-        pass.condition(condition::WORKLOAD_READY, true, &why);
-    }
+    pass.status.state.ready_since.get_or_insert(pass.now);
 }
 
 fn image_digest(pod: &k8s_openapi::api::core::v1::Pod) -> Option<String> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::resource::v1::ResourceClaim;
 use perfval_api::{
-    Allocation, DeviceStatus, GpuCheck, PerfValidationStatus, PlacementStatus, Reason, Verdict, Why, condition, text,
+    Allocation, DeviceStatus, GpuCheck, PerfValidationStatus, PlacementStatus, Reason, Verdict, Why, text,
 };
 use perfval_sizing as sizing;
 use perfval_sizing::{Seen, Unconfirmed};
@@ -52,7 +52,7 @@ pub(super) fn broken(
         return Some(misplaced(pass, wrong));
     }
     // Looked at again before each trial.
-    if plan.allocation != Allocation::Dra || condition::is_true(&pass.status, condition::WORKLOAD_READY) {
+    if plan.allocation != Allocation::Dra || pass.status.state.ready_since.is_some() {
         return None;
     }
     let Some(claims) = claims else {
@@ -110,13 +110,13 @@ fn checking(pass: &mut Pass<'_>, what: impl Into<String>) -> Step {
 
 fn check_again(pass: &mut Pass<'_>, what: impl Into<String>, wrong: Option<String>) -> Step {
     let why = Why::new(Reason::CheckingGPUs, what);
-    pass.not_ready(&why, Some(GpuCheck { wrong }));
+    pass.not_ready(Some(GpuCheck { wrong }));
     pass.look_again_in(COUNT_AGAIN);
     Step::Wait(why)
 }
 
 fn misplaced(pass: &mut Pass<'_>, wrong: String) -> Step {
     let why = Why::new(Reason::PlacementBroken, wrong);
-    pass.not_ready(&why, None);
+    pass.not_ready(None);
     Step::End(Verdict::Error, why)
 }
