@@ -485,27 +485,50 @@ pub struct EarlierRun {
     pub completed_at: DateTime<Utc>,
 }
 
-/// Decode speed of one worker of a run.
+/// Decode speed of one worker of a run. Stored as a list: ten runs of eight workers are many.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
-#[serde(rename_all = "camelCase")]
+#[serde(from = "(String, String, Option<String>)", into = "(String, String, Option<String>)")]
 pub struct DecodeSpeed {
     /// Time from one token of a request to the next, by its engine (ms).
     pub token_ms: String,
     /// Requests that its engine decoded together, on average.
     pub batch: String,
     /// UUID of its GPU, where the driver publishes one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<String>,
 }
 
-/// How long a run was in a phase.
-#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
-#[serde(rename_all = "camelCase")]
+impl From<(String, String, Option<String>)> for DecodeSpeed {
+    fn from((token_ms, batch, gpu): (String, String, Option<String>)) -> Self {
+        Self { token_ms, batch, gpu }
+    }
+}
+
+impl From<DecodeSpeed> for (String, String, Option<String>) {
+    fn from(speed: DecodeSpeed) -> Self {
+        (speed.token_ms, speed.batch, speed.gpu)
+    }
+}
+
+/// Time that a run spent in a phase. Stored as a list, as the decode speeds are.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq)]
+#[serde(from = "(Phase, i64)", into = "(Phase, i64)")]
 pub struct PhaseSeconds {
     /// The phase.
     pub phase: Phase,
     /// Seconds in it, all its times together.
     pub seconds: i64,
+}
+
+impl From<(Phase, i64)> for PhaseSeconds {
+    fn from((phase, seconds): (Phase, i64)) -> Self {
+        Self { phase, seconds }
+    }
+}
+
+impl From<PhaseSeconds> for (Phase, i64) {
+    fn from(PhaseSeconds { phase, seconds }: PhaseSeconds) -> Self {
+        (phase, seconds)
+    }
 }
 
 /// The last run that passed without a cause.

@@ -67,7 +67,7 @@ async fn a_terminal_shows_a_picture_that_is_drawn_over() {
         });
         object["status"]["operatorState"]["history"] = json!([{
             "run": 1, "verdict": "Passed", "reason": "GatesMet", "completedAt": "2026-09-20T14:13:40Z",
-            "phases": [{"phase": "Sizing", "seconds": 2}, {"phase": "Benchmarking", "seconds": 95}],
+            "phases": [["Sizing", 2], ["Benchmarking", 95]],
         }]);
     });
     let watch = desk.start("watch run");

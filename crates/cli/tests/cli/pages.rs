@@ -155,7 +155,7 @@ async fn history_is_written_for_scripts_too() {
     assert_eq!(
         json["runs"][0],
         json!({
-            "run": 2, "verdict": "Passed", "reason": "GatesMet", "throughput": "2000", "ttftP99Ms": "264.681",
+            "run": 2, "verdict": "Passed", "reason": "GatesMet", "outputTokensPerSecond": 2000, "ttftP99Milliseconds": 265,
             "seconds": 15, "completedAt": "2026-09-21T14:13:54Z", "environment": "b5ffb9a0f10c",
         })
     );

@@ -188,7 +188,7 @@ fn finish_all(cluster: &Cluster) -> Outcome<()> {
     let entry = json!({
         "run": 1, "verdict": "Passed", "reason": "GatesMet", "throughput": "18000.5", "ttftP99Ms": "900.1",
         "environment": "0123456789ab", "slowGpus": [], "completedAt": "2026-11-20T10:10:00Z",
-        "phases": [{"phase": "Sizing", "seconds": 2}, {"phase": "Deploying", "seconds": 90}, {"phase": "Benchmarking", "seconds": 120}],
+        "phases": [["Sizing", 2], ["Deploying", 90], ["Benchmarking", 120]],
     });
     let history = &mut status["operatorState"]["history"];
     if history.as_array().is_none_or(Vec::is_empty) {
