@@ -12,7 +12,7 @@ fn two() -> Desk {
     other["metadata"]["namespace"] = json!("team-a");
     other["metadata"]["uid"] = json!("u-2");
     other["status"]["progress"] = json!({
-        "trial": 1, "requests": 640, "expected": 1024, "errors": 0, "seconds": 9, "percent": 62, "summary": "1: 62%",
+        "trial": 1, "requests": 640, "expected": 1024, "failedRequests": 0, "seconds": 9, "percent": 62, "summary": "1: 62%",
         "updatedAt": "2026-09-21T14:19:50Z",
     });
     desk.server.put(other);
@@ -156,7 +156,7 @@ async fn history_is_written_for_scripts_too() {
         json["runs"][0],
         json!({
             "run": 2, "verdict": "Passed", "reason": "GatesMet", "outputTokensPerSecond": 2000, "ttftP99Milliseconds": 265,
-            "seconds": 15, "completedAt": "2026-09-21T14:13:54Z", "environment": "b5ffb9a0f10c",
+            "seconds": 15, "completedAt": "2026-09-21T14:13:54Z", "environment": "ab124bbdd7e1",
         })
     );
     assert_eq!(json["runs"][1]["run"], 1);
