@@ -11,14 +11,11 @@ pub(super) fn measured(
     let judges_again = after.run.as_ref().is_some_and(|run| run.judged_run.is_some());
     let of_same_run = run(before) == run(after);
     let known = move |number| {
-        let mut trials = before.state.trials.iter().filter(|_| of_same_run);
+        let mut trials = before.trials.iter().filter(|_| of_same_run);
         trials.any(|trial| trial.number == number && trial.outcome.is_some())
     };
-    let trials = after
-        .state
-        .trials
-        .iter()
-        .filter(move |trial| !judges_again && !known(trial.number));
+    let trials = after.trials.iter();
+    let trials = trials.filter(move |trial| !judges_again && !known(trial.number));
     trials.filter_map(|trial| trial.outcome)
 }
 
