@@ -10,7 +10,7 @@ use perfval_verdict::judge::{Recorded, judge};
 use perfval_verdict::requests::RequestTimes;
 use perfval_verdict::saved::{recorded, trial_number};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::error::Error;
 
@@ -263,7 +263,22 @@ impl Trial {
 fn summary(results: &ConfigMap) -> Result<Summary, Error> {
     let text = results.data.as_ref().and_then(|data| data.get(SUMMARY));
     let text = text.ok_or_else(|| Error::results(results, format!("it has no key {SUMMARY}")))?;
-    serde_json::from_str(text).map_err(|error| Error::results(results, format!("{SUMMARY} cannot be read: {error}")))
+    read_summary(text).map_err(|error| Error::results(results, format!("{SUMMARY} cannot be read: {error}")))
+}
+
+/// Reads a summary. Its numbers are exact: a status has those in the operator's state.
+fn read_summary(text: &str) -> Result<Summary, serde_json::Error> {
+    let mut value: Value = serde_json::from_str(text)?;
+    let mut exact = Map::new();
+    if let Some(fields) = value.as_object_mut() {
+        for name in ["metrics", "trials"] {
+            let known = fields.remove(name).filter(|value| !value.is_null());
+            exact.extend(known.map(|value| (name.to_owned(), value)));
+        }
+    }
+    let mut summary: Summary = serde_json::from_value(value)?;
+    summary.status.state = serde_json::from_value(Value::Object(exact))?;
+    Ok(summary)
 }
 
 /// The trials of a status, each with its payload where the ConfigMap holds one.
