@@ -289,7 +289,7 @@ async fn how_far_a_running_trial_is_stands_in_its_log_and_is_not_read_every_time
     let now = chrono::Utc::now();
     world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
         object["status"]["progress"] =
-            json!({"trial": 1, "requests": 9, "errors": 0, "seconds": 1, "summary": "1: 1%", "updatedAt": now});
+            json!({"trial": 1, "requests": 9, "failedRequests": 0, "seconds": 1, "summary": "1: 1%", "updatedAt": now});
     });
     world.server.forget_calls();
     assert_eq!(read().await, None);
