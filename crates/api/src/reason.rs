@@ -38,7 +38,7 @@ reasons! {
     // ── verdict Failed ──
     /// An enforced gate was missed as often as the trial rule asks.
     GatesMissed,
-    /// More requests failed than `maxErrorPercent` allows.
+    /// More requests failed than `trials.maxFailedRequestsPercent` allows.
     RequestErrors,
     /// One worker was much slower than its peers, although the deployment as a whole met its gates: check its GPU.
     WorkerStall,
@@ -65,7 +65,7 @@ reasons! {
     /// No gates: there is nothing to judge.
     NothingToJudge,
     // ── verdict Error: prerequisites ──
-    /// The DynamoGraphDeployment API is not served: install Dynamo's operator, or set `onMissingDynamo: Skip`.
+    /// The DynamoGraphDeployment API is not served: install Dynamo's operator, or set `workload.dynamo.onMissing: Skip`.
     DynamoNotInstalled,
     /// The DynamoGraphDeployment API cannot be read, so nothing is known about it.
     DynamoUnreadable,
@@ -80,7 +80,7 @@ reasons! {
     RouterModeUnsupported,
     /// No AIPerf image: set `benchmark.image` or the operator's `--aiperf-image`.
     AIPerfImageMissing,
-    /// `model.cache.size` needs a StorageClass: name one or make one the default.
+    /// `model.cache.volumeClaimTemplate` needs a StorageClass: name one or make one the default.
     StorageClassMissing,
     /// The storage classes cannot be read, so nothing is known about them.
     StorageUnreadable,

@@ -34,6 +34,14 @@ pub fn threshold() -> Rule {
     .message(r#"write a quantity above 0 and up to 1G in the metric's unit, such as "2000", "0.5" or "50k""#)
 }
 
+/// A share that may be zero, and of which tenths are asked for.
+pub fn percent() -> Rule {
+    Rule::new(
+        "isQuantity(self) && quantity(self).compareTo(quantity('0')) >= 0 && quantity(self).compareTo(quantity('100')) <= 0",
+    )
+    .message(r#"write a quantity from 0 to 100, such as "1" or "0.1""#)
+}
+
 /// An upper limit on the smallest value is met by one fast request.
 pub fn upper_limit_of_the_smallest() -> Rule {
     Rule::new("!(self.statistic == 'Min' && self.operator == '<=')")
@@ -96,6 +104,48 @@ fn listed(holds: impl Fn(Metric) -> bool) -> String {
     let words = Metric::ALL.into_iter().filter(|metric| holds(*metric));
     let words: Vec<String> = words.map(|metric| format!("'{}'", metric.as_str())).collect();
     format!("[{}]", words.join(", "))
+}
+
+/// With an existing claim the engine alone selects the revision, and the operator passes it to its own command only.
+pub fn own_command_sets_the_revision() -> Rule {
+    Rule::new(
+        "!has(self.model.revision) || !has(self.model.cache) || !has(self.model.cache.persistentVolumeClaim) || \
+         !has(self.workload.dynamo) || !has(self.workload.dynamo.worker.command) || size(self.workload.dynamo.worker.command) == 0",
+    )
+    .message("your own command sets the revision of an existing claim: write it in workload.dynamo.worker.args, and leave model.revision out")
+}
+
+/// A pod that reads the weights runs where their volume is.
+pub fn anywhere_needs_shared_weights(placement: &str, field: &str) -> Rule {
+    let parent = placement.rsplit_once('.').map_or(placement, |(parent, _)| parent);
+    let is_absent = if parent.starts_with("self.workload") {
+        format!("!has(self.workload.dynamo) || !has({placement})")
+    } else {
+        format!("!has({placement})")
+    };
+    Rule::new(format!(
+        "{is_absent} || {placement} != 'Anywhere' || !has(self.model.cache) || \
+         (has(self.model.cache.volumeClaimTemplate) && 'ReadWriteMany' in self.model.cache.volumeClaimTemplate.accessModes)"
+    ))
+    .message(format!(
+        "the weights are on the node under test: leave {field} out, or write ReadWriteMany in model.cache.volumeClaimTemplate.accessModes"
+    ).as_str())
+}
+
+/// Names of labels and annotations that the operator leaves to others.
+pub fn not_ours() -> Rule {
+    Rule::new("self.all(k, size(k) > 0 && !k.startsWith('perfvalidation.dev/') && !k.startsWith('app.kubernetes.io/'))")
+        .message("the operator sets what begins with perfvalidation.dev/ and app.kubernetes.io/: write another name")
+}
+
+/// A security context within Pod Security level `baseline`: whoever may create a run gains no right over its node.
+pub fn baseline(and: &str) -> Rule {
+    Rule::new(format!(
+        "!has(self.windowsOptions) && !has(self.seLinuxOptions) && \
+         (!has(self.seccompProfile) || self.seccompProfile.type != 'Unconfined') && \
+         (!has(self.appArmorProfile) || self.appArmorProfile.type != 'Unconfined'){and}"
+    ))
+    .message("write what Pod Security level baseline admits: no privileged, procMount, Unconfined, seLinuxOptions or windowsOptions")
 }
 
 /// Size of a volume.

@@ -2,25 +2,27 @@ mod benchmark;
 mod gates;
 mod model;
 mod placement;
+mod pods;
 mod telemetry;
 mod timeouts;
 mod trials;
 mod workload;
 
 use kube::{CustomResource, KubeSchema};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{PerfValidationStatus, rules};
 
 pub use benchmark::{Benchmark, Objective};
 pub use gates::{Gate, GateMode, Scaling};
-pub use model::{Model, ModelCache};
+pub use model::{AccessMode, ClaimTemplate, ExistingClaim, Model, ModelCache};
 pub use placement::{AllocationMode, PlacementSpec, PodPlacement};
+pub use pods::{ImagePullPolicy, PodMetadata, PodSettings, PodTemplate};
 pub use telemetry::{GpuTelemetry, Telemetry};
 pub use timeouts::Timeouts;
 pub use trials::{TrialRule, TrialsSpec};
-pub use workload::{ImagePullPolicy, RouterMode, Workload};
+use workload::WorkloadMembers;
+pub use workload::{Dynamo, DynamoFrontend, DynamoWorker, OnMissing, RouterMode, Workload};
 
 /// What to serve, how to load it, and what is good enough. A change of what is measured or judged ends an active run and
 /// starts a new one. After a run, changed gates judge its saved trials again. A change of `timeouts`,
@@ -83,14 +85,21 @@ pub use workload::{ImagePullPolicy, RouterMode, Workload};
     validation = Rule::new("has(self.benchmark.requestsPerConcurrency) || has(self.benchmark.minRequests) || duration(has(self.benchmark.duration) ? self.benchmark.duration : '60s') + duration(self.benchmark.requestTimeout) <= duration(self.timeouts.benchmark)")
         .message("the trial outlives its limit: write timeouts.benchmark of at least benchmark.duration (60s by default) + benchmark.requestTimeout, and a few minutes more for the start and the warm-up"),
     validation = rules::slowest_worker_needs_two(),
-    validation = Rule::new("!has(self.workload.resources.limits) || !(self.placement.resourceName in self.workload.resources.limits)")
-        .message("leave the GPU out of workload.resources.limits: every worker gets one; write placement.minGPUs and maxGPUs for their number"),
-    validation = Rule::new("!has(self.workload.resources.requests) || !(self.placement.resourceName in self.workload.resources.requests)")
-        .message("leave the GPU out of workload.resources.requests: every worker gets one; write placement.minGPUs and maxGPUs for their number"),
-    validation = Rule::new("!has(self.model.tokenSecretRef) || !has(self.workload.env) || !self.workload.env.exists(e, e.name == 'HF_TOKEN')")
-        .message("the token is given twice: write either model.tokenSecretRef or HF_TOKEN in workload.env"),
-    validation = Rule::new("!has(self.model.cache) || !has(self.workload.env) || !self.workload.env.exists(e, e.name in ['HF_HOME', 'HF_HUB_OFFLINE'])")
-        .message("model.cache sets HF_HOME and HF_HUB_OFFLINE: leave them out of workload.env, or leave model.cache out"),
+    validation = Rule::new("!has(self.workload.dynamo) || !has(self.workload.dynamo.worker.resources.limits) || !(self.placement.resourceName in self.workload.dynamo.worker.resources.limits)")
+        .message("leave the GPU out of workload.dynamo.worker.resources.limits: every worker gets one; write placement.minGPUs and maxGPUs for their number"),
+    validation = Rule::new("!has(self.workload.dynamo) || !has(self.workload.dynamo.worker.resources.requests) || !(self.placement.resourceName in self.workload.dynamo.worker.resources.requests)")
+        .message("leave the GPU out of workload.dynamo.worker.resources.requests: every worker gets one; write placement.minGPUs and maxGPUs for their number"),
+    validation = Rule::new("!has(self.model.tokenSecretRef) || !has(self.workload.dynamo) || !has(self.workload.dynamo.env) || !self.workload.dynamo.env.exists(e, e.name == 'HF_TOKEN')")
+        .message("the token is given twice: write either model.tokenSecretRef or HF_TOKEN in workload.dynamo.env"),
+    validation = Rule::new("!has(self.model.revision) || has(self.model.cache)")
+        .message("without a cache Dynamo loads the newest revision: write model.cache as well, or leave model.revision out"),
+    validation = Rule::new("!has(self.model.revision) || !has(self.workload.dynamo) || !has(self.workload.dynamo.worker.args) || !self.workload.dynamo.worker.args.exists(a, a.matches('^--(revision|tokenizer-revision)(=.*)?$'))")
+        .message("the revision is given twice: write either model.revision or --revision in workload.dynamo.worker.args"),
+    validation = rules::own_command_sets_the_revision(),
+    validation = rules::anywhere_needs_shared_weights("self.benchmark.placement", "benchmark.placement"),
+    validation = rules::anywhere_needs_shared_weights("self.workload.dynamo.frontend.placement", "workload.dynamo.frontend.placement"),
+    validation = Rule::new("!has(self.model.cache) || !has(self.workload.dynamo) || !has(self.workload.dynamo.env) || !self.workload.dynamo.env.exists(e, e.name in ['HF_HOME', 'HF_HUB_OFFLINE'])")
+        .message("model.cache sets HF_HOME and HF_HUB_OFFLINE: leave them out of workload.dynamo.env, or leave model.cache out"),
 )]
 #[serde(rename_all = "camelCase")]
 pub struct PerfValidationSpec {
@@ -99,8 +108,12 @@ pub struct PerfValidationSpec {
     pub suspend: bool,
     /// The model to serve.
     pub model: Model,
-    /// What serves the model: the DynamoGraphDeployment's images, command and router.
+    /// Deployment that serves the model: exactly one member.
+    #[schemars(with = "WorkloadMembers")]
     pub workload: Workload,
+    /// Fields of every pod of a run. The operator's own labels and annotations win.
+    #[serde(default)]
+    pub pod_template: PodTemplate,
     /// Where the model is served, and on how many GPUs.
     #[serde(default)]
     pub placement: PlacementSpec,
@@ -110,7 +123,7 @@ pub struct PerfValidationSpec {
     /// What is read of the node during a trial, beside the load itself.
     #[serde(default)]
     pub telemetry: Telemetry,
-    /// How many trials make a verdict.
+    /// Number of trials and the rule that makes a verdict of them.
     #[serde(default)]
     pub trials: TrialsSpec,
     /// What is good enough; names are unique. Without a gate of mode `Enforce` there is nothing to judge: the run is Skipped
@@ -118,14 +131,6 @@ pub struct PerfValidationSpec {
     #[serde(default)]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub gates: Vec<Gate>,
-    /// Requests that may fail in a trial before it counts as a miss (percent, 0 to 100).
-    #[serde(default = "default_max_error_percent")]
-    #[schemars(range(min = 0, max = 100))]
-    pub max_error_percent: i32,
-    /// Verdict when the DynamoGraphDeployment API is still not served after `timeouts.prerequisites`:
-    /// `Fail` gives Error, `Skip` gives Skipped.
-    #[serde(default)]
-    pub on_missing_dynamo: OnMissingDynamo,
     /// Deadline of every wait of a run (Go durations, above 0s and up to 24h).
     #[serde(default)]
     pub timeouts: Timeouts,
@@ -147,20 +152,20 @@ pub struct PerfValidationSpec {
     pub results_history_limit: i32,
 }
 
-/// Outcome when Dynamo is not installed.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnMissingDynamo {
-    /// Verdict Error.
-    #[default]
-    Fail,
-    /// Verdict Skipped.
-    Skip,
+impl PerfValidationSpec {
+    /// The deployment of Dynamo, the one workload today.
+    pub fn dynamo(&self) -> &Dynamo {
+        let Workload::Dynamo(dynamo) = &self.workload;
+        dynamo
+    }
+
+    /// The same, to be changed.
+    pub fn dynamo_mut(&mut self) -> &mut Dynamo {
+        let Workload::Dynamo(dynamo) = &mut self.workload;
+        dynamo
+    }
 }
 
 fn default_results_history_limit() -> i32 {
     10
-}
-
-fn default_max_error_percent() -> i32 {
-    1
 }

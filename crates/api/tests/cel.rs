@@ -7,11 +7,13 @@ use perfval_testkit::admission::{Case, Rejected, cases, with_spec};
 use serde_json::{Value, json};
 
 /// Bounds of Kubernetes' own types: one general case per kind, not one per field.
-const EMBEDDED: [&str; 6] = [
+const EMBEDDED: [&str; 8] = [
     "/env/items/",
     "/tolerations/items/",
     "/deviceTolerations/items/",
     "/resources/",
+    "/securityContext/",
+    "/containerSecurityContext/",
     "/tokenSecretRef/",
     "/imagePullSecrets/items/",
 ];

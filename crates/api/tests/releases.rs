@@ -101,7 +101,7 @@ fn a_newer_versions_words_are_an_error_and_no_other_word() {
         "/status/phase",
         "/status/verdict",
         "/status/trials/0/outcome",
-        "/spec/workload/routerMode",
+        "/spec/workload/dynamo/routerMode",
         "/spec/gates/0/metric",
     ] {
         let mut object: Value = serde_json::from_str(&passed).unwrap();

@@ -72,10 +72,10 @@ fn manifest(flags: &CommonCase, namespace: Option<&str>) -> Result<String, Error
         format!("model:\n    name: {old}\n"),
         flags.model.as_ref().map(|model| format!("model:\n    name: {model}\n")),
     );
-    let old = &object.spec.workload.image;
+    let old = &object.spec.dynamo().image;
     set(
-        format!("    image: {old}\n"),
-        flags.image.as_ref().map(|image| format!("    image: {image}\n")),
+        format!("      image: {old}\n"),
+        flags.image.as_ref().map(|image| format!("      image: {image}\n")),
     );
     set(
         "  placement:\n".to_owned(),

@@ -109,7 +109,7 @@ pub fn of_flags(flags: &CommonCase) -> Result<PerfValidation, Error> {
         spec.model.name.clone_from(model);
     }
     if let Some(image) = &flags.image {
-        spec.workload.image.clone_from(image);
+        spec.dynamo_mut().image.clone_from(image);
     }
     if let Some(gpus) = flags.max_gpus {
         spec.placement.max_gpus = i32::try_from(gpus).ok();

@@ -2,6 +2,7 @@
 //! namespace and each class.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::{LimitRange, ResourceQuota};
@@ -14,6 +15,7 @@ use perfval_run::{Settings, build};
 use perfval_sizing::inventory::{CacheVolume, Inventory, OfRun};
 use perfval_sizing::{Naming, Seen};
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 
 use crate::Cluster;
 use crate::call::{Read, read, seen};
@@ -28,14 +30,12 @@ const AT_ONCE: usize = 8;
 pub struct Look {
     /// All runs that hold or want a node.
     pub line: Seen<Line>,
-    /// What is the same for all of them.
-    pub inventory: Inventory,
     classes: BTreeMap<String, Seen<DeviceClass>>,
     namespaces: BTreeMap<String, OfNamespace>,
     /// Volumes of model caches, by namespace and claim; read for the runs that are about to get a node.
     volumes: BTreeMap<(String, String), Seen<CacheVolume>>,
-    /// Keeps runs from reading another inventory meanwhile.
-    _turn: Option<Turn>,
+    /// What is the same for all of them; absent if none waits.
+    turn: Option<Turn>,
 }
 
 /// What decides what is read for one run alone.
@@ -70,6 +70,13 @@ impl Wish {
 }
 
 impl Look {
+    /// What is the same for all runs.
+    pub fn inventory(&self) -> &Inventory {
+        static NOT_ASKED: LazyLock<Inventory> = LazyLock::new(Inventory::default);
+        let last = self.turn.as_ref().and_then(|turn| turn.last.as_ref());
+        last.map_or(&NOT_ASKED, |(_, inventory)| inventory)
+    }
+
     /// What sizing reads for a run that waits.
     pub fn of_run(&self, run: &Contender) -> Option<OfRun<'_>> {
         static EVERY_NODE_REACHES_IT: Seen<CacheVolume> = Seen::Absent;
@@ -126,15 +133,15 @@ impl Cluster {
         if namespaces.is_empty() {
             return Look {
                 line,
-                inventory: Inventory::default(),
                 classes: BTreeMap::new(),
                 namespaces: BTreeMap::new(),
                 volumes: BTreeMap::new(),
-                _turn: None,
+                turn: None,
             };
         }
         let mut turn = self.last_inventory.turn().await;
-        *turn = None;
+        *turn.last = None;
+        let began = Instant::now();
         // Holders are read last, after everything that may make a device free.
         let of_runs = async {
             futures::join!(
@@ -144,6 +151,7 @@ impl Cluster {
             )
         };
         let ((classes, quotas, limit_ranges), inventory) = Box::pin(self.counted(of_runs)).await;
+        *turn.last = Some((began, inventory));
         let of_namespace = |namespace: &&str| {
             let found = OfNamespace {
                 quotas: of(&quotas, namespace),
@@ -155,11 +163,10 @@ impl Cluster {
         let namespaces = namespaces.iter().map(of_namespace).collect();
         Look {
             line,
-            inventory,
             classes,
             namespaces,
             volumes: BTreeMap::new(),
-            _turn: Some(turn),
+            turn: Some(turn),
         }
     }
 

@@ -54,6 +54,6 @@ pub async fn of(
 
 /// A `PerfValidation` of which nothing is given that sizing asks about.
 pub fn defaults() -> Result<PerfValidation, Error> {
-    let spec = json!({ "model": { "name": "any" }, "workload": { "image": "any" } });
+    let spec = json!({ "model": { "name": "any" }, "workload": { "dynamo": { "image": "any" } } });
     from_value(json!({ "metadata": {}, "spec": spec })).map_err(Error::Defaults)
 }

@@ -75,7 +75,7 @@ mod tests {
         serde_json::from_value(json!({
             "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
             "metadata": {"name": "run", "namespace": "perf", "uid": uid, "resourceVersion": version},
-            "spec": {"model": {"name": "m"}, "workload": {"image": "i:1.4.2"}},
+            "spec": {"model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.4.2"}}},
         }))
         .expect("well-formed")
     }

@@ -203,7 +203,7 @@ async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> 
 fn plan(look: &Look) -> (HashMap<String, Answer>, BTreeSet<(String, String)>) {
     let nobody = Line::default();
     let line = look.line.present().unwrap_or(&nobody);
-    let fleet = Fleet::of(&look.inventory);
+    let fleet = Fleet::of(look.inventory());
     let volume_of = |run: &Contender| look.of_run(run)?.cache_volume.present();
     let turns = queue::plan(line, volume_of, |run, spec, others| match look.of_run(run) {
         Some(of_run) => fleet.choose(of_run, spec, others.held, others.granted),

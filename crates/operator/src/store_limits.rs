@@ -160,7 +160,7 @@ mod tests {
         serde_json::from_value(json!({
             "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
             "metadata": {"name": number.to_string(), "namespace": namespace, "uid": format!("{namespace}-{number}")},
-            "spec": {"model": {"name": "m"}, "workload": {"image": "i:1.4.2", "args": [noise]}},
+            "spec": {"model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.4.2", "worker": {"args": [noise]}}}},
             "status": {"phase": phase, "observedGeneration": 1},
         }))
         .expect("an object has metadata")

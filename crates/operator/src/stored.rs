@@ -252,7 +252,7 @@ mod tests {
                 "name": "run", "namespace": "perf", "uid": "1", "labels": {"team": "a"},
                 "annotations": {"note": "n".repeat(9_000), "perfvalidation.dev/rerun": "1"},
             },
-            "spec": {"model": {"name": "m"}, "workload": {"image": "i:1.4.2"}},
+            "spec": {"model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.4.2"}}},
             "status": {"phase": "Sizing", "observedGeneration": 1, "ofANewerVersion": {"a": 1}},
         });
         change(&mut object);
@@ -296,12 +296,15 @@ mod tests {
     #[test]
     fn keeps_only_the_name_of_an_object_that_is_too_large() {
         let long = "a".repeat(1_024);
-        let error = unreadable(|object| object["spec"]["workload"]["args"] = json!(vec![&long; 20]));
+        let error =
+            unreadable(|object| object["spec"]["workload"]["dynamo"]["worker"]["args"] = json!(vec![&long; 20]));
         assert!(error.contains("at most 16384"), "{error}");
         let error =
             unreadable(|object| object["metadata"]["annotations"]["perfvalidation.dev/rerun"] = json!(long + "a"));
         assert!(error.contains("rerun has 1025 bytes; write at most 1024"), "{error}");
-        let fits = stored(|object| object["spec"]["workload"]["args"] = json!(vec!["a".repeat(1_024); 14]));
+        let fits = stored(|object| {
+            object["spec"]["workload"]["dynamo"]["worker"]["args"] = json!(vec!["a".repeat(1_024); 14])
+        });
         assert!(fits.is_readable());
     }
 

@@ -110,7 +110,7 @@ fn put(server: &ApiServer, name: &str) {
         "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
         "metadata": {"name": name, "namespace": "perf"},
         "spec": {
-            "model": {"name": "lab/tiny"}, "workload": {"image": "localhost/dynamo:1.4.2"},
+            "model": {"name": "lab/tiny"}, "workload": {"dynamo": {"image": "localhost/dynamo:1.4.2"}},
             "benchmark": {"image": "localhost/aiperf:test"},
             "gates": [{"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "5"}],
         },

@@ -37,7 +37,7 @@ fn put_run(server: &ApiServer, name: &str, records: &[Payload]) {
         "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
         "metadata": {"name": name, "namespace": NAMESPACE, "finalizers": ["perfvalidation.dev/cleanup"]},
         "spec": {
-            "model": {"name": "m"}, "workload": {"image": "i:1.4.2"}, "trials": {"rule": "All", "max": TRIALS},
+            "model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.4.2"}}, "trials": {"rule": "All", "max": TRIALS},
             "gates": [{"name": "g", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "5"}],
         },
     }));

@@ -53,7 +53,7 @@ fn manifest(placement: &Value) -> tempfile::NamedTempFile {
     let object = json!({
         "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation", "metadata": { "name": "a", "namespace": "perf" },
         "spec": {
-            "model": { "name": "m" }, "workload": { "image": "i:1.2.1" }, "placement": placement,
+            "model": { "name": "m" }, "workload": { "dynamo": { "image": "i:1.2.1" } }, "placement": placement,
             "gates": [{ "name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "1500" }],
         },
     });

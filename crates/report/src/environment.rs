@@ -21,6 +21,7 @@ pub(crate) fn known(facts: &Facts) -> Vec<Fact> {
     let spec = facts.spec.as_ref();
     let Environment {
         model,
+        revision,
         image,
         image_digest,
         settings,
@@ -43,7 +44,8 @@ pub(crate) fn known(facts: &Facts) -> Vec<Fact> {
     [
         ("run", "Run", status.run.as_ref().map(|run| run.number.to_string())),
         ("model", "Model", text(&model).or_else(|| text(&spec?.model.name))),
-        ("image", "Image", text(&image).or_else(|| text(&spec?.workload.image))),
+        ("revision", "Revision of the weights", revision),
+        ("image", "Image", text(&image).or_else(|| text(&spec?.dynamo().image))),
         ("imageDigest", "Image digest", image_digest),
         ("settings", "Digest of flags and load", settings),
         ("node", "Node", text(&placement.node)),

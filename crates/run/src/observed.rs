@@ -147,7 +147,7 @@ pub struct DynamoApi {
     pub resource: ApiResource,
     /// Version of the installed operator (annotation `dynamo.nvidia.com/operator-version` of the CRD).
     pub operator_version: Option<String>,
-    /// Whether its components have the field `runtimeVersionOverride`; looked at only where `workload.runtimeVersion` is set.
+    /// Whether its components have the field `runtimeVersionOverride`; looked at only where `workload.dynamo.runtimeVersion` is set.
     pub takes_runtime_version: bool,
 }
 

@@ -112,7 +112,7 @@ mod tests {
         serde_json::from_value(json!({
             "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
             "metadata": {"name": "h100", "namespace": "perf", "uid": "u", "deletionTimestamp": deletion},
-            "spec": {"model": {"name": "m"}, "workload": {"image": "i"}},
+            "spec": {"model": {"name": "m"}, "workload": {"dynamo": {"image": "i"}}},
             "status": {
                 "observedGeneration": 1, "phase": phase,
                 "run": {

@@ -25,7 +25,7 @@ pub(crate) const NEEDS: [Need; 3] = [Need::Children, Need::Workload, Need::Claim
 /// A deleted object of which only the metadata counts: its runs' children are found by label and uid, whatever its spec
 /// and status say. Its phase is `CleaningUp`, and no code may write its status.
 pub fn leaving(metadata: &ObjectMeta) -> serde_json::Result<PerfValidation> {
-    let nothing = json!({"model": {"name": ""}, "workload": {"image": ""}});
+    let nothing = json!({"model": {"name": ""}, "workload": {"dynamo": {"image": ""}}});
     Ok(PerfValidation {
         metadata: metadata.clone(),
         spec: serde_json::from_value(nothing)?,

@@ -44,7 +44,7 @@ fn twenty_trials_of_four_megabytes_are_saved_in_half_of_the_operators_memory() {
     let object: PerfValidation = serde_json::from_value(json!({
         "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
         "metadata": {"name": "h100-baseline", "namespace": "perf", "uid": "00000000-0000-4000-8000-000000000000"},
-        "spec": {"model": {"name": "m"}, "workload": {"image": "i:1.4.2"}},
+        "spec": {"model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.4.2"}}},
     }))
     .expect("an object");
     let settings = Settings::default();

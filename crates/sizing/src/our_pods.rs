@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{LimitRange, LimitRangeItem, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use perfval_api::{Benchmark, PerfValidationSpec, PodPlacement};
+use perfval_api::{Benchmark, DynamoFrontend, ModelCache, PerfValidationSpec, PodPlacement};
 use rust_decimal::Decimal;
 
 use crate::inventory::{Amounts, Texts};
@@ -49,15 +49,19 @@ pub struct Resources {
     pub limits: Amounts,
 }
 
-/// Whether the frontend runs on the node under test. With a model cache always: its volume may be `ReadWriteOnce`,
-/// and a pod on a second node would wait for it for ever.
+/// Whether the frontend runs on the node under test.
 pub fn frontend_is_pinned(spec: &PerfValidationSpec) -> bool {
-    spec.placement.frontend == PodPlacement::WorkloadNode || spec.model.cache.is_some()
+    spec.dynamo().frontend.placement == PodPlacement::WorkloadNode
 }
 
-/// Whether the load generator runs on the node under test; as for the frontend, a model cache decides.
+/// Whether the load generator runs on the node under test. Where the spec leaves it open, a cache that one node alone can
+/// mount decides: a pod on a second node would wait for the volume for ever.
 pub fn trial_is_pinned(spec: &PerfValidationSpec) -> bool {
-    spec.benchmark.placement == PodPlacement::WorkloadNode || spec.model.cache.is_some()
+    let cache = spec.model.cache.as_ref();
+    match spec.benchmark.placement {
+        Some(placement) => placement == PodPlacement::WorkloadNode,
+        None => cache.is_some_and(ModelCache::is_on_one_node),
+    }
 }
 
 /// What the copying asks of a node; sizing counts it where the Job is pinned.
@@ -74,13 +78,15 @@ pub fn installer_resources() -> ResourceRequirements {
     }
 }
 
-/// Requests of the frontend. Without any its pod is of the class `BestEffort`, with 2 CPU shares beside the 491 of the load
+/// Resources of the frontend: [`FRONTEND_CPU`] unless the spec has an amount of CPU. Without any its pod is of the class `BestEffort`, with 2 CPU shares beside the 491 of the load
 /// generator (48 in flight): on a lab whose cores had other work too, throughput fell to an eleventh.
-pub fn frontend_resources() -> ResourceRequirements {
-    ResourceRequirements {
-        requests: Some([(CPU.to_owned(), Quantity(FRONTEND_CPU.to_owned()))].into()),
-        ..ResourceRequirements::default()
+pub fn frontend_resources(frontend: &DynamoFrontend) -> ResourceRequirements {
+    let mut resources = frontend.resources.clone();
+    if !has_cpu(&resources) {
+        let requests = resources.requests.get_or_insert_default();
+        requests.insert(CPU.to_owned(), Quantity(FRONTEND_CPU.to_owned()));
     }
+    resources
 }
 
 /// What the load generator of a run on so many GPUs asks for: a CPU for each [`IN_FLIGHT_PER_CPU`] requests in flight, unless
@@ -96,9 +102,12 @@ pub fn generator_resources(benchmark: &Benchmark, gpus: i64) -> ResourceRequirem
 }
 
 fn derives_cpu(benchmark: &Benchmark) -> Option<i32> {
-    let resources = &benchmark.resources;
+    (!has_cpu(&benchmark.resources)).then_some(benchmark.concurrency_per_gpu)
+}
+
+fn has_cpu(resources: &ResourceRequirements) -> bool {
     let mut given = resources.requests.iter().chain(&resources.limits);
-    (!given.any(|amounts| amounts.contains_key(CPU))).then_some(benchmark.concurrency_per_gpu)
+    given.any(|amounts| amounts.contains_key(CPU))
 }
 
 fn millicpus(in_flight_per_gpu: i32, gpus: i64) -> i64 {
@@ -130,7 +139,7 @@ impl OurPods {
     /// The pods of a spec; `gpu` is the extended resource that workers ask a device plugin for.
     pub fn of(spec: &PerfValidationSpec, gpu: Option<&str>, limit_ranges: &[LimitRange]) -> Self {
         let container = |resources: &ResourceRequirements| Resources::admitted(resources, limit_ranges);
-        let mut worker = container(&spec.workload.resources);
+        let mut worker = container(&spec.dynamo().worker.resources);
         for amounts in [&mut worker.requests, &mut worker.limits] {
             amounts.remove(&spec.placement.resource_name);
             if let Some(gpu) = gpu {
@@ -146,7 +155,7 @@ impl OurPods {
             frontend: OurPod {
                 what: "frontend",
                 init: None,
-                main: container(&frontend_resources()),
+                main: container(&frontend_resources(&spec.dynamo().frontend)),
             },
             trial: OurPod {
                 what: "load generator",

@@ -212,7 +212,7 @@ impl Tally {
         for allocation in ["Auto", "DRA", "DevicePlugin"] {
             let spec: PerfValidationSpec = from_value(json!({
                 "model": { "name": "m" },
-                "workload": { "image": "i:1", "resources": { "limits": { "cpu": "8" } } },
+                "workload": { "dynamo": { "image": "i:1", "worker": {"resources": { "limits": { "cpu": "8" } }} } },
                 "benchmark": { "resources": { "limits": { "cpu": "2" } } },
                 "placement": { "allocation": allocation },
             }))

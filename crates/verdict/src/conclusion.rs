@@ -117,7 +117,7 @@ mod tests {
 
     fn spec() -> PerfValidationSpec {
         serde_json::from_value(json!({
-            "model": {"name": "m"}, "workload": {"image": "vllm-runtime:1.4.2"},
+            "model": {"name": "m"}, "workload": {"dynamo": {"image": "vllm-runtime:1.4.2"}},
             "trials": {"rule": "Sequential", "max": 8},
             "gates": [
                 {"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "1000"},

@@ -24,7 +24,7 @@ struct Field {
 }
 
 /// The fields that make two runs comparable. Kubernetes' version is recorded, but does not serve requests.
-fn fields(environment: &Environment) -> [Field; 8] {
+fn fields(environment: &Environment) -> [Field; 9] {
     let known = |name, value: Option<String>| Field {
         name,
         shown: value.clone().unwrap_or_default(),
@@ -35,6 +35,10 @@ fn fields(environment: &Environment) -> [Field; 8] {
     let short = image.map_or(String::new(), |digest| format!(" ({})", cut(digest, 22)));
     [
         known("model", Some(environment.model.clone())),
+        Field {
+            may_be_unknown: true,
+            ..known("revision", environment.revision.clone())
+        },
         Field {
             shown: format!("{}{short}", environment.image),
             ..known("image", image.map(str::to_owned))
@@ -92,20 +96,20 @@ pub fn is_known(environment: &Environment) -> bool {
 /// Digest (8 hex digits) of what the spec says about load and workload apart from model and images: other flags or another
 /// concurrency are another measurement.
 pub fn settings(spec: &PerfValidationSpec) -> String {
-    let (workload, benchmark) = (&spec.workload, &spec.benchmark);
-    let mut settings = json!({
-        "routerMode": workload.router_mode,
-        "command": workload.command,
-        "args": workload.args,
-        "frontendArgs": workload.frontend_args,
-        "env": workload.env,
-        "resources": workload.resources,
-        "frontend": spec.placement.frontend,
+    let (dynamo, benchmark) = (spec.dynamo(), &spec.benchmark);
+    let settings = json!({
+        "routerMode": dynamo.router_mode,
+        "worker": dynamo.worker,
+        "frontend": dynamo.frontend,
+        "env": dynamo.env,
+        "runtimeClassName": spec.pod_template.spec.runtime_class_name,
         "generator": benchmark.placement,
         "generatorResources": benchmark.resources,
         "concurrencyPerGPU": benchmark.concurrency_per_gpu,
         "inputTokens": benchmark.input_tokens,
         "outputTokens": benchmark.output_tokens,
+        "duration": benchmark.duration(),
+        "soak": benchmark.soak,
         "requestsPerConcurrency": benchmark.requests_per_concurrency,
         "minRequests": benchmark.min_requests,
         "warmupPerConcurrency": benchmark.warmup_per_concurrency,
@@ -116,16 +120,6 @@ pub fn settings(spec: &PerfValidationSpec) -> String {
         "tokenizer": benchmark.tokenizer,
         "extraArgs": benchmark.extra_args,
     });
-    // Only where they are in force: what was measured without them stays comparable.
-    if let Some(duration) = benchmark.duration() {
-        settings["duration"] = json!(duration);
-    }
-    if let Some(soak) = &benchmark.soak {
-        settings["soak"] = json!(soak);
-    }
-    if !workload.frontend_image.is_empty() {
-        settings["frontendImage"] = json!(workload.frontend_image);
-    }
     hex(&settings.to_string(), 8)
 }
 
@@ -145,6 +139,7 @@ mod tests {
     fn environment() -> Environment {
         Environment {
             model: "m".into(),
+            revision: None,
             image: "vllm-runtime:1.4.2".into(),
             image_digest: Some("registry/vllm-runtime@sha256:aa".into()),
             settings: Some("01234567".into()),
@@ -183,6 +178,10 @@ mod tests {
             ),
             (changed(|e| e.gpus = Some(4)), "gpus 8, now 4"),
             (
+                changed(|e| e.revision = Some("b9".into())),
+                "revision was not known, now b9",
+            ),
+            (
                 changed(|e| e.image_digest = Some("sha256:bb".into())),
                 "image vllm-runtime:1.4.2 (sha256:aa), now vllm-runtime:1.4.2 (sha256:bb)",
             ),
@@ -201,19 +200,15 @@ mod tests {
 
     #[test]
     fn a_soak_and_another_frontend_are_another_measurement() {
-        let spec = |patch: serde_json::Value| -> PerfValidationSpec {
-            let (workload, benchmark) = (&patch["workload"], &patch["benchmark"]);
-            let mut spec = json!({"model": {"name": "m"}, "workload": {"image": "i:1"}, "benchmark": {}, "gates": []});
-            for (part, change) in [("workload", workload), ("benchmark", benchmark)] {
-                for (key, value) in change.as_object().into_iter().flatten() {
-                    spec[part][key] = value.clone();
-                }
-            }
+        let spec = |benchmark: serde_json::Value, frontend: serde_json::Value| -> PerfValidationSpec {
+            let mut spec =
+                json!({"model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1"}}, "benchmark": benchmark});
+            spec["workload"]["dynamo"]["frontend"] = frontend;
             serde_json::from_value(spec).expect("a spec")
         };
-        let plain = settings(&spec(json!({})));
-        let soak = |length: &str| settings(&spec(json!({"benchmark": {"soak": length}})));
-        let frontend = settings(&spec(json!({"workload": {"frontendImage": "f:2"}})));
+        let plain = settings(&spec(json!({}), json!({})));
+        let soak = |length: &str| settings(&spec(json!({"soak": length}), json!({})));
+        let frontend = settings(&spec(json!({}), json!({"image": "f:2"})));
         assert_ne!(soak("10m"), plain);
         assert_ne!(soak("10m"), soak("20m"));
         assert_ne!(frontend, plain);

@@ -1,7 +1,9 @@
 //! Saved trials judged again, after what judges them changed.
 
 use chrono::{DateTime, Utc};
-use perfval_api::{Finding, PerfValidationSpec, PerfValidationStatus, TrialOutcome, TrialState, Verdict, Why};
+use perfval_api::{
+    Finding, PerfValidationSpec, PerfValidationStatus, TrialOutcome, TrialState, TrialsSpec, Verdict, Why,
+};
 
 use crate::close::{close, keep};
 use crate::conclusion;
@@ -95,7 +97,7 @@ fn judged(
     let mut judged = trial::judge(evidence, spec);
     for cause in SEEN_IN_THE_CLUSTER {
         if before.causes.iter().any(|known| known == cause.as_str()) {
-            still_void(&mut judged, cause, saved, spec.max_error_percent);
+            still_void(&mut judged, cause, saved, &spec.trials);
         }
     }
     judged
@@ -103,16 +105,14 @@ fn judged(
 
 /// A worker that restarted voids the trial under any gates. Only errors come before it, as when it was first judged, unless
 /// the node had no CPU for it.
-fn still_void(judged: &mut JudgedTrial, cause: Cause, saved: &SavedRun, allowed: i32) {
+fn still_void(judged: &mut JudgedTrial, cause: Cause, saved: &SavedRun, spec: &TrialsSpec) {
     if judged.findings.iter().all(|(known, _)| *known != cause) {
         let word = [cause.as_str().to_owned()];
         let seen = findings(saved, &word).next().cloned();
         let finding = seen.unwrap_or_else(|| cause.finding("seen when the trial was measured"));
         judged.findings.insert(0, (cause, finding));
     }
-    let too_many_errors = judged
-        .requests
-        .is_some_and(|(bad, all)| bad.saturating_mul(100) > all.saturating_mul(i64::from(allowed)));
+    let too_many_errors = judged.requests.is_some_and(|(bad, all)| spec.exceeds_allowed(bad, all));
     if !too_many_errors || cause == Cause::NodeCPUPressure {
         judged.outcome = TrialOutcome::Invalid;
         // What it showed of the gates counts no more.
@@ -153,16 +153,20 @@ mod tests {
             ..SavedRun::default()
         };
         for (cause, allowed, outcome) in [
-            (Cause::WorkerRestarted, 4, TrialOutcome::Miss),
-            (Cause::WorkerRestarted, 5, TrialOutcome::Invalid),
-            (Cause::NodeCPUPressure, 4, TrialOutcome::Invalid),
+            (Cause::WorkerRestarted, "4.9", TrialOutcome::Miss),
+            (Cause::WorkerRestarted, "5", TrialOutcome::Invalid),
+            (Cause::NodeCPUPressure, "4", TrialOutcome::Invalid),
         ] {
             let mut judged = JudgedTrial {
                 outcome: TrialOutcome::Miss,
                 requests: Some((5, 100)),
                 ..JudgedTrial::unmeasured(Cause::RequestErrors, "5 failed", None)
             };
-            still_void(&mut judged, cause, &saved, allowed);
+            let spec = TrialsSpec {
+                max_failed_requests_percent: allowed.to_owned(),
+                ..TrialsSpec::default()
+            };
+            still_void(&mut judged, cause, &saved, &spec);
             assert_eq!(judged.outcome, outcome, "{cause:?}, {allowed} % allowed");
             assert_eq!(judged.findings[0].0, cause);
             if cause == Cause::WorkerRestarted {
@@ -205,7 +209,7 @@ mod tests {
             ..SavedRun::default()
         };
         let spec: PerfValidationSpec = serde_json::from_value(json!({
-            "model": {"name": "m"}, "workload": {"image": "i:1"}, "benchmark": {"soak": "10m"},
+            "model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1"}}, "benchmark": {"soak": "10m"},
             "gates": [{"name": "g", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "800"}],
         }))
         .unwrap();

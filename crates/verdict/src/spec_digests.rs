@@ -2,14 +2,14 @@
 //!
 //! | part | fields | a change of it |
 //! |---|---|---|
-//! | measured | `model`, `workload`, `placement`, `benchmark` | needs new trials |
-//! | judged | `gates`, `trials`, `maxErrorPercent` | judges the saved trials again; needs new ones if the rule asks for more |
-//! | limits | `timeouts`, `onMissingDynamo` | counts at once; needs a new run only where none could measure |
+//! | measured | `model`, `workload` without `onMissing`, `podTemplate`, `placement`, `benchmark` | needs new trials |
+//! | judged | `gates`, `trials` | judges the saved trials again; needs new ones if the rule asks for more |
+//! | limits | `timeouts`, `workload.dynamo.onMissing` | counts at once; needs a new run only where none could measure |
 //! | neither | `telemetry`, `suspend`, `ttlSecondsAfterFinished`, `keptSecondsAfterFinished` | needs nothing; telemetry counts from the next trial |
 //!
 //! Tolerations, pull secrets and request timeouts count as measured: they decide which node serves, and with what.
 
-use perfval_api::{PerfValidationSpec, SpecDigests};
+use perfval_api::{Dynamo, PerfValidationSpec, SpecDigests, Workload};
 use serde::Serialize;
 use serde_json::json;
 
@@ -21,23 +21,32 @@ pub fn digests(spec: &PerfValidationSpec) -> SpecDigests {
     let PerfValidationSpec {
         model,
         workload,
+        pod_template,
         placement,
         benchmark,
         gates,
         trials,
-        max_error_percent,
         timeouts,
-        on_missing_dynamo,
         suspend: _,
         results_history_limit: _,
         ttl_seconds_after_finished: _,
         kept_seconds_after_finished: _,
         telemetry: _,
     } = spec;
+    let Workload::Dynamo(Dynamo {
+        on_missing,
+        image,
+        runtime_version,
+        router_mode,
+        worker,
+        frontend,
+        env,
+    }) = workload;
+    let dynamo = (image, runtime_version, router_mode, worker, frontend, env);
     SpecDigests {
-        measured: digest((model, workload, placement, benchmark)),
-        judged: digest((gates, trials, max_error_percent)),
-        limits: digest((timeouts, on_missing_dynamo)),
+        measured: digest((model, dynamo, pod_template, placement, benchmark)),
+        judged: digest((gates, trials)),
+        limits: digest((timeouts, on_missing)),
     }
 }
 
@@ -50,9 +59,14 @@ mod tests {
     use super::*;
 
     fn spec(change: &serde_json::Value) -> PerfValidationSpec {
-        let mut spec = json!({"model": {"name": "m"}, "workload": {"image": "i:1.4.2"}});
+        let mut spec = json!({"model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.4.2"}}});
         for (key, value) in change.as_object().into_iter().flatten() {
-            spec[key] = value.clone();
+            match value["dynamo"].as_object() {
+                Some(fields) => fields
+                    .iter()
+                    .for_each(|(field, value)| spec[key]["dynamo"][field] = value.clone()),
+                None => spec[key] = value.clone(),
+            }
         }
         serde_json::from_value(spec).unwrap()
     }
@@ -63,7 +77,10 @@ mod tests {
         let gate = json!([{"name": "g", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=", "threshold": "1"}]);
         let cases = [
             (json!({"model": {"name": "other"}}), [true, false, false]),
-            (json!({"workload": {"image": "i:1.5.0"}}), [true, false, false]),
+            (
+                json!({"workload": {"dynamo": {"image": "i:1.5.0"}}}),
+                [true, false, false],
+            ),
             (json!({"placement": {"maxGPUs": 2}}), [true, false, false]),
             (
                 json!({"placement": {"tolerations": [{"operator": "Exists"}]}}),
@@ -74,12 +91,22 @@ mod tests {
                 [true, false, false],
             ),
             (json!({"benchmark": {"duration": "2m"}}), [true, false, false]),
+            (
+                json!({"podTemplate": {"spec": {"runtimeClassName": "kata"}}}),
+                [true, false, false],
+            ),
             (json!({"benchmark": {"soak": "10m"}}), [true, false, false]),
             (json!({"gates": gate}), [false, true, false]),
             (json!({"trials": {"rule": "Single"}}), [false, true, false]),
-            (json!({"maxErrorPercent": 2}), [false, true, false]),
+            (
+                json!({"trials": {"maxFailedRequestsPercent": "2"}}),
+                [false, true, false],
+            ),
             (json!({"timeouts": {"sizing": "1s"}}), [false, false, true]),
-            (json!({"onMissingDynamo": "Skip"}), [false, false, true]),
+            (
+                json!({"workload": {"dynamo": {"onMissing": "Skip"}}}),
+                [false, false, true],
+            ),
             (json!({"telemetry": {"gpus": "None"}}), [false, false, false]),
             (json!({"suspend": true}), [false, false, false]),
             (json!({"ttlSecondsAfterFinished": 5}), [false, false, false]),
@@ -105,10 +132,11 @@ mod tests {
         assert_eq!(status.state.digests, Some(digests(&object.spec)));
         let settings = status.environment.unwrap().settings;
         assert_eq!(settings, Some(crate::environment::settings(&object.spec)));
-        assert_eq!(
-            object.spec.benchmark.requests(2048),
-            None,
-            "trials end by their duration"
-        );
+    }
+
+    #[test]
+    fn a_trial_of_counted_requests_sends_as_many_as_it_has_slots_for() {
+        let counted = spec(&json!({"benchmark": {"requestsPerConcurrency": 8, "minRequests": 1000}}));
+        assert_eq!(counted.benchmark.requests(2048), Some(16_384));
     }
 }

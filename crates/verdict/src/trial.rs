@@ -197,7 +197,7 @@ fn judge_timeout(evidence: Evidence<'_>, timeout: String, spec: &PerfValidationS
     let lost = lost(evidence, &workers);
     let stalled = || {
         let gpu = |worker: &Worker<'_>| speed::gpu_in_words(worker, evidence.after, evidence.devices);
-        let stalled = peers::stalled(&workers, spec.workload.router_mode, gpu).or_else(|| peers::held_up(&workers));
+        let stalled = peers::stalled(&workers, spec.dynamo().router_mode, gpu).or_else(|| peers::held_up(&workers));
         stalled.map(|text| (Cause::WorkerStall, text))
     };
     let (outcome, why) = match lost.is_none().then(stalled).flatten() {

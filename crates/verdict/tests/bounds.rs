@@ -268,7 +268,7 @@ fn printed(payload: &Value) -> String {
 
 fn judged(record: &TrialRecord) {
     let spec: PerfValidationSpec = serde_json::from_value(json!({
-        "model": {"name": "m"}, "workload": {"image": "i:1.4.2"},
+        "model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.4.2"}},
         "gates": [
             {"name": "a", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "1500"},
             {"name": "b", "metric": "SlowestWorkerPercent", "operator": ">=", "threshold": "90", "scaling": "ByGPUShare"},

@@ -12,14 +12,14 @@ use serde_json::json;
 /// Gates that every recorded trial meets, so that only what the workers did can make it a miss.
 fn lenient(router: RouterMode) -> PerfValidationSpec {
     let mut spec: PerfValidationSpec = serde_json::from_value(json!({
-        "model": {"name": "m"}, "workload": {"image": "i:1.4.2"},
+        "model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.4.2"}},
         "gates": [
             {"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "100"},
             {"name": "ttft-p99", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=", "threshold": "100k"},
         ],
     }))
     .expect("a spec");
-    spec.workload.router_mode = router;
+    spec.dynamo_mut().router_mode = router;
     spec
 }
 

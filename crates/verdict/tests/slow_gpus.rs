@@ -77,7 +77,7 @@ fn spec(gates: &[serde_json::Value]) -> PerfValidationSpec {
     let throughput = json!({"name": "t", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "1"});
     let gates: Vec<_> = std::iter::once(&throughput).chain(gates).collect();
     serde_json::from_value(json!({
-        "model": {"name": "m"}, "workload": {"image": "i:1"}, "trials": {"rule": "All", "max": 20}, "gates": gates,
+        "model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1"}}, "trials": {"rule": "All", "max": 20}, "gates": gates,
     }))
     .expect("a spec")
 }

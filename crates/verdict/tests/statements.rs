@@ -61,7 +61,7 @@ fn record(values: Values<'_>) -> TrialRecord {
 }
 
 fn object(spec: &Value) -> PerfValidation {
-    let mut whole = json!({"model": {"name": "m"}, "workload": {"image": "i:1"}});
+    let mut whole = json!({"model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1"}}});
     for (field, value) in spec.as_object().expect("fields") {
         whole[field] = value.clone();
     }

@@ -8,11 +8,12 @@ use perfval_verdict::trials::{
 use proptest::prelude::*;
 use proptest::sample::select;
 
-fn sequential(error_percent: i32, max: i32) -> TrialsSpec {
+fn sequential(error_bound_percent: i32, max: i32) -> TrialsSpec {
     TrialsSpec {
         rule: TrialRule::Sequential,
-        error_percent,
+        error_bound_percent,
         max,
+        ..TrialsSpec::default()
     }
 }
 
@@ -124,10 +125,11 @@ fn plain(outcome: TrialOutcome) -> Finished {
 /// Every spec that the API server lets through.
 fn any_spec() -> impl Strategy<Value = TrialsSpec> {
     let rule = select(vec![TrialRule::Sequential, TrialRule::All, TrialRule::Single]);
-    (rule, 1..=20_i32, 1..=20_i32).prop_map(|(rule, error_percent, max)| TrialsSpec {
+    (rule, 1..=20_i32, 1..=20_i32).prop_map(|(rule, error_bound_percent, max)| TrialsSpec {
         rule,
-        error_percent,
+        error_bound_percent,
         max,
+        ..TrialsSpec::default()
     })
 }
 
@@ -212,10 +214,10 @@ proptest! {
     }
 
     #[test]
-    fn the_error_bounds_hold_for_every_admitted_sequential_rule(error_percent in 1..=20_i32, max in 6..=20_i32) {
-        let bound = f64::from(error_percent) / 100.0;
-        let healthy = odds(&sequential(error_percent, max), 0.4, 0.0);
-        let degraded = odds(&sequential(error_percent, max), 0.95, 0.0);
+    fn the_error_bounds_hold_for_every_admitted_sequential_rule(error_bound_percent in 1..=20_i32, max in 6..=20_i32) {
+        let bound = f64::from(error_bound_percent) / 100.0;
+        let healthy = odds(&sequential(error_bound_percent, max), 0.4, 0.0);
+        let degraded = odds(&sequential(error_bound_percent, max), 0.95, 0.0);
         // Wald's bounds: a wrong answer is at most e/(1-e).
         let most = bound / (1.0 - bound) + 1e-9;
         prop_assert!(healthy.failed <= most, "healthy: {healthy:?}");
@@ -227,7 +229,7 @@ proptest! {
 fn the_documented_spec_is_the_default_one() {
     let object: PerfValidation = serde_json::from_value(serde_json::json!({
         "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation", "metadata": {"name": "a"},
-        "spec": {"model": {"name": "m"}, "workload": {"image": "i:1"}},
+        "spec": {"model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1"}}},
     }))
     .unwrap();
     assert_eq!(object.spec.trials, sequential(5, 8));
@@ -251,7 +253,7 @@ fn recorded(letters: &str) -> Vec<TrialState> {
 fn a_soak_follows_a_pass_and_has_to_pass_too() {
     let spec = |soak: Option<&str>| -> PerfValidationSpec {
         serde_json::from_value(serde_json::json!({
-            "model": {"name": "m"}, "workload": {"image": "i:1"}, "benchmark": {"soak": soak},
+            "model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1"}}, "benchmark": {"soak": soak},
         }))
         .unwrap()
     };
@@ -319,7 +321,7 @@ fn near_a_gate_the_distances_decide_and_far_from_it_passes_and_misses() {
 #[test]
 fn soaks_fail_a_run_where_the_same_gate_is_clearly_missed() {
     let spec: PerfValidationSpec = serde_json::from_value(serde_json::json!({
-        "model": {"name": "m"}, "workload": {"image": "i:1"}, "benchmark": {"soak": "10m"},
+        "model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1"}}, "benchmark": {"soak": "10m"},
     }))
     .unwrap();
     let with = |soaks: [&[&str]; 3]| {

@@ -11,14 +11,16 @@ pub fn quick(name: &str, namespace: &str) -> Value {
         "metadata": {"name": name, "namespace": namespace},
         "spec": {
             "model": {"name": "lab/tiny-qwen3"},
-            "workload": {
+            "workload": {"dynamo": {
                 "image": "localhost/dynamo-lab:1.4.2",
-                "imagePullPolicy": "Never",
-                "command": ["lab-worker"],
-                "args": ["--max-num-seqs", "32"],
-                // A pod without a request gets next to no CPU while tests are compiled beside it.
-                "resources": {"requests": {"cpu": "50m"}},
-            },
+                "worker": {
+                    "command": ["lab-worker"],
+                    "args": ["--max-num-seqs", "32"],
+                    // A pod without a request gets next to no CPU while tests are compiled beside it.
+                    "resources": {"requests": {"cpu": "50m"}},
+                },
+            }},
+            "podTemplate": {"spec": {"imagePullPolicy": "Never"}},
             "placement": {"maxGPUs": 2},
             "benchmark": {
                 "image": "localhost/dynamo-lab:1.4.2",
@@ -46,7 +48,7 @@ pub(crate) fn short(name: &str, namespace: &str) -> Value {
     let mut manifest = quick(name, namespace);
     let spec = &mut manifest["spec"];
     spec["placement"]["maxGPUs"] = json!(1);
-    spec["workload"]["env"] = json!([{"name": "LAB_SPEEDUP_RATIO", "value": "0"}]);
+    spec["workload"]["dynamo"]["env"] = json!([{"name": "LAB_SPEEDUP_RATIO", "value": "0"}]);
     spec["benchmark"]["concurrencyPerGPU"] = json!(2);
     spec["benchmark"]["requestsPerConcurrency"] = json!(4);
     spec["benchmark"]["minRequests"] = json!(8);

@@ -92,7 +92,7 @@ impl Claims<'_> {
         let object = json!({
             "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation", "metadata": {"name": name},
             // No operator may run it meanwhile.
-            "spec": {"suspend": true, "model": {"name": "m"}, "workload": {"image": "i:1.6.1"}},
+            "spec": {"suspend": true, "model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.6.1"}}},
             "status": {"observedGeneration": 7},
         });
         let object = serde_json::from_value(object).expect("a PerfValidation");

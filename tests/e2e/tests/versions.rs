@@ -48,7 +48,7 @@ async fn ready() -> (Lab, String, Operator) {
 fn on(version: &str, name: &str, namespace: &str) -> Value {
     let mut manifest = quick(name, namespace);
     let image = format!("localhost/dynamo-lab:{version}");
-    manifest["spec"]["workload"]["image"] = json!(image);
+    manifest["spec"]["workload"]["dynamo"]["image"] = json!(image);
     manifest["spec"]["benchmark"]["image"] = json!(image);
     manifest
 }

@@ -55,7 +55,7 @@ class Load:
             "datasetEntries": self.entries, "randomSeed": self.seed, "requestTimeout": f"{self.patience}s",
         }
         length = {"duration": f"{self.duration}s"} if self.duration else {"requestsPerConcurrency": self.requests_per, "minRequests": self.requests}
-        return {"model": {"name": MODEL}, "workload": {"image": image, "routerMode": router}, "benchmark": {**benchmark, **length}}
+        return {"model": {"name": MODEL}, "workload": {"dynamo": {"image": image, "routerMode": router}}, "benchmark": {**benchmark, **length}}
 
     def command(self, stack: Stack, artifacts: Path) -> list[str]:
         hosts = [word for worker in stack.workers for word in ("--workers-host", worker.host)]

@@ -145,7 +145,7 @@ fn alone(
         }),
         environment: Some(Environment {
             model: run.spec.model.name.clone(),
-            image: run.spec.workload.image.clone(),
+            image: run.spec.dynamo().image.clone(),
             image_digest: Some("sha256:of-the-rig".to_owned()),
             settings: Some("of-a-setting".to_owned()),
             gpu_product: Some(hardware.product.clone()),

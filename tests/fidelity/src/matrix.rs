@@ -150,9 +150,9 @@ impl Case {
         } else {
             SPEED
         };
-        spec["workload"]["routerMode"] = json!(self.router);
-        spec["workload"]["args"] = json!(["--max-num-seqs", "64"]);
-        spec["workload"]["env"] = json!([{"name": "LAB_SPEEDUP_RATIO", "value": speed.to_string()}]);
+        spec["workload"]["dynamo"]["routerMode"] = json!(self.router);
+        spec["workload"]["dynamo"]["worker"]["args"] = json!(["--max-num-seqs", "64"]);
+        spec["workload"]["dynamo"]["env"] = json!([{"name": "LAB_SPEEDUP_RATIO", "value": speed.to_string()}]);
         spec["placement"]["maxGPUs"] = json!(GPUS);
         spec["benchmark"]["concurrencyPerGPU"] = json!(CONCURRENCY_PER_GPU);
         spec["benchmark"]["outputTokens"] = json!(OUTPUT_TOKENS);
@@ -166,7 +166,7 @@ impl Case {
             Truth::Healthy => json!({"rule": "All", "max": self.repeats}),
             // Three straight misses decide at this error bound: three trials on one deployment.
             Truth::Degraded | Truth::Open | Truth::Broken => {
-                json!({"rule": "Sequential", "errorPercent": 7, "max": REPEATS})
+                json!({"rule": "Sequential", "errorBoundPercent": 7, "max": REPEATS})
             }
         };
         self.break_manifest(spec);
@@ -179,17 +179,21 @@ impl Case {
             Fault::FrozenForGood | Fault::Dead => spec["benchmark"]["requestTimeout"] = json!("20s"),
             Fault::StarvedGenerator => {
                 spec["benchmark"]["resources"] = json!({"limits": {"cpu": "500m"}});
-                spec["workload"]["env"][0]["value"] = json!("2");
+                spec["workload"]["dynamo"]["env"][0]["value"] = json!("2");
                 spec["benchmark"]["concurrencyPerGPU"] = json!(64);
             }
             Fault::RequestErrors => {
                 spec["benchmark"]["extraInputs"] = json!({"temperature": "9", "ignore_eos": "true"});
             }
-            Fault::ColdStart => spec["workload"]["args"] = json!(["--max-num-seqs", "64", "--startup-time", "30"]),
-            Fault::ImagePull => spec["workload"]["image"] = json!("localhost/no-such-image:1.4.9"),
-            Fault::CrashLoop => spec["workload"]["args"] = json!(["--no-such-flag"]),
-            Fault::OutOfMemory => spec["workload"]["resources"] = json!({"limits": {"memory": "48Mi"}}),
-            Fault::VersionSkew => spec["workload"]["image"] = json!("localhost/dynamo-lab:1.2.1"),
+            Fault::ColdStart => {
+                spec["workload"]["dynamo"]["worker"]["args"] = json!(["--max-num-seqs", "64", "--startup-time", "30"])
+            }
+            Fault::ImagePull => spec["workload"]["dynamo"]["image"] = json!("localhost/no-such-image:1.4.9"),
+            Fault::CrashLoop => spec["workload"]["dynamo"]["worker"]["args"] = json!(["--no-such-flag"]),
+            Fault::OutOfMemory => {
+                spec["workload"]["dynamo"]["worker"]["resources"] = json!({"limits": {"memory": "48Mi"}})
+            }
+            Fault::VersionSkew => spec["workload"]["dynamo"]["image"] = json!("localhost/dynamo-lab:1.2.1"),
             // A cordoned node is waited for.
             Fault::Unschedulable => spec["timeouts"]["sizing"] = json!("20s"),
             Fault::Healthy

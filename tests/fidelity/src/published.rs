@@ -164,7 +164,7 @@ impl Row {
             abridged: BTreeSet::new(),
         };
         let spec: PerfValidationSpec = serde_json::from_value(json!({
-            "model": {"name": "Qwen/Qwen3-8B"}, "workload": {"image": "vllm-runtime:1.2.1"}, "gates": gates,
+            "model": {"name": "Qwen/Qwen3-8B"}, "workload": {"dynamo": {"image": "vllm-runtime:1.2.1"}}, "gates": gates,
         }))
         .unwrap_or_else(|error| panic!("run {}: {error}", self.id));
         let evidence = Evidence {

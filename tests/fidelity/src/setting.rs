@@ -194,7 +194,7 @@ mod tests {
         serde_json::from_value(json!({
             "place": place, "router": "LeastLoaded", "fault": "Healthy", "recorded": recorded, "gpus": [2, 2], "trials": [], "seconds": 1,
             "hardware": {"product": "NVIDIA H200", "gpus": 2, "cpus": 32},
-            "spec": {"model": {"name": "m"}, "workload": {"image": "i:1.4.2"}, "benchmark": {"concurrencyPerGPU": per_gpu}},
+            "spec": {"model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.4.2"}}, "benchmark": {"concurrencyPerGPU": per_gpu}},
         }))
         .expect("a run")
     }

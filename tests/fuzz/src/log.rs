@@ -19,7 +19,7 @@ static OBJECT: LazyLock<PerfValidation> = LazyLock::new(|| {
         "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation", "metadata": {"name": "fuzz", "namespace": "perf"},
         "spec": {
             "model": {"name": "m"},
-            "workload": {"image": "i:1.4.2", "env": [{"name": "HF_TOKEN", "value": VALUE}]},
+            "workload": {"dynamo": {"image": "i:1.4.2", "env": [{"name": "HF_TOKEN", "value": VALUE}]}},
         },
     });
     serde_json::from_value(object).expect("well-formed")

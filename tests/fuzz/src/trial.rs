@@ -17,7 +17,7 @@ static OBJECT: LazyLock<PerfValidation> = LazyLock::new(|| {
     let object = json!({
         "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation", "metadata": {"name": "fuzz", "namespace": "perf"},
         "spec": {
-            "model": {"name": "m"}, "workload": {"image": "i:1.4.2"},
+            "model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.4.2"}},
             "gates": [
                 gate("OutputTokenThroughput", "Avg", ">="), gate("TimeToFirstToken", "P99", "<="),
                 gate("SlowestWorkerPercent", "Avg", ">="), gate("MemoryBandwidthPercent", "Avg", ">="),

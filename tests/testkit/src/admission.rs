@@ -49,7 +49,7 @@ pub fn with(patch: Value) -> Value {
         "metadata": {"name": "admission", "namespace": "default"},
         "spec": {
             "model": {"name": "Qwen/Qwen3-8B"},
-            "workload": {"image": "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.6.1"},
+            "workload": {"dynamo": {"image": "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.6.1"}},
         },
     });
     merge(&mut manifest, patch);

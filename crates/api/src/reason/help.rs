@@ -59,7 +59,7 @@ impl Reason {
             ),
             Self::StorageClassMissing => own(
                 "`Error` at once; the message names the class",
-                "create the StorageClass, make one the default, or correct `model.cache.storageClassName`",
+                "create the StorageClass, make one the default, or correct `model.cache.volumeClaimTemplate.storageClassName`",
             ),
             Self::StorageUnreadable => own(
                 "`Pending`; the message has the answer of the API server",
@@ -77,7 +77,7 @@ impl Reason {
             ),
             Self::LimitRangeViolated => own(
                 "`Sizing`, then `Error`; the message names the LimitRange",
-                "correct workload.resources or the LimitRange of the namespace",
+                "correct workload.dynamo.worker.resources or the LimitRange of the namespace",
             ),
             Self::NoCandidateNode => own(
                 "`Sizing`; the message has the reason of each node",

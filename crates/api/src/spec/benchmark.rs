@@ -109,10 +109,11 @@ pub struct Benchmark {
     #[x_kube(validation = Rule::new("!has(self.claims) || size(self.claims) == 0")
         .message("leave claims out: the load generator needs CPU and memory only"))]
     pub resources: ResourceRequirements,
-    /// Where the load generator runs. With `model.cache` it always runs on the node under test, because the volume may be
-    /// `ReadWriteOnce`, and its CPUs have to be free there.
-    #[serde(default = "default_placement")]
-    pub placement: PodPlacement,
+    /// Place of the load generator: the node under test, or `Anywhere`. Absent: `Anywhere`, but the node under test with a
+    /// `model.cache` that only one node can mount; its CPUs have to be free there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "PodPlacement")] // else the type's description would stand instead of this one
+    pub placement: Option<PodPlacement>,
 }
 
 /// How long a trial sends requests: eight H100 serve eight requests per slot in under ten seconds.
@@ -191,7 +192,7 @@ impl Default for Benchmark {
             tokenizer: String::new(),
             extra_args: Vec::new(),
             resources: ResourceRequirements::default(),
-            placement: default_placement(),
+            placement: None,
         }
     }
 }
@@ -220,8 +221,4 @@ fn default_extra_inputs() -> BTreeMap<String, String> {
 
 fn default_request_timeout() -> String {
     "5m".into()
-}
-
-fn default_placement() -> PodPlacement {
-    PodPlacement::Anywhere
 }

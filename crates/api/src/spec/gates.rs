@@ -25,7 +25,7 @@ pub struct Gate {
     /// `SlowestWorkerPercent`, `OwnPastPercent` and `MemoryBandwidthPercent` in percent.
     pub metric: Metric,
     /// Which statistic of it; `OutputTokenThroughput`, `RequestThroughput`, `Goodput` and those in percent have `Avg` only. A
-    /// percentile covers the requests that succeeded: one that timed out is not in it, so the worst `maxErrorPercent` of a
+    /// percentile covers the requests that succeeded: one that timed out is not in it, so the worst `trials.maxFailedRequestsPercent` of a
     /// `P99` may be missing.
     #[serde(default)]
     pub statistic: Statistic,

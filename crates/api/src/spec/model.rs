@@ -1,5 +1,6 @@
 use k8s_openapi::api::core::v1::SecretKeySelector;
 use kube::KubeSchema;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::rules;
@@ -18,34 +19,107 @@ pub struct Model {
     #[x_kube(validation = Rule::new("size(self.name) > 0 && size(self.key) > 0")
         .message("write the name and the key of a Secret in this namespace, such as {name: hf-token, key: token}"))]
     pub token_secret_ref: Option<SecretKeySelector>,
-    /// Volume that holds the weights: exactly one of `claimName` and `size`. Absent: each worker loads the weights itself.
+    /// Commit of the weights (40 hexadecimal digits), with `cache`. Absent: the newest one when the cache is filled. The
+    /// operator fills its own cache with this commit alone; an existing claim must contain it, also as its `main`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 40))]
+    #[x_kube(validation = Rule::new("self.matches('^[0-9a-f]{40}$')")
+        .message("write the whole commit, 40 hexadecimal digits, such as b968826d9c46dd6066d109eabc6255188de91218"))]
+    pub revision: Option<String>,
+    /// Volume that holds the weights as a Hugging Face cache: exactly one member. Absent: each worker loads them itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<ModelCacheMembers>")]
     pub cache: Option<ModelCache>,
 }
 
-/// A volume with the weights, as a Hugging Face cache.
-#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+/// Volume with the weights. The API writes it as a union, an object with exactly one member.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(
-    validation = Rule::new("has(self.claimName) != has(self.size)")
-        .message("write exactly one of claimName (an existing claim) and size (a claim to create)"),
-    validation = Rule::new("!has(self.storageClassName) || has(self.size)")
-        .message("storageClassName is for a claim to create: write size as well, or leave it out"),
-)]
-pub struct ModelCache {
-    /// Existing PersistentVolumeClaim in the object's namespace.
+pub enum ModelCache {
+    /// Claim that exists in the object's namespace and contains the weights.
+    PersistentVolumeClaim(ExistingClaim),
+    /// Claim that the operator creates, fills once and keeps between runs.
+    VolumeClaimTemplate(ClaimTemplate),
+}
+
+/// Schema of [`ModelCache`]. An enum's own schema is a `oneOf`, whose refusals do not show what to write.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("has(self.persistentVolumeClaim) != has(self.volumeClaimTemplate)")
+    .message("write exactly one member: persistentVolumeClaim (an existing claim) or volumeClaimTemplate (a claim to create)"))]
+pub(super) struct ModelCacheMembers {
+    /// Claim that exists in the object's namespace and contains the weights.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    persistent_volume_claim: Option<ExistingClaim>,
+    /// Claim that the operator creates, fills once and keeps between runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    volume_claim_template: Option<ClaimTemplate>,
+}
+
+/// Reference to a PersistentVolumeClaim.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct ExistingClaim {
+    /// Name of the PersistentVolumeClaim in the object's namespace.
     #[schemars(length(max = 253))]
     #[x_kube(validation = rules::object_name())]
-    pub claim_name: Option<String>,
-    /// Size of a claim that the operator creates, fills once and keeps between runs (quantity, bytes).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim_name: String,
+}
+
+/// PersistentVolumeClaim to create.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct ClaimTemplate {
+    /// Size of the volume (quantity, bytes).
     #[schemars(length(max = 32))]
     #[x_kube(validation = rules::volume_size())]
-    pub size: Option<String>,
-    /// StorageClass of the created claim; absent: the cluster's default class.
+    pub storage: String,
+    /// StorageClass of the claim; absent: the cluster's default class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     #[x_kube(validation = rules::object_name())]
     pub storage_class_name: Option<String>,
+    /// Access modes of the volume. Only with `ReadWriteMany` may pods of a run be on other nodes than the one under test.
+    #[serde(default = "default_access_modes")]
+    #[schemars(length(min = 1, max = 2))]
+    pub access_modes: Vec<AccessMode>,
+}
+
+/// Access mode of a volume that a run can fill and all its pods can read.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessMode {
+    /// By pods of one node.
+    ReadWriteOnce,
+    /// By pods of all nodes.
+    ReadWriteMany,
+}
+
+impl AccessMode {
+    /// The value in a claim.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ReadWriteOnce => "ReadWriteOnce",
+            Self::ReadWriteMany => "ReadWriteMany",
+        }
+    }
+}
+
+impl ModelCache {
+    /// The claim to create, if there is one.
+    pub fn template(&self) -> Option<&ClaimTemplate> {
+        match self {
+            Self::VolumeClaimTemplate(template) => Some(template),
+            Self::PersistentVolumeClaim(_) => None,
+        }
+    }
+
+    /// Whether all its readers have to be on one node. The access modes of an existing claim are not in the spec.
+    pub fn is_on_one_node(&self) -> bool {
+        self.template()
+            .is_none_or(|template| !template.access_modes.contains(&AccessMode::ReadWriteMany))
+    }
+}
+
+fn default_access_modes() -> Vec<AccessMode> {
+    vec![AccessMode::ReadWriteOnce]
 }

@@ -49,10 +49,6 @@ pub struct PlacementSpec {
     #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')")
         .message("write an extended resource as domain/name, such as nvidia.com/gpu"))]
     pub resource_name: String,
-    /// Where the frontend runs: on the node under test, or `Anywhere`, where a second node has to pull its image first. With
-    /// `model.cache` it always runs on the node under test, because the volume may be `ReadWriteOnce`.
-    #[serde(default = "default_frontend")]
-    pub frontend: PodPlacement,
     /// Fewest GPUs that make a run worth while (1 to 64); waits for them up to `timeouts.sizing`.
     #[serde(default = "default_min_gpus", rename = "minGPUs")]
     #[schemars(range(min = 1, max = 64))]
@@ -100,7 +96,6 @@ impl Default for PlacementSpec {
             device_class_name: default_device_class_name(),
             device_tolerations: Vec::new(),
             resource_name: default_resource_name(),
-            frontend: default_frontend(),
             min_gpus: default_min_gpus(),
             max_gpus: None,
             expect_gpus: None,
@@ -114,10 +109,6 @@ fn default_device_class_name() -> String {
 
 fn default_resource_name() -> String {
     "nvidia.com/gpu".into()
-}
-
-fn default_frontend() -> PodPlacement {
-    PodPlacement::WorkloadNode
 }
 
 fn default_min_gpus() -> i32 {

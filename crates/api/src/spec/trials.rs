@@ -1,6 +1,9 @@
 use kube::KubeSchema;
+use rust_decimal::Decimal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::{quantity, rules};
 
 /// How trials make a verdict.
 ///
@@ -8,21 +11,38 @@ use serde::{Deserialize, Serialize};
 /// needed before a deployment may fail with error bound e.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("self.rule != 'Sequential' || self.max >= (self.errorPercent >= 16 ? 2 : self.errorPercent >= 7 ? 3 : self.errorPercent >= 4 ? 4 : self.errorPercent >= 2 ? 5 : 6)")
-    .message("so few trials could not fail a deployment that misses its gates narrowly: with rule Sequential write a max of at least 6 for errorPercent 1, 5 for 2 and 3, 4 from 4, 3 from 7, 2 from 16; or write rule All or Single"))]
+#[x_kube(validation = Rule::new("self.rule != 'Sequential' || self.max >= (self.errorBoundPercent >= 16 ? 2 : self.errorBoundPercent >= 7 ? 3 : self.errorBoundPercent >= 4 ? 4 : self.errorBoundPercent >= 2 ? 5 : 6)")
+    .message("so few trials could not fail a deployment that misses its gates narrowly: with rule Sequential write a max of at least 6 for errorBoundPercent 1, 5 for 2 and 3, 4 from 4, 3 from 7, 2 from 16; or write rule All or Single"))]
 pub struct TrialsSpec {
     /// Rule that turns trials into a verdict. `Sequential`: repeats until the error bounds are kept. `All`: `max` passes
-    /// needed, the first miss fails. `Single`: one trial decides, `max` and `errorPercent` are ignored.
+    /// needed, the first miss fails. `Single`: one trial decides, `max` and `errorBoundPercent` are ignored.
     #[serde(default)]
     pub rule: TrialRule,
     /// Bound on wrong passes and on wrong fails (percent, 1 to 20; Sequential only).
-    #[serde(default = "default_error_percent")]
+    #[serde(default = "default_error_bound_percent")]
     #[schemars(range(min = 1, max = 20))]
-    pub error_percent: i32,
+    pub error_bound_percent: i32,
     /// Most trials of a run (1 to 20); for All the number of passes needed.
     #[serde(default = "default_max_trials")]
     #[schemars(range(min = 1, max = 20))]
     pub max: i32,
+    /// Requests that may fail in a trial before it counts as a miss (quantity, percent, 0 to 100).
+    #[serde(default = "default_max_failed_requests_percent")]
+    #[schemars(length(max = 32))]
+    #[x_kube(validation = rules::percent())]
+    pub max_failed_requests_percent: String,
+}
+
+impl TrialsSpec {
+    /// The share of requests that may fail (percent). A text that is no exact number allows none; admission refuses it.
+    pub fn allowed_percent(&self) -> Decimal {
+        quantity::parse(&self.max_failed_requests_percent).unwrap_or_default()
+    }
+
+    /// Whether more of `all` requests failed than a trial allows.
+    pub fn exceeds_allowed(&self, failed: i64, all: i64) -> bool {
+        Decimal::from(failed) * Decimal::ONE_HUNDRED > Decimal::from(all) * self.allowed_percent()
+    }
 }
 
 /// Rule that turns trials into a verdict.
@@ -41,16 +61,21 @@ impl Default for TrialsSpec {
     fn default() -> Self {
         Self {
             rule: TrialRule::default(),
-            error_percent: default_error_percent(),
+            error_bound_percent: default_error_bound_percent(),
             max: default_max_trials(),
+            max_failed_requests_percent: default_max_failed_requests_percent(),
         }
     }
 }
 
-fn default_error_percent() -> i32 {
+fn default_error_bound_percent() -> i32 {
     5
 }
 
 fn default_max_trials() -> i32 {
     8
+}
+
+fn default_max_failed_requests_percent() -> String {
+    "1".into()
 }

@@ -1,48 +1,78 @@
-use k8s_openapi::api::core::v1::{EnvVar, LocalObjectReference, ResourceRequirements};
+use k8s_openapi::api::core::v1::{EnvVar, ResourceRequirements};
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::rules;
+use crate::{PodPlacement, rules};
 
-/// What the DynamoGraphDeployment runs.
+/// Deployment that is measured. The API writes it as a union, an object with exactly one member.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub enum Workload {
+    /// NVIDIA Dynamo, which the operator deploys and removes.
+    Dynamo(Dynamo),
+}
+
+/// Schema of [`Workload`]. An enum's own schema is a `oneOf`, whose refusals do not show what to write.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("has(self.dynamo)")
+    .message("write exactly one member: workload.dynamo"))]
+pub(super) struct WorkloadMembers {
+    /// NVIDIA Dynamo, which the operator deploys and removes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    dynamo: Option<Dynamo>,
+}
+
+/// A DynamoGraphDeployment of one frontend, and one worker per GPU.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = Rule::new("(has(self.command) && size(self.command) > 0) || !has(self.args) || !self.args.exists(a, a.matches('^--(model|model-path|served-model-name)(=.*)?$'))")
-        .message("the default command sets the model: write model.name instead of --model, --model-path or --served-model-name in args, or write your own command"),
+    validation = Rule::new("!has(self.env) || !self.env.exists(e, e.name == 'DYN_ROUTER_MODE')")
+        .message("write workload.dynamo.routerMode instead of the variable DYN_ROUTER_MODE"),
 )]
-pub struct Workload {
+pub struct Dynamo {
     /// Image of frontend and workers; they always share one Dynamo version.
     #[schemars(length(max = 1024))]
     #[x_kube(validation = rules::image())]
     pub image: String,
-    /// Image of the frontend, when it differs; must carry the same Dynamo version. Empty: `image`.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    #[schemars(length(max = 1024))]
-    #[x_kube(validation = rules::image_or_empty())]
-    pub frontend_image: String,
-    /// Version of Dynamo in the images (MAJOR.MINOR.PATCH) for a tag that does not say it: a digest, `latest`, a build
+    /// Version of Dynamo in the images (MAJOR.MINOR.PATCH) for a tag that does not contain it: a digest, `latest`, a build
     /// id. Dynamo 1.4 and later refuses such an image without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = Rule::new("self.matches('^(0|[1-9][0-9]*)([.](0|[1-9][0-9]*)){2}$')")
         .message("write Dynamo's version as MAJOR.MINOR.PATCH, such as 1.6.1, or leave the field out"))]
     pub runtime_version: Option<String>,
-    /// Pull secrets of every pod of a run. None: Dynamo's operator gives both components, which run as the deployment's own
-    /// service account, the docker secrets of the namespace whose registry is the image's; the trials' and the cache's
-    /// pods have those of the namespace's default service account.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
-    #[x_kube(validation = Rule::new("self.all(s, size(s.name) > 0)")
-        .message("write the name of a pull secret in this namespace, such as {name: ngc}"))]
-    pub image_pull_secrets: Vec<LocalObjectReference>,
-    /// When the kubelet pulls the images.
-    #[serde(default)]
-    pub image_pull_policy: ImagePullPolicy,
-    /// How the frontend picks a worker for a request. `LeastLoaded`, `PowerOfTwo` and `DeviceAwareWeighted` need Dynamo 1.1.
+    /// Rule by which the frontend picks a worker. `LeastLoaded`, `PowerOfTwo` and `DeviceAwareWeighted` need Dynamo 1.1.
     #[serde(default)]
     pub router_mode: RouterMode,
+    /// Verdict when the DynamoGraphDeployment API is still not served after `timeouts.prerequisites`:
+    /// `Fail` gives Error, `Skip` gives Skipped.
+    #[serde(default)]
+    pub on_missing: OnMissing,
+    /// Workers, one per GPU.
+    #[serde(default)]
+    pub worker: DynamoWorker,
+    /// Frontend, which takes the requests.
+    #[serde(default)]
+    pub frontend: DynamoFrontend,
+    /// Environment of both components and of the Job that fills `model.cache`, such as `HTTPS_PROXY` or `HF_ENDPOINT`; names
+    /// are unique.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    #[x_kube(validation = Rule::new("self.all(e, e.name.matches('^[A-Za-z_.-][A-Za-z0-9_.-]*$'))")
+        .message("write environment names of letters, digits, '_', '.' and '-' that do not begin with a digit, such as VLLM_USE_V1"))]
+    pub env: Vec<EnvVar>,
+}
+
+/// Program of the workers.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("(has(self.command) && size(self.command) > 0) || !has(self.args) || !self.args.exists(a, a.matches('^--(model|model-path|served-model-name)(=.*)?$'))")
+        .message("the default command sets the model: write model.name instead of --model, --model-path or --served-model-name in args, or write your own command"),
+)]
+pub struct DynamoWorker {
     /// Worker command; empty: `python3 -m dynamo.vllm --model <model>`. Never interpreted by a shell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
@@ -53,23 +83,6 @@ pub struct Workload {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(max = 1024)))]
     pub args: Vec<String>,
-    /// Appended to the frontend's own arguments, one word per element.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64), inner(length(max = 1024)))]
-    #[x_kube(validation = Rule::new("!self.exists(a, a.matches('^--router-mode(=.*)?$'))")
-        .message("write workload.routerMode instead of --router-mode"))]
-    pub frontend_args: Vec<String>,
-    /// Environment of both components and of the Job that fills `model.cache`, such as `HTTPS_PROXY` or `HF_ENDPOINT`; names
-    /// are unique.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
-    #[x_kube(
-        validation = Rule::new("self.all(e, e.name.matches('^[A-Za-z_.-][A-Za-z0-9_.-]*$'))")
-            .message("write environment names of letters, digits, '_', '.' and '-' that do not begin with a digit, such as VLLM_USE_V1"),
-        validation = Rule::new("!self.exists(e, e.name == 'DYN_ROUTER_MODE')")
-            .message("write workload.routerMode instead of the variable DYN_ROUTER_MODE"),
-    )]
-    pub env: Vec<EnvVar>,
     /// Resources of the worker container, in addition to its one GPU, which is added.
     #[serde(default)]
     #[x_kube(validation = Rule::new("!has(self.claims) || size(self.claims) == 0")
@@ -77,25 +90,54 @@ pub struct Workload {
     pub resources: ResourceRequirements,
 }
 
-/// When an image is pulled.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)] // Kubernetes' own values
-pub enum ImagePullPolicy {
-    Always,
-    #[default]
-    IfNotPresent,
-    Never,
+/// Program and place of the frontend.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct DynamoFrontend {
+    /// Image of the frontend, when it differs; must carry the same Dynamo version. Empty: that of the workers.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 1024))]
+    #[x_kube(validation = rules::image_or_empty())]
+    pub image: String,
+    /// Appended to the frontend's own arguments, one word per element.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), inner(length(max = 1024)))]
+    #[x_kube(validation = Rule::new("!self.exists(a, a.matches('^--router-mode(=.*)?$'))")
+        .message("write workload.dynamo.routerMode instead of --router-mode"))]
+    pub args: Vec<String>,
+    /// Resources of the frontend container. Without a request or limit of `cpu` it asks for 100m.
+    #[serde(default)]
+    #[x_kube(validation = Rule::new("!has(self.claims) || size(self.claims) == 0")
+        .message("leave claims out: the frontend needs CPU and memory only"))]
+    pub resources: ResourceRequirements,
+    /// Place of the frontend: the node under test, or `Anywhere`, where a second node has to pull its image first.
+    #[serde(default = "default_frontend_placement")]
+    pub placement: PodPlacement,
 }
 
-impl ImagePullPolicy {
-    /// The value in a pod.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Always => "Always",
-            Self::IfNotPresent => "IfNotPresent",
-            Self::Never => "Never",
+impl Default for DynamoFrontend {
+    fn default() -> Self {
+        Self {
+            image: String::new(),
+            args: Vec::new(),
+            resources: ResourceRequirements::default(),
+            placement: default_frontend_placement(),
         }
     }
+}
+
+fn default_frontend_placement() -> PodPlacement {
+    PodPlacement::WorkloadNode
+}
+
+/// Outcome when Dynamo is not installed.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnMissing {
+    /// Verdict Error.
+    #[default]
+    Fail,
+    /// Verdict Skipped.
+    Skip,
 }
 
 /// Routing mode of Dynamo's frontend. `direct` is left out: it needs a worker id in every request.

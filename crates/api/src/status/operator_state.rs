@@ -54,7 +54,7 @@ pub struct OperatorState {
     /// Part of the plan that nobody else needs.
     #[serde(skip_serializing_if = "PlanDetails::is_empty")]
     pub plan: PlanDetails,
-    /// `runtimeVersionOverride` of the deployment's components: `workload.runtimeVersion`, where their API has the field.
+    /// `runtimeVersionOverride` of the deployment's components: `workload.dynamo.runtimeVersion`, where their API has the field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runtime_version: Option<String>,
     /// Since when Dynamo's operator reports the deployment as failed; it often heals itself.

@@ -141,6 +141,9 @@ impl GpuMetrics {
 pub struct Environment {
     /// Model id.
     pub model: String,
+    /// Commit of the weights; absent where the spec leaves it open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
     /// Workload image.
     pub image: String,
     /// Digest of the workload image, as the node resolved it.

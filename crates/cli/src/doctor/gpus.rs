@@ -129,7 +129,11 @@ fn storage(asked: &Asked<'_>, seen: &Observed) -> Option<Check> {
             .get("storageclass.kubernetes.io/is-default-class")
             .is_some_and(|value| value == "true")
     };
-    let fits = match cache.storage_class_name.as_deref() {
+    // A claim that is there needs no class.
+    let Some(template) = cache.template() else {
+        return Some(Check::good("there is storage for the model cache"));
+    };
+    let fits = match template.storage_class_name.as_deref() {
         Some(wanted) => classes
             .iter()
             .any(|class| class.metadata.name.as_deref() == Some(wanted)),
@@ -137,13 +141,12 @@ fn storage(asked: &Asked<'_>, seen: &Observed) -> Option<Check> {
             .iter()
             .any(|class| class.metadata.annotations.as_ref().is_some_and(is_default)),
     };
-    // A claim that is there needs no class.
-    if fits || cache.size.is_none() {
+    if fits {
         return Some(Check::good("there is storage for the model cache"));
     }
     Some(Check::missing(
         "the manifest has a model cache, and there is no such StorageClass, or no default one",
-        "name one of `kubectl get storageclasses` in spec.model.cache.storageClassName",
+        "name one of `kubectl get storageclasses` in spec.model.cache.volumeClaimTemplate.storageClassName",
     ))
 }
 

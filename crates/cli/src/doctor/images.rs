@@ -17,7 +17,7 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
     let spec = &asked.object.spec;
     let mut checks = Vec::new();
     // Both may be one.
-    let images = BTreeSet::from([spec.workload.image.as_str(), spec.benchmark.image.as_str()]);
+    let images = BTreeSet::from([spec.dynamo().image.as_str(), spec.benchmark.image.as_str()]);
     let nodes: Api<Node> = Api::all(asked.session.client.clone());
     match nodes.list(&ListParams::default()).await {
         Ok(nodes) => checks.extend(
@@ -32,7 +32,8 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
         )),
     }
     let pull = spec
-        .workload
+        .pod_template
+        .spec
         .image_pull_secrets
         .iter()
         .map(|secret| secret.name.clone());

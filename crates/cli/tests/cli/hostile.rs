@@ -19,7 +19,7 @@ const NAMES: [&str; 6] = [
 fn desk(name: &str) -> Desk {
     let desk = Desk::new();
     let mut object = stored("failed");
-    object["spec"]["workload"]["env"] = json!([{"name": name, "value": VALUE}]);
+    object["spec"]["workload"]["dynamo"]["env"] = json!([{"name": name, "value": VALUE}]);
     let id = object["status"]["run"]["id"].clone();
     desk.server.put(object);
     desk.server.put(json!({

@@ -11,7 +11,7 @@ use super::desk::{Desk, golden, stored};
 pub fn under_way() -> Desk {
     let desk = Desk::new();
     let mut object = stored("benchmarking-second-trial");
-    object["spec"]["workload"]["env"] = json!([{"name": "CACHE_PASSWORD", "value": "correct horse"}]);
+    object["spec"]["workload"]["dynamo"]["env"] = json!([{"name": "CACHE_PASSWORD", "value": "correct horse"}]);
     let id = object["status"]["run"]["id"].clone();
     desk.server.put(object);
     for (pod, component, container, log) in [

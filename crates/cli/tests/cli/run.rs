@@ -38,7 +38,7 @@ async fn a_preset_is_created_with_what_the_flags_change() {
     assert_eq!(answer.code, 0, "{}", answer.err);
     let spec = object(&desk, "mine").expect("created")["spec"].clone();
     assert_eq!(
-        (&spec["model"]["name"], &spec["workload"]["image"]),
+        (&spec["model"]["name"], &spec["workload"]["dynamo"]["image"]),
         (&json!("org/other"), &json!("r/vllm:1.4.2"))
     );
     assert_eq!(spec["placement"]["maxGPUs"], json!(2));

@@ -48,7 +48,7 @@ impl Cluster {
             ..
         } = self.installed().await?;
         Ok(DynamoApi {
-            takes_runtime_version: run.spec().workload.runtime_version.is_some()
+            takes_runtime_version: run.spec().dynamo().runtime_version.is_some()
                 && self.takes_runtime_version().await?,
             resource,
             operator_version,

@@ -21,7 +21,8 @@ use crate::resource_api::Wanted;
 /// Versions of device taint rules, the newest first.
 const TAINT_RULE_VERSIONS: [&str; 3] = ["v1", "v1beta2", "v1alpha3"];
 
-/// Age up to which a read of the whole cluster serves other runs, too.
+/// A read of the whole cluster serves other runs, too, if it began at most this long before they asked. A read takes seconds on a
+/// busy machine, so of fifty runs that ask at once each would read anew if only its end counted.
 const SHARED: Duration = Duration::from_secs(1);
 
 fn with_run(inventory: Inventory, of_run: ReadForRun) -> Inventory {
@@ -64,29 +65,26 @@ impl Cluster {
     }
 
     /// What sizing counts of one node, for a run that has it. The cluster is read once for all runs that ask within a
-    /// [second](SHARED): sixteen runs that became ready together took 168 MB with 1,000 nodes, each with a list of its own.
+    /// [second](SHARED) or while it is read: sixteen runs that became ready together took 168 MB with 1,000 nodes, each with a list of its own.
     pub(crate) async fn inventory_of(&self, wish: &Wish, cache_claim: Option<&str>, node: Option<&str>) -> Inventory {
         let Some(node) = node else {
             return self.inventory(wish, cache_claim).await;
         };
         let cache_volume = self.cache_volume(&wish.namespace, cache_claim);
         let (of_run, cache_volume) = futures::join!(self.of_run(wish), cache_volume);
+        let asked = Instant::now();
         let part = {
-            let waits = self.last_inventory.wait();
-            let mut last = waits.turn().await;
-            let is_fresh = |read: &(Instant, Inventory)| read.0.elapsed() < SHARED;
-            if !last.as_ref().is_some_and(is_fresh) {
+            let mut turn = self.last_inventory.turn().await;
+            let is_fresh = |read: &(Instant, Inventory)| read.0 + SHARED > asked;
+            if !turn.last.as_ref().is_some_and(is_fresh) {
                 // Not both at once.
-                *last = None;
+                *turn.last = None;
                 let began = Instant::now();
                 let ((), whole) = self.counted(std::future::ready(())).await;
-                *last = Some((began, whole));
+                *turn.last = Some((began, whole));
             }
-            let part = last.as_ref().map(|(_, whole)| whole.of_node(node)).unwrap_or_default();
-            if waits.is_last() {
-                *last = None;
-            }
-            part
+            let last = turn.last.as_ref();
+            last.map(|(_, whole)| whole.of_node(node)).unwrap_or_default()
         };
         Inventory {
             cache_volume,

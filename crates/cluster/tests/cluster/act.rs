@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::resource::v1::ResourceClaimTemplate;
 use kube::core::ResourceExt as _;
 use perfval_api::meta::FINALIZER;
-use perfval_api::{Reason, Verdict, Why};
+use perfval_api::{AccessMode, ClaimTemplate, Reason, Verdict, Why};
 use perfval_cluster::{Class, Error};
 use perfval_run::build::PackedTrial;
 use perfval_run::observed::{ChildKind, ChildRef};
@@ -42,6 +42,11 @@ impl World {
 
 /// Every creating effect of a run, with its plural.
 pub fn creations(run: &Run<'_>) -> Vec<(&'static str, Effect)> {
+    let template = ClaimTemplate {
+        storage: "10Gi".to_owned(),
+        storage_class_name: None,
+        access_modes: vec![AccessMode::ReadWriteOnce],
+    };
     vec![
         (
             "resourceclaimtemplates",
@@ -49,7 +54,7 @@ pub fn creations(run: &Run<'_>) -> Vec<(&'static str, Effect)> {
         ),
         (
             "persistentvolumeclaims",
-            Effect::CreateCacheClaim(Box::new(build::cache_claim(run))),
+            Effect::CreateCacheClaim(Box::new(build::cache_claim(run, &template))),
         ),
         ("jobs", Effect::CreateCacheJob(Box::new(build::cache_job(run)))),
         (

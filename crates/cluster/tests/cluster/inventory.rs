@@ -69,6 +69,20 @@ async fn runs_that_ask_together_read_the_cluster_once() {
     assert_eq!(lists, 2, "nothing is kept once nobody waits for it");
 }
 
+#[tokio::test(start_paused = true)]
+async fn runs_that_asked_before_a_slow_read_share_it() {
+    let world = World::new();
+    world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
+        object["status"]["placement"]["node"] = json!("n1");
+    });
+    world.server.fail(Fault::hang("list", "nodes").times(1));
+    world.server.forget_calls();
+    let _looks = join_all((0..16).map(|_| world.observe(Need::Inventory))).await;
+    let calls = world.server.calls();
+    let lists = calls.iter().filter(|call| call.resource == "resourceclaims").count();
+    assert_eq!(lists, 1, "the read took 10 s");
+}
+
 #[tokio::test]
 async fn nothing_installed_is_absent_and_known() {
     let world = World::new();

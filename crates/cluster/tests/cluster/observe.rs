@@ -86,7 +86,7 @@ async fn whether_a_version_takes_the_runtime_version_stands_in_its_schema() {
         world.server.install_dynamo(&[version], Some("1.4.2"));
         later().await;
         world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
-            object["spec"]["workload"]["runtimeVersion"] = json!("1.4.2");
+            object["spec"]["workload"]["dynamo"]["runtimeVersion"] = json!("1.4.2");
         });
         assert!(!takes().await, "{version} without a schema");
         world.server.edit("customresourcedefinitions", "", crd, |crd| {
@@ -101,7 +101,7 @@ async fn whether_a_version_takes_the_runtime_version_stands_in_its_schema() {
         let reads = reads.iter().filter(|call| call.resource == "customresourcedefinitions");
         assert_eq!(reads.count(), 2, "its metadata, and once the whole of it");
         world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
-            object["spec"]["workload"]["runtimeVersion"] = json!(null);
+            object["spec"]["workload"]["dynamo"]["runtimeVersion"] = json!(null);
         });
         assert!(!takes().await, "1.6 MB are read only where the answer matters");
     }

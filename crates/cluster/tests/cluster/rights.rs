@@ -103,7 +103,7 @@ async fn look_for_a_run_of_another_namespace(world: &World) {
     let mut other = validation("waiting", "", "Sizing");
     other["metadata"]["namespace"] = OTHER.into();
     other["status"]["placement"] = json!(null);
-    other["spec"]["model"]["cache"] = json!({"claimName": "weights"});
+    other["spec"]["model"]["cache"] = json!({"persistentVolumeClaim": {"claimName": "weights"}});
     world.server.put(other);
     let mut look = world.cluster.look(&world.settings, |_| None).await;
     let runs = &look.line.present().expect("the queue").runs;

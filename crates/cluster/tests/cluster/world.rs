@@ -92,7 +92,7 @@ impl World {
     /// A model cache on a volume that only the nodes of zone `a` reach.
     pub fn put_cache(&self) {
         self.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
-            object["spec"]["model"]["cache"] = json!({"claimName": "weights"});
+            object["spec"]["model"]["cache"] = json!({"persistentVolumeClaim": {"claimName": "weights"}});
         });
         self.server.put(json!({
             "apiVersion": "v1", "kind": "PersistentVolumeClaim",
@@ -155,7 +155,7 @@ pub fn validation(name: &str, node: &str, phase: &str) -> Value {
         "metadata": {"namespace": NAMESPACE, "name": name},
         "spec": {
             "model": {"name": "lab/tiny-qwen3"},
-            "workload": {"image": "localhost/dynamo-lab:1.4.2"},
+            "workload": {"dynamo": {"image": "localhost/dynamo-lab:1.4.2"}},
             "gates": [{
                 "name": "ttft-p99", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=", "threshold": "2000",
             }],

@@ -18,12 +18,14 @@ prints the same in a terminal. Durations are Go durations such as `90s`. Numbers
 ";
 
 /// Fields whose content is a type of Kubernetes' own, documented there.
-const KUBERNETES_TYPES: [(&str, &str); 7] = [
+const KUBERNETES_TYPES: [(&str, &str); 9] = [
     ("conditions", "Condition"),
+    ("containerSecurityContext", "SecurityContext"),
     ("deviceTolerations", "DeviceToleration"),
     ("env", "EnvVar"),
     ("imagePullSecrets", "LocalObjectReference"),
     ("resources", "ResourceRequirements"),
+    ("securityContext", "PodSecurityContext"),
     ("tokenSecretRef", "SecretKeySelector"),
     ("tolerations", "Toleration"),
 ];

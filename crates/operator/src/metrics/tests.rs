@@ -8,7 +8,7 @@ fn object(name: &str, status: Value) -> PerfValidation {
     let mut object: PerfValidation = serde_json::from_value(json!({
         "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
         "metadata": {"name": name, "namespace": "perf"},
-        "spec": {"model": {"name": "m"}, "workload": {"image": "i:1.4.2"}},
+        "spec": {"model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.4.2"}}},
     }))
     .unwrap();
     object.status = serde_json::from_value(status).unwrap();

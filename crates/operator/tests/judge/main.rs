@@ -47,7 +47,7 @@ impl Desk {
         let mut manifest = json!({
             "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation", "metadata": {"name": "a", "namespace": "perf"},
             "spec": {
-                "model": {"name": "m"}, "workload": {"image": "i:1.2.1"},
+                "model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.2.1"}},
                 "trials": {"rule": "Single"},
                 "gates": [
                     {"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "1500"},

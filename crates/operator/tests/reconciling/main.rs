@@ -203,7 +203,7 @@ fn manifest(name: &str) -> Value {
         "metadata": {"name": name, "namespace": NAMESPACE},
         "spec": {
             "model": {"name": "lab/tiny"},
-            "workload": {"image": "localhost/dynamo:1.4.2"},
+            "workload": {"dynamo": {"image": "localhost/dynamo:1.4.2"}},
             "gates": [{"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "5"}],
         },
     })

@@ -79,7 +79,8 @@ async fn a_refusal_for_the_volume_of_one_cache_holds_for_no_run_with_another() {
     let _operator = Operator::start(&server);
     for name in ["a", "b"] {
         let mut object = manifest(name);
-        object["spec"]["model"]["cache"] = json!({"size": "10Gi", "storageClassName": "local"});
+        object["spec"]["model"]["cache"] =
+            json!({"volumeClaimTemplate": {"storage": "10Gi", "storageClassName": "local"}});
         server.put(object);
         eventually(&server, "it is sized", |server| phase(server, name) != "Pending").await;
     }

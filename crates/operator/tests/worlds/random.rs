@@ -69,7 +69,7 @@ fn clocks() -> impl Strategy<Value = Clocks> {
 pub fn spec() -> serde_json::Value {
     json!({
         "model": {"name": "lab/tiny"},
-        "workload": {"image": "localhost/dynamo:1.4.2"},
+        "workload": {"dynamo": {"image": "localhost/dynamo:1.4.2"}},
         "trials": {"max": 4},
         "gates": [{"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "1000"}],
     })

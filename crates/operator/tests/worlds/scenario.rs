@@ -37,7 +37,7 @@ pub struct Scenario {
 fn spec() -> Value {
     json!({
         "model": {"name": "lab/tiny"},
-        "workload": {"image": "localhost/dynamo:1.4.2"},
+        "workload": {"dynamo": {"image": "localhost/dynamo:1.4.2"}},
         "gates": [{"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "1000"}],
     })
 }

@@ -12,7 +12,7 @@ pub(super) fn path_of_the_run(facts: &Facts) -> Markup {
         return html! { p { strong { "Not recorded" } ": the trial rule is in the manifest, and only the results were given." } };
     };
     let path = path(spec, &facts.status.state.trials);
-    let (rule, max, error) = (spec.trials.rule, spec.trials.max, spec.trials.error_percent);
+    let (rule, max, error) = (spec.trials.rule, spec.trials.max, spec.trials.error_bound_percent);
     html! {
         p {
             @match rule {

@@ -133,13 +133,13 @@ fn what_may_be_a_secret_is_in_no_file() {
     const SECRET: &str = "hf-5ebe2294ecd0";
     let mut run = recorded::healthy();
     let spec = &mut run.object.spec;
-    spec.workload.env.push(EnvVar {
+    spec.dynamo_mut().env.push(EnvVar {
         name: "HF_TOKEN".to_owned(),
         value: Some(SECRET.to_owned()),
         ..EnvVar::default()
     });
     spec.benchmark.extra_args = ["--api-key", SECRET, "--header", SECRET].map(str::to_owned).to_vec();
-    spec.workload.args.push(format!("--hf-token={SECRET}"));
+    spec.dynamo_mut().worker.args.push(format!("--hf-token={SECRET}"));
     for file in report(&run).files() {
         assert!(!file.content.contains(SECRET), "{}", file.name);
     }
@@ -163,13 +163,13 @@ fn a_value_with_a_secret_name_is_in_no_file() {
         "TOKEN_FILE",
     ] {
         let mut run = recorded::healthy();
-        run.object.spec.workload.env.push(EnvVar {
+        run.object.spec.dynamo_mut().env.push(EnvVar {
             name: name.to_owned(),
             value: Some(VALUE.to_owned()),
             ..EnvVar::default()
         });
-        let workload = &mut run.object.spec.workload;
-        workload.args.push(format!("says {VALUE}, nvapi-0123456789abcdef"));
+        let dynamo = run.object.spec.dynamo_mut();
+        dynamo.worker.args.push(format!("says {VALUE}, nvapi-0123456789abcdef"));
         // As an operator of an earlier version wrote it.
         let status = run.object.status.as_mut().expect("a status");
         let words = format!("the webhook \u{202e}refuses \"{VALUE}\", nvapi-0123456789abcdef");

@@ -16,7 +16,7 @@ pub fn export(name: &str) -> Vec<u8> {
 
 pub fn asking(rule: &str) -> PerfValidation {
     let spec = json!({
-        "model": {"name": "m"}, "workload": {"image": "i:1"}, "trials": {"rule": rule},
+        "model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1"}}, "trials": {"rule": rule},
         "gates": [{"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "100", "scaling": "PerGPU"}],
     });
     PerfValidation::new("bare", serde_json::from_value(spec).expect("a spec"))

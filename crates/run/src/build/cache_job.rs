@@ -1,18 +1,27 @@
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{Container, PodSecurityContext, PodSpec, PodTemplateSpec, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use kube::core::ObjectMeta;
 
-use super::meta::{labels, metadata};
+use super::meta::{labels, metadata, pod_metadata};
 use super::model::{CACHE_PATH, cache_mount, cache_volume, token_env};
-use super::pod::{mount, non_empty, pin, restricted_container, restricted_pod, scratch, var};
+use super::pod::{
+    mount, non_empty, pin, restricted_container, restricted_pod, scratch, templated, templated_container, var,
+};
 use crate::dynamo::names::USER;
 use crate::{Run, names, time};
 
 /// The container that fetches the model.
 pub const FILL_CONTAINER: &str = "fill";
-/// Constant: the model id is an argument, never part of the program.
-const FILL: &str = "import sys; from huggingface_hub import snapshot_download; snapshot_download(sys.argv[1])";
+/// Downloads the model `argv[1]` at the commit `argv[2]`, and makes it the cache's `main`: Dynamo's own download, the frontend's
+/// tokenizer and AIPerf have no flag for a revision. Constant: what the spec contains is an argument, never part of the program.
+const FILL: &str = "\
+import pathlib, sys
+from huggingface_hub import snapshot_download
+snapshot = pathlib.Path(snapshot_download(sys.argv[1], revision=(sys.argv[2:] or [None])[0]))
+main = snapshot.parents[1] / 'refs' / 'main'
+main.parent.mkdir(exist_ok=True)
+main.write_text(snapshot.name)
+";
 
 /// The Job that fills the model cache, on the node under test, where its volume has to be.
 pub fn cache_job(run: &Run<'_>) -> Job {
@@ -24,10 +33,7 @@ pub fn cache_job(run: &Run<'_>) -> Job {
             backoff_limit: Some(0),
             active_deadline_seconds: Some(i64::try_from(deadline).unwrap_or(i64::MAX).max(1)),
             template: PodTemplateSpec {
-                metadata: Some(ObjectMeta {
-                    labels: Some(labels(run, names::MODEL_CACHE)),
-                    ..ObjectMeta::default()
-                }),
+                metadata: Some(pod_metadata(run, labels(run, names::MODEL_CACHE))),
                 spec: Some(pod(run)),
             },
             ..JobSpec::default()
@@ -37,6 +43,10 @@ pub fn cache_job(run: &Run<'_>) -> Job {
 }
 
 fn pod(run: &Run<'_>) -> PodSpec {
+    let security = PodSecurityContext {
+        fs_group: Some(USER),
+        ..restricted_pod(USER)
+    };
     let placement = run.placement().cloned().unwrap_or_default();
     PodSpec {
         restart_policy: Some("Never".to_owned()),
@@ -44,11 +54,6 @@ fn pod(run: &Run<'_>) -> PodSpec {
         enable_service_links: Some(false),
         affinity: Some(pin(&placement.node)),
         tolerations: non_empty(run.status().state.plan.tolerations.clone()),
-        image_pull_secrets: non_empty(run.spec().workload.image_pull_secrets.clone()),
-        security_context: Some(PodSecurityContext {
-            fs_group: Some(USER),
-            ..restricted_pod(USER)
-        }),
         containers: vec![container(run)],
         volumes: Some(
             [cache_volume(run), Some(scratch("tmp"))]
@@ -56,12 +61,12 @@ fn pod(run: &Run<'_>) -> PodSpec {
                 .flatten()
                 .collect(),
         ),
-        ..PodSpec::default()
+        ..templated(run, Some(security))
     }
 }
 
 fn container(run: &Run<'_>) -> Container {
-    let workload = &run.spec().workload;
+    let (model, dynamo) = (&run.spec().model, run.spec().dynamo());
     // The user's first, for a proxy or a mirror (HTTPS_PROXY, HF_ENDPOINT); the last of two equal names counts. The one
     // pod that goes online says so: an image may be built to stay offline.
     let ours = [
@@ -69,13 +74,17 @@ fn container(run: &Run<'_>) -> Container {
         var("HF_HUB_OFFLINE", "0"),
         var("HOME", "/tmp"),
     ];
-    let env = workload.env.iter().cloned().chain(ours).chain(token_env(run));
+    let env = dynamo.env.iter().cloned().chain(ours).chain(token_env(run));
     Container {
         name: FILL_CONTAINER.to_owned(),
-        image: Some(workload.image.clone()),
-        image_pull_policy: Some(workload.image_pull_policy.as_str().to_owned()),
+        image: Some(dynamo.image.clone()),
         command: Some(["python3", "-c", FILL].map(str::to_owned).into()),
-        args: Some(vec![run.spec().model.name.clone()]),
+        args: Some(
+            [Some(model.name.clone()), model.revision.clone()]
+                .into_iter()
+                .flatten()
+                .collect(),
+        ),
         env: Some(env.collect()),
         // No memory limit: the page cache of what is written counts and would kill large downloads.
         resources: Some(ResourceRequirements {
@@ -86,13 +95,12 @@ fn container(run: &Run<'_>) -> Container {
             ),
             ..ResourceRequirements::default()
         }),
-        security_context: Some(restricted_container()),
         volume_mounts: Some(
             [cache_mount(run, false), Some(mount("tmp", "/tmp"))]
                 .into_iter()
                 .flatten()
                 .collect(),
         ),
-        ..Container::default()
+        ..templated_container(run, Some(restricted_container()))
     }
 }

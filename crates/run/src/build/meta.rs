@@ -41,6 +41,18 @@ pub fn labels(run: &Run<'_>, component: &str) -> BTreeMap<String, String> {
     labels
 }
 
+/// Metadata of a pod: what the spec's `podTemplate` contains, and `ours`, which win.
+pub fn pod_metadata(run: &Run<'_>, ours: BTreeMap<String, String>) -> ObjectMeta {
+    let template = run.spec().pod_template.metadata.clone();
+    let mut labels = template.labels;
+    labels.extend(ours);
+    ObjectMeta {
+        labels: Some(labels),
+        annotations: Some(template.annotations).filter(|annotations| !annotations.is_empty()),
+        ..ObjectMeta::default()
+    }
+}
+
 /// Our own labels alone, for pods that another operator makes: Grove selects its pods by
 /// `app.kubernetes.io/managed-by` and `part-of`, so those stay its own.
 pub fn own_labels(run: &Run<'_>, component: &str) -> BTreeMap<String, String> {

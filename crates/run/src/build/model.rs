@@ -16,9 +16,10 @@ const CACHE_VOLUME: &str = "model-cache";
 
 /// The volume claim with the weights, if there is one.
 pub fn cache_claim_name(object: &str, spec: &PerfValidationSpec) -> Option<String> {
-    let cache: &ModelCache = spec.model.cache.as_ref()?;
-    let own = || names::cache_claim(object);
-    Some(cache.claim_name.clone().unwrap_or_else(own))
+    Some(match spec.model.cache.as_ref()? {
+        ModelCache::PersistentVolumeClaim(claim) => claim.claim_name.clone(),
+        ModelCache::VolumeClaimTemplate(_) => names::cache_claim(object),
+    })
 }
 
 /// The volume with the weights, if there is one.

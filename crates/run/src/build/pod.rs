@@ -1,9 +1,13 @@
 //! Parts that pods of different kinds share: where they run, what they may do, what they write to.
 
+use k8s_openapi::DeepMerge;
 use k8s_openapi::api::core::v1::{
-    Affinity, Capabilities, EmptyDirVolumeSource, EnvVar, NodeAffinity, NodeSelector, NodeSelectorRequirement,
-    NodeSelectorTerm, PodSecurityContext, SeccompProfile, SecurityContext, Volume, VolumeMount,
+    Affinity, Capabilities, Container, EmptyDirVolumeSource, EnvVar, NodeAffinity, NodeSelector,
+    NodeSelectorRequirement, NodeSelectorTerm, PodSecurityContext, PodSpec, SeccompProfile, SecurityContext, Volume,
+    VolumeMount,
 };
+
+use crate::Run;
 
 /// Binds a pod to a node by the node's name: the label `kubernetes.io/hostname` may differ from it.
 pub fn pin(node: &str) -> Affinity {
@@ -53,6 +57,34 @@ pub fn restricted_container() -> SecurityContext {
         }),
         ..SecurityContext::default()
     }
+}
+
+/// Fields of the spec's `podTemplate` that any pod of a run has, over defaults for what may be done in it.
+pub fn templated(run: &Run<'_>, default: Option<PodSecurityContext>) -> PodSpec {
+    let template = &run.spec().pod_template.spec;
+    PodSpec {
+        security_context: over(default, template.security_context.clone()),
+        runtime_class_name: template.runtime_class_name.clone(),
+        priority_class_name: template.priority_class_name.clone(),
+        image_pull_secrets: non_empty(template.image_pull_secrets.clone()),
+        ..PodSpec::default()
+    }
+}
+
+/// The same for a container.
+pub fn templated_container(run: &Run<'_>, default: Option<SecurityContext>) -> Container {
+    let template = &run.spec().pod_template.spec;
+    Container {
+        image_pull_policy: Some(template.image_pull_policy.as_str().to_owned()),
+        security_context: over(default, template.container_security_context.clone()),
+        ..Container::default()
+    }
+}
+
+/// A default with the fields that are given instead of its own.
+fn over<T: DeepMerge>(mut default: Option<T>, given: Option<T>) -> Option<T> {
+    default.merge_from(given);
+    default
 }
 
 /// An empty directory that lives as long as its pod.

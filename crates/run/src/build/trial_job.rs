@@ -4,16 +4,17 @@ use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{
     Container, EnvVar, EnvVarSource, ObjectFieldSelector, PodSpec, PodTemplateSpec, Volume, VolumeMount,
 };
-use kube::core::ObjectMeta;
 use perfval_api::Gate;
 use perfval_sizing::{generator_resources, installer_resources, trial_is_pinned};
 use perfval_verdict::aiperf::Measure;
 
 use super::aiperf_command::{RESULTS_PATH, aiperf_command};
 use super::load::extra_seconds;
-use super::meta::{labels, metadata};
+use super::meta::{labels, metadata, pod_metadata};
 use super::model::{cache_mount, cache_volume, reader_env};
-use super::pod::{mount, non_empty, pin, restricted_container, restricted_pod, scratch, var};
+use super::pod::{
+    mount, non_empty, pin, restricted_container, restricted_pod, scratch, templated, templated_container, var,
+};
 use super::service_host;
 use crate::dynamo::names::WORKER_METRICS_PORT;
 use crate::{Run, names, time};
@@ -40,10 +41,7 @@ pub fn trial_job(run: &Run<'_>, trial: i64) -> Job {
             backoff_limit: Some(0),
             active_deadline_seconds: Some(limit_seconds(run, trial).saturating_add(START_SECONDS)),
             template: PodTemplateSpec {
-                metadata: Some(ObjectMeta {
-                    labels: Some(labels(run, names::LOAD_GENERATOR)),
-                    ..ObjectMeta::default()
-                }),
+                metadata: Some(pod_metadata(run, labels(run, names::LOAD_GENERATOR))),
                 spec: Some(pod(run, trial)),
             },
             ..JobSpec::default()
@@ -73,13 +71,11 @@ fn pod(run: &Run<'_>, trial: i64) -> PodSpec {
         enable_service_links: Some(false),
         affinity: trial_is_pinned(run.spec()).then(|| pin(&placement.node)),
         tolerations: non_empty(run.status().state.plan.tolerations.clone()),
-        image_pull_secrets: non_empty(run.spec().workload.image_pull_secrets.clone()),
-        // No fsGroup: it would hand the weights' volume over to this pod's group, file by file.
-        security_context: Some(restricted_pod(NOBODY)),
         init_containers: Some(vec![installer(run)]),
         containers: vec![container(run, trial)],
         volumes: Some(volumes(run)),
-        ..PodSpec::default()
+        // No fsGroup: it would hand the weights' volume over to this pod's group, file by file.
+        ..templated(run, Some(restricted_pod(NOBODY)))
     }
 }
 
@@ -90,9 +86,8 @@ fn installer(run: &Run<'_>) -> Container {
         image: Some(run.settings.runner_image.clone()),
         command: Some([RUNNER_IN_IMAGE, "install", RUNNER_PATH].map(str::to_owned).into()),
         resources: Some(installer_resources()),
-        security_context: Some(restricted_container()),
         volume_mounts: Some(vec![mount("runner", RUNNER_PATH)]),
-        ..Container::default()
+        ..templated_container(run, Some(restricted_container()))
     }
 }
 
@@ -111,10 +106,9 @@ fn container(run: &Run<'_>, trial: i64) -> Container {
             benchmark,
             run.placement().map_or(0, |plan| plan.gpus),
         )),
-        security_context: Some(restricted_container()),
         termination_message_policy: Some("File".to_owned()),
         volume_mounts: Some(mounts(run)),
-        ..Container::default()
+        ..templated_container(run, Some(restricted_container()))
     }
 }
 

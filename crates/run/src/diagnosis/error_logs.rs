@@ -25,10 +25,10 @@ const TRIAL_BYTES: usize = 72 << 10;
 
 /// Trials in which more requests failed than allowed, or a worker restarted or was lost.
 pub fn trials<'a>(run: &Run<'a>) -> Vec<&'a TrialState> {
-    let allowed = i64::from(run.spec().max_error_percent);
+    let spec = &run.spec().trials;
     let had_errors = |trial: &&TrialState| {
         let share = trial.errors.zip(trial.requests);
-        let too_many = share.is_some_and(|(bad, all)| bad.saturating_mul(100) > all.saturating_mul(allowed));
+        let too_many = share.is_some_and(|(bad, all)| spec.exceeds_allowed(bad, all));
         trial.completed_at.is_some() && (too_many || trial.worker_loss.is_some())
     };
     let mut found: Vec<&TrialState> = run.status().state.trials.iter().filter(had_errors).collect();

@@ -28,13 +28,13 @@ pub struct Redactor {
 impl Redactor {
     /// A redactor for the texts of this spec's runs.
     pub fn new(spec: &PerfValidationSpec) -> Self {
-        let workload = &spec.workload;
-        let variables = workload.env.iter().filter(|var| is_secret_variable(&var.name));
+        let dynamo = spec.dynamo();
+        let variables = dynamo.env.iter().filter(|var| is_secret_variable(&var.name));
         let variables = variables.filter_map(|var| var.value.as_deref());
         let lines = [
-            &workload.command,
-            &workload.args,
-            &workload.frontend_args,
+            &dynamo.worker.command,
+            &dynamo.worker.args,
+            &dynamo.frontend.args,
             &spec.benchmark.extra_args,
         ];
         let flags = lines.into_iter().flat_map(|words| flag_values(words));

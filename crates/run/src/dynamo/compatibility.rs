@@ -1,6 +1,6 @@
 //! What a run asks for that its Dynamo cannot do.
 
-use perfval_api::{Reason, RouterMode, Why, Workload};
+use perfval_api::{Dynamo, Reason, RouterMode, Why};
 
 use super::version::Version;
 use crate::observed::DynamoApi;
@@ -33,15 +33,15 @@ fn namespace_too_long(run: &Run<'_>) -> Option<Why> {
 }
 
 /// The version of Dynamo in the image: what the spec says, else what the tag says.
-fn image_version(workload: &Workload) -> Option<Version> {
-    let given = workload.runtime_version.as_deref().and_then(Version::parse);
-    given.or_else(|| Version::of_image(&workload.image))
+fn image_version(dynamo: &Dynamo) -> Option<Version> {
+    let given = dynamo.runtime_version.as_deref().and_then(Version::parse);
+    given.or_else(|| Version::of_image(&dynamo.image))
 }
 
 /// Frontend, workers and Dynamo's operator must share MAJOR.MINOR; a version that cannot be read is not guessed.
 fn version_skew(run: &Run<'_>, api: &DynamoApi) -> Option<Why> {
-    let workload = &run.spec().workload;
-    let image = image_version(workload);
+    let dynamo = run.spec().dynamo();
+    let image = image_version(dynamo);
     let differs = |what: &str, other: Option<Version>| {
         let (image, other) = (image?, other?);
         (image != other).then(|| {
@@ -49,14 +49,14 @@ fn version_skew(run: &Run<'_>, api: &DynamoApi) -> Option<Why> {
                 Reason::VersionSkew,
                 format!(
                     "image {} is Dynamo {image}, {what} is {other}: use one version",
-                    workload.image
+                    dynamo.image
                 ),
             )
         })
     };
     differs(
-        "spec.workload.frontendImage",
-        Version::of_image(&workload.frontend_image),
+        "spec.workload.dynamo.frontend.image",
+        Version::of_image(&dynamo.frontend.image),
     )
     .or_else(|| {
         differs(
@@ -67,9 +67,9 @@ fn version_skew(run: &Run<'_>, api: &DynamoApi) -> Option<Why> {
 }
 
 fn router_mode_unsupported(run: &Run<'_>, api: &DynamoApi) -> Option<Why> {
-    let workload = &run.spec().workload;
-    let version = image_version(workload).or_else(|| api.operator_version.as_deref().and_then(Version::parse))?;
-    let load_aware = match workload.router_mode {
+    let dynamo = run.spec().dynamo();
+    let version = image_version(dynamo).or_else(|| api.operator_version.as_deref().and_then(Version::parse))?;
+    let load_aware = match dynamo.router_mode {
         RouterMode::LeastLoaded | RouterMode::PowerOfTwo | RouterMode::DeviceAwareWeighted => true,
         RouterMode::RoundRobin | RouterMode::Random | RouterMode::Kv => false,
     };
@@ -79,7 +79,7 @@ fn router_mode_unsupported(run: &Run<'_>, api: &DynamoApi) -> Option<Why> {
             format!(
                 "Dynamo {version} does not know router mode {} and would silently do round-robin: \
                  use an image of 1.1 or later, or routerMode RoundRobin, Random or KV",
-                workload.router_mode.flag()
+                dynamo.router_mode.flag()
             ),
         )
     })

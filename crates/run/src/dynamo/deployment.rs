@@ -45,7 +45,7 @@ pub fn deployment(run: &Run<'_>) -> DynamicObject {
 
 /// The engine, which must match the workers' command; vLLM is the default one.
 fn backend(run: &Run<'_>) -> &'static str {
-    let runs = |module: &str| run.spec().workload.command.iter().any(|word| word == module);
+    let runs = |module: &str| run.spec().dynamo().worker.command.iter().any(|word| word == module);
     if runs("dynamo.sglang") {
         "sglang"
     } else if runs("dynamo.trtllm") {

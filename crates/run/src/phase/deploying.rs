@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use kube::core::{DynamicObject, ResourceExt as _};
-use perfval_api::{Allocation, PerfValidationSpec, Phase, Reason, Why};
+use perfval_api::{Allocation, ClaimTemplate, ModelCache, PerfValidationSpec, Phase, Reason, Why};
 use perfval_sizing::{Holder, Seen};
 
 use super::definition::{Definition, QUICK, Timed, give_up};
@@ -63,9 +63,14 @@ fn expired(pass: &mut Pass<'_>, why: &Why) -> Step {
     give_up(pass, if is_starting { reason } else { why.reason }, why, limit)
 }
 
+/// The claim of the operator's own model cache, if the spec asks for one.
+pub(crate) fn own_cache(spec: &PerfValidationSpec) -> Option<&ClaimTemplate> {
+    spec.model.cache.as_ref().and_then(ModelCache::template)
+}
+
 /// Whether this run fills a model cache of the operator's own.
 pub(crate) fn fills_cache(spec: &PerfValidationSpec) -> bool {
-    spec.model.cache.as_ref().is_some_and(|cache| cache.size.is_some())
+    own_cache(spec).is_some()
 }
 
 /// Returns whether the API server accepted the deployment in a dry run.
@@ -82,8 +87,9 @@ fn step(pass: &mut Pass<'_>) -> Step {
     {
         return step;
     }
-    if fills_cache(pass.run.spec())
-        && let Some(step) = fill_cache(pass)
+    let run = pass.run;
+    if let Some(template) = own_cache(run.spec())
+        && let Some(step) = fill_cache(pass, template)
     {
         return step;
     }
@@ -180,7 +186,7 @@ fn create(pass: &mut Pass<'_>) -> Step {
 }
 
 /// Fills the cache; `None` once it is full.
-fn fill_cache(pass: &mut Pass<'_>) -> Option<Step> {
+fn fill_cache(pass: &mut Pass<'_>, template: &ClaimTemplate) -> Option<Step> {
     let filling = || Step::wait(Reason::Starting, FILLING);
     let found = match &pass.seen.cache_job {
         Seen::Absent => None,
@@ -193,7 +199,9 @@ fn fill_cache(pass: &mut Pass<'_>) -> Option<Step> {
     let fill = match job::standing(pass.run, found, recorded) {
         Standing::Ours(job) => job,
         Standing::Free => {
-            pass.act(Effect::CreateCacheClaim(Box::new(build::cache_claim(pass.run))));
+            pass.act(Effect::CreateCacheClaim(Box::new(build::cache_claim(
+                pass.run, template,
+            ))));
             pass.act(Effect::CreateCacheJob(Box::new(build::cache_job(pass.run))));
             return Some(filling());
         }

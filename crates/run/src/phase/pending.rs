@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::core::ResourceExt as _;
-use perfval_api::{Environment, OnMissingDynamo, Phase, Reason, Verdict, Why, WorkloadStatus};
+use perfval_api::{Environment, OnMissing, Phase, Reason, Verdict, Why, WorkloadStatus};
 use perfval_sizing::Seen;
 use perfval_verdict::environment;
 use perfval_verdict::gate::nothing_to_judge;
@@ -37,9 +37,9 @@ fn expired(pass: &mut Pass<'_>, why: &Why) -> Step {
     if why.reason != Reason::DynamoNotInstalled {
         return give_up(pass, why.reason, why, "timeouts.prerequisites");
     }
-    let verdict = match pass.run.spec().on_missing_dynamo {
-        OnMissingDynamo::Fail => Verdict::Error,
-        OnMissingDynamo::Skip => Verdict::Skipped,
+    let verdict = match pass.run.spec().dynamo().on_missing {
+        OnMissing::Fail => Verdict::Error,
+        OnMissing::Skip => Verdict::Skipped,
     };
     Step::End(verdict, why.clone())
 }
@@ -117,13 +117,7 @@ fn aiperf_image_missing(pass: &Pass<'_>) -> Option<Why> {
 }
 
 fn storage_class_missing(pass: &Pass<'_>) -> Option<Why> {
-    let cache = pass
-        .run
-        .spec()
-        .model
-        .cache
-        .as_ref()
-        .filter(|cache| cache.size.is_some())?;
+    let template = super::deploying::own_cache(pass.run.spec())?;
     let classes = pass.seen.storage_classes.present()?;
     let is_default = |class: &StorageClass| {
         class
@@ -131,17 +125,19 @@ fn storage_class_missing(pass: &Pass<'_>) -> Option<Why> {
             .get("storageclass.kubernetes.io/is-default-class")
             .is_some_and(|value| value == "true")
     };
-    match &cache.storage_class_name {
+    match &template.storage_class_name {
         Some(name) if classes.iter().any(|class| class.name_any() == *name) => None,
         None if classes.iter().any(is_default) => None,
         Some(name) => Some(Why::new(
             Reason::StorageClassMissing,
-            format!("StorageClass {name} does not exist: correct spec.model.cache.storageClassName"),
+            format!(
+                "StorageClass {name} does not exist: correct spec.model.cache.volumeClaimTemplate.storageClassName"
+            ),
         )),
         None => Some(Why::new(
             Reason::StorageClassMissing,
-            "spec.model.cache.size needs a StorageClass, and the cluster has no default one: \
-             set spec.model.cache.storageClassName",
+            "spec.model.cache.volumeClaimTemplate needs a StorageClass, and the cluster has no default one: \
+             set its storageClassName",
         )),
     }
 }
@@ -162,14 +158,15 @@ fn record(pass: &mut Pass<'_>, api: &DynamoApi) {
     pass.status.workload = Some(WorkloadStatus {
         name: names::deployment(&pass.run.id()),
         api_version: api.resource.api_version.clone(),
-        router_mode: spec.workload.router_mode.flag().into(),
+        router_mode: spec.dynamo().router_mode.flag().into(),
         ..WorkloadStatus::default()
     });
-    let version = spec.workload.runtime_version.clone();
+    let version = spec.dynamo().runtime_version.clone();
     pass.status.state.runtime_version = version.filter(|_| api.takes_runtime_version);
     pass.status.environment = Some(Environment {
         model: spec.model.name.clone(),
-        image: spec.workload.image.clone(),
+        revision: spec.model.revision.clone(),
+        image: spec.dynamo().image.clone(),
         dynamo: api.operator_version.clone(),
         kubernetes: pass.seen.kubernetes.clone(),
         settings: Some(environment::settings(spec)),

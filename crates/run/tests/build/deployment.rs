@@ -33,7 +33,7 @@ fn pods_of_both_api_shapes_are_found_by_the_workers_service() {
 #[test]
 fn the_wrapper_passes_every_argument_on_and_keeps_the_image_s_own_path_first() {
     let mut object = typical();
-    object.spec.workload.args = vec!["a b".into(), "$(id)".into(), "'\"".into()];
+    object.spec.dynamo_mut().worker.args = vec!["a b".into(), "$(id)".into(), "'\"".into()];
     let settings = settings();
     let deployment = json!(dynamo::deployment(&Run::new(&object, &settings)));
     let main = &deployment["spec"]["components"][1]["podTemplate"]["spec"]["containers"][0];
@@ -118,7 +118,7 @@ fn claims_tolerate_every_effect_by_its_name() {
         "nvidia.com/v1beta1",
         "DRA",
         &json!({
-            "model": { "name": "m" }, "workload": { "image": "i:1" },
+            "model": { "name": "m" }, "workload": { "dynamo": { "image": "i:1" } },
             "placement": { "deviceTolerations": [
                 { "key": "xid", "operator": "Exists" }, { "key": "k", "value": "v", "effect": "NoSchedule" },
             ] },
@@ -147,7 +147,7 @@ fn a_version_that_images_do_not_name_is_written_in_both_api_shapes() {
             deployment.pointer(component).unwrap()["runtimeVersionOverride"].clone()
         };
         // Set, but not recorded: the served API does not have the field.
-        object.spec.workload.runtime_version = Some("1.6.1".into());
+        object.spec.dynamo_mut().runtime_version = Some("1.6.1".into());
         assert_eq!(version(&object, components[0]), Value::Null);
         object.status.as_mut().unwrap().state.runtime_version = Some("1.6.1".into());
         for component in components {

@@ -24,10 +24,10 @@ const WORDS: [&str; 5] = [
 
 /// What the kubelet expands in a user's own words is expanded for the user.
 const OWN: [&str; 4] = [
-    ".workload.command[]",
-    ".workload.args[]",
-    ".workload.frontendArgs[]",
-    ".workload.env[].value",
+    ".workload.dynamo.worker.command[]",
+    ".workload.dynamo.worker.args[]",
+    ".workload.dynamo.frontend.args[]",
+    ".workload.dynamo.env[].value",
 ];
 
 /// One step to a field.
@@ -129,7 +129,7 @@ fn carriers(spec: &Value, path: &str, word: &str) -> Result<usize, String> {
             containers(&built, &mut found);
             for container in found {
                 let command = strings(&container["command"]);
-                if is_shell(&command) && command != wrapper() && path != ".workload.command[]" {
+                if is_shell(&command) && command != wrapper() && path != ".workload.dynamo.worker.command[]" {
                     return Err(format!("{kind}: {command:?}"));
                 }
                 let known = container["env"].as_array().into_iter().flatten();
@@ -159,6 +159,10 @@ fn every_string_of_the_spec_is_carried_as_it_is() {
         let name = shown(path);
         for word in WORDS {
             let mut spec = with(schema, path, word);
+            // A union requires no member by its schema.
+            if spec["workload"]["dynamo"].is_null() {
+                spec["workload"]["dynamo"] = json!({"image": "i:1"});
+            }
             // A token's variable is there to be given away.
             if spec["model"]["tokenSecretRef"].is_null() {
                 spec["model"]["tokenSecretRef"] = json!({"name": "hf", "key": "token"});

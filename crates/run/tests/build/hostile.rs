@@ -62,9 +62,12 @@ fn spec() -> impl Strategy<Value = PerfValidation> {
             .map(|(name, value)| json!({"name": name, "value": value}))
             .collect();
         let spec = json!({
-            "model": {"name": model, "tokenSecretRef": {"name": "hf", "key": "token"}, "cache": {"claimName": claim}},
-            "workload": {"image": image, "frontendImage": frontend, "command": command, "args": args,
-                "frontendArgs": frontend_args, "env": env},
+            "model": {"name": model, "tokenSecretRef": {"name": "hf", "key": "token"}, "cache": {"persistentVolumeClaim": {"claimName": claim}}},
+            "workload": {"dynamo": {
+                "image": image, "env": env,
+                "worker": {"command": command, "args": args},
+                "frontend": {"image": frontend, "args": frontend_args},
+            }},
             "placement": {"deviceClassName": class},
             "benchmark": {"image": image, "extraInputs": inputs, "extraArgs": extra_args, "tokenizer": tokenizer},
         });
@@ -137,7 +140,7 @@ proptest! {
     fn no_shell_reads_a_word_of_the_spec(object in spec()) {
         let settings = settings();
         let run = Run::new(&object, &settings);
-        let own = &object.spec.workload.command;
+        let own = &object.spec.dynamo().worker.command;
         for (kind, built) in everything(&run) {
             let mut found = Vec::new();
             containers(&built, &mut found);
@@ -183,15 +186,15 @@ proptest! {
     fn the_worker_and_the_cache_get_every_word_as_it_is(object in spec()) {
         let settings = settings();
         let run = Run::new(&object, &settings);
-        let workload = &object.spec.workload;
+        let dynamo = object.spec.dynamo();
         let job = build::cache_job(&run).spec.expect("a spec").template.spec.expect("a pod");
         prop_assert_eq!(job.containers[0].args.as_deref(), Some(&[object.spec.model.name.clone()][..]));
         let deployment = json!(dynamo::deployment(&run));
         let mut found = Vec::new();
         containers(&deployment, &mut found);
         let ends_with = |words: &[String]| found.iter().any(|container| strings(&container["args"]).ends_with(words));
-        prop_assert!(ends_with(&workload.args), "{}", deployment);
-        let frontend = [&workload.frontend_args[..], &["--router-mode".to_owned(), "least-loaded".to_owned()]].concat();
+        prop_assert!(ends_with(&dynamo.worker.args), "{}", deployment);
+        let frontend = [&dynamo.frontend.args[..], &["--router-mode".to_owned(), "least-loaded".to_owned()]].concat();
         prop_assert!(ends_with(&frontend), "{}", deployment);
         let unique = |container: &&Value| {
             let names: Vec<String> = container["env"].as_array().into_iter().flatten().map(|var| var["name"].to_string()).collect();

@@ -91,7 +91,7 @@ fn pods_of_our_own_are_restricted() {
 #[test]
 fn pods_that_read_the_model_cache_run_where_its_volume_is() {
     let mut object = own_command();
-    object.spec.benchmark.placement = perfval_api::PodPlacement::Anywhere;
+    object.spec.benchmark.placement = None;
     assert!(perfval_sizing::trial_is_pinned(&object.spec) && perfval_sizing::frontend_is_pinned(&object.spec));
     object.spec.model.cache = None;
     assert!(!perfval_sizing::trial_is_pinned(&object.spec));

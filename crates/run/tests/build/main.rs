@@ -11,7 +11,7 @@ mod results;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use perfval_api::PerfValidation;
+use perfval_api::{ModelCache, PerfValidation};
 use perfval_run::{Run, Settings, build, dynamo, names};
 use serde_json::{Value, json};
 
@@ -24,7 +24,8 @@ fn typical() -> PerfValidation {
         "DRA",
         &json!({
             "model": { "name": "Qwen/Qwen3-8B", "tokenSecretRef": { "name": "hf-token", "key": "token" } },
-            "workload": { "image": "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.6.1", "imagePullSecrets": [{ "name": "ngc" }] },
+            "workload": { "dynamo": { "image": "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.6.1" } },
+            "podTemplate": { "spec": { "imagePullSecrets": [{ "name": "ngc" }] } },
             "gates": [
                 { "name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "50k" },
                 { "name": "ttft-p99", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=", "threshold": "2000" },
@@ -43,27 +44,45 @@ fn elaborate() -> PerfValidation {
             "model": {
                 "name": "meta-llama/Llama-3.1-8B",
                 "tokenSecretRef": { "name": "hf", "key": "token", "optional": true },
-                "cache": { "size": "100Gi", "storageClassName": "gp3" },
+                "revision": "b968826d9c46dd6066d109eabc6255188de91218",
+                "cache": { "volumeClaimTemplate": { "storage": "100Gi", "storageClassName": "gp3", "accessModes": ["ReadWriteMany"] } },
             },
-            "workload": {
+            "workload": { "dynamo": {
                 "image": "registry.example/runtime:1.1.1",
-                "frontendImage": "registry.example/frontend:1.1.1",
-                "imagePullPolicy": "Always",
                 "routerMode": "KV",
-                "args": ["--max-model-len", "8192", "; rm -rf / $(HF_TOKEN) `id`"],
-                "frontendArgs": ["--router-mode", "random"],
+                "worker": {
+                    "args": ["--max-model-len", "8192", "; rm -rf / $(HF_TOKEN) `id`"],
+                    "resources": {
+                        "requests": { "cpu": "8", "memory": "64Gi", "vendor.example/nic": "1" },
+                        "limits": { "memory": "64Gi", "vendor.example/nic": "1", "nvidia.com/gpu": "4" },
+                    },
+                },
+                "frontend": {
+                    "image": "registry.example/frontend:1.1.1",
+                    "args": ["--router-mode", "random"],
+                    "resources": { "limits": { "memory": "4Gi" } },
+                    "placement": "Anywhere",
+                },
                 "env": [
                     { "name": "DYN_ROUTER_MODE", "value": "random" },
                     { "name": "DYN_ROUTER_TEMPERATURE", "value": "0.5" },
                     { "name": "HF_HOME", "value": "/elsewhere" },
                     { "name": "NCCL_DEBUG", "value": "WARN" },
                 ],
-                "resources": {
-                    "requests": { "cpu": "8", "memory": "64Gi", "vendor.example/nic": "1" },
-                    "limits": { "memory": "64Gi", "vendor.example/nic": "1", "nvidia.com/gpu": "4" },
+            } },
+            "podTemplate": {
+                "metadata": {
+                    "labels": { "kueue.x-k8s.io/queue-name": "gpus" },
+                    "annotations": { "sidecar.istio.io/inject": "false" },
+                },
+                "spec": {
+                    "securityContext": { "runAsUser": 1000, "fsGroup": 1000 },
+                    "containerSecurityContext": { "allowPrivilegeEscalation": false },
+                    "runtimeClassName": "kata",
+                    "priorityClassName": "low",
+                    "imagePullPolicy": "Always",
                 },
             },
-            "placement": { "frontend": "Anywhere" },
             "benchmark": {
                 "image": "registry.example/aiperf:0.13.0",
                 "concurrencyPerGPU": 2, "minRequests": 100, "warmupPerConcurrency": 0,
@@ -84,8 +103,8 @@ fn own_command() -> PerfValidation {
         "nvidia.com/v1beta1",
         "DRA",
         &json!({
-            "model": { "name": "tiny/model", "cache": { "claimName": "weights" } },
-            "workload": { "image": "localhost/engine:1", "command": ["python3", "-m", "dynamo.sglang"], "args": ["--model-path", "tiny/model"] },
+            "model": { "name": "tiny/model", "cache": {"persistentVolumeClaim": {"claimName": "weights"}} },
+            "workload": { "dynamo": { "image": "localhost/engine:1", "worker": { "command": ["python3", "-m", "dynamo.sglang"], "args": ["--model-path", "tiny/model"] } } },
         }),
     )
 }
@@ -130,9 +149,13 @@ fn settings() -> Settings {
 
 /// Everything of a run, by the name of the builder.
 fn everything(run: &Run<'_>) -> BTreeMap<&'static str, Value> {
+    let template = run.spec().model.cache.as_ref().and_then(ModelCache::template);
     [
         ("claim_template", json!(build::claim_template(run))),
-        ("cache_claim", json!(build::cache_claim(run))),
+        (
+            "cache_claim",
+            json!(template.map(|template| build::cache_claim(run, template))),
+        ),
         ("cache_job", json!(build::cache_job(run))),
         ("workers_service", json!(build::workers_service(run))),
         ("deployment", json!(dynamo::deployment(run))),
@@ -256,6 +279,7 @@ fn names_and_label_values_fit_in_the_longest_namespace() {
     let mut object = typical();
     object.metadata.namespace = Some("n".repeat(51));
     object.metadata.name = Some("x".repeat(63));
+    object.spec.model.cache = elaborate().spec.model.cache;
     let settings = settings();
     let run = Run::new(&object, &settings);
     for (kind, value) in everything(&run) {

@@ -36,7 +36,7 @@ fn a_suspended_edit_of_what_is_measured_is_not_ready() {
     let mut story = at(Phase::Completed);
     story.step();
     assert_eq!(says(&story, condition::READY), is("True", "GatesMet", 1));
-    story.spec(json!({"workload": {"image": "vllm-runtime:1.4.3"}, "suspend": true}));
+    story.spec(json!({"workload": {"dynamo": {"image": "vllm-runtime:1.4.3"}}, "suspend": true}));
     story.step();
     assert_eq!(says(&story, condition::READY), is("False", "Suspended", 2));
     assert_eq!(says(&story, condition::PASSED), is("Unknown", "Suspended", 2));
@@ -53,12 +53,12 @@ fn a_suspended_edit_of_what_is_measured_is_not_ready() {
     );
 
     // The edit is taken back: what was measured is what is asked for.
-    story.spec(json!({"workload": {"image": "vllm-runtime:1.4.2"}}));
+    story.spec(json!({"workload": {"dynamo": {"image": "vllm-runtime:1.4.2"}}}));
     story.step();
     assert_eq!(says(&story, condition::READY), is("True", "GatesMet", 3));
     assert_eq!(says(&story, condition::CLEANED_UP), is("True", "Removed", 3));
 
-    story.spec(json!({"workload": {"image": "vllm-runtime:1.4.3"}, "suspend": false}));
+    story.spec(json!({"workload": {"dynamo": {"image": "vllm-runtime:1.4.3"}}, "suspend": false}));
     story.step();
     let run = story.status().run.expect("a run");
     assert_eq!((run.number, run.trigger), (2, Trigger::SpecChanged));
@@ -69,7 +69,7 @@ fn an_edit_while_the_last_run_is_removed_is_not_passed() {
     let mut story = at(Phase::CleaningUp);
     assert_eq!(says(&story, condition::PASSED), is("True", "GatesMet", 1));
     story.stuck = true;
-    story.spec(json!({"workload": {"image": "vllm-runtime:1.4.3"}}));
+    story.spec(json!({"workload": {"dynamo": {"image": "vllm-runtime:1.4.3"}}}));
     story.step();
     assert_eq!(says(&story, condition::PASSED), is("Unknown", "Running", 2));
     assert_eq!(says(&story, condition::CLEANED_UP), is("False", "Removing", 1));
@@ -83,7 +83,7 @@ fn a_held_back_edit_keeps_the_object_and_removes_what_is_left() {
     story.step();
     story.wait(4000);
     story.until(Phase::Completed);
-    story.spec(json!({"workload": {"image": "vllm-runtime:1.4.3"}, "suspend": true}));
+    story.spec(json!({"workload": {"dynamo": {"image": "vllm-runtime:1.4.3"}}, "suspend": true}));
     story.stuck = false;
     story.wait(4000);
     for _ in 0..4 {
@@ -101,7 +101,7 @@ fn an_edit_outside_of_what_is_measured_and_judged_asks_for_nothing() {
     for edit in [
         json!({"ttlSecondsAfterFinished": 86_400}),
         json!({"timeouts": {"workloadReady": "20m"}}),
-        json!({"onMissingDynamo": "Skip"}),
+        json!({"workload": {"dynamo": {"onMissing": "Skip"}}}),
         json!({"suspend": true}),
     ] {
         let mut story = at(Phase::Completed);

@@ -169,7 +169,9 @@ fn the_next_trial_waits_until_a_load_generator_without_a_job_has_ended() {
 }
 
 fn with_cache() -> Story {
-    let mut story = Story::with(json!({"model": {"cache": {"size": "1Gi", "storageClassName": "fast"}}}));
+    let mut story = Story::with(
+        json!({"model": {"cache": {"volumeClaimTemplate": {"storage": "1Gi", "storageClassName": "fast"}}}}),
+    );
     story.cache_job = Some("Running");
     story.until(Phase::Deploying);
     story

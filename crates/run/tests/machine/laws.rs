@@ -61,7 +61,7 @@ fn judged(n: u8) -> serde_json::Value {
         0 => json!({"gates": gate("1000")}),
         1 => json!({"gates": gate("1500")}),
         2 => json!({"gates": gate("3000")}),
-        _ => json!({"maxErrorPercent": n % 7}),
+        _ => json!({"trials": {"maxFailedRequestsPercent": (n % 7).to_string()}}),
     }
 }
 
@@ -72,7 +72,7 @@ fn outside(n: u8) -> serde_json::Value {
         0 => json!({"ttlSecondsAfterFinished": 1_000_000 + i64::from(n)}),
         1 => json!({"timeouts": {"cleanup": format!("{}m", 4 + n % 3)}}),
         2 => json!({"timeouts": {"modelCache": format!("{}m", 10 + n % 3)}}),
-        _ => json!({"onMissingDynamo": if n % 8 < 4 { "Skip" } else { "Fail" }}),
+        _ => json!({"workload": {"dynamo": {"onMissing": if n % 8 < 4 { "Skip" } else { "Fail" }}}}),
     }
 }
 

@@ -70,7 +70,7 @@ pub(super) fn settled(phase: Phase) -> Story {
 }
 
 pub(super) fn no_dynamo(on_missing: &str) -> Story {
-    let mut story = Story::with(json!({"onMissingDynamo": on_missing}));
+    let mut story = Story::with(json!({"workload": {"dynamo": {"onMissing": on_missing}}}));
     story.dynamo = Seen::Absent;
     story.until(Pending).step();
     story.wait(4000);
@@ -78,7 +78,7 @@ pub(super) fn no_dynamo(on_missing: &str) -> Story {
 }
 
 pub(super) fn dynamo_unreadable() -> Story {
-    let mut story = Story::with(json!({"onMissingDynamo": "Skip"}));
+    let mut story = Story::with(json!({"workload": {"dynamo": {"onMissing": "Skip"}}}));
     story.dynamo = Seen::Unknown("GET customresourcedefinitions: 403".into());
     story.until(Pending).step();
     story.wait(4000);
@@ -86,7 +86,7 @@ pub(super) fn dynamo_unreadable() -> Story {
 }
 
 pub(super) fn old_dynamo() -> Story {
-    let mut story = begun(json!({"workload": {"image": "v:1.0.2"}}));
+    let mut story = begun(json!({"workload": {"dynamo": {"image": "v:1.0.2"}}}));
     if let Seen::Present(api) = &mut story.dynamo {
         api.operator_version = Some("1.0.2".into());
     }
@@ -128,7 +128,9 @@ pub(super) fn busy() -> Story {
 }
 
 pub(super) fn cache_fails() -> Story {
-    let mut story = Story::with(json!({"model": {"cache": {"size": "1Gi", "storageClassName": "fast"}}}));
+    let mut story = Story::with(
+        json!({"model": {"cache": {"volumeClaimTemplate": {"storage": "1Gi", "storageClassName": "fast"}}}}),
+    );
     story.cache_job = Some("Failed");
     // The first pass asks the API server whether it would take the deployment at all.
     story.until(Deploying).step();

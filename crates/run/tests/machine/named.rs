@@ -13,7 +13,9 @@ use super::story::{Showing, Story};
 
 /// A run that fills a model cache, with its pod in this state.
 fn filling(pod: Value) -> Story {
-    let mut story = Story::with(json!({"model": {"cache": {"size": "1Gi", "storageClassName": "fast"}}}));
+    let mut story = Story::with(
+        json!({"model": {"cache": {"volumeClaimTemplate": {"storage": "1Gi", "storageClassName": "fast"}}}}),
+    );
     story.cache_job = Some("Running");
     story.around.filler = Some(pod);
     story.until(Phase::Deploying);

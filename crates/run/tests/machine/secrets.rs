@@ -24,7 +24,7 @@ fn a_refusal_that_quotes_a_secret_reaches_no_message() {
             "spec.env[0].value: Invalid value: \"{VALUE}\": by \u{202e}policy; nvapi-0123456789abcdef, LICENSE_KEY=abcdefgh; {VALUE}"
         );
         let mut story = changed(at(Deploying), |story| {
-            story.object.spec.workload.env =
+            story.object.spec.dynamo_mut().env =
                 serde_json::from_value(json!([{"name": name, "value": VALUE}])).expect("variables");
             story.admission = Seen::Present(Admission::Rejected(words.clone()));
         });
@@ -47,7 +47,7 @@ fn a_refusal_that_quotes_a_secret_reaches_no_message() {
 fn a_long_refusal_that_is_cut_in_a_secret_shows_no_part_of_it() {
     for filler in 930..1_010 {
         let mut story = changed(at(Deploying), |story| {
-            story.object.spec.workload.env =
+            story.object.spec.dynamo_mut().env =
                 serde_json::from_value(json!([{"name": "LICENSE_KEY", "value": VALUE}])).expect("variables");
             let words = format!("{} {VALUE} is refused", "x".repeat(filler));
             story.admission = Seen::Present(Admission::Rejected(words));

@@ -122,7 +122,7 @@ impl Story {
             "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
             "metadata": {"name": "run", "namespace": "perf", "uid": "u-1", "generation": 1},
             "spec": {
-                "model": {"name": "m"}, "workload": {"image": "vllm-runtime:1.4.2"},
+                "model": {"name": "m"}, "workload": {"dynamo": {"image": "vllm-runtime:1.4.2"}},
                 "placement": {"maxGPUs": 2},
                 "benchmark": {"image": "aiperf:0.13.0"},
                 "trials": {"rule": "Single", "max": 1},

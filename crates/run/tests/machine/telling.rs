@@ -120,7 +120,7 @@ fn a_queue_that_does_not_exist_is_not_waited_for() {
 
 #[test]
 fn every_error_with_a_known_obstacle_shows_it_with_its_remedy() {
-    let mut story = Story::with(json!({"workload": {"image": "v:1.6.1"}}));
+    let mut story = Story::with(json!({"workload": {"dynamo": {"image": "v:1.6.1"}}}));
     story.until(Phase::Completed);
     assert_eq!(
         (story.verdict(), story.reason().as_str()),

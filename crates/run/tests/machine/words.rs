@@ -14,7 +14,7 @@ use super::story::Story;
 /// A run that fills a model cache first.
 fn with_cache() -> Story {
     Story::with(json!({
-        "model": {"cache": {"size": "10Gi", "storageClassName": "fast"}},
+        "model": {"cache": {"volumeClaimTemplate": {"storage": "10Gi", "storageClassName": "fast"}}},
         "trials": {"rule": "Sequential", "max": 4},
     }))
 }

@@ -163,7 +163,7 @@ fn object(status: &Value) -> perfval_api::PerfValidation {
     let mut object = json!({
         "apiVersion": "perfvalidation.dev/v1alpha1", "kind": "PerfValidation",
         "metadata": {"name": "run", "namespace": "perf", "uid": "u-1", "generation": 1},
-        "spec": {"model": {"name": "m"}, "workload": {"image": "vllm-runtime:1.6.1"}},
+        "spec": {"model": {"name": "m"}, "workload": {"dynamo": {"image": "vllm-runtime:1.6.1"}}},
         "status": {"observedGeneration": 1, "phase": "WaitingForReady", "run": {
             "number": 1, "id": RUN, "trigger": "Created", "generation": 1, "startedAt": now().to_rfc3339()}},
     });

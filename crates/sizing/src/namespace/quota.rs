@@ -145,7 +145,7 @@ pub fn unmeasured(quotas: &[ResourceQuota], pods: &OurPods) -> Option<String> {
             .flat_map(|resource| pods.each().map(|pod| (resource, pod)))
             .find(|(resource, pod)| covers(quota, pod) && !says(pod, resource))?;
         Some(format!(
-            "ResourceQuota {} wants {resource} of every container, and the {} has none: set it in workload.resources and \
+            "ResourceQuota {} wants {resource} of every container, and the {} has none: set it in workload.dynamo.worker.resources and \
              benchmark.resources, and let a LimitRange of the namespace set it for all others",
             name(quota),
             pod.what

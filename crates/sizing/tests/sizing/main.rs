@@ -21,11 +21,11 @@ use perfval_testkit::inventory::{Cluster, DeviceBuilder, SliceBuilder, gpu};
 use serde_json::{Value, json};
 
 fn spec(fields: &Value) -> PerfValidationSpec {
-    let mut spec = json!({ "model": { "name": "m" }, "workload": { "image": "i:1" } });
+    let mut spec = json!({ "model": { "name": "m" }, "workload": { "dynamo": { "image": "i:1" } } });
     for (key, value) in fields.as_object().into_iter().flatten() {
         spec[key] = value.clone();
     }
-    spec["workload"]["image"] = json!("i:1");
+    spec["workload"]["dynamo"]["image"] = json!("i:1");
     serde_json::from_value(spec).expect("a spec")
 }
 

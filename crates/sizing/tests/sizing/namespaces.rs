@@ -21,9 +21,9 @@ fn with_all_set(cluster: Cluster) -> Cluster {
 /// Workers of 8 cpus and 64Gi; the load generator takes 4 of each.
 fn sized() -> PerfValidationSpec {
     spec(&json!({
-        "workload": { "image": "i:1", "resources": {
+        "workload": { "dynamo": { "image": "i:1", "worker": {"resources": {
             "requests": { "cpu": "8", "memory": "64Gi" }, "limits": { "cpu": "16", "memory": "64Gi" },
-        } },
+        }} } },
         "benchmark": { "resources": { "limits": { "cpu": "4", "memory": "4Gi" } } },
     }))
 }
@@ -319,7 +319,7 @@ fn a_load_generator_that_fits_nowhere_is_named_before_anything_is_created() {
     }
     // On the node under test the workers come first.
     let mut greedy = anywhere.clone();
-    greedy.workload.resources.requests = Some([("cpu".to_owned(), Quantity("30".to_owned()))].into());
+    greedy.dynamo_mut().worker.resources.requests = Some([("cpu".to_owned(), Quantity("30".to_owned()))].into());
     assert_eq!(chosen(&eight(), &greedy).gpus, 7, "8 × 30 + 20.48 of 256 are too much");
     let mut few = loaded("Anywhere");
     few.placement.max_gpus = Some(4);

@@ -174,7 +174,8 @@ fn the_model_cache_decides_where_a_run_can_be() {
 
 #[test]
 fn workers_fit_next_to_everything_else() {
-    let worker = |resources: Value| json!({ "workload": { "image": "i:1", "resources": resources } });
+    let worker =
+        |resources: Value| json!({ "workload": { "dynamo": { "image": "i:1", "worker": {"resources": resources} } } });
     let eight_cpus = || worker(json!({ "requests": { "cpu": "8" } }));
     let busy_node = eight().pod(PodBuilder::on("n1", "p").requests("cpu", "230"));
     let two_nodes = busy_node.clone().node(NodeBuilder::named("for-the-load-generator"));
@@ -197,7 +198,7 @@ fn workers_fit_next_to_everything_else() {
         .node(NodeBuilder::named("n1").offers("pods", "4"))
         .node(NodeBuilder::named("for-the-load-generator"));
     assert_eq!(chosen(&slots, &any()).gpus, 3, "one slot is the frontend's");
-    let elsewhere = spec(&json!({ "placement": { "frontend": "Anywhere" } }));
+    let elsewhere = spec(&json!({ "workload": {"dynamo": {"frontend": {"placement": "Anywhere"}}} }));
     assert_eq!(chosen(&slots, &elsewhere).gpus, 4);
 
     let too_big = spec(&worker(json!({ "limits": { "memory": "3Ti" } })));

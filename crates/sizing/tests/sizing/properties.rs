@@ -98,7 +98,7 @@ fn cluster(nodes: &[NodePlan]) -> Cluster {
 fn spec(min: i32, max: Option<i32>) -> PerfValidationSpec {
     serde_json::from_value(json!({
         "model": { "name": "m" },
-        "workload": { "image": "i:1", "resources": { "requests": { "cpu": "20" } } },
+        "workload": { "dynamo": { "image": "i:1", "worker": {"resources": { "requests": { "cpu": "20" } }} } },
         "placement": { "minGPUs": min, "maxGPUs": max.map(|max| max.max(min)) },
     }))
     .expect("a spec")

@@ -221,7 +221,7 @@ fn v18_a_node_is_not_for_our_pods() {
 
 #[test]
 fn v19_cpus_are_left_for_three_workers() {
-    let eight_cpus = json!({ "workload": { "image": "i:1", "resources": { "requests": { "cpu": "8" } } } });
+    let eight_cpus = json!({ "workload": { "dynamo": { "image": "i:1", "worker": {"resources": { "requests": { "cpu": "8" } }} } } });
     let busy = eight().pod(PodBuilder::on("n1", "p").requests("cpu", "230"));
     let busy = busy.node(NodeBuilder::named("for-the-load-generator"));
     assert_eq!(chosen(&busy, &spec(&eight_cpus)).gpus, 3);

@@ -130,7 +130,7 @@ causes! {
         reason: NodeCPUPressure, severity: Warning, effect: Untrusted,
         seen: "the node's CPUs were 90 % busy or more in the measured phase, and threads waited for one in half of the time or more (`/proc/stat` and `/proc/pressure/cpu` of the node under test); and a worker's liveness or startup probe ended it, or it ended with exit code 0 or 143, or with 137 and no event shows who killed it",
         why: "the worker got no CPU, so that it answered neither its probe nor its requests in time; that shows nothing of its GPU",
-        remedy: "keep off the node what uses its CPUs (kubectl top pods -A), or let the workers request the CPU that they need (workload.resources)",
+        remedy: "keep off the node what uses its CPUs (kubectl top pods -A), or let the workers request the CPU that they need (workload.dynamo.worker.resources)",
     }
     /// One worker is much slower than its peers.
     WorkerStall {
@@ -233,14 +233,14 @@ causes! {
     /// The load generator could not connect to the frontend, or the frontend cut it off.
     FrontendLost {
         reason: RequestErrors, severity: Warning, effect: Miss,
-        seen: "failed requests above `maxErrorPercent`, among them connections that failed or broke (`ClientConnectorError`, `ServerDisconnectedError`)",
+        seen: "failed requests above `trials.maxFailedRequestsPercent`, among them connections that failed or broke (`ClientConnectorError`, `ServerDisconnectedError`)",
         why: "the load generator connects to the frontend only: its pod restarted under load, or the network to it broke",
         remedy: "see whether the frontend's pod restarted and why (probes, CPU, memory); then the network to it",
     }
     /// More requests failed or came back short than allowed.
     RequestErrors {
         reason: RequestErrors, severity: Warning, effect: Miss,
-        seen: "failed requests, or streams shorter than asked, above `maxErrorPercent`",
+        seen: "failed requests, or streams shorter than asked, above `trials.maxFailedRequestsPercent`",
         why: "frontend or workers refuse or drop requests; the error's code and text are in the evidence",
         remedy: "read the errors; see the logs of frontend and workers",
     }
@@ -284,7 +284,7 @@ causes! {
         reason: -, severity: Warning, effect: Reported,
         seen: "requests spend more than 20 % of their time in the frontend, and over 0.2 s, outside of the workers; or its event loop wakes 5 ms late on average, by its own metrics",
         why: "the frontend cannot feed the workers as fast as they could work: it lacks CPU (its limit throttles it, or others on its node take it), or too many requests are in flight",
-        remedy: "lower benchmark.concurrencyPerGPU, or free CPUs of its node; the frontend asks for 0.1 CPU and has no limit unless a LimitRange of the namespace sets one (`kubectl get limitranges -n NAMESPACE`): raise or remove that one; without model.cache, `placement.frontend: Anywhere` moves it to another node",
+        remedy: "lower benchmark.concurrencyPerGPU, or free CPUs of its node; the frontend asks for 0.1 CPU and has no limit unless a LimitRange of the namespace sets one (`kubectl get limitranges -n NAMESPACE`): raise or remove that one; without model.cache, `workload.dynamo.frontend.placement: Anywhere` moves it to another node",
     }
     /// More requests are in flight than the engines run at once.
     PastKnee {

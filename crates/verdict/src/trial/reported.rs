@@ -101,19 +101,20 @@ impl Trial<'_> {
     }
 
     fn errors(self) -> Option<Vec<Explained>> {
-        let (report, allowed) = (self.report, self.spec.max_error_percent);
+        let (report, allowed) = (self.report, self.spec.trials.allowed_percent());
         let percent = report.error_percent();
-        if percent <= Decimal::from(allowed) {
+        if percent <= allowed {
             return None;
         }
         let text = format!(
-            "{} % of {} requests failed or came back short (allowed: {allowed} %): {}",
+            "{} % of {} requests failed or came back short (allowed: {} %): {}",
             show(percent),
             report.failed.saturating_add(report.succeeded),
+            show(allowed),
             most_frequent(&report.errors)
         );
         let changed = changed(self.evidence.before, self.evidence.after, None);
-        let router = self.spec.workload.router_mode;
+        let router = self.spec.dynamo().router_mode;
         let mut explained = diagnosis::errors(report, self.workers, changed, router, &text);
         if explained
             .iter()
@@ -205,7 +206,7 @@ impl Trial<'_> {
             ),
             Metric::MemoryBandwidthPercent => format!(
                 "gate {name} needs a GPU whose bandwidth is known ({}), and engines that estimate their memory traffic: vLLM \
-                 does with --enable-mfu-metrics in workload.extraArgs",
+                 does with --enable-mfu-metrics in workload.dynamo.worker.args",
                 self.evidence.product.unwrap_or("its product is not")
             ),
             _ => format!("AIPerf did not report the metric of gate {name}"),
@@ -216,7 +217,7 @@ impl Trial<'_> {
     fn stalled(self) -> Option<String> {
         let Evidence { after, devices, .. } = self.evidence;
         let gpu = |worker: &Worker<'_>| speed::gpu_in_words(worker, after, devices);
-        peers::stalled(self.workers, self.spec.workload.router_mode, gpu)
+        peers::stalled(self.workers, self.spec.dynamo().router_mode, gpu)
     }
 
     pub(super) fn margins(self, outcome: TrialOutcome) -> Vec<Decimal> {

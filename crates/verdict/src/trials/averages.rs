@@ -70,10 +70,10 @@ pub(super) fn noise(finished: &[Finished], gate: usize) -> Vec<f64> {
 
 /// What the distances from one gate say of its mean. Both errors are bounds of the run: a degraded gate has to pass by
 /// itself, but each of several gates could fail a healthy run.
-pub(super) fn weigh(finished: &[Finished], gate: usize, error_percent: i32) -> Ruling {
+pub(super) fn weigh(finished: &[Finished], gate: usize, error_bound_percent: i32) -> Ruling {
     let distances = noise(finished, gate);
     let evidence = evidence(&distances);
-    let enough = healthy_above(error_percent);
+    let enough = healthy_above(error_bound_percent);
     // Stalls that end near the gate look like a low mean: it takes as many trials as straight misses would.
     let by_misses = -wald::evidence(0, distances.len());
     // A deployment at the far end of what is near has trials on both sides of that end: too few to weigh, and all are misses.
@@ -81,11 +81,12 @@ pub(super) fn weigh(finished: &[Finished], gate: usize, error_percent: i32) -> R
         let margins = || finished.iter().filter_map(|trial| trial.margins.get(gate));
         let passes = margins().filter(|margin| **margin >= 0.0).count();
         let valid = finished.iter().filter(|trial| trial.outcome != TrialOutcome::Invalid);
-        sequential(passes, valid.count() - passes, error_percent) == Ruling::Fail && mean(&distances) <= -RESOLUTION
+        sequential(passes, valid.count() - passes, error_bound_percent) == Ruling::Fail
+            && mean(&distances) <= -RESOLUTION
     };
     if evidence >= enough {
         Ruling::Pass
-    } else if (evidence <= -wald::degraded_below(error_percent, gates(finished)) && by_misses >= enough)
+    } else if (evidence <= -wald::degraded_below(error_bound_percent, gates(finished)) && by_misses >= enough)
         || missed_throughout()
     {
         Ruling::Fail

@@ -55,7 +55,7 @@ pub fn claim<'a>(spec: &'a PerfValidationSpec, status: &PerfValidationStatus) ->
     let deviations = match spec.trials.rule {
         TrialRule::Single => return None,
         TrialRule::All => BELOW[0],
-        TrialRule::Sequential => *BELOW.get(straight_misses(spec.trials.error_percent) - 1)?,
+        TrialRule::Sequential => *BELOW.get(straight_misses(spec.trials.error_bound_percent) - 1)?,
     };
     let trials = finished(&deciding(&status.state.trials));
     let averages = spec

@@ -53,7 +53,7 @@ pub fn path(spec: &PerfValidationSpec, trials: &[TrialState]) -> Path {
     });
     Path {
         steps: steps.collect(),
-        boundary: sequential.then(|| healthy_above(spec.trials.error_percent)),
+        boundary: sequential.then(|| healthy_above(spec.trials.error_bound_percent)),
     }
 }
 
@@ -65,7 +65,7 @@ mod tests {
 
     fn path_of(margins: &[Option<&str>], outcomes: &[TrialOutcome]) -> Path {
         let spec: PerfValidationSpec = serde_json::from_value(json!({
-            "model": {"name": "m"}, "workload": {"image": "i:1"}, "benchmark": {},
+            "model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1"}}, "benchmark": {},
             "gates": [{"name": "g", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "100"}],
         }))
         .unwrap();

@@ -27,7 +27,7 @@ pub fn rule(spec: &TrialsSpec, finished: &[Finished]) -> Ruling {
         TrialRule::Sequential if finished.iter().filter(|trial| trial.far).count() >= FAR_MISSES && passes == 0 => {
             Ruling::Fail
         }
-        TrialRule::Sequential => match every_test(finished, spec.error_percent) {
+        TrialRule::Sequential => match every_test(finished, spec.error_bound_percent) {
             Ruling::Continue if finished.len() >= max => Ruling::Undecided,
             ruling => ruling,
         },
@@ -43,11 +43,13 @@ pub(super) fn is_unmeasurable(finished: &[Finished]) -> bool {
 
 /// Passes and misses, where a distance that is noise around a gate on an average is no miss, and the distances from each gate
 /// that the trials lie near. A deployment passes if all of them pass, and fails if one does.
-fn every_test(finished: &[Finished], error_percent: i32) -> Ruling {
+fn every_test(finished: &[Finished], error_bound_percent: i32) -> Ruling {
     let near = averages::near(finished);
     let (passes, misses) = counted(finished, &near);
-    let by_outcomes = sequential(passes, misses, error_percent);
-    let by_distances = near.iter().map(|gate| averages::weigh(finished, *gate, error_percent));
+    let by_outcomes = sequential(passes, misses, error_bound_percent);
+    let by_distances = near
+        .iter()
+        .map(|gate| averages::weigh(finished, *gate, error_bound_percent));
     let rulings: Vec<Ruling> = by_distances.chain([by_outcomes]).collect();
     if rulings.contains(&Ruling::Fail) {
         Ruling::Fail
@@ -83,8 +85,9 @@ mod tests {
     fn spec(rule: TrialRule, max: i32) -> TrialsSpec {
         TrialsSpec {
             rule,
-            error_percent: 5,
+            error_bound_percent: 5,
             max,
+            ..TrialsSpec::default()
         }
     }
 

@@ -22,9 +22,9 @@ pub enum Ruling {
     Unmeasurable,
 }
 
-/// Wald's test after `passes` and `misses`, with both error bounds `error_percent`.
-pub(super) fn sequential(passes: usize, misses: usize, error_percent: i32) -> Ruling {
-    let healthy_above = healthy_above(error_percent);
+/// Wald's test after `passes` and `misses`, with both error bounds `error_bound_percent`.
+pub(super) fn sequential(passes: usize, misses: usize, error_bound_percent: i32) -> Ruling {
+    let healthy_above = healthy_above(error_bound_percent);
     let evidence = evidence(passes, misses);
     if evidence >= healthy_above {
         Ruling::Pass
@@ -45,19 +45,19 @@ pub(super) fn evidence(passes: usize, misses: usize) -> f64 {
 }
 
 /// Boundary for failing a run by one of several gates: each has its part of the error.
-pub(super) fn degraded_below(error_percent: i32, gates: usize) -> f64 {
+pub(super) fn degraded_below(error_bound_percent: i32, gates: usize) -> f64 {
     let gates = f64::from(u32::try_from(gates.max(1)).unwrap_or(u32::MAX));
-    let error = f64::from(error_percent.clamp(1, 49)) / 100.0 / gates;
+    let error = f64::from(error_bound_percent.clamp(1, 49)) / 100.0 / gates;
     ((1.0 - error) / error).ln()
 }
 
-/// Wald's boundary: a logarithm of likelihoods beyond which an answer is wrong with `error_percent` at most.
-pub(super) fn healthy_above(error_percent: i32) -> f64 {
-    degraded_below(error_percent, 1)
+/// Wald's boundary: a logarithm of likelihoods beyond which an answer is wrong with `error_bound_percent` at most.
+pub(super) fn healthy_above(error_bound_percent: i32) -> f64 {
+    degraded_below(error_bound_percent, 1)
 }
 
 /// Misses in a row after which the test fails a run.
-pub(super) fn straight_misses(error_percent: i32) -> usize {
-    let enough = |misses: &usize| -evidence(0, *misses) >= healthy_above(error_percent);
+pub(super) fn straight_misses(error_bound_percent: i32) -> usize {
+    let enough = |misses: &usize| -evidence(0, *misses) >= healthy_above(error_bound_percent);
     (1..MOST_TRIALS).find(enough).unwrap_or(MOST_TRIALS)
 }

@@ -190,7 +190,7 @@ fn a_dead_worker_is_a_black_hole_only_where_the_router_feeds_the_idle_and_the_er
     let cause = |name: &str, failures: i64, router: RouterMode| {
         let record = sample(name, refused(failures));
         let mut spec = spec();
-        spec.workload.router_mode = router;
+        spec.dynamo_mut().router_mode = router;
         let workers = pods();
         let evidence = Evidence {
             record: &record,

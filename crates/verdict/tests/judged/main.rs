@@ -26,7 +26,7 @@ use serde_json::json;
 /// The gates of the published baseline, at the scale of the recordings (four workers on two cores).
 fn spec() -> PerfValidationSpec {
     serde_json::from_value(json!({
-        "model": {"name": "m"}, "workload": {"image": "i:1.2.1"},
+        "model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1.2.1"}},
         "gates": [
             {"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "1500"},
             {"name": "ttft-p99", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=", "threshold": "2000"},

@@ -31,7 +31,7 @@ pub const TABLE: &[Failure] = &[
         name: "image-absent",
         reason: "ImagePullBackOff",
         says: "is not present with pull policy of Never",
-        change: |spec, _| spec["workload"]["image"] = json!("localhost/no-such-image:1.4.9"),
+        change: |spec, _| spec["workload"]["dynamo"]["image"] = json!("localhost/no-such-image:1.4.9"),
         in_every_run: true,
         ..NOTHING
     },
@@ -40,8 +40,8 @@ pub const TABLE: &[Failure] = &[
         reason: "ImagePullBackOff",
         says: "connection refused",
         change: |spec, _| {
-            spec["workload"]["image"] = json!("localhost:5999/some/image:1.4.9");
-            spec["workload"]["imagePullPolicy"] = json!("IfNotPresent");
+            spec["workload"]["dynamo"]["image"] = json!("localhost:5999/some/image:1.4.9");
+            spec["podTemplate"]["spec"]["imagePullPolicy"] = json!("IfNotPresent");
         },
         end: End::Told,
         ..NOTHING
@@ -60,7 +60,8 @@ pub const TABLE: &[Failure] = &[
         says: "killed for its memory use",
         change: |spec, _| {
             worker(spec, &["python3", "-c", "x = bytearray(1 << 30)"]);
-            spec["workload"]["resources"] = json!({"limits": {"memory": "128Mi"}, "requests": {"memory": "64Mi"}});
+            spec["workload"]["dynamo"]["worker"]["resources"] =
+                json!({"limits": {"memory": "128Mi"}, "requests": {"memory": "64Mi"}});
         },
         ..NOTHING
     },
@@ -76,7 +77,7 @@ pub const TABLE: &[Failure] = &[
         reason: "Saturated",
         says: "cpu for only 0 workers",
         change: |spec, _| {
-            spec["workload"]["resources"] = json!({"requests": {"cpu": "900"}});
+            spec["workload"]["dynamo"]["worker"]["resources"] = json!({"requests": {"cpu": "900"}});
             spec["timeouts"]["sizing"] = json!("0s");
         },
         in_every_run: true,
@@ -142,7 +143,9 @@ pub const TABLE: &[Failure] = &[
         name: "volume-unbound",
         reason: "VolumeUnavailable",
         says: "persistent volumes to bind",
-        change: |spec, namespace| spec["model"]["cache"] = json!({"size": "1Gi", "storageClassName": namespace}),
+        change: |spec, namespace| {
+            spec["model"]["cache"] = json!({"volumeClaimTemplate": {"storage": "1Gi", "storageClassName": namespace}})
+        },
         objects: |namespace| vec![class(namespace)],
         end: End::Told,
         ..NOTHING
@@ -177,7 +180,7 @@ pub const TABLE: &[Failure] = &[
         says: "model cache: pod",
         change: |spec, namespace| {
             fetch(spec, namespace, "lab/none", "http://hub.invalid");
-            spec["workload"]["image"] = json!("localhost/no-such-image:1.4.9");
+            spec["workload"]["dynamo"]["image"] = json!("localhost/no-such-image:1.4.9");
         },
         objects: |namespace| vec![class(namespace), volume(namespace)],
         ..NOTHING
@@ -234,7 +237,7 @@ pub const TABLE: &[Failure] = &[
         name: "newer-image",
         reason: "VersionSkew",
         says: "1.6",
-        change: |spec, _| spec["workload"]["image"] = json!("localhost/dynamo-lab:1.6.1"),
+        change: |spec, _| spec["workload"]["dynamo"]["image"] = json!("localhost/dynamo-lab:1.6.1"),
         in_every_run: true,
         ..NOTHING
     },
@@ -242,7 +245,7 @@ pub const TABLE: &[Failure] = &[
         name: "older-image",
         reason: "VersionSkew",
         says: "1.2",
-        change: |spec, _| spec["workload"]["image"] = json!("localhost/dynamo-lab:1.2.1"),
+        change: |spec, _| spec["workload"]["dynamo"]["image"] = json!("localhost/dynamo-lab:1.2.1"),
         ..NOTHING
     },
     Failure {
@@ -256,14 +259,15 @@ pub const TABLE: &[Failure] = &[
 ];
 
 fn worker(spec: &mut Value, command: &[&str]) {
-    spec["workload"]["command"] = json!(command);
-    spec["workload"]["args"] = json!([]);
+    spec["workload"]["dynamo"]["worker"]["command"] = json!(command);
+    spec["workload"]["dynamo"]["worker"]["args"] = json!([]);
 }
 
 /// A model that a Job fetches from a hub first.
 fn fetch(spec: &mut Value, namespace: &str, model: &str, hub: &str) {
-    spec["model"] = json!({"name": model, "cache": {"size": "100Mi", "storageClassName": namespace}});
-    spec["workload"]["env"] = json!([{"name": "HF_ENDPOINT", "value": hub}]);
+    spec["model"] =
+        json!({"name": model, "cache": {"volumeClaimTemplate": {"storage": "100Mi", "storageClassName": namespace}}});
+    spec["workload"]["dynamo"]["env"] = json!([{"name": "HF_ENDPOINT", "value": hub}]);
 }
 
 fn quota(namespace: &str, name: &str, hard: &Value) -> Value {

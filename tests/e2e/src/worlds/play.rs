@@ -99,10 +99,10 @@ fn manifest(namespace: &str, object: usize, kind: Kind, gpus: u8) -> Value {
         Kind::Healthy => {}
         Kind::Slow => spec["gates"] = json!([gate("9000000")]),
         Kind::Crashing => {
-            spec["workload"]["command"] = json!(["sh", "-c", "exit 3"]);
-            spec["workload"]["args"] = json!([]);
+            spec["workload"]["dynamo"]["worker"]["command"] = json!(["sh", "-c", "exit 3"]);
+            spec["workload"]["dynamo"]["worker"]["args"] = json!([]);
         }
-        Kind::NoImage => spec["workload"]["image"] = "localhost/no-such-image:1.4.2".into(),
+        Kind::NoImage => spec["workload"]["dynamo"]["image"] = "localhost/no-such-image:1.4.2".into(),
     }
     manifest
 }

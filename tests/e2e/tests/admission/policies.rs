@@ -44,7 +44,7 @@ async fn the_policy_limits_images_nodes_and_secrets_where_it_is_enforced() {
     kubectl(&["label", "namespace", NAMESPACE, "perfvalidation.dev/limits-"], "").await;
     let old = manifest(
         "old",
-        json!({"suspend": true, "workload": {"image": "docker.io/library/busybox:1"}}),
+        json!({"suspend": true, "workload": {"dynamo": {"image": "docker.io/library/busybox:1"}}}),
     );
     eventually("the old object is refused", async || {
         let apply = ["apply", "--server-side", "-f", "-"];
@@ -54,7 +54,7 @@ async fn the_policy_limits_images_nodes_and_secrets_where_it_is_enforced() {
     kubectl(&["apply", "--server-side", "-k", "config/policies"], "").await;
     let label = ["label", "namespace", NAMESPACE, "perfvalidation.dev/limits=enforced"];
     kubectl(&label, "").await;
-    let foreign = json!({"workload": {"image": "nvcr.io/nvidia/ai-dynamo-of-others/x:1.6.1"}});
+    let foreign = json!({"workload": {"dynamo": {"image": "nvcr.io/nvidia/ai-dynamo-of-others/x:1.6.1"}}});
     let wrong = manifest("wrong", foreign.clone());
     eventually("the policy is not enforced", async || match refusal(&wrong).await {
         Some(_) => Ok(()),
@@ -63,10 +63,10 @@ async fn the_policy_limits_images_nodes_and_secrets_where_it_is_enforced() {
     .await;
 
     let env = |secret: &str| {
-        json!({"workload": {"env": [
+        json!({"workload": {"dynamo": {"env": [
             {"name": "PLAIN", "value": "1"},
             {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": secret, "key": "k"}}},
-        ]}})
+        ]}}})
     };
     for (name, spec) in [
         ("plain", json!({})),
@@ -86,7 +86,7 @@ async fn the_policy_limits_images_nodes_and_secrets_where_it_is_enforced() {
         ("workers", foreign, "images are limited to nvcr.io/nvidia/ai-dynamo"),
         (
             "frontend",
-            json!({"workload": {"frontendImage": "quay.io/x/y:1.6.1"}}),
+            json!({"workload": {"dynamo": {"frontend": {"image": "quay.io/x/y:1.6.1"}}}}),
             "images are limited to nvcr.io/nvidia/ai-dynamo",
         ),
         (
@@ -101,8 +101,11 @@ async fn the_policy_limits_images_nodes_and_secrets_where_it_is_enforced() {
         ),
         (
             "frontend-anywhere",
-            json!({"placement": {"frontend": "Anywhere", "nodeSelector": {"perfvalidation.dev/pool": "validation"}}}),
-            "write WorkloadNode in placement.frontend",
+            json!({
+                "workload": {"dynamo": {"frontend": {"placement": "Anywhere"}}},
+                "placement": {"nodeSelector": {"perfvalidation.dev/pool": "validation"}},
+            }),
+            "write WorkloadNode in workload.dynamo.frontend.placement",
         ),
         (
             "generator-anywhere",
@@ -110,9 +113,14 @@ async fn the_policy_limits_images_nodes_and_secrets_where_it_is_enforced() {
             "write WorkloadNode in benchmark.placement",
         ),
         (
+            "priority",
+            json!({"podTemplate": {"spec": {"priorityClassName": "high"}}}),
+            "leave podTemplate.spec.priorityClassName out",
+        ),
+        (
             "secret",
             env("database"),
-            "Secrets in workload.env are limited to hf-token",
+            "Secrets in workload.dynamo.env are limited to hf-token",
         ),
         (
             "token",

@@ -67,7 +67,7 @@ async fn run_next_to_another(lab: Lab) {
     let mut manifest = quick("plugin", &namespace);
     manifest["spec"]["placement"] = json!({});
     // There is no plugin behind the number, so no device in the container either.
-    manifest["spec"]["workload"]["env"] = json!([{"name": "LAB_ALLOW_NO_GPU", "value": "1"}]);
+    manifest["spec"]["workload"]["dynamo"]["env"] = json!([{"name": "LAB_ALLOW_NO_GPU", "value": "1"}]);
     let run = Validation::create(&lab, manifest).await;
     let status = run.ends(Verdict::Passed).await;
     let plan = status.placement.expect("a plan");

@@ -51,7 +51,7 @@ async fn a_missing_dynamo_fails_skips_or_is_waited_for_and_an_older_one_is_spoke
     lab.kubectl(&["delete", CRD, "--timeout=60s"]).await;
     let with = |name: &str, on_missing: &str, limit: &str| {
         let mut manifest = quick(name, &namespace);
-        manifest["spec"]["onMissingDynamo"] = json!(on_missing);
+        manifest["spec"]["workload"]["dynamo"]["onMissing"] = json!(on_missing);
         manifest["spec"]["timeouts"]["prerequisites"] = json!(limit);
         manifest
     };

@@ -119,7 +119,7 @@ async fn one_slow_gpu_under_round_robin_fails_and_is_named() {
         .await;
     let mut manifest = quick("slow", &namespace);
     manifest["spec"]["placement"]["maxGPUs"] = json!(3);
-    manifest["spec"]["workload"]["routerMode"] = json!("RoundRobin");
+    manifest["spec"]["workload"]["dynamo"]["routerMode"] = json!("RoundRobin");
     manifest["spec"]["gates"] = json!([{"name": "latency", "metric": "RequestLatency", "statistic": "P99", "operator": "<=", "threshold": "2000"}]);
     let run = Validation::create(&lab, manifest).await;
     let status = run.ends(Verdict::Failed).await;

@@ -26,8 +26,9 @@ async fn a_worker_that_ignores_its_end_keeps_its_gpu_until_it_is_over() {
     let namespace = lab.namespace("fail-deaf").await;
     lab.run(&["fault", "dgd", &format!("grace=20@{namespace}")]).await;
     let mut manifest = quick("deaf", &namespace);
-    manifest["spec"]["workload"]["command"] = json!(["sh", "-c", "trap '' TERM; while :; do sleep 1; done"]);
-    manifest["spec"]["workload"]["args"] = json!([]);
+    manifest["spec"]["workload"]["dynamo"]["worker"]["command"] =
+        json!(["sh", "-c", "trap '' TERM; while :; do sleep 1; done"]);
+    manifest["spec"]["workload"]["dynamo"]["worker"]["args"] = json!([]);
     let run = Validation::create(&lab, manifest).await;
     run.phase(Phase::WaitingForReady).await;
     eventually("its workers hold GPUs", Duration::from_mins(1), || async {
@@ -70,7 +71,7 @@ async fn a_deployment_whose_finalizer_hangs_is_reported_and_swept_once_it_goes()
     ])
     .await;
     let mut manifest = quick("hangs", &namespace);
-    manifest["spec"]["workload"]["image"] = json!("localhost/no-such-image:1.4.9");
+    manifest["spec"]["workload"]["dynamo"]["image"] = json!("localhost/no-such-image:1.4.9");
     manifest["spec"]["timeouts"]["cleanup"] = json!("10s");
     let run = Validation::create(&lab, manifest).await;
     let status = run.ends(Verdict::Error).await;

@@ -47,8 +47,10 @@ async fn weights_are_fetched_once_and_read_offline() {
     let namespace = lab.namespace("e2e-weights").await;
     install(&lab, &namespace).await;
     let mut manifest = quick("cached", &namespace);
-    manifest["spec"]["model"]["cache"] = json!({"size": "100Mi", "storageClassName": CLASS});
-    manifest["spec"]["workload"]["env"] = json!([{"name": "HF_ENDPOINT", "value": format!("http://hub.{namespace}")}]);
+    manifest["spec"]["model"]["cache"] =
+        json!({"volumeClaimTemplate": {"storage": "100Mi", "storageClassName": CLASS}});
+    manifest["spec"]["workload"]["dynamo"]["env"] =
+        json!([{"name": "HF_ENDPOINT", "value": format!("http://hub.{namespace}")}]);
     let run = Validation::create(&lab, manifest).await;
     run.ends(Verdict::Passed).await;
 

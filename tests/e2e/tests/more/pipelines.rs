@@ -70,7 +70,7 @@ async fn the_scripts_of_the_pipelines_end_as_the_verdict_and_keep_its_report() {
 
     // Tekton: an image that is nowhere.
     let mut manifest = quick("tekton", &namespace);
-    manifest["spec"]["workload"]["image"] = json!("localhost/no-such:1.4.2");
+    manifest["spec"]["workload"]["dynamo"]["image"] = json!("localhost/no-such:1.4.2");
     job.commit(&manifest);
     let task = example("tekton.yaml", 0);
     let script = task["spec"]["steps"][0]["script"].as_str().expect("a script");

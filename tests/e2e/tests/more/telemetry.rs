@@ -68,7 +68,7 @@ async fn a_hot_gpu_that_is_slow_is_named_with_its_uuid() {
     lab.run(&["fault", "throttle-gpu", gpu]).await;
     let mut manifest = quick("hot", &namespace);
     manifest["spec"]["placement"]["maxGPUs"] = json!(3);
-    manifest["spec"]["workload"]["routerMode"] = json!("RoundRobin");
+    manifest["spec"]["workload"]["dynamo"]["routerMode"] = json!("RoundRobin");
     manifest["spec"]["gates"] = json!([{"name": "latency", "metric": "RequestLatency", "statistic": "P99", "operator": "<=", "threshold": "2000"}]);
     let run = Validation::create(&lab, manifest).await;
     let status = run.ends(Verdict::Failed).await;

@@ -117,7 +117,7 @@ impl Row {
         ));
         let rule = if self.trials > 2 { "All" } else { "Sequential" };
         serde_json::from_value(json!({
-            "model": {"name": "m"}, "workload": {"image": "i:1"}, "gates": gates,
+            "model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1"}}, "gates": gates,
             "trials": {"rule": rule, "max": self.trials.max(8)},
         }))
         .expect("a spec")

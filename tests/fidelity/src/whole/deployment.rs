@@ -76,7 +76,7 @@ impl Deployment {
             "name": "ttft-p99", "metric": "TimeToFirstToken", "statistic": "P99", "operator": "<=", "threshold": LIMIT.to_string(),
         }));
         serde_json::from_value(json!({
-            "model": {"name": "m"}, "workload": {"image": "i:1"}, "gates": gates,
+            "model": {"name": "m"}, "workload": {"dynamo": {"image": "i:1"}}, "gates": gates,
             "benchmark": {"soak": soak.then_some("10m")},
         }))
         .expect("a spec")

@@ -30,10 +30,14 @@ metadata:
 spec:
   model: {name: lab/tiny-qwen3}
   workload:
-    image: localhost/dynamo-lab:1.4.2
-    imagePullPolicy: Never
-    command: [lab-worker]
-    args: [--max-num-seqs, "32"]
+    dynamo:
+      image: localhost/dynamo-lab:1.4.2
+      worker:
+        command: [lab-worker]
+        args: [--max-num-seqs, "32"]
+  podTemplate:
+    spec:
+      imagePullPolicy: Never
   placement: {maxGPUs: 1}
   benchmark:
     image: localhost/dynamo-lab:1.4.2
@@ -42,8 +46,7 @@ spec:
     requestsPerConcurrency: 4
     minRequests: 64
     placement: WorkloadNode
-  trials: {rule: Single}
-  maxErrorPercent: 100 # a busy machine
+  trials: {rule: Single, maxFailedRequestsPercent: "100"} # a busy machine
   gates:
     - {name: throughput, metric: OutputTokenThroughput, operator: ">=", threshold: %q}
 `, name, annotations, threshold)

@@ -14,8 +14,7 @@ fn nested(path: &str, value: Value) -> Value {
 }
 
 fn numbers() -> Vec<Case> {
-    let bounds: [(&str, i64, i64); 18] = [
-        ("maxErrorPercent", 0, 100),
+    let bounds: [(&str, i64, i64); 17] = [
         ("ttlSecondsAfterFinished", 0, 31_536_000),
         ("keptSecondsAfterFinished", 0, 31_536_000),
         ("resultsHistoryLimit", 0, 100),
@@ -30,7 +29,7 @@ fn numbers() -> Vec<Case> {
         ("benchmark.warmupPerConcurrency", 1, 100),
         ("benchmark.randomSeed", 0, 4_294_967_295),
         ("benchmark.datasetEntries", 1, 100_000),
-        ("trials.errorPercent", 1, 20),
+        ("trials.errorBoundPercent", 1, 20),
         ("trials.max", 1, 20),
         ("gates.tolerancePercent", 0, 50),
     ];
@@ -76,30 +75,41 @@ fn texts() -> Vec<Case> {
     };
     for (path, most) in [
         ("model.name", 253),
-        ("model.cache.claimName", 253),
-        ("workload.image", 1024),
-        ("workload.frontendImage", 1024),
+        ("model.cache.persistentVolumeClaim.claimName", 253),
+        ("workload.dynamo.image", 1024),
+        ("workload.dynamo.frontend.image", 1024),
         ("placement.deviceClassName", 253),
+        ("podTemplate.spec.runtimeClassName", 253),
+        ("podTemplate.spec.priorityClassName", 253),
         ("benchmark.image", 1024),
         ("benchmark.tokenizer", 253),
     ] {
         text(path, most, &|length| nested(path, json!(letters(length))));
     }
+    text("model.cache.volumeClaimTemplate.storage", 32, &|length| {
+        nested("model.cache.volumeClaimTemplate.storage", json!(number(length)))
+    });
     text(
-        "model.cache.size",
-        32,
-        &|length| json!({"model": {"cache": {"size": number(length)}}}),
-    );
-    text(
-        "model.cache.storageClassName",
+        "model.cache.volumeClaimTemplate.storageClassName",
         253,
-        &|length| json!({"model": {"cache": {"size": "1Gi", "storageClassName": letters(length)}}}),
+        &|length| json!({"model": {"cache": {"volumeClaimTemplate": {"storage": "1Gi", "storageClassName": letters(length)}}}}),
     );
-    text("workload.runtimeVersion", 32, &|length| {
+    text("workload.dynamo.runtimeVersion", 32, &|length| {
         nested(
-            "workload.runtimeVersion",
+            "workload.dynamo.runtimeVersion",
             json!(format!("{}.0.0", "1".repeat(length - 4))),
         )
+    });
+    text(
+        "model.revision",
+        40,
+        &|length| json!({"model": {"revision": letters(length), "cache": {"persistentVolumeClaim": {"claimName": "w"}}}}),
+    );
+    text("podTemplate.metadata.annotations.k", 4096, &|length| {
+        nested("podTemplate.metadata.annotations.k", json!(letters(length)))
+    });
+    text("trials.maxFailedRequestsPercent", 32, &|length| {
+        nested("trials.maxFailedRequestsPercent", json!(number(length)))
     });
     text("placement.resourceName", 253, &|length| {
         nested("placement.resourceName", json!(resource(length)))
@@ -156,9 +166,9 @@ fn texts() -> Vec<Case> {
         &|length| json!({"gates": [{"name": letters(length), "metric": "RequestLatency", "operator": "<=", "threshold": "1"}]}),
     );
     for (path, most) in [
-        ("workload.command", 4096),
-        ("workload.args", 1024),
-        ("workload.frontendArgs", 1024),
+        ("workload.dynamo.worker.command", 4096),
+        ("workload.dynamo.worker.args", 1024),
+        ("workload.dynamo.frontend.args", 1024),
         ("benchmark.extraArgs", 1024),
     ] {
         text(&format!("{path}[0]"), most, &|length| {
@@ -176,16 +186,20 @@ fn texts() -> Vec<Case> {
         &|length| json!({"placement": {"nodeSelector": {"k": letters(length)}}}),
     );
     text(
-        "workload.env[0].value",
+        "workload.dynamo.env[0].value",
         4096,
-        &|length| json!({"workload": {"env": [{"name": "A", "value": letters(length)}]}}),
+        &|length| json!({"workload": {"dynamo": {"env": [{"name": "A", "value": letters(length)}]}}}),
     );
     cases
 }
 
 fn lists() -> Vec<Case> {
     let repeated = |path: &str, count: usize, item: &dyn Fn(usize) -> Value| {
-        nested(path, Value::Array((0..count).map(item).collect()))
+        let mut spec = nested(path, Value::Array((0..count).map(item).collect()));
+        if path.starts_with("model.cache") {
+            spec["model"]["cache"]["volumeClaimTemplate"]["storage"] = json!("1Gi");
+        }
+        spec
     };
     let mut cases = Vec::new();
     let mut list = |path: &str, most: usize, item: &dyn Fn(usize) -> Value| {
@@ -197,15 +211,21 @@ fn lists() -> Vec<Case> {
         ));
     };
     for path in [
-        "workload.command",
-        "workload.args",
-        "workload.frontendArgs",
+        "workload.dynamo.worker.command",
+        "workload.dynamo.worker.args",
+        "workload.dynamo.frontend.args",
         "benchmark.extraArgs",
     ] {
         list(path, 64, &|_| json!("a"));
     }
-    list("workload.imagePullSecrets", 8, &|n| json!({"name": format!("s{n}")}));
-    list("workload.env", 64, &|n| json!({"name": format!("V{n}")}));
+    list(
+        "podTemplate.spec.imagePullSecrets",
+        8,
+        &|n| json!({"name": format!("s{n}")}),
+    );
+    let modes = ["ReadWriteOnce", "ReadWriteMany", "ReadWriteOnce"];
+    list("model.cache.volumeClaimTemplate.accessModes", 2, &|n| json!(modes[n]));
+    list("workload.dynamo.env", 64, &|n| json!({"name": format!("V{n}")}));
     list(
         "placement.tolerations",
         32,
@@ -239,8 +259,8 @@ fn lists() -> Vec<Case> {
         "gates",
         json!({"name": "g", "metric": "RequestLatency", "operator": "<=", "threshold": "1"}),
     ));
-    cases.push(twice("workload.env", json!({"name": "A", "value": "1"})));
-    cases.push(twice("workload.imagePullSecrets", json!({"name": "ngc"})));
+    cases.push(twice("workload.dynamo.env", json!({"name": "A", "value": "1"})));
+    cases.push(twice("podTemplate.spec.imagePullSecrets", json!({"name": "ngc"})));
     cases.push(twice(
         "benchmark.goodput",
         json!({"metric": "RequestLatency", "max": "1"}),
@@ -253,6 +273,8 @@ fn maps() -> Vec<Case> {
     let mut cases = Vec::new();
     for (path, most) in [
         ("placement.nodeSelector", 64),
+        ("podTemplate.metadata.labels", 32),
+        ("podTemplate.metadata.annotations", 32),
         // Two more come from the defaults when the field is absent, none when it is given.
         ("benchmark.extraInputs", 32),
         ("benchmark.resources.limits", 64),
@@ -264,6 +286,11 @@ fn maps() -> Vec<Case> {
             &format!("spec.{path}"),
         ));
     }
+    cases.push(out_of_schema(
+        "too long podTemplate.metadata.labels.k",
+        nested("podTemplate.metadata.labels.k", json!("a".repeat(4097))),
+        "spec.podTemplate.metadata.labels.k",
+    ));
     let amount = |value: Value| json!({"benchmark": {"resources": {"limits": {"cpu": value}}}});
     cases.push(accepted("quantity as a number", amount(json!(2))));
     cases.push(out_of_schema(
@@ -287,9 +314,12 @@ fn words() -> Vec<Case> {
         ));
     };
     for (path, known) in [
-        ("workload.imagePullPolicy", &["Always", "IfNotPresent", "Never"][..]),
         (
-            "workload.routerMode",
+            "podTemplate.spec.imagePullPolicy",
+            &["Always", "IfNotPresent", "Never"][..],
+        ),
+        (
+            "workload.dynamo.routerMode",
             &[
                 "LeastLoaded",
                 "RoundRobin",
@@ -300,14 +330,19 @@ fn words() -> Vec<Case> {
             ],
         ),
         ("placement.allocation", &["Auto", "DRA", "DevicePlugin"]),
-        ("placement.frontend", &["WorkloadNode", "Anywhere"]),
+        ("workload.dynamo.frontend.placement", &["WorkloadNode", "Anywhere"]),
         ("benchmark.placement", &["WorkloadNode", "Anywhere"]),
         ("trials.rule", &["Sequential", "All", "Single"]),
         ("telemetry.gpus", &["Auto", "None"]),
-        ("onMissingDynamo", &["Fail", "Skip"]),
+        ("workload.dynamo.onMissing", &["Fail", "Skip"]),
     ] {
         word(path, known, &|value| nested(path, json!(value)));
     }
+    word(
+        "model.cache.volumeClaimTemplate.accessModes[0]",
+        &["ReadWriteOnce", "ReadWriteMany"],
+        &|value| json!({"model": {"cache": {"volumeClaimTemplate": {"storage": "1Gi", "accessModes": [value]}}}}),
+    );
     let gate = |field: &str, value: &str| {
         let mut gate = json!({"name": "g", "metric": "OutputSequenceLength", "operator": ">=", "threshold": "1"});
         gate[field] = json!(value);
@@ -340,7 +375,11 @@ fn required() -> Vec<Case> {
         out_of_schema("no model", json!({"model": null}), "spec.model"),
         out_of_schema("no model name", json!({"model": {"name": null}}), "spec.model.name"),
         out_of_schema("no workload", json!({"workload": null}), "spec.workload"),
-        out_of_schema("no image", json!({"workload": {"image": null}}), "spec.workload.image"),
+        out_of_schema(
+            "no image",
+            json!({"workload": {"dynamo": {"image": null}}}),
+            "spec.workload.dynamo.image",
+        ),
         out_of_schema(
             "gate without threshold",
             json!({"gates": [{"name": "g", "metric": "RequestLatency", "operator": "<="}]}),

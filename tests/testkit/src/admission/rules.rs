@@ -4,6 +4,7 @@ mod benchmark;
 mod gates;
 mod model;
 mod placement;
+mod pods;
 mod telemetry;
 mod timeouts;
 mod trials;
@@ -18,6 +19,7 @@ pub fn cases() -> Vec<Case> {
         name(),
         model::cases(),
         workload::cases(),
+        pods::cases(),
         placement::cases(),
         benchmark::cases(),
         telemetry::cases(),

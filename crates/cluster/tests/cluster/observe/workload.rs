@@ -133,7 +133,7 @@ async fn the_log_of_a_crash_is_read_without_colours_and_secrets_and_no_other() {
     let world = World::new();
     world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
         object["status"]["phase"] = "WaitingForReady".into();
-        object["spec"]["workload"]["env"] = json!([{"name": "CACHE_PASSWORD", "value": "correct-horse"}]);
+        object["spec"]["workload"]["dynamo"]["env"] = json!([{"name": "CACHE_PASSWORD", "value": "correct-horse"}]);
     });
     let crashing = |restarts: i32| {
         json!({"containerStatuses": [{"name": MAIN, "image": "", "imageID": "", "ready": false, "restartCount": restarts,

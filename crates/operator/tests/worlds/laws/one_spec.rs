@@ -45,10 +45,10 @@ fn was_made_for(spec: &Value, status: &Value, made: &Made) -> Result<(), String>
     let id = status["run"]["id"].as_str().unwrap_or_default();
     if let Some(deployment) = made.get(&format!("dynamographdeployments pv-{id}")) {
         let text = deployment.to_string();
-        let workload = &spec["workload"];
+        let dynamo = &spec["workload"]["dynamo"];
         // A user's own command says which model it serves.
-        let model = workload["command"].is_null().then_some(&spec["model"]["name"]);
-        for wanted in model.into_iter().chain([&workload["image"]]) {
+        let model = dynamo["worker"]["command"].is_null().then_some(&spec["model"]["name"]);
+        for wanted in model.into_iter().chain([&dynamo["image"]]) {
             if !text.contains(&wanted.to_string()) {
                 return Err(format!("its deployment is not for {wanted}"));
             }

@@ -81,7 +81,7 @@ pub fn all() -> Vec<Scenario> {
         },
         Scenario {
             name: "with a model cache",
-            spec: || with(&json!({"model": {"cache": {"size": "10Gi"}}})),
+            spec: || with(&json!({"model": {"cache": {"volumeClaimTemplate": {"storage": "10Gi"}}}})),
             ..BASE
         },
         Scenario {
@@ -158,7 +158,7 @@ pub fn all() -> Vec<Scenario> {
         },
         Scenario {
             name: "at v1alpha1",
-            spec: || with(&json!({"workload": {"image": "localhost/dynamo:1.1.0"}})),
+            spec: || with(&json!({"workload": {"dynamo": {"image": "localhost/dynamo:1.1.0"}}})),
             versions: &["v1alpha1"],
             operator_version: "1.1.0",
             ..BASE

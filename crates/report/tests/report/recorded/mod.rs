@@ -14,7 +14,7 @@ pub use saved::Saved;
 use saved::{Line, lines, one_run, root, saved};
 
 pub fn sequential() -> Value {
-    json!({"rule": "Sequential", "errorPercent": 5, "max": 8})
+    json!({"rule": "Sequential", "errorBoundPercent": 5, "max": 8})
 }
 
 /// Two real H200s, nothing wrong.
@@ -47,7 +47,7 @@ pub fn slow() -> Saved {
         "h200-slow-gpu",
         &run,
         &gates,
-        &json!({"rule": "All", "errorPercent": 5, "max": 3}),
+        &json!({"rule": "All", "errorBoundPercent": 5, "max": 3}),
     )
 }
 

@@ -148,7 +148,7 @@ pub fn saved(name: &str, line: &Line, gates: &Value, rule: &Value) -> Saved {
     status.state.worker_pods = trials.last().map_or_else(Vec::new, |trial| trial.after.clone());
     status.environment = Some(Environment {
         model: object.spec.model.name.clone(),
-        image: object.spec.workload.image.clone(),
+        image: object.spec.dynamo().image.clone(),
         gpu_product: product,
         gpus: Some(gpus),
         aiperf: Some("0.13.0".to_owned()),

@@ -89,19 +89,19 @@ obstacles! {
     ImagePull {
         reason: ImagePullBackOff, response: GiveUp, patience: 20,
         seen: "container waiting with `ErrImagePull`, `ImagePullBackOff`, `InvalidImageName` or `ErrImageNeverPull`; an error of the network is waited for",
-        remedy: "correct the image (workload.image; benchmark.image of the load generator), or give its pull secret in workload.imagePullSecrets",
+        remedy: "correct the image (workload.dynamo.image; benchmark.image of the load generator), or give its pull secret in podTemplate.spec.imagePullSecrets",
     }
     /// A Secret or ConfigMap that the container names does not exist, or the runtime refuses its settings.
     ContainerConfigError {
         reason: ContainerConfigError, response: GiveUp, patience: 20,
         seen: "container waiting with `CreateContainerConfigError`, `CreateContainerError` or `RunContainerError`",
-        remedy: "correct what the text names: workload.env, tokenSecretRef, volumes",
+        remedy: "correct what the text names: workload.dynamo.env, tokenSecretRef, volumes",
     }
     /// The process uses more memory than its limit; loading weights peaks above their size.
     OOMKilled {
         reason: OOMKilled, response: GiveUp, patience: 0,
         seen: "container ended twice with `OOMKilled`; the first time is told and waited for",
-        remedy: "raise workload.resources.limits.memory (benchmark.resources of the load generator)",
+        remedy: "raise workload.dynamo.worker.resources.limits.memory (benchmark.resources of the load generator)",
     }
     /// The driver's libraries are not visible in the container, so the engine finds no CUDA device.
     NoGPUInContainer {
@@ -131,13 +131,13 @@ obstacles! {
     ModelUnreachable {
         reason: ModelUnreachable, response: GiveUp, patience: 0,
         seen: "log `couldn't connect to`, `outgoing traffic has been disabled`, `Max retries exceeded with url` or a name that cannot be resolved",
-        remedy: "give the pods a way to the hub (network policy, HTTPS_PROXY or HF_ENDPOINT in workload.env), or the weights in model.cache",
+        remedy: "give the pods a way to the hub (network policy, HTTPS_PROXY or HF_ENDPOINT in workload.dynamo.env), or the weights in model.cache",
     }
     /// The weights are larger than their volume.
     CacheFull {
         reason: ModelCacheFailed, response: GiveUp, patience: 0,
         seen: "log `No space left on device`",
-        remedy: "raise model.cache.size above the size of the weights, and delete the old volume claim",
+        remedy: "raise model.cache.volumeClaimTemplate.storage above the size of the weights, and delete the old volume claim",
     }
     /// The inference engine died inside its worker.
     EngineDead {

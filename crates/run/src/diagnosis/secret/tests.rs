@@ -3,8 +3,8 @@ use serde_json::json;
 use super::*;
 
 fn spec(env: &Value) -> PerfValidationSpec {
-    let workload =
-        json!({"image": "i", "env": env, "args": ["--api-key", "open sesame", "--hf-token=plain-old-token"]});
+    let worker = json!({"args": ["--api-key", "open sesame", "--hf-token=plain-old-token"]});
+    let workload = json!({"dynamo": {"image": "i", "env": env, "worker": worker}});
     serde_json::from_value(json!({"model": {"name": "m"}, "workload": workload})).expect("well-formed")
 }
 

@@ -1,14 +1,13 @@
-use std::collections::BTreeMap;
-
 use k8s_openapi::api::core::v1::{Container, EnvVar, PodResourceClaim, PodSpec, ResourceClaim, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use kube::core::ObjectMeta;
 use perfval_api::{Allocation, PlacementStatus, RouterMode};
 use perfval_sizing::{frontend_is_pinned, frontend_resources};
 
 use crate::build::claim_template::GPU;
-use crate::build::meta::own_labels;
+use crate::build::meta::{own_labels, pod_metadata};
 use crate::build::model::{cache_mount, cache_volume, reader_env};
-use crate::build::pod::{non_empty, pin, var};
+use crate::build::pod::{non_empty, pin, templated, templated_container, var};
 use crate::dynamo::names::{FRONTEND, MAIN, WORKER};
 use crate::{Run, names};
 
@@ -33,8 +32,8 @@ pub struct Component {
     pub replicas: i64,
     /// The version that its image does not name, where the API takes it.
     pub runtime_version: Option<String>,
-    /// Labels of its pods.
-    pub labels: BTreeMap<String, String>,
+    /// Labels and annotations of its pods.
+    pub metadata: ObjectMeta,
     /// `/dev/shm`, where it is not the default 8Gi.
     pub shared_memory: Option<&'static str>,
     /// Its pods, without containers.
@@ -47,21 +46,21 @@ pub struct Component {
 impl Component {
     /// The component that takes requests. One replica: the router counts requests per process.
     pub fn frontend(run: &Run<'_>) -> Self {
-        let workload = &run.spec().workload;
-        let image = [&workload.frontend_image, &workload.image]
+        let dynamo = run.spec().dynamo();
+        let image = [&dynamo.frontend.image, &dynamo.image]
             .into_iter()
             .find(|image| !image.is_empty());
-        let router = workload.router_mode.flag();
+        let router = dynamo.router_mode.flag();
         // Both the flag and the variable: a frontend that does not know the mode refuses the flag, but takes the
         // variable for round-robin (Dynamo 1.0 and 1.2). The flag comes last because argparse takes the last one.
-        let mut args = workload.frontend_args.clone();
+        let mut args = dynamo.frontend.args.clone();
         args.extend(["--router-mode", router].map(str::to_owned));
         let env = [reader_env(run), vec![var("DYN_ROUTER_MODE", router)]].concat();
         Self {
             name: FRONTEND,
             replicas: 1,
             runtime_version: runtime_version(run),
-            labels: own_labels(run, FRONTEND),
+            metadata: pod_metadata(run, own_labels(run, FRONTEND)),
             shared_memory: None,
             pod: pod(run, frontend_is_pinned(run.spec())),
             main: Container {
@@ -69,20 +68,20 @@ impl Component {
                 // Command and arguments: Dynamo's operator defaults each on its own, and splits its own between them.
                 command: Some(["python3", "-m", "dynamo.frontend"].map(str::to_owned).into()),
                 args: Some(args),
-                env: Some(ours_win(&workload.env, env)),
+                env: Some(ours_win(&dynamo.env, env)),
                 ..main_container(run)
             },
-            resources: frontend_resources(),
+            resources: frontend_resources(&dynamo.frontend),
         }
     }
 
     /// The component that holds the GPUs, one each.
     pub fn worker(run: &Run<'_>) -> Self {
-        let workload = &run.spec().workload;
+        let dynamo = run.spec().dynamo();
         let placement = run.placement().cloned().unwrap_or_default();
         let (command, args) = worker_command(run);
         // From 1.5.1 a worker takes router variables too, and what it then advertises replaces the frontend's router.
-        let env: Vec<EnvVar> = workload
+        let env: Vec<EnvVar> = dynamo
             .env
             .iter()
             .filter(|var| !var.name.starts_with("DYN_ROUTER_"))
@@ -100,11 +99,11 @@ impl Component {
             name: WORKER,
             replicas: placement.gpus,
             runtime_version: runtime_version(run),
-            labels: own_labels(run, WORKER),
+            metadata: pod_metadata(run, own_labels(run, WORKER)),
             shared_memory: Some("2Gi"),
             pod,
             main: Container {
-                image: Some(workload.image.clone()),
+                image: Some(dynamo.image.clone()),
                 command: Some(command),
                 args: Some(args),
                 env: Some(ours_win(&env, reader_env(run))),
@@ -124,34 +123,37 @@ fn pod(run: &Run<'_>, pinned: bool) -> PodSpec {
     PodSpec {
         affinity: pinned.then(|| pin(&placement.node)),
         tolerations: non_empty(run.status().state.plan.tolerations.clone()),
-        image_pull_secrets: non_empty(run.spec().workload.image_pull_secrets.clone()),
         volumes: cache_volume(run).map(|volume| vec![volume]),
-        ..PodSpec::default()
+        ..templated(run, None)
     }
 }
 
 fn main_container(run: &Run<'_>) -> Container {
     Container {
         name: MAIN.to_owned(),
-        image_pull_policy: Some(run.spec().workload.image_pull_policy.as_str().to_owned()),
         volume_mounts: cache_mount(run, true).map(|mount| vec![mount]),
-        ..Container::default()
+        ..templated_container(run, None)
     }
 }
 
 /// The user's own command as it is; else vLLM on the model, behind the wrapper.
 fn worker_command(run: &Run<'_>) -> (Vec<String>, Vec<String>) {
-    let workload = &run.spec().workload;
-    if !workload.command.is_empty() {
-        return (workload.command.clone(), workload.args.clone());
+    let dynamo = run.spec().dynamo();
+    if !dynamo.worker.command.is_empty() {
+        return (dynamo.worker.command.clone(), dynamo.worker.args.clone());
     }
-    let mut args: Vec<String> = ["python3", "-m", "dynamo.vllm", "--model", &run.spec().model.name]
+    let model = &run.spec().model;
+    let mut args: Vec<String> = ["python3", "-m", "dynamo.vllm", "--model", &model.name]
         .map(str::to_owned)
         .into();
-    if workload.router_mode == RouterMode::Kv {
+    if let Some(revision) = &model.revision {
+        // Of the tokenizer too: vLLM takes it from the same revision.
+        args.extend(["--revision".to_owned(), revision.clone()]);
+    }
+    if dynamo.router_mode == RouterMode::Kv {
         args.extend(KV_EVENTS.map(str::to_owned));
     }
-    args.extend(workload.args.clone());
+    args.extend(dynamo.worker.args.clone());
     (WRAPPER.map(str::to_owned).into(), args)
 }
 
@@ -159,7 +161,7 @@ fn worker_command(run: &Run<'_>) -> (Vec<String>, Vec<String>) {
 /// is dropped: next to a claim the same device would be taken twice (KEP-5004).
 fn worker_resources(run: &Run<'_>, placement: &PlacementStatus) -> ResourceRequirements {
     let resource = &run.spec().placement.resource_name;
-    let mut resources = run.spec().workload.resources.clone();
+    let mut resources = run.spec().dynamo().worker.resources.clone();
     for amounts in [&mut resources.requests, &mut resources.limits].into_iter().flatten() {
         amounts.remove(resource);
     }

@@ -29,7 +29,7 @@ fn service(component: Component) -> Value {
     let mut service = json!({
         "componentType": component.name,
         "replicas": component.replicas,
-        "extraPodMetadata": { "labels": component.labels },
+        "extraPodMetadata": component.metadata,
         "extraPodSpec": pod,
     });
     let resources = resources(component.resources);

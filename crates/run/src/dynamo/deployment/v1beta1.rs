@@ -21,7 +21,7 @@ fn component(component: Component) -> Value {
         "name": component.name,
         "type": component.name,
         "replicas": component.replicas,
-        "podTemplate": { "metadata": { "labels": component.labels }, "spec": pod },
+        "podTemplate": { "metadata": component.metadata, "spec": pod },
     });
     if let Some(version) = component.runtime_version {
         value["runtimeVersionOverride"] = json!(version);

@@ -132,7 +132,7 @@ pub async fn look(client: &Client) -> Outcome<Observed> {
 pub fn object() -> Outcome<PerfValidation> {
     Ok(from_value(json!({
         "metadata": { "name": "bench", "namespace": "bench" },
-        "spec": { "model": { "name": "m" }, "workload": { "image": "i:1" } },
+        "spec": { "model": { "name": "m" }, "workload": { "dynamo": { "image": "i:1" } } },
     }))?)
 }
 

@@ -84,7 +84,11 @@ impl Question {
         };
         json!({
             "model": { "name": "lab/tiny-qwen3" },
-            "workload": { "image": "localhost/dynamo-lab:oracle", "resources": self.worker },
+            "workload": { "dynamo": {
+                "image": "localhost/dynamo-lab:oracle",
+                "worker": { "resources": self.worker },
+                "frontend": { "placement": self.frontend },
+            } },
             "placement": {
                 "deviceClassName": self.driver,
                 "resourceName": self.resource,
@@ -92,7 +96,6 @@ impl Question {
                 "tolerations": self.tolerations,
                 "deviceTolerations": self.device_tolerations,
                 "nodeSelector": selector,
-                "frontend": self.frontend,
             },
             "benchmark": {
                 "image": "localhost/dynamo-lab:oracle",

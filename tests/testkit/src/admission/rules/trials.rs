@@ -5,7 +5,9 @@ use serde_json::json;
 use crate::admission::{Case, accepted, refused};
 
 pub fn cases() -> Vec<Case> {
-    let trials = |rule: &str, error: u8, max: u8| json!({"trials": {"rule": rule, "errorPercent": error, "max": max}});
+    let trials =
+        |rule: &str, error: u8, max: u8| json!({"trials": {"rule": rule, "errorBoundPercent": error, "max": max}});
+    let failed = |percent: &str| json!({"trials": {"maxFailedRequestsPercent": percent}});
     let mut cases = vec![
         accepted("one trial for All", trials("All", 5, 1)),
         accepted("one trial for Single", trials("Single", 5, 1)),
@@ -30,6 +32,16 @@ pub fn cases() -> Vec<Case> {
             format!("fewer than {fewest} trials at {error} %"),
             trials("Sequential", error, fewest - 1),
             "so few trials",
+        ));
+    }
+    for percent in ["0", "0.1", "100m", "1", "100"] {
+        cases.push(accepted(format!("{percent} % of failed requests"), failed(percent)));
+    }
+    for percent in ["", "-1", "100.1", "1k", "few", "1 %"] {
+        cases.push(refused(
+            format!("{percent:?} % of failed requests"),
+            failed(percent),
+            "write a quantity from 0 to 100",
         ));
     }
     cases

@@ -259,7 +259,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// A validation of one node, as admission would store it.
 pub fn validation(namespace: &str, name: &str, node: usize) -> Outcome<Value> {
     let spec = json!({
-        "model": {"name": "lab/tiny"}, "workload": {"image": "localhost/dynamo:1.4.2"},
+        "model": {"name": "lab/tiny"}, "workload": {"dynamo": {"image": "localhost/dynamo:1.4.2"}},
         "placement": {"nodeSelector": {"kubernetes.io/hostname": serve::name(node)}},
         "benchmark": {"image": "localhost/aiperf:test"},
         "gates": [{"name": "throughput", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "5"}],

@@ -120,7 +120,7 @@ fn hostile(index: usize) -> Outcome<Value> {
         _ => (0..60).map(|_| noise.next()).collect(),
     };
     let args: Vec<String> = (0..TEXT >> 10).map(&mut piece).collect();
-    object["spec"]["workload"]["args"] = json!(args);
+    object["spec"]["workload"]["dynamo"]["worker"]["args"] = json!(args);
     if index.is_multiple_of(50) {
         object["metadata"]["annotations"] = json!({"note": "n".repeat(1 << 20)});
     }

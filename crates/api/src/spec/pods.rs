@@ -1,0 +1,105 @@
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{LocalObjectReference, PodSecurityContext, SecurityContext};
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::rules;
+
+/// Fields of every pod of a run: frontend, workers, load generator and the Job that fills `model.cache`.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct PodTemplate {
+    /// Labels and annotations, such as the queue name of Kueue.
+    #[serde(default)]
+    pub metadata: PodMetadata,
+    /// Security, priority and images.
+    #[serde(default)]
+    pub spec: PodSettings,
+}
+
+/// Labels and annotations of every pod of a run.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct PodMetadata {
+    /// Labels beside those that the operator sets.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 32))]
+    #[x_kube(
+        validation = rules::not_ours(),
+        validation = Rule::new("self.all(k, size(self[k]) <= 63 && self[k].matches('^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$'))")
+            .message("write a label's value of at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"),
+    )]
+    pub labels: BTreeMap<String, String>,
+    /// Annotations beside those that the operator sets.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 32))]
+    #[x_kube(validation = rules::not_ours())]
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// Security, priority and images of every pod of a run.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct PodSettings {
+    /// Security context of the pods. The load generator and the cache's Job keep to Pod Security level `restricted` where it
+    /// leaves a field open; frontend and workers have only what it contains.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = rules::baseline(""))]
+    pub security_context: Option<PodSecurityContext>,
+    /// Security context of their containers, in the same way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[x_kube(
+        validation = rules::baseline(" && (!has(self.privileged) || !self.privileged) && (!has(self.procMount) || self.procMount == 'Default')"),
+        validation = Rule::new("!has(self.capabilities) || !has(self.capabilities.add) || size(self.capabilities.add) == 0")
+            .message("leave capabilities.add out: a run needs none"),
+    )]
+    pub container_security_context: Option<SecurityContext>,
+    /// RuntimeClass; absent: the cluster's default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
+    #[x_kube(validation = rules::object_name())]
+    pub runtime_class_name: Option<String>,
+    /// PriorityClass; absent: the cluster's default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
+    #[x_kube(
+        validation = rules::object_name(),
+        validation = Rule::new("!self.startsWith('system-')")
+            .message("a run is no part of the cluster: write a PriorityClass of your own"),
+    )]
+    pub priority_class_name: Option<String>,
+    /// Pull secrets. None: Dynamo's operator gives both components, which run as the deployment's own service account, the
+    /// docker secrets of the namespace whose registry is the image's; the trials' and the cache's pods have those of the
+    /// namespace's default service account.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    #[x_kube(validation = Rule::new("self.all(s, size(s.name) > 0)")
+        .message("write the name of a pull secret in this namespace, such as {name: ngc}"))]
+    pub image_pull_secrets: Vec<LocalObjectReference>,
+    /// Moment at which the kubelet pulls the images.
+    #[serde(default)]
+    pub image_pull_policy: ImagePullPolicy,
+}
+
+/// Moment at which an image is pulled.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)] // Kubernetes' own values
+pub enum ImagePullPolicy {
+    Always,
+    #[default]
+    IfNotPresent,
+    Never,
+}
+
+impl ImagePullPolicy {
+    /// The value in a pod.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Always => "Always",
+            Self::IfNotPresent => "IfNotPresent",
+            Self::Never => "Never",
+        }
+    }
+}
