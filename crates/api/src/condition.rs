@@ -4,22 +4,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::PerfValidationStatus;
 
-/// DGD and GPU APIs are served and versions fit.
-pub const PREREQUISITES_MET: &str = "PrerequisitesMet";
-/// Node and GPUs are chosen.
-pub const PLACED: &str = "Placed";
-/// Every component is ready.
-pub const WORKLOAD_READY: &str = "WorkloadReady";
-/// A real completion came back.
-pub const ENDPOINT_READY: &str = "EndpointReady";
 /// The verdict is Passed.
 pub const PASSED: &str = "Passed";
 /// Objects, pods and claims are confirmed gone.
 pub const CLEANED_UP: &str = "CleanedUp";
-/// The run is over, with any verdict.
+/// The run is over, with any verdict, and its GPUs are back unless the user asked to keep them.
 pub const COMPLETE: &str = "Complete";
-/// The API server does not let the operator act, or the object reaches a bug of the operator; there only while it is true.
-pub const BLOCKED: &str = "Blocked";
 /// kstatus: over and good, and nothing is left.
 pub const READY: &str = "Ready";
 /// kstatus: under way.

@@ -134,8 +134,6 @@ reasons! {
     Starting,
     /// Every component is ready; whether each worker has a GPU of its own is looked at.
     CheckingGPUs,
-    /// Every component is ready.
-    AllReady,
     /// Not every component became ready in time.
     WorkloadNotReady,
     /// The API server refuses to create pods: a quota, a policy or a webhook of the namespace.
@@ -234,8 +232,8 @@ reasons! {
     NotReached,
     /// The operator lacks rights that it needs; the Event and the operator's `/readyz` name them: grant them, and it goes on.
     RightsMissing,
-    /// The object cannot be parsed by this operator version; its status is older than the object, except for `Ready`, `Stalled` and
-    /// `Blocked`.
+    /// The object cannot be parsed by this operator version; its status is older than the object, except for `Ready`,
+    /// `Reconciling` and `Stalled`.
     SpecUnreadable,
 }
 

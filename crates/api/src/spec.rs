@@ -43,16 +43,17 @@ pub use workload::{Dynamo, DynamoFrontend, DynamoWorker, OnMissing, RouterMode, 
     selectable = ".status.verdict",
     printcolumn(name = "PHASE", type_ = "string", json_path = ".status.phase"),
     printcolumn(name = "VERDICT", type_ = "string", json_path = ".status.verdict"),
+    printcolumn(name = "NODE", type_ = "string", json_path = ".status.placement.node"),
     printcolumn(
         name = "TOK/S",
-        type_ = "string",
-        json_path = ".status.metrics.outputTokenThroughput",
+        type_ = "integer",
+        json_path = ".status.metrics.outputTokensPerSecond",
         description = "Output tokens per second of the whole deployment, in the deciding trial"
     ),
     printcolumn(
         name = "TTFT-P99",
-        type_ = "string",
-        json_path = ".status.metrics.ttftP99Ms",
+        type_ = "integer",
+        json_path = ".status.metrics.ttftP99Milliseconds",
         description = "Time to first token, 99th percentile, in the deciding trial (ms)"
     ),
     printcolumn(
@@ -61,6 +62,7 @@ pub use workload::{Dynamo, DynamoFrontend, DynamoWorker, OnMissing, RouterMode, 
         json_path = ".status.progress.summary",
         description = "The trial that is running, and how much of it is done"
     ),
+    printcolumn(name = "AGE", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(name = "GPUS", type_ = "integer", json_path = ".status.placement.gpus", priority = 1),
     printcolumn(
         name = "TRIALS",
@@ -69,9 +71,7 @@ pub use workload::{Dynamo, DynamoFrontend, DynamoWorker, OnMissing, RouterMode, 
         description = "Number of the run's latest trial",
         priority = 1
     ),
-    printcolumn(name = "AGE", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(name = "MODEL", type_ = "string", json_path = ".spec.model.name", priority = 1),
-    printcolumn(name = "NODE", type_ = "string", json_path = ".status.placement.node", priority = 1),
     printcolumn(name = "REASON", type_ = "string", json_path = ".status.reason", priority = 1),
     printcolumn(name = "MESSAGE", type_ = "string", json_path = ".status.message", priority = 1),
     validation = Rule::new("size(self.metadata.name) <= 63")

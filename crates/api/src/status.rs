@@ -1,35 +1,32 @@
 mod allocation;
+mod operator_state;
 mod phase;
 mod results;
 mod run;
 mod verdict;
+mod view;
 mod workload;
-
-use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use allocation::Allocation;
+pub use operator_state::{
+    Blocked, Comparison, DecodeSpeed, EarlierRun, EndedBy, Gap, GpuCheck, Metrics, OperatorState, PassedRun,
+    PhaseSeconds, PlanDetails, RelativeSpeed, RunFailure, SignStatus, SpecDigests, TrialState, WorkerLoad, WorkerLoss,
+    WorkerPod,
+};
 pub use phase::Phase;
-pub use results::{
-    Finding, GateResult, GateStatus, Metrics, ResultsRef, Severity, SpeedInRun, TrialOutcome, TrialProgress,
-    TrialStatus, WorkerLoad, WorkerLoss,
-};
-pub use run::{
-    Comparison, DecodeSpeed, Gap, HistoryEntry, Leftovers, PassedRun, PhaseSeconds, QueueStatus, RunFailure, RunStatus,
-    SignStatus, SpecDigests, TimelineEntry, Trigger,
-};
+pub use results::{Finding, GateResult, GateStatus, ResultsRef, Severity, TrialOutcome, TrialProgress};
+pub use run::{Leftovers, QueueStatus, RunStatus, TimelineEntry, Trigger};
 pub use verdict::Verdict;
-pub use workload::{
-    DeviceStatus, EndedBy, Environment, ExpectedBy, ExpectedGpus, GpuCheck, GpuMetrics, PlacementStatus, WorkerStatus,
-    WorkloadStatus,
-};
+pub use view::{ComparisonStatus, HistoryEntry, MetricsStatus, Speed, TrialStatus, WorkerStatus};
+pub use workload::{DeviceStatus, Environment, ExpectedBy, ExpectedGpus, GpuMetrics, PlacementStatus, WorkloadStatus};
 
-/// What the operator answers. Everything a restarted operator needs to go on is here.
+/// State and result of the current or last run. Everything that a restarted operator needs is here.
 ///
-/// Numbers are decimal strings: the Kubernetes API knows no exact fractions.
+/// Numbers are whole numbers in the unit of their name; thresholds and values of gates are quantities, as in the spec.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PerfValidationStatus {
@@ -59,21 +56,21 @@ pub struct PerfValidationStatus {
     /// What must match before two runs may be compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub environment: Option<Environment>,
-    /// How the run compares with an earlier one that passed.
+    /// Comparison with an earlier run that passed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub comparison: Option<Comparison>,
+    pub comparison: Option<ComparisonStatus>,
     /// Headline numbers of the deciding trial.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub metrics: Option<Metrics>,
+    pub metrics: Option<MetricsStatus>,
     /// Each gate, judged on the deciding trial.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub gates: Vec<GateStatus>,
-    /// What each worker did in the last trial that was valid, the slowest first.
+    /// Workers, the slowest of the last valid trial first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
-    pub workers: Vec<WorkerLoad>,
-    /// Every trial of the run.
+    pub workers: Vec<WorkerStatus>,
+    /// Trials of the run; of more than 16 the last ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["number"]))]
     pub trials: Vec<TrialStatus>,
@@ -83,11 +80,6 @@ pub struct PerfValidationStatus {
     /// Findings in addition to the numbers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub diagnosis: Vec<Finding>,
-    /// Smallest change against what this run measured (percent) that at least 95 of 100 such runs would have failed: what a
-    /// pass rules out. Lower for a throughput, higher for a latency. Only of a run that passed, by two trials or more and
-    /// an enforced gate on an average.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub detectable_loss_percent: Option<String>,
     /// When each phase of the run began and ended.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<TimelineEntry>,
@@ -97,17 +89,17 @@ pub struct PerfValidationStatus {
     /// Earlier runs, newest first, at most ten.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<HistoryEntry>,
-    /// The last earlier run that passed without a cause, and what it ran on.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_passed: Option<PassedRun>,
     /// Conditions; `Ready`, `Reconciling` and `Stalled` follow kstatus.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
-    /// Fields that only a newer version knows: kept until the next run, so that a downgrade loses nothing.
-    #[serde(flatten)]
-    #[schemars(skip)]
-    pub newer: BTreeMap<String, serde_json::Value>,
+    /// State of the operator itself, of its version: nothing else may depend on it.
+    #[serde(
+        rename = "operatorState",
+        deserialize_with = "OperatorState::read",
+        skip_serializing_if = "OperatorState::is_empty"
+    )]
+    pub state: OperatorState,
 }
 
 impl PerfValidationStatus {

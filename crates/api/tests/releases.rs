@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use perfval_api::{PerfValidation, PerfValidationStatus};
+use perfval_api::{OperatorState, PerfValidation, PerfValidationStatus, Phase};
 use serde_json::{Value, json};
 
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -52,23 +52,46 @@ fn nothing_that_an_earlier_release_stored_is_lost() {
 }
 
 #[test]
-fn a_newer_versions_fields_are_read_over_and_those_of_the_status_kept() {
+fn fields_of_a_newer_version_are_skipped() {
     for (path, mut object) in stored() {
-        let newer = json!({"invented": [1, {"a": "b"}]});
-        for pointer in ["/spec", "/spec/benchmark", "/status", "/status/run"] {
+        let read = |object: Value| -> PerfValidation {
+            serde_json::from_value(object).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        };
+        let before = read(object.clone());
+        for pointer in [
+            "/spec",
+            "/spec/benchmark",
+            "/status",
+            "/status/run",
+            "/status/operatorState",
+        ] {
             if let Some(Value::Object(fields)) = object.pointer_mut(pointer) {
-                fields.insert("fromTheFuture".into(), newer.clone());
+                fields.insert("fromTheFuture".into(), json!({"invented": [1, {"a": "b"}]}));
             }
         }
-        let read: PerfValidation =
-            serde_json::from_value(object).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        assert_eq!(json!(read.status)["fromTheFuture"], newer, "{}", path.display());
+        assert_eq!(read(object), before);
     }
     assert_eq!(
         json!(PerfValidationStatus::default()),
         json!({"observedGeneration": 0}),
         "no field is made up"
     );
+}
+
+#[test]
+fn a_damaged_operator_state_is_read_as_an_empty_one() {
+    for damage in [
+        json!("text"),
+        json!([1]),
+        json!({"resizes": "many"}),
+        json!({"trials": {}}),
+    ] {
+        let read: PerfValidationStatus =
+            serde_json::from_value(json!({"observedGeneration": 3, "phase": "Deploying", "operatorState": damage}))
+                .expect("the rest of the status is sound");
+        assert_eq!((read.observed_generation, read.phase), (3, Some(Phase::Deploying)));
+        assert_eq!(read.state, OperatorState::default(), "{damage}");
+    }
 }
 
 #[test]

@@ -134,7 +134,10 @@ fn add_list(archive: &mut Archive, plural: &str, items: Result<Vec<Value>, Strin
 async fn add_results(session: &Session, object: &PerfValidation, archive: &mut Archive) {
     let status = object.status.clone().unwrap_or_default();
     let last = status.run.map(|run| run.number);
-    for run in last.into_iter().chain(status.history.iter().map(|entry| entry.run)) {
+    for run in last
+        .into_iter()
+        .chain(status.state.history.iter().map(|entry| entry.run))
+    {
         let what = format!("results of run {run}");
         let saved = match results::config_map(session, object, run).await {
             Ok(Some(saved)) => saved,

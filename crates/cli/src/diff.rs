@@ -36,7 +36,7 @@ async fn last_two(session: &Session, name: &str) -> Result<(Outcome, Outcome), E
     }
     let object = session.get(name).await?;
     let after = results::of_run(session, &object, None).await?;
-    let earlier = object.status.as_ref().and_then(|status| status.history.first());
+    let earlier = object.status.as_ref().and_then(|status| status.state.history.first());
     let Some(earlier) = earlier else {
         return Err(Error::BadInput(format!(
             "{name} has one run only: run it again with {}, or name another validation",

@@ -34,10 +34,10 @@ struct Line {
     verdict: Option<Verdict>,
     reason: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    throughput: Option<String>,
-    #[serde(rename = "ttftP99Ms", skip_serializing_if = "Option::is_none")]
-    ttft_p99_ms: Option<String>,
-    /// Time that it took, or takes until now.
+    output_tokens_per_second: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ttft_p99_milliseconds: Option<i64>,
+    /// How long it took, or takes so far.
     #[serde(skip_serializing_if = "Option::is_none")]
     seconds: Option<i64>,
     /// Absent while it continues.
@@ -86,22 +86,25 @@ fn runs(status: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<Line> {
             run: run.number,
             verdict: status.verdict,
             reason: status.reason.clone().unwrap_or_default(),
-            throughput: metrics.output_token_throughput,
-            ttft_p99_ms: metrics.ttft_p99_ms,
+            output_tokens_per_second: metrics.output_tokens_per_second,
+            ttft_p99_milliseconds: metrics.ttft_p99_milliseconds,
             seconds: Some((run.completed_at.unwrap_or(now) - run.started_at).num_seconds()),
             completed_at: run.completed_at,
             environment: status.environment.as_ref().map(environment::digest),
         }
     });
+    let details = |run: i64| status.state.history.iter().find(|entry| entry.run == run);
     let earlier = status.history.iter().map(|entry| Line {
         run: entry.run,
         verdict: entry.verdict,
         reason: entry.reason.clone(),
-        throughput: entry.throughput.clone(),
-        ttft_p99_ms: entry.ttft_p99_ms.clone(),
-        seconds: (!entry.phases.is_empty()).then(|| entry.phases.iter().map(|phase| phase.seconds).sum()),
+        output_tokens_per_second: entry.output_tokens_per_second,
+        ttft_p99_milliseconds: entry.ttft_p99_milliseconds,
+        seconds: details(entry.run)
+            .filter(|details| !details.phases.is_empty())
+            .map(|details| details.phases.iter().map(|phase| phase.seconds).sum()),
         completed_at: Some(entry.completed_at),
-        environment: entry.environment.clone(),
+        environment: details(entry.run).and_then(|details| details.environment.clone()),
     });
     last.into_iter().chain(earlier).collect()
 }
@@ -123,8 +126,8 @@ fn table(runs: &[Line]) -> Table {
             line.run.to_string(),
             line.verdict.map_or("-", Verdict::as_str).to_owned(),
             line.reason.clone(),
-            dash(line.throughput.clone()),
-            dash(line.ttft_p99_ms.clone()),
+            dash(line.output_tokens_per_second.map(|rate| rate.to_string())),
+            dash(line.ttft_p99_milliseconds.map(|wait| wait.to_string())),
             dash(line.seconds.map(span)),
             line.completed_at.map_or_else(|| "running".to_owned(), moment),
             dash(line.environment.clone()),

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, ResourceExt as _};
 use perfval_api::{
-    Environment, GateStatus, Metrics, PerfValidation, PerfValidationStatus, PlacementStatus, TrialOutcome, TrialStatus,
+    Environment, GateStatus, Metrics, PerfValidation, PerfValidationStatus, PlacementStatus, TrialOutcome, TrialState,
     Verdict,
 };
 use perfval_run::names;
@@ -33,8 +33,8 @@ pub struct Outcome {
     /// Each gate, judged on the deciding trial.
     pub gates: Vec<GateStatus>,
     /// Every trial.
-    pub trials: Vec<TrialStatus>,
-    /// Environment of the run.
+    pub trials: Vec<TrialState>,
+    /// What it ran on.
     pub environment: Option<Environment>,
     /// The node and GPUs.
     pub placement: Option<PlacementStatus>,
@@ -49,17 +49,17 @@ impl Outcome {
             label: format!("{}/{number}", object.name_any()),
             verdict: status.verdict,
             reason: status.reason,
-            metrics: status.metrics,
+            metrics: status.state.metrics,
             gates: status.gates,
-            trials: status.trials,
+            trials: status.state.trials,
             environment: status.environment,
             placement: status.placement,
         })
     }
 
     /// Trials that measured.
-    pub fn measured(&self) -> impl Iterator<Item = &TrialStatus> {
-        let measured = |trial: &&TrialStatus| matches!(trial.outcome, Some(TrialOutcome::Pass | TrialOutcome::Miss));
+    pub fn measured(&self) -> impl Iterator<Item = &TrialState> {
+        let measured = |trial: &&TrialState| matches!(trial.outcome, Some(TrialOutcome::Pass | TrialOutcome::Miss));
         self.trials.iter().filter(measured)
     }
 }

@@ -1,17 +1,13 @@
-//! The condition `Blocked`: the API server does not let the operator do what it has decided, or the object reaches a bug of it.
+//! What blocks an object: the API server does not let the operator do what it has decided, or the object reaches a bug of it.
 
 use chrono::{DateTime, Utc};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use perfval_api::{PerfValidationSpec, PerfValidationStatus, Phase, condition, text};
+use perfval_api::{Blocked, PerfValidationSpec, PerfValidationStatus, text};
 use perfval_run::diagnosis::secret::Redactor;
-use perfval_run::{Event, status, time};
+use perfval_run::{Event, status};
 
 use crate::event_words::{PANICKED, SET_ASIDE};
 
-/// Type of the condition; it is there only while it is true.
-pub const BLOCKED: &str = "Blocked";
-
-/// The API server refuses an action for an object with this spec.
+/// The API server refuses what was to be done for an object with this spec.
 pub fn refused(error: &perfval_cluster::Error, action: &'static str, spec: &PerfValidationSpec) -> Event {
     let words = Redactor::new(spec).redact(&error.to_string());
     warning(error.reason(), action, words)
@@ -49,43 +45,31 @@ pub fn because_of(
     Event { reason, note, .. }: &Event,
     now: DateTime<Utc>,
 ) -> Option<PerfValidationStatus> {
-    let message = text::bounded(note);
-    let before = condition::find(current, BLOCKED);
-    let since = before.map_or(now, |before| time::from_kubernetes(&before.last_transition_time));
-    // No pass of this object summarizes it any more.
-    let is_lasting = reason == SET_ASIDE.reason || time::until(now, since) >= status::BLOCKED_FOR_LONG;
-    let stalls = is_lasting && !matches!(current.phase, Some(Phase::Completed | Phase::Suspended));
-    let is_stalled = condition::is_true(current, condition::STALLED);
-    let is_written = before.is_some_and(|before| before.reason == *reason && before.message == message);
-    if is_written && (is_stalled || !stalls) {
-        return None;
-    }
-    let condition = Condition {
-        type_: BLOCKED.to_owned(),
-        status: "True".to_owned(),
+    let mut status = current.clone();
+    let since = current.state.blocked.as_ref().map_or(now, |before| before.since);
+    status.state.blocked = Some(Blocked {
         reason: reason.clone(),
-        message,
-        observed_generation: Some(current.observed_generation).filter(|generation| *generation >= 0),
-        last_transition_time: time::to_kubernetes(since),
-    };
-    let mut status = no_longer(current).unwrap_or_else(|| current.clone());
-    if stalls {
-        status::stall(&mut status, &condition, now);
-    }
-    status.conditions.push(condition);
-    Some(status)
+        message: text::bounded(note),
+        since,
+        for_good: reason == SET_ASIDE.reason,
+    });
+    status::summarize(&mut status, now);
+    (status != *current).then_some(status)
 }
 
-/// The status without the condition; `None` if it is not there.
-pub fn no_longer(current: &PerfValidationStatus) -> Option<PerfValidationStatus> {
-    condition::find(current, BLOCKED)?;
+/// The status without its obstacle; `None` if it has none.
+pub fn no_longer(current: &PerfValidationStatus, now: DateTime<Utc>) -> Option<PerfValidationStatus> {
+    current.state.blocked.as_ref()?;
     let mut status = current.clone();
-    status.conditions.retain(|condition| condition.type_ != BLOCKED);
+    status.state.blocked = None;
+    status::summarize(&mut status, now);
     Some(status)
 }
 
 #[cfg(test)]
 mod tests {
+    use perfval_api::{Phase, Verdict, condition};
+
     use super::*;
 
     fn at(seconds: i64) -> DateTime<Utc> {
@@ -94,8 +78,9 @@ mod tests {
 
     #[test]
     fn the_cause_is_written_once_and_removed_once() {
-        let idle = PerfValidationStatus::default();
-        assert_eq!(no_longer(&idle), None, "nothing to take back");
+        let mut idle = PerfValidationStatus::default();
+        status::summarize(&mut idle, at(0));
+        assert_eq!(no_longer(&idle, at(0)), None, "nothing to take back");
 
         let taken = || {
             warning(
@@ -110,19 +95,19 @@ mod tests {
 
         let forbidden = warning("Forbidden", "Act", "no right to create Jobs".to_owned());
         let other = because_of(&blocked, &forbidden, at(60)).unwrap();
-        assert_eq!(other.conditions.len(), 1);
-        let condition = &other.conditions[0];
+        let reconciling = condition::find(&other, condition::RECONCILING).unwrap();
         assert_eq!(
-            (condition.reason.as_str(), condition.status.as_str()),
-            ("Forbidden", "True")
+            (
+                reconciling.status.as_str(),
+                reconciling.reason.as_str(),
+                reconciling.message.as_str()
+            ),
+            ("True", "Forbidden", "Pending, blocked: no right to create Jobs")
         );
-        assert_eq!(
-            condition.last_transition_time,
-            time::to_kubernetes(at(0)),
-            "it was true all the time"
-        );
+        let since = other.state.blocked.as_ref().map(|blocked| blocked.since);
+        assert_eq!(since, Some(at(0)), "it was blocked all the time");
 
-        assert_eq!(no_longer(&other), Some(idle));
+        assert_eq!(no_longer(&other, at(60)), Some(idle));
     }
 
     #[test]
@@ -150,12 +135,10 @@ mod tests {
         );
         let over = PerfValidationStatus {
             phase: Some(Phase::Completed),
+            verdict: Some(Verdict::Passed),
             ..PerfValidationStatus::default()
         };
         let over = because_of(&over, &set_aside(), at(0)).unwrap();
-        assert!(
-            condition::find(&over, condition::STALLED).is_none(),
-            "its verdict stays"
-        );
+        assert!(!condition::is_true(&over, condition::STALLED), "its verdict stays");
     }
 }

@@ -290,11 +290,14 @@ async fn record_whether_blocked(run: &Run<'_>, context: &Context, error: Option<
             block(run, context, blocked::refused(error, "Act", run.spec())).await;
         }
         Some(_) => {}
-        None => record_blocked(run, context, blocked::no_longer, None).await,
+        None => {
+            let now = context.cluster.now();
+            record_blocked(run, context, |current| blocked::no_longer(current, now), None).await;
+        }
     }
 }
 
-/// Writes the condition `Blocked` with the words of an Event, and publishes it, unless it is there already.
+/// Writes what blocks an object with the words of an Event, and publishes it, unless it is there already.
 async fn block(run: &Run<'_>, context: &Context, event: Event) {
     let now = context.cluster.now();
     let change = |current: &PerfValidationStatus| blocked::because_of(current, &event, now);
@@ -333,7 +336,7 @@ async fn write_blocked(run: &Run<'_>, context: &Context, status: &PerfValidation
         Ok(Recorded::Unchanged | Recorded::Conflict) => {}
         Err(error) => warn!(
             error = &error as &dyn std::error::Error,
-            "the Blocked condition could not be written"
+            "what blocks the object could not be written"
         ),
     }
 }

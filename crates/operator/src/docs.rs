@@ -8,7 +8,6 @@ use std::fmt::Write as _;
 
 use perfval_api::{Phase, condition};
 
-use crate::blocked::BLOCKED;
 use crate::cli::RunArgs;
 use crate::rbac;
 
@@ -109,17 +108,12 @@ fn phases() -> impl Iterator<Item = [String; 3]> {
 
 fn conditions() -> impl Iterator<Item = [String; 2]> {
     [
-        (condition::PREREQUISITES_MET, "Dynamo is served, and versions and images fit"),
-        (condition::PLACED, "a node and its GPUs are chosen"),
-        (condition::WORKLOAD_READY, "every worker and the frontend are ready, each worker with a GPU of its own"),
-        (condition::ENDPOINT_READY, "a real completion came back"),
         (condition::PASSED, "the verdict is Passed, for this spec"),
         (condition::CLEANED_UP, "everything the run created is confirmed gone"),
-        (condition::COMPLETE, "the run is over, and it measured and judged what this spec asks for"),
+        (condition::COMPLETE, "the run is over, it measured and judged what this spec asks for, and its GPUs are back unless the user asked to keep them"),
         (condition::READY, "the run is over, it passed or was skipped, and everything that it created is gone"),
-        (condition::RECONCILING, "the run is going on, and nothing has blocked it for ten minutes"),
-        (condition::STALLED, "the run is over and did not pass; or its removal is past `timeouts.cleanup`; or it has been `Blocked` for ten minutes; or the object cannot be parsed"),
-        (BLOCKED, "the API server does not let the operator act, the object reaches a bug of the operator, or this version cannot parse it; reason and message contain the call or the error, and what to do. Absent otherwise"),
+        (condition::RECONCILING, "the run is going on, and nothing has blocked it for ten minutes; while the API server does not let the operator act, or the object reaches a bug of the operator, reason and message contain the call or the error, and what to do"),
+        (condition::STALLED, "the run is over and did not pass; or its removal is past `timeouts.cleanup`; or it has been blocked for ten minutes; or the object cannot be parsed"),
     ]
     .into_iter()
     .map(|(name, when)| [name.to_owned(), when.to_owned()])

@@ -32,7 +32,7 @@ const ORPHAN: EventWord = EventWord {
 /// The pass of an object panicked.
 pub const PANICKED: EventWord = EventWord {
     reason: "PassPanicked",
-    seen: "condition `Blocked` and a Warning event; the message has the words of the error",
+    seen: "reason of the condition `Reconciling`, and a Warning event; the message has the words of the error",
     why: "this object reaches a bug of the operator's version; the passes of other objects go on",
     remedy: "report the bug with `kubectl perfval bundle`; the operator tries again every 30 s, and an edit of the spec may avoid the bug",
 };
@@ -40,7 +40,7 @@ pub const PANICKED: EventWord = EventWord {
 /// The process died in passes of an object.
 pub const SET_ASIDE: EventWord = EventWord {
     reason: "SetAside",
-    seen: "condition `Blocked` and a Warning event; the operator leaves the object and what its run holds as they are",
+    seen: "reason of the conditions `Reconciling` and `Stalled`, and a Warning event; the operator leaves the object and what its run holds as they are",
     why: "the operator's process died twice in a row in a pass of this object, for lack of memory or of stack",
     remedy: "edit the spec, set the annotation `perfvalidation.dev/rerun`, delete the object, or install another version of the operator; report the bug with `kubectl perfval bundle`",
 };

@@ -6,7 +6,8 @@
 use std::mem::take;
 
 use kube::api::ObjectMeta;
-use perfval_api::{HistoryEntry, PerfValidation, PerfValidationStatus, Phase, TrialStatus};
+use perfval_api::{EarlierRun, PerfValidation, PerfValidationStatus, Phase, TrialState};
+use perfval_run::status;
 use perfval_verdict::diagnosis::cause::Cause;
 
 /// Prefix of the annotations that are read.
@@ -29,28 +30,31 @@ pub fn reduce(object: &mut PerfValidation) {
     }
     let Some(status) = &mut object.status else { return };
     // The metrics show the last run that measured something.
-    let measured = |entry: &HistoryEntry| entry.throughput.is_some() || entry.verdict.is_some();
-    let last = take(&mut status.history).into_iter().find(measured);
-    status.history = last.into_iter().collect();
+    let measured = |entry: &EarlierRun| entry.throughput.is_some() || entry.verdict.is_some();
+    let last = take(&mut status.state.history).into_iter().find(measured);
+    status.state.history = last.into_iter().collect();
     status.gates = Vec::new();
-    status.workers = Vec::new();
+    status.state.workers = Vec::new();
     keep_slow_gpus(status);
     status.progress = None;
     status.timeline = Vec::new();
-    status.comparison = None;
+    status.state.comparison = None;
+    status.state.last_passed = None;
+    status.state.worker_pods = Vec::new();
+    status::publish(status);
 }
 
 /// Keeps of trials and findings which GPUs the run found slow; most runs find none.
 fn keep_slow_gpus(status: &mut PerfValidationStatus) {
-    status.trials.retain(|trial| !trial.slow_gpus.is_empty());
-    for trial in &mut status.trials {
-        *trial = TrialStatus {
+    status.state.trials.retain(|trial| !trial.slow_gpus.is_empty());
+    for trial in &mut status.state.trials {
+        *trial = TrialState {
             number: trial.number,
             slow_gpus: take(&mut trial.slow_gpus),
-            ..TrialStatus::default()
+            ..TrialState::default()
         };
     }
-    status.trials.shrink_to_fit();
+    status.state.trials.shrink_to_fit();
     status
         .diagnosis
         .retain(|finding| finding.cause == Cause::SlowWorker.as_str());

@@ -133,7 +133,6 @@ fn mark(status: &mut Value, generation: i64, message: &str, now: DateTime<Utc>) 
         return;
     };
     for (name, value) in [
-        (condition::BLOCKED, "True"),
         (condition::READY, "False"),
         (condition::RECONCILING, "False"),
         (condition::STALLED, "True"),

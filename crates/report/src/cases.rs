@@ -1,7 +1,7 @@
 //! A run as test cases: its verdict, one for each gate, one for each trial.
 
 use chrono::{DateTime, Utc};
-use perfval_api::{Finding, GateMode, GateResult, GateStatus, TrialOutcome, TrialStatus, Verdict};
+use perfval_api::{Finding, GateMode, GateResult, GateStatus, TrialOutcome, TrialState, Verdict};
 
 use crate::facts::Facts;
 use crate::words::{self, recorded};
@@ -45,7 +45,7 @@ pub(crate) fn cases(facts: &Facts) -> Vec<Case> {
     let status = &facts.status;
     let mut cases = vec![of_verdict(facts)];
     cases.extend(status.gates.iter().map(|gate| of_gate(facts, gate)));
-    cases.extend(status.trials.iter().map(|trial| of_trial(facts, trial)));
+    cases.extend(status.state.trials.iter().map(|trial| of_trial(facts, trial)));
     if matches!(status.verdict, None | Some(Verdict::Passed | Verdict::Skipped)) {
         for case in &mut cases {
             if matches!(case.state, State::Failed | State::Error) {
@@ -116,7 +116,7 @@ fn of_gate(facts: &Facts, gate: &GateStatus) -> Case {
     }
 }
 
-fn of_trial(facts: &Facts, trial: &TrialStatus) -> Case {
+fn of_trial(facts: &Facts, trial: &TrialState) -> Case {
     let text = words::trial(trial);
     let causes = |finding: &&Finding| trial.causes.contains(&finding.cause);
     let mut details = vec![text.clone()];

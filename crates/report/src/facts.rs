@@ -1,7 +1,7 @@
 //! Facts of one run from any source.
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use perfval_api::{Gate, PerfValidation, PerfValidationSpec, PerfValidationStatus, TrialStatus};
+use perfval_api::{Gate, PerfValidation, PerfValidationSpec, PerfValidationStatus, TrialState};
 use perfval_run::build::{SHA256, SUMMARY, results_sha256};
 use perfval_run::diagnosis::secret::Redactor;
 use perfval_verdict::frame::{Outcome, Payload};
@@ -10,7 +10,7 @@ use perfval_verdict::judge::{Recorded, judge};
 use perfval_verdict::requests::RequestTimes;
 use perfval_verdict::saved::{recorded, trial_number};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::error::Error;
 
@@ -45,7 +45,7 @@ pub(crate) struct Facts {
 /// One trial, with its measurements if they are there.
 #[derive(Clone, Debug)]
 pub(crate) struct Trial {
-    pub status: TrialStatus,
+    pub status: TrialState,
     pub payload: Option<Payload>,
     /// The file that it was read from.
     pub from: Option<String>,
@@ -105,7 +105,7 @@ impl Facts {
                 named.name
             ));
         }
-        facts.trials = trials(&status.trials, results);
+        facts.trials = trials(&status.state.trials, results);
         facts.status = status;
         facts.redact();
         facts.unread();
@@ -118,7 +118,7 @@ impl Facts {
         let mut facts = Self {
             namespace: object.namespace,
             name: object.name,
-            trials: trials(&status.trials, Some(results)),
+            trials: trials(&status.state.trials, Some(results)),
             status,
             ..Self::default()
         };
@@ -149,7 +149,7 @@ impl Facts {
             message: Some(judgement.message),
             ..judgement.status
         };
-        facts.trials = (facts.status.trials.iter().zip(payloads).zip(exports))
+        facts.trials = (facts.status.state.trials.iter().zip(payloads).zip(exports))
             .map(|((status, payload), export)| Trial {
                 requests: export.requests.clone().or_else(|| payload.requests.clone()),
                 status: status.clone(),
@@ -263,16 +263,31 @@ impl Trial {
 fn summary(results: &ConfigMap) -> Result<Summary, Error> {
     let text = results.data.as_ref().and_then(|data| data.get(SUMMARY));
     let text = text.ok_or_else(|| Error::results(results, format!("it has no key {SUMMARY}")))?;
-    serde_json::from_str(text).map_err(|error| Error::results(results, format!("{SUMMARY} cannot be read: {error}")))
+    read_summary(text).map_err(|error| Error::results(results, format!("{SUMMARY} cannot be read: {error}")))
+}
+
+/// Reads a summary. Its numbers are exact: a status has those in the operator's state.
+fn read_summary(text: &str) -> Result<Summary, serde_json::Error> {
+    let mut value: Value = serde_json::from_str(text)?;
+    let mut exact = Map::new();
+    if let Some(fields) = value.as_object_mut() {
+        for name in ["metrics", "trials"] {
+            let known = fields.remove(name).filter(|value| !value.is_null());
+            exact.extend(known.map(|value| (name.to_owned(), value)));
+        }
+    }
+    let mut summary: Summary = serde_json::from_value(value)?;
+    summary.status.state = serde_json::from_value(Value::Object(exact))?;
+    Ok(summary)
 }
 
 /// The trials of a status, each with its payload where the ConfigMap holds one.
-fn trials(status: &[TrialStatus], results: Option<&ConfigMap>) -> Vec<Trial> {
+fn trials(status: &[TrialState], results: Option<&ConfigMap>) -> Vec<Trial> {
     let packed = |number: i64| {
         let mut all = results.iter().flat_map(|results| results.binary_data.iter().flatten());
         all.find(|(key, _)| trial_number(key) == Some(number))
     };
-    let trial = |status: &TrialStatus| {
+    let trial = |status: &TrialState| {
         let (key, payload) = packed(status.number)
             .map(|(key, bytes)| (key.clone(), recorded(&bytes.0)))
             .unzip();

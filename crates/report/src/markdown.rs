@@ -90,7 +90,7 @@ fn findings(facts: &Facts, page: &mut String) {
 }
 
 fn trials(facts: &Facts, page: &mut String) {
-    if facts.status.trials.is_empty() {
+    if facts.status.state.trials.is_empty() {
         return;
     }
     let _ = writeln!(
@@ -99,7 +99,7 @@ fn trials(facts: &Facts, page: &mut String) {
          | trial | outcome | tok/s | TTFT p99 (ms) | failed requests | margin | causes |\n|---|---|---|---|---|---|---|",
         words::tally(facts)
     );
-    for trial in &facts.status.trials {
+    for trial in &facts.status.state.trials {
         let text = |value: &Option<String>| value.as_deref().map_or("–".to_owned(), plain);
         let _ = writeln!(
             page,

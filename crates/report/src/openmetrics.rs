@@ -70,7 +70,7 @@ fn all(facts: &Facts) -> Vec<Series> {
         (vec![("verdict", verdict.as_str().to_owned())], f64::from(u8::from(is)))
     });
     series("perfvalidation_last_verdict", "1 for the verdict", verdicts.to_vec());
-    let metrics = status.metrics.clone().unwrap_or_default();
+    let metrics = status.state.metrics.clone().unwrap_or_default();
     for (name, help, value, per) in [
         (
             "perfvalidation_last_throughput_tokens_per_second",

@@ -4,7 +4,7 @@ mod clock;
 mod line;
 mod marks;
 
-use perfval_api::{DeviceStatus, WorkerStatus};
+use perfval_api::{DeviceStatus, WorkerPod};
 use perfval_verdict::gpus::{Field, GpuSummary};
 use perfval_verdict::workers::{Phase, Reading, WorkerSeries};
 
@@ -179,11 +179,8 @@ impl Timeline {
     fn worker(&mut self, facts: &Facts, series: &WorkerSeries) -> usize {
         let known = self.workers.iter().position(|worker| worker.address == series.address);
         known.unwrap_or_else(|| {
-            let status = facts.status.workload.as_ref();
-            let pod = status.and_then(|workload| {
-                let at = |pod: &&WorkerStatus| pod.address.as_ref() == Some(&series.address);
-                workload.workers.iter().find(at)
-            });
+            let at = |pod: &&WorkerPod| pod.address.as_ref() == Some(&series.address);
+            let pod = facts.status.state.worker_pods.iter().find(at);
             self.workers.push(Worker {
                 name: pod.map_or_else(|| series.address.clone(), |pod| pod.pod.clone()),
                 address: series.address.clone(),
@@ -196,7 +193,7 @@ impl Timeline {
 }
 
 /// UUID of the GPU that a worker holds: by its claim, or by the exporter's list of pods.
-fn gpu_of(facts: &Facts, pod: &WorkerStatus) -> Option<String> {
+fn gpu_of(facts: &Facts, pod: &WorkerPod) -> Option<String> {
     let devices = facts.status.placement.iter().flat_map(|plan| &plan.devices);
     let holds = |device: &&DeviceStatus| pod.device == Some(format!("{}/{}", device.pool, device.name));
     let by_claim = devices.clone().find(holds).and_then(|device| device.uuid.clone());

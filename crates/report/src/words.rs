@@ -1,7 +1,7 @@
 //! Words and numbers that more than one kind of report prints.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use perfval_api::{GateResult, GateStatus, Severity, TrialOutcome, TrialStatus};
+use perfval_api::{GateResult, GateStatus, Severity, TrialOutcome, TrialState};
 
 use crate::facts::Facts;
 
@@ -92,7 +92,7 @@ pub(crate) fn signed(percent: &str) -> String {
 }
 
 /// A trial in one line.
-pub(crate) fn trial(trial: &TrialStatus) -> String {
+pub(crate) fn trial(trial: &TrialState) -> String {
     let mut parts = vec![outcome(trial.outcome).to_owned()];
     parts.extend(trial.throughput.as_ref().map(|value| format!("{value} tok/s")));
     parts.extend(trial.ttft_p99_ms.as_ref().map(|value| format!("TTFT p99 {value} ms")));
@@ -110,7 +110,7 @@ pub(crate) fn trial(trial: &TrialStatus) -> String {
 }
 
 /// `3 of 448`.
-pub(crate) fn errors(trial: &TrialStatus) -> Option<String> {
+pub(crate) fn errors(trial: &TrialState) -> Option<String> {
     Some(format!("{} of {}", trial.errors?, trial.requests?))
 }
 
@@ -134,6 +134,7 @@ pub(crate) fn tally(facts: &Facts) -> String {
     let count = |outcome| {
         facts
             .status
+            .state
             .trials
             .iter()
             .filter(|trial| trial.outcome == outcome)

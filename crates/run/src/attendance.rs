@@ -116,7 +116,7 @@ pub(crate) fn clock(
 
 /// When a run was looked at last: its heartbeat, or a later look that wrote nothing and is remembered.
 pub(crate) fn last_look(status: &PerfValidationStatus, remembered: Option<DateTime<Utc>>) -> Option<DateTime<Utc>> {
-    let heartbeat = status.run.as_ref()?.last_looked_at?;
+    let heartbeat = status.state.last_looked_at?;
     Some(remembered.map_or(heartbeat, |look| look.max(heartbeat)))
 }
 
@@ -130,22 +130,26 @@ pub(crate) fn notice(
     let Some(last) = last.filter(|last| time::until(began, *last) > limit.outage()) else {
         return;
     };
-    let Some(run) = &mut status.run else { return };
-    run.gaps.push(Gap {
+    let gaps = &mut status.state.gaps;
+    gaps.push(Gap {
         // Looks that found nothing new were made after the heartbeat too.
         from: time::after(last, limit.heartbeat),
         until: began,
     });
-    if run.gaps.len() > GAPS {
+    if gaps.len() > GAPS {
         // The oldest two become one of the same length.
-        let first = run.gaps.remove(0);
-        if let Some(second) = run.gaps.first_mut() {
+        let first = gaps.remove(0);
+        if let Some(second) = gaps.first_mut() {
             second.from -= first.until - first.from;
         }
     }
 }
 
 fn unattended(status: &PerfValidationStatus, since: DateTime<Utc>) -> Duration {
-    let gaps = status.run.iter().flat_map(|run| &run.gaps);
-    gaps.map(|gap| time::until(gap.until, gap.from.max(since))).sum()
+    status
+        .state
+        .gaps
+        .iter()
+        .map(|gap| time::until(gap.until, gap.from.max(since)))
+        .sum()
 }

@@ -9,16 +9,22 @@ use crate::status;
 /// The run that the spec requires since the current one began; `None` if the current one measured and judged all of
 /// it.
 pub(crate) fn trigger(run: &Run<'_>) -> Option<Trigger> {
-    let current = run.status().run.as_ref()?;
-    if current.generation == run.generation() {
+    let status = run.status();
+    let current = status.run.as_ref()?;
+    let edited = current.generation != run.generation();
+    let Some(before) = &status.state.digests else {
+        // The state was damaged: a run under way cannot go on, and a later edit cannot be compared.
+        let is_under_way = status.verdict.is_none();
+        return (edited || is_under_way).then_some(if edited {
+            Trigger::SpecChanged
+        } else {
+            Trigger::StateLost
+        });
+    };
+    if !edited {
         return None;
     }
-    let Some(before) = &current.digests else {
-        // It began under an operator that did not record them.
-        return Some(Trigger::SpecChanged);
-    };
     let now = digests(run.spec());
-    let status = run.status();
     if now.measured != before.measured {
         return Some(Trigger::SpecChanged);
     }
@@ -54,7 +60,7 @@ pub(crate) fn adopt(run: &Run<'_>, status: &mut PerfValidationStatus) {
     }
     if let Some(current) = &mut status.run {
         current.generation = generation;
-        current.digests = Some(digests(run.spec()));
+        status.state.digests = Some(digests(run.spec()));
     }
     status::restate_run_conditions(status);
 }

@@ -12,6 +12,7 @@ pub(crate) enum Interruption {
     Suspension,
     SpecChange,
     Rerun,
+    StateLost,
 }
 
 impl Interruption {
@@ -33,6 +34,10 @@ impl Interruption {
                 Reason::RerunRequested,
                 "a rerun was asked for: this run stops, a new one follows",
             ),
+            Self::StateLost => Why::new(
+                Reason::RerunRequested,
+                "status.operatorState was damaged: this run stops, a new one follows",
+            ),
         }
     }
 }
@@ -51,6 +56,7 @@ pub(crate) fn interruption(run: &Run<'_>) -> Option<Interruption> {
     }
     match next_trigger(run)? {
         Trigger::Rerun => Some(Interruption::Rerun),
+        Trigger::StateLost => Some(Interruption::StateLost),
         Trigger::SpecChanged | Trigger::GatesChanged | Trigger::Created | Trigger::Resumed => {
             Some(Interruption::SpecChange)
         }

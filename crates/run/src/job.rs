@@ -38,7 +38,7 @@ pub fn standing<'a>(run: &Run<'_>, found: Option<&'a Job>, recorded: Option<&str
 
 /// The uid of a trial's Job, once it was recorded.
 pub fn recorded<'a>(run: &Run<'a>, trial: i64) -> Option<&'a str> {
-    let mut trials = run.status().trials.iter();
+    let mut trials = run.status().state.trials.iter();
     trials.find(|known| known.number == trial)?.job_uid.as_deref()
 }
 

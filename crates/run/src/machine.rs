@@ -82,7 +82,7 @@ pub fn phase_ends_by(spec: &PerfValidationSpec, status: &PerfValidationStatus) -
 /// The limit of the whole run, where the spec has one.
 fn total_limit(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Option<Limit> {
     let (total, run) = (spec.timeouts.total.as_ref()?, status.run.as_ref()?);
-    let outages = Duration::from_secs(u64::try_from(run.unattended_seconds).unwrap_or(0));
+    let outages = Duration::from_secs(u64::try_from(status.state.unattended_seconds).unwrap_or(0));
     let lasts = time::duration(total).saturating_add(outages);
     Some(Limit::new(run.started_at, lasts))
 }
@@ -121,15 +121,15 @@ pub fn is_at_work(spec: &PerfValidationSpec, status: &PerfValidationStatus, now:
 /// An error ends the measuring, but not before the trials that were measured are saved.
 fn save_first(pass: &mut Pass<'_>, current: Phase, step: Step) -> Step {
     let is_measuring = matches!(current, Phase::WaitingForReady | Phase::Benchmarking);
-    let measured = pass.status.trials.iter().any(|trial| trial.outcome.is_some());
-    match (step, &mut pass.status.run) {
-        (Step::End(Verdict::Error, why), Some(run)) if is_measuring && measured => {
+    let measured = pass.status.state.trials.iter().any(|trial| trial.outcome.is_some());
+    match step {
+        Step::End(Verdict::Error, why) if is_measuring && measured => {
             let (reason, message) = (why.reason.as_str().to_owned(), text::bounded(&why.message));
-            run.failure = Some(RunFailure { reason, message });
-            pass.status.trials.retain(|trial| trial.outcome.is_some());
+            pass.status.state.failure = Some(RunFailure { reason, message });
+            pass.status.state.trials.retain(|trial| trial.outcome.is_some());
             Step::Go(Phase::Evaluating, Why::new(Reason::Running, phase::evaluating::SAVING))
         }
-        (step, _) => step,
+        step => step,
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use kube::core::{Resource, ResourceExt as _};
-use perfval_api::{Finding, GpuCheck, PerfValidationStatus, Phase, Reason, Severity, Trigger, Verdict, Why, condition};
+use perfval_api::{Finding, GpuCheck, PerfValidationStatus, Phase, Reason, Severity, Trigger, Verdict, Why};
 use perfval_verdict::{close, conclusion, environment};
 
 use crate::attendance::{self, Clock, LONGEST_PAUSE, Limit};
@@ -155,11 +155,9 @@ impl<'a> Pass<'a> {
     }
 
     /// The deployment is not ready. `gpu_check`: what there is to find out about its GPUs.
-    pub(crate) fn not_ready(&mut self, why: &Why, gpu_check: Option<GpuCheck>) {
-        self.condition(condition::WORKLOAD_READY, false, why);
-        if let Some(workload) = &mut self.status.workload {
-            workload.gpu_check = gpu_check;
-        }
+    pub(crate) fn not_ready(&mut self, gpu_check: Option<GpuCheck>) {
+        self.status.state.ready_since = None;
+        self.status.state.gpu_check = gpu_check;
     }
 
     /// Keeps one finding per cause: the newest evidence of it.
@@ -203,6 +201,7 @@ impl<'a> Pass<'a> {
             event.note = redactor.redact_cut(&event.note);
         }
         status::summarize(&mut self.status, self.now);
+        status::publish(&mut self.status);
         status::fit(&mut self.status);
         self.record_look(limit);
         Decision {
@@ -220,9 +219,8 @@ impl<'a> Pass<'a> {
         let rests = matches!(self.status.phase, None | Some(Phase::Completed | Phase::Suspended));
         let is_news = self.status != *self.run.status() || self.looks_once_more;
         let is_queued = queue::is_queued(&self.status);
-        let Some(run) = &mut self.status.run else { return };
         if rests {
-            run.last_looked_at = None;
+            self.status.state.last_looked_at = None;
             return;
         }
         if !is_news {
@@ -233,15 +231,14 @@ impl<'a> Pass<'a> {
             else {
                 return;
             };
-            let due = run
-                .last_looked_at
-                .map(|last| time::until(time::after(last, written), self.now));
+            let last_look = self.status.state.last_looked_at;
+            let due = last_look.map(|last| time::until(time::after(last, written), self.now));
             if let Some(due) = due.filter(|due| !due.is_zero()) {
                 self.look_again_in(due);
                 return;
             }
         }
-        run.last_looked_at = Some(self.now);
+        self.status.state.last_looked_at = Some(self.now);
     }
 
     fn go(&mut self, phase: Phase, why: &Why) {

@@ -13,7 +13,7 @@ use crate::pass::Pass;
 /// Judges the signs that a look found. `is_complete`: true if it could read all sources of signs; a sign of an unread
 /// source may still be there.
 pub(crate) fn judge(pass: &mut Pass<'_>, found: Vec<Sign>, is_complete: bool) -> Vec<Judged> {
-    let mut known = pass.status.run.as_ref().map_or(Vec::new(), |run| run.signs.clone());
+    let mut known = pass.status.state.signs.clone();
     known.retain(|one| !is_complete || found.iter().any(|sign| shows(one, sign)));
     for sign in &found {
         note(&mut known, sign, pass.now);
@@ -28,28 +28,24 @@ pub(crate) fn judge(pass: &mut Pass<'_>, found: Vec<Sign>, is_complete: bool) ->
             judged.push(Judged { trouble, is_sure });
         }
     }
-    if let Some(run) = &mut pass.status.run {
-        run.signs = known;
-    }
+    pass.status.state.signs = known;
     judged
 }
 
 /// Time from which something has been waited for, which is all that the run waits for now.
 pub(crate) fn waits_since(pass: &mut Pass<'_>, cause: &str, subject: &str) -> DateTime<Utc> {
     let now = pass.now;
-    let Some(run) = &mut pass.status.run else { return now };
-    run.signs.retain(|one| one.cause == cause && one.subject == subject);
-    if run.signs.is_empty() {
-        run.signs.push(begun(cause, subject, None, now));
+    let signs = &mut pass.status.state.signs;
+    signs.retain(|one| one.cause == cause && one.subject == subject);
+    if signs.is_empty() {
+        signs.push(begun(cause, subject, None, now));
     }
-    run.signs.first().map_or(now, |one| one.since)
+    signs.first().map_or(now, |one| one.since)
 }
 
 /// Nothing is waited for any more.
 pub(crate) fn forget(pass: &mut Pass<'_>) {
-    if let Some(run) = &mut pass.status.run {
-        run.signs.clear();
-    }
+    pass.status.state.signs.clear();
 }
 
 fn shows(one: &SignStatus, sign: &Sign) -> bool {

@@ -208,14 +208,14 @@ impl Line {
 /// Returns true if an operator looked at a run lately, as far as the status shows. Without the field, as under the
 /// CRD of an older version, it is true.
 fn is_attended(status: &PerfValidationStatus, now: DateTime<Utc>) -> bool {
-    let last = status.run.as_ref().and_then(|run| run.last_looked_at);
+    let last = status.state.last_looked_at;
     last.is_none_or(|last| now < time::after(last, HEARTBEAT_WRITTEN + ABANDONED))
 }
 
 /// Returns true if a run waits in the queue: the planner alone moves it from here. A run that may still hold GPUs of
 /// an earlier deployment removes that first.
 pub fn is_queued(status: &PerfValidationStatus) -> bool {
-    status.phase == Some(Phase::Sizing) && status.run.as_ref().is_none_or(|run| !run.clears_first)
+    status.phase == Some(Phase::Sizing) && !status.state.clears_first
 }
 
 /// The queue's answer to one run.

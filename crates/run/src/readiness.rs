@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod};
 use k8s_openapi::api::resource::v1::{DeviceRequestAllocationResult, ResourceClaim};
 use kube::core::ResourceExt as _;
-use perfval_api::{Allocation, Phase, PlacementStatus, WorkerStatus};
+use perfval_api::{Allocation, Phase, PlacementStatus, WorkerPod};
 use perfval_sizing::inventory::{Interned, PodUse};
 use perfval_sizing::{HeldByWorker, Seen};
 
@@ -83,7 +83,7 @@ pub fn lacks_pods(run: &Run<'_>, pods: &[Pod]) -> bool {
         Some(Phase::Deploying) => fillers(pods, &id).next().is_none(),
         Some(Phase::WaitingForReady) => deployment(),
         Some(Phase::Benchmarking) => {
-            let measures = status.trials.last().is_some_and(|trial| trial.outcome.is_none());
+            let measures = status.state.trials.last().is_some_and(|trial| trial.outcome.is_none());
             deployment() || (measures && sorted.load_generators.is_empty())
         }
         _ => false,
@@ -122,8 +122,7 @@ pub fn is_ready(pod: &Pod) -> bool {
 
 /// Workers that restarted since they were recorded: their events show whether a probe ended them.
 pub fn restarted<'a>(run: &Run<'_>, pods: &'a [Pod]) -> Vec<&'a Pod> {
-    let workload = run.status().workload.as_ref();
-    let known = workload.map_or(&[][..], |workload| workload.workers.as_slice());
+    let known = &run.status().state.worker_pods;
     let pods = Pods::of(pods, &run.id()).workers.into_iter();
     let is_new = |pod: &&Pod| {
         let uid = pod.uid().unwrap_or_default();
@@ -138,23 +137,23 @@ pub fn restarted<'a>(run: &Run<'_>, pods: &'a [Pod]) -> Vec<&'a Pod> {
 pub fn workers(
     pods: &Pods<'_>,
     claims: &[ResourceClaim],
-    known: &[WorkerStatus],
+    known: &[WorkerPod],
     events: &Seen<Vec<PodEvent>>,
-) -> Vec<WorkerStatus> {
+) -> Vec<WorkerPod> {
     pods.workers
         .iter()
         .map(|pod| worker(pod, claims, known, events))
         .collect()
 }
 
-fn worker(pod: &Pod, claims: &[ResourceClaim], known: &[WorkerStatus], events: &Seen<Vec<PodEvent>>) -> WorkerStatus {
+fn worker(pod: &Pod, claims: &[ResourceClaim], known: &[WorkerPod], events: &Seen<Vec<PodEvent>>) -> WorkerPod {
     let ended = statuses(pod).find_map(last_end);
     let (uid, restarts) = (pod.uid().unwrap_or_default(), restarts(pod));
     // The events of an earlier end are not read again.
     let known = known
         .iter()
         .find(|known| known.uid == uid && known.restarts == restarts);
-    WorkerStatus {
+    WorkerPod {
         pod: pod.name_any(),
         ended_by: match known {
             Some(known) => known.ended_by,

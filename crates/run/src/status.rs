@@ -3,7 +3,10 @@
 use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use perfval_api::text::{HEADLINE, bounded, cut};
-use perfval_api::{Leftovers, PerfValidationStatus, Phase, Reason, RunStatus, TimelineEntry, Trigger, Why, condition};
+use perfval_api::{
+    Leftovers, OperatorState, PerfValidationStatus, Phase, PlanDetails, Reason, RunStatus, TimelineEntry, Trigger, Why,
+    condition,
+};
 use perfval_verdict::{history, spec_digests};
 
 use crate::run::Run;
@@ -12,34 +15,25 @@ use crate::{names, time};
 mod rejudged;
 mod size;
 mod summary;
+mod view;
 
 pub use size::fit;
-pub use summary::{BLOCKED_FOR_LONG, stall, summarize};
+pub use summary::{BLOCKED_FOR_LONG, summarize};
+pub use view::publish;
 
-/// Order of the conditions, in which `kubectl describe` prints them: the story of a run, then conditions for
-/// machines.
-const CONDITION_ORDER: [&str; 11] = [
-    condition::PREREQUISITES_MET,
-    condition::PLACED,
-    condition::WORKLOAD_READY,
-    condition::ENDPOINT_READY,
+/// The order in which conditions stand, which is the one in which `kubectl describe` prints them: the story of a run,
+/// then what machines ask for.
+const CONDITION_ORDER: [&str; 6] = [
     condition::PASSED,
     condition::CLEANED_UP,
-    condition::BLOCKED,
     condition::COMPLETE,
     condition::READY,
     condition::RECONCILING,
     condition::STALLED,
 ];
 
-/// Conditions about the run, and so about its spec; all others are about the object as it is now.
-const OF_THE_RUN: [&str; 5] = [
-    condition::PREREQUISITES_MET,
-    condition::PLACED,
-    condition::WORKLOAD_READY,
-    condition::ENDPOINT_READY,
-    condition::CLEANED_UP,
-];
+/// The condition of the run, and so of the spec that it is true of; all others are of the object as it is now.
+const OF_THE_RUN: &str = condition::CLEANED_UP;
 
 /// The three values of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,32 +74,26 @@ pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfVal
     let number = last.run.as_ref().map_or(1, |run| run.number + 1);
     let mut status = PerfValidationStatus {
         observed_generation: run.generation(),
-        history: history::with_last(last, now),
-        last_passed: history::last_passed(last),
         conditions: last.conditions.clone(),
         run: Some(RunStatus {
             number,
             id: names::run_id(run.uid(), number),
             trigger,
             generation: run.generation(),
-            digests: Some(spec_digests::digests(run.spec())),
             judged_run: None,
             rerun_token: run.rerun_token().map(str::to_owned),
             started_at: now,
             completed_at: None,
-            resizes: 0,
-            clears_first: number > 1,
             queue: None,
-            last_in_line: None,
-            last_looked_at: None,
-            gaps: Vec::new(),
-            unattended_seconds: 0,
-            accepted_at: None,
-            signs: Vec::new(),
-            cache_job_uid: None,
-            failure: None,
             leftovers: None,
         }),
+        state: OperatorState {
+            digests: Some(spec_digests::digests(run.spec())),
+            clears_first: number > 1,
+            history: history::with_last(last, now),
+            last_passed: history::last_passed(last),
+            ..OperatorState::default()
+        },
         ..PerfValidationStatus::default()
     };
     if trigger == Trigger::GatesChanged {
@@ -115,9 +103,7 @@ pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfVal
         return status;
     }
     let unknown = Why::new(Reason::NotReached, "the run has not come this far");
-    for name in OF_THE_RUN {
-        set_condition(&mut status, name, Truth::Unknown, &unknown, now);
-    }
+    set_condition(&mut status, OF_THE_RUN, Truth::Unknown, &unknown, now);
     enter(&mut status, Phase::Pending, now);
     status
 }
@@ -126,7 +112,7 @@ pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfVal
 pub(crate) fn restate_run_conditions(status: &mut PerfValidationStatus) {
     let generation = status.run.as_ref().map(|run| run.generation);
     for condition in &mut status.conditions {
-        if OF_THE_RUN.contains(&condition.type_.as_str()) {
+        if condition.type_ == OF_THE_RUN {
             condition.observed_generation = generation;
         }
     }
@@ -138,16 +124,15 @@ pub fn enter(status: &mut PerfValidationStatus, phase: Phase, now: DateTime<Utc>
         current.completed_at.get_or_insert(now);
     }
     status.phase = Some(phase);
-    if let Some(run) = &mut status.run {
-        let outages = run.gaps.drain(..).map(|gap| (gap.until - gap.from).num_seconds());
-        run.unattended_seconds += outages.sum::<i64>();
-        run.signs.clear();
-        // Sizing removes all objects that the run has created, its cache-filling Job included, and the next plan
-        // makes another deployment.
-        if phase == Phase::Sizing {
-            run.accepted_at = None;
-            run.cache_job_uid = None;
-        }
+    let state = &mut status.state;
+    let outages = state.gaps.drain(..).map(|gap| (gap.until - gap.from).num_seconds());
+    state.unattended_seconds += outages.sum::<i64>();
+    state.signs.clear();
+    // Sizing removes everything that the run has made so far, its cache-filling Job included, and the next plan makes
+    // another deployment.
+    if phase == Phase::Sizing {
+        state.accepted_at = None;
+        state.cache_job_uid = None;
     }
     match phase {
         // The timeline is that of a run; a finished run ends it.
@@ -166,6 +151,13 @@ fn bound_timeline(status: &mut PerfValidationStatus) {
     const ENTRIES: usize = 32;
     let surplus = status.timeline.len().saturating_sub(ENTRIES);
     status.timeline.drain(..surplus);
+}
+
+/// Takes back the plan of a run.
+pub(crate) fn unplace(status: &mut PerfValidationStatus) {
+    status.placement = None;
+    status.state.plan = PlanDetails::default();
+    status.state.chosen_at = None;
 }
 
 /// When the current phase began.
@@ -213,7 +205,7 @@ pub fn set_condition(status: &mut PerfValidationStatus, name: &str, truth: Truth
 }
 
 fn put_condition(status: &mut PerfValidationStatus, name: &str, truth: Truth, words: &Words, now: DateTime<Utc>) {
-    let of_the_run = status.run.as_ref().filter(|_| OF_THE_RUN.contains(&name));
+    let of_the_run = status.run.as_ref().filter(|_| name == OF_THE_RUN);
     let generation = of_the_run.map_or(status.observed_generation, |run| run.generation);
     let fresh = Condition {
         type_: name.into(),
@@ -234,13 +226,6 @@ fn put_condition(status: &mut PerfValidationStatus, name: &str, truth: Truth, wo
         }
         Some(old) => *old = fresh,
     }
-}
-
-/// Since when a condition is True.
-pub fn true_since(status: &PerfValidationStatus, name: &str) -> Option<DateTime<Utc>> {
-    condition::find(status, name)
-        .filter(|condition| condition.status == "True")
-        .map(|condition| time::from_kubernetes(&condition.last_transition_time))
 }
 
 /// The run whose trials this one judges; `None`: its own.

@@ -130,21 +130,9 @@ pub(crate) fn look_again(overdue: Duration) -> Duration {
     (overdue / 4).clamp(SOON, SELDOM)
 }
 
-/// Objects that a finished run still has in the cluster. A status of an older version only shows that there are some.
+/// Objects that a run that is over still has in the cluster.
 pub(crate) fn leftovers(run: &Run<'_>) -> Option<Leftovers> {
-    let status = run.status();
-    let recorded = status.run.as_ref().and_then(|run| run.leftovers);
-    let unrecorded = || {
-        let something = status.phase == Some(Phase::Completed) && condition::is_false(status, condition::CLEANED_UP);
-        something.then(|| {
-            if run.keeps_everything() {
-                Leftovers::Kept
-            } else {
-                Leftovers::Overdue
-            }
-        })
-    };
-    recorded.or_else(unrecorded)
+    run.status().run.as_ref()?.leftovers
 }
 
 /// Records that the run leaves something behind, and why.

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use perfval_api::{AllocationMode, ExpectedGpus, PerfValidationSpec, PlacementStatus, Reason};
+use perfval_api::{AllocationMode, ExpectedGpus, PerfValidationSpec, Reason};
 
 use super::dra::Dra;
 use super::examine::Circumstances;
@@ -185,12 +185,12 @@ fn planned(
     report: &NodeReport,
     totals: impl FnOnce() -> Vec<i64>,
 ) -> Option<Sizing> {
-    let plan = match generator::with_home(world, world.plan(node, report, report.usable)?, &fleet.nodes) {
+    let mut plan = match generator::with_home(world, world.plan(node, report, report.usable)?, &fleet.nodes) {
         Ok(gpus) => world.plan(node, report, gpus)?,
         Err(sizing) => return Some(sizing),
     };
-    let expected = expected_by_anyone(fleet, world, node, report, totals);
-    Some(Sizing::Chosen(Box::new(PlacementStatus { expected, ..plan })))
+    plan.placement.expected = expected_by_anyone(fleet, world, node, report, totals);
+    Some(Sizing::Chosen(Box::new(plan)))
 }
 
 /// GPUs that a node should have, if it has fewer healthy ones. The spec takes precedence over all other sources.

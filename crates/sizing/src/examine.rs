@@ -1,6 +1,6 @@
 //! One node: how many GPUs a run could have there, or what rules it out.
 
-use perfval_api::{Allocation, AllocationMode, ExpectedGpus, PerfValidationSpec, PlacementStatus};
+use perfval_api::{Allocation, AllocationMode, ExpectedGpus, PerfValidationSpec, PlacementStatus, PlanDetails};
 
 use super::devices::attribute;
 use super::dra::Dra;
@@ -14,7 +14,7 @@ use super::report::{NodeReport, Obstacle};
 use super::room::room;
 use super::{expected, mixed_allocation, separation, sharing};
 use crate::inventory::{CacheVolume, Node, OfRun, PodUse};
-use crate::{Granted, HeldNodes};
+use crate::{Granted, HeldNodes, Plan};
 
 /// Everything that a node is judged by.
 pub struct Circumstances<'a> {
@@ -118,29 +118,35 @@ impl<'a> Circumstances<'a> {
     }
 
     /// The plan of a run on a node without obstacle.
-    pub fn plan(&self, node: &Node, report: &NodeReport, most: i64) -> Option<PlacementStatus> {
+    pub fn plan(&self, node: &Node, report: &NodeReport, most: i64) -> Option<Plan> {
         let gpus = self.count(node).ok()?;
         let max = self.spec.placement.max_gpus.map_or(i64::MAX, i64::from);
-        let plan = PlacementStatus {
+        let placement = PlacementStatus {
             node: report.node.clone(),
             allocation: gpus.allocation(),
             gpus: report.usable.min(max).min(most),
             node_gpus: report.total,
             faulty_gpus: report.faulty(),
             expected: report.expected,
-            neighbours: self.neighbours(node),
-            tolerations: tolerations(node, self.spec),
             ..PlacementStatus::default()
         };
+        let details = PlanDetails {
+            neighbours: self.neighbours(node),
+            tolerations: tolerations(node, self.spec),
+            ..PlanDetails::default()
+        };
         Some(match gpus {
-            Gpus::ByClaims { devices, selectors } => PlacementStatus {
-                selectors,
-                ..described(plan, &devices)
+            Gpus::ByClaims { devices, selectors } => Plan {
+                placement: described(placement, &devices),
+                details: PlanDetails { selectors, ..details },
             },
-            Gpus::ByPlugin(_) => PlacementStatus {
-                product: node.label(expected::PRODUCT).map(str::to_owned),
-                driver_version: node.label("nvidia.com/cuda.driver-version.full").map(str::to_owned),
-                ..plan
+            Gpus::ByPlugin(_) => Plan {
+                placement: PlacementStatus {
+                    product: node.label(expected::PRODUCT).map(str::to_owned),
+                    driver_version: node.label("nvidia.com/cuda.driver-version.full").map(str::to_owned),
+                    ..placement
+                },
+                details,
             },
         })
     }

@@ -1,19 +1,19 @@
 //! Search for a place for a load generator that may run on any node. It comes before a model is loaded in vain.
 
-use perfval_api::{Allocation, PlacementStatus, Reason};
+use perfval_api::{Allocation, Reason};
 
-use super::Sizing;
 use super::examine::Circumstances;
 use super::namespace::tight;
 use super::node::cordon;
 use super::our_pods::{CPU, IN_FLIGHT_PER_CPU, OurPods, trial_is_pinned};
 use super::room::{generator_fits, left};
 use super::taints::{strict, tolerated};
+use super::{Plan, Sizing};
 use crate::inventory::Node;
 
-/// Number of a plan's GPUs for which a load generator has a place: all that are planned, or fewer, as with workers
-/// that lack CPU. Fails if its Job would be refused or no node has room for it.
-pub fn with_home(world: &Circumstances<'_>, plan: PlacementStatus, nodes: &[&Node]) -> Result<i64, Sizing> {
+/// How many of a plan's GPUs a load generator has room for: as many as planned, or fewer, as with workers that lack CPU.
+/// Otherwise what becomes of the run: its Job would be refused, or no node has room for it.
+pub fn with_home(world: &Circumstances<'_>, plan: Plan, nodes: &[&Node]) -> Result<i64, Sizing> {
     let ours = match plan.allocation {
         Allocation::Dra => &world.by_claims.pods,
         _ => &world.by_plugin.pods,
@@ -28,7 +28,7 @@ pub fn with_home(world: &Circumstances<'_>, plan: PlacementStatus, nodes: &[&Nod
     }
     let open: Vec<&Node> = nodes.iter().copied().filter(|node| may_run_on(node, &plan)).collect();
     let least = i64::from(world.spec.placement.min_gpus).min(plan.gpus);
-    let homeless = |plan: &PlacementStatus| {
+    let homeless = |plan: &Plan| {
         !open
             .iter()
             .any(|node| generator_fits(plan, ours, world.spec, node, world.pods.on(node)))
@@ -38,12 +38,12 @@ pub fn with_home(world: &Circumstances<'_>, plan: PlacementStatus, nodes: &[&Nod
         if fewer.gpus <= least {
             return Err(nowhere(world, &fewer, ours, &open));
         }
-        fewer.gpus -= 1;
+        fewer.placement.gpus -= 1;
     }
     Ok(fewer.gpus)
 }
 
-fn nowhere(world: &Circumstances<'_>, plan: &PlacementStatus, ours: &OurPods, open: &[&Node]) -> Sizing {
+fn nowhere(world: &Circumstances<'_>, plan: &Plan, ours: &OurPods, open: &[&Node]) -> Sizing {
     let need = ours.trial_for(plan.gpus).total().requests;
     let most = open
         .iter()
@@ -66,11 +66,11 @@ fn nowhere(world: &Circumstances<'_>, plan: &PlacementStatus, ours: &OurPods, op
     }
 }
 
-/// The scheduler's view of the Job's pod, which is not bound to a node.
-fn may_run_on(node: &Node, plan: &PlacementStatus) -> bool {
+/// The scheduler's view of the Job's pod, which names no node.
+fn may_run_on(node: &Node, plan: &Plan) -> bool {
     node.ready
         && !node.deleting
         && strict(&node.taints)
             .chain(&cordon(node))
-            .all(|taint| tolerated(taint, &plan.tolerations))
+            .all(|taint| tolerated(taint, &plan.details.tolerations))
 }

@@ -23,6 +23,7 @@ mod naming;
 mod node;
 mod node_selector;
 mod our_pods;
+mod plan;
 mod plugin;
 mod pods;
 mod pools;
@@ -37,7 +38,7 @@ mod summary;
 mod taints;
 mod taken;
 
-use perfval_api::{PlacementStatus, Reason};
+use perfval_api::Reason;
 
 pub use busy_devices::warnings;
 pub use choose::{choose, examine, explain};
@@ -50,6 +51,7 @@ pub use our_pods::{
     IN_FLIGHT_PER_CPU, frontend_is_pinned, frontend_resources, generator_resources, installer_resources,
     trial_is_pinned,
 };
+pub use plan::Plan;
 pub use report::{NodeReport, Obstacle};
 pub use seen::Seen;
 pub use taken::{Taken, TakenBy};
@@ -58,7 +60,7 @@ pub use taken::{Taken, TakenBy};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sizing {
     /// The plan.
-    Chosen(Box<PlacementStatus>),
+    Chosen(Box<Plan>),
     /// None now; waiting may help.
     Wait {
         /// Reason for scripts.

@@ -53,8 +53,9 @@ pub fn intruder(
     inventory: &Inventory,
     spec: &PerfValidationSpec,
     plan: &PlacementStatus,
+    neighbours: Option<&[String]>,
 ) -> Result<Option<String>, String> {
-    let Some(neighbours) = &plan.neighbours else {
+    let Some(neighbours) = neighbours else {
         return Ok(None);
     };
     let unread = |what: &str, why: Option<&str>| format!("{what}: {}", why.unwrap_or("not served"));

@@ -1,9 +1,10 @@
 //! Result of sizing for one node: data for scripts, words for people.
 
 use perfval_api::text::number_of;
-use perfval_api::{Allocation, ExpectedGpus, PlacementStatus, Reason};
+use perfval_api::{Allocation, ExpectedGpus, Reason};
 use serde::Serialize;
 
+use super::Plan;
 use super::taken::Taken;
 
 /// One node.
@@ -33,7 +34,7 @@ pub struct NodeReport {
     pub obstacle: Option<Obstacle>,
     /// The plan of a run on this node.
     #[serde(skip)]
-    pub plan: Option<PlacementStatus>,
+    pub plan: Option<Plan>,
 }
 
 /// Obstacle that rules out a node. The names are stable, for scripts.

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use fastrand::Rng;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
-use perfval_api::{Allocation, PerfValidationSpec, PlacementStatus};
+use perfval_api::{Allocation, PerfValidationSpec};
+use perfval_sizing::Plan;
 use perfval_sizing::inventory::{CacheVolume, ClaimUse, Interned, Inventory, Node, PodUse, Slice};
 use perfval_sizing::{Naming, NodeReport, Seen, Sizing, explain, intruder, warnings};
 use perfval_testkit::fuzz;
@@ -222,7 +223,11 @@ impl Tally {
                 Sizing::Chosen(plan) => {
                     self.chosen += 1;
                     is_kept(&plan, &inventory, &reports);
-                    assert_eq!(intruder(&inventory, &spec, &plan), Ok(None), "{plan:?}");
+                    assert_eq!(
+                        intruder(&inventory, &spec, &plan, plan.details.neighbours.as_deref()),
+                        Ok(None),
+                        "{plan:?}"
+                    );
                 }
                 Sizing::Wait { message, .. } => {
                     self.waiting += 1;
@@ -248,7 +253,7 @@ fn is_sane(report: &NodeReport) {
 }
 
 /// A plan names devices that are published, and that no claim and no promise holds.
-fn is_kept(plan: &PlacementStatus, inventory: &Inventory, reports: &[NodeReport]) {
+fn is_kept(plan: &Plan, inventory: &Inventory, reports: &[NodeReport]) {
     // Two nodes may bear one name here, which no API server allows.
     let mut named = reports.iter().filter(|report| report.node == plan.node);
     assert!(named.any(|report| plan.gpus <= report.usable), "{plan:?} {reports:?}");

@@ -30,10 +30,10 @@ pub fn close(
     if judged.outcome != TrialOutcome::Invalid {
         in_run::name_slow_workers(status, &mut judged);
         in_run::explain_without_jitter(status, &mut judged);
-        status.workers.clone_from(&judged.workers);
+        status.state.workers.clone_from(&judged.workers);
         against_earlier_runs(spec, status, &mut judged);
         in_run::forget_other_explanations(status, &judged);
-        status.metrics = Some(judged.metrics.clone());
+        status.state.metrics = Some(judged.metrics.clone());
         status.gates.clone_from(&judged.gates);
     }
     judged.put_in_order();
@@ -41,10 +41,10 @@ pub fn close(
         findings, slow_gpus, ..
     } = &judged;
     // A worker that ends before the next trial ends for the last one; the results have the numbers of all.
-    for trial in &mut status.trials {
+    for trial in &mut status.state.trials {
         trial.cpu_shortage = None;
     }
-    if let Some(open) = status.trials.iter_mut().find(|trial| trial.number == number) {
+    if let Some(open) = status.state.trials.iter_mut().find(|trial| trial.number == number) {
         open.outcome = Some(judged.outcome);
         open.throughput.clone_from(&judged.metrics.output_token_throughput);
         open.ttft_p99_ms.clone_from(&judged.metrics.ttft_p99_ms);
@@ -65,9 +65,10 @@ pub fn close(
     let node = status.placement.as_ref().map(|placement| placement.node.as_str());
     for (cause, finding) in findings {
         let mut finding = finding.clone();
-        if let (Cause::SlowWorker, Some(before)) =
-            (cause, history::slow_gpus_text(&status.history, node, slow_gpus, shared))
-        {
+        if let (Cause::SlowWorker, Some(before)) = (
+            cause,
+            history::of_slow_gpus(&status.state.history, node, slow_gpus, shared),
+        ) {
             finding = cause.finding(format!("{}; {before}", finding.evidence));
         }
         keep(&mut status.diagnosis, finding);
@@ -75,11 +76,11 @@ pub fn close(
     for (cause, why) in &judged.unseen {
         keep(&mut status.diagnosis, cause.finding(why.as_str()));
     }
-    let ruling = trials::ruling(spec, &status.trials);
+    let ruling = trials::ruling(spec, &status.state.trials);
     in_run::forget_absorbed(status, ruling);
     keep_the_most_telling(&mut status.diagnosis);
     let claim = trials::claim(spec, status).filter(|_| ruling == Ruling::Pass);
-    status.detectable_loss_percent = claim.map(|claim| format!("{:.1}", claim.percent));
+    status.state.detectable_loss_percent = claim.map(|claim| format!("{:.1}", claim.percent));
     ruling
 }
 
@@ -94,11 +95,11 @@ fn several(margins: &[Decimal]) -> Vec<String> {
 fn against_earlier_runs(spec: &PerfValidationSpec, status: &mut PerfValidationStatus, judged: &mut JudgedTrial) {
     let earlier = earlier::against(status);
     for worker in &earlier {
-        if let Some(load) = status.workers.iter_mut().find(|load| load.name == worker.name()) {
+        if let Some(load) = status.state.workers.iter_mut().find(|load| load.name == worker.name()) {
             load.percent_of_earlier_runs = Some(worker.shown());
         }
     }
-    judged.workers.clone_from(&status.workers);
+    judged.workers.clone_from(&status.state.workers);
     let Some(slowest) = earlier.iter().min_by_key(|worker| worker.at_most()) else {
         return;
     };

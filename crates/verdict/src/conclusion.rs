@@ -3,7 +3,7 @@
 mod headline;
 
 use perfval_api::{
-    Finding, GateResult, PerfValidationSpec, PerfValidationStatus, Reason, TrialOutcome, TrialStatus, Verdict, Why,
+    Finding, GateResult, PerfValidationSpec, PerfValidationStatus, Reason, TrialOutcome, TrialState, Verdict, Why,
     WorkerLoss,
 };
 
@@ -15,8 +15,8 @@ use crate::trials::{self, Ruling};
 
 /// The verdict of the trials in a status; `None` if the rule needs more of them.
 pub fn conclude(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Option<(Verdict, Why)> {
-    let ruling = trials::ruling(spec, &status.trials);
-    let loss = status.trials.iter().filter_map(|trial| trial.worker_loss).max();
+    let ruling = trials::ruling(spec, &status.state.trials);
+    let loss = status.state.trials.iter().filter_map(|trial| trial.worker_loss).max();
     let (verdict, reason, cause) = match (ruling, loss) {
         (Ruling::Continue, _) => return None,
         (Ruling::Fail, _) => (Verdict::Failed, why_failed(status), None),
@@ -37,7 +37,7 @@ pub fn conclude(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Opt
         (Ruling::Pass, None) => (Verdict::Passed, Reason::GatesMet, None),
         (Ruling::Undecided, _) => (Verdict::Inconclusive, Reason::TrialsDisagree, None),
         (Ruling::Unmeasurable, _) => {
-            let (verdict, reason) = unmeasurable(&status.trials);
+            let (verdict, reason) = unmeasurable(&status.state.trials);
             (verdict, reason, None)
         }
     };
@@ -58,6 +58,7 @@ fn gpus_missing(status: &PerfValidationStatus) -> bool {
 /// Errors outrank gates: numbers of the successes alone prove little.
 fn why_failed(status: &PerfValidationStatus) -> Reason {
     let missed = status
+        .state
         .trials
         .iter()
         .rev()
@@ -74,7 +75,7 @@ fn why_failed(status: &PerfValidationStatus) -> Reason {
 }
 
 /// Two invalid trials in a row: could not be measured, or was measured and is not to be trusted.
-pub(crate) fn unmeasurable(trials: &[TrialStatus]) -> (Verdict, Reason) {
+pub(crate) fn unmeasurable(trials: &[TrialState]) -> (Verdict, Reason) {
     match trials.last().and_then(|last| reasons(last).next()) {
         Some(
             untrusted @ (Reason::GeneratorStarved
@@ -88,7 +89,7 @@ pub(crate) fn unmeasurable(trials: &[TrialStatus]) -> (Verdict, Reason) {
     }
 }
 
-fn reasons(trial: &TrialStatus) -> impl Iterator<Item = Reason> {
+fn reasons(trial: &TrialState) -> impl Iterator<Item = Reason> {
     trial
         .causes
         .iter()
@@ -97,7 +98,7 @@ fn reasons(trial: &TrialStatus) -> impl Iterator<Item = Reason> {
 
 /// The finding that explains the last trial: the first that matches the reason, else the first of all.
 fn deciding_finding(status: &PerfValidationStatus, reason: Reason) -> Option<&Finding> {
-    let causes = &status.trials.last()?.causes;
+    let causes = &status.state.trials.last()?.causes;
     let stands_for_it = |cause: &&String| Cause::from_word(cause).and_then(Cause::reason) == Some(reason);
     finding_of(status, causes.iter().find(stands_for_it).or(causes.first())?)
 }
@@ -109,7 +110,7 @@ fn finding_of<'a>(status: &'a PerfValidationStatus, cause: &str) -> Option<&'a F
 #[cfg(test)]
 mod tests {
     use perfval_api::text::HEADLINE;
-    use perfval_api::{Comparison, GateStatus, PlacementStatus, Scaling};
+    use perfval_api::{Comparison, GateStatus, OperatorState, PlacementStatus, Scaling};
     use serde_json::json;
 
     use super::*;
@@ -135,13 +136,13 @@ mod tests {
 
     /// `P` pass, `M` miss, `I` invalid; the last one with these causes.
     fn status(letters: &str, causes: &[(Cause, &str)], throughput: &str, result: GateResult) -> PerfValidationStatus {
-        let trial = |letter| TrialStatus {
+        let trial = |letter| TrialState {
             outcome: Some(match letter {
                 'P' => TrialOutcome::Pass,
                 'I' => TrialOutcome::Invalid,
                 _ => TrialOutcome::Miss,
             }),
-            ..TrialStatus::default()
+            ..TrialState::default()
         };
         let mut status = PerfValidationStatus {
             placement: Some(PlacementStatus {
@@ -150,7 +151,10 @@ mod tests {
                 node_gpus: 8,
                 ..PlacementStatus::default()
             }),
-            trials: letters.chars().map(trial).collect(),
+            state: OperatorState {
+                trials: letters.chars().map(trial).collect(),
+                ..OperatorState::default()
+            },
             gates: vec![
                 gate("throughput", throughput, "1000", result),
                 gate("ttft-p99", "910", "2000", GateResult::Met),
@@ -158,7 +162,7 @@ mod tests {
             diagnosis: causes.iter().map(|(cause, text)| cause.finding(*text)).collect(),
             ..PerfValidationStatus::default()
         };
-        if let Some(last) = status.trials.last_mut() {
+        if let Some(last) = status.state.trials.last_mut() {
             last.causes = causes.iter().map(|(cause, _)| cause.as_str().into()).collect();
         }
         status
@@ -215,7 +219,7 @@ mod tests {
     #[test]
     fn the_headline_of_a_pass_has_node_numbers_and_change() {
         let mut passed = status("PP", &[], "1042", GateResult::Met);
-        passed.comparison = Some(Comparison {
+        passed.state.comparison = Some(Comparison {
             run: 3,
             throughput_percent: Some("+4.2".into()),
             throughput_within: Some("22".into()),
@@ -235,7 +239,7 @@ mod tests {
     #[test]
     fn a_draw_shows_how_near_it_was() {
         let mut draw = status("PMPMPMPM", &[], "1000", GateResult::Met);
-        for trial in &mut draw.trials {
+        for trial in &mut draw.state.trials {
             let above = trial.outcome == Some(TrialOutcome::Pass);
             trial.margin_percent = Some(if above { "0.5" } else { "-0.9" }.into());
         }
@@ -257,7 +261,7 @@ mod tests {
         let with = |letters: &str, (cause, text): (Cause, &str)| {
             let mut lost = status(letters, &[], "1042", GateResult::Met);
             lost.diagnosis.push(cause.finding(text));
-            lost.trials[1].worker_loss = cause.worker_loss();
+            lost.state.trials[1].worker_loss = cause.worker_loss();
             lost
         };
         let (verdict, reason, message) = concluded(&with("PIP", crash));

@@ -3,7 +3,7 @@
 
 use std::str::FromStr as _;
 
-use perfval_api::{DecodeSpeed, DeviceStatus, HistoryEntry, PerfValidationStatus, Verdict, WorkerLoad};
+use perfval_api::{DecodeSpeed, DeviceStatus, EarlierRun, PerfValidationStatus, RelativeSpeed, Verdict, WorkerLoad};
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
 
@@ -55,7 +55,7 @@ fn own(status: &PerfValidationStatus) -> Vec<Own> {
         return Vec::new();
     };
     let alone = placement.gpus == 1;
-    if alone != (status.workers.len() == 1) {
+    if alone != (status.state.workers.len() == 1) {
         return Vec::new();
     }
     let own = |load: &WorkerLoad| {
@@ -78,13 +78,18 @@ fn own(status: &PerfValidationStatus) -> Vec<Own> {
             device: device.cloned(),
         })
     };
-    status.workers.iter().filter_map(own).collect()
+    status.state.workers.iter().filter_map(own).collect()
 }
 
 /// The device that a worker's pod holds.
 fn held<'a>(status: &'a PerfValidationStatus, pod: &str) -> Option<&'a str> {
-    let workers = &status.workload.as_ref()?.workers;
-    workers.iter().find(|worker| worker.pod == pod)?.device.as_deref()
+    status
+        .state
+        .worker_pods
+        .iter()
+        .find(|worker| worker.pod == pod)?
+        .device
+        .as_deref()
 }
 
 /// Workers of the trial that was closed last next to the earlier runs that passed without a cause, with the very same
@@ -96,12 +101,13 @@ pub(crate) fn against(status: &PerfValidationStatus) -> Vec<Earlier> {
     };
     let digest = environment::digest(environment);
     let itself = status.run.as_ref().and_then(|run| run.judged_run);
-    let comparable = |entry: &&HistoryEntry| {
+    let comparable = |entry: &&EarlierRun| {
         entry.verdict == Some(Verdict::Passed)
             && entry.environment.as_ref() == Some(&digest)
             && Some(entry.run) != itself
     };
     let earlier: Vec<&DecodeSpeed> = status
+        .state
         .history
         .iter()
         .filter(comparable)
@@ -188,8 +194,12 @@ impl Earlier {
     }
 
     /// For the table of the workers.
-    pub(crate) fn shown(&self) -> String {
-        format!("{} ± {} of {}", show(self.percent), show(self.within), self.runs)
+    pub(crate) fn shown(&self) -> RelativeSpeed {
+        RelativeSpeed {
+            percent: show(self.percent),
+            within: show(self.within),
+            of: i64::try_from(self.runs).unwrap_or(i64::MAX),
+        }
     }
 
     /// For evidence.

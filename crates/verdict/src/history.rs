@@ -5,8 +5,8 @@ use std::str::FromStr as _;
 
 use chrono::{DateTime, Utc};
 use perfval_api::{
-    Comparison, Environment, HistoryEntry, PassedRun, PerfValidationStatus, PhaseSeconds, Reason, Severity,
-    TrialOutcome, TrialStatus, Verdict,
+    Comparison, EarlierRun, Environment, PassedRun, PerfValidationStatus, PhaseSeconds, Reason, Severity, TrialOutcome,
+    TrialState, Verdict,
 };
 use rust_decimal::Decimal;
 use rust_decimal::prelude::{FromPrimitive as _, ToPrimitive as _};
@@ -22,9 +22,9 @@ const RUNS: usize = 10;
 const SLOW_GPUS: usize = 4;
 
 /// The history that the next run begins with: the run that is over, then those before it.
-pub fn with_last(last: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<HistoryEntry> {
+pub fn with_last(last: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<EarlierRun> {
     let numbers = Numbers::new(last);
-    let entry = last.run.as_ref().map(|run| HistoryEntry {
+    let entry = last.run.as_ref().map(|run| EarlierRun {
         run: run.number,
         verdict: last.verdict,
         reason: last
@@ -48,7 +48,7 @@ pub fn with_last(last: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<History
     });
     entry
         .into_iter()
-        .chain(last.history.iter().cloned())
+        .chain(last.state.history.iter().cloned())
         .take(RUNS)
         .collect()
 }
@@ -81,7 +81,7 @@ pub fn phase_seconds(status: &PerfValidationStatus) -> Vec<PhaseSeconds> {
 
 /// Every GPU that the trials of this run found slow.
 fn slow_gpus(status: &PerfValidationStatus) -> Vec<String> {
-    let all: BTreeSet<&String> = status.trials.iter().flat_map(|trial| &trial.slow_gpus).collect();
+    let all: BTreeSet<&String> = status.state.trials.iter().flat_map(|trial| &trial.slow_gpus).collect();
     all.into_iter().take(SLOW_GPUS).cloned().collect()
 }
 
@@ -92,19 +92,14 @@ fn is_sound(status: &PerfValidationStatus) -> bool {
 
 /// Advice by earlier runs on the same node about GPUs that are slow now: the same one twice is a GPU's own fault, unless
 /// something else works on it (`shared`); another one each time is not.
-pub(crate) fn slow_gpus_text(
-    history: &[HistoryEntry],
-    node: Option<&str>,
-    now: &[String],
-    shared: bool,
-) -> Option<String> {
+pub(crate) fn of_slow_gpus(history: &[EarlierRun], node: Option<&str>, now: &[String], shared: bool) -> Option<String> {
     let slow = || history.iter().filter(|entry| !entry.slow_gpus.is_empty());
     let again = slow().find_map(|entry| Some((entry.run, now.iter().find(|gpu| entry.slow_gpus.contains(gpu))?)));
     if let Some((run, gpu)) = again {
         let advice = if shared { "" } else { ": replace or drain it" };
         return Some(format!("{gpu} was slow in run {run} too{advice}"));
     }
-    let here = |entry: &&HistoryEntry| node.is_some() && entry.node.as_deref() == node;
+    let here = |entry: &&EarlierRun| node.is_some() && entry.node.as_deref() == node;
     // The run before on this node: clean ones between show that nothing persists.
     let last = history.iter().find(here)?;
     if last.slow_gpus.is_empty() || now.is_empty() {
@@ -127,32 +122,31 @@ pub fn last_passed(last: &PerfValidationStatus) -> Option<PassedRun> {
             trials: Some(numbers.trials()).filter(|trials| *trials > 0),
             environment: environment.clone(),
         }),
-        _ => last.last_passed.clone(),
+        _ => last.state.last_passed.clone(),
     }
 }
 
 /// The trials whose numbers are compared: all that measured, without the soak.
-struct Numbers<'a>(Vec<&'a TrialStatus>);
+struct Numbers<'a>(Vec<&'a TrialState>);
 
 impl<'a> Numbers<'a> {
     fn new(status: &'a PerfValidationStatus) -> Self {
-        let measured = |trial: &&TrialStatus| {
-            !trial.soak && matches!(trial.outcome, Some(TrialOutcome::Pass | TrialOutcome::Miss))
-        };
-        Self(status.trials.iter().filter(measured).collect())
+        let measured =
+            |trial: &&TrialState| !trial.soak && matches!(trial.outcome, Some(TrialOutcome::Pass | TrialOutcome::Miss));
+        Self(status.state.trials.iter().filter(measured).collect())
     }
 
     fn trials(&self) -> i64 {
         i64::try_from(self.0.len()).unwrap_or(i64::MAX)
     }
 
-    fn values(&self, number: fn(&TrialStatus) -> Option<&String>) -> Vec<f64> {
-        let value = |trial: &&TrialStatus| Decimal::from_str(number(trial)?).ok()?.to_f64();
+    fn values(&self, number: fn(&TrialState) -> Option<&String>) -> Vec<f64> {
+        let value = |trial: &&TrialState| Decimal::from_str(number(trial)?).ok()?.to_f64();
         self.0.iter().filter_map(value).collect()
     }
 
     /// The mean, as status shows it.
-    fn shown(&self, number: fn(&TrialStatus) -> Option<&String>) -> Option<String> {
+    fn shown(&self, number: fn(&TrialState) -> Option<&String>) -> Option<String> {
         let mean = difference::mean(&self.values(number))?;
         Some(show(Decimal::from_f64(mean)?))
     }
@@ -170,9 +164,9 @@ struct Before<'a> {
 /// The change against the last run of the same environment that passed without a cause; without one, what differs from the
 /// last such run.
 pub fn compare(status: &PerfValidationStatus) -> Option<Comparison> {
-    status.metrics.as_ref()?;
+    status.state.metrics.as_ref()?;
     let environment = status.environment.as_ref()?;
-    let last_passed = status.last_passed.as_ref()?;
+    let last_passed = status.state.last_passed.as_ref()?;
     let Some(before) = same_environment(status, environment, last_passed) else {
         return Some(Comparison {
             run: last_passed.run,
@@ -223,7 +217,7 @@ fn same_environment<'a>(
     }
     let digest = environment::digest(environment);
     let trials = |trials: Option<i64>| trials.and_then(|trials| usize::try_from(trials).ok()).unwrap_or(1);
-    let earlier = status.history.iter().find(|entry| {
+    let earlier = status.state.history.iter().find(|entry| {
         let sound = entry.causes.is_empty() && entry.slow_gpus.is_empty();
         entry.verdict == Some(Verdict::Passed) && sound && entry.environment.as_ref() == Some(&digest)
     });

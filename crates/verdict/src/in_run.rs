@@ -1,6 +1,6 @@
 //! Findings of a whole run: what its trials show together goes before what one of them shows.
 
-use perfval_api::{PerfValidationStatus, SpeedInRun, TrialOutcome};
+use perfval_api::{PerfValidationStatus, RelativeSpeed, TrialOutcome};
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
 
@@ -30,10 +30,10 @@ pub(crate) fn name_slow_workers(status: &mut PerfValidationStatus, judged: &mut 
     let averaged: Vec<Compared> = judged.compared.iter().map(|one| averaged(one, status)).collect();
     for worker in &averaged {
         if let Some(load) = judged.workers.iter_mut().find(|load| load.name == worker.name) {
-            load.in_run = Some(SpeedInRun {
-                trials: worker.trials,
-                percent_of_peers: show(worker.peers.percent),
+            load.in_run = Some(RelativeSpeed {
+                percent: show(worker.peers.percent),
                 within: show(worker.peers.within),
+                of: worker.trials,
             });
         }
     }
@@ -49,7 +49,7 @@ pub(crate) fn name_slow_workers(status: &mut PerfValidationStatus, judged: &mut 
         .diagnosis
         .retain(|finding| finding.cause != Cause::SlowWorker.as_str());
     let slower = speed::slower(&averaged);
-    for trial in &mut status.trials {
+    for trial in &mut status.state.trials {
         trial.slow_gpus.clear();
         if slower.is_none() && trial.outcome == Some(TrialOutcome::Pass) {
             trial.causes.retain(|cause| cause != Cause::SlowWorker.as_str());
@@ -67,11 +67,11 @@ pub(crate) fn name_slow_workers(status: &mut PerfValidationStatus, judged: &mut 
 
 /// The speed of a worker in this trial and those before it.
 fn averaged(now: &Compared, status: &PerfValidationStatus) -> Compared {
-    let load = status.workers.iter().find(|load| load.name == now.name);
+    let load = status.state.workers.iter().find(|load| load.name == now.name);
     let before = load.and_then(|load| load.in_run.as_ref()).and_then(|before| {
         let number = |text: &str| text.parse::<Decimal>().ok()?.to_f64();
-        let trials = Decimal::from(before.trials).to_f64()?;
-        Some((trials, number(&before.percent_of_peers)?, number(&before.within)?))
+        let trials = Decimal::from(before.of).to_f64()?;
+        Some((trials, number(&before.percent)?, number(&before.within)?))
     });
     let mean = before.and_then(|(trials, percent, within)| {
         let (own, interval) = (now.peers.percent.to_f64()?, now.peers.within.to_f64()?);
@@ -81,9 +81,7 @@ fn averaged(now: &Compared, status: &PerfValidationStatus) -> Compared {
             within: rounded((trials * within).hypot(interval) / all, 2)?,
         })
     });
-    let trials = load
-        .and_then(|load| load.in_run.as_ref())
-        .map_or(0, |before| before.trials);
+    let trials = load.and_then(|load| load.in_run.as_ref()).map_or(0, |before| before.of);
     match mean {
         Some(peers) => Compared {
             peers,
@@ -97,6 +95,7 @@ fn averaged(now: &Compared, status: &PerfValidationStatus) -> Compared {
 /// Replaces [`Cause::KneeJitter`] while no trial of the run passed: a limit that every trial misses is not missed by jitter.
 pub(crate) fn explain_without_jitter(status: &PerfValidationStatus, judged: &mut JudgedTrial) {
     let passed = status
+        .state
         .trials
         .iter()
         .any(|trial| trial.outcome == Some(TrialOutcome::Pass));
@@ -123,8 +122,8 @@ pub(crate) fn forget_other_explanations(status: &mut PerfValidationStatus, judge
 
 /// Removes the causes of misses and voided trials that a pass has absorbed. The trials keep them.
 pub(crate) fn forget_absorbed(status: &mut PerfValidationStatus, ruling: Ruling) {
-    let trials = &status.trials;
-    // A run that lost a worker does not pass, even if its trials do.
+    let trials = &status.state.trials;
+    // A run that lost a worker does not pass, whatever its trials show.
     if ruling != Ruling::Pass || trials.iter().any(|trial| trial.worker_loss.is_some()) {
         return;
     }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use perfval_api::{
     DeviceStatus, PerfValidation, PerfValidationSpec, PerfValidationStatus, PlacementStatus, Reason, TrialOutcome,
-    TrialStatus, Verdict, Why, WorkerStatus,
+    TrialState, Verdict, Why, WorkerPod,
 };
 
 use crate::close::close;
@@ -19,9 +19,9 @@ pub struct Recorded {
     /// Record that the runner handed over.
     pub record: TrialRecord,
     /// The workers when the trial began; empty where they were not observed: then nothing is known of restarts.
-    pub before: Vec<WorkerStatus>,
+    pub before: Vec<WorkerPod>,
     /// The workers when it ended.
-    pub after: Vec<WorkerStatus>,
+    pub after: Vec<WorkerPod>,
     /// The GPUs that the workers had, where they are known.
     pub devices: Vec<DeviceStatus>,
     /// Their product name, where it is known.
@@ -76,12 +76,12 @@ pub fn judge(object: &PerfValidation, share: Option<Share>, recorded: &[Recorded
         if ruling(spec, &status) != Ruling::Continue {
             break;
         }
-        let soak = trials::soak_is_next(spec, &status.trials);
-        status.trials.push(TrialStatus {
+        let soak = trials::soak_is_next(spec, &status.state.trials);
+        status.state.trials.push(TrialState {
             number,
             soak,
             started_at: now,
-            ..TrialStatus::default()
+            ..TrialState::default()
         });
         let evidence = Evidence {
             record: &trial.record,
@@ -113,12 +113,12 @@ pub fn judge(object: &PerfValidation, share: Option<Share>, recorded: &[Recorded
 }
 
 fn ruling(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Ruling {
-    trials::ruling(spec, &status.trials)
+    trials::ruling(spec, &status.state.trials)
 }
 
 /// Verdict of fewer trials than the rule needs: not enough to decide, or no measurement at all.
 fn undecided(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> (Verdict, Why) {
-    let trials = &status.trials;
+    let trials = &status.state.trials;
     let message = format!(
         "{} given, and the rule {:?} (max {}) asks for another one: give more exports, or judge one trial alone with trials.rule Single",
         match trials.len() {

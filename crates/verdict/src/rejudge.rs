@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use perfval_api::{
-    Finding, PerfValidationSpec, PerfValidationStatus, TrialOutcome, TrialStatus, TrialsSpec, Verdict, Why,
+    Finding, PerfValidationSpec, PerfValidationStatus, TrialOutcome, TrialState, TrialsSpec, Verdict, Why,
 };
 
 use crate::close::{close, keep};
@@ -40,20 +40,20 @@ pub fn rejudge(
         match saved.records.get(&before.number) {
             Some(record) => {
                 let judged = judged(spec, status, saved, before, record);
-                next.trials.push(TrialStatus {
+                next.state.trials.push(TrialState {
                     number: before.number,
                     seed: before.seed,
                     soak: before.soak,
                     started_at: before.started_at,
                     worker_loss: before.worker_loss,
-                    ..TrialStatus::default()
+                    ..TrialState::default()
                 });
                 let ended = before.completed_at.unwrap_or(now);
                 close(spec, &mut next, before.number, &judged, ended);
             }
             // It left no measurement to judge, with any gates.
             None if before.outcome == Some(TrialOutcome::Invalid) => {
-                next.trials.push(before.clone());
+                next.state.trials.push(before.clone());
                 for finding in findings(saved, &before.causes) {
                     keep(&mut next.diagnosis, finding.clone());
                 }
@@ -66,7 +66,7 @@ pub fn rejudge(
             "the rule {:?} (max {}) asks for more trials than the {} that were saved",
             spec.trials.rule,
             spec.trials.max,
-            next.trials.len()
+            next.state.trials.len()
         )
     })?;
     *status = next;
@@ -74,21 +74,18 @@ pub fn rejudge(
 }
 
 fn ruling(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Ruling {
-    trials::ruling(spec, &status.trials)
+    trials::ruling(spec, &status.state.trials)
 }
 
 fn judged(
     spec: &PerfValidationSpec,
     status: &PerfValidationStatus,
     saved: &SavedRun,
-    before: &TrialStatus,
+    before: &TrialState,
     record: &TrialRecord,
 ) -> JudgedTrial {
-    // Only for the names of the workers' pods. Equal lists before and after are no evidence against a restart.
-    let workers = status
-        .workload
-        .as_ref()
-        .map_or(&[][..], |workload| workload.workers.as_slice());
+    // For the names of the workers' pods; that they are the same before and after says nothing of a restart.
+    let workers = &status.state.worker_pods;
     let plan = status.placement.as_ref();
     let evidence = Evidence {
         record,
@@ -200,12 +197,12 @@ mod tests {
             node_cpu: None,
             abridged: BTreeSet::new(),
         };
-        let trial = |number| TrialStatus {
+        let trial = |number| TrialState {
             number,
             seed: Some(99 + number),
             soak: number == 3,
             outcome: Some(TrialOutcome::Pass),
-            ..TrialStatus::default()
+            ..TrialState::default()
         };
         let saved = SavedRun {
             trials: (1..=3).map(trial).collect(),
@@ -219,14 +216,14 @@ mod tests {
         .unwrap();
         let mut status = PerfValidationStatus::default();
         let (verdict, _) = rejudge(&spec, &mut status, &saved, DateTime::UNIX_EPOCH).unwrap();
-        let kept = status.trials.iter().map(|trial| (trial.soak, trial.seed));
+        let kept = status.state.trials.iter().map(|trial| (trial.soak, trial.seed));
         let expected = [(false, Some(100)), (false, Some(101)), (true, Some(102))];
         assert_eq!(
             (verdict, kept.collect::<Vec<_>>()),
             (Verdict::Passed, expected.to_vec())
         );
-        assert_eq!(status.trials[0].margin_percent.as_deref(), Some("25"));
+        assert_eq!(status.state.trials[0].margin_percent.as_deref(), Some("25"));
         // 1 - 1 / (1 + 3.078 × 0.1) / 1.25
-        assert_eq!(status.detectable_loss_percent.as_deref(), Some("38.8"));
+        assert_eq!(status.state.detectable_loss_percent.as_deref(), Some("38.8"));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 
 use flate2::read::GzDecoder;
-use perfval_api::{Finding, TrialStatus};
+use perfval_api::{Finding, TrialState};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -19,8 +19,8 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 #[derive(Clone, Debug, Default)]
 pub struct SavedRun {
     /// The trials as they were judged.
-    pub trials: Vec<TrialStatus>,
-    /// Findings of the run.
+    pub trials: Vec<TrialState>,
+    /// What was found.
     pub diagnosis: Vec<Finding>,
     /// Records that the runner handed over, by the trial's number.
     pub records: BTreeMap<i64, TrialRecord>,
@@ -28,7 +28,7 @@ pub struct SavedRun {
 
 #[derive(Deserialize)]
 struct SavedSummary {
-    trials: Vec<TrialStatus>,
+    trials: Vec<TrialState>,
     diagnosis: Vec<Finding>,
 }
 

@@ -129,7 +129,7 @@ mod tests {
         let stored = include_str!("../../api/tests/fixtures/v0.1.0/passed.json");
         let object: perfval_api::PerfValidation = serde_json::from_str(stored).unwrap();
         let status = object.status.unwrap();
-        assert_eq!(status.run.unwrap().digests, Some(digests(&object.spec)));
+        assert_eq!(status.state.digests, Some(digests(&object.spec)));
         let settings = status.environment.unwrap().settings;
         assert_eq!(settings, Some(crate::environment::settings(&object.spec)));
     }

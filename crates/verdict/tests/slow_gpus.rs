@@ -1,9 +1,7 @@
 //! Whole runs with simulated engines: how often a healthy GPU is blamed, and how often a slow one is found.
 
 use chrono::DateTime;
-use perfval_api::{
-    DeviceStatus, Metric, PerfValidationSpec, PerfValidationStatus, Statistic, TrialStatus, WorkerStatus,
-};
+use perfval_api::{DeviceStatus, Metric, PerfValidationSpec, PerfValidationStatus, Statistic, TrialState, WorkerPod};
 use perfval_verdict::aiperf::Report;
 use perfval_verdict::close::close;
 use perfval_verdict::frame::{Outcome, TrialRecord};
@@ -87,7 +85,7 @@ fn spec(gates: &[serde_json::Value]) -> PerfValidationSpec {
 /// The status of a run of `trials` trials with workers of these speeds.
 fn run(speeds: &[f64], trials: i64, spec: &PerfValidationSpec, random: &mut Random) -> PerfValidationStatus {
     let names: Vec<String> = (0..speeds.len()).map(|at| format!("w{at}")).collect();
-    let pod = |name: &String| WorkerStatus {
+    let pod = |name: &String| WorkerPod {
         pod: name.clone(),
         uid: name.clone(),
         restarts: 0,
@@ -102,7 +100,7 @@ fn run(speeds: &[f64], trials: i64, spec: &PerfValidationSpec, random: &mut Rand
         name: name.clone(),
         uuid: Some(format!("GPU-{name}")),
     };
-    let pods: Vec<WorkerStatus> = names.iter().map(pod).collect();
+    let pods: Vec<WorkerPod> = names.iter().map(pod).collect();
     let devices: Vec<DeviceStatus> = names.iter().map(device).collect();
     let mut status = PerfValidationStatus::default();
     for number in 1..=trials {
@@ -139,9 +137,9 @@ fn run(speeds: &[f64], trials: i64, spec: &PerfValidationSpec, random: &mut Rand
             product: None,
         };
         let judged = judge(evidence, spec);
-        status.trials.push(TrialStatus {
+        status.state.trials.push(TrialState {
             number,
-            ..TrialStatus::default()
+            ..TrialState::default()
         });
         close(spec, &mut status, number, &judged, DateTime::UNIX_EPOCH);
     }
@@ -150,10 +148,16 @@ fn run(speeds: &[f64], trials: i64, spec: &PerfValidationSpec, random: &mut Rand
 
 /// The GPUs that a run blames, by name or by a cause.
 fn blamed(status: &PerfValidationStatus) -> Vec<String> {
-    let mut gpus: Vec<String> = status.trials.iter().flat_map(|trial| trial.slow_gpus.clone()).collect();
+    let mut gpus: Vec<String> = status
+        .state
+        .trials
+        .iter()
+        .flat_map(|trial| trial.slow_gpus.clone())
+        .collect();
     gpus.sort();
     gpus.dedup();
     let caused = status
+        .state
         .trials
         .iter()
         .any(|trial| trial.causes.contains(&"SlowWorker".to_owned()));
@@ -234,7 +238,7 @@ fn a_gpu_that_would_have_been_named_is_named() {
         let found = times(runs, || {
             let mut speeds = healthy(workers, 1.0, random);
             let status = run(&speeds, 2, spec, random);
-            let claim = status.metrics.expect("metrics").detectable_slowdown_percent;
+            let claim = status.state.metrics.expect("metrics").detectable_slowdown_percent;
             let Some(percent) = claim.and_then(|percent| percent.parse::<f64>().ok()) else {
                 return false;
             };
@@ -277,6 +281,7 @@ fn most_of_a_node_slow_by_a_fifth_is_named_and_misses_the_gate() {
             }
             let status = run(&speeds, 2, gated, random);
             status
+                .state
                 .trials
                 .iter()
                 .all(|trial| trial.outcome == Some(perfval_api::TrialOutcome::Miss))

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::DateTime;
 use perfval_api::{
     GateResult, Metric, PerfValidation, PerfValidationSpec, PerfValidationStatus, Reason, Statistic, TrialOutcome,
-    TrialStatus, Verdict,
+    TrialState, Verdict,
 };
 use perfval_verdict::aiperf::Report;
 use perfval_verdict::diagnosis::cause::Cause;
@@ -105,7 +105,7 @@ fn a_pass_states_how_much_lower_a_throughput_would_have_failed() {
         passed.message,
         "throughput 1333 tok/s (≥ 1000); trials: 2 passed; throughput 43 % lower would have failed in at least 95 of 100 runs"
     );
-    assert_eq!(passed.status.detectable_loss_percent.as_deref(), Some("42.6"));
+    assert_eq!(passed.status.state.detectable_loss_percent.as_deref(), Some("42.6"));
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn nothing_is_ruled_out_by_one_trial_nor_where_no_page_bounds_the_noise() {
     for silent in [single, loose, ttft, noisy] {
         assert_eq!(silent.verdict, Verdict::Passed);
         assert!(!silent.message.contains("would have failed"), "{}", silent.message);
-        assert_eq!(silent.status.detectable_loss_percent, None);
+        assert_eq!(silent.status.state.detectable_loss_percent, None);
     }
 }
 
@@ -245,11 +245,11 @@ fn averages_are_judged_gate_by_gate() {
 
 /// Trial 1 was voided by a changed GPU when it was measured.
 fn judged_again(gate: &Value, values: [&str; 2], second: TrialOutcome) -> Result<(Verdict, Reason, String), String> {
-    let trial = |number, outcome, causes: &[Cause]| TrialStatus {
+    let trial = |number, outcome, causes: &[Cause]| TrialState {
         number,
         outcome: Some(outcome),
         causes: causes.iter().map(|cause| cause.as_str().to_owned()).collect(),
-        ..TrialStatus::default()
+        ..TrialState::default()
     };
     let value = |value| TrialRecord {
         workers: balanced(),

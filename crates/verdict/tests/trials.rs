@@ -1,6 +1,6 @@
 //! The rule that turns trials into a verdict: its error bounds, and what never changes it.
 
-use perfval_api::{PerfValidation, PerfValidationSpec, TrialOutcome, TrialRule, TrialStatus, TrialsSpec};
+use perfval_api::{PerfValidation, PerfValidationSpec, TrialOutcome, TrialRule, TrialState, TrialsSpec};
 use perfval_verdict::trials::{
     DEGRADED_PASS_RATE, Finished, HEALTHY_PASS_RATE, Odds, Ruling, correlated_odds, curve, finished, odds, rule,
     ruling, soak_is_next,
@@ -142,13 +142,13 @@ fn run(spec: &TrialsSpec, trials: &[Finished]) -> (usize, Ruling) {
     (length, rule(spec, &trials[..length]))
 }
 
-fn status(number: i64, trial: &Finished) -> TrialStatus {
-    TrialStatus {
+fn status(number: i64, trial: &Finished) -> TrialState {
+    TrialState {
         number,
         outcome: Some(trial.outcome),
         far: trial.far,
         margin_percent: trial.margins.first().map(|margin| format!("{margin:.2}")),
-        ..TrialStatus::default()
+        ..TrialState::default()
     }
 }
 
@@ -197,8 +197,8 @@ proptest! {
     fn a_crash_after_any_trial_changes_nothing(spec in any_spec(), trials in prop::collection::vec(any_trial(), 0..41), crash in 0..41_usize) {
         // All that survives is the object in the API server.
         let (length, ruling) = run(&spec, &trials);
-        let recorded: Vec<TrialStatus> = (1..).zip(&trials[..length.min(crash)]).map(|(number, trial)| status(number, trial)).collect();
-        let survived: Vec<TrialStatus> = serde_json::from_str(&serde_json::to_string(&recorded).unwrap()).unwrap();
+        let recorded: Vec<TrialState> = (1..).zip(&trials[..length.min(crash)]).map(|(number, trial)| status(number, trial)).collect();
+        let survived: Vec<TrialState> = serde_json::from_str(&serde_json::to_string(&recorded).unwrap()).unwrap();
         let mut resumed = finished(&survived);
         while rule(&spec, &resumed) == Ruling::Continue && resumed.len() < trials.len() {
             resumed.push(trials[resumed.len()].clone());
@@ -208,8 +208,8 @@ proptest! {
 
     #[test]
     fn a_trial_that_still_runs_is_not_one(spec in any_spec(), trials in prop::collection::vec(any_trial(), 0..8)) {
-        let mut recorded: Vec<TrialStatus> = (1..).zip(&trials).map(|(number, trial)| status(number, trial)).collect();
-        recorded.push(TrialStatus { number: 99, ..TrialStatus::default() });
+        let mut recorded: Vec<TrialState> = (1..).zip(&trials).map(|(number, trial)| status(number, trial)).collect();
+        recorded.push(TrialState { number: 99, ..TrialState::default() });
         prop_assert_eq!(rule(&spec, &finished(&recorded)), rule(&spec, &trials));
     }
 
@@ -236,13 +236,13 @@ fn the_documented_spec_is_the_default_one() {
 }
 
 /// Trials of a status, `P` passed, `M` missed, `I` invalid; small letters are soaks.
-fn recorded(letters: &str) -> Vec<TrialStatus> {
+fn recorded(letters: &str) -> Vec<TrialState> {
     let outcome = |letter: char| match letter.to_ascii_uppercase() {
         'P' => TrialOutcome::Pass,
         'I' => TrialOutcome::Invalid,
         _ => TrialOutcome::Miss,
     };
-    let trial = |(number, letter): (i64, char)| TrialStatus {
+    let trial = |(number, letter): (i64, char)| TrialState {
         soak: letter.is_lowercase(),
         ..status(number, &plain(outcome(letter)))
     };
@@ -326,7 +326,7 @@ fn soaks_fail_a_run_where_the_same_gate_is_clearly_missed() {
     .unwrap();
     let with = |soaks: [&[&str]; 3]| {
         let mut trials = recorded("PP");
-        let soak = |margins: &[&str]| TrialStatus {
+        let soak = |margins: &[&str]| TrialState {
             margins: margins.iter().map(|margin| (*margin).to_owned()).collect(),
             soak: true,
             ..status(3, &plain(TrialOutcome::Miss))

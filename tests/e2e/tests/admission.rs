@@ -216,7 +216,7 @@ async fn columns_and_field_selectors_show_the_status() {
     .unwrap();
     let status = json!({"status": {
         "phase": "Completed", "verdict": "Passed", "reason": "GatesMet", "message": "8/8 GPUs",
-        "metrics": {"outputTokenThroughput": "110847.2", "ttftP99Ms": "910"},
+        "metrics": {"outputTokensPerSecond": 110_847, "ttftP99Milliseconds": 910},
         "placement": {"node": "gpu-node-1", "allocation": "DRA", "gpus": 8, "nodeGPUs": 8},
         "trials": [
             {"number": 1, "startedAt": "2026-11-20T10:00:00Z"},
@@ -242,15 +242,15 @@ async fn columns_and_field_selectors_show_the_status() {
     assert_eq!(
         head.as_slice(),
         [
-            "NAME", "PHASE", "VERDICT", "TOK/S", "TTFT-P99", "PROGRESS", "GPUS", "TRIALS", "AGE", "MODEL", "NODE",
+            "NAME", "PHASE", "VERDICT", "NODE", "TOK/S", "TTFT-P99", "PROGRESS", "AGE", "GPUS", "TRIALS", "MODEL",
             "REASON", "MESSAGE"
         ]
     );
     assert_eq!(
-        row[..7],
-        ["admission", "Completed", "Passed", "110847.2", "910", "8", "2"]
+        row[..6],
+        ["admission", "Completed", "Passed", "gpu-node-1", "110847", "910"]
     );
-    assert_eq!(row[8..], ["Qwen/Qwen3-8B", "gpu-node-1", "GatesMet", "8/8", "GPUs"]);
+    assert_eq!(row[7..], ["8", "2", "Qwen/Qwen3-8B", "GatesMet", "8/8", "GPUs"]);
 
     let none = [
         "get",

@@ -49,7 +49,12 @@ fn is_first_run(status: &PerfValidationStatus) {
         Some(1),
         "the same run goes on"
     );
-    assert_eq!(status.trials.len(), 1, "no trial is repeated: {:?}", status.trials);
+    assert_eq!(
+        status.state.trials.len(),
+        1,
+        "no trial is repeated: {:?}",
+        status.state.trials
+    );
 }
 
 /// Nothing of an installation by another test, or of one that failed.

@@ -60,7 +60,7 @@ async fn ten_runs_at_once_are_served_one_by_one_in_their_order() {
             assert!(over <= from, "{} held the node with or before {earlier}", run.name);
         }
         assert_eq!(status.placement.map(|plan| plan.gpus), Some(2));
-        assert_eq!(status.run.map(|run| run.resizes), Some(0));
+        assert_eq!(Some(status.state.resizes), Some(0));
         run.left_nothing().await;
     }
     assert_eq!(Gpus::count(&lab).await.free(), 8);

@@ -61,20 +61,20 @@ async fn a_healthy_node_passes() {
     let namespace = lab.namespace("version-pass").await;
     let run = Validation::create(&lab, on(&version, "healthy", &namespace)).await;
     let status = run.ends(Verdict::Passed).await;
-    let metrics = status.metrics.as_ref().expect("metrics");
+    let metrics = status.state.metrics.as_ref().expect("metrics");
     println!(
         "Dynamo {version}: {:?} tok/s, {:?}",
         metrics.output_token_throughput, status.message
     );
     assert_eq!(
         status
-            .workload
+            .environment
             .as_ref()
-            .and_then(|workload| workload.dynamo_version.as_deref()),
+            .and_then(|environment| environment.dynamo.as_deref()),
         Some(version.as_str())
     );
     assert_eq!(
-        status.workers.len(),
+        status.state.workers.len(),
         2,
         "both workers were sampled: {:?}",
         status.diagnosis
@@ -119,10 +119,10 @@ async fn a_worker_that_freezes_is_told_as_what_it_is() {
         println!("  {:?} {}: {}", finding.severity, finding.cause, finding.evidence);
     }
     assert_ne!(status.verdict, Some(Verdict::Passed));
-    assert_ne!(status.trials[0].outcome, Some(TrialOutcome::Pass));
+    assert_ne!(status.state.trials[0].outcome, Some(TrialOutcome::Pass));
     let restarted = restarted(&lab, &namespace, &pod).await;
     println!("  the kubelet restarted it: {restarted:?}");
-    for trial in &status.trials {
+    for trial in &status.state.trials {
         let (began, ended) = (trial.started_at, trial.completed_at.expect("the run is over"));
         let has = |cause: &str| trial.causes.iter().any(|known| known == cause);
         match restarted {
@@ -168,7 +168,7 @@ async fn a_worker_that_is_slow_is_told_as_what_it_is() {
         "Dynamo {version}, slow worker: {:?} {:?}: {:?}",
         status.verdict, status.reason, status.message
     );
-    let causes = &status.trials[0].causes;
+    let causes = &status.state.trials[0].causes;
     assert!(causes.contains(&"WorkerStall".to_owned()), "{:?}", status.diagnosis);
     assert!(!causes.contains(&"WorkerCrashed".to_owned()), "{:?}", status.diagnosis);
     assert_eq!(status.verdict, Some(Verdict::Failed));

@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 
 use chrono::{DateTime, Utc};
 use perfval_api::{
-    Environment, HistoryEntry, PerfValidationStatus, PlacementStatus, RunStatus, TrialStatus, Verdict, WorkerStatus,
+    EarlierRun, Environment, OperatorState, PerfValidationStatus, PlacementStatus, RunStatus, TrialState, Verdict,
+    WorkerPod,
 };
 use perfval_verdict::close::close;
 use perfval_verdict::gate::Share;
@@ -55,7 +56,7 @@ fn compared(runs: &[LabRun]) -> Vec<Compared> {
         .filter_map(|run| Some((run.recorded?, run)))
         .collect();
     dated.sort_by_key(|(at, _)| *at);
-    let mut histories: BTreeMap<(Setting, String), Vec<HistoryEntry>> = BTreeMap::new();
+    let mut histories: BTreeMap<(Setting, String), Vec<EarlierRun>> = BTreeMap::new();
     let mut found = Vec::new();
     for (at, run) in dated {
         for (trial, worker, own) in run.trials.iter().flat_map(workers) {
@@ -64,8 +65,14 @@ fn compared(runs: &[LabRun]) -> Vec<Compared> {
                 .or_default();
             let status = alone(run, trial, worker, own, history);
             let struck = trial.victim.as_deref() == Some(worker.pod.as_str());
-            if status.workers.iter().any(|load| load.percent_of_earlier_runs.is_some()) {
+            if status
+                .state
+                .workers
+                .iter()
+                .any(|load| load.percent_of_earlier_runs.is_some())
+            {
                 let named = status
+                    .state
                     .trials
                     .iter()
                     .flat_map(|trial| &trial.causes)
@@ -82,7 +89,7 @@ fn compared(runs: &[LabRun]) -> Vec<Compared> {
 }
 
 /// The workers of a trial, each with what it did.
-fn workers(trial: &LabTrial) -> impl Iterator<Item = (&LabTrial, &WorkerStatus, WorkerSummary)> {
+fn workers(trial: &LabTrial) -> impl Iterator<Item = (&LabTrial, &WorkerPod, WorkerSummary)> {
     let all = trial.workers();
     trial.before.iter().filter_map(move |worker| {
         let own = all.iter().find(|own| Some(&own.address) == worker.address.as_ref())?;
@@ -94,9 +101,9 @@ fn workers(trial: &LabTrial) -> impl Iterator<Item = (&LabTrial, &WorkerStatus, 
 fn alone(
     run: &LabRun,
     trial: &LabTrial,
-    worker: &WorkerStatus,
+    worker: &WorkerPod,
     mut own: WorkerSummary,
-    history: &[HistoryEntry],
+    history: &[EarlierRun],
 ) -> PerfValidationStatus {
     own.speed = own
         .speed
@@ -146,11 +153,14 @@ fn alone(
             gpu_driver: Some(hardware.driver.clone()),
             ..Environment::default()
         }),
-        trials: vec![TrialStatus {
-            number: 1,
-            ..TrialStatus::default()
-        }],
-        history: history.to_vec(),
+        state: OperatorState {
+            trials: vec![TrialState {
+                number: 1,
+                ..TrialState::default()
+            }],
+            history: history.to_vec(),
+            ..OperatorState::default()
+        },
         ..PerfValidationStatus::default()
     };
     close(&spec, &mut status, 1, &judged, DateTime::UNIX_EPOCH);

@@ -7,9 +7,7 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 use flate2::read::GzDecoder;
 use flate2::{Compression, GzBuilder};
-use perfval_api::{
-    Gate, PerfValidation, PerfValidationSpec, RouterMode, TrialOutcome, TrialRule, Verdict, WorkerStatus,
-};
+use perfval_api::{Gate, PerfValidation, PerfValidationSpec, RouterMode, TrialOutcome, TrialRule, Verdict, WorkerPod};
 use perfval_verdict::frame::TrialRecord;
 use perfval_verdict::gate::Share;
 use perfval_verdict::judge::{self, Recorded};
@@ -83,9 +81,9 @@ pub struct LabTrial {
     /// The workers' samples.
     pub series: Vec<WorkerSeries>,
     /// The workers when it began.
-    pub before: Vec<WorkerStatus>,
+    pub before: Vec<WorkerPod>,
     /// The workers when it ended.
-    pub after: Vec<WorkerStatus>,
+    pub after: Vec<WorkerPod>,
     /// The pod of the worker that the fault struck, where it struck one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub victim: Option<String>,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use flate2::read::GzDecoder;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
-use perfval_api::{PerfValidationStatus, Phase, TrialOutcome, Verdict, WorkerStatus};
+use perfval_api::{PerfValidationStatus, Phase, TrialOutcome, Verdict, WorkerPod};
 use perfval_e2e::{Gpus, Lab, Validation};
 use perfval_verdict::frame::Payload;
 use serde_json::Value;
@@ -31,8 +31,8 @@ type Watched = BTreeMap<i64, Around>;
 /// The workers around one trial.
 #[derive(Default)]
 struct Around {
-    before: Vec<WorkerStatus>,
-    after: Vec<WorkerStatus>,
+    before: Vec<WorkerPod>,
+    after: Vec<WorkerPod>,
     victim: Option<String>,
 }
 
@@ -77,8 +77,8 @@ async fn switch_on(lab: &Lab, case: &Case) -> Option<String> {
 }
 
 /// The worker that holds a device.
-fn holder(device: &str, workers: &[WorkerStatus]) -> Option<String> {
-    let holds = |worker: &&WorkerStatus| {
+fn holder(device: &str, workers: &[WorkerPod]) -> Option<String> {
+    let holds = |worker: &&WorkerPod| {
         let held = worker.device.as_deref().and_then(|held| held.rsplit_once('/'));
         held.is_some_and(|(_, name)| name == device)
     };
@@ -123,13 +123,11 @@ async fn follow(lab: &Lab, case: &Case, validation: &Validation, number: i64, sl
             lab.kubectl(&["cordon", NODE]).await;
             cordoned = true;
         }
-        let Some(trial) = status.trials.last() else { continue };
+        let Some(trial) = status.state.trials.last() else {
+            continue;
+        };
         if trial.outcome.is_none() {
-            let before = status
-                .workload
-                .as_ref()
-                .map(|workload| workload.workers.clone())
-                .unwrap_or_default();
+            let before = status.state.worker_pods.clone();
             let victim = slow.and_then(|device| holder(device, &before));
             watched.entry(trial.number).or_insert(Around {
                 before,
@@ -181,8 +179,8 @@ async fn watch_end(lab: &Lab, validation: &Validation, run_id: &str, number: i64
     let began = Instant::now();
     while began.elapsed() < LIMIT {
         if let Ok(status) = validation.status().await {
-            let over = |trial: &perfval_api::TrialStatus| trial.number == number && trial.outcome.is_some();
-            if status.trials.iter().any(over) || status.phase != Some(Phase::Benchmarking) {
+            let over = |trial: &perfval_api::TrialState| trial.number == number && trial.outcome.is_some();
+            if status.state.trials.iter().any(over) || status.phase != Some(Phase::Benchmarking) {
                 break;
             }
         }
@@ -207,7 +205,7 @@ async fn collect(
     let object = validation.get().await.expect("the object");
     let placement = status.placement.as_ref();
     let payloads = payloads(lab, validation, status).await;
-    let trials = status.trials.iter().filter_map(|trial| {
+    let trials = status.state.trials.iter().filter_map(|trial| {
         let payload = payloads.get(&trial.number)?;
         let Around { before, after, victim } = watched.remove(&trial.number).unwrap_or_default();
         Some(LabTrial {
@@ -235,6 +233,7 @@ async fn collect(
             message: status.message.clone().unwrap_or_default(),
             causes: status.diagnosis.iter().map(|finding| finding.cause.clone()).collect(),
             trials: status
+                .state
                 .trials
                 .iter()
                 .map(|trial| (trial.outcome.unwrap_or(TrialOutcome::Invalid), trial.causes.clone()))

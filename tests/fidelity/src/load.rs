@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::resource::v1::ResourceClaim;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt as _};
-use perfval_api::WorkerStatus;
+use perfval_api::WorkerPod;
 use perfval_e2e::{Lab, eventually};
 use perfval_run::Observed;
 use perfval_run::readiness::{self, Pods};
@@ -23,7 +23,7 @@ const FREEZE: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// If the cluster cannot be read.
-pub async fn workers(lab: &Lab, namespace: &str, run_id: &str) -> Result<Vec<WorkerStatus>, kube::Error> {
+pub async fn workers(lab: &Lab, namespace: &str, run_id: &str) -> Result<Vec<WorkerPod>, kube::Error> {
     let everything = ListParams::default();
     let pods = Api::<Pod>::namespaced(lab.client.clone(), namespace)
         .list(&everything)

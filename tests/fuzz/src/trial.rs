@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use chrono::DateTime;
-use perfval_api::{PerfValidation, WorkerStatus};
+use perfval_api::{PerfValidation, WorkerPod};
 use perfval_verdict::frame::{Failure, Framed, Outcome, TrialRecord, find, find_message};
 use perfval_verdict::gate::Share;
 use perfval_verdict::judge::{Recorded, judge};
@@ -44,7 +44,7 @@ pub fn run(input: &[u8]) -> bool {
 
 /// The same record for every trial that the rule asks for.
 fn judged(record: TrialRecord) {
-    let worker = |name: &str, restarts| WorkerStatus {
+    let worker = |name: &str, restarts| WorkerPod {
         pod: format!("pod-{name}"),
         uid: name.to_owned(),
         restarts,

@@ -65,8 +65,8 @@ impl Reason {
                 "`Pending`; the message has the answer of the API server",
                 "give the operator the right to list StorageClasses (config/rbac)",
             ),
-            Self::PrerequisitesMet | Self::GPUsChosen | Self::AllReady | Self::CompletionReceived => {
-                own("a condition that is True", NOTHING)
+            Self::PrerequisitesMet | Self::GPUsChosen | Self::CompletionReceived => {
+                own("a run that goes on to its next phase", NOTHING)
             }
             Self::Settling | Self::Starting | Self::CheckingGPUs | Self::Probing | Self::Running => {
                 own("a run that is going on", NOTHING)
@@ -125,7 +125,7 @@ impl Reason {
                 "see why the webhook does not answer: its pods, its Service and its certificate (kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations)",
             ),
             Self::NameTaken => own(
-                "`Error` or condition `Blocked`; the message names the object",
+                "`Error`, or the reason of the condition `Reconciling`; the message names the object",
                 "remove or rename that object, then run again",
             ),
             Self::ModelCacheFailed => own(
@@ -164,7 +164,7 @@ impl Reason {
                 "apply config/rbac of this version; the run goes on by itself then",
             ),
             Self::SpecUnreadable => own(
-                "no progress; conditions `Blocked` and `Stalled` are True with the words of the parser, all else in the status is old; a Warning event",
+                "no progress; the condition `Stalled` is True with the words of the parser, all else in the status is old; a Warning event",
                 "use the operator version that this object was written for, or correct the object",
             ),
             Self::RequestErrors

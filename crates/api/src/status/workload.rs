@@ -1,4 +1,3 @@
-use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -33,20 +32,6 @@ pub struct PlacementStatus {
     /// Devices that were free at sizing; replaced by those in use once the workers hold them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DeviceStatus>,
-    /// When this plan was first read; a second equal reading confirms it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub chosen_at: Option<DateTime<Utc>>,
-    /// Only where both claims and a device plugin give out the node's GPUs: the pods that had some from the device plugin, those of
-    /// other namespaces by a number instead of their name.
-    /// While the run measures, no other pod may get one the other way.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub neighbours: Option<Vec<String>>,
-    /// CEL expressions that the workers' claims add to those of their class: what the scheduler must not give them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub selectors: Vec<String>,
-    /// Tolerations the pods carry.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tolerations: Vec<k8s_openapi::api::core::v1::Toleration>,
 }
 
 /// GPUs that a node should have.
@@ -105,12 +90,6 @@ pub struct WorkloadStatus {
     pub name: String,
     /// Its apiVersion.
     pub api_version: String,
-    /// Version of the installed Dynamo operator, where it can be known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dynamo_version: Option<String>,
-    /// `runtimeVersionOverride` of its components: what `workload.dynamo.runtimeVersion` says, where its API has the field.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub runtime_version: Option<String>,
     /// Router mode in force.
     pub router_mode: String,
     /// Workers ready.
@@ -121,18 +100,9 @@ pub struct WorkloadStatus {
     /// Where requests go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
-    /// Since when Dynamo's operator reports the deployment as failed; it often heals itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failed_since: Option<DateTime<Utc>>,
-    /// There while it is not certain that each worker has a GPU of its own: every look finds out who has which GPU.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gpu_check: Option<GpuCheck>,
     /// Where the metrics of the GPUs are read, or why they are not; absent where they are switched off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_metrics: Option<GpuMetrics>,
-    /// The workers as they were when the current trial began, or the last one ended; a change voids the trial.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub workers: Vec<WorkerStatus>,
 }
 
 /// Where the metrics of the GPUs come from.
@@ -163,53 +133,6 @@ impl GpuMetrics {
             missing: Some(why),
         }
     }
-}
-
-/// What is known while it is found out whether each worker has a GPU of its own.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
-#[serde(rename_all = "camelCase")]
-pub struct GpuCheck {
-    /// What the last look found wrong; a second look that finds the same ends the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wrong: Option<String>,
-}
-
-/// One worker.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-#[serde(rename_all = "camelCase")]
-pub struct WorkerStatus {
-    /// Pod name.
-    pub pod: String,
-    /// Pod uid.
-    pub uid: String,
-    /// Restarts of its containers.
-    pub restarts: i64,
-    /// How its container ended before it was started again, such as `exit code 137 (OOMKilled)`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_exit: Option<String>,
-    /// Whether nobody saw how it ended, as after a reboot of the node; then there is no `lastExit`.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub ended_unseen: bool,
-    /// Who ended its container before it was started again, where it did not crash.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ended_by: Option<EndedBy>,
-    /// IP address; its metrics are sampled there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub address: Option<String>,
-    /// GPU that its claim holds, as `pool/device`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub device: Option<String>,
-}
-
-/// The end of a container that is no crash of its process.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum EndedBy {
-    /// The kubelet ended it, because its liveness or startup probe failed.
-    Probe,
-    /// It ended as one does that is asked to: exit code 0, or 143 after SIGTERM.
-    Request,
-    /// It was killed (exit code 137, not for its memory use), and the events that show by whom could not be read.
-    Signal,
 }
 
 /// What must match before two runs may be compared.

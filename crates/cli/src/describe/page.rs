@@ -1,7 +1,7 @@
 use kube::ResourceExt as _;
 use perfval_api::{
     Finding, Gate, GateResult, GateStatus, Leftovers, PerfValidation, PerfValidationStatus, Phase, Severity, Verdict,
-    condition, quantity,
+    quantity,
 };
 use perfval_verdict::environment;
 use perfval_verdict::trials::claim;
@@ -74,7 +74,7 @@ impl Page {
                 None => {}
             }
         }
-        if let Some(blocked) = condition::find(status, condition::BLOCKED) {
+        if let Some(blocked) = &status.state.blocked {
             text += &self.below(&format!("blocked, {}: {}", blocked.reason, blocked.message));
         }
         text
@@ -163,7 +163,7 @@ impl Page {
 
     fn compared(&self, object: &PerfValidation, status: &PerfValidationStatus) -> String {
         let mut text = String::new();
-        if let Some(comparison) = &status.comparison {
+        if let Some(comparison) = &status.state.comparison {
             text += &self.title(&format!("Compared with run {}", comparison.run));
             let change = |what: &str, percent: &Option<String>, within: &Option<String>| {
                 let within = within.as_ref().map_or(String::new(), |within| format!(" ± {within} %"));

@@ -9,7 +9,7 @@ use crate::table::Table;
 
 /// Every trial.
 pub fn trials(page: &Page, status: &PerfValidationStatus) -> String {
-    if status.trials.is_empty() {
+    if status.state.trials.is_empty() {
         return String::new();
     }
     let mut table = Table::new([
@@ -17,7 +17,7 @@ pub fn trials(page: &Page, status: &PerfValidationStatus) -> String {
     ]);
     let dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     let number = |number: Option<i64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
-    for trial in &status.trials {
+    for trial in &status.state.trials {
         let outcome = trial
             .outcome
             .map_or_else(|| "running".to_owned(), |outcome| format!("{outcome:?}"));
@@ -44,20 +44,19 @@ pub fn trials(page: &Page, status: &PerfValidationStatus) -> String {
 /// Next to its peers; of the only worker, next to earlier runs.
 fn speed(worker: &WorkerLoad) -> String {
     match (&worker.percent_of_peers, &worker.percent_of_earlier_runs) {
-        (Some(percent), _) => format!("{percent} %"),
-        (None, Some(percent)) => format!("{percent} earlier runs"),
+        (Some(speed), _) => format!("{speed} %"),
+        (None, Some(speed)) => format!("{speed} of {} earlier runs", speed.of),
         (None, None) => "-".to_owned(),
     }
 }
 
 /// Work of each worker.
 pub fn workers(page: &Page, status: &PerfValidationStatus) -> String {
-    if status.workers.is_empty() {
+    if status.state.workers.is_empty() {
         return String::new();
     }
     let gpu = |pod: &str| {
-        let workers = status.workload.as_ref().map_or(&[][..], |workload| &workload.workers);
-        let worker = workers.iter().find(|worker| worker.pod == pod);
+        let worker = status.state.worker_pods.iter().find(|worker| worker.pod == pod);
         worker
             .and_then(|worker| worker.device.clone())
             .unwrap_or_else(|| "-".to_owned())
@@ -72,7 +71,7 @@ pub fn workers(page: &Page, status: &PerfValidationStatus) -> String {
         "SERVED",
         "STOOD STILL",
     ]);
-    for worker in &status.workers {
+    for worker in &status.state.workers {
         table.row([
             worker.name.clone(),
             gpu(&worker.name),

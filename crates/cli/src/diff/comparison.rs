@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use perfval_api::{GateStatus, PlacementStatus, TrialStatus, Verdict, quantity};
+use perfval_api::{GateStatus, PlacementStatus, TrialState, Verdict, quantity};
 use perfval_verdict::difference::compare_trials;
 use perfval_verdict::environment::differences;
 use rust_decimal::Decimal;
@@ -128,7 +128,7 @@ impl<'a> Side<'a> {
 }
 
 impl MetricChange {
-    fn of(name: &'static str, before: &Outcome, after: &Outcome, number: fn(&TrialStatus) -> Option<&String>) -> Self {
+    fn of(name: &'static str, before: &Outcome, after: &Outcome, number: fn(&TrialState) -> Option<&String>) -> Self {
         let difference = compare_trials(&values(before, number), &values(after, number));
         let (before, after) = (Spread::of(before, number), Spread::of(after, number));
         let both = before.as_ref().zip(after.as_ref());
@@ -144,17 +144,17 @@ impl MetricChange {
 }
 
 /// A number of each trial that decides: a soak lasts ten times as long and is another measurement.
-fn measured(outcome: &Outcome, number: fn(&TrialStatus) -> Option<&String>) -> Vec<Decimal> {
+fn measured(outcome: &Outcome, number: fn(&TrialState) -> Option<&String>) -> Vec<Decimal> {
     let deciding = outcome.measured().filter(|trial| !trial.soak);
     deciding.filter_map(|trial| quantity::parse(number(trial)?)).collect()
 }
 
-fn values(outcome: &Outcome, number: fn(&TrialStatus) -> Option<&String>) -> Vec<f64> {
+fn values(outcome: &Outcome, number: fn(&TrialState) -> Option<&String>) -> Vec<f64> {
     measured(outcome, number).iter().filter_map(Decimal::to_f64).collect()
 }
 
 impl Spread {
-    fn of(outcome: &Outcome, number: fn(&TrialStatus) -> Option<&String>) -> Option<Self> {
+    fn of(outcome: &Outcome, number: fn(&TrialState) -> Option<&String>) -> Option<Self> {
         let values = measured(outcome, number);
         let (least, most) = (*values.iter().min()?, *values.iter().max()?);
         Some(Self {

@@ -54,7 +54,7 @@ impl Live {
     /// Looks into the log, if it is time to.
     pub async fn read(&mut self, object: &PerfValidation) {
         let Some(status) = &object.status else { return };
-        let open = status.trials.last().filter(|trial| trial.outcome.is_none());
+        let open = status.state.trials.last().filter(|trial| trial.outcome.is_none());
         let (Some(open), Some(run), Some(Phase::Benchmarking)) = (open, &status.run, status.phase) else {
             return;
         };

@@ -6,7 +6,7 @@ use std::mem;
 
 use chrono::{DateTime, Utc};
 use kube::ResourceExt as _;
-use perfval_api::{HistoryEntry, PerfValidation, PerfValidationStatus, Phase, quantity};
+use perfval_api::{EarlierRun, PerfValidation, PerfValidationStatus, Phase, quantity};
 use perfval_run::{Run, Settings, progress};
 use perfval_verdict::history;
 use rust_decimal::prelude::ToPrimitive as _;
@@ -136,7 +136,7 @@ impl Picture {
         let Some(status) = &object.status else {
             return Vec::new();
         };
-        let Some(open) = status.trials.last().filter(|trial| trial.outcome.is_none()) else {
+        let Some(open) = status.state.trials.last().filter(|trial| trial.outcome.is_none()) else {
             return Vec::new();
         };
         let took = span((now - open.started_at).num_seconds().max(0));
@@ -168,11 +168,11 @@ impl Picture {
     /// Side by side, on one scale: the odd one is seen.
     fn workers(&self, status: &PerfValidationStatus) -> Vec<String> {
         let device = |pod: &str| {
-            let workers = status.workload.as_ref().map_or(&[][..], |workload| &workload.workers);
-            let worker = workers.iter().find(|worker| worker.pod == pod)?;
+            let worker = status.state.worker_pods.iter().find(|worker| worker.pod == pod)?;
             worker.device.as_deref()?.rsplit('/').next().map(str::to_owned)
         };
         let speeds: Vec<(String, f64, &str)> = status
+            .state
             .workers
             .iter()
             .filter_map(|worker| {
@@ -211,7 +211,7 @@ impl Picture {
 
     /// Each phase with its time, and its usual time where earlier runs had it; the place in the queue behind the current one.
     fn phases(&self, status: &PerfValidationStatus, now: DateTime<Utc>) -> Vec<String> {
-        let usual = usual(&status.history);
+        let usual = usual(&status.state.history);
         let ended = history::phase_seconds(status);
         let mut lines: Vec<String> = ended
             .iter()
@@ -241,7 +241,11 @@ impl Picture {
     /// Trials that are over.
     fn trials(&self, status: &PerfValidationStatus) -> Vec<String> {
         let dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-        let over = status.trials.iter().filter_map(|trial| Some((trial, trial.outcome?)));
+        let over = status
+            .state
+            .trials
+            .iter()
+            .filter_map(|trial| Some((trial, trial.outcome?)));
         over.flat_map(|(trial, outcome)| {
             let mut row = vec![
                 format!("trial {:<2} {:<7}", trial.number, format!("{outcome:?}")),
@@ -259,7 +263,7 @@ impl Picture {
 }
 
 /// The median of earlier runs.
-fn usual(history: &[HistoryEntry]) -> BTreeMap<Phase, i64> {
+fn usual(history: &[EarlierRun]) -> BTreeMap<Phase, i64> {
     let mut all: BTreeMap<Phase, Vec<i64>> = BTreeMap::new();
     for phase in history
         .iter()

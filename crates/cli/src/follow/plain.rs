@@ -46,8 +46,8 @@ pub fn of_trial(progress: &TrialProgress) -> String {
         .percent
         .map_or_else(String::new, |percent| format!(" ({percent} %)"));
     let rate = progress
-        .tokens_per_second
+        .output_tokens_per_second
         .map_or_else(String::new, |rate| format!(", {rate} tok/s"));
-    let errors = number_of(progress.errors, "error");
+    let errors = number_of(progress.failed_requests, "error");
     format!("{done}{percent}, {errors}{rate}")
 }

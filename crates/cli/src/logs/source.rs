@@ -105,8 +105,10 @@ fn part_of(pod: &Pod, object: &PerfValidation) -> Option<(Part, String)> {
     match pod.labels().get(COMPONENT_LABEL)?.as_str() {
         "frontend" => Some((Part::Frontend, "frontend".to_owned())),
         "worker" => {
-            let workload = object.status.as_ref().and_then(|status| status.workload.as_ref());
-            let workers = workload.map_or(&[][..], |workload| &workload.workers);
+            let workers = object
+                .status
+                .as_ref()
+                .map_or(&[][..], |status| &status.state.worker_pods);
             let worker = workers.iter().find(|worker| worker.pod == pod.name_any());
             let device = worker.and_then(|worker| worker.device.as_deref()?.rsplit('/').next().map(str::to_owned));
             Some((

@@ -20,8 +20,8 @@ fn trial(number: i64, throughput: &str, ttft: &str) -> Value {
 fn twice() -> Desk {
     let desk = Desk::with("passed-second-run");
     desk.server.edit("perfvalidations", "perf", "run", |object| {
-        object["status"]["trials"] = json!([trial(1, "1500", "210"), trial(2, "1520", "205.5")]);
-        object["status"]["trials"][1]["causes"] = json!(["SlowWorker"]);
+        object["status"]["operatorState"]["trials"] = json!([trial(1, "1500", "210"), trial(2, "1520", "205.5")]);
+        object["status"]["operatorState"]["trials"][1]["causes"] = json!(["SlowWorker"]);
     });
     desk
 }
@@ -33,7 +33,7 @@ pub fn two_runs() -> Desk {
     let mut environment = earlier["environment"].clone();
     environment["gpuDriver"] = json!("535.1");
     let summary = json!({
-        "verdict": "Passed", "reason": "GatesMet", "metrics": earlier["metrics"], "gates": earlier["gates"],
+        "verdict": "Passed", "reason": "GatesMet", "metrics": earlier["operatorState"]["metrics"], "gates": earlier["gates"],
         "placement": earlier["placement"], "environment": environment,
         "trials": [trial(1, "1600", "207"), trial(2, "1610.5", "203"), {"number": 3, "outcome": "Invalid", "startedAt": "2026-09-20T14:13:40Z"}],
     });

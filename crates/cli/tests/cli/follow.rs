@@ -23,14 +23,14 @@ async fn a_line_is_printed_for_each_change_and_the_page_at_the_end() {
     watch.shows("trial 2 is running").await;
     desk.server.edit("perfvalidations", "perf", "run", |object| {
         object["status"]["progress"] = json!({
-            "trial": 2, "requests": 640, "expected": 1024, "errors": 3, "seconds": 9, "percent": 62, "tokensPerSecond": 3682,
+            "trial": 2, "requests": 640, "expected": 1024, "failedRequests": 3, "seconds": 9, "percent": 62, "outputTokensPerSecond": 3682,
             "summary": "2: 62%", "updatedAt": "2026-09-21T14:19:50Z",
         });
     });
     watch.shows("640 of 1024 requests (62 %), 3 errors, 3682 tok/s").await;
     // What changes nothing that is shown prints nothing.
     desk.server.edit("perfvalidations", "perf", "run", |object| {
-        object["status"]["run"]["lastLookedAt"] = json!("2026-09-21T14:19:59Z");
+        object["status"]["operatorState"]["lastLookedAt"] = json!("2026-09-21T14:19:59Z");
     });
     becomes(&desk, "failed");
     let answer = watch.ends().await;
@@ -62,12 +62,12 @@ async fn a_terminal_shows_a_picture_that_is_drawn_over() {
     desk.columns = Some(100);
     desk.server.edit("perfvalidations", "perf", "run", |object| {
         object["status"]["progress"] = json!({
-            "trial": 2, "requests": 640, "expected": 1024, "errors": 0, "seconds": 9, "percent": 62, "tokensPerSecond": 3682,
+            "trial": 2, "requests": 640, "expected": 1024, "failedRequests": 0, "seconds": 9, "percent": 62, "outputTokensPerSecond": 3682,
             "summary": "2: 62%", "updatedAt": "2026-09-21T14:13:40Z",
         });
-        object["status"]["history"] = json!([{
+        object["status"]["operatorState"]["history"] = json!([{
             "run": 1, "verdict": "Passed", "reason": "GatesMet", "completedAt": "2026-09-20T14:13:40Z",
-            "phases": [{"phase": "Sizing", "seconds": 2}, {"phase": "Benchmarking", "seconds": 95}],
+            "phases": [["Sizing", 2], ["Benchmarking", 95]],
         }]);
     });
     let watch = desk.start("watch run");
@@ -146,7 +146,7 @@ async fn a_terminal_shows_the_lines_of_the_runner() {
     desk.server.edit("perfvalidations", "perf", "run", |object| {
         object["spec"]["benchmark"] = json!({"duration": "60s"});
         object["status"]["progress"] = json!({
-            "trial": 2, "requests": 24, "errors": 0, "seconds": 0, "percent": 0, "summary": "2: 0%",
+            "trial": 2, "requests": 24, "failedRequests": 0, "seconds": 0, "percent": 0, "summary": "2: 0%",
             "updatedAt": "2026-09-21T14:13:40Z",
         });
     });

@@ -12,7 +12,7 @@ fn two() -> Desk {
     other["metadata"]["namespace"] = json!("team-a");
     other["metadata"]["uid"] = json!("u-2");
     other["status"]["progress"] = json!({
-        "trial": 1, "requests": 640, "expected": 1024, "errors": 0, "seconds": 9, "percent": 62, "summary": "1: 62%",
+        "trial": 1, "requests": 640, "expected": 1024, "failedRequests": 0, "seconds": 9, "percent": 62, "summary": "1: 62%",
         "updatedAt": "2026-09-21T14:19:50Z",
     });
     desk.server.put(other);
@@ -84,11 +84,11 @@ async fn describe_is_a_page_that_is_read_from_the_top() {
 fn long_names(object: &mut Value) {
     let status = &mut object["status"];
     status["environment"]["imageDigest"] = json!(format!("sha256:{}", "442149e7".repeat(8)));
-    for (number, worker) in (0..).zip(status["workers"].as_array_mut().into_iter().flatten()) {
+    for (number, worker) in (0..).zip(status["operatorState"]["workers"].as_array_mut().into_iter().flatten()) {
         worker["name"] = json!(format!("pv-86f71700-worker-56b95db9f6-2mkl{number}"));
-        worker["percentOfPeers"] = json!("93 ± 4.8");
+        worker["percentOfPeers"] = json!({"percent": "93", "within": "4.8", "of": 1});
     }
-    for trial in status["trials"].as_array_mut().into_iter().flatten() {
+    for trial in status["operatorState"]["trials"].as_array_mut().into_iter().flatten() {
         trial["causes"] = json!(["FrontendBound", "SlowWorker", "ThroughputDecay"]);
     }
 }
@@ -122,11 +122,11 @@ async fn describe_shows_what_a_pass_rules_out() {
     let mut passed = stored("passed");
     let gate = passed["spec"]["gates"][0]["name"].clone();
     passed["spec"]["trials"] = json!({"rule": "Sequential"});
-    let mut trial = passed["status"]["trials"][0].clone();
+    let mut trial = passed["status"]["operatorState"]["trials"][0].clone();
     trial["marginPercent"] = json!("33.3");
     let mut second = trial.clone();
     second["number"] = json!(2);
-    passed["status"]["trials"] = json!([trial, second]);
+    passed["status"]["operatorState"]["trials"] = json!([trial, second]);
     desk.server.put(passed);
     let page = desk.types("describe run").await.out;
     let words = format!(
@@ -155,7 +155,7 @@ async fn history_is_written_for_scripts_too() {
     assert_eq!(
         json["runs"][0],
         json!({
-            "run": 2, "verdict": "Passed", "reason": "GatesMet", "throughput": "2000", "ttftP99Ms": "264.681",
+            "run": 2, "verdict": "Passed", "reason": "GatesMet", "outputTokensPerSecond": 2000, "ttftP99Milliseconds": 265,
             "seconds": 15, "completedAt": "2026-09-21T14:13:54Z", "environment": "6aad820d56a5",
         })
     );

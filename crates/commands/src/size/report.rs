@@ -1,7 +1,7 @@
 use std::fmt;
 
-use perfval_api::{Allocation, PlacementStatus, Reason};
-use perfval_sizing::{NodeReport, Obstacle, Sizing};
+use perfval_api::{Allocation, Reason};
+use perfval_sizing::{NodeReport, Obstacle, Plan, Sizing};
 use serde::Serialize;
 
 use super::error::Error;
@@ -11,8 +11,8 @@ use super::error::Error;
 #[serde(rename_all = "camelCase")]
 pub struct SizeReport {
     /// The plan that a run would get.
-    plan: Option<PlacementStatus>,
-    /// Reason why it would get none.
+    plan: Option<Plan>,
+    /// Why it would get none.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -119,7 +119,7 @@ impl fmt::Display for SizeReport {
     }
 }
 
-fn devices(plan: &PlacementStatus) -> String {
+fn devices(plan: &Plan) -> String {
     let names: Vec<&str> = plan.devices.iter().map(|device| device.name.as_str()).collect();
     if names.is_empty() {
         return String::new();

@@ -13,8 +13,8 @@ const INTRODUCTION: &str = "\
 # API: PerfValidation
 
 Group `perfvalidation.dev`, version `v1alpha1`, namespaced, short name `perfval`. `kubectl explain perfvalidation.spec.benchmark`
-prints the same in a terminal. Durations are Go durations such as `90s`. Numbers that may have decimals are strings. *Refused*
-lists the API server's answers to a manifest that breaks a rule.
+prints the same in a terminal. Durations are Go durations such as `90s`. Numbers that may have decimals are quantities, as strings.
+`status.operatorState` is private: it may change with every version. *Refused* lists the API server's answers to a manifest that breaks a rule.
 ";
 
 /// Fields whose content is a type of Kubernetes' own, documented there.

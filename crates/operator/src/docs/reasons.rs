@@ -40,7 +40,7 @@ pub fn reasons() -> String {
         }
     }
     page.push_str("\n## Events of the operator\n\nThese words are about a call that the API server refuses, about the operator itself, or about objects without a run.\n");
-    let seen = "condition `Blocked` and a Warning event, with the API server's answer";
+    let seen = "reason of the condition `Reconciling` and a Warning event, with the API server's answer";
     let calls = Word::ALL.iter().map(|word| (word.reason, seen, word.why, word.remedy));
     let events = EventWord::PASSES.into_iter().chain(EventWord::STRAYS);
     let events = events.map(|word| (word.reason, word.seen, word.why, word.remedy));

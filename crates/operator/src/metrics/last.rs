@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
-use perfval_api::{HistoryEntry, PerfValidationStatus, Phase, Severity, Verdict};
+use perfval_api::{EarlierRun, PerfValidationStatus, Phase, Severity, Verdict};
 use perfval_run::status::phase_started_at;
 use perfval_verdict::diagnosis::cause::Cause;
 
@@ -28,8 +28,8 @@ impl LastVerdict {
                 slow_gpus: slow_gpus(status),
             });
         }
-        let judged = |entry: &&HistoryEntry| entry.verdict.is_some();
-        let entry = status.history.iter().find(judged)?;
+        let judged = |entry: &&EarlierRun| entry.verdict.is_some();
+        let entry = status.state.history.iter().find(judged)?;
         Some(Self {
             verdict: entry.verdict?,
             at: Some(entry.completed_at),
@@ -52,7 +52,7 @@ pub(super) struct LastNumbers {
 impl LastNumbers {
     pub(super) fn of(status: &PerfValidationStatus) -> Self {
         let read = |text: &Option<String>| text.as_ref()?.parse().ok();
-        if let Some(measured) = &status.metrics {
+        if let Some(measured) = &status.state.metrics {
             return Self {
                 node: node(status),
                 throughput: read(&measured.output_token_throughput),
@@ -61,8 +61,8 @@ impl LastNumbers {
                 slowest_worker_percent: read(&measured.slowest_worker_percent),
             };
         }
-        let measured = |entry: &&HistoryEntry| entry.throughput.is_some();
-        let Some(entry) = status.history.iter().find(measured) else {
+        let measured = |entry: &&EarlierRun| entry.throughput.is_some();
+        let Some(entry) = status.state.history.iter().find(measured) else {
             return Self::default();
         };
         Self {
@@ -86,7 +86,7 @@ pub(super) fn node(status: &PerfValidationStatus) -> String {
 /// Returns true if the run is over, measured, and has no ConfigMap with its results.
 pub(super) fn lost_results(status: &PerfValidationStatus) -> bool {
     let is_over = matches!(status.phase, Some(Phase::CleaningUp | Phase::Completed));
-    is_over && status.verdict.is_some() && status.metrics.is_some() && status.results_ref.is_none()
+    is_over && status.verdict.is_some() && status.state.metrics.is_some() && status.results_ref.is_none()
 }
 
 /// GPUs of a judged run. A trial may find one slow that the verdict does not blame.
@@ -98,7 +98,12 @@ fn slow_gpus(status: &PerfValidationStatus) -> BTreeSet<String> {
     if !is_blamed {
         return BTreeSet::new();
     }
-    let named: BTreeSet<String> = status.trials.iter().flat_map(|trial| trial.slow_gpus.clone()).collect();
+    let named: BTreeSet<String> = status
+        .state
+        .trials
+        .iter()
+        .flat_map(|trial| trial.slow_gpus.clone())
+        .collect();
     if named.is_empty() {
         return BTreeSet::from([String::new()]);
     }

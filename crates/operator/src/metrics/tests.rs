@@ -22,10 +22,12 @@ fn measuring(name: &str) -> PerfValidation {
         json!({
             "observedGeneration": 1, "phase": "Benchmarking",
             "placement": {"node": "n1", "allocation": "DRA", "gpus": 8, "nodeGPUs": 8},
-            "metrics": {"outputTokenThroughput": "110847.2", "ttftP99Ms": "910", "requestErrorPercent": "0.5", "slowestWorkerPercent": "97.5"},
             "timeline": [{"phase": "Benchmarking", "startedAt": "2026-11-21T10:00:00Z"}],
-            "history": [{"run": 1, "verdict": "Failed", "reason": "GatesMissed", "node": "n0", "slowGPUs": ["GPU-a"],
-                "completedAt": "2026-11-20T10:00:00Z"}],
+            "operatorState": {
+                "metrics": {"outputTokenThroughput": "110847.2", "ttftP99Ms": "910", "requestErrorPercent": "0.5", "slowestWorkerPercent": "97.5"},
+                "history": [{"run": 1, "verdict": "Failed", "reason": "GatesMissed", "node": "n0", "slowGPUs": ["GPU-a"],
+                    "completedAt": "2026-11-20T10:00:00Z"}],
+            },
         }),
     )
 }
@@ -38,13 +40,15 @@ fn over(name: &str, leftovers: &str) -> PerfValidation {
         json!({
             "observedGeneration": 1, "phase": "Completed", "verdict": "Passed",
             "placement": {"node": "n1", "allocation": "DRA", "gpus": 2, "nodeGPUs": 8},
-            "metrics": {"outputTokenThroughput": "20000"},
             "run": {"number": 1, "id": "0011aabb", "trigger": "Created", "generation": 1, "leftovers": leftovers,
                 "startedAt": "2026-11-20T09:00:00Z", "completedAt": "2026-11-20T10:00:00Z"},
-            "trials": [
-                {"number": 1, "outcome": "Pass", "startedAt": "2026-11-20T10:00:00Z", "slowGPUs": ["GPU-a"]},
-                {"number": 2, "outcome": "Pass", "startedAt": "2026-11-20T10:00:00Z", "slowGPUs": ["GPU-a", "GPU-b"]},
-            ],
+            "operatorState": {
+                "metrics": {"outputTokenThroughput": "20000"},
+                "trials": [
+                    {"number": 1, "outcome": "Pass", "startedAt": "2026-11-20T10:00:00Z", "slowGPUs": ["GPU-a"]},
+                    {"number": 2, "outcome": "Pass", "startedAt": "2026-11-20T10:00:00Z", "slowGPUs": ["GPU-a", "GPU-b"]},
+                ],
+            },
             "diagnosis": [slow("SlowWorker"), slow("WorkerStall")],
         }),
     );
@@ -233,11 +237,11 @@ fn while_the_next_run_has_not_measured_the_one_before_is_reported() {
         "h100",
         json!({
             "observedGeneration": 1, "phase": "Pending",
-            "history": [
+            "operatorState": {"history": [
                 {"run": 3, "reason": "Suspended", "completedAt": "2026-11-22T10:00:00Z"},
                 {"run": 2, "verdict": "Passed", "reason": "GatesMet", "node": "n2", "throughput": "100", "ttftP99Ms": "250",
                     "completedAt": "2026-11-21T10:00:00Z"},
-            ],
+            ]},
         }),
     );
     let text = Metrics::new(true).text([next]);
@@ -287,7 +291,7 @@ fn a_gpu_that_the_verdict_does_not_blame_is_not_slow() {
 #[test]
 fn a_slow_worker_without_a_uuid_is_shown_with_its_node() {
     let mut object = over("plugin", "Overdue");
-    object.status.as_mut().unwrap().trials.clear();
+    object.status.as_mut().unwrap().state.trials.clear();
     let text = Metrics::new(true).text([object]);
     let line = "perfvalidation_slow_gpu{namespace=\"perf\",name=\"plugin\",node=\"n1\",gpu_uuid=\"\"} 1";
     assert!(text.lines().any(|found| found == line), "{text}");

@@ -14,10 +14,8 @@ pub(super) fn measured(
         let mut trials = before.trials.iter().filter(|_| of_same_run);
         trials.any(|trial| trial.number == number && trial.outcome.is_some())
     };
-    let trials = after
-        .trials
-        .iter()
-        .filter(move |trial| !judges_again && !known(trial.number));
+    let trials = after.trials.iter();
+    let trials = trials.filter(move |trial| !judges_again && !known(trial.number));
     trials.filter_map(|trial| trial.outcome)
 }
 

@@ -2,7 +2,7 @@ use perfval_testkit::api_server::Fault;
 
 use serde_json::json;
 
-use crate::{Operator, condition, eventually, manifest, phase, with_gpus};
+use crate::{Operator, condition, eventually, is_blocked, manifest, phase, with_gpus};
 
 #[tokio::test]
 async fn what_blocks_the_operator_is_written_to_the_status_and_removed() {
@@ -11,7 +11,7 @@ async fn what_blocks_the_operator_is_written_to_the_status_and_removed() {
     let _operator = Operator::start(&server);
     server.put(manifest("blocked"));
     eventually(&server, "the reason is written", |server| {
-        condition(server, "blocked", "Blocked").is_some_and(|c| {
+        condition(server, "blocked", "Reconciling").is_some_and(|c| {
             c["status"] == "True" && c["reason"] == "Create" && c["message"].as_str().unwrap().contains("Service")
         })
     })
@@ -26,7 +26,7 @@ async fn what_blocks_the_operator_is_written_to_the_status_and_removed() {
         .to_owned();
     server.edit("resourceclaimtemplates", crate::NAMESPACE, &format!("pv-{id}"), |_| {});
     eventually(&server, "taken back", |server| {
-        phase(server, "blocked") == "WaitingForReady" && condition(server, "blocked", "Blocked").is_none()
+        phase(server, "blocked") == "WaitingForReady" && !is_blocked(server, "blocked")
     })
     .await;
 }
@@ -52,7 +52,7 @@ async fn a_finished_object_keeps_its_record_when_nothing_blocks_it_any_more() {
         let status = &mut object["status"];
         status["phase"] = json!("Completed");
         status["verdict"] = json!("Passed");
-        status["trials"] = trials.clone();
+        status["operatorState"]["trials"] = trials.clone();
     });
     eventually(&server, "it rests", |server| {
         condition(server, "over", "Complete").is_some_and(|complete| complete["status"] == "True")
@@ -60,15 +60,9 @@ async fn a_finished_object_keeps_its_record_when_nothing_blocks_it_any_more() {
     .await;
     server.edit("perfvalidations", crate::NAMESPACE, "over", |object| {
         let status = &mut object["status"];
-        let blocked = json!({"type": "Blocked", "status": "True", "reason": "PassPanicked", "message": "as before an upgrade",
-            "lastTransitionTime": "2026-11-20T10:00:00Z"});
-        let conditions = status["conditions"].as_array_mut().unwrap();
-        let at = conditions.iter().position(|condition| condition["type"] == "Complete").unwrap();
-        conditions.insert(at, blocked);
+        status["operatorState"]["blocked"] = json!({"reason": "PassPanicked", "message": "as before an upgrade",
+            "since": "2026-11-20T10:00:00Z"});
     });
-    eventually(&server, "nothing blocks it", |server| {
-        condition(server, "over", "Blocked").is_none()
-    })
-    .await;
+    eventually(&server, "nothing blocks it", |server| !is_blocked(server, "over")).await;
     assert_eq!(crate::status(&server, "over")["trials"], trials);
 }

@@ -14,7 +14,7 @@ use perfval_testkit::api_server::ApiServer;
 use serde_json::Value;
 use tower::{Service as _, service_fn};
 
-use crate::{NAMESPACE, Operator, condition, eventually, manifest, phase, with_two_nodes};
+use crate::{NAMESPACE, Operator, condition, eventually, is_blocked, manifest, phase, with_two_nodes};
 
 /// A client that never gets an answer about the finalizer of an object called `victim`: its pass is under way until the process ends.
 fn hanging(server: &ApiServer) -> Client {
@@ -58,7 +58,7 @@ fn in_flight(file: &Path) -> String {
 }
 
 fn is_set_aside(server: &ApiServer, name: &str) -> bool {
-    condition(server, name, "Blocked").is_some_and(|blocked| blocked["reason"] == "SetAside")
+    condition(server, name, "Reconciling").is_some_and(|blocked| blocked["reason"] == "SetAside")
 }
 
 fn folder() -> (tempfile::TempDir, PathBuf) {
@@ -74,7 +74,7 @@ async fn an_object_in_whose_pass_two_processes_died_is_set_aside_until_it_is_edi
     server.put(manifest("victim"));
     die(&server, &file).await;
     die(&server, &file).await;
-    assert!(condition(&server, "victim", "Blocked").is_none());
+    assert!(!is_blocked(&server, "victim"));
 
     let _operator = lead(&server, &server.client(), &file).await;
     server.put(manifest("other"));
@@ -94,7 +94,7 @@ async fn an_object_in_whose_pass_two_processes_died_is_set_aside_until_it_is_edi
         victim["spec"]["gates"][0]["threshold"] = "6".into();
     });
     eventually(&server, "it is taken back", |server| {
-        condition(server, "victim", "Blocked").is_none() && !phase(server, "victim").is_empty()
+        !is_blocked(server, "victim") && !phase(server, "victim").is_empty()
     })
     .await;
 }

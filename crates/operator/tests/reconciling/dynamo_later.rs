@@ -1,4 +1,4 @@
-use crate::{Operator, condition, eventually, manifest, phase, with_gpus};
+use crate::{Operator, eventually, manifest, phase, reason, with_gpus};
 
 #[tokio::test]
 async fn dynamo_installed_later_is_picked_up_without_a_restart() {
@@ -8,7 +8,7 @@ async fn dynamo_installed_later_is_picked_up_without_a_restart() {
     let _operator = Operator::start(&server);
     server.put(manifest("early"));
     eventually(&server, "a condition says that Dynamo is missing", |server| {
-        condition(server, "early", "PrerequisitesMet").is_some_and(|c| c["reason"] == "DynamoNotInstalled")
+        reason(server, "early") == "DynamoNotInstalled"
     })
     .await;
     let asked = |server: &perfval_testkit::api_server::ApiServer| {

@@ -232,6 +232,14 @@ fn condition(server: &ApiServer, name: &str, kind: &str) -> Option<Value> {
         .cloned()
 }
 
+fn reason(server: &ApiServer, name: &str) -> String {
+    status(server, name)["reason"].as_str().unwrap_or_default().to_owned()
+}
+
+fn is_blocked(server: &ApiServer, name: &str) -> bool {
+    !status(server, name)["operatorState"]["blocked"].is_null()
+}
+
 /// A cluster with Dynamo and one node with GPUs.
 fn with_gpus(count: usize) -> ApiServer {
     with_hardware(&Hardware::of_gpus(count))

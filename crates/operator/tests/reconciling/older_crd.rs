@@ -1,7 +1,7 @@
 use perfval_testkit::api_server::{ApiServer, Call, Fault};
 use serde_json::json;
 
-use crate::{NAMESPACE, Operator, condition, eventually, manifest, phase, with_gpus};
+use crate::{NAMESPACE, Operator, eventually, manifest, phase, reason, with_gpus};
 
 #[tokio::test]
 async fn a_field_that_an_older_crd_drops_does_not_park_the_object() {
@@ -12,7 +12,7 @@ async fn a_field_that_an_older_crd_drops_does_not_park_the_object() {
     let _operator = Operator::start(&server);
     server.put(manifest("early"));
     eventually(&server, "a condition says that Dynamo is missing", |server| {
-        condition(server, "early", "PrerequisitesMet").is_some_and(|c| c["reason"] == "DynamoNotInstalled")
+        reason(server, "early") == "DynamoNotInstalled"
     })
     .await;
     // From here on a pass has nothing but the message to write, and the API server keeps nothing of it.

@@ -11,7 +11,7 @@ use perfval_operator::rights::Rights;
 use perfval_testkit::api_server::ApiServer;
 use tower::{Service as _, service_fn};
 
-use crate::{NAMESPACE, Operator, condition, eventually, manifest, phase, with_two_nodes};
+use crate::{NAMESPACE, Operator, condition, eventually, is_blocked, manifest, phase, with_two_nodes};
 
 /// A client whose pass panics while it puts the finalizer on an object called `victim`, as long as `broken` says so.
 fn panicking(server: &ApiServer, broken: &Arc<AtomicBool>) -> Client {
@@ -37,7 +37,7 @@ async fn a_panic_in_the_pass_of_one_object_is_written_to_it_and_the_others_go_on
     let operator = Operator::start_through(&server, &client, objects.clone(), scopes, Rights::default());
     server.put(manifest("victim"));
     eventually(&server, "the panic is written", |server| {
-        condition(server, "victim", "Blocked").is_some_and(|blocked| {
+        condition(server, "victim", "Reconciling").is_some_and(|blocked| {
             let message = blocked["message"].as_str().unwrap_or_default();
             blocked["reason"] == "PassPanicked" && message.contains("no number 3")
         })
@@ -62,8 +62,5 @@ async fn a_panic_in_the_pass_of_one_object_is_written_to_it_and_the_others_go_on
 
     broken.store(false, Ordering::Relaxed);
     server.edit("perfvalidations", NAMESPACE, "victim", |_| {});
-    eventually(&server, "taken back", |server| {
-        condition(server, "victim", "Blocked").is_none()
-    })
-    .await;
+    eventually(&server, "taken back", |server| !is_blocked(server, "victim")).await;
 }

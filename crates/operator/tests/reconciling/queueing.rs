@@ -7,7 +7,7 @@ use perfval_testkit::api_server::{ApiServer, Fault};
 use perfval_testkit::inventory::{Cluster, NodeBuilder, SliceBuilder};
 use serde_json::{Value, json};
 
-use crate::{NAMESPACE, Operator, eventually, manifest, phase, status, with_gpus};
+use crate::{NAMESPACE, Operator, eventually, manifest, phase, reason, status, with_gpus};
 
 /// What a quota of claims counts for each GPU.
 const CLAIMED: &str = "gpu.nvidia.com.deviceclass.resource.k8s.io/devices";
@@ -31,10 +31,6 @@ fn node(server: &ApiServer, name: &str) -> Value {
     status(server, name)["placement"]["node"].clone()
 }
 
-fn reason(server: &ApiServer, name: &str) -> String {
-    status(server, name)["reason"].as_str().unwrap_or_default().to_owned()
-}
-
 fn message(server: &ApiServer, name: &str) -> String {
     status(server, name)["message"].as_str().unwrap_or_default().to_owned()
 }
@@ -48,8 +44,9 @@ fn waits_elsewhere(name: &str, minutes: i64) -> Value {
         "observedGeneration": 1, "phase": "Sizing", "reason": "Settling", "message": "counting free GPUs",
         "run": {
             "number": 1, "id": "0badc0de", "trigger": "Created", "generation": 1,
-            "startedAt": written, "lastLookedAt": written,
+            "startedAt": written,
         },
+        "operatorState": {"lastLookedAt": written},
         "timeline": [{"phase": "Sizing", "startedAt": written}],
     });
     object

@@ -14,7 +14,7 @@ fn finished(server: &ApiServer) -> String {
     let mut object: Value = serde_saphyr::from_str(&text).expect("YAML");
     object["metadata"]["namespace"] = json!(NAMESPACE);
     let earlier = |run: i64| json!({"run": run, "verdict": "Passed", "reason": "GatesMet", "completedAt": "2026-11-20T10:00:00Z"});
-    object["status"]["history"] = json!([earlier(3), earlier(2), earlier(1)]);
+    object["status"]["operatorState"]["history"] = json!([earlier(3), earlier(2), earlier(1)]);
     object["status"]["run"]["number"] = json!(4);
     server.put(object)["metadata"]["name"]
         .as_str()

@@ -52,12 +52,7 @@ async fn an_object_that_cannot_be_parsed_keeps_no_old_health() {
     });
     let _operator = Operator::start(&server);
     for name in ["passed", "unseen"] {
-        for (condition, value) in [
-            ("Ready", "False"),
-            ("Reconciling", "False"),
-            ("Stalled", "True"),
-            ("Blocked", "True"),
-        ] {
+        for (condition, value) in [("Ready", "False"), ("Reconciling", "False"), ("Stalled", "True")] {
             let expected = Some((value.to_owned(), "SpecUnreadable".to_owned(), 1));
             eventually(&server, &format!("{condition} of {name} is {value}"), |server| {
                 says(server, name, condition) == expected
@@ -69,7 +64,7 @@ async fn an_object_that_cannot_be_parsed_keeps_no_old_health() {
     for field in ["phase", "verdict", "message", "trials"] {
         assert_eq!(after["status"][field], before["status"][field], "{field}");
     }
-    let message = crate::condition(&server, "unseen", "Blocked").unwrap()["message"].clone();
+    let message = crate::condition(&server, "unseen", "Stalled").unwrap()["message"].clone();
     let message = message.as_str().unwrap();
     assert!(
         message.contains("cannot parse") && !message.contains("hf_abc"),
@@ -96,8 +91,7 @@ async fn an_object_that_can_be_read_again_begins_its_run() {
     })
     .await;
     eventually(&server, "nothing blocks it", |server| {
-        crate::condition(server, "newer", "Blocked").is_none()
-            && says(server, "newer", "Stalled").is_some_and(|(value, ..)| value == "False")
+        says(server, "newer", "Stalled").is_some_and(|(value, ..)| value == "False")
     })
     .await;
 }

@@ -91,7 +91,7 @@ fn only_what_was_measured_is_said(rig: &Rig, statuses: &BTreeMap<String, Vec<Val
         for trial in status["trials"].as_array().into_iter().flatten() {
             let job = format!("pv-{id}-t{}", trial["number"]);
             let measured =
-                matches!(trial["outcome"].as_str(), Some("Pass" | "Miss")) && trial["throughput"].is_string();
+                matches!(trial["outcome"].as_str(), Some("Pass" | "Miss")) && trial["outputTokensPerSecond"].is_i64();
             if measured && !ended.contains(&job) {
                 return Err(format!("{job} never ended, and its trial says {trial}"));
             }

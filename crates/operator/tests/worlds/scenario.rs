@@ -202,10 +202,10 @@ impl Ending {
         let status = json!({
             "phase": full["phase"], "verdict": full["verdict"], "reason": full["reason"],
             "run": [full["run"]["number"], full["run"]["trigger"], full["run"]["id"], full["run"]["leftovers"]],
-            "trials": part(&full["trials"], &["number", "outcome", "seed", "throughput", "soak"]),
+            "trials": part(&full["operatorState"]["trials"], &["number", "outcome", "seed", "throughput", "soak"]),
             "gates": part(&full["gates"], &["name", "observed", "result"]),
             "conditions": part(&full["conditions"], &["type", "status", "reason"]),
-            "history": part(&full["history"], &["run", "verdict", "reason", "throughput"]),
+            "history": part(&full["operatorState"]["history"], &["run", "verdict", "reason", "throughput"]),
             "results": full["resultsRef"]["name"],
         });
         let named = |plural: &&str| {

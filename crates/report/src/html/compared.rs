@@ -1,5 +1,5 @@
 use maud::{Markup, html};
-use perfval_api::HistoryEntry;
+use perfval_api::EarlierRun;
 use perfval_verdict::history::in_words;
 
 use super::parts::{or_dash, scrolling};
@@ -9,7 +9,7 @@ use crate::words;
 
 pub(super) fn environment(facts: &Facts) -> Markup {
     let known = environment::known(facts);
-    let comparison = facts.status.comparison.as_ref();
+    let comparison = facts.status.state.comparison.as_ref();
     html! {
         @if known.is_empty() { p { "Nothing is recorded of what the run ran on." } } @else {
             (scrolling("Environment", &html! {
@@ -27,7 +27,7 @@ pub(super) fn environment(facts: &Facts) -> Markup {
             },
             None => p { "There is no earlier run that passed to compare with." },
         }
-        @if !facts.status.history.is_empty() {
+        @if !facts.status.state.history.is_empty() {
             (scrolling("Earlier runs", &html! {
                 table {
                     caption { "Earlier runs, newest first; equal digests of the environment may be compared" }
@@ -35,14 +35,14 @@ pub(super) fn environment(facts: &Facts) -> Markup {
                         th.number scope="col" { "Run" } th scope="col" { "Verdict" } th scope="col" { "Reason" } th.number scope="col" { "Tokens/s" }
                         th.number scope="col" { "TTFT p99 (ms)" } th scope="col" { "Environment" } th scope="col" { "Over at" } th scope="col" { "Slow GPUs" }
                     } }
-                    tbody { @for entry in &facts.status.history { (row(entry)) } }
+                    tbody { @for entry in &facts.status.state.history { (row(entry)) } }
                 }
             }))
         }
     }
 }
 
-fn row(entry: &HistoryEntry) -> Markup {
+fn row(entry: &EarlierRun) -> Markup {
     html! {
         tr {
             th.number scope="row" { (entry.run) }

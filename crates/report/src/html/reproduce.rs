@@ -47,7 +47,7 @@ pub(super) fn steps(facts: &Facts) -> Markup {
 
 fn digests(facts: &Facts) -> Markup {
     let environment = facts.status.environment.clone().unwrap_or_default();
-    let digests = facts.status.run.as_ref().and_then(|run| run.digests.clone());
+    let digests = facts.status.state.digests.clone();
     let saved = facts.saved.as_ref();
     let rows: Vec<(String, String)> = [
         ("Results ConfigMap", saved.map(|saved| saved.name.clone())),

@@ -11,7 +11,7 @@ pub(super) fn path_of_the_run(facts: &Facts) -> Markup {
     let Some(spec) = &facts.spec else {
         return html! { p { strong { "Not recorded" } ": the trial rule is in the manifest, and only the results were given." } };
     };
-    let path = path(spec, &facts.status.trials);
+    let path = path(spec, &facts.status.state.trials);
     let (rule, max, error) = (spec.trials.rule, spec.trials.max, spec.trials.error_bound_percent);
     html! {
         p {

@@ -25,8 +25,9 @@ const COLUMNS: [Column; 9] = [
     ("Speed, % of its peers", |load| {
         let earlier = load.percent_of_earlier_runs.as_ref();
         load.percent_of_peers
-            .clone()
-            .or_else(|| earlier.map(|percent| format!("{percent} earlier runs")))
+            .as_ref()
+            .map(ToString::to_string)
+            .or_else(|| earlier.map(|speed| format!("{speed} of {} earlier runs", speed.of)))
     }),
     ("Token to token (ms)", |load| load.token_ms.clone()),
     ("Batch", |load| load.batch.clone()),
@@ -122,7 +123,7 @@ fn one(
             line: of(worker).clone(),
         },
     ];
-    let load = facts.status.workers.iter().find(|load| load.name == worker.name);
+    let load = facts.status.state.workers.iter().find(|load| load.name == worker.name);
     let speed = load.and_then(|load| load.percent_of_peers.as_ref());
     chart.description = format!(
         "{unit}; mean {} of this worker, {} of the others. {}",
@@ -185,7 +186,7 @@ fn median(lines: &[&Line]) -> Line {
 }
 
 fn table(facts: &Facts) -> Markup {
-    let workers = &facts.status.workers;
+    let workers = &facts.status.state.workers;
     if workers.is_empty() {
         return html! {};
     }

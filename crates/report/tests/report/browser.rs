@@ -166,7 +166,7 @@ fn hostile_names_run_nothing() {
     run.object.metadata.namespace = Some(name.to_owned());
     let status = run.object.status.as_mut().expect("a status");
     status.message = Some(name.to_owned());
-    status.workload.as_mut().expect("a workload").workers[0].pod = name.to_owned();
+    status.state.worker_pods[0].pod = name.to_owned();
     browser.open(&page(folder.path(), &run));
     assert_eq!(complaints(&browser), Vec::<&Value>::new());
     assert_eq!(browser.value("document.scripts.length + document.images.length"), 0);

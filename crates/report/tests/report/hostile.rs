@@ -33,15 +33,14 @@ fn named(name: &str) -> Saved {
     let status = object.status.as_mut().expect("a status");
     name.clone_into(&mut status.gates[0].name);
     (status.message, status.reason) = (Some(name.to_owned()), Some(name.to_owned()));
-    status.trials[0].causes = vec![name.to_owned()];
+    status.state.trials[0].causes = vec![name.to_owned()];
     status.diagnosis.push(Finding {
         cause: name.to_owned(),
         severity: Severity::Warning,
         evidence: name.to_owned(),
         remedy: name.to_owned(),
     });
-    let workload = status.workload.as_mut().expect("a workload");
-    name.clone_into(&mut workload.workers[0].pod);
+    name.clone_into(&mut status.state.worker_pods[0].pod);
     let environment = status.environment.as_mut().expect("an environment");
     (environment.model, environment.image) = (name.to_owned(), name.to_owned());
     let placement = status.placement.as_mut().expect("a plan");

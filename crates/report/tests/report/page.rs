@@ -156,7 +156,10 @@ fn the_same_run_gives_the_same_bytes() {
 #[test]
 fn twenty_trials_of_eight_workers_stay_below_a_megabyte() {
     let run = recorded::large();
-    assert_eq!(run.object.status.as_ref().map(|status| status.trials.len()), Some(20));
+    assert_eq!(
+        run.object.status.as_ref().map(|status| status.state.trials.len()),
+        Some(20)
+    );
     for file in report(&run).files() {
         assert!(
             file.content.len() < 1 << 20,

@@ -15,7 +15,11 @@ fn red(status: &TestCaseStatus) -> bool {
 fn expected(run: &Saved) -> Vec<String> {
     let status = run.object.status.as_ref().expect("a status");
     let gates = status.gates.iter().map(|gate| gate.name.clone());
-    let trials = status.trials.iter().map(|trial| format!("trial {}", trial.number));
+    let trials = status
+        .state
+        .trials
+        .iter()
+        .map(|trial| format!("trial {}", trial.number));
     std::iter::once("verdict".to_owned())
         .chain(gates)
         .chain(trials)
@@ -47,7 +51,7 @@ fn junit_has_a_case_for_each_gate_and_each_trial_and_is_red_as_the_verdict_is() 
 fn a_miss_that_the_rule_absorbed_is_not_red() {
     let mut run = recorded::healthy();
     let status = run.object.status.as_mut().expect("a status");
-    status.trials[0].outcome = Some(perfval_api::TrialOutcome::Miss);
+    status.state.trials[0].outcome = Some(perfval_api::TrialOutcome::Miss);
     let read = junit(&report(&run).junit());
     let trial = &read.test_suites[2].test_cases[0];
     assert!(matches!(trial.status, TestCaseStatus::Skipped { .. }), "{trial:#?}");
@@ -62,7 +66,7 @@ fn a_run_that_goes_on_is_pending() {
     let status = run.object.status.as_mut().expect("a status");
     (status.verdict, status.message) = (None, None);
     status.phase = Some(perfval_api::Phase::Benchmarking);
-    status.trials[1].outcome = None;
+    status.state.trials[1].outcome = None;
     let ctrf: Value = serde_json::from_str(&report(&run).ctrf()).expect("JSON");
     assert_eq!(
         ctrf["results"]["summary"]["pending"], 2,
@@ -133,7 +137,7 @@ fn openmetrics_holds_the_numbers_of_the_status_in_base_units() {
     ] {
         assert!(text.lines().any(|known| known == line), "{line}\nis not in\n{text}");
     }
-    let metrics = status.metrics.as_ref().expect("metrics");
+    let metrics = status.state.metrics.as_ref().expect("metrics");
     let ms: f64 = metrics
         .ttft_p99_ms
         .as_deref()

@@ -53,7 +53,7 @@ fn pod(run: &Run<'_>) -> PodSpec {
         automount_service_account_token: Some(false),
         enable_service_links: Some(false),
         affinity: Some(pin(&placement.node)),
-        tolerations: non_empty(placement.tolerations),
+        tolerations: non_empty(run.status().state.plan.tolerations.clone()),
         containers: vec![container(run)],
         volumes: Some(
             [cache_volume(run), Some(scratch("tmp"))]

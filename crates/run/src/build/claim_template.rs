@@ -15,7 +15,7 @@ pub const GPU: &str = "gpu";
 /// The claim template of the workers: one whole device of the class each, and none that the plan excludes. The labels are on the claims too, so that
 /// cleanup can wait for them.
 pub fn claim_template(run: &Run<'_>) -> ResourceClaimTemplate {
-    let selectors = run.placement().map(|plan| plan.selectors.clone()).unwrap_or_default();
+    let selectors = run.status().state.plan.selectors.clone();
     let selector = |expression| DeviceSelector {
         cel: Some(CELDeviceSelector { expression }),
     };

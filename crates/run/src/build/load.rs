@@ -72,7 +72,7 @@ pub fn seed(benchmark: &Benchmark, trial: i64) -> i64 {
 }
 
 fn is_soak(run: &Run<'_>, trial: i64) -> bool {
-    let mut trials = run.status().trials.iter();
+    let mut trials = run.status().state.trials.iter();
     trials.any(|known| known.number == trial && known.soak)
 }
 

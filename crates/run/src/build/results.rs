@@ -94,9 +94,9 @@ fn summary(run: &Run<'_>, verdict: Verdict, why: &Why) -> String {
         "message": why.message,
         "environment": status.environment,
         "placement": status.placement,
-        "metrics": status.metrics,
+        "metrics": status.state.metrics,
         "gates": status.gates,
-        "trials": status.trials,
+        "trials": status.state.trials,
         "diagnosis": status.diagnosis,
     });
     format!("{summary:#}\n")

@@ -70,7 +70,7 @@ fn pod(run: &Run<'_>, trial: i64) -> PodSpec {
         automount_service_account_token: Some(false),
         enable_service_links: Some(false),
         affinity: trial_is_pinned(run.spec()).then(|| pin(&placement.node)),
-        tolerations: non_empty(placement.tolerations),
+        tolerations: non_empty(run.status().state.plan.tolerations.clone()),
         init_containers: Some(vec![installer(run)]),
         containers: vec![container(run, trial)],
         volumes: Some(volumes(run)),

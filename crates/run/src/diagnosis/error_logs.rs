@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use k8s_openapi::api::core::v1::Pod;
 use kube::core::ResourceExt as _;
-use perfval_api::{Phase, TrialStatus};
+use perfval_api::{Phase, TrialState};
 
 use super::log::clean;
 use super::statuses::containers;
@@ -24,14 +24,14 @@ const CONTAINER_BYTES: usize = 16 << 10;
 const TRIAL_BYTES: usize = 72 << 10;
 
 /// Trials in which more requests failed than allowed, or a worker restarted or was lost.
-pub fn trials<'a>(run: &Run<'a>) -> Vec<&'a TrialStatus> {
+pub fn trials<'a>(run: &Run<'a>) -> Vec<&'a TrialState> {
     let spec = &run.spec().trials;
-    let had_errors = |trial: &&TrialStatus| {
+    let had_errors = |trial: &&TrialState| {
         let share = trial.errors.zip(trial.requests);
         let too_many = share.is_some_and(|(bad, all)| spec.exceeds_allowed(bad, all));
         trial.completed_at.is_some() && (too_many || trial.worker_loss.is_some())
     };
-    let mut found: Vec<&TrialStatus> = run.status().trials.iter().filter(had_errors).collect();
+    let mut found: Vec<&TrialState> = run.status().state.trials.iter().filter(had_errors).collect();
     found.drain(..found.len().saturating_sub(TRIALS));
     found
 }
@@ -66,7 +66,7 @@ pub fn wanted(run: &Run<'_>, pods: &[Pod]) -> Vec<LogRequest> {
 pub fn cut(run: &Run<'_>, log: &str) -> BTreeMap<i64, String> {
     let log = clean(run, log);
     let times: Vec<(DateTime<Utc>, &str)> = log.lines().filter_map(|line| Some((time_of(line)?, line))).collect();
-    let of_trial = |trial: &TrialStatus| {
+    let of_trial = |trial: &TrialState| {
         let until = trial.completed_at?;
         let within = times
             .iter()
@@ -98,7 +98,7 @@ fn last(lines: &[&str], bytes: usize) -> String {
 /// One text for each trial with errors, by its number; containers share the room.
 pub fn texts(run: &Run<'_>, logs: &[ErrorLog]) -> BTreeMap<i64, String> {
     let share = TRIAL_BYTES.checked_div(logs.len()).unwrap_or(TRIAL_BYTES);
-    let of_container = |trial: &TrialStatus, log: &ErrorLog| {
+    let of_container = |trial: &TrialState, log: &ErrorLog| {
         let LogRequest {
             pod,
             container,
@@ -116,7 +116,7 @@ pub fn texts(run: &Run<'_>, logs: &[ErrorLog]) -> BTreeMap<i64, String> {
         let nothing = if text.is_empty() { "no line of this trial\n" } else { "" };
         format!("{head}{text}{nothing}")
     };
-    let of_trial = |trial: &TrialStatus| -> String { logs.iter().map(|log| of_container(trial, log)).collect() };
+    let of_trial = |trial: &TrialState| -> String { logs.iter().map(|log| of_container(trial, log)).collect() };
     let trials = trials(run).into_iter().filter(|_| !logs.is_empty());
     trials.map(|trial| (trial.number, of_trial(trial))).collect()
 }

@@ -2,8 +2,8 @@
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::core::ResourceExt as _;
+use perfval_api::Phase;
 use perfval_api::text::cut;
-use perfval_api::{Phase, condition};
 use serde_json::Value;
 
 use super::obstacle::Obstacle;
@@ -42,7 +42,7 @@ pub fn wanted(run: &Run<'_>, pods: &[Pod]) -> Vec<LogRequest> {
         let ended = containers(pod).filter(|container| container.restart_count >= 1 && !is_ready(pod));
         ended.filter_map(|container| last_end(pod, container))
     });
-    let silent = condition::is_false(run.status(), condition::ENDPOINT_READY);
+    let silent = run.status().state.unanswered.is_some();
     let frontends = pods.frontends.iter().filter(|pod| silent && is_ready(pod));
     let frontends = frontends.map(|pod| LogRequest {
         pod: pod.name_any(),

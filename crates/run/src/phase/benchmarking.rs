@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use k8s_openapi::api::resource::v1::ResourceClaim;
 use kube::core::ResourceExt as _;
 use perfval_api::{
-    GpuCheck, PerfValidationSpec, PerfValidationStatus, Phase, Reason, TrialOutcome, TrialStatus, Why, WorkerStatus,
+    GpuCheck, PerfValidationSpec, PerfValidationStatus, Phase, Reason, TrialOutcome, TrialState, Why, WorkerPod,
 };
 use perfval_sizing::Seen;
 use perfval_verdict::close;
@@ -54,7 +54,7 @@ fn needs(run: &Run<'_>) -> Needs {
     reason = "the type of the table: other phases wait without a limit"
 )]
 fn limit(spec: &PerfValidationSpec, status: &PerfValidationStatus, began: DateTime<Utc>) -> Option<Limit> {
-    let last = status.trials.last();
+    let last = status.state.trials.last();
     let since = last.map_or(began, |trial| trial.completed_at.unwrap_or(trial.started_at));
     let soak = last.filter(|trial| trial.soak).and(spec.benchmark.soak.as_deref());
     let limit = time::duration(&spec.timeouts.benchmark) + soak.map_or(Duration::ZERO, time::duration) + QUICK;
@@ -71,7 +71,7 @@ fn expired(pass: &mut Pass<'_>, why: &Why) -> Step {
 }
 
 fn open_trial(status: &PerfValidationStatus) -> Option<i64> {
-    let last = status.trials.last();
+    let last = status.state.trials.last();
     last.filter(|trial| trial.outcome.is_none()).map(|trial| trial.number)
 }
 
@@ -95,7 +95,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
 }
 
 /// Opens the next trial once every worker is ready.
-fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers: Vec<WorkerStatus>) -> Step {
+fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers: Vec<WorkerPod>) -> Step {
     if let Some(pod) = pods.load_generators.first() {
         let still = format!(
             "{} of an earlier trial still loads the deployment; waiting for its end",
@@ -109,7 +109,7 @@ fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers:
         return match signs::of(pass, pods.all()) {
             Some(Judged { trouble, is_sure: true }) => {
                 let why = trouble.why();
-                pass.not_ready(&why, None);
+                pass.not_ready(None);
                 pass.find(trouble.obstacle.finding(&trouble.evidence));
                 Step::End(perfval_api::Verdict::Error, why)
             }
@@ -128,34 +128,35 @@ fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers:
             return confirm_again(pass, Why::new(Reason::CheckingGPUs, moved));
         }
     }
-    let number = pass.status.trials.last().map_or(1, |trial| trial.number + 1);
+    let number = pass.status.state.trials.last().map_or(1, |trial| trial.number + 1);
     let lost = lost_before(pass, &workers).and_then(|(cause, what)| Some((cause, what, cause.worker_loss()?)));
-    let soak = trials::soak_is_next(pass.run.spec(), &pass.status.trials);
+    let soak = trials::soak_is_next(pass.run.spec(), &pass.status.state.trials);
     patience::forget(pass);
-    pass.status.trials.push(TrialStatus {
+    pass.status.state.trials.push(TrialState {
         number,
         seed: Some(build::load::seed(&pass.run.spec().benchmark, number)),
         soak,
         started_at: pass.now,
         worker_loss: lost.as_ref().map(|(_, _, loss)| *loss),
-        ..TrialStatus::default()
+        ..TrialState::default()
     });
     if let Some((cause, what, _)) = lost {
         pass.find(cause.finding(format!("{what} (before trial {number})")));
     }
     if let Some(workload) = &mut pass.status.workload {
         workload.workers_ready = ready;
-        workload.workers = workers;
         workload.gpu_metrics = telemetry::of_next_trial(pass.run, &pass.seen.gpu_exporter);
     }
+    pass.status.state.worker_pods = workers;
     let what = if soak { " (the soak)" } else { "" };
     Step::work(Reason::Running, format!("trial {number}{what} is running"))
 }
 
-/// Loss of workers since the trial before. The load of that trial may have ended only just before a worker did.
-fn lost_before(pass: &Pass<'_>, workers: &[WorkerStatus]) -> Option<Explained> {
+/// What happened to the workers since the trial before. The load of that trial may have ended only just before a worker did.
+fn lost_before(pass: &Pass<'_>, workers: &[WorkerPod]) -> Option<Explained> {
     let shortage = pass
         .status
+        .state
         .trials
         .last()
         .and_then(|trial| trial.cpu_shortage.as_deref());
@@ -166,12 +167,12 @@ fn lost_before(pass: &Pass<'_>, workers: &[WorkerStatus]) -> Option<Explained> {
 /// is not confirmed, and what voided a trial may have ended the workers, too. Seen on the lab: 100 ms after a node came back
 /// from a reboot every pod was still reported ready, and the trial that opened then failed a healthy node.
 fn confirm_again(pass: &mut Pass<'_>, why: Why) -> Step {
-    pass.not_ready(&why, Some(GpuCheck::default()));
+    pass.not_ready(Some(GpuCheck::default()));
     Step::Go(Phase::WaitingForReady, why)
 }
 
 /// Follows the open trial to its end.
-fn follow(pass: &mut Pass<'_>, number: i64, workers: &[WorkerStatus]) -> Step {
+fn follow(pass: &mut Pass<'_>, number: i64, workers: &[WorkerPod]) -> Step {
     let message = format!("trial {number} is running");
     let trial = match &pass.seen.trial {
         Seen::Present(trial) => trial,
@@ -198,7 +199,7 @@ fn follow(pass: &mut Pass<'_>, number: i64, workers: &[WorkerStatus]) -> Step {
             );
         }
     };
-    if let Some(open) = pass.status.trials.last_mut() {
+    if let Some(open) = pass.status.state.trials.last_mut() {
         open.job_uid = found.uid();
     }
     if !job::is_over(found) {
@@ -237,13 +238,11 @@ fn of_generator(trouble: Trouble) -> Trouble {
     }
 }
 
-/// Records the trial, and continues as the rule decides.
-fn close(pass: &mut Pass<'_>, number: i64, judged: &JudgedTrial, workers: &[WorkerStatus]) -> Step {
+/// Writes the trial down, and goes on as the rule says.
+fn close(pass: &mut Pass<'_>, number: i64, judged: &JudgedTrial, workers: &[WorkerPod]) -> Step {
     patience::forget(pass);
     let ruling = close::close(pass.run.spec(), &mut pass.status, number, judged, pass.now);
-    if let Some(workload) = &mut pass.status.workload {
-        workload.workers = workers.to_vec();
-    }
+    pass.status.state.worker_pods = workers.to_vec();
     announce(pass, number, judged);
     match ruling {
         Ruling::Continue if judged.outcome == TrialOutcome::Invalid => {
@@ -263,7 +262,7 @@ fn announce(pass: &mut Pass<'_>, number: i64, judged: &JudgedTrial) {
         _ => "no numbers".into(),
     };
     // What the trials before it show counts too.
-    let closed = pass.status.trials.iter().find(|trial| trial.number == number);
+    let closed = pass.status.state.trials.iter().find(|trial| trial.number == number);
     let outcome = closed.and_then(|trial| trial.outcome).unwrap_or(judged.outcome);
     let first = closed.and_then(|trial| trial.causes.first());
     let of_trial = judged.findings.iter().map(|(_, finding)| finding);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use perfval_api::{PerfValidationSpec, PerfValidationStatus, Reason, Verdict, Why, condition};
+use perfval_api::{PerfValidationSpec, PerfValidationStatus, Reason, Verdict, Why};
 
 use crate::attendance::Limit;
 use crate::observed::Needs;
@@ -33,7 +33,7 @@ pub(crate) struct Timed {
 
 /// The end of a run that waited too long: what it waited for, what kept the operator from acting, which limit to raise.
 pub(super) fn give_up(pass: &Pass<'_>, reason: Reason, why: &Why, limit: &str) -> Step {
-    let blocked = condition::find(&pass.status, condition::BLOCKED).map_or(String::new(), |blocked| {
+    let blocked = pass.status.state.blocked.as_ref().map_or(String::new(), |blocked| {
         format!("; {}: {}", blocked.reason, blocked.message)
     });
     let message = format!("{}{blocked} (gave up: {limit} passed)", why.message);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use kube::core::{DynamicObject, ResourceExt as _};
-use perfval_api::{Allocation, ClaimTemplate, ModelCache, PerfValidationSpec, Phase, Reason, Why, condition};
+use perfval_api::{Allocation, ClaimTemplate, ModelCache, PerfValidationSpec, Phase, Reason, Why};
 use perfval_sizing::{Holder, Seen};
 
 use super::definition::{Definition, QUICK, Timed, give_up};
@@ -20,7 +20,7 @@ use crate::observed::{Admission, Need, Needs};
 use crate::pass::{Pass, Step};
 use crate::queue::Contender;
 use crate::run::Run;
-use crate::{build, dynamo, job, readiness, time};
+use crate::{build, dynamo, job, readiness, status, time};
 
 /// The deployment is watched; this is for a read that failed.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
@@ -73,11 +73,9 @@ pub(crate) fn fills_cache(spec: &PerfValidationSpec) -> bool {
     own_cache(spec).is_some()
 }
 
-/// Returns true if the API server accepted the deployment in a dry run. A status of an older version lacks the field:
-/// the dry run is repeated.
+/// Returns whether the API server accepted the deployment in a dry run.
 fn is_accepted(run: &Run<'_>) -> bool {
-    let current = run.status().run.as_ref();
-    current.is_some_and(|current| current.accepted_at.is_some())
+    run.status().state.accepted_at.is_some()
 }
 
 fn step(pass: &mut Pass<'_>) -> Step {
@@ -133,12 +131,7 @@ fn held_by_other(pass: &mut Pass<'_>) -> Option<Step> {
         Reason::NodeBusy,
         format!("{other} got {node} at the same moment; counting free GPUs again"),
     );
-    pass.status.placement = None;
-    pass.condition(condition::PLACED, false, &why);
-    if let Some(run) = &mut pass.status.run {
-        // An operator of an older version may have created something without recording that it began.
-        run.clears_first = true;
-    }
+    status::unplace(&mut pass.status);
     Some(Step::Go(Phase::Sizing, why))
 }
 
@@ -146,11 +139,8 @@ fn held_by_other(pass: &mut Pass<'_>) -> Option<Step> {
 fn refused(pass: &mut Pass<'_>) -> Option<Step> {
     match &pass.seen.dry_run {
         Seen::Present(Admission::Accepted) => {
-            let accepted = Why::new(Reason::Starting, "the API server accepts the deployment");
-            pass.condition(condition::WORKLOAD_READY, false, &accepted);
-            if let Some(run) = &mut pass.status.run {
-                run.accepted_at = Some(pass.now);
-            }
+            pass.not_ready(None);
+            pass.status.state.accepted_at = Some(pass.now);
             None
         }
         Seen::Present(Admission::Rejected(words)) => {
@@ -158,7 +148,6 @@ fn refused(pass: &mut Pass<'_>) -> Option<Step> {
                 Reason::DeploymentRejected,
                 format!("the API server refuses the deployment: {words}"),
             );
-            pass.condition(condition::WORKLOAD_READY, false, &why);
             Some(Step::End(perfval_api::Verdict::Error, why))
         }
         unread => {
@@ -206,12 +195,7 @@ fn fill_cache(pass: &mut Pass<'_>, template: &ClaimTemplate) -> Option<Step> {
         Seen::NotAsked => return Some(Step::work(Reason::Starting, FILLING)),
         Seen::Unknown(why) => return Some(Step::wait(Reason::Starting, format!("model cache: {why}"))),
     };
-    let recorded = pass
-        .run
-        .status()
-        .run
-        .as_ref()
-        .and_then(|run| run.cache_job_uid.as_deref());
+    let recorded = pass.run.status().state.cache_job_uid.as_deref();
     let fill = match job::standing(pass.run, found, recorded) {
         Standing::Ours(job) => job,
         Standing::Free => {
@@ -227,9 +211,7 @@ fn fill_cache(pass: &mut Pass<'_>, template: &ClaimTemplate) -> Option<Step> {
             return Some(Step::error(Reason::ModelCacheFailed, lost));
         }
     };
-    if let Some(run) = &mut pass.status.run {
-        run.cache_job_uid = fill.uid();
-    }
+    pass.status.state.cache_job_uid = fill.uid();
     if job::has(fill, job::COMPLETE) {
         None
     } else if job::has(fill, job::FAILED) {

@@ -5,7 +5,7 @@ mod rejudging;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use perfval_api::{Phase, Reason, ResultsRef, TrialStatus, Verdict, Why};
+use perfval_api::{Phase, Reason, ResultsRef, TrialState, Verdict, Why};
 use perfval_sizing::Seen;
 use perfval_verdict::{conclusion, history};
 
@@ -41,7 +41,7 @@ fn needs(run: &Run<'_>) -> Needs {
     if status::judged_run(run.status()).is_some() {
         return Needs::of([Need::SavedRun]);
     }
-    let trials = run.status().trials.iter();
+    let trials = run.status().state.trials.iter();
     let finished = trials.filter(|trial| trial.outcome.is_some());
     let logs = (!error_logs::trials(run).is_empty()).then_some(Need::Workload);
     Needs {
@@ -55,7 +55,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
         return rejudging::step(pass, judged_run);
     }
     pass.look_again_in(READ_AGAIN);
-    pass.status.comparison = history::compare(&pass.status);
+    pass.status.state.comparison = history::compare(&pass.status);
     let (verdict, why) = match conclude(pass) {
         Ok(conclusion) => conclusion,
         Err(step) => return step,
@@ -92,7 +92,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
 /// out if its log is gone or holds no frame.
 fn packed_trials(pass: &Pass<'_>) -> Result<BTreeMap<i64, PackedTrial>, String> {
     let mut trials = BTreeMap::new();
-    for TrialStatus { number, .. } in &pass.status.trials {
+    for TrialState { number, .. } in &pass.status.state.trials {
         match pass.seen.packed_trials.get(number) {
             Some(Seen::Present(packed)) => {
                 trials.insert(*number, packed.clone());
@@ -135,7 +135,7 @@ fn end_without_results(pass: &mut Pass<'_>, waited: &Why) -> Step {
 /// The verdict of the trials; `Err` if there is none any more, because the spec that they were made for changed.
 fn conclude(pass: &Pass<'_>) -> Result<(Verdict, Why), Step> {
     let status = &pass.status;
-    if let Some(failure) = status.run.as_ref().and_then(|run| run.failure.as_ref()) {
+    if let Some(failure) = &status.state.failure {
         return Ok((
             Verdict::Error,
             Why::new(Reason::from_word(&failure.reason), failure.message.clone()),

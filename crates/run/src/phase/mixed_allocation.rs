@@ -9,14 +9,17 @@ use crate::run::Run;
 /// Returns true if a phase has to watch the other way of a run's node.
 pub(crate) fn watches(run: &Run<'_>, current: Phase) -> bool {
     let measures = matches!(current, Phase::WaitingForReady | Phase::Benchmarking);
-    measures && run.placement().is_some_and(|plan| plan.neighbours.is_some())
+    measures && run.status().state.plan.neighbours.is_some()
 }
 
 /// Ends a run that may share a GPU; waits while that is unknown.
 pub(crate) fn intruder(pass: &Pass<'_>, current: Phase) -> Option<Step> {
     let plan = pass.run.placement().filter(|_| watches(pass.run, current))?;
     let intruder = match pass.seen.inventory.present() {
-        Some(inventory) => sizing::intruder(inventory, pass.run.spec(), plan),
+        Some(inventory) => {
+            let neighbours = pass.run.status().state.plan.neighbours.as_deref();
+            sizing::intruder(inventory, pass.run.spec(), plan, neighbours)
+        }
         None => Err(pass.seen.inventory.unknown().unwrap_or("no answer").to_owned()),
     };
     match intruder {

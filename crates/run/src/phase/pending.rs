@@ -2,10 +2,10 @@
 
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::core::ResourceExt as _;
-use perfval_api::{Environment, OnMissing, Phase, Reason, Verdict, Why, WorkloadStatus, condition};
+use perfval_api::{Environment, OnMissing, Phase, Reason, Verdict, Why, WorkloadStatus};
 use perfval_sizing::Seen;
+use perfval_verdict::environment;
 use perfval_verdict::gate::nothing_to_judge;
-use perfval_verdict::{conclusion, environment};
 
 use super::definition::{Definition, Timed, give_up};
 use crate::attendance::Limit;
@@ -14,7 +14,6 @@ use crate::dynamo::compatibility;
 use crate::observed::{DynamoApi, Need, Needs};
 use crate::pass::{Pass, Step};
 use crate::run::Run;
-use crate::status::Truth;
 use crate::{names, time};
 
 pub(super) const PHASE: Definition = Definition {
@@ -48,7 +47,6 @@ fn expired(pass: &mut Pass<'_>, why: &Why) -> Step {
 fn step(pass: &mut Pass<'_>) -> Step {
     // Before the finalizer: in such a namespace nothing is written but the status.
     if let Some(why) = namespace_refused(pass) {
-        pass.condition(condition::PREREQUISITES_MET, false, &why);
         return Step::End(Verdict::Error, why);
     }
     if !pass.run.has_finalizer() {
@@ -65,7 +63,6 @@ fn step(pass: &mut Pass<'_>) -> Step {
                 Reason::DynamoNotInstalled,
                 "the cluster does not serve DynamoGraphDeployments (nvidia.com): install Dynamo's operator",
             );
-            pass.condition(condition::PREREQUISITES_MET, false, &why);
             return Step::Wait(why);
         }
         unread => {
@@ -76,28 +73,16 @@ fn step(pass: &mut Pass<'_>) -> Step {
                     unread.unknown().unwrap_or_default()
                 ),
             );
-            pass.condition(condition::PREREQUISITES_MET, Truth::Unknown, &why);
             return Step::Wait(why);
         }
     };
     if let Some(why) = refusal(pass, &api) {
-        pass.condition(condition::PREREQUISITES_MET, false, &why);
         return Step::End(Verdict::Error, why);
     }
     if let Some(why) = storage_unreadable(pass) {
         return Step::Wait(why);
     }
     record(pass, &api);
-    let met = Why::new(
-        Reason::PrerequisitesMet,
-        format!(
-            "asked: {}; Dynamo is served as {} (operator {})",
-            conclusion::asked(pass.run.spec()),
-            api.resource.api_version,
-            api.operator_version.as_deref().unwrap_or("of unknown version")
-        ),
-    );
-    pass.condition(condition::PREREQUISITES_MET, true, &met);
     Step::go(Phase::Sizing, Reason::PrerequisitesMet, "counting free GPUs")
 }
 
@@ -173,15 +158,11 @@ fn record(pass: &mut Pass<'_>, api: &DynamoApi) {
     pass.status.workload = Some(WorkloadStatus {
         name: names::deployment(&pass.run.id()),
         api_version: api.resource.api_version.clone(),
-        dynamo_version: api.operator_version.clone(),
-        runtime_version: spec
-            .dynamo()
-            .runtime_version
-            .clone()
-            .filter(|_| api.takes_runtime_version),
         router_mode: spec.dynamo().router_mode.flag().into(),
         ..WorkloadStatus::default()
     });
+    let version = spec.dynamo().runtime_version.clone();
+    pass.status.state.runtime_version = version.filter(|_| api.takes_runtime_version);
     pass.status.environment = Some(Environment {
         model: spec.model.name.clone(),
         revision: spec.model.revision.clone(),

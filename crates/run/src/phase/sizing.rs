@@ -4,10 +4,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use perfval_api::text::number_of;
-use perfval_api::{
-    Finding, PerfValidationSpec, PerfValidationStatus, Phase, PlacementStatus, QueueStatus, Reason, Why, condition,
-};
-use perfval_sizing::{Holder, Seen, Sizing};
+use perfval_api::{Finding, PerfValidationSpec, PerfValidationStatus, Phase, QueueStatus, Reason, Why};
+use perfval_sizing::{Holder, Plan, Seen, Sizing};
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::diagnosis::missing::missing;
 
@@ -16,8 +14,7 @@ use crate::attendance::Limit;
 use crate::observed::Needs;
 use crate::pass::{Pass, Step};
 use crate::queue::{self, Place, Turn};
-use crate::status::Truth;
-use crate::{teardown, time};
+use crate::{status, teardown, time};
 
 /// Two equal readings this far apart: the scheduler's decisions reach the API only in `PreBind`, and a driver publishes
 /// its slices one by one.
@@ -45,7 +42,7 @@ pub(super) const PHASE: Definition = Definition {
 };
 
 fn limit(spec: &PerfValidationSpec, status: &PerfValidationStatus, began: DateTime<Utc>) -> Option<Limit> {
-    let last_in_line = status.run.as_ref().and_then(|run| run.last_in_line);
+    let last_in_line = status.state.last_in_line;
     let since = last_in_line.map_or(began, |last| last.max(began));
     (!is_in_line(status)).then(|| {
         let limit = Limit::new(since, time::duration(&spec.timeouts.sizing));
@@ -79,7 +76,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
         && let Some(run) = &mut pass.status.run
         && run.queue.take().is_some()
     {
-        run.last_in_line = Some(pass.now);
+        pass.status.state.last_in_line = Some(pass.now);
     }
     place(pass)
 }
@@ -92,11 +89,9 @@ fn clear(pass: &mut Pass<'_>) -> Step {
             pass.look_again_in(SETTLE);
             return Step::work(Reason::Removing, what);
         }
-        teardown::Removal::Unknown(what) => return unreadable(pass, &what),
+        teardown::Removal::Unknown(what) => return unreadable(&what),
     }
-    if let Some(run) = &mut pass.status.run {
-        run.clears_first = false;
-    }
+    pass.status.state.clears_first = false;
     Step::work(Reason::Settling, "counting free GPUs")
 }
 
@@ -107,12 +102,11 @@ fn place(pass: &mut Pass<'_>) -> Step {
         Seen::Present(Turn::Queued(place)) => queued(pass, place),
         Seen::Present(Turn::Sized(Sizing::Refuse { reason, message })) => {
             let why = Why::new(*reason, message.clone());
-            pass.status.placement = None;
-            pass.condition(condition::PLACED, false, &why);
+            status::unplace(&mut pass.status);
             Step::End(perfval_api::Verdict::Error, why)
         }
-        Seen::Unknown(why) => unreadable(pass, why),
-        // Not a pass of the planner: the message of the last one stays.
+        Seen::Unknown(why) => unreadable(why),
+        // Not a pass of the planner: what the last one said stands.
         Seen::NotAsked | Seen::Absent => Step::work(said(pass).reason, said(pass).message),
     }
 }
@@ -129,7 +123,7 @@ fn queued(pass: &mut Pass<'_>, place: &Place) -> Step {
     if place.not_sized {
         pass.look_again_in(SETTLE);
     }
-    pass.status.placement = None;
+    status::unplace(&mut pass.status);
     let before = pass.status.run.as_ref().and_then(|run| run.queue.clone());
     if before.is_some_and(|before| !worth_saying(&before, place, pass.now)) {
         return Step::Wait(said(pass));
@@ -149,7 +143,6 @@ fn queued(pass: &mut Pass<'_>, place: &Place) -> Step {
             place.message
         ),
     );
-    pass.condition(condition::PLACED, false, &why);
     if let Some(run) = &mut pass.status.run {
         run.queue = Some(QueueStatus {
             ahead: place.ahead,
@@ -173,36 +166,24 @@ fn worth_saying(before: &QueueStatus, place: &Place, now: DateTime<Utc>) -> bool
     now >= time::after(before.updated_at, SAY_AGAIN) && moved > 0 && moved * 10 >= place.ahead
 }
 
-fn unreadable(pass: &mut Pass<'_>, what: &str) -> Step {
+fn unreadable(what: &str) -> Step {
     let why = Why::new(
         Reason::InventoryUnreadable,
         format!("free GPUs cannot be counted: {what}"),
     );
-    pass.condition(condition::PLACED, Truth::Unknown, &why);
     Step::Wait(why)
 }
 
 fn wait(pass: &mut Pass<'_>, why: Why) -> Step {
-    give_back(pass, &why);
+    // A plan that cannot be carried out now is given back, so that no other run waits for it.
+    status::unplace(&mut pass.status);
     Step::Wait(why)
 }
 
-/// A plan that cannot be carried out now is given back, so that no other run waits for it.
-fn give_back(pass: &mut Pass<'_>, why: &Why) {
-    pass.status.placement = None;
-    pass.condition(condition::PLACED, false, why);
-}
-
-fn settle(pass: &mut Pass<'_>, plan: PlacementStatus) -> Step {
-    let read_before = pass.status.placement.as_ref();
-    let unchanged = read_before.is_some_and(|before| {
-        let chosen_at = plan.chosen_at;
-        PlacementStatus {
-            chosen_at,
-            ..before.clone()
-        } == plan
-    });
-    let since = read_before.and_then(|before| before.chosen_at).filter(|_| unchanged);
+fn settle(pass: &mut Pass<'_>, plan: Plan) -> Step {
+    let status = &mut pass.status;
+    let unchanged = status.placement.as_ref() == Some(&plan.placement) && status.state.plan == plan.details;
+    let since = status.state.chosen_at.filter(|_| unchanged);
     let Some(since) = since else {
         let why = Why::new(
             Reason::Settling,
@@ -213,11 +194,8 @@ fn settle(pass: &mut Pass<'_>, plan: PlacementStatus) -> Step {
                 plan.node
             ),
         );
-        pass.status.placement = Some(PlacementStatus {
-            chosen_at: Some(pass.now),
-            ..plan
-        });
-        pass.condition(condition::PLACED, Truth::Unknown, &why);
+        (status.placement, status.state.plan) = (Some(plan.placement), plan.details);
+        status.state.chosen_at = Some(pass.now);
         pass.look_again_in(SETTLE);
         return Step::Work(why);
     };
@@ -248,10 +226,9 @@ fn settle(pass: &mut Pass<'_>, plan: PlacementStatus) -> Step {
         ),
     );
     if let Some(environment) = &mut pass.status.environment {
-        environment.gpu_driver = plan.driver_version;
-        environment.gpu_product = plan.product;
+        environment.gpu_driver.clone_from(&plan.driver_version);
+        environment.gpu_product.clone_from(&plan.product);
         environment.gpus = Some(plan.gpus);
     }
-    pass.condition(condition::PLACED, true, &why);
     Step::Go(Phase::Deploying, why)
 }

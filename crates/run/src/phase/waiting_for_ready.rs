@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use perfval_api::text::number_of;
-use perfval_api::{GpuCheck, PerfValidationSpec, PerfValidationStatus, Phase, Reason, Why, condition};
+use perfval_api::{GpuCheck, PerfValidationSpec, PerfValidationStatus, Phase, Reason, Why};
 use perfval_sizing::Seen;
 
 use super::definition::{Definition, Timed, give_up};
@@ -22,7 +22,6 @@ use crate::observed::{Need, Needs};
 use crate::pass::{Pass, Step};
 use crate::readiness::Pods;
 use crate::run::Run;
-use crate::status;
 use crate::{build, time};
 
 /// Pods and the deployment are watched; ages and graces are not.
@@ -50,14 +49,14 @@ fn needs(run: &Run<'_>) -> Needs {
 )]
 fn limit(spec: &PerfValidationSpec, status: &PerfValidationStatus, began: DateTime<Utc>) -> Option<Limit> {
     let timeouts = &spec.timeouts;
-    Some(match status::true_since(status, condition::WORKLOAD_READY) {
+    Some(match status.state.ready_since {
         Some(ready) => Limit::new(ready, time::duration(&timeouts.endpoint_ready)),
         None => Limit::new(began, time::duration(&timeouts.workload_ready)),
     })
 }
 
 fn expired(pass: &mut Pass<'_>, why: &Why) -> Step {
-    let (limit, not_ready) = if condition::is_true(&pass.status, condition::WORKLOAD_READY) {
+    let (limit, not_ready) = if pass.status.state.ready_since.is_some() {
         ("timeouts.endpointReady", Reason::EndpointNotReady)
     } else {
         ("timeouts.workloadReady", Reason::WorkloadNotReady)
@@ -128,28 +127,20 @@ fn unreadable(what: &str, why: Option<&str>) -> Step {
 
 fn in_trouble(pass: &mut Pass<'_>, trouble: &Trouble) -> Step {
     let why = trouble.why();
-    pass.not_ready(&why, None);
+    pass.not_ready(None);
     pass.find(trouble.obstacle.finding(&trouble.evidence));
     // Trials of two deployments are not trials of one: once there is a trial, nothing is sized again.
     let resizes = trouble.obstacle.response().resizes();
-    let may_resize = pass.status.trials.is_empty();
-    let Some(run) = pass
-        .status
-        .run
-        .as_mut()
-        .filter(|run| may_resize && run.resizes < resizes)
-    else {
+    let may_resize = pass.status.state.trials.is_empty();
+    let state = &mut pass.status.state;
+    if !may_resize || state.resizes >= resizes {
         return Step::End(perfval_api::Verdict::Error, why);
-    };
-    run.resizes += 1;
-    run.clears_first = true;
-    // The node stays this run's until its objects there are gone; the plan has to settle again.
-    if let Some(plan) = &mut pass.status.placement {
-        plan.chosen_at = None;
     }
-    if let Some(workload) = &mut pass.status.workload {
-        workload.failed_since = None;
-    }
+    state.resizes += 1;
+    state.clears_first = true;
+    // The node stays this run's until what it created there is gone; the plan has to settle anew.
+    state.chosen_at = None;
+    state.failed_since = None;
     let again = format!("sizing again: {}", why.message);
     // Apart from the event of the phase: a second one of the same reason loses its text.
     pass.note(Event::warning(Reason::LostRace, "SizeAgain", again.clone()));
@@ -158,17 +149,17 @@ fn in_trouble(pass: &mut Pass<'_>, trouble: &Trouble) -> Step {
 
 /// `failed` is an error only if it stays.
 fn failed_for_long(pass: &mut Pass<'_>, reported: &Reported) -> Option<Step> {
-    let workload = pass.status.workload.as_mut()?;
+    let state = &mut pass.status.state;
     if reported.state != State::Failed {
-        workload.failed_since = None;
+        state.failed_since = None;
         return None;
     }
-    let since = *workload.failed_since.get_or_insert(pass.now);
+    let since = *state.failed_since.get_or_insert(pass.now);
     let why = Why::new(
         Reason::DeploymentFailed,
         format!("Dynamo's operator reports: {}", reported.message),
     );
-    pass.not_ready(&why, None);
+    pass.not_ready(None);
     if reported.lacks_queue {
         pass.find(Obstacle::QueueMissing.finding(&reported.message));
     }
@@ -191,7 +182,7 @@ fn starting(pass: &mut Pass<'_>, pods: &Pods<'_>, wanted: i64, reported: &Report
     if ready == 0 || ready >= wanted {
         set_workers_ready(pass, ready);
     }
-    pass.not_ready(&why, gpu_check);
+    pass.not_ready(gpu_check);
     Step::Wait(why)
 }
 
@@ -237,18 +228,12 @@ fn record_ready(pass: &mut Pass<'_>, pods: &Pods<'_>) {
     set_workers_ready(pass, ready);
     if let Some(workload) = &mut pass.status.workload {
         workload.endpoint = Some(build::endpoint(pass.run));
-        workload.gpu_check = None;
     }
+    pass.status.state.gpu_check = None;
     if let Some(environment) = &mut pass.status.environment {
         environment.image_digest = pods.workers.first().and_then(|pod| image_digest(pod));
     }
-    if !condition::is_true(&pass.status, condition::WORKLOAD_READY) {
-        let why = Why::new(
-            Reason::AllReady,
-            format!("the frontend and {} are ready", number_of(ready, "worker")),
-        );
-        pass.condition(condition::WORKLOAD_READY, true, &why);
-    }
+    pass.status.state.ready_since.get_or_insert(pass.now);
 }
 
 fn image_digest(pod: &k8s_openapi::api::core::v1::Pod) -> Option<String> {

@@ -4,6 +4,8 @@ use perfval_api::PerfValidationStatus;
 use perfval_api::text::cut;
 use perfval_verdict::diagnosis::cause::SHOWN;
 
+use super::publish;
+
 /// Largest status (bytes); etcd and every watcher carry it on each change.
 const STATUS: usize = 31 * 1024;
 
@@ -11,22 +13,22 @@ const STATUS: usize = 31 * 1024;
 /// the results ConfigMap keeps all of it.
 pub fn fit(status: &mut PerfValidationStatus) {
     const SHORT: usize = 80;
-    let cuts: [fn(&mut PerfValidationStatus); 11] = [
+    let cuts: [fn(&mut PerfValidationStatus); 12] = [
         |status| {
-            for entry in &mut status.history {
+            for entry in &mut status.state.history {
                 entry.phases.clear();
             }
         },
         // Six runs are enough for a gate on a GPU's own past.
         |status| {
-            for entry in status.history.iter_mut().skip(6) {
+            for entry in status.state.history.iter_mut().skip(6) {
                 entry.speeds.clear();
             }
         },
-        |status| status.history.truncate(1),
+        |status| status.state.history.truncate(1),
         |status| {
-            status.workers.clear();
-            for entry in &mut status.history {
+            status.state.workers.clear();
+            for entry in &mut status.state.history {
                 entry.speeds.clear();
             }
         },
@@ -41,15 +43,20 @@ pub fn fit(status: &mut PerfValidationStatus) {
             }
         },
         |status| {
-            for trial in &mut status.trials {
+            for trial in &mut status.state.trials {
                 trial.causes.truncate(1);
                 trial.slow_gpus.clear();
                 trial.cpu_shortage = trial.cpu_shortage.as_deref().map(|text| cut(text, SHORT));
             }
         },
+        |status| {
+            if let Some(comparison) = &mut status.state.comparison {
+                comparison.differs.truncate(2);
+            }
+        },
         // It follows from the spec and the trial's number.
         |status| {
-            for trial in &mut status.trials {
+            for trial in &mut status.state.trials {
                 trial.seed = None;
             }
         },
@@ -58,7 +65,7 @@ pub fn fit(status: &mut PerfValidationStatus) {
         |status| drop(status.timeline.drain(..status.timeline.len().saturating_sub(4))),
         // The saved results have these numbers, and nothing is decided by them.
         |status| {
-            for trial in &mut status.trials {
+            for trial in &mut status.state.trials {
                 (trial.errors, trial.requests, trial.ttft_p99_ms) = (None, None, None);
                 if !trial.margins.is_empty() {
                     trial.margin_percent = None;
@@ -71,5 +78,8 @@ pub fn fit(status: &mut PerfValidationStatus) {
             return;
         }
         shorten(status);
+        publish(status);
     }
+    // The operator's state still has all of them.
+    drop(status.trials.drain(..status.trials.len().saturating_sub(8)));
 }

@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use perfval_api::text::{HEADLINE, cut};
+use perfval_api::text::{HEADLINE, bounded, cut};
 use perfval_api::{Leftovers, PerfValidationStatus, Phase, Reason, RunStatus, Verdict, Why, condition};
 
 use super::{CONDITION_ORDER, Truth, Words, put_condition, set_condition};
 use crate::time;
 
-/// Age of `Blocked` from which `Stalled` is True. A restart of a webhook or a missing role is mended within minutes.
+/// Age of an obstacle from which `Stalled` is True. A restart of a webhook or a missing role is mended within minutes.
 pub const BLOCKED_FOR_LONG: Duration = Duration::from_mins(10);
 
 /// The generation that the run measured and judged, if a later edit needs another run.
@@ -27,6 +26,7 @@ pub fn summarize(status: &mut PerfValidationStatus, now: DateTime<Utc>) {
     let over = phase == Phase::Completed && outdated.is_none();
     let unfinished = !matches!(phase, Phase::Completed | Phase::Suspended);
     let obstruction = obstruction(status, unfinished, now);
+    let blocked = blocked(status, phase);
     let reconciling = unfinished && obstruction.is_none();
     let verdict = status.verdict.filter(|_| outdated.is_none());
     let good = matches!(verdict, Some(Verdict::Passed | Verdict::Skipped));
@@ -62,7 +62,8 @@ pub fn summarize(status: &mut PerfValidationStatus, now: DateTime<Utc>) {
         (true, _) => Truth::from(good && is_removed),
         (false, _) => Truth::False,
     };
-    let complete = if over {
+    let is_complete = over && leftovers != Some(Leftovers::Overdue);
+    let complete = if is_complete {
         Why::new(Reason::RunOver, summary.message.clone())
     } else {
         progress.clone()
@@ -74,7 +75,7 @@ pub fn summarize(status: &mut PerfValidationStatus, now: DateTime<Utc>) {
         if verdict.is_some() { &summary } else { progress },
         now,
     );
-    set_condition(status, condition::COMPLETE, Truth::from(over), &complete, now);
+    set_condition(status, condition::COMPLETE, Truth::from(is_complete), &complete, now);
     let stalled = obstruction.is_some() || (over && !good);
     // A verdict other than Passed is more important than its leftovers.
     let held = || cleaned_up(status).filter(|_| over && !is_removed);
@@ -83,7 +84,14 @@ pub fn summarize(status: &mut PerfValidationStatus, now: DateTime<Utc>) {
         _ => Words::of(progress),
     };
     put_condition(status, condition::READY, ready, &words, now);
-    put_condition(status, condition::RECONCILING, Truth::from(reconciling), &words, now);
+    let reconciled = blocked.as_ref().unwrap_or(&words);
+    put_condition(
+        status,
+        condition::RECONCILING,
+        Truth::from(reconciling),
+        reconciled,
+        now,
+    );
     put_condition(status, condition::STALLED, Truth::from(stalled), &words, now);
     let place = |name: &str| CONDITION_ORDER.iter().position(|known| *known == name);
     status.conditions.sort_by_key(|condition| place(&condition.type_));
@@ -96,17 +104,22 @@ fn obstruction(status: &PerfValidationStatus, unfinished: bool, now: DateTime<Ut
     if leftovers == Some(Leftovers::Overdue) {
         return cleaned_up(status);
     }
-    let blocked = condition::find(status, condition::BLOCKED).filter(|_| unfinished)?;
-    let since = time::from_kubernetes(&blocked.last_transition_time);
-    (time::until(now, since) >= BLOCKED_FOR_LONG).then(|| Words::repeat(blocked))
+    let blocked = status.state.blocked.as_ref().filter(|_| unfinished)?;
+    let lasts = blocked.for_good || time::until(now, blocked.since) >= BLOCKED_FOR_LONG;
+    let words = || Words {
+        reason: blocked.reason.clone(),
+        message: cut(&blocked.message, HEADLINE),
+    };
+    lasts.then(words)
 }
 
-/// Sets Ready, Reconciling and Stalled of a run that an obstacle keeps from its end: `Stalled` has the obstacle's words.
-pub fn stall(status: &mut PerfValidationStatus, obstacle: &Condition, now: DateTime<Utc>) {
-    let words = Words::repeat(obstacle);
-    put_condition(status, condition::READY, Truth::False, &words, now);
-    put_condition(status, condition::RECONCILING, Truth::False, &words, now);
-    put_condition(status, condition::STALLED, Truth::True, &words, now);
+/// Reason and message of what keeps the operator from acting, with the phase in which it does.
+fn blocked(status: &PerfValidationStatus, phase: Phase) -> Option<Words> {
+    let blocked = status.state.blocked.as_ref()?;
+    Some(Words {
+        reason: blocked.reason.clone(),
+        message: bounded(&format!("{}, blocked: {}", phase.as_str(), blocked.message)),
+    })
 }
 
 /// Reason and message of the condition `CleanedUp`.

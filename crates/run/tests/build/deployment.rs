@@ -149,8 +149,7 @@ fn a_version_that_images_do_not_name_is_written_in_both_api_shapes() {
         // Set, but not recorded: the served API does not have the field.
         object.spec.dynamo_mut().runtime_version = Some("1.6.1".into());
         assert_eq!(version(&object, components[0]), Value::Null);
-        let workload = object.status.as_mut().and_then(|status| status.workload.as_mut());
-        workload.unwrap().runtime_version = Some("1.6.1".into());
+        object.status.as_mut().unwrap().state.runtime_version = Some("1.6.1".into());
         for component in components {
             assert_eq!(version(&object, component), "1.6.1", "{component}");
         }

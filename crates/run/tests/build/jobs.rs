@@ -135,7 +135,7 @@ fn aiperf_words(benchmark: &Value, trial: i64, soak: bool) -> Vec<String> {
     let mut object = typical();
     object.spec.benchmark = serde_json::from_value(benchmark.clone()).expect("a benchmark");
     let status = object.status.as_mut().expect("a status");
-    status.trials.push(perfval_api::TrialStatus {
+    status.state.trials.push(perfval_api::TrialState {
         number: trial,
         soak,
         ..Default::default()

@@ -124,12 +124,14 @@ fn object(api_version: &str, allocation: &str, spec: &Value) -> PerfValidation {
             "run": { "number": 1, "id": id, "trigger": "Created", "generation": 1, "startedAt": "2026-11-20T10:00:00Z" },
             "placement": {
                 "node": "gpu-node-1", "allocation": allocation, "gpus": 8, "nodeGPUs": 8,
-                "tolerations": [{ "key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule" }],
+            },
+            "operatorState": {
+                "plan": { "tolerations": [{ "key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule" }] },
+                "metrics": { "outputTokenThroughput": "110847.2" },
+                "trials": [{ "number": 1, "outcome": "Pass", "startedAt": "2026-11-20T10:05:00Z" }],
             },
             "workload": { "name": names::deployment(&id), "apiVersion": api_version, "routerMode": "", "workersReady": 8 },
             "environment": { "model": "m", "image": "i" },
-            "metrics": { "outputTokenThroughput": "110847.2" },
-            "trials": [{ "number": 1, "outcome": "Pass", "startedAt": "2026-11-20T10:05:00Z" }],
         },
     }))
     .expect("a PerfValidation")

@@ -120,6 +120,7 @@ fn what_was_measured_before_the_deadline_is_kept() {
     story.until(Phase::Benchmarking);
     while story
         .status()
+        .state
         .trials
         .iter()
         .filter(|trial| trial.outcome.is_some())
@@ -136,7 +137,7 @@ fn what_was_measured_before_the_deadline_is_kept() {
         (status.verdict, story.reason().as_str()),
         (Some(Verdict::Error), "DeadlineExceeded")
     );
-    assert_eq!(status.trials.len(), 1, "the measured one");
+    assert_eq!(status.state.trials.len(), 1, "the measured one");
 }
 
 #[test]

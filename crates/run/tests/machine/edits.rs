@@ -181,14 +181,17 @@ fn changed_gates_judge_the_saved_trials_in_a_run_of_its_own() {
         message.contains("trials of run 1, judged again; nothing was measured"),
         "{message}"
     );
-    assert_eq!(status.trials[0].outcome, Some(TrialOutcome::Miss));
-    assert_eq!(status.trials[0].started_at, measured.trials[0].started_at);
-    assert_eq!(status.trials[0].completed_at, measured.trials[0].completed_at);
-    assert_eq!(status.metrics, measured.metrics);
+    assert_eq!(status.state.trials[0].outcome, Some(TrialOutcome::Miss));
+    assert_eq!(status.state.trials[0].started_at, measured.state.trials[0].started_at);
+    assert_eq!(
+        status.state.trials[0].completed_at,
+        measured.state.trials[0].completed_at
+    );
+    assert_eq!(status.state.metrics, measured.state.metrics);
     assert_eq!(status.placement, measured.placement);
     assert_eq!(status.environment, measured.environment);
     assert_eq!(status.results_ref, measured.results_ref);
-    assert_eq!(status.history[0].verdict, Some(Verdict::Passed));
+    assert_eq!(status.state.history[0].verdict, Some(Verdict::Passed));
     assert_eq!(says(&story, condition::READY), is("False", "GatesMissed", 2));
     assert_eq!(says(&story, condition::CLEANED_UP), is("True", "Removed", 2));
     assert!(!perfval_sizing::holds_node(&status));
@@ -210,17 +213,17 @@ fn changed_gates_judge_the_saved_trials_in_a_run_of_its_own() {
 fn trials_that_a_run_left_out_count_again_for_the_next_one() {
     let mut story = Story::with(json!({"trials": {"rule": "All", "max": 3}}));
     story.until(Phase::Completed);
-    assert_eq!(story.status().trials.len(), 3);
+    assert_eq!(story.status().state.trials.len(), 3);
     stricter(&mut story);
     story.until(Phase::Evaluating).until(Phase::Completed);
     assert_eq!(
-        (story.verdict(), story.status().trials.len()),
+        (story.verdict(), story.status().state.trials.len()),
         (Some(Verdict::Failed), 1)
     );
     story.spec(gate("1000"));
     story.until(Phase::Evaluating).until(Phase::Completed);
     assert_eq!(
-        (story.verdict(), story.status().trials.len()),
+        (story.verdict(), story.status().state.trials.len()),
         (Some(Verdict::Passed), 3)
     );
 }
@@ -319,13 +322,14 @@ fn a_trial_that_a_restart_voided_stays_void_under_other_gates() {
     story.until(Phase::Benchmarking).step();
     story.restarts = 1;
     story.until(Phase::Completed);
-    let outcomes = |story: &Story| -> Vec<_> { story.status().trials.iter().map(|trial| trial.outcome).collect() };
+    let outcomes =
+        |story: &Story| -> Vec<_> { story.status().state.trials.iter().map(|trial| trial.outcome).collect() };
     assert_eq!(outcomes(&story)[0], Some(TrialOutcome::Invalid));
     let measured = story.status();
     story.spec(gate("900"));
     story.until(Phase::Evaluating).until(Phase::Completed);
     assert_eq!(outcomes(&story)[0], Some(TrialOutcome::Invalid));
-    assert_eq!(story.status().trials[0].causes, measured.trials[0].causes);
+    assert_eq!(story.status().state.trials[0].causes, measured.state.trials[0].causes);
     assert_eq!(story.verdict(), measured.verdict);
 }
 

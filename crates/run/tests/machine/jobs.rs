@@ -11,7 +11,7 @@ use super::story::{Showing, Story};
 fn opened() -> Story {
     let mut story = Story::with(json!({"trials": {"rule": "Single", "max": 5}}));
     story.until(Phase::Benchmarking);
-    while story.status().trials.is_empty() {
+    while story.status().state.trials.is_empty() {
         story.step();
     }
     story
@@ -23,7 +23,10 @@ fn under_way() -> Story {
     story.showing = Showing::Hang;
     story.step();
     story.step();
-    assert!(story.status().trials[0].job_uid.is_some(), "the Job's uid is recorded");
+    assert!(
+        story.status().state.trials[0].job_uid.is_some(),
+        "the Job's uid is recorded"
+    );
     story
 }
 
@@ -43,7 +46,7 @@ fn a_result_of_a_job_that_another_client_made_changes_nothing() {
         (Some(Verdict::Error), "NameTaken")
     );
     assert!(
-        story.status().metrics.is_none() && story.status().gates.is_empty(),
+        story.status().state.metrics.is_none() && story.status().gates.is_empty(),
         "nothing of it was read"
     );
 }
@@ -58,7 +61,7 @@ fn a_job_that_was_never_seen_is_created_again() {
         1,
         "a lost answer and a crash look like this"
     );
-    assert_eq!(story.status().trials[0].outcome, None);
+    assert_eq!(story.status().state.trials[0].outcome, None);
 }
 
 #[test]
@@ -67,7 +70,7 @@ fn a_trial_whose_job_vanished_is_invalid_and_the_next_one_follows() {
     story.trial_job = None;
     let decision = story.step();
     assert_eq!(creates_jobs(&decision), 0, "never silently again");
-    let lost = &story.status().trials[0];
+    let lost = &story.status().state.trials[0];
     assert_eq!(
         (lost.outcome, lost.causes.as_slice()),
         (Some(TrialOutcome::Invalid), &["JobLost".to_owned()][..])
@@ -82,7 +85,7 @@ fn a_trial_whose_job_vanished_is_invalid_and_the_next_one_follows() {
     story.showing = Showing::Fast;
     story.until(Phase::Completed);
     assert_eq!(story.verdict(), Some(Verdict::Passed), "{}", story.reason());
-    assert_eq!(story.status().trials.len(), 2);
+    assert_eq!(story.status().state.trials.len(), 2);
 }
 
 #[test]
@@ -99,7 +102,10 @@ fn after_a_trial_that_shows_nothing_the_endpoint_has_to_answer_again() {
         story.step();
     }
     let status = story.status();
-    assert_eq!((status.phase, status.trials.len()), (Some(Phase::WaitingForReady), 1));
+    assert_eq!(
+        (status.phase, status.state.trials.len()),
+        (Some(Phase::WaitingForReady), 1)
+    );
     assert!(status.message.unwrap_or_default().contains("connection refused"));
 
     (story.probe, story.answer) = (Probe::Idle, ProbeAnswer::Completion("hello".into()));
@@ -107,7 +113,7 @@ fn after_a_trial_that_shows_nothing_the_endpoint_has_to_answer_again() {
     story.until(Phase::Completed);
     assert_eq!(story.verdict(), Some(Verdict::Passed), "{}", story.reason());
     let status = story.status();
-    assert_eq!(status.trials.len(), 2);
+    assert_eq!(status.state.trials.len(), 2);
     let still = status.workload.and_then(|workload| workload.first_completion_seconds);
     assert!(first.is_some() && still == first, "{first:?}, {still:?}");
 }
@@ -122,7 +128,7 @@ fn two_jobs_lost_in_a_row_end_the_run() {
         }
         // Seen at work, before it is lost as well.
         story.step();
-        assert!(story.status().trials.len() < 3, "trial {number}");
+        assert!(story.status().state.trials.len() < 3, "trial {number}");
     }
     story.until(Phase::Completed);
     assert_eq!(
@@ -137,7 +143,7 @@ fn a_job_that_replaced_ours_is_not_read() {
     story.showing = Showing::Fast;
     story.job_uid = "second";
     story.step();
-    let trial = &story.status().trials[0];
+    let trial = &story.status().state.trials[0];
     assert_eq!(
         (trial.outcome, trial.causes.as_slice()),
         (Some(TrialOutcome::Invalid), &["JobLost".to_owned()][..])
@@ -153,13 +159,13 @@ fn the_next_trial_waits_until_a_load_generator_without_a_job_has_ended() {
         story.step();
     }
     assert_eq!(
-        story.status().trials.len(),
+        story.status().state.trials.len(),
         1,
         "two loads at once would measure neither"
     );
     story.stray_generator = false;
     story.step();
-    assert_eq!(story.status().trials.len(), 2);
+    assert_eq!(story.status().state.trials.len(), 2);
 }
 
 fn with_cache() -> Story {
@@ -189,7 +195,7 @@ fn a_cache_job_that_vanished_is_not_created_again() {
     let mut story = with_cache();
     story.step();
     story.step();
-    assert!(story.status().run.is_some_and(|run| run.cache_job_uid.is_some()));
+    assert!(story.status().state.cache_job_uid.is_some());
     story.cache_job = None;
     let decision = story.step();
     assert_eq!(creates_jobs(&decision), 0);

@@ -25,7 +25,7 @@ pub(super) fn changed(mut story: Story, change: impl Fn(&mut Story)) -> Story {
 pub(super) fn second_trial_hangs() -> Story {
     let mut story = Story::with(json!({"trials": {"rule": "Sequential", "max": 8}}));
     story.until(Benchmarking);
-    while story.status().trials.len() < 2 {
+    while story.status().state.trials.len() < 2 {
         story.step();
     }
     story.showing = Showing::Hang;
@@ -38,7 +38,7 @@ pub(super) fn second_trial_hangs() -> Story {
 pub(super) fn moved() -> Story {
     let mut story = Story::with(json!({"trials": {"rule": "Sequential", "max": 8}}));
     story.until(Benchmarking);
-    while story.status().trials.iter().all(|trial| trial.outcome.is_none()) {
+    while story.status().state.trials.iter().all(|trial| trial.outcome.is_none()) {
         story.step();
     }
     let status = story.object.status.as_mut();
@@ -138,15 +138,7 @@ pub(super) fn cache_fails() -> Story {
 }
 
 pub(super) fn resized(story: &mut Story, times: i64) {
-    story
-        .object
-        .status
-        .as_mut()
-        .expect("a status")
-        .run
-        .as_mut()
-        .expect("a run")
-        .resizes = times;
+    story.object.status.as_mut().expect("a status").state.resizes = times;
 }
 
 pub(super) fn waiting_on(reason: &'static str) -> Story {

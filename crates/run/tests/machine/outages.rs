@@ -193,7 +193,7 @@ fn a_run_that_is_always_looked_at_too_late_ends() {
             story.outage(120).step();
         }
         assert_ne!(story.phase(), Some(phase), "{}", story.reason());
-        assert!(story.status().run.is_some_and(|run| run.gaps.len() <= 8));
+        assert!(story.status().state.gaps.len() <= 8);
     }
 }
 
@@ -223,13 +223,12 @@ fn the_heartbeat_is_written_three_times_a_minute_and_only_while_a_limit_runs() {
 
 #[test]
 fn a_run_without_a_heartbeat_is_looked_at_and_ends() {
-    // Written by an operator of before, on a CRD that does not know the field.
     let mut story = hasty();
     story.until(WaitingForReady);
     story.workers_ready = false;
     for _ in 0..80 {
-        if let Some(run) = story.object.status.as_mut().and_then(|status| status.run.as_mut()) {
-            run.last_looked_at = None;
+        if let Some(status) = &mut story.object.status {
+            status.state.last_looked_at = None;
         }
         story.step();
     }
@@ -260,7 +259,7 @@ fn a_run_in_the_queue_is_written_seldom_and_its_limit_still_counts() {
     let mut story = saturated();
     assert_eq!(queue_for(&mut story, 119), 11, "every ten minutes");
     assert_eq!(story.phase(), Some(Sizing));
-    assert_eq!(story.status().run.map(|run| run.gaps), Some(Vec::new()));
+    assert_eq!(story.status().state.gaps, Vec::new());
     // The first look after a pause ends nothing, and these are half a minute apart.
     queue_for(&mut story, 3);
     assert_eq!(
@@ -294,5 +293,5 @@ fn a_look_that_takes_long_is_no_outage() {
     let mut seen = story.observe(&machine::needs(&run).parts);
     seen.began = Some(began);
     let status = machine::decide(&run, &seen, story.now).status;
-    assert_eq!(status.run.map(|run| run.gaps), Some(Vec::new()));
+    assert_eq!(status.state.gaps, Vec::new());
 }

@@ -48,7 +48,7 @@ fn a_pod_that_the_scheduler_refuses_for_some_seconds_loses_no_race_whatever_its_
             "{ahead} s ahead: {}",
             story.reason()
         );
-        assert_eq!(story.status().run.map(|run| run.resizes), Some(0));
+        assert_eq!(story.status().state.resizes, 0);
     }
 }
 

@@ -38,10 +38,10 @@ fn a_trial_shows_how_far_it_is() {
         (1, 50, Some(200))
     );
     assert_eq!(
-        (progress.percent, progress.summary.as_str(), progress.errors),
+        (progress.percent, progress.summary.as_str(), progress.failed_requests),
         (Some(25), "1: 25%", 1)
     );
-    assert_eq!(progress.tokens_per_second, Some(900));
+    assert_eq!(progress.output_tokens_per_second, Some(900));
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn progress_is_written_at_most_every_fifteen_seconds_and_goes_with_the_trial() {
     assert_eq!(third.requests, 3);
     story.progress = None;
     story.showing = Showing::Fast;
-    while story.status().trials[0].outcome.is_none() {
+    while story.status().state.trials[0].outcome.is_none() {
         story.step();
     }
     assert_eq!(story.status().progress, None, "the trial is over");

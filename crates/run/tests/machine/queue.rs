@@ -8,7 +8,7 @@ use perfval_api::{Phase, PlacementStatus, Verdict};
 use perfval_run::queue::{self, Contender, Hold, Line, Position, Turn};
 use perfval_run::{machine, time};
 use perfval_sizing::inventory::Inventory;
-use perfval_sizing::{Fleet, Sizing};
+use perfval_sizing::{Fleet, Plan, Sizing};
 use perfval_testkit::inventory::{Cluster, NodeBuilder, SliceBuilder};
 use serde_json::{Value, json};
 
@@ -240,9 +240,13 @@ fn a_plan_gives_out_a_bounded_number_of_nodes_and_tells_all_others_that_they_are
         |_| None,
         |_, _, _| {
             sized += 1;
-            Sizing::Chosen(Box::new(PlacementStatus {
+            let placement = PlacementStatus {
                 node: format!("n{sized}"),
                 ..PlacementStatus::default()
+            };
+            Sizing::Chosen(Box::new(Plan {
+                placement,
+                ..Plan::default()
             }))
         },
     );
@@ -329,7 +333,7 @@ fn a_place_in_the_queue_has_a_heartbeat_only_where_other_operators_plan_too() {
         story.others = vec![holder.clone()];
         story.step();
         assert_eq!(story.reason(), "InLine");
-        let looked = |story: &Story| story.status().run.and_then(|run| run.last_looked_at);
+        let looked = |story: &Story| story.status().state.last_looked_at;
         let before = looked(&story);
         story.outage(11 * 60).step();
         looked(&story) != before

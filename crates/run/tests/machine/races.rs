@@ -52,7 +52,7 @@ fn a_gpu_that_another_took_is_missed_within_two_looks_and_its_holder_named() {
             .last()
             .is_some_and(|decision| decision.events.iter().any(names_the_holder))
     );
-    assert_eq!(story.status().run.map(|run| run.resizes), Some(1));
+    assert_eq!(story.status().state.resizes, 1);
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn a_race_lost_again_and_again_ends_the_run_with_the_name_of_the_winner() {
         story.unschedulable = true;
         story.pods_age = 3;
         story.free = 1;
-        assert_eq!(story.status().run.map(|run| run.resizes), Some(lost));
+        assert_eq!(story.status().state.resizes, lost);
         story.step();
         story.step();
     }
@@ -92,7 +92,7 @@ fn a_refusal_while_gpus_are_free_gets_time() {
     // The scheduler came round; it does not look any further.
     story.unschedulable = false;
     story.until(Phase::Benchmarking);
-    assert_eq!(story.status().run.map(|run| run.resizes), Some(0));
+    assert_eq!(story.status().state.resizes, 0);
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn a_worker_that_came_to_another_gpu_is_confirmed_before_the_next_trial_and_the_
     assert!(message.contains("w1") && message.contains("gpu-1"), "{message}");
     assert!(counts_gpus(&story));
     story.until(Phase::Benchmarking);
-    assert_eq!(story.status().trials.len(), 1, "what was measured stays");
+    assert_eq!(story.status().state.trials.len(), 1, "what was measured stays");
     assert_eq!(story.status().placement.expect("a plan").devices[1].name, "gpu-1");
     story.until(Phase::Completed);
     assert_eq!(story.verdict(), Some(Verdict::Passed));
@@ -227,7 +227,7 @@ fn a_gpu_that_belongs_to_another_too_ends_the_run_between_trials_with_what_was_m
         (story.verdict(), story.reason()),
         (Some(Verdict::Error), "PlacementBroken".into())
     );
-    assert_eq!(story.status().trials.len(), 1);
+    assert_eq!(story.status().state.trials.len(), 1);
     assert!(story.saved.is_some());
 }
 

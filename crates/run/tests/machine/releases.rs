@@ -107,15 +107,3 @@ fn every_stored_object_is_taken_over_wherever_it_stands() {
     phases.dedup();
     assert_eq!(phases, Phase::ALL);
 }
-
-#[test]
-fn what_a_newer_version_wrote_is_kept_until_the_next_run() {
-    let mut story = at(Deploying);
-    let status = story.object.status.as_mut().expect("a status");
-    status.newer.insert("fromTheFuture".into(), json!({"a": 1}));
-    story.until(Completed);
-    assert_eq!(json!(story.status())["fromTheFuture"], json!({"a": 1}));
-    story.annotate(meta::RERUN, Some("2"));
-    story.until(Pending);
-    assert!(story.status().newer.is_empty(), "it spoke of the run before");
-}

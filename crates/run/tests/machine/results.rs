@@ -87,7 +87,7 @@ fn a_run_whose_number_is_lost_keeps_its_own_results() {
 fn saving(crash: bool) -> Story {
     let mut story = Story::new();
     story.until(Phase::Benchmarking);
-    while story.status().trials.is_empty() {
+    while story.status().state.trials.is_empty() {
         story.step();
     }
     story.restarts = i32::from(crash);
@@ -156,7 +156,7 @@ fn the_last_lines_of_the_workload_are_saved_with_a_trial_that_had_errors() {
 #[test]
 fn of_a_log_the_last_lines_within_the_trial_are_kept_without_secrets() {
     let story = saving(true);
-    let trial = story.status().trials[0].clone();
+    let trial = story.status().state.trials[0].clone();
     let (began, over) = (trial.started_at, trial.completed_at.expect("over"));
     let line = |time: chrono::DateTime<chrono::Utc>, text: &str| format!("{} {text}\n", time.to_rfc3339());
     let many = (0..2_000)

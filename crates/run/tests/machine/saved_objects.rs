@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Evaluating, Pending, Sizing, WaitingForReady};
 use Verdict::{Error, Failed, Inconclusive, Passed, Skipped};
-use perfval_api::{Phase, Reason, Verdict, Why, condition, meta};
-use perfval_run::status::{Truth, set_condition};
+use perfval_api::{Blocked, Phase, Verdict, meta};
+use perfval_run::status::summarize;
 use serde_json::{Value, json};
 
 use super::moments::{at, begun, changed, interrupted, saturated, showing, suspended};
@@ -53,12 +53,14 @@ fn kept(mut story: Story) -> Story {
 }
 
 fn blocked(story: &mut Story) {
-    let why = Why::new(
-        Reason::NameTaken,
-        "Service pv-1-workers belongs to another owner: rename or remove it",
-    );
     let status = story.object.status.as_mut().expect("a status");
-    set_condition(status, condition::BLOCKED, Truth::True, &why, story.now);
+    status.state.blocked = Some(Blocked {
+        reason: "NameTaken".into(),
+        message: "Service pv-1-workers belongs to another owner: rename or remove it".into(),
+        since: story.now,
+        for_good: false,
+    });
+    summarize(status, story.now);
 }
 
 /// A finished run, and an edit that asks for the next one while `spec.suspend` holds it back.
@@ -132,12 +134,7 @@ fn unreadable() -> Value {
     conditions.retain(|condition| {
         !["Ready", "Reconciling", "Stalled"].contains(&condition["type"].as_str().unwrap_or_default())
     });
-    for (name, value) in [
-        ("Blocked", "True"),
-        ("Ready", "False"),
-        ("Reconciling", "False"),
-        ("Stalled", "True"),
-    ] {
+    for (name, value) in [("Ready", "False"), ("Reconciling", "False"), ("Stalled", "True")] {
         conditions.push(json!({
             "type": name, "status": value, "reason": "SpecUnreadable", "observedGeneration": 1,
             "message": "this operator version cannot parse the object: unknown variant `MetricOfAnotherVersion`",

@@ -8,8 +8,8 @@ use super::story::Story;
 fn a_plan_is_read_twice_two_seconds_apart() {
     let mut story = Story::new();
     story.until(Phase::Sizing).step();
-    let plan = story.status().placement.expect("a candidate");
-    assert!(plan.chosen_at.is_some());
+    assert!(story.status().placement.is_some(), "a candidate");
+    assert!(story.status().state.chosen_at.is_some());
     assert!(
         perfval_sizing::holds_node(&story.status()),
         "a candidate holds its node already"

@@ -1,8 +1,8 @@
 //! A status stays small with every list at its longest and every text at its largest.
 
 use perfval_api::{
-    Comparison, DecodeSpeed, DeviceStatus, EndedBy, Finding, GateResult, GateStatus, HistoryEntry, PassedRun, Phase,
-    PhaseSeconds, Severity, SpeedInRun, TimelineEntry, TrialOutcome, TrialStatus, WorkerLoad, WorkerLoss, WorkerStatus,
+    Comparison, DecodeSpeed, DeviceStatus, EarlierRun, EndedBy, Finding, GateResult, GateStatus, PassedRun, Phase,
+    PhaseSeconds, RelativeSpeed, Severity, TimelineEntry, TrialOutcome, TrialState, WorkerLoad, WorkerLoss, WorkerPod,
 };
 use perfval_run::status;
 use perfval_verdict::diagnosis::cause::Cause;
@@ -36,6 +36,11 @@ fn the_largest_status_fits() {
         margin_percent: Some("-1000000.25".into()),
     };
     largest.gates = (0..32).map(gate).collect();
+    let speed = || RelativeSpeed {
+        percent: "100.12".into(),
+        within: "12.34".into(),
+        of: 20,
+    };
     let load = |n: usize| WorkerLoad {
         name: format!("pv-3f9a1c07-worker-859d48dcbf-{n:05}"),
         served: Some(100_000),
@@ -46,21 +51,17 @@ fn the_largest_status_fits() {
         tokens_per_second: Some("110847.1".into()),
         token_ms: Some("123.456".into()),
         batch: Some("1024.5".into()),
-        percent_of_peers: Some("100.1 ± 12.3".into()),
-        in_run: Some(SpeedInRun {
-            trials: 20,
-            percent_of_peers: "100.12".into(),
-            within: "12.34".into(),
-        }),
-        percent_of_earlier_runs: Some("100.1 ± 12.3 of 10".into()),
+        percent_of_peers: Some(speed()),
+        in_run: Some(speed()),
+        percent_of_earlier_runs: Some(speed()),
         cached_percent: Some("99.9".into()),
         still_seconds: Some(600),
         timeouts: Some(600),
         peak_waiting: Some(1000),
         peak_kv_percent: Some(100),
     };
-    largest.workers = (0..16).map(load).collect();
-    let trial = |number: i64| TrialStatus {
+    largest.state.workers = (0..16).map(load).collect();
+    let trial = |number: i64| TrialState {
         number,
         job_uid: Some("00000000-0000-4000-8000-000000000000".into()),
         outcome: Some(TrialOutcome::Invalid),
@@ -84,7 +85,7 @@ fn the_largest_status_fits() {
         worker_loss: Some(WorkerLoss::Crashed),
         cpu_shortage: (number == 40).then(|| text[..200].to_owned()),
     };
-    largest.trials = (1..=40).map(trial).collect();
+    largest.state.trials = (1..=40).map(trial).collect();
     largest.timeline = vec![
         TimelineEntry {
             phase: Phase::WaitingForReady,
@@ -93,7 +94,7 @@ fn the_largest_status_fits() {
         };
         32
     ];
-    let entry = HistoryEntry {
+    let entry = EarlierRun {
         run: 1_000_000,
         verdict: None,
         reason: "DeploymentRejected".into(),
@@ -115,15 +116,15 @@ fn the_largest_status_fits() {
         phases: Phase::ALL.map(|phase| PhaseSeconds { phase, seconds: 86_400 }).into(),
         completed_at: now,
     };
-    largest.history = vec![entry; 10];
-    largest.last_passed = largest.environment.clone().map(|environment| PassedRun {
+    largest.state.history = vec![entry; 10];
+    largest.state.last_passed = largest.environment.clone().map(|environment| PassedRun {
         run: 1,
         throughput: Some("110847.123".into()),
         ttft_p99_ms: Some("123456.789".into()),
         trials: Some(20),
         environment,
     });
-    largest.comparison = Some(Comparison {
+    largest.state.comparison = Some(Comparison {
         run: 1,
         throughput_percent: None,
         throughput_within: None,
@@ -132,9 +133,9 @@ fn the_largest_status_fits() {
         differs: vec![text[..160].to_owned(); 8],
     });
     let name = "pv-3f9a1c07-worker-859d48dcbf-hfh79";
-    if let Some(workload) = &mut largest.workload {
+    {
         let uid = "e42ae774-0e01-41b2-bff3-f9a7a2eacaf1".to_owned();
-        let worker = WorkerStatus {
+        let worker = WorkerPod {
             pod: name.into(),
             uid,
             restarts: 10_000,
@@ -144,7 +145,7 @@ fn the_largest_status_fits() {
             address: Some("2001:db8:85a3::8a2e:370:7334".into()),
             device: Some(format!("{name}/gpu-10")),
         };
-        workload.workers = vec![worker; 16];
+        largest.state.worker_pods = vec![worker; 16];
     }
     if let Some(placement) = &mut largest.placement {
         let device = DeviceStatus {
@@ -165,7 +166,7 @@ fn the_largest_status_fits() {
     status::fit(&mut largest);
     assert!(size(&largest) < 32 * 1024, "{}", size(&largest));
     assert_eq!(
-        (largest.trials.len(), &largest.gates, &largest.workload),
+        (largest.state.trials.len(), &largest.gates, &largest.workload),
         (40, &before.gates, &before.workload)
     );
 

@@ -221,8 +221,8 @@ impl Story {
 
     /// Time passes in which the operator looks and finds nothing new: only its heartbeat moves.
     pub fn wait(&mut self, seconds: i64) -> &mut Self {
-        let run = self.object.status.as_mut().and_then(|status| status.run.as_mut());
-        if let Some(last) = run.and_then(|run| run.last_looked_at.as_mut()) {
+        let status = self.object.status.as_mut();
+        if let Some(last) = status.and_then(|status| status.state.last_looked_at.as_mut()) {
             *last += TimeDelta::seconds(seconds);
         }
         self.planned = self.planned.map(|last| last + TimeDelta::seconds(seconds));

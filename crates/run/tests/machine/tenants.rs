@@ -119,7 +119,7 @@ fn neighbours_are_known_again_without_their_names() {
     let mut story = discreet(json!({"placement": {"allocation": "DevicePlugin"}}));
     story.plugin_pods = Some(2);
     story.until(Phase::Deploying);
-    let neighbours = story.status().placement.and_then(|plan| plan.neighbours);
+    let neighbours = story.status().state.plan.neighbours;
     assert_eq!(neighbours.map(|all| all.len()), Some(2));
     assert!(!readable(&story.log).contains("other/"));
 }

@@ -1,8 +1,7 @@
 //! What tools that wait for an object read: `Ready`, `Reconciling` and `Stalled`.
 
 use Phase::{Benchmarking, CleaningUp, Completed, Deploying};
-use perfval_api::{Phase, Reason, Why, condition, meta};
-use perfval_run::status::{Truth, set_condition};
+use perfval_api::{Blocked, Phase, condition, meta};
 use serde_json::json;
 
 use super::moments::{at, changed, interrupted};
@@ -17,9 +16,13 @@ fn says(story: &Story) -> [String; 4] {
 }
 
 fn block(story: &mut Story) {
-    let why = Why::new(Reason::NameTaken, "Service pv-1-workers belongs to another owner");
     let status = story.object.status.as_mut().expect("a status");
-    set_condition(status, condition::BLOCKED, Truth::True, &why, story.now);
+    status.state.blocked = Some(Blocked {
+        reason: "NameTaken".into(),
+        message: "Service pv-1-workers belongs to another owner".into(),
+        since: story.now,
+        for_good: false,
+    });
 }
 
 #[test]
@@ -68,9 +71,7 @@ fn a_run_that_is_blocked_for_ten_minutes_is_stalled() {
     story.wait(10).step();
     assert_eq!(says(&story), ["False", "False", "True", "NameTaken"]);
     let status = story.object.status.as_mut().expect("a status");
-    status
-        .conditions
-        .retain(|condition| condition.type_ != condition::BLOCKED);
+    status.state.blocked = None;
     story.step();
     assert_eq!(says(&story)[..3], ["False", "True", "False"]);
 }
@@ -79,7 +80,7 @@ fn a_run_that_is_blocked_for_ten_minutes_is_stalled() {
 #[test]
 fn a_condition_that_comes_before_the_first_look_keeps_no_run_from_beginning() {
     let mut story = Story::new();
-    let blocked = json!({"type": "Blocked", "status": "True", "reason": "SpecUnreadable", "message": "m",
+    let blocked = json!({"type": "Stalled", "status": "True", "reason": "SpecUnreadable", "message": "m",
         "lastTransitionTime": "2026-11-20T12:00:00Z"});
     let status =
         json!({"observedGeneration": -1, "phase": "Pending", "message": perfval_api::UNSEEN, "conditions": [blocked]});

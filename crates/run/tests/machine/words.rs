@@ -1,7 +1,7 @@
 //! What is written for people decides nothing; and a status of an older version, which lacks a field, is still read.
 
 use Phase::{Benchmarking, CleaningUp, Completed, Deploying, Evaluating, Sizing, WaitingForReady};
-use perfval_api::{Leftovers, Phase, Trigger, Verdict, condition, meta};
+use perfval_api::{Leftovers, OperatorState, Phase, Trigger, Verdict, condition, meta};
 use perfval_run::observed::ChildKind;
 use perfval_run::{Run, machine};
 use proptest::prelude::*;
@@ -35,9 +35,9 @@ proptest! {
         for what in &happenings {
             reword(&mut reworded);
             // Other words are news, and news moves the heartbeat.
-            let looked_at = story.status().run.and_then(|run| run.last_looked_at);
-            for run in reworded.object.status.iter_mut().flat_map(|status| &mut status.run) {
-                run.last_looked_at = looked_at;
+            let looked_at = story.status().state.last_looked_at;
+            if let Some(status) = &mut reworded.object.status {
+                status.state.last_looked_at = looked_at;
             }
             let decisions = [&mut story, &mut reworded].map(|story| {
                 happen(story, what);
@@ -45,10 +45,8 @@ proptest! {
                 let decision = story.step();
                 let effects: Vec<_> = decision.effects.iter().map(std::mem::discriminant).collect();
                 let mut status = decision.status;
-                if let Some(run) = &mut status.run {
-                    run.last_looked_at = None;
-                }
-                (needs, effects, status.phase, status.verdict, status.run, status.placement)
+                status.state.last_looked_at = None;
+                (needs, effects, status.phase, status.verdict, status.run, status.placement, status.state)
             });
             prop_assert_eq!(&decisions[0], &decisions[1]);
             if story.gone {
@@ -58,19 +56,8 @@ proptest! {
     }
 }
 
-/// The run as an older version recorded it.
-fn forget(story: &mut Story) {
-    let status = story.object.status.as_mut().expect("a status");
-    if let Some(run) = &mut status.run {
-        (run.accepted_at, run.leftovers, run.queue) = (None, None, None);
-    }
-    if let Some(workload) = &mut status.workload {
-        workload.gpu_check = None;
-    }
-}
-
 #[test]
-fn a_run_that_an_older_version_began_comes_to_its_end() {
+fn a_run_whose_operator_state_was_damaged_is_followed_by_another() {
     let filling = || {
         changed(with_cache(), |story| {
             story.cache_job = Some("Running");
@@ -90,12 +77,33 @@ fn a_run_that_an_older_version_began_comes_to_its_end() {
             story.until(WaitingForReady);
         })
     };
-    let old: [&dyn Fn() -> Story; 5] = [&filling, &checking, &looks_again, &|| at(Sizing), &|| at(CleaningUp)];
-    for begin in old {
-        let mut story = changed(begin(), forget);
+    let damage = |story: &mut Story| {
+        let status = story.object.status.as_mut().expect("a status");
+        status.state = OperatorState::default();
+    };
+    let measuring = || {
+        changed(at(Benchmarking), |story| {
+            story.step();
+        })
+    };
+    let moments: [&dyn Fn() -> Story; 6] = [&filling, &checking, &looks_again, &measuring, &|| at(Sizing), &|| {
+        at(Evaluating)
+    }];
+    for begin in moments {
+        let mut story = changed(begin(), damage);
         story.until(Completed);
         assert_eq!(story.verdict(), Some(Verdict::Passed), "{}", story.reason());
+        let run = story.status().run.expect("a run");
+        assert_eq!((run.number, run.trigger), (2, Trigger::StateLost));
     }
+    let mut over = changed(at(Completed), damage);
+    over.step();
+    let run = over.status().run.expect("a run");
+    assert_eq!(
+        (run.number, over.verdict()),
+        (1, Some(Verdict::Passed)),
+        "its verdict stays"
+    );
 }
 
 /// A finished run whose time for removal passed.
@@ -118,41 +126,34 @@ fn leftovers(story: &Story) -> Option<Leftovers> {
     story.status().run.and_then(|run| run.leftovers)
 }
 
-/// A run that recorded what it left behind, and one of a version that did not.
-fn and_of_an_older_version(story: fn() -> Story) -> [Story; 2] {
-    [story(), changed(story(), forget)]
-}
-
 #[test]
 fn what_could_not_be_removed_in_time_is_removed_later() {
     assert_eq!(leftovers(&overdue()), Some(Leftovers::Overdue));
-    for mut story in and_of_an_older_version(overdue) {
-        story.step();
-        assert!(story.deployed);
-        story.stuck = false;
-        story.step();
-        story.step();
-        assert!(!story.deployed);
-        assert!(condition::is_true(&story.status(), condition::CLEANED_UP));
-        assert_eq!((story.phase(), leftovers(&story)), (Some(Completed), None));
-    }
+    let mut story = overdue();
+    story.step();
+    assert!(story.deployed);
+    story.stuck = false;
+    story.step();
+    story.step();
+    assert!(!story.deployed);
+    assert!(condition::is_true(&story.status(), condition::CLEANED_UP));
+    assert_eq!((story.phase(), leftovers(&story)), (Some(Completed), None));
 }
 
 #[test]
 fn what_is_kept_stays_until_the_user_takes_the_annotation_back() {
     assert_eq!(leftovers(&kept()), Some(Leftovers::Kept));
-    for mut story in and_of_an_older_version(kept) {
+    let mut story = kept();
+    story.step();
+    story.step();
+    assert!(story.deployed);
+    story.annotate(meta::NO_CLEANUP, None);
+    for _ in 0..5 {
         story.step();
-        story.step();
-        assert!(story.deployed);
-        story.annotate(meta::NO_CLEANUP, None);
-        for _ in 0..5 {
-            story.step();
-        }
-        assert!(!story.deployed);
-        assert!(condition::is_true(&story.status(), condition::CLEANED_UP));
-        assert_eq!((story.phase(), leftovers(&story)), (Some(Completed), None));
     }
+    assert!(!story.deployed);
+    assert!(condition::is_true(&story.status(), condition::CLEANED_UP));
+    assert_eq!((story.phase(), leftovers(&story)), (Some(Completed), None));
 }
 
 /// As in a random world on the lab: the annotation came between the removal and its confirmation, and a finished run
@@ -224,8 +225,8 @@ fn a_run_that_judges_again_has_its_own_time_although_the_last_one_left_something
 #[test]
 fn the_deployment_of_another_plan_is_asked_about_again() {
     let mut story = at(Benchmarking);
-    assert!(story.status().run.expect("a run").accepted_at.is_some());
+    assert!(story.status().state.accepted_at.is_some());
     let status = story.object.status.as_mut().expect("a status");
     perfval_run::status::enter(status, Sizing, story.now);
-    assert!(story.status().run.expect("a run").accepted_at.is_none());
+    assert!(story.status().state.accepted_at.is_none());
 }

@@ -1,7 +1,7 @@
 //! Workers that are lost while a run measures: it cannot be Passed, however fast its trials are.
 
 use chrono::TimeDelta;
-use perfval_api::{EndedBy, Phase, TrialOutcome, Verdict, WorkerLoss, WorkerStatus};
+use perfval_api::{EndedBy, Phase, TrialOutcome, Verdict, WorkerLoss, WorkerPod};
 use perfval_run::observed::PodEvent;
 use perfval_sizing::Seen;
 use perfval_verdict::node_cpu::NodeCpu;
@@ -20,7 +20,7 @@ fn run_on(node_cpu: Option<NodeCpu>, during: bool, lose: impl Fn(&mut Story)) ->
     story.node_cpu = node_cpu;
     story.until(Phase::Benchmarking);
     let reached = |story: &Story| {
-        let trials = story.status().trials;
+        let trials = story.status().state.trials;
         let finished = trials.iter().filter(|trial| trial.outcome.is_some()).count();
         finished == 1 && (trials.len() == 2) == during
     };
@@ -63,18 +63,23 @@ fn a_worker_that_crashed_fails_a_run_whose_trials_pass() {
             (Some(Verdict::Failed), "WorkerCrashed"),
             "during: {during}"
         );
-        assert_eq!(status.trials[1].worker_loss, Some(WorkerLoss::Crashed));
+        assert_eq!(status.state.trials[1].worker_loss, Some(WorkerLoss::Crashed));
         let expected = if during {
             TrialOutcome::Invalid
         } else {
             TrialOutcome::Pass
         };
         assert_eq!(
-            status.trials[1].outcome,
+            status.state.trials[1].outcome,
             Some(expected),
             "only a trial that it happened in is void"
         );
-        let losses = status.trials.iter().filter(|trial| trial.worker_loss.is_some()).count();
+        let losses = status
+            .state
+            .trials
+            .iter()
+            .filter(|trial| trial.worker_loss.is_some())
+            .count();
         assert_eq!(losses, 1, "one crash is reported once");
         let message = status.message.unwrap_or_default();
         assert!(message.starts_with("WorkerCrashed: worker w0 restarted: "), "{message}");
@@ -106,7 +111,7 @@ fn a_worker_that_crashed_while_its_trial_left_nothing_counts_all_the_same() {
         (story.verdict(), story.reason().as_str()),
         (Some(Verdict::Failed), "WorkerCrashed")
     );
-    let lost = &story.status().trials[1];
+    let lost = &story.status().state.trials[1];
     assert_eq!(lost.worker_loss, Some(WorkerLoss::Crashed));
     assert_eq!(lost.causes, ["WorkerCrashed", "JobLost"]);
 }
@@ -168,7 +173,12 @@ fn a_worker_that_its_probe_ended_on_a_full_node_leaves_the_run_inconclusive() {
             "during: {during}"
         );
         let status = story.status();
-        let losses: Vec<_> = status.trials.iter().filter_map(|trial| trial.worker_loss).collect();
+        let losses: Vec<_> = status
+            .state
+            .trials
+            .iter()
+            .filter_map(|trial| trial.worker_loss)
+            .collect();
         assert_eq!(losses, [WorkerLoss::Starved], "reported once");
         let message = status.message.unwrap_or_default();
         assert!(
@@ -176,8 +186,8 @@ fn a_worker_that_its_probe_ended_on_a_full_node_leaves_the_run_inconclusive() {
             "{message}"
         );
         assert!(message.contains("the 2 CPUs of node n1 were 99 % busy"), "{message}");
-        let workers = status.workload.expect("a workload").workers;
-        let by_probe = |worker: &WorkerStatus| worker.ended_by == Some(EndedBy::Probe);
+        let workers = status.state.worker_pods;
+        let by_probe = |worker: &WorkerPod| worker.ended_by == Some(EndedBy::Probe);
         assert!(workers.iter().all(by_probe), "{workers:?}");
     }
 }
@@ -190,7 +200,7 @@ fn who_ended_a_worker_is_taken_from_its_exit_code_and_its_events() {
             let found = found.map(|(reason, message)| events(story, reason, message));
             story.endings = Seen::Present(found.unwrap_or_default());
         });
-        let workers = story.status().workload.expect("a workload").workers;
+        let workers = story.status().state.worker_pods;
         (workers[0].ended_by, story.reason())
     };
     let deleted = Some(("Killing", "Stopping container main"));

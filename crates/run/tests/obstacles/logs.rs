@@ -191,8 +191,7 @@ fn logs_are_asked_for_only_where_something_is_wrong() {
     assert_eq!(asked(json!({"phase": "CleaningUp"}), &[crashed(3)]), []);
 
     for reason in ["EndpointNotReady", "ModelAddFailed"] {
-        let silent = json!({"conditions": [{"type": "EndpointReady", "status": "False", "reason": reason,
-            "message": "", "lastTransitionTime": now().to_rfc3339()}]});
+        let silent = json!({"operatorState": {"unanswered": {"reason": reason, "message": ""}}});
         assert_eq!(asked(silent, &well), [("frontend".to_owned(), false)], "{reason}");
     }
     let many: Vec<Pod> = (0..8).map(|_| crashed(2)).collect();

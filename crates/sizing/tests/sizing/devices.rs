@@ -90,7 +90,7 @@ fn free_gpus_are_counted() {
             "{name}: {plan:?}"
         );
         assert_eq!(plan.devices.len(), usize::try_from(expected).unwrap(), "{name}");
-        assert!(plan.selectors.is_empty(), "{name}");
+        assert!(plan.details.selectors.is_empty(), "{name}");
     }
 }
 
@@ -278,7 +278,7 @@ fn a_passthrough_twin_holds_its_gpu() {
     let plan = chosen(&cluster, &any());
     assert_eq!(names(&plan), ["gpu-1"]);
     assert_eq!(
-        plan.selectors,
+        plan.details.selectors,
         ["device.driver != 'gpu.nvidia.com' || !(device.attributes['gpu.nvidia.com'].uuid in ['GPU-0'])"],
         "the scheduler does not know that gpu-0 is in use"
     );

@@ -1,7 +1,7 @@
 //! Mechanism that gives out the GPUs of a node: claims, a device plugin, both or neither.
 
 use perfval_api::{PerfValidationSpec, Reason};
-use perfval_sizing::{Naming, Seen, Sizing, choose, intruder};
+use perfval_sizing::{Naming, Plan, Seen, Sizing, choose, intruder};
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, NodeBuilder, PodBuilder, SliceBuilder, gpu};
 use serde_json::json;
 
@@ -52,10 +52,10 @@ fn v15_both_ways_at_once_are_never_mixed() {
     assert_eq!((plan.gpus, plan.node_gpus), (6, 8));
     assert!(names(&plan).iter().all(|name| !["gpu-3", "gpu-5"].contains(name)));
     assert_eq!(
-        plan.selectors,
+        plan.details.selectors,
         ["device.driver != 'gpu.nvidia.com' || !(device.attributes['gpu.nvidia.com'].uuid in ['GPU-3', 'GPU-5'])"]
     );
-    assert_eq!(plan.neighbours, Some(vec!["other/p".to_owned()]));
+    assert_eq!(plan.details.neighbours, Some(vec!["other/p".to_owned()]));
 }
 
 #[test]
@@ -75,7 +75,11 @@ fn a_pod_of_a_plugin_that_is_gone_still_has_its_gpu() {
 fn an_explicit_choice_takes_a_node_that_is_free_the_other_way() {
     let plan = chosen(&dual(), &by("DRA"));
     assert_eq!((plan.gpus, plan.allocation.as_str()), (8, "DRA"));
-    assert_eq!(plan.neighbours, Some(Vec::new()), "watched while the run measures");
+    assert_eq!(
+        plan.details.neighbours,
+        Some(Vec::new()),
+        "watched while the run measures"
+    );
     let plan = chosen(
         &dual().pod(PodBuilder::on("n1", "p").requests("nvidia.com/gpu", "2")),
         &by("DevicePlugin"),
@@ -86,7 +90,7 @@ fn an_explicit_choice_takes_a_node_that_is_free_the_other_way() {
         not_chosen(&held, &by("DevicePlugin"), "claims hold GPUs of it"),
         Err(Reason::MixedAllocation)
     );
-    assert_eq!(chosen(&eight(), &any()).neighbours, None);
+    assert_eq!(chosen(&eight(), &any()).details.neighbours, None);
 }
 
 #[test]
@@ -101,22 +105,30 @@ fn a_pod_of_another_namespace_is_not_named_and_known_again() {
     let Sizing::Chosen(plan) = choose(&inventory, &by("DRA"), &[]) else {
         panic!("no plan")
     };
-    let neighbours = plan.neighbours.clone().unwrap_or_default();
+    let neighbours = plan.details.neighbours.clone().unwrap_or_default();
     assert!(
         neighbours.len() == 1 && !neighbours[0].contains("other"),
         "{neighbours:?}"
     );
-    assert_eq!(intruder(&inventory, &any(), &plan), Ok(None));
+    assert_eq!(
+        intruder(&inventory, &any(), &plan, plan.details.neighbours.as_deref()),
+        Ok(None)
+    );
     let mut with_new = dual().pod(pod("known")).pod(pod("new")).inventory();
     with_new.naming = inventory.naming;
     let says = "a pod of another namespace got nvidia.com/gpu";
-    assert_eq!(intruder(&with_new, &any(), &plan), Ok(Some(says.to_owned())));
+    assert_eq!(
+        intruder(&with_new, &any(), &plan, plan.details.neighbours.as_deref()),
+        Ok(Some(says.to_owned()))
+    );
 }
 
 #[test]
 fn a_pod_that_got_a_gpu_the_other_way_is_noticed() {
     let by_claims = chosen(&dual(), &by("DRA"));
-    let who = |cluster: &Cluster, plan| intruder(&cluster.inventory(), &any(), plan);
+    let who = |cluster: &Cluster, plan: &Plan| {
+        intruder(&cluster.inventory(), &any(), plan, plan.details.neighbours.as_deref())
+    };
     assert_eq!(who(&dual(), &by_claims), Ok(None));
     let with_pod = dual().pod(PodBuilder::on("n1", "p").requests("nvidia.com/gpu", "1"));
     assert_eq!(
@@ -138,7 +150,7 @@ fn a_pod_that_got_a_gpu_the_other_way_is_noticed() {
     let mut unread = with_pod.inventory();
     unread.pods = Seen::Unknown("list Pods: 403".to_owned());
     assert_eq!(
-        intruder(&unread, &any(), &by_claims),
+        intruder(&unread, &any(), &by_claims, by_claims.details.neighbours.as_deref()),
         Err("pods: list Pods: 403".to_owned())
     );
 }

@@ -14,7 +14,8 @@ mod scheduler;
 mod shared;
 mod vectors;
 
-use perfval_api::{PerfValidationSpec, PlacementStatus, Reason};
+use perfval_api::{PerfValidationSpec, Reason};
+use perfval_sizing::Plan;
 use perfval_sizing::{Sizing, choose};
 use perfval_testkit::inventory::{Cluster, DeviceBuilder, SliceBuilder, gpu};
 use serde_json::{Value, json};
@@ -37,7 +38,7 @@ fn sized(cluster: &Cluster, spec: &PerfValidationSpec) -> Sizing {
 }
 
 #[track_caller]
-fn chosen(cluster: &Cluster, spec: &PerfValidationSpec) -> PlacementStatus {
+fn chosen(cluster: &Cluster, spec: &PerfValidationSpec) -> Plan {
     match sized(cluster, spec) {
         Sizing::Chosen(plan) => *plan,
         other => panic!("{other:?}"),
@@ -68,6 +69,6 @@ fn eight_with(first: DeviceBuilder) -> Cluster {
     eight().without_slices().slice(slice)
 }
 
-fn names(plan: &PlacementStatus) -> Vec<&str> {
+fn names(plan: &Plan) -> Vec<&str> {
     plan.devices.iter().map(|device| device.name.as_str()).collect()
 }

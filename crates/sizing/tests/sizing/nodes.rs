@@ -41,22 +41,22 @@ fn taints_that_only_mark_gpus_are_tolerated_like_those_of_the_spec() {
         json!({ "key": "nvidia.com/gpu", "operator": "Equal", "value": "present", "effect": "NoSchedule" }),
         json!({ "key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoExecute" }),
     ];
-    assert_eq!(json!(chosen(&cluster, &any()).tolerations), json!(marks));
+    assert_eq!(json!(chosen(&cluster, &any()).details.tolerations), json!(marks));
 
     let other = json!({ "key": "dedicated", "operator": "Exists" });
     let with_other = spec(&json!({ "placement": { "tolerations": [other] } }));
     assert_eq!(
-        json!(chosen(&cluster, &with_other).tolerations),
+        json!(chosen(&cluster, &with_other).details.tolerations),
         json!([&[other][..], &marks].concat())
     );
     let everything = json!([{ "operator": "Exists" }]);
     let bears_all = spec(&json!({ "placement": { "tolerations": everything } }));
-    assert_eq!(json!(chosen(&cluster, &bears_all).tolerations), everything);
+    assert_eq!(json!(chosen(&cluster, &bears_all).details.tolerations), everything);
 
     let resource = spec(&json!({ "placement": { "resourceName": "amd.com/gpu", "allocation": "DRA" } }));
     let marked = eight().node(NodeBuilder::named("n1").taint("amd.com/gpu", "NoSchedule"));
     assert_eq!(
-        json!(chosen(&marked, &resource).tolerations),
+        json!(chosen(&marked, &resource).details.tolerations),
         json!([{ "key": "amd.com/gpu", "operator": "Exists", "effect": "NoSchedule" }])
     );
 }
@@ -137,7 +137,7 @@ fn a_cordoned_node_needs_its_name_in_the_spec_and_a_toleration() {
         }
         let both = asked(json!({ "nodeSelector": named, "tolerations": tolerated }));
         let plan = chosen(&cluster, &both);
-        assert_eq!((plan.gpus, json!(plan.tolerations)), (8, tolerated.clone()));
+        assert_eq!((plan.gpus, json!(plan.details.tolerations)), (8, tolerated.clone()));
     }
 }
 

@@ -27,7 +27,7 @@ fn a_device_that_many_may_have_is_kept_from_workers_by_their_claims() {
     let slice = SliceBuilder::of("n1").device(gpu(0).shareable()).device(gpu(1));
     let plan = chosen(&Cluster::of_gpus(0).without_slices().slice(slice), &any());
     assert_eq!(
-        (plan.gpus, plan.selectors),
+        (plan.gpus, plan.details.selectors),
         (1, vec!["!device.allowMultipleAllocations".to_owned()])
     );
 }

@@ -1,7 +1,8 @@
 //! The cases that naive counting gets wrong, by their numbers. Unless a case states otherwise: one Ready node `n1`
 //! with eight GPUs that only claims give out, all free, and a spec that wants all of them.
 
-use perfval_api::{PlacementStatus, Reason};
+use perfval_api::Reason;
+use perfval_sizing::Plan;
 use perfval_sizing::{OtherRun, Sizing, choose, warnings};
 use perfval_testkit::inventory::{ClaimBuilder, Cluster, GPU_DRIVER, NodeBuilder, PodBuilder, SliceBuilder, gpu};
 use serde_json::{Value, json};
@@ -14,7 +15,7 @@ fn claim() -> ClaimBuilder {
 
 /// A plan for this many GPUs, all of them named.
 #[track_caller]
-fn gives(cluster: &Cluster, gpus: i64) -> PlacementStatus {
+fn gives(cluster: &Cluster, gpus: i64) -> Plan {
     let plan = chosen(cluster, &any());
     assert_eq!((plan.gpus, plan.allocation.as_str()), (gpus, "DRA"), "{plan:?}");
     assert_eq!(i64::try_from(plan.devices.len()), Ok(gpus));
@@ -304,7 +305,7 @@ fn v27_a_device_is_given_out_in_shares() {
     let cluster = eight_with(gpu(0).shareable());
     let plan = gives(&cluster, 7);
     assert_eq!(
-        plan.selectors,
+        plan.details.selectors,
         ["!device.allowMultipleAllocations"],
         "or the scheduler gives a worker a share of it"
     );

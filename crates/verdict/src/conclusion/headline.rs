@@ -5,7 +5,7 @@ use std::str::FromStr as _;
 use perfval_api::text::{HEADLINE, cut, number_of};
 use perfval_api::{
     Finding, Gate, GateResult, GateStatus, PerfValidationSpec, PerfValidationStatus, Reason, Scaling, TrialOutcome,
-    TrialStatus, Verdict, quantity,
+    TrialState, Verdict, quantity,
 };
 use rust_decimal::Decimal;
 
@@ -60,8 +60,8 @@ pub fn message(
     let place = status.placement.as_ref().map_or(String::new(), |plan| {
         format!("{}/{} GPUs on {}", plan.gpus, plan.node_gpus, plan.node)
     });
-    let change = status.comparison.as_ref().map(crate::history::in_words);
-    let trials = counted(&status.trials);
+    let change = status.state.comparison.as_ref().map(crate::history::in_words);
+    let trials = counted(&status.state.trials);
     if verdict == Verdict::Passed {
         let gates: Vec<String> = judged(spec, status).map(|(gate, judged)| shown(gate, judged)).collect();
         // A slow GPU is always reported, even if all gates are met.
@@ -88,7 +88,7 @@ pub fn message(
         _ => (None, missing),
     };
     let near = (reason == Reason::TrialsDisagree)
-        .then(|| mean_near_gate(&status.trials))
+        .then(|| mean_near_gate(&status.state.trials))
         .flatten();
     let near = near.map(|mean| {
         let side = if mean < 0.0 { "below" } else { "above" };
@@ -183,7 +183,7 @@ fn shortened(missed: &[String]) -> String {
     }
 }
 
-fn counted(trials: &[TrialStatus]) -> String {
+fn counted(trials: &[TrialState]) -> String {
     let of = |outcome| trials.iter().filter(|trial| trial.outcome == Some(outcome)).count();
     let counts = [
         (of(TrialOutcome::Pass), "passed"),

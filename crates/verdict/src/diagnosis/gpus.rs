@@ -1,6 +1,6 @@
 //! The GPUs' own telemetry, joined with the workers that run on them: evidence, never a miss in itself.
 
-use perfval_api::{DeviceStatus, WorkerStatus};
+use perfval_api::{DeviceStatus, WorkerPod};
 
 use super::cause::{Cause, Explained};
 use crate::gpus::{GpuRecord, GpuSummary, Mark};
@@ -38,7 +38,7 @@ const REASONS: [(i64, &str); 4] = [
 struct Gpu<'a> {
     seen: &'a GpuSummary,
     /// The worker that runs on it, where that is known.
-    worker: Option<&'a WorkerStatus>,
+    worker: Option<&'a WorkerPod>,
 }
 
 impl Gpu<'_> {
@@ -56,8 +56,8 @@ impl Gpu<'_> {
     }
 }
 
-/// Faults of the workers' GPUs.
-pub fn found(record: Option<&GpuRecord>, workers: &[WorkerStatus], devices: &[DeviceStatus]) -> Vec<Explained> {
+/// What is wrong with the GPUs of the workers.
+pub fn found(record: Option<&GpuRecord>, workers: &[WorkerPod], devices: &[DeviceStatus]) -> Vec<Explained> {
     let Some(record) = record else {
         return Vec::new();
     };
@@ -81,8 +81,8 @@ pub fn found(record: Option<&GpuRecord>, workers: &[WorkerStatus], devices: &[De
     .collect()
 }
 
-/// Reason why a trial has no telemetry although the spec requests it.
-pub fn unread(record: &GpuRecord, workers: &[WorkerStatus], devices: &[DeviceStatus]) -> Option<String> {
+/// Why a trial has no telemetry although it was asked for.
+pub fn unread(record: &GpuRecord, workers: &[WorkerPod], devices: &[DeviceStatus]) -> Option<String> {
     if record.pages == 0 {
         let most = record.errors.iter().max_by_key(|(_, count)| **count);
         return most.map(|(why, count)| format!("no page of GPU metrics could be read ({count} × {why})"));
@@ -104,7 +104,7 @@ pub fn unread(record: &GpuRecord, workers: &[WorkerStatus], devices: &[DeviceSta
 
 /// The GPUs that the workers run on: those of their claims, or those that the exporter lists with their pods. Without
 /// either, all GPUs of the node, if there are as many as workers.
-fn join_workers<'a>(record: &'a GpuRecord, workers: &'a [WorkerStatus], devices: &[DeviceStatus]) -> Vec<Gpu<'a>> {
+fn join_workers<'a>(record: &'a GpuRecord, workers: &'a [WorkerPod], devices: &[DeviceStatus]) -> Vec<Gpu<'a>> {
     let joined: Vec<Gpu<'a>> = record
         .gpus
         .iter()
@@ -122,7 +122,7 @@ fn join_workers<'a>(record: &'a GpuRecord, workers: &'a [WorkerStatus], devices:
     joined
 }
 
-fn runs_on(worker: &WorkerStatus, gpu: &GpuSummary, devices: &[DeviceStatus]) -> bool {
+fn runs_on(worker: &WorkerPod, gpu: &GpuSummary, devices: &[DeviceStatus]) -> bool {
     match &worker.device {
         Some(held) => devices.iter().any(|device| {
             device.uuid.as_ref() == Some(&gpu.uuid) && *held == format!("{}/{}", device.pool, device.name)
@@ -211,7 +211,7 @@ fn conditions(gpu: &GpuSummary) -> String {
     }
 }
 
-fn shared(gpu: &Gpu<'_>, all: &[Gpu<'_>], workers: &[WorkerStatus]) -> Option<String> {
+fn shared(gpu: &Gpu<'_>, all: &[Gpu<'_>], workers: &[WorkerPod]) -> Option<String> {
     let mut texts = Vec::new();
     if let Some(at_work) = gpu.seen.idle_busy.filter(|busy| busy.value >= AT_WORK) {
         let (count, readings) = (at_work.value, gpu.seen.idle_readings);

@@ -1,6 +1,6 @@
 //! A worker next to its peers: the same model on the same GPUs must answer as fast.
 
-use perfval_api::{RouterMode, WorkerStatus};
+use perfval_api::{RouterMode, WorkerPod};
 use rust_decimal::Decimal;
 
 use super::cause::{Cause, Explained};
@@ -32,7 +32,7 @@ pub struct Worker<'a> {
 }
 
 /// Every sampled worker with its pod's name, where a pod has its address.
-pub fn named<'a>(loads: &'a [WorkerSummary], pods: &'a [WorkerStatus]) -> Vec<Worker<'a>> {
+pub fn named<'a>(loads: &'a [WorkerSummary], pods: &'a [WorkerPod]) -> Vec<Worker<'a>> {
     let worker = |load: &'a WorkerSummary| {
         let pod = pods.iter().find(|pod| pod.address.as_ref() == Some(&load.address));
         Worker {

@@ -3,7 +3,7 @@
 mod limit;
 mod words;
 
-use perfval_api::{DeviceStatus, WorkerStatus};
+use perfval_api::{DeviceStatus, WorkerPod};
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
 
@@ -86,7 +86,7 @@ fn against_peers(load: &WorkerSummary) -> Option<AgainstPeers> {
 }
 
 /// The workers whose speed next to their peers is known.
-pub fn compared(workers: &[Worker<'_>], pods: &[WorkerStatus], devices: &[DeviceStatus]) -> Vec<Compared> {
+pub fn compared(workers: &[Worker<'_>], pods: &[WorkerPod], devices: &[DeviceStatus]) -> Vec<Compared> {
     let compared = |worker: &Worker<'_>| {
         let speed = worker.load.speed.as_ref()?;
         Some(Compared {
@@ -180,8 +180,8 @@ pub fn any_slow(compared: &[Compared]) -> bool {
     !slow(compared).is_empty()
 }
 
-/// Text behind a worker's name for its GPU; empty if the GPU is unknown.
-pub fn gpu_in_words(worker: &Worker<'_>, pods: &[WorkerStatus], devices: &[DeviceStatus]) -> String {
+/// The GPU of a worker, as it stands behind its name; nothing where it is not known.
+pub fn gpu_in_words(worker: &Worker<'_>, pods: &[WorkerPod], devices: &[DeviceStatus]) -> String {
     match device(worker, pods, devices) {
         Some((held, Some(uuid))) => format!(" ({held}, {uuid})"),
         Some((held, None)) => format!(" (GPU {held})"),
@@ -196,7 +196,7 @@ pub fn slow_gpus(compared: &[Compared]) -> Vec<String> {
 }
 
 /// The GPU that a worker holds, as `pool/device`, and its UUID where the driver publishes one.
-fn device(worker: &Worker<'_>, pods: &[WorkerStatus], devices: &[DeviceStatus]) -> Option<(String, Option<String>)> {
+fn device(worker: &Worker<'_>, pods: &[WorkerPod], devices: &[DeviceStatus]) -> Option<(String, Option<String>)> {
     let held = pods.iter().find(|pod| pod.pod == worker.name)?.device.clone()?;
     let device = devices
         .iter()

@@ -1,6 +1,6 @@
 //! Causes of a single trial's outcome.
 
-use perfval_api::{EndedBy, Gate, GateOperator, Metric, PerfValidationSpec, RouterMode, Statistic, WorkerStatus};
+use perfval_api::{EndedBy, Gate, GateOperator, Metric, PerfValidationSpec, RouterMode, Statistic, WorkerPod};
 use rust_decimal::Decimal;
 
 use super::cause::{Cause, Explained};
@@ -41,16 +41,16 @@ const UNREACHABLE: [&str; 6] = [
 /// together with a frontend that was not ready (503).
 const CONNECTION: [&str; 3] = ["ClientConnectorError", "ClientOSError", "ServerDisconnectedError"];
 
-/// The change of the workers between two looks, such as the start of a trial and its end; of several changes the most
-/// telling. `shortage`: use of the node's CPUs meanwhile, if they were full.
-pub fn changed(before: &[WorkerStatus], after: &[WorkerStatus], shortage: Option<&str>) -> Option<Explained> {
+/// What changed of the workers between two looks, such as the start of a trial and its end: the most telling of it.
+/// `shortage`: use of the node's CPUs meanwhile, where they were full.
+pub fn changed(before: &[WorkerPod], after: &[WorkerPod], shortage: Option<&str>) -> Option<Explained> {
     let changes = before.iter().filter_map(|worker| change(worker, after, shortage));
     changes.min_by_key(|(cause, _)| Cause::rank(cause.as_str()))
 }
 
-/// Explains the change of one worker. The same pod with more restarts crashed, unless the crash was not observed or
-/// the pod was ended on a node without free CPUs. A pod that is gone was removed by another client.
-fn change(worker: &WorkerStatus, after: &[WorkerStatus], shortage: Option<&str>) -> Option<Explained> {
+/// The same pod with more restarts crashed, unless nobody saw that it did, or it was ended on a node without free CPUs; one
+/// that is gone was removed by another client.
+fn change(worker: &WorkerPod, after: &[WorkerPod], shortage: Option<&str>) -> Option<Explained> {
     let name = &worker.pod;
     let Some(later) = after.iter().find(|later| later.uid == worker.uid) else {
         return Some((Cause::WorkerRestarted, format!("worker {name} is gone")));

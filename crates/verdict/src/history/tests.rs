@@ -1,4 +1,4 @@
-use perfval_api::{Finding, Metrics, PlacementStatus, RunStatus};
+use perfval_api::{Finding, Metrics, OperatorState, PlacementStatus, RunStatus};
 
 use super::*;
 
@@ -16,12 +16,12 @@ fn environment(driver: &str) -> Environment {
     }
 }
 
-fn measured(throughput: &str) -> TrialStatus {
-    TrialStatus {
+fn measured(throughput: &str) -> TrialState {
+    TrialState {
         outcome: Some(TrialOutcome::Pass),
         throughput: Some(throughput.into()),
         ttft_p99_ms: Some("100".into()),
-        ..TrialStatus::default()
+        ..TrialState::default()
     }
 }
 
@@ -39,10 +39,13 @@ fn next(last: &PerfValidationStatus, verdict: Verdict, driver: &str, throughput:
             node: "n1".into(),
             ..PlacementStatus::default()
         }),
-        metrics: Some(Metrics::default()),
-        trials: vec![measured(throughput), measured(throughput)],
-        history: with_last(last, DateTime::UNIX_EPOCH),
-        last_passed: last_passed(last),
+        state: OperatorState {
+            metrics: Some(Metrics::default()),
+            trials: vec![measured(throughput), measured(throughput)],
+            history: with_last(last, DateTime::UNIX_EPOCH),
+            last_passed: last_passed(last),
+            ..OperatorState::default()
+        },
         ..PerfValidationStatus::default()
     }
 }
@@ -74,7 +77,7 @@ fn a_run_is_compared_with_the_last_passed_one_of_its_environment() {
 fn slow(last: &PerfValidationStatus, node: &str, gpu: &str) -> PerfValidationStatus {
     let mut status = next(last, Verdict::Passed, "580", "1000");
     status.placement.as_mut().expect("a placement").node = node.into();
-    status.trials[1].slow_gpus = vec![gpu.to_owned()];
+    status.state.trials[1].slow_gpus = vec![gpu.to_owned()];
     status
 }
 
@@ -82,7 +85,7 @@ fn slow(last: &PerfValidationStatus, node: &str, gpu: &str) -> PerfValidationSta
 fn the_same_gpu_twice_is_to_be_replaced_and_another_each_time_is_not() {
     let advice = |status: &PerfValidationStatus, node: &str, gpus: &[&str], shared: bool| {
         let gpus: Vec<String> = gpus.iter().map(|gpu| (*gpu).to_owned()).collect();
-        slow_gpus_text(&status.history, Some(node), &gpus, shared)
+        of_slow_gpus(&status.state.history, Some(node), &gpus, shared)
     };
     let first = slow(&PerfValidationStatus::default(), "n1", "GPU-a");
     assert_eq!(advice(&first, "n1", &["GPU-a"], false), None, "seen once");
@@ -130,8 +133,8 @@ fn a_run_that_named_a_cause_is_no_reference() {
         (comparison.run, comparison.throughput_percent.as_deref()),
         (1, Some("0"))
     );
-    assert_eq!(third.last_passed.as_ref().map(|passed| passed.run), Some(1));
-    assert_eq!(third.history[0].causes, ["SlowWorker"]);
+    assert_eq!(third.state.last_passed.as_ref().map(|passed| passed.run), Some(1));
+    assert_eq!(third.state.history[0].causes, ["SlowWorker"]);
     assert_eq!(
         compare(&next(
             &slow(&PerfValidationStatus::default(), "n1", "GPU-a"),
@@ -148,14 +151,14 @@ fn a_run_that_named_a_cause_is_no_reference() {
 fn all_trials_that_decide_are_compared_and_the_soak_is_not() {
     let first = next(&PerfValidationStatus::default(), Verdict::Passed, "580", "1000");
     let mut second = next(&first, Verdict::Passed, "580", "1000");
-    second.trials = vec![
+    second.state.trials = vec![
         measured("900"),
         measured("1100"),
-        TrialStatus {
+        TrialState {
             outcome: Some(TrialOutcome::Invalid),
             ..measured("1")
         },
-        TrialStatus {
+        TrialState {
             soak: true,
             ..measured("500")
         },
@@ -183,9 +186,9 @@ fn ten_runs_are_kept_and_the_last_passed_one_for_ever() {
     for _ in 0..12 {
         status = next(&status, Verdict::Failed, "580", "1000");
     }
-    let runs: Vec<i64> = status.history.iter().map(|entry| entry.run).collect();
+    let runs: Vec<i64> = status.state.history.iter().map(|entry| entry.run).collect();
     assert_eq!(runs, (3..=12).rev().collect::<Vec<_>>());
-    assert_eq!(status.last_passed.as_ref().map(|passed| passed.run), Some(1));
+    assert_eq!(status.state.last_passed.as_ref().map(|passed| passed.run), Some(1));
     let comparison = compare(&status).expect("a comparison");
     assert_eq!(
         (comparison.run, comparison.throughput_percent.as_deref()),

@@ -1,6 +1,6 @@
 //! Evidence by which a trial is judged.
 
-use perfval_api::{DeviceStatus, WorkerStatus};
+use perfval_api::{DeviceStatus, WorkerPod};
 
 use crate::frame::TrialRecord;
 use crate::gate::Share;
@@ -11,9 +11,9 @@ pub struct Evidence<'a> {
     /// Record that the runner handed over.
     pub record: &'a TrialRecord,
     /// The workers when the trial began.
-    pub before: &'a [WorkerStatus],
+    pub before: &'a [WorkerPod],
     /// The workers now.
-    pub after: &'a [WorkerStatus],
+    pub after: &'a [WorkerPod],
     /// The part of the node in use.
     pub share: Share,
     /// The GPUs of the run with their UUIDs; empty if unknown.

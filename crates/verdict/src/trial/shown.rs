@@ -1,6 +1,6 @@
 //! A trial's numbers as the status shows them.
 
-use perfval_api::{Metric, Metrics, Statistic, WorkerLoad};
+use perfval_api::{Metric, Metrics, RelativeSpeed, Statistic, WorkerLoad};
 
 use crate::aiperf::Report;
 use crate::diagnosis::peers::Worker;
@@ -30,10 +30,15 @@ fn load(worker: Worker<'_>) -> WorkerLoad {
         tokens_per_second: load.tokens_per_second().map(show),
         token_ms: load.speed.as_ref().map(|speed| show(speed.token_ms)),
         batch: load.speed.as_ref().map(|speed| show(speed.batch)),
-        percent_of_peers: load.speed.as_ref().and_then(|speed| speed.peers).map(|peers| {
-            let (percent, within) = (show(peers.percent), show(peers.within));
-            format!("{percent} ± {within}")
-        }),
+        percent_of_peers: load
+            .speed
+            .as_ref()
+            .and_then(|speed| speed.peers)
+            .map(|peers| RelativeSpeed {
+                percent: show(peers.percent),
+                within: show(peers.within),
+                of: 1,
+            }),
         in_run: None,
         percent_of_earlier_runs: None,
         cached_percent: load.engine.as_ref().and_then(|engine| engine.cached_percent).map(show),

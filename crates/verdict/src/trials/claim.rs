@@ -57,7 +57,7 @@ pub fn claim<'a>(spec: &'a PerfValidationSpec, status: &PerfValidationStatus) ->
         TrialRule::All => BELOW[0],
         TrialRule::Sequential => *BELOW.get(straight_misses(spec.trials.error_bound_percent) - 1)?,
     };
-    let trials = finished(&deciding(&status.trials));
+    let trials = finished(&deciding(&status.state.trials));
     let averages = spec
         .gates
         .iter()

@@ -1,4 +1,4 @@
-use perfval_api::{TrialOutcome, TrialStatus};
+use perfval_api::{TrialOutcome, TrialState};
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
 
@@ -29,8 +29,8 @@ impl Finished {
 }
 
 /// The finished trials of a status, as the rule sees them: nothing else carries a run over a restart of the operator.
-pub fn finished(trials: &[TrialStatus]) -> Vec<Finished> {
-    let finished = |trial: &TrialStatus| {
+pub fn finished(trials: &[TrialState]) -> Vec<Finished> {
+    let finished = |trial: &TrialState| {
         let outcome = trial.outcome?;
         let valid = outcome != TrialOutcome::Invalid;
         Some(Finished {
@@ -42,8 +42,8 @@ pub fn finished(trials: &[TrialStatus]) -> Vec<Finished> {
     trials.iter().filter_map(finished).collect()
 }
 
-/// Distances of a trial from its gates, one for each gate.
-fn margins(trial: &TrialStatus) -> Vec<f64> {
+/// Distances of a trial; that of the only gate stands alone.
+fn margins(trial: &TrialState) -> Vec<f64> {
     let texts = match trial.margins.as_slice() {
         [] => trial.margin_percent.as_slice(),
         several => several,

@@ -1,4 +1,4 @@
-use perfval_api::{PerfValidationSpec, TrialOutcome, TrialStatus};
+use perfval_api::{PerfValidationSpec, TrialOutcome, TrialState};
 
 use super::averages::{self, RESOLUTION};
 use super::finished::{Finished, count, finished};
@@ -9,9 +9,9 @@ use super::wald::Ruling;
 /// are no rarity.
 const SOAKS: usize = 3;
 
-/// Ruling on the trials of a run: the rule on those that decide, then the soak, if the spec has one.
-pub fn ruling(spec: &PerfValidationSpec, trials: &[TrialStatus]) -> Ruling {
-    let (soaks, deciding): (Vec<TrialStatus>, Vec<TrialStatus>) = trials.iter().cloned().partition(|trial| trial.soak);
+/// What the trials of a run say: the rule on those that decide, then the soak, where one is asked for.
+pub fn ruling(spec: &PerfValidationSpec, trials: &[TrialState]) -> Ruling {
+    let (soaks, deciding): (Vec<TrialState>, Vec<TrialState>) = trials.iter().cloned().partition(|trial| trial.soak);
     let ruling = rule(&spec.trials, &finished(&deciding));
     if ruling != Ruling::Pass || spec.benchmark.soak.is_none() {
         return ruling;
@@ -46,18 +46,18 @@ fn miss_clearly(soaks: &[Finished]) -> bool {
     missed.iter().all(|soak| soak.is_plain_miss(&every_gate)) || every_gate.iter().any(below)
 }
 
-/// Returns true if the trials that decide have passed, so that the next one is the soak.
-pub fn soak_is_next(spec: &PerfValidationSpec, trials: &[TrialStatus]) -> bool {
+/// Whether the trials that decide have passed, so that the next one is the soak.
+pub fn soak_is_next(spec: &PerfValidationSpec, trials: &[TrialState]) -> bool {
     spec.benchmark.soak.is_some() && rule(&spec.trials, &finished(&deciding(trials))) == Ruling::Pass
 }
 
 /// The trials that are no soak.
-pub(super) fn deciding(trials: &[TrialStatus]) -> Vec<TrialStatus> {
+pub(super) fn deciding(trials: &[TrialState]) -> Vec<TrialState> {
     trials.iter().filter(|trial| !trial.soak).cloned().collect()
 }
 
 /// Mean distance (percent) from the gate on an average that the trials lie near and that is missed by most.
-pub fn mean_near_gate(trials: &[TrialStatus]) -> Option<f64> {
+pub fn mean_near_gate(trials: &[TrialState]) -> Option<f64> {
     let finished = finished(&deciding(trials));
     let means = averages::near(&finished)
         .into_iter()

@@ -1,4 +1,4 @@
-use perfval_api::{PerfValidationSpec, TrialOutcome, TrialRule, TrialStatus};
+use perfval_api::{PerfValidationSpec, TrialOutcome, TrialRule, TrialState};
 
 use super::finished::finished;
 use super::of_a_run::ruling;
@@ -34,13 +34,13 @@ pub struct Step {
 }
 
 /// The path of a run through its rule.
-pub fn path(spec: &PerfValidationSpec, trials: &[TrialStatus]) -> Path {
+pub fn path(spec: &PerfValidationSpec, trials: &[TrialState]) -> Path {
     let sequential = spec.trials.rule == TrialRule::Sequential;
-    let mut so_far: Vec<TrialStatus> = Vec::new();
+    let mut so_far: Vec<TrialState> = Vec::new();
     let steps = trials.iter().filter_map(|trial| {
         let outcome = trial.outcome?;
         so_far.push(trial.clone());
-        let deciding: Vec<TrialStatus> = so_far.iter().filter(|trial| !trial.soak).cloned().collect();
+        let deciding: Vec<TrialState> = so_far.iter().filter(|trial| !trial.soak).cloned().collect();
         let (by_outcomes, by_distances) = evidence(&finished(&deciding));
         Some(Step {
             trial: trial.number,
@@ -69,13 +69,13 @@ mod tests {
             "gates": [{"name": "g", "metric": "OutputTokenThroughput", "operator": ">=", "threshold": "100"}],
         }))
         .unwrap();
-        let trials: Vec<TrialStatus> = (1..)
+        let trials: Vec<TrialState> = (1..)
             .zip(margins.iter().zip(outcomes))
-            .map(|(number, (margin, outcome))| TrialStatus {
+            .map(|(number, (margin, outcome))| TrialState {
                 number,
                 outcome: Some(*outcome),
                 margin_percent: margin.map(str::to_owned),
-                ..TrialStatus::default()
+                ..TrialState::default()
             })
             .collect();
         path(&spec, &trials)

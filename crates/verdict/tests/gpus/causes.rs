@@ -1,6 +1,6 @@
 //! Causes of each sign, and the GPUs that are judged.
 
-use perfval_api::WorkerStatus;
+use perfval_api::WorkerPod;
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::diagnosis::gpus::{found, unread};
 use perfval_verdict::gpus::{GpuRecord, GpuSummary, Mark};
@@ -158,10 +158,10 @@ fn only_gpus_of_the_run_are_judged() {
     let record = of([gpu(0), hot]);
     // A run on the first GPU alone.
     assert_eq!(found(Some(&record), &pods()[..1], &devices()), []);
-    // The device plugin: the worker of each GPU is unknown, but the run has them all.
-    let unknown: Vec<WorkerStatus> = pods()
+    // The device plugin: nobody knows who has which, but the run has them all.
+    let unknown: Vec<WorkerPod> = pods()
         .into_iter()
-        .map(|pod| WorkerStatus { device: None, ..pod })
+        .map(|pod| WorkerPod { device: None, ..pod })
         .collect();
     let all = found(Some(&record), &unknown, &[]);
     assert_eq!(all.len(), 1);

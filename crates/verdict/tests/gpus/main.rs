@@ -6,7 +6,7 @@ mod recorded;
 
 use std::fs;
 
-use perfval_api::{DeviceStatus, WorkerStatus};
+use perfval_api::{DeviceStatus, WorkerPod};
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::diagnosis::gpus::found;
 use perfval_verdict::gpus::{GpuRecord, Mark};
@@ -53,11 +53,11 @@ fn devices() -> Vec<DeviceStatus> {
     vec![device(0), device(1)]
 }
 
-fn pods() -> Vec<WorkerStatus> {
-    let pod = |n: usize| WorkerStatus {
+fn pods() -> Vec<WorkerPod> {
+    let pod = |n: usize| WorkerPod {
         pod: format!("pv-1-worker-{n}"),
         device: Some(format!("node/gpu-{n}")),
-        ..WorkerStatus::default()
+        ..WorkerPod::default()
     };
     vec![pod(0), pod(1)]
 }

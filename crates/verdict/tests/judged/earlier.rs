@@ -2,8 +2,8 @@
 
 use chrono::DateTime;
 use perfval_api::{
-    DecodeSpeed, DeviceStatus, Environment, HistoryEntry, PerfValidationSpec, PerfValidationStatus, PlacementStatus,
-    RunStatus, TrialOutcome, TrialStatus, Verdict,
+    DecodeSpeed, DeviceStatus, EarlierRun, Environment, OperatorState, PerfValidationSpec, PerfValidationStatus,
+    PlacementStatus, RunStatus, TrialOutcome, TrialState, Verdict,
 };
 use perfval_verdict::close::close;
 use perfval_verdict::gate::Share;
@@ -33,7 +33,7 @@ pub fn after(earlier: &[&str]) -> PerfValidationStatus {
         aiperf: Some(AIPERF.into()),
         ..environment()
     };
-    let entry = |(run, token_ms): (i64, &&str)| HistoryEntry {
+    let entry = |(run, token_ms): (i64, &&str)| EarlierRun {
         run,
         verdict: Some(Verdict::Passed),
         reason: "GatesMet".into(),
@@ -69,7 +69,10 @@ pub fn after(earlier: &[&str]) -> PerfValidationStatus {
             ..PlacementStatus::default()
         }),
         environment: Some(self::environment()),
-        history: (1..).zip(earlier).map(entry).collect(),
+        state: OperatorState {
+            history: (1..).zip(earlier).map(entry).collect(),
+            ..OperatorState::default()
+        },
         ..PerfValidationStatus::default()
     }
 }
@@ -98,18 +101,23 @@ pub fn closed(status: &mut PerfValidationStatus, spec: &PerfValidationSpec, toke
         product: None,
     };
     let judged = judge(evidence, spec);
-    status.trials.push(TrialStatus {
+    status.state.trials.push(TrialState {
         number: 1,
-        ..TrialStatus::default()
+        ..TrialState::default()
     });
     close(spec, status, 1, &judged, DateTime::UNIX_EPOCH);
 }
 
-/// The trial's text about the earlier runs, and its causes.
+fn of_earlier_runs(status: &PerfValidationStatus) -> Option<String> {
+    let speed = status.state.workers[0].percent_of_earlier_runs.as_ref()?;
+    Some(format!("{speed} of {}", speed.of))
+}
+
+/// What the trial says of the earlier runs, and its causes.
 fn earlier_text(mut status: PerfValidationStatus, token_ms: &str) -> (Option<String>, Vec<String>) {
     closed(&mut status, &spec(), token_ms);
-    let earlier = status.workers[0].percent_of_earlier_runs.clone();
-    (earlier, status.trials[0].causes.clone())
+    let earlier = of_earlier_runs(&status);
+    (earlier, status.state.trials[0].causes.clone())
 }
 
 const FOUR: [&str; 4] = ["10", "10.1", "9.9", "10"];
@@ -118,22 +126,19 @@ const FOUR: [&str; 4] = ["10", "10.1", "9.9", "10"];
 fn a_worker_that_became_slow_is_named_with_its_gpu() {
     let mut status = after(&FOUR);
     closed(&mut status, &spec(), "12.5");
-    assert_eq!(status.trials[0].outcome, Some(TrialOutcome::Pass));
-    assert_eq!(status.trials[0].causes, ["SlowWorker"]);
-    assert_eq!(status.trials[0].slow_gpus, ["GPU-a"]);
+    assert_eq!(status.state.trials[0].outcome, Some(TrialOutcome::Pass));
+    assert_eq!(status.state.trials[0].causes, ["SlowWorker"]);
+    assert_eq!(status.state.trials[0].slow_gpus, ["GPU-a"]);
     assert_eq!(
         status.diagnosis[0].evidence,
         "worker a (n1/a, GPU-a) decodes at 80 % ± 9 % of the speed of its 4 earlier runs: 12.5 ms from token to token with \
          200 requests at a time"
     );
-    assert_eq!(
-        status.workers[0].percent_of_earlier_runs.as_deref(),
-        Some("80 ± 9 of 4")
-    );
+    assert_eq!(of_earlier_runs(&status).as_deref(), Some("80 ± 9 of 4"));
 
-    // A second slow run: the history shows it.
-    status.history[0].slow_gpus = vec!["GPU-a".into()];
-    status.trials.clear();
+    // Slow once more: the history says so.
+    status.state.history[0].slow_gpus = vec!["GPU-a".into()];
+    status.state.trials.clear();
     closed(&mut status, &spec(), "12.5");
     let evidence = &status.diagnosis[0].evidence;
     assert!(
@@ -168,7 +173,7 @@ fn earlier_runs_that_differ_among_themselves_prove_less() {
 fn other_measurements_are_not_compared() {
     type Change = fn(&mut PerfValidationStatus);
     let no_claim: [(&str, Change); 9] = [
-        ("two earlier runs", |status| status.history.truncate(2)),
+        ("two earlier runs", |status| status.state.history.truncate(2)),
         ("another driver", |status| {
             status.environment.as_mut().unwrap().gpu_driver = Some("590".into());
         }),
@@ -185,7 +190,7 @@ fn other_measurements_are_not_compared() {
                 aiperf: Some(AIPERF.into()),
                 ..environment.clone()
             };
-            for entry in &mut status.history {
+            for entry in &mut status.state.history {
                 entry.environment = Some(environment::digest(&known));
             }
         }),
@@ -193,12 +198,12 @@ fn other_measurements_are_not_compared() {
             status.placement.as_mut().unwrap().devices[0].uuid = Some("GPU-b".into());
         }),
         ("runs that did not pass", |status| {
-            for entry in &mut status.history {
+            for entry in &mut status.state.history {
                 entry.verdict = Some(Verdict::Failed);
             }
         }),
         ("the run itself, judged again", |status| {
-            status.history.truncate(3);
+            status.state.history.truncate(3);
             status.run.as_mut().unwrap().judged_run = Some(2);
         }),
         ("several GPUs", |status| status.placement.as_mut().unwrap().gpus = 2),
@@ -232,7 +237,7 @@ fn a_missed_gate_without_a_cause_reports_the_comparison() {
 
     let mut slow = after(&FOUR);
     closed(&mut slow, &spec, "12.5");
-    let causes = &slow.trials[0].causes;
+    let causes = &slow.state.trials[0].causes;
     assert!(
         causes.contains(&"SlowWorker".to_owned()) && !causes.contains(&"BalancedDegradation".to_owned()),
         "{causes:?}"

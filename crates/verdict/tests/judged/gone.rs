@@ -1,6 +1,6 @@
 //! Workers that changed, died, restarted or were given nothing, and trials that ran out of time.
 
-use perfval_api::{GateResult, RouterMode, Severity, TrialOutcome, WorkerLoss, WorkerStatus};
+use perfval_api::{GateResult, RouterMode, Severity, TrialOutcome, WorkerLoss, WorkerPod};
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::frame::{Failure, Outcome};
 use perfval_verdict::gate::Share;
@@ -11,7 +11,7 @@ use super::{balanced, first_cause, judged, odd_one, pods, record, sample, spec, 
 
 #[test]
 fn workers_that_changed_void_a_trial_and_explain_its_errors() {
-    let with = |change: fn(&mut Vec<WorkerStatus>)| {
+    let with = |change: fn(&mut Vec<WorkerPod>)| {
         let mut after = pods();
         change(&mut after);
         after
@@ -61,8 +61,8 @@ fn a_crash_is_reported_with_the_exit_code() {
     assert_eq!(verdict.findings[0].1.severity, Severity::Error);
 }
 
-/// Judgement of a trial that ran into its limit.
-fn out_of_time(workers: Vec<WorkerSummary>, after: &[WorkerStatus]) -> JudgedTrial {
+/// What a trial shows that ran into its limit.
+fn out_of_time(workers: Vec<WorkerSummary>, after: &[WorkerPod]) -> JudgedTrial {
     let failure = Failure::TimedOut { seconds: 900 };
     judged(&record(Outcome::Failure(failure), workers), after)
 }

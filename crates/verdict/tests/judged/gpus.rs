@@ -1,7 +1,7 @@
 //! Evidence of the GPUs beside the other causes of a trial.
 
 use chrono::DateTime;
-use perfval_api::{DeviceStatus, PerfValidationStatus, TrialOutcome, TrialStatus};
+use perfval_api::{DeviceStatus, PerfValidationStatus, TrialOutcome, TrialState};
 use perfval_verdict::close::close;
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::frame::TrialRecord;
@@ -86,13 +86,13 @@ fn missing_telemetry_is_reported_once_and_not_for_every_trial() {
     assert_eq!(causes(&trial), [], "no cause of a trial");
     let mut status = PerfValidationStatus::default();
     for number in 1..=2 {
-        status.trials.push(TrialStatus {
+        status.state.trials.push(TrialState {
             number,
-            ..TrialStatus::default()
+            ..TrialState::default()
         });
         close(&spec(), &mut status, number, &trial, DateTime::UNIX_EPOCH);
     }
     let found: Vec<&str> = status.diagnosis.iter().map(|finding| finding.cause.as_str()).collect();
     assert_eq!(found, ["WorkersNotCompared", "GPUsNotSampled"]);
-    assert!(status.trials.iter().all(|trial| trial.causes.is_empty()));
+    assert!(status.state.trials.iter().all(|trial| trial.causes.is_empty()));
 }

@@ -13,7 +13,7 @@ mod workers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use perfval_api::{GateResult, Metric, PerfValidationSpec, Statistic, TrialOutcome, WorkerStatus};
+use perfval_api::{GateResult, Metric, PerfValidationSpec, Statistic, TrialOutcome, WorkerPod};
 use perfval_verdict::aiperf;
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::frame::{Failure, Outcome, TrialRecord};
@@ -70,8 +70,8 @@ fn odd_one(odd: WorkerSummary, peer: impl Fn(&str) -> WorkerSummary) -> Vec<Work
     vec![peer("a"), peer("b"), odd, peer("d")]
 }
 
-fn pods() -> Vec<WorkerStatus> {
-    let pod = |name: &str| WorkerStatus {
+fn pods() -> Vec<WorkerPod> {
+    let pod = |name: &str| WorkerPod {
         pod: name.to_owned(),
         uid: format!("uid-{name}"),
         restarts: 0,
@@ -97,7 +97,7 @@ fn record(outcome: Outcome, workers: Vec<WorkerSummary>) -> TrialRecord {
     }
 }
 
-fn judged(record: &TrialRecord, after: &[WorkerStatus]) -> JudgedTrial {
+fn judged(record: &TrialRecord, after: &[WorkerPod]) -> JudgedTrial {
     let share = Share { gpus: 4, node_gpus: 8 };
     judge(
         Evidence {

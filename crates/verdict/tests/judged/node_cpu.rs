@@ -1,7 +1,7 @@
 //! Workers that were ended on a node without free CPUs: their end is no evidence about their GPU, unless they
 //! crashed.
 
-use perfval_api::{EndedBy, TrialOutcome, WorkerLoss, WorkerStatus};
+use perfval_api::{EndedBy, TrialOutcome, WorkerLoss, WorkerPod};
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::frame::{Failure, Outcome, TrialRecord};
 use perfval_verdict::node_cpu::NodeCpu;
@@ -29,7 +29,7 @@ fn full(record: TrialRecord) -> TrialRecord {
 }
 
 /// Worker `c` restarted.
-fn ended(by: Option<EndedBy>, exit: &str) -> Vec<WorkerStatus> {
+fn ended(by: Option<EndedBy>, exit: &str) -> Vec<WorkerPod> {
     let mut after = pods();
     after[2].restarts = 1;
     after[2].ended_by = by;

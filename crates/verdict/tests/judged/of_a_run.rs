@@ -1,7 +1,7 @@
 //! Findings of a run of several trials.
 
 use chrono::DateTime;
-use perfval_api::{GateResult, Metric, PerfValidationSpec, PerfValidationStatus, Statistic, TrialOutcome, TrialStatus};
+use perfval_api::{GateResult, Metric, PerfValidationSpec, PerfValidationStatus, Statistic, TrialOutcome, TrialState};
 use perfval_verdict::close::close;
 use perfval_verdict::frame::Outcome;
 use perfval_verdict::gate::Share;
@@ -73,10 +73,10 @@ impl Story {
 
     fn trial(&mut self, workers: Vec<WorkerSummary>, metric: Metric, statistic: Statistic, value: i64) {
         let judged = self.judged(workers, metric, statistic, value);
-        let number = 1 + i64::try_from(self.status.trials.len()).expect("few");
-        self.status.trials.push(TrialStatus {
+        let number = 1 + i64::try_from(self.status.state.trials.len()).expect("few");
+        self.status.state.trials.push(TrialState {
             number,
-            ..TrialStatus::default()
+            ..TrialState::default()
         });
         close(&self.spec, &mut self.status, number, &judged, DateTime::UNIX_EPOCH);
     }
@@ -94,7 +94,12 @@ impl Story {
     }
 
     fn outcomes(&self) -> Vec<TrialOutcome> {
-        self.status.trials.iter().filter_map(|trial| trial.outcome).collect()
+        self.status
+            .state
+            .trials
+            .iter()
+            .filter_map(|trial| trial.outcome)
+            .collect()
     }
 }
 
@@ -113,7 +118,7 @@ fn a_pass_absorbs_the_causes_of_its_missed_trials() {
     assert_eq!(story.outcomes(), [Pass, Miss, Pass]);
     assert_eq!(story.found(), Vec::<&str>::new());
     assert_eq!(
-        story.status.trials[1].causes,
+        story.status.state.trials[1].causes,
         ["BalancedDegradation"],
         "the trial keeps it"
     );
@@ -127,7 +132,7 @@ fn a_worker_is_slow_by_all_trials_of_the_run_or_not_at_all() {
     story.throughput(decoding(99), 2000);
     story.throughput(decoding(100), 2000);
     assert_eq!(story.found(), Vec::<&str>::new(), "96 % on average");
-    assert!(story.status.trials.iter().all(|trial| trial.slow_gpus.is_empty()));
+    assert!(story.status.state.trials.iter().all(|trial| trial.slow_gpus.is_empty()));
 
     let mut story = Story::new(throughput());
     story.throughput(decoding(96), 1400);

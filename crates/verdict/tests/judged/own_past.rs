@@ -1,7 +1,7 @@
 //! Gates on what a worker's own GPU did before.
 
 use chrono::DateTime;
-use perfval_api::{DecodeSpeed, DeviceStatus, GateResult, TrialOutcome, TrialStatus, WorkloadStatus};
+use perfval_api::{DecodeSpeed, DeviceStatus, GateResult, TrialOutcome, TrialState};
 use perfval_verdict::close::close;
 use perfval_verdict::gate::Share;
 use perfval_verdict::trial::{Evidence, judge};
@@ -31,16 +31,16 @@ fn a_gate_on_the_own_past_fails_a_gpu_that_became_slow() {
         (gate.observed.as_deref(), gate.result),
         (Some("89.2"), GateResult::Missed)
     );
-    assert_eq!(slow.trials[0].outcome, Some(TrialOutcome::Miss));
-    assert_eq!(slow.trials[0].causes, ["SlowWorker"]);
+    assert_eq!(slow.state.trials[0].outcome, Some(TrialOutcome::Miss));
+    assert_eq!(slow.state.trials[0].causes, ["SlowWorker"]);
 
     let mut sound = after(&earlier);
     closed(&mut sound, &with_gate("90"), "10.6");
-    assert_eq!(sound.trials[0].outcome, Some(TrialOutcome::Pass));
+    assert_eq!(sound.state.trials[0].outcome, Some(TrialOutcome::Pass));
     let mut young = after(&earlier[..2]);
     closed(&mut young, &with_gate("90"), "12.2");
     assert_eq!(
-        young.trials[0].outcome,
+        young.state.trials[0].outcome,
         Some(TrialOutcome::Pass),
         "nothing to compare with yet"
     );
@@ -58,11 +58,8 @@ fn each_of_several_workers_has_its_own_past() {
     };
     let placement = status.placement.as_mut().expect("a placement");
     (placement.gpus, placement.devices) = (2, ["a", "b"].map(device).into());
-    status.workload = Some(WorkloadStatus {
-        workers: pods()[..2].to_vec(),
-        ..WorkloadStatus::default()
-    });
-    for entry in &mut status.history {
+    status.state.worker_pods = pods()[..2].to_vec();
+    for entry in &mut status.state.history {
         let other = DecodeSpeed {
             token_ms: "12".into(),
             gpu: Some("GPU-b".into()),
@@ -90,20 +87,25 @@ fn each_of_several_workers_has_its_own_past() {
         product: None,
     };
     let judged = judge(evidence, &spec());
-    status.trials.push(TrialStatus {
+    status.state.trials.push(TrialState {
         number: 1,
-        ..TrialStatus::default()
+        ..TrialState::default()
     });
     close(&spec(), &mut status, 1, &judged, DateTime::UNIX_EPOCH);
     let mut percents: Vec<_> = status
+        .state
         .workers
         .iter()
-        .map(|load| load.percent_of_earlier_runs.clone())
+        .map(|load| {
+            load.percent_of_earlier_runs
+                .as_ref()
+                .map(|speed| format!("{speed} of {}", speed.of))
+        })
         .collect();
     percents.sort();
     assert_eq!(
         percents,
         [Some("100 ± 8.7 of 6".into()), Some("83.3 ± 7.2 of 6".to_owned())]
     );
-    assert_eq!(status.trials[0].slow_gpus, ["GPU-a"]);
+    assert_eq!(status.state.trials[0].slow_gpus, ["GPU-a"]);
 }

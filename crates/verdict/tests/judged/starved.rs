@@ -102,7 +102,7 @@ fn requests_that_timed_out_in_a_starved_generator_are_not_errors_of_the_deployme
     assert!(evidence.ends_with("; 40 requests timed out"), "{evidence}");
 
     // An answer of the frontend is the deployment's, and so is a time-out behind a worker that crashed or stalled.
-    let miss = |record: &TrialRecord, after: &[perfval_api::WorkerStatus], cause: Cause| {
+    let miss = |record: &TrialRecord, after: &[perfval_api::WorkerPod], cause: Cause| {
         let verdict = judged(record, after);
         let causes: Vec<Cause> = verdict.findings.iter().map(|(cause, _)| *cause).collect();
         assert_eq!(verdict.outcome, TrialOutcome::Miss, "{causes:?}");

@@ -145,7 +145,7 @@ fn show_trials(status: &PerfValidationStatus) {
         "{:<6} {:<8} {:>12} {:>14} {:>9} {:>8}  causes",
         "trial", "outcome", "tok/s", "TTFT p99 ms", "requests", "errors"
     );
-    for trial in &status.trials {
+    for trial in &status.state.trials {
         let number = |value: Option<i64>| value.map_or("-".to_owned(), |value| value.to_string());
         println!(
             "{:<6} {:<8} {:>12} {:>14} {:>9} {:>8}  {}",
@@ -213,7 +213,7 @@ async fn show_cleanup(lab: &Lab, status: &PerfValidationStatus) -> bool {
 
 /// The number of a GPU that the run had, as `lab fault slow-gpu` takes it.
 fn a_gpu_of(status: &PerfValidationStatus) -> Option<&str> {
-    let worker = status.workload.as_ref()?.workers.first()?;
+    let worker = status.state.worker_pods.first()?;
     Some(worker.device.as_ref()?.rsplit_once('-')?.1)
 }
 

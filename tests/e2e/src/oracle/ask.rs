@@ -1,8 +1,9 @@
 //! What sizing says of a random cluster, read through the operator's own eyes.
 
-use perfval_api::{PerfValidation, PlacementStatus};
+use perfval_api::PerfValidation;
 use perfval_run::observed::Need;
 use perfval_run::{Needs, Run, Settings};
+use perfval_sizing::Plan;
 use perfval_sizing::inventory::Inventory;
 use perfval_sizing::{NodeReport, Seen, Sizing, choose, explain};
 
@@ -23,7 +24,7 @@ pub struct Asked {
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// A plan.
-    Plan(Box<PlacementStatus>),
+    Plan(Box<Plan>),
     /// None: the obstacle's name, and what it says to people.
     None(String, String),
 }
@@ -33,7 +34,7 @@ pub struct Answers {
     /// Node by node.
     pub nodes: Vec<Asked>,
     /// The plan for the whole cluster.
-    pub chosen: Option<PlacementStatus>,
+    pub chosen: Option<Plan>,
 }
 
 /// Reads the API server as a run in its sizing does, and asks about every node and about all of them.

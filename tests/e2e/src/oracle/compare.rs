@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use perfval_api::PlacementStatus;
+use perfval_sizing::Plan;
 
 use super::ask::{Answer, Answers, Asked};
 use super::schedule::Scheduled;
@@ -140,13 +140,11 @@ pub fn choice(answers: &Answers) -> Option<Judged> {
         Answer::None(..) => None,
     });
     let best = plans.min_by_key(|plan| (-plan.gpus, plan.node.clone()));
-    let key = |plan: &PlacementStatus| (plan.node.clone(), plan.gpus);
+    let key = |plan: &Plan| (plan.node.clone(), plan.gpus);
     if best.map(key) == answers.chosen.as_ref().map(key) {
         return None;
     }
-    let node = |plan: Option<&PlacementStatus>| {
-        plan.map_or("none".to_owned(), |plan| format!("{} ({})", plan.node, plan.gpus))
-    };
+    let node = |plan: Option<&Plan>| plan.map_or("none".to_owned(), |plan| format!("{} ({})", plan.node, plan.gpus));
     Some(Judged {
         node: best.map(|plan| plan.node.clone()).unwrap_or_default(),
         features: ["choice of a node"].into(),

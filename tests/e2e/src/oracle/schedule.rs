@@ -7,9 +7,10 @@ use futures::{TryStreamExt as _, stream};
 use k8s_openapi::api::core::v1::Toleration;
 use kube::Client;
 use kube::api::{DynamicObject, ListParams, PostParams};
-use perfval_api::{Allocation, AllocationMode, PerfValidation, PlacementStatus};
+use perfval_api::{Allocation, AllocationMode, PerfValidation, PlacementStatus, PlanDetails};
 use perfval_run::dynamo::names::{FRONTEND, WORKER};
 use perfval_run::{Run, Settings, build, dynamo};
+use perfval_sizing::Plan;
 use serde_json::{Value, json};
 
 use super::ask::{Answer, Asked};
@@ -137,7 +138,8 @@ impl Attempt {
             Answer::None(..) => (without_plan(object, &probe.node, &probe.features), 0),
         };
         let mut object = object.clone();
-        object.status.get_or_insert_default().placement = Some(plan);
+        let status = object.status.get_or_insert_default();
+        (status.placement, status.state.plan) = (Some(plan.placement), plan.details);
         let settings = Settings::default();
         let run = Run::new(&object, &settings);
         let deployment = dynamo::deployment(&run);
@@ -186,7 +188,7 @@ fn pod(node: &str, part: &str, mut spec: Value) -> Value {
 }
 
 /// The plan that a run would follow if there were one: what its pods would tolerate, and how they would ask for a GPU.
-fn without_plan(object: &PerfValidation, node: &str, features: &BTreeSet<&'static str>) -> PlacementStatus {
+fn without_plan(object: &PerfValidation, node: &str, features: &BTreeSet<&'static str>) -> Plan {
     let placement = &object.spec.placement;
     let by_plugin = match placement.allocation {
         AllocationMode::Auto => features.contains("device plugin"),
@@ -206,7 +208,7 @@ fn without_plan(object: &PerfValidation, node: &str, features: &BTreeSet<&'stati
     };
     let mut tolerations = placement.tolerations.clone();
     tolerations.extend([own("nvidia.com/gpu"), own(&placement.resource_name), sku]);
-    PlacementStatus {
+    let placement = PlacementStatus {
         node: node.to_owned(),
         allocation: if by_plugin {
             Allocation::DevicePlugin
@@ -214,9 +216,13 @@ fn without_plan(object: &PerfValidation, node: &str, features: &BTreeSet<&'stati
             Allocation::Dra
         },
         gpus: 1,
+        ..PlacementStatus::default()
+    };
+    let details = PlanDetails {
         // What the workers' claims ask for on nodes with such devices; elsewhere it holds anyway.
         selectors: vec!["!device.allowMultipleAllocations".to_owned()],
         tolerations,
-        ..PlacementStatus::default()
-    }
+        ..PlanDetails::default()
+    };
+    Plan { placement, details }
 }

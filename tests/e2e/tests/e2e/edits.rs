@@ -38,7 +38,7 @@ async fn a_changed_ttl_or_limit_measures_nothing_again() {
         status.run.as_ref().map(|run| (run.number, run.generation)),
         Some((1, 2))
     );
-    assert_eq!(status.trials, measured.trials);
+    assert_eq!(status.state.trials, measured.state.trials);
     assert_eq!(says(&status, condition::READY), ("True", "GatesMet", 2));
     assert_eq!(says(&status, condition::CLEANED_UP), ("True", "Removed", 2));
     run.delete().await;
@@ -63,7 +63,7 @@ async fn changed_gates_judge_the_saved_trials_without_a_pod() {
     assert_eq!(status.verdict, Some(Verdict::Failed));
     let judging = status.run.expect("a run");
     assert_eq!((judging.trigger, judging.judged_run), (Trigger::GatesChanged, Some(1)));
-    assert_eq!(status.metrics, measured.metrics);
+    assert_eq!(status.state.metrics, measured.state.metrics);
     assert_eq!(status.results_ref, measured.results_ref);
     let pods: Api<Pod> = Api::namespaced(lab.client.clone(), &namespace);
     let pods = pods.list(&ListParams::default()).await.expect("list pods");

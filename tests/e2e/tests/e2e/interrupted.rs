@@ -28,7 +28,7 @@ async fn a_suspended_run_frees_its_gpus_and_a_resumed_one_starts_again() {
 
     run.patch(json!({"spec": {"suspend": false}})).await;
     let status = run.until("run 2 has its GPUs", |status| placed_in(2, status)).await;
-    assert_eq!(status.history.first().and_then(|run| run.verdict), None);
+    assert_eq!(status.state.history.first().and_then(|run| run.verdict), None);
     run.delete().await;
 }
 
@@ -42,6 +42,6 @@ async fn a_changed_spec_ends_the_run_and_starts_a_new_one() {
     run.patch(json!({"spec": {"placement": {"maxGPUs": 1}}})).await;
     let status = run.until("run 2 has its GPU", |status| placed_in(2, status)).await;
     assert_eq!(status.placement.map(|plan| plan.gpus), Some(1));
-    assert_eq!(status.history.first().and_then(|run| run.verdict), None);
+    assert_eq!(status.state.history.first().and_then(|run| run.verdict), None);
     run.delete().await;
 }

@@ -41,7 +41,12 @@ async fn an_operator_killed_in_every_phase_and_a_restarted_api_server_change_no_
         Some(1),
         "the same run goes on"
     );
-    assert_eq!(status.trials.len(), 1, "no trial is repeated: {:?}", status.trials);
+    assert_eq!(
+        status.state.trials.len(),
+        1,
+        "no trial is repeated: {:?}",
+        status.state.trials
+    );
     assert!(
         killed_in.contains(&Phase::Benchmarking) && killed_in.contains(&Phase::CleaningUp),
         "{killed_in:?}"

@@ -85,7 +85,7 @@ async fn two_runs_at_once_never_share_a_gpu_and_each_has_its_own_verdict() {
     let (one_status, two_status) = tokio::join!(one.ends(Verdict::Passed), two.ends(Verdict::Failed));
     assert_eq!(two_status.reason.as_deref(), Some("GatesMissed"));
     // On a busy machine a trial of a second may hold too few samples of the workers to say that they are alike.
-    let trials = &two_status.trials;
+    let trials = &two_status.state.trials;
     let far: Vec<bool> = trials.iter().map(|trial| trial.far).collect();
     assert!(
         far.ends_with(&[true]) && far.iter().filter(|far| **far).count() == 2,

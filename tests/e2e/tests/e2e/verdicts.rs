@@ -24,13 +24,13 @@ async fn a_healthy_node_passes_and_shows_its_numbers() {
     );
 
     assert_eq!(status.reason.as_deref(), Some("GatesMet"));
-    let metrics = status.metrics.as_ref().expect("metrics");
+    let metrics = status.state.metrics.as_ref().expect("metrics");
     assert!(
         metrics.output_token_throughput.is_some() && metrics.ttft_p99_ms.is_some(),
         "{metrics:?}"
     );
-    assert_eq!(status.trials.len(), 1);
-    assert_eq!(status.trials[0].errors, Some(0));
+    assert_eq!(status.state.trials.len(), 1);
+    assert_eq!(status.state.trials[0].errors, Some(0));
     let placement = status.placement.as_ref().expect("placement");
     assert_eq!((placement.gpus, placement.node_gpus), (2, 8));
     assert!(
@@ -104,7 +104,7 @@ async fn a_healthy_node_passes_and_shows_its_numbers() {
         status.run.as_ref().and_then(|run| run.rerun_token.as_deref()),
         Some("again")
     );
-    assert_eq!((status.history.len(), status.history[0].run), (1, 1));
+    assert_eq!((status.state.history.len(), status.state.history[0].run), (1, 1));
     cleanup::kept_while_the_annotation_is_set(&lab, &run).await;
     run.delete().await;
 }
@@ -125,9 +125,9 @@ async fn one_slow_gpu_under_round_robin_fails_and_is_named() {
     let status = run.ends(Verdict::Failed).await;
 
     assert_eq!(status.reason.as_deref(), Some("GatesMissed"));
-    assert_eq!(status.trials[0].outcome, Some(TrialOutcome::Miss));
+    assert_eq!(status.state.trials[0].outcome, Some(TrialOutcome::Miss));
     assert!(
-        status.trials[0].causes.contains(&"WorkerStall".to_owned()),
+        status.state.trials[0].causes.contains(&"WorkerStall".to_owned()),
         "{:?}",
         status.diagnosis
     );

@@ -20,7 +20,12 @@ async fn an_etcd_that_is_killed_in_every_phase_changes_no_verdict() {
     }
     let status = run.ends(Verdict::Passed).await;
     assert_eq!(status.run.map(|run| run.number), Some(1), "the same run goes on");
-    assert_eq!(status.trials.len(), 1, "no trial is repeated: {:?}", status.trials);
+    assert_eq!(
+        status.state.trials.len(),
+        1,
+        "no trial is repeated: {:?}",
+        status.state.trials
+    );
     run.left_nothing().await;
     run.delete().await;
 }

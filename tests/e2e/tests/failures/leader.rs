@@ -34,7 +34,12 @@ async fn a_leader_that_is_cut_off_ends_and_its_successor_goes_on() {
     assert_eq!(ended_well, Ok(false), "it leads no more, and says so by its end");
     let status = run.ends(Verdict::Passed).await;
     assert_eq!(status.run.map(|run| run.number), Some(1), "the same run goes on");
-    assert_eq!(status.trials.len(), 1, "no trial is repeated: {:?}", status.trials);
+    assert_eq!(
+        status.state.trials.len(),
+        1,
+        "no trial is repeated: {:?}",
+        status.state.trials
+    );
     let calls = Audit::calls(&lab, since).await;
     let takeover = Takeover::of(&calls, LEASE, "first", "second").expect("one acts after the other");
     println!("{takeover:?}, {} s after the cut", (takeover.taken - cut).num_seconds());

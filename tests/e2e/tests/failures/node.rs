@@ -116,7 +116,7 @@ async fn a_taint_that_comes_after_the_plan_is_named_and_sized_again() {
     .await;
     lab.kubectl(&["taint", "node", NODE, "busy:NoSchedule-"]).await;
     let status = run.ends(Verdict::Passed).await;
-    assert_eq!(status.run.map(|run| run.resizes), Some(1));
+    assert_eq!(Some(status.state.resizes), Some(1));
     run.delete().await;
 }
 
@@ -144,12 +144,21 @@ async fn a_load_generator_that_is_evicted_is_not_taken_for_a_broken_benchmark() 
     // The trial counts for nothing, and another one is made.
     let told = run
         .until("the eviction is named", |status| {
-            status.trials.first().is_some_and(|trial| !trial.causes.is_empty())
+            status
+                .state
+                .trials
+                .first()
+                .is_some_and(|trial| !trial.causes.is_empty())
         })
         .await;
-    assert_eq!(told.trials[0].causes, ["LoadGeneratorEvicted"], "{:?}", told.trials[0]);
+    assert_eq!(
+        told.state.trials[0].causes,
+        ["LoadGeneratorEvicted"],
+        "{:?}",
+        told.state.trials[0]
+    );
     let status = run.ends(Verdict::Passed).await;
-    assert_eq!(status.trials.len(), 2, "{:?}", status.trials);
+    assert_eq!(status.state.trials.len(), 2, "{:?}", status.state.trials);
     run.delete().await;
 }
 
@@ -166,15 +175,19 @@ async fn a_node_that_reboots_in_a_trial_voids_it_and_is_free_afterwards() {
     load_generator_runs(&lab, &namespace).await;
     lab.run(&["fault", "reboot"]).await;
     let status = run.phase(Phase::Completed).await;
-    let first = &status.trials[0];
-    assert_eq!(first.outcome, Some(TrialOutcome::Invalid), "{:?}", status.trials);
-    assert!(status.trials.len() > 1, "another one is made: {:?}", status.trials);
+    let first = &status.state.trials[0];
+    assert_eq!(first.outcome, Some(TrialOutcome::Invalid), "{:?}", status.state.trials);
+    assert!(
+        status.state.trials.len() > 1,
+        "another one is made: {:?}",
+        status.state.trials
+    );
     assert_eq!(
         (status.verdict, status.reason.as_deref()),
         (Some(Verdict::Inconclusive), Some("WorkerRestarted")),
         "{:?}: {:?}",
         status.message,
-        status.trials
+        status.state.trials
     );
     run.delete().await;
     all_gpus(&lab).await;

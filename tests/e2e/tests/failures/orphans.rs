@@ -25,7 +25,7 @@ async fn vanish(lab: &Lab, namespace: &str, operator: OutOfCluster) {
     let run = Validation::create(lab, manifest).await;
     run.phase(Phase::Benchmarking).await;
     run.until("the trial has its Job", |status| {
-        status.trials.first().is_some_and(|trial| trial.job_uid.is_some())
+        status.state.trials.first().is_some_and(|trial| trial.job_uid.is_some())
     })
     .await;
     operator.kill().await;

@@ -96,9 +96,9 @@ async fn a_worker_that_its_probe_ends_on_a_node_without_idle_cpus_is_inconclusiv
         "{message}"
     );
     assert!(message.contains("% busy"), "{message}");
-    let workload = status.workload.as_ref().expect("workers");
-    let ended: Vec<_> = workload.workers.iter().filter_map(|worker| worker.ended_by).collect();
-    assert_eq!(ended, [EndedBy::Probe], "{:?}", workload.workers);
+    let workers = &status.state.worker_pods;
+    let ended: Vec<_> = workers.iter().filter_map(|worker| worker.ended_by).collect();
+    assert_eq!(ended, [EndedBy::Probe], "{workers:?}");
     run.left_nothing().await;
     run.delete().await;
     assert_eq!(Gpus::count(&lab).await.free(), 8);

@@ -56,7 +56,12 @@ async fn a_leader_that_was_frozen_for_a_minute_does_nothing_more() {
         Some(1),
         "the same run goes on"
     );
-    assert_eq!(status.trials.len(), 1, "no trial is repeated: {:?}", status.trials);
+    assert_eq!(
+        status.state.trials.len(),
+        1,
+        "no trial is repeated: {:?}",
+        status.state.trials
+    );
     holds(&lab, "e2e-frozen", "second", Duration::from_secs(5)).await;
     // The API server's own word, the minute after the thaw included.
     let calls = Audit::calls(&lab, since).await;

@@ -41,7 +41,7 @@ async fn a_gpu_lost_between_plan_and_start_is_named_and_the_run_makes_do_with_th
     let plan = status.placement.expect("a plan");
     assert_eq!((plan.gpus, plan.node_gpus), (4, 8), "{plan:?}");
     assert!(devices(&plan).is_disjoint(&held) && devices(&plan).is_disjoint(&stolen));
-    assert_eq!(status.run.map(|run| run.resizes), Some(1));
+    assert_eq!(Some(status.state.resizes), Some(1));
     let lost = status.diagnosis.iter().find(|finding| finding.cause == "LostRace");
     let lost = lost.unwrap_or_else(|| panic!("no lost race in {:?}", status.diagnosis));
     // Whoever may read this object need not be allowed to see the other namespace's.

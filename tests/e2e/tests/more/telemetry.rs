@@ -88,7 +88,7 @@ async fn a_hot_gpu_that_is_slow_is_named_with_its_uuid() {
         finding.evidence
     );
     // How far the worker lags on two busy cores decides which of the two it is.
-    let causes = &status.trials[0].causes;
+    let causes = &status.state.trials[0].causes;
     let slow = |cause: &String| cause == "SlowWorker" || cause == "WorkerStall";
     assert!(causes.iter().any(slow), "it explains a worker that is slow: {causes:?}");
     end(&lab, run).await;

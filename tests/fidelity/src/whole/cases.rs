@@ -153,7 +153,7 @@ impl Case {
             let (passed, failed) = (ended.verdict == Verdict::Passed, ended.verdict == Verdict::Failed);
             cell.passed += usize::from(passed);
             cell.failed += usize::from(failed);
-            cell.trials += ended.status.trials.len();
+            cell.trials += ended.status.state.trials.len();
             cell.wrong
                 .add(if self.truth == Truth::Healthy { failed } else { passed });
         }

@@ -82,7 +82,7 @@ impl Row {
                 .iter()
                 .position(|gate| gate.name == claim.gate.name)
                 .expect("its gate");
-            let margins = ended.status.trials.iter().filter_map(|trial| {
+            let margins = ended.status.state.trials.iter().filter_map(|trial| {
                 let text = trial.margins.get(at).or(trial.margin_percent.as_ref())?;
                 text.parse::<f64>().ok()
             });

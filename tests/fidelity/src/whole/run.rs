@@ -1,7 +1,7 @@
 //! One run: trials until the rule has decided, as the operator plays them, or saved trials judged again.
 
 use chrono::DateTime;
-use perfval_api::{PerfValidationSpec, PerfValidationStatus, TrialOutcome, TrialStatus, Verdict};
+use perfval_api::{PerfValidationSpec, PerfValidationStatus, TrialOutcome, TrialState, Verdict};
 use perfval_verdict::close::close;
 use perfval_verdict::conclusion::conclude;
 use perfval_verdict::frame::TrialRecord;
@@ -21,10 +21,10 @@ pub struct Ended {
 pub fn play(spec: &PerfValidationSpec, gpus: i64, mut next: impl FnMut() -> TrialRecord) -> Ended {
     let mut status = PerfValidationStatus::default();
     for number in 1.. {
-        status.trials.push(TrialStatus {
+        status.state.trials.push(TrialState {
             number,
-            soak: soak_is_next(spec, &status.trials),
-            ..TrialStatus::default()
+            soak: soak_is_next(spec, &status.state.trials),
+            ..TrialState::default()
         });
         let record = next();
         let evidence = Evidence {
@@ -48,10 +48,10 @@ pub fn play(spec: &PerfValidationSpec, gpus: i64, mut next: impl FnMut() -> Tria
 /// so nothing is decided.
 pub fn play_again(spec: &PerfValidationSpec, mut next: impl FnMut() -> TrialRecord) -> Ended {
     let numbers = || 1..=i64::from(spec.trials.max);
-    let trial = |number| TrialStatus {
+    let trial = |number| TrialState {
         number,
         outcome: Some(TrialOutcome::Pass),
-        ..TrialStatus::default()
+        ..TrialState::default()
     };
     let saved = SavedRun {
         trials: numbers().map(trial).collect(),

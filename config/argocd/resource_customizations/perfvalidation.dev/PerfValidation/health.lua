@@ -12,9 +12,9 @@ local function is_true(name)
 end
 
 -- The operator's version cannot read the object, so nothing else in the status is about it as it is now.
-local blocked = conditions.Blocked
-if blocked ~= nil and blocked.reason == "SpecUnreadable" and blocked.observedGeneration == obj.metadata.generation then
-  return is("Degraded", blocked.message)
+local stalled = conditions.Stalled
+if stalled ~= nil and stalled.reason == "SpecUnreadable" and stalled.observedGeneration == obj.metadata.generation then
+  return is("Degraded", stalled.message)
 end
 
 if status.observedGeneration ~= obj.metadata.generation then
@@ -56,11 +56,16 @@ if not deleted then
     return is("Progressing", "a rerun was asked for")
   end
 
-  -- Complete is true once the run is over and has measured and judged what this very spec asks for.
+  -- Complete is true once the run is over, has measured and judged what this very spec asks for, and its GPUs are back.
   if not is_true("Complete") then
-    if is_true("Blocked") then
-      -- Stalled follows after ten minutes, or at once if the operator does not try again.
-      return is(is_true("Stalled") and "Degraded" or "Progressing", phase .. ", blocked: " .. blocked.message)
+    -- Reconciling has the reason of what blocks the operator. Stalled follows after ten minutes, or at once if the
+    -- operator does not try again.
+    local reconciling = conditions.Reconciling
+    if is_true("Stalled") and reconciling ~= nil then
+      return is("Degraded", reconciling.message)
+    end
+    if is_true("Reconciling") and reconciling.reason ~= "Running" then
+      return is("Progressing", reconciling.message)
     end
     if phase == "Suspended" then
       return is("Suspended", message)

@@ -235,7 +235,8 @@ async fn a_job_of_another_uid_than_recorded_is_not_read() {
     world.put_result(1);
     let record = |uid: serde_json::Value| {
         world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
-            object["status"]["trials"] = json!([{"number": 1, "startedAt": "2026-01-01T00:00:00Z", "jobUid": uid}]);
+            object["status"]["operatorState"]["trials"] =
+                json!([{"number": 1, "startedAt": "2026-01-01T00:00:00Z", "jobUid": uid}]);
         });
     };
     let job = names::trial_job(&world.run_id(), 1);
@@ -288,7 +289,7 @@ async fn progress_of_a_running_trial_is_read_from_its_log_and_not_every_time() {
     let now = chrono::Utc::now();
     world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
         object["status"]["progress"] =
-            json!({"trial": 1, "requests": 9, "errors": 0, "seconds": 1, "summary": "1: 1%", "updatedAt": now});
+            json!({"trial": 1, "requests": 9, "failedRequests": 0, "seconds": 1, "summary": "1: 1%", "updatedAt": now});
     });
     world.server.forget_calls();
     assert_eq!(read().await, None);

@@ -208,9 +208,7 @@ async fn the_events_of_a_worker_are_read_once_it_restarted() {
     let recorded = |restarts: i64| {
         let worker = json!({"pod": "w0", "uid": uid, "restarts": restarts});
         world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
-            object["status"]["workload"] = json!({
-                "name": "d", "apiVersion": "nvidia.com/v1beta1", "routerMode": "KV", "workersReady": 1, "workers": [worker],
-            });
+            object["status"]["operatorState"]["workerPods"] = json!([worker]);
         });
     };
     recorded(0);
@@ -254,7 +252,7 @@ async fn the_last_lines_of_a_trial_with_errors_are_read_while_the_results_are_sa
     let with = |loss: serde_json::Value| {
         world.server.edit("perfvalidations", NAMESPACE, NAME, |object| {
             object["status"]["phase"] = "Evaluating".into();
-            object["status"]["trials"] = json!([{"number": 1, "outcome": "Invalid", "startedAt": "2026-11-20T00:01:00Z",
+            object["status"]["operatorState"]["trials"] = json!([{"number": 1, "outcome": "Invalid", "startedAt": "2026-11-20T00:01:00Z",
                 "completedAt": "2026-11-20T00:01:50Z", "workerLoss": loss}]);
         });
     };

@@ -11,7 +11,7 @@ use flate2::read::GzDecoder;
 use k8s_openapi::api::core::v1::ConfigMap;
 use perfval_api::{
     DeviceStatus, Environment, PerfValidation, PerfValidationSpec, PlacementStatus, ResultsRef, RunStatus, Verdict,
-    Why, WorkerStatus, WorkloadStatus,
+    Why, WorkerPod, WorkloadStatus,
 };
 use perfval_run::build::PackedTrial;
 use perfval_run::{Run, Settings, build};
@@ -50,8 +50,8 @@ pub struct Hardware {
 pub struct Trial {
     pub record: TrialRecord,
     pub series: Vec<WorkerSeries>,
-    pub before: Vec<WorkerStatus>,
-    pub after: Vec<WorkerStatus>,
+    pub before: Vec<WorkerPod>,
+    pub after: Vec<WorkerPod>,
     #[serde(skip)]
     pub gpus: Vec<GpuSeries>,
     #[serde(skip)]
@@ -118,7 +118,7 @@ pub fn saved(name: &str, line: &Line, gates: &Value, rule: &Value) -> Saved {
 
     let mut status = judgement.status;
     let mut ended = began + TimeDelta::seconds(70);
-    for trial in &mut status.trials {
+    for trial in &mut status.state.trials {
         trial.started_at = ended;
         ended += TimeDelta::seconds(45);
         trial.completed_at = Some(ended);
@@ -143,9 +143,9 @@ pub fn saved(name: &str, line: &Line, gates: &Value, rule: &Value) -> Saved {
     status.workload = Some(WorkloadStatus {
         name: "perfval-5e1f0a2b".to_owned(),
         router_mode: line.router.clone(),
-        workers: trials.last().map_or_else(Vec::new, |trial| trial.after.clone()),
         ..WorkloadStatus::default()
     });
+    status.state.worker_pods = trials.last().map_or_else(Vec::new, |trial| trial.after.clone());
     status.environment = Some(Environment {
         model: object.spec.model.name.clone(),
         image: object.spec.dynamo().image.clone(),
@@ -186,7 +186,7 @@ fn record(trial: &Trial) -> TrialRecord {
 }
 
 fn results(object: &mut PerfValidation, verdict: Verdict, why: &Why, trials: &[Trial]) -> ConfigMap {
-    let judged = object.status.as_ref().map_or(0, |status| status.trials.len());
+    let judged = object.status.as_ref().map_or(0, |status| status.state.trials.len());
     let payload = |trial: &Trial| {
         let mut payload = Payload::new(record(trial));
         payload.workers.clone_from(&trial.series);

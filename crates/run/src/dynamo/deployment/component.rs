@@ -115,14 +115,14 @@ impl Component {
 }
 
 fn runtime_version(run: &Run<'_>) -> Option<String> {
-    run.status().workload.as_ref()?.runtime_version.clone()
+    run.status().state.runtime_version.clone()
 }
 
 fn pod(run: &Run<'_>, pinned: bool) -> PodSpec {
     let placement = run.placement().cloned().unwrap_or_default();
     PodSpec {
         affinity: pinned.then(|| pin(&placement.node)),
-        tolerations: non_empty(placement.tolerations),
+        tolerations: non_empty(run.status().state.plan.tolerations.clone()),
         volumes: cache_volume(run).map(|volume| vec![volume]),
         ..templated(run, None)
     }

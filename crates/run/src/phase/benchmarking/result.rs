@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
 use kube::core::ResourceExt as _;
-use perfval_api::WorkerStatus;
+use perfval_api::WorkerPod;
 use perfval_verdict::diagnosis::cause::Cause;
 use perfval_verdict::diagnosis::trial::changed;
 use perfval_verdict::frame::{self, Failure, Framed, Outcome, TrialRecord};
@@ -22,12 +22,11 @@ use crate::{build, job, names, patience};
 const LOG_GRACE: Duration = Duration::from_secs(15);
 
 /// The workers as they were when a trial last began or ended.
-pub(super) fn seen_last<'a>(pass: &Pass<'a>) -> &'a [WorkerStatus] {
-    let workload = pass.run.status().workload.as_ref();
-    workload.map_or(&[], |workload| workload.workers.as_slice())
+pub(super) fn seen_last<'a>(pass: &Pass<'a>) -> &'a [WorkerPod] {
+    &pass.run.status().state.worker_pods
 }
 
-pub(super) type Judge<'a> = Box<dyn Fn(&[WorkerStatus]) -> JudgedTrial + 'a>;
+pub(super) type Judge<'a> = Box<dyn Fn(&[WorkerPod]) -> JudgedTrial + 'a>;
 
 /// Reads the record of a finished Job: the termination message, or the log if that contains more. `None`: not yet.
 pub(super) fn read<'a>(pass: &mut Pass<'a>, number: i64, trial: &TrialSeen, found: &Job) -> Option<Judge<'a>> {

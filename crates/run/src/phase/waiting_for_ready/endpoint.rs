@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use perfval_api::{Phase, Reason, Why, condition};
+use perfval_api::{Phase, Reason, RunFailure, Why, text};
 
 use crate::decision::{Effect, ProbeRequest};
 use crate::diagnosis::log::silence;
@@ -11,7 +11,6 @@ use crate::diagnosis::pods::Trouble;
 use crate::dynamo::names::{FRONTEND_PORT, frontend_service};
 use crate::observed::{Probe, ProbeAnswer};
 use crate::pass::{Pass, Step};
-use crate::status::{self, Truth};
 use crate::time;
 
 /// Pause between two probes.
@@ -31,7 +30,7 @@ pub(super) fn probe(pass: &mut Pass<'_>) -> Step {
         timeout: time::duration(&pass.run.spec().timeouts.endpoint_probe),
     };
     let refused = match &pass.seen.probe {
-        Probe::Answered(ProbeAnswer::Completion(text)) => return completed(pass, text),
+        Probe::Answered(ProbeAnswer::Completion(_)) => return completed(pass),
         Probe::Answered(ProbeAnswer::OtherModels(served)) => return other_models(pass, served),
         Probe::Answered(ProbeAnswer::Empty) => Some("the completion was empty".to_owned()),
         Probe::Answered(ProbeAnswer::Refused(code, body)) => Some(format!("HTTP {code}{}", said(body))),
@@ -46,15 +45,14 @@ pub(super) fn probe(pass: &mut Pass<'_>) -> Step {
         return unanswered(pass, &answer);
     }
     // While the next probe is under way, the last answer stays the one to show.
-    let last = condition::find(&pass.status, condition::ENDPOINT_READY).filter(|last| last.status == "False");
-    match last {
+    match &pass.status.state.unanswered {
         Some(last) => Step::wait(Reason::from_word(&last.reason), last.message.clone()),
         None => Step::wait(Reason::Probing, "asking the frontend for a completion"),
     }
 }
 
 /// The endpoint serves; how long it took is kept, because a cold start explains a slow first minute and nothing else.
-fn completed(pass: &mut Pass<'_>, text: &str) -> Step {
+fn completed(pass: &mut Pass<'_>) -> Step {
     let took = silent_for(pass);
     if let Some(workload) = &mut pass.status.workload {
         // The first of this deployment: it may have to become ready again between two trials.
@@ -68,11 +66,7 @@ fn completed(pass: &mut Pass<'_>, text: &str) -> Step {
         let evidence = format!("{} s from ready components to the first completion", took.as_secs());
         pass.find(Obstacle::ColdStart.finding(&evidence));
     }
-    let why = Why::new(
-        Reason::CompletionReceived,
-        format!("a completion came back after {} s: {}", took.as_secs(), quoted(text)),
-    );
-    pass.condition(condition::ENDPOINT_READY, true, &why);
+    pass.status.state.unanswered = None;
     Step::go(
         Phase::Benchmarking,
         Reason::CompletionReceived,
@@ -100,7 +94,7 @@ fn unanswered(pass: &mut Pass<'_>, answer: &str) -> Step {
     } else {
         trouble.why()
     };
-    pass.condition(condition::ENDPOINT_READY, Truth::False, &why);
+    record(pass, &why);
     if trouble.obstacle != Obstacle::CompletionsFail {
         // The answer of a starting frontend changes with every probe.
         pass.find(trouble.obstacle.finding(&trouble.evidence));
@@ -120,17 +114,23 @@ fn other_models(pass: &mut Pass<'_>, served: &[String]) -> Step {
         evidence: format!("the frontend serves {served}, not {asked}"),
     };
     let why = trouble.why();
-    pass.condition(condition::ENDPOINT_READY, Truth::False, &why);
+    record(pass, &why);
     if silent_for(pass) >= trouble.obstacle.patience() {
         return Step::End(perfval_api::Verdict::Error, why);
     }
     Step::Wait(why)
 }
 
-/// Time for which every component has been ready, while the operator looked: it requested no completion in between.
+/// Keeps an answer that is no completion: it is shown until the next one.
+fn record(pass: &mut Pass<'_>, why: &Why) {
+    let (reason, message) = (why.reason.as_str().to_owned(), text::bounded(&why.message));
+    pass.status.state.unanswered = Some(RunFailure { reason, message });
+}
+
+/// How long every component has been ready, while the operator looked: it asked for no completion in between.
 fn silent_for(pass: &Pass<'_>) -> Duration {
-    status::true_since(&pass.status, condition::WORKLOAD_READY)
-        .map_or(Duration::ZERO, |ready| pass.attended_since(ready))
+    let ready = pass.status.state.ready_since;
+    ready.map_or(Duration::ZERO, |ready| pass.attended_since(ready))
 }
 
 /// The obstacles that may pass.

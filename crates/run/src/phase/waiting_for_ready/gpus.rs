@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::resource::v1::ResourceClaim;
 use perfval_api::{
-    Allocation, DeviceStatus, GpuCheck, PerfValidationStatus, PlacementStatus, Reason, Verdict, Why, condition, text,
+    Allocation, DeviceStatus, GpuCheck, PerfValidationStatus, PlacementStatus, Reason, Verdict, Why, text,
 };
 use perfval_sizing as sizing;
 use perfval_sizing::{Seen, Unconfirmed};
@@ -23,10 +23,7 @@ const LOOKING: &str = "every component is ready; looking whether each worker has
 /// time for it: claims do not change while pods do, and the API server answers a list of unchanged objects 50 ms late
 /// (1.36: its cache checks with etcd ten times a second if it is fresh).
 pub(super) fn counts_gpus(status: &PerfValidationStatus) -> bool {
-    status
-        .workload
-        .as_ref()
-        .is_some_and(|workload| workload.gpu_check.is_some())
+    status.state.gpu_check.is_some()
 }
 
 /// Reason in the status while the scheduler finds no place for a worker.
@@ -57,7 +54,7 @@ pub(super) fn broken(
         return Some(misplaced(pass, wrong));
     }
     // Looked at again before each trial.
-    if plan.allocation != Allocation::Dra || condition::is_true(&pass.status, condition::WORKLOAD_READY) {
+    if plan.allocation != Allocation::Dra || pass.status.state.ready_since.is_some() {
         return None;
     }
     let Some(claims) = claims else {
@@ -105,9 +102,8 @@ fn confirmed(
 
 /// Returns true if the look before this one found the same.
 fn was_seen(pass: &Pass<'_>, wrong: &str) -> bool {
-    let workload = pass.run.status().workload.as_ref();
-    let last = workload.and_then(|workload| workload.gpu_check.as_ref()?.wrong.as_deref());
-    last == Some(&*text::bounded(wrong))
+    let last = pass.run.status().state.gpu_check.as_ref();
+    last.and_then(|check| check.wrong.as_deref()) == Some(&*text::bounded(wrong))
 }
 
 fn checking(pass: &mut Pass<'_>, what: impl Into<String>) -> Step {
@@ -116,13 +112,13 @@ fn checking(pass: &mut Pass<'_>, what: impl Into<String>) -> Step {
 
 fn check_again(pass: &mut Pass<'_>, what: impl Into<String>, wrong: Option<String>) -> Step {
     let why = Why::new(Reason::CheckingGPUs, what);
-    pass.not_ready(&why, Some(GpuCheck { wrong }));
+    pass.not_ready(Some(GpuCheck { wrong }));
     pass.look_again_in(COUNT_AGAIN);
     Step::Wait(why)
 }
 
 fn misplaced(pass: &mut Pass<'_>, wrong: String) -> Step {
     let why = Why::new(Reason::PlacementBroken, wrong);
-    pass.not_ready(&why, None);
+    pass.not_ready(None);
     Step::End(Verdict::Error, why)
 }

@@ -21,7 +21,7 @@ impl Story {
             Effect::CreateCacheClaim(_) => {}
             Effect::CreateCacheJob(_) => self.cache_job = self.cache_job.or(Some("Complete")),
             Effect::CreateTrialJob(_) => {
-                self.trial_job = self.status().trials.last().map(|trial| trial.number);
+                self.trial_job = self.status().state.trials.last().map(|trial| trial.number);
                 let name = names::trial_job(&id, self.trial_job.unwrap_or(0));
                 self.child(ChildKind::Job, &name);
             }

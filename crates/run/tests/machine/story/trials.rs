@@ -38,7 +38,7 @@ impl Story {
         let Some(number) = self.trial_job else {
             return TrialSeen::default();
         };
-        if self.status().trials.last().map(|trial| trial.number) != Some(number) {
+        if self.status().state.trials.last().map(|trial| trial.number) != Some(number) {
             return TrialSeen::default();
         }
         let end = match self.showing {
@@ -99,7 +99,13 @@ impl Story {
     }
 
     pub(super) fn results(&self, seen: &mut Observed) {
-        for trial in self.status().trials.iter().filter(|trial| trial.outcome.is_some()) {
+        for trial in self
+            .status()
+            .state
+            .trials
+            .iter()
+            .filter(|trial| trial.outcome.is_some())
+        {
             let packed = if self.logs_unreadable {
                 Seen::Unknown("logs: 500".into())
             } else {

@@ -188,13 +188,14 @@ fn finish_all(cluster: &Cluster) -> Outcome<()> {
     let entry = json!({
         "run": 1, "verdict": "Passed", "reason": "GatesMet", "throughput": "18000.5", "ttftP99Ms": "900.1",
         "environment": "0123456789ab", "slowGpus": [], "completedAt": "2026-11-20T10:10:00Z",
-        "phases": [{"phase": "Sizing", "seconds": 2}, {"phase": "Deploying", "seconds": 90}, {"phase": "Benchmarking", "seconds": 120}],
+        "phases": [["Sizing", 2], ["Deploying", 90], ["Benchmarking", 120]],
     });
-    if status["history"].as_array().is_none_or(Vec::is_empty) {
-        status["history"] = json!([entry]);
+    let history = &mut status["operatorState"]["history"];
+    if history.as_array().is_none_or(Vec::is_empty) {
+        *history = json!([entry]);
     }
-    let entry = status["history"][0].clone();
-    status["history"] = Value::Array(vec![entry; 10]);
+    let entry = history[0].clone();
+    *history = Value::Array(vec![entry; 10]);
     for object in objects.iter().filter(|object| object["status"]["phase"] != "Completed") {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         cluster.server.edit("perfvalidations", NAMESPACE, name, |object| {
