@@ -177,7 +177,7 @@ fn function_names(source: &str) -> Vec<Found> {
             Some(start) => name.starts_with(start),
             None => name == **pattern,
         };
-        (!comment && FUNCTION_NAMES.iter().any(|pattern| listed(&pattern))).then_some((index + 1, name))
+        (!comment && FUNCTION_NAMES.iter().any(listed)).then_some((index + 1, name))
     });
     declared.collect()
 }
