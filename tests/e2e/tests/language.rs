@@ -10,7 +10,7 @@ const MAX_CLAUSES: usize = 109;
 /// Most uses of [`PHRASES`] in comments.
 const MAX_PHRASES: usize = 64;
 /// Most functions whose name is neither a verb nor a noun.
-const MAX_FUNCTION_NAMES: usize = 68;
+const MAX_FUNCTION_NAMES: usize = 0;
 
 /// First words of a clause; a description begins with a noun or a verb in the third person.
 const CLAUSE_STARTS: &[&str] = &[
