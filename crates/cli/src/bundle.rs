@@ -85,7 +85,7 @@ fn add(archive: &mut Archive, file: &str, what: &str, mut value: Value, object: 
 async fn add_versions(session: &Session, archive: &mut Archive) {
     let server = match session.client.apiserver_version().await {
         Ok(version) => version.git_version,
-        Err(error) => Error::of_call("read the version of the cluster", error).to_string(),
+        Err(error) => Error::from_call("read the version of the cluster", error).to_string(),
     };
     let text = format!("kubectl-perfval {}\nKubernetes {server}\n", env!("CARGO_PKG_VERSION"));
     archive.add(
@@ -96,10 +96,10 @@ async fn add_versions(session: &Session, archive: &mut Archive) {
 }
 
 async fn add_children(session: &Session, object: &PerfValidation, archive: &mut Archive) {
-    let mut listed = vec![objects::Subject::of_validation(object)];
+    let mut listed = vec![objects::Subject::from_validation(object)];
     for kind in &objects::CHILDREN {
-        let items = objects::of_validation(session, object, kind, &listed).await;
-        listed.extend(items.iter().flatten().map(objects::Subject::of));
+        let items = objects::listed_objects(session, object, kind, &listed).await;
+        listed.extend(items.iter().flatten().map(objects::Subject::from_object));
         add_list(archive, kind.plural, items, object);
     }
     // Last, when the objects of the events are known.

@@ -33,5 +33,5 @@ pub fn page(screen: &Screen, object: &PerfValidation) -> String {
         columns: screen.columns().unwrap_or(COLUMNS).clamp(20, 160),
         now: screen.now(),
     };
-    page.of(object)
+    page.render(object)
 }

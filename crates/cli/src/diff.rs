@@ -22,7 +22,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &DiffArgs) -> Res
         ),
         None => last_two(session, &args.before).await?,
     };
-    let comparison = Comparison::of(&before, &after);
+    let comparison = Comparison::new(&before, &after);
     let text = output::written(&comparison, args.output)?;
     screen.say(&text.unwrap_or_else(|| page::text(&comparison, screen.columns())))?;
     Ok(0)
@@ -35,7 +35,7 @@ async fn last_two(session: &Session, name: &str) -> Result<(Outcome, Outcome), E
         )));
     }
     let object = session.get(name).await?;
-    let after = results::of_run(session, &object, None).await?;
+    let after = results::read_run(session, &object, None).await?;
     let earlier = object.status.as_ref().and_then(|status| status.state.history.first());
     let Some(earlier) = earlier else {
         return Err(Error::BadInput(format!(
@@ -43,6 +43,6 @@ async fn last_two(session: &Session, name: &str) -> Result<(Outcome, Outcome), E
             session.command("rerun", name)
         )));
     };
-    let before = results::of_run(session, &object, Some(earlier.run)).await?;
+    let before = results::read_run(session, &object, Some(earlier.run)).await?;
     Ok((before, after))
 }

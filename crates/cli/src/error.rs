@@ -139,10 +139,10 @@ impl Error {
     }
 
     /// Meaning of a failed call. `call` is the attempt, as in "you may not …".
-    pub fn of_call(call: &str, error: kube::Error) -> Self {
+    pub fn from_call(call: &str, error: kube::Error) -> Self {
         let call = call.to_owned();
         match error {
-            kube::Error::Api(status) => Self::of_status(call, &status),
+            kube::Error::Api(status) => Self::from_status(call, &status),
             other => Self::Unreachable {
                 why: innermost(&other),
                 call,
@@ -150,7 +150,7 @@ impl Error {
         }
     }
 
-    fn of_status(call: String, status: &Status) -> Self {
+    fn from_status(call: String, status: &Status) -> Self {
         let why = status.message.clone();
         match status.code {
             401 => Self::Unauthorized { call },
@@ -204,7 +204,7 @@ mod tests {
                 reason: "Forbidden".to_owned(),
                 ..Status::default()
             };
-            Error::of_status("create PerfValidations".to_owned(), &status)
+            Error::from_status("create PerfValidations".to_owned(), &status)
         };
         let quota = "perfvalidations.perfvalidation.dev \"a\" is forbidden: exceeded quota: few, requested: count/perfvalidations.perfvalidation.dev=1";
         let webhook = "admission webhook \"policy.example\" denied the request: label team is missing";

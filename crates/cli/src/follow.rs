@@ -148,7 +148,7 @@ fn interrupted(screen: &mut Screen, shown: &mut Shown, error: watcher::Error) ->
     let error = match error {
         watcher::Error::InitialListFailed(error)
         | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => Error::of_call("read PerfValidations", error),
+        | watcher::Error::WatchFailed(error) => Error::from_call("read PerfValidations", error),
         // Events that are too old: the watcher lists again.
         watcher::Error::WatchError(_) | watcher::Error::NoResourceVersion => return Ok(()),
     };

@@ -96,7 +96,7 @@ fn manifest(flags: &CommonCase, namespace: Option<&str>) -> Result<String, Error
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::preset::of_flags;
+    use crate::preset::from_flags;
 
     #[test]
     fn what_is_written_is_what_run_would_create_with_the_same_flags() {
@@ -114,7 +114,7 @@ mod tests {
                 assert!(text.contains("# Source of the threshold"), "{text}");
                 serde_saphyr::from_str(&text).expect("YAML")
             };
-            let mut created = of_flags(&flags).expect("a preset");
+            let mut created = from_flags(&flags).expect("a preset");
             assert_eq!(read(None), created, "{}", preset.name);
             created.metadata.namespace = Some("perf".to_owned());
             assert_eq!(read(Some("perf")), created, "{}", preset.name);

@@ -105,7 +105,7 @@ async fn look(
     let mut lines = Vec::new();
     for source in &sources {
         match read(session, object, source, new.extent(source, args.tail)).await {
-            Ok(found) => lines.extend(new.of(source, found)),
+            Ok(found) => lines.extend(new.take(source, found)),
             Err(why) => new.note(screen, &why),
         }
     }

@@ -94,7 +94,7 @@ pub fn run(screen: &mut Screen, args: &PresetsArgs) -> Result<u8, Error> {
 }
 
 /// The object that the flags describe: a preset, with what they change of it.
-pub fn of_flags(flags: &CommonCase) -> Result<PerfValidation, Error> {
+pub fn from_flags(flags: &CommonCase) -> Result<PerfValidation, Error> {
     let Some(name) = &flags.preset else {
         return Err(Error::BadInput(
             "say what to run: -f FILE, or --preset GPU (`kubectl perfval presets` lists them)".to_owned(),

@@ -24,8 +24,8 @@ pub async fn run(
     open: impl AsyncFnOnce() -> Result<Session, Error>,
 ) -> Result<u8, Error> {
     let (report, label) = match &args.manifest {
-        Some(path) => (of_exports(args, path)?, "exports".to_owned()),
-        None => of_run(&open().await?, one(&args.what)?).await?,
+        Some(path) => (files_report(args, path)?, "exports".to_owned()),
+        None => run_report(&open().await?, one(&args.what)?).await?,
     };
     match (args.output, &args.directory) {
         // The verdict is known, however much of it was read.
@@ -64,11 +64,11 @@ fn unless_closed(error: Error) -> Result<(), Error> {
 
 /// Every file of the report of the last run, after `run --report`.
 pub async fn after_run(screen: &mut Screen, session: &Session, name: &str, directory: &Path) -> Result<(), Error> {
-    let (report, _) = of_run(session, Some(name)).await?;
+    let (report, _) = run_report(session, Some(name)).await?;
     write_all(screen, &report, directory)
 }
 
-async fn of_run(session: &Session, what: Option<&str>) -> Result<(Report, String), Error> {
+async fn run_report(session: &Session, what: Option<&str>) -> Result<(Report, String), Error> {
     let (name, number) = results::named(what)?;
     let object = session.pick(name).await?;
     let last = object
@@ -84,14 +84,14 @@ async fn of_run(session: &Session, what: Option<&str>) -> Result<(Report, String
     let saved = results::config_map(session, &object, number).await?;
     let unusable = |error: perfval_report::Error| Error::BadInput(format!("run {number} of {name}: {error}"));
     let report = match (&saved, number == last) {
-        (saved, true) => Report::of(&object, saved.as_ref()).map_err(unusable)?,
-        (Some(saved), false) => Report::of_results(saved).map_err(unusable)?,
+        (saved, true) => Report::new(&object, saved.as_ref()).map_err(unusable)?,
+        (Some(saved), false) => Report::from_results(saved).map_err(unusable)?,
         (None, false) => return Err(results::not_saved(session, &name, number)),
     };
     Ok((report, format!("{name}/{number}")))
 }
 
-fn of_exports(args: &ReportArgs, path: &Path) -> Result<Report, Error> {
+fn files_report(args: &ReportArgs, path: &Path) -> Result<Report, Error> {
     let object: PerfValidation = manifest::read(path)?;
     let mut files = Vec::new();
     for name in &args.what {
@@ -118,7 +118,7 @@ fn of_exports(args: &ReportArgs, path: &Path) -> Result<Report, Error> {
         gpus,
         node_gpus: args.node_gpus.unwrap_or(gpus),
     });
-    Report::of_exports(&object, share, &exports).map_err(|error| Error::BadInput(error.to_string()))
+    Report::from_exports(&object, share, &exports).map_err(|error| Error::BadInput(error.to_string()))
 }
 
 /// AIPerf's record of each request, which it writes beside its export: `X.jsonl` beside `X_aiperf.json`.

@@ -42,7 +42,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// Outcome of the current or last run, from the status.
-    fn of_status(object: &PerfValidation) -> Option<Self> {
+    fn from_status(object: &PerfValidation) -> Option<Self> {
         let status = object.status.clone()?;
         let number = status.run.as_ref()?.number;
         Some(Self {
@@ -68,7 +68,7 @@ impl Outcome {
 pub async fn find(session: &Session, text: &str) -> Result<Outcome, Error> {
     let (name, number) = named(Some(text))?;
     let object = session.pick(name).await?;
-    of_run(session, &object, number).await
+    read_run(session, &object, number).await
 }
 
 /// Name and run in a `NAME` or `NAME/RUN`.
@@ -102,7 +102,7 @@ pub fn not_run(session: &Session, name: &str) -> Error {
 }
 
 /// The run of a number; the last one without.
-pub async fn of_run(session: &Session, object: &PerfValidation, number: Option<i64>) -> Result<Outcome, Error> {
+pub async fn read_run(session: &Session, object: &PerfValidation, number: Option<i64>) -> Result<Outcome, Error> {
     let name = object.name_any();
     let last = object
         .status
@@ -117,7 +117,7 @@ pub async fn of_run(session: &Session, object: &PerfValidation, number: Option<i
         Some(number) if number == last => {}
         Some(number) => return saved(session, object, number).await,
     }
-    Outcome::of_status(object).ok_or_else(|| not_run(session, &name))
+    Outcome::from_status(object).ok_or_else(|| not_run(session, &name))
 }
 
 /// The results ConfigMap of a run. For the last run it is the ConfigMap whose name is in the status, also if an
@@ -135,7 +135,7 @@ pub async fn config_map(session: &Session, object: &PerfValidation, number: i64)
     );
     let api: Api<ConfigMap> = Api::namespaced(session.client.clone(), &session.namespace);
     let found = api.get_opt(&name).await;
-    found.map_err(|error| Error::of_call("read ConfigMaps", error))
+    found.map_err(|error| Error::from_call("read ConfigMaps", error))
 }
 
 async fn saved(session: &Session, object: &PerfValidation, number: i64) -> Result<Outcome, Error> {

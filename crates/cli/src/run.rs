@@ -11,7 +11,7 @@ use crate::args::RunArgs;
 use crate::error::Error;
 use crate::follow::{self, End, NOT_OVER, Patience};
 use crate::lifecycle::ask_for_rerun;
-use crate::preset::of_flags;
+use crate::preset::from_flags;
 use crate::report;
 use crate::screen::Screen;
 use crate::session::Session;
@@ -49,7 +49,7 @@ pub async fn run(screen: &mut Screen, session: &Session, args: &RunArgs, namespa
 /// The validation that the flags describe, checked as the API server checks it.
 fn wanted(args: &RunArgs) -> Result<PerfValidation, Error> {
     let Some(path) = &args.filename else {
-        let object = of_flags(&args.common)?;
+        let object = from_flags(&args.common)?;
         let value = serde_json::to_value(&object).map_err(|error| Error::Render(error.to_string()))?;
         let admission = Admission::new().map_err(manifest::Error::from)?;
         return admission.admit(&value).map_err(|refusals| {
@@ -123,7 +123,7 @@ async fn create(screen: &mut Screen, session: &Session, mut object: PerfValidati
                 session.namespace
             )))
         }
-        Err(error) => Err(Error::of_call("create PerfValidations", error)),
+        Err(error) => Err(Error::from_call("create PerfValidations", error)),
     }
 }
 

@@ -116,7 +116,7 @@ impl Session {
         };
         let list = api.list(&ListParams::default()).await;
         Ok(list
-            .map_err(|error| Error::of_call("read PerfValidations", error))?
+            .map_err(|error| Error::from_call("read PerfValidations", error))?
             .items)
     }
 
@@ -165,7 +165,7 @@ impl Session {
                 namespace: self.namespace.clone(),
                 name: name.to_owned(),
             },
-            other => Error::of_call(call, other),
+            other => Error::from_call(call, other),
         }
     }
 }

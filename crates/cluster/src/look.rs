@@ -34,7 +34,7 @@ pub struct Look {
     namespaces: BTreeMap<String, OfNamespace>,
     /// Volumes of model caches, by namespace and claim; read for the runs that are about to get a node.
     volumes: BTreeMap<(String, String), Seen<CacheVolume>>,
-    /// What is the same for all of them; absent if none waits.
+    /// Inventory that all runs share; absent if no run waits.
     turn: Option<Turn>,
 }
 

@@ -33,7 +33,7 @@ pub enum Error {
     NotOne {
         /// Path of the file.
         path: PathBuf,
-        /// Number of PerfValidations in it.
+        /// Number of `PerfValidation`s in it.
         found: usize,
     },
     /// The API server would refuse the manifest.

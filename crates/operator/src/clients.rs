@@ -30,12 +30,12 @@ pub(crate) struct Clients {
 
 /// The client of a process that does not lead: for the lease itself, and for the check of its own rights.
 pub(crate) fn unfenced(config: Config, counting: &Counting, clock: &ServerClock) -> Result<Client, Error> {
-    let builder = ClientBuilder::try_from(once(config)).map_err(|source| Error::Client { source })?;
+    let builder = ClientBuilder::try_from(without_retries(config)).map_err(|source| Error::Client { source })?;
     Ok(builder.with_layer(clock).with_layer(counting).build())
 }
 
 /// The same configuration without attempts of kube's own client.
-fn once(mut config: Config) -> Config {
+fn without_retries(mut config: Config) -> Config {
     config.default_retry = false;
     config
 }
@@ -52,7 +52,7 @@ impl Clients {
         fence: &Fence,
         clock: &ServerClock,
     ) -> Result<Self, Error> {
-        let config = once(config);
+        let config = without_retries(config);
         let mut watching = config.clone();
         watching.read_timeout = Some(silence);
         let builder = |config: Config| {

@@ -52,7 +52,7 @@ impl EventWord {
     pub const STRAYS: [&'static Self; 2] = [&LATE, &ORPHAN];
 
     /// The word for each kind of stray.
-    pub fn of_stray(stray: Stray) -> &'static Self {
+    pub fn for_stray(stray: Stray) -> &'static Self {
         match stray {
             Stray::Late => &LATE,
             Stray::Orphan => &ORPHAN,

@@ -82,7 +82,7 @@ impl Metrics {
             drop(all.phases.get_or_create(&InPhase { phase: phase.as_str() }));
         }
         for outcome in [TrialOutcome::Pass, TrialOutcome::Miss, TrialOutcome::Invalid] {
-            drop(all.trials.get_or_create(&of_trial(outcome)));
+            drop(all.trials.get_or_create(&trial_label(outcome)));
         }
         let build = Info::new([("version", VERSION), ("revision", REVISION)]);
         let into = &mut registry;
@@ -138,7 +138,7 @@ impl Metrics {
 
     /// A trial was measured.
     fn measured(&self, outcome: TrialOutcome) {
-        self.trials.get_or_create(&of_trial(outcome)).inc();
+        self.trials.get_or_create(&trial_label(outcome)).inc();
     }
 
     /// A run reached its verdict.
@@ -215,7 +215,7 @@ impl Metrics {
     }
 }
 
-fn of_trial(outcome: TrialOutcome) -> Outcome {
+fn trial_label(outcome: TrialOutcome) -> Outcome {
     let outcome = match outcome {
         TrialOutcome::Pass => "Pass",
         TrialOutcome::Miss => "Miss",

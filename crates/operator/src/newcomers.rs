@@ -21,7 +21,7 @@ pub struct Newcomers(Mutex<HashMap<String, Instant>>);
 
 impl Newcomers {
     /// A watch brought an object; whether it has a phase yet.
-    pub fn saw(&self, object: &impl ResourceExt, has_phase: bool) {
+    pub fn observe(&self, object: &impl ResourceExt, has_phase: bool) {
         let Some(uid) = object.uid() else { return };
         if has_phase || object.meta().deletion_timestamp.is_some() {
             self.lock().remove(&uid);
@@ -75,15 +75,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_is_new_until_it_is_answered_or_gone_or_has_waited_for_long() {
         let newcomers = Newcomers::default();
-        newcomers.saw(&object("a"), true);
+        newcomers.observe(&object("a"), true);
         assert!(!newcomers.any(), "it has an answer");
-        newcomers.saw(&object("a"), false);
-        newcomers.saw(&object("b"), false);
-        newcomers.saw(&object("a"), true);
+        newcomers.observe(&object("a"), false);
+        newcomers.observe(&object("b"), false);
+        newcomers.observe(&object("a"), true);
         assert!(newcomers.any());
         newcomers.forget(&object("b"));
         assert!(!newcomers.any());
-        newcomers.saw(&object("c"), false);
+        newcomers.observe(&object("c"), false);
         tokio::time::advance(NEW).await;
         assert!(!newcomers.any(), "it has trouble of its own");
     }
@@ -92,7 +92,7 @@ mod tests {
     async fn the_oldest_are_next() {
         let newcomers = Newcomers::default();
         for number in 0..=AT_ONCE {
-            newcomers.saw(&object(&number.to_string()), false);
+            newcomers.observe(&object(&number.to_string()), false);
             tokio::time::advance(Duration::from_millis(1)).await;
         }
         let last = AT_ONCE.to_string();
@@ -101,7 +101,7 @@ mod tests {
         assert!(newcomers.is_next(&last));
         assert!(newcomers.is_next("unknown"));
         tokio::time::advance(NEW).await;
-        newcomers.saw(&object("4"), false);
+        newcomers.observe(&object("4"), false);
         assert!(newcomers.is_next("4"), "those that have trouble do not hold it up");
     }
 }

@@ -79,12 +79,12 @@ const PAGE: u32 = 20;
 
 impl Context {
     /// A watch brought an object.
-    pub fn saw(&self, object: &Stored) {
-        self.newcomers.saw(object, object.is_answered());
+    pub fn observe(&self, object: &Stored) {
+        self.newcomers.observe(object, object.is_answered());
     }
 
     /// A watch saw an object go.
-    pub fn saw_go(&self, object: &Stored) {
+    pub fn observe_removal(&self, object: &Stored) {
         self.own_writes.forget(object);
         self.newcomers.forget(object);
         self.setbacks.forget(object);
@@ -95,7 +95,7 @@ impl Context {
     }
 
     /// Handles a new list of a watch. Objects that went while the watch was down bring no event of their own.
-    pub fn saw_all(&self) {
+    pub fn observe_all(&self) {
         let uids = self.objects.uids();
         self.own_writes.retain(&uids);
         self.store_limits.retain(&uids);
@@ -116,9 +116,9 @@ fn root(
         .modify(move |object| admitting.store_limits.admit(object))
         .reflect(writer)
         .inspect(move |event| match event {
-            Ok(Event::Apply(object) | Event::InitApply(object)) => context.saw(object),
-            Ok(Event::Delete(object)) => context.saw_go(object),
-            Ok(Event::InitDone) => context.saw_all(),
+            Ok(Event::Apply(object) | Event::InitApply(object)) => context.observe(object),
+            Ok(Event::Delete(object)) => context.observe_removal(object),
+            Ok(Event::InitDone) => context.observe_all(),
             Ok(Event::Init) | Err(_) => {}
         })
         .applied_objects();

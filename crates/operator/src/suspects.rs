@@ -120,7 +120,7 @@ impl Suspects {
     /// A pass of this object begins once it is its turn, and ends when the answer is dropped. A process that lives on then
     /// clears the object, unless it is set aside.
     pub(crate) async fn begin(&self, object: &ObjectMeta) -> UnderWay<'_> {
-        let pass = Pass::of(object);
+        let pass = Pass::new(object);
         let turn = if self.deaths(object) > 0 {
             Either::Right(self.0.turns.write().await)
         } else {

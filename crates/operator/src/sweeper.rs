@@ -131,7 +131,7 @@ async fn report(context: &Context, stray: &Labelled, of: Stray) {
             )
         }
     };
-    let reason = EventWord::of_stray(of).reason;
+    let reason = EventWord::for_stray(of).reason;
     warn!(name = stray.id.name, namespace = stray.namespace, kind = ?stray.id.kind, reason, note, "a stray object");
     let event = Event {
         warning: true,

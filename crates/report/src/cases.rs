@@ -43,9 +43,9 @@ pub(crate) const SUITES: [&str; 3] = ["verdict", "gates", "trials"];
 /// pipeline that counts failures must not contradict the verdict.
 pub(crate) fn cases(facts: &Facts) -> Vec<Case> {
     let status = &facts.status;
-    let mut cases = vec![of_verdict(facts)];
-    cases.extend(status.gates.iter().map(|gate| of_gate(facts, gate)));
-    cases.extend(status.state.trials.iter().map(|trial| of_trial(facts, trial)));
+    let mut cases = vec![verdict_case(facts)];
+    cases.extend(status.gates.iter().map(|gate| gate_case(facts, gate)));
+    cases.extend(status.state.trials.iter().map(|trial| trial_case(facts, trial)));
     if matches!(status.verdict, None | Some(Verdict::Passed | Verdict::Skipped)) {
         for case in &mut cases {
             if matches!(case.state, State::Failed | State::Error) {
@@ -56,7 +56,7 @@ pub(crate) fn cases(facts: &Facts) -> Vec<Case> {
     cases
 }
 
-fn of_verdict(facts: &Facts) -> Case {
+fn verdict_case(facts: &Facts) -> Case {
     let status = &facts.status;
     let run = status.run.as_ref();
     let message = status.message.clone().unwrap_or_default();
@@ -92,7 +92,7 @@ pub(crate) fn finding(finding: &Finding) -> String {
     )
 }
 
-fn of_gate(facts: &Facts, gate: &GateStatus) -> Case {
+fn gate_case(facts: &Facts, gate: &GateStatus) -> Case {
     let enforced = facts.gate(&gate.name).is_none_or(|gate| gate.mode == GateMode::Enforce);
     let text = words::gate(facts, gate);
     Case {
@@ -116,7 +116,7 @@ fn of_gate(facts: &Facts, gate: &GateStatus) -> Case {
     }
 }
 
-fn of_trial(facts: &Facts, trial: &TrialState) -> Case {
+fn trial_case(facts: &Facts, trial: &TrialState) -> Case {
     let text = words::trial(trial);
     let causes = |finding: &&Finding| trial.causes.contains(&finding.cause);
     let mut details = vec![text.clone()];

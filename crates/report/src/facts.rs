@@ -17,7 +17,7 @@ use crate::error::Error;
 /// Key of a results ConfigMap that lists the trials that did not fit.
 const OMITTED: &str = "omitted.txt";
 
-/// A file with results of one trial, for [`Report::of_exports`](crate::Report::of_exports).
+/// A file with results of one trial, for [`Report::from_exports`](crate::Report::from_exports).
 #[derive(Clone, Debug)]
 pub struct Export<'a> {
     /// Origin of the record, for people.
@@ -76,8 +76,8 @@ struct SummaryObject {
 }
 
 impl Facts {
-    pub fn of(object: &PerfValidation, results: Option<&ConfigMap>) -> Result<Self, Error> {
-        let mut facts = Self::of_object(object);
+    pub fn new(object: &PerfValidation, results: Option<&ConfigMap>) -> Result<Self, Error> {
+        let mut facts = Self::from_object(object);
         let status = object.status.clone().unwrap_or_default();
         let Some(run) = &status.run else {
             return Err(Error::NoRun { name: facts.title() });
@@ -113,7 +113,7 @@ impl Facts {
         Ok(facts)
     }
 
-    pub fn of_results(results: &ConfigMap) -> Result<Self, Error> {
+    pub fn from_results(results: &ConfigMap) -> Result<Self, Error> {
         let Summary { object, status } = summary(results)?;
         let mut facts = Self {
             namespace: object.namespace,
@@ -130,7 +130,7 @@ impl Facts {
         Ok(facts)
     }
 
-    pub fn of_exports(object: &PerfValidation, share: Option<Share>, exports: &[Export<'_>]) -> Result<Self, Error> {
+    pub fn from_exports(object: &PerfValidation, share: Option<Share>, exports: &[Export<'_>]) -> Result<Self, Error> {
         if exports.is_empty() {
             return Err(Error::NoExport);
         }
@@ -142,7 +142,7 @@ impl Facts {
         let records: Vec<Recorded> = payloads.iter().map(|payload| payload.record.clone().into()).collect();
         // No clock: an unrecorded time is the epoch, and is shown as unknown.
         let judgement = judge(object, share, &records, chrono::DateTime::UNIX_EPOCH);
-        let mut facts = Self::of_object(object);
+        let mut facts = Self::from_object(object);
         facts.status = PerfValidationStatus {
             verdict: Some(judgement.verdict),
             reason: Some(judgement.reason.as_str().to_owned()),
@@ -168,7 +168,7 @@ impl Facts {
         Ok(facts)
     }
 
-    fn of_object(object: &PerfValidation) -> Self {
+    fn from_object(object: &PerfValidation) -> Self {
         Self {
             namespace: object.metadata.namespace.clone(),
             name: object.metadata.name.clone().unwrap_or_else(|| "unnamed".to_owned()),

@@ -35,7 +35,7 @@ const SECTIONS: [(&str, &str); 8] = [
 ];
 
 pub(crate) fn page(facts: &Facts) -> String {
-    let timeline = Timeline::of(facts);
+    let timeline = Timeline::new(facts);
     let title = format!("{}: {}", facts.title(), words::verdict(facts));
     let page = html! {
         (DOCTYPE)

@@ -6,7 +6,7 @@
 //! ```no_run
 //! # fn cluster() -> (perfval_api::PerfValidation, k8s_openapi::api::core::v1::ConfigMap) { unimplemented!() }
 //! let (object, results) = cluster();
-//! let report = perfval_report::Report::of(&object, Some(&results))?;
+//! let report = perfval_report::Report::new(&object, Some(&results))?;
 //! for file in report.files() {
 //!     println!("{}: {} bytes", file.name, file.content.len());
 //! }
@@ -53,22 +53,22 @@ pub struct File {
 impl Report {
     /// Report of the current or last run of an object, with its results ConfigMap. Without one (none yet, or deleted)
     /// there are only the numbers of the status, and the charts are placeholders.
-    pub fn of(object: &PerfValidation, results: Option<&ConfigMap>) -> Result<Self, Error> {
-        let facts = Facts::of(object, results)?;
+    pub fn new(object: &PerfValidation, results: Option<&ConfigMap>) -> Result<Self, Error> {
+        let facts = Facts::new(object, results)?;
         Ok(Self { facts })
     }
 
     /// Of a results ConfigMap alone: of an earlier run, or of an object that is gone. The manifest and the history are not
     /// in it.
-    pub fn of_results(results: &ConfigMap) -> Result<Self, Error> {
-        let facts = Facts::of_results(results)?;
+    pub fn from_results(results: &ConfigMap) -> Result<Self, Error> {
+        let facts = Facts::from_results(results)?;
         Ok(Self { facts })
     }
 
     /// Of exports of AIPerf, judged by the spec of the object as `perfvalidation-operator judge` does. `share` is what gates
     /// that scale are scaled by.
-    pub fn of_exports(object: &PerfValidation, share: Option<Share>, exports: &[Export<'_>]) -> Result<Self, Error> {
-        let facts = Facts::of_exports(object, share, exports)?;
+    pub fn from_exports(object: &PerfValidation, share: Option<Share>, exports: &[Export<'_>]) -> Result<Self, Error> {
+        let facts = Facts::from_exports(object, share, exports)?;
         Ok(Self { facts })
     }
 

@@ -81,7 +81,7 @@ impl Unit {
         }
     }
 
-    fn of(self, reading: &Reading) -> Option<i64> {
+    fn count(self, reading: &Reading) -> Option<i64> {
         match self {
             Self::Tokens => reading.tokens,
             Self::Requests => Some(reading.finished),
@@ -90,7 +90,7 @@ impl Unit {
 }
 
 impl Timeline {
-    pub fn of(facts: &Facts) -> Self {
+    pub fn new(facts: &Facts) -> Self {
         let mut timeline = Self {
             unit: unit(&facts.trials),
             ..Self::default()
@@ -138,7 +138,7 @@ impl Timeline {
             let (unit, at) = (self.unit, self.worker(facts, series));
             let worker = &mut self.workers[at];
             worker.rate.extend(clock.line(series, 1, |then, now, seconds| {
-                per(unit.of(now)? - unit.of(then)?, seconds)
+                per(unit.count(now)? - unit.count(then)?, seconds)
             }));
             worker.token_ms.extend(clock.line(series, 1, |then, now, _| {
                 let tokens = grown(then.engine.gaps, now.engine.gaps).filter(|tokens| *tokens >= TOKENS)?;
@@ -159,7 +159,7 @@ impl Timeline {
                 .workers
                 .iter()
                 .find(|summary| summary.address == series.address);
-            self.marks.extend(marks::of_worker(clock, &name, series, summary));
+            self.marks.extend(marks::worker_marks(clock, &name, series, summary));
             let samples = payload.gpus.iter().find(|samples| Some(&samples.uuid) == gpu.as_ref());
             if let Some(samples) = samples {
                 clock.gpu(&mut self.workers[at].gpu_lines, samples);
@@ -170,7 +170,7 @@ impl Timeline {
         let ours = |gpu: &&GpuSummary| self.workers.iter().any(|worker| worker.gpu.as_ref() == Some(&gpu.uuid));
         let marks: Vec<Mark> = summaries
             .filter(ours)
-            .flat_map(|gpu| marks::of_gpu(clock, gpu))
+            .flat_map(|gpu| marks::gpu_marks(clock, gpu))
             .collect();
         self.marks.extend(marks);
         self.marks.sort_by(|a, b| (a.at, &a.text).cmp(&(b.at, &b.text)));

@@ -34,7 +34,7 @@ pub fn needs(run: &Run<'_>) -> Needs {
     if interruption(run).is_some() && is_active(current) {
         return Needs::default();
     }
-    let mut needs = (phase::of(current).needs)(run);
+    let mut needs = (phase::definition(current).needs)(run);
     if phase::mixed_allocation::watches(run, current) {
         needs.parts.insert(Need::Inventory);
     }
@@ -53,7 +53,7 @@ pub fn decide(run: &Run<'_>, seen: &Observed, now: DateTime<Utc>) -> Decision {
             Some(interruption) if is_active(current) => Step::Go(Phase::CleaningUp, interruption.why()),
             _ => {
                 let intruder = phase::mixed_allocation::intruder(&pass, current);
-                let step = intruder.unwrap_or_else(|| (phase::of(current).step)(&mut pass));
+                let step = intruder.unwrap_or_else(|| (phase::definition(current).step)(&mut pass));
                 let step = expired(&mut pass, current, step);
                 let step = overdue(&mut pass, current, step);
                 save_first(&mut pass, current, step)
@@ -144,7 +144,10 @@ fn expired(pass: &mut Pass<'_>, current: Phase, step: Step) -> Step {
         Step::Work(why) => (why, WORK_GRACE),
         Step::Go(..) | Step::End(..) | Step::Begin(_) | Step::Rest => return step,
     };
-    let (Some(timed), Some(limit)) = (&phase::of(current).timed, phase::limit(pass.run.spec(), &pass.status)) else {
+    let (Some(timed), Some(limit)) = (
+        &phase::definition(current).timed,
+        phase::limit(pass.run.spec(), &pass.status),
+    ) else {
         return step;
     };
     let limit = Limit {

@@ -70,7 +70,7 @@ pub struct Needs {
 
 impl Needs {
     /// Creates a set of these parts without further parameters.
-    pub(crate) fn of(parts: impl IntoIterator<Item = Need>) -> Self {
+    pub(crate) fn new(parts: impl IntoIterator<Item = Need>) -> Self {
         Self {
             parts: parts.into_iter().collect(),
             ..Self::default()

@@ -22,7 +22,7 @@ use crate::attendance::Limit;
 use crate::status;
 
 /// The table of phases.
-pub(crate) fn of(phase: Phase) -> &'static Definition {
+pub(crate) fn definition(phase: Phase) -> &'static Definition {
     match phase {
         Phase::Pending => &pending::PHASE,
         Phase::Sizing => &sizing::PHASE,
@@ -38,6 +38,6 @@ pub(crate) fn of(phase: Phase) -> &'static Definition {
 
 /// The limit of the wait that a run is in.
 pub(crate) fn limit(spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Option<Limit> {
-    let timed = of(status.phase?).timed.as_ref()?;
+    let timed = definition(status.phase?).timed.as_ref()?;
     (timed.limit)(spec, status, status::phase_started_at(status)?)
 }

@@ -17,7 +17,7 @@ pub fn is_old(status: &PerfValidationStatus, trial: i64, now: DateTime<Utc>) -> 
 }
 
 /// The next progress in the status; `None` without any new reading.
-pub(crate) fn of(run: &Run<'_>, trial: i64, read: &Progress, now: DateTime<Utc>) -> Option<TrialProgress> {
+pub(crate) fn next(run: &Run<'_>, trial: i64, read: &Progress, now: DateTime<Utc>) -> Option<TrialProgress> {
     let known = run.status().progress.as_ref().filter(|known| known.trial == trial);
     let is_news = known.is_none_or(|known| known.requests != read.requests && is_old(run.status(), trial, now));
     if !is_news {
@@ -28,7 +28,7 @@ pub(crate) fn of(run: &Run<'_>, trial: i64, read: &Progress, now: DateTime<Utc>)
 
 /// Progress of a trial, in the fields of a status.
 pub fn at(run: &Run<'_>, trial: i64, read: &Progress, now: DateTime<Utc>) -> TrialProgress {
-    let (done, all, expected) = match Load::of(run, trial) {
+    let (done, all, expected) = match Load::new(run, trial) {
         Load::Requests(requests) => (read.requests, requests, Some(requests)),
         Load::Seconds(seconds) => (read.seconds, seconds, None),
     };

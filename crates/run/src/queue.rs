@@ -37,7 +37,7 @@ pub struct Position {
 impl Position {
     /// Position of a run. An object's first run was requested when the object was created, any other when it began:
     /// an old object that is run again and again does not always come first.
-    pub fn of(metadata: &ObjectMeta, status: &PerfValidationStatus) -> Self {
+    pub fn new(metadata: &ObjectMeta, status: &PerfValidationStatus) -> Self {
         let created = metadata.creation_timestamp.as_ref().map(time::from_kubernetes);
         let again = status.run.as_ref().filter(|run| run.trigger != Trigger::Created);
         Self {
@@ -79,7 +79,7 @@ pub struct Uses {
 }
 
 impl Uses {
-    fn of(metadata: &ObjectMeta, spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Option<Self> {
+    fn new(metadata: &ObjectMeta, spec: &PerfValidationSpec, status: &PerfValidationStatus) -> Option<Self> {
         let plan = status.placement.as_ref()?;
         let run = status.run.as_ref()?;
         let namespace = metadata.namespace.as_deref().unwrap_or_default();
@@ -126,14 +126,14 @@ pub struct Contender {
 
 impl Contender {
     /// Reads an object; `None` if it neither holds nor wants a node. `is_at_work`: whether it gives back what it holds.
-    pub fn of(
+    pub fn new(
         metadata: &ObjectMeta,
         spec: &PerfValidationSpec,
         status: &PerfValidationStatus,
         is_at_work: bool,
         now: DateTime<Utc>,
     ) -> Option<Self> {
-        let position = Position::of(metadata, status);
+        let position = Position::new(metadata, status);
         let holds = status
             .placement
             .as_ref()
@@ -143,7 +143,7 @@ impl Contender {
                 at_work: is_at_work,
                 // A plan that is not confirmed uses nothing.
                 uses: (!is_queued(status))
-                    .then(|| Uses::of(metadata, spec, status).map(Box::new))
+                    .then(|| Uses::new(metadata, spec, status).map(Box::new))
                     .flatten(),
             });
         let may_want = metadata.deletion_timestamp.is_none() && !spec.suspend && !spec.gates.is_empty();

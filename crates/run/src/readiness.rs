@@ -28,7 +28,7 @@ pub struct Pods<'a> {
 
 impl<'a> Pods<'a> {
     /// Sorts the pods of a run by our component label.
-    pub fn of(pods: &'a [Pod], run_id: &str) -> Self {
+    pub fn new(pods: &'a [Pod], run_id: &str) -> Self {
         let alive = |component: &str| {
             let mut found: Vec<&Pod> = pods
                 .iter()
@@ -76,7 +76,7 @@ impl<'a> Pods<'a> {
 pub fn lacks_pods(run: &Run<'_>, pods: &[Pod]) -> bool {
     let status = run.status();
     let id = run.id();
-    let sorted = Pods::of(pods, &id);
+    let sorted = Pods::new(pods, &id);
     let workers = run.placement().map_or(0, |plan| plan.gpus);
     let deployment = || count(sorted.workers.len()) < workers || sorted.frontends.is_empty();
     match status.phase {
@@ -123,7 +123,7 @@ pub fn is_ready(pod: &Pod) -> bool {
 /// Workers that restarted since they were recorded: their events show whether a probe ended them.
 pub fn restarted<'a>(run: &Run<'_>, pods: &'a [Pod]) -> Vec<&'a Pod> {
     let known = &run.status().state.worker_pods;
-    let pods = Pods::of(pods, &run.id()).workers.into_iter();
+    let pods = Pods::new(pods, &run.id()).workers.into_iter();
     let is_new = |pod: &&Pod| {
         let uid = pod.uid().unwrap_or_default();
         let known = known.iter().find(|known| known.uid == uid);

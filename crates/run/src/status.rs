@@ -183,7 +183,7 @@ struct Words {
 }
 
 impl Words {
-    fn of(why: &Why) -> Self {
+    fn new(why: &Why) -> Self {
         Self {
             reason: why.reason.as_str().into(),
             message: bounded(&why.message),
@@ -201,7 +201,7 @@ impl Words {
 
 /// Sets a condition, with the generation that it is true of. Its transition time moves only when its value does.
 pub fn set_condition(status: &mut PerfValidationStatus, name: &str, truth: Truth, why: &Why, now: DateTime<Utc>) {
-    put_condition(status, name, truth, &Words::of(why), now);
+    put_condition(status, name, truth, &Words::new(why), now);
 }
 
 fn put_condition(status: &mut PerfValidationStatus, name: &str, truth: Truth, words: &Words, now: DateTime<Utc>) {

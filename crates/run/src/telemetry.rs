@@ -16,7 +16,7 @@ pub(crate) fn need(run: &Run<'_>) -> Option<Need> {
 }
 
 /// Source for the next trial. An exporter that is missing or unknown keeps no trial from running.
-pub(crate) fn of_next_trial(run: &Run<'_>, exporter: &Seen<String>) -> Option<GpuMetrics> {
+pub(crate) fn next_source(run: &Run<'_>, exporter: &Seen<String>) -> Option<GpuMetrics> {
     let telemetry = &run.spec().telemetry;
     if telemetry.gpus == GpuTelemetry::None {
         return None;

@@ -53,7 +53,7 @@ fn twenty_trials_of_four_megabytes_are_saved_in_half_of_the_operators_memory() {
 
     // As they are read: log by log.
     let trials = (1..=20).map(|number: u64| {
-        let packed = PackedTrial::of_log(&log(number), &format!("n{number}")).expect("a record");
+        let packed = PackedTrial::from_log(&log(number), &format!("n{number}")).expect("a record");
         (i64::try_from(number).expect("small"), packed)
     });
     let trials: BTreeMap<i64, PackedTrial> = trials.collect();

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
 /// Most doc blocks that may begin with one of [`CLAUSE_STARTS`].
-const MAX_CLAUSES: usize = 113;
+const MAX_CLAUSES: usize = 109;
 /// Most uses of [`PHRASES`] in comments.
-const MAX_PHRASES: usize = 62;
+const MAX_PHRASES: usize = 64;
 /// Most functions whose name is neither a verb nor a noun.
-const MAX_FUNCTION_NAMES: usize = 68;
+const MAX_FUNCTION_NAMES: usize = 0;
 
 /// First words of a clause; a description begins with a noun or a verb in the third person.
 const CLAUSE_STARTS: &[&str] = &[
@@ -177,7 +177,7 @@ fn function_names(source: &str) -> Vec<Found> {
             Some(start) => name.starts_with(start),
             None => name == **pattern,
         };
-        (!comment && FUNCTION_NAMES.iter().any(|pattern| listed(&pattern))).then_some((index + 1, name))
+        (!comment && FUNCTION_NAMES.iter().any(listed)).then_some((index + 1, name))
     });
     declared.collect()
 }

@@ -32,7 +32,7 @@ pub async fn workers(lab: &Lab, namespace: &str, run_id: &str) -> Result<Vec<Wor
         .list(&everything)
         .await?;
     Ok(readiness::workers(
-        &Pods::of(&pods.items, run_id),
+        &Pods::new(&pods.items, run_id),
         &claims.items,
         &[],
         &Observed::default().endings,
@@ -79,7 +79,7 @@ pub async fn strike(lab: &Lab, namespace: &str, run_id: &str, fault: Fault, vict
 async fn throttle_frontend(lab: &Lab, namespace: &str, run_id: &str) {
     let pods = Api::<Pod>::namespaced(lab.client.clone(), namespace);
     let pods = pods.list(&ListParams::default()).await.expect("the pods");
-    for frontend in &Pods::of(&pods.items, run_id).frontends {
+    for frontend in &Pods::new(&pods.items, run_id).frontends {
         let name = format!("{namespace}/{}", frontend.name_any());
         lab.run(&["fault", "throttle", &name, "0.03"]).await;
     }
@@ -92,7 +92,7 @@ async fn requests(lab: &Lab, namespace: &str, run_id: &str) -> Result<i64, Strin
         .await
         .map_err(|error| error.to_string())?;
     let mut finished = 0;
-    for pod in &Pods::of(&pods.items, run_id).workers {
+    for pod in &Pods::new(&pods.items, run_id).workers {
         let path = format!(
             "/api/v1/namespaces/{namespace}/pods/{}:9090/proxy/metrics",
             pod.name_any()

@@ -34,7 +34,7 @@ pub struct Subject {
 }
 
 impl Subject {
-    pub fn of_validation(object: &PerfValidation) -> Self {
+    pub fn from_validation(object: &PerfValidation) -> Self {
         Self {
             uid: object.uid().unwrap_or_default(),
             kind: PerfValidation::kind(&()).into_owned(),
@@ -42,7 +42,7 @@ impl Subject {
         }
     }
 
-    pub fn of(object: &Value) -> Self {
+    pub fn from_object(object: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         Self {
             uid: text(&object["metadata"]["uid"]),
@@ -126,7 +126,7 @@ const SIZED: [Kind; 5] = [
 ];
 
 /// The objects of a kind that belong to a validation, some of whose objects are known already.
-pub async fn of_validation(
+pub async fn listed_objects(
     session: &Session,
     object: &PerfValidation,
     kind: &Kind,
@@ -163,7 +163,7 @@ pub async fn events(session: &Session, listed: &[Subject]) -> (Vec<Value>, Optio
     for _ in 0..PAGES {
         let page = match api.list(&params).await {
             Ok(page) => page,
-            Err(error) => return (kept, Some(Error::of_call("read events", error).to_string())),
+            Err(error) => return (kept, Some(Error::from_call("read events", error).to_string())),
         };
         for mut event in page.items {
             if listed
@@ -255,7 +255,7 @@ async fn list(
             Err(kube::Error::Api(status)) if status.code == 404 => {
                 "this cluster does not serve them".clone_into(&mut last);
             }
-            Err(error) => return Err(Error::of_call(&format!("read {}", kind.plural), error).to_string()),
+            Err(error) => return Err(Error::from_call(&format!("read {}", kind.plural), error).to_string()),
         }
     }
     Err(last)

@@ -14,7 +14,7 @@ use crate::table::Table;
 
 impl Page {
     /// The page of a validation.
-    pub fn of(&self, object: &PerfValidation) -> String {
+    pub fn render(&self, object: &PerfValidation) -> String {
         let fresh = PerfValidationStatus::default();
         let status = object.status.as_ref().unwrap_or(&fresh);
         let parts = [

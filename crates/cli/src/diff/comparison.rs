@@ -87,7 +87,7 @@ pub struct GateChange<'a> {
 
 impl<'a> Comparison<'a> {
     /// Compares two runs.
-    pub fn of(before: &'a Outcome, after: &'a Outcome) -> Self {
+    pub fn new(before: &'a Outcome, after: &'a Outcome) -> Self {
         let gates = after.gates.iter().map(|gate| {
             let earlier = before.gates.iter().find(|earlier| earlier.name == gate.name);
             let observed = |gate: &GateStatus| quantity::parse(gate.observed.as_deref()?);
@@ -99,11 +99,11 @@ impl<'a> Comparison<'a> {
             }
         });
         Self {
-            before: Side::of(before),
-            after: Side::of(after),
+            before: Side::new(before),
+            after: Side::new(after),
             metrics: [
-                MetricChange::of("throughput", before, after, |trial| trial.throughput.as_ref()),
-                MetricChange::of("ttftP99Ms", before, after, |trial| trial.ttft_p99_ms.as_ref()),
+                MetricChange::new("throughput", before, after, |trial| trial.throughput.as_ref()),
+                MetricChange::new("ttftP99Ms", before, after, |trial| trial.ttft_p99_ms.as_ref()),
             ],
             gates: gates.collect(),
             differs: (before.environment.as_ref().zip(after.environment.as_ref()))
@@ -113,7 +113,7 @@ impl<'a> Comparison<'a> {
 }
 
 impl<'a> Side<'a> {
-    fn of(outcome: &'a Outcome) -> Self {
+    fn new(outcome: &'a Outcome) -> Self {
         let causes = outcome.trials.iter().flat_map(|trial| &trial.causes);
         Self {
             run: &outcome.label,
@@ -128,9 +128,9 @@ impl<'a> Side<'a> {
 }
 
 impl MetricChange {
-    fn of(name: &'static str, before: &Outcome, after: &Outcome, number: fn(&TrialState) -> Option<&String>) -> Self {
+    fn new(name: &'static str, before: &Outcome, after: &Outcome, number: fn(&TrialState) -> Option<&String>) -> Self {
         let difference = compare_trials(&values(before, number), &values(after, number));
-        let (before, after) = (Spread::of(before, number), Spread::of(after, number));
+        let (before, after) = (Spread::new(before, number), Spread::new(after, number));
         let both = before.as_ref().zip(after.as_ref());
         Self {
             name,
@@ -154,7 +154,7 @@ fn values(outcome: &Outcome, number: fn(&TrialState) -> Option<&String>) -> Vec<
 }
 
 impl Spread {
-    fn of(outcome: &Outcome, number: fn(&TrialState) -> Option<&String>) -> Option<Self> {
+    fn new(outcome: &Outcome, number: fn(&TrialState) -> Option<&String>) -> Option<Self> {
         let values = measured(outcome, number);
         let (least, most) = (*values.iter().min()?, *values.iter().max()?);
         Some(Self {

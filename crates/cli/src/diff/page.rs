@@ -26,8 +26,8 @@ pub fn text(comparison: &Comparison<'_>, columns: Option<usize>) -> String {
     }
     for gate in &comparison.gates {
         let change = gate.change_percent.map_or_else(String::new, signed);
-        let before = gate.before.map_or_else(|| "-".to_owned(), of_gate);
-        table.row([format!("gate {}", gate.name), before, of_gate(gate.after), change]);
+        let before = gate.before.map_or_else(|| "-".to_owned(), gate_text);
+        table.row([format!("gate {}", gate.name), before, gate_text(gate.after), change]);
     }
     let mut row = |what: &str, of: fn(&Side<'_>) -> String| {
         table.row([what.to_owned(), of(before), of(after), String::new()]);
@@ -49,7 +49,7 @@ pub fn text(comparison: &Comparison<'_>, columns: Option<usize>) -> String {
     format!("{}\n{}", table.on(columns), suspects.collect::<String>())
 }
 
-fn of_gate(gate: &GateStatus) -> String {
+fn gate_text(gate: &GateStatus) -> String {
     format!("{} {:?}", gate.observed.as_deref().unwrap_or("-"), gate.result)
 }
 

@@ -36,11 +36,11 @@ pub async fn checks(asked: &Asked<'_>) -> Result<Vec<Check>, Error> {
 /// Without an answer to this, no other question makes sense.
 async fn server(asked: &Asked<'_>) -> Result<Check, Error> {
     let version = asked.session.client.apiserver_version().await;
-    let version = version.map_err(|error| Error::of_call("read the version of the cluster", error))?;
-    Ok(of_version(&version))
+    let version = version.map_err(|error| Error::from_call("read the version of the cluster", error))?;
+    Ok(version_check(&version))
 }
 
-fn of_version(version: &Info) -> Check {
+fn version_check(version: &Info) -> Check {
     let number = |text: &str| {
         let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
         digits.parse::<u32>().ok()
@@ -71,7 +71,7 @@ async fn definition(asked: &Asked<'_>) -> Result<Option<Check>, Error> {
         }
         Err(error) => {
             return Ok(Some(Check::unknown(
-                Error::of_call("read PerfValidations", error).to_string(),
+                Error::from_call("read PerfValidations", error).to_string(),
                 format!("kubectl get perfvalidations -n {}", asked.session.namespace),
             )));
         }
@@ -119,7 +119,7 @@ async fn rights(asked: &Asked<'_>) -> Check {
             Ok(_) => lacking.push(what),
             Err(error) => {
                 return Check::unknown(
-                    format!("your rights: {}", Error::of_call("ask for your rights", error)),
+                    format!("your rights: {}", Error::from_call("ask for your rights", error)),
                     format!("kubectl auth can-i --list -n {namespace}"),
                 );
             }
@@ -150,7 +150,7 @@ mod tests {
                 git_version: format!("v{major}.{minor}.1"),
                 ..Info::default()
             };
-            of_version(&version).found
+            version_check(&version).found
         };
         assert_eq!(found("1", "33"), Finding::Missing);
         assert_eq!(found("1", "9"), Finding::Missing);

@@ -162,7 +162,7 @@ async fn exporter(asked: &Asked<'_>) -> Check {
                 return Check::unknown(
                     format!(
                         "whether a DCGM exporter runs: {}",
-                        Error::of_call("read Pods of all namespaces", error)
+                        Error::from_call("read Pods of all namespaces", error)
                     ),
                     format!("kubectl get pods -A -l {label}"),
                 );

@@ -27,7 +27,7 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
                 .map(|image| on_nodes(image, &nodes.items)),
         ),
         Err(error) => checks.push(Check::unknown(
-            format!("images: {}", Error::of_call("read Nodes", error)),
+            format!("images: {}", Error::from_call("read Nodes", error)),
             "kubectl get nodes",
         )),
     }
@@ -84,7 +84,7 @@ async fn secret(asked: &Asked<'_>, name: &str) -> Check {
             format!("kubectl create secret generic {name} -n {namespace} --from-literal=token=…"),
         ),
         Err(error) => Check::unknown(
-            format!("Secret {name}: {}", Error::of_call("read Secrets", error)),
+            format!("Secret {name}: {}", Error::from_call("read Secrets", error)),
             format!("kubectl get secret {name} -n {namespace}"),
         ),
     }

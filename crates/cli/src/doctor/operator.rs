@@ -20,7 +20,7 @@ pub async fn checks(asked: &Asked<'_>) -> Vec<Check> {
     let pods = match api.list(&ListParams::default().labels(OPERATOR_LABEL)).await {
         Ok(pods) => pods.items,
         Err(error) => {
-            let why = Error::of_call(&format!("read Pods in {namespace}"), error);
+            let why = Error::from_call(&format!("read Pods in {namespace}"), error);
             return vec![Check::unknown(
                 format!("whether the operator runs: {why}"),
                 format!("kubectl get pods -n {namespace} -l {OPERATOR_LABEL}"),

@@ -47,7 +47,7 @@ impl Live {
     }
 
     /// The samples of a trial, in order.
-    pub fn of(&self, trial: i64) -> &[Progress] {
+    pub fn samples(&self, trial: i64) -> &[Progress] {
         if self.trial == trial { &self.samples } else { &[] }
     }
 

@@ -12,7 +12,7 @@ use perfval_verdict::history;
 use rust_decimal::prelude::ToPrimitive as _;
 
 use super::live::Live;
-use super::plain::of_trial;
+use super::plain::trial_text;
 use crate::draw::{BAR, Ink, flow, span, wrap};
 use crate::screen::Size;
 
@@ -140,7 +140,7 @@ impl Picture {
             return Vec::new();
         };
         let took = span((now - open.started_at).num_seconds().max(0));
-        let samples = live.of(open.number);
+        let samples = live.samples(open.number);
         let known = status.progress.as_ref().filter(|known| known.trial == open.number);
         let progress = match (samples.last(), known) {
             (Some(sample), _) => progress::at(&Run::new(object, &Settings::default()), open.number, sample, now),
@@ -152,7 +152,7 @@ impl Picture {
         let bar = self.ink.part(part as f64 / 100.0, self.bar());
         let mut lines = self.row(&[
             format!("trial {:<2} {bar}", open.number),
-            format!("{}, {took}", of_trial(&progress)),
+            format!("{}, {took}", trial_text(&progress)),
         ]);
         let rates: Vec<i64> = samples.iter().filter_map(|sample| sample.tokens_per_second).collect();
         let waits: Vec<i64> = samples.iter().filter_map(|sample| sample.ttft_ms).collect();

@@ -22,7 +22,7 @@ impl Lines {
         let message = status.and_then(|status| status.message.as_deref());
         let message = message.unwrap_or("waiting for the operator");
         let progress = status.and_then(|status| status.progress.as_ref());
-        let progress = progress.map_or_else(String::new, |progress| format!("; {}", of_trial(progress)));
+        let progress = progress.map_or_else(String::new, |progress| format!("; {}", trial_text(progress)));
         let line = format!("{word:<16} {message}{progress}");
         if self.last.as_ref() == Some(&line) {
             return String::new();
@@ -37,7 +37,7 @@ impl Lines {
 }
 
 /// Progress of a trial, in words.
-pub fn of_trial(progress: &TrialProgress) -> String {
+pub fn trial_text(progress: &TrialProgress) -> String {
     let done = match progress.expected {
         Some(expected) => format!("{} of {expected} requests", progress.requests),
         None => format!("{} requests", progress.requests),

@@ -54,7 +54,7 @@ impl New {
     }
 
     /// Those lines that were not printed yet.
-    pub fn of(&mut self, source: &Source, lines: Vec<Line>) -> Vec<Line> {
+    pub fn take(&mut self, source: &Source, lines: Vec<Line>) -> Vec<Line> {
         self.read.insert((key(source), source.previous));
         self.printed.entry(key(source)).or_default().new_of(lines)
     }

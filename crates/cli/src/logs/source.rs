@@ -75,7 +75,7 @@ pub async fn sources(
         let pods = api
             .list(&of_run)
             .await
-            .map_err(|error| Error::of_call("read Pods", error))?;
+            .map_err(|error| Error::from_call("read Pods", error))?;
         for pod in &pods.items {
             let Some((part, label)) = part_of(pod, object) else {
                 continue;
@@ -93,7 +93,7 @@ pub async fn sources(
             Ok(pods) => found.extend(pods.items.iter().flat_map(|pod| containers(pod, "operator", true))),
             Err(error) => unread.push(format!(
                 "The operator's log is left out: {}",
-                Error::of_call("read Pods of the operator", error)
+                Error::from_call("read Pods of the operator", error)
             )),
         }
     }
@@ -198,7 +198,7 @@ pub async fn read(
         ),
         error => {
             let call = format!("read the log of {} in {}", source.container, source.pod);
-            format!("{} is left out: {}", source.label, Error::of_call(&call, error))
+            format!("{} is left out: {}", source.label, Error::from_call(&call, error))
         }
     })?;
     let settings = Settings::default();

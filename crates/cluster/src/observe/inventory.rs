@@ -21,8 +21,8 @@ use crate::resource_api::WantedList;
 /// Versions of device taint rules, the newest first.
 const TAINT_RULE_VERSIONS: [&str; 3] = ["v1", "v1beta2", "v1alpha3"];
 
-/// A read of the whole cluster serves other runs, too, if it began at most this long before they asked. A read takes seconds on a
-/// busy machine, so of fifty runs that ask at once each would read anew if only its end counted.
+/// Age up to which a read of the whole cluster serves further runs, from its beginning. A read takes seconds on a
+/// busy machine, so fifty runs at once would each read again if only its end counted.
 const SHARED: Duration = Duration::from_secs(1);
 
 fn with_run(inventory: Inventory, of_run: ReadForRun) -> Inventory {

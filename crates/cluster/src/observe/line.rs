@@ -112,7 +112,7 @@ fn contender(object: &DynamicObject, status: Option<&PerfValidationStatus>, now:
     match (spec, status) {
         (Some(spec), Some(status)) => {
             let at_work = machine::is_at_work(&spec, status, now);
-            Contender::of(&object.metadata, &spec, status, at_work, now)
+            Contender::new(&object.metadata, &spec, status, at_work, now)
         }
         // This operator cannot run it, so it is in no queue; it may hold a node all the same.
         _ => stranger(object),
@@ -141,7 +141,7 @@ fn stranger(object: &DynamicObject) -> Option<Contender> {
     Some(Contender {
         namespace: object.namespace().unwrap_or_default(),
         name: object.name_any(),
-        position: Position::of(&object.metadata, &status),
+        position: Position::new(&object.metadata, &status),
         holds: Some(Hold {
             node,
             at_work: false,

@@ -79,7 +79,7 @@ impl Cluster {
         };
         let pod = newest(self.pods_of_job(run, &name).await?, &uid).ok_or(Unread::Absent)?;
         let nonce = names::nonce(run.uid(), &run.id(), number);
-        let packed = self.aiperf_log(&pod, |log| PackedTrial::of_log(log, &nonce)).await?;
+        let packed = self.aiperf_log(&pod, |log| PackedTrial::from_log(log, &nonce)).await?;
         packed.ok_or(Unread::Absent)
     }
 

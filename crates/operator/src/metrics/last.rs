@@ -18,7 +18,7 @@ pub(super) struct LastVerdict {
 }
 
 impl LastVerdict {
-    pub(super) fn of(status: &PerfValidationStatus) -> Option<Self> {
+    pub(super) fn from_status(status: &PerfValidationStatus) -> Option<Self> {
         if let Some(verdict) = status.verdict {
             let completed_at = status.run.as_ref().and_then(|run| run.completed_at);
             return Some(Self {
@@ -50,7 +50,7 @@ pub(super) struct LastNumbers {
 }
 
 impl LastNumbers {
-    pub(super) fn of(status: &PerfValidationStatus) -> Self {
+    pub(super) fn from_status(status: &PerfValidationStatus) -> Self {
         let read = |text: &Option<String>| text.as_ref()?.parse().ok();
         if let Some(measured) = &status.state.metrics {
             return Self {

@@ -155,7 +155,7 @@ impl ObjectSeries {
             name: of.name.clone(),
             node: node.to_owned(),
         };
-        let last = LastNumbers::of(status);
+        let last = LastNumbers::from_status(status);
         for (series, value) in [
             (&self.throughput, last.throughput),
             (
@@ -175,7 +175,9 @@ impl ObjectSeries {
         if lost_results(status) {
             self.unsaved_results.get_or_create(&on(&node(status))).set(1);
         }
-        let Some(judged) = LastVerdict::of(status) else { return };
+        let Some(judged) = LastVerdict::from_status(status) else {
+            return;
+        };
         let OnNode { namespace, name, node } = on(&judged.node);
         let verdict = judged.verdict.as_str();
         for gpu_uuid in judged.slow_gpus {

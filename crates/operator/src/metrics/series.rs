@@ -52,7 +52,7 @@ impl Series {
     }
 }
 
-const fn of(kind: Kind, base: &'static str, labels: &'static [&'static str], help: &'static str) -> Series {
+const fn series(kind: Kind, base: &'static str, labels: &'static [&'static str], help: &'static str) -> Series {
     let unit = None;
     Series {
         base,
@@ -79,9 +79,9 @@ const IN_PHASE: &[&str] = &["namespace", "name", "phase"];
 
 pub(super) const RECONCILE_DURATION: Series = with_unit(
     "seconds",
-    of(Kind::Histogram, "reconcile_duration", &["outcome"], "Time of one pass"),
+    series(Kind::Histogram, "reconcile_duration", &["outcome"], "Time of one pass"),
 );
-pub(super) const RECONCILE_ERRORS: Series = of(
+pub(super) const RECONCILE_ERRORS: Series = series(
     Kind::Counter,
     "reconcile_errors",
     &["reason"],
@@ -89,28 +89,28 @@ pub(super) const RECONCILE_ERRORS: Series = of(
 );
 pub(super) const PHASE_DURATION: Series = with_unit(
     "seconds",
-    of(Kind::Histogram, "phase_duration", &["phase"], "Time spent in a phase"),
+    series(Kind::Histogram, "phase_duration", &["phase"], "Time spent in a phase"),
 );
-pub(super) const RUNS: Series = of(
+pub(super) const RUNS: Series = series(
     Kind::Counter,
     "runs",
     &["verdict", "reason"],
     "Runs that reached a verdict",
 );
-pub(super) const TRIALS: Series = of(
+pub(super) const TRIALS: Series = series(
     Kind::Counter,
     "trials",
     &["outcome"],
     "Trials that were measured: Pass, Miss or Invalid",
 );
-pub(super) const ACTIVE_RUNS: Series = of(
+pub(super) const ACTIVE_RUNS: Series = series(
     Kind::Gauge,
     "active_runs",
     &["phase"],
     "Objects whose run is not over, by phase",
 );
-pub(super) const QUEUE_LENGTH: Series = of(Kind::Gauge, "queue_length", &[], "Runs that wait for GPUs");
-pub(super) const PLANNED_RUNS: Series = of(
+pub(super) const QUEUE_LENGTH: Series = series(Kind::Gauge, "queue_length", &[], "Runs that wait for GPUs");
+pub(super) const PLANNED_RUNS: Series = series(
     Kind::Gauge,
     "planned_runs",
     &[],
@@ -118,7 +118,7 @@ pub(super) const PLANNED_RUNS: Series = of(
 );
 pub(super) const QUEUE_WAIT: Series = with_unit(
     "seconds",
-    of(
+    series(
         Kind::Histogram,
         "queue_wait",
         &[],
@@ -127,7 +127,7 @@ pub(super) const QUEUE_WAIT: Series = with_unit(
 );
 pub(super) const LAST_THROUGHPUT: Series = with_unit(
     "tokens_per_second",
-    of(
+    series(
         Kind::Gauge,
         "last_throughput",
         RESULT,
@@ -136,7 +136,7 @@ pub(super) const LAST_THROUGHPUT: Series = with_unit(
 );
 pub(super) const LAST_TTFT_P99: Series = with_unit(
     "seconds",
-    of(
+    series(
         Kind::Gauge,
         "last_time_to_first_token_p99",
         RESULT,
@@ -145,7 +145,7 @@ pub(super) const LAST_TTFT_P99: Series = with_unit(
 );
 pub(super) const LAST_ERROR: Series = with_unit(
     "ratio",
-    of(
+    series(
         Kind::Gauge,
         "last_error",
         RESULT,
@@ -154,14 +154,14 @@ pub(super) const LAST_ERROR: Series = with_unit(
 );
 pub(super) const LAST_SLOWEST_WORKER: Series = with_unit(
     "ratio",
-    of(
+    series(
         Kind::Gauge,
         "last_slowest_worker",
         RESULT,
         "Decode speed of the slowest worker of the same trial over its peers' median, where the engines report it; absent while the next run has not measured",
     ),
 );
-pub(super) const LAST_VERDICT: Series = of(
+pub(super) const LAST_VERDICT: Series = series(
     Kind::Gauge,
     "last_verdict",
     &["namespace", "name", "node", "verdict"],
@@ -169,20 +169,20 @@ pub(super) const LAST_VERDICT: Series = of(
 );
 pub(super) const LAST_VERDICT_TIME: Series = with_unit(
     "timestamp_seconds",
-    of(
+    series(
         Kind::Gauge,
         "last_verdict",
         RESULT,
         "Unix time of the end of the run with this verdict",
     ),
 );
-pub(super) const SLOW_GPU: Series = of(
+pub(super) const SLOW_GPU: Series = series(
     Kind::Gauge,
     "slow_gpu",
     &["namespace", "name", "node", "gpu_uuid"],
     "1 for each GPU that the last run found slow (cause SlowWorker), until the next run begins; the UUID is empty where the driver publishes none",
 );
-pub(super) const UNSAVED_RESULTS: Series = of(
+pub(super) const UNSAVED_RESULTS: Series = series(
     Kind::Gauge,
     "unsaved_results",
     RESULT,
@@ -190,7 +190,7 @@ pub(super) const UNSAVED_RESULTS: Series = of(
 );
 pub(super) const PHASE_SINCE: Series = with_unit(
     "timestamp_seconds",
-    of(
+    series(
         Kind::Gauge,
         "phase_since",
         IN_PHASE,
@@ -199,64 +199,64 @@ pub(super) const PHASE_SINCE: Series = with_unit(
 );
 pub(super) const PHASE_LIMIT: Series = with_unit(
     "timestamp_seconds",
-    of(
+    series(
         Kind::Gauge,
         "phase_limit",
         IN_PHASE,
         "Unix time at which the limit of this phase passes; absent where it has none",
     ),
 );
-pub(super) const LEFTOVERS: Series = of(
+pub(super) const LEFTOVERS: Series = series(
     Kind::Gauge,
     "leftovers",
     &["namespace", "name", "node", "state"],
     "1 while a run has something left in the cluster: Kept on request, or Overdue because it could not be removed in time",
 );
-pub(super) const HELD_GPUS: Series = of(
+pub(super) const HELD_GPUS: Series = series(
     Kind::Gauge,
     "held_gpus",
     OBJECT,
     "GPUs of the plan that a run holds, until they are confirmed free again",
 );
-pub(super) const API_REQUESTS: Series = of(
+pub(super) const API_REQUESTS: Series = series(
     Kind::Counter,
     "api_requests",
     &["verb", "resource", "code"],
     "Calls of the API server, by HTTP status; none: no answer came",
 );
-pub(super) const API_TIMEOUTS: Series = of(
+pub(super) const API_TIMEOUTS: Series = series(
     Kind::Counter,
     "api_timeouts",
     &[],
     "Calls of the API server without an answer in time",
 );
-pub(super) const WATCH_ERRORS: Series = of(
+pub(super) const WATCH_ERRORS: Series = series(
     Kind::Counter,
     "watch_errors",
     &["kind"],
     "Watches that broke and were started again",
 );
-pub(super) const MISSING_RIGHTS: Series = of(
+pub(super) const MISSING_RIGHTS: Series = series(
     Kind::Gauge,
     "missing_rights",
     &[],
     "Rights that the operator needs and does not have; /readyz names them",
 );
-pub(super) const ORPHANS: Series = of(
+pub(super) const ORPHANS: Series = series(
     Kind::Gauge,
     "orphaned_objects",
     &[],
     "Objects whose PerfValidation was removed by force; Events on them name each",
 );
-pub(super) const LATE_OBJECTS: Series = of(
+pub(super) const LATE_OBJECTS: Series = series(
     Kind::Counter,
     "late_objects",
     &[],
     "Objects of runs that were over, and confirmed to have left nothing, when they came; each is removed",
 );
-pub(super) const LOST_EVENTS: Series = of(Kind::Counter, "lost_events", &[], "Events that could not be published");
-pub(super) const LEADER: Series = of(Kind::Gauge, "leader", &[], "1 while this process holds the lease");
-pub(super) const BUILD: Series = of(
+pub(super) const LOST_EVENTS: Series = series(Kind::Counter, "lost_events", &[], "Events that could not be published");
+pub(super) const LEADER: Series = series(Kind::Gauge, "leader", &[], "1 while this process holds the lease");
+pub(super) const BUILD: Series = series(
     Kind::Info,
     "build",
     &["version", "revision"],

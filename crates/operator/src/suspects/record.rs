@@ -58,7 +58,7 @@ pub fn asked(object: &ObjectMeta) -> String {
 }
 
 impl Pass {
-    pub fn of(object: &ObjectMeta) -> Self {
+    pub fn new(object: &ObjectMeta) -> Self {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         Self {
             uid: text(&object.uid),

@@ -5,7 +5,7 @@ use perfval_api::{Metric, Statistic, TrialOutcome};
 use perfval_verdict::requests::{Distribution as OfRequests, Share};
 
 use super::parts::{or_dash, scrolling};
-use super::requests::{of_metric as of_requests, thousandth};
+use super::requests::{request_distribution, thousandth};
 use crate::chart::{At, Axis, Chart, Drawn, Rule, Shape, absent, short};
 use crate::facts::{Facts, Trial};
 
@@ -57,7 +57,7 @@ pub(super) fn all(facts: &Facts) -> Markup {
             "The successful requests: shares by AIPerf's record of each, where the results hold that, otherwise by the quantiles that it exports. Solid: trials that passed; dashed: missed; dotted: invalid. "
             "In each trial's box: 25 to 75 % of the requests and the median; its stroke: 5 to 95 %; its point: 99 %."
         }
-        @for (metric, title) in SHOWN { (of_metric(facts, metric, title)) }
+        @for (metric, title) in SHOWN { (metric_section(facts, metric, title)) }
         details { summary { "The numbers" }
             @for (metric, title) in SHOWN { (table(&distributions(&facts.trials, metric), title)) }
         }
@@ -81,7 +81,7 @@ fn distributions(trials: &[Trial], metric: Metric) -> Vec<Distribution> {
             shares: trial
                 .requests
                 .as_ref()
-                .map_or_else(Vec::new, |all| shares(of_requests(all, metric))),
+                .map_or_else(Vec::new, |all| shares(request_distribution(all, metric))),
         })
     };
     trials.iter().filter_map(of).collect()
@@ -92,7 +92,7 @@ fn shares(requests: Option<&OfRequests>) -> Vec<(f64, f64)> {
     requests.map_or_else(Vec::new, |found| found.cdf.iter().map(point).collect())
 }
 
-fn of_metric(facts: &Facts, metric: Metric, title: &str) -> Markup {
+fn metric_section(facts: &Facts, metric: Metric, title: &str) -> Markup {
     let found = distributions(&facts.trials, metric);
     let all = || {
         found

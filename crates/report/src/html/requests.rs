@@ -52,7 +52,7 @@ pub(super) fn over_time(facts: &Facts) -> Markup {
 }
 
 /// Distribution of these requests, if a metric is a time of them.
-pub(super) fn of_metric(requests: &RequestTimes, metric: Metric) -> Option<&Distribution> {
+pub(super) fn request_distribution(requests: &RequestTimes, metric: Metric) -> Option<&Distribution> {
     match metric {
         Metric::TimeToFirstToken => Some(&requests.time_to_first_token),
         Metric::InterTokenLatency => Some(&requests.inter_token_latency),
@@ -74,7 +74,7 @@ impl Placed<'_> {
 
     /// The points of a metric, in parts where no request began in between.
     fn parts(&self, metric: Metric) -> Vec<Vec<Quantiles>> {
-        let points = of_metric(self.requests, metric).map_or(&[][..], |found| &found.over_time);
+        let points = request_distribution(self.requests, metric).map_or(&[][..], |found| &found.over_time);
         let next = |one: &Quantiles, other: &Quantiles| other.from - one.from <= self.requests.every;
         points.chunk_by(next).map(<[Quantiles]>::to_vec).collect()
     }
@@ -144,7 +144,7 @@ fn line(trials: &[Placed<'_>], metric: Metric, (class, value): Drawing) -> Drawn
 }
 
 fn words(trial: &Placed<'_>, metric: Metric) -> Option<String> {
-    let found = of_metric(trial.requests, metric)?;
+    let found = request_distribution(trial.requests, metric)?;
     let [median, p90, p99] = [500, 900, 990].map(|share| found.at_most(share).map(|us| short(thousandth(us))));
     let number = trial.trial;
     Some(format!(

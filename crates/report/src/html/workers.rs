@@ -218,13 +218,13 @@ pub(super) fn gpus(facts: &Facts, timeline: &Timeline) -> Markup {
     html! {
         @if sampled {
             p.legend { "The GPU of each worker in the same seconds, all on the same axes; dashed: the median of the others." }
-            @for (field, what, unit, per) in GPU { (of_field(timeline, field, what, unit, per)) }
+            @for (field, what, unit, per) in GPU { (field_chart(timeline, field, what, unit, per)) }
         } @else { (absent("Clocks, power and temperature over time", &why)) }
         @if let Some((trial, record)) = last { (summaries(timeline, trial, record)) }
     }
 }
 
-fn of_field(timeline: &Timeline, field: Field, what: &str, unit: &str, per: f64) -> Markup {
+fn field_chart(timeline: &Timeline, field: Field, what: &str, unit: &str, per: f64) -> Markup {
     let line = |worker: &Worker| -> Line {
         let found = worker.gpu_lines.iter().find(|(known, _)| *known == field);
         let scaled = |part: &Vec<(f64, f64)>| part.iter().map(|point| (point.0, point.1 / per)).collect();

@@ -5,7 +5,12 @@ use super::clock::{Clock, readings};
 use super::line::Mark;
 
 /// Silence, restarts and standing still of one worker while there was load.
-pub(super) fn of_worker(clock: Clock, name: &str, series: &WorkerSeries, summary: Option<&WorkerSummary>) -> Vec<Mark> {
+pub(super) fn worker_marks(
+    clock: Clock,
+    name: &str,
+    series: &WorkerSeries,
+    summary: Option<&WorkerSummary>,
+) -> Vec<Mark> {
     let mut marks = silences(clock, name, series);
     marks.extend(restarts(clock, name, series));
     // The summary decides if it stood still, by the usual pace of this worker; here the position is found.
@@ -71,7 +76,7 @@ fn silence(name: &str, count: i64) -> String {
 }
 
 /// Marks that a GPU reported, with their seconds.
-pub(super) fn of_gpu(clock: Clock, gpu: &GpuSummary) -> Vec<Mark> {
+pub(super) fn gpu_marks(clock: Clock, gpu: &GpuSummary) -> Vec<Mark> {
     let uuid = &gpu.uuid;
     let events = [
         (gpu.xid, "XID error"),

@@ -192,6 +192,6 @@ fn a_value_with_a_secret_name_is_in_no_file() {
 fn commands_are_safe_to_paste() {
     let mut run = recorded::healthy();
     run.object.metadata.namespace = Some("x; rm -rf $HOME 'y".to_owned());
-    let page = Report::of(&run.object, Some(&run.results)).expect("a report").html();
+    let page = Report::new(&run.object, Some(&run.results)).expect("a report").html();
     assert!(page.contains(r"-n 'x; rm -rf $HOME '\''y'"), "quoted");
 }

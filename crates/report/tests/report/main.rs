@@ -28,5 +28,5 @@ fn runs() -> Vec<Saved> {
 }
 
 fn report(run: &Saved) -> Report {
-    Report::of(&run.object, Some(&run.results)).expect("a report")
+    Report::new(&run.object, Some(&run.results)).expect("a report")
 }

@@ -34,7 +34,7 @@ fn exports_are_judged_as_the_operator_would() {
         requests: None,
     });
     let share = Some(Share { gpus: 4, node_gpus: 8 });
-    let report = Report::of_exports(&asking("Sequential"), share, &exports).expect("a report");
+    let report = Report::from_exports(&asking("Sequential"), share, &exports).expect("a report");
     assert_eq!(report.verdict(), Some(Verdict::Passed));
     let page = report.html();
     for text in [
@@ -51,10 +51,10 @@ fn exports_are_judged_as_the_operator_would() {
     assert!(!report.junit().contains("1970"), "{}", report.junit());
     super::pipelines::against_the_schema(&report.ctrf());
 
-    let single = Report::of_exports(&asking("Single"), share, &exports).expect("a report");
+    let single = Report::from_exports(&asking("Single"), share, &exports).expect("a report");
     assert!(single.html().contains("1 of 2 exports were judged"));
     assert_eq!(
-        Report::of_exports(&asking("Single"), share, &[]).err(),
+        Report::from_exports(&asking("Single"), share, &[]).err(),
         Some(Error::NoExport)
     );
 }
@@ -66,7 +66,7 @@ fn an_export_that_cannot_be_read_is_said_and_never_a_pass() {
         bytes: b"{\"schema_version\": \"1.4\",",
         requests: None,
     }];
-    let report = Report::of_exports(&asking("Single"), None, &exports).expect("a report");
+    let report = Report::from_exports(&asking("Single"), None, &exports).expect("a report");
     assert_eq!(report.verdict(), Some(Verdict::Error));
     assert!(report.html().contains("export is not valid JSON"), "{}", report.html());
 }
@@ -74,7 +74,7 @@ fn an_export_that_cannot_be_read_is_said_and_never_a_pass() {
 #[test]
 fn a_config_map_alone_is_enough_for_all_but_the_manifest() {
     let run = recorded::slow();
-    let report = Report::of_results(&run.results).expect("a report");
+    let report = Report::from_results(&run.results).expect("a report");
     let whole = super::report(&run);
     assert_eq!(report.verdict(), whole.verdict());
     let page = report.html();
@@ -104,7 +104,7 @@ fn a_config_map_of_another_run_is_refused_and_a_changed_one_is_noted() {
         .as_mut()
         .expect("trials")
         .insert("trial-1.json.gz".to_owned(), ByteString(b"{}".to_vec()));
-    let changed = Report::of(&object, Some(&results)).expect("a report").html();
+    let changed = Report::new(&object, Some(&results)).expect("a report").html();
     assert!(changed.contains("was changed after it was written"), "noted");
     assert!(changed.contains("Trial 1 left nothing to judge"), "{changed}");
     object
@@ -113,7 +113,7 @@ fn a_config_map_of_another_run_is_refused_and_a_changed_one_is_noted() {
         .and_then(|status| status.run.as_mut())
         .expect("a run")
         .number = 3;
-    let error = Report::of(&object, Some(&results)).expect_err("another run");
+    let error = Report::new(&object, Some(&results)).expect_err("another run");
     assert!(
         error.to_string().contains("is of run 1, and the object is at run 3"),
         "{error}"
@@ -125,7 +125,7 @@ fn a_config_map_of_another_run_is_refused_and_a_changed_one_is_noted() {
         .and_then(|status| status.run.as_mut())
         .expect("a run")
         .judged_run = Some(1);
-    assert!(Report::of(&object, Some(&results)).is_ok());
+    assert!(Report::new(&object, Some(&results)).is_ok());
 }
 
 #[test]
@@ -138,8 +138,8 @@ fn what_is_no_results_config_map_is_refused_by_its_name() {
         let data = summary.map(|text| [("summary.json".to_owned(), text.to_owned())].into());
         run.results.data = data;
         for error in [
-            Report::of_results(&run.results).err(),
-            Report::of(&run.object, Some(&run.results)).err(),
+            Report::from_results(&run.results).err(),
+            Report::new(&run.object, Some(&run.results)).err(),
         ] {
             let error = error.expect("an error").to_string();
             assert!(error.contains(why) && error.contains("ConfigMap perf/"), "{error}");
@@ -157,19 +157,19 @@ fn an_older_summary_is_read_as_far_as_it_goes() {
         "trials": [{"number": 1, "outcome": "Pass", "startedAt": "2026-11-01T00:00:00Z"}],
     });
     run.results.data = Some([("summary.json".to_owned(), old.to_string())].into());
-    let page = Report::of_results(&run.results).expect("a report").html();
+    let page = Report::from_results(&run.results).expect("a report").html();
     assert!(page.contains("perf/old") && page.contains("No gate was judged"));
 }
 
 #[test]
 fn without_results_there_are_the_numbers_of_the_status() {
     let mut run = recorded::slow();
-    let page = Report::of(&run.object, None).expect("a report").html();
+    let page = Report::new(&run.object, None).expect("a report").html();
     assert!(page.contains("is not here: there are the numbers of the status"));
     assert!(page.contains("no samples of the workers are in the results"));
     assert!(page.contains("⚑") || page.contains("SlowWorker"));
     run.object.status = None;
-    let error = Report::of(&run.object, None).expect_err("no run");
+    let error = Report::new(&run.object, None).expect_err("no run");
     assert!(
         error.to_string().contains("perf/h200-slow-gpu has no run yet"),
         "{error}"

@@ -18,7 +18,7 @@ const GRACE_BEYOND_TIMEOUT: u64 = 10;
 pub fn aiperf_command(run: &Run<'_>, trial: i64) -> Vec<String> {
     let benchmark = &run.spec().benchmark;
     let concurrency = concurrency(run);
-    let load = Load::of(run, trial);
+    let load = Load::new(run, trial);
     let warmup = warmup(run);
     let request_timeout = time::duration(&benchmark.request_timeout).as_secs().max(1);
 

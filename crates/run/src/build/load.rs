@@ -26,7 +26,7 @@ pub enum Load {
 
 impl Load {
     /// The load of a trial; the soak has a length of its own.
-    pub fn of(run: &Run<'_>, trial: i64) -> Self {
+    pub fn new(run: &Run<'_>, trial: i64) -> Self {
         let benchmark = &run.spec().benchmark;
         let soak = benchmark.soak.as_deref().filter(|_| is_soak(run, trial));
         match soak.or(benchmark.duration()) {

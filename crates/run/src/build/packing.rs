@@ -47,7 +47,7 @@ pub struct Packed {
 
 impl PackedTrial {
     /// Packs the payload in a log; `None` if the log has no complete one.
-    pub fn of_log(log: &str, nonce: &str) -> Option<Self> {
+    pub fn from_log(log: &str, nonce: &str) -> Option<Self> {
         let Framed::Complete(payload) = frame::find(log, nonce) else {
             return None;
         };

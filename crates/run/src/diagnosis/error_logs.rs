@@ -58,7 +58,7 @@ pub fn wanted(run: &Run<'_>, pods: &[Pod]) -> Vec<LogRequest> {
             .map(request)
             .collect::<Vec<_>>()
     };
-    Pods::of(pods, &run.id()).all().flat_map(of_pod).collect()
+    Pods::new(pods, &run.id()).all().flat_map(of_pod).collect()
 }
 
 /// The last lines of each of these trials in a log whose lines begin with their time. Lines printed after a trial are

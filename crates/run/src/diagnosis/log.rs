@@ -33,11 +33,11 @@ const ERROR_WORDS: [&str; 5] = ["error", "exception", "panicked", "fatal", "out 
 /// component is ready but no completion comes back, of the frontend.
 pub fn wanted(run: &Run<'_>, pods: &[Pod]) -> Vec<LogRequest> {
     match run.status().phase {
-        Some(Phase::Deploying) => return of_fillers(pods, &run.id()),
+        Some(Phase::Deploying) => return filler_logs(pods, &run.id()),
         Some(Phase::WaitingForReady | Phase::Benchmarking) => {}
         _ => return Vec::new(),
     }
-    let pods = Pods::of(pods, &run.id());
+    let pods = Pods::new(pods, &run.id());
     let crashed = pods.all().flat_map(|pod| {
         let ended = containers(pod).filter(|container| container.restart_count >= 1 && !is_ready(pod));
         ended.filter_map(|container| last_end(pod, container))
@@ -53,7 +53,7 @@ pub fn wanted(run: &Run<'_>, pods: &[Pod]) -> Vec<LogRequest> {
 }
 
 /// Logs of the pods that filled the cache and failed.
-fn of_fillers(pods: &[Pod], run_id: &str) -> Vec<LogRequest> {
+fn filler_logs(pods: &[Pod], run_id: &str) -> Vec<LogRequest> {
     let failed = fillers(pods, run_id).filter(|pod| is_failed(pod));
     let of = failed.map(|pod| LogRequest {
         pod: pod.name_any(),

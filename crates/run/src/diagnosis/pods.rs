@@ -9,10 +9,10 @@ use crate::observed::{PodEvent, PodLog};
 
 /// The signs of trouble in some pods: of each pod those of the first thing that it lacks, as a kubelet prepares it.
 pub fn signs<'a>(pods: impl IntoIterator<Item = &'a Pod>, events: &[PodEvent], logs: &[PodLog]) -> Vec<Sign> {
-    pods.into_iter().flat_map(|pod| of_pod(pod, events, logs)).collect()
+    pods.into_iter().flat_map(|pod| pod_signs(pod, events, logs)).collect()
 }
 
-fn of_pod(pod: &Pod, events: &[PodEvent], logs: &[PodLog]) -> Vec<Sign> {
+fn pod_signs(pod: &Pod, events: &[PodEvent], logs: &[PodLog]) -> Vec<Sign> {
     if let Some(sign) = claims::sign(pod, events) {
         return vec![sign];
     }

@@ -35,7 +35,7 @@ fn namespace_too_long(run: &Run<'_>) -> Option<Why> {
 /// The version of Dynamo in the image: the version in the spec, else the version in the tag.
 fn image_version(dynamo: &Dynamo) -> Option<Version> {
     let given = dynamo.runtime_version.as_deref().and_then(Version::parse);
-    given.or_else(|| Version::of_image(&dynamo.image))
+    given.or_else(|| Version::from_image(&dynamo.image))
 }
 
 /// Frontend, workers and Dynamo's operator must share MAJOR.MINOR; a version that cannot be read is not guessed.
@@ -56,7 +56,7 @@ fn version_skew(run: &Run<'_>, api: &DynamoApi) -> Option<Why> {
     };
     differs(
         "spec.workload.dynamo.frontend.image",
-        Version::of_image(&dynamo.frontend.image),
+        Version::from_image(&dynamo.frontend.image),
     )
     .or_else(|| {
         differs(

@@ -78,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    fn of(status: &Value) -> Reported {
+    fn from_status(status: &Value) -> Reported {
         let deployment = json!({
             "apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment",
             "metadata": {"name": "pv-3f9a1c07", "generation": 2}, "spec": {}, "status": status,
@@ -136,7 +136,7 @@ mod tests {
                 });
                 status[list] =
                     json!({"frontend": {"componentKind": "Deployment", "readyReplicas": 1}, "Worker": worker});
-                let found = of(&status);
+                let found = from_status(&status);
                 assert_eq!(found.ready.get("worker").copied(), workers, "{kind} under {list}");
                 assert_eq!(found.ready.get("frontend"), Some(&1), "{kind} under {list}");
                 assert_eq!((found.current, found.state), (true, State::Coming), "{kind}");
@@ -154,16 +154,17 @@ mod tests {
             "mixed_not_ready_reasons",
             "one_of_tomorrow",
         ] {
-            let found = of(
+            let found = from_status(
                 &json!({"observedGeneration": 2, "state": "pending", "conditions": ready(reason, "gang of 9 pods")}),
             );
             assert_eq!((found.state, found.lacks_queue), (State::Coming, false), "{reason}");
         }
         // Only the missing queue of KAI, which Grove's pods are put into, is beyond healing.
         let queue = "failed to determine kai-scheduler queue: queue dynamo not found";
-        let found = of(&json!({"observedGeneration": 2, "state": "failed", "conditions": ready("failed", queue)}));
+        let found =
+            from_status(&json!({"observedGeneration": 2, "state": "failed", "conditions": ready("failed", queue)}));
         assert!(found.lacks_queue);
-        let old = of(&json!({"observedGeneration": 1, "state": "successful"}));
+        let old = from_status(&json!({"observedGeneration": 1, "state": "successful"}));
         assert!(!old.current, "a status of the generation before");
     }
 }

@@ -24,7 +24,7 @@ impl Version {
     }
 
     /// The version in an image's tag; `None` for digests, `latest` and other tags.
-    pub fn of_image(image: &str) -> Option<Self> {
+    pub fn from_image(image: &str) -> Option<Self> {
         let name = image.split('@').next()?;
         let (_, tag) = name.rsplit('/').next()?.split_once(':')?;
         Self::parse(tag)
@@ -56,7 +56,7 @@ mod tests {
             ("", None),
         ];
         for (image, expected) in cases {
-            assert_eq!(Version::of_image(image), expected, "{image}");
+            assert_eq!(Version::from_image(image), expected, "{image}");
         }
     }
 }

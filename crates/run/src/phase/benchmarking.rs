@@ -44,7 +44,7 @@ fn needs(run: &Run<'_>) -> Needs {
     let exporter = telemetry::need(run).filter(|_| trial.is_none());
     Needs {
         trial,
-        ..Needs::of([Need::Workload, Need::Claims, Need::Trial].into_iter().chain(exporter))
+        ..Needs::new([Need::Workload, Need::Claims, Need::Trial].into_iter().chain(exporter))
     }
 }
 
@@ -86,7 +86,7 @@ fn step(pass: &mut Pass<'_>) -> Step {
             .unwrap_or("no answer");
         return Step::wait(Reason::Running, format!("pods and claims: {why}"));
     };
-    let pods = Pods::of(all_pods, &pass.run.id());
+    let pods = Pods::new(all_pods, &pass.run.id());
     let workers = readiness::workers(&pods, claims, result::seen_last(pass), &pass.seen.endings);
     match open_trial(&pass.status) {
         None => open(pass, &pods, claims, workers),
@@ -106,7 +106,7 @@ fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers:
     let wanted = pass.run.placement().map_or(0, |plan| plan.gpus);
     let ready = pods.ready_workers();
     if ready < wanted || !pods.frontend_ready() {
-        return match signs::of(pass, pods.all()) {
+        return match signs::worst(pass, pods.all()) {
             Some(Judged { trouble, is_sure: true }) => {
                 let why = trouble.why();
                 pass.not_ready(None);
@@ -145,7 +145,7 @@ fn open(pass: &mut Pass<'_>, pods: &Pods<'_>, claims: &[ResourceClaim], workers:
     }
     if let Some(workload) = &mut pass.status.workload {
         workload.workers_ready = ready;
-        workload.gpu_metrics = telemetry::of_next_trial(pass.run, &pass.seen.gpu_exporter);
+        workload.gpu_metrics = telemetry::next_source(pass.run, &pass.seen.gpu_exporter);
     }
     pass.status.state.worker_pods = workers;
     let what = if soak { " (the soak)" } else { "" };
@@ -204,8 +204,8 @@ fn follow(pass: &mut Pass<'_>, number: i64, workers: &[WorkerPod]) -> Step {
     }
     if !job::is_over(found) {
         // The node first: where it is gone, nothing else of the trial ever comes.
-        if let Some(sign) = signs::of(pass, trial.pod.as_ref()) {
-            let why = of_generator(sign.trouble).why();
+        if let Some(sign) = signs::worst(pass, trial.pod.as_ref()) {
+            let why = mark_generator(sign.trouble).why();
             return if sign.is_sure {
                 Step::End(perfval_api::Verdict::Error, why)
             } else {
@@ -213,7 +213,7 @@ fn follow(pass: &mut Pass<'_>, number: i64, workers: &[WorkerPod]) -> Step {
             };
         }
         let said = trial.progress.as_ref();
-        let news = said.and_then(|said| progress::of(pass.run, number, said, pass.now));
+        let news = said.and_then(|said| progress::next(pass.run, number, said, pass.now));
         if news.is_some() {
             pass.status.progress = news;
         }
@@ -228,7 +228,7 @@ fn follow(pass: &mut Pass<'_>, number: i64, workers: &[WorkerPod]) -> Step {
 }
 
 /// Marks a trouble of the load generator's pod as such. A trouble of the node affects all pods.
-fn of_generator(trouble: Trouble) -> Trouble {
+fn mark_generator(trouble: Trouble) -> Trouble {
     if trouble.obstacle == Obstacle::NodeNotReady {
         return trouble;
     }

@@ -18,7 +18,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 pub(super) const PHASE: Definition = Definition {
-    needs: |_| Needs::of(teardown::NEEDS),
+    needs: |_| Needs::new(teardown::NEEDS),
     step,
     timed: Some(Timed {
         limit: |spec, _, began| Some(Limit::new(began, time::duration(&spec.timeouts.cleanup))),

@@ -23,9 +23,9 @@ pub(super) const PHASE: Definition = Definition {
 
 fn needs(run: &Run<'_>) -> Needs {
     if removes_leftovers(run) {
-        Needs::of(teardown::NEEDS)
+        Needs::new(teardown::NEEDS)
     } else if keeps(run) {
-        Needs::of([Need::Children])
+        Needs::new([Need::Children])
     } else {
         Needs::default()
     }

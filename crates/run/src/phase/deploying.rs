@@ -45,11 +45,11 @@ fn needs(run: &Run<'_>) -> Needs {
     if is_accepted(run) {
         // Why the pod that fills the cache does not.
         let filler = fills_cache(run.spec()).then_some(Need::Workload);
-        return Needs::of([Need::CacheJob, Need::Deployment].into_iter().chain(filler));
+        return Needs::new([Need::CacheJob, Need::Deployment].into_iter().chain(filler));
     }
     Needs {
         dry_run: Some(Box::new(dynamo::deployment(run))),
-        ..Needs::of([Need::Deployment, Need::DryRun, Need::Holders])
+        ..Needs::new([Need::Deployment, Need::DryRun, Need::Holders])
     }
 }
 
@@ -227,7 +227,7 @@ fn still_filling(pass: &mut Pass<'_>) -> Step {
     let pods = pass.seen.pods.present().map_or(&[][..], Vec::as_slice);
     let fillers: Vec<_> = readiness::fillers(pods, &pass.run.id()).collect();
     let is_over = |pod: &&&Pod| readiness::is_failed(pod);
-    match signs::of(pass, fillers.iter().filter(|pod| !is_over(pod)).copied()) {
+    match signs::worst(pass, fillers.iter().filter(|pod| !is_over(pod)).copied()) {
         Some(sign) => {
             let trouble = Trouble {
                 evidence: format!("model cache: {}", sign.trouble.evidence),

@@ -39,14 +39,14 @@ pub(super) const PHASE: Definition = Definition {
 
 fn needs(run: &Run<'_>) -> Needs {
     if status::judged_run(run.status()).is_some() {
-        return Needs::of([Need::SavedRun]);
+        return Needs::new([Need::SavedRun]);
     }
     let trials = run.status().state.trials.iter();
     let finished = trials.filter(|trial| trial.outcome.is_some());
     let logs = (!error_logs::trials(run).is_empty()).then_some(Need::Workload);
     Needs {
         finished_trials: finished.map(|trial| trial.number).collect(),
-        ..Needs::of([Need::Results, Need::SavedResults].into_iter().chain(logs))
+        ..Needs::new([Need::Results, Need::SavedResults].into_iter().chain(logs))
     }
 }
 

@@ -30,7 +30,7 @@ fn needs(run: &Run<'_>) -> Needs {
         return Needs::default();
     }
     let storage = super::deploying::fills_cache(run.spec()).then_some(Need::StorageClasses);
-    Needs::of([Need::Dynamo].into_iter().chain(storage))
+    Needs::new([Need::Dynamo].into_iter().chain(storage))
 }
 
 fn expired(pass: &mut Pass<'_>, why: &Why) -> Step {

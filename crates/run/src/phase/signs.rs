@@ -9,7 +9,7 @@ use crate::pass::Pass;
 use crate::patience;
 
 /// The sign that explains most among these pods and their surroundings.
-pub(super) fn of<'a>(pass: &mut Pass<'_>, pods: impl IntoIterator<Item = &'a Pod>) -> Option<Judged> {
+pub(super) fn worst<'a>(pass: &mut Pass<'_>, pods: impl IntoIterator<Item = &'a Pod>) -> Option<Judged> {
     let seen = pass.seen;
     let events = seen.pod_events.present().map_or(&[][..], Vec::as_slice);
     let refusals = seen.refusals.present().map_or(&[][..], Vec::as_slice);

@@ -31,7 +31,7 @@ pub(super) const PHASE: Definition = Definition {
             // The planner reads for the whole queue.
             Needs::default()
         } else {
-            Needs::of(teardown::NEEDS)
+            Needs::new(teardown::NEEDS)
         }
     },
     step,
@@ -106,12 +106,12 @@ fn place(pass: &mut Pass<'_>) -> Step {
             Step::End(perfval_api::Verdict::Error, why)
         }
         Seen::Unknown(why) => unreadable(why),
-        // Not a pass of the planner: what the last one said stands.
-        Seen::NotAsked | Seen::Absent => Step::work(said(pass).reason, said(pass).message),
+        // Not a pass of the planner: the message of the last one stays.
+        Seen::NotAsked | Seen::Absent => Step::work(last_reason(pass).reason, last_reason(pass).message),
     }
 }
 
-fn said(pass: &Pass<'_>) -> Why {
+fn last_reason(pass: &Pass<'_>) -> Why {
     Why::new(
         Reason::from_word(pass.status.reason.as_deref().unwrap_or_default()),
         pass.status.message.clone().unwrap_or_default(),
@@ -126,7 +126,7 @@ fn queued(pass: &mut Pass<'_>, place: &Place) -> Step {
     status::unplace(&mut pass.status);
     let before = pass.status.run.as_ref().and_then(|run| run.queue.clone());
     if before.is_some_and(|before| !worth_saying(&before, place, pass.now)) {
-        return Step::Wait(said(pass));
+        return Step::Wait(last_reason(pass));
     }
     let others = match place.ahead {
         1 => String::new(),

@@ -35,7 +35,7 @@ pub(super) const PHASE: Definition = Definition {
 
 fn needs(run: &Run<'_>) -> Needs {
     let who_has_which = gpus::counts_gpus(run.status()).then_some([Need::Claims, Need::Inventory]);
-    Needs::of(
+    Needs::new(
         [Need::Deployment, Need::Workload, Need::Probe]
             .into_iter()
             .chain(who_has_which.into_iter().flatten()),
@@ -88,12 +88,12 @@ fn step(pass: &mut Pass<'_>) -> Step {
         Seen::NotAsked => None,
         unread => return unreadable("claims", unread.unknown()),
     };
-    let pods = Pods::of(all_pods, &pass.run.id());
+    let pods = Pods::new(all_pods, &pass.run.id());
     if let Some(evidence) = gpus::lost(pass, &pods, claims) {
         let obstacle = Obstacle::LostRace;
         return in_trouble(pass, &Trouble { obstacle, evidence });
     }
-    let sign = signs::of(pass, pods.all());
+    let sign = signs::worst(pass, pods.all());
     if let Some(Judged { trouble, is_sure: true }) = &sign {
         return in_trouble(pass, trouble);
     }
@@ -210,7 +210,7 @@ fn so_far(pass: &Pass<'_>) -> String {
     let Some(all_pods) = pass.seen.pods.present() else {
         return "it is not known which pods are ready".to_owned();
     };
-    let pods = Pods::of(all_pods, &pass.run.id());
+    let pods = Pods::new(all_pods, &pass.run.id());
     let wanted = pass.run.placement().map_or(0, |plan| plan.gpus);
     let frontend = if pods.frontend_ready() { "is" } else { "is not" };
     let (made, ready) = (pods.workers.len(), pods.ready_workers());

@@ -64,7 +64,7 @@ pub fn plan<'l, 'v>(
             ahead.add(run, false);
             continue;
         }
-        let wish = Wish::of(run, spec, volume_of(run));
+        let wish = Wish::new(run, spec, volume_of(run));
         let known = refused.get(&wish).cloned();
         let sizing = known.unwrap_or_else(|| {
             let granted = granted.get(run.namespace.as_str()).map_or(&[][..], Vec::as_slice);
@@ -104,7 +104,7 @@ struct Wish<'a, 'v> {
 }
 
 impl<'a, 'v> Wish<'a, 'v> {
-    fn of(run: &'a Contender, spec: &'a PerfValidationSpec, volume: Option<&'v CacheVolume>) -> Self {
+    fn new(run: &'a Contender, spec: &'a PerfValidationSpec, volume: Option<&'v CacheVolume>) -> Self {
         Self {
             namespace: &run.namespace,
             spec,

@@ -81,7 +81,7 @@ pub fn summarize(status: &mut PerfValidationStatus, now: DateTime<Utc>) {
     let held = || cleaned_up(status).filter(|_| over && !is_removed);
     let words = match obstruction.or_else(held) {
         Some(words) if good || !over => words,
-        _ => Words::of(progress),
+        _ => Words::new(progress),
     };
     put_condition(status, condition::READY, ready, &words, now);
     let reconciled = blocked.as_ref().unwrap_or(&words);

@@ -107,7 +107,7 @@ pub(super) fn busy() -> Story {
         s.others = vec![Contender {
             namespace: "other".into(),
             name: "run".into(),
-            position: Position::of(
+            position: Position::new(
                 &ObjectMeta {
                     uid: Some("u-0".into()),
                     ..s.object.metadata.clone()

@@ -31,11 +31,11 @@ fn waiting(uid: &str, ago: i64, spec: Value) -> Contender {
     let mut story = Story::with(spec);
     story.until(Phase::Sizing);
     let metadata = metadata(uid, now() - TimeDelta::seconds(ago));
-    Contender::of(&metadata, &story.object.spec, &story.status(), true, now()).expect("it waits")
+    Contender::new(&metadata, &story.object.spec, &story.status(), true, now()).expect("it waits")
 }
 
 fn position(uid: &str, ago: i64) -> Position {
-    Position::of(&metadata(uid, now() - TimeDelta::seconds(ago)), &Story::new().status())
+    Position::new(&metadata(uid, now() - TimeDelta::seconds(ago)), &Story::new().status())
 }
 
 /// The turn of the last of these runs.
@@ -204,12 +204,12 @@ fn a_run_that_is_run_again_queues_from_then() {
     let mut story = Story::new();
     story.object.metadata.creation_timestamp = Some(time::to_kubernetes(story.now - TimeDelta::days(30)));
     story.until(Phase::Completed);
-    let position = |story: &Story| Position::of(&story.object.metadata, &story.status());
+    let position = |story: &Story| Position::new(&story.object.metadata, &story.status());
     let first = position(&story);
     story
         .annotate(perfval_api::meta::RERUN, Some("again"))
         .until(Phase::Pending);
-    let between = Position::of(
+    let between = Position::new(
         &metadata("z", story.now - TimeDelta::seconds(5)),
         &Story::new().status(),
     );
@@ -221,9 +221,9 @@ fn a_run_that_was_created_suspended_queues_from_its_resume() {
     let mut story = Story::with(json!({"suspend": true}));
     story.object.metadata.creation_timestamp = Some(time::to_kubernetes(story.now - TimeDelta::days(30)));
     story.until(Phase::Suspended);
-    let waits_for_hours = Position::of(&metadata("z", story.now - TimeDelta::hours(5)), &Story::new().status());
+    let waits_for_hours = Position::new(&metadata("z", story.now - TimeDelta::hours(5)), &Story::new().status());
     story.spec(json!({"suspend": false})).until(Phase::Pending);
-    assert!(waits_for_hours < Position::of(&story.object.metadata, &story.status()));
+    assert!(waits_for_hours < Position::new(&story.object.metadata, &story.status()));
 }
 
 #[test]
@@ -291,7 +291,7 @@ fn a_run_that_nobody_looks_after_or_can_move_is_in_no_plan() {
         story.until(Phase::Sizing).step();
         let later = story.now + TimeDelta::minutes(minutes);
         let (metadata, spec) = (&story.object.metadata, &story.object.spec);
-        Contender::of(metadata, spec, &story.status(), true, later).expect("it waits")
+        Contender::new(metadata, spec, &story.status(), true, later).expect("it waits")
     };
     let counts = |minutes: i64, can_move: Option<bool>| {
         let mut line = Line {
@@ -347,7 +347,7 @@ fn a_run_on_its_way_keeps_its_turn_for_a_moment_only() {
     let stand = |ago: i64, change: Value| {
         let mut story = Story::with(change);
         story.object.metadata.creation_timestamp = Some(time::to_kubernetes(now() - TimeDelta::seconds(ago)));
-        let found = Contender::of(&story.object.metadata, &story.object.spec, &story.status(), true, now());
+        let found = Contender::new(&story.object.metadata, &story.object.spec, &story.status(), true, now());
         found.map(|found| found.wants)
     };
     let waits = Some(Some(Box::new(story.object.spec.clone())));
@@ -358,7 +358,7 @@ fn a_run_on_its_way_keeps_its_turn_for_a_moment_only() {
     let mut deleted = story.object.metadata.clone();
     deleted.deletion_timestamp = Some(Time(k8s_openapi::jiff::Timestamp::UNIX_EPOCH));
     assert_eq!(
-        Contender::of(&deleted, &story.object.spec, &story.status(), true, now()),
+        Contender::new(&deleted, &story.object.spec, &story.status(), true, now()),
         None
     );
 }

@@ -78,7 +78,7 @@ fn a_queue_does_not_reveal_the_runs_of_other_namespaces() {
         other.object.metadata.uid = Some(name.into());
         other.until(Phase::WaitingForReady);
         let (metadata, spec) = (&other.object.metadata, &other.object.spec);
-        Contender::of(metadata, spec, &other.status(), true, other.now).expect("it holds the node")
+        Contender::new(metadata, spec, &other.status(), true, other.now).expect("it holds the node")
     };
     let mut story = discreet(json!({}));
     story.others = vec![contender("other", "secret-project"), contender("perf", "own")];

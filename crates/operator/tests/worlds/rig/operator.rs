@@ -144,13 +144,13 @@ impl Operator {
     fn hear(&mut self, kind: &str, key: Key, object: &Value, now: Instant) {
         let object: Stored = serde::Deserialize::deserialize(object).expect("an object has metadata");
         if kind == "DELETED" {
-            self.context.saw_go(&object);
+            self.context.observe_removal(&object);
             self.writer.apply_watcher_event(&Event::Delete(object));
             self.known.remove(&key);
             self.due.remove(&key);
             return;
         }
-        self.context.saw(&object);
+        self.context.observe(&object);
         self.writer.apply_watcher_event(&Event::Apply(object.clone()));
         self.known.insert(key.clone(), Arc::new(object));
         self.wake(key, now + DEBOUNCE);

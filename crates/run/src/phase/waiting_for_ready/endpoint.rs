@@ -33,7 +33,7 @@ pub(super) fn probe(pass: &mut Pass<'_>) -> Step {
         Probe::Answered(ProbeAnswer::Completion(_)) => return completed(pass),
         Probe::Answered(ProbeAnswer::OtherModels(served)) => return other_models(pass, served),
         Probe::Answered(ProbeAnswer::Empty) => Some("the completion was empty".to_owned()),
-        Probe::Answered(ProbeAnswer::Refused(code, body)) => Some(format!("HTTP {code}{}", said(body))),
+        Probe::Answered(ProbeAnswer::Refused(code, body)) => Some(format!("HTTP {code}{}", refusal_text(body))),
         Probe::Answered(ProbeAnswer::Failed(error)) => Some(error.clone()),
         Probe::InFlight => None,
         Probe::Idle => {
@@ -140,7 +140,7 @@ fn waits() -> impl Iterator<Item = Obstacle> {
 }
 
 /// Text of a refusal: a frontend without workers answers 404 and an empty body.
-fn said(body: &str) -> String {
+fn refusal_text(body: &str) -> String {
     if body.trim().is_empty() {
         String::new()
     } else {

@@ -38,7 +38,7 @@ impl Crowd {
         others
             .filter_map(|(_, other)| {
                 let now = self.stories[number].now;
-                Contender::of(&other.object.metadata, &other.object.spec, &other.status(), true, now)
+                Contender::new(&other.object.metadata, &other.object.spec, &other.status(), true, now)
             })
             .collect()
     }

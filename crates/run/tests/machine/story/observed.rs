@@ -91,7 +91,7 @@ impl Story {
     /// What the planner sees for a run of the queue.
     pub fn turn(&self) -> Observed {
         let run = Run::new(&self.object, &self.settings);
-        let own = Contender::of(&self.object.metadata, run.spec(), run.status(), true, self.now);
+        let own = Contender::new(&self.object.metadata, run.spec(), run.status(), true, self.now);
         let line = Line {
             runs: self.others.iter().cloned().chain(own).collect(),
             usual: None,

@@ -110,7 +110,7 @@ impl Story {
                 Seen::Unknown("logs: 500".into())
             } else {
                 let log = recorded::log(self.record_of(trial.number));
-                PackedTrial::of_log(&log, &self.nonce(trial.number)).map_or(Seen::Absent, Seen::Present)
+                PackedTrial::from_log(&log, &self.nonce(trial.number)).map_or(Seen::Absent, Seen::Present)
             };
             seen.packed_trials.insert(trial.number, packed);
         }
