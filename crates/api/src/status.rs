@@ -99,7 +99,7 @@ pub struct PerfValidationStatus {
         deserialize_with = "OperatorState::read",
         skip_serializing_if = "OperatorState::is_empty"
     )]
-    pub state: OperatorState,
+    pub state: Box<OperatorState>,
 }
 
 impl PerfValidationStatus {

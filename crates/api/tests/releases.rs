@@ -90,7 +90,7 @@ fn a_damaged_operator_state_is_read_as_an_empty_one() {
             serde_json::from_value(json!({"observedGeneration": 3, "phase": "Deploying", "operatorState": damage}))
                 .expect("the rest of the status is sound");
         assert_eq!((read.observed_generation, read.phase), (3, Some(Phase::Deploying)));
-        assert_eq!(read.state, OperatorState::default(), "{damage}");
+        assert_eq!(*read.state, OperatorState::default(), "{damage}");
     }
 }
 

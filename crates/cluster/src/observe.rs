@@ -79,7 +79,7 @@ impl Cluster {
             began: Some(self.now()),
             ..Observed::default()
         };
-        for answer in one_look(join_all(reads)).await {
+        for answer in Box::pin(one_look(join_all(reads))).await {
             put(&mut observed, answer);
         }
         observed

@@ -41,7 +41,7 @@ pub async fn size_object(
         saved::read(path, &object)?
     } else {
         let (client, namespace) = connect().await.map_err(Error::Unreadable)?;
-        cluster::read(&object, client, namespace).await?
+        Box::pin(cluster::read(&object, client, namespace)).await?
     };
     let (nodes, sizing) = sizing::explain(&inventory, &object.spec, &busy);
     let report = report::SizeReport::new(nodes, sizing, notes, &args.nodes)?;

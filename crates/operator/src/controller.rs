@@ -87,7 +87,7 @@ pub async fn reconcile(object: Arc<Stored>, context: Arc<Context>) -> Result<Act
     let run = Run::new(&object, &context.settings);
     if context.suspects.is_set_aside(&run.object.metadata) {
         context.newcomers.forget(run.object);
-        report_set_aside(&run, &context).await;
+        Box::pin(report_set_aside(&run, &context)).await;
         return Ok(Action::await_change());
     }
     if machine::is_queued(&run) {

@@ -85,7 +85,7 @@ impl Stored {
     }
 
     /// The object, or the reason for which it cannot be read.
-    pub fn unpack(&self) -> Result<PerfValidation, InvalidObject> {
+    pub fn unpack(&self) -> Result<PerfValidation, Box<InvalidObject>> {
         let error = match &self.content {
             Content::Packed(packed) => match unpack(packed) {
                 Ok(Incoming { spec, status }) => {
@@ -100,10 +100,10 @@ impl Stored {
             Content::Unreadable(reason) => reason.to_string(),
             Content::Refused(_, reason) => (*reason).to_owned(),
         };
-        Err(InvalidObject {
+        Err(Box::new(InvalidObject {
             error,
             metadata: self.metadata.clone(),
-        })
+        }))
     }
 
     /// Phase of the run; `None` if the object cannot be read.
@@ -303,7 +303,7 @@ mod tests {
             unreadable(|object| object["metadata"]["annotations"]["perfvalidation.dev/rerun"] = json!(long + "a"));
         assert!(error.contains("rerun has 1025 bytes; write at most 1024"), "{error}");
         let fits = stored(|object| {
-            object["spec"]["workload"]["dynamo"]["worker"]["args"] = json!(vec!["a".repeat(1_024); 14])
+            object["spec"]["workload"]["dynamo"]["worker"]["args"] = json!(vec!["a".repeat(1_024); 14]);
         });
         assert!(fits.is_readable());
     }

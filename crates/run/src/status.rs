@@ -87,13 +87,13 @@ pub fn begin_run(run: &Run<'_>, trigger: Trigger, now: DateTime<Utc>) -> PerfVal
             queue: None,
             leftovers: None,
         }),
-        state: OperatorState {
+        state: Box::new(OperatorState {
             digests: Some(spec_digests::digests(run.spec())),
             clears_first: number > 1,
             history: history::with_last(last, now),
             last_passed: history::last_passed(last),
             ..OperatorState::default()
-        },
+        }),
         ..PerfValidationStatus::default()
     };
     if trigger == Trigger::GatesChanged {

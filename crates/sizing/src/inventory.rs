@@ -21,7 +21,7 @@ use k8s_openapi::api::resource::v1::DeviceClass;
 pub use amounts::Amounts;
 pub use claim::{ClaimUse, HeldDevice};
 pub use dump::{Dump, DumpError, Saved};
-pub use interned::Interned;
+pub use interned::{Interned, NamedAttribute};
 pub use node::Node;
 pub use pod::PodUse;
 pub use slice::{Attribute, Consumption, Counter, Device, Slice, SliceTarget, Taint};

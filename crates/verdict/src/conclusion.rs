@@ -151,10 +151,10 @@ mod tests {
                 node_gpus: 8,
                 ..PlacementStatus::default()
             }),
-            state: OperatorState {
+            state: Box::new(OperatorState {
                 trials: letters.chars().map(trial).collect(),
                 ..OperatorState::default()
-            },
+            }),
             gates: vec![
                 gate("throughput", throughput, "1000", result),
                 gate("ttft-p99", "910", "2000", GateResult::Met),

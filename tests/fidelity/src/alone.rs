@@ -153,14 +153,14 @@ fn alone(
             gpu_driver: Some(hardware.driver.clone()),
             ..Environment::default()
         }),
-        state: OperatorState {
+        state: Box::new(OperatorState {
             trials: vec![TrialState {
                 number: 1,
                 ..TrialState::default()
             }],
             history: history.to_vec(),
             ..OperatorState::default()
-        },
+        }),
         ..PerfValidationStatus::default()
     };
     close(&spec, &mut status, 1, &judged, DateTime::UNIX_EPOCH);

@@ -186,12 +186,12 @@ impl Case {
                 spec["benchmark"]["extraInputs"] = json!({"temperature": "9", "ignore_eos": "true"});
             }
             Fault::ColdStart => {
-                spec["workload"]["dynamo"]["worker"]["args"] = json!(["--max-num-seqs", "64", "--startup-time", "30"])
+                spec["workload"]["dynamo"]["worker"]["args"] = json!(["--max-num-seqs", "64", "--startup-time", "30"]);
             }
             Fault::ImagePull => spec["workload"]["dynamo"]["image"] = json!("localhost/no-such-image:1.4.9"),
             Fault::CrashLoop => spec["workload"]["dynamo"]["worker"]["args"] = json!(["--no-such-flag"]),
             Fault::OutOfMemory => {
-                spec["workload"]["dynamo"]["worker"]["resources"] = json!({"limits": {"memory": "48Mi"}})
+                spec["workload"]["dynamo"]["worker"]["resources"] = json!({"limits": {"memory": "48Mi"}});
             }
             Fault::VersionSkew => spec["workload"]["dynamo"]["image"] = json!("localhost/dynamo-lab:1.2.1"),
             // A cordoned node is waited for.

@@ -56,12 +56,12 @@ pub struct PodSettings {
             .message("leave capabilities.add out: a run needs none"),
     )]
     pub container_security_context: Option<SecurityContext>,
-    /// RuntimeClass; absent: the cluster's default.
+    /// `RuntimeClass`; absent: the cluster's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     #[x_kube(validation = rules::object_name())]
     pub runtime_class_name: Option<String>,
-    /// PriorityClass; absent: the cluster's default.
+    /// `PriorityClass`; absent: the cluster's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     #[x_kube(

@@ -156,7 +156,7 @@ impl JsonSchema for OperatorState {
 
 impl OperatorState {
     /// Reads a state that a person may have damaged: one that cannot be read is empty.
-    pub(super) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+    pub(super) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<Self>, D::Error> {
         let value = serde_json::Value::deserialize(deserializer)?;
         Ok(serde_json::from_value(value).unwrap_or_default())
     }

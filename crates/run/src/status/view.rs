@@ -145,9 +145,8 @@ fn gpu(status: &PerfValidationStatus, pod: &WorkerPod) -> Option<String> {
             .is_some_and(|rest| rest == name)
     };
     let devices = status.placement.iter().flat_map(|placement| &placement.devices);
-    let known = devices.filter(|device| is_held(&device.pool, &device.name));
+    let mut known = devices.filter(|device| is_held(&device.pool, &device.name));
     known
-        .filter_map(|device| device.uuid.clone())
-        .next()
+        .find_map(|device| device.uuid.clone())
         .or_else(|| Some(held.clone()))
 }

@@ -79,7 +79,7 @@ fn a_run_whose_operator_state_was_damaged_is_followed_by_another() {
     };
     let damage = |story: &mut Story| {
         let status = story.object.status.as_mut().expect("a status");
-        status.state = OperatorState::default();
+        *status.state = OperatorState::default();
     };
     let measuring = || {
         changed(at(Benchmarking), |story| {

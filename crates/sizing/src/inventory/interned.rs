@@ -5,14 +5,19 @@ use foldhash::HashSet;
 
 use super::{Amounts, Attribute, Texts};
 
+/// Key and value of a label.
+pub(super) type Label = (Arc<str>, Arc<str>);
+/// An attribute of a device with its name.
+pub type NamedAttribute = (Arc<str>, Attribute);
+
 /// Values held once although they occur often: names; requests, since a hundred thousand pods have a few hundred;
 /// labels and attributes, which are nearly the same on every node.
 #[derive(Debug, Default)]
 pub struct Interned {
     texts: Texts,
     amounts: HashSet<Arc<Amounts>>,
-    labels: HashSet<Arc<(Arc<str>, Arc<str>)>>,
-    attributes: HashSet<Arc<(Arc<str>, Attribute)>>,
+    labels: HashSet<Arc<Label>>,
+    attributes: HashSet<Arc<NamedAttribute>>,
 }
 
 impl Interned {
@@ -32,13 +37,13 @@ impl Interned {
     }
 
     /// The one copy of a label.
-    pub fn share_label(&mut self, key: &str, value: &str) -> Arc<(Arc<str>, Arc<str>)> {
+    pub(super) fn share_label(&mut self, key: &str, value: &str) -> Arc<Label> {
         let label = (self.share(key), self.share(value));
         share(&mut self.labels, label)
     }
 
     /// The one copy of an attribute.
-    pub fn share_attribute(&mut self, name: &str, value: Attribute) -> Arc<(Arc<str>, Attribute)> {
+    pub(super) fn share_attribute(&mut self, name: &str, value: Attribute) -> Arc<NamedAttribute> {
         let attribute = (self.share(name), value);
         share(&mut self.attributes, attribute)
     }

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{self, Taint};
 
+use super::interned::Label;
 use super::{Amounts, Interned};
 
 /// A node.
@@ -10,7 +11,7 @@ pub struct Node {
     /// Its name.
     pub name: Arc<str>,
     /// Its labels, sorted by key.
-    labels: Box<[Arc<(Arc<str>, Arc<str>)>]>,
+    labels: Box<[Arc<Label>]>,
     /// Its taints.
     pub taints: Box<[Taint]>,
     /// True if its condition `Ready` is `True`.

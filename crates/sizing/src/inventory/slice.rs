@@ -6,7 +6,7 @@ use k8s_openapi::api::resource::v1::{self, DeviceAttribute, ResourceSlice};
 use perfval_api::quantity;
 use rust_decimal::Decimal;
 
-use super::Interned;
+use super::interned::{Interned, NamedAttribute};
 
 /// A `ResourceSlice`: devices of one pool, or the counters that they share.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,7 +48,7 @@ pub struct Device {
     /// Its name in the pool.
     pub name: Arc<str>,
     /// Its attributes, sorted by name.
-    pub attributes: Box<[Arc<(Arc<str>, Attribute)>]>,
+    pub attributes: Box<[Arc<NamedAttribute>]>,
     /// Its capacities as quantities, sorted by name.
     pub capacity: Box<[(Arc<str>, Arc<str>)]>,
     /// Taints of its slice; `DeviceTaintRule`s are apart.

@@ -39,13 +39,13 @@ fn next(last: &PerfValidationStatus, verdict: Verdict, driver: &str, throughput:
             node: "n1".into(),
             ..PlacementStatus::default()
         }),
-        state: OperatorState {
+        state: Box::new(OperatorState {
             metrics: Some(Metrics::default()),
             trials: vec![measured(throughput), measured(throughput)],
             history: with_last(last, DateTime::UNIX_EPOCH),
             last_passed: last_passed(last),
             ..OperatorState::default()
-        },
+        }),
         ..PerfValidationStatus::default()
     }
 }

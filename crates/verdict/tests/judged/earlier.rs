@@ -69,10 +69,10 @@ pub fn after(earlier: &[&str]) -> PerfValidationStatus {
             ..PlacementStatus::default()
         }),
         environment: Some(self::environment()),
-        state: OperatorState {
+        state: Box::new(OperatorState {
             history: (1..).zip(earlier).map(entry).collect(),
             ..OperatorState::default()
-        },
+        }),
         ..PerfValidationStatus::default()
     }
 }

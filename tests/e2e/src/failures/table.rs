@@ -144,7 +144,7 @@ pub const TABLE: &[Failure] = &[
         reason: "VolumeUnavailable",
         says: "persistent volumes to bind",
         change: |spec, namespace| {
-            spec["model"]["cache"] = json!({"volumeClaimTemplate": {"storage": "1Gi", "storageClassName": namespace}})
+            spec["model"]["cache"] = json!({"volumeClaimTemplate": {"storage": "1Gi", "storageClassName": namespace}});
         },
         objects: |namespace| vec![class(namespace)],
         end: End::Told,

@@ -108,7 +108,7 @@ pub fn cases() -> Vec<Case> {
 
 const COMMIT: &str = "b968826d9c46dd6066d109eabc6255188de91218";
 
-fn own_cache(modes: Value) -> Value {
+fn own_cache(modes: &Value) -> Value {
     json!({"volumeClaimTemplate": {"storage": "100Gi", "accessModes": modes}})
 }
 
@@ -118,7 +118,7 @@ fn existing_claim() -> Value {
 
 fn revisions() -> Vec<Case> {
     let pinned = |cache: Value, worker: Value| json!({"model": {"revision": COMMIT, "cache": cache}, "workload": {"dynamo": {"worker": worker}}});
-    let own = || own_cache(json!(["ReadWriteOnce"]));
+    let own = || own_cache(&json!(["ReadWriteOnce"]));
     vec![
         accepted("revision of an own cache", pinned(own(), json!({}))),
         accepted("revision of an existing claim", pinned(existing_claim(), json!({}))),
@@ -159,10 +159,10 @@ fn places() -> Vec<Case> {
     ] {
         cases.push(accepted(
             format!("{name} anywhere with weights on every node"),
-            place(own_cache(json!(["ReadWriteMany"]))),
+            place(own_cache(&json!(["ReadWriteMany"]))),
         ));
         for (what, cache) in [
-            ("own", own_cache(json!(["ReadWriteOnce"]))),
+            ("own", own_cache(&json!(["ReadWriteOnce"]))),
             ("existing", existing_claim()),
         ] {
             cases.push(refused(
