@@ -19,6 +19,7 @@ use perfval_run::{Settings, build, names};
 use perfval_testkit::api_server::ApiServer;
 use perfval_testkit::memory::Growth;
 use perfval_verdict::frame::{self, Payload};
+use perfval_verdict::spec_digests;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
@@ -43,13 +44,15 @@ fn put_run(server: &ApiServer, name: &str, records: &[Payload]) {
     }));
     let uid = object["metadata"]["uid"].as_str().expect("a uid").to_owned();
     let id = names::run_id(&uid, 1);
+    let spec = serde_json::from_value(object["spec"].clone()).expect("a spec");
+    let digests = spec_digests::digests(&spec);
     server.edit("perfvalidations", NAMESPACE, name, |object| {
         object["status"] = json!({
             "observedGeneration": 1, "phase": "Evaluating", "message": "saving",
             "run": {"number": 1, "id": id, "trigger": "Created", "generation": 1, "startedAt": "2026-11-20T10:00:00Z"},
             "timeline": [{"phase": "Evaluating", "startedAt": "2099-01-01T00:00:00Z"}],
             "placement": {"node": format!("node-{name}"), "allocation": "DRA", "gpus": 8, "nodeGPUs": 8},
-            "trials": (1..=TRIALS).map(trial).collect::<Vec<_>>(),
+            "operatorState": {"digests": digests, "trials": (1..=TRIALS).map(trial).collect::<Vec<_>>()},
         });
     });
     let controller = |api: &str, kind: &str, name: &str, uid: &Value| json!([{"apiVersion": api, "kind": kind, "name": name, "uid": uid, "controller": true}]);

@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::process::{Command, Output, Stdio};
 
-fn causes(stdout: impl Into<Stdio>) -> Output {
+fn reasons(stdout: impl Into<Stdio>) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_perfvalidation-operator"));
-    command.args(["docs", "causes"]).stdout(stdout).stderr(Stdio::piped());
+    command.args(["docs", "reasons"]).stdout(stdout).stderr(Stdio::piped());
     let child = command.spawn().expect("the operator starts");
     child.wait_with_output().expect("it ends")
 }
@@ -14,7 +14,7 @@ fn causes(stdout: impl Into<Stdio>) -> Output {
 fn a_reader_that_left_is_no_error() {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
-    let output = causes(writer);
+    let output = reasons(writer);
     assert_eq!(
         output.status.code(),
         Some(0),
@@ -26,7 +26,7 @@ fn a_reader_that_left_is_no_error() {
 
 #[test]
 fn an_answer_that_is_lost_is_an_error() {
-    let output = causes(File::create("/dev/full").expect("/dev/full"));
+    let output = reasons(File::create("/dev/full").expect("/dev/full"));
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(

@@ -4,6 +4,7 @@
 //! texts (nodes, drivers, attribute names) are held once.
 
 mod amounts;
+mod attribute;
 mod claim;
 mod dump;
 mod for_node;
@@ -19,12 +20,13 @@ use k8s_openapi::api::core::v1::{LimitRange, ResourceQuota};
 use k8s_openapi::api::resource::v1::DeviceClass;
 
 pub use amounts::Amounts;
+pub use attribute::Attribute;
 pub use claim::{ClaimUse, HeldDevice};
 pub use dump::{Dump, DumpError, Saved};
 pub use interned::{Interned, NamedAttribute};
 pub use node::Node;
 pub use pod::PodUse;
-pub use slice::{Attribute, Consumption, Counter, Device, Slice, SliceTarget, Taint};
+pub use slice::{Consumption, Counter, Device, Slice, SliceTarget, Taint};
 pub use texts::Texts;
 pub use volume::CacheVolume;
 

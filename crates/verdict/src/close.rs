@@ -67,7 +67,7 @@ pub fn close(
         let mut finding = finding.clone();
         if let (Cause::SlowWorker, Some(before)) = (
             cause,
-            history::of_slow_gpus(&status.state.history, node, slow_gpus, shared),
+            history::compare_slow_gpus(&status.state.history, node, slow_gpus, shared),
         ) {
             finding = cause.finding(format!("{}; {before}", finding.evidence));
         }

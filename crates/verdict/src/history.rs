@@ -92,7 +92,12 @@ fn is_sound(status: &PerfValidationStatus) -> bool {
 
 /// Advice by earlier runs on the same node about GPUs that are slow now: the same one twice is a GPU's own fault, unless
 /// something else works on it (`shared`); another one each time is not.
-pub(crate) fn of_slow_gpus(history: &[EarlierRun], node: Option<&str>, now: &[String], shared: bool) -> Option<String> {
+pub(crate) fn compare_slow_gpus(
+    history: &[EarlierRun],
+    node: Option<&str>,
+    now: &[String],
+    shared: bool,
+) -> Option<String> {
     let slow = || history.iter().filter(|entry| !entry.slow_gpus.is_empty());
     let again = slow().find_map(|entry| Some((entry.run, now.iter().find(|gpu| entry.slow_gpus.contains(gpu))?)));
     if let Some((run, gpu)) = again {

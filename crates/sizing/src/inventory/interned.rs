@@ -3,7 +3,9 @@ use std::sync::Arc;
 
 use foldhash::HashSet;
 
-use super::{Amounts, Attribute, Texts};
+use super::amounts::Amounts;
+use super::attribute::Attribute;
+use super::texts::Texts;
 
 /// Key and value of a label.
 pub(super) type Label = (Arc<str>, Arc<str>);

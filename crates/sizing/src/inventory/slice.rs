@@ -2,10 +2,11 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::NodeSelector;
-use k8s_openapi::api::resource::v1::{self, DeviceAttribute, ResourceSlice};
+use k8s_openapi::api::resource::v1::{self, ResourceSlice};
 use perfval_api::quantity;
 use rust_decimal::Decimal;
 
+use super::attribute::Attribute;
 use super::interned::{Interned, NamedAttribute};
 
 /// A `ResourceSlice`: devices of one pool, or the counters that they share.
@@ -61,21 +62,6 @@ pub struct Device {
     pub binds_later: bool,
     /// Its own target, in a slice that leaves it to the devices.
     pub target: Option<Box<SliceTarget>>,
-}
-
-/// The value of an attribute.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Attribute {
-    /// Text.
-    String(Arc<str>),
-    /// Semantic version.
-    Version(Arc<str>),
-    /// Number.
-    Int(i64),
-    /// Truth.
-    Bool(bool),
-    /// An unknown kind of value.
-    Unknown,
 }
 
 /// A taint of a device.
@@ -171,7 +157,7 @@ impl Device {
             name: interned.share(&device.name),
             attributes: attributes
                 .map(|(name, value)| {
-                    let value = Attribute::read(value, interned);
+                    let value = Attribute::read(value, interned.texts());
                     interned.share_attribute(name, value)
                 })
                 .collect(),
@@ -212,36 +198,6 @@ impl Device {
     fn find(&self, order: impl Fn(&str) -> Ordering) -> Option<&Attribute> {
         let index = self.attributes.binary_search_by(|attribute| order(&attribute.0)).ok()?;
         Some(&self.attributes[index].1)
-    }
-}
-
-impl Attribute {
-    fn read(attribute: &DeviceAttribute, interned: &mut Interned) -> Self {
-        match attribute {
-            DeviceAttribute {
-                version: Some(text), ..
-            } => Self::Version(interned.share(text)),
-            DeviceAttribute { string: Some(text), .. } => Self::String(interned.share(text)),
-            DeviceAttribute { int: Some(number), .. } => Self::Int(*number),
-            DeviceAttribute { bool: Some(truth), .. } => Self::Bool(*truth),
-            _ => Self::Unknown,
-        }
-    }
-
-    /// The value, if it is text.
-    pub fn string(&self) -> Option<&str> {
-        match self {
-            Self::String(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    /// The value, if it is text or a version.
-    pub fn text(&self) -> Option<&str> {
-        match self {
-            Self::String(text) | Self::Version(text) => Some(text),
-            _ => None,
-        }
     }
 }
 

@@ -85,7 +85,7 @@ fn slow(last: &PerfValidationStatus, node: &str, gpu: &str) -> PerfValidationSta
 fn the_same_gpu_twice_is_to_be_replaced_and_another_each_time_is_not() {
     let advice = |status: &PerfValidationStatus, node: &str, gpus: &[&str], shared: bool| {
         let gpus: Vec<String> = gpus.iter().map(|gpu| (*gpu).to_owned()).collect();
-        of_slow_gpus(&status.state.history, Some(node), &gpus, shared)
+        compare_slow_gpus(&status.state.history, Some(node), &gpus, shared)
     };
     let first = slow(&PerfValidationStatus::default(), "n1", "GPU-a");
     assert_eq!(advice(&first, "n1", &["GPU-a"], false), None, "seen once");
