@@ -1,4 +1,4 @@
-//! What blocks an object: the API server does not let the operator do what it has decided, or the object reaches a bug of it.
+//! Obstacles of an object: the API server refuses an action of the operator, or the object triggers a bug of the operator.
 
 use chrono::{DateTime, Utc};
 use perfval_api::{Blocked, PerfValidationSpec, PerfValidationStatus, text};

@@ -120,17 +120,19 @@ pub async fn reconcile(object: Arc<Stored>, context: Arc<Context>) -> Result<Act
 /// A pass over an object that is reduced to its metadata. `lacks_room`: bytes for which the store has no room.
 async fn pass_unreadable(invalid: &InvalidObject, lacks_room: Option<usize>, context: &Context) -> Action {
     let object = &invalid.metadata;
-    let action = match lacks_room {
-        Some(bytes) if context.store_limits.has_room(object, bytes) => {
-            context.unreadable.take_back(object, &context.cluster).await
-        }
-        Some(_) if !context.store_limits.is_new(object) => Action::requeue(store_limits::TRY_AGAIN),
-        _ => {
-            let (cluster, metrics) = (&context.cluster, &context.metrics);
-            let action = context.unreadable.report(invalid, cluster, metrics).await;
-            lacks_room.map_or(action, |_| Action::requeue(store_limits::TRY_AGAIN))
+    let (limits, cluster) = (&context.store_limits, &context.cluster);
+    let again = match lacks_room.filter(|_| limits.is_reported(object)) {
+        Some(bytes) if limits.reserve(object, bytes) => context.unreadable.take_back(object, cluster).await,
+        Some(_) => Some(store_limits::TRY_AGAIN),
+        None => {
+            let again = context.unreadable.report(invalid, cluster, &context.metrics).await;
+            if again.is_none() && lacks_room.is_some() {
+                limits.report(object);
+            }
+            again.or(lacks_room.map(|_| store_limits::TRY_AGAIN))
         }
     };
+    let action = again.map_or_else(Action::await_change, Action::requeue);
     if object.deletion_timestamp.is_none() || context.suspects.is_set_aside(object) {
         return action;
     }
@@ -297,7 +299,7 @@ async fn record_whether_blocked(run: &Run<'_>, context: &Context, error: Option<
     }
 }
 
-/// Writes what blocks an object with the words of an Event, and publishes it, unless it is there already.
+/// Writes the obstacle of an object with the text of an Event, and publishes it, unless it is there already.
 async fn block(run: &Run<'_>, context: &Context, event: Event) {
     let now = context.cluster.now();
     let change = |current: &PerfValidationStatus| blocked::because_of(current, &event, now);
@@ -336,13 +338,12 @@ async fn write_blocked(run: &Run<'_>, context: &Context, status: &PerfValidation
         Ok(Recorded::Unchanged | Recorded::Conflict) => {}
         Err(error) => warn!(
             error = &error as &dyn std::error::Error,
-            "what blocks the object could not be written"
+            "the obstacle could not be written into the status"
         ),
     }
 }
 
-/// Reports why the operator does not act on an object any more. If the process died of that report too, there is
-/// none.
+/// Reports why the operator does not act on an object any more. It does not repeat a report in which the process died.
 async fn report_set_aside(run: &Run<'_>, context: &Context) {
     let (event, now) = (blocked::set_aside(), context.cluster.now());
     let change = |current: &PerfValidationStatus| blocked::because_of(current, &event, now);

@@ -1,7 +1,7 @@
 //! Bytes that the watch's store keeps, in all and for one namespace.
 //!
-//! A tenant without a quota may create any number of objects of 16 KiB. The operator keeps those for which there is room, and the
-//! names of the others; so the objects of one namespace cannot end the process for all.
+//! A tenant without a quota may create any number of objects of 16 KiB. The operator keeps those for which there is room, and only
+//! the metadata of the others. Metadata has no limit here: a quota limits the number of objects.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -57,6 +57,14 @@ impl State {
         }
     }
 
+    fn keep(&mut self, namespace: String, uid: String, bytes: usize) {
+        self.reported.remove(&uid);
+        self.bytes += bytes;
+        let share = self.namespaces.entry(namespace).or_default();
+        share.bytes += bytes;
+        share.objects.insert(uid, bytes);
+    }
+
     fn refusal(&self, namespace: &str, bytes: usize) -> Option<&'static str> {
         let share = self.namespaces.get(namespace).map_or(0, |share| share.bytes);
         if share + bytes > NAMESPACE_BYTES {
@@ -82,21 +90,30 @@ impl StoreLimits {
             object.refuse(refusal);
             return;
         }
-        state.reported.remove(&uid);
-        state.bytes += bytes;
-        let share = state.namespaces.entry(namespace).or_default();
-        share.bytes += bytes;
-        share.objects.insert(uid, bytes);
+        state.keep(namespace, uid, bytes);
     }
 
-    /// Reports whether there is room now for an object of this many packed bytes.
-    pub(crate) fn has_room(&self, object: &ObjectMeta, bytes: usize) -> bool {
-        self.lock().refusal(&key(object).0, bytes).is_none()
+    /// Reserves room for an object of this many packed bytes, until the watch brings it again. Returns false if there is none.
+    /// Without the reservation, all refused objects would take the room of the first one that goes.
+    pub(crate) fn reserve(&self, object: &ObjectMeta, bytes: usize) -> bool {
+        let (namespace, uid) = key(object);
+        let mut state = self.lock();
+        state.forget(&namespace, &uid);
+        let has_room = state.refusal(&namespace, bytes).is_none();
+        if has_room {
+            state.keep(namespace, uid, bytes);
+        }
+        has_room
     }
 
-    /// Returns true once for each object that has no room.
-    pub(crate) fn is_new(&self, object: &ObjectMeta) -> bool {
-        self.lock().reported.insert(key(object).1)
+    /// Notes that the status of an object shows that there is no room.
+    pub(crate) fn report(&self, object: &ObjectMeta) {
+        self.lock().reported.insert(key(object).1);
+    }
+
+    /// Returns true if the status of an object shows that there is no room.
+    pub(crate) fn is_reported(&self, object: &ObjectMeta) -> bool {
+        self.lock().reported.contains(&key(object).1)
     }
 
     /// Forgets an object that is gone.
@@ -189,13 +206,19 @@ mod tests {
         let bytes = refused.lacks_room().expect("there is no room");
         let invalid = refused.unpack().expect_err("only its name is kept");
         assert!(invalid.error.contains("12 MiB"), "{}", invalid.error);
-        assert!(limits.is_new(&invalid.metadata) && !limits.is_new(&invalid.metadata));
+        limits.report(&invalid.metadata);
         for number in 0..2 {
-            assert!(!limits.has_room(&invalid.metadata, bytes));
+            assert!(!limits.reserve(&invalid.metadata, bytes));
+            assert!(limits.is_reported(&invalid.metadata));
             limits.forget(object("hostile", number, "Sizing").meta());
         }
-        assert!(limits.has_room(&invalid.metadata, bytes));
+        assert!(limits.reserve(&invalid.metadata, bytes));
+        assert!(!admit(&limits, "hostile", 4_000, "Sizing"), "the room is reserved");
         assert!(admit(&limits, "hostile", 3_000, "Sizing"));
+        assert!(
+            !limits.is_reported(&invalid.metadata),
+            "a later refusal is reported again"
+        );
     }
 
     #[test]

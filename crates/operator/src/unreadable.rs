@@ -6,7 +6,6 @@ use chrono::{DateTime, Utc};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::ObjectMeta;
 use kube::core::error_boundary::InvalidObject;
-use kube::runtime::controller::Action;
 use kube::runtime::events::{Event, EventType, Recorder};
 use kube::{Client, Resource};
 use perfval_api::{PerfValidation, Reason, condition, text};
@@ -36,8 +35,8 @@ impl Reporter {
         Self(Recorder::new(client, reporter))
     }
 
-    /// Reports one; nothing can be done until it changes.
-    pub async fn report(&self, invalid: &InvalidObject, cluster: &Cluster, metrics: &Metrics) -> Action {
+    /// Reports an object in its status and by an Event. Returns the pause before another try, if the status was not written.
+    pub async fn report(&self, invalid: &InvalidObject, cluster: &Cluster, metrics: &Metrics) -> Option<Duration> {
         let (namespace, name) = (&invalid.metadata.namespace, &invalid.metadata.name);
         error!(
             namespace,
@@ -56,8 +55,8 @@ impl Reporter {
             let edit = |status: &mut Value| mark(status, generation, &message, now);
             cluster.edit_status(&invalid.metadata, edit).await
         };
-        let (note, action) = match written {
-            Ok(()) => (note, Action::await_change()),
+        let (note, again) = match written {
+            Ok(()) => (note, None),
             Err(refused) => {
                 warn!(
                     error = &refused as &dyn std::error::Error,
@@ -65,23 +64,20 @@ impl Reporter {
                 );
                 metrics.failed(refused.reason());
                 let note = format!("its status is old, and could not be changed ({refused}): {note}");
-                (note, Action::requeue(AGAIN))
+                (note, Some(AGAIN))
             }
         };
         self.publish(invalid, &note).await;
-        action
+        again
     }
 
-    /// Removes the conditions again, now that the object can be kept. The watch brings it whole then.
-    pub async fn take_back(&self, object: &ObjectMeta, cluster: &Cluster) -> Action {
-        match cluster.edit_status(object, unmark).await {
-            Ok(()) => Action::await_change(),
-            Err(refused) => {
-                let error = &refused as &dyn std::error::Error;
-                warn!(error, "its conditions are still the old ones");
-                Action::requeue(AGAIN)
-            }
-        }
+    /// Removes the conditions again, because the store has room for the object: the write makes the watch bring it. Returns the
+    /// pause before another try, if the write failed.
+    pub async fn take_back(&self, object: &ObjectMeta, cluster: &Cluster) -> Option<Duration> {
+        let refused = cluster.edit_status(object, unmark).await.err()?;
+        let error = &refused as &dyn std::error::Error;
+        warn!(error, "its conditions are still the old ones");
+        Some(AGAIN)
     }
 
     async fn publish(&self, invalid: &InvalidObject, note: &str) {
@@ -154,5 +150,22 @@ fn mark(status: &mut Value, generation: i64, message: &str, now: DateTime<Utc>) 
                 *old = fresh;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unmark_removes_the_conditions_of_mark_and_no_others() {
+        let passed = json!({"type": condition::PASSED, "status": "True", "reason": "GatesMet"});
+        let mut status = json!({"observedGeneration": 1, "verdict": "Passed", "conditions": [passed]});
+        mark(&mut status, 2, "no room", DateTime::UNIX_EPOCH);
+        let conditions = status["conditions"].as_array().map(Vec::len);
+        assert!(conditions > Some(1), "{status}");
+        unmark(&mut status);
+        assert_eq!(status["conditions"], json!([passed]));
+        assert_eq!(status["verdict"], "Passed");
     }
 }

@@ -151,3 +151,57 @@ fn stranger(object: &DynamicObject) -> Option<Contender> {
         is_attended: true,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A run whose spec has about 16 KiB.
+    fn waiting(namespace: &str, number: usize, node: Option<&str>) -> Contender {
+        let spec = json!({
+            "model": {"name": "m"},
+            "workload": {"dynamo": {"image": "i:1.4.2", "worker": {"args": vec!["a".repeat(1_000); 16]}}},
+        });
+        let spec: PerfValidationSpec = serde_json::from_value(spec).expect("a spec");
+        let holds = node.map(|node| Hold {
+            node: node.to_owned(),
+            at_work: true,
+            uses: None,
+        });
+        Contender {
+            namespace: namespace.to_owned(),
+            name: number.to_string(),
+            position: Position::new(&kube::api::ObjectMeta::default(), &PerfValidationStatus::default()),
+            holds,
+            wants: Some(Box::new(spec)),
+            is_attended: true,
+        }
+    }
+
+    #[test]
+    fn specs_of_one_namespace_leave_room_for_others_and_held_nodes_always_count() {
+        let mut all = Waiting::default();
+        let kept = (0..2_000).filter_map(|number| all.bounded(waiting("hostile", number, None)));
+        let kept = kept.count();
+        assert!((400..550).contains(&kept), "{kept} of 8 MiB");
+        assert!(
+            all.bounded(waiting("good", 0, None))
+                .is_some_and(|run| run.wants.is_some())
+        );
+        let holder = all.bounded(waiting("hostile", 3_000, Some("n1")));
+        let holder = holder.expect("it holds a node");
+        assert!(holder.wants.is_none() && holder.holds.is_some());
+        for namespace in 0..4 {
+            for number in 0..600 {
+                all.bounded(waiting(&namespace.to_string(), number, None));
+            }
+        }
+        assert!(
+            all.bounded(waiting("late", 0, None)).is_none(),
+            "{} bytes in all",
+            all.all
+        );
+    }
+}

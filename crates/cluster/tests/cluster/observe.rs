@@ -133,6 +133,24 @@ async fn dynamo_is_absent_only_without_its_crd() {
 }
 
 #[tokio::test]
+async fn pages_with_too_many_bytes_are_read_in_smaller_ones() {
+    let world = World::new();
+    for number in 0..12 {
+        let mut large = validation(&format!("large-{number:02}"), &format!("node-{number}"), "Deploying");
+        large["metadata"]["annotations"] = json!({"note": "n".repeat(1_400_000)});
+        world.server.put(large);
+    }
+    world.server.forget_calls();
+    let seen = world.observe(Need::Holders).await;
+    let holders = seen.holders.present().expect("holders").len();
+    // With the run of the world itself.
+    assert_eq!(holders, 13);
+    let calls = world.server.calls();
+    let lists = calls.iter().filter(|call| call.resource == "perfvalidations").count();
+    assert!(lists > 2, "one page has 17 MB: {lists}");
+}
+
+#[tokio::test]
 async fn only_unfinished_runs_of_others_hold_or_want_a_node() {
     let world = World::new();
     let mut cleaned = validation("cleaned", "node-4", "Completed");
